@@ -1,0 +1,159 @@
+/**
+ * The catalog: the JSON document that lists tags. Everything hosted is a tag with implementations,
+ * and an implementation is resources plus what a device must have. The types are inferred from the
+ * schema; `dist/catalog.schema.json` is the same schema as JSON Schema.
+ */
+import * as v from 'valibot'
+
+const PARAMETER_TYPES = [
+  'float16', 'float32', 'float64',
+  'int8', 'int16', 'int32', 'int64',
+  'uint8', 'uint16', 'uint32', 'uint64',
+  'bool', 'string', 'list', 'dict', 'image', 'binary', 'null',
+] as const
+
+const RESOURCE_TYPES = ['onnx', 'data', 'tokenizer', 'config', 'wasm', 'mlc'] as const
+
+const count = v.pipe(v.number(), v.integer(), v.minValue(1))
+const text = v.pipe(v.string(), v.minLength(1))
+
+export const tagSchema = v.pipe(
+  v.string(),
+  v.regex(/^@[a-z0-9][a-z0-9._-]*\/[a-z0-9][a-z0-9._-]*$/, 'a tag looks like @owner/name, in lower case'),
+)
+
+const timestamp = v.pipe(v.string(), v.isoTimestamp())
+const sha256 = v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/, 'a sha256 is 64 lower-case hex digits'))
+
+/** A file: where it is, how long, and what it must hash to. */
+export const resourceSchema = v.strictObject({
+  type: v.picklist(RESOURCE_TYPES),
+  /** Relative to the catalog's own URL, or absolute. */
+  url: text,
+  /** Path within the implementation, such as `onnx/model.onnx`. */
+  name: text,
+  bytes: v.pipe(v.number(), v.integer(), v.minValue(0)),
+  sha256,
+  /** Hashes of consecutive 16 MiB pieces; with them a damaged piece is fetched again alone. */
+  chunks: v.optional(v.array(sha256)),
+})
+
+/** What a device must have for an implementation to be considered. */
+const requirementsSchema = v.strictObject({
+  /** WebGPU features, such as `shader-f16`. */
+  features: v.optional(v.array(text)),
+  /** WebGPU limits that must be at least this. */
+  limits: v.optional(v.record(text, v.pipe(v.number(), v.minValue(0)))),
+  /** Bytes of memory it needs to run. */
+  memory: v.optional(count),
+})
+
+/** How an image becomes a tensor: scaled to size, then `(value / 255 - mean) / std` per channel. */
+export const imageLayoutSchema = v.strictObject({
+  width: count,
+  height: count,
+  channels: v.picklist(['gray', 'rgb', 'rgba']),
+  order: v.picklist(['nchw', 'nhwc']),
+  mean: v.optional(v.array(v.number())),
+  std: v.optional(v.array(v.pipe(v.number(), v.minValue(Number.MIN_VALUE)))),
+  /** `contain` pads with the background, `cover` crops, `stretch` distorts. */
+  fit: v.optional(v.picklist(['stretch', 'contain', 'cover'])),
+  /** CSS colour under transparent pixels and padding; default black. */
+  background: v.optional(text),
+})
+
+/** Which tensor of the model a parameter of the signature is, and its form there. */
+const bindingSchema = v.strictObject({
+  tensor: text,
+  /** Tensor shape, `null` for a free dimension; absent: the model's own. */
+  shape: v.optional(v.array(v.nullable(count))),
+  image: v.optional(imageLayoutSchema),
+})
+
+export const implementationSchema = v.strictObject({
+  /** Unique within the tag, such as `fp32-webgpu`. */
+  id: text,
+  engine: v.literal('onnx'),
+  device: v.picklist(['webgpu', 'wasm']),
+  requires: v.optional(requirementsSchema),
+  resources: v.pipe(v.array(resourceSchema), v.minLength(1)),
+  /** Predictors: by parameter name. A parameter that is not listed binds to the tensor of its name. */
+  bindings: v.optional(v.record(text, bindingSchema)),
+})
+
+const shared = {
+  tag: tagSchema,
+  name: text,
+  description: v.optional(v.string()),
+  /** Markdown. */
+  card: v.optional(v.string()),
+  created: timestamp,
+  owner: v.optional(v.strictObject({ username: text, created: timestamp })),
+  status: v.optional(v.picklist(['active', 'compiling', 'archived'])),
+  access: v.optional(v.picklist(['public', 'private', 'unlisted'])),
+  implementations: v.pipe(v.array(implementationSchema), v.minLength(1)),
+}
+
+export const modelEntrySchema = v.strictObject({
+  type: v.literal('model'),
+  ...shared,
+  maxInputTokens: count,
+  maxOutputTokens: count,
+  capabilities: v.optional(
+    v.strictObject({
+      tools: v.optional(v.boolean()),
+      thinking: v.optional(v.boolean()),
+      imageInput: v.optional(v.boolean()),
+      structuredOutputs: v.optional(v.boolean()),
+    }),
+  ),
+})
+
+const enumerationSchema = v.array(v.strictObject({ name: text, value: v.any() }))
+const jsonSchema = v.record(v.string(), v.unknown())
+
+const inputParameterSchema = v.strictObject({
+  name: text,
+  type: v.picklist(PARAMETER_TYPES),
+  description: v.optional(v.string()),
+  optional: v.optional(v.boolean()),
+  range: v.optional(v.strictObject({ min: v.optional(v.number()), max: v.optional(v.number()) })),
+  enumeration: v.optional(enumerationSchema),
+  defaultValue: v.optional(v.unknown()),
+  schema: v.optional(jsonSchema),
+})
+
+const outputParameterSchema = v.strictObject({
+  name: text,
+  type: v.picklist(PARAMETER_TYPES),
+  description: v.optional(v.string()),
+  enumeration: v.optional(enumerationSchema),
+  schema: v.optional(jsonSchema),
+})
+
+export const predictorEntrySchema = v.strictObject({
+  type: v.literal('predictor'),
+  ...shared,
+  signature: v.strictObject({
+    inputs: v.array(inputParameterSchema),
+    outputs: v.array(outputParameterSchema),
+  }),
+})
+
+export const entrySchema = v.variant('type', [modelEntrySchema, predictorEntrySchema])
+
+export const catalogSchema = v.strictObject({
+  $schema: v.optional(v.string()),
+  version: v.literal(1),
+  entries: v.array(entrySchema),
+})
+
+export type Resource = v.InferOutput<typeof resourceSchema>
+export type Requirements = v.InferOutput<typeof requirementsSchema>
+export type ImageLayout = v.InferOutput<typeof imageLayoutSchema>
+export type Binding = v.InferOutput<typeof bindingSchema>
+export type Implementation = v.InferOutput<typeof implementationSchema>
+export type ModelEntry = v.InferOutput<typeof modelEntrySchema>
+export type PredictorEntry = v.InferOutput<typeof predictorEntrySchema>
+export type Entry = v.InferOutput<typeof entrySchema>
+export type Catalog = v.InferOutput<typeof catalogSchema>

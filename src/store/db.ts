@@ -1,0 +1,60 @@
+/**
+ * The database. Resources are kept once per content (sha256), in chunks; only the host worker writes.
+ */
+import type { DBSchema } from 'idb'
+import type { ResourceType, Tag } from '../types/index.ts'
+
+/** Raised with a migration in `open.ts` whenever the stores below change. */
+export const DB_VERSION = 1
+
+/** Bytes of every chunk but a resource's last. */
+export const CHUNK_BYTES = 16 * 1024 * 1024
+
+/** What is known of a resource; its bytes are in `chunks`. */
+export interface ResourceRecord {
+  sha256: string
+  type: ResourceType
+  name: string
+  /** Where the bytes come from. */
+  url: string
+  bytes: number
+  /** The server's tag of the version being downloaded; a change means starting over. */
+  etag: string | null
+  /** Chunks that are whole, counted from the first. */
+  chunks: number
+  /** Nothing is readable before the whole hash is right. */
+  verified: boolean
+  /** Milliseconds since 1970; the least recently used goes first when room is needed. */
+  lastUsed: number
+  /** Never evicted. */
+  pinned: boolean
+}
+
+/** Which implementation an asker was given, so that it can be given again. */
+export interface PredictionRecord {
+  id: string
+  tag: Tag
+  clientId: string
+  configurationId: string | null
+  deviceId: string
+  /** The opaque token of the choice. */
+  configuration: string
+  implementation: string
+  resources: { type: ResourceType; name: string; sha256: string }[]
+  created: string
+}
+
+export interface Schema extends DBSchema {
+  /** By sha256. */
+  resources: { key: string; value: ResourceRecord; indexes: { lastUsed: number } }
+  /** By [sha256, index]. An `ArrayBuffer` where a browser cannot keep Blobs. */
+  chunks: { key: [sha256: string, index: number]; value: Blob | ArrayBuffer }
+  /** By id. */
+  predictions: {
+    key: string
+    value: PredictionRecord
+    indexes: { asker: [tag: string, clientId: string, configurationId: string]; configuration: string }
+  }
+  /** What was learnt about this device, by subject. */
+  device: { key: string; value: unknown }
+}

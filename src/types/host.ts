@@ -1,0 +1,68 @@
+import type { GenerationEvent, GenerationRequest } from './generation.ts'
+import type { LoadProgress, Model, ModelState, Tag } from './model.ts'
+import type { Prediction, PredictionRequest, PredictionResult, Predictor } from './predictor.ts'
+
+/** Who asks, and how they give up. */
+export interface Caller {
+  /** The key as it was sent, without `Bearer`; `null` when none was. */
+  key: string | null
+  /** Aborting it ends the work within one token. */
+  signal: AbortSignal
+}
+
+/** A generation that has been accepted, or whose model is still being loaded. */
+export interface Generation {
+  /** Names of request fields that had no effect, for the response header. */
+  ignored: string[]
+  /** Ends after `finish`; throws an `InoriginError` on a late failure. Abandoning it cancels the work. */
+  events: AsyncIterable<GenerationEvent>
+}
+
+/** The bytes of one resource. */
+export interface ResourceBody {
+  sha256: string
+  name: string
+  /** File-backed: a slice costs nothing. */
+  blob: Blob
+}
+
+/**
+ * What answers `/v1`. One implementation is the host worker itself, the other is the far side of a
+ * port; `src/wire` cannot tell which it talks to. Every method rejects with an `InoriginError`:
+ * `authentication` first, then whatever else applies.
+ */
+export interface Host {
+  /** Resolves when the key is good. For requests that end before they reach another method. */
+  authorize(caller: Caller): Promise<void>
+  models(caller: Caller): Promise<Model[]>
+  /** Resolves when the request is accepted and queued, or its model is loading, or after 5 s. */
+  generate(request: GenerationRequest, caller: Caller): Promise<Generation>
+  predictor(tag: Tag, caller: Caller): Promise<Predictor>
+  createPrediction(request: PredictionRequest, caller: Caller): Promise<Prediction>
+  /** A resource of any implementation of the catalog, downloaded first if it is missing. Needs no key. */
+  resource(sha256: string, caller: Caller): Promise<ResourceBody>
+}
+
+/** What the page's server handle asks of the host beyond `/v1`. Same threads, same ports. */
+export interface Control {
+  list(): Promise<ModelState[]>
+  load(tag: Tag, signal: AbortSignal, onProgress: (progress: LoadProgress) => void): Promise<void>
+  /** Frees its memory; what is stored stays. */
+  unload(tag: Tag): Promise<void>
+  /** Unloads and deletes what only this tag uses. */
+  remove(tag: Tag): Promise<void>
+  predict(
+    tag: Tag,
+    inputs: Record<string, unknown>,
+    options: { configuration?: string; signal: AbortSignal; onProgress: (progress: LoadProgress) => void },
+  ): Promise<PredictionResult>
+  /** The names of the options in which a tab that joins differs from the host. */
+  compare(options: OptionDigest): Promise<string[]>
+}
+
+/** Digests of the options two tabs must share; keys never leave their tab in the clear. */
+export interface OptionDigest {
+  catalog: string
+  apiKeys: string
+  device: string
+}

@@ -1,0 +1,59 @@
+/** Names everything hosted: `@owner/name`. */
+export type Tag = string
+
+/** What a model can do beyond text in, text out. Absent means it cannot. */
+export interface ModelCapabilities {
+  /** Function tools. */
+  tools?: boolean
+  /** Visible reasoning that can be switched and budgeted. */
+  thinking?: boolean
+  /** Images in messages. */
+  imageInput?: boolean
+  /** Answers constrained to a JSON schema. */
+  structuredOutputs?: boolean
+}
+
+/** A hosted language model as the catalog describes it. */
+export interface Model {
+  tag: Tag
+  /** Name for people. */
+  name: string
+  /** When it was added, RFC 3339. */
+  created: string
+  /** Most tokens of prompt and answer together. */
+  maxInputTokens: number
+  /** Most tokens of one answer. */
+  maxOutputTokens: number
+  capabilities: ModelCapabilities
+}
+
+/** How far a model is on its way to answering. */
+export type LoadPhase = 'download' | 'compile' | 'ready'
+
+/** Progress of bringing a tag to the point where it runs. */
+export interface LoadProgress {
+  tag: Tag
+  phase: LoadPhase
+  /** Bytes that are here, over all resources of the chosen implementation. */
+  loadedBytes: number
+  /** Bytes to be had in total. */
+  totalBytes: number
+  /** Bytes per second over the last few seconds; 0 when nothing is being downloaded. */
+  bytesPerSecond: number
+}
+
+/** A model or predictor of the catalog with where it stands on this device. */
+export interface ModelState {
+  tag: Tag
+  type: 'model' | 'predictor'
+  name: string
+  /** `remote`: not downloaded; `stored`: in IndexedDB; `loading`; `loaded`: in memory, ready to answer. */
+  status: 'remote' | 'stored' | 'loading' | 'loaded'
+  /** Download size of the implementation chosen for this device, in bytes. */
+  bytes: number
+  /** Where it runs (or would run) on this device; `null` when nothing in the catalog fits. */
+  device: Device | null
+}
+
+/** Where an implementation computes. */
+export type Device = 'webgpu' | 'wasm'

@@ -1,0 +1,101 @@
+import type { Tag } from './model.ts'
+
+/** Types of a predictor's parameters. */
+export type ParameterType =
+  | 'float16' | 'float32' | 'float64'
+  | 'int8' | 'int16' | 'int32' | 'int64'
+  | 'uint8' | 'uint16' | 'uint32' | 'uint64'
+  | 'bool' | 'string' | 'list' | 'dict' | 'image' | 'binary' | 'null'
+
+/** A named value of an enumerated parameter. */
+export interface EnumerationMember {
+  name: string
+  value: unknown
+}
+
+export interface InputParameter {
+  name: string
+  type: ParameterType
+  description?: string
+  /** Whether it may be left out. */
+  optional?: boolean
+  /** Bounds of a number, both included. */
+  range?: { min?: number; max?: number }
+  enumeration?: EnumerationMember[]
+  defaultValue?: unknown
+  /** JSON Schema of a `list` or `dict`. */
+  schema?: Record<string, unknown>
+}
+
+export interface OutputParameter {
+  name: string
+  type: ParameterType
+  description?: string
+  enumeration?: EnumerationMember[]
+  /** JSON Schema of a `list` or `dict`. */
+  schema?: Record<string, unknown>
+}
+
+export interface Signature {
+  inputs: InputParameter[]
+  outputs: OutputParameter[]
+}
+
+/** A published compiled model: the body of `GET /v1/predictors/{tag}`. */
+export interface Predictor {
+  tag: Tag
+  owner: { username: string; created: string }
+  name: string
+  description: string
+  /** Markdown. */
+  card: string
+  status: 'active' | 'compiling' | 'archived'
+  access: 'public' | 'private' | 'unlisted'
+  signature: Signature
+}
+
+/** Kinds of files an implementation is made of. `data` holds external weights of an `onnx`. */
+export type ResourceType = 'onnx' | 'data' | 'tokenizer' | 'config' | 'wasm' | 'mlc'
+
+/** A file of an implementation, as a prediction hands it out. */
+export interface PredictionResource {
+  type: ResourceType
+  /** Absolute, on this origin. */
+  url: string
+  name: string
+}
+
+/** The body of `POST /v1/predictions`. */
+export interface PredictionRequest {
+  tag: Tag
+  /** Names the app or platform that asks. */
+  clientId: string
+  /** A configuration of the client's own, or the `configuration` of an earlier prediction. */
+  configurationId?: string
+  /** The device that what is learnt is kept under; absent: derived from the adapter. */
+  deviceId?: string
+  /** Pins the implementation of that earlier prediction. */
+  predictionId?: string
+}
+
+/** Which implementation a device was given. */
+export interface Prediction {
+  /** `pred_...` */
+  id: string
+  tag: Tag
+  /** Opaque; accepted as a later `configurationId` and by `server.predict`. */
+  configuration: string
+  resources: PredictionResource[]
+  /** RFC 3339. */
+  created: string
+}
+
+/** What `server.predict` answers. */
+export interface PredictionResult {
+  tag: Tag
+  /** By output parameter name. */
+  outputs: Record<string, unknown>
+  /** Milliseconds from inputs validated to outputs read back. */
+  latency: number
+  device: 'webgpu' | 'wasm'
+}
