@@ -1,0 +1,144 @@
+/**
+ * onnxruntime-web, opened once per thread and device. Everything that runs an ONNX graph goes through
+ * here: language models and predictors alike.
+ */
+import type { InferenceSession, Tensor } from 'onnxruntime-web'
+import { InoriginError } from '../../error.ts'
+import type { Device } from '../../types/index.ts'
+import { watchGpu } from './watch.ts'
+import { deviceFailure, isRuntimeMissing, modelUnusable, runtimeMissing } from './failure.ts'
+
+/** The namespace of the build in use: `Tensor`, `env`, `InferenceSession`. */
+export type Ort = typeof import('onnxruntime-web')
+
+export interface RuntimeOptions {
+  device: Device
+  /** Folder URL that holds the wasm files, with a trailing slash. */
+  folder: string
+  /** Required on `webgpu`; stays the caller's to destroy. */
+  gpu?: GPUDevice
+}
+
+export interface SessionOptions {
+  /** External weights, by the path that the model refers to them by, such as `model.onnx_data`. */
+  externalData?: readonly { path: string; data: Blob }[]
+  /** Outputs that stay in GPU memory on `webgpu` until they are disposed of. Default: none. */
+  keepOnDevice?: (output: string) => boolean
+}
+
+/** A graph ready to run. Runs of one runtime queue up: two at once hang the thread. */
+export interface Session {
+  readonly inputs: readonly InferenceSession.ValueMetadata[]
+  readonly outputs: readonly InferenceSession.ValueMetadata[]
+  /** Rejects with `unavailable` when the device gave out. */
+  run(feeds: Record<string, Tensor>, fetches?: readonly string[]): Promise<Record<string, Tensor>>
+  release(): Promise<void>
+}
+
+export interface Runtime {
+  readonly ort: Ort
+  readonly device: Device
+  /** Rejects with `unavailable` when the device gives out, or the model's bytes are no use to it. */
+  createSession(model: Blob, options?: SessionOptions): Promise<Session>
+  /** Stops watching the device; sessions are released by whoever made them. */
+  release(): void
+}
+
+/** Whether wasm can suspend for a promise here, which spares the larger and slower asyncify build. */
+const hasSuspension = (): boolean => 'Suspending' in WebAssembly
+
+function importOrt(device: Device): Promise<Ort> {
+  if (device === 'wasm') return import('onnxruntime-web/wasm')
+  return hasSuspension() ? import('onnxruntime-web/jspi') : import('onnxruntime-web/webgpu')
+}
+
+/** Threads need shared memory, which browsers give to cross-origin isolated pages only. */
+function threads(): number {
+  return globalThis.crossOriginIsolated ? Math.min(4, navigator.hardwareConcurrency) : 1
+}
+
+export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
+  const { device, folder, gpu } = options
+  if (device === 'webgpu' && !gpu) {
+    throw new InoriginError('internal', 'The webgpu runtime needs a GPUDevice.')
+  }
+  const ort = await importOrt(device).catch((cause: unknown) => {
+    throw runtimeMissing(folder, cause)
+  })
+  ort.env.logLevel = 'error'
+  ort.env.wasm.wasmPaths = folder
+  ort.env.wasm.numThreads = threads()
+
+  const watch = gpu ? watchGpu(gpu) : null
+  const explain = (thrown: unknown): InoriginError | null => watch?.failure() ?? deviceFailure(thrown)
+  const exclusive = createLock()
+
+  const createSession = (model: Blob, session: SessionOptions = {}): Promise<Session> =>
+    exclusive(async () => {
+      const failed = watch?.failure()
+      if (failed) throw failed
+      const created = await ort.InferenceSession.create(
+        new Uint8Array(await model.arrayBuffer()),
+        sessionOptions(device, gpu, session),
+      ).catch((thrown: unknown) => {
+        const cause = explain(thrown)
+        if (cause) throw cause
+        if (isRuntimeMissing(thrown)) throw runtimeMissing(folder, thrown)
+        throw modelUnusable(reason(thrown), thrown)
+      })
+      return {
+        inputs: created.inputMetadata,
+        outputs: created.outputMetadata,
+        run: (feeds, fetches) =>
+          exclusive(async () => {
+            try {
+              const results = await (fetches ? created.run(feeds, fetches) : created.run(feeds))
+              const late = watch?.failure()
+              if (late) throw late
+              return results as Record<string, Tensor>
+            } catch (thrown) {
+              throw explain(thrown) ?? InoriginError.from(thrown)
+            }
+          }),
+        release: () => exclusive(() => created.release()),
+      }
+    })
+
+  return { ort, device, createSession, release: () => watch?.stop() }
+}
+
+function sessionOptions(
+  device: Device,
+  gpu: GPUDevice | undefined,
+  { externalData, keepOnDevice }: SessionOptions,
+): InferenceSession.SessionOptions {
+  const shared = { externalData, graphOptimizationLevel: 'all' } as const
+  if (device === 'wasm') return { ...shared, executionProviders: ['wasm'] }
+  return {
+    ...shared,
+    executionProviders: [{ name: 'webgpu', device: gpu }],
+    preferredOutputLocation: keepOnDevice && locations(keepOnDevice),
+  }
+}
+
+/** Output names are known only once the session exists, but it reads their locations while it is made. */
+function locations(keep: (output: string) => boolean): Record<string, Tensor.DataLocation> {
+  return new Proxy({}, { get: (_, output) => (keep(String(output)) ? 'gpu-buffer' : 'cpu') })
+}
+
+/** Runs tasks one after the other; a failed one does not stop the next. */
+function createLock(): <T>(task: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve()
+  return (task) => {
+    const result = last.then(task, task)
+    last = result.catch(() => undefined)
+    return result
+  }
+}
+
+/** The runtime's own words without its codes, as a sentence. */
+function reason(thrown: unknown): string {
+  const message = thrown instanceof Error ? thrown.message : String(thrown)
+  const text = message.replace(/^.*ERROR_MESSAGE: /s, '').trim().slice(0, 300)
+  return /[.!?]$/.test(text) ? text : `${text}.`
+}
