@@ -1,50 +1,58 @@
 /**
  * Every message that crosses a thread. One request is one `MessagePort`: the asking side sends `call`,
- * the answering side `ack` at once, then `result`, `error`, or `accepted` and a stream of `event`.
+ * the answering side `ack` at once, then either progress and one `result`, or a `result` (accepted)
+ * followed by a stream of `event` and an `end`. An `error` ends both.
  */
+import type { Catalog } from '../catalog/schema.ts'
 import type { ErrorRecord } from '../error.ts'
 import type {
-  GenerationEvent, GenerationRequest, LoadProgress, Model, ModelState, OptionDigest,
+  Device, GenerationEvent, GenerationRequest, LoadProgress, Model, ModelState, OptionDigest,
   Prediction, PredictionRequest, PredictionResult, Predictor, ResourceBody, Tag,
 } from '../types/index.ts'
 
 /** Raised whenever a message changes its form. Part of every lock, channel and database name. */
 export const PROTOCOL = 1
 
-/** What can be asked over a port: arguments and what comes back. */
-export interface Methods {
-  authorize: { args: []; result: void }
-  models: { args: []; result: Model[] }
-  generate: { args: [request: GenerationRequest]; result: { ignored: string[] }; event: GenerationEvent }
-  predictor: { args: [tag: Tag]; result: Predictor }
-  createPrediction: { args: [request: PredictionRequest]; result: Prediction }
-  resource: { args: [sha256: string]; result: ResourceBody }
-  list: { args: []; result: ModelState[] }
+/** What is asked of the host and answered once; `event` is what it may tell meanwhile. */
+export interface HostCalls {
+  authorize: { args: []; result: void; event: never }
+  models: { args: []; result: Model[]; event: never }
+  predictor: { args: [tag: Tag]; result: Predictor; event: never }
+  createPrediction: { args: [request: PredictionRequest]; result: Prediction; event: never }
+  resource: { args: [sha256: string]; result: ResourceBody; event: never }
+  list: { args: []; result: ModelState[]; event: never }
   load: { args: [tag: Tag]; result: void; event: LoadProgress }
-  unload: { args: [tag: Tag]; result: void }
-  remove: { args: [tag: Tag]; result: void }
+  unload: { args: [tag: Tag]; result: void; event: never }
+  remove: { args: [tag: Tag]; result: void; event: never }
   predict: {
     args: [tag: Tag, inputs: Record<string, unknown>, configuration: string | undefined]
     result: PredictionResult
     event: LoadProgress
   }
-  compare: { args: [options: OptionDigest]; result: string[] }
+  compare: { args: [options: OptionDigest]; result: string[]; event: never }
 }
 
-export type Method = keyof Methods
+/** What is asked of the host and answered by a stream. */
+export interface HostStreams {
+  generate: {
+    args: [request: GenerationRequest]
+    result: { ignored: string[] }
+    event: GenerationEvent
+  }
+}
 
 /** From the side that asks. */
 export type AskMessage =
   | {
       type: 'call'
       protocol: number
-      method: Method
+      method: string
       args: readonly unknown[]
       key: string | null
       /** A lock the asking thread holds while it lives; its grant to another is its death notice. */
       life: string | null
     }
-  /** The asking side can take this many more events. */
+  /** The asking side can take this many more events of a stream. */
   | { type: 'credit'; events: number }
   | { type: 'cancel' }
 
@@ -52,32 +60,71 @@ export type AskMessage =
 export type AnswerMessage =
   /** Here, and alive under this lock. Sent before anything else is done. */
   | { type: 'ack'; life: string | null }
+  /** The thread this reached does not host any more: find the one that does. */
+  | { type: 'moved' }
   | { type: 'result'; value: unknown }
   | { type: 'event'; event: unknown }
   | { type: 'end' }
   | { type: 'error'; error: ErrorRecord }
 
-/** Service worker to pages. */
-export type WorkerToPage =
-  | { type: 'inorigin:who-hosts'; protocol: number; scope: string }
+/** Service worker to pages. All carry the server they speak of; pages of another stay silent. */
+export type WorkerToPage = { protocol: number; scope: string } & (
+  | { type: 'inorigin:who-hosts' }
   /** With a port: for the host's dedicated worker. */
-  | { type: 'inorigin:request'; protocol: number; scope: string }
-  | { type: 'inorigin:steal'; protocol: number; scope: string }
+  | { type: 'inorigin:request' }
+  /** Take the host's lock: whoever holds it does not answer. */
+  | { type: 'inorigin:steal' }
+)
 
 /** Page to service worker. */
 export type PageToWorker =
+  /** Take control of a page that a hard reload left uncontrolled. */
   | { type: 'inorigin:claim' }
-  /** The answer to `who-hosts`, and what a tab says when it becomes the host. */
-  | { type: 'inorigin:hosting'; protocol: number; scope: string }
-  /** With a port: for whoever hosts. */
-  | { type: 'inorigin:forward'; protocol: number }
-  /** Keeps the worker alive while a stream is open; asked for by the dedicated worker. */
-  | { type: 'inorigin:pulse' }
-  /** Take over from an older script, if no stream is open. */
+  /** With a port, answered by {@link WorkerStatus}. */
+  | { type: 'inorigin:status' }
+  /** Replace the active script; sent to a waiting one when nothing streams. */
   | { type: 'inorigin:update' }
+  /** The answer to `who-hosts`, and what a tab says when it becomes the host. */
+  | { type: 'inorigin:hosting'; protocol: number }
+  /** With a port: for whoever hosts. `attempt` counts the tries before. */
+  | { type: 'inorigin:forward'; protocol: number; attempt: number }
+  /** Keeps the worker alive while a stream is open; timed by the dedicated worker. */
+  | { type: 'inorigin:pulse' }
+
+/** What a service worker says of itself. */
+export interface WorkerStatus {
+  protocol: number
+  /** Requests it is answering at this moment. */
+  open: number
+}
+
+/** How the host worker is started. */
+export interface HostSetup {
+  /** URL of the scope, with a trailing slash. */
+  scope: string
+  /** URL of the folder with the workers, the runtime and the default models, with a trailing slash. */
+  assets: string
+  /** URL or document; absent: the default one alone. */
+  catalog: string | Catalog | null
+  /** Absent: any key or none will do. */
+  apiKeys: readonly string[] | null
+  device: Device | 'auto'
+}
+
+/** Page to its dedicated worker. */
+export type PageToHost =
+  | { type: 'start'; setup: HostSetup }
+  /** With a port that carries one request. */
+  | { type: 'port' }
+
+/** Dedicated worker to its page. */
+export type HostToPage =
+  | { type: 'started'; protocol: number }
+  /** A stream is open and 10 s have passed. */
+  | { type: 'pulse' }
 
 /** The names that separate one server from another. */
-export function names(scope: string): { host: string; database: string; channel: string } {
+export function names(scope: string): { host: string; database: string } {
   const base = `inorigin:${PROTOCOL}:${scope}`
-  return { host: `${base}:host`, database: base, channel: `${base}:channel` }
+  return { host: `${base}:host`, database: base }
 }

@@ -1,0 +1,77 @@
+/**
+ * Which tab hosts: the one that holds the lock. The others queue; a closed or crashed tab frees the
+ * lock by itself. A frozen tab keeps it, so the lock can be stolen, and the loser must then tear down
+ * (https://developer.mozilla.org/docs/Web/API/LockManager/request#steal).
+ */
+
+export interface Candidate {
+  /** The lock is ours: start hosting. */
+  onElected(): void
+  /** It was stolen or given back: stop at once. */
+  onDeposed(): void
+}
+
+export interface Election {
+  /** Whether this tab holds the lock. */
+  readonly leading: boolean
+  /** Takes the lock from whoever holds it; at most once a minute, and not from itself. */
+  steal(): void
+  /** Gives the lock back or leaves the queue. */
+  leave(): void
+}
+
+/** A thief that is itself unreachable would depose a good host for ever, so it must wait. */
+const STEAL_INTERVAL = 60_000
+
+/** Stands for election under that lock name until `leave`. */
+export function stand(name: string, candidate: Candidate, locks: LockManager): Election {
+  let leading = false
+  let left = false
+  let release = () => {}
+  let lastSteal = -Infinity
+  let queued = queue()
+
+  /** Waits for the lock, however long that takes: waiting is what a follower does. */
+  function queue(): AbortController {
+    const waiting = new AbortController()
+    locks.request(name, { signal: waiting.signal }, hold).catch(ended)
+    return waiting
+  }
+
+  function hold(): Promise<void> | undefined {
+    if (left) return undefined
+    leading = true
+    candidate.onElected()
+    return new Promise((resolve) => (release = resolve))
+  }
+
+  /** Stolen while held, or given up while queued. */
+  function ended(): void {
+    if (!leading) return
+    stepDown()
+    queued = queue()
+  }
+
+  function stepDown(): void {
+    leading = false
+    candidate.onDeposed()
+  }
+
+  return {
+    get leading() {
+      return leading
+    },
+    steal() {
+      if (leading || left || Date.now() - lastSteal < STEAL_INTERVAL) return
+      lastSteal = Date.now()
+      queued.abort()
+      locks.request(name, { steal: true }, hold).catch(ended)
+    },
+    leave() {
+      left = true
+      queued.abort()
+      if (leading) stepDown()
+      release()
+    },
+  }
+}
