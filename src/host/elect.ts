@@ -34,22 +34,25 @@ export function stand(name: string, candidate: Candidate, locks: LockManager): E
   /** Waits for the lock, however long that takes: waiting is what a follower does. */
   function queue(): AbortController {
     const waiting = new AbortController()
-    locks.request(name, { signal: waiting.signal }, hold).catch(ended)
+    request({ signal: waiting.signal })
     return waiting
   }
 
-  function hold(): Promise<void> | undefined {
-    if (left) return undefined
-    leading = true
-    candidate.onElected()
-    return new Promise((resolve) => (release = resolve))
-  }
-
-  /** Stolen while held, or given up while queued. */
-  function ended(): void {
-    if (!leading) return
-    stepDown()
-    queued = queue()
+  function request(options: LockOptions): void {
+    let held = false
+    const hold = (): Promise<void> | undefined => {
+      if (left) return undefined
+      held = true
+      leading = true
+      candidate.onElected()
+      return new Promise((resolve) => (release = resolve))
+    }
+    locks.request(name, options, hold).catch(() => {
+      // Given up while it was queued; or held, and then it was stolen.
+      if (!held || left) return
+      stepDown()
+      queued = queue()
+    })
   }
 
   function stepDown(): void {
@@ -65,7 +68,7 @@ export function stand(name: string, candidate: Candidate, locks: LockManager): E
       if (leading || left || Date.now() - lastSteal < STEAL_INTERVAL) return
       lastSteal = Date.now()
       queued.abort()
-      locks.request(name, { steal: true }, hold).catch(ended)
+      request({ steal: true })
     },
     leave() {
       left = true

@@ -16,8 +16,8 @@ export interface HostPage {
   readonly hosting: boolean
   /** Passes a port to the dedicated worker; rejects when this tab does not host. */
   connect: Link['connect']
-  /** Why the last dedicated worker could not start. */
-  readonly failure: InoriginError | undefined
+  /** Aborts, with the reason, when the dedicated worker cannot be started here. */
+  readonly failed: AbortSignal
   /** Gives the lock back and ends the worker. */
   close(): void
 }
@@ -35,20 +35,21 @@ export function hostPage(
   tellWorker: TellWorker,
 ): HostPage {
   let worker: Worker | undefined
-  let failure: InoriginError | undefined
+  const failed = new AbortController()
   let election: Election | undefined
 
   function start(): void {
-    failure = undefined
     const script = new URL('worker.js', setup.assets)
+    let started = false
     worker = new Worker(script, { type: 'module', name: 'inorigin host' })
     worker.onmessage = (event: MessageEvent<HostToPage>) => {
       if (event.data.type === 'pulse') return tellWorker({ type: 'inorigin:pulse' })
-      if (event.data.protocol !== PROTOCOL) failure = otherVersion(script)
+      started = true
+      if (event.data.protocol !== PROTOCOL) failed.abort(otherVersion(script))
     }
+    // Once it runs, an uncaught error is one request's and is in the console already.
     worker.onerror = (event) => {
-      event.preventDefault()
-      failure = notStarted(script, event.message)
+      if (!started) failed.abort(notStarted(script, event.message))
     }
     worker.postMessage({ type: 'start', setup } satisfies PageToHost)
     tellWorker({ type: 'inorigin:hosting', protocol: PROTOCOL })
@@ -60,7 +61,7 @@ export function hostPage(
   }
 
   function connect(port: MessagePort): void {
-    if (failure) throw failure
+    failed.signal.throwIfAborted()
     if (!worker) throw unreachable()
     worker.postMessage({ type: 'port' } satisfies PageToHost, [port])
   }
@@ -81,7 +82,7 @@ export function hostPage(
     try {
       connect(port)
     } catch (error) {
-      const reply: AnswerMessage = failure
+      const reply: AnswerMessage = failed.signal.aborted
         ? { type: 'error', error: InoriginError.from(error).toRecord() }
         : { type: 'moved' }
       port.postMessage(reply)
@@ -116,9 +117,7 @@ export function hostPage(
     get hosting() {
       return worker !== undefined
     },
-    get failure() {
-      return failure
-    },
+    failed: failed.signal,
     connect,
     close() {
       container?.removeEventListener('message', onMessage)

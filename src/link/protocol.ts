@@ -4,7 +4,9 @@
  * followed by a stream of `event` and an `end`. An `error` ends both.
  */
 import type { Catalog } from '../catalog/schema.ts'
+import type { EngineSetup, Files } from '../engine/engine.ts'
 import type { ErrorRecord } from '../error.ts'
+import type { PredictorSetup } from '../predictor/run.ts'
 import type {
   Device, GenerationEvent, GenerationRequest, LoadProgress, Model, ModelState, OptionDigest,
   Prediction, PredictionRequest, PredictionResult, Predictor, ResourceBody, Tag,
@@ -39,6 +41,22 @@ export interface HostStreams {
     result: { ignored: string[] }
     event: GenerationEvent
   }
+}
+
+/** What the host asks of a model worker, once. */
+export interface ModelCalls {
+  /** Opens a language model's tokenizer and template. */
+  openModel: { args: [setup: EngineSetup]; result: void; event: never }
+  /** Loads its weights. Requests that were accepted before wait for this. */
+  loadModel: { args: [weights: Files]; result: void; event: never }
+  openPredictor: { args: [setup: PredictorSetup]; result: void; event: never }
+  predict: { args: [inputs: Record<string, unknown>]; result: PredictionResult; event: never }
+}
+
+/** What the host asks of a model worker as a stream. */
+export interface ModelStreams {
+  /** Accepted once it is templated, tokenised, fits and is queued. */
+  generate: { args: [request: GenerationRequest]; result: void; event: GenerationEvent }
 }
 
 /** From the side that asks. */

@@ -1,0 +1,14 @@
+/** What an app imports. */
+export { serve } from './serve.ts'
+export { InoriginError } from './error.ts'
+export type { ServeOptions } from './serve.ts'
+export type { Models, PredictOptions, Server, TaskOptions } from './server.ts'
+export type { ErrorDetails, ErrorKind } from './error.ts'
+export type {
+  Binding, Catalog, Entry, ImageLayout, Implementation, ModelEntry, PredictorEntry, Requirements,
+  Resource,
+} from './catalog/schema.ts'
+export type {
+  Device, EnumerationMember, InputParameter, LoadPhase, LoadProgress, ModelState, OutputParameter,
+  ParameterType, PredictionResult, Predictor, Signature, Tag,
+} from './types/index.ts'

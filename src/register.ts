@@ -1,0 +1,183 @@
+/** Page side of the service worker: register it, have it control this page, keep it up to date. */
+import { InoriginError } from './error.ts'
+import { PROTOCOL, type PageToWorker, type WorkerStatus } from './link/protocol.ts'
+
+/** Milliseconds for a worker that is registered to control the page. */
+const CONTROL_DEADLINE = 20_000
+const STATUS_DEADLINE = 2_000
+/** Milliseconds for a newer script to take over from one of another protocol. */
+const UPDATE_DEADLINE = 6_000
+/** Milliseconds between looks at whether a waiting script may take over. */
+const UPDATE_INTERVAL = 5_000
+
+export interface Script {
+  url: URL
+  scope: string
+  type: WorkerType
+}
+
+/** Says something to whichever worker is active, whether or not it controls this page. */
+export function tell(registration: ServiceWorkerRegistration, message: PageToWorker): void {
+  registration.active?.postMessage(message)
+}
+
+/**
+ * Registers the script and resolves once it controls this page, also after a hard reload.
+ *
+ * @throws InoriginError `unavailable` with code `no_service_worker` where the browser allows none,
+ * `script_missing` when there is no such script, `scope_refused` when the script lies below its scope
+ * (it would need the `Service-Worker-Allowed` header), `not_controlled` when it does not take control.
+ */
+export async function register(
+  container: ServiceWorkerContainer,
+  script: Script,
+  signal: AbortSignal,
+): Promise<ServiceWorkerRegistration> {
+  const { scope, type } = script
+  // An update of the script must be seen although the file's cache headers may allow an old one.
+  const options: RegistrationOptions = { scope, type, updateViaCache: 'none' }
+  const registration = await container.register(script.url, options).catch(async (error: unknown) => {
+    throw await refused(script, error)
+  })
+  signal.throwIfAborted()
+  await activated(registration, signal)
+  await controlled(container, registration, signal)
+  keepCurrent(registration, signal)
+  return registration
+}
+
+async function activated(
+  registration: ServiceWorkerRegistration,
+  signal: AbortSignal,
+): Promise<void> {
+  if (registration.active) return
+  const worker = registration.installing ?? registration.waiting
+  await until(signal, notControlled, (done, listen) => {
+    worker?.addEventListener('statechange', () => registration.active && done(), listen)
+    if (registration.active) done()
+  })
+}
+
+async function controlled(
+  container: ServiceWorkerContainer,
+  registration: ServiceWorkerRegistration,
+  signal: AbortSignal,
+): Promise<void> {
+  const ours = () => container.controller?.scriptURL === registration.active?.scriptURL
+  if (ours()) return
+  await until(signal, notControlled, (done, listen) => {
+    container.addEventListener('controllerchange', () => ours() && done(), listen)
+    // A hard reload leaves the page uncontrolled; asking to be claimed spares a second reload.
+    tell(registration, { type: 'inorigin:claim' })
+  })
+}
+
+/** What a service worker says of itself, or `undefined` when it does not answer. */
+export async function status(worker: ServiceWorker): Promise<WorkerStatus | undefined> {
+  const { port1, port2 } = new MessageChannel()
+  return new Promise((resolve) => {
+    const timer = setTimeout(finish, STATUS_DEADLINE)
+    function finish(answer?: WorkerStatus): void {
+      clearTimeout(timer)
+      port1.close()
+      resolve(answer)
+    }
+    port1.onmessage = (event: MessageEvent<WorkerStatus>) => finish(event.data)
+    worker.postMessage({ type: 'inorigin:status' } satisfies PageToWorker, [port2])
+  })
+}
+
+/**
+ * Whether the worker that controls this page speaks our protocol, after giving an older script the
+ * chance to be replaced.
+ *
+ * @throws InoriginError `unavailable` with code `foreign_service_worker` when it knows nothing of us.
+ */
+export async function speaksOurs(
+  container: ServiceWorkerContainer,
+  registration: ServiceWorkerRegistration,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const latest = Date.now() + UPDATE_DEADLINE
+  for (let first = true; ; first = false) {
+    const theirs = container.controller && (await status(container.controller))
+    signal.throwIfAborted()
+    if (theirs?.protocol === PROTOCOL) return true
+    if (first) await registration.update().catch(() => undefined)
+    if (registration.waiting) await replace(registration, registration.waiting)
+    if (Date.now() > latest) {
+      if (!theirs) throw foreign(registration)
+      return false
+    }
+    await new Promise((resolve) => setTimeout(resolve, 250))
+  }
+}
+
+/** Lets a waiting script take over as soon as the active one answers nothing. */
+function keepCurrent(registration: ServiceWorkerRegistration, signal: AbortSignal): void {
+  const timer = setInterval(() => {
+    if (registration.waiting) void replace(registration, registration.waiting)
+  }, UPDATE_INTERVAL)
+  signal.addEventListener('abort', () => clearInterval(timer))
+}
+
+async function replace(
+  registration: ServiceWorkerRegistration,
+  waiting: ServiceWorker,
+): Promise<void> {
+  const active = registration.active && (await status(registration.active))
+  if (!active || active.open === 0) {
+    waiting.postMessage({ type: 'inorigin:update' } satisfies PageToWorker)
+  }
+}
+
+/** Waits for `done`, for the deadline or for the signal, and removes every listener after. */
+async function until(
+  signal: AbortSignal,
+  late: () => InoriginError,
+  arm: (done: () => void, listen: { signal: AbortSignal }) => void,
+): Promise<void> {
+  const over = new AbortController()
+  let timer: ReturnType<typeof setTimeout> | undefined
+  try {
+    await new Promise<void>((resolve, reject) => {
+      timer = setTimeout(() => reject(late()), CONTROL_DEADLINE)
+      signal.addEventListener('abort', () => reject(signal.reason), { signal: over.signal })
+      arm(resolve, { signal: over.signal })
+    })
+  } finally {
+    clearTimeout(timer)
+    over.abort()
+  }
+}
+
+function notControlled(): InoriginError {
+  const what = 'The service worker did not take control of this page within 20 s.'
+  return new InoriginError('unavailable', `${what} Close other tabs of this origin and reload.`, {
+    code: 'not_controlled',
+  })
+}
+
+function foreign(registration: ServiceWorkerRegistration): InoriginError {
+  const what = `The service worker at ${registration.active?.scriptURL} does not know inorigin.`
+  return new InoriginError('unavailable', `${what} Call attach() of 'inorigin/sw' in it.`, {
+    code: 'foreign_service_worker',
+  })
+}
+
+/** Tells a script that is not there from a browser that will not have it. */
+async function refused({ url, scope }: Script, cause: unknown): Promise<InoriginError> {
+  const reason = cause instanceof Error ? cause.message : String(cause)
+  const found = await fetch(url, { cache: 'no-store' }).catch(() => undefined)
+  const isScript = found?.ok && /javascript/.test(found.headers.get('content-type') ?? '')
+  if (!isScript) {
+    const what = `There is no service worker script at ${url.pathname}: ${reason}`
+    const todo = 'Run `npx inorigin init <public folder>`, or pass `worker` with the URL of the script.'
+    return new InoriginError('unavailable', `${what} ${todo}`, { code: 'script_missing', cause })
+  }
+  const above = !new URL(scope).pathname.startsWith(new URL('.', url).pathname)
+  return new InoriginError('unavailable', `No service worker for ${scope}: ${reason}`, {
+    code: above ? 'scope_refused' : 'no_service_worker',
+    cause,
+  })
+}

@@ -1,0 +1,207 @@
+/** Page side: makes this page's origin answer `/v1`. */
+import type { Catalog } from './catalog/schema.ts'
+import { InoriginError } from './error.ts'
+import { digestOptions } from './host/digest.ts'
+import { hostPage, type HostPage } from './host/page.ts'
+import type { Link } from './link/ask.ts'
+import { holdLife } from './link/life.ts'
+import { PROTOCOL, type HostSetup, type PageToWorker } from './link/protocol.ts'
+import { remoteControl, remoteHost } from './link/remote.ts'
+import { register, speaksOurs, tell, type Script } from './register.ts'
+import type { Server } from './server.ts'
+import type { Control, Device, Host } from './types/index.ts'
+
+export interface ServeOptions {
+  /** A catalog, or its URL, in addition to the default one. Default: the default one alone. */
+  catalog?: string | URL | Catalog
+  /** URL of the service worker script. Its folder is what is served. Default: `/sw.js`. */
+  worker?: string | URL
+  /** `module` for an app's own service worker that is a module. Default: `classic`. */
+  workerType?: WorkerType
+  /** What the service worker controls, where that is not the folder of its script. */
+  scope?: string | URL
+  /** URL of the folder that `inorigin init` filled. Default: `inorigin/` beside the script. */
+  assets?: string | URL
+  /** The keys that are accepted, in either style. Default: any key, or none. */
+  apiKeys?: readonly string[]
+  /** Where models run. Default: `auto`, the best implementation for this device. */
+  device?: Device | 'auto'
+  /** Aborting it gives up starting, and later closes the server. */
+  signal?: AbortSignal
+}
+
+/** Looks for a host: one that is starting, or the next tab in line after one was closed. */
+const HOST_ATTEMPTS = 3
+const HOST_PATIENCE = 8_000
+
+/**
+ * Makes this page's origin the inference server; resolves when the page is controlled and `/v1` answers.
+ *
+ * A page without service worker (a private window, say) is its own host: then `controlled` is false and
+ * only `server.fetch` answers.
+ *
+ * @example
+ * ```ts
+ * const server = await serve()
+ * const response = await fetch('/v1/chat/completions', {
+ *   method: 'POST',
+ *   headers: { 'content-type': 'application/json' },
+ *   body: JSON.stringify({
+ *     model: '@inorigin/guide',
+ *     messages: [{ role: 'user', content: 'What is inorigin?' }],
+ *   }),
+ * })
+ * ```
+ * @throws InoriginError `invalid_request` for options that cannot work, `unavailable` when the service
+ * worker or the dedicated worker cannot start; the message says what to do.
+ */
+export async function serve(options: ServeOptions = {}): Promise<Server> {
+  const script = locate(options)
+  const setup = setUp(options, script)
+  const closing = new AbortController()
+  options.signal?.throwIfAborted()
+  options.signal?.addEventListener('abort', () => closing.abort(options.signal?.reason))
+
+  const registration = await registerOrNone(script, closing.signal)
+  const container = registration && navigator.serviceWorker
+  const toWorker = (message: PageToWorker) => registration && tell(registration, message)
+  const page = hostPage(setup, container, toWorker)
+  closing.signal.addEventListener('abort', () => page.close())
+  const life = await holdPageLife()
+  const link: Link = {
+    connect: connectVia(page, registration),
+    life,
+    attempts: HOST_ATTEMPTS,
+    patience: HOST_PATIENCE,
+    gone: page.failed,
+  }
+
+  try {
+    const control = remoteControl(link)
+    const differences = await control.compare(await digestOptions(setup))
+    closing.signal.throwIfAborted()
+    if (differences.length > 0) console.warn(differs(differences))
+    if (!registration) console.warn(alone())
+    return createServer({
+      script, control, host: remoteHost(link), differences,
+      controlled: registration !== undefined,
+      close: () => closing.abort(),
+    })
+  } catch (error) {
+    closing.abort()
+    throw error
+  }
+}
+
+function locate(options: ServeOptions): Script {
+  const url = new URL(options.worker ?? '/sw.js', document.baseURI)
+  const scope = new URL(options.scope ?? '.', options.scope ? document.baseURI : url)
+  if (url.origin !== location.origin) {
+    const what = `The service worker script ${url.href} is of another origin than this page.`
+    throw new InoriginError('invalid_request', what, { param: 'worker' })
+  }
+  if (!location.href.startsWith(scope.href)) {
+    const what = `This page, ${location.pathname}, is outside ${scope.pathname}, which is what the`
+    const todo = `service worker at ${url.pathname} can serve. Pass \`worker\` with one further up.`
+    throw new InoriginError('invalid_request', `${what} ${todo}`, { param: 'worker' })
+  }
+  return { url, scope: scope.href, type: options.workerType ?? 'classic' }
+}
+
+function setUp(options: ServeOptions, script: Script): HostSetup {
+  const { catalog } = options
+  const byUrl = typeof catalog === 'string' || catalog instanceof URL
+  const assets = new URL(options.assets ?? 'inorigin/', options.assets ? document.baseURI : script.url)
+  return {
+    scope: script.scope,
+    assets: assets.href.endsWith('/') ? assets.href : `${assets.href}/`,
+    catalog: byUrl ? new URL(catalog, document.baseURI).href : (catalog ?? null),
+    apiKeys: options.apiKeys ?? null,
+    device: options.device ?? 'auto',
+  }
+}
+
+/** The registration, or nothing where this browser has or allows no service worker. */
+async function registerOrNone(
+  script: Script,
+  signal: AbortSignal,
+): Promise<ServiceWorkerRegistration | undefined> {
+  const { serviceWorker } = navigator
+  if (!serviceWorker || !navigator.locks) return undefined
+  try {
+    const registration = await register(serviceWorker, script, signal)
+    // A script of another protocol serves its own tabs until nothing streams and it can be replaced.
+    return (await speaksOurs(serviceWorker, registration, signal)) ? registration : undefined
+  } catch (error) {
+    if (error instanceof InoriginError && error.code === 'no_service_worker') return undefined
+    throw error
+  }
+}
+
+/** To our own dedicated worker when we host, else through the service worker to the tab that does. */
+function connectVia(
+  page: HostPage,
+  registration: ServiceWorkerRegistration | undefined,
+): Link['connect'] {
+  return (port, attempt) => {
+    if (page.hosting || !registration) return page.connect(port, attempt)
+    const message: PageToWorker = { type: 'inorigin:forward', protocol: PROTOCOL, attempt }
+    registration.active?.postMessage(message, [port])
+  }
+}
+
+async function holdPageLife(): Promise<string | null> {
+  return navigator.locks ? holdLife(navigator.locks, 'page') : null
+}
+
+interface Parts {
+  script: Script
+  control: Control
+  host: Host
+  differences: string[]
+  controlled: boolean
+  close: () => void
+}
+
+function createServer({ script, control, host, differences, controlled, close }: Parts): Server {
+  const scope = new URL(script.scope)
+  const never = new AbortController().signal
+  const ignore = () => {}
+  return {
+    fetch: async (input, init) => {
+      const request = new Request(input, init)
+      const url = new URL(request.url)
+      const ours = url.origin === scope.origin && url.pathname.startsWith(`${scope.pathname}v1/`)
+      if (!ours) return fetch(request)
+      const { handle } = await import('./wire/handler.ts')
+      return handle(request, host, { base: scope.pathname })
+    },
+    models: {
+      list: () => control.list(),
+      load: (tag, { signal = never, onProgress = ignore } = {}) =>
+        control.load(tag, signal, onProgress),
+      unload: (tag) => control.unload(tag),
+      remove: (tag) => control.remove(tag),
+    },
+    predict: async (tag, inputs, { configuration, signal = never, onProgress = ignore } = {}) => {
+      const { toTransferable } = await import('./predictor/transfer.ts')
+      const plain = await toTransferable(inputs)
+      return control.predict(tag, plain, { configuration, signal, onProgress })
+    },
+    baseURL: `${scope.href}v1`,
+    origin: scope.href.replace(/\/$/, ''),
+    controlled,
+    differences,
+    close,
+  }
+}
+
+function differs(names: string[]): string {
+  const what = `inorigin: another tab hosts, with other options than this one: ${names.join(', ')}.`
+  return `${what} Its options apply here too until it is closed.`
+}
+
+function alone(): string {
+  const what = 'inorigin: this page has no service worker, so fetch("/v1/...") would reach the web server.'
+  return `${what} Use server.fetch.`
+}

@@ -1,0 +1,57 @@
+/** The handle that `serve()` resolves with. */
+import type { LoadProgress, ModelState, PredictionResult, Tag } from './types/index.ts'
+
+/** Options of everything that takes longer than a moment. */
+export interface TaskOptions {
+  /** Aborting it gives the task up; what was downloaded stays for the next time. */
+  signal?: AbortSignal
+  /** Bytes, rate and phase, several times a second. */
+  onProgress?: (progress: LoadProgress) => void
+}
+
+export interface PredictOptions extends TaskOptions {
+  /** The `configuration` of a prediction, to run the implementation it chose. */
+  configuration?: string
+}
+
+/** The models and predictors of the catalog, as they stand on this device. */
+export interface Models {
+  list(): Promise<ModelState[]>
+  /** Downloads what is missing and brings it into memory. */
+  load(tag: Tag, options?: TaskOptions): Promise<void>
+  /** Frees its memory; what is stored stays. */
+  unload(tag: Tag): Promise<void>
+  /** Unloads it and deletes the stored files that no other tag uses. */
+  remove(tag: Tag): Promise<void>
+}
+
+/** This origin as an inference server. */
+export interface Server {
+  /**
+   * Answers `/v1` without going through the service worker, for SDKs that take a `fetch` and for pages
+   * that have no service worker. Anything else goes to the browser's own `fetch`.
+   */
+  readonly fetch: typeof fetch
+  readonly models: Models
+  /**
+   * Runs a predictor.
+   *
+   * @throws InoriginError `invalid_request` naming the input that does not fit the signature,
+   * `not_found` for an unknown tag.
+   */
+  predict(
+    tag: Tag,
+    inputs: Record<string, unknown>,
+    options?: PredictOptions,
+  ): Promise<PredictionResult>
+  /** Ends in `/v1`: the base URL of OpenAI-style clients. */
+  readonly baseURL: string
+  /** Does not end in `/v1`: the base URL of Anthropic-style clients. */
+  readonly origin: string
+  /** Whether this page's own `fetch('/v1/...')` is answered; if not, only {@link Server.fetch} is. */
+  readonly controlled: boolean
+  /** The options in which this tab differs from the tab that hosts, whose options apply. */
+  readonly differences: readonly string[]
+  /** Stops hosting in this tab; another tab takes over. The service worker stays registered. */
+  close(): void
+}
