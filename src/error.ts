@@ -32,7 +32,7 @@ export interface ErrorDetails {
   code?: string
   /** Path of the field at fault, such as `messages[2].content[0].type`. */
   param?: string
-  /** Seconds after which the same request may succeed. */
+  /** Seconds after which the same request may succeed. An `unavailable` without it is for good. */
   retryAfter?: number
   /** Anything else a client can read, such as `{ unsupported: ['thread'] }`. */
   details?: Readonly<Record<string, unknown>>

@@ -1,0 +1,84 @@
+import { InoriginError } from '../error.ts'
+import type { GenerationEvent, LoadProgress } from '../types/index.ts'
+
+/** How one style puts a generation into words. */
+export interface Encoder {
+  /** The content type. */
+  readonly type: string
+  /** The text that goes out for an event; empty for none. */
+  encode(event: GenerationEvent): string
+  /** The last words of a generation that failed late. Absent: the body is aborted instead. */
+  fail?(error: InoriginError): string
+}
+
+/**
+ * The body of an answer: one event is read from the generation when the consumer asks for more. A
+ * consumer that cancels aborts `work`; a `work` that is aborted breaks the body off, as fetch does.
+ */
+export function answerBody(
+  events: AsyncIterable<GenerationEvent>,
+  encoder: Encoder,
+  work: AbortController,
+): ReadableStream<Uint8Array> {
+  const iterator = events[Symbol.asyncIterator]()
+  const utf8 = new TextEncoder()
+  const { signal } = work
+
+  return new ReadableStream<Uint8Array>(
+    {
+      start(controller) {
+        const stop = (): void => {
+          controller.error(signal.reason)
+          void abandon(iterator)
+        }
+        if (signal.aborted) stop()
+        else signal.addEventListener('abort', stop, { once: true })
+      },
+      async pull(controller) {
+        let text = ''
+        let last = false
+        try {
+          while (text === '') {
+            const { done, value } = await iterator.next()
+            if (done) throw new InoriginError('internal', 'The generation broke off before its end.')
+            text = encoder.encode(value)
+            last = value.type === 'finish'
+          }
+        } catch (thrown) {
+          const error = InoriginError.from(thrown)
+          if (encoder.fail === undefined) return controller.error(error)
+          text = encoder.fail(error)
+          last = true
+        }
+        if (signal.aborted) return
+        controller.enqueue(utf8.encode(text))
+        if (!last) return
+        controller.close()
+        void abandon(iterator)
+      },
+      cancel() {
+        work.abort(new DOMException('The answer was cancelled.', 'AbortError'))
+      },
+    },
+    // Nothing is read ahead: a consumer that stops reading stops the model.
+    { highWaterMark: 0 },
+  )
+}
+
+async function abandon(iterator: AsyncIterator<GenerationEvent>): Promise<void> {
+  try {
+    await iterator.return?.()
+  } catch {
+    // There is no one left to tell.
+  }
+}
+
+const PHASE = { download: 'downloading', compile: 'compiling', ready: 'ready' } as const
+
+/** Progress in a few words, such as `downloading @acme/tiny 45% 3.1 MB/s`. */
+export function progressText({ tag, phase, loadedBytes, totalBytes, bytesPerSecond }: LoadProgress): string {
+  const words: string[] = [PHASE[phase], tag]
+  if (totalBytes > 0) words.push(`${Math.floor((100 * loadedBytes) / totalBytes)}%`)
+  if (bytesPerSecond > 0) words.push(`${(bytesPerSecond / 1e6).toFixed(1)} MB/s`)
+  return words.join(' ')
+}

@@ -1,0 +1,141 @@
+import * as v from 'valibot'
+import { InoriginError } from '../error.ts'
+import type { Caller, Host } from '../types/index.ts'
+
+/** The largest body taken, in bytes: 32 MiB, room for a long conversation with images. */
+export const MAX_BODY = 32 * 1024 * 1024
+
+/** A body that fits its table, and what of it the table does not know. */
+export interface Body<T> {
+  fields: T
+  /** Paths of the fields without effect, such as `messages[].name`. */
+  ignored: string[]
+}
+
+/**
+ * The body of a POST, read and checked against a table of fields. Whoever has no valid key learns
+ * that first, whatever else is wrong.
+ */
+export async function readBody<T extends v.GenericSchema>(
+  request: Request,
+  table: T,
+  host: Host,
+  caller: Caller,
+): Promise<Body<v.InferOutput<T>>> {
+  try {
+    return check(table, parse(await readText(request)))
+  } catch (error) {
+    await host.authorize(caller).catch((refusal: unknown) => {
+      if (refusal instanceof InoriginError && refusal.kind === 'authentication') throw refusal
+    })
+    throw error
+  }
+}
+
+async function readText(request: Request): Promise<string> {
+  // A form of another site can send no JSON without asking first, and navigates when it is sent.
+  if (request.mode === 'navigate') {
+    throw new InoriginError('permission', 'A navigation cannot start work here; use fetch().')
+  }
+  const type = request.headers.get('content-type')
+  if (!/^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(type ?? '')) {
+    const got = type ? `it is ${shown(type)}` : 'it is missing'
+    const message = `The content-type header must be application/json; ${got}.`
+    throw new InoriginError('invalid_request', message, { code: 'invalid_content_type' })
+  }
+  if (Number(request.headers.get('content-length')) > MAX_BODY) throw tooLarge()
+  const bytes = await request.arrayBuffer()
+  if (bytes.byteLength > MAX_BODY) throw tooLarge()
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch (cause) {
+    throw new InoriginError('invalid_request', 'The body is not UTF-8.', { code: 'invalid_json', cause })
+  }
+}
+
+function tooLarge(): InoriginError {
+  const message = `The body is larger than ${MAX_BODY} bytes, which is the most taken here.`
+  return new InoriginError('too_large', message, { code: 'request_too_large' })
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (cause) {
+    const why = text.trim() === '' ? 'it is empty' : cause instanceof Error ? cause.message : ''
+    throw new InoriginError('invalid_request', `The body is not JSON: ${why}.`, { code: 'invalid_json', cause })
+  }
+}
+
+function check<T extends v.GenericSchema>(table: T, input: unknown): Body<v.InferOutput<T>> {
+  const result = v.safeParse(table, input, { abortEarly: true })
+  if (!result.success) throw refusal(result.issues[0])
+  const ignored = new Set<string>()
+  unread(input, result.output, '', ignored)
+  return { fields: result.output, ignored: [...ignored] }
+}
+
+/** Collects what the input has and the output, which keeps only what its table knows, has not. */
+function unread(input: unknown, output: unknown, path: string, found: Set<string>): void {
+  if (input === output || !isObject(input) || !isObject(output)) return
+  if (Array.isArray(input)) {
+    if (Array.isArray(output)) input.forEach((item, i) => unread(item, output[i], `${path}[]`, found))
+    return
+  }
+  for (const [key, value] of Object.entries(input)) {
+    const here = path === '' ? key : `${path}.${key}`
+    if (Object.hasOwn(output, key)) unread(value, output[key], here, found)
+    else if (value !== null) found.add(here)
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null
+}
+
+/** The sentence for the first thing wrong, and its path in `param`. */
+function refusal(issue: v.BaseIssue<unknown>): InoriginError {
+  const param = pathOf(issue)
+  const subject = param === undefined ? 'The body' : `\`${param}\``
+  if (issue.type === 'check' || issue.type === 'custom') {
+    const message = `${subject}${nature(issue.input)} is not supported by this server; ${issue.message}.`
+    const details = unsupportedDetails(param)
+    return new InoriginError('invalid_request', message, { code: 'unsupported_parameter', param, details })
+  }
+  if (issue.input === undefined) {
+    const code = 'missing_required_parameter'
+    return new InoriginError('invalid_request', `${subject} is required.`, { code, param })
+  }
+  const message = `${subject} must be ${issue.message}, not ${shown(issue.input)}.`
+  return new InoriginError('invalid_request', message, { code: 'invalid_value', param })
+}
+
+/**
+ * Names what was refused for clients that can do without. The code is the one by which Anthropic's
+ * clients know that a conversation cannot be kept on the server (`thread`) and send all of it.
+ */
+function unsupportedDetails(param: string | undefined): Record<string, unknown> {
+  const field = param ?? ''
+  return { error_code: `${field.replace(/\W.*$/s, '')}_unsupported_request`, unsupported: [field] }
+}
+
+function pathOf(issue: v.BaseIssue<unknown>): string | undefined {
+  return issue.path?.reduce((path, { key }) => {
+    if (typeof key === 'number') return `${path}[${key}]`
+    return path === '' ? String(key) : `${path}.${String(key)}`
+  }, '')
+}
+
+/** What about the value is not supported, where its path does not say it. */
+function nature(input: unknown): string {
+  if (!isObject(input)) return ` = ${shown(input)}`
+  const key = ['type', 'role'].find((tag) => typeof input[tag] === 'string')
+  return key === undefined ? '' : ` with ${key} ${shown(input[key])}`
+}
+
+function shown(value: unknown): string {
+  if (Array.isArray(value)) return 'an array'
+  if (isObject(value)) return 'an object'
+  const text = JSON.stringify(value) ?? String(value)
+  return text.length > 60 ? `${text.slice(0, 60)}...` : text
+}

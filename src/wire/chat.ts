@@ -1,0 +1,98 @@
+/** `POST /v1/chat/completions`: its table of fields, and what they ask for. */
+import * as v from 'valibot'
+import type { ChatMessage, GenerationRequest } from '../types/index.ts'
+import {
+  anyList, anyNumber, atLeast, flag, fraction, integer, listOf, name, never, object, oneOf, optional,
+  refused, stops, string, tagged, textOr, toolChoice, tools, unsupported, within,
+} from './fields.ts'
+
+const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
+
+const content = textOr(
+  tagged('type', {
+    text: object({ type: string, text: string }),
+    image_url: never,
+    input_audio: never,
+    file: never,
+    refusal: never,
+  }),
+)
+
+const message = tagged('role', {
+  system: object({ role: v.literal('system'), content }),
+  developer: object({ role: v.literal('developer'), content }),
+  user: object({ role: v.literal('user'), content }),
+  assistant: object({
+    role: v.literal('assistant'),
+    content: optional(content),
+    tool_calls: tools,
+    function_call: refused,
+    audio: refused,
+  }),
+  tool: never,
+  function: never,
+})
+
+const anyObject = v.record(v.string(), v.unknown(), 'an object')
+
+const penalty = optional(unsupported(within(-2, 2), (value) => value === 0, 'send 0 or leave it out'))
+
+export const chatBody = object({
+  model: name,
+  messages: v.pipe(listOf(message), v.minLength(1, 'an array with at least one message')),
+  stream: optional(flag),
+  stream_options: optional(object({ include_usage: optional(flag) })),
+  max_completion_tokens: optional(atLeast(1)),
+  max_tokens: optional(atLeast(1)),
+  temperature: optional(within(0, 2)),
+  top_p: optional(fraction),
+  top_k: optional(atLeast(0)),
+  seed: optional(integer),
+  stop: optional(v.lazy((input): typeof name | typeof stops => (typeof input === 'string' ? name : stops))),
+  n: optional(unsupported(atLeast(1), (n) => n === 1, 'ask again for another answer')),
+  tools,
+  tool_choice: toolChoice,
+  functions: tools,
+  function_call: toolChoice,
+  reasoning_effort: optional(
+    unsupported(oneOf(EFFORTS), (effort) => effort === 'none', 'send none or leave it out'),
+  ),
+  response_format: optional(
+    tagged('type', { text: object({ type: string }), json_object: never, json_schema: never }),
+  ),
+  logprobs: optional(unsupported(flag, (on) => !on)),
+  top_logprobs: optional(unsupported(anyNumber, (most) => most === 0)),
+  logit_bias: optional(unsupported(anyObject, (biases) => Object.keys(biases).length === 0)),
+  frequency_penalty: penalty,
+  presence_penalty: penalty,
+  modalities: optional(
+    unsupported(anyList, (kinds) => kinds.every((kind) => kind === 'text'), 'only text comes out'),
+  ),
+  audio: refused,
+  prediction: refused,
+  web_search_options: refused,
+})
+
+export type ChatBody = v.InferOutput<typeof chatBody>
+
+/** What a chat completion asks for, free of its style. */
+export function chatRequest(body: ChatBody): GenerationRequest {
+  const { stop } = body
+  return {
+    model: body.model,
+    messages: body.messages.map(chatMessage),
+    maxTokens: body.max_completion_tokens ?? body.max_tokens ?? undefined,
+    sampling: {
+      temperature: body.temperature ?? undefined,
+      topP: body.top_p ?? undefined,
+      topK: body.top_k ?? undefined,
+      seed: body.seed ?? undefined,
+    },
+    stop: typeof stop === 'string' ? [stop] : (stop ?? []),
+  }
+}
+
+function chatMessage({ role, content: given }: ChatBody['messages'][number]): ChatMessage {
+  const text = typeof given === 'string' ? given : (given ?? []).map((part) => part.text).join('')
+  return { role: role === 'developer' ? 'system' : role, content: text }
+}

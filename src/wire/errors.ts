@@ -1,0 +1,61 @@
+import type { ErrorKind, InoriginError } from '../error.ts'
+import { reply } from './reply.ts'
+
+/** Names that read the same to clients of both styles; the kinds without their own borrow one. */
+const TYPE: Readonly<Record<ErrorKind, string>> = {
+  invalid_request: 'invalid_request_error',
+  authentication: 'authentication_error',
+  permission: 'permission_error',
+  not_found: 'not_found_error',
+  method_not_allowed: 'invalid_request_error',
+  too_large: 'request_too_large',
+  rate_limit: 'rate_limit_error',
+  aborted: 'api_error',
+  internal: 'api_error',
+  unavailable: 'overloaded_error',
+}
+
+/** The `error` object of a failed stream or body as OpenAI's clients read it. */
+export interface WireError {
+  message: string
+  type: string
+  param: string | null
+  code: string | null
+}
+
+export function wireError(error: InoriginError): WireError {
+  const { message, kind, param = null, code = null } = error
+  return { message, type: TYPE[kind], param, code }
+}
+
+/**
+ * The answer to a request that failed before anything was sent. One body serves the clients of both
+ * styles, and those that read a list of `errors`.
+ */
+export function errorResponse(
+  error: InoriginError,
+  requestId: string,
+  init: { status?: number; headers?: Record<string, string> } = {},
+): Response {
+  const body = {
+    type: 'error',
+    error: { ...wireError(error), details: error.details ?? {} },
+    request_id: requestId,
+    errors: [{ message: error.message }],
+  }
+  return reply(JSON.stringify(body), {
+    status: init.status ?? error.status,
+    headers: { ...retryHeaders(error), ...init.headers },
+  })
+}
+
+/** Tells clients, which by themselves try every 429 and 5xx three times, whether that can help. */
+function retryHeaders(error: InoriginError): Record<string, string> {
+  if (error.kind === 'internal') return {}
+  const after = error.retryAfter ?? (error.kind === 'rate_limit' ? 1 : undefined)
+  if (after === undefined) return { 'x-should-retry': 'false' }
+  return {
+    'retry-after': String(Math.ceil(after)),
+    'retry-after-ms': String(Math.round(after * 1000)),
+  }
+}

@@ -1,0 +1,102 @@
+/**
+ * The vocabulary of the field tables. The message of a rule is the end of the sentence "must be
+ * ...", except that of {@link unsupported}, which is what to do about it; `body.ts` says the rest.
+ */
+import * as v from 'valibot'
+
+/** `null` and absent are the same everywhere: not given. */
+export const optional = v.nullish
+
+export const flag = v.boolean('true or false')
+export const string = v.string('a string')
+export const name = v.pipe(v.string('a string'), v.nonEmpty('a string that is not empty'))
+export const anyList = v.array(v.unknown(), 'an array')
+export const anyNumber = v.number('a number')
+export const integer = v.pipe(v.number('an integer'), v.integer('an integer'))
+
+/** An integer with a lower bound, itself included. */
+export function atLeast(least: number) {
+  const phrase = `an integer of at least ${least}`
+  return v.pipe(v.number(phrase), v.integer(phrase), v.minValue(least, phrase))
+}
+
+/** A number within bounds, both included. */
+export function within(least: number, most: number) {
+  const phrase = `a number from ${least} to ${most}`
+  return v.pipe(v.number(phrase), v.minValue(least, phrase), v.maxValue(most, phrase))
+}
+
+/** A share of the whole: above 0, up to 1. */
+export const fraction = v.pipe(
+  v.number('a number above 0 and up to 1'),
+  v.gtValue(0, 'a number above 0 and up to 1'),
+  v.maxValue(1, 'a number above 0 and up to 1'),
+)
+
+export function oneOf<const T extends readonly string[]>(values: T) {
+  return v.picklist(values, values.length === 1 ? `"${values[0]}"` : `one of ${values.join(', ')}`)
+}
+
+export function object<const T extends v.ObjectEntries>(entries: T) {
+  return v.object(entries, 'an object')
+}
+
+export function listOf<T extends v.GenericSchema>(item: T) {
+  return v.array(item, 'an array')
+}
+
+/** What the text of a stop may be, and how many there may be. */
+export const stops = v.pipe(listOf(name), v.maxLength(16, 'an array of at most 16 strings'))
+
+/** An object whose kind is told by one of its keys, such as `type` or `role`. */
+export function tagged<const T extends Record<string, v.GenericSchema>>(key: string, kinds: T) {
+  // Only ever asked about what has another key, so nothing comes out of it.
+  const unknown = v.pipe(object({ [key]: oneOf(Object.keys(kinds)) }), v.never())
+  return v.lazy((input): T[keyof T] | typeof unknown => {
+    const kind = (input as Record<string, unknown> | null | undefined)?.[key]
+    const rule = typeof kind === 'string' && Object.hasOwn(kinds, kind) ? kinds[kind] : undefined
+    return (rule as T[keyof T] | undefined) ?? unknown
+  })
+}
+
+/** A text, or the same as an array of parts. */
+export function textOr<T extends v.GenericSchema>(part: T) {
+  const parts = v.array(part, 'a string or an array of parts')
+  return v.lazy((input): typeof string | typeof parts => (typeof input === 'string' ? string : parts))
+}
+
+/** What is known and understood but cannot be honoured, save for values that change nothing. */
+export function unsupported<T extends v.GenericSchema>(
+  rule: T,
+  harmless: (value: v.InferOutput<T>) => boolean,
+  advice = 'leave it out',
+) {
+  return v.pipe(rule, v.check(harmless, advice))
+}
+
+/** What cannot be honoured at all, whatever it holds. */
+export const never = v.custom<never>(() => false, 'leave it out')
+
+/** Nothing but absence and `null` will do. */
+export const refused = optional(never)
+
+/** Tools are neither called nor chosen among, so an empty list and the mildest choices do no harm. */
+export const tools = optional(unsupported(anyList, (list) => list.length === 0))
+
+const choice = tagged('type', {
+  auto: object({ type: string }),
+  none: object({ type: string }),
+  any: never,
+  tool: never,
+  function: never,
+  allowed_tools: never,
+  custom: never,
+})
+const choiceWord = unsupported(
+  oneOf(['auto', 'none', 'required']),
+  (word) => word !== 'required',
+  'send auto or none, or leave it out',
+)
+export const toolChoice = optional(
+  v.lazy((input): typeof choice | typeof choiceWord => (typeof input === 'string' ? choiceWord : choice)),
+)

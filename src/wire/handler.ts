@@ -1,0 +1,154 @@
+import { Hono } from 'hono/tiny'
+import type { Context } from 'hono'
+import { InoriginError } from '../error.ts'
+import type { Caller, GenerationRequest, Host } from '../types/index.ts'
+import { answerBody } from './answer.ts'
+import type { Encoder } from './answer.ts'
+import { readBody } from './body.ts'
+import { keyOf, workOf } from './caller.ts'
+import { chatBody, chatRequest } from './chat.ts'
+import { chatJson, chatStream } from './chat-answer.ts'
+import { errorResponse } from './errors.ts'
+import { id } from './id.ts'
+import { messagesBody, messagesRequest } from './messages.ts'
+import { messageJson, messageStream } from './messages-answer.ts'
+import { findModel, modelList, modelObject } from './models.ts'
+import { predictionBody, predictionObject, predictionRequest, predictorObject } from './predictions.ts'
+import { reply } from './reply.ts'
+import { digestIn, refuseLoads, resourceResponse } from './resources.ts'
+
+/** What one request is answered with. */
+interface Bindings {
+  host: Host
+  caller: Caller
+  work: AbortController
+  requestId: string
+  /** What comes before the paths below: the scope and `v1`. */
+  prefix: string
+}
+
+type Answer = (context: Context<{ Bindings: Bindings }>) => Promise<Response>
+
+/**
+ * Answers a request inside `<base>v1/`: the service itself. Everything that goes wrong becomes an
+ * answer with a JSON body; only a request whose own signal is aborted rejects, as `fetch` does.
+ *
+ * @param options.base Path of the scope the service lives under, with slashes at both ends.
+ *   Default: `/`.
+ */
+export async function handle(request: Request, host: Host, options: { base?: string } = {}): Promise<Response> {
+  const work = workOf(request)
+  const caller = { key: keyOf(request.headers), signal: work.signal }
+  const requestId = id('req_')
+  const prefix = `${options.base ?? '/'}v1`
+  let response: Response
+  try {
+    response = await app.fetch(request, { host, caller, work, requestId, prefix } satisfies Bindings)
+  } catch (error) {
+    if (request.signal.aborted) throw request.signal.reason
+    response = errorResponse(InoriginError.from(error), requestId)
+  }
+  // One for each style.
+  response.headers.set('x-request-id', requestId)
+  response.headers.set('request-id', requestId)
+  return response
+}
+
+const chat: Answer = async ({ req, env }) => {
+  const { fields, ignored } = await readBody(req.raw, chatBody, env.host, env.caller)
+  const { model, stream, stream_options } = fields
+  const encoder = stream ? chatStream(model, stream_options?.include_usage ?? false) : chatJson(model)
+  return generate(chatRequest(fields), encoder, ignored, env)
+}
+
+const messages: Answer = async ({ req, env }) => {
+  const { fields, ignored } = await readBody(req.raw, messagesBody, env.host, env.caller)
+  const encoder = fields.stream ? messageStream(fields.model) : messageJson(fields.model)
+  if (req.header('anthropic-beta')) ignored.push('anthropic-beta')
+  return generate(messagesRequest(fields), encoder, ignored, env)
+}
+
+async function generate(
+  request: GenerationRequest,
+  encoder: Encoder,
+  ignored: string[],
+  { host, caller, work }: Bindings,
+): Promise<Response> {
+  const generation = await host.generate(request, caller)
+  return reply(answerBody(generation.events, encoder, work), {
+    headers: { 'content-type': encoder.type, ...ignoredHeader([...ignored, ...generation.ignored]) },
+  })
+}
+
+/** Lists the fields without effect; what a header cannot carry is a `?`, what is too much is left off. */
+function ignoredHeader(names: readonly string[]): Record<string, string> {
+  if (names.length === 0) return {}
+  const listed = [...new Set(names)].slice(0, 50).map((name) => name.slice(0, 80).replaceAll(/[^\w.[\]-]/g, '?'))
+  return { 'x-inorigin-ignored': listed.join(', ') }
+}
+
+const models: Answer = async ({ req, env }) =>
+  json(modelList(await env.host.models(env.caller), new URL(req.url).searchParams))
+
+const model: Answer = async ({ req, env }) =>
+  json(modelObject(findModel(await env.host.models(env.caller), req.param('path') ?? '')))
+
+const predictor: Answer = async ({ req, env }) =>
+  json(predictorObject(await env.host.predictor(req.param('path') ?? '', env.caller)))
+
+const predictions: Answer = async ({ req, env }) => {
+  const { fields } = await readBody(req.raw, predictionBody, env.host, env.caller)
+  return json(predictionObject(await env.host.createPrediction(predictionRequest(fields), env.caller)))
+}
+
+const resource: Answer = async ({ req, env }) => {
+  refuseLoads(req.raw)
+  const body = await env.host.resource(digestIn(req.param('path') ?? ''), env.caller)
+  return resourceResponse(req.raw, body, env.requestId)
+}
+
+function json(body: object): Response {
+  return reply(JSON.stringify(body))
+}
+
+/** Every path there is. A tag may come with its slash raw or encoded. */
+const ROUTES: ReadonlyArray<[method: 'GET' | 'POST', path: string, answer: Answer]> = [
+  ['POST', '/chat/completions', chat],
+  ['POST', '/messages', messages],
+  ['GET', '/models', models],
+  ['GET', '/models/:path{.+}', model],
+  ['POST', '/predictions', predictions],
+  ['GET', '/predictors/:path{.+}', predictor],
+  ['GET', '/resources/:path{.+}', resource],
+]
+
+const app = new Hono<{ Bindings: Bindings }>({
+  /** The path below `/v1`; clients that add a second `/v1` to the one they were given mean the same. */
+  getPath(request, { env } = {}) {
+    const { pathname } = new URL(request.url)
+    const prefix = env?.prefix ?? ''
+    if (!pathname.startsWith(`${prefix}/`)) return '/'
+    return pathname.slice(prefix.length).replace(/^\/v1(?=\/)/, '').replace(/(?<=.)\/+$/, '')
+  },
+})
+
+for (const [method, path, answer] of ROUTES) {
+  app.on(method, path, answer)
+  app.all(path, ({ req, env }) => {
+    const allow = method === 'GET' ? 'GET, HEAD' : method
+    const message = `${req.method} is not what this path answers; use ${allow}.`
+    return errorResponse(new InoriginError('method_not_allowed', message), env.requestId, { headers: { allow } })
+  })
+}
+
+app.notFound(({ req }) => {
+  const { pathname } = new URL(req.url)
+  const advice = /\/responses$/.test(pathname)
+    ? 'use /v1/chat/completions; with the AI SDK that is `.chat(model)` of the provider'
+    : `there are ${ROUTES.map(([, path]) => `/v1${path.replace(/:path.*/, '...')}`).join(', ')}`
+  throw new InoriginError('not_found', `${req.method} ${pathname} is not an endpoint here; ${advice}.`)
+})
+
+app.onError((error) => {
+  throw error
+})

@@ -1,0 +1,157 @@
+import { count, ensure, fail, keys, object, oneOf, parseFrames, parseObject, text } from './sse-grammar.ts'
+import type { Fields } from './sse-grammar.ts'
+
+export interface ChatToolCall {
+  id: string
+  name: string
+  arguments: string
+}
+
+export interface ChatTranscript {
+  id: string
+  model: string
+  reasoning: string
+  content: string
+  toolCalls: ChatToolCall[]
+  finishReason: string | null
+  usage: Fields | null
+  /** How the stream ended instead of `[DONE]`. */
+  error: Fields | null
+}
+
+/** Where in the grammar the stream is; a stream never goes back. */
+const STAGES = ['role', 'reasoning', 'content', 'tools', 'usage', 'done', 'closed'] as const
+type Stage = (typeof STAGES)[number]
+
+/**
+ * Reads a whole raw stream of chat completion chunks and throws on the first thing out of place:
+ * role, reasoning, content, tool calls, finish, usage when it was asked for, `[DONE]`, end.
+ */
+export function checkChatStream(raw: string, { includeUsage = false } = {}): ChatTranscript {
+  const seen: ChatTranscript = {
+    id: '', model: '', reasoning: '', content: '', toolCalls: [], finishReason: null, usage: null, error: null,
+  }
+  let created: unknown
+  let stage: Stage = 'role'
+
+  const advance = (to: Stage): void => {
+    ensure(STAGES.indexOf(to) >= STAGES.indexOf(stage), `${to} after ${stage}`)
+    stage = to
+  }
+
+  const head = (chunk: Fields): void => {
+    text(chunk['id'], 'id')
+    text(chunk['model'], 'model')
+    ensure(String(chunk['id']).startsWith('chatcmpl-'), 'id does not begin with chatcmpl-')
+    oneOf(chunk['object'], 'object', ['chat.completion.chunk'])
+    ensure(count(chunk['created'], 'created') > 1e9, 'created is not in seconds since 1970')
+    if (seen.id === '') {
+      seen.id = chunk['id'] as string
+      seen.model = chunk['model'] as string
+      created = chunk['created']
+    }
+    const same = chunk['id'] === seen.id && chunk['model'] === seen.model && chunk['created'] === created
+    ensure(same, 'id, model or created changed')
+  }
+
+  const toolDelta = (value: unknown): void => {
+    const { index } = object(value, 'tool call')
+    const position = count(index, 'tool call index')
+    if (position === seen.toolCalls.length) {
+      const call = keys(value, 'first tool call delta', ['index', 'id', 'type', 'function'])
+      oneOf(call['type'], 'tool call type', ['function'])
+      const named = keys(call['function'], 'function', ['name', 'arguments'])
+      ensure(named['arguments'] === '', 'arguments begin in the first delta')
+      seen.toolCalls.push({ id: text(call['id'], 'tool call id'), name: text(named['name'], 'name'), arguments: '' })
+      return
+    }
+    const call = seen.toolCalls[position] ?? fail('a tool call index was skipped')
+    const more = keys(value, 'tool call delta', ['index', 'function'])
+    call.arguments += text(keys(more['function'], 'function', ['arguments'])['arguments'], 'arguments')
+  }
+
+  const delta = (fields: Fields): void => {
+    if (stage === 'role') {
+      keys(fields, 'role delta', ['role', 'content'])
+      ensure(fields['role'] === 'assistant' && fields['content'] === '', 'the role delta is not the empty one')
+      stage = 'reasoning'
+    } else if ('reasoning_content' in fields) {
+      advance('reasoning')
+      seen.reasoning += text(keys(fields, 'delta', ['reasoning_content'])['reasoning_content'], 'reasoning')
+    } else if ('content' in fields) {
+      advance('content')
+      seen.content += text(keys(fields, 'delta', ['content'])['content'], 'content')
+    } else {
+      advance('tools')
+      const calls = keys(fields, 'delta', ['tool_calls'])['tool_calls']
+      ensure(Array.isArray(calls) && calls.length > 0, 'no tool calls in a tool delta')
+      calls.forEach(toolDelta)
+    }
+  }
+
+  const finish = (choice: Fields): void => {
+    ensure(stage !== 'role', 'finish before role')
+    keys(choice['delta'], 'finish delta', [])
+    const reasons = seen.toolCalls.length > 0 ? ['tool_calls', 'length'] : ['stop', 'length', 'content_filter']
+    oneOf(choice['finish_reason'], 'finish_reason', reasons)
+    seen.finishReason = choice['finish_reason'] as string
+    for (const call of seen.toolCalls) {
+      if (seen.finishReason === 'tool_calls') parseObject(call.arguments)
+    }
+    advance(includeUsage ? 'usage' : 'done')
+  }
+
+  for (const { event, data } of parseFrames(raw)) {
+    ensure(event === null, 'a chat stream has no event names')
+    ensure(stage !== 'closed', 'something after the end')
+    if (data === '[DONE]') {
+      ensure(stage === 'done', `[DONE] while ${stage} was due`)
+      stage = 'closed'
+      continue
+    }
+    const chunk = parseObject(data)
+    if ('error' in chunk) {
+      const error = keys(keys(chunk, 'error frame', ['error'])['error'], 'error', ['message', 'type', 'code', 'param'])
+      text(error['message'], 'error message')
+      text(error['type'], 'error type')
+      ensure(stage !== 'done', 'an error after the finish')
+      seen.error = error
+      stage = 'closed'
+      continue
+    }
+    ensure(stage !== 'done', 'a chunk where [DONE] was due')
+    if (stage === 'usage') {
+      head(keys(chunk, 'usage chunk', ['id', 'object', 'created', 'model', 'choices', 'usage']))
+      ensure(Array.isArray(chunk['choices']) && chunk['choices'].length === 0, 'choices of the usage chunk')
+      seen.usage = checkChatUsage(chunk['usage'])
+      stage = 'done'
+      continue
+    }
+    head(keys(chunk, 'chunk', ['id', 'object', 'created', 'model', 'choices', 'usage?']))
+    ensure((chunk['usage'] ?? null) === null, 'usage before its chunk')
+    const choices = chunk['choices']
+    ensure(Array.isArray(choices) && choices.length === 1, 'not one choice')
+    const choice = keys(choices[0], 'choice', ['index', 'delta', 'finish_reason', 'logprobs?'])
+    ensure(choice['index'] === 0, 'choice index')
+    ensure((choice['logprobs'] ?? null) === null, 'logprobs')
+    if (choice['finish_reason'] === null) delta(object(choice['delta'], 'delta'))
+    else finish(choice)
+  }
+  ensure(stage === 'closed', `the stream ended while ${stage} was due`)
+  return seen
+}
+
+/** Checks a usage object, of a stream or of a body. */
+export function checkChatUsage(value: unknown): Fields {
+  const usage = keys(value, 'usage', [
+    'prompt_tokens', 'completion_tokens', 'total_tokens', 'prompt_tokens_details', 'completion_tokens_details',
+  ])
+  const prompt = count(usage['prompt_tokens'], 'prompt_tokens')
+  const completion = count(usage['completion_tokens'], 'completion_tokens')
+  ensure(usage['total_tokens'] === prompt + completion, 'total_tokens is not the sum')
+  const { cached_tokens } = keys(usage['prompt_tokens_details'], 'prompt_tokens_details', ['cached_tokens'])
+  ensure(count(cached_tokens, 'cached_tokens') <= prompt, 'more cached tokens than prompt tokens')
+  const details = keys(usage['completion_tokens_details'], 'completion_tokens_details', ['reasoning_tokens'])
+  ensure(count(details['reasoning_tokens'], 'reasoning_tokens') <= completion, 'more reasoning than completion')
+  return usage
+}
