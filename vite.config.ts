@@ -1,13 +1,134 @@
 import { playwright } from '@vitest/browser-playwright'
-import { defaultClientConditions } from 'vite'
+import { resolve } from 'node:path'
+import { defaultClientConditions, type EnvironmentOptions, type Plugin, type UserConfig } from 'vite'
 import { defineConfig } from 'vitest/config'
+import { emitCatalogSchema, emitModels } from './build/emit.ts'
+import { devFolder, strictPolicy } from './build/serve.ts'
+import { sizeReport } from './build/size.ts'
+import packageJson from './package.json' with { type: 'json' }
+import { init } from './src/cli/init.ts'
 import { chromiumArgs } from './test/setup/chromium.ts'
 
-/** Takes the builds of onnxruntime-web that leave the wasm files where they are. */
+const at = (path: string): string => resolve(import.meta.dirname, path)
+
+const DIST = at('dist')
+const DEMO = at('dist-demo')
+const RUNTIME = at('node_modules/onnxruntime-web/dist')
+const MODELS = at('demo/models')
+
+/** Scripts that `inorigin init` copies into `inorigin/`. */
+const SCRIPTS = {
+  index: at('src/index.ts'),
+  worker: at('src/host/worker.ts'),
+  'model-worker': at('src/host/model-worker.ts'),
+}
+
+/** The first makes onnxruntime-web leave its wasm files where they are, instead of inlining them. */
 const conditions = ['onnxruntime-web-use-extern-wasm', ...defaultClientConditions]
 
-export default defineConfig({
+const define = { 'process.env.NODE_ENV': '"production"' }
+
+/** ES modules for pages and dedicated workers: nothing in them is left to be resolved. */
+const modules: EnvironmentOptions = {
+  consumer: 'client',
+  define,
   resolve: { conditions },
+  build: {
+    outDir: DIST,
+    emptyOutDir: true,
+    license: { fileName: 'licenses.md' },
+    lib: { entry: { ...SCRIPTS, 'sw/index': at('sw/index.ts') }, formats: ['es'] },
+    rolldownOptions: {
+      output: { entryFileNames: '[name].js', chunkFileNames: 'chunks/[name]-[hash].js' },
+    },
+  },
+}
+
+/** One classic script, because `import()` and, in older browsers, `import` do not exist there. */
+const serviceWorker: EnvironmentOptions = {
+  consumer: 'client',
+  define,
+  build: {
+    outDir: DIST,
+    emptyOutDir: false,
+    lib: { entry: at('sw/classic.ts'), formats: ['iife'], name: 'inorigin', fileName: () => 'sw.js' },
+    rolldownOptions: {
+      output: {
+        // `inorigin init` knows its own script by this line.
+        postBanner: `/*! inorigin ${packageJson.version} service worker, written by inorigin init */`,
+      },
+    },
+  },
+}
+
+const command: EnvironmentOptions = {
+  consumer: 'server',
+  build: {
+    outDir: DIST,
+    emptyOutDir: false,
+    minify: false,
+    lib: { entry: at('src/cli.ts'), formats: ['es'], fileName: () => 'cli.js' },
+    rolldownOptions: { platform: 'node', external: /^node:/ },
+  },
+}
+
+const playground: EnvironmentOptions = {
+  build: { outDir: DEMO, emptyOutDir: true, rolldownOptions: { input: at('demo/index.html') } },
+}
+
+/** Builds the package, then the playground on top of it as any app would. */
+const builder: UserConfig['builder'] = {
+  async buildApp(vite) {
+    for (const name of ['modules', 'serviceWorker', 'command', 'client']) {
+      const environment = vite.environments[name]
+      if (environment) await vite.build(environment)
+    }
+    init({ publicDir: DEMO, sw: 'sw.js', guide: true, dist: DIST, runtime: RUNTIME })
+    vite.config.logger.info(sizeReport(DIST))
+  },
+}
+
+const inModules = (plugin: Plugin): Plugin => ({
+  ...plugin,
+  applyToEnvironment: ({ name }) => name === 'modules',
+})
+
+const browserTests = {
+  enabled: true,
+  headless: true,
+  screenshotFailures: false,
+  fileParallelism: false,
+  provider: playwright({
+    launchOptions: {
+      get executablePath() {
+        return process.env['CHROMIUM_PATH']
+      },
+      args: chromiumArgs(),
+    },
+  }),
+  instances: [{ browser: 'chromium' as const }],
+}
+
+export default defineConfig({
+  root: process.env['VITEST'] ? import.meta.dirname : at('demo'),
+  publicDir: false,
+  resolve: { conditions },
+  environments: { modules, serviceWorker, command, client: playground },
+  builder,
+  server: { port: 5173 },
+  preview: { port: Number(process.env['PORT'] ?? 5173), strictPort: true },
+  plugins: [
+    inModules(emitCatalogSchema()),
+    inModules(emitModels(MODELS)),
+    strictPolicy(),
+    devFolder({
+      scripts: Object.fromEntries(
+        Object.entries(SCRIPTS).map(([name, path]) => [`${name}.js`, path]),
+      ),
+      sw: at('sw/classic.ts'),
+      folders: { ort: RUNTIME, models: MODELS },
+    }),
+  ],
   test: {
     projects: [
       {
@@ -32,21 +153,20 @@ export default defineConfig({
           globalSetup: 'test/setup/browser.ts',
           testTimeout: 60_000,
           sequence: { groupOrder: 1 },
-          browser: {
-            enabled: true,
-            headless: true,
-            screenshotFailures: false,
-            fileParallelism: false,
-            provider: playwright({
-              launchOptions: {
-                get executablePath() {
-                  return process.env['CHROMIUM_PATH']
-                },
-                args: chromiumArgs(),
-              },
-            }),
-            instances: [{ browser: 'chromium' }],
-          },
+          browser: browserTests,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'e2e',
+          include: ['test/e2e/**/*.test.ts'],
+          environment: 'node',
+          globalSetup: 'test/setup/demo.ts',
+          fileParallelism: false,
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+          sequence: { groupOrder: 2 },
         },
       },
     ],

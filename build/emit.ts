@@ -1,0 +1,55 @@
+/** Vite plugins that put into the package what is not code. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { toJsonSchema } from '@valibot/to-json-schema'
+import { runnerImport, type Plugin } from 'vite'
+import type { Catalog } from '../src/catalog/schema.ts'
+
+/** Bytes the package may carry for the embedded models. */
+const MODELS_LIMIT = 8_000_000
+
+/** `catalog.schema.json`: the catalog's schema for editors and other languages. */
+export function emitCatalogSchema(): Plugin {
+  return {
+    name: 'inorigin:catalog-schema',
+    async generateBundle() {
+      const path = join(import.meta.dirname, '../src/catalog/schema.ts')
+      const { module } = await runnerImport<typeof import('../src/catalog/schema.ts')>(path)
+      const schema = {
+        title: 'inorigin catalog',
+        ...toJsonSchema(module.catalogSchema, { typeMode: 'input' }),
+      }
+      this.emitFile({
+        type: 'asset',
+        fileName: 'catalog.schema.json',
+        source: `${JSON.stringify(schema, null, 2)}\n`,
+      })
+    },
+  }
+}
+
+/** `models/`: the catalog in `folder` and the files it lists, and nothing else that lies there. */
+export function emitModels(folder: string): Plugin {
+  return {
+    name: 'inorigin:models',
+    generateBundle() {
+      const source = readFileSync(join(folder, 'catalog.json'), 'utf8')
+      const catalog = JSON.parse(source) as Catalog
+      this.emitFile({ type: 'asset', fileName: 'models/catalog.json', source })
+      let bytes = 0
+      for (const url of resourceUrls(catalog)) {
+        const content = readFileSync(join(folder, url))
+        bytes += content.length
+        this.emitFile({ type: 'asset', fileName: `models/${url}`, source: content })
+      }
+      if (bytes > MODELS_LIMIT) {
+        this.error(`The embedded models have ${bytes} bytes; the package carries ${MODELS_LIMIT}.`)
+      }
+    },
+  }
+}
+
+function resourceUrls({ entries }: Catalog): Set<string> {
+  const resources = entries.flatMap((entry) => entry.implementations.flatMap((one) => one.resources))
+  return new Set(resources.map((resource) => resource.url))
+}

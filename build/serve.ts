@@ -1,0 +1,96 @@
+/** Vite plugins for the two servers of the playground. */
+import { createReadStream, existsSync } from 'node:fs'
+import type { ServerResponse } from 'node:http'
+import { extname, join } from 'node:path'
+import { build, type Plugin } from 'vite'
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.mjs': 'text/javascript',
+  '.json': 'application/json',
+  '.wasm': 'application/wasm',
+}
+
+/** The policy that an app needs, at its strictest; only catalogs may come from elsewhere. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self' 'wasm-unsafe-eval'",
+  "worker-src 'self'",
+  "connect-src 'self' https: http://localhost:* http://127.0.0.1:*",
+  "style-src 'self'",
+  "img-src 'self' data: blob:",
+  "font-src 'self'",
+  "manifest-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+/** Every answer of the preview server carries the policy: workers obey that of their own script. */
+export function strictPolicy(): Plugin {
+  return {
+    name: 'inorigin:policy',
+    configurePreviewServer(server) {
+      server.middlewares.use((_request, response, next) => {
+        response.setHeader('content-security-policy', POLICY)
+        response.setHeader('x-content-type-options', 'nosniff')
+        next()
+      })
+    },
+  }
+}
+
+export interface DevPaths {
+  /** Sources of the scripts in `inorigin/`, by file name. */
+  scripts: Readonly<Record<string, string>>
+  /** Source of the service worker script. */
+  sw: string
+  /** Folders in `inorigin/` whose files are served as they are, by name. */
+  folders: Readonly<Record<string, string>>
+}
+
+/**
+ * While developing: what `inorigin init` would have put beside the page, made from the sources at each
+ * request, so that a reload shows a change.
+ */
+export function devFolder({ scripts, sw, folders }: DevPaths): Plugin {
+  async function answer(path: string, response: ServerResponse): Promise<boolean> {
+    if (path === '/sw.js') return send(response, await bundle(sw))
+    const [top, name = '', ...rest] = path.replace(/^\/inorigin\//, './').split('/')
+    if (top !== '.') return false
+    const script = scripts[name]
+    if (script) return send(response, `export * from '/@fs/${script}'\n`)
+    const file = join(folders[name] ?? '', ...rest)
+    if (!folders[name] || !existsSync(file)) return false
+    response.setHeader('content-type', TYPES[extname(file)] ?? 'application/octet-stream')
+    createReadStream(file).pipe(response)
+    return true
+  }
+  return {
+    name: 'inorigin:dev-folder',
+    apply: 'serve',
+    configureServer(server) {
+      server.middlewares.use((request, response, next) => {
+        const { pathname } = new URL(request.url ?? '/', 'http://localhost')
+        answer(decodeURIComponent(pathname), response).then((done) => done || next(), next)
+      })
+    },
+  }
+}
+
+function send(response: ServerResponse, script: string): true {
+  response.setHeader('content-type', 'text/javascript')
+  response.end(script)
+  return true
+}
+
+/** One classic script: service workers import nothing later. */
+async function bundle(entry: string): Promise<string> {
+  const results = await build({
+    configFile: false,
+    logLevel: 'warn',
+    build: { write: false, minify: false, lib: { entry, formats: ['iife'], name: 'inorigin' } },
+  })
+  const [result] = Array.isArray(results) ? results : [results]
+  if (!result || !('output' in result)) throw new Error(`${entry} was not bundled.`)
+  return result.output[0].code
+}

@@ -1,0 +1,51 @@
+import { readFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { parseSync } from 'vite'
+
+/** What must stay small: kilobytes (1,000 bytes) after gzip, of a script and all that it imports at once. */
+export const BUDGETS = [
+  { name: 'service worker', file: 'sw.js', limit: 40 },
+  { name: 'page client', file: 'index.js', limit: 15 },
+] as const
+
+export interface Size {
+  name: string
+  file: string
+  /** Kilobytes after gzip. */
+  size: number
+  limit: number
+}
+
+/** The sizes of what `BUDGETS` lists, in the built package at `dist`. */
+export function sizes(dist: string): Size[] {
+  return BUDGETS.map(({ name, file, limit }) => {
+    const bytes = withStaticImports(join(dist, file)).map((path) => gzipSync(readFileSync(path)).length)
+    return { name, file, limit, size: bytes.reduce((sum, length) => sum + length, 0) / 1000 }
+  })
+}
+
+export function sizeReport(dist: string): string {
+  return sizes(dist)
+    .map(({ name, file, size, limit }) => {
+      const verdict = size > limit ? 'TOO LARGE' : 'ok'
+      return `${name} (${file}): ${size.toFixed(1)} kB gzip of ${limit} kB allowed, ${verdict}`
+    })
+    .join('\n')
+}
+
+/** The script and what a browser loads before it runs. */
+function withStaticImports(entry: string): string[] {
+  const found = new Set([entry])
+  for (const path of found) {
+    const { module } = parseSync(basename(path), readFileSync(path, 'utf8'))
+    const requests = [
+      ...module.staticImports.map((item) => item.moduleRequest.value),
+      ...module.staticExports.flatMap((item) =>
+        item.entries.flatMap(({ moduleRequest }) => moduleRequest?.value ?? []),
+      ),
+    ]
+    for (const request of requests) found.add(join(dirname(path), request))
+  }
+  return [...found]
+}

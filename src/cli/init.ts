@@ -1,0 +1,165 @@
+/** Fills an app's public folder with the files that `serve()` looks for. */
+import {
+  copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, statSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join, relative, sep } from 'node:path'
+import { InoriginError } from '../error.ts'
+
+export interface InitOptions {
+  /** The folder whose files the app's web server serves. Made when missing. */
+  publicDir: string
+  /** File name of the service worker script in that folder. */
+  sw: string
+  /** Whether the embedded language model is copied too. */
+  guide: boolean
+  /** The built package: its `dist` folder. */
+  dist: string
+  /** The folder of onnxruntime-web that holds the wasm builds. */
+  runtime: string
+}
+
+export interface InitResult {
+  script: string
+  folder: string
+  /** Files written, and their bytes together. */
+  files: number
+  bytes: number
+  /** Files of an earlier version that were deleted, relative to `folder`. */
+  removed: readonly string[]
+}
+
+/** Whose model `--no-guide` leaves out. */
+const GUIDE = '@inorigin/guide'
+const SCRIPTS = ['index.js', 'worker.js', 'model-worker.js']
+/** The builds that are imported; the fourth, jsep, is not. */
+const RUNTIME = ['.jspi', '.asyncify', ''].flatMap((build) =>
+  ['mjs', 'wasm'].map((type) => `ort-wasm-simd-threaded${build}.${type}`),
+)
+/** In the folder, lists what was written there, so that a refresh deletes its own files only. */
+const LIST = 'files.json'
+/** How the first line of our service worker script begins. */
+const MARK = '/*! inorigin '
+
+interface CatalogFile {
+  entries: { tag: string; implementations: { resources: { url: string }[] }[] }[]
+}
+
+/** A file to be written: copied, or with this content. */
+type Source = { from: string } | { text: string }
+
+/**
+ * Writes the service worker script and the folder `inorigin/` beside it.
+ *
+ * @throws InoriginError `invalid_request` when a script that is not ours is in the way, or the folder
+ * cannot be written; `unavailable` when the package or onnxruntime-web is incomplete.
+ */
+export function init(options: InitOptions): InitResult {
+  const { publicDir, dist } = options
+  const script = join(publicDir, options.sw)
+  refuseForeign(script, options.sw)
+  const folder = join(publicDir, 'inorigin')
+  const sources = collect(options)
+  const before = listed(folder)
+
+  const written = [...sources].map(([name, source]) => write(join(folder, name), source))
+  const list = { written_by: 'inorigin init', files: [...sources.keys()] }
+  written.push(write(join(folder, LIST), { text: `${JSON.stringify(list, null, 2)}\n` }))
+  const removed = before.filter((name) => !sources.has(name) && remove(folder, name))
+  // Last: a page that finds the script finds everything else.
+  written.push(write(script, { from: join(dist, 'sw.js') }))
+
+  const bytes = written.reduce((sum, length) => sum + length, 0)
+  return { script, folder, files: written.length, bytes, removed }
+}
+
+function collect({ dist, runtime, guide }: InitOptions): Map<string, Source> {
+  const sources = new Map<string, Source>()
+  const chunks = filesBelow(join(dist, 'chunks')).map((name) => `chunks/${name}`)
+  for (const name of [...SCRIPTS, ...chunks]) sources.set(name, { from: join(dist, name) })
+  for (const name of RUNTIME) sources.set(`ort/${name}`, { from: join(runtime, name) })
+
+  const catalog = JSON.parse(read(join(dist, 'models', 'catalog.json'))) as CatalogFile
+  const entries = catalog.entries.filter((entry) => guide || entry.tag !== GUIDE)
+  sources.set('models/catalog.json', {
+    text: `${JSON.stringify({ ...catalog, entries }, null, 2)}\n`,
+  })
+  for (const { implementations } of entries) {
+    for (const { url } of implementations.flatMap((one) => one.resources)) {
+      sources.set(`models/${url}`, { from: join(dist, 'models', url) })
+    }
+  }
+  for (const source of sources.values()) if ('from' in source) demand(source.from)
+  return sources
+}
+
+function refuseForeign(script: string, name: string): void {
+  if (!existsSync(script) || read(script).startsWith(MARK)) return
+  throw new InoriginError(
+    'invalid_request',
+    `${script} is there already and is not ours, so it was left alone. Choose another name, ` +
+      `\`--sw inorigin-${name}\`, and pass it on: serve({ worker: '/inorigin-${name}' }). Or call ` +
+      "attach() of 'inorigin/sw' in your own service worker.",
+  )
+}
+
+function write(to: string, source: Source): number {
+  try {
+    mkdirSync(dirname(to), { recursive: true })
+    if ('from' in source) copyFileSync(source.from, to)
+    else writeFileSync(to, source.text)
+    return statSync(to).size
+  } catch (cause) {
+    const what = `${to} cannot be written: ${reason(cause)}.`
+    const todo = 'Check the folder, its permissions and the space on its disk.'
+    throw new InoriginError('invalid_request', `${what} ${todo}`, { cause })
+  }
+}
+
+/** Deletes a file of an earlier version, and its folder when that leaves it empty. */
+function remove(folder: string, name: string): boolean {
+  const path = join(folder, name)
+  const isInside = !relative(folder, path).startsWith('..')
+  if (!isInside || !existsSync(path)) return false
+  rmSync(path)
+  for (let at = dirname(path); at !== folder && readdirSync(at).length === 0; at = dirname(at)) {
+    rmdirSync(at)
+  }
+  return true
+}
+
+/** What an earlier run wrote. */
+function listed(folder: string): string[] {
+  const path = join(folder, LIST)
+  if (!existsSync(path)) return []
+  try {
+    const { files } = JSON.parse(read(path)) as { files: unknown[] }
+    return files.filter((name) => typeof name === 'string')
+  } catch (cause) {
+    const what = `${path} is not what \`inorigin init\` wrote there. Delete it, then run this again.`
+    throw new InoriginError('invalid_request', what, { cause })
+  }
+}
+
+function demand(path: string): void {
+  if (existsSync(path)) return
+  const what = `${path} is missing, so the installation is not complete.`
+  throw new InoriginError('unavailable', `${what} Install inorigin and onnxruntime-web again.`)
+}
+
+function read(path: string): string {
+  return readFileSync(path, 'utf8')
+}
+
+/** Paths of all files below a folder, relative to it, with forward slashes. */
+function filesBelow(folder: string): string[] {
+  if (!existsSync(folder)) return []
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => statSync(join(folder, name)).isFile())
+    .map((name) => name.split(sep).join('/'))
+    .sort()
+}
+
+function reason(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown)
+}

@@ -1,0 +1,55 @@
+/** What an app's package.json remembers of `inorigin init`. */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { InoriginError } from '../error.ts'
+
+export interface Remembered {
+  publicDir: string
+  /** Absent: `sw.js`. */
+  sw?: string
+  /** Absent: true. */
+  guide?: boolean
+}
+
+/** What was remembered in the folder of an app; undefined when there is nothing. */
+export function recall(app: string): Remembered | undefined {
+  const path = join(app, 'package.json')
+  if (!existsSync(path)) return undefined
+  const { inorigin } = parse(path, readFileSync(path, 'utf8'))
+  if (inorigin === undefined) return undefined
+  const { publicDir, sw, guide } = inorigin as Partial<Remembered>
+  if (typeof publicDir !== 'string') {
+    const what = `"inorigin" in ${path} names no "publicDir".`
+    throw new InoriginError('invalid_request', `${what} Run \`inorigin init <folder>\`.`)
+  }
+  return {
+    publicDir,
+    ...(typeof sw === 'string' && { sw }),
+    ...(typeof guide === 'boolean' && { guide }),
+  }
+}
+
+/** Remembers; false when the app has no package.json. The file keeps its indentation. */
+export function remember(app: string, { publicDir, sw, guide }: Required<Remembered>): boolean {
+  const path = join(app, 'package.json')
+  if (!existsSync(path)) return false
+  const text = readFileSync(path, 'utf8')
+  const inorigin: Remembered = {
+    publicDir,
+    ...(sw !== 'sw.js' && { sw }),
+    ...(!guide && { guide }),
+  }
+  const indent = /^[ \t]+/m.exec(text)?.[0] ?? 2
+  const end = text.endsWith('\n') ? '\n' : ''
+  const next = JSON.stringify({ ...parse(path, text), inorigin }, null, indent) + end
+  if (next !== text) writeFileSync(path, next)
+  return true
+}
+
+function parse(path: string, text: string): Record<string, unknown> {
+  try {
+    return JSON.parse(text) as Record<string, unknown>
+  } catch (cause) {
+    throw new InoriginError('invalid_request', `${path} is not JSON. Correct it first.`, { cause })
+  }
+}
