@@ -1,5 +1,6 @@
 /**
- * The database. Resources are kept once per content (sha256), in chunks; only the host worker writes.
+ * The database. Resources are kept once per content (sha256), in chunks; only the host worker writes,
+ * the service worker reads resources.
  */
 import type { DBSchema } from 'idb'
 import type { ResourceType, Tag } from '../types/index.ts'
@@ -10,20 +11,38 @@ export const DB_VERSION = 1
 /** Bytes of every chunk but a resource's last. */
 export const CHUNK_BYTES = 16 * 1024 * 1024
 
+/** A file to be had. What a catalog calls a resource, its URL made absolute. */
+export interface WantedResource {
+  type: ResourceType
+  /** Absolute, http or https. */
+  url: string
+  /** Path within the implementation, such as `onnx/model.onnx`. */
+  name: string
+  bytes: number
+  sha256: string
+  /** Hashes of consecutive chunks; with them a damaged chunk is fetched again alone. */
+  chunks?: readonly string[]
+}
+
 /** What is known of a resource; its bytes are in `chunks`. */
 export interface ResourceRecord {
   sha256: string
   type: ResourceType
+  /** The name it was first asked for under. */
   name: string
   /** Where the bytes come from. */
   url: string
   bytes: number
+  /** Bytes of every chunk but the last, as this resource was cut. */
+  chunkBytes: number
   /** The server's tag of the version being downloaded; a change means starting over. */
   etag: string | null
   /** Chunks that are whole, counted from the first. */
   chunks: number
   /** Nothing is readable before the whole hash is right. */
   verified: boolean
+  /** The download whose turn it is; chunks of any other are refused. `null` once verified. */
+  writer: string | null
   /** Milliseconds since 1970; the least recently used goes first when room is needed. */
   lastUsed: number
   /** Never evicted. */
@@ -35,12 +54,15 @@ export interface PredictionRecord {
   id: string
   tag: Tag
   clientId: string
-  configurationId: string | null
+  /** As it was asked with; empty when none was, because `null` cannot be part of an index. */
+  configurationId: string
   deviceId: string
   /** The opaque token of the choice. */
   configuration: string
+  /** Id of the implementation within the tag. */
   implementation: string
   resources: { type: ResourceType; name: string; sha256: string }[]
+  /** RFC 3339. */
   created: string
 }
 

@@ -1,0 +1,21 @@
+/** What was learnt about this device: verdicts and measurements, each under a subject. */
+import type { Database } from './open.ts'
+
+/**
+ * The fact of that subject, `undefined` when nothing is known. `isFact` is asked first, since an older
+ * version of this app may have written it in another form.
+ */
+export async function readFact<T>(
+  database: Database,
+  subject: string,
+  isFact: (value: unknown) => value is T,
+): Promise<T | undefined> {
+  const value: unknown = await database.use((connection) => connection.get('device', subject))
+  return isFact(value) ? value : undefined
+}
+
+/** Keeps a fact in place of the one before. `fact` must be structured-cloneable. */
+export async function writeFact<T>(database: Database, subject: string, fact: T): Promise<void> {
+  await database.use((connection) => connection.put('device', fact, subject))
+}
+

@@ -1,0 +1,23 @@
+/** How long to wait before asking a server again. */
+
+/** Milliseconds before the next try: twice as long each time, and never two clients in step. */
+export function backoff(failures: number, first: number): number {
+  const wait = Math.min(first * 2 ** (failures - 1), 15_000)
+  return wait * (0.75 + Math.random() / 2)
+}
+
+/** Resolves after that many milliseconds; rejects with the signal's reason when it aborts. */
+export function sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted()
+    const timer = setTimeout(() => {
+      signal.removeEventListener('abort', stop)
+      resolve()
+    }, milliseconds)
+    function stop(): void {
+      clearTimeout(timer)
+      reject(signal.reason)
+    }
+    signal.addEventListener('abort', stop, { once: true })
+  })
+}

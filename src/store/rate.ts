@@ -1,0 +1,28 @@
+/** How fast bytes come. */
+
+export interface Rate {
+  add(bytes: number): void
+  /** Bytes per second over the last few seconds; 0 when none came. */
+  perSecond(): number
+}
+
+/** Measures over a sliding window, 4 s unless told. */
+export function startRate(now: () => number = () => performance.now(), window = 4000): Rate {
+  const started = now()
+  let samples: { time: number; bytes: number }[] = []
+  return {
+    add(bytes) {
+      const time = now()
+      const last = samples.at(-1)
+      // Pieces come by the hundred: those of a tenth of a second are one sample.
+      if (last && time - last.time < 100) last.bytes += bytes
+      else samples.push({ time, bytes })
+    },
+    perSecond() {
+      const time = now()
+      samples = samples.filter((sample) => time - sample.time <= window)
+      const bytes = samples.reduce((sum, sample) => sum + sample.bytes, 0)
+      return bytes === 0 ? 0 : (bytes * 1000) / Math.max(100, Math.min(window, time - started))
+    },
+  }
+}

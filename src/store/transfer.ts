@@ -1,0 +1,98 @@
+/** One request for what is missing of a resource, its body written as it comes. */
+import { etagOf, judge, wrongLength } from './answer.ts'
+import type { Assembly, Damage } from './assembly.ts'
+import type { WantedResource } from './db.ts'
+
+/** How a request ended. Only `ended` may have brought everything. */
+export type Outcome =
+  | { type: 'ended' }
+  | { type: 'retry'; why: string; after: number | null; cause?: unknown }
+  | { type: 'restart'; why: string }
+  | { type: 'damaged'; damage: Damage }
+
+export interface TransferOptions {
+  signal: AbortSignal
+  /** Milliseconds without a byte after which the connection counts as dead. */
+  stall: number
+  /** Told after every piece. */
+  onBytes: (received: number) => void
+}
+
+/**
+ * Asks for the bytes from the assembly's position on and writes them. Throws an `InoriginError` when
+ * asking again cannot help, and the signal's reason when it was aborted.
+ */
+export async function transfer(
+  wanted: WantedResource,
+  assembly: Assembly,
+  { signal, stall, onBytes }: TransferOptions,
+): Promise<Outcome> {
+  const ending = new AbortController()
+  const patience = startPatience(stall, () => ending.abort())
+  const interrupted = (thrown: unknown): Outcome => {
+    signal.throwIfAborted()
+    const seconds = Math.round(stall / 1000)
+    const why = ending.signal.aborted ? `no byte came for ${seconds} s` : 'the connection failed'
+    return { type: 'retry', why, after: null, cause: thrown }
+  }
+  try {
+    const from = assembly.position
+    let response: Response
+    try {
+      patience.renew()
+      response = await fetch(wanted.url, {
+        // The simple form of a range needs no preflight; `If-Range` would.
+        headers: from > 0 ? { range: `bytes=${from}-` } : {},
+        // Firefox cuts huge answers while it writes them to its cache.
+        cache: 'no-store',
+        signal: AbortSignal.any([signal, ending.signal]),
+      })
+    } catch (thrown) {
+      return interrupted(thrown)
+    } finally {
+      patience.rest()
+    }
+    const verdict = judge(response, wanted, from, assembly.etag)
+    if (verdict.type !== 'take') return verdict
+    if (verdict.from === 0) await assembly.restart(etagOf(response))
+    else assembly.join()
+    if (!response.body) return { type: 'ended' }
+    const reader = response.body.getReader()
+    for (;;) {
+      let piece: Uint8Array<ArrayBuffer> | undefined
+      try {
+        patience.renew()
+        piece = (await reader.read()).value
+      } catch (thrown) {
+        return interrupted(thrown)
+      } finally {
+        patience.rest()
+      }
+      if (!piece) return { type: 'ended' }
+      if (piece.length > wanted.bytes - assembly.position) {
+        if (verdict.from === 0) throw wrongLength(wanted, 'more')
+        return { type: 'restart', why: 'the server sends more bytes than are missing' }
+      }
+      const damage = await assembly.write(piece)
+      onBytes(piece.length)
+      if (damage) return { type: 'damaged', damage }
+    }
+  } finally {
+    // Ends the request, whatever became of it.
+    ending.abort()
+    patience.rest()
+  }
+}
+
+/** Calls `onEnd` when it was not put to rest in time. */
+function startPatience(milliseconds: number, onEnd: () => void): { renew(): void; rest(): void } {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const rest = () => clearTimeout(timer)
+  return {
+    rest,
+    renew() {
+      rest()
+      timer = setTimeout(onEnd, milliseconds)
+    },
+  }
+}
