@@ -90,10 +90,26 @@ export interface Prediction {
   created: string
 }
 
+/**
+ * More than one value. Of an input, `data` may also be a plain array; of an output, float16 comes as a
+ * `Float32Array` and bool as bytes of 0 and 1.
+ */
+export interface TensorValue {
+  data:
+    | Float32Array | Float64Array
+    | Int8Array | Int16Array | Int32Array | BigInt64Array
+    | Uint8Array | Uint16Array | Uint32Array | BigUint64Array
+    | string[]
+  shape: readonly number[]
+}
+
 /** What `server.predict` answers. */
 export interface PredictionResult {
   tag: Tag
-  /** By output parameter name. */
+  /**
+   * By output parameter name: a number, bigint (64 bits), boolean or text for a single value, a
+   * {@link TensorValue} for more, the name of an enumeration's member, `ImageData`, or bytes.
+   */
   outputs: Record<string, unknown>
   /** Milliseconds from inputs validated to outputs read back. */
   latency: number

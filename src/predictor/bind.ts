@@ -1,0 +1,135 @@
+/** A signature against the model that should honour it: which tensor each parameter is, in what form. */
+import type { InferenceSession } from 'onnxruntime-web'
+import type { Binding, ImageLayout, Implementation, PredictorEntry } from '../catalog/schema.ts'
+import { InoriginError } from '../error.ts'
+import type { InputParameter, OutputParameter, ParameterType } from '../types/index.ts'
+import { type ElementType, isElementType } from './elements.ts'
+import { channels, createRasteriser } from './image.ts'
+import { unusable } from './refuse.ts'
+import { checkValue, TENSORLESS } from './signature.ts'
+import { imageShape, type InputSlot, type Shape } from './value.ts'
+
+/** The two halves of a session that binding looks at. */
+export interface Interface {
+  readonly inputs: readonly InferenceSession.ValueMetadata[]
+  readonly outputs: readonly InferenceSession.ValueMetadata[]
+}
+
+export interface BoundInput {
+  parameter: InputParameter
+  tensor: string
+  slot: InputSlot
+}
+
+export interface BoundOutput {
+  parameter: OutputParameter
+  tensor: string
+  layout?: ImageLayout
+}
+
+export interface Bound {
+  inputs: readonly BoundInput[]
+  outputs: readonly BoundOutput[]
+}
+
+/** Types of the model's tensor that a parameter of the type can be. */
+function tensorTypes(type: ParameterType): readonly ElementType[] {
+  if (type === 'image') return ['float32', 'float16', 'uint8']
+  if (type === 'binary') return ['uint8']
+  return isElementType(type) ? [type] : []
+}
+
+/**
+ * Checks everything that does not depend on a caller's inputs, so that what is refused later is the
+ * caller's to correct. Throws `unavailable` that names the parameter.
+ */
+export function bind(entry: PredictorEntry, implementation: Implementation, model: Interface): Bound {
+  const { tag, signature } = entry
+  const fail = (param: string, why: string): never => unusable(tag, param, why)
+  const bindingOf = (name: string): Binding =>
+    implementation.bindings?.[name] ?? { tensor: name }
+
+  const inputs = signature.inputs.map((parameter): BoundInput => {
+    const param = `inputs.${parameter.name}`
+    const binding = bindingOf(parameter.name)
+    const { type, shape } = findTensor(model.inputs, binding, parameter.type, param, fail)
+    checkDefault(parameter, param, fail)
+    const slot: InputSlot = { type, shape }
+    if (parameter.type === 'image') {
+      const layout = imageLayout(binding, type, shape, param, fail)
+      slot.image = { layout, rasterise: createRasteriser(layout) }
+    }
+    return { parameter, tensor: binding.tensor, slot }
+  })
+  const outputs = signature.outputs.map((parameter): BoundOutput => {
+    const param = `outputs.${parameter.name}`
+    const binding = bindingOf(parameter.name)
+    const { type } = findTensor(model.outputs, binding, parameter.type, param, fail)
+    if (parameter.type !== 'image') return { parameter, tensor: binding.tensor }
+    return { parameter, tensor: binding.tensor, layout: imageLayout(binding, type, null, param, fail) }
+  })
+
+  for (const { name } of model.inputs) {
+    const sources = inputs.filter((input) => input.tensor === name)
+    if (sources.length !== 1) {
+      fail(`inputs.${name}`, `the model's input must be given by one parameter, and is by ${sources.length}.`)
+    }
+  }
+  return { inputs, outputs }
+}
+
+type Fail = (param: string, why: string) => never
+
+function findTensor(
+  tensors: readonly InferenceSession.ValueMetadata[],
+  binding: Binding,
+  type: ParameterType,
+  param: string,
+  fail: Fail,
+): { type: ElementType; shape: Shape | null } {
+  if (TENSORLESS.has(type)) return fail(param, `values of type ${type} cannot go through an ONNX model.`)
+  const found = tensors.find((tensor) => tensor.name === binding.tensor)
+  if (!found) return fail(param, `the model has no tensor ${binding.tensor}.`)
+  if (!found.isTensor) return fail(param, `the model's ${binding.tensor} is not a tensor.`)
+  if (!tensorTypes(type).some((possible) => possible === found.type)) {
+    return fail(param, `is declared ${type}, but the model's ${binding.tensor} is ${found.type}.`)
+  }
+  // The runtime reports no lengths both for a scalar and for a shape that the model leaves open.
+  const own = found.shape.length ? found.shape.map((length) => (typeof length === 'number' ? length : null)) : null
+  return { type: found.type as ElementType, shape: binding.shape ?? own }
+}
+
+function checkDefault(parameter: InputParameter, param: string, fail: Fail): void {
+  const value = parameter.defaultValue ?? null
+  if (value === null) {
+    if (parameter.optional) fail(param, 'is optional and has no default value, but the model needs one.')
+    return
+  }
+  try {
+    checkValue(parameter, value, 'defaultValue')
+  } catch (thrown) {
+    fail(param, InoriginError.from(thrown).message)
+  }
+}
+
+function imageLayout(
+  { image: layout, tensor }: Binding,
+  type: ElementType,
+  shape: Shape | null,
+  param: string,
+  fail: Fail,
+): ImageLayout {
+  if (!layout) return fail(param, 'is an image, so its binding must say `image`.')
+  const depth = channels(layout)
+  for (const key of ['mean', 'std'] as const) {
+    const given = layout[key]
+    if (!given) continue
+    if (type === 'uint8') fail(param, `the model takes bytes as they are, so \`${key}\` has no place.`)
+    if (given.length !== 1 && given.length !== depth) fail(param, `\`${key}\` must have 1 or ${depth} numbers.`)
+  }
+  const made = imageShape(layout, shape)
+  const fits = !shape || (shape.length === made.length &&
+    shape.every((wanted, axis) => wanted === null || wanted === made[axis]))
+  if (!fits) fail(param, `its layout makes the shape [${made.join(', ')}], which ${tensor} does not take.`)
+  return layout
+}

@@ -1,0 +1,170 @@
+/** Numbers, booleans and strings of a tensor: from what a caller gave to arrays of the right type. */
+import { fromHalf, toHalf } from './half.ts'
+import { refuse } from './refuse.ts'
+
+/** Parameter types whose values are tensors of that very type. */
+export type ElementType =
+  | 'float16' | 'float32' | 'float64'
+  | 'int8' | 'int16' | 'int32' | 'int64'
+  | 'uint8' | 'uint16' | 'uint32' | 'uint64'
+  | 'bool' | 'string'
+
+export type NumberArray =
+  | Float32Array | Float64Array
+  | Int8Array | Int16Array | Int32Array | BigInt64Array
+  | Uint8Array | Uint16Array | Uint32Array | BigUint64Array
+
+export type ElementData = NumberArray | string[]
+
+/** Values of one parameter. float16 is kept as its bits, bool as 0 and 1. */
+export interface Elements {
+  type: ElementType
+  data: ElementData
+  /** `null`: given flat, the tensor's own shape decides. */
+  shape: readonly number[] | null
+}
+
+const ARRAYS = {
+  float16: Uint16Array, float32: Float32Array, float64: Float64Array,
+  int8: Int8Array, int16: Int16Array, int32: Int32Array, int64: BigInt64Array,
+  uint8: Uint8Array, uint16: Uint16Array, uint32: Uint32Array, uint64: BigUint64Array,
+  bool: Uint8Array,
+} as const
+
+export function isElementType(type: string): type is ElementType {
+  return type === 'string' || type in ARRAYS
+}
+
+/**
+ * The elements in `value`: a scalar, a (nested) array, a typed array of the parameter's own type, or
+ * `{ data, shape }`. Throws `invalid_request` that names `path` on anything else.
+ */
+export function parseElements(type: ElementType, value: unknown, path: string): Elements {
+  if (Array.isArray(value)) {
+    const shape = arrayShape(value)
+    const flat: unknown[] = value.flat(Infinity)
+    if (flat.length !== size(shape)) refuse(path, 'the nested arrays are not all of one length.')
+    return { type, data: collect(type, flat, path), shape: shape.length > 1 ? shape : null }
+  }
+  if (ArrayBuffer.isView(value)) return { type, data: adopt(type, value, path), shape: null }
+  if (isTensor(value)) return parseTensor(type, value, path)
+  return { type, data: collect(type, [value], path), shape: [] }
+}
+
+/** A number as the type can hold it: what 0.1 is in a float32. Anything else stays as it is. */
+export function rounded(type: ElementType, value: unknown): unknown {
+  if (typeof value !== 'number') return value
+  if (type === 'float32') return Math.fround(value)
+  return type === 'float16' ? fromHalf(toHalf(value)) : value
+}
+
+export function size(shape: readonly number[]): number {
+  return shape.reduce((product, length) => product * length, 1)
+}
+
+function arrayShape(value: unknown): number[] {
+  return Array.isArray(value) ? [value.length, ...arrayShape(value[0])].slice(0, 16) : []
+}
+
+function isTensor(value: unknown): value is { data: unknown; shape: unknown } {
+  return typeof value === 'object' && value !== null && 'data' in value && 'shape' in value
+}
+
+function parseTensor(type: ElementType, value: { data: unknown; shape: unknown }, path: string): Elements {
+  const { data, shape } = value
+  if (!Array.isArray(shape) || !shape.every((length) => Number.isSafeInteger(length) && length >= 0)) {
+    refuse(`${path}.shape`, 'must be an array of whole numbers.')
+  }
+  let elements: ElementData
+  if (Array.isArray(data)) elements = collect(type, data, `${path}.data`)
+  else if (ArrayBuffer.isView(data)) elements = adopt(type, data, `${path}.data`)
+  else refuse(`${path}.data`, 'must be an array or a typed array.')
+  const wanted = size(shape)
+  if (elements.length !== wanted) {
+    refuse(path, `a tensor of shape [${shape.join(', ')}] has ${wanted} elements, but data has ${elements.length}.`)
+  }
+  return { type, data: elements, shape }
+}
+
+/** A typed array as it is, where no value could change its meaning. */
+function adopt(type: ElementType, view: ArrayBufferView, path: string): ElementData {
+  if (type === 'string') refuse(path, `must be text, not ${kind(view)}.`)
+  if (type === 'float16') {
+    if (view instanceof Uint16Array) return view
+    if (isHalfArray(view)) return new Uint16Array(view.buffer, view.byteOffset, view.length)
+    if (view instanceof Float32Array || view instanceof Float64Array) return Uint16Array.from(view, toHalf)
+  }
+  if (type === 'float32' && view instanceof Float64Array) return Float32Array.from(view)
+  const own = ARRAYS[type]
+  if (type !== 'float16' && view instanceof own) {
+    if (type === 'bool' && (view as Uint8Array).some((element) => element > 1)) {
+      refuse(path, 'bytes of a bool are 0 or 1.')
+    }
+    return view
+  }
+  return refuse(path, `must be ${article(type)}, not ${kind(view)}.`)
+}
+
+function isHalfArray(view: ArrayBufferView): view is ArrayBufferView & { length: number } {
+  return Object.prototype.toString.call(view) === '[object Float16Array]'
+}
+
+function collect(type: ElementType, values: readonly unknown[], path: string): ElementData {
+  const at = (index: number): string => (values.length > 1 ? `${path}[${index}]` : path)
+  if (type === 'string') return values.map((value, index) => text(value, at(index)))
+  if (type === 'int64' || type === 'uint64') {
+    const whole = values.map((value, index) => bigInteger(type, value, at(index)))
+    return ARRAYS[type].from(whole)
+  }
+  const read = READERS[type] ?? integer
+  const numbers = values.map((value, index) => read(type, value, at(index)))
+  return ARRAYS[type].from(numbers)
+}
+
+type Reader = (type: ElementType, value: unknown, path: string) => number
+
+const float: Reader = (type, value, path) => {
+  if (typeof value === 'number' && !Number.isNaN(value)) return value
+  return refuse(path, `must be ${article(type)}, not ${kind(value)}.`)
+}
+
+const READERS: Partial<Record<ElementType, Reader>> = {
+  float16: (type, value, path) => toHalf(float(type, value, path)),
+  float32: float,
+  float64: float,
+  bool: (_, value, path) => {
+    if (typeof value === 'boolean') return Number(value)
+    return refuse(path, `must be true or false, not ${kind(value)}.`)
+  },
+}
+
+const integer: Reader = (type, value, path) => Number(bigInteger(type, value, path))
+
+function bigInteger(type: ElementType, value: unknown, path: string): bigint {
+  const whole = typeof value === 'bigint' ? value : Number.isSafeInteger(value) ? BigInt(value as number) : null
+  if (whole === null) {
+    const beyond = Number.isInteger(value) ? ' Use a bigint beyond 2^53.' : ''
+    refuse(path, `must be ${article(type)}, not ${kind(value)}.${beyond}`)
+  }
+  const bits = Number(type.replace(/\D/g, ''))
+  const fits = type.startsWith('u') ? BigInt.asUintN(bits, whole) : BigInt.asIntN(bits, whole)
+  if (fits !== whole) refuse(path, `${whole} does not fit ${article(type)}.`)
+  return whole
+}
+
+function text(value: unknown, path: string): string {
+  return typeof value === 'string' ? value : refuse(path, `must be text, not ${kind(value)}.`)
+}
+
+function article(type: ElementType): string {
+  return /^[aeiou]/.test(type) && !type.startsWith('u') ? `an ${type}` : `a ${type}`
+}
+
+/** What a value is, in a word or its own digits. */
+export function kind(value: unknown): string {
+  if (value === null) return 'null'
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value)
+  if (typeof value === 'bigint') return `${value}n`
+  if (typeof value !== 'object') return `a ${typeof value}`
+  return Object.prototype.toString.call(value).slice(8, -1)
+}

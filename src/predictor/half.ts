@@ -1,0 +1,35 @@
+/** float16 by hand, for browsers without `Float16Array`: a half is its 16 bits in a `Uint16Array`. */
+
+const word = new DataView(new ArrayBuffer(4))
+
+/** The bits of the nearest half, ties to even; beyond 65504 it is infinite. */
+export function toHalf(value: number): number {
+  word.setFloat32(0, value)
+  const bits = word.getUint32(0)
+  const sign = (bits >>> 16) & 0x8000
+  const rest = bits & 0x7fffffff
+  if (rest > 0x7f800000) return sign | 0x7e00
+  if (rest >= 0x47800000) return sign | 0x7c00
+  if (rest >= 0x38800000) return sign | roundOff(rest - 0x38000000, 13)
+  const shift = 126 - (rest >>> 23)
+  if (shift > 24) return sign
+  return sign | roundOff((rest & 0x7fffff) | 0x800000, shift)
+}
+
+/** Drops the lowest bits, to the nearest even; a carry runs into the exponent, where it belongs. */
+function roundOff(bits: number, dropped: number): number {
+  const kept = bits >>> dropped
+  const lost = bits & ((1 << dropped) - 1)
+  const half = 1 << (dropped - 1)
+  return lost > half || (lost === half && kept & 1) ? kept + 1 : kept
+}
+
+/** The number that 16 bits stand for. */
+export function fromHalf(bits: number): number {
+  const sign = bits & 0x8000 ? -1 : 1
+  const exponent = (bits >>> 10) & 0x1f
+  const fraction = bits & 0x3ff
+  if (exponent === 0) return sign * fraction * 2 ** -24
+  if (exponent === 0x1f) return fraction ? NaN : sign * Infinity
+  return sign * (1 + fraction / 1024) * 2 ** (exponent - 15)
+}

@@ -1,0 +1,131 @@
+/** Images to numbers and back, in the layout an implementation asks for. Needs `OffscreenCanvas`. */
+import type { ImageLayout } from '../catalog/schema.ts'
+import { refuse } from './refuse.ts'
+
+/** What can be drawn in a worker. The page's own elements become one of these in `transfer.ts`. */
+export type ImageSource = ImageData | ImageBitmap | Blob | OffscreenCanvas | VideoFrame
+
+const CHANNELS = { gray: 1, rgb: 3, rgba: 4 } as const
+
+/** Weights of red, green and blue in what the eye takes for brightness (ITU-R BT.601). */
+const [RED, GREEN, BLUE] = [0.299, 0.587, 0.114] as const
+
+export function isImageSource(value: unknown): value is ImageSource {
+  const classes = ['ImageData', 'ImageBitmap', 'Blob', 'OffscreenCanvas', 'VideoFrame'] as const
+  const known: Partial<Record<string, unknown>> = globalThis as never
+  return classes.some((name) => {
+    const constructor = known[name]
+    return typeof constructor === 'function' && value instanceof constructor
+  })
+}
+
+export function channels(layout: ImageLayout): number {
+  return CHANNELS[layout.channels]
+}
+
+/** Reads images of any size as RGBA pixels of the layout's size, with one canvas for all of them. */
+export type Rasterise = (source: ImageSource, path: string) => Promise<Uint8ClampedArray>
+
+export function createRasteriser(layout: ImageLayout): Rasterise {
+  const { width, height, background } = layout
+  const context = new OffscreenCanvas(width, height).getContext('2d', { willReadFrequently: true })
+  const fill = background ?? (layout.channels === 'rgba' ? null : 'black')
+
+  return async (source, path) => {
+    const drawable = await toDrawable(source, path)
+    if (!context) refuse(path, 'this browser has no canvas to read it with.')
+    const [x, y, w, h] = place(extent(drawable, path), layout)
+    context.clearRect(0, 0, width, height)
+    if (fill) {
+      context.fillStyle = fill
+      context.fillRect(0, 0, width, height)
+    }
+    context.imageSmoothingQuality = 'high'
+    try {
+      context.drawImage(drawable, x, y, w, h)
+    } catch (cause) {
+      refuse(path, 'the image cannot be drawn; was it closed or transferred?', cause)
+    } finally {
+      if (drawable !== source && drawable instanceof ImageBitmap) drawable.close()
+    }
+    return context.getImageData(0, 0, width, height).data
+  }
+}
+
+async function toDrawable(source: ImageSource, path: string): Promise<ImageBitmap | OffscreenCanvas | VideoFrame> {
+  if (!(source instanceof Blob) && !(source instanceof ImageData)) return source
+  try {
+    return await createImageBitmap(source)
+  } catch (cause) {
+    const type = source instanceof Blob && source.type ? ` (${source.type})` : ''
+    return refuse(path, `this is not an image that the browser can read${type}.`, cause)
+  }
+}
+
+function extent(drawable: ImageBitmap | OffscreenCanvas | VideoFrame, path: string): [number, number] {
+  const isFrame = 'displayWidth' in drawable
+  const width = isFrame ? drawable.displayWidth : drawable.width
+  const height = isFrame ? drawable.displayHeight : drawable.height
+  if (!width || !height) refuse(path, 'the image has no pixels; was it closed or transferred?')
+  return [width, height]
+}
+
+/** Where on the target the whole source goes: x, y, width, height. */
+export function place([width, height]: [number, number], layout: ImageLayout): [number, number, number, number] {
+  const { fit = 'stretch' } = layout
+  if (fit === 'stretch') return [0, 0, layout.width, layout.height]
+  const scales = [layout.width / width, layout.height / height] as const
+  const scale = fit === 'contain' ? Math.min(...scales) : Math.max(...scales)
+  const [w, h] = [width * scale, height * scale]
+  return [(layout.width - w) / 2, (layout.height - h) / 2, w, h]
+}
+
+/** RGBA pixels as `(value / 255 - mean) / std`, channel by channel, in the layout's order. */
+export function normalise(rgba: Uint8ClampedArray, layout: ImageLayout): Float32Array {
+  const depth = channels(layout)
+  const pixels = rgba.length / 4
+  const numbers = new Float32Array(pixels * depth)
+  const planar = layout.order === 'nchw'
+  for (let channel = 0; channel < depth; channel++) {
+    const [mean, std] = moments(layout, channel)
+    const [scale, offset] = [1 / (255 * std), mean / std]
+    for (let pixel = 0; pixel < pixels; pixel++) {
+      const value = depth === 1 ? brightness(rgba, pixel * 4) : (rgba[pixel * 4 + channel] ?? 0)
+      numbers[planar ? channel * pixels + pixel : pixel * depth + channel] = value * scale - offset
+    }
+  }
+  return numbers
+}
+
+function brightness(rgba: Uint8ClampedArray, at: number): number {
+  return RED * (rgba[at] ?? 0) + GREEN * (rgba[at + 1] ?? 0) + BLUE * (rgba[at + 2] ?? 0)
+}
+
+/** The inverse of {@link normalise} for pixels of any size; grey becomes three equal channels. */
+export function denormalise(
+  numbers: ArrayLike<number>,
+  layout: ImageLayout,
+  [width, height]: [number, number],
+): Uint8ClampedArray<ArrayBuffer> {
+  const depth = channels(layout)
+  const pixels = width * height
+  const rgba = new Uint8ClampedArray(pixels * 4)
+  const planar = layout.order === 'nchw'
+  for (let pixel = 0; pixel < pixels; pixel++) {
+    for (let target = 0; target < 4; target++) {
+      const channel = depth === 1 ? 0 : target
+      if (target >= Math.max(depth, 3)) {
+        rgba[pixel * 4 + target] = 255
+        continue
+      }
+      const [mean, std] = moments(layout, channel)
+      const at = planar ? channel * pixels + pixel : pixel * depth + channel
+      rgba[pixel * 4 + target] = ((numbers[at] ?? 0) * std + mean) * 255
+    }
+  }
+  return rgba
+}
+
+function moments({ mean, std }: ImageLayout, channel: number): [mean: number, std: number] {
+  return [mean?.[channel] ?? mean?.[0] ?? 0, std?.[channel] ?? std?.[0] ?? 1]
+}

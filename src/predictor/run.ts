@@ -1,0 +1,173 @@
+/** A predictor in memory: inputs by name in, outputs by name out. */
+import type { Tensor } from 'onnxruntime-web'
+import type { Implementation, PredictorEntry } from '../catalog/schema.ts'
+import type { Files } from '../engine/engine.ts'
+import { loadRuntime, type Ort, type Runtime, type Session } from '../engine/onnx/runtime.ts'
+import { InoriginError } from '../error.ts'
+import type { Device, PredictionResult } from '../types/index.ts'
+import { bind, type Bound } from './bind.ts'
+import type { ElementData, ElementType } from './elements.ts'
+import { unusable } from './refuse.ts'
+import { type Checked, checkInputs } from './signature.ts'
+import { decode, encode, type RawTensor } from './value.ts'
+
+/** What a predictor is opened with; plain, so that it can be posted to the thread that runs it. */
+export interface PredictorSetup {
+  entry: PredictorEntry
+  /** The one of the entry's implementations that was chosen. */
+  implementation: Implementation
+  /** Its files by resource name. */
+  files: Files
+  device: Device
+  /** Folder URL that holds the runtime's wasm files, with a trailing slash. */
+  runtime: string
+}
+
+export interface OpenOptions {
+  /** Required on `webgpu`; stays the caller's to destroy. */
+  gpu?: GPUDevice
+  signal?: AbortSignal
+}
+
+export interface OpenPredictor {
+  /**
+   * One prediction; those asked for meanwhile wait their turn. Rejects with `invalid_request` that
+   * names the input at fault, or `aborted`: at once, though a run that has begun goes on to its end.
+   */
+  predict(inputs: unknown, signal: AbortSignal): Promise<PredictionResult>
+  /** Frees the model once the prediction that is running has ended. */
+  close(): Promise<void>
+}
+
+/**
+ * Loads a predictor. Rejects with `unavailable` when its files, its entry or the device are no use, and
+ * then keeps nothing.
+ */
+export async function openPredictor(
+  { entry, implementation, files, device, runtime: folder }: PredictorSetup,
+  { gpu, signal }: OpenOptions = {},
+): Promise<OpenPredictor> {
+  stopIfAborted(signal)
+  const runtime = await loadRuntime({ device, folder, gpu })
+  let session: Session | null = null
+  try {
+    stopIfAborted(signal)
+    session = await openSession(entry, implementation, files, runtime)
+    stopIfAborted(signal)
+    return createPredictor(entry, device, runtime, session, bind(entry, implementation, session))
+  } catch (thrown) {
+    await session?.release()
+    runtime.release()
+    throw thrown
+  }
+}
+
+function openSession(
+  { tag }: PredictorEntry,
+  { resources }: Implementation,
+  files: Files,
+  runtime: Runtime,
+): Promise<Session> {
+  const file = (name: string): Blob => files.get(name) ?? unusable(tag, `resources.${name}`, 'the file is missing.')
+  const [model, ...others] = resources.filter((resource) => resource.type === 'onnx')
+  if (!model || others.length) unusable(tag, 'resources', 'exactly one must be of type onnx.')
+  const folder = model.name.slice(0, model.name.lastIndexOf('/') + 1)
+  const externalData = resources
+    .filter((resource) => resource.type === 'data')
+    .map(({ name }) => ({ path: name.replace(folder, ''), data: file(name) }))
+  return runtime.createSession(file(model.name), { externalData })
+}
+
+function createPredictor(
+  { tag, signature }: PredictorEntry,
+  device: Device,
+  runtime: Runtime,
+  session: Session,
+  bound: Bound,
+): OpenPredictor {
+  const wanted = bound.outputs.map((output) => output.tensor)
+  let last: Promise<unknown> = Promise.resolve()
+  let closing: Promise<void> | null = null
+
+  async function run(checked: ReadonlyMap<string, Checked>, signal: AbortSignal): Promise<Record<string, unknown>> {
+    const tensors: Tensor[] = []
+    try {
+      const feeds: Record<string, Tensor> = {}
+      for (const { parameter, tensor, slot } of bound.inputs) {
+        const value = checked.get(parameter.name)
+        if (!value) continue
+        const path = `inputs.${parameter.name}`
+        tensors.push((feeds[tensor] = toTensor(runtime.ort, await encode(value, slot, path))))
+      }
+      stopIfAborted(signal)
+      const results = await session.run(feeds, wanted)
+      tensors.push(...Object.values(results))
+      return Object.fromEntries(
+        bound.outputs.map(({ parameter, tensor, layout }) => {
+          const result = results[tensor]
+          if (!result) throw new InoriginError('internal', `The runtime gave no ${tensor}.`)
+          return [parameter.name, decode(parameter, fromTensor(result), layout)]
+        }),
+      )
+    } finally {
+      for (const tensor of tensors) tensor.dispose()
+    }
+  }
+
+  return {
+    async predict(inputs, signal) {
+      stopIfAborted(signal)
+      if (closing) throw new InoriginError('unavailable', `${tag} has been unloaded. Load it again.`)
+      const checked = checkInputs(signature, inputs)
+      const start = performance.now()
+      const turn = last.then(() => {
+        stopIfAborted(signal)
+        return run(checked, signal)
+      })
+      last = turn.catch(() => undefined)
+      const outputs = await unlessAborted(turn, signal)
+      return { tag, outputs, latency: performance.now() - start, device }
+    },
+    close() {
+      closing ??= last.then(async () => {
+        await session.release()
+        runtime.release()
+      })
+      return closing
+    },
+  }
+}
+
+function toTensor(ort: Ort, { type, data, shape }: RawTensor): Tensor {
+  return type === 'string'
+    ? new ort.Tensor(type, data as string[], shape)
+    : new ort.Tensor(type, data as Exclude<ElementData, string[]>, shape)
+}
+
+function fromTensor(tensor: Tensor): RawTensor {
+  const type = tensor.type as ElementType
+  const data = tensor.data as ElementData
+  // Where there is a Float16Array the runtime uses it; bits are the same everywhere.
+  const isHalf = type === 'float16' && !(data instanceof Uint16Array) && ArrayBuffer.isView(data)
+  return {
+    type,
+    data: isHalf ? new Uint16Array(data.buffer, data.byteOffset, data.length) : data,
+    shape: tensor.dims,
+  }
+}
+
+function stopIfAborted(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw cancelled(signal)
+}
+
+function cancelled(signal: AbortSignal): InoriginError {
+  return new InoriginError('aborted', 'The prediction was cancelled.', { cause: signal.reason })
+}
+
+function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => reject(cancelled(signal))
+    signal.addEventListener('abort', onAbort, { once: true })
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+  })
+}

@@ -1,0 +1,116 @@
+/** Inputs against a signature: what comes out is complete, of the right types and within bounds. */
+import type { EnumerationMember, InputParameter, ParameterType, Signature } from '../types/index.ts'
+import { type Elements, isElementType, kind, parseElements, rounded } from './elements.ts'
+import { fromHalf } from './half.ts'
+import { type ImageSource, isImageSource } from './image.ts'
+import { refuse } from './refuse.ts'
+
+/** The value of one parameter, ready to become a tensor. */
+export type Checked =
+  | { form: 'elements'; elements: Elements }
+  | { form: 'image'; source: ImageSource }
+  | { form: 'binary'; bytes: Uint8Array | Blob }
+
+/** Parameter types that no tensor of an ONNX model can hold. */
+export const TENSORLESS: ReadonlySet<ParameterType> = new Set(['list', 'dict', 'null'] as const)
+
+/**
+ * Values by parameter name, defaults filled in; an optional input without one is absent. Throws
+ * `invalid_request` on the first input that is missing, unknown, of a wrong type, out of range or not a
+ * member of its enumeration; the message begins with its name.
+ */
+export function checkInputs(signature: Signature, inputs: unknown): Map<string, Checked> {
+  if (typeof inputs !== 'object' || inputs === null || Array.isArray(inputs)) {
+    refuse('inputs', `must be an object of values by parameter name, not ${kind(inputs)}.`)
+  }
+  const names = signature.inputs.map((parameter) => parameter.name)
+  for (const name of Object.keys(inputs)) {
+    if (!names.includes(name)) refuse(`inputs.${name}`, `there is no such input; there is ${list(names)}.`)
+  }
+  const given = new Map(Object.entries(inputs))
+  const checked = new Map<string, Checked>()
+  for (const parameter of signature.inputs) {
+    const path = `inputs.${parameter.name}`
+    const value = given.get(parameter.name) ?? parameter.defaultValue ?? null
+    if (value !== null) checked.set(parameter.name, checkValue(parameter, value, path))
+    else if (!parameter.optional) refuse(path, 'is required.')
+  }
+  return checked
+}
+
+/** One value against its parameter; `path` begins the message of what is thrown. */
+export function checkValue(parameter: InputParameter, value: unknown, path: string): Checked {
+  const { type, enumeration, range } = parameter
+  if (type === 'image') {
+    if (isImageSource(value)) return { form: 'image', source: value }
+    return refuse(
+      path,
+      `must be an image (ImageData, ImageBitmap, Blob, OffscreenCanvas or VideoFrame), not ${kind(value)}.`,
+    )
+  }
+  if (type === 'binary') return { form: 'binary', bytes: bytes(value, path) }
+  if (!isElementType(type)) refuse(path, `inputs of type ${type} are not supported.`)
+  const members = enumeration?.length ? enumeration : null
+  const elements = parseElements(type, members ? resolve(members, value, path) : value, path)
+  if (members) checkMembers(members, elements, path)
+  if (range) checkRange(range, elements, path)
+  return { form: 'elements', elements }
+}
+
+function bytes(value: unknown, path: string): Uint8Array | Blob {
+  if (value instanceof Blob || value instanceof Uint8Array) return value
+  if (value instanceof ArrayBuffer) return new Uint8Array(value)
+  return refuse(path, `must be bytes (Uint8Array, ArrayBuffer or Blob), not ${kind(value)}.`)
+}
+
+/** Names of members become their values, wherever they stand; everything else stays as it is. */
+function resolve(members: readonly EnumerationMember[], value: unknown, path: string): unknown {
+  if (Array.isArray(value)) return value.map((item, index) => resolve(members, item, `${path}[${index}]`))
+  if (typeof value === 'object' && value !== null) return value
+  const member =
+    members.find((candidate) => same(candidate.value, value)) ??
+    members.find((candidate) => candidate.name === value)
+  return member ? member.value : notMember(members, value, path)
+}
+
+function checkMembers(members: readonly EnumerationMember[], elements: Elements, path: string): void {
+  for (const element of values(elements)) {
+    const stored = (member: EnumerationMember): unknown => rounded(elements.type, member.value)
+    if (!members.some((member) => same(stored(member), element))) notMember(members, element, path)
+  }
+}
+
+function notMember(members: readonly EnumerationMember[], value: unknown, path: string): never {
+  const got = typeof value === 'string' ? JSON.stringify(value) : kind(value)
+  return refuse(path, `must be one of ${list(members.map((member) => member.name))}, not ${got}.`)
+}
+
+function checkRange(range: { min?: number; max?: number }, elements: Elements, path: string): void {
+  const { min = -Infinity, max = Infinity } = range
+  const [low, high] = [Number(rounded(elements.type, min)), Number(rounded(elements.type, max))]
+  for (const element of values(elements)) {
+    if (typeof element === 'string' || (element >= low && element <= high)) continue
+    const bounds =
+      max === Infinity ? `at least ${min}` : min === -Infinity ? `at most ${max}` : `from ${min} to ${max}`
+    refuse(path, `must be ${bounds}, not ${element}.`)
+  }
+}
+
+function* values({ type, data }: Elements): Generator<number | bigint | string> {
+  for (const element of data) yield type === 'float16' ? fromHalf(Number(element)) : element
+}
+
+/** Whether a member's value is the one given; a bool is stored as 0 or 1, an int64 as a bigint. */
+export function same(member: unknown, value: unknown): boolean {
+  return comparable(member) === comparable(value)
+}
+
+function comparable(value: unknown): unknown {
+  if (typeof value === 'boolean') return Number(value)
+  if (typeof value !== 'bigint') return value
+  return BigInt.asIntN(53, value) === value ? Number(value) : value
+}
+
+function list(names: readonly string[]): string {
+  return names.length === 0 ? 'none' : names.join(', ')
+}

@@ -1,0 +1,75 @@
+/** Inputs on their way between threads: what only a page has becomes what a worker can take. */
+import { InoriginError } from '../error.ts'
+import { refuse } from './refuse.ts'
+
+/**
+ * Inputs with canvases, images and videos replaced by bitmaps of what they show now; everything else
+ * stays as it is. Throws `invalid_request` that names the input when there is nothing to show, or
+ * another origin forbids it.
+ */
+export async function toTransferable(inputs: Record<string, unknown>): Promise<Record<string, unknown>> {
+  const plain = { ...inputs }
+  const made: ImageBitmap[] = []
+  try {
+    for (const [name, value] of Object.entries(inputs)) {
+      const element = shown(value)
+      if (element) made.push((plain[name] = await capture(element, `inputs.${name}`)))
+    }
+    return plain
+  } catch (thrown) {
+    for (const bitmap of made) bitmap.close()
+    throw thrown
+  }
+}
+
+/** What of inputs that were received may be moved on to the next thread. */
+export function movable(inputs: Record<string, unknown>): Transferable[] {
+  return Object.values(inputs).filter(holdsPixels)
+}
+
+/** Frees pixels of inputs that were received and are no longer needed, before the collector would. */
+export function release(inputs: Record<string, unknown>): void {
+  for (const value of Object.values(inputs)) if (holdsPixels(value)) value.close()
+}
+
+function holdsPixels(value: unknown): value is ImageBitmap | VideoFrame {
+  if (typeof ImageBitmap !== 'undefined' && value instanceof ImageBitmap) return true
+  return typeof VideoFrame !== 'undefined' && value instanceof VideoFrame
+}
+
+type Shown = HTMLCanvasElement | HTMLImageElement | HTMLVideoElement | OffscreenCanvas
+
+function shown(value: unknown): Shown | null {
+  if (typeof OffscreenCanvas !== 'undefined' && value instanceof OffscreenCanvas) return value
+  if (typeof HTMLElement === 'undefined' || !(value instanceof HTMLElement)) return null
+  const { HTMLCanvasElement, HTMLImageElement, HTMLVideoElement } = globalThis
+  const known = [HTMLCanvasElement, HTMLImageElement, HTMLVideoElement].find((element) => value instanceof element)
+  return known ? (value as Shown) : null
+}
+
+async function capture(element: Shown, path: string): Promise<ImageBitmap> {
+  if (typeof HTMLVideoElement !== 'undefined' && element instanceof HTMLVideoElement) {
+    if (element.readyState < element.HAVE_CURRENT_DATA) refuse(path, 'the video shows no frame yet.')
+  }
+  try {
+    if ('decode' in element) await element.decode()
+    const bitmap = await createImageBitmap(element)
+    checkReadable(bitmap, path)
+    return bitmap
+  } catch (thrown) {
+    if (thrown instanceof InoriginError) throw thrown
+    return refuse(path, 'it shows no image that can be read: is it loaded, and larger than 0 x 0?', thrown)
+  }
+}
+
+/** A bitmap of another origin's pixels can be made, but neither read nor posted. */
+function checkReadable(bitmap: ImageBitmap, path: string): void {
+  const context = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true })
+  context?.drawImage(bitmap, 0, 0)
+  try {
+    context?.getImageData(0, 0, 1, 1)
+  } catch (cause) {
+    bitmap.close()
+    refuse(path, 'it shows pixels of another origin; load the image with crossorigin="anonymous".', cause)
+  }
+}

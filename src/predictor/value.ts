@@ -1,0 +1,125 @@
+/** Checked inputs to tensors, tensors to the values a caller gets. Knows no runtime: tensors are plain. */
+import type { ImageLayout } from '../catalog/schema.ts'
+import type { OutputParameter, TensorValue } from '../types/index.ts'
+import { type ElementData, type ElementType, rounded, size } from './elements.ts'
+import { fromHalf, toHalf } from './half.ts'
+import { channels, denormalise, normalise, type Rasterise } from './image.ts'
+import { refuse } from './refuse.ts'
+import { type Checked, same } from './signature.ts'
+
+/** A tensor by its parts. float16 is bits in a `Uint16Array`, bool is 0 and 1 in a `Uint8Array`. */
+export interface RawTensor {
+  type: ElementType
+  data: ElementData
+  shape: readonly number[]
+}
+
+/** A length, or `null` where any will do. */
+export type Shape = readonly (number | null)[]
+
+/** What an input's tensor must be. */
+export interface InputSlot {
+  type: ElementType
+  /** `null`: the model does not say. */
+  shape: Shape | null
+  image?: { layout: ImageLayout; rasterise: Rasterise }
+}
+
+/** The tensor of a checked input; throws `invalid_request` that begins with `path` if it does not fit. */
+export async function encode(checked: Checked, slot: InputSlot, path: string): Promise<RawTensor> {
+  if (checked.form === 'image') return encodeImage(checked, slot, path)
+  if (checked.form === 'binary') {
+    const { bytes } = checked
+    const data = bytes instanceof Blob ? new Uint8Array(await bytes.arrayBuffer()) : bytes
+    return { type: 'uint8', data, shape: fit(data.length, null, slot.shape, path) }
+  }
+  const { type, data, shape } = checked.elements
+  return { type, data, shape: fit(data.length, shape, slot.shape, path) }
+}
+
+async function encodeImage(
+  checked: Checked & { form: 'image' },
+  slot: InputSlot,
+  path: string,
+): Promise<RawTensor> {
+  if (!slot.image) refuse(path, 'the implementation has no layout for images.')
+  const { layout, rasterise } = slot.image
+  const rgba = await rasterise(checked.source, path)
+  const shape = imageShape(layout, slot.shape)
+  // Bytes stay bytes: the model does its own scaling.
+  const numbers = normalise(rgba, slot.type === 'uint8' ? { ...layout, mean: [0], std: [1 / 255] } : layout)
+  if (slot.type === 'uint8') return { type: 'uint8', data: Uint8Array.from(numbers, Math.round), shape }
+  if (slot.type === 'float16') return { type: 'float16', data: Uint16Array.from(numbers, toHalf), shape }
+  return { type: 'float32', data: numbers, shape }
+}
+
+/** Shape of an image's tensor, with the batch of one when the model has that dimension. */
+export function imageShape(layout: ImageLayout, slot: Shape | null): number[] {
+  const { width, height, order } = layout
+  const depth = channels(layout)
+  const image = order === 'nchw' ? [depth, height, width] : [height, width, depth]
+  return slot?.length === 3 ? image : [1, ...image]
+}
+
+/** The full shape of `length` elements in a slot: what was given, or the one way they fit. */
+function fit(length: number, given: readonly number[] | null, slot: Shape | null, path: string): number[] {
+  if (!slot) return [...(given ?? [length])]
+  const scalar = given?.length === 0
+  if (given && !scalar) {
+    const fits = given.length === slot.length && slot.every((wanted, axis) => matches(wanted, given[axis]))
+    if (!fits) refuse(path, `must have the shape ${show(slot)}, not ${show(given)}.`)
+    return [...given]
+  }
+  const fixed = size(slot.map((wanted) => wanted ?? 1))
+  const free = slot.filter((wanted) => wanted === null).length
+  if (free > 1 && !scalar) refuse(path, `must be given as { data, shape } with a shape like ${show(slot)}.`)
+  const rest = free && !scalar ? length / fixed : 1
+  if (!Number.isInteger(rest) || fixed * rest !== length) {
+    refuse(path, `${length === 1 ? '1 value does' : `${length} values do`} not fill the shape ${show(slot)}.`)
+  }
+  return slot.map((wanted) => wanted ?? rest)
+}
+
+function matches(wanted: number | null, given: number | undefined): boolean {
+  return wanted === null || wanted === given
+}
+
+function show(shape: Shape): string {
+  return `[${shape.map((length) => length ?? 'any').join(', ')}]`
+}
+
+/**
+ * The value of an output: a scalar for one element of a shape `[]` or `[1]`, else `{ data, shape }`;
+ * members of an enumeration by name, images as `ImageData`, binary as bytes. An int64 is a bigint.
+ */
+export function decode(parameter: OutputParameter, tensor: RawTensor, layout?: ImageLayout): unknown {
+  if (parameter.type === 'image' && layout) return toImage(tensor, layout)
+  if (parameter.type === 'binary') return tensor.data
+  const { shape } = tensor
+  const scalar = shape.length === 0 || (shape.length === 1 && shape[0] === 1)
+  const { enumeration } = parameter
+  if (enumeration?.length) {
+    const names = Array.from<unknown, unknown>(readable(tensor), (element) => {
+      const stored = (value: unknown): unknown => rounded(tensor.type, value)
+      const member = enumeration.find((candidate) => same(stored(candidate.value), element))
+      return member ? member.name : element
+    })
+    return scalar ? names[0] : { data: names, shape }
+  }
+  if (!scalar) return { data: readable(tensor), shape } satisfies TensorValue
+  const element = readable(tensor)[0]
+  return tensor.type === 'bool' ? element === 1 : element
+}
+
+/** Data as numbers: bits of halves are of no use to a caller. */
+function readable({ type, data }: RawTensor): ElementData {
+  return type === 'float16' ? Float32Array.from(data as Uint16Array, fromHalf) : data
+}
+
+function toImage(tensor: RawTensor, layout: ImageLayout): ImageData {
+  const [height, width] = layout.order === 'nchw' ? tensor.shape.slice(-2) : tensor.shape.slice(-3, -1)
+  const extent: [number, number] = [width ?? 0, height ?? 0]
+  const numbers = readable(tensor) as ArrayLike<number>
+  const scale = tensor.type === 'uint8' ? { ...layout, mean: [0], std: [1 / 255] } : layout
+  return new ImageData(denormalise(numbers, scale, extent), ...extent)
+}
