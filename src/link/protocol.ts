@@ -43,13 +43,22 @@ export interface HostStreams {
   }
 }
 
+/** What a model worker opens a language model with. */
+export interface ModelSetup extends EngineSetup {
+  /** Most tokens of one answer. */
+  maxOutputTokens: number
+}
+
+/** What a model worker opens a predictor with. */
+export type PredictorFiles = Pick<PredictorSetup, 'entry' | 'implementation' | 'files' | 'runtime'>
+
 /** What the host asks of a model worker, once. */
 export interface ModelCalls {
   /** Opens a language model's tokenizer and template. */
-  openModel: { args: [setup: EngineSetup]; result: void; event: never }
+  openModel: { args: [setup: ModelSetup]; result: void; event: never }
   /** Loads its weights. Requests that were accepted before wait for this. */
   loadModel: { args: [weights: Files]; result: void; event: never }
-  openPredictor: { args: [setup: PredictorSetup]; result: void; event: never }
+  openPredictor: { args: [setup: PredictorFiles]; result: void; event: never }
   predict: { args: [inputs: Record<string, unknown>]; result: PredictionResult; event: never }
 }
 

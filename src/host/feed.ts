@@ -1,0 +1,62 @@
+/** The latest of something that changes until it ends, for any number of readers. */
+export interface Feed<T> {
+  readonly latest: T
+  push(value: T): void
+  end(): void
+  fail(error: unknown): void
+  /** The latest value and every later one a reader has time for; throws what the feed failed with. */
+  read(signal: AbortSignal): AsyncGenerator<T>
+}
+
+export function createFeed<T>(first: T): Feed<T> {
+  let latest = first
+  let failure: { error: unknown } | undefined
+  let ended = false
+  let changes = 0
+  let wake = new Set<() => void>()
+
+  function changed(): void {
+    changes += 1
+    const sleeping = wake
+    wake = new Set()
+    for (const resume of sleeping) resume()
+  }
+
+  return {
+    get latest() {
+      return latest
+    },
+    push(value) {
+      latest = value
+      changed()
+    },
+    end() {
+      ended = true
+      changed()
+    },
+    fail(error) {
+      failure ??= { error }
+      changed()
+    },
+    async *read(signal) {
+      let seen = -1
+      const onAbort = () => changed()
+      signal.addEventListener('abort', onAbort)
+      try {
+        for (;;) {
+          signal.throwIfAborted()
+          if (failure) throw failure.error
+          if (ended) return
+          if (seen === changes) {
+            await new Promise<void>((resolve) => wake.add(resolve))
+            continue
+          }
+          seen = changes
+          yield latest
+        }
+      } finally {
+        signal.removeEventListener('abort', onAbort)
+      }
+    },
+  }
+}

@@ -1,0 +1,176 @@
+/**
+ * One implementation on its way into memory and then there: its files, its worker, and who uses it.
+ * Ending the worker is the only way to get wasm memory back, so each has one of its own.
+ */
+import type { Entry, Implementation, Resource } from '../catalog/schema.ts'
+import type { Files } from '../engine/engine.ts'
+import { InoriginError } from '../error.ts'
+import { call, type Link } from '../link/ask.ts'
+import type { ModelCalls, PageToHost } from '../link/protocol.ts'
+import type { LoadProgress } from '../types/index.ts'
+import { createFeed, type Feed } from './feed.ts'
+
+export interface Hosted {
+  readonly entry: Entry
+  readonly implementation: Implementation
+  /** To its worker. */
+  readonly link: Link
+  /** Requests can be accepted: the small files are here. */
+  readonly opened: Promise<void>
+  /** Requests can be answered. */
+  readonly loaded: Promise<void>
+  readonly ready: boolean
+  /** Ends when it is loaded. */
+  readonly progress: Feed<LoadProgress>
+  /** How many use it or wait for it. */
+  readonly users: number
+  /** Joins the users; a load that everyone has left is given up. */
+  join(): () => void
+  close(): void
+}
+
+export interface HostedOptions {
+  entry: Entry
+  implementation: Implementation
+  /** Folder URL with the workers and the runtime. */
+  assets: string
+  /** Files of those resources, downloaded if need be. */
+  ensure(
+    resources: readonly Resource[],
+    options: { signal: AbortSignal; onProgress: (progress: Transfer) => void },
+  ): Promise<Files>
+  /** It was closed or could not be loaded. */
+  onClose(hosted: Hosted): void
+}
+
+export interface Transfer {
+  loadedBytes: number
+  totalBytes: number
+  bytesPerSecond: number
+}
+
+/** Files that decide whether a request can be accepted, before any weights. */
+const isText = ({ type }: Resource) => type === 'tokenizer' || type === 'config'
+
+/** Begins to load; the promises tell how far it is. */
+export function createHosted(options: HostedOptions): Hosted {
+  const { entry, implementation, assets, ensure, onClose } = options
+  const { resources } = implementation
+  const totalBytes = sum(resources)
+  const closing = new AbortController()
+  const worker = startWorker(assets, entry.tag, closing)
+  const progress = createFeed<LoadProgress>({
+    tag: entry.tag, phase: 'download', loadedBytes: 0, totalBytes, bytesPerSecond: 0,
+  })
+  let users = 0
+  let ready = false
+
+  const link: Link = {
+    connect: (port) => worker.postMessage({ type: 'port' } satisfies PageToHost, [port]),
+    life: null,
+    attempts: 1,
+    // Compiling a graph blocks its thread; the worker answers when it is done.
+    patience: 120_000,
+    gone: closing.signal,
+  }
+
+  const opened = entry.type === 'model' ? openModel() : openPredictor()
+  const loaded = opened.then(finish)
+  opened.catch(() => undefined)
+
+  async function openModel(): Promise<void> {
+    const texts = await get(resources.filter(isText), 0)
+    if (entry.type !== 'model') return
+    await ask('openModel', {
+      device: implementation.device,
+      runtime: new URL('ort/', assets).href,
+      texts,
+      maxInputTokens: entry.maxInputTokens,
+      maxOutputTokens: entry.maxOutputTokens,
+    })
+  }
+
+  async function openPredictor(): Promise<void> {
+    const files = await get(resources, 0)
+    if (entry.type !== 'predictor') return
+    compiling()
+    await ask('openPredictor', { entry, implementation, files, runtime: new URL('ort/', assets).href })
+  }
+
+  async function finish(): Promise<void> {
+    if (entry.type === 'model') {
+      const texts = resources.filter(isText)
+      const weights = resources.filter((resource) => !isText(resource))
+      const files = await get(weights, sum(texts))
+      compiling()
+      await ask('loadModel', files)
+    }
+    ready = true
+    progress.push({ ...progress.latest, phase: 'ready', bytesPerSecond: 0 })
+    progress.end()
+  }
+
+  function get(wanted: readonly Resource[], before: number): Promise<Files> {
+    return ensure(wanted, {
+      signal: closing.signal,
+      onProgress: ({ loadedBytes, bytesPerSecond }) =>
+        progress.push({ ...progress.latest, loadedBytes: before + loadedBytes, bytesPerSecond }),
+    })
+  }
+
+  function ask<Name extends keyof ModelCalls>(
+    name: Name,
+    argument: ModelCalls[Name]['args'][0],
+  ): Promise<ModelCalls[Name]['result']> {
+    return call<ModelCalls, Name>(link, name, [argument] as never, { signal: closing.signal })
+  }
+
+  function compiling(): void {
+    progress.push({ ...progress.latest, phase: 'compile', loadedBytes: totalBytes, bytesPerSecond: 0 })
+  }
+
+  const hosted: Hosted = {
+    entry, implementation, link, opened, loaded, progress,
+    get ready() {
+      return ready
+    },
+    get users() {
+      return users
+    },
+    join() {
+      users += 1
+      let joined = true
+      return () => {
+        if (!joined) return
+        joined = false
+        users -= 1
+        if (users === 0 && !ready) hosted.close()
+      }
+    },
+    close() {
+      const what = `${entry.tag} was unloaded while it was in use. Try again.`
+      closing.abort(new InoriginError('unavailable', what, { code: 'unloaded', retryAfter: 1 }))
+    },
+  }
+  loaded.catch((error: unknown) => closing.abort(error))
+  closing.signal.addEventListener('abort', () => {
+    progress.fail(closing.signal.reason)
+    worker.terminate()
+    onClose(hosted)
+  })
+  return hosted
+}
+
+function startWorker(assets: string, tag: string, closing: AbortController): Worker {
+  const script = new URL('model-worker.js', assets)
+  const worker = new Worker(script, { type: 'module', name: `inorigin ${tag}` })
+  worker.onerror = (event) => {
+    const what = `The worker of ${tag} at ${script.pathname} failed: ${event.message ?? 'not found'}.`
+    closing.abort(new InoriginError('internal', `${what} Try again, or unload the model.`))
+  }
+  return worker
+}
+
+function sum(resources: readonly Resource[]): number {
+  return resources.reduce((bytes, resource) => bytes + resource.bytes, 0)
+}

@@ -1,0 +1,190 @@
+/** The host itself: what answers `/v1` and the page's handle, inside the host's dedicated worker. */
+import { choose, type Choice } from '../catalog/choose.ts'
+import { loadCatalog } from '../catalog/load.ts'
+import { findEntry, toModel, toPredictor } from '../catalog/resolve.ts'
+import type { Catalog, Entry, ModelEntry, PredictorEntry, Resource } from '../catalog/schema.ts'
+import { probeDevice, type Capabilities } from '../device/capabilities.ts'
+import { InoriginError } from '../error.ts'
+import { call } from '../link/ask.ts'
+import { names, type HostSetup, type ModelCalls } from '../link/protocol.ts'
+import { ensure } from '../store/ensure.ts'
+import { openDatabase } from '../store/open.ts'
+import { hasResource, removeResource } from '../store/resources.ts'
+import type { Caller, Control, Host, LoadProgress, ModelState, Tag } from '../types/index.ts'
+import { accept } from './accept.ts'
+import { differences, digestOptions } from './digest.ts'
+import { createModels, type Lease } from './models.ts'
+import { createPredictions } from './predictions.ts'
+
+/** Opens the host with those options; catalog, device and database are looked at when first needed. */
+export function openHost(setup: HostSetup): { host: Host; control: Control } {
+  const database = openDatabase(names(setup.scope).database)
+  const models = createModels({
+    assets: setup.assets,
+    ensure: (resources, options) => ensure(database, resources, options),
+  })
+  const catalog = remember(() => loadCatalog(setup.catalog, defaultCatalog(setup)))
+  const device = remember(probeDevice)
+  const predictions = createPredictions({ database, scope: setup.scope, catalog, device, pick })
+
+  function authorize({ key }: Caller): void {
+    if (setup.apiKeys === null || (key !== null && setup.apiKeys.includes(key))) return
+    const what = key === null ? 'This server needs an API key.' : 'This API key is not one of this server.'
+    const todo = 'Send one given to serve({ apiKeys }) as "Authorization: Bearer" or "x-api-key".'
+    throw new InoriginError('authentication', `${what} ${todo}`, { code: 'invalid_api_key' })
+  }
+
+  async function entryOf(tag: Tag): Promise<Entry> {
+    return findEntry(await catalog(), tag)
+  }
+
+  async function modelOf(tag: Tag): Promise<ModelEntry> {
+    const entry = await entryOf(tag)
+    if (entry.type === 'model') return entry
+    throw wrongType(tag, 'is a predictor; run it with server.predict() or /v1/predictions')
+  }
+
+  async function predictorOf(tag: Tag): Promise<PredictorEntry> {
+    const entry = await entryOf(tag)
+    if (entry.type === 'predictor') return entry
+    throw wrongType(tag, 'is a language model; use /v1/chat/completions or /v1/messages')
+  }
+
+  function pick(entry: Entry, capabilities: Capabilities): Choice {
+    return choose(entry, capabilities, setup.device)
+  }
+
+  async function acquire(entry: Entry): Promise<Lease> {
+    return models.acquire(entry, pick(entry, await device()).implementation)
+  }
+
+  const host: Host = {
+    async authorize(caller) {
+      authorize(caller)
+    },
+    async models(caller) {
+      authorize(caller)
+      const { entries } = await catalog()
+      return entries.filter((entry) => entry.type === 'model').map(toModel)
+    },
+    async generate(request, caller) {
+      authorize(caller)
+      return accept(await acquire(await modelOf(request.model)), request, caller)
+    },
+    async predictor(tag, caller) {
+      authorize(caller)
+      return toPredictor(await predictorOf(tag))
+    },
+    async createPrediction(request, caller) {
+      authorize(caller)
+      return predictions.create(request)
+    },
+    async resource(sha256, { signal }) {
+      const wanted = resourcesOf(await catalog()).find((resource) => resource.sha256 === sha256)
+      if (!wanted) {
+        throw new InoriginError('not_found', `No resource of the catalog has the sha256 ${sha256}.`)
+      }
+      const files = await ensure(database, [wanted], { signal, onProgress: () => {} })
+      return { sha256, name: wanted.name, blob: files.get(wanted.name) as Blob }
+    },
+  }
+
+  const control: Control = {
+    async list() {
+      const { entries } = await catalog()
+      const capabilities = await device()
+      return Promise.all(entries.map((entry) => stateOf(entry, capabilities)))
+    },
+    async load(tag, signal, onProgress) {
+      const lease = await acquire(await entryOf(tag))
+      await ready(lease, signal, onProgress).finally(lease.leave)
+    },
+    async unload(tag) {
+      await entryOf(tag)
+      models.unload(tag)
+    },
+    async remove(tag) {
+      const { entries } = await catalog()
+      const entry = await entryOf(tag)
+      models.unload(tag)
+      const others = entries.filter((other) => other !== entry)
+      const shared = new Set(resourcesOf({ entries: others }).map((resource) => resource.sha256))
+      for (const { sha256 } of resourcesOf({ entries: [entry] })) {
+        if (!shared.has(sha256)) await removeResource(database, sha256)
+      }
+    },
+    async predict(tag, inputs, { configuration, signal, onProgress }) {
+      const entry = await predictorOf(tag)
+      const implementation = await predictions.implementation(entry, configuration)
+      const lease = models.acquire(entry, implementation)
+      try {
+        await ready(lease, signal, onProgress)
+        return await call<ModelCalls, 'predict'>(lease.hosted.link, 'predict', [inputs], { signal })
+      } finally {
+        lease.leave()
+      }
+    },
+    async compare(options) {
+      return differences(await digestOptions(setup), options)
+    },
+  }
+
+  async function stateOf(entry: Entry, capabilities: Capabilities): Promise<ModelState> {
+    const { tag, type, name } = entry
+    const hosted = models.of(tag).at(-1)
+    const implementation = hosted?.implementation ?? fitting(entry, capabilities)
+    const resources = implementation?.resources ?? []
+    const here = await Promise.all(resources.map(({ sha256 }) => hasResource(database, sha256)))
+    const stored = here.length > 0 && here.every(Boolean) ? 'stored' : 'remote'
+    return {
+      tag, type, name,
+      status: hosted ? (hosted.ready ? 'loaded' : 'loading') : stored,
+      bytes: resources.reduce((bytes, resource) => bytes + resource.bytes, 0),
+      device: implementation?.device ?? null,
+    }
+  }
+
+  function fitting(entry: Entry, capabilities: Capabilities) {
+    try {
+      return pick(entry, capabilities).implementation
+    } catch {
+      return undefined
+    }
+  }
+
+  return { host, control }
+}
+
+/** Waits for it to be loaded and tells how far it is. */
+async function ready(
+  { hosted }: Lease,
+  signal: AbortSignal,
+  onProgress: (progress: LoadProgress) => void,
+): Promise<void> {
+  for await (const progress of hosted.progress.read(signal)) onProgress(progress)
+  onProgress(hosted.progress.latest)
+}
+
+function defaultCatalog(setup: HostSetup): string {
+  return new URL('models/catalog.json', setup.assets).href
+}
+
+function resourcesOf({ entries }: Pick<Catalog, 'entries'>): Resource[] {
+  return entries.flatMap((entry) => entry.implementations.flatMap((one) => one.resources))
+}
+
+function wrongType(tag: Tag, what: string): InoriginError {
+  return new InoriginError('not_found', `${tag} ${what}.`, { code: 'model_not_found', param: 'model' })
+}
+
+/** Runs once; a failure is not kept, so the next asker tries again. */
+function remember<T>(work: () => Promise<T>): () => Promise<T> {
+  let result: Promise<T> | undefined
+  return () => {
+    result ??= work().catch((error: unknown) => {
+      result = undefined
+      throw error
+    })
+    return result
+  }
+}

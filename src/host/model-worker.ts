@@ -1,0 +1,85 @@
+/** Entry of the dedicated worker of one language model or predictor. */
+import { requestGpu } from '../device/gpu.ts'
+import type { Engine, Files } from '../engine/engine.ts'
+import { openOnnx } from '../engine/onnx/index.ts'
+import { InoriginError } from '../error.ts'
+import { generate } from '../generation/generate.ts'
+import { answer, type Answers, type Request } from '../link/answer.ts'
+import type { Reply } from '../link/ask.ts'
+import type {
+  ModelCalls, ModelSetup, ModelStreams, PageToHost, PredictorFiles,
+} from '../link/protocol.ts'
+import { openPredictor, type OpenPredictor } from '../predictor/run.ts'
+import type { GenerationEvent, GenerationRequest } from '../types/index.ts'
+import { createQueue } from './queue.ts'
+
+/** Requests of one model that wait or are answered; a further one is told to come again. */
+const CAPACITY = 16
+
+const queue = createQueue(CAPACITY)
+let model: { engine: Engine; maxOutputTokens: number } | undefined
+let predictor: OpenPredictor | undefined
+let loaded: (() => void) | undefined
+const weights = new Promise<void>((resolve) => (loaded = resolve))
+
+const answers: Answers<ModelCalls, ModelStreams> = {
+  // It ends with the host's worker, which started it.
+  life: null,
+  calls: {
+    openModel: ([setup]) => openModel(setup),
+    loadModel: ([files], { signal }) => loadModel(files, signal),
+    openPredictor: ([setup], { signal }) => loadPredictor(setup, signal),
+    predict: ([inputs], { signal }) => {
+      if (!predictor) throw notOpen()
+      return predictor.predict(inputs, signal)
+    },
+  },
+  streams: { generate: ([request], asked) => accept(request, asked) },
+}
+
+self.onmessage = (event: MessageEvent<PageToHost>) => {
+  const port = event.ports[0]
+  if (port) void answer(port, answers)
+}
+
+async function openModel({ maxOutputTokens, ...setup }: ModelSetup): Promise<void> {
+  model = { engine: await openOnnx(setup), maxOutputTokens }
+}
+
+async function loadModel(files: Files, signal: AbortSignal): Promise<void> {
+  if (!model) throw notOpen()
+  await model.engine.load(files, signal)
+  loaded?.()
+}
+
+async function loadPredictor(setup: PredictorFiles, signal: AbortSignal): Promise<void> {
+  const { device } = setup.implementation
+  const gpu = device === 'webgpu' ? (await requestGpu()).device : undefined
+  predictor = await openPredictor({ ...setup, device, gpu, signal })
+}
+
+/** Refuses what cannot be answered, and queues the rest, before any weights are needed. */
+async function accept(
+  request: GenerationRequest,
+  { signal }: Request,
+): Promise<Reply<void, GenerationEvent>> {
+  if (!model) throw notOpen()
+  const { engine, maxOutputTokens } = model
+  const prompt = engine.prepare(request.messages)
+  const ticket = queue.enter(signal)
+  return { result: undefined, events: events() }
+
+  async function* events(): AsyncGenerator<GenerationEvent> {
+    try {
+      await ticket.turn
+      await weights
+      yield* generate(engine, request, { maxOutputTokens, prompt }, signal)
+    } finally {
+      ticket.leave()
+    }
+  }
+}
+
+function notOpen(): InoriginError {
+  return new InoriginError('internal', 'This worker was asked before its model was opened.')
+}

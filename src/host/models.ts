@@ -1,0 +1,58 @@
+/** The models and predictors in memory, and which of them goes when room is needed. */
+import type { Entry, Implementation } from '../catalog/schema.ts'
+import type { Tag } from '../types/index.ts'
+import { createHosted, type Hosted, type HostedOptions } from './hosted.ts'
+
+/** How many stay in memory at once; one that is idle makes room for the next. */
+const MAX_LOADED = 4
+
+/** The use of one of them; it stays in memory until `leave`. */
+export interface Lease {
+  hosted: Hosted
+  leave(): void
+}
+
+export interface Models {
+  /** That implementation, in memory or on its way there. */
+  acquire(entry: Entry, implementation: Implementation): Lease
+  /** All of that tag. */
+  of(tag: Tag): Hosted[]
+  unload(tag: Tag): void
+}
+
+export function createModels(options: Pick<HostedOptions, 'assets' | 'ensure'>): Models {
+  /** By tag and implementation, the least recently used first. */
+  const all = new Map<string, Hosted>()
+
+  function makeRoom(): void {
+    for (const hosted of [...all.values()]) {
+      if (all.size < MAX_LOADED) return
+      if (hosted.users === 0) hosted.close()
+    }
+  }
+
+  return {
+    acquire(entry, implementation) {
+      const key = keyOf(entry, implementation)
+      const known = all.get(key)
+      all.delete(key)
+      if (!known) makeRoom()
+      const onClose = (closed: Hosted) => {
+        if (all.get(key) === closed) all.delete(key)
+      }
+      const hosted = known ?? createHosted({ ...options, entry, implementation, onClose })
+      all.set(key, hosted)
+      return { hosted, leave: hosted.join() }
+    },
+    of: (tag) => [...all.values()].filter((hosted) => hosted.entry.tag === tag),
+    unload(tag) {
+      for (const hosted of this.of(tag)) hosted.close()
+    },
+  }
+}
+
+/** Hashes in the key, so that a changed catalog never gets an old model. */
+function keyOf(entry: Entry, implementation: Implementation): string {
+  const hashes = implementation.resources.map((resource) => resource.sha256)
+  return [entry.tag, implementation.id, ...hashes].join(' ')
+}

@@ -1,0 +1,76 @@
+/** Entry of the host's dedicated worker: opens the host, answers the ports that its page passes on. */
+import { answer, type Answers } from '../link/answer.ts'
+import { holdLife } from '../link/life.ts'
+import {
+  PROTOCOL, type HostCalls, type HostSetup, type HostStreams, type HostToPage, type PageToHost,
+} from '../link/protocol.ts'
+import type { Control, Host } from '../types/index.ts'
+import { HEARTBEAT_INTERVAL } from './heartbeat.ts'
+import { openHost } from './local.ts'
+
+type HostAnswers = Answers<HostCalls, HostStreams>
+
+let answers: Promise<HostAnswers> | undefined
+let open = 0
+
+self.onmessage = (event: MessageEvent<PageToHost>) => {
+  const message = event.data
+  if (message.type === 'start') {
+    answers = start(message.setup)
+    tell({ type: 'started', protocol: PROTOCOL })
+    return
+  }
+  const port = event.ports[0]
+  if (port) void serve(port)
+}
+
+// The page passes this on to the service worker, which browsers stop when it hears nothing for 30 s.
+// Its own timers would not do: they are throttled in a hidden page, a dedicated worker's are not.
+setInterval(() => {
+  if (open > 0) tell({ type: 'pulse' })
+}, HEARTBEAT_INTERVAL)
+
+async function start(setup: HostSetup): Promise<HostAnswers> {
+  const life = navigator.locks ? await holdLife(navigator.locks, 'host') : null
+  const { host, control } = openHost(setup)
+  return { life, ...answersOf(host, control) }
+}
+
+async function serve(port: MessagePort): Promise<void> {
+  if (!answers) return
+  open += 1
+  try {
+    await answer(port, await answers)
+  } finally {
+    open -= 1
+  }
+}
+
+function tell(message: HostToPage): void {
+  self.postMessage(message)
+}
+
+function answersOf(host: Host, control: Control): Pick<HostAnswers, 'calls' | 'streams'> {
+  return {
+    calls: {
+      authorize: (_args, caller) => host.authorize(caller),
+      models: (_args, caller) => host.models(caller),
+      predictor: ([tag], caller) => host.predictor(tag, caller),
+      createPrediction: ([request], caller) => host.createPrediction(request, caller),
+      resource: ([sha256], caller) => host.resource(sha256, caller),
+      list: () => control.list(),
+      load: ([tag], { signal }, tell) => control.load(tag, signal, tell),
+      unload: ([tag]) => control.unload(tag),
+      remove: ([tag]) => control.remove(tag),
+      predict: ([tag, inputs, configuration], { signal }, tell) =>
+        control.predict(tag, inputs, { configuration, signal, onProgress: tell }),
+      compare: ([options]) => control.compare(options),
+    },
+    streams: {
+      generate: async ([request], caller) => {
+        const { ignored, events } = await host.generate(request, caller)
+        return { result: { ignored }, events }
+      },
+    },
+  }
+}

@@ -1,0 +1,96 @@
+/** A plain static file server, as a user's own would be, with a few pages of the test's own. */
+import { createServer, type ServerResponse } from 'node:http'
+import { createReadStream, statSync } from 'node:fs'
+import { extname, join, normalize } from 'node:path'
+import type { AddressInfo } from 'node:net'
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript',
+  '.mjs': 'text/javascript',
+  '.json': 'application/json',
+  '.wasm': 'application/wasm',
+  '.css': 'text/css',
+  '.svg': 'image/svg+xml',
+}
+
+export interface StaticOptions {
+  /** Folders by the path they are served under, such as `{ '/': 'dist-demo' }`; the first match wins. */
+  folders: Readonly<Record<string, string>>
+  /** Bodies by path; `.html` and `.js` names give their type. */
+  pages?: Readonly<Record<string, string>>
+  headers?: Readonly<Record<string, string>>
+}
+
+export interface StaticServer {
+  /** Without a trailing slash. */
+  url: string
+  /** What was asked for, in order: method and path. */
+  requests: string[]
+  /** Bodies posted to `/report`. */
+  reports: string[]
+  close(): Promise<void>
+}
+
+/** Serves on a free port of this machine. `POST /report` keeps its body for the test. */
+export async function serveStatic(options: StaticOptions): Promise<StaticServer> {
+  const requests: string[] = []
+  const reports: string[] = []
+  const server = createServer((request, response) => {
+    const { pathname } = new URL(request.url ?? '/', 'http://localhost')
+    requests.push(`${request.method} ${pathname}`)
+    for (const [name, value] of Object.entries(options.headers ?? {})) response.setHeader(name, value)
+    if (request.method === 'POST' && pathname === '/report') {
+      let body = ''
+      request.on('data', (piece: Buffer) => (body += piece.toString()))
+      request.on('end', () => {
+        reports.push(body)
+        response.end('ok')
+      })
+      return
+    }
+    if (request.method !== 'GET' && request.method !== 'HEAD') return end(response, 405)
+    const page = options.pages?.[pathname]
+    if (page === undefined) return sendFile(response, fileOf(pathname, options.folders))
+    response.setHeader('content-type', typeOf(pathname))
+    response.end(page)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://localhost:${port}`,
+    requests,
+    reports,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}
+
+function fileOf(pathname: string, folders: StaticOptions['folders']): string | undefined {
+  for (const [prefix, folder] of Object.entries(folders)) {
+    if (!pathname.startsWith(prefix)) continue
+    const path = decodeURIComponent(pathname.slice(prefix.length)) || 'index.html'
+    return join(folder, normalize(`/${path}`))
+  }
+  return undefined
+}
+
+function sendFile(response: ServerResponse, path: string | undefined): void {
+  const stat = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false })
+  if (path === undefined || !stat?.isFile()) return end(response, 404)
+  response.setHeader('content-type', typeOf(path))
+  response.setHeader('content-length', stat.size)
+  createReadStream(path).pipe(response)
+}
+
+function typeOf(path: string): string {
+  return TYPES[extname(path)] ?? 'application/octet-stream'
+}
+
+function end(response: ServerResponse, status: number): void {
+  response.statusCode = status
+  response.end(`${status}`)
+}
