@@ -157,7 +157,7 @@ function filesBelow(folder: string): string[] {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((name) => statSync(join(folder, name)).isFile())
     .map((name) => name.split(sep).join('/'))
-    .sort()
+    .toSorted()
 }
 
 function reason(thrown: unknown): string {

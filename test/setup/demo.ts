@@ -1,4 +1,4 @@
-/** Runs once before the end-to-end tests: builds everything and serves the playground. */
+/** The built playground, for the end-to-end tests and `npm run ask`. */
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { preview } from 'vite'
@@ -14,17 +14,37 @@ declare module 'vitest' {
 
 const ROOT = join(import.meta.dirname, '../..')
 
-export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  process.env['CHROMIUM_PATH'] = ensureChromium()
+export interface Demo {
+  /** With a trailing slash. */
+  url: string
+  close(): Promise<void>
+}
+
+/** Builds the package with its types, and the playground. */
+export function buildDemo(): void {
   const { VITEST: _, ...env } = process.env
-  execFileSync('npm', ['run', 'build'], { cwd: ROOT, env, stdio: 'inherit', shell: process.platform === 'win32' })
+  const shell = process.platform === 'win32'
+  execFileSync('npm', ['run', 'build'], { cwd: ROOT, env, shell, stdio: 'inherit' })
+}
+
+/** Serves what was built, as `npm start` does, on a free port. */
+export async function serveDemo(): Promise<Demo> {
   const server = await preview({
     configFile: join(ROOT, 'vite.config.ts'),
     root: join(ROOT, 'demo'),
-    preview: { port: 0, open: false },
+    logLevel: 'warn',
+    preview: { port: 0, strictPort: false, open: false },
   })
   const [url] = server.resolvedUrls?.local ?? []
-  if (!url) throw new Error('The playground is not served on this machine.')
-  project.provide('demo', url)
-  return () => server.close()
+  if (!url) throw new Error('The playground has no local address.')
+  return { url, close: () => server.close() }
+}
+
+/** Runs once before the end-to-end tests; they read the address with `inject('demo')`. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  process.env['CHROMIUM_PATH'] = ensureChromium()
+  buildDemo()
+  const demo = await serveDemo()
+  project.provide('demo', demo.url)
+  return demo.close
 }
