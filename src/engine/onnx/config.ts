@@ -1,0 +1,129 @@
+/** What a model's own files say about how it is run. */
+import { InoriginError } from '../../error.ts'
+import type { Files } from '../engine.ts'
+import { modelUnusable } from './failure.ts'
+import type { SamplingDefaults } from './sampler.ts'
+import type { TokenizerFile } from './tokenizer.ts'
+
+export interface ModelConfig {
+  tokenizer: TokenizerFile
+  tokenizerConfig: Record<string, unknown>
+  /** Source of the chat template. */
+  template: string
+  /** Names that templates use for special tokens, such as `bos_token`. */
+  tokenNames: Record<string, string>
+  /** Tokens that end an answer. */
+  endTokens: ReadonlySet<number>
+  /** Tokens of prompt and answer together that the model was made for. */
+  contextWindow: number
+  sampling: SamplingDefaults
+  /** Where positions begin; a few families count from 1. */
+  firstPosition: 0 | 1
+}
+
+type Json = Record<string, unknown>
+
+export async function readConfig(files: Files): Promise<ModelConfig> {
+  const [config, generation, tokenizer, tokenizerConfig, jinja] = await Promise.all([
+    readJson(files, 'config.json'),
+    files.has('generation_config.json') ? readJson(files, 'generation_config.json') : {},
+    readJson(files, 'tokenizer.json'),
+    readJson(files, 'tokenizer_config.json'),
+    files.get('chat_template.jinja')?.text(),
+  ])
+  const tokenizerFile = checkTokenizer(tokenizer)
+  const tokenNames = specialNames(tokenizerConfig)
+  return {
+    tokenizer: tokenizerFile,
+    tokenizerConfig,
+    template: jinja ?? defaultTemplate(tokenizerConfig['chat_template']),
+    tokenNames,
+    endTokens: endTokens(config, generation, tokenizerFile, tokenNames['eos_token']),
+    contextWindow: contextWindow(config),
+    sampling: samplingDefaults(generation),
+    firstPosition: /^(gemma3|gemma3_text|paligemma)$/.test(String(config['model_type'])) ? 1 : 0,
+  }
+}
+
+async function readJson(files: Files, name: string): Promise<Json> {
+  const file = files.get(name)
+  if (!file) throw modelUnusable(`its catalog entry has no resource named ${name}.`)
+  try {
+    return record(JSON.parse(await file.text())) ?? fail('is not an object')
+  } catch (cause) {
+    throw modelUnusable(`${name} cannot be read (${String(cause)}).`, cause)
+  }
+}
+
+const fail = (why: string): never => {
+  throw new Error(why)
+}
+
+const record = (value: unknown): Json | null =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : null
+
+function checkTokenizer(json: Json): TokenizerFile {
+  const vocab = record(json['model'])?.['vocab']
+  if (typeof vocab !== 'object' || vocab === null) throw modelUnusable('tokenizer.json has no vocabulary.')
+  return { ...json, added_tokens: json['added_tokens'] ?? [] } as TokenizerFile & Json
+}
+
+/** Tokens in these files are a text, or an object that has it. */
+function tokenText(value: unknown): string | null {
+  const text = record(value)?.['content'] ?? value
+  return typeof text === 'string' ? text : null
+}
+
+function specialNames(tokenizerConfig: Json): Record<string, string> {
+  const names: Record<string, string> = {}
+  for (const [name, value] of Object.entries(tokenizerConfig)) {
+    const text = name.endsWith('_token') ? tokenText(value) : null
+    if (text !== null) names[name] = text
+  }
+  return names
+}
+
+function defaultTemplate(value: unknown): string {
+  if (typeof value === 'string') return value
+  const named = Array.isArray(value) ? value.map(record) : []
+  const template = named.find((each) => each?.['name'] === 'default')?.['template']
+  if (typeof template === 'string') return template
+  throw new InoriginError(
+    'unavailable',
+    'The model cannot chat: it has no chat template, neither in tokenizer_config.json nor as chat_template.jinja.',
+    { code: 'no_chat_template' },
+  )
+}
+
+function endTokens(
+  config: Json,
+  generation: Json,
+  tokenizer: TokenizerFile,
+  endText: string | undefined,
+): ReadonlySet<number> {
+  const listed = [generation['eos_token_id'] ?? config['eos_token_id']].flat()
+  const named = tokenizer.added_tokens.filter(({ content }) => content === endText).map(({ id }) => id)
+  const ids = [...listed, ...named].filter((id) => typeof id === 'number')
+  if (ids.length === 0) throw modelUnusable('its configuration names no token that ends an answer.')
+  return new Set(ids)
+}
+
+function contextWindow(config: Json): number {
+  const text = record(config['text_config']) ?? config
+  const length = text['max_position_embeddings'] ?? text['n_positions'] ?? text['max_seq_len']
+  return typeof length === 'number' && length > 0 ? length : Number.POSITIVE_INFINITY
+}
+
+/** A configuration that names no temperature and does not ask for sampling is greedy. */
+function samplingDefaults(generation: Json): SamplingDefaults {
+  const number = (name: string): number | undefined => {
+    const value = generation[name]
+    return typeof value === 'number' && Number.isFinite(value) ? value : undefined
+  }
+  const sampled = generation['do_sample'] ?? generation['temperature'] !== undefined
+  return {
+    temperature: sampled === true ? (number('temperature') ?? 1) : 0,
+    topP: number('top_p') ?? 1,
+    topK: number('top_k') ?? 0,
+  }
+}

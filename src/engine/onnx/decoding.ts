@@ -1,0 +1,147 @@
+/** The `decoder` of tokenizer.json as stages that work on one token at a time. */
+import { modelUnusable } from './failure.ts'
+
+export interface Stage {
+  /** What a token adds; `added` ones stand for themselves. */
+  push(text: string, added: boolean): string[]
+  /** What was kept back, at the end. */
+  flush(): string[]
+}
+
+interface Config {
+  type: string
+  decoders?: Config[]
+  pattern?: { String?: string; Regex?: string }
+  content?: string
+  replacement?: string
+  start?: number
+  stop?: number
+}
+
+/** Opens a fresh set of stages per text. Rejects decoders that cannot work piece by piece. */
+export function createStages(decoder: unknown): () => Stage[] {
+  const chain = flatten(decoder as Config | null)
+  const openers = chain.map((config, index) =>
+    opener(config, chain.slice(0, index).some(({ type }) => type === 'Fuse')),
+  )
+  return () => openers.map((open) => open())
+}
+
+function flatten(config: Config | null): Config[] {
+  if (!config) throw modelUnusable('its tokenizer has no decoder.')
+  return config.type === 'Sequence' ? (config.decoders ?? []).flatMap(flatten) : [config]
+}
+
+/** `fused`: what arrives are parts of one text, not tokens. */
+function opener(config: Config, fused: boolean): () => Stage {
+  const { type, content = '', replacement = '▁', start = 0, stop = 0 } = config
+  switch (type) {
+    case 'ByteLevel':
+      return byteLevel
+    case 'ByteFallback':
+      return byteFallback
+    case 'Metaspace':
+      return () => metaspace(replacement)
+    case 'Fuse':
+      return () => each((text) => text)
+    case 'Replace': {
+      const pattern = config.pattern?.String
+      // Longer patterns in a fused text could lie across two parts of it.
+      if (pattern === undefined || (fused && pattern.length > 1)) break
+      return () => each((text) => text.replaceAll(pattern, content))
+    }
+    case 'Strip':
+      return fused ? () => stripText(content, start, stop) : () => each((text) => strip(text, content, start, stop))
+  }
+  throw modelUnusable(`its tokenizer decodes in a way that is not supported (${JSON.stringify(config)}).`)
+}
+
+const each = (change: (text: string) => string): Stage => ({
+  push: (text) => [change(text)],
+  flush: () => [],
+})
+
+/** Tokens are bytes, each written as a printable character. */
+function byteLevel(): Stage {
+  const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
+  return {
+    push: (text, added) => {
+      if (added) return [utf8.decode(), text]
+      const bytes = Uint8Array.from(text, (character) => BYTES.get(character) ?? 0)
+      return [utf8.decode(bytes, { stream: true })]
+    },
+    flush: () => [utf8.decode()],
+  }
+}
+
+/** Characters without a token of their own come as tokens like `<0xE2>`, one per byte. */
+function byteFallback(): Stage {
+  let utf8 = new TextDecoder()
+  let bytes = false
+  const end = (): string => {
+    const rest = bytes ? utf8.decode() : ''
+    bytes = false
+    utf8 = new TextDecoder()
+    return rest
+  }
+  return {
+    push: (text) => {
+      const byte = /^<0x([0-9A-Fa-f]{2})>$/.exec(text)?.[1]
+      if (byte === undefined) return [end(), text]
+      bytes = true
+      return [utf8.decode(Uint8Array.of(Number.parseInt(byte, 16)), { stream: true })]
+    },
+    flush: () => [end()],
+  }
+}
+
+/** Spaces are written as a mark, and one stands before the first word. */
+function metaspace(replacement: string): Stage {
+  let first = true
+  return each((text) => {
+    const spaced = text.replaceAll(replacement, ' ')
+    const plain = first && spaced.startsWith(' ') ? spaced.slice(1) : spaced
+    first = false
+    return plain
+  })
+}
+
+function strip(text: string, content: string, start: number, stop: number): string {
+  let from = 0
+  while (from < start && text.charAt(from) === content) from += 1
+  let to = text.length
+  while (text.length - to < stop && to > from && text.charAt(to - 1) === content) to -= 1
+  return text.slice(from, to)
+}
+
+/** Strips the two ends of a text that arrives in parts. */
+function stripText(content: string, start: number, stop: number): Stage {
+  let left = start
+  let held = ''
+  return {
+    push: (part) => {
+      let text = part
+      while (left > 0 && text !== '') {
+        if (text.charAt(0) !== content) left = 0
+        else {
+          text = text.slice(1)
+          left -= 1
+        }
+      }
+      const all = held + text
+      const certain = strip(all, content, 0, stop)
+      held = all.slice(certain.length)
+      return [certain]
+    },
+    flush: () => [],
+  }
+}
+
+/** The character each byte is written as, after GPT-2: printable Latin-1 as it is, the rest from U+0100. */
+const BYTES = new Map<string, number>()
+let unprintable = 0
+for (let byte = 0; byte < 256; byte += 1) {
+  const printable = (byte > 0x20 && byte < 0x7f) || (byte > 0xa0 && byte !== 0xad)
+  BYTES.set(String.fromCharCode(printable ? byte : 0x100 + unprintable), byte)
+  if (!printable) unprintable += 1
+}

@@ -1,0 +1,79 @@
+/** From downloaded weights to a decoder that is ready. */
+import { InoriginError } from '../../error.ts'
+import { requestGpu } from '../../device/gpu.ts'
+import type { EngineSetup, Files } from '../engine.ts'
+import { createDecoder, type Decoder } from './decoder.ts'
+import { modelUnusable } from './failure.ts'
+import { isCacheOutput } from './graph.ts'
+import { loadRuntime } from './runtime.ts'
+
+export interface Loaded {
+  decoder: Decoder
+  /** Frees the model and the device. */
+  release(): Promise<void>
+}
+
+export interface LoadOptions extends Pick<EngineSetup, 'device' | 'runtime'> {
+  contextWindow: number
+  firstPosition: number
+  /** Any token of the model, to warm up with. */
+  token: number
+}
+
+export async function loadDecoder(options: LoadOptions, weights: Files, signal: AbortSignal): Promise<Loaded> {
+  const { device, runtime: folder } = options
+  const { model, externalData } = findModel(weights)
+  const releases: (() => unknown)[] = []
+  const release = async (): Promise<void> => {
+    for (const each of releases.splice(0).toReversed()) await each()
+  }
+  const check = (): void => {
+    if (signal.aborted) throw new InoriginError('aborted', 'Loading was cancelled.')
+  }
+
+  try {
+    check()
+    const gpu = device === 'webgpu' ? (await requestGpu()).device : undefined
+    if (gpu) releases.push(() => gpu.destroy())
+    const runtime = await loadRuntime({ device, folder, gpu })
+    releases.push(() => runtime.release())
+    check()
+    const session = await runtime.createSession(model, { externalData, keepOnDevice: isCacheOutput })
+    releases.push(() => session.release())
+    check()
+    const decoder = createDecoder(runtime, session, options)
+    await warmUp(decoder, options.token)
+    check()
+    return { decoder, release }
+  } catch (thrown) {
+    await release()
+    throw InoriginError.from(thrown)
+  }
+}
+
+/** The graph, and the files beside it that hold its weights, named as the graph names them. */
+function findModel(weights: Files): { model: Blob; externalData: { path: string; data: Blob }[] } {
+  const names = [...weights.keys()]
+  const graphs = names.filter((name) => name.endsWith('.onnx'))
+  const name = graphs.length === 1 ? graphs[0] : graphs.find((each) => each === 'onnx/model.onnx')
+  const model = name === undefined ? undefined : weights.get(name)
+  if (name === undefined || !model) {
+    throw modelUnusable('its catalog entry has no resource named onnx/model.onnx.')
+  }
+  const folder = name.slice(0, name.lastIndexOf('/') + 1)
+  const externalData = [...weights]
+    .filter(([each]) => each.startsWith(folder) && !each.endsWith('.onnx'))
+    .map(([each, data]) => ({ path: each.slice(folder.length), data }))
+  return { model, externalData }
+}
+
+/** Shaders are compiled at the first run of a shape: a part of a prompt, then a single token. */
+async function warmUp(decoder: Decoder, token: number): Promise<void> {
+  const sequence = decoder.open()
+  try {
+    await sequence.predict([token, token, token, token])
+    await sequence.predict([token])
+  } finally {
+    sequence.close()
+  }
+}
