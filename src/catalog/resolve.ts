@@ -1,0 +1,60 @@
+/** From a tag to its entry, and from an entry to what `/v1` shows of it. */
+import { InoriginError } from '../error.ts'
+import type { Model, Predictor, Tag } from '../types/index.ts'
+import type { Catalog, Entry, ModelEntry, PredictorEntry } from './schema.ts'
+
+/** Tags an error message lists at most. */
+const LISTED = 5
+
+/** The entry of that tag. Throws `not_found` with the tags that look most like it. */
+export function findEntry({ entries }: Pick<Catalog, 'entries'>, tag: Tag): Entry {
+  const entry = entries.find((one) => one.tag === tag)
+  if (entry) return entry
+  const nearest = entries.map((one) => one.tag).sort(by((known) => distance(known, tag)))
+  const known = nearest.slice(0, LISTED).join(', ')
+  const more = nearest.length > LISTED ? ` and ${nearest.length - LISTED} more` : ''
+  const hint = nearest.length > 0 ? `There is ${known}${more}.` : 'The catalog is empty.'
+  throw new InoriginError('not_found', `There is no ${JSON.stringify(tag)} here. ${hint}`, {
+    code: 'model_not_found',
+    param: 'model',
+  })
+}
+
+/** A language model as `/v1/models` lists it. */
+export function toModel(entry: ModelEntry): Model {
+  const { tag, name, created, maxInputTokens, maxOutputTokens, capabilities = {} } = entry
+  return { tag, name, created, maxInputTokens, maxOutputTokens, capabilities }
+}
+
+/** A predictor as `/v1/predictors/{tag}` shows it; what the entry leaves out takes its default. */
+export function toPredictor(entry: PredictorEntry): Predictor {
+  const { tag, name, description = '', card = '', signature } = entry
+  const { status = 'active', access = 'public' } = entry
+  const owner = entry.owner ?? { username: ownerOf(tag), created: entry.created }
+  return { tag, owner, name, description, card, status, access, signature }
+}
+
+/** `owner` of `@owner/name`. */
+export function ownerOf(tag: Tag): string {
+  return tag.slice(1, tag.indexOf('/'))
+}
+
+function by<T>(key: (item: T) => number): (a: T, b: T) => number {
+  return (a, b) => key(a) - key(b)
+}
+
+/** How many letters must be changed, added or taken away to make one of the other. */
+function distance(one: string, other: string): number {
+  // What is sent may be of any length; beyond this nothing looks alike.
+  const text = other.slice(0, 100).toLowerCase()
+  let row = Array.from({ length: text.length + 1 }, (_, index) => index)
+  for (const [line, letter] of [...one.slice(0, 100)].entries()) {
+    const next = [line + 1]
+    for (const [column, same] of [...text].entries()) {
+      const change = (row[column] ?? 0) + (same === letter ? 0 : 1)
+      next.push(Math.min(change, (row[column + 1] ?? 0) + 1, (next[column] ?? 0) + 1))
+    }
+    row = next
+  }
+  return row.at(-1) ?? 0
+}

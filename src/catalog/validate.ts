@@ -1,0 +1,104 @@
+/** Makes sure that a document is a catalog, and says where it is not. */
+import * as v from 'valibot'
+import { InoriginError } from '../error.ts'
+import { CHUNK_BYTES } from '../store/db.ts'
+import { ownerOf } from './resolve.ts'
+import { catalogSchema, type Catalog, type Resource } from './schema.ts'
+
+export interface ValidateOptions {
+  /** What the catalog is called in messages. */
+  source: string
+  /** URL that its relative resource URLs start from. */
+  base: string
+  /** Whether it may list tags of `@inorigin`: only the one that comes with the package may. */
+  embedded: boolean
+}
+
+/** Problems a message lists at most. */
+const LISTED = 5
+
+/** Our own owner name; nobody else's catalog may say what it is. */
+const RESERVED = 'inorigin'
+
+/**
+ * The document as a catalog with absolute resource URLs. Throws `invalid_request` naming the path of
+ * every problem, such as `entries[3].implementations[0].resources[1].sha256`.
+ */
+export function validateCatalog(document: unknown, options: ValidateOptions): Catalog {
+  const { success, output, issues } = v.safeParse(catalogSchema, document)
+  if (!success) {
+    throw invalid(options, issues.map((issue) => `${pathOf(issue.path)}: ${issue.message}`))
+  }
+  const problems: string[] = []
+  const catalog = resolved(output, options, problems)
+  if (problems.length > 0) throw invalid(options, problems)
+  return catalog
+}
+
+/** Checks what a schema cannot say, and makes every URL absolute. */
+function resolved(catalog: Catalog, { base, embedded }: ValidateOptions, problems: string[]): Catalog {
+  const say = (path: string, problem: string) => problems.push(`${path}: ${problem}`)
+  repeated(catalog.entries.map((entry) => entry.tag), 'entries', 'tag', say)
+  const entries = catalog.entries.map((entry, index) => {
+    const path = `entries[${index}]`
+    if (!embedded && ownerOf(entry.tag) === RESERVED) {
+      say(`${path}.tag`, `tags of @${RESERVED} are reserved; use an owner name of your own`)
+    }
+    if (entry.type === 'model' && entry.maxOutputTokens > entry.maxInputTokens) {
+      say(`${path}.maxOutputTokens`, 'is above maxInputTokens, which counts prompt and answer together')
+    }
+    repeated(entry.implementations.map(({ id }) => id), `${path}.implementations`, 'id', say)
+    const implementations = entry.implementations.map((implementation, at) => {
+      const list = `${path}.implementations[${at}].resources`
+      repeated(implementation.resources.map(({ name }) => name), list, 'name', say)
+      const resources = implementation.resources.map((resource, place): Resource => {
+        checkChunks(resource, `${list}[${place}].chunks`, say)
+        const url = absolute(resource.url, base)
+        if (!url) say(`${list}[${place}].url`, `${JSON.stringify(resource.url)} is no http or https URL`)
+        return { ...resource, url: url ?? '' }
+      })
+      return { ...implementation, resources }
+    })
+    return { ...entry, implementations }
+  })
+  return { ...catalog, entries }
+}
+
+type Say = (path: string, problem: string) => void
+
+function repeated(values: readonly string[], path: string, field: string, say: Say): void {
+  for (const [index, value] of values.entries()) {
+    const first = values.indexOf(value)
+    if (first !== index) {
+      say(`${path}[${index}].${field}`, `${JSON.stringify(value)} is already ${path}[${first}]`)
+    }
+  }
+}
+
+function checkChunks({ bytes, chunks }: Resource, path: string, say: Say): void {
+  const expected = Math.ceil(bytes / CHUNK_BYTES)
+  if (chunks && chunks.length !== expected) {
+    say(path, `${bytes} bytes are ${expected} pieces of 16 MiB, there are ${chunks.length} hashes`)
+  }
+}
+
+function absolute(url: string, base: string): string | null {
+  const resolvedUrl = URL.canParse(url, base) ? new URL(url, base) : null
+  return resolvedUrl && /^https?:$/.test(resolvedUrl.protocol) ? resolvedUrl.href : null
+}
+
+/** `entries[3].implementations[0]` */
+function pathOf(path: readonly { key: unknown }[] | undefined): string {
+  const steps = (path ?? []).map(({ key }) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`))
+  return steps.join('').replace(/^\./, '') || 'the document'
+}
+
+function invalid({ source }: ValidateOptions, problems: readonly string[]): InoriginError {
+  const rest = problems.length - LISTED
+  const more = rest > 0 ? `\n(and ${rest} more)` : ''
+  return new InoriginError(
+    'invalid_request',
+    `The catalog ${source} cannot be used:\n${problems.slice(0, LISTED).join('\n')}${more}`,
+    { code: 'invalid_catalog', details: { source, problems } },
+  )
+}
