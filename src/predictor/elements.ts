@@ -162,8 +162,7 @@ function article(type: ElementType): string {
 
 /** What a value is, in a word or its own digits. */
 export function kind(value: unknown): string {
-  if (value === null) return 'null'
-  if (typeof value === 'number' || typeof value === 'boolean') return String(value)
+  if (value === null || ['undefined', 'number', 'boolean'].includes(typeof value)) return String(value)
   if (typeof value === 'bigint') return `${value}n`
   if (typeof value !== 'object') return `a ${typeof value}`
   return Object.prototype.toString.call(value).slice(8, -1)

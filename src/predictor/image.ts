@@ -28,11 +28,12 @@ export type Rasterise = (source: ImageSource, path: string) => Promise<Uint8Clam
 
 export function createRasteriser(layout: ImageLayout): Rasterise {
   const { width, height, background } = layout
-  const context = new OffscreenCanvas(width, height).getContext('2d', { willReadFrequently: true })
+  let context: OffscreenCanvasRenderingContext2D | null = null
   const fill = background ?? (layout.channels === 'rgba' ? null : 'black')
 
   return async (source, path) => {
     const drawable = await toDrawable(source, path)
+    context ??= new OffscreenCanvas(width, height).getContext('2d', { willReadFrequently: true })
     if (!context) refuse(path, 'this browser has no canvas to read it with.')
     const [x, y, w, h] = place(extent(drawable, path), layout)
     context.clearRect(0, 0, width, height)

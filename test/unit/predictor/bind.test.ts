@@ -1,0 +1,116 @@
+import type { InferenceSession } from 'onnxruntime-web'
+import { describe, expect, test } from 'vitest'
+import type { Implementation, PredictorEntry } from '../../../src/catalog/schema.ts'
+import { InoriginError } from '../../../src/error.ts'
+import { bind, type Bound } from '../../../src/predictor/bind.ts'
+import type { InputParameter, OutputParameter } from '../../../src/types/index.ts'
+
+type Tensors = Record<string, [type: string, ...shape: (number | string)[]]>
+
+function metadata(tensors: Tensors): InferenceSession.ValueMetadata[] {
+  return Object.entries(tensors).map(([name, [type, ...shape]]) => {
+    const known = { name, isTensor: true, type, shape }
+    return known as InferenceSession.ValueMetadata
+  })
+}
+
+interface Case {
+  inputs: InputParameter[]
+  outputs?: OutputParameter[]
+  bindings?: Implementation['bindings']
+  model: { inputs: Tensors; outputs?: Tensors }
+}
+
+function bound({ inputs, outputs = [], bindings, model }: Case): Bound {
+  const implementation: Implementation = {
+    id: 'only',
+    engine: 'onnx',
+    device: 'wasm',
+    resources: [{ type: 'onnx', url: 'm', name: 'm', bytes: 1, sha256: '0'.repeat(64) }],
+    bindings,
+  }
+  const entry: PredictorEntry = {
+    type: 'predictor',
+    tag: '@test/case',
+    name: 'Case',
+    created: '2026-01-01T00:00:00Z',
+    signature: { inputs, outputs },
+    implementations: [implementation],
+  }
+  return bind(entry, implementation, {
+    inputs: metadata(model.inputs),
+    outputs: metadata(model.outputs ?? {}),
+  })
+}
+
+const layout = { width: 4, height: 2, channels: 'rgb', order: 'nchw' } as const
+
+describe('what fits', () => {
+  test('a parameter is the tensor of its name, with the lengths that the model fixes', () => {
+    const { inputs, outputs } = bound({
+      inputs: [{ name: 'x', type: 'float32' }],
+      outputs: [{ name: 'y', type: 'int64' }],
+      model: { inputs: { x: ['float32', 'batch', 3] }, outputs: { y: ['int64'] } },
+    })
+    expect(inputs[0]).toMatchObject({ tensor: 'x', slot: { type: 'float32', shape: [null, 3] } })
+    expect(outputs[0]).toMatchObject({ tensor: 'y' })
+  })
+
+  test('a binding names another tensor and its shape', () => {
+    const { inputs } = bound({
+      inputs: [{ name: 'x', type: 'float32' }],
+      bindings: { x: { tensor: 'input.1', shape: [1, null] } },
+      model: { inputs: { 'input.1': ['float32'] } },
+    })
+    expect(inputs[0]).toMatchObject({ tensor: 'input.1', slot: { shape: [1, null] } })
+  })
+
+  test('a model that says no shape leaves it open', () => {
+    const { inputs } = bound({ inputs: [{ name: 'x', type: 'bool' }], model: { inputs: { x: ['bool'] } } })
+    expect(inputs[0]?.slot.shape).toBeNull()
+  })
+
+  test.each<[string, ...(string | number)[]]>([
+    ['float32', 1, 3, 2, 4],
+    ['float16', 'batch', 3, 'h', 'w'],
+    ['uint8', 3, 2, 4],
+  ])('an image is a tensor of %s', (...tensor) => {
+    const { inputs } = bound({
+      inputs: [{ name: 'x', type: 'image' }],
+      bindings: { x: { tensor: 'x', image: layout } },
+      model: { inputs: { x: tensor } },
+    })
+    expect(inputs[0]?.slot.image?.layout).toEqual(layout)
+  })
+})
+
+describe('what does not fit', () => {
+  const x = (changes: Partial<InputParameter>): Case['inputs'] => [{ name: 'x', type: 'float32', ...changes }]
+  const image = (changes: object): Case['bindings'] => ({ x: { tensor: 'x', image: { ...layout, ...changes } } })
+
+  test.each<[Case, string]>([
+    [{ inputs: x({ type: 'list' }), model: { inputs: { x: ['float32'] } } }, 'inputs.x: values of type list cannot go through an ONNX model.'],
+    [{ inputs: x({}), model: { inputs: { z: ['float32'] } } }, 'inputs.x: the model has no tensor x.'],
+    [{ inputs: x({}), model: { inputs: { x: ['int32'] } } }, "inputs.x: is declared float32, but the model's x is int32."],
+    [{ inputs: x({ type: 'image' }), model: { inputs: { x: ['float32'] } } }, 'inputs.x: is an image, so its binding must say `image`.'],
+    [{ inputs: x({ type: 'image' }), bindings: image({ mean: [0, 0] }), model: { inputs: { x: ['float32'] } } }, 'inputs.x: `mean` must have 1 or 3 numbers.'],
+    [{ inputs: x({ type: 'image' }), bindings: image({ std: [1] }), model: { inputs: { x: ['uint8'] } } }, 'inputs.x: the model takes bytes as they are, so `std` has no place.'],
+    [{ inputs: x({ type: 'image' }), bindings: image({}), model: { inputs: { x: ['float32', 1, 2, 4, 3] } } }, 'inputs.x: its layout makes the shape [1, 3, 2, 4], which x does not take.'],
+    [{ inputs: x({ optional: true }), model: { inputs: { x: ['float32'] } } }, 'inputs.x: is optional and has no default value, but the model needs one.'],
+    [{ inputs: x({ defaultValue: 'one' }), model: { inputs: { x: ['float32'] } } }, 'inputs.x: defaultValue: must be a float32, not a string.'],
+    [{ inputs: x({}), model: { inputs: { x: ['float32'], z: ['float32'] } } }, "inputs.z: the model's input must be given by one parameter, and is by 0."],
+    [{ inputs: [...x({}), ...x({ name: 'w' })], bindings: { w: { tensor: 'x' } }, model: { inputs: { x: ['float32'] } } }, "inputs.x: the model's input must be given by one parameter, and is by 2."],
+    [{ inputs: [], outputs: [{ name: 'y', type: 'float32' }], model: { inputs: {} } }, 'outputs.y: the model has no tensor y.'],
+    [{ inputs: [], outputs: [{ name: 'y', type: 'image' }], model: { inputs: {}, outputs: { y: ['float32'] } } }, 'outputs.y: is an image, so its binding must say `image`.'],
+  ])('%#: %j', (given, why) => {
+    let thrown: unknown
+    try {
+      bound(given)
+    } catch (error) {
+      thrown = error
+    }
+    expect(thrown).toBeInstanceOf(InoriginError)
+    const message = `The predictor @test/case cannot run: ${why} Its catalog entry must be corrected.`
+    expect(thrown).toMatchObject({ kind: 'unavailable', code: 'predictor_unusable', message })
+  })
+})

@@ -1,0 +1,94 @@
+import { describe, expect, test } from 'vitest'
+import { InoriginError } from '../../../src/error.ts'
+import { decode, encode, type RawTensor, type Shape } from '../../../src/predictor/value.ts'
+import { checkValue } from '../../../src/predictor/signature.ts'
+import type { OutputParameter } from '../../../src/types/index.ts'
+
+async function shapeOf(value: unknown, shape: Shape | null): Promise<readonly number[]> {
+  const checked = checkValue({ name: 'x', type: 'float32' }, value, 'inputs.x')
+  return (await encode(checked, { type: 'float32', shape }, 'inputs.x')).shape
+}
+
+describe('the shape of an input', () => {
+  test.each<[unknown, Shape | null, number[]]>([
+    [1, null, []],
+    [1, [], []],
+    [1, [1], [1]],
+    [1, [null], [1]],
+    [1, [null, 1, null], [1, 1, 1]],
+    [[1, 2], null, [2]],
+    [[1, 2], [2], [2]],
+    [[1, 2, 3, 4], [null, 2], [2, 2]],
+    [[1, 2, 3, 4], [1, 2, 2], [1, 2, 2]],
+    [[], [null, 2], [0, 2]],
+    [[[1, 2]], [null, null], [1, 2]],
+    [{ data: [1, 2], shape: [2, 1] }, [null, 1], [2, 1]],
+    [{ data: [1, 2], shape: [2, 1] }, null, [2, 1]],
+  ])('%j in %j is %j', async (value, slot, shape) => {
+    expect(await shapeOf(value, slot)).toEqual(shape)
+  })
+
+  test.each<[unknown, Shape, string]>([
+    [1, [3], 'inputs.x: 1 value does not fill the shape [3].'],
+    [[1, 2, 3], [null, 2], 'inputs.x: 3 values do not fill the shape [any, 2].'],
+    [[1, 2], [3], 'inputs.x: 2 values do not fill the shape [3].'],
+    [[1, 2], [null, null], 'inputs.x: must be given as { data, shape } with a shape like [any, any].'],
+    [[[1, 2]], [2, 1], 'inputs.x: must have the shape [2, 1], not [1, 2].'],
+    [{ data: [1, 2], shape: [2] }, [1, 2], 'inputs.x: must have the shape [1, 2], not [2].'],
+  ])('%j does not go in %j', async (value, slot, message) => {
+    const refused = await shapeOf(value, slot).catch((thrown: unknown) => thrown)
+    expect(refused).toBeInstanceOf(InoriginError)
+    expect(refused).toMatchObject({ kind: 'invalid_request', param: 'inputs.x', message })
+  })
+})
+
+test('bytes are a tensor of bytes, of a Blob too', async () => {
+  const slot = { type: 'uint8', shape: [null] } as const
+  const tensor = { type: 'uint8', data: new Uint8Array([1, 2, 3]), shape: [3] }
+  expect(await encode({ form: 'binary', bytes: tensor.data }, slot, 'inputs.x')).toEqual(tensor)
+  expect(await encode({ form: 'binary', bytes: new Blob([tensor.data]) }, slot, 'inputs.x')).toEqual(tensor)
+})
+
+describe('the value of an output', () => {
+  const numbers = [
+    { name: 'one', value: 1 },
+    { name: 'two', value: 2 },
+  ]
+
+  test.each<[Partial<OutputParameter>, RawTensor, unknown]>([
+    [{ type: 'float32' }, { type: 'float32', data: new Float32Array([0.5]), shape: [] }, 0.5],
+    [{ type: 'float32' }, { type: 'float32', data: new Float32Array([0.5]), shape: [1] }, 0.5],
+    [
+      { type: 'float32' },
+      { type: 'float32', data: new Float32Array([0.5]), shape: [1, 1] },
+      { data: new Float32Array([0.5]), shape: [1, 1] },
+    ],
+    [{ type: 'float16' }, { type: 'float16', data: new Uint16Array([0x3c00]), shape: [] }, 1],
+    [
+      { type: 'float16' },
+      { type: 'float16', data: new Uint16Array([0x3c00, 0xc000]), shape: [2] },
+      { data: new Float32Array([1, -2]), shape: [2] },
+    ],
+    [{ type: 'int64' }, { type: 'int64', data: new BigInt64Array([5n]), shape: [] }, 5n],
+    [{ type: 'bool' }, { type: 'bool', data: new Uint8Array([1]), shape: [1] }, true],
+    [{ type: 'bool' }, { type: 'bool', data: new Uint8Array([0]), shape: [] }, false],
+    [{ type: 'string' }, { type: 'string', data: ['text'], shape: [] }, 'text'],
+    [{ type: 'string' }, { type: 'string', data: ['a', 'b'], shape: [2] }, { data: ['a', 'b'], shape: [2] }],
+    [{ type: 'binary' }, { type: 'uint8', data: new Uint8Array([7]), shape: [1] }, new Uint8Array([7])],
+    [{ type: 'int32', enumeration: numbers }, { type: 'int32', data: new Int32Array([2]), shape: [1] }, 'two'],
+    [{ type: 'int64', enumeration: numbers }, { type: 'int64', data: new BigInt64Array([1n]), shape: [] }, 'one'],
+    [{ type: 'int32', enumeration: numbers }, { type: 'int32', data: new Int32Array([3]), shape: [] }, 3],
+    [
+      { type: 'int32', enumeration: numbers },
+      { type: 'int32', data: new Int32Array([2, 1, 4]), shape: [3] },
+      { data: ['two', 'one', 4], shape: [3] },
+    ],
+    [
+      { type: 'float32', enumeration: [{ name: 'tenth', value: 0.1 }] },
+      { type: 'float32', data: new Float32Array([0.1]), shape: [] },
+      'tenth',
+    ],
+  ])('%j', (parameter, tensor, value) => {
+    expect(decode({ name: 'y', type: 'float32', ...parameter }, tensor)).toEqual(value)
+  })
+})
