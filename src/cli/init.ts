@@ -148,7 +148,11 @@ function demand(path: string): void {
 }
 
 function read(path: string): string {
-  return readFileSync(path, 'utf8')
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (cause) {
+    throw new InoriginError('invalid_request', `${path} cannot be read: ${reason(cause)}.`, { cause })
+  }
 }
 
 /** Paths of all files below a folder, relative to it, with forward slashes. */

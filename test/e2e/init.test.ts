@@ -1,0 +1,180 @@
+/** The command, as it is built, in apps of temporary folders. */
+import { execFileSync, spawnSync } from 'node:child_process'
+import {
+  cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+const ROOT = join(import.meta.dirname, '../..')
+const CLI = join(ROOT, 'dist/cli.js')
+
+let app: string
+
+beforeEach(() => {
+  app = mkdtempSync(join(tmpdir(), 'inorigin-init-'))
+  put('package.json', '{\n    "name": "app"\n}\n')
+})
+
+afterEach(() => rmSync(app, { recursive: true, force: true }))
+
+function inorigin(...args: string[]): { code: number | null; out: string; err: string } {
+  return run(CLI, args)
+}
+
+function run(cli: string, args: readonly string[]) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [cli, ...args], {
+    cwd: app,
+    encoding: 'utf8',
+  })
+  return { code: status, out: stdout, err: stderr }
+}
+
+function put(path: string, text: string): void {
+  mkdirSync(join(app, path, '..'), { recursive: true })
+  writeFileSync(join(app, path), text)
+}
+
+const get = (path: string): string => readFileSync(join(app, path), 'utf8')
+const has = (path: string): boolean => existsSync(join(app, path))
+const tags = (): string[] => {
+  const { entries } = JSON.parse(get('public/inorigin/models/catalog.json'))
+  return entries.map((entry: { tag: string }) => entry.tag)
+}
+
+test('fills a folder that is not there yet and remembers it', () => {
+  const { code, out, err } = inorigin('init', 'public')
+  expect({ code, err }).toEqual({ code: 0, err: '' })
+  expect(out).toMatch(/wrote public\/sw\.js and public\/inorigin\/, \d+ files, [\d.]+ MB/)
+
+  for (const name of ['index.js', 'worker.js', 'model-worker.js']) {
+    expect(get(`public/inorigin/${name}`)).toBe(readFileSync(join(ROOT, 'dist', name), 'utf8'))
+  }
+  expect(get('public/sw.js')).toBe(readFileSync(join(ROOT, 'dist/sw.js'), 'utf8'))
+  expect(readdirSync(join(app, 'public/inorigin/ort')).toSorted()).toEqual([
+    'ort-wasm-simd-threaded.asyncify.mjs',
+    'ort-wasm-simd-threaded.asyncify.wasm',
+    'ort-wasm-simd-threaded.jspi.mjs',
+    'ort-wasm-simd-threaded.jspi.wasm',
+    'ort-wasm-simd-threaded.mjs',
+    'ort-wasm-simd-threaded.wasm',
+  ])
+  expect(tags()).toContain('@inorigin/guide')
+  const remembered = '{\n    "name": "app",\n    "inorigin": {\n        "publicDir": "public"\n    }\n}\n'
+  expect(get('package.json')).toBe(remembered)
+})
+
+test('lays every file of the catalog beside it', () => {
+  inorigin('init', 'public')
+  const { entries } = JSON.parse(get('public/inorigin/models/catalog.json'))
+  const resources = entries.flatMap((entry: { implementations: { resources: unknown[] }[] }) =>
+    entry.implementations.flatMap((one) => one.resources),
+  )
+  expect(resources.length).toBeGreaterThan(0)
+  for (const { url, bytes } of resources) {
+    expect(readFileSync(join(app, 'public/inorigin/models', url)).length, url).toBe(bytes)
+  }
+})
+
+test('without a folder, refreshes the remembered one', () => {
+  inorigin('init', 'public')
+  put('public/inorigin/worker.js', 'old')
+  expect(inorigin('init').code).toBe(0)
+  expect(get('public/inorigin/worker.js')).not.toBe('old')
+})
+
+test('deletes what an earlier version wrote, and nothing else', () => {
+  inorigin('init', 'public')
+  const list = JSON.parse(get('public/inorigin/files.json'))
+  list.files.push('chunks/old/gone.js', '../kept.js')
+  put('public/inorigin/files.json', JSON.stringify(list))
+  put('public/inorigin/chunks/old/gone.js', '')
+  put('public/inorigin/models/mine.onnx', 'mine')
+  put('public/kept.js', 'kept')
+  expect(inorigin('init').out).toContain('Removed 1 file')
+  expect(has('public/inorigin/chunks/old')).toBe(false)
+  expect(get('public/inorigin/models/mine.onnx')).toBe('mine')
+  expect(get('public/kept.js')).toBe('kept')
+})
+
+test('leaves a foreign service worker alone, and takes another name for its own', () => {
+  put('public/sw.js', '// mine\n')
+  const refused = inorigin('init', 'public')
+  expect(refused.code).toBe(1)
+  expect(refused.err).toContain('--sw inorigin-sw.js')
+  expect(get('public/sw.js')).toBe('// mine\n')
+  expect(has('public/inorigin')).toBe(false)
+
+  const { code, out } = inorigin('init', 'public', '--sw', 'inorigin-sw.js')
+  expect(code).toBe(0)
+  expect(out).toContain("serve({ worker: '/inorigin-sw.js' })")
+  expect(get('public/sw.js')).toBe('// mine\n')
+  rmSync(join(app, 'public/inorigin-sw.js'))
+  inorigin('init')
+  expect(has('public/inorigin-sw.js')).toBe(true)
+})
+
+test('--no-guide leaves the language model out until --guide', () => {
+  inorigin('init', 'public')
+  expect(has('public/inorigin/models/guide')).toBe(true)
+  inorigin('init', '--no-guide')
+  expect(has('public/inorigin/models/guide')).toBe(false)
+  expect(tags()).not.toContain('@inorigin/guide')
+  expect(tags().length).toBeGreaterThan(0)
+  inorigin('init')
+  expect(has('public/inorigin/models/guide')).toBe(false)
+  inorigin('init', '--guide')
+  expect(has('public/inorigin/models/guide')).toBe(true)
+})
+
+test('works in a folder without package.json, and says what it cannot do', () => {
+  rmSync(join(app, 'package.json'))
+  const { code, out } = inorigin('init', 'public')
+  expect(code).toBe(0)
+  expect(out).toContain('no package.json')
+})
+
+test('says how it is used', () => {
+  const help = execFileSync(process.execPath, [CLI, '--help'], { encoding: 'utf8' })
+  expect(help).toContain('Usage: inorigin init')
+  const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+  expect(inorigin('--version').out).toBe(`${version}\n`)
+})
+
+test.each([
+  { args: [], says: 'Usage' },
+  { args: ['add'], says: 'Usage' },
+  { args: ['init', 'one', 'two'], says: 'Usage' },
+  { args: ['init'], says: 'inorigin init public' },
+  { args: ['init', 'public', '--nope'], says: '--nope' },
+  { args: ['init', 'public', '--sw', '../sw.js'], says: '../sw.js' },
+])('exits with 2 when not understood: $args', ({ args, says }) => {
+  const { code, err } = inorigin(...args)
+  expect(code).toBe(2)
+  expect(err).toContain(says)
+})
+
+test('says which folder cannot be written', () => {
+  put('public', 'a file')
+  const { code, err } = inorigin('init', 'public')
+  expect(code).toBe(1)
+  expect(err).toMatch(/^inorigin: .*public.* cannot be (read|written)/)
+})
+
+test('says when package.json is broken, and leaves it as it is', () => {
+  put('package.json', '{')
+  const { code, err } = inorigin('init', 'public')
+  expect(code).toBe(1)
+  expect(err).toContain('package.json is not JSON')
+  expect(get('package.json')).toBe('{')
+})
+
+test('says what is missing of an installation', () => {
+  for (const name of ['dist', 'package.json']) {
+    cpSync(join(ROOT, name), join(app, 'package', name), { recursive: true })
+  }
+  const alone = run(join(app, 'package/dist/cli.js'), ['init', 'public'])
+  expect(alone.code).toBe(1)
+  expect(alone.err).toContain('onnxruntime-web, which inorigin depends on, is not installed')
+})
