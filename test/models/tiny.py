@@ -17,7 +17,7 @@ from onnx import TensorProto as T
 from onnx import helper as h
 from onnx import numpy_helper as nh
 
-HIDDEN, LAYERS, HEADS, KV_HEADS, HEAD, FFN, CONTEXT = 32, 2, 4, 2, 8, 64, 512
+HIDDEN, LAYERS, HEADS, KV_HEADS, HEAD, FFN, CONTEXT = 32, 2, 4, 2, 16, 48, 512
 EPSILON = 1e-5
 FOLDER = pathlib.Path(__file__).parent / "tiny"
 

@@ -112,7 +112,7 @@ function sessionOptions(
   gpu: GPUDevice | undefined,
   { externalData, keepOnDevice }: SessionOptions,
 ): InferenceSession.SessionOptions {
-  const shared = { externalData, graphOptimizationLevel: 'all' } as const
+  const shared = { externalData, logSeverityLevel: 3 } as const
   if (device === 'wasm') return { ...shared, executionProviders: ['wasm'] }
   return {
     ...shared,
