@@ -1,0 +1,153 @@
+import type { Server } from '../src/index.ts'
+import type { Composer } from './composer.ts'
+import type { Action, Conversation, TurnView } from './conversation.ts'
+import { byId } from './dom.ts'
+import { duration, rate } from './format.ts'
+import type { Inspector } from './inspector.ts'
+import type { Loading } from './loading.ts'
+import type { Models } from './models.ts'
+import { wordsOf } from './notice.ts'
+import type { SettingsForm } from './settings.ts'
+import { AnswerError, receive, tokensPerSecond, type Answer } from './wire/answer.ts'
+import type { Exchange } from './wire/style.ts'
+
+export interface ChatParts {
+  server: Promise<Server>
+  models: Models
+  loading: Loading
+  settings: SettingsForm
+  composer: Composer
+  conversation: Conversation
+  inspector: Inspector
+}
+
+const CUT = new Set(['length', 'max_tokens'])
+
+/** The chat: a question goes out through `fetch('/v1/…')`, its answer comes in piece by piece. */
+export function createChat(parts: ChatParts): void {
+  const { server: starting, models, loading, settings, composer, conversation, inspector } = parts
+  const newChat = byId('new-chat', HTMLButtonElement)
+  let history: Exchange[] = []
+  let running: AbortController | undefined
+
+  async function ask(question: string): Promise<void> {
+    if (running) return
+    const { signal } = (running = new AbortController())
+    const turn = conversation.add(question)
+    let answer: Answer | undefined
+    setBusy(true)
+    turn.waiting('Starting the server')
+    try {
+      const server = await unlessAborted(starting, signal)
+      answer = await compose(server, question, signal)
+      turn.waiting('Waiting for the first token')
+      await exchange(server, answer, turn, signal)
+      turn.end(summary(answer))
+    } catch (error) {
+      if (signal.aborted) turn.end(['stopped', ...(answer ? [summary(answer)] : [])].join(' · '))
+      else turn.fail(explain(error), actions(error, question, turn))
+    }
+    if (running?.signal !== signal) return
+    if (answer?.text) history.push({ question, answer: answer.text })
+    setBusy(false)
+  }
+
+  async function compose(server: Server, question: string, signal: AbortSignal): Promise<Answer> {
+    const { id: model, max_tokens } = await unlessAborted(models.chosen(), signal)
+    // Only for its progress: the request itself would load the model just as well.
+    loading.load(model).catch(() => {})
+    const style = settings.style()
+    const modelMaxTokens = max_tokens ?? undefined
+    const read = settings.read()
+    const request = style.request({ model, modelMaxTokens, history, question, settings: read })
+    return { style: style.name, url: `${server.baseURL}/${request.path}`, request, raw: '', text: '' }
+  }
+
+  async function exchange(
+    server: Server,
+    answer: Answer,
+    turn: TurnView,
+    signal: AbortSignal,
+  ): Promise<void> {
+    inspector.show(answer)
+    const onChange = (): void => {
+      if (answer.text !== '' && !signal.aborted) turn.answer(answer.text)
+      inspector.show(answer)
+    }
+    const send = server.controlled ? fetch : server.fetch
+    try {
+      await receive(answer, settings.style(), send, signal, onChange)
+    } finally {
+      inspector.show(answer)
+    }
+  }
+
+  function actions(error: unknown, question: string, turn: TurnView): Action[] {
+    const again = (): void => {
+      turn.remove()
+      void ask(question)
+    }
+    const list: Action[] = [{ label: 'Ask again', run: again }]
+    if (error instanceof AnswerError && error.code === 'context_length_exceeded') {
+      return [{ label: 'New chat', run: clear }]
+    }
+    if (error instanceof AnswerError) return list
+    return [...list, { label: 'Reload the page', run: () => location.reload() }]
+  }
+
+  function setBusy(busy: boolean): void {
+    if (!busy) running = undefined
+    composer.setBusy(busy)
+    models.lock(busy)
+    newChat.disabled = false
+  }
+
+  function clear(): void {
+    running?.abort()
+    history = []
+    conversation.clear()
+    setBusy(false)
+    newChat.disabled = true
+    composer.focus()
+  }
+
+  composer.onSend((question) => {
+    composer.clear()
+    void ask(question)
+  })
+  composer.onStop(() => running?.abort())
+  conversation.onSuggestion((question) => {
+    void ask(question)
+    composer.focus()
+  })
+  newChat.addEventListener('click', clear)
+  composer.focus()
+}
+
+/** The same, but rejects as soon as the signal is aborted. */
+async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = new Promise<never>((_resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
+  return Promise.race([promise, aborted])
+}
+
+function summary(answer: Answer): string {
+  const { completionTokens, firstText, finish, text } = answer
+  const speed = tokensPerSecond(answer)
+  const facts = [new URL(answer.url).pathname]
+  if (completionTokens !== undefined) {
+    facts.push(`${completionTokens} ${completionTokens === 1 ? 'token' : 'tokens'}`)
+  }
+  if (speed !== undefined) facts.push(`${rate(speed)} tokens/s`)
+  if (firstText !== undefined) facts.push(`first token after ${duration(firstText)}`)
+  if (text === '' && finish !== undefined) facts.push('an empty answer')
+  if (finish !== undefined && CUT.has(finish)) facts.push('cut at the token limit')
+  return facts.join(' · ')
+}
+
+function explain(error: unknown): string {
+  // What fetch throws when nobody answers: the worker is gone, or the page's control of it.
+  if (!(error instanceof TypeError)) return wordsOf(error)
+  return `The server in this page did not answer (${error.message}). Ask again, or reload the page.`
+}

@@ -1,0 +1,65 @@
+import { byId } from './dom.ts'
+
+export interface Composer {
+  onSend(send: (question: string) => void): void
+  onStop(stop: () => void): void
+  /** Shows the stop button in place of the send button. */
+  setBusy(busy: boolean): void
+  clear(): void
+  focus(): void
+}
+
+/** Where the question is written. Enter sends, Shift+Enter begins a line, Escape stops the answer. */
+export function createComposer(): Composer {
+  const form = byId('composer', HTMLFormElement)
+  const input = byId('input', HTMLTextAreaElement)
+  const send = byId('send', HTMLButtonElement)
+  const stop = byId('stop', HTMLButtonElement)
+  let busy = false
+
+  function fit(): void {
+    send.disabled = input.value.trim() === ''
+    input.style.height = 'auto'
+    input.style.height = `${input.scrollHeight}px`
+  }
+
+  input.addEventListener('input', fit)
+  input.addEventListener('keydown', (event) => {
+    // While an input method composes, Enter only ends the composition.
+    if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return
+    event.preventDefault()
+    form.requestSubmit()
+  })
+  document.addEventListener('keydown', ({ key, defaultPrevented }) => {
+    if (key === 'Escape' && busy && !defaultPrevented) stop.click()
+  })
+  fit()
+
+  return {
+    onSend(callback) {
+      form.addEventListener('submit', (event) => {
+        event.preventDefault()
+        const question = input.value.trim()
+        if (question !== '' && !busy) callback(question)
+      })
+    },
+    onStop(callback) {
+      stop.addEventListener('click', callback)
+    },
+    setBusy(next) {
+      const held = document.activeElement === stop
+      busy = next
+      stop.hidden = !busy
+      send.hidden = busy
+      if (held && !busy) input.focus()
+    },
+    clear() {
+      input.value = ''
+      fit()
+    },
+    focus() {
+      // On a touch screen this would raise the keyboard over the answer.
+      if (matchMedia('(pointer: fine)').matches) input.focus()
+    },
+  }
+}

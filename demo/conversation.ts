@@ -1,0 +1,116 @@
+import { button, byId, element } from './dom.ts'
+
+/** How far from its end, in pixels, the conversation still counts as read to the end. */
+const NEAR_END = 96
+
+const FIRST_QUESTIONS = [
+  'What is inorigin?',
+  'How does it work?',
+  'Do my prompts leave this device?',
+  'How do I install it?',
+  'What is 27 + 15?',
+]
+
+export interface Action {
+  label: string
+  run: () => void
+}
+
+/** One question and its answer on the page. */
+export interface TurnView {
+  waiting(text: string): void
+  /** The text of the answer so far; it only ever grows. */
+  answer(text: string): void
+  /** Ends the turn with a line about it. */
+  end(meta: string): void
+  /** Ends the turn with what went wrong and what can be done. */
+  fail(message: string, actions: readonly Action[]): void
+  remove(): void
+}
+
+export interface Conversation {
+  add(question: string): TurnView
+  clear(): void
+  /** Calls back with a suggested first question. */
+  onSuggestion(ask: (question: string) => void): void
+}
+
+/** The conversation. Whatever a model wrote is shown as text, never parsed. */
+export function createConversation(): Conversation {
+  const log = byId('log', HTMLElement)
+  const scroll = byId('scroll', HTMLElement)
+  const welcome = byId('welcome', HTMLElement)
+
+  /** Makes a change and stays at the end, unless the reader has scrolled away from it. */
+  function follow(change: () => void): void {
+    const away = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight
+    change()
+    if (away < NEAR_END) scroll.scrollTop = scroll.scrollHeight
+  }
+
+  function add(question: string): TurnView {
+    const turn = element('article', 'turn')
+    const asked = element('p', 'question')
+    asked.append(element('span', 'hidden', 'You: '), question)
+    const wait = element('p', 'wait')
+    const answer = element('div', 'answer')
+    const text = document.createTextNode('')
+    answer.append(element('span', 'hidden', 'Answer: '), text)
+
+    function settle(last: HTMLElement): void {
+      wait.remove()
+      answer.classList.remove('live')
+      if (text.data === '') answer.remove()
+      turn.append(last)
+      log.ariaBusy = 'false'
+    }
+
+    welcome.hidden = true
+    // Read aloud once it is whole, not word by word.
+    log.ariaBusy = 'true'
+    turn.append(asked)
+    log.append(turn)
+    scroll.scrollTop = scroll.scrollHeight
+    return {
+      waiting: (words) =>
+        follow(() => {
+          wait.textContent = words
+          if (!wait.isConnected) turn.append(wait)
+        }),
+      answer: (whole) =>
+        follow(() => {
+          text.appendData(whole.slice(text.length))
+          if (answer.isConnected) return
+          answer.classList.add('live')
+          wait.replaceWith(answer)
+        }),
+      end: (meta) => follow(() => settle(element('p', 'meta', meta))),
+      fail: (message, actions) =>
+        follow(() => {
+          const problem = element('div', 'problem')
+          problem.role = 'alert'
+          const row = element('div', 'row')
+          row.append(...actions.map(({ label, run }) => button(label, 'plain', run)))
+          problem.append(element('p', '', message), row)
+          settle(problem)
+        }),
+      remove: () => turn.remove(),
+    }
+  }
+
+  return {
+    add,
+    clear() {
+      log.replaceChildren()
+      welcome.hidden = false
+    },
+    onSuggestion(ask) {
+      const items = FIRST_QUESTIONS.map((question) => {
+        const item = element('li', '')
+        item.append(button(question, '', () => ask(question)))
+        return item
+      })
+      byId('first-questions', HTMLElement).replaceChildren(...items)
+    },
+  }
+}

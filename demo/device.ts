@@ -1,0 +1,36 @@
+import type { Server } from '../src/index.ts'
+import { byId, element } from './dom.ts'
+
+/** Shows what this device offers to models; returns how to look again. */
+export function showDevice(starting: Promise<Server>): () => void {
+  const list = byId('device', HTMLElement)
+
+  function show(facts: readonly (readonly [name: string, value: string])[]): void {
+    const parts = facts.flatMap(([name, value]) => [element('dt', '', name), element('dd', '', value)])
+    list.replaceChildren(...parts)
+  }
+
+  async function look(): Promise<void> {
+    const adapter = ['WebGPU', await describeAdapter()] as const
+    const threads = `${navigator.hardwareConcurrency} threads`
+    const wasm = ['WASM', crossOriginIsolated ? threads : '1 thread: the page is not isolated'] as const
+    show([adapter, wasm, ['Server', 'starting']])
+    const state = await starting.then(
+      ({ controlled, baseURL }) => (controlled ? baseURL : 'this page alone (server.fetch)'),
+      () => 'did not start',
+    )
+    show([adapter, wasm, ['Server', state]])
+  }
+
+  return () => void look()
+}
+
+/** The WebGPU adapter of this device in words, or why there is none. */
+export async function describeAdapter(): Promise<string> {
+  if (!('gpu' in navigator)) return 'not in this browser'
+  const adapter = await navigator.gpu.requestAdapter().catch(() => null)
+  if (!adapter) return 'no adapter'
+  const { vendor, architecture, description, isFallbackAdapter } = adapter.info
+  const name = description || [vendor, architecture].filter(Boolean).join(' ') || 'an unnamed adapter'
+  return isFallbackAdapter ? `${name} (software)` : name
+}

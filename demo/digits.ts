@@ -1,0 +1,88 @@
+import type { LoadProgress, Server } from '../src/index.ts'
+import { byId, element } from './dom.ts'
+import { exampleDigit } from './examples.ts'
+import { bytesOf, duration } from './format.ts'
+import { wordsOf } from './notice.ts'
+import { createPad } from './pad.ts'
+
+const TAG = '@inorigin/digits'
+
+/** The corner with a predictor: what is drawn goes through `server.predict`. */
+export function createDigits(starting: Promise<Server>): void {
+  const verdict = byId('verdict', HTMLElement)
+  const bars = createBars()
+  const pad = createPad(byId('pad', HTMLCanvasElement), () => void predict())
+  let running: AbortController | undefined
+
+  async function predict(): Promise<void> {
+    running?.abort()
+    const { signal } = (running = new AbortController())
+    const onProgress = (progress: LoadProgress): void => {
+      if (!signal.aborted) verdict.textContent = words(progress)
+    }
+    try {
+      const server = await starting
+      if (signal.aborted) return
+      const result = await server.predict(TAG, { image: pad.canvas }, { signal, onProgress })
+      if (signal.aborted) return
+      const { digit, scores } = result.outputs
+      const numbers = toNumbers(scores)
+      bars.show(numbers, Number(digit))
+      const sure = Math.round(100 * (numbers[Number(digit)] ?? 0))
+      const place = result.device === 'webgpu' ? 'WebGPU' : 'WASM'
+      verdict.textContent = `A ${digit}, score ${sure} % · ${duration(result.latency)} on ${place}`
+    } catch (error) {
+      if (!signal.aborted) verdict.textContent = wordsOf(error)
+    }
+  }
+
+  byId('pad-example', HTMLButtonElement).addEventListener('click', () => pad.draw(exampleDigit()))
+  byId('pad-clear', HTMLButtonElement).addEventListener('click', () => {
+    running?.abort()
+    pad.clear()
+    bars.show([], -1)
+    verdict.textContent = ''
+  })
+}
+
+interface Bars {
+  show(scores: readonly number[], best: number): void
+}
+
+function createBars(): Bars {
+  const rows = Array.from({ length: 10 }, (_unused, digit) => {
+    const item = element('li', '')
+    const meter = element('div', '')
+    const bar = element('i', '')
+    meter.role = 'meter'
+    meter.ariaLabel = `Score of ${digit}, in percent`
+    meter.append(bar)
+    const figure = element('span', '')
+    item.append(element('span', '', String(digit)), meter, figure)
+    return { item, meter, bar, figure }
+  })
+  byId('scores', HTMLElement).replaceChildren(...rows.map(({ item }) => item))
+  return {
+    show(scores, best) {
+      rows.forEach(({ item, meter, bar, figure }, digit) => {
+        const score = scores[digit]
+        const percent = Math.round(100 * (score ?? 0))
+        meter.ariaValueNow = String(percent)
+        bar.style.width = `${percent}%`
+        figure.textContent = score === undefined ? '' : `${percent} %`
+        item.classList.toggle('best', digit === best)
+      })
+    },
+  }
+}
+
+/** Scores come as a tensor or as a list, as the signature has it. */
+function toNumbers(scores: unknown): number[] {
+  const data = typeof scores === 'object' && scores !== null && 'data' in scores ? scores.data : scores
+  return Array.from(data as ArrayLike<number | bigint>, Number)
+}
+
+function words({ phase, loadedBytes, totalBytes }: LoadProgress): string {
+  if (phase !== 'download') return 'Preparing …'
+  return `Downloading · ${bytesOf(loadedBytes, totalBytes)}`
+}

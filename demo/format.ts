@@ -1,0 +1,33 @@
+const UNITS = ['B', 'kB', 'MB', 'GB', 'TB']
+
+/** `8.1 MB`; decimal units, as browsers and file listings count them. */
+export function bytes(count: number): string {
+  let value = count
+  let unit = 0
+  while (value >= 999.5 && unit < UNITS.length - 1) {
+    value /= 1_000
+    unit += 1
+  }
+  return `${unit > 0 && value < 99.95 ? value.toFixed(1) : Math.round(value)} ${UNITS[unit]}`
+}
+
+/** `3.2 of 8.1 MB`, or with both units where they differ. */
+export function bytesOf(count: number, total: number): string {
+  const [part = '', unit] = bytes(count).split(' ')
+  const whole = bytes(total)
+  return `${whole.endsWith(` ${unit}`) ? part : `${part} ${unit}`} of ${whole}`
+}
+
+/** `3.2 ms`, `420 ms`, `1.42 s`, `12 s` or `3 min`. */
+export function duration(milliseconds: number): string {
+  const seconds = milliseconds / 1_000
+  if (milliseconds < 9.95) return `${milliseconds.toFixed(1)} ms`
+  if (milliseconds < 999.5) return `${Math.round(milliseconds)} ms`
+  if (seconds >= 119.5) return `${Math.round(seconds / 60)} min`
+  return `${seconds < 9.995 ? seconds.toFixed(2) : Math.round(seconds)} s`
+}
+
+/** `34.2`, or `340` from a hundred on. */
+export function rate(perSecond: number): string {
+  return perSecond < 99.95 ? perSecond.toFixed(1) : String(Math.round(perSecond))
+}

@@ -1,0 +1,100 @@
+import type { ModelState, Server, Tag } from '../src/index.ts'
+import { describeAdapter } from './device.ts'
+import { byId, element } from './dom.ts'
+import { bytes } from './format.ts'
+import type { Loading } from './loading.ts'
+import { notice, wordsOf } from './notice.ts'
+
+/** Downloads up to this many bytes begin with the page; larger ones wait for a question. */
+const EAGER_BYTES = 32_000_000
+
+/** What the playground reads of an element of `GET /v1/models`. */
+export interface ListedModel {
+  id: Tag
+  display_name: string
+  max_tokens?: number | null
+}
+
+export interface Models {
+  /** The model that is chosen; resolves once the listing is here. */
+  chosen(): Promise<ListedModel>
+  /** Whether another one can be chosen now. */
+  lock(locked: boolean): void
+}
+
+/** The selector of models: what `GET /v1/models` lists. */
+export function createModels(starting: Promise<Server>, loading: Loading): Models {
+  const select = byId('model', HTMLSelectElement)
+  const place = byId('place', HTMLElement)
+  const listing = starting.then(list)
+  let locked = false
+
+  async function prepare(): Promise<void> {
+    const server = await starting
+    const tag = select.value
+    const states = await server.models.list()
+    const state = states.find((one) => one.tag === tag)
+    if (!state || select.value !== tag) return
+    place.textContent = await placeOf(state)
+    const wait = state.status === 'remote' && state.bytes > EAGER_BYTES
+    if (wait) loading.say(`${state.name}: ${bytes(state.bytes)} to download with your first question.`)
+    else await loading.load(tag)
+  }
+
+  listing.then(
+    (models) => {
+      select.replaceChildren(...models.map(toOption))
+      const own = models.find((model) => !model.id.startsWith('@inorigin/'))
+      // A catalog that was asked for by address was asked for its models.
+      if (own) select.value = own.id
+      select.disabled = locked
+      prepare().catch(ignore)
+    },
+    (error: unknown) => {
+      select.replaceChildren(element('option', '', 'No model'))
+      const reload = { label: 'Reload', run: () => location.reload() }
+      // A server that did not start has said why.
+      if (window.inorigin) notice(wordsOf(error), 'bad', reload)
+    },
+  )
+  select.addEventListener('change', () => void prepare().catch(ignore))
+
+  return {
+    async chosen() {
+      const models = await listing
+      const model = models.find(({ id }) => id === select.value)
+      if (!model) throw new Error('The catalog lists no model to ask. Use another catalog.')
+      return model
+    },
+    lock(next) {
+      locked = next
+      select.disabled = locked || select.value === ''
+    },
+  }
+}
+
+async function list(server: Server): Promise<ListedModel[]> {
+  const ask = server.controlled ? fetch : server.fetch
+  const response = await ask(`${server.baseURL}/models`)
+  if (!response.ok) {
+    throw new Error(`The models could not be listed: GET /v1/models answered ${response.status}.`)
+  }
+  const { data } = (await response.json()) as { data: ListedModel[] }
+  return data
+}
+
+function toOption(model: ListedModel): HTMLOptionElement {
+  const option = element('option', '', model.display_name)
+  option.value = model.id
+  option.title = model.id
+  return option
+}
+
+async function placeOf({ device }: ModelState): Promise<string> {
+  if (device === null) return 'Nothing in the catalog runs on this device'
+  if (device === 'wasm') return 'Runs here, on WASM'
+  return `Runs here, on WebGPU: ${await describeAdapter()}`
+}
+
+/** A load that failed has said so in its strip. */
+function ignore(): void {}

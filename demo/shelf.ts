@@ -1,0 +1,45 @@
+import type { ModelState, Server } from '../src/index.ts'
+import { button, byId, element } from './dom.ts'
+import { bytes } from './format.ts'
+import { notice, wordsOf } from './notice.ts'
+
+const STATUS: Readonly<Record<ModelState['status'], string>> = {
+  remote: 'not downloaded',
+  stored: 'stored',
+  loading: 'loading',
+  loaded: 'in memory',
+}
+
+/** Lists what the catalog offers and where it stands on this device; returns how to look again. */
+export function createShelf(starting: Promise<Server>): () => void {
+  const shelf = byId('shelf', HTMLElement)
+
+  async function refresh(): Promise<void> {
+    const server = await starting
+    const states = await server.models.list()
+    shelf.replaceChildren(...states.map((state) => row(server, state)))
+  }
+
+  function row(server: Server, state: ModelState): HTMLElement {
+    const item = element('li', '')
+    const actions = element('div', 'row')
+    const act = (label: string, work: () => Promise<void>): void => {
+      const made = button(label, 'plain', () => {
+        made.disabled = true
+        work().then(refresh, (error: unknown) => {
+          notice(`${state.tag}: ${wordsOf(error)}`, 'mild')
+          return refresh()
+        })
+      })
+      made.ariaLabel = `${label} ${state.name}`
+      actions.append(made)
+    }
+    if (state.status === 'loaded') act('Unload', () => server.models.unload(state.tag))
+    if (state.status === 'stored') act('Delete', () => server.models.remove(state.tag))
+    const facts = [STATUS[state.status], bytes(state.bytes), state.device ?? 'no fit for this device']
+    item.append(element('p', '', state.tag), element('p', 'quiet', facts.join(' · ')), actions)
+    return item
+  }
+
+  return () => void refresh().catch(() => shelf.replaceChildren())
+}

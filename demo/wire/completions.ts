@@ -1,0 +1,44 @@
+import type { Piece, WireStyle } from './style.ts'
+
+interface Chunk {
+  choices?: { delta?: { content?: string | null }; finish_reason?: string | null }[]
+  usage?: { prompt_tokens: number; completion_tokens: number } | null
+  error?: { message: string }
+}
+
+/** `POST /v1/chat/completions`: the system prompt is a message, the end is `[DONE]`. */
+export const completions: WireStyle = {
+  name: 'completions',
+  request({ model, history, question, settings }) {
+    const { system, temperature, maxTokens, seed } = settings
+    const messages = [
+      ...(system ? [{ role: 'system', content: system }] : []),
+      ...history.flatMap((past) => [
+        { role: 'user', content: past.question },
+        { role: 'assistant', content: past.answer },
+      ]),
+      { role: 'user', content: question },
+    ]
+    const limits = { temperature, max_completion_tokens: maxTokens, seed }
+    const stream = { stream: true, stream_options: { include_usage: true } }
+    return {
+      path: 'chat/completions',
+      headers: { 'content-type': 'application/json' },
+      body: { model, messages, ...limits, ...stream },
+    }
+  },
+  read({ data }) {
+    if (data === '[DONE]') return { done: true }
+    const chunk = JSON.parse(data) as Chunk
+    if (chunk.error) return { error: chunk.error.message }
+    const [choice] = chunk.choices ?? []
+    const piece: Piece = {}
+    if (choice?.delta?.content) piece.text = choice.delta.content
+    if (choice?.finish_reason) piece.finish = choice.finish_reason
+    if (chunk.usage) {
+      piece.promptTokens = chunk.usage.prompt_tokens
+      piece.completionTokens = chunk.usage.completion_tokens
+    }
+    return piece
+  },
+}

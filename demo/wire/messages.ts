@@ -1,0 +1,57 @@
+import type { Piece, WireStyle } from './style.ts'
+
+/** `max_tokens` is required in this style; this stands in where neither reader nor model gives one. */
+const MAX_TOKENS = 1_024
+
+type Frame =
+  | { type: 'message_start'; message: { usage: { input_tokens: number; cache_read_input_tokens?: number } } }
+  | { type: 'content_block_delta'; delta: { type: string; text?: string } }
+  | { type: 'message_delta'; delta: { stop_reason: string | null }; usage: { output_tokens: number } }
+  | { type: 'message_stop' }
+  | { type: 'error'; error: { message: string } }
+  | { type: 'ping' | 'content_block_start' | 'content_block_stop' }
+
+/** `POST /v1/messages`: the system prompt stands apart, there is no seed, the end is `message_stop`. */
+export const messages: WireStyle = {
+  name: 'messages',
+  request({ model, modelMaxTokens, history, question, settings }) {
+    const { system, temperature, maxTokens } = settings
+    const turns = [
+      ...history.flatMap((past) => [
+        { role: 'user', content: past.question },
+        { role: 'assistant', content: past.answer },
+      ]),
+      { role: 'user', content: question },
+    ]
+    const limits = { max_tokens: maxTokens ?? modelMaxTokens ?? MAX_TOKENS, temperature }
+    return {
+      path: 'messages',
+      headers: { 'content-type': 'application/json', 'anthropic-version': '2023-06-01' },
+      body: { model, system: system || undefined, messages: turns, ...limits, stream: true },
+    }
+  },
+  read({ data }) {
+    const frame = JSON.parse(data) as Frame
+    const piece: Piece = {}
+    switch (frame.type) {
+      case 'message_start': {
+        const { input_tokens, cache_read_input_tokens = 0 } = frame.message.usage
+        piece.promptTokens = input_tokens + cache_read_input_tokens
+        break
+      }
+      case 'content_block_delta':
+        if (frame.delta.text) piece.text = frame.delta.text
+        break
+      case 'message_delta':
+        if (frame.delta.stop_reason) piece.finish = frame.delta.stop_reason
+        piece.completionTokens = frame.usage.output_tokens
+        break
+      case 'message_stop':
+        piece.done = true
+        break
+      case 'error':
+        piece.error = frame.error.message
+    }
+    return piece
+  },
+}

@@ -1,0 +1,46 @@
+import type { WireRequest } from './style.ts'
+
+/** The request as code for the console of this page. */
+export function snippet(url: string, { headers, body }: WireRequest): string {
+  const { pathname } = new URL(url)
+  return `const response = await fetch(${quote(pathname)}, {
+  method: 'POST',
+  headers: ${indent(literal(headers))},
+  body: JSON.stringify(${indent(literal(body))}),
+})
+const reader = response.body
+  .pipeThrough(new TextDecoderStream())
+  .getReader()
+while (true) {
+  const { done, value } = await reader.read()
+  if (done) break
+  console.log(value)
+}
+`
+}
+
+/** JSON as it would be written by hand in JavaScript: names bare, texts in single quotes. */
+function literal(value: unknown): string {
+  if (typeof value === 'string') return quote(value)
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  const isList = Array.isArray(value)
+  const items = Object.entries(value)
+    .filter(([, item]) => item !== undefined)
+    .map(([name, item]) => (isList ? literal(item) : `${key(name)}: ${literal(item)}`))
+  const [open, close] = isList ? '[]' : '{}'
+  const line = isList ? `[${items.join(', ')}]` : `{ ${items.join(', ')} }`
+  if (line.length <= 44 && !line.includes('\n')) return line
+  return `${open}\n${items.map((item) => `  ${indent(item)},\n`).join('')}${close}`
+}
+
+function key(name: string): string {
+  return /^[A-Za-z_$][\w$]*$/.test(name) ? name : quote(name)
+}
+
+function quote(text: string): string {
+  return `'${JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`
+}
+
+function indent(text: string): string {
+  return text.replaceAll('\n', '\n  ')
+}
