@@ -1,5 +1,4 @@
 /** Entry of the dedicated worker of one language model or predictor. */
-import { requestGpu } from '../device/gpu.ts'
 import type { Engine, Files } from '../engine/engine.ts'
 import { openOnnx } from '../engine/onnx/index.ts'
 import { InoriginError } from '../error.ts'
@@ -53,9 +52,7 @@ async function loadModel(files: Files, signal: AbortSignal): Promise<void> {
 }
 
 async function loadPredictor(setup: PredictorFiles, signal: AbortSignal): Promise<void> {
-  const { device } = setup.implementation
-  const gpu = device === 'webgpu' ? (await requestGpu()).device : undefined
-  predictor = await openPredictor({ ...setup, device, gpu, signal })
+  predictor = await openPredictor({ ...setup, device: setup.implementation.device }, signal)
 }
 
 /** Refuses what cannot be answered, and queues the rest, before any weights are needed. */

@@ -1,0 +1,50 @@
+/** The built demo on a server of its own, so that every test begins with an origin nobody has seen. */
+import { chromium, type Browser, type BrowserContext, type Page } from 'playwright'
+import { chromiumLaunch } from '../setup/chromium.ts'
+import { serveStatic, type StaticOptions, type StaticServer } from './static.ts'
+
+const BLANK = '<!doctype html><meta charset="utf-8"><title>blank</title>'
+
+export interface Site extends StaticServer {
+  browser: Browser
+  /** A tab on an empty page; in the same browser profile unless a context is given. */
+  open(path?: string, context?: BrowserContext): Promise<Page>
+  context: BrowserContext
+}
+
+/** Starts server and browser; the path prefix is where the demo lies. */
+export async function openSite(options: Partial<StaticOptions> & { base?: string } = {}): Promise<Site> {
+  const { base = '/', folders = {}, pages = {}, headers } = options
+  const server = await serveStatic({
+    folders: { ...folders, [base]: 'dist-demo' },
+    pages: { [`${base}blank.html`]: BLANK, ...pages },
+    headers,
+  })
+  const browser = await chromium.launch(chromiumLaunch())
+  const context = await browser.newContext()
+  return {
+    ...server,
+    browser,
+    context,
+    async open(path = `${base}blank.html`, where = context) {
+      const page = await where.newPage()
+      await page.goto(server.url + path)
+      return page
+    },
+    async close() {
+      await browser.close()
+      await server.close()
+    },
+  }
+}
+
+/** Calls `serve()` of the built package in that page and leaves the server as `server`. */
+export async function serveIn(page: Page, options: Record<string, unknown> = {}): Promise<void> {
+  await page.evaluate(async (given) => {
+    const base = String(given['base'] ?? '/')
+    delete given['base']
+    const { serve } = await import(`${base}inorigin/index.js`)
+    const server = await serve(given)
+    Object.assign(globalThis, { server })
+  }, options)
+}
