@@ -5,8 +5,8 @@ import { toJsonSchema } from '@valibot/to-json-schema'
 import { runnerImport, type Plugin } from 'vite'
 import type { Catalog } from '../src/catalog/schema.ts'
 
-/** Bytes the package may carry for the embedded models. */
-const MODELS_LIMIT = 8_000_000
+/** Bytes that the package may carry for one model. */
+const MODEL_LIMIT = 8_000_000
 
 /** `catalog.schema.json`: the catalog's schema for editors and other languages. */
 export function emitCatalogSchema(): Plugin {
@@ -36,20 +36,18 @@ export function emitModels(folder: string): Plugin {
       const source = readFileSync(join(folder, 'catalog.json'), 'utf8')
       const catalog = JSON.parse(source) as Catalog
       this.emitFile({ type: 'asset', fileName: 'models/catalog.json', source })
-      let bytes = 0
-      for (const url of resourceUrls(catalog)) {
-        const content = readFileSync(join(folder, url))
-        bytes += content.length
-        this.emitFile({ type: 'asset', fileName: `models/${url}`, source: content })
-      }
-      if (bytes > MODELS_LIMIT) {
-        this.error(`The embedded models have ${bytes} bytes; the package carries ${MODELS_LIMIT}.`)
+      for (const { tag, implementations } of catalog.entries) {
+        const urls = new Set(implementations.flatMap((one) => one.resources.map(({ url }) => url)))
+        let bytes = 0
+        for (const url of urls) {
+          const content = readFileSync(join(folder, url))
+          bytes += content.length
+          this.emitFile({ type: 'asset', fileName: `models/${url}`, source: content })
+        }
+        if (bytes > MODEL_LIMIT) {
+          this.error(`${tag} has ${bytes} bytes; the package carries at most ${MODEL_LIMIT}.`)
+        }
       }
     },
   }
-}
-
-function resourceUrls({ entries }: Catalog): Set<string> {
-  const resources = entries.flatMap((entry) => entry.implementations.flatMap((one) => one.resources))
-  return new Set(resources.map((resource) => resource.url))
 }
