@@ -19,7 +19,8 @@ const TYPES: Readonly<Record<string, string>> = {
 }
 
 const page = (script: string): string =>
-  `<!doctype html><title>App</title><p id="answer"></p><script type="module" src="${script}"></script>`
+  `<!doctype html><title>App</title><link rel="icon" href="data:,"><p id="answer"></p>` +
+  `<script type="module" src="${script}"></script>`
 
 const code = (inorigin: string): string => `
 import { serve } from '${inorigin}'
@@ -145,7 +146,9 @@ async function answerAt(url: string): Promise<string> {
     const tab = await context.newPage()
     const failed = new Promise<never>((_, reject) => {
       tab.on('pageerror', (error) => reject(error))
-      tab.on('console', (line) => line.type() === 'error' && reject(new Error(line.text())))
+      tab.on('console', (line) => {
+        if (line.type() === 'error') reject(new Error(`${line.location().url}: ${line.text()}`))
+      })
     })
     await tab.goto(url)
     const shown = tab.locator('#answer:not(:empty)').textContent({ timeout: 90_000 })
