@@ -2,14 +2,14 @@ import type { Server } from '../src/index.ts'
 import type { Composer } from './composer.ts'
 import type { Action, Conversation, TurnView } from './conversation.ts'
 import { byId } from './dom.ts'
-import { duration, rate } from './format.ts'
 import type { Inspector } from './inspector.ts'
 import type { Loading } from './loading.ts'
 import type { Models } from './models.ts'
 import { wordsOf } from './notice.ts'
 import type { SettingsForm } from './settings.ts'
-import { AnswerError, receive, tokensPerSecond, type Answer } from './wire/answer.ts'
+import { AnswerError, receive, type Answer } from './wire/answer.ts'
 import type { Exchange } from './wire/style.ts'
+import { summary } from './wire/summary.ts'
 
 export interface ChatParts {
   server: Promise<Server>
@@ -20,8 +20,6 @@ export interface ChatParts {
   conversation: Conversation
   inspector: Inspector
 }
-
-const CUT = new Set(['length', 'max_tokens'])
 
 /** The chat: a question goes out through `fetch('/v1/…')`, its answer comes in piece by piece. */
 export function createChat(parts: ChatParts): void {
@@ -130,20 +128,6 @@ async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promi
     signal.addEventListener('abort', () => reject(signal.reason), { once: true })
   })
   return Promise.race([promise, aborted])
-}
-
-function summary(answer: Answer): string {
-  const { completionTokens, firstText, finish, text } = answer
-  const speed = tokensPerSecond(answer)
-  const facts = [new URL(answer.url).pathname]
-  if (completionTokens !== undefined) {
-    facts.push(`${completionTokens} ${completionTokens === 1 ? 'token' : 'tokens'}`)
-  }
-  if (speed !== undefined) facts.push(`${rate(speed)} tokens/s`)
-  if (firstText !== undefined) facts.push(`first token after ${duration(firstText)}`)
-  if (text === '' && finish !== undefined) facts.push('an empty answer')
-  if (finish !== undefined && CUT.has(finish)) facts.push('cut at the token limit')
-  return facts.join(' · ')
 }
 
 function explain(error: unknown): string {

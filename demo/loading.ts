@@ -34,7 +34,7 @@ export function createLoading(starting: Promise<Server>): Loading {
     const server = await starting
     try {
       const onProgress = (progress: LoadProgress): void => {
-        if (!signal.aborted) show(words(progress), part(progress))
+        if (!signal.aborted) show(wordsFor(progress), shareOf(progress))
       }
       await server.models.load(tag, { signal, onProgress })
       if (!signal.aborted) strip.hidden = true
@@ -82,13 +82,13 @@ async function showStart(
   await starting.finally(() => over.abort())
 }
 
-function words({ tag, phase, loadedBytes, totalBytes, bytesPerSecond }: LoadProgress): string {
+function wordsFor({ tag, phase, loadedBytes, totalBytes, bytesPerSecond }: LoadProgress): string {
   const name = tag.slice(tag.indexOf('/') + 1)
   if (phase !== 'download') return `Preparing ${name} for this device …`
   const speed = bytesPerSecond > 0 ? ` · ${bytes(bytesPerSecond)}/s` : ''
   return `Downloading ${name} · ${bytesOf(loadedBytes, totalBytes)}${speed}`
 }
 
-function part({ phase, loadedBytes, totalBytes }: LoadProgress): number | undefined {
+function shareOf({ phase, loadedBytes, totalBytes }: LoadProgress): number | undefined {
   return phase === 'download' && totalBytes > 0 ? loadedBytes / totalBytes : undefined
 }

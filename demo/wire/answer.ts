@@ -65,7 +65,7 @@ export async function receive(
   if (!response.ok || !response.body) {
     answer.raw = await response.text()
     onChange()
-    throw refusal(answer.raw, response)
+    throw refusal(answer)
   }
   const read = eventReader()
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
@@ -94,15 +94,15 @@ function take(answer: Answer, piece: Piece, at: number): void {
   if (piece.text || piece.finish) answer.end = at
 }
 
-function refusal(raw: string, response: Response): AnswerError {
+function refusal({ raw, url, status = 0 }: Answer): AnswerError {
   try {
     const { error } = JSON.parse(raw) as ErrorBody
-    if (error?.message) return new AnswerError(error.message, response.status, error.code ?? undefined)
+    if (error?.message) return new AnswerError(error.message, status, error.code ?? undefined)
   } catch {
     // Not from the server in this page: its errors are JSON.
   }
-  const what = `${new URL(response.url).pathname} answered ${response.status} without saying why.`
-  return new AnswerError(`${what} Reload the page and ask again.`, response.status)
+  const what = `${new URL(url).pathname} answered ${status} without saying why.`
+  return new AnswerError(`${what} Reload the page and ask again.`, status)
 }
 
 /** Tokens per second from the first text to the end, or undefined while that cannot be told. */
