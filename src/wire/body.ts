@@ -69,7 +69,7 @@ function parse(text: string): unknown {
 
 function check<T extends v.GenericSchema>(table: T, input: unknown): Body<v.InferOutput<T>> {
   const result = v.safeParse(table, input, { abortEarly: true })
-  if (!result.success) throw refusal(result.issues[0])
+  if (!result.success) throw complaint(result.issues[0])
   const ignored = new Set<string>()
   unread(input, result.output, '', ignored)
   return { fields: result.output, ignored: [...ignored] }
@@ -94,7 +94,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /** The sentence for the first thing wrong, and its path in `param`. */
-function refusal(issue: v.BaseIssue<unknown>): InoriginError {
+function complaint(issue: v.BaseIssue<unknown>): InoriginError {
   const param = pathOf(issue)
   const subject = param === undefined ? 'The body' : `\`${param}\``
   if (issue.type === 'check' || issue.type === 'custom') {
@@ -134,7 +134,7 @@ function nature(input: unknown): string {
 }
 
 function shown(value: unknown): string {
-  if (Array.isArray(value)) return 'an array'
+  if (Array.isArray(value)) return `an array of ${value.length}`
   if (isObject(value)) return 'an object'
   const text = JSON.stringify(value) ?? String(value)
   return text.length > 60 ? `${text.slice(0, 60)}...` : text

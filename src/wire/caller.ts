@@ -8,12 +8,10 @@ export function keyOf(headers: Headers): string | null {
   return bearer || headers.get('x-api-key')?.trim() || null
 }
 
-/** A controller that is aborted with the request, and by whoever cancels the answer. */
+/** A controller that is aborted with a request that is not yet, and by whoever cancels the answer. */
 export function workOf(request: Request): AbortController {
   const work = new AbortController()
   const { signal } = request
-  const follow = (): void => work.abort(signal.reason)
-  if (signal.aborted) follow()
-  else signal.addEventListener('abort', follow, { once: true })
+  signal.addEventListener('abort', () => work.abort(signal.reason), { once: true })
   return work
 }

@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import type { ChatMessage, GenerationRequest } from '../types/index.ts'
 import {
-  anyList, anyNumber, atLeast, flag, fraction, integer, listOf, name, never, object, oneOf, optional,
+  anyList, anyNumber, atLeast, flag, fraction, integer, listOf, filled, never, object, oneOf, optional,
   refused, stops, string, tagged, textOr, toolChoice, tools, unsupported, within,
 } from './fields.ts'
 
@@ -38,7 +38,7 @@ const anyObject = v.record(v.string(), v.unknown(), 'an object')
 const penalty = optional(unsupported(within(-2, 2), (value) => value === 0, 'send 0 or leave it out'))
 
 export const chatBody = object({
-  model: name,
+  model: filled,
   messages: v.pipe(listOf(message), v.minLength(1, 'an array with at least one message')),
   stream: optional(flag),
   stream_options: optional(object({ include_usage: optional(flag) })),
@@ -48,7 +48,7 @@ export const chatBody = object({
   top_p: optional(fraction),
   top_k: optional(atLeast(0)),
   seed: optional(integer),
-  stop: optional(v.lazy((input): typeof name | typeof stops => (typeof input === 'string' ? name : stops))),
+  stop: optional(v.lazy((input): typeof filled | typeof stops => (typeof input === 'string' ? filled : stops))),
   n: optional(unsupported(atLeast(1), (n) => n === 1, 'ask again for another answer')),
   tools,
   tool_choice: toolChoice,

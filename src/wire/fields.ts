@@ -9,7 +9,7 @@ export const optional = v.nullish
 
 export const flag = v.boolean('true or false')
 export const string = v.string('a string')
-export const name = v.pipe(v.string('a string'), v.nonEmpty('a string that is not empty'))
+export const filled = v.pipe(v.string('a string'), v.nonEmpty('a string that is not empty'))
 export const anyList = v.array(v.unknown(), 'an array')
 export const anyNumber = v.number('a number')
 export const integer = v.pipe(v.number('an integer'), v.integer('an integer'))
@@ -46,7 +46,7 @@ export function listOf<T extends v.GenericSchema>(item: T) {
 }
 
 /** What the text of a stop may be, and how many there may be. */
-export const stops = v.pipe(listOf(name), v.maxLength(16, 'an array of at most 16 strings'))
+export const stops = v.pipe(listOf(filled), v.maxLength(16, 'an array of at most 16 strings'))
 
 /** An object whose kind is told by one of its keys, such as `type` or `role`. */
 export function tagged<const T extends Record<string, v.GenericSchema>>(key: string, kinds: T) {

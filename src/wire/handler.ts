@@ -37,6 +37,7 @@ type Answer = (context: Context<{ Bindings: Bindings }>) => Promise<Response>
  *   Default: `/`.
  */
 export async function handle(request: Request, host: Host, options: { base?: string } = {}): Promise<Response> {
+  request.signal.throwIfAborted()
   const work = workOf(request)
   const caller = { key: keyOf(request.headers), signal: work.signal }
   const requestId = id('req_')
@@ -143,7 +144,7 @@ for (const [method, path, answer] of ROUTES) {
 
 app.notFound(({ req }) => {
   const { pathname } = new URL(req.url)
-  const advice = /\/responses$/.test(pathname)
+  const advice = pathname.endsWith('/responses')
     ? 'use /v1/chat/completions; with the AI SDK that is `.chat(model)` of the provider'
     : `there are ${ROUTES.map(([, path]) => `/v1${path.replace(/:path.*/, '...')}`).join(', ')}`
   throw new InoriginError('not_found', `${req.method} ${pathname} is not an endpoint here; ${advice}.`)

@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import type { ChatMessage, GenerationRequest } from '../types/index.ts'
 import {
-  anyList, atLeast, flag, fraction, listOf, name, never, object, oneOf, optional, refused, stops,
+  anyList, atLeast, flag, fraction, listOf, filled, never, object, oneOf, optional, refused, stops,
   string, tagged, textOr, toolChoice, tools, unsupported, within,
 } from './fields.ts'
 
@@ -54,7 +54,7 @@ const message = tagged('role', {
 export const messagesBody = object({
   // First, so that a client that can do without is told so whatever else it sent.
   thread: refused,
-  model: name,
+  model: filled,
   max_tokens: atLeast(1),
   messages: v.pipe(listOf(message), v.minLength(1, 'an array with at least one message')),
   system: optional(systemText),

@@ -1,14 +1,14 @@
 import type * as v from 'valibot'
 import type { Prediction, PredictionRequest, Predictor } from '../types/index.ts'
-import { name, object, optional } from './fields.ts'
+import { filled, object, optional } from './fields.ts'
 
 /** `POST /v1/predictions`: its table of fields. */
 export const predictionBody = object({
-  tag: name,
-  clientId: name,
-  configurationId: optional(name),
-  deviceId: optional(name),
-  predictionId: optional(name),
+  tag: filled,
+  clientId: filled,
+  configurationId: optional(filled),
+  deviceId: optional(filled),
+  predictionId: optional(filled),
 })
 
 export function predictionRequest(body: v.InferOutput<typeof predictionBody>): PredictionRequest {

@@ -1,9 +1,15 @@
 /** The built demo on a server of its own, so that every test begins with an origin nobody has seen. */
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright'
+import type { ServeOptions } from '../../src/index.ts'
 import { chromiumLaunch } from '../setup/chromium.ts'
 import { serveStatic, type StaticOptions, type StaticServer } from './static.ts'
 
-const BLANK = '<!doctype html><meta charset="utf-8"><title>blank</title>'
+/** Nothing but the library: what a page without a bundler imports. */
+const BLANK = `<!doctype html><meta charset="utf-8"><title>blank</title>
+<script type="module">
+  import { serve } from './inorigin/index.js'
+  globalThis.serve = serve
+</script>`
 
 export interface Site extends StaticServer {
   browser: Browser
@@ -39,12 +45,10 @@ export async function openSite(options: Partial<StaticOptions> & { base?: string
 }
 
 /** Calls `serve()` of the built package in that page and leaves the server as `server`. */
-export async function serveIn(page: Page, options: Record<string, unknown> = {}): Promise<void> {
+export async function serveIn(page: Page, options: ServeOptions = {}): Promise<void> {
+  await page.waitForFunction(() => 'serve' in globalThis)
   await page.evaluate(async (given) => {
-    const base = String(given['base'] ?? '/')
-    delete given['base']
-    const { serve } = await import(`${base}inorigin/index.js`)
-    const server = await serve(given)
-    Object.assign(globalThis, { server })
+    const { serve } = globalThis as unknown as typeof import('../../src/index.ts')
+    Object.assign(globalThis, { server: await serve(given) })
   }, options)
 }

@@ -1,0 +1,82 @@
+/** Bytes that a test and the server it asks both know, and what a catalog would say of them. */
+import type { WantedResource } from '../../src/store/db.ts'
+
+/** Always the same bytes for the same seed; every prefix is that of a longer one. */
+export function contentOf(seed: number, bytes: number): Uint8Array<ArrayBuffer> {
+  const content = new Uint8Array(bytes)
+  let state = (seed * 2654435761 + 1) >>> 0
+  for (let index = 0; index < bytes; index++) {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0
+    content[index] = state >>> 24
+  }
+  return content
+}
+
+export async function sha256Of(content: BufferSource): Promise<string> {
+  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', content))
+  return Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('')
+}
+
+/** The hashes of consecutive pieces. */
+export function chunkHashes(content: Uint8Array<ArrayBuffer>, chunkBytes: number): Promise<string[]> {
+  const count = Math.ceil(content.length / chunkBytes)
+  const pieces = Array.from({ length: count }, (_, index) =>
+    content.subarray(index * chunkBytes, (index + 1) * chunkBytes),
+  )
+  return Promise.all(pieces.map(sha256Of))
+}
+
+/** What the server does with one request instead of answering it well. */
+export interface Fault {
+  /** Bytes of the body after which the connection breaks. */
+  cut?: number
+  /** Bytes of the body after which the answer ends as if that were all. */
+  end?: number
+  /** Bytes of the body after which nothing more comes. */
+  stall?: number
+  /** Sends everything, whatever was asked for. */
+  ignoreRange?: boolean
+  /** Says this in `content-range`; empty: says nothing. */
+  contentRange?: string
+  /** Starts the body this many bytes too late. */
+  shift?: number
+  /** Offset of a byte of the file that is sent wrong. */
+  corrupt?: number
+  /** Sends this many bytes too many. */
+  extra?: number
+  html?: boolean
+  status?: number
+  retryAfter?: string
+  etag?: string
+  /** Milliseconds between two pieces of 4 KiB. */
+  slow?: number
+}
+
+/** A request as the server saw it. */
+export interface Seen {
+  range: string | null
+  status: number
+  /** Bytes of the body that were handed to the connection. */
+  sent: number
+}
+
+let counter = 0
+
+/** A file of the fault server: the nth request meets the nth fault, later ones none. */
+export async function fileOn(
+  server: string,
+  options: { bytes: number; seed?: number; name?: string; faults?: readonly Fault[] },
+): Promise<{ resource: WantedResource; content: Uint8Array<ArrayBuffer>; seen: () => Promise<Seen[]> }> {
+  const { bytes, seed = ++counter + Date.now(), name = 'model.onnx', faults = [] } = options
+  const id = crypto.randomUUID()
+  const url = new URL(`file/${id}`, server)
+  url.searchParams.set('seed', String(seed))
+  url.searchParams.set('bytes', String(bytes))
+  url.searchParams.set('faults', JSON.stringify(faults))
+  const content = contentOf(seed, bytes)
+  return {
+    content,
+    resource: { type: 'onnx', url: url.href, name, bytes, sha256: await sha256Of(content) },
+    seen: async () => (await fetch(new URL(`seen/${id}`, server))).json() as Promise<Seen[]>,
+  }
+}
