@@ -1,6 +1,7 @@
 /** A predictor in memory: inputs by name in, outputs by name out. */
 import type { Tensor } from 'onnxruntime-web'
 import type { Implementation, PredictorEntry } from '../catalog/schema.ts'
+import { requestGpu } from '../device/gpu.ts'
 import type { Files } from '../engine/engine.ts'
 import { loadRuntime, type Ort, type Runtime, type Session } from '../engine/onnx/runtime.ts'
 import { InoriginError } from '../error.ts'
@@ -23,12 +24,6 @@ export interface PredictorSetup {
   runtime: string
 }
 
-export interface OpenOptions {
-  /** Required on `webgpu`; stays the caller's to destroy. */
-  gpu?: GPUDevice
-  signal?: AbortSignal
-}
-
 export interface OpenPredictor {
   /**
    * One prediction; those asked for meanwhile wait their turn. Rejects with `invalid_request` that
@@ -43,21 +38,25 @@ export interface OpenPredictor {
  * Loads a predictor. Rejects with `unavailable` when its files, its entry or the device are no use, and
  * then keeps nothing.
  */
-export async function openPredictor(
-  { entry, implementation, files, device, runtime: folder }: PredictorSetup,
-  { gpu, signal }: OpenOptions = {},
-): Promise<OpenPredictor> {
-  stopIfAborted(signal)
-  const runtime = await loadRuntime({ device, folder, gpu })
-  let session: Session | null = null
+export async function openPredictor(setup: PredictorSetup, signal?: AbortSignal): Promise<OpenPredictor> {
+  const { entry, implementation, files, device, runtime: folder } = setup
+  const undo: (() => unknown)[] = []
+  const close = async (): Promise<void> => {
+    for (const step of undo.toReversed()) await step()
+  }
   try {
     stopIfAborted(signal)
-    session = await openSession(entry, implementation, files, runtime)
+    const gpu = device === 'webgpu' ? (await requestGpu(implementation.requires)).device : undefined
+    undo.push(() => gpu?.destroy())
+    const runtime = await loadRuntime({ device, folder, gpu })
+    undo.push(() => runtime.release())
     stopIfAborted(signal)
-    return createPredictor(entry, device, runtime, session, bind(entry, implementation, session))
+    const session = await openSession(entry, implementation, files, runtime)
+    undo.push(() => session.release())
+    stopIfAborted(signal)
+    return createPredictor(setup, runtime.ort, session, bind(entry, implementation, session), close)
   } catch (thrown) {
-    await session?.release()
-    runtime.release()
+    await close().catch(() => undefined)
     throw thrown
   }
 }
@@ -79,11 +78,11 @@ function openSession(
 }
 
 function createPredictor(
-  { tag, signature }: PredictorEntry,
-  device: Device,
-  runtime: Runtime,
+  { entry: { tag, signature }, device }: PredictorSetup,
+  ort: Ort,
   session: Session,
   bound: Bound,
+  close: () => Promise<void>,
 ): OpenPredictor {
   const wanted = bound.outputs.map((output) => output.tensor)
   let last: Promise<unknown> = Promise.resolve()
@@ -97,7 +96,7 @@ function createPredictor(
         const value = checked.get(parameter.name)
         if (!value) continue
         const path = `inputs.${parameter.name}`
-        tensors.push((feeds[tensor] = toTensor(runtime.ort, await encode(value, slot, path))))
+        tensors.push((feeds[tensor] = toTensor(ort, await encode(value, slot, path))))
       }
       stopIfAborted(signal)
       const results = await session.run(feeds, wanted)
@@ -129,10 +128,7 @@ function createPredictor(
       return { tag, outputs, latency: performance.now() - start, device }
     },
     close() {
-      closing ??= last.then(async () => {
-        await session.release()
-        runtime.release()
-      })
+      closing ??= last.then(close)
       return closing
     },
   }
