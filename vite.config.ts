@@ -61,7 +61,7 @@ const serviceWorker: EnvironmentOptions = {
   },
 }
 
-const command: EnvironmentOptions = {
+const cli: EnvironmentOptions = {
   consumer: 'server',
   build: {
     outDir: DIST,
@@ -72,6 +72,9 @@ const command: EnvironmentOptions = {
   },
 }
 
+/** What the package consists of, in the order it is built: the first empties the folder. */
+const PACKAGE: Record<string, EnvironmentOptions> = { modules, serviceWorker, cli }
+
 const playground: EnvironmentOptions = {
   build: { outDir: DEMO, emptyOutDir: true, rolldownOptions: { input: at('demo/index.html') } },
 }
@@ -79,7 +82,7 @@ const playground: EnvironmentOptions = {
 /** Builds the package, then the playground on top of it as any app would. */
 const builder: UserConfig['builder'] = {
   async buildApp(vite) {
-    for (const name of ['modules', 'serviceWorker', 'command', 'client']) {
+    for (const name of [...Object.keys(PACKAGE), 'client']) {
       const environment = vite.environments[name]
       if (environment) await vite.build(environment)
     }
@@ -109,12 +112,18 @@ const browserTests = {
   instances: [{ browser: 'chromium' as const }],
 }
 
-export default defineConfig({
+export default defineConfig(({ command }) => ({
   root: process.env['VITEST'] ? import.meta.dirname : at('demo'),
+  appType: 'mpa',
   publicDir: false,
   resolve: { conditions },
-  environments: { modules, serviceWorker, command, client: playground },
+  environments: { client: playground, ...(command === 'build' ? PACKAGE : {}) },
   builder,
+  optimizeDeps: {
+    // Found late, a dependency makes the page reload: in the middle of a test, or of an answer.
+    include: ['@huggingface/jinja', '@huggingface/tokenizers', 'hash-wasm', 'hono/tiny', 'idb', 'valibot'],
+    exclude: ['onnxruntime-web'],
+  },
   server: { port: 5173 },
   preview: { port: Number(process.env['PORT'] ?? 5173), strictPort: true },
   plugins: [
@@ -142,11 +151,6 @@ export default defineConfig({
       },
       {
         extends: true,
-        optimizeDeps: {
-          // Found late, a dependency makes the page reload in the middle of a test.
-          include: ['@huggingface/jinja', '@huggingface/tokenizers', 'hono/tiny', 'idb', 'valibot'],
-          exclude: ['onnxruntime-web'],
-        },
         test: {
           name: 'browser',
           include: ['test/browser/**/*.test.ts'],
@@ -171,4 +175,4 @@ export default defineConfig({
       },
     ],
   },
-})
+}))
