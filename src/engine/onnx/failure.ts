@@ -1,7 +1,7 @@
 /** Turns what the runtime, the wasm heap or the GPU throws into errors that say what to do. */
 import { InoriginError } from '../../error.ts'
 
-const OUT_OF_MEMORY = /out of memory|bad_alloc|failed to allocate|memory access out of bounds|could not allocate|array buffer allocation/i
+const OUT_OF_MEMORY = /out of memory|bad_alloc|failed to allocate|could not allocate|array buffer allocation/i
 const DEVICE_LOST = /device (is |was )?lost|lost device|device is destroyed|external instance reference/i
 const RUNTIME_MISSING = /no available backend|failed to fetch dynamically imported module|both async and sync fetching of the wasm failed|importing a module script failed|error loading dynamically imported module/i
 
