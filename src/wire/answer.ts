@@ -1,5 +1,6 @@
 import { InoriginError } from '../error.ts'
 import type { GenerationEvent, LoadProgress } from '../types/index.ts'
+import type { Work } from './work.ts'
 
 /** How one style puts a generation into words. */
 export interface Encoder {
@@ -13,12 +14,12 @@ export interface Encoder {
 
 /**
  * The body of an answer: one event is read from the generation when the consumer asks for more. A
- * consumer that cancels aborts `work`; a `work` that is aborted breaks the body off, as fetch does.
+ * consumer that cancels ends the work; work that is aborted breaks the body off, as fetch does.
  */
 export function answerBody(
   events: AsyncIterable<GenerationEvent>,
   encoder: Encoder,
-  work: AbortController,
+  work: Work,
 ): ReadableStream<Uint8Array> {
   const iterator = events[Symbol.asyncIterator]()
   const utf8 = new TextEncoder()
@@ -40,7 +41,8 @@ export function answerBody(
         try {
           while (text === '') {
             const { done, value } = await iterator.next()
-            if (done) throw new InoriginError('internal', 'The generation broke off before its end.')
+            if (done)
+              throw new InoriginError('internal', 'The generation broke off before its end.')
             text = encoder.encode(value)
             last = value.type === 'finish'
           }
@@ -57,7 +59,7 @@ export function answerBody(
         void abandon(iterator)
       },
       cancel() {
-        work.abort(new DOMException('The answer was cancelled.', 'AbortError'))
+        work.cancel()
       },
     },
     // Nothing is read ahead: a consumer that stops reading stops the model.
@@ -76,7 +78,13 @@ async function abandon(iterator: AsyncIterator<GenerationEvent>): Promise<void> 
 const PHASE = { download: 'downloading', compile: 'compiling', ready: 'ready' } as const
 
 /** Progress in a few words, such as `downloading @acme/tiny 45% 3.1 MB/s`. */
-export function progressText({ tag, phase, loadedBytes, totalBytes, bytesPerSecond }: LoadProgress): string {
+export function progressText({
+  tag,
+  phase,
+  loadedBytes,
+  totalBytes,
+  bytesPerSecond,
+}: LoadProgress): string {
   const words: string[] = [PHASE[phase], tag]
   if (totalBytes > 0) words.push(`${Math.floor((100 * loadedBytes) / totalBytes)}%`)
   if (bytesPerSecond > 0) words.push(`${(bytesPerSecond / 1e6).toFixed(1)} MB/s`)

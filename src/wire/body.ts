@@ -49,7 +49,10 @@ async function readText(request: Request): Promise<string> {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch (cause) {
-    throw new InoriginError('invalid_request', 'The body is not UTF-8.', { code: 'invalid_json', cause })
+    throw new InoriginError('invalid_request', 'The body is not UTF-8.', {
+      code: 'invalid_json',
+      cause,
+    })
   }
 }
 
@@ -63,7 +66,10 @@ function parse(text: string): unknown {
     return JSON.parse(text)
   } catch (cause) {
     const why = text.trim() === '' ? 'it is empty' : cause instanceof Error ? cause.message : ''
-    throw new InoriginError('invalid_request', `The body is not JSON: ${why}.`, { code: 'invalid_json', cause })
+    throw new InoriginError('invalid_request', `The body is not JSON: ${why}.`, {
+      code: 'invalid_json',
+      cause,
+    })
   }
 }
 
@@ -79,7 +85,8 @@ function check<T extends v.GenericSchema>(table: T, input: unknown): Body<v.Infe
 function unread(input: unknown, output: unknown, path: string, found: Set<string>): void {
   if (input === output || !isObject(input) || !isObject(output)) return
   if (Array.isArray(input)) {
-    if (Array.isArray(output)) input.forEach((item, i) => unread(item, output[i], `${path}[]`, found))
+    if (Array.isArray(output))
+      input.forEach((item, i) => unread(item, output[i], `${path}[]`, found))
     return
   }
   for (const [key, value] of Object.entries(input)) {
@@ -98,9 +105,14 @@ function complaint(issue: v.BaseIssue<unknown>): InoriginError {
   const param = pathOf(issue)
   const subject = param === undefined ? 'The body' : `\`${param}\``
   if (issue.type === 'check' || issue.type === 'custom') {
-    const message = `${subject}${nature(issue.input)} is not supported by this server; ${issue.message}.`
+    const what = `${subject}${nature(issue.input)}`
+    const message = `${what} is not supported by this server; ${issue.message}.`
     const details = unsupportedDetails(param)
-    return new InoriginError('invalid_request', message, { code: 'unsupported_parameter', param, details })
+    return new InoriginError('invalid_request', message, {
+      code: 'unsupported_parameter',
+      param,
+      details,
+    })
   }
   if (issue.input === undefined) {
     const code = 'missing_required_parameter'

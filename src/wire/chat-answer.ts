@@ -6,7 +6,10 @@ import { id, seconds } from './id.ts'
 import { JSON_TYPE, SSE_TYPE } from './reply.ts'
 import { comment, DONE, frame } from './sse.ts'
 
-const FINISH = { stop: 'stop', length: 'length', stop_sequence: 'stop' } as const satisfies Record<FinishReason, string>
+const FINISH = { stop: 'stop', length: 'length', stop_sequence: 'stop' } as const satisfies Record<
+  FinishReason,
+  string
+>
 
 function usageOf({ promptTokens, cachedTokens, completionTokens }: Usage) {
   return {
@@ -62,7 +65,9 @@ export function chatStream(model: string, includeUsage: boolean): Encoder {
         case 'text':
           return event.text === '' ? '' : chunk({ content: event.text })
         case 'finish': {
-          const usage = includeUsage ? frame({ ...head, choices: [], usage: usageOf(event.usage) }) : ''
+          const usage = includeUsage
+            ? frame({ ...head, choices: [], usage: usageOf(event.usage) })
+            : ''
           return chunk({}, FINISH[event.reason]) + usage + DONE
         }
       }

@@ -2,8 +2,27 @@
 import * as v from 'valibot'
 import type { ChatMessage, GenerationRequest } from '../types/index.ts'
 import {
-  anyList, anyNumber, atLeast, flag, fraction, integer, listOf, filled, never, object, oneOf, optional,
-  refused, stops, string, tagged, textOr, toolChoice, tools, unsupported, within,
+  anyList,
+  anyNumber,
+  atLeast,
+  flag,
+  fraction,
+  integer,
+  listOf,
+  filled,
+  never,
+  object,
+  oneOf,
+  optional,
+  refused,
+  stops,
+  string,
+  tagged,
+  textOr,
+  toolChoice,
+  tools,
+  unsupported,
+  within,
 } from './fields.ts'
 
 const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
@@ -35,7 +54,9 @@ const message = tagged('role', {
 
 const anyObject = v.record(v.string(), v.unknown(), 'an object')
 
-const penalty = optional(unsupported(within(-2, 2), (value) => value === 0, 'send 0 or leave it out'))
+const penalty = optional(
+  unsupported(within(-2, 2), (value) => value === 0, 'send 0 or leave it out'),
+)
 
 export const chatBody = object({
   model: filled,
@@ -48,7 +69,9 @@ export const chatBody = object({
   top_p: optional(fraction),
   top_k: optional(atLeast(0)),
   seed: optional(integer),
-  stop: optional(v.lazy((input): typeof filled | typeof stops => (typeof input === 'string' ? filled : stops))),
+  stop: optional(
+    v.lazy((input): typeof filled | typeof stops => (typeof input === 'string' ? filled : stops)),
+  ),
   n: optional(unsupported(atLeast(1), (n) => n === 1, 'ask again for another answer')),
   tools,
   tool_choice: toolChoice,

@@ -62,7 +62,9 @@ export function tagged<const T extends Record<string, v.GenericSchema>>(key: str
 /** A text, or the same as an array of parts. */
 export function textOr<T extends v.GenericSchema>(part: T) {
   const parts = v.array(part, 'a string or an array of parts')
-  return v.lazy((input): typeof string | typeof parts => (typeof input === 'string' ? string : parts))
+  return v.lazy((input): typeof string | typeof parts =>
+    typeof input === 'string' ? string : parts,
+  )
 }
 
 /** What is known and understood but cannot be honoured, save for values that change nothing. */
@@ -80,7 +82,7 @@ export const never = v.custom<never>(() => false, 'leave it out')
 /** Nothing but absence and `null` will do. */
 export const refused = optional(never)
 
-/** Tools are neither called nor chosen among, so an empty list and the mildest choices do no harm. */
+/** Tools are not called, so only an empty list and the mildest choices do no harm. */
 export const tools = optional(unsupported(anyList, (list) => list.length === 0))
 
 const choice = tagged('type', {
@@ -98,5 +100,7 @@ const choiceWord = unsupported(
   'send auto or none, or leave it out',
 )
 export const toolChoice = optional(
-  v.lazy((input): typeof choice | typeof choiceWord => (typeof input === 'string' ? choiceWord : choice)),
+  v.lazy((input): typeof choice | typeof choiceWord =>
+    typeof input === 'string' ? choiceWord : choice,
+  ),
 )

@@ -5,23 +5,30 @@ import type { Caller, GenerationRequest, Host } from '../types/index.ts'
 import { answerBody } from './answer.ts'
 import type { Encoder } from './answer.ts'
 import { readBody } from './body.ts'
-import { keyOf, workOf } from './caller.ts'
 import { chatBody, chatRequest } from './chat.ts'
 import { chatJson, chatStream } from './chat-answer.ts'
 import { errorResponse } from './errors.ts'
 import { id } from './id.ts'
+import { keyOf } from './key.ts'
 import { messagesBody, messagesRequest } from './messages.ts'
 import { messageJson, messageStream } from './messages-answer.ts'
 import { findModel, modelList, modelObject } from './models.ts'
-import { predictionBody, predictionObject, predictionRequest, predictorObject } from './predictions.ts'
+import {
+  predictionBody,
+  predictionObject,
+  predictionRequest,
+  predictorObject,
+} from './predictions.ts'
 import { reply } from './reply.ts'
 import { digestIn, refuseLoads, resourceResponse } from './resources.ts'
+import { workOf } from './work.ts'
+import type { Work } from './work.ts'
 
 /** What one request is answered with. */
 interface Bindings {
   host: Host
   caller: Caller
-  work: AbortController
+  work: Work
   requestId: string
   /** What comes before the paths below: the scope and `v1`. */
   prefix: string
@@ -36,7 +43,11 @@ type Answer = (context: Context<{ Bindings: Bindings }>) => Promise<Response>
  * @param options.base Path of the scope the service lives under, with slashes at both ends.
  *   Default: `/`.
  */
-export async function handle(request: Request, host: Host, options: { base?: string } = {}): Promise<Response> {
+export async function handle(
+  request: Request,
+  host: Host,
+  options: { base?: string } = {},
+): Promise<Response> {
   request.signal.throwIfAborted()
   const work = workOf(request)
   const caller = { key: keyOf(request.headers), signal: work.signal }
@@ -44,7 +55,13 @@ export async function handle(request: Request, host: Host, options: { base?: str
   const prefix = `${options.base ?? '/'}v1`
   let response: Response
   try {
-    response = await app.fetch(request, { host, caller, work, requestId, prefix } satisfies Bindings)
+    response = await app.fetch(request, {
+      host,
+      caller,
+      work,
+      requestId,
+      prefix,
+    } satisfies Bindings)
   } catch (error) {
     if (request.signal.aborted) throw request.signal.reason
     response = errorResponse(InoriginError.from(error), requestId)
@@ -58,7 +75,9 @@ export async function handle(request: Request, host: Host, options: { base?: str
 const chat: Answer = async ({ req, env }) => {
   const { fields, ignored } = await readBody(req.raw, chatBody, env.host, env.caller)
   const { model, stream, stream_options } = fields
-  const encoder = stream ? chatStream(model, stream_options?.include_usage ?? false) : chatJson(model)
+  const encoder = stream
+    ? chatStream(model, stream_options?.include_usage ?? false)
+    : chatJson(model)
   return generate(chatRequest(fields), encoder, ignored, env)
 }
 
@@ -77,14 +96,19 @@ async function generate(
 ): Promise<Response> {
   const generation = await host.generate(request, caller)
   return reply(answerBody(generation.events, encoder, work), {
-    headers: { 'content-type': encoder.type, ...ignoredHeader([...ignored, ...generation.ignored]) },
+    headers: {
+      'content-type': encoder.type,
+      ...ignoredHeader([...ignored, ...generation.ignored]),
+    },
   })
 }
 
-/** Lists the fields without effect; what a header cannot carry is a `?`, what is too much is left off. */
+/** The fields without effect. What a header cannot carry is a `?`, what is too much is left off. */
 function ignoredHeader(names: readonly string[]): Record<string, string> {
   if (names.length === 0) return {}
-  const listed = [...new Set(names)].slice(0, 50).map((name) => name.slice(0, 80).replaceAll(/[^\w.[\]-]/g, '?'))
+  const listed = [...new Set(names)]
+    .slice(0, 50)
+    .map((name) => name.slice(0, 80).replaceAll(/[^\w.[\]-]/g, '?'))
   return { 'x-inorigin-ignored': listed.join(', ') }
 }
 
@@ -98,8 +122,9 @@ const predictor: Answer = async ({ req, env }) =>
   json(predictorObject(await env.host.predictor(req.param('path') ?? '', env.caller)))
 
 const predictions: Answer = async ({ req, env }) => {
-  const { fields } = await readBody(req.raw, predictionBody, env.host, env.caller)
-  return json(predictionObject(await env.host.createPrediction(predictionRequest(fields), env.caller)))
+  const { fields, ignored } = await readBody(req.raw, predictionBody, env.host, env.caller)
+  const prediction = await env.host.createPrediction(predictionRequest(fields), env.caller)
+  return json(predictionObject(prediction), ignoredHeader(ignored))
 }
 
 const resource: Answer = async ({ req, env }) => {
@@ -108,8 +133,8 @@ const resource: Answer = async ({ req, env }) => {
   return resourceResponse(req.raw, body, env.requestId)
 }
 
-function json(body: object): Response {
-  return reply(JSON.stringify(body))
+function json(body: object, headers: Record<string, string> = {}): Response {
+  return reply(JSON.stringify(body), { headers })
 }
 
 /** Every path there is. A tag may come with its slash raw or encoded. */
@@ -124,12 +149,15 @@ const ROUTES: ReadonlyArray<[method: 'GET' | 'POST', path: string, answer: Answe
 ]
 
 const app = new Hono<{ Bindings: Bindings }>({
-  /** The path below `/v1`; clients that add a second `/v1` to the one they were given mean the same. */
+  /** The path below `/v1`; clients that add a second `/v1` to the one they were given mean that. */
   getPath(request, { env } = {}) {
     const { pathname } = new URL(request.url)
     const prefix = env?.prefix ?? ''
     if (!pathname.startsWith(`${prefix}/`)) return '/'
-    return pathname.slice(prefix.length).replace(/^\/v1(?=\/)/, '').replace(/(?<=.)\/+$/, '')
+    return pathname
+      .slice(prefix.length)
+      .replace(/^\/v1(?=\/)/, '')
+      .replace(/\/+$/, '')
   },
 })
 
@@ -138,7 +166,9 @@ for (const [method, path, answer] of ROUTES) {
   app.all(path, ({ req, env }) => {
     const allow = method === 'GET' ? 'GET, HEAD' : method
     const message = `${req.method} is not what this path answers; use ${allow}.`
-    return errorResponse(new InoriginError('method_not_allowed', message), env.requestId, { headers: { allow } })
+    return errorResponse(new InoriginError('method_not_allowed', message), env.requestId, {
+      headers: { allow },
+    })
   })
 }
 
@@ -147,7 +177,10 @@ app.notFound(({ req }) => {
   const advice = pathname.endsWith('/responses')
     ? 'use /v1/chat/completions; with the AI SDK that is `.chat(model)` of the provider'
     : `there are ${ROUTES.map(([, path]) => `/v1${path.replace(/:path.*/, '...')}`).join(', ')}`
-  throw new InoriginError('not_found', `${req.method} ${pathname} is not an endpoint here; ${advice}.`)
+  throw new InoriginError(
+    'not_found',
+    `${req.method} ${pathname} is not an endpoint here; ${advice}.`,
+  )
 })
 
 app.onError((error) => {

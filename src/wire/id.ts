@@ -1,4 +1,4 @@
-/** An id no one can guess or repeat, such as `msg_2f9c...`: the prefix and 24 hexadecimal digits. */
+/** An id no one can guess, such as `msg_2f9c...`: the prefix and 24 hexadecimal digits. */
 export function id(prefix: string): string {
   // Not randomUUID: that one is missing on pages served over plain http.
   const bytes = crypto.getRandomValues(new Uint8Array(12))

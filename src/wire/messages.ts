@@ -2,8 +2,25 @@
 import * as v from 'valibot'
 import type { ChatMessage, GenerationRequest } from '../types/index.ts'
 import {
-  anyList, atLeast, flag, fraction, listOf, filled, never, object, oneOf, optional, refused, stops,
-  string, tagged, textOr, toolChoice, tools, unsupported, within,
+  anyList,
+  atLeast,
+  flag,
+  fraction,
+  listOf,
+  filled,
+  never,
+  object,
+  oneOf,
+  optional,
+  refused,
+  stops,
+  string,
+  tagged,
+  textOr,
+  toolChoice,
+  tools,
+  unsupported,
+  within,
 } from './fields.ts'
 
 const EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max'] as const
@@ -87,8 +104,11 @@ export type MessagesBody = v.InferOutput<typeof messagesBody>
 
 /** What a message asks for, free of its style. */
 export function messagesRequest(body: MessagesBody): GenerationRequest {
-  const system = body.system ? textOf(body.system) : ''
-  const turns = body.messages.map(({ role, content }): ChatMessage => ({ role, content: textOf(content) }))
+  const system = systemOf(body.system ?? '')
+  const turns = body.messages.map(({ role, content }): ChatMessage => ({
+    role,
+    content: textOf(content),
+  }))
   return {
     model: body.model,
     messages: system === '' ? turns : [{ role: 'system', content: system }, ...turns],
@@ -106,12 +126,11 @@ type Content = MessagesBody['messages'][number]['content']
 
 function textOf(content: Content): string {
   if (typeof content === 'string') return content
-  return content
-    .map((block) => (block.type === 'text' && !isBilling(block.text) ? block.text : ''))
-    .join('')
+  return content.map((block) => (block.type === 'text' ? block.text : '')).join('')
 }
 
-/** A coding client's note to its vendor: of no use to a model, and new on every request. */
-function isBilling(text: string): boolean {
-  return text.startsWith('x-anthropic-billing-header')
+/** Leaves out a coding client's note to its vendor: no use to a model, and new on every request. */
+function systemOf(system: NonNullable<MessagesBody['system']>): string {
+  if (typeof system === 'string') return system
+  return textOf(system.filter(({ text }) => !text.startsWith('x-anthropic-billing-header')))
 }

@@ -52,8 +52,8 @@ export function modelObject(model: Model) {
 }
 
 /**
- * All models in one page. A client that asks for what comes after or before an id gets just that, so
- * that one which pages on until nothing comes ends.
+ * All models in one page. A client that asks for what comes after or before an id gets just that,
+ * so that one which pages on until nothing comes ends.
  */
 export function modelList(models: readonly Model[], query: URLSearchParams) {
   const position = (key: string): number => models.findIndex(({ tag }) => tag === query.get(key))

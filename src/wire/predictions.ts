@@ -23,7 +23,13 @@ export function predictionRequest(body: v.InferOutput<typeof predictionBody>): P
 
 // Both are spelled out, so that nothing a host knows beyond them goes out.
 
-export function predictionObject({ id, tag, configuration, resources, created }: Prediction): Prediction {
+export function predictionObject({
+  id,
+  tag,
+  configuration,
+  resources,
+  created,
+}: Prediction): Prediction {
   return {
     id,
     tag,

@@ -2,7 +2,10 @@ export const JSON_TYPE = 'application/json'
 export const SSE_TYPE = 'text/event-stream; charset=utf-8'
 
 /** A Response with the headers every answer has; JSON unless `headers` says otherwise. */
-export function reply(body: BodyInit | null, init: { status?: number; headers?: Record<string, string> } = {}): Response {
+export function reply(
+  body: BodyInit | null,
+  init: { status?: number; headers?: Record<string, string> } = {},
+): Response {
   return new Response(body, {
     status: init.status ?? 200,
     headers: {

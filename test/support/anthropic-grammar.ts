@@ -26,7 +26,13 @@ export interface MessageTranscript {
 }
 
 const STOP_REASONS = [
-  'end_turn', 'max_tokens', 'stop_sequence', 'tool_use', 'refusal', 'model_context_window_exceeded', 'pause_turn',
+  'end_turn',
+  'max_tokens',
+  'stop_sequence',
+  'tool_use',
+  'refusal',
+  'model_context_window_exceeded',
+  'pause_turn',
 ]
 const CACHE_KEYS = ['cache_creation_input_tokens', 'cache_read_input_tokens']
 
@@ -36,8 +42,15 @@ const CACHE_KEYS = ['cache_creation_input_tokens', 'cache_read_input_tokens']
  */
 export function checkMessageStream(raw: string): MessageTranscript {
   const seen: MessageTranscript = {
-    id: '', model: '', blocks: [], text: '', stopReason: null, stopSequence: null,
-    startUsage: {}, usage: null, error: null,
+    id: '',
+    model: '',
+    blocks: [],
+    text: '',
+    stopReason: null,
+    stopSequence: null,
+    startUsage: {},
+    usage: null,
+    error: null,
   }
   let stage: 'start' | 'blocks' | 'stop' | 'closed' = 'start'
   let open: MessageBlock | null = null
@@ -48,17 +61,31 @@ export function checkMessageStream(raw: string): MessageTranscript {
     message_start(data) {
       ensure(stage === 'start', 'a second message_start')
       const message = keys(keys(data, 'message_start', ['type', 'message'])['message'], 'message', [
-        'id', 'type', 'role', 'model', 'content', 'stop_reason', 'stop_sequence', 'usage',
+        'id',
+        'type',
+        'role',
+        'model',
+        'content',
+        'stop_reason',
+        'stop_sequence',
+        'usage',
       ])
       seen.id = text(message['id'], 'id')
       ensure(seen.id.startsWith('msg_'), 'id does not begin with msg_')
       seen.model = text(message['model'], 'model')
       oneOf(message['type'], 'message type', ['message'])
       oneOf(message['role'], 'role', ['assistant'])
-      ensure(Array.isArray(message['content']) && message['content'].length === 0, 'content at the start')
+      ensure(
+        Array.isArray(message['content']) && message['content'].length === 0,
+        'content at the start',
+      )
       oneOf(message['stop_reason'], 'stop_reason at the start', [null])
       oneOf(message['stop_sequence'], 'stop_sequence at the start', [null])
-      seen.startUsage = keys(message['usage'], 'usage', ['input_tokens', 'output_tokens', ...CACHE_KEYS])
+      seen.startUsage = keys(message['usage'], 'usage', [
+        'input_tokens',
+        'output_tokens',
+        ...CACHE_KEYS,
+      ])
       for (const [key, value] of Object.entries(seen.startUsage)) count(value, key)
       oneOf(seen.startUsage['output_tokens'], 'output_tokens at the start', [0])
       stage = 'blocks'
@@ -97,10 +124,18 @@ export function checkMessageStream(raw: string): MessageTranscript {
       seen.stopReason = delta['stop_reason'] as string
       const called = seen.blocks.some(({ type }) => type === 'tool_use')
       ensure(seen.stopReason !== 'tool_use' || called, 'tool_use without a tool call')
-      ensure(!called || ['tool_use', 'max_tokens'].includes(seen.stopReason), `a tool call and ${seen.stopReason}`)
-      if (seen.stopReason === 'stop_sequence') seen.stopSequence = text(delta['stop_sequence'], 'stop_sequence')
+      ensure(
+        !called || ['tool_use', 'max_tokens'].includes(seen.stopReason),
+        `a tool call and ${seen.stopReason}`,
+      )
+      if (seen.stopReason === 'stop_sequence')
+        seen.stopSequence = text(delta['stop_sequence'], 'stop_sequence')
       else oneOf(delta['stop_sequence'], 'stop_sequence', [null])
-      seen.usage = keys(data['usage'], 'usage', ['output_tokens', 'input_tokens?', ...CACHE_KEYS.map((key) => `${key}?`)])
+      seen.usage = keys(data['usage'], 'usage', [
+        'output_tokens',
+        'input_tokens?',
+        ...CACHE_KEYS.map((key) => `${key}?`),
+      ])
       for (const [key, value] of Object.entries(seen.usage)) count(value, key)
       if ('input_tokens' in seen.usage) {
         ensure(promptOf(seen.usage) === promptOf(seen.startUsage), 'the prompt changed its size')
@@ -116,7 +151,10 @@ export function checkMessageStream(raw: string): MessageTranscript {
 
     error(data) {
       ensure(stage !== 'stop', 'an error after message_delta')
-      seen.error = keys(keys(data, 'error', ['type', 'error'])['error'], 'error', ['type', 'message'])
+      seen.error = keys(keys(data, 'error', ['type', 'error'])['error'], 'error', [
+        'type',
+        'message',
+      ])
       text(seen.error['type'], 'error type')
       text(seen.error['message'], 'error message')
       stage = 'closed'
@@ -129,17 +167,31 @@ export function checkMessageStream(raw: string): MessageTranscript {
     ensure(frame.event !== null && frame.event === data['type'], 'the event name is not the type')
     const step = Object.hasOwn(steps, frame.event) ? steps[frame.event] : undefined
     ensure(step !== undefined, `an event named ${frame.event}`)
-    ensure(stage !== 'start' || ['ping', 'message_start', 'error'].includes(frame.event), `${frame.event} before the start`)
+    ensure(
+      stage !== 'start' || ['ping', 'message_start', 'error'].includes(frame.event),
+      `${frame.event} before the start`,
+    )
     step(data)
   }
   ensure(stage === 'closed', 'the stream ended without message_stop')
-  seen.text = seen.blocks.filter(({ type }) => type === 'text').map((block) => block.text).join('')
+  seen.text = seen.blocks
+    .filter(({ type }) => type === 'text')
+    .map((block) => block.text)
+    .join('')
   return seen
 }
 
 function blockOf(value: unknown): MessageBlock {
   const block = { text: '', signature: '', name: '' }
-  const { type } = keys(value, 'content_block', ['type', 'text?', 'thinking?', 'signature?', 'id?', 'name?', 'input?'])
+  const { type } = keys(value, 'content_block', [
+    'type',
+    'text?',
+    'thinking?',
+    'signature?',
+    'id?',
+    'name?',
+    'input?',
+  ])
   switch (type) {
     case 'text': {
       const fields = keys(value, 'text block', ['type', 'text'])
@@ -164,13 +216,21 @@ function blockOf(value: unknown): MessageBlock {
 }
 
 function apply(block: MessageBlock, value: unknown): void {
-  const { type } = keys(value, 'delta', ['type', 'text?', 'thinking?', 'signature?', 'partial_json?'])
+  const { type } = keys(value, 'delta', [
+    'type',
+    'text?',
+    'thinking?',
+    'signature?',
+    'partial_json?',
+  ])
   const field = (name: string): string => text(keys(value, 'delta', ['type', name])[name], name)
   ensure(block.signature === '', 'a delta after the signature')
   if (block.type === 'text' && type === 'text_delta') block.text += field('text')
   else if (block.type === 'thinking' && type === 'thinking_delta') block.text += field('thinking')
-  else if (block.type === 'thinking' && type === 'signature_delta') block.signature = field('signature')
-  else if (block.type === 'tool_use' && type === 'input_json_delta') block.text += field('partial_json')
+  else if (block.type === 'thinking' && type === 'signature_delta')
+    block.signature = field('signature')
+  else if (block.type === 'tool_use' && type === 'input_json_delta')
+    block.text += field('partial_json')
   else fail(`${String(type)} in a block of type ${block.type}`)
 }
 

@@ -1,4 +1,14 @@
-import { count, ensure, fail, keys, object, oneOf, parseFrames, parseObject, text } from './sse-grammar.ts'
+import {
+  count,
+  ensure,
+  fail,
+  keys,
+  object,
+  oneOf,
+  parseFrames,
+  parseObject,
+  text,
+} from './sse-grammar.ts'
 import type { Fields } from './sse-grammar.ts'
 
 export interface ChatToolCall {
@@ -29,7 +39,14 @@ type Stage = (typeof STAGES)[number]
  */
 export function checkChatStream(raw: string, { includeUsage = false } = {}): ChatTranscript {
   const seen: ChatTranscript = {
-    id: '', model: '', reasoning: '', content: '', toolCalls: [], finishReason: null, usage: null, error: null,
+    id: '',
+    model: '',
+    reasoning: '',
+    content: '',
+    toolCalls: [],
+    finishReason: null,
+    usage: null,
+    error: null,
   }
   let created: unknown
   let stage: Stage = 'role'
@@ -50,7 +67,8 @@ export function checkChatStream(raw: string, { includeUsage = false } = {}): Cha
       seen.model = chunk['model'] as string
       created = chunk['created']
     }
-    const same = chunk['id'] === seen.id && chunk['model'] === seen.model && chunk['created'] === created
+    const same =
+      chunk['id'] === seen.id && chunk['model'] === seen.model && chunk['created'] === created
     ensure(same, 'id, model or created changed')
   }
 
@@ -62,22 +80,35 @@ export function checkChatStream(raw: string, { includeUsage = false } = {}): Cha
       oneOf(call['type'], 'tool call type', ['function'])
       const named = keys(call['function'], 'function', ['name', 'arguments'])
       ensure(named['arguments'] === '', 'arguments begin in the first delta')
-      seen.toolCalls.push({ id: text(call['id'], 'tool call id'), name: text(named['name'], 'name'), arguments: '' })
+      seen.toolCalls.push({
+        id: text(call['id'], 'tool call id'),
+        name: text(named['name'], 'name'),
+        arguments: '',
+      })
       return
     }
     const call = seen.toolCalls[position] ?? fail('a tool call index was skipped')
     const more = keys(value, 'tool call delta', ['index', 'function'])
-    call.arguments += text(keys(more['function'], 'function', ['arguments'])['arguments'], 'arguments')
+    call.arguments += text(
+      keys(more['function'], 'function', ['arguments'])['arguments'],
+      'arguments',
+    )
   }
 
   const delta = (fields: Fields): void => {
     if (stage === 'role') {
       keys(fields, 'role delta', ['role', 'content'])
-      ensure(fields['role'] === 'assistant' && fields['content'] === '', 'the role delta is not the empty one')
+      ensure(
+        fields['role'] === 'assistant' && fields['content'] === '',
+        'the role delta is not the empty one',
+      )
       stage = 'reasoning'
     } else if ('reasoning_content' in fields) {
       advance('reasoning')
-      seen.reasoning += text(keys(fields, 'delta', ['reasoning_content'])['reasoning_content'], 'reasoning')
+      seen.reasoning += text(
+        keys(fields, 'delta', ['reasoning_content'])['reasoning_content'],
+        'reasoning',
+      )
     } else if ('content' in fields) {
       advance('content')
       seen.content += text(keys(fields, 'delta', ['content'])['content'], 'content')
@@ -92,7 +123,8 @@ export function checkChatStream(raw: string, { includeUsage = false } = {}): Cha
   const finish = (choice: Fields): void => {
     ensure(stage !== 'role', 'finish before role')
     keys(choice['delta'], 'finish delta', [])
-    const reasons = seen.toolCalls.length > 0 ? ['tool_calls', 'length'] : ['stop', 'length', 'content_filter']
+    const reasons =
+      seen.toolCalls.length > 0 ? ['tool_calls', 'length'] : ['stop', 'length', 'content_filter']
     oneOf(choice['finish_reason'], 'finish_reason', reasons)
     seen.finishReason = choice['finish_reason'] as string
     for (const call of seen.toolCalls) {
@@ -111,7 +143,12 @@ export function checkChatStream(raw: string, { includeUsage = false } = {}): Cha
     }
     const chunk = parseObject(data)
     if ('error' in chunk) {
-      const error = keys(keys(chunk, 'error frame', ['error'])['error'], 'error', ['message', 'type', 'code', 'param'])
+      const error = keys(keys(chunk, 'error frame', ['error'])['error'], 'error', [
+        'message',
+        'type',
+        'code',
+        'param',
+      ])
       text(error['message'], 'error message')
       text(error['type'], 'error type')
       ensure(stage !== 'done', 'an error after the finish')
@@ -122,7 +159,10 @@ export function checkChatStream(raw: string, { includeUsage = false } = {}): Cha
     ensure(stage !== 'done', 'a chunk where [DONE] was due')
     if (stage === 'usage') {
       head(keys(chunk, 'usage chunk', ['id', 'object', 'created', 'model', 'choices', 'usage']))
-      ensure(Array.isArray(chunk['choices']) && chunk['choices'].length === 0, 'choices of the usage chunk')
+      ensure(
+        Array.isArray(chunk['choices']) && chunk['choices'].length === 0,
+        'choices of the usage chunk',
+      )
       seen.usage = checkChatUsage(chunk['usage'])
       stage = 'done'
       continue
@@ -144,14 +184,25 @@ export function checkChatStream(raw: string, { includeUsage = false } = {}): Cha
 /** Checks a usage object, of a stream or of a body. */
 export function checkChatUsage(value: unknown): Fields {
   const usage = keys(value, 'usage', [
-    'prompt_tokens', 'completion_tokens', 'total_tokens', 'prompt_tokens_details', 'completion_tokens_details',
+    'prompt_tokens',
+    'completion_tokens',
+    'total_tokens',
+    'prompt_tokens_details',
+    'completion_tokens_details',
   ])
   const prompt = count(usage['prompt_tokens'], 'prompt_tokens')
   const completion = count(usage['completion_tokens'], 'completion_tokens')
   ensure(usage['total_tokens'] === prompt + completion, 'total_tokens is not the sum')
-  const { cached_tokens } = keys(usage['prompt_tokens_details'], 'prompt_tokens_details', ['cached_tokens'])
+  const { cached_tokens } = keys(usage['prompt_tokens_details'], 'prompt_tokens_details', [
+    'cached_tokens',
+  ])
   ensure(count(cached_tokens, 'cached_tokens') <= prompt, 'more cached tokens than prompt tokens')
-  const details = keys(usage['completion_tokens_details'], 'completion_tokens_details', ['reasoning_tokens'])
-  ensure(count(details['reasoning_tokens'], 'reasoning_tokens') <= completion, 'more reasoning than completion')
+  const details = keys(usage['completion_tokens_details'], 'completion_tokens_details', [
+    'reasoning_tokens',
+  ])
+  ensure(
+    count(details['reasoning_tokens'], 'reasoning_tokens') <= completion,
+    'more reasoning than completion',
+  )
   return usage
 }

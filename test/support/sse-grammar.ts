@@ -29,11 +29,16 @@ export function parseFrames(raw: string): SseFrame[] {
       ensure(block !== '' && !block.startsWith('\n'), 'an empty line too many')
       const lines = block.split('\n').filter((line) => !line.startsWith(':'))
       if (lines.length === 0) return []
-      const event = lines[0]?.startsWith('event: ') ? (lines.shift() ?? '').slice('event: '.length) : null
+      const event = lines[0]?.startsWith('event: ')
+        ? (lines.shift() ?? '').slice('event: '.length)
+        : null
       ensure(event !== '', 'an event without a name')
       ensure(lines.length === 1, `not one data line in ${JSON.stringify(block)}`)
       const data = lines[0] ?? ''
-      ensure(data.startsWith('data: ') && data.length > 'data: '.length, `no data in ${JSON.stringify(block)}`)
+      ensure(
+        data.startsWith('data: ') && data.length > 'data: '.length,
+        `no data in ${JSON.stringify(block)}`,
+      )
       return [{ event, data: data.slice('data: '.length) }]
     })
 }
@@ -49,7 +54,10 @@ export function parseObject(json: string): Fields {
 }
 
 export function object(value: unknown, where: string): Fields {
-  ensure(typeof value === 'object' && value !== null && !Array.isArray(value), `${where} is not an object`)
+  ensure(
+    typeof value === 'object' && value !== null && !Array.isArray(value),
+    `${where} is not an object`,
+  )
   return value as Fields
 }
 
@@ -58,7 +66,8 @@ export function keys(value: unknown, where: string, names: readonly string[]): F
   const fields = object(value, where)
   const known = names.map((name) => name.replace('?', ''))
   for (const key of Object.keys(fields)) ensure(known.includes(key), `${where} has the key ${key}`)
-  for (const name of names) ensure(name.endsWith('?') || name in fields, `${where} lacks the key ${name}`)
+  for (const name of names)
+    ensure(name.endsWith('?') || name in fields, `${where} lacks the key ${name}`)
   return fields
 }
 

@@ -7,11 +7,21 @@ import type { HostOptions } from './scripted-host.ts'
 
 function clientOf(options: HostOptions = {}, apiKey = KEY, baseURL = 'http://localhost') {
   const host = scriptedHost({ keyed: true, ...options })
-  const client = new Anthropic({ apiKey, baseURL, fetch: fetchOf(host), maxRetries: 2, dangerouslyAllowBrowser: true })
+  const client = new Anthropic({
+    apiKey,
+    baseURL,
+    fetch: fetchOf(host),
+    maxRetries: 2,
+    dangerouslyAllowBrowser: true,
+  })
   return { host, client }
 }
 
-const BODY = { model: '@acme/tiny', max_tokens: 100, messages: [{ role: 'user' as const, content: 'Hi' }] }
+const BODY = {
+  model: '@acme/tiny',
+  max_tokens: 100,
+  messages: [{ role: 'user' as const, content: 'Hi' }],
+}
 
 describe('@anthropic-ai/sdk', () => {
   it.each(['http://localhost', 'http://localhost/v1'])('creates at %s', async (baseURL) => {
@@ -29,7 +39,12 @@ describe('@anthropic-ai/sdk', () => {
   it('streams', async () => {
     const events = await collect(await clientOf().client.messages.create({ ...BODY, stream: true }))
     expect(events.map(({ type }) => type)).toEqual([
-      'message_start', 'content_block_start', 'content_block_delta', 'content_block_delta', 'content_block_stop', 'message_delta',
+      'message_start',
+      'content_block_start',
+      'content_block_delta',
+      'content_block_delta',
+      'content_block_stop',
+      'message_delta',
       'message_stop',
     ])
   })
@@ -41,7 +56,11 @@ describe('@anthropic-ai/sdk', () => {
     const message = await stream.finalMessage()
     expect(texts).toEqual(['Hello', ' there'])
     expect(message.content).toMatchObject([{ type: 'text', text: 'Hello there' }])
-    expect(message.usage).toMatchObject({ input_tokens: 7, output_tokens: 3, cache_read_input_tokens: 5 })
+    expect(message.usage).toMatchObject({
+      input_tokens: 7,
+      output_tokens: 3,
+      cache_read_input_tokens: 5,
+    })
     expect(await stream.finalText()).toBe('Hello there')
   })
 
@@ -56,7 +75,10 @@ describe('@anthropic-ai/sdk', () => {
     const models = await collect(client.models.list({ limit: 1 }))
     expect(models.map(({ id }) => id)).toEqual(['@acme/tiny', '@acme/seeing'])
     expect(models[1]?.capabilities?.image_input.supported).toBe(true)
-    expect(await client.models.retrieve('@acme/tiny')).toMatchObject({ type: 'model', display_name: 'Tiny' })
+    expect(await client.models.retrieve('@acme/tiny')).toMatchObject({
+      type: 'model',
+      display_name: 'Tiny',
+    })
     await expect(client.models.retrieve('@acme/none')).rejects.toBeInstanceOf(NotFoundError)
   })
 
@@ -70,8 +92,12 @@ describe('@anthropic-ai/sdk', () => {
   it('does without threads', async () => {
     const { host, client } = clientOf()
     const runner = client.beta.messages.toolRunner({ ...BODY, tools: [] })
-    expect((await runner.runUntilDone()).content).toMatchObject([{ type: 'text', text: 'Hello there' }])
-    expect(host.requests.map(({ messages }) => messages)).toEqual([[{ role: 'user', content: 'Hi' }]])
+    expect((await runner.runUntilDone()).content).toMatchObject([
+      { type: 'text', text: 'Hello there' },
+    ])
+    expect(host.requests.map(({ messages }) => messages)).toEqual([
+      [{ role: 'user', content: 'Hi' }],
+    ])
     expect(host.authorized).toBe(1)
   })
 
@@ -82,12 +108,23 @@ describe('@anthropic-ai/sdk', () => {
       return Promise.reject(new InoriginError('unavailable', 'No device here can run it.'))
     }
     const { client } = clientOf({ overrides: { generate } })
-    await expect(client.messages.create(BODY)).rejects.toMatchObject({ status: 503, type: 'overloaded_error' })
+    await expect(client.messages.create(BODY)).rejects.toMatchObject({
+      status: 503,
+      type: 'overloaded_error',
+    })
     expect(count.calls).toBe(1)
-    await expect(clientOf({}, 'bad').client.messages.create(BODY)).rejects.toBeInstanceOf(AuthenticationError)
-    await expect(clientOf().client.messages.create({ ...BODY, model: 'none' })).rejects.toBeInstanceOf(NotFoundError)
-    await expect(clientOf().client.messages.create({ ...BODY, max_tokens: 0 })).rejects.toMatchObject({
-      status: 400, type: 'invalid_request_error', requestID: expect.stringMatching(/^req_/),
+    await expect(clientOf({}, 'bad').client.messages.create(BODY)).rejects.toBeInstanceOf(
+      AuthenticationError,
+    )
+    await expect(
+      clientOf().client.messages.create({ ...BODY, model: 'none' }),
+    ).rejects.toBeInstanceOf(NotFoundError)
+    await expect(
+      clientOf().client.messages.create({ ...BODY, max_tokens: 0 }),
+    ).rejects.toMatchObject({
+      status: 400,
+      type: 'invalid_request_error',
+      requestID: expect.stringMatching(/^req_/),
     })
     await expect(clientOf().client.messages.countTokens(BODY)).rejects.toBeInstanceOf(NotFoundError)
   })
@@ -97,7 +134,9 @@ describe('@anthropic-ai/sdk', () => {
     const { client } = clientOf({ script })
     const stream = await client.messages.create({ ...BODY, stream: true })
     await expect(collect(stream)).rejects.toMatchObject({ type: 'api_error' })
-    await expect(client.messages.stream(BODY).finalMessage()).rejects.toThrow('The device was lost.')
+    await expect(client.messages.stream(BODY).finalMessage()).rejects.toThrow(
+      'The device was lost.',
+    )
   })
 
   it('stops what it aborts', async () => {

@@ -7,7 +7,9 @@ import type { Script } from './scripted-host.ts'
 const PATH = '/v1/chat/completions'
 
 async function streamed(fields: object, script: Script = HELLO): Promise<string> {
-  const response = await send(scriptedHost({ script }), PATH, { body: chatOf({ stream: true, ...fields }) })
+  const response = await send(scriptedHost({ script }), PATH, {
+    body: chatOf({ stream: true, ...fields }),
+  })
   expect(response.status).toBe(200)
   expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
   expect(response.headers.get('cache-control')).toBe('no-store')
@@ -16,7 +18,9 @@ async function streamed(fields: object, script: Script = HELLO): Promise<string>
 
 /** Takes out what differs from run to run. */
 const settled = (raw: string) =>
-  raw.replaceAll(/"chatcmpl-[0-9a-f]{24}"/g, '"ID"').replaceAll(/"created":\d{10},/g, '"created":0,')
+  raw
+    .replaceAll(/"chatcmpl-[0-9a-f]{24}"/g, '"ID"')
+    .replaceAll(/"created":\d{10},/g, '"created":0,')
 
 describe('a streamed chat completion', () => {
   it('is what the book says, to the letter', async () => {
@@ -46,9 +50,13 @@ describe('a streamed chat completion', () => {
     )
   })
 
-  it.each([{ stream_options: null }, { stream_options: {} }, { stream_options: { include_usage: null } }, { stream_options: { include_usage: false } }])(
-    'has no usage with %o',
-    async (fields) => expect(checkChatStream(await streamed(fields)).usage).toBeNull(),
+  it.each([
+    { stream_options: null },
+    { stream_options: {} },
+    { stream_options: { include_usage: null } },
+    { stream_options: { include_usage: false } },
+  ])('has no usage with %o', async (fields) =>
+    expect(checkChatStream(await streamed(fields)).usage).toBeNull(),
   )
 
   it.each([
@@ -56,7 +64,10 @@ describe('a streamed chat completion', () => {
     ['length', null, 'length'],
     ['stop_sequence', 'END', 'stop'],
   ] as const)('tells the end %s', async (reason, stopSequence, told) => {
-    const script: Script = [...HELLO.slice(0, -1), { type: 'finish', reason, stopSequence, usage: USAGE }]
+    const script: Script = [
+      ...HELLO.slice(0, -1),
+      { type: 'finish', reason, stopSequence, usage: USAGE },
+    ]
     expect(checkChatStream(await streamed({}, script)).finishReason).toBe(told)
   })
 
@@ -73,26 +84,40 @@ describe('a streamed chat completion', () => {
 
   it('may be empty', async () => {
     const script = HELLO.filter((event) => event instanceof Error || event.type !== 'text')
-    expect(checkChatStream(await streamed({}, script))).toMatchObject({ content: '', finishReason: 'stop' })
+    expect(checkChatStream(await streamed({}, script))).toMatchObject({
+      content: '',
+      finishReason: 'stop',
+    })
   })
 
   it.each([
     ['in the middle', HELLO.slice(0, 4), 'Hello'],
     ['before the start', HELLO.slice(0, 2), ''],
   ])('ends in an error frame when it fails %s', async (_, begun, content) => {
-    const failure = new InoriginError('unavailable', 'The tab that computed was closed.', { code: 'host_lost' })
+    const failure = new InoriginError('unavailable', 'The tab that computed was closed.', {
+      code: 'host_lost',
+    })
     const raw = await streamed({}, [...begun, failure])
     expect(checkChatStream(raw)).toMatchObject({
       content,
-      error: { message: 'The tab that computed was closed.', type: 'overloaded_error', code: 'host_lost', param: null },
+      error: {
+        message: 'The tab that computed was closed.',
+        type: 'overloaded_error',
+        code: 'host_lost',
+        param: null,
+      },
     })
-    expect(raw.endsWith(
-      'data: {"error":{"message":"The tab that computed was closed.","type":"overloaded_error","param":null,"code":"host_lost"}}\n\n',
-    )).toBe(true)
+    expect(
+      raw.endsWith(
+        'data: {"error":{"message":"The tab that computed was closed.","type":"overloaded_error","param":null,"code":"host_lost"}}\n\n',
+      ),
+    ).toBe(true)
   })
 
   it('is an error when its events end too soon', async () => {
-    expect(checkChatStream(await streamed({}, HELLO.slice(0, 4))).error).toMatchObject({ type: 'api_error' })
+    expect(checkChatStream(await streamed({}, HELLO.slice(0, 4))).error).toMatchObject({
+      type: 'api_error',
+    })
   })
 })
 

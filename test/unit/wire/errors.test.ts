@@ -5,7 +5,11 @@ import { chatOf, errorOf, scriptedHost, send } from './scripted-host.ts'
 
 describe('errors of the host', () => {
   const refused = (error: unknown) =>
-    send(scriptedHost({ overrides: { generate: () => Promise.reject(error) } }), '/v1/chat/completions', { body: chatOf() })
+    send(
+      scriptedHost({ overrides: { generate: () => Promise.reject(error) } }),
+      '/v1/chat/completions',
+      { body: chatOf() },
+    )
 
   it.each([
     ['invalid_request', 400, 'invalid_request_error', 'false'],
@@ -19,12 +23,23 @@ describe('errors of the host', () => {
     ['internal', 500, 'api_error', null],
     ['unavailable', 503, 'overloaded_error', 'false'],
   ] as const)('of the kind %s: %i', async (kind: ErrorKind, status, type, retry) => {
-    const response = await refused(new InoriginError(kind, 'So it is.', { code: 'c', param: 'p', details: { a: 1 } }))
+    const response = await refused(
+      new InoriginError(kind, 'So it is.', { code: 'c', param: 'p', details: { a: 1 } }),
+    )
     expect(response.headers.get('x-should-retry')).toBe(retry)
-    expect(await errorOf(response, status)).toEqual({ message: 'So it is.', type, param: 'p', code: 'c', details: { a: 1 } })
+    expect(await errorOf(response, status)).toEqual({
+      message: 'So it is.',
+      type,
+      param: 'p',
+      code: 'c',
+      details: { a: 1 },
+    })
   })
 
-  it.each([['rate_limit', 429], ['unavailable', 503]] as const)('%s tell when to come again', async (kind, status) => {
+  it.each([
+    ['rate_limit', 429],
+    ['unavailable', 503],
+  ] as const)('%s tell when to come again', async (kind, status) => {
     const response = await refused(new InoriginError(kind, 'Busy.', { retryAfter: 1.25 }))
     expect(response.headers.get('retry-after')).toBe('2')
     expect(response.headers.get('retry-after-ms')).toBe('1250')
@@ -33,17 +48,26 @@ describe('errors of the host', () => {
   })
 
   it('that is full says a second when it says nothing', async () => {
-    expect((await refused(new InoriginError('rate_limit', 'Full.'))).headers.get('retry-after')).toBe('1')
+    expect(
+      (await refused(new InoriginError('rate_limit', 'Full.'))).headers.get('retry-after'),
+    ).toBe('1')
   })
 
   it('that were never meant are ours', async () => {
-    expect((await errorOf(await refused(new TypeError('x is not a function')), 500)).message).toBe('x is not a function')
+    expect((await errorOf(await refused(new TypeError('x is not a function')), 500)).message).toBe(
+      'x is not a function',
+    )
     expect((await errorOf(await refused('a string'), 500)).message).toBe('a string')
   })
 
   it('keep the words by which clients know that a prompt is too long', async () => {
     const message = 'prompt is too long: 3000 tokens > 2048 maximum'
-    const error = await errorOf(await refused(new InoriginError('invalid_request', message, { code: 'context_length_exceeded' })), 400)
+    const error = await errorOf(
+      await refused(
+        new InoriginError('invalid_request', message, { code: 'context_length_exceeded' }),
+      ),
+      400,
+    )
     expect(error).toMatchObject({ message, code: 'context_length_exceeded' })
   })
 })

@@ -6,55 +6,11 @@ import { describe, expect, it } from 'vitest'
 import type { GenerationRequest } from '../../../src/types/index.ts'
 import { checkMessageStream } from '../../support/anthropic-grammar.ts'
 import { checkChatStream } from '../../support/openai-grammar.ts'
+import { BODIES, VALUES } from './fuzz-values.ts'
 import { errorOf, scriptedHost, send } from './scripted-host.ts'
 import type { ScriptedHost } from './scripted-host.ts'
 
 type Path = ReadonlyArray<string | number>
-
-/** Bodies with every documented field, each of a value that is taken. */
-const BODIES: Record<string, object> = {
-  '/v1/chat/completions': {
-    model: '@acme/tiny',
-    messages: [
-      { role: 'system', content: 'S' },
-      { role: 'developer', content: 'D' },
-      { role: 'user', content: [{ type: 'text', text: 'a' }] },
-      { role: 'assistant', content: null, tool_calls: [], refusal: null, reasoning_content: 'Hm.', name: 'x', tool_call_id: null },
-    ],
-    stream: false, stream_options: { include_usage: true },
-    tools: [], tool_choice: 'auto', functions: [], function_call: 'none', parallel_tool_calls: true,
-    reasoning_effort: 'none', max_completion_tokens: 5, max_tokens: 5, temperature: 1, top_p: 1, top_k: 1, seed: 1, stop: ['x'], n: 1,
-    response_format: { type: 'text' }, logprobs: false, top_logprobs: 0, logit_bias: {}, frequency_penalty: 0, presence_penalty: 0,
-    modalities: ['text'], audio: null, prediction: null, web_search_options: null,
-    user: 'u', metadata: {}, store: false, service_tier: 'auto', verbosity: 'low',
-  },
-  '/v1/messages': {
-    model: '@acme/tiny', max_tokens: 5,
-    messages: [
-      { role: 'user', content: [{ type: 'text', text: 'a', cache_control: { type: 'ephemeral' } }] },
-      { role: 'assistant', content: [{ type: 'thinking', thinking: 'Hm.', signature: 's' }, { type: 'text', text: 'A' }] },
-      { role: 'system', content: 'S' },
-    ],
-    system: [{ type: 'text', text: 'S' }], stream: false, tools: [], tool_choice: { type: 'auto' }, thinking: { type: 'disabled' },
-    output_config: { effort: null, format: null }, temperature: 1, top_p: 1, top_k: 1, stop_sequences: ['x'],
-    metadata: { user_id: 'u' }, service_tier: 'auto', thread: null, mcp_servers: [], container: null, context_management: null,
-  },
-  '/v1/predictions': {
-    tag: '@yusuf/area', clientId: 'node', configurationId: 'c', deviceId: 'd', predictionId: 'p',
-  },
-}
-
-const DEEP = JSON.parse('['.repeat(200) + ']'.repeat(200)) as unknown
-
-const VALUES: unknown[] = [
-  null, true, false, 0, -0, 1, -1, 0.5, 2, 1e308, -1e308, Number.MAX_SAFE_INTEGER, 2 ** 63, -(2 ** 63), 5e-324,
-  '', ' ', 'x', '0', 'true', 'null', 'none', 'auto', 'text', 'high', 'user', '__proto__', 'constructor', 'toString', '\ud800', '\u0000\r\n',
-  'é\u2028😀', 'y'.repeat(10_000),
-  [], [null], [0], [''], ['x'], [[]], [{}], Array(100).fill('x'), DEEP,
-  {}, { type: 'text' }, { type: 'text', text: 'x' }, { type: 'text', text: null }, { type: 'image', source: {} }, { type: 5 }, { type: null },
-  { type: 'constructor' }, { type: 'enabled' }, { type: 'auto' }, { role: 'user', content: 'x' }, { role: 'robot' }, { '': '' },
-  JSON.parse('{"__proto__":{"role":"user"},"constructor":1,"prototype":{}}'), { length: 3 }, { include_usage: 'x' }, { effort: 'x' },
-]
 
 /** All places in a value, itself left out. */
 function pathsOf(value: unknown, at: Path = []): Path[] {
@@ -68,7 +24,10 @@ function pathsOf(value: unknown, at: Path = []): Path[] {
 /** A copy with something else in one place; `undefined` takes it out. */
 function put(value: unknown, [key, ...rest]: Path, replacement: unknown): unknown {
   if (key === undefined) return replacement
-  const copy = (Array.isArray(value) ? [...value] : { ...(value as object) }) as Record<string | number, unknown>
+  const copy = (Array.isArray(value) ? [...value] : { ...(value as object) }) as Record<
+    string | number,
+    unknown
+  >
   const inner = put(copy[key], rest, replacement)
   if (inner !== undefined) copy[key] = inner
   else if (Array.isArray(copy)) copy.splice(Number(key), 1)
@@ -80,14 +39,21 @@ function soundRequest({ model, messages, maxTokens, sampling, stop }: Generation
   const number = (value: unknown, ok: (value: number) => boolean) =>
     value === undefined || (typeof value === 'number' && Number.isFinite(value) && ok(value))
   return (
-    typeof model === 'string' && model !== '' && messages.length > 0 &&
-    messages.every(({ role, content }) => ['system', 'user', 'assistant'].includes(role) && typeof content === 'string') &&
+    typeof model === 'string' &&
+    model !== '' &&
+    messages.length > 0 &&
+    messages.every(
+      ({ role, content }) =>
+        ['system', 'user', 'assistant'].includes(role) && typeof content === 'string',
+    ) &&
     number(maxTokens, (value) => Number.isInteger(value) && value >= 1) &&
     number(sampling.temperature, (value) => value >= 0 && value <= 2) &&
     number(sampling.topP, (value) => value > 0 && value <= 1) &&
     number(sampling.topK, (value) => Number.isInteger(value) && value >= 0) &&
     number(sampling.seed, Number.isInteger) &&
-    Array.isArray(stop) && stop.length <= 16 && stop.every((text) => typeof text === 'string' && text !== '')
+    Array.isArray(stop) &&
+    stop.length <= 16 &&
+    stop.every((text) => typeof text === 'string' && text !== '')
   )
 }
 
@@ -103,9 +69,11 @@ async function outcomeOf(host: ScriptedHost, path: string, body: unknown): Promi
   const response = await send(host, path, { body: raw })
   const { status } = response
   if (status !== 200) {
-    if (status < 400 || status > 499) throw new Error(`${status} for ${raw.slice(0, 500)}: ${await response.text()}`)
+    if (status < 400 || status > 499)
+      throw new Error(`${status} for ${raw.slice(0, 500)}: ${await response.text()}`)
     const { param } = await errorOf(response, status)
-    if (host.requests.length + host.predictions.length > 0) throw new Error(`the host was asked: ${raw}`)
+    if (host.requests.length + host.predictions.length > 0)
+      throw new Error(`the host was asked: ${raw}`)
     return { status, param }
   }
   for (const request of host.requests) {
@@ -115,7 +83,12 @@ async function outcomeOf(host: ScriptedHost, path: string, body: unknown): Promi
   const streamed = response.headers.get('content-type') !== 'application/json'
   if (!streamed) JSON.parse(text)
   else if (path === '/v1/messages') checkMessageStream(text)
-  else checkChatStream(text, { includeUsage: (body as { stream_options?: { include_usage?: boolean } }).stream_options?.include_usage ?? false })
+  else
+    checkChatStream(text, {
+      includeUsage:
+        (body as { stream_options?: { include_usage?: boolean } }).stream_options?.include_usage ??
+        false,
+    })
   return { status, param: null }
 }
 
@@ -147,10 +120,16 @@ describe.each(Object.keys(BODIES))('%s', { timeout: 60_000 }, (path) => {
         if (status === 200) continue
         expect(status).toBe(400)
         refused++
-        const named = at.map((key) => (typeof key === 'number' ? `[${key}]` : `.${key}`)).join('').slice(1)
+        const named = at
+          .map((key) => (typeof key === 'number' ? `[${key}]` : `.${key}`))
+          .join('')
+          .slice(1)
         const parent = named.replace(/\.?[^.[]+\]?$/, '')
         // One taken out of a list moves the others up; what is wrong with an object may be its kind.
-        expect(param?.startsWith(named) || named.startsWith(param ?? '-') || param?.startsWith(parent), `${param} for ${named}`).toBe(true)
+        expect(
+          param?.startsWith(named) || named.startsWith(param ?? '-') || param?.startsWith(parent),
+          `${param} for ${named}`,
+        ).toBe(true)
       }
     }
     expect(refused).toBeGreaterThan(path === '/v1/predictions' ? 100 : 1000)

@@ -9,7 +9,9 @@ const delta = (fields: string, reason = 'null') =>
 const ROLE = delta('{"role":"assistant","content":""}')
 const REASONING = delta('{"reasoning_content":"Hm."}')
 const HELLO = delta('{"content":"Hello"}')
-const CALL = delta('{"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"f","arguments":""}}]}')
+const CALL = delta(
+  '{"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"f","arguments":""}}]}',
+)
 const ARGUMENTS = delta('{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}')
 const STOP = delta('{}', '"stop"')
 const CALLED = delta('{}', '"tool_calls"')
@@ -33,7 +35,10 @@ describe('checkChatStream', () => {
   })
 
   it('tells what was in the stream', () => {
-    const seen = checkChatStream(ROLE + REASONING + HELLO + CALL + ARGUMENTS + CALLED + USAGE + DONE, { includeUsage: true })
+    const seen = checkChatStream(
+      ROLE + REASONING + HELLO + CALL + ARGUMENTS + CALLED + USAGE + DONE,
+      { includeUsage: true },
+    )
     expect(seen).toMatchObject({
       id: 'chatcmpl-1',
       model: 'm',
@@ -64,8 +69,14 @@ describe('checkChatStream', () => {
     ['tool_calls without a call', ROLE + CALLED + DONE],
     ['arguments that are no JSON', ROLE + CALL + ARGUMENTS + ARGUMENTS + CALLED + DONE],
     ['arguments without a call', ROLE + ARGUMENTS + CALLED + DONE],
-    ['a call without type', ROLE + CALL.replace('"type":"function",', '') + ARGUMENTS + CALLED + DONE],
-    ['a call out of turn', ROLE + CALL.replace('"tool_calls":[{"index":0', '"tool_calls":[{"index":1') + CALLED + DONE],
+    [
+      'a call without type',
+      ROLE + CALL.replace('"type":"function",', '') + ARGUMENTS + CALLED + DONE,
+    ],
+    [
+      'a call out of turn',
+      ROLE + CALL.replace('"tool_calls":[{"index":0', '"tool_calls":[{"index":1') + CALLED + DONE,
+    ],
     ['usage that was not asked for', ROLE + STOP + USAGE + DONE],
     ['something after [DONE]', ROLE + STOP + DONE + HELLO],
     ['[DONE] twice', ROLE + STOP + DONE + DONE],
@@ -103,9 +114,18 @@ describe('checkChatStream', () => {
     ['twice', ROLE + STOP + USAGE + USAGE + DONE],
     ['without an id', ROLE + STOP + USAGE.replace('"id":"chatcmpl-1",', '') + DONE],
     ['without choices', ROLE + STOP + USAGE.replace('"choices":[],', '') + DONE],
-    ['with a wrong sum', ROLE + STOP + USAGE.replace('"total_tokens":3', '"total_tokens":4') + DONE],
-    ['with too much cached', ROLE + STOP + USAGE.replace('"cached_tokens":1', '"cached_tokens":9') + DONE],
-    ['with half a token', ROLE + STOP + USAGE.replace('"cached_tokens":1', '"cached_tokens":0.5') + DONE],
+    [
+      'with a wrong sum',
+      ROLE + STOP + USAGE.replace('"total_tokens":3', '"total_tokens":4') + DONE,
+    ],
+    [
+      'with too much cached',
+      ROLE + STOP + USAGE.replace('"cached_tokens":1', '"cached_tokens":9') + DONE,
+    ],
+    [
+      'with half a token',
+      ROLE + STOP + USAGE.replace('"cached_tokens":1', '"cached_tokens":0.5') + DONE,
+    ],
   ])('refuses usage %s', (_, raw) => {
     expect(() => checkChatStream(raw, { includeUsage: true })).toThrow('off grammar')
   })
@@ -118,17 +138,27 @@ const START = event(
   ',"message":{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[],"stop_reason":null,' +
     '"stop_sequence":null,"usage":{"input_tokens":7,"output_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":5}}',
 )
-const opening = (block: string, index = 0) => event('content_block_start', `,"index":${index},"content_block":${block}`)
-const part = (fields: string, index = 0) => event('content_block_delta', `,"index":${index},"delta":${fields}`)
+const opening = (block: string, index = 0) =>
+  event('content_block_start', `,"index":${index},"content_block":${block}`)
+const part = (fields: string, index = 0) =>
+  event('content_block_delta', `,"index":${index},"delta":${fields}`)
 const closing = (index = 0) => event('content_block_stop', `,"index":${index}`)
-const TEXT = opening('{"type":"text","text":""}') + part('{"type":"text_delta","text":"Hello"}') + closing()
+const TEXT =
+  opening('{"type":"text","text":""}') + part('{"type":"text_delta","text":"Hello"}') + closing()
 const THINKING_OPEN = opening('{"type":"thinking","thinking":"","signature":""}')
 const THINKING =
-  THINKING_OPEN + part('{"type":"thinking_delta","thinking":"Hm."}') + part('{"type":"signature_delta","signature":"s"}') + closing()
+  THINKING_OPEN +
+  part('{"type":"thinking_delta","thinking":"Hm."}') +
+  part('{"type":"signature_delta","signature":"s"}') +
+  closing()
 const TOOL_OPEN = opening('{"type":"tool_use","id":"toolu_1","name":"f","input":{}}')
-const TOOL = TOOL_OPEN + part('{"type":"input_json_delta","partial_json":"{\\"a\\":1}"}') + closing()
+const TOOL =
+  TOOL_OPEN + part('{"type":"input_json_delta","partial_json":"{\\"a\\":1}"}') + closing()
 const ending = (reason: string, sequence = 'null') =>
-  event('message_delta', `,"delta":{"stop_reason":"${reason}","stop_sequence":${sequence}},"usage":{"output_tokens":3}`)
+  event(
+    'message_delta',
+    `,"delta":{"stop_reason":"${reason}","stop_sequence":${sequence}},"usage":{"output_tokens":3}`,
+  )
 const END = ending('end_turn')
 const CLOSE = event('message_stop')
 const FAILED = event('error', ',"error":{"type":"api_error","message":"Gone."}')
@@ -137,7 +167,10 @@ describe('checkMessageStream', () => {
   it.each([
     ['text', START + TEXT + END + CLOSE],
     ['pings and comments', `: wait\n\n${PING}${START}${PING}${TEXT}${PING}${END}${PING}${CLOSE}`],
-    ['thinking and text', START + THINKING + TEXT.replaceAll('"index":0', '"index":1') + END + CLOSE],
+    [
+      'thinking and text',
+      START + THINKING + TEXT.replaceAll('"index":0', '"index":1') + END + CLOSE,
+    ],
     ['a call', START + TOOL + ending('tool_use') + CLOSE],
     ['a call without input', START + TOOL_OPEN + closing() + ending('tool_use') + CLOSE],
     ['a stop sequence', START + TEXT + ending('stop_sequence', '"END"') + CLOSE],
@@ -149,7 +182,9 @@ describe('checkMessageStream', () => {
   })
 
   it('tells what was in the stream', () => {
-    expect(checkMessageStream(START + TEXT + ending('stop_sequence', '"END"') + CLOSE)).toMatchObject({
+    expect(
+      checkMessageStream(START + TEXT + ending('stop_sequence', '"END"') + CLOSE),
+    ).toMatchObject({
       id: 'msg_1',
       model: 'm',
       text: 'Hello',
@@ -170,36 +205,78 @@ describe('checkMessageStream', () => {
     ['two deltas', START + TEXT + END + END + CLOSE],
     ['no block', START + END + CLOSE],
     ['a block left open', START + opening('{"type":"text","text":""}') + END + CLOSE],
-    ['overlapping blocks', START + opening('{"type":"text","text":""}') + opening('{"type":"text","text":""}', 1) + closing(1) + END + CLOSE],
+    [
+      'overlapping blocks',
+      START +
+        opening('{"type":"text","text":""}') +
+        opening('{"type":"text","text":""}', 1) +
+        closing(1) +
+        END +
+        CLOSE,
+    ],
     ['a gap', START + TEXT.replaceAll('"index":0', '"index":1') + END + CLOSE],
     ['an index used twice', START + TEXT + TEXT + END + CLOSE],
     ['a delta outside', START + TEXT + part('{"type":"text_delta","text":"x"}') + END + CLOSE],
-    ['a delta for another block', START + opening('{"type":"text","text":""}') + part('{"type":"text_delta","text":"x"}', 1) + closing() + END + CLOSE],
+    [
+      'a delta for another block',
+      START +
+        opening('{"type":"text","text":""}') +
+        part('{"type":"text_delta","text":"x"}', 1) +
+        closing() +
+        END +
+        CLOSE,
+    ],
     ['a delta of another kind', START + TEXT.replace('text_delta', 'thinking_delta') + END + CLOSE],
     ['an empty delta', START + TEXT.replace('Hello', '') + END + CLOSE],
     ['text at the start of a block', START + TEXT.replace('"text":""', '"text":"x"') + END + CLOSE],
     ['citations', START + TEXT.replace('"text":""', '"text":"","citations":null') + END + CLOSE],
-    ['a block of another type', START + TEXT.replace('"type":"text",', '"type":"banana",') + END + CLOSE],
+    [
+      'a block of another type',
+      START + TEXT.replace('"type":"text",', '"type":"banana",') + END + CLOSE,
+    ],
     ['thinking without a signature', START + THINKING_OPEN + closing() + END + CLOSE],
-    ['two signatures', START + THINKING_OPEN + part('{"type":"signature_delta","signature":"s"}').repeat(2) + closing() + END + CLOSE],
+    [
+      'two signatures',
+      START +
+        THINKING_OPEN +
+        part('{"type":"signature_delta","signature":"s"}').repeat(2) +
+        closing() +
+        END +
+        CLOSE,
+    ],
     ['input that is no JSON', START + TOOL.replace('1}"', '1"') + ending('tool_use') + CLOSE],
-    ['input at the start of a call', START + TOOL.replace('"input":{}', '"input":{"a":1}') + ending('tool_use') + CLOSE],
-    ['caller', START + TOOL.replace('"input":{}', '"input":{},"caller":null') + ending('tool_use') + CLOSE],
+    [
+      'input at the start of a call',
+      START + TOOL.replace('"input":{}', '"input":{"a":1}') + ending('tool_use') + CLOSE,
+    ],
+    [
+      'caller',
+      START + TOOL.replace('"input":{}', '"input":{},"caller":null') + ending('tool_use') + CLOSE,
+    ],
     ['a call and end_turn', START + TOOL + END + CLOSE],
     ['tool_use without a call', START + TEXT + ending('tool_use') + CLOSE],
     ['an unknown reason', START + TEXT + ending('stop') + CLOSE],
     ['stop_sequence without the text', START + TEXT + ending('stop_sequence') + CLOSE],
     ['end_turn with a stop sequence', START + TEXT + ending('end_turn', '"END"') + CLOSE],
     ['no usage at the start', START.replace(/,"usage":{[^}]*}/, '') + TEXT + END + CLOSE],
-    ['output at the start', START.replace('"output_tokens":0', '"output_tokens":1') + TEXT + END + CLOSE],
+    [
+      'output at the start',
+      START.replace('"output_tokens":0', '"output_tokens":1') + TEXT + END + CLOSE,
+    ],
     ['no usage at the end', START + TEXT + END.replace(/,"usage":{[^}]*}/, '') + CLOSE],
-    ['another prompt at the end', START + TEXT + END.replace('"output_tokens":3', '"output_tokens":3,"input_tokens":9') + CLOSE],
+    [
+      'another prompt at the end',
+      START + TEXT + END.replace('"output_tokens":3', '"output_tokens":3,"input_tokens":9') + CLOSE,
+    ],
     ['no type of the message', START.replace('"type":"message",', '') + TEXT + END + CLOSE],
     ['an id of another kind', START.replace('msg_1', 'chatcmpl-1') + TEXT + END + CLOSE],
     ['content at the start', START.replace('"content":[]', '"content":[{}]') + TEXT + END + CLOSE],
     ['[DONE]', `${START}${TEXT}${END}${CLOSE}data: [DONE]\n\n`],
     ['no event name', START + TEXT + END + CLOSE.replace('event: message_stop\n', '')],
-    ['an event name that is not the type', START + TEXT + END + CLOSE.replace('event: message_stop', 'event: ping')],
+    [
+      'an event name that is not the type',
+      START + TEXT + END + CLOSE.replace('event: message_stop', 'event: ping'),
+    ],
     ['an event of its own kind', START + event('progress') + TEXT + END + CLOSE],
     ['a ping after the stop', START + TEXT + END + CLOSE + PING],
     ['an error after the end of the text', START + TEXT + END + FAILED],

@@ -7,7 +7,9 @@ import type { Script } from './scripted-host.ts'
 const PATH = '/v1/messages'
 
 async function streamed(fields: object, script: Script = HELLO): Promise<string> {
-  const response = await send(scriptedHost({ script }), PATH, { body: messageOf({ stream: true, ...fields }) })
+  const response = await send(scriptedHost({ script }), PATH, {
+    body: messageOf({ stream: true, ...fields }),
+  })
   expect(response.status).toBe(200)
   expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
   return response.text()
@@ -44,23 +46,36 @@ describe('a streamed message', () => {
     ['length', null, 'max_tokens'],
     ['stop_sequence', 'END', 'stop_sequence'],
   ] as const)('tells the end %s', async (reason, stopSequence, stopReason) => {
-    const script: Script = [...HELLO.slice(0, -1), { type: 'finish', reason, stopSequence, usage: USAGE }]
-    expect(checkMessageStream(await streamed({}, script))).toMatchObject({ stopReason, stopSequence })
+    const script: Script = [
+      ...HELLO.slice(0, -1),
+      { type: 'finish', reason, stopSequence, usage: USAGE },
+    ]
+    expect(checkMessageStream(await streamed({}, script))).toMatchObject({
+      stopReason,
+      stopSequence,
+    })
   })
 
   it.each([
     ['in the middle', HELLO.slice(0, 4), 'Hello'],
     ['before the start', HELLO.slice(0, 2), ''],
   ])('ends in an error event when it fails %s', async (_, begun, text) => {
-    const raw = await streamed({}, [...begun, new InoriginError('internal', 'The device was lost.')])
+    const raw = await streamed({}, [
+      ...begun,
+      new InoriginError('internal', 'The device was lost.'),
+    ])
     expect(checkMessageStream(raw)).toMatchObject({ text, error: { type: 'api_error' } })
-    expect(raw.endsWith(
-      'event: error\ndata: {"type":"error","error":{"type":"api_error","message":"The device was lost."}}\n\n',
-    )).toBe(true)
+    expect(
+      raw.endsWith(
+        'event: error\ndata: {"type":"error","error":{"type":"api_error","message":"The device was lost."}}\n\n',
+      ),
+    ).toBe(true)
   })
 
   it('is an error when its events end too soon', async () => {
-    expect(checkMessageStream(await streamed({}, HELLO.slice(0, 5))).error).toMatchObject({ type: 'api_error' })
+    expect(checkMessageStream(await streamed({}, HELLO.slice(0, 5))).error).toMatchObject({
+      type: 'api_error',
+    })
   })
 })
 
@@ -76,9 +91,19 @@ describe('a message', () => {
   })
 
   it('tells the stop sequence', async () => {
-    const finish = { type: 'finish', reason: 'stop_sequence', stopSequence: 'END', usage: USAGE } as const
-    const response = await send(scriptedHost({ script: [...HELLO.slice(0, -1), finish] }), PATH, { body: messageOf() })
-    expect(await response.json()).toMatchObject({ stop_reason: 'stop_sequence', stop_sequence: 'END' })
+    const finish = {
+      type: 'finish',
+      reason: 'stop_sequence',
+      stopSequence: 'END',
+      usage: USAGE,
+    } as const
+    const response = await send(scriptedHost({ script: [...HELLO.slice(0, -1), finish] }), PATH, {
+      body: messageOf(),
+    })
+    expect(await response.json()).toMatchObject({
+      stop_reason: 'stop_sequence',
+      stop_sequence: 'END',
+    })
   })
 
   it('breaks its body off when it fails late', async () => {

@@ -11,23 +11,57 @@ describe('models', () => {
       object: 'list',
       data: [
         {
-          id: '@acme/tiny', type: 'model', object: 'model', created: 1772600767, owned_by: 'acme', display_name: 'Tiny',
-          created_at: '2026-03-04T05:06:07.000Z', max_input_tokens: 2048, max_tokens: 512,
+          id: '@acme/tiny',
+          type: 'model',
+          object: 'model',
+          created: 1772600767,
+          owned_by: 'acme',
+          display_name: 'Tiny',
+          created_at: '2026-03-04T05:06:07.000Z',
+          max_input_tokens: 2048,
+          max_tokens: 512,
           capabilities: {
-            batch: no, citations: no, code_execution: no, context_management: no,
+            batch: no,
+            citations: no,
+            code_execution: no,
+            context_management: no,
             effort: { ...no, low: no, medium: no, high: no, xhigh: no, max: no },
-            image_input: no, pdf_input: no, server_tools: { ...no, code_execution: no, web_search: no }, structured_outputs: no,
-            thinking: { ...no, types: { adaptive: no, between_tools: no, disabled: yes, enabled: no } }, tools: no,
+            image_input: no,
+            pdf_input: no,
+            server_tools: { ...no, code_execution: no, web_search: no },
+            structured_outputs: no,
+            thinking: {
+              ...no,
+              types: { adaptive: no, between_tools: no, disabled: yes, enabled: no },
+            },
+            tools: no,
           },
         },
         {
-          id: '@acme/seeing', type: 'model', object: 'model', created: 1772665200, owned_by: 'acme', display_name: 'Seeing',
-          created_at: '2026-03-04T23:00:00.000Z', max_input_tokens: 8192, max_tokens: 4096,
+          id: '@acme/seeing',
+          type: 'model',
+          object: 'model',
+          created: 1772665200,
+          owned_by: 'acme',
+          display_name: 'Seeing',
+          created_at: '2026-03-04T23:00:00.000Z',
+          max_input_tokens: 8192,
+          max_tokens: 4096,
           capabilities: {
-            batch: no, citations: no, code_execution: no, context_management: no,
+            batch: no,
+            citations: no,
+            code_execution: no,
+            context_management: no,
             effort: { ...yes, low: yes, medium: yes, high: yes, xhigh: yes, max: yes },
-            image_input: yes, pdf_input: no, server_tools: { ...no, code_execution: no, web_search: no }, structured_outputs: yes,
-            thinking: { ...yes, types: { adaptive: yes, between_tools: no, disabled: yes, enabled: yes } }, tools: yes,
+            image_input: yes,
+            pdf_input: no,
+            server_tools: { ...no, code_execution: no, web_search: no },
+            structured_outputs: yes,
+            thinking: {
+              ...yes,
+              types: { adaptive: yes, between_tools: no, disabled: yes, enabled: yes },
+            },
+            tools: yes,
           },
         },
       ],
@@ -46,25 +80,45 @@ describe('models', () => {
     ['?before_id=@acme/seeing', ['@acme/tiny']],
     ['?before_id=@acme/tiny', []],
   ])('asked for by %j are %j', async (query, tags) => {
-    const body = (await (await send(scriptedHost(), `/v1/models${query}`)).json()) as { data: Array<{ id: string }> }
+    const body = (await (await send(scriptedHost(), `/v1/models${query}`)).json()) as {
+      data: Array<{ id: string }>
+    }
     expect(body.data.map(({ id }) => id)).toEqual(tags)
-    expect(body).toMatchObject({ has_more: false, first_id: tags[0] ?? null, last_id: tags.at(-1) ?? null })
+    expect(body).toMatchObject({
+      has_more: false,
+      first_id: tags[0] ?? null,
+      last_id: tags.at(-1) ?? null,
+    })
   })
 
-  it.each(['@acme/tiny', '@acme%2Ftiny', '%40acme%2Ftiny', '@acme/tiny/'])('are found by %s', async (path) => {
-    const list = (await (await send(scriptedHost(), '/v1/models')).json()) as { data: unknown[] }
-    expect(await (await send(scriptedHost(), `/v1/models/${path}`)).json()).toEqual(list.data[0])
-  })
+  it.each(['@acme/tiny', '@acme%2Ftiny', '%40acme%2Ftiny', '@acme/tiny/'])(
+    'are found by %s',
+    async (path) => {
+      const list = (await (await send(scriptedHost(), '/v1/models')).json()) as { data: unknown[] }
+      expect(await (await send(scriptedHost(), `/v1/models/${path}`)).json()).toEqual(list.data[0])
+    },
+  )
 
-  it.each(['@acme/none', '@acme', 'tiny', '@acme%2Ftiny%2Fmore', '%zz', '@acme%252Ftiny'])('are not found by %s', async (path) => {
-    const error = await errorOf(await send(scriptedHost(), `/v1/models/${path}`), 404)
-    expect(error).toMatchObject({ type: 'not_found_error', code: 'model_not_found', param: 'model' })
-  })
+  it.each(['@acme/none', '@acme', 'tiny', '@acme%2Ftiny%2Fmore', '%zz', '@acme%252Ftiny'])(
+    'are not found by %s',
+    async (path) => {
+      const error = await errorOf(await send(scriptedHost(), `/v1/models/${path}`), 404)
+      expect(error).toMatchObject({
+        type: 'not_found_error',
+        code: 'model_not_found',
+        param: 'model',
+      })
+    },
+  )
 
   it('may be none', async () => {
     const host = scriptedHost({ overrides: { models: () => Promise.resolve([]) } })
     expect(await (await send(host, '/v1/models')).json()).toEqual({
-      object: 'list', data: [], first_id: null, last_id: null, has_more: false,
+      object: 'list',
+      data: [],
+      first_id: null,
+      last_id: null,
+      has_more: false,
     })
   })
 
@@ -76,6 +130,9 @@ describe('models', () => {
   it('may have any tag', async () => {
     const odd: Model = { ...TINY, tag: 'plain' }
     const host = scriptedHost({ overrides: { models: () => Promise.resolve([odd, SEEING]) } })
-    expect(await (await send(host, '/v1/models/plain')).json()).toMatchObject({ id: 'plain', owned_by: 'plain' })
+    expect(await (await send(host, '/v1/models/plain')).json()).toMatchObject({
+      id: 'plain',
+      owned_by: 'plain',
+    })
   })
 })

@@ -7,9 +7,20 @@ const POSTS = ['/v1/chat/completions', '/v1/messages', '/v1/predictions']
 
 describe('paths', () => {
   it.each([
-    ['/v1/nothing', 'GET'], ['/v1/', 'GET'], ['/v1', 'GET'], ['/', 'GET'], ['/v2/models', 'GET'], ['/v1x/models', 'GET'],
-    ['/v1/v1/v1/models', 'GET'], ['/v1/embeddings', 'POST'], ['/v1/messages/count_tokens', 'POST'], ['/v1/predictions/remote', 'POST'],
-    ['/v1/users', 'GET'], ['/v1/predictors', 'GET'], ['/v1/resources', 'GET'], ['/app/v1/models', 'GET'],
+    ['/v1/nothing', 'GET'],
+    ['/v1/', 'GET'],
+    ['/v1', 'GET'],
+    ['/', 'GET'],
+    ['/v2/models', 'GET'],
+    ['/v1x/models', 'GET'],
+    ['/v1/v1/v1/models', 'GET'],
+    ['/v1/embeddings', 'POST'],
+    ['/v1/messages/count_tokens', 'POST'],
+    ['/v1/predictions/remote', 'POST'],
+    ['/v1/users', 'GET'],
+    ['/v1/predictors', 'GET'],
+    ['/v1/resources', 'GET'],
+    ['/app/v1/models', 'GET'],
   ])('%s is none: 404', async (path, method) => {
     const error = await errorOf(await send(scriptedHost({ keyed: true }), path, { method }), 404)
     expect(error.type).toBe('not_found_error')
@@ -18,33 +29,52 @@ describe('paths', () => {
   })
 
   it('that do not take a method say so in the body too', async () => {
-    const { type, message } = await errorOf(await send(scriptedHost(), '/v1/messages', { method: 'PUT' }), 405)
-    expect([type, message]).toEqual(['invalid_request_error', 'PUT is not what this path answers; use POST.'])
+    const { type, message } = await errorOf(
+      await send(scriptedHost(), '/v1/messages', { method: 'PUT' }),
+      405,
+    )
+    expect([type, message]).toEqual([
+      'invalid_request_error',
+      'PUT is not what this path answers; use POST.',
+    ])
   })
 
   it('tells who asks for responses what to use', async () => {
-    const { message } = await errorOf(await send(scriptedHost(), '/v1/responses', { body: {} }), 404)
+    const { message } = await errorOf(
+      await send(scriptedHost(), '/v1/responses', { body: {} }),
+      404,
+    )
     expect(message).toContain('/v1/chat/completions')
     expect(message).toContain('`.chat(model)`')
   })
 
   it.each([
-    ['GET', '/v1/chat/completions', 'POST'], ['PUT', '/v1/messages', 'POST'], ['HEAD', '/v1/messages', 'POST'],
-    ['OPTIONS', '/v1/predictions', 'POST'], ['DELETE', '/v1/models', 'GET, HEAD'], ['POST', '/v1/models/@acme/tiny', 'GET, HEAD'],
-    ['POST', '/v1/predictors/@yusuf/area', 'GET, HEAD'], ['PATCH', '/v1/resources/x', 'GET, HEAD'],
+    ['GET', '/v1/chat/completions', 'POST'],
+    ['PUT', '/v1/messages', 'POST'],
+    ['HEAD', '/v1/messages', 'POST'],
+    ['OPTIONS', '/v1/predictions', 'POST'],
+    ['DELETE', '/v1/models', 'GET, HEAD'],
+    ['POST', '/v1/models/@acme/tiny', 'GET, HEAD'],
+    ['POST', '/v1/predictors/@yusuf/area', 'GET, HEAD'],
+    ['PATCH', '/v1/resources/x', 'GET, HEAD'],
   ])('%s %s: 405', async (method, path, allow) => {
     const response = await send(scriptedHost({ keyed: true }), path, { method })
     expect(response.headers.get('allow')).toBe(allow)
     expect(response.status).toBe(405)
   })
 
-  it.each(['/v1/v1/models', '/v1/models/', '/v1/models?limit=1&beta=true', '/v1/v1/models/'])('%s is the list of models', async (path) => {
-    expect(await (await send(scriptedHost(), path)).json()).toMatchObject({ object: 'list' })
-  })
+  it.each(['/v1/v1/models', '/v1/models/', '/v1/models?limit=1&beta=true', '/v1/v1/models/'])(
+    '%s is the list of models',
+    async (path) => {
+      expect(await (await send(scriptedHost(), path)).json()).toMatchObject({ object: 'list' })
+    },
+  )
 
   it('may have a second /v1 everywhere', async () => {
     expect((await send(scriptedHost(), '/v1/v1/messages', { body: messageOf() })).status).toBe(200)
-    expect((await send(scriptedHost(), '/v1/v1/chat/completions', { body: chatOf() })).status).toBe(200)
+    expect((await send(scriptedHost(), '/v1/v1/chat/completions', { body: chatOf() })).status).toBe(
+      200,
+    )
   })
 
   it('are below the scope', async () => {
@@ -59,7 +89,10 @@ describe('paths', () => {
   })
 
   it('have an id for every request, under both names', async () => {
-    const [a, b] = await Promise.all([send(scriptedHost(), '/v1/models'), send(scriptedHost(), '/v1/models')])
+    const [a, b] = await Promise.all([
+      send(scriptedHost(), '/v1/models'),
+      send(scriptedHost(), '/v1/models'),
+    ])
     expect(a.headers.get('request-id')).toMatch(/^req_[0-9a-f]{24}$/)
     expect(a.headers.get('x-request-id')).toBe(a.headers.get('request-id'))
     expect(b.headers.get('request-id')).not.toBe(a.headers.get('request-id'))
@@ -92,16 +125,25 @@ describe('keys', () => {
   })
 
   it.each([
-    ['/v1/models', undefined], ['/v1/models/@acme/tiny', undefined], ['/v1/predictors/@yusuf/area', undefined],
-    ['/v1/chat/completions', chatOf()], ['/v1/messages', messageOf()], ['/v1/predictions', { tag: '@yusuf/area', clientId: 'node' }],
+    ['/v1/models', undefined],
+    ['/v1/models/@acme/tiny', undefined],
+    ['/v1/predictors/@yusuf/area', undefined],
+    ['/v1/chat/completions', chatOf()],
+    ['/v1/messages', messageOf()],
+    ['/v1/predictions', { tag: '@yusuf/area', clientId: 'node' }],
   ])('guard %s, whichever header carries them', async (path, body) => {
     const host = scriptedHost({ keyed: true })
-    expect((await send(host, path, { body, headers: { authorization: `Bearer ${KEY}` } })).status).toBe(200)
+    expect(
+      (await send(host, path, { body, headers: { authorization: `Bearer ${KEY}` } })).status,
+    ).toBe(200)
     expect((await send(host, path, { body, headers: { 'x-api-key': KEY } })).status).toBe(200)
     for (const headers of [{}, { 'x-api-key': 'sk-bad' }]) {
       const response = await send(host, path, { body, headers })
       expect(response.headers.get('x-should-retry')).toBe('false')
-      expect(await errorOf(response, 401)).toMatchObject({ type: 'authentication_error', code: 'invalid_api_key' })
+      expect(await errorOf(response, 401)).toMatchObject({
+        type: 'authentication_error',
+        code: 'invalid_api_key',
+      })
     }
   })
 
@@ -111,20 +153,30 @@ describe('keys', () => {
       expect((await send(host, path, { body })).status).toBe(401)
       expect((await send(host, path, { body, headers: { 'x-api-key': KEY } })).status).toBe(400)
     }
-    expect((await send(host, path, { body: 'x', headers: { 'content-type': 'text/plain' } })).status).toBe(401)
+    expect(
+      (await send(host, path, { body: 'x', headers: { 'content-type': 'text/plain' } })).status,
+    ).toBe(401)
   })
 
   it('that cannot be checked do not hide what is wrong with the body', async () => {
     const authorize = () => Promise.reject(new InoriginError('unavailable', 'There is no host.'))
-    expect((await send(scriptedHost({ overrides: { authorize } }), '/v1/messages', { body: {} })).status).toBe(400)
+    expect(
+      (await send(scriptedHost({ overrides: { authorize } }), '/v1/messages', { body: {} })).status,
+    ).toBe(400)
   })
 })
 
 describe('bodies', () => {
   it.each(POSTS)('of %s that are no JSON objects: 400', async (path) => {
     for (const [body, said] of [
-      ['{', 'is not JSON'], ['', 'it is empty'], ['[1', 'is not JSON'], ['null', 'an object, not null'],
-      ['5', 'an object, not 5'], ['"x"', 'an object, not "x"'], ['[]', 'is required'], [new Uint8Array([0x7b, 0xff, 0x7d]), 'is not UTF-8'],
+      ['{', 'is not JSON'],
+      ['', 'it is empty'],
+      ['[1', 'is not JSON'],
+      ['null', 'an object, not null'],
+      ['5', 'an object, not 5'],
+      ['"x"', 'an object, not "x"'],
+      ['[]', 'is required'],
+      [new Uint8Array([0x7b, 0xff, 0x7d]), 'is not UTF-8'],
     ] as const) {
       const error = await errorOf(await send(scriptedHost(), path, { body }), 400)
       expect(error.type).toBe('invalid_request_error')
@@ -132,38 +184,64 @@ describe('bodies', () => {
     }
   })
 
-  it.each(['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'application/jsonp', 'text/json', ''])(
-    'of the type %j are refused by name',
-    async (type) => {
-      const response = await send(scriptedHost(), '/v1/chat/completions', { body: chatOf(), headers: { 'content-type': type } })
-      const error = await errorOf(response, 400)
-      expect(error.message).toContain('application/json')
-      expect(error.code).toBe('invalid_content_type')
-    },
-  )
+  it.each([
+    'text/plain',
+    'application/x-www-form-urlencoded',
+    'multipart/form-data; boundary=x',
+    'application/jsonp',
+    'text/json',
+    '',
+  ])('of the type %j are refused by name', async (type) => {
+    const response = await send(scriptedHost(), '/v1/chat/completions', {
+      body: chatOf(),
+      headers: { 'content-type': type },
+    })
+    const error = await errorOf(response, 400)
+    expect(error.message).toContain('application/json')
+    expect(error.code).toBe('invalid_content_type')
+  })
 
-  it.each(['application/json', 'application/json; charset=utf-8', 'APPLICATION/JSON', 'application/vnd.api+json;x=y'])(
-    'of the type %j are read',
-    async (type) => {
-      const response = await send(scriptedHost(), '/v1/chat/completions', { body: chatOf(), headers: { 'content-type': type } })
-      expect(response.status).toBe(200)
-    },
-  )
+  it.each([
+    'application/json',
+    'application/json; charset=utf-8',
+    'APPLICATION/JSON',
+    'application/vnd.api+json;x=y',
+  ])('of the type %j are read', async (type) => {
+    const response = await send(scriptedHost(), '/v1/chat/completions', {
+      body: chatOf(),
+      headers: { 'content-type': type },
+    })
+    expect(response.status).toBe(200)
+  })
 
   it('may begin with a byte order mark', async () => {
-    expect((await send(scriptedHost(), '/v1/chat/completions', { body: `\ufeff${JSON.stringify(chatOf())}` })).status).toBe(200)
+    expect(
+      (
+        await send(scriptedHost(), '/v1/chat/completions', {
+          body: `\ufeff${JSON.stringify(chatOf())}`,
+        })
+      ).status,
+    ).toBe(200)
   })
 
   it('that are too large, by their own word or by size: 413', async () => {
     const headers = { 'content-length': String(33 * 1024 * 1024) }
-    expect((await errorOf(await send(scriptedHost(), '/v1/messages', { body: '{}', headers }), 413)).code).toBe('request_too_large')
-    await errorOf(await send(scriptedHost(), '/v1/messages', { body: ' '.repeat(32 * 1024 * 1024 + 1) }), 413)
+    expect(
+      (await errorOf(await send(scriptedHost(), '/v1/messages', { body: '{}', headers }), 413))
+        .code,
+    ).toBe('request_too_large')
+    await errorOf(
+      await send(scriptedHost(), '/v1/messages', { body: ' '.repeat(32 * 1024 * 1024 + 1) }),
+      413,
+    )
   })
 
   it('sent by a navigation are refused', async () => {
     const host = scriptedHost()
     const request = new Request('http://localhost/v1/chat/completions', {
-      method: 'POST', body: JSON.stringify(chatOf()), headers: { 'content-type': 'application/json' },
+      method: 'POST',
+      body: JSON.stringify(chatOf()),
+      headers: { 'content-type': 'application/json' },
     })
     Object.defineProperty(request, 'mode', { value: 'navigate' })
     expect((await errorOf(await handle(request, host), 403)).type).toBe('permission_error')

@@ -1,6 +1,12 @@
 import { InoriginError } from '../../../src/error.ts'
 import type {
-  Caller, GenerationEvent, GenerationRequest, Host, Model, PredictionRequest, Predictor,
+  Caller,
+  GenerationEvent,
+  GenerationRequest,
+  Host,
+  Model,
+  PredictionRequest,
+  Predictor,
 } from '../../../src/types/index.ts'
 import { handle } from '../../../src/wire/handler.ts'
 
@@ -33,7 +39,15 @@ export const AREA: Predictor = {
   status: 'active',
   access: 'public',
   signature: {
-    inputs: [{ name: 'radius', type: 'float32', description: 'Radius', optional: false, range: { min: 0 } }],
+    inputs: [
+      {
+        name: 'radius',
+        type: 'float32',
+        description: 'Radius',
+        optional: false,
+        range: { min: 0 },
+      },
+    ],
     outputs: [{ name: 'area', type: 'float32' }],
   },
 }
@@ -49,7 +63,13 @@ export const USAGE = { promptTokens: 12, cachedTokens: 5, completionTokens: 3 }
 export const HELLO: Script = [
   {
     type: 'progress',
-    progress: { tag: '@acme/tiny', phase: 'download', loadedBytes: 45, totalBytes: 100, bytesPerSecond: 3_100_000 },
+    progress: {
+      tag: '@acme/tiny',
+      phase: 'download',
+      loadedBytes: 45,
+      totalBytes: 100,
+      bytesPerSecond: 3_100_000,
+    },
   },
   { type: 'heartbeat' },
   { type: 'start', promptTokens: 12, cachedTokens: 5 },
@@ -80,11 +100,18 @@ export interface HostOptions {
 }
 
 /** A host that tells what it was told to tell, and remembers what it was asked. */
-export function scriptedHost({ script = HELLO, keyed = false, ignored = [], overrides = {} }: HostOptions = {}): ScriptedHost {
+export function scriptedHost({
+  script = HELLO,
+  keyed = false,
+  ignored = [],
+  overrides = {},
+}: HostOptions = {}): ScriptedHost {
   const admit = (caller: Caller): void => {
     host.callers.push(caller)
     if (keyed && caller.key !== KEY) {
-      throw new InoriginError('authentication', 'That key is none of this server.', { code: 'invalid_api_key' })
+      throw new InoriginError('authentication', 'That key is none of this server.', {
+        code: 'invalid_api_key',
+      })
     }
   }
   const host: ScriptedHost = {
@@ -125,7 +152,9 @@ export function scriptedHost({ script = HELLO, keyed = false, ignored = [], over
         id: 'pred_1',
         tag: request.tag,
         configuration: 'c1',
-        resources: [{ type: 'onnx', url: `http://localhost/v1/resources/${DIGEST}`, name: 'area.onnx' }],
+        resources: [
+          { type: 'onnx', url: `http://localhost/v1/resources/${DIGEST}`, name: 'area.onnx' },
+        ],
         created: '2026-02-03T04:05:06Z',
       }
     },
@@ -138,7 +167,11 @@ export function scriptedHost({ script = HELLO, keyed = false, ignored = [], over
   return host
 }
 
-function play(script: Script, host: ScriptedHost, signal: AbortSignal): AsyncIterable<GenerationEvent> {
+function play(
+  script: Script,
+  host: ScriptedHost,
+  signal: AbortSignal,
+): AsyncIterable<GenerationEvent> {
   return {
     [Symbol.asyncIterator]() {
       let at = 0
@@ -171,7 +204,11 @@ export interface Sent {
 }
 
 /** Sends a request to the handler; an object for a body is sent as JSON. */
-export function send(host: Host, path: string, { method, body, headers, signal, base }: Sent = {}): Promise<Response> {
+export function send(
+  host: Host,
+  path: string,
+  { method, body, headers, signal, base }: Sent = {},
+): Promise<Response> {
   const json = typeof body === 'object' && !(body instanceof Uint8Array)
   const request = new Request(ORIGIN + path, {
     method: method ?? (body === undefined ? 'GET' : 'POST'),
@@ -203,7 +240,13 @@ export const messageOf = (fields: object = {}) => ({ ...chatOf(), max_tokens: 10
 
 export interface ErrorBody {
   type: string
-  error: { type: string; message: string; param: string | null; code: string | null; details: Record<string, unknown> }
+  error: {
+    type: string
+    message: string
+    param: string | null
+    code: string | null
+    details: Record<string, unknown>
+  }
   request_id: string
   errors: Array<{ message: string }>
 }
@@ -211,7 +254,8 @@ export interface ErrorBody {
 /** The error an answer carries, after checking everything that every error has. */
 export async function errorOf(response: Response, status: number): Promise<ErrorBody['error']> {
   const text = await response.text()
-  if (response.status !== status) throw new Error(`${response.status} instead of ${status}: ${text}`)
+  if (response.status !== status)
+    throw new Error(`${response.status} instead of ${status}: ${text}`)
   const body = JSON.parse(text) as ErrorBody
   const { error } = body
   const sound =
@@ -223,12 +267,16 @@ export async function errorOf(response: Response, status: number): Promise<Error
     response.headers.get('request-id') === body.request_id &&
     response.headers.get('x-request-id') === body.request_id &&
     Object.keys(error).toSorted().join() === 'code,details,message,param,type' &&
-    typeof error.type === 'string' && error.type !== '' &&
-    typeof error.message === 'string' && error.message !== '' &&
+    typeof error.type === 'string' &&
+    error.type !== '' &&
+    typeof error.message === 'string' &&
+    error.message !== '' &&
     (error.param === null || typeof error.param === 'string') &&
     (error.code === null || typeof error.code === 'string') &&
-    typeof error.details === 'object' && error.details !== null &&
-    body.errors.length === 1 && body.errors[0]?.message === error.message
+    typeof error.details === 'object' &&
+    error.details !== null &&
+    body.errors.length === 1 &&
+    body.errors[0]?.message === error.message
   if (!sound) throw new Error(`not the error body: ${text}`)
   return error
 }

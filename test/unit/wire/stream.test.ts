@@ -1,4 +1,6 @@
 /** How a body is drawn from a generation: one event at a time, and no longer than someone reads. */
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
 import type { Caller, GenerationEvent } from '../../../src/types/index.ts'
@@ -51,19 +53,22 @@ async function read(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<st
 }
 
 describe('a stream', () => {
-  it.each([chat, message])('of $path takes an event when its reader wants one', async ({ path, body }) => {
-    const host = scriptedHost()
-    const reader = readerOf(await send(host, path, { body }))
-    await settle()
-    expect(host.read).toBe(0)
-    for (let taken = 1; taken <= HELLO.length; taken++) {
-      expect(await read(reader)).not.toBe('')
+  it.each([chat, message])(
+    'of $path takes an event when its reader wants one',
+    async ({ path, body }) => {
+      const host = scriptedHost()
+      const reader = readerOf(await send(host, path, { body }))
       await settle()
-      expect(host.read).toBe(taken)
-    }
-    expect(await reader.read()).toEqual({ done: true, value: undefined })
-    expect(host.returned).toBe(true)
-  })
+      expect(host.read).toBe(0)
+      for (let taken = 1; taken <= HELLO.length; taken++) {
+        expect(await read(reader)).not.toBe('')
+        await settle()
+        expect(host.read).toBe(taken)
+      }
+      expect(await reader.read()).toEqual({ done: true, value: undefined })
+      expect(host.returned).toBe(true)
+    },
+  )
 
   it('sends what there is before what there is to wait for', async () => {
     const { host, emit } = slowHost()
@@ -76,25 +81,31 @@ describe('a stream', () => {
     }
   })
 
-  it.each([chat, message, json])('of $path that is cancelled ends the work at once', async ({ path, body }) => {
-    const { host, told } = slowHost()
-    const reader = readerOf(await send(host, path, { body }))
-    const pending = reader.read()
-    await settle()
-    expect(told.waiting).toBe(1)
-    await reader.cancel()
-    expect(told.caller?.signal.aborted).toBe(true)
-    expect(told.returned).toBe(1)
-    expect(await pending).toEqual({ done: true, value: undefined })
-  })
+  it.each([chat, message, json])(
+    'of $path that is cancelled ends the work at once',
+    async ({ path, body }) => {
+      const { host, told } = slowHost()
+      const reader = readerOf(await send(host, path, { body }))
+      const pending = reader.read()
+      await settle()
+      expect(told.waiting).toBe(1)
+      await reader.cancel()
+      expect(told.caller?.signal.aborted).toBe(true)
+      expect(told.returned).toBe(1)
+      expect(await pending).toEqual({ done: true, value: undefined })
+    },
+  )
 
-  it.each([chat, message, json])('of $path that is cancelled before it is read ends the work', async ({ path, body }) => {
-    const { host, told } = slowHost()
-    const response = await send(host, path, { body })
-    await response.body?.cancel()
-    expect(told.caller?.signal.aborted).toBe(true)
-    expect(told.returned).toBe(1)
-  })
+  it.each([chat, message, json])(
+    'of $path that is cancelled before it is read ends the work',
+    async ({ path, body }) => {
+      const { host, told } = slowHost()
+      const response = await send(host, path, { body })
+      await response.body?.cancel()
+      expect(told.caller?.signal.aborted).toBe(true)
+      expect(told.returned).toBe(1)
+    },
+  )
 
   it('that is cancelled between two events ends the work', async () => {
     const host = scriptedHost()
@@ -108,38 +119,66 @@ describe('a stream', () => {
     expect(host.read).toBe(2)
   })
 
-  it.each([chat, message, json])('of $path breaks off when its request is aborted', async ({ path, body }) => {
-    const { host, told } = slowHost()
-    const abort = new AbortController()
-    const reader = readerOf(await send(host, path, { body, signal: abort.signal }))
-    const pending = reader.read()
-    await settle()
-    abort.abort()
-    await expect(pending).rejects.toThrow(expect.objectContaining({ name: 'AbortError' }))
-    expect(told.caller?.signal.aborted).toBe(true)
-    expect(told.returned).toBe(1)
-  })
+  it.each([chat, message, json])(
+    'of $path breaks off when its request is aborted',
+    async ({ path, body }) => {
+      const { host, told } = slowHost()
+      const abort = new AbortController()
+      const reader = readerOf(await send(host, path, { body, signal: abort.signal }))
+      const pending = reader.read()
+      await settle()
+      abort.abort()
+      await expect(pending).rejects.toThrow(expect.objectContaining({ name: 'AbortError' }))
+      expect(told.caller?.signal.aborted).toBe(true)
+      expect(told.returned).toBe(1)
+    },
+  )
 
   it('ends well although its request is aborted afterwards', async () => {
     const abort = new AbortController()
-    const response = await send(scriptedHost(), message.path, { body: message.body, signal: abort.signal })
+    const response = await send(scriptedHost(), message.path, {
+      body: message.body,
+      signal: abort.signal,
+    })
     const raw = await response.text()
     abort.abort()
     expect(checkMessageStream(raw).text).toBe('Hello there')
   })
 })
 
+describe('work', () => {
+  it('outlives the request that no one but its answer holds', async () => {
+    const { host, told } = slowHost()
+    const abort = new AbortController()
+    const response = await send(host, chat.path, { body: chat.body, signal: abort.signal })
+    setFlagsFromString('--expose-gc')
+    const collectGarbage = runInNewContext('gc') as () => void
+    for (let round = 0; round < 5; round++) {
+      collectGarbage()
+      await settle()
+    }
+    abort.abort()
+    expect(told.caller?.signal.aborted).toBe(true)
+    await expect(response.text()).rejects.toThrow('aborted')
+  })
+})
+
 describe('a request that is aborted', () => {
   const aborted = (overrides: object) => {
     const abort = new AbortController()
-    const answer = send(scriptedHost({ overrides }), chat.path, { body: chat.body, signal: abort.signal })
+    const answer = send(scriptedHost({ overrides }), chat.path, {
+      body: chat.body,
+      signal: abort.signal,
+    })
     return { abort, answer }
   }
 
   it('before it is accepted rejects, as fetch does', async () => {
     const { abort, answer } = aborted({
       generate: (_: unknown, { signal }: Caller) =>
-        new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+        new Promise((_resolve, reject) =>
+          signal.addEventListener('abort', () => reject(signal.reason)),
+        ),
     })
     await settle()
     abort.abort()
@@ -164,8 +203,13 @@ describe('a generation', () => {
         return: () => Promise.reject(new Error('Broken too.')),
       }),
     }
-    const host = scriptedHost({ overrides: { generate: () => Promise.resolve({ ignored: [], events }) } })
-    expect(checkMessageStream(await (await send(host, message.path, { body: message.body })).text()).error).toMatchObject({
+    const host = scriptedHost({
+      overrides: { generate: () => Promise.resolve({ ignored: [], events }) },
+    })
+    expect(
+      checkMessageStream(await (await send(host, message.path, { body: message.body })).text())
+        .error,
+    ).toMatchObject({
       message: 'Broken.',
     })
     const response = await send(host, message.path, { body: message.body })
@@ -178,12 +222,19 @@ describe('a generation', () => {
     const script: GenerationEvent[] = [
       { type: 'start', promptTokens: 1, cachedTokens: 0 },
       ...Array.from({ length: pieces }, (): GenerationEvent => ({ type: 'text', text: 'x' })),
-      { type: 'finish', reason: 'length', stopSequence: null, usage: { promptTokens: 1, cachedTokens: 0, completionTokens: pieces } },
+      {
+        type: 'finish',
+        reason: 'length',
+        stopSequence: null,
+        usage: { promptTokens: 1, cachedTokens: 0, completionTokens: pieces },
+      },
     ]
     const host = scriptedHost({ script })
     const raw = await (await send(host, message.path, { body: message.body })).text()
     expect(checkMessageStream(raw).text).toHaveLength(pieces)
-    const body = (await (await send(host, json.path, { body: json.body })).json()) as { content: Array<{ text: string }> }
+    const body = (await (await send(host, json.path, { body: json.body })).json()) as {
+      content: Array<{ text: string }>
+    }
     expect(body.content[0]?.text).toHaveLength(pieces)
   })
 })

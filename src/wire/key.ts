@@ -7,11 +7,3 @@ export function keyOf(headers: Headers): string | null {
   const bearer = /^bearer\s+(.*)$/i.exec(headers.get('authorization') ?? '')?.[1]?.trim()
   return bearer || headers.get('x-api-key')?.trim() || null
 }
-
-/** A controller that is aborted with a request that is not yet, and by whoever cancels the answer. */
-export function workOf(request: Request): AbortController {
-  const work = new AbortController()
-  const { signal } = request
-  signal.addEventListener('abort', () => work.abort(signal.reason), { once: true })
-  return work
-}
