@@ -55,7 +55,7 @@ export async function openAssembly(
   let filled = 0
   let joined = turn.chunks > 0
 
-  const startOf = (chunk: number) => chunk * chunkBytes
+  const startOf = (chunk: number) => Math.min(chunk * chunkBytes, bytes)
   const lengthOf = (chunk: number) => Math.min(chunkBytes, bytes - startOf(chunk))
 
   function dropPieces(): void {

@@ -1,0 +1,81 @@
+import { expect, test } from 'vitest'
+import { alone } from '../../../src/store/alone.ts'
+import { never } from './fixture.ts'
+
+const fresh = () => `test:${crypto.randomUUID()}`
+const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))
+
+test('runs one at a time, in the order asked', async () => {
+  const name = fresh()
+  const events: string[] = []
+  const work = (who: string) => async () => {
+    events.push(`${who} begins`)
+    await sleep(20)
+    events.push(`${who} ends`)
+    return who
+  }
+  const results = await Promise.all(
+    ['a', 'b', 'c'].map((who) => alone(name, { signal: never() }, work(who))),
+  )
+  expect(results).toEqual(['a', 'b', 'c'])
+  expect(events).toEqual(['a begins', 'a ends', 'b begins', 'b ends', 'c begins', 'c ends'])
+})
+
+test('hands on its turn when the work fails', async () => {
+  const name = fresh()
+  const failing = alone(name, { signal: never() }, () => Promise.reject(new Error('no')))
+  const next = alone(name, { signal: never() }, async () => 'next')
+  await expect(failing).rejects.toThrow('no')
+  expect(await next).toBe('next')
+})
+
+test('leaves the queue when it is aborted', async () => {
+  const name = fresh()
+  const holder = new AbortController()
+  const held = alone(name, { signal: holder.signal }, untilAborted)
+  const waiter = new AbortController()
+  const waiting = alone(name, { signal: waiter.signal }, async () => 'never')
+  await sleep(20)
+  waiter.abort(new Error('enough'))
+  await expect(waiting).rejects.toThrow('enough')
+  holder.abort(new Error('done'))
+  await expect(held).rejects.toThrow('done')
+  expect((await navigator.locks.query()).held?.map((lock) => lock.name)).not.toContain(name)
+})
+
+test('waits for a holder that answers, however long it takes', async () => {
+  const name = fresh()
+  const held = alone(name, { signal: never() }, () => sleep(1000).then(() => 'holder'))
+  const waiting = alone(name, { signal: never(), patience: 20 }, async () => 'waiter')
+  expect(await held).toBe('holder')
+  expect(await waiting).toBe('waiter')
+})
+
+test('passes over a holder that is silent', async () => {
+  const name = fresh()
+  // What a frozen tab looks like from outside: the lock is held and nobody answers.
+  const frozen = navigator.locks.request(name, () => new Promise(() => undefined))
+  await sleep(10)
+  expect(await alone(name, { signal: never(), patience: 20 }, async () => 'new')).toBe('new')
+  await expect(frozen).rejects.toHaveProperty('name', 'AbortError')
+})
+
+test('the one that was passed over is told, and its work aborted', async () => {
+  const name = fresh()
+  let aborted = false
+  const old = alone(name, { signal: never() }, async (signal) => {
+    await untilAborted(signal).catch(() => undefined)
+    aborted = true
+  })
+  const told = expect(old).rejects.toMatchObject({ kind: 'aborted', code: 'download_replaced' })
+  await sleep(10)
+  await navigator.locks.request(name, { steal: true }, async () => undefined)
+  await told
+  expect(aborted).toBe(true)
+})
+
+function untilAborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason))
+  })
+}

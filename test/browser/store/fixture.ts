@@ -1,0 +1,37 @@
+/** What the store's tests share: a database of their own each, and a quick way of failing. */
+import { inject, onTestFinished } from 'vitest'
+import type { Tuning } from '../../../src/store/download.ts'
+import { openDatabase, type Database } from '../../../src/store/open.ts'
+import { fileOn as fileOnServer } from '../../support/content.ts'
+
+export const KIB = 1024
+
+/** Small chunks and little patience. */
+export const QUICK: Tuning = { chunkBytes: 16 * KIB, attempts: 4, backoff: 5, stall: 400 }
+
+/** A database nobody else uses; deleted when the test is over. */
+export function freshDatabase(): Database {
+  const database = openDatabase(`test:${crypto.randomUUID()}`)
+  onTestFinished(() => {
+    database.close()
+    indexedDB.deleteDatabase(database.name)
+  })
+  return database
+}
+
+/** A file of the fault server. */
+export function fileOn(options: Parameters<typeof fileOnServer>[1]) {
+  return fileOnServer(inject('faults'), options)
+}
+
+export const never = (): AbortSignal => new AbortController().signal
+
+export async function bytesOf(blob: Blob | undefined): Promise<Uint8Array> {
+  if (!blob) throw new Error('There is no Blob.')
+  return new Uint8Array(await blob.arrayBuffer())
+}
+
+/** Whether two contents are the same; a matcher would print megabytes. */
+export function same(one: Uint8Array, other: Uint8Array): boolean {
+  return one.length === other.length && one.every((byte, index) => byte === other[index])
+}

@@ -1,0 +1,170 @@
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import type { WantedResource } from '../../../src/store/db.ts'
+import {
+  hasResource, listResources, readResource, removeResource, resourceRecord, storedBytes,
+  touchResources,
+} from '../../../src/store/resources.ts'
+import {
+  beginWriting, discardChunks, finishWriting, putChunk, type Turn,
+} from '../../../src/store/writing.ts'
+import type { Database } from '../../../src/store/open.ts'
+import { contentOf } from '../../support/content.ts'
+import { bytesOf, freshDatabase, same } from './fixture.ts'
+
+const CHUNK = 1000
+const content = contentOf(7, 2500)
+const pieces = [content.slice(0, 1000), content.slice(1000, 2000), content.slice(2000)]
+
+function wantedOf(sha256: string, changes: Partial<WantedResource> = {}): WantedResource {
+  return { type: 'onnx', url: 'https://a.test/m', name: 'm', bytes: 2500, sha256, ...changes }
+}
+
+async function store(database: Database, sha256: string): Promise<void> {
+  const turn = await beginWriting(database, wantedOf(sha256), CHUNK)
+  for (const [index, piece] of pieces.entries()) {
+    await putChunk(database, turn, index, new Blob([piece]))
+  }
+  await finishWriting(database, turn)
+}
+
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+test('reads what was written, as one Blob', async () => {
+  const database = freshDatabase()
+  await store(database, 'a')
+  const blob = await readResource(database, 'a')
+  expect(same(await bytesOf(blob), content)).toBe(true)
+  expect(same(await bytesOf(blob?.slice(990, 2010)), content.subarray(990, 2010))).toBe(true)
+})
+
+test('reads nothing before it is verified', async () => {
+  const database = freshDatabase()
+  const turn = await beginWriting(database, wantedOf('a'), CHUNK)
+  for (const [index, piece] of pieces.entries()) {
+    await putChunk(database, turn, index, new Blob([piece]))
+    expect(await readResource(database, 'a')).toBeUndefined()
+    expect(await hasResource(database, 'a')).toBe(false)
+    expect(await listResources(database)).toEqual([])
+  }
+  await finishWriting(database, turn)
+  expect(await hasResource(database, 'a')).toBe(true)
+})
+
+test('removes, lists, and counts what is stored', async () => {
+  const database = freshDatabase()
+  await store(database, 'a')
+  await store(database, 'b')
+  const turn = await beginWriting(database, wantedOf('c'), CHUNK)
+  await putChunk(database, turn, 0, new Blob([pieces[0]!]))
+  expect((await listResources(database)).map(({ sha256 }) => sha256)).toEqual(['a', 'b'])
+  expect(await storedBytes(database)).toBe(2 * 2500 + 1000)
+
+  await removeResource(database, 'a')
+  expect(await hasResource(database, 'a')).toBe(false)
+  expect(await storedBytes(database)).toBe(2500 + 1000)
+  const keys = await database.use((connection) => connection.getAllKeys('chunks'))
+  expect(keys.map(([sha256]) => sha256)).toEqual(['b', 'b', 'b', 'c'])
+})
+
+test('lists the least recently used first', async () => {
+  const database = freshDatabase()
+  const now = vi.spyOn(Date, 'now')
+  for (const [time, sha256] of ['a', 'b', 'c'].entries()) {
+    now.mockReturnValue(1000 + time)
+    await store(database, sha256)
+  }
+  now.mockReturnValue(2000)
+  await touchResources(database, ['a', 'unknown'])
+  expect((await listResources(database)).map(({ sha256 }) => sha256)).toEqual(['b', 'c', 'a'])
+})
+
+describe('a later download', () => {
+  test('goes on with the chunks of one that ended', async () => {
+    const database = freshDatabase()
+    const first = await beginWriting(database, wantedOf('a'), CHUNK)
+    await putChunk(database, first, 0, new Blob([pieces[0]!]))
+    const second = await beginWriting(database, wantedOf('a'), CHUNK)
+    expect(second.chunks).toBe(1)
+    await putChunk(database, second, 1, new Blob([pieces[1]!]))
+    await putChunk(database, second, 2, new Blob([pieces[2]!]))
+    await finishWriting(database, second)
+    expect(same(await bytesOf(await readResource(database, 'a')), content)).toBe(true)
+  })
+
+  test('starts over when the chunks are of another size, or of another length in all', async () => {
+    const database = freshDatabase()
+    const first = await beginWriting(database, wantedOf('a'), CHUNK)
+    await putChunk(database, first, 0, new Blob([pieces[0]!]))
+    expect(await beginWriting(database, wantedOf('a'), 2 * CHUNK)).toMatchObject({ chunks: 0 })
+    const keys = await database.use((connection) => connection.getAllKeys('chunks'))
+    expect(keys).toEqual([])
+    expect(await beginWriting(database, wantedOf('a', { bytes: 9 }), CHUNK)).toMatchObject({ chunks: 0 })
+  })
+
+  test('takes over: the earlier one can write nothing any more', async () => {
+    const database = freshDatabase()
+    const first = await beginWriting(database, wantedOf('a'), CHUNK)
+    await putChunk(database, first, 0, new Blob([pieces[0]!]))
+    await beginWriting(database, wantedOf('a'), CHUNK)
+    const wrong = new Blob([new Uint8Array(1000)])
+    const attempts: ((turn: Turn) => Promise<void>)[] = [
+      (turn) => putChunk(database, turn, 1, wrong),
+      (turn) => discardChunks(database, turn),
+      (turn) => finishWriting(database, turn),
+    ]
+    for (const attempt of attempts) {
+      await expect(attempt(first)).rejects.toMatchObject({ kind: 'aborted', code: 'download_replaced' })
+    }
+    expect(await resourceRecord(database, 'a')).toMatchObject({ chunks: 1, verified: false })
+  })
+})
+
+test('refuses a chunk out of order, takes the last one twice', async () => {
+  const database = freshDatabase()
+  const turn = await beginWriting(database, wantedOf('a'), CHUNK)
+  await expect(putChunk(database, turn, 1, new Blob([pieces[1]!]))).rejects.toThrow('out of order')
+  await putChunk(database, turn, 0, new Blob([pieces[0]!]))
+  await putChunk(database, turn, 0, new Blob([pieces[0]!]))
+  expect(await resourceRecord(database, 'a')).toMatchObject({ chunks: 1 })
+})
+
+test('a download whose resource is removed under it fails', async () => {
+  const database = freshDatabase()
+  const turn = await beginWriting(database, wantedOf('a'), CHUNK)
+  await removeResource(database, 'a')
+  const put = putChunk(database, turn, 0, new Blob([pieces[0]!]))
+  await expect(put).rejects.toThrow('was removed while it was being downloaded')
+  expect(await storedBytes(database)).toBe(0)
+})
+
+test('says that storage is full when the browser does', async () => {
+  const database = freshDatabase()
+  const turn = await beginWriting(database, wantedOf('a'), CHUNK)
+  refuseBlobs('QuotaExceededError')
+  await expect(putChunk(database, turn, 0, new Blob([pieces[0]!]))).rejects.toMatchObject({
+    kind: 'unavailable',
+    code: 'storage_full',
+  })
+})
+
+describe.each(['DataCloneError', 'UnknownError'])('where Blobs are refused with %s', (name) => {
+  test('keeps ArrayBuffers and reads them as a Blob', async () => {
+    const database = freshDatabase()
+    refuseBlobs(name)
+    await store(database, 'a')
+    const kept = await database.use((connection) => connection.getAll('chunks'))
+    expect(kept.every((chunk) => chunk instanceof ArrayBuffer)).toBe(true)
+    expect(same(await bytesOf(await readResource(database, 'a')), content)).toBe(true)
+  })
+})
+
+/** Makes IndexedDB refuse Blobs, as Safari does now and then. */
+function refuseBlobs(name: string): void {
+  const put = IDBObjectStore.prototype.put
+  vi.spyOn(IDBObjectStore.prototype, 'put').mockImplementation(function (this: IDBObjectStore, value, key) {
+    if (value instanceof Blob) throw new DOMException('Error preparing Blob/File data', name)
+    return key === undefined ? put.call(this, value) : put.call(this, value, key)
+  })
+}
