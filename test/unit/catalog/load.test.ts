@@ -1,0 +1,102 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { CATALOG_LIMIT, loadCatalog } from '../../../src/catalog/load.ts'
+import { catalog, model, predictor } from './entries.ts'
+
+const embedded = catalog(model({ tag: '@inorigin/guide' }))
+const own = catalog(model(), predictor())
+
+let server: Server
+let origin = ''
+
+beforeAll(async () => {
+  const pages: Record<string, [status: number, body: string]> = {
+    '/inorigin/models/catalog.json': [200, JSON.stringify(embedded)],
+    '/own.json': [200, JSON.stringify(own)],
+    '/clash.json': [200, JSON.stringify(catalog(model({ tag: '@inorigin/guide' })))],
+    '/broken.json': [200, '{"version": 1,'],
+    '/wrong.json': [200, '{"version": 1, "entries": [{}]}'],
+    '/app.html': [200, '<!doctype html><title>App</title>'],
+    '/huge.json': [200, `"${'x'.repeat(CATALOG_LIMIT)}"`],
+    '/busy.json': [503, 'no'],
+  }
+  server = createServer((request, response) => {
+    if (request.url === '/latest.json') {
+      return void response.writeHead(302, { location: '/v3/own.json' }).end()
+    }
+    const [status, body] = pages[request.url?.replace('/v3', '') ?? ''] ?? [404, 'not here']
+    response.writeHead(status).end(body)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+})
+
+afterAll(() => new Promise((resolve) => server.close(resolve)))
+
+const defaultUrl = () => `${origin}/inorigin/models/catalog.json`
+const tagsOf = ({ entries }: typeof own) => entries.map((entry) => entry.tag)
+const firstUrl = ({ entries }: typeof own) => entries[0]?.implementations[0]?.resources[0]?.url
+
+test('is the embedded one when the app has none', async () => {
+  const found = await loadCatalog(null, defaultUrl())
+  expect(tagsOf(found)).toEqual(['@inorigin/guide'])
+  expect(firstUrl(found)).toBe(`${origin}/inorigin/models/tiny/model.onnx`)
+})
+
+test("has the app's entries first, from a URL or a document", async () => {
+  for (const source of [`${origin}/own.json`, '/own.json', own]) {
+    const found = await loadCatalog(source, defaultUrl(), `${origin}/`)
+    expect(tagsOf(found)).toEqual(['@acme/tiny', '@acme/digits', '@inorigin/guide'])
+    expect(firstUrl(found)).toBe(`${origin}/tiny/model.onnx`)
+  }
+})
+
+test('may be the embedded one by its URL', async () => {
+  expect(tagsOf(await loadCatalog(defaultUrl(), defaultUrl()))).toEqual(['@inorigin/guide'])
+})
+
+test('starts relative URLs from where a redirect led', async () => {
+  const found = await loadCatalog(`${origin}/latest.json`, defaultUrl())
+  expect(firstUrl(found)).toBe(`${origin}/v3/tiny/model.onnx`)
+})
+
+test.each(['/nowhere/catalog.json', '/app.html'])(
+  'does without the embedded one at %s when the app has its own',
+  async (path) => {
+    expect(tagsOf(await loadCatalog(own, origin + path))).toEqual(['@acme/tiny', '@acme/digits'])
+  },
+)
+
+test('says what to run when the embedded one is missing and there is no other', async () => {
+  for (const path of ['/nowhere/catalog.json', '/app.html']) {
+    await expect(loadCatalog(null, origin + path)).rejects.toMatchObject({
+      kind: 'unavailable',
+      code: 'catalog_unavailable',
+      message: expect.stringMatching(/could not be read: .* Run "npx inorigin init/),
+    })
+  }
+})
+
+test('is refused when it redefines a tag of ours', async () => {
+  for (const source of [`${origin}/clash.json`, embedded]) {
+    await expect(loadCatalog(source, defaultUrl())).rejects.toMatchObject({
+      kind: 'invalid_request',
+      message: expect.stringContaining('entries[0].tag: tags of @inorigin are reserved'),
+    })
+  }
+})
+
+test.each([
+  ['/broken.json', 'invalid_request', /broken\.json is not JSON: /],
+  ['/wrong.json', 'invalid_request', /wrong\.json cannot be used:\nentries\[0\]\.type: /],
+  ['/huge.json', 'invalid_request', /huge\.json is larger than 4194304 bytes/],
+  ['/app.html', 'unavailable', /app\.html could not be read: the answer is an HTML page, not JSON/],
+  ['/missing.json', 'unavailable', /missing\.json could not be read: the server answers 404/],
+  ['/busy.json', 'unavailable', /busy\.json could not be read: the server answers 503/],
+  ['file:///etc/passwd', 'invalid_request', /"file:\/\/\/etc\/passwd" is not an http or https URL/],
+  ['http://127.0.0.1:9/x.json', 'unavailable', /x\.json could not be read: .*CORS/],
+])('says why %s cannot be used', async (path, kind, message) => {
+  const loading = loadCatalog(path, defaultUrl(), `${origin}/`)
+  await expect(loading).rejects.toMatchObject({ kind, message: expect.stringMatching(message) })
+})

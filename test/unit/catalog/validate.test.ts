@@ -1,0 +1,118 @@
+import { expect, test } from 'vitest'
+import { InoriginError } from '../../../src/error.ts'
+import { validateCatalog } from '../../../src/catalog/validate.ts'
+import { catalog, HASH, model, predictor } from './entries.ts'
+
+const options = { source: 'here', base: 'https://app.test/models/catalog.json', embedded: false }
+
+/** The problems of a document, or none. */
+function problemsOf(document: unknown, changes: Partial<typeof options> = {}): readonly string[] {
+  try {
+    validateCatalog(document, { ...options, ...changes })
+    return []
+  } catch (thrown) {
+    expect(thrown).toBeInstanceOf(InoriginError)
+    expect(thrown).toMatchObject({ kind: 'invalid_request', code: 'invalid_catalog' })
+    return (thrown as InoriginError).details?.['problems'] as string[]
+  }
+}
+
+/** A valid catalog with one place changed. */
+function changed(path: readonly (string | number)[], value: unknown): unknown {
+  const document = structuredClone(catalog(model(), predictor()))
+  let place: unknown = document
+  for (const key of path.slice(0, -1)) place = (place as Record<string | number, unknown>)[key]
+  ;(place as Record<string | number, unknown>)[path.at(-1) ?? ''] = value
+  return document
+}
+
+test('makes every URL absolute and changes nothing else', () => {
+  const found = validateCatalog(catalog(model(), predictor()), options)
+  const urls = found.entries.map((entry) => entry.implementations[0]?.resources[0]?.url)
+  expect(urls).toEqual(Array(2).fill('https://app.test/models/tiny/model.onnx'))
+  expect(found.entries[0]).toMatchObject({ tag: '@acme/tiny', maxInputTokens: 2048 })
+  expect(validateCatalog(found, { ...options, base: 'https://other.test/' })).toEqual(found)
+})
+
+const resource = ['entries', 0, 'implementations', 0, 'resources', 0]
+
+test.each([
+  [[...resource, 'sha256'], 'abc', 'entries[0].implementations[0].resources[0].sha256: a sha256 is 64'],
+  [[...resource, 'bytes'], -1, 'entries[0].implementations[0].resources[0].bytes: '],
+  [[...resource, 'bytes'], '10', 'entries[0].implementations[0].resources[0].bytes: '],
+  [[...resource, 'type'], 'zip', 'entries[0].implementations[0].resources[0].type: '],
+  [[...resource, 'colour'], 1, 'entries[0].implementations[0].resources[0].colour: '],
+  [['entries', 0, 'tag'], 'tiny', 'entries[0].tag: a tag looks like @owner/name'],
+  [['entries', 0, 'tag'], '@Acme/tiny', 'entries[0].tag: a tag looks like @owner/name'],
+  [['entries', 0, 'created'], 'yesterday', 'entries[0].created: '],
+  [['entries', 0, 'maxInputTokens'], 0, 'entries[0].maxInputTokens: '],
+  [['entries', 1, 'signature', 'inputs', 0, 'type'], 'tensor', 'entries[1].signature.inputs[0].type: '],
+  [['entries', 1, 'type'], 'thing', 'entries[1].type: '],
+  [['entries', 0, 'implementations'], [], 'entries[0].implementations: '],
+  [['version'], 2, 'version: '],
+  [['entries'], {}, 'entries: '],
+])('says where it is wrong: %j = %j', (path, value, problem) => {
+  expect(problemsOf(changed(path, value))[0]).toContain(problem)
+})
+
+test.each([null, 'text', 7, []])('says that %j is no catalog at all', (document) => {
+  expect(problemsOf(document)[0]).toMatch(/^(the document|version|entries): /)
+})
+
+test('lists some problems and counts the rest', () => {
+  const entries = Array.from({ length: 9 }, (_, index) => ({ ...model(), tag: `bad ${index}` }))
+  expect(() => validateCatalog({ version: 1, entries }, options)).toThrow(
+    /cannot be used:\n(entries\[\d\]\.tag: .*\n){5}\(and 4 more\)$/,
+  )
+})
+
+test('refuses a tag twice', () => {
+  expect(problemsOf(catalog(model(), predictor(), model()))).toEqual([
+    'entries[2].tag: "@acme/tiny" is already entries[0]',
+  ])
+})
+
+test('refuses an implementation id or a file name twice', () => {
+  const [one] = model().implementations
+  if (!one) throw new Error('no implementation')
+  const twice = catalog(model({ implementations: [one, one] }))
+  expect(problemsOf(twice)).toEqual([
+    'entries[0].implementations[1].id: "wasm" is already entries[0].implementations[0]',
+  ])
+  const files = { ...one, resources: [...one.resources, ...one.resources] }
+  expect(problemsOf(catalog(model({ implementations: [files] })))).toEqual([
+    'entries[0].implementations[0].resources[1].name: "onnx/model.onnx" is already ' +
+      'entries[0].implementations[0].resources[0]',
+  ])
+})
+
+test.each(['javascript:alert(1)', 'file:///etc/passwd', 'data:,x', 'blob:https://a.test/1', 'http://'])(
+  'refuses the URL %s',
+  (url) => {
+    expect(problemsOf(changed([...resource, 'url'], url))[0]).toBe(
+      `entries[0].implementations[0].resources[0].url: ${JSON.stringify(url)} is no http or https URL`,
+    )
+  },
+)
+
+test('refuses tags of @inorigin, unless it comes with the package', () => {
+  const document = catalog(model({ tag: '@inorigin/guide' }))
+  expect(problemsOf(document)[0]).toMatch(/^entries\[0\]\.tag: tags of @inorigin are reserved/)
+  expect(problemsOf(document, { embedded: true })).toEqual([])
+})
+
+test('refuses chunk hashes that cannot be all of them', () => {
+  const path = [...resource, 'chunks']
+  expect(problemsOf(changed(path, [HASH]))).toEqual([])
+  expect(problemsOf(changed(path, [HASH, HASH]))[0]).toContain('resources[0].chunks: 10 bytes are 1 pieces')
+})
+
+test('refuses an answer longer than prompt and answer together', () => {
+  expect(problemsOf(catalog(model({ maxOutputTokens: 4096 })))[0]).toContain('entries[0].maxOutputTokens')
+})
+
+test('is not fooled by prototypes in the document', () => {
+  const text = JSON.stringify(catalog(model())).replace('"name"', '"__proto__":{"tag":"@inorigin/x"},"name"')
+  const document: unknown = JSON.parse(text)
+  expect(problemsOf(document).join()).toContain('__proto__')
+})
