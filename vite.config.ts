@@ -154,7 +154,7 @@ export default defineConfig(({ command }) => ({
         test: {
           name: 'browser',
           include: ['test/browser/**/*.test.ts'],
-          globalSetup: 'test/setup/browser.ts',
+          globalSetup: ['test/setup/browser.ts', 'test/setup/faults.ts'],
           testTimeout: 60_000,
           sequence: { groupOrder: 1 },
           browser: browserTests,

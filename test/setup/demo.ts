@@ -22,7 +22,8 @@ export interface Demo {
 
 /** Builds the package with its types, and the playground. */
 export function buildDemo(): void {
-  const { VITEST: _, ...env } = process.env
+  // Else it would build as the tests see it.
+  const { VITEST: _, NODE_ENV: __, ...env } = process.env
   const shell = process.platform === 'win32'
   execFileSync('npm', ['run', 'build'], { cwd: ROOT, env, shell, stdio: 'inherit' })
 }
