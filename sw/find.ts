@@ -17,6 +17,8 @@ export interface Finder {
   connect(port: MessagePort, attempt: number): Promise<void>
   /** That tab says that it hosts. */
   hosting(clientId: string): void
+  /** That tab says that it does not, but would. */
+  standing(clientId: string): void
 }
 
 /** A finder for the pages of one service worker's scope. */
@@ -24,6 +26,7 @@ export function createFinder(worker: ServiceWorkerGlobalScope): Finder {
   const { scope } = worker.registration
   let host: string | undefined
   let lastSteal = -Infinity
+  const candidates = new Set<string>()
   const waiting = new Set<(clientId: string) => void>()
 
   async function connect(port: MessagePort, attempt: number): Promise<void> {
@@ -34,11 +37,11 @@ export function createFinder(worker: ServiceWorkerGlobalScope): Finder {
   }
 
   async function ask(steal: boolean): Promise<Client> {
-    const silent = host
     host = undefined
     const clients = await worker.clients.matchAll({ type: 'window', includeUncontrolled: true })
-    if (clients.length === 0) throw noTab()
-    const stealing = steal && askToSteal(clients, silent)
+    if (clients.length === 0) throw noHost()
+    const stealing = steal && askToSteal(clients)
+    candidates.clear()
     const answer = firstAnswer(stealing ? STEAL_DEADLINE : ANSWER_DEADLINE)
     for (const client of clients) client.postMessage(message('inorigin:who-hosts'))
     const found = await worker.clients.get(await answer)
@@ -46,9 +49,10 @@ export function createFinder(worker: ServiceWorkerGlobalScope): Finder {
     return found
   }
 
-  function askToSteal(clients: readonly WindowClient[], silent: string | undefined): boolean {
+  /** A frozen tab keeps its lock and answers nothing; a visible one that stands may take it. */
+  function askToSteal(clients: readonly WindowClient[]): boolean {
     if (Date.now() - lastSteal < STEAL_INTERVAL) return false
-    const thief = clients.find((client) => client.visibilityState === 'visible' && client.id !== silent)
+    const thief = clients.find(({ id, visibilityState }) => candidates.has(id) && visibilityState === 'visible')
     if (!thief) return false
     lastSteal = Date.now()
     thief.postMessage(message('inorigin:steal'))
@@ -59,7 +63,7 @@ export function createFinder(worker: ServiceWorkerGlobalScope): Finder {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         waiting.delete(answered)
-        reject(unreachable())
+        reject(candidates.size > 0 ? unreachable() : noHost())
       }, deadline)
       const answered = (clientId: string) => {
         clearTimeout(timer)
@@ -80,11 +84,14 @@ export function createFinder(worker: ServiceWorkerGlobalScope): Finder {
       host = clientId
       for (const answered of waiting) answered(clientId)
     },
+    standing(clientId) {
+      candidates.add(clientId)
+    },
   }
 }
 
-function noTab(): InoriginError {
-  const what = 'No tab of this origin is open to host the models.'
+function noHost(): InoriginError {
+  const what = 'No open tab of this origin hosts the models.'
   return new InoriginError('unavailable', `${what} Open a page that calls serve().`, {
     code: 'no_host',
     retryAfter: 1,

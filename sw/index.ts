@@ -49,6 +49,9 @@ export function attach(): void {
       case 'inorigin:hosting':
         if (source && message.protocol === PROTOCOL) finder.hosting(source.id)
         return
+      case 'inorigin:standing':
+        if (source && message.protocol === PROTOCOL) finder.standing(source.id)
+        return
       case 'inorigin:forward': {
         const port = event.ports[0]
         if (port) event.waitUntil(forward(port, message.attempt))

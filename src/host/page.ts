@@ -71,8 +71,8 @@ export function hostPage(
     if (message?.protocol !== PROTOCOL || message.scope !== setup.scope) return
     if (message.type === 'inorigin:steal') return election?.steal()
     if (message.type === 'inorigin:who-hosts') {
-      if (worker) tellWorker({ type: 'inorigin:hosting', protocol: PROTOCOL })
-      return
+      const type = worker ? 'inorigin:hosting' : 'inorigin:standing'
+      return tellWorker({ type, protocol: PROTOCOL })
     }
     const port = event.ports[0]
     if (message.type === 'inorigin:request' && port) pass(port)

@@ -113,6 +113,8 @@ export type PageToWorker =
   | { type: 'inorigin:update' }
   /** The answer to `who-hosts`, and what a tab says when it becomes the host. */
   | { type: 'inorigin:hosting'; protocol: number }
+  /** The other answer: not the host, but ready to be. */
+  | { type: 'inorigin:standing'; protocol: number }
   /** With a port: for whoever hosts. `attempt` counts the tries before. */
   | { type: 'inorigin:forward'; protocol: number; attempt: number }
   /** Keeps the worker alive while a stream is open; timed by the dedicated worker. */

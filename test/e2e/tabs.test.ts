@@ -1,0 +1,212 @@
+/** Several tabs, and what happens to them: sharing a host, losing it, reloading, hanging. */
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import type { Page } from 'playwright'
+import { openSite, serveIn, type Site } from '../support/site.ts'
+
+let site: Site
+
+beforeEach(async () => {
+  site = await openSite()
+})
+
+afterEach(() => site?.close())
+
+/** A whole answer of the embedded model; its status when it is refused. */
+function ask(page: Page, max_tokens = 8): Promise<string> {
+  return page.evaluate(async (limit) => {
+    const response = await fetch('/v1/chat/completions', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({
+        model: '@inorigin/guide',
+        messages: [{ role: 'user', content: 'What is inorigin?' }],
+        max_tokens: limit,
+      }),
+    })
+    const body = await response.json()
+    return response.ok ? String(body.choices[0].message.content) : `${response.status} ${body.error.message}`
+  }, max_tokens)
+}
+
+/** Names of the dedicated workers that the browser runs for that tab. */
+function workersOf(page: Page): string[] {
+  return page.workers().map((worker) => new URL(worker.url()).pathname)
+}
+
+test('two tabs share one host', async () => {
+  const one = await site.open()
+  await serveIn(one)
+  const two = await site.open()
+  await serveIn(two)
+  const text = await ask(one)
+  expect(text).not.toMatch(/^\d{3} /)
+  expect(await ask(two)).toBe(text)
+  expect(workersOf(one)).toContain('/inorigin/worker.js')
+  expect(workersOf(two)).toEqual([])
+})
+
+test('a tab that never calls serve() is served too', async () => {
+  const one = await site.open()
+  await serveIn(one)
+  const two = await site.open()
+  expect(await ask(two)).toBe(await ask(one))
+})
+
+test('the host tab is closed: the next request works within 2 s', async () => {
+  const one = await site.open()
+  await serveIn(one)
+  const two = await site.open()
+  await serveIn(two)
+  await ask(one)
+  await one.close()
+  const seen = await two.evaluate(async () => {
+    const start = performance.now()
+    const response = await fetch('/v1/models')
+    return { status: response.status, milliseconds: performance.now() - start }
+  })
+  expect(seen.status).toBe(200)
+  expect(seen.milliseconds).toBeLessThan(2_000)
+  expect(await ask(two)).not.toMatch(/^\d{3} /)
+  expect(workersOf(two)).toContain('/inorigin/worker.js')
+})
+
+test('the host tab is closed while it answers another: an error frame, not a clean end', async () => {
+  const one = await site.open()
+  await serveIn(one)
+  const two = await site.open()
+  await serveIn(two)
+  await ask(one)
+  const reading = two.evaluate(async () => {
+    const response = await fetch('/v1/messages', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({
+        model: '@inorigin/guide',
+        // Hot enough not to end soon.
+        temperature: 2,
+        max_tokens: 1000,
+        messages: [{ role: 'user', content: 'Tell me all about it' }],
+        stream: true,
+      }),
+    })
+    let text = ''
+    const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+    for (;;) {
+      // Slower than the model writes, so that the stream is open when the tab goes.
+      await new Promise((resolve) => setTimeout(resolve, 40))
+      const { done, value } = await reader.read()
+      if (done) return text
+      text += value
+      Object.assign(globalThis, { begun: true })
+    }
+  })
+  await two.waitForFunction(() => 'begun' in globalThis)
+  await one.close()
+  const text = await reading
+  expect(text).toContain('event: message_start')
+  expect(text.trimEnd().split('\n\n').at(-1)).toMatch(/^event: error\ndata: \{"type":"error","error":\{"type":"\w+","message":"/)
+  expect(text).not.toContain('message_stop')
+})
+
+test('a hard reload: the page is controlled again without another reload', async () => {
+  const page = await site.open()
+  await serveIn(page)
+  await ask(page)
+  const session = await site.context.newCDPSession(page)
+  await Promise.all([page.waitForEvent('load'), session.send('Page.reload', { ignoreCache: true })])
+  expect(await page.evaluate(() => navigator.serviceWorker.controller)).toBeNull()
+  await serveIn(page)
+  expect(await ask(page)).not.toMatch(/^\d{3} /)
+  expect(site.requests.filter((request) => request.includes('/v1/'))).toEqual([])
+})
+
+test('the service worker is stopped between two requests', async () => {
+  const page = await site.open()
+  await serveIn(page)
+  const text = await ask(page)
+  const session = await site.context.newCDPSession(page)
+  await session.send('ServiceWorker.enable')
+  await session.send('ServiceWorker.stopAllWorkers')
+  expect(await ask(page)).toBe(text)
+})
+
+test('the host tab hangs: another tab takes over, and the hung one gives way when it wakes', async () => {
+  const one = await site.open()
+  await serveIn(one)
+  const two = await site.open()
+  await serveIn(two)
+  await ask(two)
+  const awake = one.evaluate(() => {
+    const end = Date.now() + 15_000
+    while (Date.now() < end);
+  })
+  expect(await ask(two)).not.toMatch(/^\d{3} /)
+  expect(workersOf(two)).toContain('/inorigin/worker.js')
+  await awake
+  await expect.poll(() => workersOf(one)).toEqual([])
+  expect(await ask(one)).not.toMatch(/^\d{3} /)
+})
+
+test('options that differ from the host\'s are named', async () => {
+  const one = await site.open()
+  await serveIn(one, { device: 'wasm' })
+  const two = await site.open()
+  const warnings: string[] = []
+  two.on('console', (message) => message.type() === 'warning' && warnings.push(message.text()))
+  await serveIn(two, { apiKeys: ['secret'] })
+  const seen = await two.evaluate(() => {
+    const { server } = globalThis as unknown as { server: import('../../src/index.ts').Server }
+    return server.differences
+  })
+  expect(seen).toEqual(['apiKeys', 'device'])
+  expect(warnings.join()).toContain('apiKeys, device')
+  // The options of the host apply: it takes any key.
+  expect(await ask(two)).not.toMatch(/^\d{3} /)
+})
+
+test('the host is closed by close(): the origin answers 503 until a tab hosts again', async () => {
+  const page = await site.open()
+  await serveIn(page)
+  await page.evaluate(() => {
+    const { server } = globalThis as unknown as { server: import('../../src/index.ts').Server }
+    server.close()
+  })
+  expect(await ask(page)).toMatch(/^503 /)
+  await serveIn(page)
+  expect(await ask(page)).not.toMatch(/^503 /)
+})
+
+test('serve() says what to do when there is no script, no worker, or the page is outside', async () => {
+  const page = await site.open()
+  await page.waitForFunction(() => 'serve' in globalThis)
+  const failing = (options: object) =>
+    page.evaluate(async (given) => {
+      const { serve } = globalThis as unknown as typeof import('../../src/index.ts')
+      return serve(given).then(
+        () => 'served',
+        (error: Error) => `${error.name}: ${error.message}`,
+      )
+    }, options)
+  expect(await failing({ worker: '/nowhere.js' })).toMatch(/InoriginError: .*nowhere\.js.*npx inorigin init/)
+  expect(await failing({ worker: '/elsewhere/sw.js' })).toMatch(/InoriginError: .*outside \/elsewhere\//)
+  expect(await failing({ assets: '/nowhere/' })).toMatch(/InoriginError: .*\/nowhere\/worker\.js.*npx inorigin init/)
+})
+
+test('an app under a sub-path is served under its scope', async () => {
+  await site.close()
+  site = await openSite({ base: '/app/' })
+  const page = await site.open('/app/blank.html')
+  await serveIn(page, { worker: '/app/sw.js' })
+  const seen = await page.evaluate(async () => {
+    const { server } = globalThis as unknown as { server: import('../../src/index.ts').Server }
+    const [inside, outside] = [await fetch('/app/v1/models'), await fetch('/v1/models')]
+    return {
+      baseURL: server.baseURL, origin: server.origin,
+      inside: inside.status, outside: await outside.text(),
+      direct: (await server.fetch(`${server.baseURL}/models`)).status,
+    }
+  })
+  expect(seen).toEqual({
+    baseURL: `${site.url}/app/v1`, origin: `${site.url}/app`, inside: 200, outside: '404', direct: 200,
+  })
+})
