@@ -1,6 +1,6 @@
 /** A plain static file server, as a user's own would be, with a few pages of the test's own. */
 import { createServer, type ServerResponse } from 'node:http'
-import { createReadStream, statSync } from 'node:fs'
+import { createReadStream, readFileSync, statSync } from 'node:fs'
 import { extname, join, normalize } from 'node:path'
 import type { AddressInfo } from 'node:net'
 
@@ -20,6 +20,8 @@ export interface StaticOptions {
   /** Bodies by path; `.html` and `.js` names give their type. */
   pages?: Readonly<Record<string, string>>
   headers?: Readonly<Record<string, string>>
+  /** Milliseconds that a file takes, by path: it is sent in even pieces over that time. */
+  slow?: Readonly<Record<string, number>>
 }
 
 export interface StaticServer {
@@ -51,6 +53,8 @@ export async function serveStatic(options: StaticOptions): Promise<StaticServer>
     }
     if (request.method !== 'GET' && request.method !== 'HEAD') return end(response, 405)
     const page = options.pages?.[pathname]
+    const slow = options.slow?.[pathname]
+    if (slow !== undefined) return void trickle(response, fileOf(pathname, options.folders), slow)
     if (page === undefined) return sendFile(response, fileOf(pathname, options.folders))
     response.setHeader('content-type', typeOf(pathname))
     response.end(page)
@@ -84,6 +88,24 @@ function sendFile(response: ServerResponse, path: string | undefined): void {
   response.setHeader('content-type', typeOf(path))
   response.setHeader('content-length', stat.size)
   createReadStream(path).pipe(response)
+}
+
+async function trickle(
+  response: ServerResponse,
+  path: string | undefined,
+  milliseconds: number,
+): Promise<void> {
+  if (path === undefined) return end(response, 404)
+  const bytes = readFileSync(path)
+  response.setHeader('content-type', typeOf(path))
+  response.setHeader('content-length', bytes.length)
+  const pieces = Math.ceil(milliseconds / 250)
+  const size = Math.ceil(bytes.length / pieces)
+  for (let start = 0; start < bytes.length; start += size) {
+    response.write(bytes.subarray(start, start + size))
+    await new Promise((resolve) => setTimeout(resolve, 250))
+  }
+  response.end()
 }
 
 function typeOf(path: string): string {
