@@ -6,6 +6,7 @@ loads the file, so the download is half the size and all arithmetic is float32 o
 import argparse
 import json
 import os
+from dataclasses import asdict
 
 import numpy as np
 import onnx
@@ -13,7 +14,7 @@ import torch
 from onnx import TensorProto as T, helper as h, numpy_helper as nh
 
 from model import Guide
-from settings import ADDED, MODEL_DIR, WORK_DIR, Shape, shape_dict
+from settings import ADDED, MODEL_DIR, WORK_DIR, Shape
 
 MS = 'com.microsoft'
 
@@ -102,7 +103,7 @@ def build(model: Guide) -> onnx.ModelProto:
 def configs(s: Shape):
     at = lambda token: s.vocab_size - len(ADDED) + ADDED.index(token)
     end, turn = at('<|endoftext|>'), at('<|im_end|>')
-    config = {'architectures': ['LlamaForCausalLM'], 'model_type': 'llama', **shape_dict(s),
+    config = {'architectures': ['LlamaForCausalLM'], 'model_type': 'llama', **asdict(s),
               'hidden_act': 'silu', 'attention_bias': False, 'attention_dropout': 0.0, 'mlp_bias': False,
               'rope_scaling': None, 'tie_word_embeddings': True, 'use_cache': True, 'initializer_range': 0.02,
               'pretraining_tp': 1, 'torch_dtype': 'float16', 'bos_token_id': end, 'eos_token_id': turn, 'pad_token_id': end}

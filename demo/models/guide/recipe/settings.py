@@ -1,9 +1,10 @@
 """Sizes, special tokens and places, shared by every step of the recipe."""
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
-MODEL_DIR = Path(__file__).resolve().parent.parent
+# Where the model's files are written; where checkpoints and shards are kept.
+MODEL_DIR = Path(os.environ.get('GUIDE_OUT', Path(__file__).resolve().parent.parent))
 WORK_DIR = Path(os.environ.get('GUIDE_WORK', Path.home() / '.cache' / 'inorigin-guide'))
 
 VOCAB = 2048
@@ -26,7 +27,3 @@ class Shape:
     max_position_embeddings: int = 2048
     rope_theta: float = 10000.0
     rms_norm_eps: float = 1e-5
-
-
-def shape_dict(shape: Shape) -> dict:
-    return asdict(shape)

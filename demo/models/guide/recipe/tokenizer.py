@@ -119,6 +119,7 @@ class Tokenizer:
         return out.decode(errors='replace')
 
     def save(self, folder=MODEL_DIR):
+        folder.mkdir(parents=True, exist_ok=True)
         added = [{'id': self.id[t], 'content': t, 'single_word': False, 'lstrip': False, 'rstrip': False,
                   'normalized': False, 'special': hidden(t)} for t in ADDED]
         split = {'type': 'Split', 'pattern': {'Regex': SPLIT}, 'behavior': 'Isolated', 'invert': False}
@@ -145,3 +146,9 @@ class Tokenizer:
 def hidden(token: str) -> bool:
     """Control tokens vanish from decoded text; thinking and tool tags stay visible."""
     return token in SPECIAL or token.startswith('<|reserved')
+
+
+if __name__ == '__main__':
+    import generate
+    Tokenizer(train(generate.texts(12_000))).save()
+    print(f'tokenizer.json: {VOCAB} tokens')

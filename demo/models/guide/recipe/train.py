@@ -1,0 +1,169 @@
+"""Train the decoder on the generated chats: bfloat16 on the CPU, batches of chats of like length, resumable.
+
+Matrices learn with Muon, embeddings and norms with AdamW. The learning rate follows the clock or the steps: with
+--minutes the cosine ends when the time is over, with --steps it ends at that step.
+"""
+import argparse
+import json
+import math
+import os
+import time
+from dataclasses import asdict
+from multiprocessing import get_context
+
+import numpy as np
+
+# Threads that wait must not spin: on a shared machine that costs more than half the speed.
+os.environ.setdefault('OMP_WAIT_POLICY', 'passive')
+import torch
+import torch.nn.functional as F
+
+import generate
+from model import Guide, count
+from settings import WORK_DIR, Shape
+from tokenizer import Tokenizer
+
+TOKENS = 16 * 384
+PAD = 0
+
+
+def batches(ids, learn, ends, rng):
+    """Batches of about TOKENS tokens: chats sorted by length within a window, in random order."""
+    starts = np.concatenate([[0], ends[:-1]])
+    order = rng.permutation(len(ends))
+    groups = []
+    for window in np.array_split(order, max(1, len(order) // 2000)):
+        window, group, longest = sorted(window, key=lambda i: ends[i] - starts[i]), [], 0
+        for i in window:
+            longest = max(longest, ends[i] - starts[i])
+            if longest * (len(group) + 1) > TOKENS and group:
+                groups.append(group)
+                group, longest = [], ends[i] - starts[i]
+            group.append(i)
+        groups.append(group)
+    for g in rng.permutation(len(groups)):
+        group = groups[g]
+        length = max(ends[i] - starts[i] for i in group)
+        x, m = np.zeros((len(group), length), np.int64), np.zeros((len(group), length), bool)
+        for row, i in enumerate(group):
+            n = ends[i] - starts[i]
+            x[row, :n], m[row, :n] = ids[starts[i]:ends[i]], learn[starts[i]:ends[i]]
+        yield torch.from_numpy(x), torch.from_numpy(m)
+
+
+def make(number, chats):
+    generate.shard(Tokenizer.load(), number, chats)
+
+
+class Shards:
+    """Shard after shard, the next one made by a second process meanwhile."""
+
+    def __init__(self, tokenizer, chats, first=0):
+        self.tokenizer, self.chats, self.number = tokenizer, chats, first
+
+    def __iter__(self):
+        while True:
+            ahead = get_context('spawn').Process(target=make, args=(self.number + 1, self.chats), daemon=True)
+            ahead.start()
+            yield generate.shard(self.tokenizer, self.number, self.chats)
+            ahead.join()
+            self.number += 1
+
+
+def optimizers(model, rate):
+    matrices = [p for layer in model.layers for p in layer.parameters() if p.ndim == 2]
+    rest = [p for n, p in model.named_parameters() if p.ndim < 2 or n == 'embed_tokens.weight']
+    muon = torch.optim.Muon(matrices, lr=rate, momentum=0.95, weight_decay=0.02, adjust_lr_fn='match_rms_adamw')
+    adam = torch.optim.AdamW(rest, lr=rate, betas=(0.9, 0.95), weight_decay=0.0, fused=True)
+    return [muon, adam]
+
+
+def loss_of(model, x, learn):
+    """Cross entropy of what the assistant says."""
+    with torch.autocast('cpu', torch.bfloat16):
+        hidden, _ = model.hidden(x[:, :-1])
+        logits = model.logits(hidden[learn[:, 1:]])
+    return F.cross_entropy(logits.float(), x[:, 1:][learn[:, 1:]])
+
+
+def train(args, log):
+    torch.set_num_threads(args.threads)
+    tokenizer = Tokenizer.load()
+    torch.manual_seed(args.seed)
+    model = Guide(Shape())
+    opts = optimizers(model, args.rate)
+    step, spent, seen, shard = 0, 0.0, 0, 0
+    path = WORK_DIR / 'checkpoint.pt'
+    if path.exists() and not args.fresh:
+        state = torch.load(path, weights_only=True)
+        model.load_state_dict(state['model'])
+        for opt, saved in zip(opts, state['optimizers']):
+            opt.load_state_dict(saved)
+        step, spent, seen, shard = state['step'], state['spent'], state['seen'], state['shard'] + 1
+        log(f'resumed at step {step}, {spent / 60:.1f} min')
+    log(f'{count(model):,} parameters, {args.threads} threads, rate {args.rate}, ' + (f'{args.steps} steps' if args.steps else f'{args.minutes} minutes'))
+
+    def save():
+        state = {'shape': asdict(model.s), 'model': model.state_dict(), 'optimizers': [o.state_dict() for o in opts],
+                 'step': step, 'spent': spent, 'seen': seen, 'shard': shard}
+        torch.save(state, path.with_suffix('.part'))
+        path.with_suffix('.part').rename(path)
+
+    losses, saved, last = [], time.time(), time.time()
+    for shard, data in enumerate(Shards(tokenizer, args.chats, shard), shard):
+        for x, learn in batches(*data, np.random.default_rng(shard)):
+            done = step / args.steps if args.steps else spent / (60 * args.minutes)
+            if done >= 1:
+                save()
+                log(f'done: step {step}, {seen:,} tokens, {spent / 60:.1f} min, loss {np.mean(losses[-200:]):.4f}')
+                return
+            rate = args.rate * min(1, (step + 1) / 100) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * done)))
+            loss = loss_of(model, x, learn)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            for opt in opts:
+                for group in opt.param_groups:
+                    group['lr'] = rate
+                opt.step()
+                opt.zero_grad(set_to_none=True)
+            step, seen = step + 1, seen + x.numel()
+            losses.append(loss.item())
+            now = time.time()
+            spent, last = spent + now - last, now
+            if step % args.every == 0:
+                log(f'step {step} shard {shard} loss {np.mean(losses[-args.every:]):.4f} rate {rate:.5f} '
+                    f'tokens {seen:,} {seen / spent:,.0f}/s {spent / 60:.1f} min')
+            if now - saved > 120:
+                save()
+                saved = now
+
+
+def arguments(parser=None):
+    args = parser or argparse.ArgumentParser(description=__doc__)
+    args.add_argument('--minutes', type=float, default=65)
+    args.add_argument('--steps', type=int, default=0)
+    args.add_argument('--chats', type=int, default=20_000, help='chats in a shard')
+    args.add_argument('--rate', type=float, default=3e-3)
+    args.add_argument('--threads', type=int, default=2)
+    args.add_argument('--seed', type=int, default=1)
+    args.add_argument('--every', type=int, default=100)
+    args.add_argument('--fresh', action='store_true', help='do not resume from the checkpoint')
+    return args
+
+
+def logger(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    out = path.open('a')
+
+    def log(text):
+        print(text, flush=True)
+        out.write(text + '\n')
+        out.flush()
+    return log
+
+
+if __name__ == '__main__':
+    args = arguments().parse_args()
+    log = logger(WORK_DIR / 'train.log')
+    log(json.dumps(vars(args)))
+    train(args, log)
