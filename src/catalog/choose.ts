@@ -1,4 +1,6 @@
-/** Which implementation of a tag suits a device. Pure: the same device always gets the same answer. */
+/**
+ * Which implementation of a tag suits a device. Pure: the same device always gets the same answer.
+ */
 import type { Capabilities } from '../device/capabilities.ts'
 import { InoriginError } from '../error.ts'
 import type { Device } from '../types/index.ts'
@@ -29,8 +31,8 @@ const WASM_MEMORY = 4 * GIB
 const MEMORY_CAP = 8 * GIB
 
 /**
- * The implementation for that device: of those that can run there, the first of the fastest kind, real
- * GPUs before WASM before GPUs made of software; with a preference, only that kind. Throws
+ * The implementation for that device: of those that can run there, the first of the fastest kind,
+ * real GPUs before WASM before GPUs made of software; with a preference, only that kind. Throws
  * `unavailable` naming what each one lacks when none can.
  */
 export function choose(

@@ -10,10 +10,11 @@ export const CATALOG_LIMIT = 4 * 1024 * 1024
 const PATIENCE = 30_000
 
 /**
- * All entries, the app's first. `source` is the URL or the document of the app's catalog, `null` for
- * none; `defaultUrl` is where the embedded one lies. Relative URLs start from the catalog's own URL,
- * in a document from `base`. Where there is an app's catalog the embedded one may be missing. Rejects
- * with `unavailable` when a catalog cannot be fetched, `invalid_request` when it is not a catalog.
+ * All entries, the app's first. `source` is the URL or the document of the app's catalog, `null`
+ * for none; `defaultUrl` is where the embedded one lies. Relative URLs start from the catalog's own
+ * URL, in a document from `base`. Where there is an app's catalog the embedded one may be missing.
+ * Rejects with `unavailable` when a catalog cannot be fetched, `invalid_request` when it is not a
+ * catalog.
  */
 export async function loadCatalog(
   source: string | Catalog | null,
@@ -88,7 +89,7 @@ async function readText({ body }: Response, url: string): Promise<string> {
     bytes += piece.length
     if (bytes > CATALOG_LIMIT) {
       await reader?.cancel()
-      throw invalid(`The catalog ${url} is larger than ${CATALOG_LIMIT} bytes, the most that is read.`)
+      throw invalid(`The catalog ${url} is larger than the ${CATALOG_LIMIT} bytes that are read.`)
     }
     text += decoder.decode(piece, { stream: true })
   }

@@ -10,7 +10,10 @@ const LISTED = 5
 export function findEntry({ entries }: Pick<Catalog, 'entries'>, tag: Tag): Entry {
   const entry = entries.find((one) => one.tag === tag)
   if (entry) return entry
-  const nearest = entries.map((one) => one.tag).sort(by((known) => distance(known, tag)))
+  const nearest = entries
+    .map((one) => ({ tag: one.tag, far: distance(one.tag, tag) }))
+    .toSorted((one, other) => one.far - other.far)
+    .map((one) => one.tag)
   const known = nearest.slice(0, LISTED).join(', ')
   const more = nearest.length > LISTED ? ` and ${nearest.length - LISTED} more` : ''
   const hint = nearest.length > 0 ? `There is ${known}${more}.` : 'The catalog is empty.'
@@ -39,18 +42,14 @@ export function ownerOf(tag: Tag): string {
   return tag.slice(1, tag.indexOf('/'))
 }
 
-function by<T>(key: (item: T) => number): (a: T, b: T) => number {
-  return (a, b) => key(a) - key(b)
-}
-
 /** How many letters must be changed, added or taken away to make one of the other. */
 function distance(one: string, other: string): number {
   // What is sent may be of any length; beyond this nothing looks alike.
-  const text = other.slice(0, 100).toLowerCase()
+  const text = Array.from(other.slice(0, 100).toLowerCase())
   let row = Array.from({ length: text.length + 1 }, (_, index) => index)
-  for (const [line, letter] of [...one.slice(0, 100)].entries()) {
+  for (const [line, letter] of Array.from(one).slice(0, 100).entries()) {
     const next = [line + 1]
-    for (const [column, same] of [...text].entries()) {
+    for (const [column, same] of text.entries()) {
       const change = (row[column] ?? 0) + (same === letter ? 0 : 1)
       next.push(Math.min(change, (row[column + 1] ?? 0) + 1, (next[column] ?? 0) + 1))
     }

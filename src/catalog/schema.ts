@@ -19,7 +19,10 @@ const text = v.pipe(v.string(), v.minLength(1))
 
 export const tagSchema = v.pipe(
   v.string(),
-  v.regex(/^@[a-z0-9][a-z0-9._-]*\/[a-z0-9][a-z0-9._-]*$/, 'a tag looks like @owner/name, in lower case'),
+  v.regex(
+    /^@[a-z0-9][a-z0-9._-]*\/[a-z0-9][a-z0-9._-]*$/,
+    'a tag looks like @owner/name, in lower case',
+  ),
 )
 
 const timestamp = v.pipe(v.string(), v.isoTimestamp())
@@ -77,7 +80,9 @@ export const implementationSchema = v.strictObject({
   device: v.picklist(['webgpu', 'wasm']),
   requires: v.optional(requirementsSchema),
   resources: v.pipe(v.array(resourceSchema), v.minLength(1)),
-  /** Predictors: by parameter name. A parameter that is not listed binds to the tensor of its name. */
+  /**
+   * Predictors: by parameter name. A parameter that is not listed binds to the tensor of its name.
+   */
   bindings: v.optional(v.record(text, bindingSchema)),
 })
 

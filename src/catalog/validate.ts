@@ -21,8 +21,8 @@ const LISTED = 5
 const RESERVED = 'inorigin'
 
 /**
- * The document as a catalog with absolute resource URLs. Throws `invalid_request` naming the path of
- * every problem, such as `entries[3].implementations[0].resources[1].sha256`.
+ * The document as a catalog with absolute resource URLs. Throws `invalid_request` naming the path
+ * of every problem, such as `entries[3].implementations[0].resources[1].sha256`.
  */
 export function validateCatalog(document: unknown, options: ValidateOptions): Catalog {
   const { success, output, issues } = v.safeParse(catalogSchema, document)
@@ -36,7 +36,11 @@ export function validateCatalog(document: unknown, options: ValidateOptions): Ca
 }
 
 /** Checks what a schema cannot say, and makes every URL absolute. */
-function resolved(catalog: Catalog, { base, embedded }: ValidateOptions, problems: string[]): Catalog {
+function resolved(
+  catalog: Catalog,
+  { base, embedded }: ValidateOptions,
+  problems: string[],
+): Catalog {
   const say = (path: string, problem: string) => problems.push(`${path}: ${problem}`)
   repeated(catalog.entries.map((entry) => entry.tag), 'entries', 'tag', say)
   const entries = catalog.entries.map((entry, index) => {
@@ -45,7 +49,7 @@ function resolved(catalog: Catalog, { base, embedded }: ValidateOptions, problem
       say(`${path}.tag`, `tags of @${RESERVED} are reserved; use an owner name of your own`)
     }
     if (entry.type === 'model' && entry.maxOutputTokens > entry.maxInputTokens) {
-      say(`${path}.maxOutputTokens`, 'is above maxInputTokens, which counts prompt and answer together')
+      say(`${path}.maxOutputTokens`, 'is above maxInputTokens, which counts the answer too')
     }
     repeated(entry.implementations.map(({ id }) => id), `${path}.implementations`, 'id', say)
     const implementations = entry.implementations.map((implementation, at) => {
@@ -54,7 +58,7 @@ function resolved(catalog: Catalog, { base, embedded }: ValidateOptions, problem
       const resources = implementation.resources.map((resource, place): Resource => {
         checkChunks(resource, `${list}[${place}].chunks`, say)
         const url = absolute(resource.url, base)
-        if (!url) say(`${list}[${place}].url`, `${JSON.stringify(resource.url)} is no http or https URL`)
+        if (!url) say(`${list}[${place}].url`, `"${resource.url}" is no http or https URL`)
         return { ...resource, url: url ?? '' }
       })
       return { ...implementation, resources }
@@ -89,7 +93,8 @@ function absolute(url: string, base: string): string | null {
 
 /** `entries[3].implementations[0]` */
 function pathOf(path: readonly { key: unknown }[] | undefined): string {
-  const steps = (path ?? []).map(({ key }) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`))
+  const step = (key: unknown) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`)
+  const steps = (path ?? []).map(({ key }) => step(key))
   return steps.join('').replace(/^\./, '') || 'the document'
 }
 

@@ -41,15 +41,15 @@ export function describeAdapter(adapter: GPUAdapter): AdapterDescription {
   return {
     vendor, architecture, device, description,
     software: isFallbackAdapter || older || SOFTWARE.test(names),
-    features: [...adapter.features].filter(isTrusted).sort(),
+    features: [...adapter.features].filter(isTrusted).toSorted(),
     limits: limitsOf(adapter.limits),
   }
 }
 
 /**
- * Whether a device of ours may have that feature. Never `subgroups`: with it, a driver that is in use
- * (SwiftShader, and who knows which others) makes onnxruntime-web's attention kernels compute wrong
- * numbers, without any error; without it the same kernels take another way and are right. Nor
+ * Whether a device of ours may have that feature. Never `subgroups`: with it, a driver that is in
+ * use (SwiftShader, and who knows which others) makes onnxruntime-web's attention kernels compute
+ * wrong numbers, without any error; without it the same kernels take another way and are right. Nor
  * anything a browser calls experimental.
  */
 export function isTrusted(feature: string): boolean {

@@ -12,7 +12,10 @@ export interface Capabilities {
     /** Promise integration: WebAssembly may wait for JavaScript. */
     jspi: boolean
   }
-  /** Bytes of memory, rounded down by the browser and never above some cap; `null` when it is silent. */
+  /**
+   * Bytes of memory, rounded down by the browser and never above some cap; `null` when it is
+   * silent.
+   */
   memory: number | null
   /** Logical processors. */
   cores: number
@@ -35,8 +38,9 @@ export async function probeDevice(): Promise<Capabilities> {
 }
 
 /**
- * The name under which things learnt about the device are kept, such as `dev_apple-metal-3-8cpu-8g`.
- * Made of what the hardware is: features and limits come and go with browser versions.
+ * The name under which things learnt about the device are kept, such as
+ * `dev_apple-metal-3-8cpu-8g`. Made of what the hardware is: features and limits come and go with
+ * browser versions.
  */
 export function deviceId({ webgpu, memory, cores }: Capabilities): string {
   const gpu = webgpu

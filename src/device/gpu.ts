@@ -34,9 +34,8 @@ const RAISED = [
 export async function requestGpu({ features = [] }: GpuOptions = {}): Promise<Gpu> {
   const adapter = await findAdapter()
   if (!adapter) {
-    throw new InoriginError('unavailable', 'This browser offers no WebGPU here. Use device: "wasm".', {
-      code: 'no_webgpu',
-    })
+    const what = 'This browser offers no WebGPU here. Use device: "wasm".'
+    throw new InoriginError('unavailable', what, { code: 'no_webgpu' })
   }
   const description = describeAdapter(adapter)
   const missing = features.filter((feature) => !description.features.includes(feature))
@@ -49,8 +48,9 @@ export async function requestGpu({ features = [] }: GpuOptions = {}): Promise<Gp
   }
   const wanted = new Set(['shader-f16', ...features])
   const requiredFeatures = [...adapter.features].filter((feature) => wanted.has(feature))
+  const { limits } = description
   const requiredLimits = Object.fromEntries(
-    RAISED.filter((name) => name in description.limits).map((name) => [name, description.limits[name]]),
+    RAISED.filter((name) => name in limits).map((name) => [name, limits[name]]),
   )
   let device: GPUDevice
   try {

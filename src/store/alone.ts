@@ -1,12 +1,14 @@
 /**
- * One at a time, over all tabs and workers of the origin, by Web Lock. A frozen tab keeps its locks,
- * so a holder must also answer on a channel: one that stays silent is passed over.
+ * One at a time, over all tabs and workers of the origin, by Web Lock. A frozen tab keeps its
+ * locks, so a holder must also answer on a channel: one that stays silent is passed over.
  */
 import { InoriginError } from '../error.ts'
 
 export interface AloneOptions {
   signal: AbortSignal
-  /** Milliseconds between two questions to the holder; five in a row without an answer end its turn. */
+  /**
+   * Milliseconds between two questions to the holder; five in a row without an answer end its turn.
+   */
   patience?: number
 }
 
@@ -71,7 +73,9 @@ function answerQuestions(name: string): () => void {
   return () => channel.close()
 }
 
-/** Resolves with `true` when five questions in a row had no answer; never, once the signal aborts. */
+/**
+ * Resolves with `true` when five questions in a row had no answer; never, once the signal aborts.
+ */
 function watchHolder(name: string, patience: number, signal: AbortSignal): Promise<true> {
   return new Promise((resolve) => {
     let unanswered = 0

@@ -25,15 +25,18 @@ export interface Assembly {
   /** Whether the bytes that are here came in more than one answer, so perhaps of two versions. */
   readonly joined: boolean
   /**
-   * Takes the next bytes, never more than are missing, and stores every chunk they complete. A chunk
-   * whose hash is wrong is dropped and answered; `position` is then at its start.
+   * Takes the next bytes, never more than are missing, and stores every chunk they complete. A
+   * chunk whose hash is wrong is dropped and answered; `position` is then at its start.
    */
   write(piece: Uint8Array<ArrayBuffer>): Promise<Damage | null>
   /** Says that the next bytes come in another answer than those that are here. */
   join(): void
   /** Starts over with nothing, for the version of that tag. */
   restart(etag: string | null): Promise<void>
-  /** Makes the resource readable when its whole hash is right; otherwise answers and changes nothing. */
+  /**
+   * Makes the resource readable when its whole hash is right; otherwise answers and changes
+   * nothing.
+   */
   finish(): Promise<Damage | null>
 }
 

@@ -1,6 +1,6 @@
 /**
- * The database. Resources are kept once per content (sha256), in chunks; only the host worker writes,
- * the service worker reads resources.
+ * The database. Resources are kept once per content (sha256), in chunks; only the host worker
+ * writes, the service worker reads resources.
  */
 import type { DBSchema } from 'idb'
 import type { ResourceType, Tag } from '../types/index.ts'
@@ -75,7 +75,10 @@ export interface Schema extends DBSchema {
   predictions: {
     key: string
     value: PredictionRecord
-    indexes: { asker: [tag: string, clientId: string, configurationId: string]; configuration: string }
+    indexes: {
+      asker: [tag: string, clientId: string, configurationId: string]
+      configuration: string
+    }
   }
   /** What was learnt about this device, by subject. */
   device: { key: string; value: unknown }

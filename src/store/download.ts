@@ -31,8 +31,8 @@ export const TUNING: Readonly<Tuning> = {
 export interface DownloadOptions {
   signal: AbortSignal
   /**
-   * Told after every piece: bytes of the resource that are here, and how many of them just came over
-   * the network. The first may step back, when the server makes us start over.
+   * Told after every piece: bytes of the resource that are here, and how many of them just came
+   * over the network. The first may step back, when the server makes us start over.
    */
   onBytes?: (here: number, received: number) => void
   tuning?: Partial<Tuning>
@@ -40,9 +40,9 @@ export interface DownloadOptions {
 
 /**
  * The resource's bytes, out of the store if they are there, else downloaded. Only one thread of the
- * origin downloads a resource; others that ask wait and find it. Rejects with `unavailable` naming the
- * URL when it cannot be had, `aborted` when given up; whole chunks are kept for the next time, unless
- * their hash turned out wrong. Room is the caller's question.
+ * origin downloads a resource; others that ask wait and find it. Rejects with `unavailable` naming
+ * the URL when it cannot be had, `aborted` when given up; whole chunks are kept for the next time,
+ * unless their hash turned out wrong. Room is the caller's question.
  */
 export async function download(
   database: Database,
@@ -152,8 +152,8 @@ function mismatch(wanted: WantedResource, { index, expected, got }: Damage): Ino
   const what = index === undefined ? 'It' : `Its chunk ${index}`
   return new InoriginError(
     'unavailable',
-    `${wanted.name} from ${wanted.url} is not the file the catalog describes. ${what} should have ` +
-      `the sha256 ${expected} and has ${got}. What is wrong was deleted; ` +
+    `${wanted.name} from ${wanted.url} is not the file the catalog describes. ${what} should ` +
+      `have the sha256 ${expected} and has ${got}. What is wrong was deleted; ` +
       'either the file or the catalog must be corrected.',
     { code: 'hash_mismatch', details: { url: wanted.url, expected, got } },
   )

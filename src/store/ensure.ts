@@ -27,8 +27,8 @@ const PARALLEL = 3
 
 /**
  * The files by name, once all of them are here and verified. Rejects with `unavailable` before the
- * first byte when they do not fit, later when one cannot be had (the others are given up then; whole
- * chunks are kept), and with `aborted`.
+ * first byte when they do not fit, later when one cannot be had (the others are given up then;
+ * whole chunks are kept), and with `aborted`.
  */
 export async function ensure(
   database: Database,
@@ -82,7 +82,9 @@ export async function ensure(
   return new Map(wanted.map(({ name, sha256 }) => [name, blobs.get(sha256)!]))
 }
 
-/** Runs work for every item, a few at a time; the first failure ends the rest and is the one thrown. */
+/**
+ * Runs work for every item, a few at a time; the first failure ends the rest and is the one thrown.
+ */
 async function inParallel<T>(
   items: readonly T[],
   width: number,
@@ -113,7 +115,8 @@ function reportRegularly(
   onProgress(last)
   const timer = setInterval(() => {
     const next = progress()
-    const same = next.loadedBytes === last.loadedBytes && next.bytesPerSecond === last.bytesPerSecond
+    const { loadedBytes, bytesPerSecond } = last
+    const same = next.loadedBytes === loadedBytes && next.bytesPerSecond === bytesPerSecond
     if (!same) onProgress(next)
     last = next
   }, 200)

@@ -2,8 +2,8 @@
 import type { Database } from './open.ts'
 
 /**
- * The fact of that subject, `undefined` when nothing is known. `isFact` is asked first, since an older
- * version of this app may have written it in another form.
+ * The fact of that subject, `undefined` when nothing is known. `isFact` is asked first, since an
+ * older version of this app may have written it in another form.
  */
 export async function readFact<T>(
   database: Database,

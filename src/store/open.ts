@@ -10,8 +10,8 @@ export interface Database {
   readonly name: string
   /**
    * What `work` answers on an open connection. When the connection is lost under it, it runs once
-   * more on a new one, so a second run must do no harm. Rejects with `unavailable` when the database
-   * cannot be opened or is full.
+   * more on a new one, so a second run must do no harm. Rejects with `unavailable` when the
+   * database cannot be opened or is full.
    */
   use<T>(work: (connection: Connection) => Promise<T>): Promise<T>
   /** Ends the connection after what is under way; every later use fails. */
@@ -81,8 +81,8 @@ export function openDatabase(name: string): Database {
 }
 
 /**
- * Runs `work` and resolves with what it answers once the transaction is committed. When `work` fails,
- * that is the error; the transaction's own only repeats it.
+ * Runs `work` and resolves with what it answers once the transaction is committed. When `work`
+ * fails, that is the error; the transaction's own only repeats it.
  */
 export async function committed<T>(
   transaction: { done: Promise<void> },
@@ -133,7 +133,8 @@ function cannotOpen(thrown: unknown): unknown {
   const why = thrown instanceof Error ? thrown.message : String(thrown)
   return new InoriginError(
     'unavailable',
-    `The browser refused to open its database (${why}). Private windows and full disks do that; reloading the page may help.`,
+    `The browser refused to open its database (${why}). ` +
+      'Private windows and full disks do that; reloading the page may help.',
     { code: 'store_unavailable', cause: thrown },
   )
 }

@@ -1,4 +1,6 @@
-/** The verified resources of the store. Nothing here tells of one that is still being downloaded. */
+/**
+ * The verified resources of the store. Nothing here tells of one that is still being downloaded.
+ */
 import type { ResourceRecord } from './db.ts'
 import { committed, type Database } from './open.ts'
 
@@ -19,8 +21,9 @@ export function resourceRecord(
 }
 
 /**
- * The bytes of a resource, as one Blob made of the stored ones: nothing is copied, and a slice reads
- * only itself. `undefined` when it is not here, not verified, or the browser lost a part of it.
+ * The bytes of a resource, as one Blob made of the stored ones: nothing is copied, and a slice
+ * reads only itself. `undefined` when it is not here, not verified, or the browser lost a part of
+ * it.
  */
 export function readResource(database: Database, sha256: string): Promise<Blob | undefined> {
   return database.use(async (connection) => {

@@ -13,7 +13,9 @@ export async function estimateRoom(): Promise<Room> {
   return { usage: usage ?? null, quota: quota ?? null }
 }
 
-/** Resolves when that many more bytes fit; rejects with `unavailable` saying how many are missing. */
+/**
+ * Resolves when that many more bytes fit; rejects with `unavailable` saying how many are missing.
+ */
 export async function requireRoom(bytes: number): Promise<void> {
   if (bytes === 0) return
   const { usage, quota } = await estimateRoom()
@@ -22,10 +24,13 @@ export async function requireRoom(bytes: number): Promise<void> {
   if (bytes <= free) return
   throw new InoriginError(
     'unavailable',
-    `Not enough storage: ${megabytes(bytes)} are to be downloaded and the browser grants this site ` +
-      `${megabytes(free)} more; ${megabytes(bytes - free)} are missing. ` +
+    `Not enough storage: ${megabytes(bytes)} are to be downloaded and the browser grants this ` +
+      `site ${megabytes(free)} more; ${megabytes(bytes - free)} are missing. ` +
       'Remove models that are not needed, or free space on the disk.',
-    { code: 'storage_full', details: { neededBytes: bytes, freeBytes: free, missingBytes: bytes - free } },
+    {
+      code: 'storage_full',
+      details: { neededBytes: bytes, freeBytes: free, missingBytes: bytes - free },
+    },
   )
 }
 

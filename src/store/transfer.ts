@@ -19,8 +19,8 @@ export interface TransferOptions {
 }
 
 /**
- * Asks for the bytes from the assembly's position on and writes them. Throws an `InoriginError` when
- * asking again cannot help, and the signal's reason when it was aborted.
+ * Asks for the bytes from the assembly's position on and writes them. Throws an `InoriginError`
+ * when asking again cannot help, and the signal's reason when it was aborted.
  */
 export async function transfer(
   wanted: WantedResource,
@@ -29,11 +29,10 @@ export async function transfer(
 ): Promise<Outcome> {
   const ending = new AbortController()
   const patience = startPatience(stall, () => ending.abort())
-  const interrupted = (thrown: unknown): Outcome => {
+  const interrupted = (why: string, cause: unknown): Outcome => {
     signal.throwIfAborted()
-    const seconds = Math.round(stall / 1000)
-    const why = ending.signal.aborted ? `no byte came for ${seconds} s` : 'the connection failed'
-    return { type: 'retry', why, after: null, cause: thrown }
+    const silent = `no byte came for ${stall / 1000} s`
+    return { type: 'retry', why: ending.signal.aborted ? silent : why, after: null, cause }
   }
   try {
     const from = assembly.position
@@ -48,7 +47,7 @@ export async function transfer(
         signal: AbortSignal.any([signal, ending.signal]),
       })
     } catch (thrown) {
-      return interrupted(thrown)
+      return interrupted('it cannot be reached, or its server refuses this origin (CORS)', thrown)
     } finally {
       patience.rest()
     }
@@ -64,7 +63,7 @@ export async function transfer(
         patience.renew()
         piece = (await reader.read()).value
       } catch (thrown) {
-        return interrupted(thrown)
+        return interrupted('the connection failed', thrown)
       } finally {
         patience.rest()
       }

@@ -1,6 +1,7 @@
 /**
- * The write side of a resource. Every download takes a new `writer` name; a chunk that comes under an
- * older one is refused, so a tab that was frozen, replaced and thawed cannot spoil the work of another.
+ * The write side of a resource. Every download takes a new `writer` name; a chunk that comes under
+ * an older one is refused, so a tab that was frozen, replaced and thawed cannot spoil the work of
+ * another.
  */
 import type { IDBPObjectStore } from 'idb'
 import { InoriginError } from '../error.ts'
@@ -15,8 +16,8 @@ export interface Turn {
 }
 
 /**
- * Takes the right to write. The record that comes back tells what is here already: whole chunks of an
- * earlier, unfinished download when they were cut the same way, nothing otherwise.
+ * Takes the right to write. The record that comes back tells what is here already: whole chunks of
+ * an earlier, unfinished download when they were cut the same way, nothing otherwise.
  */
 export function beginWriting(
   database: Database,
@@ -44,7 +45,10 @@ export function beginWriting(
   })
 }
 
-/** Adds the next whole chunk. Falls back to an `ArrayBuffer` where the browser cannot store the Blob. */
+/**
+ * Adds the next whole chunk. Falls back to an `ArrayBuffer` where the browser cannot store the
+ * Blob.
+ */
 export async function putChunk(
   database: Database,
   turn: Turn,
@@ -141,7 +145,9 @@ function ownRecord(record: ResourceRecord | undefined, turn: Turn): ResourceReco
   )
 }
 
-/** Safari refuses Blobs now and then ("Error preparing Blob/File data"), private windows always did. */
+/**
+ * Safari refuses Blobs now and then ("Error preparing Blob/File data"), private windows always did.
+ */
 function cannotKeepBlobs(thrown: unknown): boolean {
   return (
     thrown instanceof DOMException &&

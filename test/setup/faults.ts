@@ -1,4 +1,6 @@
-/** Runs once before the browser tests: a file server on another origin that fails as it is told to. */
+/**
+ * Runs once before the browser tests: a file server on another origin that fails as it is told to.
+ */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -45,7 +47,8 @@ async function answer(
 ): Promise<void> {
   const faults = JSON.parse(url.searchParams.get('faults') ?? '[]') as Fault[]
   const fault = faults[seen.length] ?? {}
-  const file = contentOf(Number(url.searchParams.get('seed')), Number(url.searchParams.get('bytes')))
+  const [seed, bytes] = ['seed', 'bytes'].map((name) => Number(url.searchParams.get(name)))
+  const file = contentOf(seed ?? 0, bytes ?? 0)
   const range = request.headers.range ?? null
   const start = fault.ignoreRange ? 0 : Number(/^bytes=(\d+)-$/.exec(range ?? '')?.[1] ?? 0)
   const partial = range !== null && !fault.ignoreRange
@@ -59,7 +62,7 @@ async function answer(
     return
   }
   if (fault.html) {
-    response.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html><title>App</title>')
+    response.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html><p>App')
     return
   }
   if (fault.corrupt !== undefined) file[fault.corrupt] = (file[fault.corrupt] ?? 0) ^ 0xff

@@ -18,7 +18,10 @@ export async function sha256Of(content: BufferSource): Promise<string> {
 }
 
 /** The hashes of consecutive pieces. */
-export function chunkHashes(content: Uint8Array<ArrayBuffer>, chunkBytes: number): Promise<string[]> {
+export function chunkHashes(
+  content: Uint8Array<ArrayBuffer>,
+  chunkBytes: number,
+): Promise<string[]> {
   const count = Math.ceil(content.length / chunkBytes)
   const pieces = Array.from({ length: count }, (_, index) =>
     content.subarray(index * chunkBytes, (index + 1) * chunkBytes),
@@ -60,13 +63,20 @@ export interface Seen {
   sent: number
 }
 
+export interface ServedFile {
+  resource: WantedResource
+  content: Uint8Array<ArrayBuffer>
+  /** The requests for it so far. */
+  seen(): Promise<Seen[]>
+}
+
 let counter = 0
 
 /** A file of the fault server: the nth request meets the nth fault, later ones none. */
 export async function fileOn(
   server: string,
   options: { bytes: number; seed?: number; name?: string; faults?: readonly Fault[] },
-): Promise<{ resource: WantedResource; content: Uint8Array<ArrayBuffer>; seen: () => Promise<Seen[]> }> {
+): Promise<ServedFile> {
   const { bytes, seed = ++counter + Date.now(), name = 'model.onnx', faults = [] } = options
   const id = crypto.randomUUID()
   const url = new URL(`file/${id}`, server)

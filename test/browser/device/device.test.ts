@@ -4,6 +4,11 @@ import { deviceId, probeDevice, type Capabilities } from '../../../src/device/ca
 import { findAdapter } from '../../../src/device/adapter.ts'
 import { requestGpu } from '../../../src/device/gpu.ts'
 
+interface Answer {
+  capabilities: Capabilities
+  persisted: boolean
+}
+
 afterEach(() => {
   vi.restoreAllMocks()
 })
@@ -11,7 +16,7 @@ afterEach(() => {
 describe('in a dedicated worker', () => {
   test('tells what the page would tell', async () => {
     const worker = new Worker(new URL('./worker.ts', import.meta.url), { type: 'module' })
-    const answer = await new Promise<{ capabilities: Capabilities; persisted: boolean }>((resolve, reject) => {
+    const answer = await new Promise<Answer>((resolve, reject) => {
       worker.addEventListener('message', ({ data }) => resolve(data))
       worker.addEventListener('error', (event) => reject(new Error(event.message)))
       worker.postMessage('probe')
@@ -47,7 +52,7 @@ test('keeps WASM when the GPU does not answer', async () => {
 })
 
 describe('a device of our own', () => {
-  test('never has subgroups, which this very adapter offers and computes wrongly with', async () => {
+  test('never has subgroups, which this adapter offers and computes wrongly with', async () => {
     const offered = await findAdapter()
     expect(offered?.features.has('subgroups')).toBe(true)
     const { device, adapter } = await requestGpu()
@@ -74,7 +79,7 @@ describe('a device of our own', () => {
       kind: 'unavailable',
       message: expect.stringContaining('subgroups is never enabled'),
     })
-    await expect(requestGpu({ features: ['no-such-feature'] })).rejects.toThrow('no no-such-feature')
+    await expect(requestGpu({ features: ['unheard-of'] })).rejects.toThrow('no unheard-of')
   })
 
   test('says when it is gone', async () => {

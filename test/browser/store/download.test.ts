@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { InoriginError } from '../../../src/error.ts'
 import { CHUNK_BYTES } from '../../../src/store/db.ts'
 import { download } from '../../../src/store/download.ts'
 import { hasResource, readResource, resourceRecord } from '../../../src/store/resources.ts'
@@ -26,7 +27,9 @@ describe('brings the file byte by byte whatever the server does:', () => {
       { cut: 50_000 }, { contentRange: `bytes 0-${BYTES - 1}/${BYTES}`, shift: -50_000 },
     ],
     'another part is sent, and not said to be': [{ cut: 50_000 }, { shift: 10 }],
-    'the total of a part is wrong': [{ cut: 50_000 }, { contentRange: `bytes 50000-99/${BYTES + 5}` }],
+    'the total of a part is wrong': [
+      { cut: 50_000 }, { contentRange: `bytes 50000-${BYTES + 4}/${BYTES + 5}` },
+    ],
     'the range it sends is nonsense': [{ cut: 50_000 }, { contentRange: 'all of it' }],
     'the range is not said and right': [{ cut: 50_000 }, { contentRange: '' }],
     'the file changes on the server': [{ cut: 50_000, etag: '"old"', corrupt: 3 }],
@@ -50,13 +53,13 @@ describe('says what is wrong and leaves nothing that counts as whole:', () => {
     'an HTML page': { faults: always({ html: true }), message: /HTML page/ },
     'missing': { faults: always({ status: 404 }), message: /answers 404/ },
     'forbidden': { faults: always({ status: 403 }), message: /answers 403/ },
-    'broken for good': { faults: always({ status: 500 }), message: /answers 500, 4 times in a row/ },
+    'broken for good': { faults: always({ status: 500 }), message: /answers 500, 4 times/ },
     'busy for an hour': {
       faults: always({ status: 429, retryAfter: '3600' }),
       message: /answers 429 and asks to come back in 3600 s/,
     },
     'wrong bytes': { faults: always({ corrupt: 5 }), message: /sha256/, code: 'hash_mismatch' },
-    'bytes too many': { faults: always({ extra: 1 }), message: /102407 bytes, the server has more/ },
+    'bytes too many': { faults: always({ extra: 1 }), message: /102407 bytes, .* has more/ },
     'silence': { faults: always({ stall: 0 }), message: /no byte came/ },
     'never whole': {
       faults: always({ cut: 50_000, ignoreRange: true }),
@@ -91,7 +94,7 @@ describe('says what is wrong and leaves nothing that counts as whole:', () => {
     const gone = { ...resource, url: 'http://127.0.0.1:9/model.onnx' }
     await expect(download(database, gone, options)).rejects.toMatchObject({
       kind: 'unavailable',
-      message: expect.stringContaining(gone.url),
+      message: expect.stringContaining(`${gone.url}: it cannot be reached`),
     })
   })
 })
@@ -125,7 +128,8 @@ test('goes on in a later visit and fetches at most one chunk twice', async () =>
   const blob = await download(database, resource, options)
   expect(same(await bytesOf(blob), content)).toBe(true)
   const [, second] = await seen()
-  expect(second).toEqual({ range: `bytes=${5 * 16 * KIB}-`, status: 206, sent: BYTES - 5 * 16 * KIB })
+  const kept = 5 * QUICK.chunkBytes
+  expect(second).toEqual({ range: `bytes=${kept}-`, status: 206, sent: BYTES - kept })
 })
 
 test('does not ask the server for what is there', async () => {
@@ -154,7 +158,8 @@ test('gives up on a chunk that is damaged twice, and keeps those before it', asy
     code: 'hash_mismatch',
     details: { expected: chunks[2] },
   })
-  expect(await resourceRecord(database, resource.sha256)).toMatchObject({ chunks: 2, verified: false })
+  const record = await resourceRecord(database, resource.sha256)
+  expect(record).toMatchObject({ chunks: 2, verified: false })
 })
 
 test('does not believe chunk hashes that lead to another whole', async () => {
@@ -211,13 +216,14 @@ test('meets five faults in any order, twenty times, and is right or says why not
     const database = freshDatabase()
     const { resource, content } = await fileOn({ bytes: BYTES, faults })
     const tuning = { ...QUICK, attempts: 10, backoff: 1 }
-    const blob = await download(database, resource, { signal: never(), tuning }).catch((thrown) => {
-      // Wrong bytes in an answer to everything are an error, not bad luck.
-      expect(thrown, plan).toMatchObject({ code: 'hash_mismatch' })
-      return undefined
-    })
-    expect(blob !== undefined, plan).toBe(await hasResource(database, resource.sha256))
-    if (blob) expect(same(await bytesOf(blob), content), plan).toBe(true)
+    const asked = download(database, resource, { signal: never(), tuning })
+    const outcome = await asked.then(
+      async (blob) => (same(await bytesOf(blob), content) ? 'right' : 'wrong'),
+      (thrown: unknown) => InoriginError.from(thrown).code,
+    )
+    // Wrong bytes in an answer to everything are an error, not bad luck.
+    expect(outcome, plan).toBeOneOf(['right', 'hash_mismatch'])
+    expect(await hasResource(database, resource.sha256), plan).toBe(outcome === 'right')
   }
 })
 

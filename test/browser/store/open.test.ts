@@ -13,7 +13,8 @@ const isText = (value: unknown): value is string => typeof value === 'string'
 test('makes every store and index of the schema', async () => {
   const database = freshDatabase()
   await database.use(async (connection) => {
-    expect([...connection.objectStoreNames]).toEqual(['chunks', 'device', 'predictions', 'resources'])
+    const stores = [...connection.objectStoreNames]
+    expect(stores).toEqual(['chunks', 'device', 'predictions', 'resources'])
     const { store } = connection.transaction('predictions')
     expect([...store.indexNames]).toEqual(['asker', 'configuration'])
     expect([...connection.transaction('resources').store.indexNames]).toEqual(['lastUsed'])

@@ -100,7 +100,8 @@ describe('a later download', () => {
     expect(await beginWriting(database, wantedOf('a'), 2 * CHUNK)).toMatchObject({ chunks: 0 })
     const keys = await database.use((connection) => connection.getAllKeys('chunks'))
     expect(keys).toEqual([])
-    expect(await beginWriting(database, wantedOf('a', { bytes: 9 }), CHUNK)).toMatchObject({ chunks: 0 })
+    const shorter = wantedOf('a', { bytes: 9 })
+    expect(await beginWriting(database, shorter, CHUNK)).toMatchObject({ chunks: 0 })
   })
 
   test('takes over: the earlier one can write nothing any more', async () => {
@@ -115,7 +116,8 @@ describe('a later download', () => {
       (turn) => finishWriting(database, turn),
     ]
     for (const attempt of attempts) {
-      await expect(attempt(first)).rejects.toMatchObject({ kind: 'aborted', code: 'download_replaced' })
+      const replaced = { kind: 'aborted', code: 'download_replaced' }
+      await expect(attempt(first)).rejects.toMatchObject(replaced)
     }
     expect(await resourceRecord(database, 'a')).toMatchObject({ chunks: 1, verified: false })
   })
@@ -163,8 +165,9 @@ describe.each(['DataCloneError', 'UnknownError'])('where Blobs are refused with 
 /** Makes IndexedDB refuse Blobs, as Safari does now and then. */
 function refuseBlobs(name: string): void {
   const put = IDBObjectStore.prototype.put
-  vi.spyOn(IDBObjectStore.prototype, 'put').mockImplementation(function (this: IDBObjectStore, value, key) {
+  const refuse: typeof put = function (this: IDBObjectStore, value, key) {
     if (value instanceof Blob) throw new DOMException('Error preparing Blob/File data', name)
     return key === undefined ? put.call(this, value) : put.call(this, value, key)
-  })
+  }
+  vi.spyOn(IDBObjectStore.prototype, 'put').mockImplementation(refuse)
 }

@@ -1,4 +1,5 @@
-/** Catalogs for tests. */
+/** Catalogs for tests, and what a test does with errors. */
+import { InoriginError } from '../../../src/error.ts'
 import type { Catalog, ModelEntry, PredictorEntry } from '../../../src/catalog/schema.ts'
 
 export const HASH = 'a'.repeat(64)
@@ -16,7 +17,9 @@ export function model(changes: Partial<ModelEntry> = {}): ModelEntry {
         id: 'wasm',
         engine: 'onnx',
         device: 'wasm',
-        resources: [{ type: 'onnx', url: 'tiny/model.onnx', name: 'onnx/model.onnx', bytes: 10, sha256: HASH }],
+        resources: [
+          { type: 'onnx', url: 'tiny/m.onnx', name: 'onnx/model.onnx', bytes: 10, sha256: HASH },
+        ],
       },
     ],
     ...changes,
@@ -39,4 +42,15 @@ export function predictor(changes: Partial<PredictorEntry> = {}): PredictorEntry
 
 export function catalog(...entries: Catalog['entries']): Catalog {
   return { version: 1, entries }
+}
+
+/** The error that the work throws; not to throw one is an error too. */
+export function thrownBy(work: () => unknown): InoriginError {
+  try {
+    work()
+  } catch (thrown) {
+    if (thrown instanceof InoriginError) return thrown
+    throw thrown
+  }
+  throw new Error('It did not throw.')
 }

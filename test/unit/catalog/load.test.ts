@@ -41,14 +41,14 @@ const firstUrl = ({ entries }: typeof own) => entries[0]?.implementations[0]?.re
 test('is the embedded one when the app has none', async () => {
   const found = await loadCatalog(null, defaultUrl())
   expect(tagsOf(found)).toEqual(['@inorigin/guide'])
-  expect(firstUrl(found)).toBe(`${origin}/inorigin/models/tiny/model.onnx`)
+  expect(firstUrl(found)).toBe(`${origin}/inorigin/models/tiny/m.onnx`)
 })
 
 test("has the app's entries first, from a URL or a document", async () => {
   for (const source of [`${origin}/own.json`, '/own.json', own]) {
     const found = await loadCatalog(source, defaultUrl(), `${origin}/`)
     expect(tagsOf(found)).toEqual(['@acme/tiny', '@acme/digits', '@inorigin/guide'])
-    expect(firstUrl(found)).toBe(`${origin}/tiny/model.onnx`)
+    expect(firstUrl(found)).toBe(`${origin}/tiny/m.onnx`)
   }
 })
 
@@ -58,7 +58,7 @@ test('may be the embedded one by its URL', async () => {
 
 test('starts relative URLs from where a redirect led', async () => {
   const found = await loadCatalog(`${origin}/latest.json`, defaultUrl())
-  expect(firstUrl(found)).toBe(`${origin}/v3/tiny/model.onnx`)
+  expect(firstUrl(found)).toBe(`${origin}/v3/tiny/m.onnx`)
 })
 
 test.each(['/nowhere/catalog.json', '/app.html'])(
@@ -90,7 +90,7 @@ test('is refused when it redefines a tag of ours', async () => {
 test.each([
   ['/broken.json', 'invalid_request', /broken\.json is not JSON: /],
   ['/wrong.json', 'invalid_request', /wrong\.json cannot be used:\nentries\[0\]\.type: /],
-  ['/huge.json', 'invalid_request', /huge\.json is larger than 4194304 bytes/],
+  ['/huge.json', 'invalid_request', /huge\.json is larger than the 4194304 bytes/],
   ['/app.html', 'unavailable', /app\.html could not be read: the answer is an HTML page, not JSON/],
   ['/missing.json', 'unavailable', /missing\.json could not be read: the server answers 404/],
   ['/busy.json', 'unavailable', /busy\.json could not be read: the server answers 503/],

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { findEntry, ownerOf, toModel, toPredictor } from '../../../src/catalog/resolve.ts'
-import { InoriginError } from '../../../src/error.ts'
-import { catalog, model, predictor } from './entries.ts'
+import { catalog, model, predictor, thrownBy } from './entries.ts'
 
 test('finds an entry by its tag', () => {
   const all = catalog(model(), predictor())
@@ -13,12 +12,13 @@ test('names the tags that look most like an unknown one', () => {
   const all = catalog(...tags.map((tag) => model({ tag })))
   const error = thrownBy(() => findEntry(all, '@acme/gude'))
   expect(error).toMatchObject({ kind: 'not_found', code: 'model_not_found', param: 'model' })
-  expect(error.message).toMatch(/^There is no "@acme\/gude" here\. There is @acme\/guide, @acme\/guild, /)
+  expect(error.message).toContain('no "@acme/gude" here. There is @acme/guide, @acme/guild,')
   expect(error.message).toMatch(/ and 2 more\.$/)
 })
 
 test('says so when there is nothing', () => {
-  expect(thrownBy(() => findEntry(catalog(), 'x'.repeat(1e6))).message).toContain('catalog is empty')
+  const error = thrownBy(() => findEntry(catalog(), 'x'.repeat(1e6)))
+  expect(error.message).toContain('catalog is empty')
 })
 
 test('shows a model as it is listed', () => {
@@ -61,12 +61,3 @@ test('shows what a predictor says of itself', () => {
 test('takes the owner out of a tag', () => {
   expect(ownerOf('@acme/tiny')).toBe('acme')
 })
-
-function thrownBy(work: () => unknown): InoriginError {
-  try {
-    work()
-  } catch (thrown) {
-    if (thrown instanceof InoriginError) return thrown
-  }
-  throw new Error('It did not throw an InoriginError.')
-}

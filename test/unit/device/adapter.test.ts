@@ -2,10 +2,20 @@ import { describe, expect, test } from 'vitest'
 import { describeAdapter, isTrusted } from '../../../src/device/adapter.ts'
 import { deviceId, type Capabilities } from '../../../src/device/capabilities.ts'
 
-function adapter(info: Partial<GPUAdapterInfo>, features: string[] = [], more: object = {}): GPUAdapter {
-  const names = { vendor: '', architecture: '', device: '', description: '', isFallbackAdapter: false }
+const SILENT = {
+  vendor: '', architecture: '', device: '', description: '', isFallbackAdapter: false,
+}
+
+function adapter(
+  info: Partial<GPUAdapterInfo>,
+  features: string[] = [],
+  more: object = {},
+): GPUAdapter {
   const limits = Object.create({ maxBufferSize: 5, maxBindGroups: 4 }) as GPUSupportedLimits
-  return { info: { ...names, ...info }, features: new Set(features), limits, ...more } as unknown as GPUAdapter
+  const made: unknown = {
+    info: { ...SILENT, ...info }, features: new Set(features), limits, ...more,
+  }
+  return made as GPUAdapter
 }
 
 describe('a software adapter is known', () => {
@@ -33,7 +43,8 @@ describe('a software adapter is known', () => {
 
 test('no device of ours has subgroups or experiments', () => {
   const features = [
-    'subgroups', 'subgroups-f16', 'chromium-experimental-subgroup-matrix', 'shader-f16', 'timestamp-query',
+    'subgroups', 'subgroups-f16', 'chromium-experimental-subgroup-matrix',
+    'shader-f16', 'timestamp-query',
   ]
   expect(describeAdapter(adapter({}, features)).features).toEqual(['shader-f16', 'timestamp-query'])
   expect(features.filter(isTrusted)).toEqual(['shader-f16', 'timestamp-query'])
@@ -59,7 +70,7 @@ describe('the id of a device', () => {
 
   test('does not change with what comes and goes with browsers', () => {
     const later = { ...seen, wasm: { simd: true, threads: true, jspi: false } }
-    const featured = { ...later, webgpu: seen.webgpu && { ...seen.webgpu, features: ['new'], limits: {} } }
-    expect(deviceId(featured)).toBe(deviceId(seen))
+    const webgpu = seen.webgpu && { ...seen.webgpu, features: ['new'], limits: {} }
+    expect(deviceId({ ...later, webgpu })).toBe(deviceId(seen))
   })
 })
