@@ -1,9 +1,10 @@
 /**
  * Writes catalog.json: the entries, with the length and hash of every file and the README of every
- * folder as its card. `node catalog.mjs --check` writes nothing and fails when the file is out of date.
+ * folder as its card. `node catalog.mjs --check` writes nothing and fails when the file is out of
+ * date.
  */
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { entries } from './entries.mjs'
 
 const at = (path) => new URL(path, import.meta.url)
@@ -11,14 +12,19 @@ const at = (path) => new URL(path, import.meta.url)
 function measured(folder, { type, name }) {
   const url = `${folder}/${name}`
   const bytes = readFileSync(at(url))
-  return { type, url, name, bytes: bytes.length, sha256: createHash('sha256').update(bytes).digest('hex') }
+  return {
+    type,
+    url,
+    name,
+    bytes: bytes.length,
+    sha256: createHash('sha256').update(bytes).digest('hex'),
+  }
 }
 
 function complete(folder, { implementations, ...entry }) {
-  const readme = at(`${folder}/README.md`)
   return {
     ...entry,
-    card: existsSync(readme) ? readFileSync(readme, 'utf8') : undefined,
+    card: readFileSync(at(`${folder}/README.md`), 'utf8'),
     implementations: implementations.map((implementation) => ({
       ...implementation,
       resources: implementation.resources.map((resource) => measured(folder, resource)),
@@ -36,6 +42,8 @@ const target = at('catalog.json')
 if (!process.argv.includes('--check')) {
   writeFileSync(target, text)
 } else if (readFileSync(target, 'utf8') !== text) {
-  console.error('catalog.json does not describe the files beside it. Run: node demo/models/catalog.mjs')
+  console.error(
+    'catalog.json does not describe the files beside it. Run: node demo/models/catalog.mjs',
+  )
   process.exit(1)
 }

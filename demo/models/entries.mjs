@@ -1,16 +1,23 @@
-/** What the catalog says of each embedded model by hand; `catalog.mjs` adds bytes, hashes and cards. */
+/** What the catalog says of each embedded model; `catalog.mjs` adds bytes, hashes and cards. */
 
 const owner = { username: 'inorigin', created: '2026-11-21T00:00:00Z' }
 
 /** One set of files, run on either device. */
 const onBoth = (resources, bindings) =>
-  ['webgpu', 'wasm'].map((device) => ({ id: `fp32-${device}`, engine: 'onnx', device, resources, bindings }))
+  ['webgpu', 'wasm'].map((device) => ({
+    id: `fp32-${device}`,
+    engine: 'onnx',
+    device,
+    resources,
+    bindings,
+  }))
 
 const guide = {
   type: 'model',
   tag: '@inorigin/guide',
   name: 'Guide',
-  description: 'Greets, tells what inorigin is and how it is used, and does small sums. In English.',
+  description:
+    'Greets, tells what inorigin is and how it is used, and does small sums. In English.',
   created: '2026-11-21T00:00:00Z',
   owner,
   maxInputTokens: 2048,
@@ -45,7 +52,8 @@ const digits = {
       {
         name: 'ink',
         type: 'int32',
-        description: 'Whether the digit is darker or lighter than what it is drawn on; auto looks at the border.',
+        description:
+          'Whether the digit is darker or lighter than its paper; auto looks at the border.',
         optional: true,
         enumeration: [
           { name: 'auto', value: 0 },
@@ -63,7 +71,11 @@ const digits = {
         enumeration: digitNames.map((name, value) => ({ name, value })),
       },
       { name: 'confidence', type: 'float32', description: 'Its probability.' },
-      { name: 'scores', type: 'float32', description: 'The probabilities of all ten, from zero to nine.' },
+      {
+        name: 'scores',
+        type: 'float32',
+        description: 'The probabilities of all ten, from zero to nine.',
+      },
     ],
   },
   implementations: onBoth([{ type: 'onnx', name: 'model.onnx' }], {

@@ -1,4 +1,4 @@
-/** A signature against the model that should honour it: which tensor each parameter is, in what form. */
+/** A signature against the model that should honour it: which tensor each parameter is, and how. */
 import type { InferenceSession } from 'onnxruntime-web'
 import type { Binding, ImageLayout, Implementation, PredictorEntry } from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
@@ -43,11 +43,14 @@ function tensorTypes(type: ParameterType): readonly ElementType[] {
  * Checks everything that does not depend on a caller's inputs, so that what is refused later is the
  * caller's to correct. Throws `unavailable` that names the parameter.
  */
-export function bind(entry: PredictorEntry, implementation: Implementation, model: Interface): Bound {
+export function bind(
+  entry: PredictorEntry,
+  implementation: Implementation,
+  model: Interface,
+): Bound {
   const { tag, signature } = entry
   const fail = (param: string, why: string): never => unusable(tag, param, why)
-  const bindingOf = (name: string): Binding =>
-    implementation.bindings?.[name] ?? { tensor: name }
+  const bindingOf = (name: string): Binding => implementation.bindings?.[name] ?? { tensor: name }
 
   const inputs = signature.inputs.map((parameter): BoundInput => {
     const param = `inputs.${parameter.name}`
@@ -66,13 +69,20 @@ export function bind(entry: PredictorEntry, implementation: Implementation, mode
     const binding = bindingOf(parameter.name)
     const { type } = findTensor(model.outputs, binding, parameter.type, param, fail)
     if (parameter.type !== 'image') return { parameter, tensor: binding.tensor }
-    return { parameter, tensor: binding.tensor, layout: imageLayout(binding, type, null, param, fail) }
+    return {
+      parameter,
+      tensor: binding.tensor,
+      layout: imageLayout(binding, type, null, param, fail),
+    }
   })
 
   for (const { name } of model.inputs) {
     const sources = inputs.filter((input) => input.tensor === name)
     if (sources.length !== 1) {
-      fail(`inputs.${name}`, `the model's input must be given by one parameter, and is by ${sources.length}.`)
+      fail(
+        `inputs.${name}`,
+        `the model's input must be given by one parameter, and is by ${sources.length}.`,
+      )
     }
   }
   return { inputs, outputs }
@@ -87,7 +97,8 @@ function findTensor(
   param: string,
   fail: Fail,
 ): { type: ElementType; shape: Shape | null } {
-  if (TENSORLESS.has(type)) return fail(param, `values of type ${type} cannot go through an ONNX model.`)
+  if (TENSORLESS.has(type))
+    return fail(param, `values of type ${type} cannot go through an ONNX model.`)
   const found = tensors.find((tensor) => tensor.name === binding.tensor)
   if (!found) return fail(param, `the model has no tensor ${binding.tensor}.`)
   if (!found.isTensor) return fail(param, `the model's ${binding.tensor} is not a tensor.`)
@@ -95,14 +106,17 @@ function findTensor(
     return fail(param, `is declared ${type}, but the model's ${binding.tensor} is ${found.type}.`)
   }
   // The runtime reports no lengths both for a scalar and for a shape that the model leaves open.
-  const own = found.shape.length ? found.shape.map((length) => (typeof length === 'number' ? length : null)) : null
+  const own = found.shape.length
+    ? found.shape.map((length) => (typeof length === 'number' ? length : null))
+    : null
   return { type: found.type as ElementType, shape: binding.shape ?? own }
 }
 
 function checkDefault(parameter: InputParameter, param: string, fail: Fail): void {
   const value = parameter.defaultValue ?? null
   if (value === null) {
-    if (parameter.optional) fail(param, 'is optional and has no default value, but the model needs one.')
+    if (parameter.optional)
+      fail(param, 'is optional and has no default value, but the model needs one.')
     return
   }
   try {
@@ -124,12 +138,17 @@ function imageLayout(
   for (const key of ['mean', 'std'] as const) {
     const given = layout[key]
     if (!given) continue
-    if (type === 'uint8') fail(param, `the model takes bytes as they are, so \`${key}\` has no place.`)
-    if (given.length !== 1 && given.length !== depth) fail(param, `\`${key}\` must have 1 or ${depth} numbers.`)
+    if (type === 'uint8')
+      fail(param, `the model takes bytes as they are, so \`${key}\` has no place.`)
+    if (given.length !== 1 && given.length !== depth)
+      fail(param, `\`${key}\` must have 1 or ${depth} numbers.`)
   }
   const made = imageShape(layout, shape)
-  const fits = !shape || (shape.length === made.length &&
-    shape.every((wanted, axis) => wanted === null || wanted === made[axis]))
-  if (!fits) fail(param, `its layout makes the shape [${made.join(', ')}], which ${tensor} does not take.`)
+  const fits =
+    !shape ||
+    (shape.length === made.length &&
+      shape.every((wanted, axis) => wanted === null || wanted === made[axis]))
+  if (!fits)
+    fail(param, `its layout makes the shape [${made.join(', ')}], which ${tensor} does not take.`)
   return layout
 }

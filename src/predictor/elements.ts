@@ -1,18 +1,34 @@
-/** Numbers, booleans and strings of a tensor: from what a caller gave to arrays of the right type. */
+/** Numbers, booleans and strings of a tensor: what a caller gave, as arrays of the right type. */
 import { fromHalf, toHalf } from './half.ts'
 import { refuse } from './refuse.ts'
 
 /** Parameter types whose values are tensors of that very type. */
 export type ElementType =
-  | 'float16' | 'float32' | 'float64'
-  | 'int8' | 'int16' | 'int32' | 'int64'
-  | 'uint8' | 'uint16' | 'uint32' | 'uint64'
-  | 'bool' | 'string'
+  | 'float16'
+  | 'float32'
+  | 'float64'
+  | 'int8'
+  | 'int16'
+  | 'int32'
+  | 'int64'
+  | 'uint8'
+  | 'uint16'
+  | 'uint32'
+  | 'uint64'
+  | 'bool'
+  | 'string'
 
 export type NumberArray =
-  | Float32Array | Float64Array
-  | Int8Array | Int16Array | Int32Array | BigInt64Array
-  | Uint8Array | Uint16Array | Uint32Array | BigUint64Array
+  | Float32Array
+  | Float64Array
+  | Int8Array
+  | Int16Array
+  | Int32Array
+  | BigInt64Array
+  | Uint8Array
+  | Uint16Array
+  | Uint32Array
+  | BigUint64Array
 
 export type ElementData = NumberArray | string[]
 
@@ -25,9 +41,17 @@ export interface Elements {
 }
 
 const ARRAYS = {
-  float16: Uint16Array, float32: Float32Array, float64: Float64Array,
-  int8: Int8Array, int16: Int16Array, int32: Int32Array, int64: BigInt64Array,
-  uint8: Uint8Array, uint16: Uint16Array, uint32: Uint32Array, uint64: BigUint64Array,
+  float16: Uint16Array,
+  float32: Float32Array,
+  float64: Float64Array,
+  int8: Int8Array,
+  int16: Int16Array,
+  int32: Int32Array,
+  int64: BigInt64Array,
+  uint8: Uint8Array,
+  uint16: Uint16Array,
+  uint32: Uint32Array,
+  uint64: BigUint64Array,
   bool: Uint8Array,
 } as const
 
@@ -36,8 +60,8 @@ export function isElementType(type: string): type is ElementType {
 }
 
 /**
- * The elements in `value`: a scalar, a (nested) array, a typed array of the parameter's own type, or
- * `{ data, shape }`. Throws `invalid_request` that names `path` on anything else.
+ * The elements in `value`: a scalar, a (nested) array, a typed array of the parameter's own type,
+ * or `{ data, shape }`. Throws `invalid_request` that names `path` on anything else.
  */
 export function parseElements(type: ElementType, value: unknown, path: string): Elements {
   if (Array.isArray(value)) {
@@ -70,9 +94,16 @@ function isTensor(value: unknown): value is { data: unknown; shape: unknown } {
   return typeof value === 'object' && value !== null && 'data' in value && 'shape' in value
 }
 
-function parseTensor(type: ElementType, value: { data: unknown; shape: unknown }, path: string): Elements {
+function parseTensor(
+  type: ElementType,
+  value: { data: unknown; shape: unknown },
+  path: string,
+): Elements {
   const { data, shape } = value
-  if (!Array.isArray(shape) || !shape.every((length) => Number.isSafeInteger(length) && length >= 0)) {
+  if (
+    !Array.isArray(shape) ||
+    !shape.every((length) => Number.isSafeInteger(length) && length >= 0)
+  ) {
     refuse(`${path}.shape`, 'must be an array of whole numbers.')
   }
   let elements: ElementData
@@ -81,7 +112,10 @@ function parseTensor(type: ElementType, value: { data: unknown; shape: unknown }
   else refuse(`${path}.data`, 'must be an array or a typed array.')
   const wanted = size(shape)
   if (elements.length !== wanted) {
-    refuse(path, `a tensor of shape [${shape.join(', ')}] has ${wanted} elements, but data has ${elements.length}.`)
+    refuse(
+      path,
+      `shape [${shape.join(', ')}] is ${wanted} elements, but data has ${elements.length}.`,
+    )
   }
   return { type, data: elements, shape }
 }
@@ -92,7 +126,8 @@ function adopt(type: ElementType, view: ArrayBufferView, path: string): ElementD
   if (type === 'float16') {
     if (view instanceof Uint16Array) return view
     if (isHalfArray(view)) return new Uint16Array(view.buffer, view.byteOffset, view.length)
-    if (view instanceof Float32Array || view instanceof Float64Array) return Uint16Array.from(view, toHalf)
+    if (view instanceof Float32Array || view instanceof Float64Array)
+      return Uint16Array.from(view, toHalf)
   }
   if (type === 'float32' && view instanceof Float64Array) return Float32Array.from(view)
   const own = ARRAYS[type]
@@ -141,7 +176,8 @@ const READERS: Partial<Record<ElementType, Reader>> = {
 const integer: Reader = (type, value, path) => Number(bigInteger(type, value, path))
 
 function bigInteger(type: ElementType, value: unknown, path: string): bigint {
-  const whole = typeof value === 'bigint' ? value : Number.isSafeInteger(value) ? BigInt(value as number) : null
+  const whole =
+    typeof value === 'bigint' ? value : Number.isSafeInteger(value) ? BigInt(value as number) : null
   if (whole === null) {
     const beyond = Number.isInteger(value) ? ' Use a bigint beyond 2^53.' : ''
     refuse(path, `must be ${article(type)}, not ${kind(value)}.${beyond}`)
@@ -162,7 +198,8 @@ function article(type: ElementType): string {
 
 /** What a value is, in a word or its own digits. */
 export function kind(value: unknown): string {
-  if (value === null || ['undefined', 'number', 'boolean'].includes(typeof value)) return String(value)
+  if (value === null || ['undefined', 'number', 'boolean'].includes(typeof value))
+    return String(value)
   if (typeof value === 'bigint') return `${value}n`
   if (typeof value !== 'object') return `a ${typeof value}`
   return Object.prototype.toString.call(value).slice(8, -1)

@@ -1,4 +1,4 @@
-/** float16 by hand, for browsers without `Float16Array`: a half is its 16 bits in a `Uint16Array`. */
+/** float16 by hand, for browsers without `Float16Array`: a half is 16 bits in a `Uint16Array`. */
 
 const word = new DataView(new ArrayBuffer(4))
 

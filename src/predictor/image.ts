@@ -1,4 +1,4 @@
-/** Images to numbers and back, in the layout an implementation asks for. Needs `OffscreenCanvas`. */
+/** Images to numbers and back, in the layout an implementation asks for. */
 import type { ImageLayout } from '../catalog/schema.ts'
 import { refuse } from './refuse.ts'
 
@@ -10,10 +10,18 @@ const CHANNELS = { gray: 1, rgb: 3, rgba: 4 } as const
 /** Weights of red, green and blue in what the eye takes for brightness (ITU-R BT.601). */
 const [RED, GREEN, BLUE] = [0.299, 0.587, 0.114] as const
 
+/** Names of the classes of {@link ImageSource}. */
+export const IMAGE_CLASSES = [
+  'ImageData',
+  'ImageBitmap',
+  'Blob',
+  'OffscreenCanvas',
+  'VideoFrame',
+] as const
+
 export function isImageSource(value: unknown): value is ImageSource {
-  const classes = ['ImageData', 'ImageBitmap', 'Blob', 'OffscreenCanvas', 'VideoFrame'] as const
   const known: Partial<Record<string, unknown>> = globalThis as never
-  return classes.some((name) => {
+  return IMAGE_CLASSES.some((name) => {
     const constructor = known[name]
     return typeof constructor === 'function' && value instanceof constructor
   })
@@ -23,7 +31,7 @@ export function channels(layout: ImageLayout): number {
   return CHANNELS[layout.channels]
 }
 
-/** Reads images of any size as RGBA pixels of the layout's size, with one canvas for all of them. */
+/** Reads images of any size as RGBA pixels of the layout's size. */
 export type Rasterise = (source: ImageSource, path: string) => Promise<Uint8ClampedArray>
 
 export function createRasteriser(layout: ImageLayout): Rasterise {
@@ -53,7 +61,10 @@ export function createRasteriser(layout: ImageLayout): Rasterise {
   }
 }
 
-async function toDrawable(source: ImageSource, path: string): Promise<ImageBitmap | OffscreenCanvas | VideoFrame> {
+async function toDrawable(
+  source: ImageSource,
+  path: string,
+): Promise<ImageBitmap | OffscreenCanvas | VideoFrame> {
   if (!(source instanceof Blob) && !(source instanceof ImageData)) return source
   try {
     return await createImageBitmap(source)
@@ -63,7 +74,10 @@ async function toDrawable(source: ImageSource, path: string): Promise<ImageBitma
   }
 }
 
-function extent(drawable: ImageBitmap | OffscreenCanvas | VideoFrame, path: string): [number, number] {
+function extent(
+  drawable: ImageBitmap | OffscreenCanvas | VideoFrame,
+  path: string,
+): [number, number] {
   const isFrame = 'displayWidth' in drawable
   const width = isFrame ? drawable.displayWidth : drawable.width
   const height = isFrame ? drawable.displayHeight : drawable.height
@@ -72,7 +86,10 @@ function extent(drawable: ImageBitmap | OffscreenCanvas | VideoFrame, path: stri
 }
 
 /** Where on the target the whole source goes: x, y, width, height. */
-export function place([width, height]: [number, number], layout: ImageLayout): [number, number, number, number] {
+export function place(
+  [width, height]: [number, number],
+  layout: ImageLayout,
+): [number, number, number, number] {
   const { fit = 'stretch' } = layout
   if (fit === 'stretch') return [0, 0, layout.width, layout.height]
   const scales = [layout.width / width, layout.height / height] as const

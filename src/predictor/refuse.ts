@@ -1,10 +1,14 @@
-/** The two ways a prediction is refused: the caller's inputs are wrong, or the catalog's entry is. */
+/** Two ways to refuse a prediction: the caller's inputs are wrong, or the catalog's entry is. */
 import { InoriginError } from '../error.ts'
 import type { Tag } from '../types/index.ts'
 
 /** Throws `invalid_request` that begins with the parameter, such as `inputs.image: is required.` */
 export function refuse(path: string, why: string, cause?: unknown): never {
-  throw new InoriginError('invalid_request', `${path}: ${why}`, { code: 'invalid_input', param: path, cause })
+  throw new InoriginError('invalid_request', `${path}: ${why}`, {
+    code: 'invalid_input',
+    param: path,
+    cause,
+  })
 }
 
 /** Throws `unavailable`: this entry cannot run anywhere until its author corrects it. */

@@ -27,7 +27,8 @@ export interface PredictorSetup {
 export interface OpenPredictor {
   /**
    * One prediction; those asked for meanwhile wait their turn. Rejects with `invalid_request` that
-   * names the input at fault, or `aborted`: at once, though a run that has begun goes on to its end.
+   * names the input at fault, or `aborted`: at once, though a run that has begun goes on to its
+   * end.
    */
   predict(inputs: unknown, signal: AbortSignal): Promise<PredictionResult>
   /** Frees the model once the prediction that is running has ended. */
@@ -35,10 +36,13 @@ export interface OpenPredictor {
 }
 
 /**
- * Loads a predictor. Rejects with `unavailable` when its files, its entry or the device are no use, and
- * then keeps nothing.
+ * Loads a predictor. Rejects with `unavailable` when its files, its entry or the device are no use,
+ * and then keeps nothing.
  */
-export async function openPredictor(setup: PredictorSetup, signal?: AbortSignal): Promise<OpenPredictor> {
+export async function openPredictor(
+  setup: PredictorSetup,
+  signal?: AbortSignal,
+): Promise<OpenPredictor> {
   const { entry, implementation, files, device, runtime: folder } = setup
   const undo: (() => unknown)[] = []
   const close = async (): Promise<void> => {
@@ -67,7 +71,8 @@ function openSession(
   files: Files,
   runtime: Runtime,
 ): Promise<Session> {
-  const file = (name: string): Blob => files.get(name) ?? unusable(tag, `resources.${name}`, 'the file is missing.')
+  const file = (name: string): Blob =>
+    files.get(name) ?? unusable(tag, `resources.${name}`, 'the file is missing.')
   const [model, ...others] = resources.filter((resource) => resource.type === 'onnx')
   if (!model || others.length) unusable(tag, 'resources', 'exactly one must be of type onnx.')
   const folder = model.name.slice(0, model.name.lastIndexOf('/') + 1)
@@ -88,7 +93,10 @@ function createPredictor(
   let last: Promise<unknown> = Promise.resolve()
   let closing: Promise<void> | null = null
 
-  async function run(checked: ReadonlyMap<string, Checked>, signal: AbortSignal): Promise<Record<string, unknown>> {
+  async function run(
+    checked: ReadonlyMap<string, Checked>,
+    signal: AbortSignal,
+  ): Promise<Record<string, unknown>> {
     const tensors: Tensor[] = []
     try {
       const feeds: Record<string, Tensor> = {}
@@ -116,7 +124,8 @@ function createPredictor(
   return {
     async predict(inputs, signal) {
       stopIfAborted(signal)
-      if (closing) throw new InoriginError('unavailable', `${tag} has been unloaded. Load it again.`)
+      if (closing)
+        throw new InoriginError('unavailable', `${tag} has been unloaded. Load it again.`)
       const checked = checkInputs(signature, inputs)
       const start = performance.now()
       const turn = last.then(() => {

@@ -2,7 +2,7 @@
 import type { EnumerationMember, InputParameter, ParameterType, Signature } from '../types/index.ts'
 import { type Elements, isElementType, kind, parseElements, rounded } from './elements.ts'
 import { fromHalf } from './half.ts'
-import { type ImageSource, isImageSource } from './image.ts'
+import { IMAGE_CLASSES, type ImageSource, isImageSource } from './image.ts'
 import { refuse } from './refuse.ts'
 
 /** The value of one parameter, ready to become a tensor. */
@@ -16,8 +16,8 @@ export const TENSORLESS: ReadonlySet<ParameterType> = new Set(['list', 'dict', '
 
 /**
  * Values by parameter name, defaults filled in; an optional input without one is absent. Throws
- * `invalid_request` on the first input that is missing, unknown, of a wrong type, out of range or not a
- * member of its enumeration; the message begins with its name.
+ * `invalid_request` on the first input that is missing, unknown, of a wrong type, out of range or
+ * not a member of its enumeration; the message begins with its name.
  */
 export function checkInputs(signature: Signature, inputs: unknown): Map<string, Checked> {
   if (typeof inputs !== 'object' || inputs === null || Array.isArray(inputs)) {
@@ -25,7 +25,8 @@ export function checkInputs(signature: Signature, inputs: unknown): Map<string, 
   }
   const names = signature.inputs.map((parameter) => parameter.name)
   for (const name of Object.keys(inputs)) {
-    if (!names.includes(name)) refuse(`inputs.${name}`, `there is no such input; there is ${list(names)}.`)
+    if (!names.includes(name))
+      refuse(`inputs.${name}`, `there is no such input; there is ${list(names)}.`)
   }
   const given = new Map(Object.entries(inputs))
   const checked = new Map<string, Checked>()
@@ -43,10 +44,7 @@ export function checkValue(parameter: InputParameter, value: unknown, path: stri
   const { type, enumeration, range } = parameter
   if (type === 'image') {
     if (isImageSource(value)) return { form: 'image', source: value }
-    return refuse(
-      path,
-      `must be an image (ImageData, ImageBitmap, Blob, OffscreenCanvas or VideoFrame), not ${kind(value)}.`,
-    )
+    return refuse(path, `must be an image (${IMAGE_CLASSES.join(', ')}), not ${kind(value)}.`)
   }
   if (type === 'binary') return { form: 'binary', bytes: bytes(value, path) }
   if (!isElementType(type)) refuse(path, `inputs of type ${type} are not supported.`)
@@ -65,7 +63,8 @@ function bytes(value: unknown, path: string): Uint8Array | Blob {
 
 /** Names of members become their values, wherever they stand; everything else stays as it is. */
 function resolve(members: readonly EnumerationMember[], value: unknown, path: string): unknown {
-  if (Array.isArray(value)) return value.map((item, index) => resolve(members, item, `${path}[${index}]`))
+  if (Array.isArray(value))
+    return value.map((item, index) => resolve(members, item, `${path}[${index}]`))
   if (typeof value === 'object' && value !== null) return value
   const member =
     members.find((candidate) => same(candidate.value, value)) ??
@@ -73,7 +72,11 @@ function resolve(members: readonly EnumerationMember[], value: unknown, path: st
   return member ? member.value : notMember(members, value, path)
 }
 
-function checkMembers(members: readonly EnumerationMember[], elements: Elements, path: string): void {
+function checkMembers(
+  members: readonly EnumerationMember[],
+  elements: Elements,
+  path: string,
+): void {
   for (const element of values(elements)) {
     const stored = (member: EnumerationMember): unknown => rounded(elements.type, member.value)
     if (!members.some((member) => same(stored(member), element))) notMember(members, element, path)
@@ -91,7 +94,11 @@ function checkRange(range: { min?: number; max?: number }, elements: Elements, p
   for (const element of values(elements)) {
     if (typeof element === 'string' || (element >= low && element <= high)) continue
     const bounds =
-      max === Infinity ? `at least ${min}` : min === -Infinity ? `at most ${max}` : `from ${min} to ${max}`
+      max === Infinity
+        ? `at least ${min}`
+        : min === -Infinity
+          ? `at most ${max}`
+          : `from ${min} to ${max}`
     refuse(path, `must be ${bounds}, not ${element}.`)
   }
 }

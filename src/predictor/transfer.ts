@@ -3,11 +3,13 @@ import { InoriginError } from '../error.ts'
 import { refuse } from './refuse.ts'
 
 /**
- * Inputs with canvases, images and videos replaced by bitmaps of what they show now; everything else
- * stays as it is. Throws `invalid_request` that names the input when there is nothing to show, or
- * another origin forbids it.
+ * Inputs with canvases, images and videos replaced by bitmaps of what they show now; everything
+ * else stays as it is. Throws `invalid_request` that names the input when there is nothing to show,
+ * or another origin forbids it.
  */
-export async function toTransferable(inputs: Record<string, unknown>): Promise<Record<string, unknown>> {
+export async function toTransferable(
+  inputs: Record<string, unknown>,
+): Promise<Record<string, unknown>> {
   const plain = { ...inputs }
   const made: ImageBitmap[] = []
   try {
@@ -27,7 +29,7 @@ export function movable(inputs: Record<string, unknown>): Transferable[] {
   return Object.values(inputs).filter(holdsPixels)
 }
 
-/** Frees pixels of inputs that were received and are no longer needed, before the collector would. */
+/** Frees pixels of inputs that were received and are done with, before the collector would. */
 export function release(inputs: Record<string, unknown>): void {
   for (const value of Object.values(inputs)) if (holdsPixels(value)) value.close()
 }
@@ -43,13 +45,16 @@ function shown(value: unknown): Shown | null {
   if (typeof OffscreenCanvas !== 'undefined' && value instanceof OffscreenCanvas) return value
   if (typeof HTMLElement === 'undefined' || !(value instanceof HTMLElement)) return null
   const { HTMLCanvasElement, HTMLImageElement, HTMLVideoElement } = globalThis
-  const known = [HTMLCanvasElement, HTMLImageElement, HTMLVideoElement].find((element) => value instanceof element)
+  const known = [HTMLCanvasElement, HTMLImageElement, HTMLVideoElement].find(
+    (element) => value instanceof element,
+  )
   return known ? (value as Shown) : null
 }
 
 async function capture(element: Shown, path: string): Promise<ImageBitmap> {
   if (typeof HTMLVideoElement !== 'undefined' && element instanceof HTMLVideoElement) {
-    if (element.readyState < element.HAVE_CURRENT_DATA) refuse(path, 'the video shows no frame yet.')
+    if (element.readyState < element.HAVE_CURRENT_DATA)
+      refuse(path, 'the video shows no frame yet.')
   }
   try {
     if ('decode' in element) await element.decode()
@@ -58,7 +63,11 @@ async function capture(element: Shown, path: string): Promise<ImageBitmap> {
     return bitmap
   } catch (thrown) {
     if (thrown instanceof InoriginError) throw thrown
-    return refuse(path, 'it shows no image that can be read: is it loaded, and larger than 0 x 0?', thrown)
+    return refuse(
+      path,
+      'it shows no image that can be read: is it loaded, and larger than 0 x 0?',
+      thrown,
+    )
   }
 }
 
@@ -70,6 +79,10 @@ function checkReadable(bitmap: ImageBitmap, path: string): void {
     context?.getImageData(0, 0, 1, 1)
   } catch (cause) {
     bitmap.close()
-    refuse(path, 'it shows pixels of another origin; load the image with crossorigin="anonymous".', cause)
+    refuse(
+      path,
+      'it shows pixels of another origin; load the image with crossorigin="anonymous".',
+      cause,
+    )
   }
 }

@@ -1,4 +1,4 @@
-/** Checked inputs to tensors, tensors to the values a caller gets. Knows no runtime: tensors are plain. */
+/** Checked inputs to tensors, tensors to what a caller gets, without any runtime. */
 import type { ImageLayout } from '../catalog/schema.ts'
 import type { OutputParameter, TensorValue } from '../types/index.ts'
 import { type ElementData, type ElementType, rounded, size } from './elements.ts'
@@ -25,7 +25,7 @@ export interface InputSlot {
   image?: { layout: ImageLayout; rasterise: Rasterise }
 }
 
-/** The tensor of a checked input; throws `invalid_request` that begins with `path` if it does not fit. */
+/** The tensor of a checked input; throws `invalid_request` on `path` if the slot is another. */
 export async function encode(checked: Checked, slot: InputSlot, path: string): Promise<RawTensor> {
   if (checked.form === 'image') return encodeImage(checked, slot, path)
   if (checked.form === 'binary') {
@@ -47,9 +47,14 @@ async function encodeImage(
   const rgba = await rasterise(checked.source, path)
   const shape = imageShape(layout, slot.shape)
   // Bytes stay bytes: the model does its own scaling.
-  const numbers = normalise(rgba, slot.type === 'uint8' ? { ...layout, mean: [0], std: [1 / 255] } : layout)
-  if (slot.type === 'uint8') return { type: 'uint8', data: Uint8Array.from(numbers, Math.round), shape }
-  if (slot.type === 'float16') return { type: 'float16', data: Uint16Array.from(numbers, toHalf), shape }
+  const numbers = normalise(
+    rgba,
+    slot.type === 'uint8' ? { ...layout, mean: [0], std: [1 / 255] } : layout,
+  )
+  if (slot.type === 'uint8')
+    return { type: 'uint8', data: Uint8Array.from(numbers, Math.round), shape }
+  if (slot.type === 'float16')
+    return { type: 'float16', data: Uint16Array.from(numbers, toHalf), shape }
   return { type: 'float32', data: numbers, shape }
 }
 
@@ -62,20 +67,30 @@ export function imageShape(layout: ImageLayout, slot: Shape | null): number[] {
 }
 
 /** The full shape of `length` elements in a slot: what was given, or the one way they fit. */
-function fit(length: number, given: readonly number[] | null, slot: Shape | null, path: string): number[] {
+function fit(
+  length: number,
+  given: readonly number[] | null,
+  slot: Shape | null,
+  path: string,
+): number[] {
   if (!slot) return [...(given ?? [length])]
   const scalar = given?.length === 0
   if (given && !scalar) {
-    const fits = given.length === slot.length && slot.every((wanted, axis) => matches(wanted, given[axis]))
+    const fits =
+      given.length === slot.length && slot.every((wanted, axis) => matches(wanted, given[axis]))
     if (!fits) refuse(path, `must have the shape ${show(slot)}, not ${show(given)}.`)
     return [...given]
   }
   const fixed = size(slot.map((wanted) => wanted ?? 1))
   const free = slot.filter((wanted) => wanted === null).length
-  if (free > 1 && !scalar) refuse(path, `must be given as { data, shape } with a shape like ${show(slot)}.`)
+  if (free > 1 && !scalar)
+    refuse(path, `must be given as { data, shape } with a shape like ${show(slot)}.`)
   const rest = free && !scalar ? length / fixed : 1
   if (!Number.isInteger(rest) || fixed * rest !== length) {
-    refuse(path, `${length === 1 ? '1 value does' : `${length} values do`} not fill the shape ${show(slot)}.`)
+    refuse(
+      path,
+      `${length === 1 ? '1 value does' : `${length} values do`} not fill the shape ${show(slot)}.`,
+    )
   }
   return slot.map((wanted) => wanted ?? rest)
 }
@@ -89,10 +104,15 @@ function show(shape: Shape): string {
 }
 
 /**
- * The value of an output: a scalar for one element of a shape `[]` or `[1]`, else `{ data, shape }`;
- * members of an enumeration by name, images as `ImageData`, binary as bytes. An int64 is a bigint.
+ * The value of an output: a scalar for one element of a shape `[]` or `[1]`, else
+ * `{ data, shape }`; members of an enumeration by name, images as `ImageData`, binary as bytes. An
+ * int64 is a bigint.
  */
-export function decode(parameter: OutputParameter, tensor: RawTensor, layout?: ImageLayout): unknown {
+export function decode(
+  parameter: OutputParameter,
+  tensor: RawTensor,
+  layout?: ImageLayout,
+): unknown {
   if (parameter.type === 'image' && layout) return toImage(tensor, layout)
   if (parameter.type === 'binary') return tensor.data
   const { shape } = tensor
@@ -117,7 +137,8 @@ function readable({ type, data }: RawTensor): ElementData {
 }
 
 function toImage(tensor: RawTensor, layout: ImageLayout): ImageData {
-  const [height, width] = layout.order === 'nchw' ? tensor.shape.slice(-2) : tensor.shape.slice(-3, -1)
+  const [height, width] =
+    layout.order === 'nchw' ? tensor.shape.slice(-2) : tensor.shape.slice(-3, -1)
   const extent: [number, number] = [width ?? 0, height ?? 0]
   const numbers = readable(tensor) as ArrayLike<number>
   const scale = tensor.type === 'uint8' ? { ...layout, mean: [0], std: [1 / 255] } : layout

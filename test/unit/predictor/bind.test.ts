@@ -66,7 +66,10 @@ describe('what fits', () => {
   })
 
   test('a model that says no shape leaves it open', () => {
-    const { inputs } = bound({ inputs: [{ name: 'x', type: 'bool' }], model: { inputs: { x: ['bool'] } } })
+    const { inputs } = bound({
+      inputs: [{ name: 'x', type: 'bool' }],
+      model: { inputs: { x: ['bool'] } },
+    })
     expect(inputs[0]?.slot.shape).toBeNull()
   })
 
@@ -85,23 +88,86 @@ describe('what fits', () => {
 })
 
 describe('what does not fit', () => {
-  const x = (changes: Partial<InputParameter>): Case['inputs'] => [{ name: 'x', type: 'float32', ...changes }]
-  const image = (changes: object): Case['bindings'] => ({ x: { tensor: 'x', image: { ...layout, ...changes } } })
+  const x = (changes: Partial<InputParameter>): Case['inputs'] => [
+    { name: 'x', type: 'float32', ...changes },
+  ]
+  const image = (changes: object): Case['bindings'] => ({
+    x: { tensor: 'x', image: { ...layout, ...changes } },
+  })
 
   test.each<[Case, string]>([
-    [{ inputs: x({ type: 'list' }), model: { inputs: { x: ['float32'] } } }, 'inputs.x: values of type list cannot go through an ONNX model.'],
-    [{ inputs: x({}), model: { inputs: { z: ['float32'] } } }, 'inputs.x: the model has no tensor x.'],
-    [{ inputs: x({}), model: { inputs: { x: ['int32'] } } }, "inputs.x: is declared float32, but the model's x is int32."],
-    [{ inputs: x({ type: 'image' }), model: { inputs: { x: ['float32'] } } }, 'inputs.x: is an image, so its binding must say `image`.'],
-    [{ inputs: x({ type: 'image' }), bindings: image({ mean: [0, 0] }), model: { inputs: { x: ['float32'] } } }, 'inputs.x: `mean` must have 1 or 3 numbers.'],
-    [{ inputs: x({ type: 'image' }), bindings: image({ std: [1] }), model: { inputs: { x: ['uint8'] } } }, 'inputs.x: the model takes bytes as they are, so `std` has no place.'],
-    [{ inputs: x({ type: 'image' }), bindings: image({}), model: { inputs: { x: ['float32', 1, 2, 4, 3] } } }, 'inputs.x: its layout makes the shape [1, 3, 2, 4], which x does not take.'],
-    [{ inputs: x({ optional: true }), model: { inputs: { x: ['float32'] } } }, 'inputs.x: is optional and has no default value, but the model needs one.'],
-    [{ inputs: x({ defaultValue: 'one' }), model: { inputs: { x: ['float32'] } } }, 'inputs.x: defaultValue: must be a float32, not a string.'],
-    [{ inputs: x({}), model: { inputs: { x: ['float32'], z: ['float32'] } } }, "inputs.z: the model's input must be given by one parameter, and is by 0."],
-    [{ inputs: [...x({}), ...x({ name: 'w' })], bindings: { w: { tensor: 'x' } }, model: { inputs: { x: ['float32'] } } }, "inputs.x: the model's input must be given by one parameter, and is by 2."],
-    [{ inputs: [], outputs: [{ name: 'y', type: 'float32' }], model: { inputs: {} } }, 'outputs.y: the model has no tensor y.'],
-    [{ inputs: [], outputs: [{ name: 'y', type: 'image' }], model: { inputs: {}, outputs: { y: ['float32'] } } }, 'outputs.y: is an image, so its binding must say `image`.'],
+    [
+      { inputs: x({ type: 'list' }), model: { inputs: { x: ['float32'] } } },
+      'inputs.x: values of type list cannot go through an ONNX model.',
+    ],
+    [
+      { inputs: x({}), model: { inputs: { z: ['float32'] } } },
+      'inputs.x: the model has no tensor x.',
+    ],
+    [
+      { inputs: x({}), model: { inputs: { x: ['int32'] } } },
+      "inputs.x: is declared float32, but the model's x is int32.",
+    ],
+    [
+      { inputs: x({ type: 'image' }), model: { inputs: { x: ['float32'] } } },
+      'inputs.x: is an image, so its binding must say `image`.',
+    ],
+    [
+      {
+        inputs: x({ type: 'image' }),
+        bindings: image({ mean: [0, 0] }),
+        model: { inputs: { x: ['float32'] } },
+      },
+      'inputs.x: `mean` must have 1 or 3 numbers.',
+    ],
+    [
+      {
+        inputs: x({ type: 'image' }),
+        bindings: image({ std: [1] }),
+        model: { inputs: { x: ['uint8'] } },
+      },
+      'inputs.x: the model takes bytes as they are, so `std` has no place.',
+    ],
+    [
+      {
+        inputs: x({ type: 'image' }),
+        bindings: image({}),
+        model: { inputs: { x: ['float32', 1, 2, 4, 3] } },
+      },
+      'inputs.x: its layout makes the shape [1, 3, 2, 4], which x does not take.',
+    ],
+    [
+      { inputs: x({ optional: true }), model: { inputs: { x: ['float32'] } } },
+      'inputs.x: is optional and has no default value, but the model needs one.',
+    ],
+    [
+      { inputs: x({ defaultValue: 'one' }), model: { inputs: { x: ['float32'] } } },
+      'inputs.x: defaultValue: must be a float32, not a string.',
+    ],
+    [
+      { inputs: x({}), model: { inputs: { x: ['float32'], z: ['float32'] } } },
+      "inputs.z: the model's input must be given by one parameter, and is by 0.",
+    ],
+    [
+      {
+        inputs: [...x({}), ...x({ name: 'w' })],
+        bindings: { w: { tensor: 'x' } },
+        model: { inputs: { x: ['float32'] } },
+      },
+      "inputs.x: the model's input must be given by one parameter, and is by 2.",
+    ],
+    [
+      { inputs: [], outputs: [{ name: 'y', type: 'float32' }], model: { inputs: {} } },
+      'outputs.y: the model has no tensor y.',
+    ],
+    [
+      {
+        inputs: [],
+        outputs: [{ name: 'y', type: 'image' }],
+        model: { inputs: {}, outputs: { y: ['float32'] } },
+      },
+      'outputs.y: is an image, so its binding must say `image`.',
+    ],
   ])('%#: %j', (given, why) => {
     let thrown: unknown
     try {
@@ -110,7 +176,8 @@ describe('what does not fit', () => {
       thrown = error
     }
     expect(thrown).toBeInstanceOf(InoriginError)
-    const message = `The predictor @test/case cannot run: ${why} Its catalog entry must be corrected.`
+    const who = 'The predictor @test/case cannot run:'
+    const message = `${who} ${why} Its catalog entry must be corrected.`
     expect(thrown).toMatchObject({ kind: 'unavailable', code: 'predictor_unusable', message })
   })
 })

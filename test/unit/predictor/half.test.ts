@@ -3,7 +3,9 @@ import { fromHalf, toHalf } from '../../../src/predictor/half.ts'
 
 test('every half survives the way to a number and back', () => {
   const halves = Array.from({ length: 0x10000 }, (_, bits) => bits)
-  const changed = halves.filter((bits) => !Object.is(fromHalf(toHalf(fromHalf(bits))), fromHalf(bits)))
+  const changed = halves.filter(
+    (bits) => !Object.is(fromHalf(toHalf(fromHalf(bits))), fromHalf(bits)),
+  )
   expect(changed).toEqual([])
 })
 

@@ -18,7 +18,9 @@ describe('pixels to numbers', () => {
   })
 
   test('channels of pixels', () => {
-    expect(normalise(pixels, layout({ order: 'nhwc' }))).toEqual(new Float32Array([1, 0, 0.2, 0, 1, 0.4]))
+    expect(normalise(pixels, layout({ order: 'nhwc' }))).toEqual(
+      new Float32Array([1, 0, 0.2, 0, 1, 0.4]),
+    )
   })
 
   test('brightness', () => {

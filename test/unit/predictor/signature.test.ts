@@ -1,23 +1,35 @@
 import { describe, expect, test } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
+import { IMAGE_CLASSES } from '../../../src/predictor/image.ts'
 import { checkInputs } from '../../../src/predictor/signature.ts'
 import type { InputParameter, ParameterType } from '../../../src/types/index.ts'
 
-function check(parameter: Partial<InputParameter> & { type: ParameterType }, inputs: unknown): unknown {
-  const checked = checkInputs({ inputs: [{ name: 'x', ...parameter }], outputs: [] }, inputs).get('x')
+function check(
+  parameter: Partial<InputParameter> & { type: ParameterType },
+  inputs: unknown,
+): unknown {
+  const checked = checkInputs({ inputs: [{ name: 'x', ...parameter }], outputs: [] }, inputs).get(
+    'x',
+  )
   if (checked?.form !== 'elements') return checked
   return { data: checked.elements.data, shape: checked.elements.shape }
 }
 
 /** The message of what is thrown, once it is sure to be thrown in the right form. */
-function refusal(parameter: Partial<InputParameter> & { type: ParameterType }, inputs: unknown): string {
+function refusal(
+  parameter: Partial<InputParameter> & { type: ParameterType },
+  inputs: unknown,
+): string {
   try {
     check(parameter, inputs)
   } catch (thrown) {
     if (!(thrown instanceof InoriginError)) throw thrown
     const { kind, code, message, param } = thrown
-    if (kind === 'invalid_request' && code === 'invalid_input' && message.startsWith(`${param}: `)) return message
-    throw new Error(`Refused in the wrong form: ${JSON.stringify(thrown.toRecord())}`, { cause: thrown })
+    if (kind === 'invalid_request' && code === 'invalid_input' && message.startsWith(`${param}: `))
+      return message
+    throw new Error(`Refused in the wrong form: ${JSON.stringify(thrown.toRecord())}`, {
+      cause: thrown,
+    })
   }
   throw new Error('It was accepted.')
 }
@@ -43,7 +55,10 @@ describe('what is there', () => {
     const three = { data: new Float32Array([3]), shape: [] }
     expect(check({ type: 'float32', defaultValue: 3 }, {})).toEqual(three)
     expect(check({ type: 'float32', defaultValue: 3, optional: true }, { x: null })).toEqual(three)
-    expect(check({ type: 'float32', defaultValue: 3 }, { x: 0 })).toEqual({ data: new Float32Array([0]), shape: [] })
+    expect(check({ type: 'float32', defaultValue: 3 }, { x: 0 })).toEqual({
+      data: new Float32Array([0]),
+      shape: [],
+    })
   })
 
   test('an optional input without a default stays away', () => {
@@ -51,7 +66,9 @@ describe('what is there', () => {
   })
 
   test('names of the prototype are no inputs', () => {
-    expect(refusal({ type: 'float32', name: 'constructor' }, {})).toBe('inputs.constructor: is required.')
+    expect(refusal({ type: 'float32', name: 'constructor' }, {})).toBe(
+      'inputs.constructor: is required.',
+    )
   })
 })
 
@@ -82,12 +99,20 @@ describe('scalars', () => {
     ['int8', 128, 'inputs.x: 128 does not fit an int8.'],
     ['uint8', -1, 'inputs.x: -1 does not fit a uint8.'],
     ['uint32', 4294967296, 'inputs.x: 4294967296 does not fit a uint32.'],
-    ['int64', 2 ** 53, 'inputs.x: must be an int64, not 9007199254740992. Use a bigint beyond 2^53.'],
+    [
+      'int64',
+      2 ** 53,
+      'inputs.x: must be an int64, not 9007199254740992. Use a bigint beyond 2^53.',
+    ],
     ['int64', 2n ** 63n, 'inputs.x: 9223372036854775808 does not fit an int64.'],
     ['bool', 1, 'inputs.x: must be true or false, not 1.'],
     ['string', 5, 'inputs.x: must be text, not 5.'],
     ['string', {}, 'inputs.x: must be text, not Object.'],
-    ['image', 'data:image/png;base64,', 'inputs.x: must be an image (ImageData, ImageBitmap, Blob, OffscreenCanvas or VideoFrame), not a string.'],
+    [
+      'image',
+      'data:image/png;base64,',
+      `inputs.x: must be an image (${IMAGE_CLASSES.join(', ')}), not a string.`,
+    ],
     ['binary', 'bytes', 'inputs.x: must be bytes (Uint8Array, ArrayBuffer or Blob), not a string.'],
     ['list', [1], 'inputs.x: inputs of type list are not supported.'],
     ['dict', {}, 'inputs.x: inputs of type dict are not supported.'],
@@ -99,7 +124,10 @@ describe('scalars', () => {
 
 describe('tensors', () => {
   test('a flat array leaves its shape to the model', () => {
-    expect(check({ type: 'int32' }, { x: [1, 2, 3] })).toEqual({ data: new Int32Array([1, 2, 3]), shape: null })
+    expect(check({ type: 'int32' }, { x: [1, 2, 3] })).toEqual({
+      data: new Int32Array([1, 2, 3]),
+      shape: null,
+    })
   })
 
   test('nested arrays have a shape', () => {
@@ -115,7 +143,10 @@ describe('tensors', () => {
     const value = check({ type: 'float32' }, { x: { data, shape: [1, 2] } })
     expect(value).toEqual({ data, shape: [1, 2] })
     expect((value as { data: unknown }).data).toBe(data)
-    expect(check({ type: 'bool' }, { x: new Uint8Array([0, 1]) })).toEqual({ data: new Uint8Array([0, 1]), shape: null })
+    expect(check({ type: 'bool' }, { x: new Uint8Array([0, 1]) })).toEqual({
+      data: new Uint8Array([0, 1]),
+      shape: null,
+    })
   })
 
   test('floats of another width are rounded', () => {
@@ -130,7 +161,10 @@ describe('tensors', () => {
   })
 
   test('an empty tensor is a tensor', () => {
-    expect(check({ type: 'string' }, { x: { data: [], shape: [0, 4] } })).toEqual({ data: [], shape: [0, 4] })
+    expect(check({ type: 'string' }, { x: { data: [], shape: [0, 4] } })).toEqual({
+      data: [],
+      shape: [0, 4],
+    })
   })
 
   test.each<[ParameterType, unknown, string]>([
@@ -140,7 +174,7 @@ describe('tensors', () => {
     ['int32', new Float32Array(2), 'inputs.x: must be an int32, not Float32Array.'],
     ['string', new Uint8Array(2), 'inputs.x: must be text, not Uint8Array.'],
     ['bool', new Uint8Array([2]), 'inputs.x: bytes of a bool are 0 or 1.'],
-    ['float32', { data: [1, 2], shape: [3] }, 'inputs.x: a tensor of shape [3] has 3 elements, but data has 2.'],
+    ['float32', { data: [1, 2], shape: [3] }, 'inputs.x: shape [3] is 3 elements, but data has 2.'],
     ['float32', { data: [1], shape: [-1] }, 'inputs.x.shape: must be an array of whole numbers.'],
     ['float32', { data: [1], shape: 1 }, 'inputs.x.shape: must be an array of whole numbers.'],
     ['float32', { data: 1, shape: [1] }, 'inputs.x.data: must be an array or a typed array.'],
@@ -195,7 +229,9 @@ describe('enumerations', () => {
   test('members of typed arrays are compared as the type holds them', () => {
     const enumeration = [{ name: 'tenth', value: 0.1 }]
     expect(check({ type: 'float32', enumeration }, { x: new Float32Array([0.1]) })).toBeDefined()
-    expect(check({ type: 'bool', enumeration: [{ name: 'on', value: true }] }, { x: 'on' })).toEqual({
+    expect(
+      check({ type: 'bool', enumeration: [{ name: 'on', value: true }] }, { x: 'on' }),
+    ).toEqual({
       data: new Uint8Array([1]),
       shape: [],
     })

@@ -18,8 +18,16 @@ describe('the shape of an input', () => {
     [1, [null, 1, null], [1, 1, 1]],
     [[1, 2], null, [2]],
     [[1, 2], [2], [2]],
-    [[1, 2, 3, 4], [null, 2], [2, 2]],
-    [[1, 2, 3, 4], [1, 2, 2], [1, 2, 2]],
+    [
+      [1, 2, 3, 4],
+      [null, 2],
+      [2, 2],
+    ],
+    [
+      [1, 2, 3, 4],
+      [1, 2, 2],
+      [1, 2, 2],
+    ],
     [[], [null, 2], [0, 2]],
     [[[1, 2]], [null, null], [1, 2]],
     [{ data: [1, 2], shape: [2, 1] }, [null, 1], [2, 1]],
@@ -32,7 +40,11 @@ describe('the shape of an input', () => {
     [1, [3], 'inputs.x: 1 value does not fill the shape [3].'],
     [[1, 2, 3], [null, 2], 'inputs.x: 3 values do not fill the shape [any, 2].'],
     [[1, 2], [3], 'inputs.x: 2 values do not fill the shape [3].'],
-    [[1, 2], [null, null], 'inputs.x: must be given as { data, shape } with a shape like [any, any].'],
+    [
+      [1, 2],
+      [null, null],
+      'inputs.x: must be given as { data, shape } with a shape like [any, any].',
+    ],
     [[[1, 2]], [2, 1], 'inputs.x: must have the shape [2, 1], not [1, 2].'],
     [{ data: [1, 2], shape: [2] }, [1, 2], 'inputs.x: must have the shape [1, 2], not [2].'],
   ])('%j does not go in %j', async (value, slot, message) => {
@@ -46,7 +58,9 @@ test('bytes are a tensor of bytes, of a Blob too', async () => {
   const slot = { type: 'uint8', shape: [null] } as const
   const tensor = { type: 'uint8', data: new Uint8Array([1, 2, 3]), shape: [3] }
   expect(await encode({ form: 'binary', bytes: tensor.data }, slot, 'inputs.x')).toEqual(tensor)
-  expect(await encode({ form: 'binary', bytes: new Blob([tensor.data]) }, slot, 'inputs.x')).toEqual(tensor)
+  expect(
+    await encode({ form: 'binary', bytes: new Blob([tensor.data]) }, slot, 'inputs.x'),
+  ).toEqual(tensor)
 })
 
 describe('the value of an output', () => {
@@ -73,11 +87,31 @@ describe('the value of an output', () => {
     [{ type: 'bool' }, { type: 'bool', data: new Uint8Array([1]), shape: [1] }, true],
     [{ type: 'bool' }, { type: 'bool', data: new Uint8Array([0]), shape: [] }, false],
     [{ type: 'string' }, { type: 'string', data: ['text'], shape: [] }, 'text'],
-    [{ type: 'string' }, { type: 'string', data: ['a', 'b'], shape: [2] }, { data: ['a', 'b'], shape: [2] }],
-    [{ type: 'binary' }, { type: 'uint8', data: new Uint8Array([7]), shape: [1] }, new Uint8Array([7])],
-    [{ type: 'int32', enumeration: numbers }, { type: 'int32', data: new Int32Array([2]), shape: [1] }, 'two'],
-    [{ type: 'int64', enumeration: numbers }, { type: 'int64', data: new BigInt64Array([1n]), shape: [] }, 'one'],
-    [{ type: 'int32', enumeration: numbers }, { type: 'int32', data: new Int32Array([3]), shape: [] }, 3],
+    [
+      { type: 'string' },
+      { type: 'string', data: ['a', 'b'], shape: [2] },
+      { data: ['a', 'b'], shape: [2] },
+    ],
+    [
+      { type: 'binary' },
+      { type: 'uint8', data: new Uint8Array([7]), shape: [1] },
+      new Uint8Array([7]),
+    ],
+    [
+      { type: 'int32', enumeration: numbers },
+      { type: 'int32', data: new Int32Array([2]), shape: [1] },
+      'two',
+    ],
+    [
+      { type: 'int64', enumeration: numbers },
+      { type: 'int64', data: new BigInt64Array([1n]), shape: [] },
+      'one',
+    ],
+    [
+      { type: 'int32', enumeration: numbers },
+      { type: 'int32', data: new Int32Array([3]), shape: [] },
+      3,
+    ],
     [
       { type: 'int32', enumeration: numbers },
       { type: 'int32', data: new Int32Array([2, 1, 4]), shape: [3] },

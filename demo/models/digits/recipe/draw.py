@@ -11,7 +11,7 @@ def between(low: float, high: float, n: int, gen: torch.Generator) -> torch.Tens
 
 
 def pages(fields: torch.Tensor, gen: torch.Generator, pen: torch.Tensor) -> torch.Tensor:
-    """Pages (n, 1, PAGE, PAGE), 1 is white. `pen`: half the stroke width over the digit's height."""
+    """Pages (n, 1, PAGE, PAGE), 1 is white. `pen`: half a stroke's width over a digit's height."""
     n = len(fields)
     height = torch.exp(between(-1.4, -0.06, n, gen))  # of the page: 0.25 to 0.94
     aspect = torch.exp(between(-0.28, 0.28, n, gen))

@@ -25,8 +25,9 @@ def strength(g: Graph) -> str:
     """How much ink each pixel holds, 0 to 1; see `find` in model.py."""
     g.const('pixels', [2, 3], np.int64)
     g('ReduceSum', 'whole', 'image', 'pixels', keepdims=1)
-    within = [g.const(f'inside_{name}', [at, at], np.int64) for name, at in (('from', 2), ('to', PAGE - 2))]
-    g('Slice', 'inside', 'image', *within, 'pixels')
+    g.const('inside_from', [2, 2], np.int64)
+    g.const('inside_to', [PAGE - 2, PAGE - 2], np.int64)
+    g('Slice', 'inside', 'image', 'inside_from', 'inside_to', 'pixels')
     g('ReduceSum', 'inner', 'inside', 'pixels', keepdims=1)
     g('Sub', 'edge', 'whole', 'inner')
     g('Mul', 'border', 'edge', g.const('edge_share', 1 / (PAGE**2 - (PAGE - 4) ** 2)))
@@ -115,7 +116,8 @@ def classify(g: Graph, reader: Reader, seen: str) -> None:
     for name, layer, source, out in (('hidden', reader.hidden, 'flat', 'hidden'),
                                      ('last', reader.last, 'hidden_relu', 'logits')):
         matrix = g.const(f'{name}_matrix', layer.weight.detach().numpy())
-        g('Gemm', out, source, matrix, g.const(f'{name}_bias', layer.bias.detach().numpy()), transB=1)
+        bias = g.const(f'{name}_bias', layer.bias.detach().numpy())
+        g('Gemm', out, source, matrix, bias, transB=1)
         if name == 'hidden':
             g('Relu', 'hidden_relu', 'hidden')
     g('Softmax', 'probabilities', 'logits', axis=1)

@@ -1,8 +1,8 @@
-"""Digits as distance fields: how far each point is from the pen's path, so that a pen of any width can
-draw them at any size.
+"""Digits as distance fields: how far each point is from the pen's path, so that a pen of any width
+can draw them at any size.
 
-A field is SIZE x SIZE; the digit's own square is the middle INNER x INNER of it. Distances are in field
-pixels.
+A field is SIZE x SIZE; the digit's own square is the middle INNER x INNER of it. Distances are in
+field pixels.
 """
 import numpy as np
 from scipy.ndimage import distance_transform_edt, zoom
@@ -18,13 +18,13 @@ FAR = 60.0
 
 
 def images() -> tuple[np.ndarray, np.ndarray]:
-    """The public set: (1797, 8, 8) in 0..1 and labels, in its own order, which goes writer by writer."""
+    """The public set: (1797, 8, 8) in 0..1 and labels, in its order, which is writer by writer."""
     digits = load_digits()
     return digits.images.astype(np.float32) / 16, digits.target
 
 
 def split(held_out: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Everything but the last 360 images, or those: writers hardly overlap, unlike in a shuffled split."""
+    """Everything but the last 360 images, or those: unlike shuffled halves, by other writers."""
     pictures, labels = images()
     part = slice(-HELD_OUT_IMAGES, None) if held_out else slice(None, -HELD_OUT_IMAGES)
     return pictures[part], labels[part]
@@ -34,7 +34,8 @@ def enlarge(pictures: np.ndarray) -> np.ndarray:
     """8 x 8 to fields of grey values."""
     edge = ((0, 0), (1, 1), (1, 1))
     factor = INNER // 8
-    large = zoom(np.pad(pictures, edge), (1, factor, factor), order=3, grid_mode=True, mode='nearest')
+    large = zoom(np.pad(pictures, edge), (1, factor, factor), order=3, grid_mode=True,
+                 mode='nearest')
     rest = MARGIN - factor
     return np.pad(large, ((0, 0), (rest, rest), (rest, rest))).clip(0, 1)
 

@@ -1,4 +1,4 @@
-"""The reader: finds the ink on a page, brings it to one size in the middle, and tells which digit it is."""
+"""The reader: finds the ink on a page, brings it to one size in the middle, and tells the digit."""
 import torch
 from torch import nn
 
