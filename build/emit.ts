@@ -1,4 +1,5 @@
 /** Vite plugins that put into the package what is not code. */
+import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { toJsonSchema } from '@valibot/to-json-schema'
@@ -37,10 +38,13 @@ export function emitModels(folder: string): Plugin {
       const catalog = JSON.parse(source) as Catalog
       this.emitFile({ type: 'asset', fileName: 'models/catalog.json', source })
       for (const { tag, implementations } of catalog.entries) {
-        const urls = new Set(implementations.flatMap((one) => one.resources.map(({ url }) => url)))
+        const resources = implementations.flatMap((one) => one.resources)
         let bytes = 0
-        for (const url of urls) {
+        for (const { url, sha256 } of new Map(resources.map((one) => [one.url, one])).values()) {
           const content = readFileSync(join(folder, url))
+          if (createHash('sha256').update(content).digest('hex') !== sha256) {
+            this.error(`${url} is not the file that catalog.json describes. Write the catalog again.`)
+          }
           bytes += content.length
           this.emitFile({ type: 'asset', fileName: `models/${url}`, source: content })
         }
