@@ -102,7 +102,7 @@ async function ask(page: Page, question: string, name: Wish['style']): Promise<v
   await load(page, model)
   const style = STYLES[name]
   const request = style.request({ model, history: [], question, settings: {} })
-  const answer: Answer = { style: name, url: `${baseURL}/${request.path}`, request, raw: '', text: '' }
+  const answer: Answer = { style, url: `${baseURL}/${request.path}`, request, raw: '', text: '' }
   let printed = 0
   const print = (): void => {
     process.stdout.write(answer.text.slice(printed))
@@ -110,7 +110,7 @@ async function ask(page: Page, question: string, name: Wish['style']): Promise<v
   }
   const never = new AbortController().signal
   try {
-    await receive(answer, style, await fetchIn(page), never, print)
+    await receive(answer, await fetchIn(page), never, print)
   } finally {
     if (printed > 0) process.stdout.write('\n')
   }

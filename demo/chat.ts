@@ -41,10 +41,16 @@ export function createChat(parts: ChatParts): void {
       turn.waiting('Waiting for the first token')
       await exchange(server, answer, turn, signal)
       turn.end(summary(answer))
+      finish(signal, question, answer)
     } catch (error) {
       if (signal.aborted) turn.end(['stopped', ...(answer ? [summary(answer)] : [])].join(' · '))
       else turn.fail(explain(error), actions(error, question, turn))
+      finish(signal, question, signal.aborted ? answer : undefined)
     }
+  }
+
+  /** Keeps what was said, unless a new chat has begun meanwhile. */
+  function finish(signal: AbortSignal, question: string, answer: Answer | undefined): void {
     if (running?.signal !== signal) return
     if (answer?.text) history.push({ question, answer: answer.text })
     setBusy(false)
@@ -58,7 +64,7 @@ export function createChat(parts: ChatParts): void {
     const modelMaxTokens = max_tokens ?? undefined
     const read = settings.read()
     const request = style.request({ model, modelMaxTokens, history, question, settings: read })
-    return { style: style.name, url: `${server.baseURL}/${request.path}`, request, raw: '', text: '' }
+    return { style, url: `${server.baseURL}/${request.path}`, request, raw: '', text: '' }
   }
 
   async function exchange(
@@ -67,16 +73,20 @@ export function createChat(parts: ChatParts): void {
     turn: TurnView,
     signal: AbortSignal,
   ): Promise<void> {
-    inspector.show(answer)
-    const onChange = (): void => {
-      if (answer.text !== '' && !signal.aborted) turn.answer(answer.text)
+    let frame = 0
+    const show = (): void => {
+      frame = 0
+      if (answer.text !== '') turn.answer(answer.text)
       inspector.show(answer)
     }
+    show()
     const send = server.controlled ? fetch : server.fetch
     try {
-      await receive(answer, settings.style(), send, signal, onChange)
+      // Tokens may come faster than anybody sees.
+      await receive(answer, send, signal, () => (frame ||= requestAnimationFrame(show)))
     } finally {
-      inspector.show(answer)
+      cancelAnimationFrame(frame)
+      show()
     }
   }
 
@@ -122,8 +132,9 @@ export function createChat(parts: ChatParts): void {
   composer.focus()
 }
 
-/** The same, but rejects as soon as the signal is aborted. */
+/** What the promise gives, but rejects as soon as the signal is aborted. */
 async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted()
   const aborted = new Promise<never>((_resolve, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true })
   })

@@ -50,17 +50,14 @@ export function createConversation(): Conversation {
 
   function add(question: string): TurnView {
     const turn = element('article', 'turn')
-    const asked = element('p', 'question')
-    asked.append(element('span', 'hidden', 'You: '), question)
     const wait = element('p', 'wait')
-    const answer = element('div', 'answer')
+    const answer = element('p', 'answer')
     const text = document.createTextNode('')
-    answer.append(element('span', 'hidden', 'Answer: '), text)
+    answer.append(text)
 
     function settle(last: HTMLElement): void {
       wait.remove()
       answer.classList.remove('live')
-      if (text.data === '') answer.remove()
       turn.append(last)
       log.ariaBusy = 'false'
     }
@@ -68,7 +65,7 @@ export function createConversation(): Conversation {
     welcome.hidden = true
     // Read aloud once it is whole, not word by word.
     log.ariaBusy = 'true'
-    turn.append(asked)
+    turn.append(element('span', 'hidden', 'You asked:'), element('p', 'question', question))
     log.append(turn)
     scroll.scrollTop = scroll.scrollHeight
     return {
@@ -82,7 +79,7 @@ export function createConversation(): Conversation {
           text.appendData(whole.slice(text.length))
           if (answer.isConnected) return
           answer.classList.add('live')
-          wait.replaceWith(answer)
+          wait.replaceWith(element('span', 'hidden', 'Answer:'), answer)
         }),
       end: (meta) => follow(() => settle(element('p', 'meta', meta))),
       fail: (message, actions) =>

@@ -25,12 +25,13 @@ export function createDigits(starting: Promise<Server>): void {
       if (signal.aborted) return
       const result = await server.predict(TAG, { image: pad.canvas }, { signal, onProgress })
       if (signal.aborted) return
-      const { digit, scores } = result.outputs
-      const numbers = toNumbers(scores)
-      bars.show(numbers, Number(digit))
-      const sure = Math.round(100 * (numbers[Number(digit)] ?? 0))
+      const scores = toNumbers(result.outputs['scores'])
+      const best = scores.indexOf(Math.max(...scores))
+      bars.show(scores, best)
+      const name = String(result.outputs['digit'])
       const place = result.device === 'webgpu' ? 'WebGPU' : 'WASM'
-      verdict.textContent = `A ${digit}, score ${sure} % · ${duration(result.latency)} on ${place}`
+      const percent = Math.round(100 * (scores[best] ?? 0))
+      verdict.textContent = `${capital(name)}, ${percent} % · ${duration(result.latency)} on ${place}`
     } catch (error) {
       if (!signal.aborted) verdict.textContent = wordsOf(error)
     }
@@ -76,10 +77,14 @@ function createBars(): Bars {
   }
 }
 
-/** Scores come as a tensor or as a list, as the signature has it. */
-function toNumbers(scores: unknown): number[] {
-  const data = typeof scores === 'object' && scores !== null && 'data' in scores ? scores.data : scores
-  return Array.from(data as ArrayLike<number | bigint>, Number)
+/** The elements of an output that is a tensor. */
+function toNumbers(tensor: unknown): number[] {
+  const { data } = tensor as { data: ArrayLike<number> }
+  return Array.from(data)
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
 }
 
 function words({ phase, loadedBytes, totalBytes }: LoadProgress): string {

@@ -3,7 +3,7 @@ import type { Piece, WireRequest, WireStyle } from './style.ts'
 
 /** What can be known of one answer, while it comes and after. */
 export interface Answer {
-  style: WireStyle['name']
+  style: WireStyle
   url: string
   request: WireRequest
   /** HTTP status; undefined until the headers are here. */
@@ -46,7 +46,6 @@ interface ErrorBody {
  */
 export async function receive(
   answer: Answer,
-  style: WireStyle,
   ask: typeof fetch,
   signal: AbortSignal,
   onChange: () => void,
@@ -73,7 +72,7 @@ export async function receive(
   for (let part = await reader.read(); !part.done; part = await reader.read()) {
     answer.raw += part.value
     for (const event of read(part.value)) {
-      const piece = style.read(event)
+      const piece = answer.style.read(event)
       take(answer, piece, performance.now() - began)
       done ||= piece.done === true
     }

@@ -8,7 +8,6 @@ interface Chunk {
 
 /** `POST /v1/chat/completions`: the system prompt is a message, the end is `[DONE]`. */
 export const completions: WireStyle = {
-  name: 'completions',
   request({ model, history, question, settings }) {
     const { system, temperature, maxTokens, seed } = settings
     const messages = [

@@ -13,7 +13,6 @@ type Frame =
 
 /** `POST /v1/messages`: the system prompt stands apart, there is no seed, the end is `message_stop`. */
 export const messages: WireStyle = {
-  name: 'messages',
   request({ model, modelMaxTokens, history, question, settings }) {
     const { system, temperature, maxTokens } = settings
     const turns = [

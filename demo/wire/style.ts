@@ -47,7 +47,6 @@ export interface WireRequest {
 
 /** One way to put a question and to read its answer. */
 export interface WireStyle {
-  name: 'completions' | 'messages'
   request(question: Question): WireRequest
   read(event: ServerSentEvent): Piece
 }

@@ -1,0 +1,195 @@
+/** The playground around its chat: what the address chooses, the predictor, phones, themes. */
+import { createServer, type Server as HttpServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { chromium, type Browser } from 'playwright'
+import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest'
+import { chromiumLaunch } from '../setup/chromium.ts'
+import { hostileAnswer, missingScript, refusedWorker } from '../support/fakes.ts'
+import {
+  openPlayground,
+  type Playground, type PlaygroundOptions, type PlaygroundWindow,
+} from '../support/playground.ts'
+
+const PHONE = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true }
+
+let browser: Browser
+let playground: Playground | undefined
+
+beforeAll(async () => {
+  browser = await chromium.launch(chromiumLaunch())
+})
+
+afterAll(() => browser?.close())
+
+afterEach(async () => {
+  await playground?.close()
+  playground = undefined
+})
+
+async function open(query = '', options?: PlaygroundOptions): Promise<Playground> {
+  playground = await openPlayground(browser, `${inject('demo')}${query}`, options)
+  return playground
+}
+
+describe('the address', () => {
+  test.each(['wasm', 'webgpu'])('?device=%s chooses where models run', async (device) => {
+    const { page } = await open(`?device=${device}`)
+    const label = device === 'webgpu' ? /on WebGPU: google swiftshader \(software\)/ : /on WASM/
+    await page.getByText(label).waitFor()
+    const states = await page.evaluate(() =>
+      (window as PlaygroundWindow).inorigin?.models.list(),
+    )
+    expect(states?.find(({ tag }) => tag === '@inorigin/guide')?.device).toBe(device)
+  })
+
+  test('an unknown device is said to be one', async () => {
+    const { page } = await open('?device=abacus')
+    const said = page.getByRole('status').filter({ hasText: 'There is no device "abacus"' })
+    await said.waitFor()
+    await page.getByText('Runs here').waitFor()
+    await said.getByRole('button', { name: 'Dismiss' }).click()
+    expect(await said.count()).toBe(0)
+  })
+
+  test('something that is no address of a catalog is said to be that', async () => {
+    const { page } = await open('?catalog=javascript:alert(1)')
+    await page.getByText('is not the address of a catalog').waitFor()
+    expect(await page.locator('dialog').isVisible()).toBe(false)
+  })
+
+  describe('?catalog=', () => {
+    let foreign: HttpServer
+    let url: string
+    let requests = 0
+
+    beforeAll(async () => {
+      foreign = createServer((_request, response) => {
+        requests += 1
+        response.setHeader('access-control-allow-origin', '*')
+        response.setHeader('content-type', 'application/json')
+        response.end(JSON.stringify(foreignCatalog()))
+      })
+      await new Promise<void>((resolve) => foreign.listen(0, '127.0.0.1', resolve))
+      url = `http://127.0.0.1:${(foreign.address() as AddressInfo).port}/catalog.json`
+    })
+
+    afterAll(() => {
+      foreign.close()
+      foreign.closeAllConnections()
+    })
+
+    test('asks first, naming it, and does without it unless told otherwise', async () => {
+      const { page } = await open(`?catalog=${encodeURIComponent(url)}`)
+      const dialog = page.getByRole('dialog')
+      await dialog.waitFor()
+      expect(await dialog.innerText()).toContain(url)
+      expect(await page.evaluate(() => 'inorigin' in window)).toBe(false)
+      await page.keyboard.press('Escape')
+      await page.waitForFunction(() => 'inorigin' in window)
+      await page.getByText('Runs here').waitFor()
+      expect(await page.getByLabel('Model').inputValue()).toBe('@inorigin/guide')
+      expect(requests).toBe(0)
+    })
+
+    test('loads it with consent, and does not download a large model unasked', async () => {
+      const { page } = await open(`?catalog=${encodeURIComponent(url)}`)
+      await page.getByRole('button', { name: 'Load this catalog' }).click()
+      await page.getByText('Large: 912 MB to download with your first question.').waitFor()
+      expect(await page.getByLabel('Model').inputValue()).toBe('@someone/large')
+      expect(requests).toBeGreaterThan(0)
+    })
+  })
+})
+
+describe('the page', () => {
+  test('says why the server could not start, and what to do', async () => {
+    const { page } = await open('', { before: missingScript })
+    const notice = page.getByRole('alert')
+    await notice.waitFor()
+    expect(await notice.innerText()).toMatch(/could not start .*no service worker script.*inorigin init/s)
+    expect(await notice.getByRole('button', { name: 'Try again' }).isVisible()).toBe(true)
+  })
+
+  test('answers without a service worker, and says what that means', async () => {
+    const { page, ask, answer } = await open('', { before: refusedWorker })
+    await page.getByText('This browser allows no service worker here').waitFor()
+    await ask('Who are you?')
+    expect(await answer()).not.toBe('')
+  })
+
+  test('names a digit that is drawn', async () => {
+    const { page, faults } = await open()
+    await page.getByRole('tab', { name: 'Predictor' }).click()
+    const box = await page.locator('#pad').boundingBox()
+    if (!box) throw new Error('There is nothing to draw on.')
+    const at = (x: number, y: number) => [box.x + box.width * x, box.y + box.height * y] as const
+    await page.mouse.move(...at(0.5, 0.15))
+    await page.mouse.down()
+    await page.mouse.move(...at(0.5, 0.85), { steps: 12 })
+    await page.mouse.up()
+    await page.getByText(/^One, \d+ %/).waitFor({ timeout: 60_000 })
+    expect(await page.locator('.scores .best').innerText()).toMatch(/^1\b/)
+    expect(faults).toEqual([])
+  })
+
+  test('fits a phone, and opens its panel over the chat', async () => {
+    const { page } = await open('', { ...PHONE, before: hostileAnswer })
+    const overflow = () => page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
+    expect(await overflow()).toBe(0)
+    await page.getByRole('button', { name: 'What is inorigin?' }).tap()
+    await page.locator('.meta').waitFor()
+    expect(await overflow()).toBe(0)
+    const opener = page.getByRole('button', { name: 'Wire, predictor and settings' })
+    await opener.tap()
+    expect(await page.locator('#events').isVisible()).toBe(true)
+    expect(await page.getByRole('tab', { name: 'Wire' }).evaluate((tab) => tab.matches(':focus'))).toBe(true)
+    for (const tab of ['Predictor', 'Settings', 'Wire']) {
+      await page.getByRole('tab', { name: tab }).tap()
+      expect(await overflow()).toBe(0)
+    }
+    await page.keyboard.press('Escape')
+    await page.locator('#events').waitFor({ state: 'hidden' })
+    expect(await opener.evaluate((button) => button.matches(':focus'))).toBe(true)
+  })
+
+  test('is dark where the system is, and remembers another wish', async () => {
+    const { page } = await open('', { colorScheme: 'dark' })
+    const isDark = () =>
+      page.evaluate(() => {
+        const [, red = '255'] = /rgb\((\d+)/.exec(getComputedStyle(document.body).backgroundColor) ?? []
+        return Number(red) < 64
+      })
+    expect(await isDark()).toBe(true)
+    await page.getByRole('button', { name: 'Light theme' }).click()
+    expect(await isDark()).toBe(false)
+    await page.reload()
+    expect(await isDark()).toBe(false)
+    await page.getByRole('button', { name: 'Dark theme' }).click()
+    expect(await isDark()).toBe(true)
+  })
+
+  test('names everything that can be operated', async () => {
+    const { page } = await open('', { before: hostileAnswer })
+    const nameless = await page.evaluate(() =>
+      [...document.querySelectorAll<HTMLElement>('button, input, select, textarea, canvas, [role=meter]')]
+        .filter((element) => {
+          const labels = 'labels' in element ? (element.labels as NodeListOf<HTMLElement> | null) : null
+          const texts = [element.ariaLabel, labels?.[0]?.textContent, element.textContent]
+          const named = element.hasAttribute('aria-labelledby')
+          return !named && texts.every((text) => !text?.trim())
+        })
+        .map((element) => element.outerHTML),
+    )
+    expect(nameless).toEqual([])
+  })
+})
+
+function foreignCatalog(): unknown {
+  const resource = { type: 'onnx', url: 'model.onnx', name: 'onnx/model.onnx', bytes: 912_000_000 }
+  const implementation = {
+    id: 'wasm', engine: 'onnx', device: 'wasm', resources: [{ ...resource, sha256: '0'.repeat(64) }],
+  }
+  const model = { type: 'model', tag: '@someone/large', name: 'Large', created: '2026-01-01T00:00:00Z' }
+  const limits = { maxInputTokens: 2048, maxOutputTokens: 512 }
+  return { version: 1, entries: [{ ...model, ...limits, implementations: [implementation] }] }
+}

@@ -1,0 +1,146 @@
+/** The playground's chat as a newcomer meets it: built, in a real browser, with nothing cached. */
+import { chromium, type Browser } from 'playwright'
+import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest'
+import { chromiumLaunch } from '../setup/chromium.ts'
+import { brokenAnswer, endlessAnswer, hostileAnswer } from '../support/fakes.ts'
+import { openPlayground, type Playground, type PlaygroundOptions } from '../support/playground.ts'
+
+let browser: Browser
+let playground: Playground | undefined
+
+beforeAll(async () => {
+  browser = await chromium.launch(chromiumLaunch())
+})
+
+afterAll(() => browser?.close())
+
+afterEach(async () => {
+  await playground?.close()
+  playground = undefined
+})
+
+async function open(query = '', options?: PlaygroundOptions): Promise<Playground> {
+  playground = await openPlayground(browser, `${inject('demo')}${query}`, options)
+  return playground
+}
+
+describe('the chat', () => {
+  test('streams the first answer with nothing cached and breaks no rule of its policy', async () => {
+    const { page, ask, answer, faults } = await open()
+    await ask('Who are you?')
+    expect(await answer()).not.toBe('')
+    const meta = await page.locator('.meta').innerText()
+    expect(meta).toMatch(/^\/v1\/chat\/completions · \d+ tokens? .*first token after/)
+    const events = (await page.locator('#events').textContent()) ?? ''
+    expect(events).toMatch(/^(: |data: )/)
+    expect(events.match(/"delta":\{"content":/g)?.length).toBeGreaterThan(1)
+    expect(events.endsWith('data: [DONE]\n\n')).toBe(true)
+    expect(await page.locator('#loading').isHidden()).toBe(true)
+    expect(faults).toEqual([])
+  })
+
+  test('keeps the conversation when the wire style is switched', async () => {
+    const { page, ask, answer } = await open()
+    await ask('Who are you?')
+    const first = await answer()
+    await page.getByLabel('/v1/messages').check()
+    await ask('What is 2 + 3?')
+    expect(await page.locator('.meta').last().innerText()).toMatch(/^\/v1\/messages · \d+ token/)
+    const events = (await page.locator('#events').textContent()) ?? ''
+    expect(events).toContain('event: content_block_delta')
+    expect(events).toMatch(/event: message_stop\ndata: .*\n\n$/)
+    const code = (await page.locator('#request').textContent()) ?? ''
+    expect(code).toContain("fetch('/v1/messages'")
+    const body = bodyOf(code)
+    expect(body['messages']).toEqual([
+      { role: 'user', content: 'Who are you?' },
+      { role: 'assistant', content: first },
+      { role: 'user', content: 'What is 2 + 3?' },
+    ])
+    expect(body['max_tokens']).toBeGreaterThan(0)
+  })
+
+  test('sends what the settings say', async () => {
+    const { page, ask } = await open()
+    await page.getByRole('tab', { name: 'Settings' }).click()
+    await page.getByLabel('System prompt').fill('Be brief.')
+    await page.getByLabel('Temperature').fill('0.5')
+    await page.getByLabel('Max tokens').fill('3')
+    await page.getByLabel('Seed').fill('7')
+    await ask('What is inorigin?')
+    const body = bodyOf((await page.locator('#request').textContent()) ?? '')
+    expect(body).toMatchObject({ temperature: 0.5, max_completion_tokens: 3, seed: 7 })
+    expect(body['messages']).toMatchObject([{ role: 'system', content: 'Be brief.' }, { role: 'user' }])
+    expect(await page.locator('.meta').innerText()).toContain('3 tokens')
+  })
+
+  test('stops while the model is still loading, and answers after', async () => {
+    const { page, ask, answer } = await open()
+    await page.getByLabel('Your question').fill('Who are you?')
+    await page.keyboard.press('Enter')
+    await page.getByRole('button', { name: 'Stop' }).click()
+    expect(await page.locator('.meta').innerText()).toMatch(/^stopped/)
+    await ask('Who are you?')
+    expect(await answer()).not.toBe('')
+  })
+
+  test('stops in the middle of an answer, by Escape, and keeps what came', async () => {
+    const { page } = await open('', { before: endlessAnswer })
+    await page.getByLabel('Your question').fill('Count.')
+    await page.keyboard.press('Enter')
+    await page.locator('.answer').waitFor()
+    await page.keyboard.press('Escape')
+    await page.locator('.meta').waitFor()
+    expect(await page.locator('.meta').innerText()).toMatch(/^stopped/)
+    expect(await page.locator('.answer').innerText()).toBe('one two')
+    expect(await page.evaluate(() => Reflect.get(window, 'aborted'))).toBe(true)
+  })
+
+  test('shows what a model writes as text', async () => {
+    const { page, ask, answer, faults } = await open('', { before: hostileAnswer })
+    await ask('Attack.')
+    const text = '<img src=x onerror="stolen=1"> <script>stolen=1</script> <b>bold</b>'
+    expect(await answer()).toBe(text)
+    expect(await page.locator('.answer').locator('img, script, b').count()).toBe(0)
+    expect(await page.locator('#events').textContent()).toContain('onerror')
+    expect(await page.locator('#events *').count()).toBe(0)
+    expect(faults).toEqual([])
+  })
+
+  test('says what a refusal says, and what can be done', async () => {
+    const { page, ask } = await open()
+    await page.getByRole('tab', { name: 'Settings' }).click()
+    await page.getByLabel('Temperature').fill('9')
+    await ask('Who are you?')
+    const problem = page.getByRole('alert')
+    expect(await problem.innerText()).toMatch(/temperature/)
+    await page.getByLabel('Temperature').fill('')
+    await problem.getByRole('button', { name: 'Ask again' }).click()
+    await page.locator('.meta').waitFor()
+    expect(await problem.count()).toBe(0)
+  })
+
+  test('says so when the answer breaks off', async () => {
+    const { page, ask } = await open('', { before: brokenAnswer })
+    await ask('Break.')
+    expect(await page.getByRole('alert').innerText()).toMatch(/broke off/)
+  })
+
+  test('begins anew', async () => {
+    const { page, ask } = await open('', { before: hostileAnswer })
+    await ask('First.')
+    await page.getByRole('button', { name: 'New chat' }).click()
+    expect(await page.locator('.turn').count()).toBe(0)
+    expect(await page.getByRole('heading', { level: 1 }).isVisible()).toBe(true)
+    await ask('Second.')
+    const body = bodyOf((await page.locator('#request').textContent()) ?? '')
+    expect(body['messages']).toEqual([{ role: 'user', content: 'Second.' }])
+  })
+})
+
+/** The body of a request that is shown as code: runs the code with a `fetch` that only looks. */
+function bodyOf(code: string): Record<string, unknown> {
+  const request = code.slice(0, code.indexOf('const reader')).replace('await ', '')
+  const look = (_url: string, init: { body: string }) => init.body
+  return JSON.parse(new Function('fetch', `${request}\nreturn response`)(look))
+}

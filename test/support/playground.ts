@@ -1,0 +1,59 @@
+/** The built playground in a browser profile that has never seen it, and what went wrong in it. */
+import type { Browser, BrowserContextOptions, Page } from 'playwright'
+import type { Server } from '../../src/index.ts'
+
+export interface PlaygroundWindow extends Window {
+  inorigin?: Server
+}
+
+export interface Playground {
+  page: Page
+  /** Errors of the console, uncaught ones, and violations of the policy, in order. */
+  faults: string[]
+  /** Asks and waits until the answer has ended, well or not. */
+  ask(question: string): Promise<void>
+  /** Text of the last answer. */
+  answer(): Promise<string>
+  close(): Promise<void>
+}
+
+export interface PlaygroundOptions extends BrowserContextOptions {
+  /** Runs in the page before its own scripts. */
+  before?: () => void
+}
+
+export async function openPlayground(
+  browser: Browser,
+  url: string,
+  { before, ...options }: PlaygroundOptions = {},
+): Promise<Playground> {
+  const context = await browser.newContext(options)
+  const page = await context.newPage()
+  const faults: string[] = []
+  page.on('console', (message) => {
+    if (message.type() === 'error') faults.push(message.text())
+  })
+  page.on('pageerror', (error) => faults.push(String(error)))
+  await page.exposeFunction('tellViolation', (text: string) => void faults.push(text))
+  await page.addInitScript(() => {
+    document.addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) => {
+      const { tellViolation } = window as unknown as { tellViolation: (text: string) => void }
+      tellViolation(`${violatedDirective} forbids ${blockedURI}`)
+    })
+  })
+  if (before) await page.addInitScript(before)
+  await page.goto(url)
+  return {
+    page,
+    faults,
+    async ask(question) {
+      const ended = page.locator('.turn > :is(.meta, .problem)')
+      const count = await ended.count()
+      await page.getByLabel('Your question').fill(question)
+      await page.getByRole('button', { name: 'Send' }).click()
+      await ended.nth(count).waitFor({ timeout: 90_000 })
+    },
+    answer: () => page.locator('.answer').last().innerText(),
+    close: () => context.close(),
+  }
+}
