@@ -50,7 +50,8 @@ export function bind(
 ): Bound {
   const { tag, signature } = entry
   const fail = (param: string, why: string): never => unusable(tag, param, why)
-  const bindingOf = (name: string): Binding => implementation.bindings?.[name] ?? { tensor: name }
+  const bindings = new Map(Object.entries(implementation.bindings ?? {}))
+  const bindingOf = (name: string): Binding => bindings.get(name) ?? { tensor: name }
 
   const inputs = signature.inputs.map((parameter): BoundInput => {
     const param = `inputs.${parameter.name}`

@@ -8,7 +8,7 @@ import { InoriginError } from '../error.ts'
 import type { Device, PredictionResult } from '../types/index.ts'
 import { bind, type Bound } from './bind.ts'
 import type { ElementData, ElementType } from './elements.ts'
-import { unusable } from './refuse.ts'
+import { refuse, unusable } from './refuse.ts'
 import { type Checked, checkInputs } from './signature.ts'
 import { decode, encode, type RawTensor } from './value.ts'
 
@@ -107,7 +107,7 @@ function createPredictor(
         tensors.push((feeds[tensor] = toTensor(ort, await encode(value, slot, path))))
       }
       stopIfAborted(signal)
-      const results = await session.run(feeds, wanted)
+      const results = await session.run(feeds, wanted).catch(blame)
       tensors.push(...Object.values(results))
       return Object.fromEntries(
         bound.outputs.map(({ parameter, tensor, layout }) => {
@@ -159,6 +159,15 @@ function fromTensor(tensor: Tensor): RawTensor {
     data: isHalf ? new Uint16Array(data.buffer, data.byteOffset, data.length) : data,
     shape: tensor.dims,
   }
+}
+
+/** Lengths that no signature states, such as two inputs of one length, the model itself checks. */
+function blame(thrown: unknown): never {
+  const error = InoriginError.from(thrown)
+  if (error.kind === 'internal' && /invalid dimensions|invalid.argument/i.test(error.message)) {
+    refuse('inputs', `the model does not take them: ${error.message}`, thrown)
+  }
+  throw error
 }
 
 function stopIfAborted(signal: AbortSignal | undefined): void {

@@ -12,6 +12,8 @@ const { signal } = new AbortController()
 interface Echoed extends Pair {
   as?: ParameterType
   image?: ImageLayout
+  /** The shape that the binding gives instead of the model's. */
+  open?: (number | null)[]
   enumeration?: InputParameter['enumeration']
 }
 
@@ -27,8 +29,8 @@ function openEcho(pairs: readonly Echoed[]): Promise<OpenPredictor> {
     name: `${parameter.name}_out`,
   }))
   const bindings = Object.fromEntries(
-    pairs.flatMap(({ name, image }) => [
-      [name, { tensor: `${name}_in`, image }],
+    pairs.flatMap(({ name, image, open }) => [
+      [name, { tensor: `${name}_in`, image, shape: open }],
       [`${name}_out`, { tensor: `${name}_out`, image }],
     ]),
   )
@@ -132,6 +134,17 @@ describe('values of every type', () => {
     expect(back.data).toEqual(picture.data)
     await echo.close()
   })
+})
+
+test("a shape that only the model knows to be wrong is the caller's fault", async () => {
+  const echo = await openEcho([{ name: 'x', type: 'float32', shape: ['n', 2], open: [null, null] }])
+  const given = { x: { data: [1, 2, 3], shape: [1, 3] } }
+  await expect(echo.predict(given, signal)).rejects.toMatchObject({
+    kind: 'invalid_request',
+    param: 'inputs',
+    message: expect.stringContaining('x_in'),
+  })
+  await echo.close()
 })
 
 describe('with the digits', () => {
