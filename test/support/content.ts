@@ -33,6 +33,8 @@ export function chunkHashes(
 export interface Fault {
   /** Bytes of the body after which the connection breaks. */
   cut?: number
+  /** Comes again until the next request is for a range: what was sent before the cut arrived. */
+  sure?: boolean
   /** Bytes of the body after which the answer ends as if that were all. */
   end?: number
   /** Bytes of the body after which nothing more comes. */
@@ -61,6 +63,8 @@ export interface Seen {
   status: number
   /** Bytes of the body that were handed to the connection. */
   sent: number
+  /** Which of the faults it met. */
+  fault: number
 }
 
 export interface ServedFile {
@@ -72,7 +76,7 @@ export interface ServedFile {
 
 let counter = 0
 
-/** A file of the fault server: the nth request meets the nth fault, later ones none. */
+/** A file of the fault server: each request meets the next of its faults, later ones none. */
 export async function fileOn(
   server: string,
   options: { bytes: number; seed?: number; name?: string; faults?: readonly Fault[] },

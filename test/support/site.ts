@@ -20,11 +20,11 @@ export interface Site extends StaticServer {
 
 /** Starts server and browser; the path prefix is where the demo lies. */
 export async function openSite(options: Partial<StaticOptions> & { base?: string } = {}): Promise<Site> {
-  const { base = '/', folders = {}, pages = {}, headers } = options
+  const { base = '/', folders = {}, pages = {}, ...rest } = options
   const server = await serveStatic({
     folders: { ...folders, [base]: 'dist-demo' },
     pages: { [`${base}blank.html`]: BLANK, ...pages },
-    headers,
+    ...rest,
   })
   const browser = await chromium.launch(chromiumLaunch())
   const context = await browser.newContext()

@@ -31,6 +31,8 @@ export interface StaticServer {
   requests: string[]
   /** Bodies posted to `/report`. */
   reports: string[]
+  /** The test's own pages; what is changed here is served from then on. */
+  pages: Record<string, string>
   close(): Promise<void>
 }
 
@@ -38,6 +40,7 @@ export interface StaticServer {
 export async function serveStatic(options: StaticOptions): Promise<StaticServer> {
   const requests: string[] = []
   const reports: string[] = []
+  const pages = { ...options.pages }
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url ?? '/', 'http://localhost')
     requests.push(`${request.method} ${pathname}`)
@@ -52,7 +55,7 @@ export async function serveStatic(options: StaticOptions): Promise<StaticServer>
       return
     }
     if (request.method !== 'GET' && request.method !== 'HEAD') return end(response, 405)
-    const page = options.pages?.[pathname]
+    const page = pages[pathname]
     const slow = options.slow?.[pathname]
     if (slow !== undefined) return void trickle(response, fileOf(pathname, options.folders), slow)
     if (page === undefined) return sendFile(response, fileOf(pathname, options.folders))
@@ -65,6 +68,7 @@ export async function serveStatic(options: StaticOptions): Promise<StaticServer>
     url: `http://localhost:${port}`,
     requests,
     reports,
+    pages,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve())

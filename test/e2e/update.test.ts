@@ -1,0 +1,77 @@
+/** A page meets a service worker of another version of the library. */
+import { readFileSync } from 'node:fs'
+import { afterEach, expect, test } from 'vitest'
+import type { Page } from 'playwright'
+import type { Server } from '../../src/index.ts'
+import { openSite, serveIn, type Site } from '../support/site.ts'
+
+let site: Site
+
+afterEach(() => site?.close())
+
+/** The built script, speaking another protocol. */
+function otherProtocol(): string {
+  const script = readFileSync('dist-demo/sw.js', 'utf8')
+  const changed = script.replaceAll(/protocol:\s?1\b/g, 'protocol:0')
+  expect(changed).not.toBe(script)
+  return changed
+}
+
+function look(page: Page): Promise<{ controlled: boolean; direct: number; models: number }> {
+  return page.evaluate(async () => {
+    const { server } = globalThis as unknown as { server: Server }
+    const direct = await server.fetch('/v1/models')
+    const { data } = await direct.json()
+    return { controlled: server.controlled, direct: direct.status, models: data.length }
+  })
+}
+
+test('another protocol: server.fetch serves until the script is replaced', async () => {
+  site = await openSite({ pages: { '/sw.js': otherProtocol() } })
+  const page = await site.open()
+  const warnings: string[] = []
+  page.on('console', (message) => message.type() === 'warning' && warnings.push(message.text()))
+  await serveIn(page)
+  expect(await look(page)).toEqual({ controlled: false, direct: 200, models: 1 })
+  expect(warnings.join()).toContain('server.fetch')
+
+  delete site.pages['/sw.js']
+  await page.reload()
+  await serveIn(page)
+  expect(await look(page)).toEqual({ controlled: true, direct: 200, models: 1 })
+  expect(await page.evaluate(async () => (await fetch('/v1/models')).status)).toBe(200)
+})
+
+test('a new script of the same protocol takes over only when nothing streams', async () => {
+  // The model comes slowly, so that the stream is open for that long.
+  site = await openSite({ slow: { '/inorigin/models/guide/onnx/model.onnx': 15_000 } })
+  const page = await site.open()
+  await serveIn(page)
+  site.pages['/sw.js'] = `${readFileSync('dist-demo/sw.js', 'utf8')}\n// a later build`
+  const seen = await page.evaluate(async () => {
+    const registration = await navigator.serviceWorker.ready
+    const response = await fetch('/v1/messages', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({
+        model: '@inorigin/guide', stream: true, max_tokens: 40,
+        messages: [{ role: 'user', content: 'What is inorigin?' }],
+      }),
+    })
+    const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+    let text = (await reader.read()).value ?? ''
+    const before = registration.active
+    await registration.update()
+    // Longer than the page waits between its looks at whether the new script may take over.
+    await new Promise((resolve) => setTimeout(resolve, 7_000))
+    const waited = registration.active === before && registration.waiting !== null
+    for (let next = await reader.read(); !next.done; next = await reader.read()) text += next.value
+    const whole = text.includes('message_stop')
+    const deadline = performance.now() + 20_000
+    while (registration.active === before && performance.now() < deadline) {
+      await new Promise((resolve) => setTimeout(resolve, 250))
+    }
+    return { waited, whole, replaced: registration.active !== before, status: (await fetch('/v1/models')).status }
+  })
+  expect(seen).toEqual({ waited: true, whole: true, replaced: true, status: 200 })
+})
