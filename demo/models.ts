@@ -8,6 +8,8 @@ import { notice, wordsOf } from './notice.ts'
 /** Downloads up to this many bytes begin with the page; larger ones wait for a question. */
 const EAGER_BYTES = 32_000_000
 
+const reload = { label: 'Reload', run: () => location.reload() }
+
 /** What the playground reads of an element of `GET /v1/models`. */
 export interface ListedModel {
   id: Tag
@@ -26,7 +28,6 @@ export interface Models {
 export function createModels(starting: Promise<Server>, loading: Loading): Models {
   const select = byId('model', HTMLSelectElement)
   const place = byId('place', HTMLElement)
-  const listing = starting.then(list)
   let locked = false
 
   async function prepare(): Promise<void> {
@@ -41,27 +42,28 @@ export function createModels(starting: Promise<Server>, loading: Loading): Model
     else await loading.load(tag)
   }
 
-  listing.then(
-    (models) => {
-      select.replaceChildren(...models.map(toOption))
-      const own = models.find((model) => !model.id.startsWith('@inorigin/'))
-      // A catalog that was asked for by address was asked for its models.
-      if (own) select.value = own.id
-      select.disabled = locked
-      prepare().catch(ignore)
-    },
-    (error: unknown) => {
-      select.replaceChildren(element('option', '', 'No model'))
-      const reload = { label: 'Reload', run: () => location.reload() }
-      // A server that did not start has said why.
-      if (window.inorigin) notice(wordsOf(error), 'bad', reload)
-    },
-  )
+  async function refresh(): Promise<ListedModel[]> {
+    const models = await starting.then(list)
+    select.replaceChildren(...models.map(toOption))
+    // A catalog that was asked for by address was asked for its models.
+    const own = models.find((model) => !model.id.startsWith('@inorigin/'))
+    if (own) select.value = own.id
+    select.disabled = locked
+    prepare().catch(ignore)
+    return models
+  }
+
+  let listing = refresh()
+  listing.catch((error: unknown) => {
+    select.replaceChildren(new Option('No model', ''))
+    // A server that did not start has said why.
+    if (window.inorigin) notice(`The models could not be listed. ${wordsOf(error)}`, 'bad', reload)
+  })
   select.addEventListener('change', () => void prepare().catch(ignore))
 
   return {
     async chosen() {
-      const models = await listing
+      const models = await listing.catch(() => (listing = refresh()))
       const model = models.find(({ id }) => id === select.value)
       if (!model) throw new Error('The catalog lists no model to ask. Use another catalog.')
       return model
@@ -76,11 +78,9 @@ export function createModels(starting: Promise<Server>, loading: Loading): Model
 async function list(server: Server): Promise<ListedModel[]> {
   const ask = server.controlled ? fetch : server.fetch
   const response = await ask(`${server.baseURL}/models`)
-  if (!response.ok) {
-    throw new Error(`The models could not be listed: GET /v1/models answered ${response.status}.`)
-  }
-  const { data } = (await response.json()) as { data: ListedModel[] }
-  return data
+  const body = (await response.json()) as { data: ListedModel[]; error?: { message: string } }
+  if (!response.ok) throw new Error(body.error?.message ?? `It answered ${response.status}.`)
+  return body.data
 }
 
 function toOption(model: ListedModel): HTMLOptionElement {

@@ -60,6 +60,9 @@ export function createPanel(): Panel {
   panel.addEventListener('keydown', ({ key }) => {
     if (key === 'Escape' && open) setOpen(false)
   })
+  document.addEventListener('pointerdown', ({ target }) => {
+    if (open && target instanceof Node && !panel.contains(target)) setOpen(false)
+  })
   beside.addEventListener('change', () => {
     if (open) setOpen(false)
     else tell()

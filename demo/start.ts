@@ -41,7 +41,7 @@ function readDevice(wish: string | null): Device | 'auto' {
 /** The catalog the address names, if the reader agrees; a catalog decides what is downloaded and run. */
 async function consented(wish: string | null): Promise<URL | undefined> {
   if (!wish) return undefined
-  const url = URL.parse(wish, document.baseURI)
+  const url = URL.canParse(wish, document.baseURI) ? new URL(wish, document.baseURI) : undefined
   if (!url || !/^https?:$/.test(url.protocol)) {
     notice(`"${wish}" is not the address of a catalog. The default catalog is used.`, 'mild')
     return undefined
