@@ -18,8 +18,7 @@ export const openOnnx: OpenEngine = async ({ device, runtime, texts, maxInputTok
   let loaded: Loaded | null = null
 
   const load: Engine['load'] = async (weights, signal) => {
-    const [token = 0] = endTokens
-    loaded ??= await loadDecoder({ device, runtime, contextWindow, firstPosition, token }, weights, signal)
+    loaded ??= await loadDecoder({ device, runtime, contextWindow, firstPosition }, weights, signal)
   }
 
   const prepare: Engine['prepare'] = (messages) => {

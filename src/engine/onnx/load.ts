@@ -16,8 +16,6 @@ export interface Loaded {
 export interface LoadOptions extends Pick<EngineSetup, 'device' | 'runtime'> {
   contextWindow: number
   firstPosition: number
-  /** Any token of the model, to warm up with. */
-  token: number
 }
 
 export async function loadDecoder(options: LoadOptions, weights: Files, signal: AbortSignal): Promise<Loaded> {
@@ -42,7 +40,7 @@ export async function loadDecoder(options: LoadOptions, weights: Files, signal: 
     releases.push(() => session.release())
     check()
     const decoder = createDecoder(runtime, session, options)
-    await warmUp(decoder, options.token)
+    await warmUp(decoder)
     check()
     return { decoder, release }
   } catch (thrown) {
@@ -68,11 +66,11 @@ function findModel(weights: Files): { model: Blob; externalData: { path: string;
 }
 
 /** Shaders are compiled at the first run of a shape: a part of a prompt, then a single token. */
-async function warmUp(decoder: Decoder, token: number): Promise<void> {
+async function warmUp(decoder: Decoder): Promise<void> {
   const sequence = decoder.open()
   try {
-    await sequence.predict([token, token, token, token])
-    await sequence.predict([token])
+    await sequence.predict([0, 0, 0, 0])
+    await sequence.predict([0])
   } finally {
     sequence.close()
   }
