@@ -6,11 +6,11 @@ import { InoriginError } from '../error.ts'
 
 export interface AloneOptions {
   signal: AbortSignal
-  /**
-   * Milliseconds between two questions to the holder; five in a row without an answer end its turn.
-   */
+  /** Milliseconds between two questions to the holder; ten unanswered in a row end its turn. */
   patience?: number
 }
+
+const QUESTIONS = 10
 
 type Message = 'there?' | 'here'
 
@@ -73,9 +73,7 @@ function answerQuestions(name: string): () => void {
   return () => channel.close()
 }
 
-/**
- * Resolves with `true` when five questions in a row had no answer; never, once the signal aborts.
- */
+/** Resolves with `true` when no question was answered for long; never, once the signal aborts. */
 function watchHolder(name: string, patience: number, signal: AbortSignal): Promise<true> {
   return new Promise((resolve) => {
     let unanswered = 0
@@ -86,7 +84,7 @@ function watchHolder(name: string, patience: number, signal: AbortSignal): Promi
     // Two that wait must not lose patience in the same moment.
     const timer = setInterval(ask, patience * (1 + Math.random() / 4))
     function ask(): void {
-      if (unanswered === 5) return resolve(true)
+      if (unanswered === QUESTIONS) return resolve(true)
       unanswered++
       channel.postMessage('there?' satisfies Message)
     }

@@ -46,13 +46,14 @@ async function answer(
   seen: Seen[],
 ): Promise<void> {
   const faults = JSON.parse(url.searchParams.get('faults') ?? '[]') as Fault[]
-  const fault = faults[seen.length] ?? {}
+  const range = request.headers.range ?? null
+  const { next, lost } = turnOf(faults, seen, range)
+  const fault = faults[next] ?? {}
   const [seed, bytes] = ['seed', 'bytes'].map((name) => Number(url.searchParams.get(name)))
   const file = contentOf(seed ?? 0, bytes ?? 0)
-  const range = request.headers.range ?? null
   const start = fault.ignoreRange ? 0 : Number(/^bytes=(\d+)-$/.exec(range ?? '')?.[1] ?? 0)
   const partial = range !== null && !fault.ignoreRange
-  const log: Seen = { range, status: 200, sent: 0 }
+  const log: Seen = { range, status: 200, sent: 0, fault: next }
   seen.push(log)
 
   if (fault.status || (partial && start >= file.length)) {
@@ -90,6 +91,18 @@ async function answer(
   if (fault.stall !== undefined) return
   if (fault.cut === undefined) return void response.end()
   // A browser drops what it has not handed out yet when the connection breaks.
-  await wait(40)
+  await wait(40 * 2 ** lost)
   response.destroy()
+}
+
+/** Which fault a request meets, and how often that one was in vain before. */
+function turnOf(
+  faults: readonly Fault[],
+  seen: readonly Seen[],
+  range: string | null,
+): { next: number; lost: number } {
+  const last = seen.at(-1)?.fault ?? -1
+  const again = range === null && faults[last]?.sure
+  const lost = seen.filter(({ fault }) => fault === last).length
+  return again ? { next: last, lost } : { next: last + 1, lost: 0 }
 }

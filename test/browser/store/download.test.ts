@@ -8,6 +8,9 @@ import { bytesOf, fileOn, freshDatabase, KIB, never, QUICK, same } from './fixtu
 
 const BYTES = 100 * KIB + 7
 
+/** The first answer breaks off, so that the second request is for a range. */
+const CUT: Fault = { cut: 50_000, sure: true }
+
 const options = { signal: never(), tuning: QUICK }
 
 describe('brings the file byte by byte whatever the server does:', () => {
@@ -19,24 +22,24 @@ describe('brings the file byte by byte whatever the server does:', () => {
     'the answer ends too early as if it were whole': [{ end: 40_000 }],
     'nothing more comes': [{ stall: 50_000 }],
     'nothing comes at all': [{ stall: 0 }],
-    'ranges are ignored': [{ cut: 50_000 }, { ignoreRange: true }],
+    'ranges are ignored': [CUT, { ignoreRange: true }],
     'ranges are ignored and the connection breaks again': [
-      { cut: 50_000 }, { ignoreRange: true, cut: 60_000 }, { ignoreRange: true },
+      CUT, { ignoreRange: true, cut: 60_000 }, { ignoreRange: true },
     ],
     'another part is sent, and said to be': [
-      { cut: 50_000 }, { contentRange: `bytes 0-${BYTES - 1}/${BYTES}`, shift: -50_000 },
+      CUT, { contentRange: `bytes 0-${BYTES - 1}/${BYTES}`, shift: -50_000 },
     ],
-    'another part is sent, and not said to be': [{ cut: 50_000 }, { shift: 10 }],
+    'another part is sent, and not said to be': [CUT, { shift: 10 }],
     'the total of a part is wrong': [
-      { cut: 50_000 }, { contentRange: `bytes 50000-${BYTES + 4}/${BYTES + 5}` },
+      CUT, { contentRange: `bytes 50000-${BYTES + 4}/${BYTES + 5}` },
     ],
-    'the range it sends is nonsense': [{ cut: 50_000 }, { contentRange: 'all of it' }],
-    'the range is not said and right': [{ cut: 50_000 }, { contentRange: '' }],
-    'the file changes on the server': [{ cut: 50_000, etag: '"old"', corrupt: 3 }],
-    'a range is answered 416': [{ cut: 50_000 }, { status: 416 }],
-    'a part has bytes too many': [{ cut: 50_000 }, { extra: 3 }],
+    'the range it sends is nonsense': [CUT, { contentRange: 'all of it' }],
+    'the range is not said and right': [CUT, { contentRange: '' }],
+    'the file changes on the server': [{ ...CUT, etag: '"old"', corrupt: 3 }],
+    'a range is answered 416': [CUT, { status: 416 }],
+    'a part has bytes too many': [CUT, { extra: 3 }],
     'it is busy': [{ status: 503 }, { status: 429, retryAfter: '0' }, { status: 500 }],
-    'what came first was another version': [{ cut: 50_000, corrupt: 77 }],
+    'what came first was another version': [{ ...CUT, corrupt: 77 }],
   }
   test.for(Object.entries(cases))('%s', async ([, faults]) => {
     const database = freshDatabase()
@@ -63,7 +66,7 @@ describe('says what is wrong and leaves nothing that counts as whole:', () => {
     'silence': { faults: always({ stall: 0 }), message: /no byte came/ },
     'never whole': {
       faults: always({ cut: 50_000, ignoreRange: true }),
-      message: /the connection failed, 4 times in a row; 50000 of 102407 bytes are here/,
+      message: /the connection failed, 4 times in a row; \d+ of 102407 bytes are here/,
     },
   }
   test.for(Object.entries(cases))('%s', async ([, { faults, message, code }]) => {
@@ -129,7 +132,7 @@ test('goes on in a later visit and fetches at most one chunk twice', async () =>
   expect(same(await bytesOf(blob), content)).toBe(true)
   const [, second] = await seen()
   const kept = 5 * QUICK.chunkBytes
-  expect(second).toEqual({ range: `bytes=${kept}-`, status: 206, sent: BYTES - kept })
+  expect(second).toMatchObject({ range: `bytes=${kept}-`, status: 206, sent: BYTES - kept })
 })
 
 test('does not ask the server for what is there', async () => {
