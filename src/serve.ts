@@ -52,10 +52,11 @@ const HOST_PATIENCE = 8_000
  *   }),
  * })
  * ```
- * @throws InoriginError `invalid_request` for options that cannot work, `unavailable` when the service
- * worker or the dedicated worker cannot start; the message says what to do.
+ * @throws InoriginError `invalid_request` for options that cannot work, `unavailable` when the page is
+ * not secure, or the service worker or the dedicated worker cannot start; the message says what to do.
  */
 export async function serve(options: ServeOptions = {}): Promise<Server> {
+  if (!isSecureContext) throw insecure()
   const script = locate(options)
   const setup = setUp(options, script)
   const closing = new AbortController()
@@ -91,6 +92,13 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
     closing.abort()
     throw error
   }
+}
+
+function insecure(): InoriginError {
+  const what = 'Browsers give service workers and WebGPU to secure pages only.'
+  return new InoriginError('unavailable', `${what} Serve this one over https, or from localhost.`, {
+    code: 'insecure_context',
+  })
 }
 
 function locate(options: ServeOptions): Script {

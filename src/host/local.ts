@@ -125,6 +125,8 @@ export function openHost(setup: HostSetup): { host: Host; control: Control } {
       }
     },
     async compare(options) {
+      // A tab that joins hears here already that there is nothing to serve.
+      await catalog()
       return differences(await digestOptions(setup), options)
     },
   }

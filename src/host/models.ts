@@ -25,7 +25,7 @@ export function createModels(options: Pick<HostedOptions, 'assets' | 'ensure'>):
   const all = new Map<string, Hosted>()
 
   function makeRoom(): void {
-    for (const hosted of [...all.values()]) {
+    for (const hosted of Array.from(all.values())) {
       if (all.size < MAX_LOADED) return
       if (hosted.users === 0) hosted.close()
     }

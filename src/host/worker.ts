@@ -59,11 +59,11 @@ function answersOf(host: Host, control: Control): Pick<HostAnswers, 'calls' | 's
       createPrediction: ([request], caller) => host.createPrediction(request, caller),
       resource: ([sha256], caller) => host.resource(sha256, caller),
       list: () => control.list(),
-      load: ([tag], { signal }, tell) => control.load(tag, signal, tell),
+      load: ([tag], { signal }, onProgress) => control.load(tag, signal, onProgress),
       unload: ([tag]) => control.unload(tag),
       remove: ([tag]) => control.remove(tag),
-      predict: ([tag, inputs, configuration], { signal }, tell) =>
-        control.predict(tag, inputs, { configuration, signal, onProgress: tell }),
+      predict: ([tag, inputs, configuration], { signal }, onProgress) =>
+        control.predict(tag, inputs, { configuration, signal, onProgress }),
       compare: ([options]) => control.compare(options),
     },
     streams: {

@@ -118,16 +118,15 @@ function otherProtocol(theirs: number): InoriginError {
 
 /** How many events the reader can still take. */
 function createCredit(): { add(events: number): void; take(): Promise<void> } {
-  let available = 0
-  let wake: (() => void) | undefined
+  const state = { available: 0, wake: () => {} }
   return {
     add(events) {
-      available += events
-      wake?.()
+      state.available += events
+      state.wake()
     },
     async take() {
-      while (available <= 0) await new Promise<void>((resolve) => (wake = resolve))
-      available -= 1
+      while (state.available <= 0) await new Promise<void>((resolve) => (state.wake = resolve))
+      state.available -= 1
     },
   }
 }

@@ -40,8 +40,8 @@ export interface AskOptions<Event> {
 }
 
 /** An accepted stream. */
-export interface Reply<Result, Event> {
-  result: Result
+export interface Reply<Accepted, Event> {
+  result: Accepted
   /** Leaving the loop early cancels the work at the other end. */
   events: AsyncIterable<Event>
 }

@@ -1,6 +1,7 @@
-/** Every endpoint from the console of a page: plain `fetch`, real service worker, embedded model. */
+/** The generation endpoints from the console of a page: plain `fetch`, service worker, embedded model. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Page } from 'playwright'
+import { fetchIn } from '../support/answers.ts'
 import { checkMessageStream } from '../support/anthropic-grammar.ts'
 import { checkChatStream } from '../support/openai-grammar.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
@@ -16,35 +17,7 @@ beforeAll(async () => {
 
 afterAll(() => site?.close())
 
-interface Answer {
-  status: number
-  headers: Record<string, string>
-  text: string
-}
-
-/** What `fetch` gives inside the page. */
-function ask(path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Answer> {
-  return page.evaluate(
-    async ([url, json, extra]) => {
-      const init: RequestInit =
-        json === undefined
-          ? { headers: extra }
-          : {
-              method: 'POST',
-              headers: { 'content-type': 'application/json', ...extra },
-              body: JSON.stringify(json),
-            }
-      const response = await fetch(url, init)
-      return {
-        status: response.status,
-        headers: Object.fromEntries(response.headers),
-        text: await response.text(),
-      }
-    },
-    [path, body, headers] as const,
-  )
-}
-
+const ask = (path: string, body?: unknown) => fetchIn(page, path, body)
 const model = '@inorigin/guide'
 const messages = [{ role: 'user', content: 'What is inorigin?' }]
 
@@ -164,109 +137,6 @@ describe('messages', () => {
   })
 })
 
-describe('predictions', () => {
-  const tag = '@inorigin/digits'
-
-  test('the predictor, with a raw and an encoded slash', async () => {
-    for (const path of ['/v1/predictors/@inorigin/digits', '/v1/predictors/@inorigin%2Fdigits']) {
-      const predictor = JSON.parse((await ask(path)).text)
-      expect(predictor).toMatchObject({
-        tag, status: 'active', access: 'public', owner: { username: 'inorigin' },
-      })
-      expect(predictor.signature.inputs[0]).toMatchObject({ name: 'image', type: 'image' })
-    }
-  })
-
-  test('a prediction names resources whose bytes the origin serves', async () => {
-    const { status, text } = await ask('/v1/predictions', { tag, clientId: 'test' })
-    expect(status).toBe(200)
-    const prediction = JSON.parse(text)
-    expect(prediction.id).toMatch(/^pred_/)
-    expect(prediction).toMatchObject({ tag })
-    expect(typeof prediction.configuration).toBe('string')
-    expect(new Date(prediction.created).toISOString()).toBe(prediction.created)
-    expect(prediction.resources.length).toBeGreaterThan(0)
-    for (const { url, type, name } of prediction.resources) {
-      expect([typeof type, typeof name]).toEqual(['string', 'string'])
-      const got = await page.evaluate(async (address) => {
-        const response = await fetch(address)
-        const bytes = await response.arrayBuffer()
-        const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes))
-        const part = await fetch(address, { headers: { range: 'bytes=2-5' } })
-        return {
-          etag: response.headers.get('etag'),
-          length: response.headers.get('content-length'),
-          type: response.headers.get('content-type'),
-          size: bytes.byteLength,
-          sha256: Array.from(hash, (byte) => byte.toString(16).padStart(2, '0')).join(''),
-          part: [part.status, (await part.arrayBuffer()).byteLength],
-        }
-      }, url)
-      expect(got.etag).toBe(`"${got.sha256}"`)
-      expect(got.length).toBe(String(got.size))
-      expect(got.type).toBe('application/octet-stream')
-      expect(got.part).toEqual([206, 4])
-    }
-  })
-
-  test('the same asker gets the same prediction, and an id pins it', async () => {
-    const create = async (body: object) => JSON.parse((await ask('/v1/predictions', { tag, ...body })).text)
-    const first = await create({ clientId: 'a' })
-    expect((await create({ clientId: 'a' })).id).toBe(first.id)
-    const other = await create({ clientId: 'b', predictionId: first.id })
-    expect(other.id).not.toBe(first.id)
-    expect(other.resources).toEqual(first.resources)
-    expect(other.configuration).toBe(first.configuration)
-    const unknown = await ask('/v1/predictions', { tag, clientId: 'b', predictionId: 'pred_none' })
-    expect([unknown.status, JSON.parse(unknown.text).error.param]).toEqual([404, 'predictionId'])
-  })
-
-  test('a language model has predictions too', async () => {
-    const { text } = await ask('/v1/predictions', { tag: model, clientId: 'test' })
-    const types = JSON.parse(text).resources.map((resource: { type: string }) => resource.type)
-    expect(types).toEqual(expect.arrayContaining(['onnx', 'tokenizer', 'config']))
-  })
-
-  test('server.predict runs it, also with a configuration', async () => {
-    const result = await page.evaluate(async () => {
-      const canvas = document.createElement('canvas')
-      canvas.width = canvas.height = 200
-      const context = canvas.getContext('2d')!
-      context.fillStyle = 'white'
-      context.fillRect(0, 0, 200, 200)
-      context.lineWidth = 18
-      context.lineCap = 'round'
-      context.beginPath()
-      context.moveTo(100, 40)
-      context.lineTo(100, 160)
-      context.stroke()
-      const { server } = globalThis as unknown as { server: import('../../src/index.ts').Server }
-      const body = JSON.stringify({ tag: '@inorigin/digits', clientId: 'configured' })
-      const headers = { 'content-type': 'application/json' }
-      const { configuration } = await (await fetch('/v1/predictions', { method: 'POST', headers, body })).json()
-      const phases = new Set<string>()
-      const plain = await server.predict('@inorigin/digits', { image: canvas }, {
-        onProgress: ({ phase }) => phases.add(phase),
-      })
-      const same = await server.predict('@inorigin/digits', { image: canvas }, { configuration })
-      return { plain, same, phases: [...phases] }
-    })
-    expect(result.plain.outputs['digit']).toBe('one')
-    expect(result.same.outputs).toEqual(result.plain.outputs)
-    expect(result.plain.latency).toBeGreaterThan(0)
-    expect(result.plain.device).toBe('wasm')
-    expect(result.phases.at(-1)).toBe('ready')
-  })
-
-  test('a wrong input is refused by name', async () => {
-    const error = await page.evaluate(async () => {
-      const { server } = globalThis as unknown as { server: import('../../src/index.ts').Server }
-      return server.predict('@inorigin/digits', { image: 'no image' }).catch((thrown: Error) => thrown.message)
-    })
-    expect(error).toContain('inputs.image')
-  })
-})
-
 describe('errors', () => {
   const body = (text: string) => JSON.parse(text)
 
@@ -313,14 +183,5 @@ describe('errors', () => {
     expect(site.requests).toEqual(['GET /v2/models', 'GET /v1x'])
     await ask('/v1/models')
     expect(site.requests).toHaveLength(2)
-  })
-
-  test('a resource is never shown as a page', async () => {
-    const { text } = await ask('/v1/predictions', { tag: '@inorigin/digits', clientId: 'test' })
-    const [{ url }] = JSON.parse(text).resources
-    const tab = await site.context.newPage()
-    const response = await tab.goto(url)
-    expect(response?.status()).toBe(403)
-    await tab.close()
   })
 })

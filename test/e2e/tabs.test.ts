@@ -176,7 +176,7 @@ test('the host is closed by close(): the origin answers 503 until a tab hosts ag
   expect(await ask(page)).not.toMatch(/^503 /)
 })
 
-test('serve() says what to do when there is no script, no worker, or the page is outside', async () => {
+test('serve() says what to do when script, worker or catalog are missing, or the page is outside', async () => {
   const page = await site.open()
   await page.waitForFunction(() => 'serve' in globalThis)
   const failing = (options: object) =>
@@ -189,6 +189,8 @@ test('serve() says what to do when there is no script, no worker, or the page is
     }, options)
   expect(await failing({ worker: '/nowhere.js' })).toMatch(/InoriginError: .*nowhere\.js.*npx inorigin init/)
   expect(await failing({ worker: '/elsewhere/sw.js' })).toMatch(/InoriginError: .*outside \/elsewhere\//)
+  expect(await failing({ catalog: '/nowhere.json' })).toMatch(/InoriginError: .*nowhere\.json/)
+  expect(await failing({ catalog: { version: 1, entries: [{ tag: 'x' }] } })).toMatch(/entries\[0\]/)
   expect(await failing({ assets: '/nowhere/' })).toMatch(/InoriginError: .*\/nowhere\/worker\.js.*npx inorigin init/)
 })
 
