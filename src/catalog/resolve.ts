@@ -6,8 +6,15 @@ import type { Catalog, Entry, ModelEntry, PredictorEntry } from './schema.ts'
 /** Tags an error message lists at most. */
 const LISTED = 5
 
-/** The entry of that tag. Throws `not_found` with the tags that look most like it. */
-export function findEntry({ entries }: Pick<Catalog, 'entries'>, tag: Tag): Entry {
+/**
+ * The entry of that tag. Throws `not_found` with the tags that look most like it; `param` is what the
+ * request calls a tag.
+ */
+export function findEntry(
+  { entries }: Pick<Catalog, 'entries'>,
+  tag: Tag,
+  param: 'model' | 'tag',
+): Entry {
   const entry = entries.find((one) => one.tag === tag)
   if (entry) return entry
   const nearest = entries
@@ -19,7 +26,7 @@ export function findEntry({ entries }: Pick<Catalog, 'entries'>, tag: Tag): Entr
   const hint = nearest.length > 0 ? `There is ${known}${more}.` : 'The catalog is empty.'
   throw new InoriginError('not_found', `There is no ${JSON.stringify(tag)} here. ${hint}`, {
     code: 'model_not_found',
-    param: 'model',
+    param,
   })
 }
 

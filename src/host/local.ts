@@ -16,14 +16,20 @@ import { differences, digestOptions } from './digest.ts'
 import { createModels, type Lease } from './models.ts'
 import { createPredictions } from './predictions.ts'
 
-/** Opens the host with those options; catalog, device and database are looked at when first needed. */
-export function openHost(setup: HostSetup): { host: Host; control: Control } {
+/**
+ * Opens the host with those options; catalog, device and database are looked at when first needed.
+ * `onDownload` is called whenever something has to be downloaded.
+ */
+export function openHost(
+  setup: HostSetup,
+  onDownload: () => void,
+): { host: Host; control: Control } {
   const database = openDatabase(names(setup.scope).database)
   const models = createModels({
     assets: setup.assets,
-    ensure: (resources, options) => ensure(database, resources, options),
+    ensure: (resources, options) => ensure(database, resources, { ...options, onDownload }),
   })
-  const catalog = remember(() => loadCatalog(setup.catalog, defaultCatalog(setup)))
+  const catalog = remember(() => loadCatalog(setup.catalog, defaultCatalog(setup), setup.scope))
   const device = remember(probeDevice)
   const predictions = createPredictions({ database, scope: setup.scope, catalog, device, pick })
 
@@ -34,20 +40,20 @@ export function openHost(setup: HostSetup): { host: Host; control: Control } {
     throw new InoriginError('authentication', `${what} ${todo}`, { code: 'invalid_api_key' })
   }
 
-  async function entryOf(tag: Tag): Promise<Entry> {
-    return findEntry(await catalog(), tag)
+  async function entryOf(tag: Tag, param: 'model' | 'tag' = 'tag'): Promise<Entry> {
+    return findEntry(await catalog(), tag, param)
   }
 
   async function modelOf(tag: Tag): Promise<ModelEntry> {
-    const entry = await entryOf(tag)
+    const entry = await entryOf(tag, 'model')
     if (entry.type === 'model') return entry
-    throw wrongType(tag, 'is a predictor; run it with server.predict() or /v1/predictions')
+    throw wrongType(tag, 'model', 'is a predictor; run it with server.predict()')
   }
 
   async function predictorOf(tag: Tag): Promise<PredictorEntry> {
     const entry = await entryOf(tag)
     if (entry.type === 'predictor') return entry
-    throw wrongType(tag, 'is a language model; use /v1/chat/completions or /v1/messages')
+    throw wrongType(tag, 'tag', 'is a language model; use /v1/chat/completions or /v1/messages')
   }
 
   function pick(entry: Entry, capabilities: Capabilities): Choice {
@@ -84,7 +90,7 @@ export function openHost(setup: HostSetup): { host: Host; control: Control } {
       if (!wanted) {
         throw new InoriginError('not_found', `No resource of the catalog has the sha256 ${sha256}.`)
       }
-      const files = await ensure(database, [wanted], { signal, onProgress: () => {} })
+      const files = await ensure(database, [wanted], { signal, onDownload })
       return { sha256, name: wanted.name, blob: files.get(wanted.name) as Blob }
     },
   }
@@ -175,8 +181,8 @@ function resourcesOf({ entries }: Pick<Catalog, 'entries'>): Resource[] {
   return entries.flatMap((entry) => entry.implementations.flatMap((one) => one.resources))
 }
 
-function wrongType(tag: Tag, what: string): InoriginError {
-  return new InoriginError('not_found', `${tag} ${what}.`, { code: 'model_not_found', param: 'model' })
+function wrongType(tag: Tag, param: 'model' | 'tag', what: string): InoriginError {
+  return new InoriginError('not_found', `${tag} ${what}.`, { code: 'model_not_found', param })
 }
 
 /** Runs once; a failure is not kept, so the next asker tries again. */

@@ -9,6 +9,7 @@ import {
   type AnswerMessage, type HostSetup, type HostToPage, type PageToHost, type PageToWorker,
   type WorkerToPage,
 } from '../link/protocol.ts'
+import { requestPersistence } from '../store/room.ts'
 import { stand, type Election } from './elect.ts'
 
 export interface HostPage {
@@ -44,6 +45,7 @@ export function hostPage(
     worker = new Worker(script, { type: 'module', name: 'inorigin host' })
     worker.onmessage = (event: MessageEvent<HostToPage>) => {
       if (event.data.type === 'pulse') return tellWorker({ type: 'inorigin:pulse' })
+      if (event.data.type === 'downloading') return void requestPersistence()
       started = true
       if (event.data.protocol !== PROTOCOL) failed.abort(otherVersion(script))
     }

@@ -47,7 +47,7 @@ export function createPredictions(options: PredictionsOptions): Predictions {
 
   return {
     async create(request) {
-      const entry = findEntry(await catalog(), request.tag)
+      const entry = findEntry(await catalog(), request.tag, 'tag')
       const { tag, clientId, configurationId = '' } = request
       const pinned = await earlier(request)
       const known = await predictionOf(database, { tag, clientId, configurationId })

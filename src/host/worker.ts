@@ -32,7 +32,7 @@ setInterval(() => {
 
 async function start(setup: HostSetup): Promise<HostAnswers> {
   const life = navigator.locks ? await holdLife(navigator.locks, 'host') : null
-  const { host, control } = openHost(setup)
+  const { host, control } = openHost(setup, () => tell({ type: 'downloading' }))
   return { life, ...answersOf(host, control) }
 }
 

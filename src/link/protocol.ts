@@ -151,6 +151,8 @@ export type HostToPage =
   | { type: 'started'; protocol: number }
   /** A stream is open and 10 s have passed. */
   | { type: 'pulse' }
+  /** A download begins: time to ask the browser to keep what is stored. */
+  | { type: 'downloading' }
 
 /** The names that separate one server from another. */
 export function names(scope: string): { host: string; database: string } {

@@ -4,7 +4,7 @@ import { download, type Tuning } from './download.ts'
 import type { Database } from './open.ts'
 import { startRate } from './rate.ts'
 import { bytesHere, readResource, resourceRecord, touchResources } from './resources.ts'
-import { requestPersistence, requireRoom } from './room.ts'
+import { requireRoom } from './room.ts'
 
 /** How far a set of resources is. */
 export interface TransferProgress {
@@ -19,6 +19,8 @@ export interface EnsureOptions {
   signal: AbortSignal
   /** Told five times a second while something changes, and at the end. */
   onProgress?: (progress: TransferProgress) => void
+  /** Something has to be downloaded, and there is room for it. */
+  onDownload?: () => void
   tuning?: Partial<Tuning>
 }
 
@@ -33,7 +35,7 @@ const PARALLEL = 3
 export async function ensure(
   database: Database,
   wanted: readonly WantedResource[],
-  { signal, onProgress = () => undefined, tuning }: EnsureOptions,
+  { signal, onProgress = () => undefined, onDownload = () => undefined, tuning }: EnsureOptions,
 ): Promise<ReadonlyMap<string, Blob>> {
   const unique = new Map(wanted.map((resource) => [resource.sha256, resource]))
   const blobs = new Map<string, Blob>()
@@ -61,7 +63,7 @@ export async function ensure(
 
   if (missing.length > 0) {
     await requireRoom(room)
-    void requestPersistence()
+    onDownload()
     const stop = reportRegularly(progress, onProgress)
     try {
       await inParallel(missing, PARALLEL, signal, async (resource, shared) => {

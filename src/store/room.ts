@@ -38,7 +38,7 @@ let asked: Promise<boolean> | null = null
 
 /**
  * Whether the browser keeps this origin's storage until the user clears it; asks for that the first
- * time. Browsers take the question from pages only: in a worker this tells how things stand.
+ * time. For pages: browsers take the question from no worker.
  */
 export function requestPersistence(): Promise<boolean> {
   asked ??= askOnce().catch(() => false)

@@ -4,20 +4,20 @@ import { catalog, model, predictor, thrownBy } from './entries.ts'
 
 test('finds an entry by its tag', () => {
   const all = catalog(model(), predictor())
-  expect(findEntry(all, '@acme/digits')).toBe(all.entries[1])
+  expect(findEntry(all, '@acme/digits', 'tag')).toBe(all.entries[1])
 })
 
 test('names the tags that look most like an unknown one', () => {
   const tags = ['@acme/zebra', '@acme/guide', '@other/thing', '@acme/guild', '@b/c', '@d/e', '@f/g']
   const all = catalog(...tags.map((tag) => model({ tag })))
-  const error = thrownBy(() => findEntry(all, '@acme/gude'))
+  const error = thrownBy(() => findEntry(all, '@acme/gude', 'model'))
   expect(error).toMatchObject({ kind: 'not_found', code: 'model_not_found', param: 'model' })
   expect(error.message).toContain('no "@acme/gude" here. There is @acme/guide, @acme/guild,')
   expect(error.message).toMatch(/ and 2 more\.$/)
 })
 
 test('says so when there is nothing', () => {
-  const error = thrownBy(() => findEntry(catalog(), 'x'.repeat(1e6)))
+  const error = thrownBy(() => findEntry(catalog(), 'x'.repeat(1e6), 'model'))
   expect(error.message).toContain('catalog is empty')
 })
 
