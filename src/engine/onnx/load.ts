@@ -40,7 +40,7 @@ export async function loadDecoder(options: LoadOptions, weights: Files, signal: 
     releases.push(() => session.release())
     check()
     const decoder = createDecoder(runtime, session, options)
-    await warmUp(decoder)
+    await warmUp(decoder, device === 'webgpu' ? SHADER_SHAPES : [1], options.contextWindow)
     check()
     return { decoder, release }
   } catch (thrown) {
@@ -65,13 +65,18 @@ function findModel(weights: Files): { model: Blob; externalData: { path: string;
   return { model, externalData }
 }
 
-/** Shaders are compiled at the first run of a shape: a part of a prompt, then a single token. */
-async function warmUp(decoder: Decoder): Promise<void> {
-  const sequence = decoder.open()
-  try {
-    await sequence.predict([0, 0, 0, 0])
-    await sequence.predict([0])
-  } finally {
-    sequence.close()
+/** Lengths of a prompt for which the kernels differ, and a token that follows it. */
+const SHADER_SHAPES = [40, 20, 1]
+
+/** A device compiles its shaders at the first run of a shape, and a runtime arranges its memory. */
+async function warmUp(decoder: Decoder, lengths: readonly number[], contextWindow: number): Promise<void> {
+  for (const length of lengths) {
+    const sequence = decoder.open()
+    try {
+      await sequence.predict(Array<number>(Math.min(length, contextWindow - 1)).fill(0))
+      if (length === 1) await sequence.predict([0])
+    } finally {
+      sequence.close()
+    }
   }
 }
