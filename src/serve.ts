@@ -192,9 +192,15 @@ function createServer({ script, control, host, differences, controlled, close }:
       remove: (tag) => control.remove(tag),
     },
     predict: async (tag, inputs, { configuration, signal = never, onProgress = ignore } = {}) => {
-      const { toTransferable } = await import('./predictor/transfer.ts')
+      const { release, toTransferable } = await import('./predictor/transfer.ts')
       const plain = await toTransferable(inputs)
-      return control.predict(tag, plain, { configuration, signal, onProgress })
+      try {
+        return await control.predict(tag, plain, { configuration, signal, onProgress })
+      } finally {
+        // What was made here is freed here; what the caller gave stays the caller's.
+        const made = Object.entries(plain).filter(([name, value]) => value !== inputs[name])
+        release(Object.fromEntries(made))
+      }
     },
     baseURL: `${scope.href}v1`,
     origin: scope.href.replace(/\/$/, ''),

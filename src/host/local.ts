@@ -7,6 +7,7 @@ import { probeDevice, type Capabilities } from '../device/capabilities.ts'
 import { InoriginError } from '../error.ts'
 import { call } from '../link/ask.ts'
 import { names, type HostSetup, type ModelCalls } from '../link/protocol.ts'
+import { release } from '../predictor/transfer.ts'
 import { ensure } from '../store/ensure.ts'
 import { openDatabase } from '../store/open.ts'
 import { hasResource, removeResource } from '../store/resources.ts'
@@ -127,6 +128,8 @@ export function openHost(
         await ready(lease, signal, onProgress)
         return await call<ModelCalls, 'predict'>(lease.hosted.link, 'predict', [inputs], { signal })
       } finally {
+        // A copy of the asker's, made when it crossed the port.
+        release(inputs)
         lease.leave()
       }
     },
