@@ -188,6 +188,7 @@ function createServer({ script, control, host, differences, controlled, close }:
       list: () => control.list(),
       load: (tag, { signal = never, onProgress = ignore } = {}) =>
         control.load(tag, signal, onProgress),
+      progress: ({ signal = never } = {}) => control.progress(signal),
       unload: (tag) => control.unload(tag),
       remove: (tag) => control.remove(tag),
     },

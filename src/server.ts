@@ -19,6 +19,11 @@ export interface Models {
   list(): Promise<ModelState[]>
   /** Downloads what is missing and brings it into memory. */
   load(tag: Tag, options?: TaskOptions): Promise<void>
+  /**
+   * Every step of every load, whichever tab or request asked for it: `for await (const step of
+   * server.models.progress())`. Ends with the signal, or when the loop is left.
+   */
+  progress(options?: { signal?: AbortSignal }): AsyncIterable<LoadProgress>
   /** Frees its memory; what is stored stays. */
   unload(tag: Tag): Promise<void>
   /** Unloads it and deletes the stored files that no other tag uses. */

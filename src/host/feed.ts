@@ -8,7 +8,8 @@ export interface Feed<T> {
   read(signal: AbortSignal): AsyncGenerator<T>
 }
 
-export function createFeed<T>(first: T): Feed<T> {
+/** `onPush` hears every value, for those who watch more than one feed. */
+export function createFeed<T>(first: T, onPush: (value: T) => void = () => {}): Feed<T> {
   let latest = first
   let failure: { error: unknown } | undefined
   let ended = false
@@ -28,6 +29,7 @@ export function createFeed<T>(first: T): Feed<T> {
     },
     push(value) {
       latest = value
+      onPush(value)
       changed()
     },
     end() {

@@ -39,6 +39,7 @@ export interface HostedOptions {
     resources: readonly Resource[],
     options: { signal: AbortSignal; onProgress: (progress: Transfer) => void },
   ): Promise<Files>
+  onProgress(progress: LoadProgress): void
   /** It was closed or could not be loaded. */
   onClose(hosted: Hosted): void
 }
@@ -54,14 +55,15 @@ const isText = ({ type }: Resource) => type === 'tokenizer' || type === 'config'
 
 /** Begins to load; the promises tell how far it is. */
 export function createHosted(options: HostedOptions): Hosted {
-  const { entry, implementation, assets, ensure, onClose } = options
+  const { entry, implementation, assets, ensure, onProgress, onClose } = options
   const { resources } = implementation
   const totalBytes = sum(resources)
   const closing = new AbortController()
   const worker = startWorker(assets, entry.tag, closing)
-  const progress = createFeed<LoadProgress>({
+  const start: LoadProgress = {
     tag: entry.tag, phase: 'download', loadedBytes: 0, totalBytes, bytesPerSecond: 0,
-  })
+  }
+  const progress = createFeed(start, onProgress)
   let users = 0
   let ready = false
 

@@ -106,6 +106,7 @@ export function openHost(
       const lease = await acquire(await entryOf(tag))
       await ready(lease, signal, onProgress).finally(lease.leave)
     },
+    progress: (signal) => models.progress(signal),
     async unload(tag) {
       await entryOf(tag)
       models.unload(tag)

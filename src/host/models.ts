@@ -1,6 +1,6 @@
 /** The models and predictors in memory, and which of them goes when room is needed. */
 import type { Entry, Implementation } from '../catalog/schema.ts'
-import type { Tag } from '../types/index.ts'
+import type { LoadProgress, Tag } from '../types/index.ts'
 import { createHosted, type Hosted, type HostedOptions } from './hosted.ts'
 
 /** How many stay in memory at once; one that is idle makes room for the next. */
@@ -18,11 +18,17 @@ export interface Models {
   /** All of that tag. */
   of(tag: Tag): Hosted[]
   unload(tag: Tag): void
+  /** Every step of every load, until the signal aborts. */
+  progress(signal: AbortSignal): AsyncGenerator<LoadProgress>
 }
 
 export function createModels(options: Pick<HostedOptions, 'assets' | 'ensure'>): Models {
   /** By tag and implementation, the least recently used first. */
   const all = new Map<string, Hosted>()
+  const watchers = new Set<(progress: LoadProgress) => void>()
+  const onProgress = (progress: LoadProgress) => {
+    for (const watcher of watchers) watcher(progress)
+  }
 
   function makeRoom(): void {
     for (const hosted of Array.from(all.values())) {
@@ -40,13 +46,34 @@ export function createModels(options: Pick<HostedOptions, 'assets' | 'ensure'>):
       const onClose = (closed: Hosted) => {
         if (all.get(key) === closed) all.delete(key)
       }
-      const hosted = known ?? createHosted({ ...options, entry, implementation, onClose })
+      const hosted = known ?? createHosted({ ...options, entry, implementation, onProgress, onClose })
       all.set(key, hosted)
       return { hosted, leave: hosted.join() }
     },
     of: (tag) => [...all.values()].filter((hosted) => hosted.entry.tag === tag),
     unload(tag) {
       for (const hosted of this.of(tag)) hosted.close()
+    },
+    async *progress(signal) {
+      const seen: LoadProgress[] = []
+      let wake = () => {}
+      const watcher = (progress: LoadProgress) => {
+        seen.push(progress)
+        wake()
+      }
+      const stop = () => wake()
+      watchers.add(watcher)
+      signal.addEventListener('abort', stop)
+      try {
+        while (!signal.aborted) {
+          const next = seen.shift()
+          if (next) yield next
+          else await new Promise<void>((resolve) => (wake = resolve))
+        }
+      } finally {
+        watchers.delete(watcher)
+        signal.removeEventListener('abort', stop)
+      }
     },
   }
 }

@@ -11,7 +11,10 @@ import { openHost } from './local.ts'
 type HostAnswers = Answers<HostCalls, HostStreams>
 
 let answers: Promise<HostAnswers> | undefined
+/** Requests that are being answered. */
 let open = 0
+/** Of those, the ones that only watch: no service worker waits for them. */
+let watching = 0
 
 self.onmessage = (event: MessageEvent<PageToHost>) => {
   const message = event.data
@@ -27,7 +30,7 @@ self.onmessage = (event: MessageEvent<PageToHost>) => {
 // The page passes this on to the service worker, which browsers stop when it hears nothing for 30 s.
 // Its own timers would not do: they are throttled in a hidden page, a dedicated worker's are not.
 setInterval(() => {
-  if (open > 0) tell({ type: 'pulse' })
+  if (open > watching) tell({ type: 'pulse' })
 }, HEARTBEAT_INTERVAL)
 
 async function start(setup: HostSetup): Promise<HostAnswers> {
@@ -70,6 +73,11 @@ function answersOf(host: Host, control: Control): Pick<HostAnswers, 'calls' | 's
       generate: async ([request], caller) => {
         const { ignored, events } = await host.generate(request, caller)
         return { result: { ignored }, events }
+      },
+      progress: async (_args, { signal }) => {
+        watching += 1
+        signal.addEventListener('abort', () => (watching -= 1))
+        return { result: undefined, events: control.progress(signal) }
       },
     },
   }

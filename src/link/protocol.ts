@@ -41,6 +41,7 @@ export interface HostStreams {
     result: { ignored: string[] }
     event: GenerationEvent
   }
+  progress: { args: []; result: void; event: LoadProgress }
 }
 
 /** What a model worker opens a language model with. */

@@ -29,6 +29,10 @@ export function remoteControl(link: Link): Control {
     list: () => call<HostCalls, 'list'>(link, 'list', []),
     load: (tag, signal, onProgress) =>
       call<HostCalls, 'load'>(link, 'load', [tag], { signal, onEvent: onProgress }),
+    async *progress(signal) {
+      const reply = await stream<HostStreams, 'progress'>(link, 'progress', [], { signal })
+      yield* reply.events
+    },
     unload: (tag) => call<HostCalls, 'unload'>(link, 'unload', [tag]),
     remove: (tag) => call<HostCalls, 'remove'>(link, 'remove', [tag]),
     predict: (tag, inputs, { configuration, signal, onProgress }) =>

@@ -47,6 +47,8 @@ export interface Host {
 export interface Control {
   list(): Promise<ModelState[]>
   load(tag: Tag, signal: AbortSignal, onProgress: (progress: LoadProgress) => void): Promise<void>
+  /** Every step of every load, whoever asked for it. Leaving the loop stops watching. */
+  progress(signal: AbortSignal): AsyncIterable<LoadProgress>
   /** Frees its memory; what is stored stays. */
   unload(tag: Tag): Promise<void>
   /** Unloads and deletes what only this tag uses. */
