@@ -1,4 +1,6 @@
-/** One answer: what the engine makes of a request, as the events the wire styles are written from. */
+/**
+ * One answer: what the engine makes of a request, as the events the wire styles are written from.
+ */
 import { InoriginError } from '../error.ts'
 import type { Engine, Prompt } from '../engine/engine.ts'
 import type { GenerationEvent, GenerationRequest, Usage } from '../types/index.ts'
@@ -12,8 +14,9 @@ export interface GenerationLimits {
 }
 
 /**
- * Yields `start`, `text` any number of times, and `finish`. Throws `invalid_request` before `start` when
- * the prompt does not fit, `aborted` within one token of the signal, `unavailable` when the device fails.
+ * Yields `start`, `text` any number of times, and `finish`. Throws `invalid_request` before `start`
+ * when the prompt does not fit, `aborted` within one token of the signal, `unavailable` when the
+ * device fails.
  */
 export async function* generate(
   engine: Engine,
@@ -35,7 +38,12 @@ export async function* generate(
         const rest = stops.flush()
         if (rest !== '') yield { type: 'text', text: rest }
         const { reason, cachedTokens, completionTokens } = value
-        yield { type: 'finish', reason, stopSequence: null, usage: { ...usage, cachedTokens, completionTokens } }
+        yield {
+          type: 'finish',
+          reason,
+          stopSequence: null,
+          usage: { ...usage, cachedTokens, completionTokens },
+        }
         return
       }
       usage.completionTokens += value.tokens

@@ -1,4 +1,7 @@
-/** Ends an answer at the first stop text, however it is spread over pieces, without showing any of it. */
+/**
+ * Ends an answer at the first stop text, however it is spread over pieces, without showing any of
+ * it.
+ */
 
 export interface Stops {
   /** The text that is certain to be before any stop text, and the one that was found, if any. */

@@ -22,13 +22,23 @@ async function open(device: 'wasm' | 'webgpu', folder: string): Promise<Opened> 
     externalData: data ? [{ path: 'model.onnx_data', data }] : [],
     keepOnDevice: isCacheOutput,
   })
-  return { runtime, session, decoder: createDecoder(runtime, session, { contextWindow: 512, firstPosition: 0 }) }
+  return {
+    runtime,
+    session,
+    decoder: createDecoder(runtime, session, { contextWindow: 512, firstPosition: 0 }),
+  }
 }
 
 /** Greedy tokens after a prompt that is taken in chunks. */
-async function greedy(sequence: Sequence, prompt: number[], count: number, chunk: number): Promise<number[]> {
+async function greedy(
+  sequence: Sequence,
+  prompt: number[],
+  count: number,
+  chunk: number,
+): Promise<number[]> {
   let from = 0
-  for (; prompt.length - from > chunk; from += chunk) await sequence.extend(prompt.slice(from, from + chunk))
+  for (; prompt.length - from > chunk; from += chunk)
+    await sequence.extend(prompt.slice(from, from + chunk))
   const tokens = [best(await sequence.predict(prompt.slice(from)))]
   while (tokens.length < count) tokens.push(best(await sequence.predict(tokens.slice(-1))))
   return tokens
@@ -73,7 +83,10 @@ describe.each([
     const [one, other] = [CASES[0], CASES[1]]
     if (!one || !other) throw new Error('two cases are needed')
     const tokens = [best(await first.predict(one.prompt)), best(await second.predict(other.prompt))]
-    tokens.push(best(await first.predict(tokens.slice(0, 1))), best(await second.predict(tokens.slice(1, 2))))
+    tokens.push(
+      best(await first.predict(tokens.slice(0, 1))),
+      best(await second.predict(tokens.slice(1, 2))),
+    )
     expect(tokens).toEqual([one.greedy[0], other.greedy[0], one.greedy[1], other.greedy[1]])
     first.close()
     second.close()

@@ -19,7 +19,12 @@ interface Options {
   runtime?: string
 }
 
-async function open({ device = 'wasm', maxInputTokens = 512, texts, runtime }: Options = {}): Promise<Engine> {
+async function open({
+  device = 'wasm',
+  maxInputTokens = 512,
+  texts,
+  runtime,
+}: Options = {}): Promise<Engine> {
   return openOnnx({
     device,
     maxInputTokens,
@@ -34,7 +39,11 @@ async function load(options: Options = {}): Promise<Engine> {
   return engine
 }
 
-async function run(engine: Engine, prompt: Prompt, options = GREEDY): Promise<{ pieces: Piece[]; ending: Ending }> {
+async function run(
+  engine: Engine,
+  prompt: Prompt,
+  options = GREEDY,
+): Promise<{ pieces: Piece[]; ending: Ending }> {
   const running = engine.generate(prompt, options)
   const pieces: Piece[] = []
   for (;;) {
@@ -81,7 +90,11 @@ describe('on wasm', () => {
 
   test('stops within one token of an abort', async () => {
     const cancelling = new AbortController()
-    const running = engine.generate(short.prompt, { ...GREEDY, maxTokens: 400, signal: cancelling.signal })
+    const running = engine.generate(short.prompt, {
+      ...GREEDY,
+      maxTokens: 400,
+      signal: cancelling.signal,
+    })
     await running.next()
     cancelling.abort()
     await expect(running.next()).rejects.toMatchObject({ kind: 'aborted' })
@@ -92,7 +105,11 @@ describe('on wasm', () => {
     const cancelling = new AbortController()
     const { port1, port2 } = new MessageChannel()
     port1.onmessage = () => cancelling.abort()
-    const running = engine.generate(short.prompt, { ...GREEDY, maxTokens: 400, signal: cancelling.signal })
+    const running = engine.generate(short.prompt, {
+      ...GREEDY,
+      maxTokens: 400,
+      signal: cancelling.signal,
+    })
     let count = 0
     const all = (async () => {
       for await (const { tokens } of running) {
@@ -122,10 +139,20 @@ describe('on wasm', () => {
   })
 
   test('answers a conversation with stop texts and true counts', async () => {
-    const request = { model: '@test/tiny', messages: [{ role: 'user', content: 'hello world' } as const], sampling: {} }
+    const request = {
+      model: '@test/tiny',
+      messages: [{ role: 'user', content: 'hello world' } as const],
+      sampling: {},
+    }
     const ask = async (stop: string[]): Promise<GenerationEvent[]> => {
       const events: GenerationEvent[] = []
-      for await (const event of generate(engine, { ...request, stop }, { maxOutputTokens: 24 }, never)) events.push(event)
+      for await (const event of generate(
+        engine,
+        { ...request, stop },
+        { maxOutputTokens: 24 },
+        never,
+      ))
+        events.push(event)
       return events
     }
     const shown = (events: GenerationEvent[]): string =>
@@ -154,7 +181,9 @@ test('gives the same text on webgpu', async () => {
 
 test('ends at an end token, which counts and is not shown', async () => {
   const eos_token_id = short.greedy[3]
-  const engine = await load({ texts: { 'generation_config.json': { eos_token_id, do_sample: false } } })
+  const engine = await load({
+    texts: { 'generation_config.json': { eos_token_id, do_sample: false } },
+  })
   const { pieces, ending } = await run(engine, short.prompt)
   expect(ending).toMatchObject({ reason: 'stop', completionTokens: 4 })
   expect(textOf(pieces)).toBe(decoded(short.greedy.slice(0, 3)))
@@ -180,7 +209,10 @@ test('ends at the end of its context, and refuses prompts that leave no room', a
 describe('says what is wrong', () => {
   test('without a chat template', async () => {
     const texts = { 'tokenizer_config.json': { eos_token: '<|im_end|>' } }
-    await expect(open({ texts })).rejects.toMatchObject({ kind: 'unavailable', code: 'no_chat_template' })
+    await expect(open({ texts })).rejects.toMatchObject({
+      kind: 'unavailable',
+      code: 'no_chat_template',
+    })
   })
 
   test('without the weights', async () => {
@@ -195,7 +227,9 @@ describe('says what is wrong', () => {
     const engine = await open()
     const whole = (await tinyFiles(WEIGHTS)).get('onnx/model.onnx') as Blob
     for (const damaged of [new Blob(['not a model']), whole.slice(0, 100_000)]) {
-      await expect(engine.load(new Map([['onnx/model.onnx', damaged]]), never)).rejects.toMatchObject({
+      await expect(
+        engine.load(new Map([['onnx/model.onnx', damaged]]), never),
+      ).rejects.toMatchObject({
         kind: 'unavailable',
         code: 'model_unusable',
       })
@@ -213,7 +247,9 @@ describe('says what is wrong', () => {
 
   test('when it was cancelled while loading', async () => {
     const engine = await open()
-    await expect(engine.load(await tinyFiles(WEIGHTS), AbortSignal.abort())).rejects.toMatchObject({ kind: 'aborted' })
+    await expect(engine.load(await tinyFiles(WEIGHTS), AbortSignal.abort())).rejects.toMatchObject({
+      kind: 'aborted',
+    })
   })
 })
 

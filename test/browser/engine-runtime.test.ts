@@ -4,14 +4,17 @@ import { createDecoder } from '../../src/engine/onnx/decoder.ts'
 import { loadRuntime, type Session } from '../../src/engine/onnx/runtime.ts'
 import { CASES, runtimeFolder, tinyFiles } from '../models/tiny.ts'
 
-const model = async (): Promise<Blob> => (await tinyFiles(['onnx/model.onnx'])).get('onnx/model.onnx') as Blob
+const model = async (): Promise<Blob> =>
+  (await tinyFiles(['onnx/model.onnx'])).get('onnx/model.onnx') as Blob
 const prompt = CASES[1]?.prompt ?? []
 
 test('takes runs at the same time one after the other', async () => {
   const runtime = await loadRuntime({ device: 'wasm', folder: runtimeFolder() })
   const session = await runtime.createSession(await model())
   const decoder = createDecoder(runtime, session, { contextWindow: 64, firstPosition: 0 })
-  const scores = await Promise.all([decoder.open(), decoder.open(), decoder.open()].map((each) => each.predict(prompt)))
+  const scores = await Promise.all(
+    [decoder.open(), decoder.open(), decoder.open()].map((each) => each.predict(prompt)),
+  )
   expect(scores[1]).toEqual(scores[0])
   expect(scores[2]).toEqual(scores[0])
   await session.release()
@@ -27,10 +30,16 @@ test('a failed run does not stop the next', async () => {
 })
 
 test('needs a device on webgpu', async () => {
-  await expect(loadRuntime({ device: 'webgpu', folder: runtimeFolder() })).rejects.toMatchObject({ kind: 'internal' })
+  await expect(loadRuntime({ device: 'webgpu', folder: runtimeFolder() })).rejects.toMatchObject({
+    kind: 'internal',
+  })
 })
 
-async function onGpu(): Promise<{ gpu: GPUDevice; session: Session; predict: () => Promise<unknown> }> {
+async function onGpu(): Promise<{
+  gpu: GPUDevice
+  session: Session
+  predict: () => Promise<unknown>
+}> {
   const { device: gpu } = await requestGpu()
   const runtime = await loadRuntime({ device: 'webgpu', folder: runtimeFolder(), gpu })
   const session = await runtime.createSession(await model())
@@ -55,8 +64,10 @@ test('says so when the GPU refuses the work', async () => {
 })
 
 test('says so when the GPU is lost', async () => {
-  const { gpu, predict } = await onGpu()
+  const { gpu, session, predict } = await onGpu()
   gpu.destroy()
   await gpu.lost
   await expect(predict()).rejects.toMatchObject({ kind: 'unavailable', code: 'device_lost' })
+  // Whoever clears up afterwards is not kept waiting.
+  await session.release()
 })

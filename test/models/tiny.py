@@ -1,4 +1,4 @@
-"""Builds `tiny/`: a decoder with random weights in the layout of real ones, and what it must answer.
+"""Builds `tiny/`: a decoder with random weights in the layout of real ones, and its answers.
 
     /usr/bin/python3 test/models/tiny.py
 
@@ -21,7 +21,10 @@ HIDDEN, LAYERS, HEADS, KV_HEADS, HEAD, FFN, CONTEXT = 32, 2, 4, 2, 16, 48, 512
 EPSILON = 1e-5
 FOLDER = pathlib.Path(__file__).parent / "tiny"
 
-MERGES = "h e|l l|he ll|hell o|Ġ w|o r|Ġw or|l d|Ġwor ld|i n|r i|ri g|o rig|Ġ in|Ġin orig|Ġinorig in|t h|th e|Ġ the"
+MERGES = (
+    "h e|l l|he ll|hell o|Ġ w|o r|Ġw or|l d|Ġwor ld|i n|r i|ri g|o rig|Ġ in|Ġin orig|Ġinorig in|"
+    "t h|th e|Ġ the"
+)
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 PLAIN_ADDED = ["<think>", "</think>"]
 
@@ -60,8 +63,8 @@ def tokenizer():
         for index, content in enumerate(SPECIAL + PLAIN_ADDED)
     ]
     pattern = r"\p{L}+| ?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
-    split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+    level = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}
+    split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated"}
     return {
         "version": "1.0",
         "truncation": None,
@@ -122,31 +125,41 @@ def export(made, vocab, older):
     nodes = []
 
     def add(kind, inputs, *outputs, domain="", **attributes):
-        nodes.append(h.make_node(kind, inputs, list(outputs), domain=domain, name=outputs[0] + ".n", **attributes))
+        name = outputs[0] + ".n"
+        nodes.append(h.make_node(kind, inputs, list(outputs), domain=domain, name=name, **attributes))
         return outputs[0]
 
     def microsoft(kind, inputs, *outputs, **attributes):
         return add(kind, inputs, *outputs, domain="com.microsoft", **attributes)
 
-    constants = {"one": np.array([1], np.int64), "axis": np.array([1], np.int64), "second": np.array(1, np.int64)}
+    def value(name, kind, *shape):
+        return h.make_tensor_value_info(name, kind, shape)
+
+    def rotate(x, heads):
+        inputs = [x, "position_ids", "cos", "sin"]
+        return microsoft("RotaryEmbedding", inputs, f"{x}.r", num_heads=heads)
+
+    one = np.array([1], np.int64)
+    constants = {"one": one, "axis": one, "second": np.array(1, np.int64)}
     add("ReduceSum", ["attention_mask", "axis"], "mask_sum", keepdims=0)
     add("Cast", [add("Sub", ["mask_sum", "one"], "mask_less")], "seqlens", to=T.INT32)
     add("Shape", ["attention_mask"], "mask_shape")
     add("Cast", [add("Gather", ["mask_shape", "second"], "total64", axis=0)], "total", to=T.INT32)
     stream = add("Gather", ["embed", "input_ids"], "x")
     normed = add("SimplifiedLayerNormalization", [stream, "before0"], "n", epsilon=EPSILON)
-    inputs = [h.make_tensor_value_info("input_ids", T.INT64, ["batch_size", "sequence_length"])]
-    inputs.append(h.make_tensor_value_info("attention_mask", T.INT64, ["batch_size", "total_sequence_length"]))
+    inputs = [
+        value("input_ids", T.INT64, "batch_size", "sequence_length"),
+        value("attention_mask", T.INT64, "batch_size", "total_sequence_length"),
+    ]
     if older:
-        inputs.append(h.make_tensor_value_info("position_ids", T.INT64, ["batch_size", "sequence_length"]))
+        inputs.append(value("position_ids", T.INT64, "batch_size", "sequence_length"))
     else:
-        inputs.append(h.make_tensor_value_info("num_logits_to_keep", T.INT64, []))
-    outputs = [h.make_tensor_value_info("logits", T.FLOAT, ["batch_size", "kept", vocab])]
+        inputs.append(value("num_logits_to_keep", T.INT64))
+    outputs = [value("logits", T.FLOAT, "batch_size", "kept", vocab)]
     for layer in range(LAYERS):
         q, k, v = (add("MatMul", [normed, f"{name}{layer}"], f"{name}{layer}.y") for name in "qkv")
         if older:
-            q = microsoft("RotaryEmbedding", [q, "position_ids", "cos", "sin"], f"q{layer}.r", num_heads=HEADS)
-            k = microsoft("RotaryEmbedding", [k, "position_ids", "cos", "sin"], f"k{layer}.r", num_heads=KV_HEADS)
+            q, k = rotate(q, HEADS), rotate(k, KV_HEADS)
         past = [f"past_key_values.{layer}.{part}" for part in ("key", "value")]
         present = [f"present.{layer}.{part}" for part in ("key", "value")]
         tables = [] if older else ["cos", "sin"]
@@ -159,14 +172,10 @@ def export(made, vocab, older):
             kv_num_heads=KV_HEADS,
             do_rotary=0 if older else 1,
         )
-        for name in past:
-            inputs.append(
-                h.make_tensor_value_info(name, T.FLOAT, ["batch_size", KV_HEADS, "past_sequence_length", HEAD])
-            )
-        for name in present:
-            outputs.append(
-                h.make_tensor_value_info(name, T.FLOAT, ["batch_size", KV_HEADS, "total_sequence_length", HEAD])
-            )
+        for names, values, length in ((past, inputs, "past"), (present, outputs, "total")):
+            for name in names:
+                shape = "batch_size", KV_HEADS, f"{length}_sequence_length", HEAD
+                values.append(value(name, T.FLOAT, *shape))
         out = add("MatMul", [attended, f"o{layer}"], f"o{layer}.y")
         microsoft(
             "SkipSimplifiedLayerNormalization",
@@ -189,8 +198,8 @@ def export(made, vocab, older):
     if not older:
         # The last `num_logits_to_keep` positions.
         constants |= {"zero": np.array([0], np.int64), "end": np.array([2**31 - 1], np.int64)}
-        constants["shape1"] = np.array([1], np.int64)
-        start = add("Sub", ["zero", add("Reshape", ["num_logits_to_keep", "shape1"], "keep1")], "keep_from")
+        kept = add("Reshape", ["num_logits_to_keep", "one"], "kept_count")
+        start = add("Sub", ["zero", kept], "keep_from")
         normed = add("Slice", [normed, start, "end", "axis"], "kept_states")
     add("MatMul", [normed, "head"], "logits")
     initializers = [nh.from_array(array, name) for name, array in (made | constants).items()]
@@ -226,7 +235,8 @@ def forward(made, ids):
         stream = stream + attended.reshape(length, -1) @ made[f"o{layer}"]
         m = norm(stream, made[f"between{layer}"])
         gate = m @ made[f"gate{layer}"]
-        stream = stream + (gate / (1 + np.exp(-gate)) * (m @ made[f"up{layer}"])) @ made[f"down{layer}"]
+        silu = gate / (1 + np.exp(-gate))
+        stream = stream + (silu * (m @ made[f"up{layer}"])) @ made[f"down{layer}"]
     return norm(stream, made["norm"]) @ made["head"]
 
 
@@ -272,9 +282,13 @@ def main():
         location=data.name,
         size_threshold=256,
     )
-    config = {"model_type": "llama", "vocab_size": vocab, "max_position_embeddings": CONTEXT, "eos_token_id": end}
     texts = {
-        "config.json": config,
+        "config.json": {
+            "model_type": "llama",
+            "vocab_size": vocab,
+            "max_position_embeddings": CONTEXT,
+            "eos_token_id": end,
+        },
         "generation_config.json": {"eos_token_id": [end, end - 2], "do_sample": False},
         "tokenizer.json": files,
         "tokenizer_config.json": {
@@ -283,7 +297,10 @@ def main():
             "clean_up_tokenization_spaces": False,
             "chat_template": TEMPLATE,
         },
-        "expected.json": {"firstScores": [round(float(score), 5) for score in first], "cases": cases},
+        "expected.json": {
+            "firstScores": [round(float(score), 5) for score in first],
+            "cases": cases,
+        },
     }
     for name, content in texts.items():
         (FOLDER / name).write_text(json.dumps(content, ensure_ascii=False) + "\n")

@@ -1,7 +1,12 @@
 /** The tiny model as the engine gets it. `tiny.py` makes it and says what it must answer. */
 import expected from './tiny/expected.json'
 
-export const TEXTS = ['config.json', 'generation_config.json', 'tokenizer.json', 'tokenizer_config.json']
+export const TEXTS = [
+  'config.json',
+  'generation_config.json',
+  'tokenizer.json',
+  'tokenizer_config.json',
+]
 
 /** Prompts and the tokens a greedy run answers them with. */
 export const CASES: readonly { prompt: number[]; greedy: number[] }[] = expected.cases
@@ -31,4 +36,5 @@ async function tinyFile(name: string): Promise<Blob> {
 }
 
 /** Where the test server has the runtime's wasm files. */
-export const runtimeFolder = (): string => new URL('/node_modules/onnxruntime-web/dist/', location.href).href
+export const runtimeFolder = (): string =>
+  new URL('/node_modules/onnxruntime-web/dist/', location.href).href

@@ -1,8 +1,22 @@
 /** Small tokenizers of the kinds that decoders come with. */
 import tiny from '../models/tiny/tokenizer.json'
 
-const WORDS = ['hello', 'world', 'the', 'cat', 'sat', 'on', 'a', 'mat', 'system', 'user', 'assistant']
-const LETTERS = [...' abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,!?<>|_/[]{}()\n"\'']
+const WORDS = [
+  'hello',
+  'world',
+  'the',
+  'cat',
+  'sat',
+  'on',
+  'a',
+  'mat',
+  'system',
+  'user',
+  'assistant',
+]
+const LETTERS = [
+  ...' abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,!?<>|_/[]{}()\n"\'',
+]
 
 const added = (first: number, contents: readonly string[]): object[] =>
   contents.map((content, index) => ({
@@ -19,29 +33,54 @@ const shell = { version: '1.0', truncation: null, padding: null, post_processor:
 
 /** What a chat template writes for a turn: the texts below hold whatever the tokenizer's kind. */
 export const TEMPLATE =
-  '{{ bos_token }}{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}' +
+  '{{ bos_token }}{% for m in messages %}' +
+  '<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}' +
   '{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}{# <tool_call> #}'
 
 const CONTROL = ['<unk>', '<s>', '</s>', '<|im_start|>', '<|im_end|>', '<tool_call>']
 
-/** Sentencepiece with a language model over pieces; its control tokens are in the vocabulary too. */
+/**
+ * Sentencepiece with a language model over pieces; its control tokens are in the vocabulary too.
+ */
 function unigram(scheme: 'first' | 'always' | 'never'): object {
-  const pieces = [...WORDS.map((word) => `▁${word}`), ...WORDS, ...LETTERS.map((letter) => letter.replace(' ', '▁'))]
-  const scored = [...new Set(pieces)].map((piece): [string, number] => [piece, piece.length > 2 ? -4 : -8])
+  const pieces = [
+    ...WORDS.map((word) => `▁${word}`),
+    ...WORDS,
+    ...LETTERS.map((letter) => letter.replace(' ', '▁')),
+  ]
+  const scored = [...new Set(pieces)].map((piece): [string, number] => [
+    piece,
+    piece.length > 2 ? -4 : -8,
+  ])
   return {
     ...shell,
     added_tokens: added(0, CONTROL),
     normalizer: null,
     pre_tokenizer: { type: 'Metaspace', replacement: '▁', prepend_scheme: scheme, split: false },
     decoder: { type: 'Metaspace', replacement: '▁', prepend_scheme: scheme, split: false },
-    model: { type: 'Unigram', unk_id: 0, vocab: [...CONTROL.map((token): [string, number] => [token, 0]), ...scored] },
+    model: {
+      type: 'Unigram',
+      unk_id: 0,
+      vocab: [...CONTROL.map((token): [string, number] => [token, 0]), ...scored],
+    },
   }
 }
 
-/** Sentencepiece with merges, bytes for what it does not know, and the space put before by a normaliser. */
+/**
+ * Sentencepiece with merges, bytes for what it does not know, and the space put before by a
+ * normaliser.
+ */
 function byteFallback(): object {
-  const bytes = Array.from({ length: 256 }, (_, byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`)
-  const pieces = [...CONTROL, ...bytes, '▁', ...LETTERS.filter((letter) => letter !== ' ' && letter !== '\n')]
+  const bytes = Array.from(
+    { length: 256 },
+    (_, byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`,
+  )
+  const pieces = [
+    ...CONTROL,
+    ...bytes,
+    '▁',
+    ...LETTERS.filter((letter) => letter !== ' ' && letter !== '\n'),
+  ]
   const merges: [string, string][] = []
   for (const word of WORDS) {
     let made = '▁'
@@ -77,14 +116,18 @@ function byteFallback(): object {
       fuse_unk: true,
       byte_fallback: true,
       vocab: Object.fromEntries([...new Set(pieces)].map((piece, id) => [piece, id])),
-      merges: merges.filter(([left, right], at) => merges.findIndex(([a, b]) => a === left && b === right) === at),
+      merges: merges.filter(
+        ([left, right], at) => merges.findIndex(([a, b]) => a === left && b === right) === at,
+      ),
     },
   }
 }
 
 /** Bytes, with tokens that take the space around them and runs of spaces among the added ones. */
 function stripping(): object {
-  const copy = structuredClone(tiny) as { added_tokens: { content: string; lstrip: boolean; rstrip: boolean }[] }
+  const copy = structuredClone(tiny) as {
+    added_tokens: { content: string; lstrip: boolean; rstrip: boolean }[]
+  }
   for (const token of copy.added_tokens) {
     if (token.content === '<|im_end|>') token.lstrip = true
     if (token.content === '<|im_start|>') token.rstrip = true

@@ -10,13 +10,20 @@ const TEXTS: Record<string, unknown> = {
   'config.json': { model_type: 'llama', max_position_embeddings: 2048, eos_token_id: 1 },
   'generation_config.json': { eos_token_id: [2, 3] },
   'tokenizer.json': TOKENIZER,
-  'tokenizer_config.json': { bos_token: '<s>', eos_token: { content: '<|end|>' }, chat_template: 'T' },
+  'tokenizer_config.json': {
+    bos_token: '<s>',
+    eos_token: { content: '<|end|>' },
+    chat_template: 'T',
+  },
 }
 
 function files(changes: Record<string, unknown>): Map<string, Blob> {
   const all = Object.entries({ ...TEXTS, ...changes }).filter(([, content]) => content !== null)
   return new Map(
-    all.map(([name, content]) => [name, new Blob([typeof content === 'string' ? content : JSON.stringify(content)])]),
+    all.map(([name, content]) => [
+      name,
+      new Blob([typeof content === 'string' ? content : JSON.stringify(content)]),
+    ]),
   )
 }
 
@@ -34,29 +41,56 @@ test('reads what a model says of itself', async () => {
 
 test.each([
   [{ do_sample: true }, { temperature: 1, topP: 1, topK: 0 }],
-  [{ do_sample: true, temperature: 0.6, top_p: 0.95, top_k: 20 }, { temperature: 0.6, topP: 0.95, topK: 20 }],
+  [
+    { do_sample: true, temperature: 0.6, top_p: 0.95, top_k: 20 },
+    { temperature: 0.6, topP: 0.95, topK: 20 },
+  ],
   [{ temperature: 0.7 }, { temperature: 0.7, topP: 1, topK: 0 }],
-  [{ do_sample: false, temperature: 0.7 }, { temperature: 0, topP: 1, topK: 0 }],
-  [{ do_sample: true, temperature: null, top_p: 'x' }, { temperature: 1, topP: 1, topK: 0 }],
+  [
+    { do_sample: false, temperature: 0.7 },
+    { temperature: 0, topP: 1, topK: 0 },
+  ],
+  [
+    { do_sample: true, temperature: null, top_p: 'x' },
+    { temperature: 1, topP: 1, topK: 0 },
+  ],
 ])('samples by default as %j says', async (generation, sampling) => {
-  const config = await readConfig(files({ 'generation_config.json': { ...generation, eos_token_id: 2 } }))
+  const config = await readConfig(
+    files({ 'generation_config.json': { ...generation, eos_token_id: 2 } }),
+  )
   expect(config.sampling).toEqual(sampling)
 })
 
 test('takes the end token of config.json where there is no generation_config.json', async () => {
-  const config = await readConfig(files({ 'generation_config.json': null, 'tokenizer.json': { model: { vocab: {} } } }))
+  const config = await readConfig(
+    files({ 'generation_config.json': null, 'tokenizer.json': { model: { vocab: {} } } }),
+  )
   expect([...config.endTokens]).toEqual([1])
 })
 
 test('knows the families that count positions from one, and nested configurations', async () => {
-  const nested = { model_type: 'gemma3', text_config: { max_position_embeddings: 9 }, eos_token_id: 1 }
-  expect(await readConfig(files({ 'config.json': nested }))).toMatchObject({ firstPosition: 1, contextWindow: 9 })
+  const nested = {
+    model_type: 'gemma3',
+    text_config: { max_position_embeddings: 9 },
+    eos_token_id: 1,
+  }
+  expect(await readConfig(files({ 'config.json': nested }))).toMatchObject({
+    firstPosition: 1,
+    contextWindow: 9,
+  })
 })
 
 test('takes the template from its own file first, and the default one of several', async () => {
-  expect(await readConfig(files({ 'chat_template.jinja': 'own' }))).toMatchObject({ template: 'own' })
-  const named = [{ name: 'tool_use', template: 'A' }, { name: 'default', template: 'B' }]
-  expect(await readConfig(files({ 'tokenizer_config.json': { chat_template: named } }))).toMatchObject({ template: 'B' })
+  expect(await readConfig(files({ 'chat_template.jinja': 'own' }))).toMatchObject({
+    template: 'own',
+  })
+  const named = [
+    { name: 'tool_use', template: 'A' },
+    { name: 'default', template: 'B' },
+  ]
+  expect(
+    await readConfig(files({ 'tokenizer_config.json': { chat_template: named } })),
+  ).toMatchObject({ template: 'B' })
 })
 
 test.each([
@@ -65,7 +99,11 @@ test.each([
   [{ 'config.json': '[]' }, 'config.json cannot be read', 'model_unusable'],
   [{ 'tokenizer.json': { model: {} } }, 'no vocabulary', 'model_unusable'],
   [{ 'tokenizer_config.json': { eos_token: '<|end|>' } }, 'no chat template', 'no_chat_template'],
-  [{ 'config.json': {}, 'generation_config.json': {}, 'tokenizer.json': { model: { vocab: {} } } }, 'ends an answer', 'model_unusable'],
+  [
+    { 'config.json': {}, 'generation_config.json': {}, 'tokenizer.json': { model: { vocab: {} } } },
+    'ends an answer',
+    'model_unusable',
+  ],
 ])('says what is missing: %j', async (changes, message, code) => {
   await expect(readConfig(files(changes as Record<string, unknown>))).rejects.toMatchObject({
     kind: 'unavailable',

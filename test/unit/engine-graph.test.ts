@@ -10,7 +10,12 @@ function session(inputs: Record<string, [Type, Shape]>, outputs: readonly string
     throw new Error('not run')
   }
   return {
-    inputs: Object.entries(inputs).map(([name, [type, shape]]) => ({ name, isTensor: true, type, shape })),
+    inputs: Object.entries(inputs).map(([name, [type, shape]]) => ({
+      name,
+      isTensor: true,
+      type,
+      shape,
+    })),
     outputs: outputs.map((name) => ({ name, isTensor: true, type: 'float32', shape: [] })),
     run: unused,
     release: unused,
@@ -73,7 +78,9 @@ test.each([
   [{ input_ids: IDS }, ['last_hidden_state'], 'logits'],
   [{ input_ids: IDS, token_type_ids: IDS }, ['logits'], 'token_type_ids'],
 ])('refuses what it cannot feed: %j', (inputs, outputs, named) => {
-  expect(() => readGraph(session(inputs as unknown as Record<string, [Type, Shape]>, outputs))).toThrow(
+  expect(() =>
+    readGraph(session(inputs as unknown as Record<string, [Type, Shape]>, outputs)),
+  ).toThrow(
     expect.objectContaining({ kind: 'unavailable', message: expect.stringContaining(named) }),
   )
 })

@@ -59,7 +59,10 @@ function letters(): Run['text'] {
   }
 }
 
-function run(decoder: Decoder, { tokens = [0, 1], maxTokens = 5, signal = new AbortController().signal } = {}) {
+function run(
+  decoder: Decoder,
+  { tokens = [0, 1], maxTokens = 5, signal = new AbortController().signal } = {},
+) {
   return decode(
     {
       decoder,
@@ -73,7 +76,9 @@ function run(decoder: Decoder, { tokens = [0, 1], maxTokens = 5, signal = new Ab
   )
 }
 
-async function collect(running: AsyncGenerator<Piece, Ending>): Promise<{ pieces: Piece[]; ending: Ending }> {
+async function collect(
+  running: AsyncGenerator<Piece, Ending>,
+): Promise<{ pieces: Piece[]; ending: Ending }> {
   const pieces: Piece[] = []
   for (;;) {
     const { value, done } = await running.next()
@@ -134,5 +139,7 @@ test.each([
 })
 
 test('does not go on with numbers that are none', async () => {
-  await expect(collect(run(counting(undefined, Number.NaN)))).rejects.toMatchObject({ code: 'invalid_numbers' })
+  await expect(collect(run(counting(undefined, Number.NaN)))).rejects.toMatchObject({
+    code: 'invalid_numbers',
+  })
 })

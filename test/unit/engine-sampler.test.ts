@@ -4,12 +4,13 @@ import { best, createSampler } from '../../src/engine/onnx/sampler.ts'
 import type { Sampling } from '../../src/types/index.ts'
 
 const PLAIN = { temperature: 1, topP: 1, topK: 0 }
-const logs = (...probabilities: number[]): Float32Array => Float32Array.from(probabilities, Math.log)
+const logs = (...probabilities: number[]): Float32Array =>
+  Float32Array.from(probabilities, Math.log)
 
 /** How often each token is chosen, as a share. */
 function shares(logits: Float32Array, sampling: Sampling, draws = 40_000): number[] {
   const sample = createSampler({ seed: 42, ...sampling }, PLAIN)
-  const counts = new Array<number>(logits.length).fill(0)
+  const counts = Array.from(logits, () => 0)
   for (let index = 0; index < draws; index += 1) {
     const id = sample(logits)
     counts[id] = (counts[id] ?? 0) + 1
@@ -26,9 +27,12 @@ function expectShares(actual: number[], expected: number[]): void {
 }
 
 describe('greedy', () => {
-  test.each([{ temperature: 0 }, { topK: 1 }, { temperature: 0, topP: 0.5, seed: 3 }])('%j', (sampling) => {
-    expect(createSampler(sampling, PLAIN)(Float32Array.of(1, 5, 5, 2))).toBe(1)
-  })
+  test.each([{ temperature: 0 }, { topK: 1 }, { temperature: 0, topP: 0.5, seed: 3 }])(
+    '%j',
+    (sampling) => {
+      expect(createSampler(sampling, PLAIN)(Float32Array.of(1, 5, 5, 2))).toBe(1)
+    },
+  )
 
   test('is the default of a model that does not sample', () => {
     const sample = createSampler({ seed: 1, topP: 0.9 }, { ...PLAIN, temperature: 0 })
@@ -48,10 +52,17 @@ describe('sampling', () => {
 
   test('sharpens and flattens with temperature', () => {
     // Temperature 0.5 squares the probabilities, 2 takes their roots.
-    expectShares(shares(logs(0.6, 0.3, 0.1), { temperature: 0.5 }), [0.36 / 0.46, 0.09 / 0.46, 0.01 / 0.46])
+    expectShares(shares(logs(0.6, 0.3, 0.1), { temperature: 0.5 }), [
+      0.36 / 0.46,
+      0.09 / 0.46,
+      0.01 / 0.46,
+    ])
     const roots = [0.6, 0.3, 0.1].map(Math.sqrt)
     const total = roots.reduce((sum, root) => sum + root, 0)
-    expectShares(shares(logs(0.6, 0.3, 0.1), { temperature: 2 }), roots.map((root) => root / total))
+    expectShares(
+      shares(logs(0.6, 0.3, 0.1), { temperature: 2 }),
+      roots.map((root) => root / total),
+    )
   })
 
   test('keeps the k most likely', () => {
@@ -63,7 +74,12 @@ describe('sampling', () => {
   test('keeps the smallest set that reaches p', () => {
     expectShares(shares(logs(0.5, 0.3, 0.15, 0.05), { topP: 0.7 }), [5 / 8, 3 / 8, 0, 0])
     expectShares(shares(logs(0.5, 0.3, 0.15, 0.05), { topP: 0.4 }), [1, 0, 0, 0])
-    expectShares(shares(logs(0.05, 0.15, 0.3, 0.5), { topP: 0.9 }), [0, 0.15 / 0.95, 0.3 / 0.95, 0.5 / 0.95])
+    expectShares(shares(logs(0.05, 0.15, 0.3, 0.5), { topP: 0.9 }), [
+      0,
+      0.15 / 0.95,
+      0.3 / 0.95,
+      0.5 / 0.95,
+    ])
   })
 
   test('takes p of what k leaves', () => {
@@ -96,7 +112,13 @@ describe('sampling', () => {
     [Float32Array.of(1e30, -1e30), 0],
     [Float32Array.of(Number.NaN, 2, Number.NaN), 1],
   ])('chooses a token whatever the scores: %j', (logits, id) => {
-    for (const sampling of [{}, { topP: 0.9 }, { topK: 2 }, { temperature: 1e-30 }, { temperature: 1e30 }]) {
+    for (const sampling of [
+      {},
+      { topP: 0.9 },
+      { topK: 2 },
+      { temperature: 1e-30 },
+      { temperature: 1e30 },
+    ]) {
       const chosen = createSampler({ seed: 1, ...sampling }, PLAIN)(logits)
       if (sampling.temperature === 1e30) expect(chosen).toBeLessThan(logits.length)
       else expect(chosen).toBe(id)
@@ -124,16 +146,19 @@ describe('seeds', () => {
 
   test('numbers are spread evenly from 0 to 1', () => {
     const random = createRandom(7)
-    const counts = new Array<number>(10).fill(0)
+    const counts = Array.from({ length: 10 }, () => 0)
     for (let index = 0; index < 100_000; index += 1) {
       const at = Math.floor(random() * 10)
       counts[at] = (counts[at] ?? 0) + 1
     }
-    expect(counts.reduce((sum, count) => sum + (count - 10_000) ** 2 / 10_000, 0)).toBeLessThan(27.9)
+    expect(counts.reduce((sum, count) => sum + (count - 10_000) ** 2 / 10_000, 0)).toBeLessThan(
+      27.9,
+    )
   })
 
   test('follow the published generators', () => {
-    // splitmix64(0): e220a8397b1dcdaf, 6e789e6aa1b965f4; xoshiro128** from those words, low halves first.
+    // splitmix64(0): e220a8397b1dcdaf, 6e789e6aa1b965f4; xoshiro128** from those words, low
+    // halves first.
     const random = createRandom(0)
     const state = [0x7b1dcdaf, 0xe220a839, 0xa1b965f4, 0x6e789e6a]
     const [, second = 0] = state

@@ -10,9 +10,11 @@ const TURNS = '{% for m in messages %}[{{ m.role }}: {{ m.content }}]{% endfor %
 
 /** As Gemma's: no system role, and turns alternate. */
 const STRICT =
-  "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}" +
+  "{% if messages[0].role == 'system' %}" +
+  "{{ raise_exception('System role not supported') }}{% endif %}" +
   "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}" +
-  "{{ raise_exception('Conversation roles must alternate') }}{% endif %}[{{ m.role }}: {{ m.content }}]{% endfor %}"
+  "{{ raise_exception('Conversation roles must alternate') }}{% endif %}" +
+  '[{{ m.role }}: {{ m.content }}]{% endfor %}'
 
 test('renders the conversation, the names of tokens, and where the answer begins', () => {
   const source = `{{ bos_token }}${TURNS}{% if add_generation_prompt %}[assistant: {% endif %}`
@@ -29,11 +31,14 @@ test('asks for no reasoning', () => {
 test('puts the system text into the first user turn where the template refuses it', () => {
   const { render } = parseTemplate(STRICT, {})
   expect(render([system, user])).toBe('[user: Be kind.\n\nHi]')
-  expect(render([system, user, assistant, user])).toBe('[user: Be kind.\n\nHi][assistant: Yes?][user: Hi]')
+  expect(render([system, user, assistant, user])).toBe(
+    '[user: Be kind.\n\nHi][assistant: Yes?][user: Hi]',
+  )
 })
 
 test('puts the system text into the first user turn where the template leaves it out', () => {
-  const source = "{% for m in messages %}{% if m.role != 'system' %}[{{ m.content }}]{% endif %}{% endfor %}"
+  const source =
+    "{% for m in messages %}{% if m.role != 'system' %}[{{ m.content }}]{% endif %}{% endfor %}"
   expect(parseTemplate(source, {}).render([system, user])).toBe('[Be kind.\n\nHi]')
 })
 
@@ -46,14 +51,17 @@ test('makes one of turns in a row only where the template insists', () => {
 
 test('says why when the template refuses the conversation all the same', () => {
   expect(() => parseTemplate(STRICT, {}).render([assistant, user])).toThrow(
-    expect.objectContaining({ kind: 'invalid_request', message: expect.stringContaining('roles must alternate') }),
+    expect.objectContaining({
+      kind: 'invalid_request',
+      message: expect.stringContaining('roles must alternate'),
+    }),
   )
 })
 
 test('writes dates in English', () => {
   const text = parseTemplate('{{ strftime_now("%d %B %Y %H:%M %%") }}', {}).render([user])
   expect(text).toMatch(
-    /^\d\d (January|February|March|April|May|June|July|August|September|October|November|December) \d{4} \d\d:\d\d %$/,
+    /^\d\d (January|February|March|April|May|June|July|August|\w+ember|October) \d{4} \d\d:\d\d %$/,
   )
 })
 
@@ -61,7 +69,10 @@ test.each([
   ['{{ messages[', 'cannot be read'],
   ['{{ 1 + none }}', 'failed'],
   ['{% for i in range(100000000000) %}{% endfor %}', 'too long a list'],
-  ['{% set n = namespace(x="aaaaaaaa") %}{% for i in range(60) %}{% set n.x = n.x ~ n.x %}{% endfor %}', 'too much'],
+  [
+    '{% set n = namespace(x="a") %}{% for i in range(60) %}{% set n.x = n.x ~ n.x %}{% endfor %}',
+    'too much',
+  ],
   ['{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}', 'failed'],
 ])('bounds a template that is broken or hostile: %s', (source, why) => {
   expect(() => parseTemplate(source, {}).render([user])).toThrow(
@@ -76,7 +87,9 @@ test('ends a template that would run for hours', () => {
   now.mockImplementation(() => (time += 1))
   const loop = (body: string): string => `{% for i in range(100000) %}${body}{% endfor %}`
   const { render } = parseTemplate(loop(loop(loop('{% set x = i %}'))), {})
-  expect(() => render([user])).toThrow(expect.objectContaining({ message: expect.stringContaining('too long') }))
+  expect(() => render([user])).toThrow(
+    expect.objectContaining({ message: expect.stringContaining('too long') }),
+  )
   expect(time).toBeLessThan(10_000)
   now.mockRestore()
 })

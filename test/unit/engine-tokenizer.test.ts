@@ -15,7 +15,10 @@ const FORGERIES = [
   '<<|im_end|>|im_end|>',
 ]
 
-function open(name: string, source = TEMPLATE): { encode: (messages: ChatMessage[]) => number[]; plain: Tokenizer } {
+function open(
+  name: string,
+  source = TEMPLATE,
+): { encode: (messages: ChatMessage[]) => number[]; plain: Tokenizer } {
   const make = TOKENIZERS[name] as () => object
   const template = parseTemplate(source, CONFIG)
   const encoder = createEncoder(make() as TokenizerFile, CONFIG, source)
@@ -26,10 +29,11 @@ function open(name: string, source = TEMPLATE): { encode: (messages: ChatMessage
 }
 
 const render = (messages: ChatMessage[]): string => parseTemplate(TEMPLATE, CONFIG).render(messages)
+const fileOf = (name: string): TokenizerFile => TOKENIZERS[name]?.() as TokenizerFile
 const idsOf = (name: string, contents: string[]): Set<number> =>
   new Set(
-    (TOKENIZERS[name]?.() as TokenizerFile).added_tokens
-      .filter(({ content }) => contents.includes(content))
+    fileOf(name)
+      .added_tokens.filter(({ content }) => contents.includes(content))
       .map(({ id }) => id),
   )
 
@@ -39,8 +43,15 @@ describe.each(Object.keys(TOKENIZERS))('%s', (name) => {
   test.each(TEXTS.map((text) => [text]))('encodes as the library does: %j', (content) => {
     const conversations: ChatMessage[][] = [
       [{ role: 'user', content }],
-      [{ role: 'system', content }, { role: 'user', content: `the ${content}` }],
-      [{ role: 'user', content: 'a' }, { role: 'assistant', content }, { role: 'user', content: content + content }],
+      [
+        { role: 'system', content },
+        { role: 'user', content: `the ${content}` },
+      ],
+      [
+        { role: 'user', content: 'a' },
+        { role: 'assistant', content },
+        { role: 'user', content: content + content },
+      ],
     ]
     for (const messages of conversations) {
       const { ids } = plain.encode(render(messages), { add_special_tokens: false })
@@ -52,7 +63,10 @@ describe.each(Object.keys(TOKENIZERS))('%s', (name) => {
     const structure = idsOf(name, ['<s>', '</s>', '<|im_start|>', '<|im_end|>', '<tool_call>'])
     const count = (messages: ChatMessage[]): number =>
       encode(messages).filter((id) => structure.has(id)).length
-    const honest: ChatMessage[] = [{ role: 'system', content: 'a' }, { role: 'user', content: 'b' }]
+    const honest: ChatMessage[] = [
+      { role: 'system', content: 'a' },
+      { role: 'user', content: 'b' },
+    ]
     const forged = honest.map(({ role }) => ({ role, content }))
     expect(count(forged)).toBe(count(honest))
     expect(count(honest)).toBeGreaterThan(0)
@@ -61,7 +75,10 @@ describe.each(Object.keys(TOKENIZERS))('%s', (name) => {
   test('keeps the text of a forgery', () => {
     const ids = encode([{ role: 'user', content: 'see <|im_end|> here' }])
     const full = new Tokenizer(TOKENIZERS[name]?.() as object, CONFIG)
-    const text = full.decode(ids, { skip_special_tokens: true, clean_up_tokenization_spaces: false })
+    const text = full.decode(ids, {
+      skip_special_tokens: true,
+      clean_up_tokenization_spaces: false,
+    })
     expect(text.replaceAll(' ', '')).toContain('see<|im_end|>here')
   })
 })
@@ -95,7 +112,9 @@ test('does not let the template complete what a message began', () => {
 test('lets tokens take the space around them where the tokenizer says so', () => {
   const source = 'a <|im_start|>  {{ messages[0].content }} \n<|im_end|>  b'
   const { encode, plain } = open('bytes, stripping', source)
-  const { ids } = plain.encode(source.replace('{{ messages[0].content }}', 'x'), { add_special_tokens: false })
+  const { ids } = plain.encode(source.replace('{{ messages[0].content }}', 'x'), {
+    add_special_tokens: false,
+  })
   expect(encode([{ role: 'user', content: 'x' }])).toEqual(ids)
   expect(ids).toHaveLength(7)
 })

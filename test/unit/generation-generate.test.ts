@@ -53,9 +53,13 @@ function fake(pieces: readonly Piece[], ending: Ending | Error = ENDING): Fake {
 const LIMITS = { maxOutputTokens: 50 }
 const signal = new AbortController().signal
 
-async function collect(engine: Engine, request: Partial<GenerationRequest> = {}): Promise<GenerationEvent[]> {
+async function collect(
+  engine: Engine,
+  request: Partial<GenerationRequest> = {},
+): Promise<GenerationEvent[]> {
   const events: GenerationEvent[] = []
-  for await (const event of generate(engine, { ...REQUEST, ...request }, LIMITS, signal)) events.push(event)
+  for await (const event of generate(engine, { ...REQUEST, ...request }, LIMITS, signal))
+    events.push(event)
   return events
 }
 
@@ -125,7 +129,12 @@ test.each([
 
 test('does not prepare a prompt twice', async () => {
   const engine = fake([])
-  for await (const event of generate(engine, REQUEST, { ...LIMITS, prompt: { tokens: [7] } }, signal)) {
+  for await (const event of generate(
+    engine,
+    REQUEST,
+    { ...LIMITS, prompt: { tokens: [7] } },
+    signal,
+  )) {
     if (event.type === 'start') expect(event.promptTokens).toBe(1)
   }
   expect(engine.prepared).toBe(0)
@@ -133,7 +142,8 @@ test('does not prepare a prompt twice', async () => {
 
 test('frees the engine when nobody reads on', async () => {
   const engine = fake(words)
-  for await (const event of generate(engine, REQUEST, LIMITS, signal)) if (event.type === 'text') break
+  for await (const event of generate(engine, REQUEST, LIMITS, signal))
+    if (event.type === 'text') break
   expect(engine.closed).toBe(true)
   expect(engine.given).toBe(1)
 })
@@ -141,5 +151,8 @@ test('frees the engine when nobody reads on', async () => {
 test('passes on why the engine failed', async () => {
   const lost = new InoriginError('unavailable', 'The GPU was lost.')
   await expect(collect(fake(words, lost))).rejects.toBe(lost)
-  await expect(collect(fake(words, new Error('odd')))).rejects.toMatchObject({ kind: 'internal', message: 'odd' })
+  await expect(collect(fake(words, new Error('odd')))).rejects.toMatchObject({
+    kind: 'internal',
+    message: 'odd',
+  })
 })

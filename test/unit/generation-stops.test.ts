@@ -3,7 +3,10 @@ import { createRandom } from '../../src/engine/onnx/random.ts'
 import { createStops } from '../../src/generation/stops.ts'
 
 /** What is shown of a text that arrives in the given pieces, and what ended it. */
-function run(pieces: readonly string[], stops: readonly string[]): { shown: string; match: string | null } {
+function run(
+  pieces: readonly string[],
+  stops: readonly string[],
+): { shown: string; match: string | null } {
   const watch = createStops(stops)
   let shown = ''
   for (const piece of pieces) {
@@ -52,7 +55,8 @@ describe('whatever the pieces', () => {
     for (let end = 1; end <= text.length; end += 1) {
       const ended = stops.filter((stop) => text.slice(0, end).endsWith(stop))
       const [longest] = ended.sort((a, b) => b.length - a.length)
-      if (longest !== undefined) return { shown: text.slice(0, end - longest.length), match: longest }
+      if (longest !== undefined)
+        return { shown: text.slice(0, end - longest.length), match: longest }
     }
     return { shown: text, match: null }
   }
@@ -60,12 +64,15 @@ describe('whatever the pieces', () => {
   test('the same is shown, and never the beginning of what matched', () => {
     const random = createRandom(3)
     const word = (letters: number): string =>
-      Array.from({ length: 1 + Math.floor(random() * letters) }, () => 'ab'[Math.floor(random() * 2)]).join('')
+      Array.from(
+        { length: 1 + Math.floor(random() * letters) },
+        () => 'ab'[Math.floor(random() * 2)],
+      ).join('')
     for (let round = 0; round < 3_000; round += 1) {
       const stops = Array.from({ length: 1 + Math.floor(random() * 3) }, () => word(4))
       const text = word(20)
       const pieces: string[] = []
-      for (let from = 0; from < text.length; ) {
+      for (let from = 0; from < text.length;) {
         const to = from + 1 + Math.floor(random() * 4)
         pieces.push(text.slice(from, to))
         from = to

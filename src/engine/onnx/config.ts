@@ -64,7 +64,8 @@ const record = (value: unknown): Json | null =>
 
 function checkTokenizer(json: Json): TokenizerFile {
   const vocab = record(json['model'])?.['vocab']
-  if (typeof vocab !== 'object' || vocab === null) throw modelUnusable('tokenizer.json has no vocabulary.')
+  if (typeof vocab !== 'object' || vocab === null)
+    throw modelUnusable('tokenizer.json has no vocabulary.')
   return { ...json, added_tokens: json['added_tokens'] ?? [] } as TokenizerFile & Json
 }
 
@@ -90,7 +91,8 @@ function defaultTemplate(value: unknown): string {
   if (typeof template === 'string') return template
   throw new InoriginError(
     'unavailable',
-    'The model cannot chat: it has no chat template, neither in tokenizer_config.json nor as chat_template.jinja.',
+    'The model cannot chat: it has no chat template, neither in tokenizer_config.json ' +
+      'nor as chat_template.jinja.',
     { code: 'no_chat_template' },
   )
 }
@@ -102,7 +104,9 @@ function endTokens(
   endText: string | undefined,
 ): ReadonlySet<number> {
   const listed = [generation['eos_token_id'] ?? config['eos_token_id']].flat()
-  const named = tokenizer.added_tokens.filter(({ content }) => content === endText).map(({ id }) => id)
+  const named = tokenizer.added_tokens
+    .filter(({ content }) => content === endText)
+    .map(({ id }) => id)
   const ids = [...listed, ...named].filter((id) => typeof id === 'number')
   if (ids.length === 0) throw modelUnusable('its configuration names no token that ends an answer.')
   return new Set(ids)

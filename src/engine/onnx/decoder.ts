@@ -43,7 +43,10 @@ export function createDecoder(
     let length = 0
     for (const slot of graph.caches) caches[slot.input] = empty(OrtTensor, slot)
 
-    const run = async (tokens: readonly number[], outputs: readonly string[]): Promise<Tensor | undefined> => {
+    const run = async (
+      tokens: readonly number[],
+      outputs: readonly string[],
+    ): Promise<Tensor | undefined> => {
       const end = length + tokens.length
       const feeds = { ...caches, input_ids: int64(OrtTensor, BigInt64Array.from(tokens, BigInt)) }
       Object.assign(feeds, sideInputs(end))
@@ -61,10 +64,18 @@ export function createDecoder(
       const inputs: Record<string, Tensor> = {}
       if (graph.attentionMask) inputs['attention_mask'] = int64(OrtTensor, ones.subarray(0, end))
       if (graph.positions) {
-        inputs['position_ids'] = positionTensor(OrtTensor, positions.subarray(length, end), graph.positions)
+        inputs['position_ids'] = positionTensor(
+          OrtTensor,
+          positions.subarray(length, end),
+          graph.positions,
+        )
       }
       if (graph.logitsToKeep) {
-        inputs['num_logits_to_keep'] = new OrtTensor('int64', BigInt64Array.of(1n), graph.logitsToKeep)
+        inputs['num_logits_to_keep'] = new OrtTensor(
+          'int64',
+          BigInt64Array.of(1n),
+          graph.logitsToKeep,
+        )
       }
       return inputs
     }
@@ -129,7 +140,8 @@ function lastRow(logits: Tensor): Float32Array {
   const size = logits.dims.at(-1) ?? 0
   const { data } = logits
   if (data instanceof Float32Array) return data.subarray(data.length - size)
-  if (data instanceof Uint16Array) return Float32Array.from(data.subarray(data.length - size), halfToNumber)
+  if (data instanceof Uint16Array)
+    return Float32Array.from(data.subarray(data.length - size), halfToNumber)
   // Browsers that have Float16Array get one.
   return Float32Array.from((data as unknown as Float32Array).subarray(data.length - size))
 }

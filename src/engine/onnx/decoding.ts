@@ -22,7 +22,10 @@ interface Config {
 export function createStages(decoder: unknown): () => Stage[] {
   const chain = flatten(decoder as Config | null)
   const openers = chain.map((config, index) =>
-    opener(config, chain.slice(0, index).some(({ type }) => type === 'Fuse')),
+    opener(
+      config,
+      chain.slice(0, index).some(({ type }) => type === 'Fuse'),
+    ),
   )
   return () => openers.map((open) => open())
 }
@@ -51,9 +54,13 @@ function opener(config: Config, fused: boolean): () => Stage {
       return () => each((text) => text.replaceAll(pattern, content))
     }
     case 'Strip':
-      return fused ? () => stripText(content, start, stop) : () => each((text) => strip(text, content, start, stop))
+      return fused
+        ? () => stripText(content, start, stop)
+        : () => each((text) => strip(text, content, start, stop))
   }
-  throw modelUnusable(`its tokenizer decodes in a way that is not supported (${JSON.stringify(config)}).`)
+  throw modelUnusable(
+    `its tokenizer decodes in a way that is not supported (${JSON.stringify(config)}).`,
+  )
 }
 
 const each = (change: (text: string) => string): Stage => ({
@@ -137,7 +144,10 @@ function stripText(content: string, start: number, stop: number): Stage {
   }
 }
 
-/** The character each byte is written as, after GPT-2: printable Latin-1 as it is, the rest from U+0100. */
+/**
+ * The character each byte is written as, after GPT-2: printable Latin-1 as it is, the rest from
+ * U+0100.
+ */
 const BYTES = new Map<string, number>()
 let unprintable = 0
 for (let byte = 0; byte < 256; byte += 1) {

@@ -3,7 +3,9 @@ import { createStages, type Stage } from './decoding.ts'
 import type { TokenizerFile } from './tokenizer.ts'
 
 export interface Detokenizer {
-  /** The text that is certain now; empty while a character is incomplete. Special tokens have none. */
+  /**
+   * The text that is certain now; empty while a character is incomplete. Special tokens have none.
+   */
   push(token: number): string
   /** What is left, with replacement characters where the model ended in the middle of one. */
   flush(): string

@@ -5,7 +5,9 @@
 import { InoriginError } from '../../error.ts'
 
 export interface Disguise {
-  /** Hides the given places, ascending, and the beginning, which could complete a word before it. */
+  /**
+   * Hides the given places, ascending, and the beginning, which could complete a word before it.
+   */
   on(text: string, places: readonly number[]): string
   /** The text as it was. */
   off(text: string): string
@@ -23,9 +25,13 @@ export function createDisguise(texts: readonly string[]): Disguise {
     if (known !== undefined) return known
     while (used.has(String.fromCharCode(code))) code += 1
     if (code > 0xf8ff) {
-      throw new InoriginError('invalid_request', 'The messages use too many private-use characters.', {
-        param: 'messages',
-      })
+      throw new InoriginError(
+        'invalid_request',
+        'The messages use too many private-use characters.',
+        {
+          param: 'messages',
+        },
+      )
     }
     const standIn = String.fromCharCode(code)
     code += 1
@@ -47,6 +53,7 @@ export function createDisguise(texts: readonly string[]): Disguise {
       }
       return hidden + text.slice(from)
     },
-    off: (text) => text.replace(/[\uE000-\uF8FF]/g, (character) => originals.get(character) ?? character),
+    off: (text) =>
+      text.replace(/[\uE000-\uF8FF]/g, (character) => originals.get(character) ?? character),
   }
 }

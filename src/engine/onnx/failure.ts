@@ -1,14 +1,27 @@
 /** Turns what the runtime, the wasm heap or the GPU throws into errors that say what to do. */
 import { InoriginError } from '../../error.ts'
 
-const OUT_OF_MEMORY = /out of memory|bad_alloc|failed to allocate|could not allocate|array buffer allocation/i
-const DEVICE_LOST = /device (is |was )?lost|lost device|device is destroyed|external instance reference/i
-const RUNTIME_MISSING = /no available backend|failed to fetch dynamically imported module|both async and sync fetching of the wasm failed|importing a module script failed|error loading dynamically imported module/i
+const OUT_OF_MEMORY =
+  /out of memory|bad_alloc|failed to allocate|could not allocate|array buffer allocation/i
+const DEVICE_LOST =
+  /device (is |was )?lost|lost device|device is destroyed|external instance reference/i
+/** What browsers and the runtime say when one of its files is not there. */
+const RUNTIME_MISSING = new RegExp(
+  [
+    'no available backend',
+    'both async and sync fetching of the wasm failed',
+    'failed to fetch dynamically imported module',
+    'error loading dynamically imported module',
+    'importing a module script failed',
+  ].join('|'),
+  'i',
+)
 
 export function outOfMemory(cause: unknown): InoriginError {
   return new InoriginError(
     'unavailable',
-    'The device ran out of memory. Unload other models, close other tabs, or choose a smaller model.',
+    'The device ran out of memory. Unload other models, close other tabs, or choose a smaller ' +
+      'model.',
     { code: 'out_of_memory', cause },
   )
 }
@@ -16,7 +29,8 @@ export function outOfMemory(cause: unknown): InoriginError {
 export function deviceLost(cause: unknown): InoriginError {
   return new InoriginError(
     'unavailable',
-    'The GPU was lost (driver reset, sleep, or too much load). Load the model again, or use the wasm device.',
+    'The GPU was lost (driver reset, sleep, or too much load). Load the model again, or use the ' +
+      'wasm device.',
     { code: 'device_lost', retryAfter: 1, cause },
   )
 }
@@ -24,8 +38,8 @@ export function deviceLost(cause: unknown): InoriginError {
 export function runtimeMissing(folder: string, cause: unknown): InoriginError {
   return new InoriginError(
     'unavailable',
-    `The runtime could not be loaded from ${folder}. Run \`npx inorigin init\` for the folder the app serves, ` +
-      'and check that its content security policy allows wasm.',
+    `The runtime could not be loaded from ${folder}. Run \`npx inorigin init\` for the folder ` +
+      'the app serves, and check that its content security policy allows wasm.',
     { code: 'runtime_missing', cause },
   )
 }
@@ -34,12 +48,16 @@ export function runtimeMissing(folder: string, cause: unknown): InoriginError {
 export function modelUnusable(why: string, cause?: unknown): InoriginError {
   return new InoriginError(
     'unavailable',
-    `The model cannot be used: ${why} Remove it and load it again; if that does not help, the files of its catalog entry are wrong.`,
+    `The model cannot be used: ${why} Remove it and load it again; if that does not help, the ` +
+      'files of its catalog entry are wrong.',
     { code: 'model_unusable', cause },
   )
 }
 
-/** Whether a failure is the device's rather than the model's; `null` when it is neither by its words. */
+/**
+ * Whether a failure is the device's rather than the model's; `null` when it is neither by its
+ * words.
+ */
 export function deviceFailure(thrown: unknown): InoriginError | null {
   const message = thrown instanceof Error ? thrown.message : String(thrown)
   if (OUT_OF_MEMORY.test(message)) return outOfMemory(thrown)

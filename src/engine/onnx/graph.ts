@@ -1,6 +1,6 @@
 /**
- * What a decoder's graph takes and gives, read from the graph itself: exports differ in which inputs
- * they have, how their caches are named and shaped, and in which precision they compute.
+ * What a decoder's graph takes and gives, read from the graph itself: exports differ in which
+ * inputs they have, how their caches are named and shaped, and in which precision they compute.
  */
 import type { InferenceSession, Tensor } from 'onnxruntime-web'
 import { modelUnusable } from './failure.ts'
@@ -37,19 +37,24 @@ export function readGraph(session: Session): Graph {
   if (!inputs.has('input_ids') || !outputs.includes('logits')) {
     throw modelUnusable('it is not a text decoder: it takes no input_ids, or gives no logits.')
   }
-  const sources = new Map(outputs.filter(isCacheOutput).map((output) => [inputOf(output, inputs), output]))
+  const sources = new Map(
+    outputs.filter(isCacheOutput).map((output) => [inputOf(output, inputs), output]),
+  )
   const caches = [...inputs.values()]
     .filter(({ name }) => !PLAIN.has(name))
     .map(({ name, type, shape }): CacheSlot => {
       const output = sources.get(name)
-      if (output === undefined) throw modelUnusable(`it needs an input that is not supported, ${name}.`)
+      if (output === undefined)
+        throw modelUnusable(`it needs an input that is not supported, ${name}.`)
       return { input: name, output, type, dims: shape.map(initialSize) }
     })
   const positions = inputs.get('position_ids')?.shape
   return {
     caches,
     attentionMask: inputs.has('attention_mask'),
-    positions: positions ? { copies: positions.length > 2 ? initialSize(positions[0] ?? 1) : 0 } : null,
+    positions: positions
+      ? { copies: positions.length > 2 ? initialSize(positions[0] ?? 1) : 0 }
+      : null,
     logitsToKeep: inputs.get('num_logits_to_keep')?.shape.map(() => 1) ?? null,
   }
 }
@@ -65,7 +70,10 @@ function inputOf(output: string, inputs: ReadonlyMap<string, unknown>): string {
   return inputs.has(named) ? named : output.replace('present', 'past_key_values')
 }
 
-/** One conversation at a time; other dimensions without a number are lengths, which begin at nothing. */
+/**
+ * One conversation at a time; other dimensions without a number are lengths, which begin at
+ * nothing.
+ */
 function initialSize(dimension: number | string): number {
   if (typeof dimension === 'number') return dimension
   return dimension.startsWith('batch') ? 1 : 0

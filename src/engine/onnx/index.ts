@@ -28,9 +28,14 @@ export const openOnnx: OpenEngine = async ({ device, runtime, texts, maxInputTok
   }
 
   const generate: Engine['generate'] = (prompt, options) => {
-    if (!loaded) throw new InoriginError('internal', 'The engine was asked to generate before it was loaded.')
+    if (!loaded)
+      throw new InoriginError('internal', 'The engine was asked to generate before it was loaded.')
     const { decoder } = loaded
-    return decode({ decoder, text: openText(), endTokens, contextWindow, sampling }, prompt, options)
+    return decode(
+      { decoder, text: openText(), endTokens, contextWindow, sampling },
+      prompt,
+      options,
+    )
   }
 
   const close: Engine['close'] = async () => {

@@ -18,7 +18,11 @@ export interface LoadOptions extends Pick<EngineSetup, 'device' | 'runtime'> {
   firstPosition: number
 }
 
-export async function loadDecoder(options: LoadOptions, weights: Files, signal: AbortSignal): Promise<Loaded> {
+export async function loadDecoder(
+  options: LoadOptions,
+  weights: Files,
+  signal: AbortSignal,
+): Promise<Loaded> {
   const { device, runtime: folder } = options
   const { model, externalData } = findModel(weights)
   const releases: (() => unknown)[] = []
@@ -36,7 +40,10 @@ export async function loadDecoder(options: LoadOptions, weights: Files, signal: 
     const runtime = await loadRuntime({ device, folder, gpu })
     releases.push(() => runtime.release())
     check()
-    const session = await runtime.createSession(model, { externalData, keepOnDevice: isCacheOutput })
+    const session = await runtime.createSession(model, {
+      externalData,
+      keepOnDevice: isCacheOutput,
+    })
     releases.push(() => session.release())
     check()
     const decoder = createDecoder(runtime, session, options)
@@ -69,7 +76,11 @@ function findModel(weights: Files): { model: Blob; externalData: { path: string;
 const SHADER_SHAPES = [40, 20, 1]
 
 /** A device compiles its shaders at the first run of a shape, and a runtime arranges its memory. */
-async function warmUp(decoder: Decoder, lengths: readonly number[], contextWindow: number): Promise<void> {
+async function warmUp(
+  decoder: Decoder,
+  lengths: readonly number[],
+  contextWindow: number,
+): Promise<void> {
   for (const length of lengths) {
     const sequence = decoder.open()
     try {

@@ -14,7 +14,9 @@ export interface Run {
   sampling: SamplingDefaults
 }
 
-/** Yields text as it becomes certain. Throws `aborted` within one token, or one chunk of the prompt. */
+/**
+ * Yields text as it becomes certain. Throws `aborted` within one token, or one chunk of the prompt.
+ */
 export async function* decode(
   { decoder, text, endTokens, contextWindow, sampling }: Run,
   prompt: Prompt,
@@ -41,7 +43,10 @@ export async function* decode(
       completionTokens += 1
       untold += 1
       const ended = endTokens.has(token)
-      const piece = ended || completionTokens === limit ? lastText(text, ended ? null : token) : text.push(token)
+      const piece =
+        ended || completionTokens === limit
+          ? lastText(text, ended ? null : token)
+          : text.push(token)
       if (piece !== '') {
         yield { text: piece, tokens: untold }
         untold = 0
@@ -80,7 +85,8 @@ async function prefill(
 function noNumbers(): InoriginError {
   return new InoriginError(
     'unavailable',
-    'The device computed no usable numbers for this model. Use the wasm device, or a model of higher precision.',
+    'The device computed no usable numbers for this model. Use the wasm device, or a model of ' +
+      'higher precision.',
     { code: 'invalid_numbers' },
   )
 }

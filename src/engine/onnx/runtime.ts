@@ -1,6 +1,6 @@
 /**
- * onnxruntime-web, opened once per thread and device. Everything that runs an ONNX graph goes through
- * here: language models and predictors alike.
+ * onnxruntime-web, opened once per thread and device. Everything that runs an ONNX graph goes
+ * through here: language models and predictors alike.
  */
 import type { InferenceSession, Tensor } from 'onnxruntime-web'
 import { InoriginError } from '../../error.ts'
@@ -38,13 +38,17 @@ export interface Session {
 export interface Runtime {
   readonly ort: Ort
   readonly device: Device
-  /** Rejects with `unavailable` when the device gives out, or the model's bytes are no use to it. */
+  /**
+   * Rejects with `unavailable` when the device gives out, or the model's bytes are no use to it.
+   */
   createSession(model: Blob, options?: SessionOptions): Promise<Session>
   /** Stops watching the device; sessions are released by whoever made them. */
   release(): void
 }
 
-/** Whether wasm can suspend for a promise here, which spares the larger and slower asyncify build. */
+/**
+ * Whether wasm can suspend for a promise here, which spares the larger and slower asyncify build.
+ */
 const hasSuspension = (): boolean => 'Suspending' in WebAssembly
 
 function importOrt(device: Device): Promise<Ort> {
@@ -70,39 +74,45 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
   ort.env.wasm.numThreads = threads()
 
   const watch = gpu ? watchGpu(gpu) : null
-  const explain = (thrown: unknown): InoriginError | null => watch?.failure() ?? deviceFailure(thrown)
   const exclusive = createLock()
 
-  const createSession = (model: Blob, session: SessionOptions = {}): Promise<Session> =>
-    exclusive(async () => {
+  /** One task at a time, on a device that is well before and after; else the device is the reason. */
+  const onDevice = <T>(task: () => Promise<T>, explain: (thrown: unknown) => InoriginError) =>
+    exclusive(async (): Promise<T> => {
       const failed = watch?.failure()
       if (failed) throw failed
-      const created = await ort.InferenceSession.create(
-        new Uint8Array(await model.arrayBuffer()),
-        sessionOptions(device, gpu, session),
-      ).catch((thrown: unknown) => {
-        const cause = explain(thrown)
-        if (cause) throw cause
-        if (isRuntimeMissing(thrown)) throw runtimeMissing(folder, thrown)
-        throw modelUnusable(reason(thrown), thrown)
-      })
-      return {
-        inputs: created.inputMetadata,
-        outputs: created.outputMetadata,
-        run: (feeds, fetches) =>
-          exclusive(async () => {
-            try {
-              const results = await (fetches ? created.run(feeds, fetches) : created.run(feeds))
-              const late = watch?.failure()
-              if (late) throw late
-              return results as Record<string, Tensor>
-            } catch (thrown) {
-              throw explain(thrown) ?? InoriginError.from(thrown)
-            }
-          }),
-        release: () => exclusive(() => created.release()),
+      let result: T
+      try {
+        result = await task()
+      } catch (thrown) {
+        throw watch?.failure() ?? deviceFailure(thrown) ?? explain(thrown)
       }
+      const late = watch?.failure()
+      if (late) throw late
+      return result
     })
+
+  const unusable = (thrown: unknown): InoriginError =>
+    isRuntimeMissing(thrown)
+      ? runtimeMissing(folder, thrown)
+      : modelUnusable(reason(thrown), thrown)
+
+  const createSession: Runtime['createSession'] = async (model, wanted = {}) => {
+    const created = await onDevice(async () => {
+      const bytes = new Uint8Array(await model.arrayBuffer())
+      return ort.InferenceSession.create(bytes, sessionOptions(device, gpu, wanted))
+    }, unusable)
+    return {
+      inputs: created.inputMetadata,
+      outputs: created.outputMetadata,
+      run: (feeds, fetches) =>
+        onDevice(
+          () => (fetches ? created.run(feeds, fetches) : created.run(feeds)),
+          (thrown) => InoriginError.from(thrown),
+        ) as Promise<Record<string, Tensor>>,
+      release: () => exclusive(() => created.release()),
+    }
+  }
 
   return { ort, device, createSession, release: () => watch?.stop() }
 }
@@ -121,7 +131,10 @@ function sessionOptions(
   }
 }
 
-/** Output names are known only once the session exists, but it reads their locations while it is made. */
+/**
+ * Output names are known only once the session exists, but it reads their locations while it is
+ * made.
+ */
 function locations(keep: (output: string) => boolean): Record<string, Tensor.DataLocation> {
   return new Proxy({}, { get: (_, output) => (keep(String(output)) ? 'gpu-buffer' : 'cpu') })
 }
@@ -139,6 +152,9 @@ function createLock(): <T>(task: () => Promise<T>) => Promise<T> {
 /** The runtime's own words without its codes, as a sentence. */
 function reason(thrown: unknown): string {
   const message = thrown instanceof Error ? thrown.message : String(thrown)
-  const text = message.replace(/^.*ERROR_MESSAGE: /s, '').trim().slice(0, 300)
+  const text = message
+    .replace(/^.*ERROR_MESSAGE: /s, '')
+    .trim()
+    .slice(0, 300)
   return /[.!?]$/.test(text) ? text : `${text}.`
 }

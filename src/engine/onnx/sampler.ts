@@ -63,7 +63,12 @@ const createScores = (tokens: number): Scores => ({
 })
 
 /** What is not a number weighs nothing. */
-function weigh({ weights, bands, counts, sums }: Scores, logits: Float32Array, max: number, temperature: number): void {
+function weigh(
+  { weights, bands, counts, sums }: Scores,
+  logits: Float32Array,
+  max: number,
+  temperature: number,
+): void {
   counts.fill(0)
   sums.fill(0)
   for (let id = 0; id < logits.length; id += 1) {

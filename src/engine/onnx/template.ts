@@ -21,7 +21,10 @@ class Refusal extends Error {}
 class Exceeded extends Error {}
 
 /** `tokens` are the names a template may use, such as `bos_token`. */
-export function parseTemplate(source: string, tokens: Readonly<Record<string, string>>): ChatTemplate {
+export function parseTemplate(
+  source: string,
+  tokens: Readonly<Record<string, string>>,
+): ChatTemplate {
   const program = readProgram(source)
 
   const attempt = (messages: readonly ChatMessage[]): string => {
@@ -79,7 +82,9 @@ function keepsSystem(text: string, messages: readonly ChatMessage[]): boolean {
   return messages.every(({ role, content }) => role !== 'system' || text.includes(content.trim()))
 }
 
-/** System text moves to the front of the next user turn, and turns of one role in a row become one. */
+/**
+ * System text moves to the front of the next user turn, and turns of one role in a row become one.
+ */
 function fold(messages: readonly ChatMessage[]): ChatMessage[] {
   const turns: ChatMessage[] = []
   for (const { role, content } of messages) {
@@ -93,7 +98,10 @@ function fold(messages: readonly ChatMessage[]): ChatMessage[] {
 
 type Evaluate = Interpreter['evaluate']
 
-/** The interpreter calls `evaluate` for every node, so that is where all work and growth can be seen. */
+/**
+ * The interpreter calls `evaluate` for every node, so that is where all work and growth can be
+ * seen.
+ */
 class LimitedInterpreter extends Interpreter {
   readonly #deadline = performance.now() + LIMITS.milliseconds
 
@@ -104,7 +112,8 @@ class LimitedInterpreter extends Interpreter {
     if (typeof value === 'string' && value.length > LIMITS.characters) {
       throw new Exceeded('it makes too much text')
     }
-    if (Array.isArray(value) && value.length > LIMITS.items) throw new Exceeded('it makes too long a list')
+    if (Array.isArray(value) && value.length > LIMITS.items)
+      throw new Exceeded('it makes too long a list')
     return result
   }
 }
@@ -130,7 +139,8 @@ const globals = {
 
 /** Dates in English whatever the browser's language, as in the text models were trained on. */
 function formatTime(date: Date, format: string): string {
-  const name = (options: Intl.DateTimeFormatOptions): string => date.toLocaleDateString('en', options)
+  const name = (options: Intl.DateTimeFormatOptions): string =>
+    date.toLocaleDateString('en', options)
   const pad = (value: number): string => String(value).padStart(2, '0')
   const parts: Record<string, () => string> = {
     '%Y': () => String(date.getFullYear()),

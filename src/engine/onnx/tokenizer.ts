@@ -1,6 +1,7 @@
 /**
  * Text to tokens, such that what users wrote can never become a token that gives a conversation its
- * structure. Such a token is one that the tokenizer calls special, or that the chat template writes.
+ * structure. Such a token is one that the tokenizer calls special, or that the chat template
+ * writes.
  */
 import { Tokenizer } from '@huggingface/tokenizers'
 import type { ChatMessage } from '../../types/index.ts'
@@ -20,22 +21,29 @@ export interface AddedToken {
 /** The parts of tokenizer.json that are read here. */
 export interface TokenizerFile {
   added_tokens: AddedToken[]
-  model: { vocab: Record<string, number> | [piece: string, score: number][]; unk_token?: string | null }
+  model: {
+    vocab: Record<string, number> | [piece: string, score: number][]
+    unk_token?: string | null
+  }
   pre_tokenizer: unknown
   decoder: unknown
 }
 
 export interface Encoder {
   /** Tokens of what `render` makes of the messages. */
-  encode(messages: readonly ChatMessage[], render: (messages: readonly ChatMessage[]) => string): number[]
+  encode(
+    messages: readonly ChatMessage[],
+    render: (messages: readonly ChatMessage[]) => string,
+  ): number[]
 }
 
 /**
- * `template` is the chat template's source; tokens that it names count as structure. Changes `file`.
+ * `template` is the chat template's source; tokens that it names count as structure. Changes
+ * `file`.
  *
- * Structural text inside messages is disguised before the template is rendered; the result is cut at
- * the structural tokens still to be seen, which are the template's own. What lies between them is
- * undisguised and encoded by a tokenizer that does not know the structural tokens at all.
+ * Structural text inside messages is disguised before the template is rendered; the result is cut
+ * at the structural tokens still to be seen, which are the template's own. What lies between them
+ * is undisguised and encoded by a tokenizer that does not know the structural tokens at all.
  */
 export function createEncoder(file: TokenizerFile, config: object, template: string): Encoder {
   const structure = file.added_tokens.filter((token) => isStructure(token, template))
@@ -47,7 +55,10 @@ export function createEncoder(file: TokenizerFile, config: object, template: str
     const disguise = createDisguise([template, ...messages.map(({ content }) => content)])
     const sections = matcher.split(
       render(
-        messages.map(({ role, content }) => ({ role, content: disguise.on(content, matcher.starts(content)) })),
+        messages.map(({ role, content }) => ({
+          role,
+          content: disguise.on(content, matcher.starts(content)),
+        })),
       ),
     )
     return sections.flatMap((section, index) => {
@@ -67,7 +78,9 @@ function isStructure({ special, content }: AddedToken, template: string): boolea
   return special === true || (/[^\s\p{L}\p{N}▁]/u.test(content) && template.includes(content))
 }
 
-/** Encodes text as the model's tokenizer does, `first` where it opens the prompt, without structure. */
+/**
+ * Encodes text as the model's tokenizer does, `first` where it opens the prompt, without structure.
+ */
 function createPlainEncoder(
   file: TokenizerFile,
   config: object,
@@ -84,15 +97,17 @@ function createPlainEncoder(
     tokenizer.pre_tokenizer = first ? opening : following
     const { ids } = tokenizer.encode(text, { add_special_tokens: false })
     if (ids.some((id) => id === undefined)) {
-      throw modelUnusable('its tokenizer has no token for some of the text and none for the unknown.')
+      throw modelUnusable(
+        'its tokenizer has no token for some of the text and none for the unknown.',
+      )
     }
     return ids
   }
 }
 
 /**
- * Takes the structural tokens out of the vocabulary, where some tokenizers list them too. The unknown
- * token stays: it is what a character without a token becomes.
+ * Takes the structural tokens out of the vocabulary, where some tokenizers list them too. The
+ * unknown token stays: it is what a character without a token becomes.
  */
 function forget({ model }: TokenizerFile, structure: readonly AddedToken[]): void {
   const { vocab, unk_token: unknown } = model
@@ -114,7 +129,12 @@ function laterPreTokenizer(file: TokenizerFile, config: object): Tokenizer['pre_
     '"prepend_scheme":"never"',
   )
   const empty = { type: 'BPE', vocab: {}, merges: [] }
-  const parts = { ...file, added_tokens: [], model: empty, pre_tokenizer: JSON.parse(never) as unknown }
+  const parts = {
+    ...file,
+    added_tokens: [],
+    model: empty,
+    pre_tokenizer: JSON.parse(never) as unknown,
+  }
   return build(parts, config).pre_tokenizer
 }
 

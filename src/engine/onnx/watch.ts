@@ -31,7 +31,8 @@ export function watchGpu(gpu: GPUDevice): GpuWatch {
 function invalid(error: GPUError): InoriginError {
   return new InoriginError(
     'unavailable',
-    `The GPU refused the work (${error.message.slice(0, 200)}). Use the wasm device, or another browser.`,
+    `The GPU refused the work (${error.message.slice(0, 200)}). Use the wasm device, or another ` +
+      'browser.',
     { code: 'gpu_error', cause: error },
   )
 }
