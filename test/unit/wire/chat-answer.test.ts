@@ -36,6 +36,18 @@ describe('a streamed chat completion', () => {
     )
   })
 
+  it.each([
+    ['download', 0, 0, 0, 'downloading @acme/tiny'],
+    ['download', 999, 1000, 0, 'downloading @acme/tiny 99%'],
+    ['download', 0, 1000, 49_000, 'downloading @acme/tiny 0% 0.0 MB/s'],
+    ['compile', 5, 5, 0, 'compiling @acme/tiny 100%'],
+    ['ready', 0, 0, 0, 'ready @acme/tiny'],
+  ] as const)('tells of %s %i/%i at %i', async (phase, loadedBytes, totalBytes, rate, told) => {
+    const progress = { tag: '@acme/tiny', phase, loadedBytes, totalBytes, bytesPerSecond: rate }
+    const raw = await streamed({}, [{ type: 'progress', progress }, ...HELLO])
+    expect(raw.startsWith(`: ${told}\n\n`)).toBe(true)
+  })
+
   it('ends in usage when that is asked for', async () => {
     const raw = await streamed({ stream_options: { include_usage: true } })
     expect(checkChatStream(raw, { includeUsage: true }).usage).toEqual({

@@ -236,6 +236,12 @@ describe('bodies', () => {
     )
   })
 
+  it('that are just as large as may be are read', async () => {
+    const body = JSON.stringify(chatOf()).padEnd(32 * 1024 * 1024)
+    const response = await send(scriptedHost(), '/v1/chat/completions', { body })
+    expect(response.status).toBe(200)
+  })
+
   it('sent by a navigation are refused', async () => {
     const host = scriptedHost()
     const request = new Request('http://localhost/v1/chat/completions', {
