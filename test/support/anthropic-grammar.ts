@@ -52,7 +52,7 @@ export function checkMessageStream(raw: string): MessageTranscript {
     usage: null,
     error: null,
   }
-  let stage: 'start' | 'blocks' | 'stop' | 'closed' = 'start'
+  let stage = 'start' as 'start' | 'blocks' | 'stop' | 'closed'
   let open: MessageBlock | null = null
 
   const steps: Record<string, (data: Fields) => void> = {

@@ -49,7 +49,7 @@ export function checkChatStream(raw: string, { includeUsage = false } = {}): Cha
     error: null,
   }
   let created: unknown
-  let stage: Stage = 'role'
+  let stage = 'role' as Stage
 
   const advance = (to: Stage): void => {
     ensure(STAGES.indexOf(to) >= STAGES.indexOf(stage), `${to} after ${stage}`)

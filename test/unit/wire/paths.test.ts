@@ -137,7 +137,8 @@ describe('keys', () => {
       (await send(host, path, { body, headers: { authorization: `Bearer ${KEY}` } })).status,
     ).toBe(200)
     expect((await send(host, path, { body, headers: { 'x-api-key': KEY } })).status).toBe(200)
-    for (const headers of [{}, { 'x-api-key': 'sk-bad' }]) {
+    const wrong: Record<string, string>[] = [{}, { 'x-api-key': 'sk-bad' }]
+    for (const headers of wrong) {
       const response = await send(host, path, { body, headers })
       expect(response.headers.get('x-should-retry')).toBe('false')
       expect(await errorOf(response, 401)).toMatchObject({
