@@ -37,6 +37,9 @@ export async function accept(
       const waiting = AbortSignal.any([caller.signal, refused.signal])
       for await (const progress of hosted.progress.read(waiting)) yield { type: 'progress', progress }
       yield* (await accepted).events
+    } catch (error) {
+      hosted.failed(error)
+      throw error
     } finally {
       leave()
     }

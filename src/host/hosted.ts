@@ -26,6 +26,8 @@ export interface Hosted {
   readonly users: number
   /** Joins the users; a load that everyone has left is given up. */
   join(): () => void
+  /** Says what a run failed with: a device that gave out stays so in its thread, which then ends. */
+  failed(error: unknown): void
   close(): void
 }
 
@@ -148,6 +150,10 @@ export function createHosted(options: HostedOptions): Hosted {
         users -= 1
         if (users === 0 && !ready) hosted.close()
       }
+    },
+    failed(error) {
+      const { kind } = InoriginError.from(error)
+      if (kind === 'unavailable' || kind === 'internal') closing.abort(error)
     },
     close() {
       const what = `${entry.tag} was unloaded while it was in use. Try again.`

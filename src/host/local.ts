@@ -128,6 +128,9 @@ export function openHost(
       try {
         await ready(lease, signal, onProgress)
         return await call<ModelCalls, 'predict'>(lease.hosted.link, 'predict', [inputs], { signal })
+      } catch (error) {
+        lease.hosted.failed(error)
+        throw error
       } finally {
         // A copy of the asker's, made when it crossed the port.
         release(inputs)
