@@ -44,7 +44,7 @@ def find(page: torch.Tensor, ink: torch.Tensor) -> torch.Tensor:
 
 
 class Reader(nn.Module):
-    """Ten scores for a crop; 48 thousand parameters."""
+    """Ten scores for a crop; 47 thousand parameters."""
 
     def __init__(self):
         super().__init__()

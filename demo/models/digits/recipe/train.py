@@ -1,7 +1,7 @@
 """Trains the reader, measures it and writes model.onnx and scores.json.
 
-python train.py [--quick]: about X minutes on one core, under one with --quick (which measures but
-writes to --out only when that is given).
+python train.py [--quick]: ten to fifteen minutes on one core, under one with --quick (which
+measures, but writes only to --out, when that is given).
 """
 import argparse
 import json
@@ -80,7 +80,7 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.manual_seed(SEED)
     lessons = Lessons(np.random.default_rng(SEED), 6 if options.quick else 150)
-    reader = train(200 if options.quick else 7000, lessons, torch.Generator().manual_seed(SEED))
+    reader = train(200 if options.quick else 4000, lessons, torch.Generator().manual_seed(SEED))
     scores = measure(reader, 1 if options.quick else 5)
     for name, share in scores.items():
         print(f'{name}: {share:.2%}')
