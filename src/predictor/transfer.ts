@@ -24,11 +24,6 @@ export async function toTransferable(
   }
 }
 
-/** What of inputs that were received may be moved on to the next thread. */
-export function movable(inputs: Record<string, unknown>): Transferable[] {
-  return Object.values(inputs).filter(holdsPixels)
-}
-
 /** Frees pixels of inputs that were received and are done with, before the collector would. */
 export function release(inputs: Record<string, unknown>): void {
   for (const value of Object.values(inputs)) if (holdsPixels(value)) value.close()

@@ -18,7 +18,7 @@ interface Outcome {
 
 function ask(...args: string[]): Promise<Outcome> {
   const { VITEST: _, ...env } = process.env
-  const child = spawn(process.execPath, ['build/run.mjs', 'demo/ask.ts', ...args], { cwd: ROOT, env })
+  const child = spawn(process.execPath, ['.ci/build/run.mjs', 'demo/ask.ts', ...args], { cwd: ROOT, env })
   const outcome: Outcome = { code: null, stdout: '', stderr: '', pieces: 0 }
   child.stdout.on('data', (data: Buffer) => {
     outcome.stdout += data.toString()

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseSync, Visitor } from 'vite'
 import { expect, test } from 'vitest'
-import { sizeReport, sizes } from '../../build/size.ts'
+import { sizeReport, sizes } from '../../.ci/build/size.ts'
 
 const DIST = join(import.meta.dirname, '../../dist')
 

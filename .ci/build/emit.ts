@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { toJsonSchema } from '@valibot/to-json-schema'
 import { runnerImport, type Plugin } from 'vite'
-import type { Catalog } from '../src/catalog/schema.ts'
+import type { Catalog } from '../../src/catalog/schema.ts'
 
 /** Bytes that the package may carry for one model. */
 const MODEL_LIMIT = 8_000_000
@@ -14,8 +14,8 @@ export function emitCatalogSchema(): Plugin {
   return {
     name: 'inorigin:catalog-schema',
     async generateBundle() {
-      const path = join(import.meta.dirname, '../src/catalog/schema.ts')
-      const { module } = await runnerImport<typeof import('../src/catalog/schema.ts')>(path)
+      const path = join(import.meta.dirname, '../../src/catalog/schema.ts')
+      const { module } = await runnerImport<typeof import('../../src/catalog/schema.ts')>(path)
       const schema = {
         title: 'inorigin catalog',
         ...toJsonSchema(module.catalogSchema, { typeMode: 'input' }),

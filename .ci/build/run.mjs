@@ -1,4 +1,4 @@
-/** `node build/run.mjs script.ts [arguments]` runs TypeScript, as `node script.js [arguments]` would. */
+/** `node .ci/build/run.mjs script.ts [arguments]` runs TypeScript, as `node script.js [arguments]` would. */
 import { resolve } from 'node:path'
 import { runnerImport } from 'vite'
 
