@@ -1,7 +1,7 @@
 """Score a checkpoint, rounded as it ships, on wordings, sums and names it has not been trained on. Greedy decoding."""
 import argparse
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import torch
@@ -96,9 +96,12 @@ def cases():
         yield 'free prompts by hand', user(text), wanted(right)
 
 
-def evaluate(checkpoint, show=0, log=print):
+def evaluate(checkpoint, show=0, sample=0, log=print):
     model, tokenizer = as_shipped(export.load(checkpoint)), Tokenizer.load()
-    everything = list(cases())
+    everything, taken = list(cases()), Counter()
+    if sample:
+        random.Random(0).shuffle(everything)
+        everything = [c for c in everything if taken.update([c[0]]) or taken[c[0]] <= sample]
     said = answers(model, tokenizer, [chat for _, chat, _ in everything])
     scores, wrong = defaultdict(list), defaultdict(list)
     for (group, chat, check), text in zip(everything, said):
@@ -116,9 +119,10 @@ if __name__ == '__main__':
     args = argparse.ArgumentParser(description=__doc__)
     args.add_argument('--checkpoint', default=str(WORK_DIR / 'checkpoint.pt'))
     args.add_argument('--show', type=int, default=0, help='wrong answers to print for each group')
+    args.add_argument('--sample', type=int, default=0, help='score only so many prompts of each group')
     args.add_argument('--ask', help='only answer this')
     args = args.parse_args()
     if args.ask:
         print(answers(as_shipped(export.load(args.checkpoint)), Tokenizer.load(), [user(args.ask)])[0])
     else:
-        evaluate(args.checkpoint, args.show)
+        evaluate(args.checkpoint, args.show, args.sample)

@@ -84,7 +84,7 @@ def chat(rng: random.Random, long=False):
     c = Chat(rng)
     turns = rng.randint(8, 24) if long else rng.choices(range(1, 8), [34, 24, 18, 10, 6, 5, 3])[0]
     # Some chats stay with sums or with memory, most mix.
-    mix = rng.choices([(60, 14, 9, 13, 4), (2, 96, 1, 1, 0), (20, 5, 70, 5, 0)], [74, 17, 9])[0]
+    mix = rng.choices([(58, 16, 9, 13, 4), (2, 96, 1, 1, 0), (20, 5, 70, 5, 0)], [70, 20, 10])[0]
     for _ in range(turns):
         rng.choices([c.about_topic, c.sum, c.remember, c.unknown, c.follow], mix)[0]()
     return c.messages

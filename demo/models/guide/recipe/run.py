@@ -1,7 +1,7 @@
 """The whole recipe in one command: tokenizer, training, export, checks, evaluation.
 
 python3 run.py            about an hour of two cores; writes the model's files in the folder above
-python3 run.py --quick    under five minutes; writes a small-talk model that loads to the work folder
+python3 run.py --quick    under five minutes; writes a model that loads, but knows little, to the work folder
 """
 import argparse
 import os
@@ -37,7 +37,7 @@ def main():
     step('train.py', '--minutes', str(minutes), '--every', '50', *([] if args.resume else ['--fresh']))
     step('export.py')
     step('check.py')
-    step('evaluate.py')
+    step('evaluate.py', *(['--sample', '20'] if args.quick else []))
     if not args.quick:
         shutil.copy(work / 'train.log', HERE / 'train.log')
     print(f'The model is in {out}. To compare with the JavaScript libraries: node {HERE / "check.mjs"} {work / "cases.json"} {out}')

@@ -28,7 +28,7 @@ def spell(n: int) -> str:
 
 def pick(rng: random.Random):
     roll = rng.random()
-    top = (99, 99) if roll < 0.5 else (20, 20) if roll < 0.75 else (9, 9) if roll < 0.85 else (99, 9)
+    top = (99, 99) if roll < 0.35 else (20, 20) if roll < 0.75 else (9, 9) if roll < 0.88 else (99, 9)
     a, b = rng.randint(0, top[0]), rng.randint(0, top[1])
     op = rng.choice('+-')
     if op == '-' and a < b and rng.random() < 0.8:

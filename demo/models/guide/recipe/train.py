@@ -103,6 +103,8 @@ def train(args, log):
         log(f'resumed at step {step}, {spent / 60:.1f} min')
     log(f'{count(model):,} parameters, {args.threads} threads, rate {args.rate}, ' + (f'{args.steps} steps' if args.steps else f'{args.minutes} minutes'))
 
+    begin = (step, spent) if args.anneal else (0, 0)
+
     def save():
         state = {'shape': asdict(model.s), 'model': model.state_dict(), 'optimizers': [o.state_dict() for o in opts],
                  'step': step, 'spent': spent, 'seen': seen, 'shard': shard}
@@ -112,12 +114,12 @@ def train(args, log):
     losses, saved, last = [], time.time(), time.time()
     for shard, data in enumerate(Shards(tokenizer, args.chats, shard), shard):
         for x, learn in batches(*data, np.random.default_rng(shard)):
-            done = step / args.steps if args.steps else spent / (60 * args.minutes)
+            done = (step - begin[0]) / (args.steps - begin[0]) if args.steps else (spent - begin[1]) / (60 * args.minutes - begin[1])
             if done >= 1:
                 save()
                 log(f'done: step {step}, {seen:,} tokens, {spent / 60:.1f} min, loss {np.mean(losses[-200:]):.4f}')
                 return
-            rate = args.rate * min(1, (step + 1) / 100) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * done)))
+            rate = args.rate * min(1, (step - begin[0] + 1) / 100) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * done)))
             loss = loss_of(model, x, learn)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -147,6 +149,7 @@ def arguments(parser=None):
     args.add_argument('--threads', type=int, default=2)
     args.add_argument('--seed', type=int, default=1)
     args.add_argument('--every', type=int, default=100)
+    args.add_argument('--anneal', action='store_true', help='start a new cosine from --rate where it resumes')
     args.add_argument('--fresh', action='store_true', help='do not resume from the checkpoint')
     return args
 
