@@ -1,36 +1,45 @@
 /** Milliseconds between signs of life. Browsers stop a silent service worker after 30 s. */
 export const HEARTBEAT_INTERVAL = 10_000
 
-/** The same events, with a heartbeat whenever none came for a while. */
+/** The same events, with a heartbeat whenever none came for an interval, or a little less. */
 export async function* withHeartbeat<Event>(
   events: AsyncIterable<Event>,
   interval = HEARTBEAT_INTERVAL,
 ): AsyncGenerator<Event | { type: 'heartbeat' }> {
   const iterator = events[Symbol.asyncIterator]()
+  // One timer for the whole stream: one for every token would cost more than the token's passage.
+  const clock = startClock(interval / 2)
+  let quiet = false
   try {
     for (;;) {
       const next = iterator.next()
-      for (;;) {
-        const first = await orSilence(next, interval)
-        if (first === undefined) {
-          yield { type: 'heartbeat' }
-          continue
-        }
-        if (first.done) return
-        yield first.value
-        break
+      let first = await Promise.race([next, clock.tick()])
+      while (first === undefined) {
+        if (quiet) yield { type: 'heartbeat' }
+        quiet = true
+        first = await Promise.race([next, clock.tick()])
       }
+      if (first.done) return
+      quiet = false
+      yield first.value
     }
   } finally {
+    clock.stop()
     await iterator.return?.()
   }
 }
 
-/** What the promise gives, or `undefined` when the time is over before. */
-async function orSilence<T>(promise: Promise<T>, milliseconds: number): Promise<T | undefined> {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const silence = new Promise<undefined>((resolve) => {
-    timer = setTimeout(resolve, milliseconds, undefined)
-  })
-  return Promise.race([promise, silence]).finally(() => clearTimeout(timer))
+/** Promises of the next tick; all that ask between two ticks share one. */
+function startClock(period: number): { tick(): Promise<undefined>; stop(): void } {
+  let resolve = (_none: undefined) => {}
+  let tick = next()
+  const timer = setInterval(() => {
+    resolve(undefined)
+    tick = next()
+  }, period)
+
+  function next(): Promise<undefined> {
+    return new Promise((done) => (resolve = done))
+  }
+  return { tick: () => tick, stop: () => clearInterval(timer) }
 }
