@@ -105,28 +105,40 @@ function locate(options: ServeOptions): Script {
   const url = new URL(options.worker ?? '/sw.js', document.baseURI)
   const scope = new URL(options.scope ?? '.', options.scope ? document.baseURI : url)
   if (url.origin !== location.origin) {
-    const what = `The service worker script ${url.href} is of another origin than this page.`
-    throw new InoriginError('invalid_request', what, { param: 'worker' })
+    throw invalid('worker', `The script ${url.href} is of another origin than this page.`)
   }
   if (!location.href.startsWith(scope.href)) {
     const what = `This page, ${location.pathname}, is outside ${scope.pathname}, which is what the`
     const todo = `service worker at ${url.pathname} can serve. Pass \`worker\` with one further up.`
-    throw new InoriginError('invalid_request', `${what} ${todo}`, { param: 'worker' })
+    throw invalid('worker', `${what} ${todo}`)
   }
   return { url, scope: scope.href, type: options.workerType ?? 'classic' }
 }
 
 function setUp(options: ServeOptions, script: Script): HostSetup {
-  const { catalog } = options
+  const { apiKeys, catalog, device = 'auto' } = options
+  // A text would count as the keys that it holds.
+  if (apiKeys !== undefined && !(Array.isArray(apiKeys) && apiKeys.every(isText))) {
+    throw invalid('apiKeys', 'apiKeys must be an array of strings, or be left out to accept any key.')
+  }
+  if (!['auto', 'webgpu', 'wasm'].includes(device)) {
+    throw invalid('device', `device must be auto, webgpu or wasm, not ${String(device)}.`)
+  }
   const byUrl = typeof catalog === 'string' || catalog instanceof URL
   const assets = new URL(options.assets ?? 'inorigin/', options.assets ? document.baseURI : script.url)
   return {
     scope: script.scope,
     assets: assets.href.endsWith('/') ? assets.href : `${assets.href}/`,
     catalog: byUrl ? new URL(catalog, document.baseURI).href : (catalog ?? null),
-    apiKeys: options.apiKeys ?? null,
-    device: options.device ?? 'auto',
+    apiKeys: apiKeys ?? null,
+    device,
   }
+}
+
+const isText = (value: unknown) => typeof value === 'string' && value !== ''
+
+function invalid(param: string, message: string): InoriginError {
+  return new InoriginError('invalid_request', message, { param })
 }
 
 /** The registration, or nothing where this browser has or allows no service worker. */
@@ -193,15 +205,8 @@ function createServer({ script, control, host, differences, controlled, close }:
       remove: (tag) => control.remove(tag),
     },
     predict: async (tag, inputs, { configuration, signal = never, onProgress = ignore } = {}) => {
-      const { release, toTransferable } = await import('./predictor/transfer.ts')
-      const plain = await toTransferable(inputs)
-      try {
-        return await control.predict(tag, plain, { configuration, signal, onProgress })
-      } finally {
-        // What was made here is freed here; what the caller gave stays the caller's.
-        const made = Object.entries(plain).filter(([name, value]) => value !== inputs[name])
-        release(Object.fromEntries(made))
-      }
+      const { carry } = await import('./predictor/transfer.ts')
+      return carry(inputs, (plain) => control.predict(tag, plain, { configuration, signal, onProgress }))
     },
     baseURL: `${scope.href}v1`,
     origin: scope.href.replace(/\/$/, ''),

@@ -18,7 +18,7 @@ export function emitCatalogSchema(): Plugin {
       const { module } = await runnerImport<typeof import('../../src/catalog/schema.ts')>(path)
       const schema = {
         title: 'inorigin catalog',
-        ...toJsonSchema(module.catalogSchema, { typeMode: 'input' }),
+        ...toJsonSchema(module.catalogSchema, { typeMode: 'input', ignoreActions: ['check'] }),
       }
       this.emitFile({
         type: 'asset',

@@ -18,13 +18,13 @@ export function findEntry(
   const entry = entries.find((one) => one.tag === tag)
   if (entry) return entry
   const nearest = entries
-    .map((one) => ({ tag: one.tag, far: distance(one.tag, tag) }))
+    .map((one) => ({ tag: one.tag, far: distance(one.tag, String(tag)) }))
     .toSorted((one, other) => one.far - other.far)
     .map((one) => one.tag)
   const known = nearest.slice(0, LISTED).join(', ')
   const more = nearest.length > LISTED ? ` and ${nearest.length - LISTED} more` : ''
   const hint = nearest.length > 0 ? `There is ${known}${more}.` : 'The catalog is empty.'
-  throw new InoriginError('not_found', `There is no ${JSON.stringify(tag)} here. ${hint}`, {
+  throw new InoriginError('not_found', `There is no ${JSON.stringify(String(tag))} here. ${hint}`, {
     code: 'model_not_found',
     param,
   })

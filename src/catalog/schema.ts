@@ -25,8 +25,29 @@ export const tagSchema = v.pipe(
   ),
 )
 
-const timestamp = v.pipe(v.string(), v.isoTimestamp())
+const timestamp = v.pipe(
+  v.string(),
+  v.regex(
+    /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/,
+    'a time looks like 2026-01-31T12:00:00Z (RFC 3339)',
+  ),
+  v.check(isOnCalendar, 'is not a time that exists'),
+)
+/** The pattern lets February have 31 days, and `Date` would make March of it. */
+function isOnCalendar(text: string): boolean {
+  const day = text.slice(0, 10)
+  const parsed = new Date(`${day}T00:00:00Z`)
+  if (Number.isNaN(Date.parse(text)) || Number.isNaN(parsed.getTime())) return false
+  return parsed.toISOString().startsWith(day)
+}
+
 const sha256 = v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/, 'a sha256 is 64 lower-case hex digits'))
+
+/** Names become part of URLs, where dot segments would lead elsewhere. */
+const path = v.pipe(
+  v.string(),
+  v.regex(/^(?!.*(^|\/)\.{0,2}(\/|$))[^\\]+$/, 'a name is a path without empty, "." or ".." parts'),
+)
 
 /** A file: where it is, how long, and what it must hash to. */
 export const resourceSchema = v.strictObject({
@@ -34,7 +55,7 @@ export const resourceSchema = v.strictObject({
   /** Relative to the catalog's own URL, or absolute. */
   url: text,
   /** Path within the implementation, such as `onnx/model.onnx`. */
-  name: text,
+  name: path,
   bytes: v.pipe(v.number(), v.integer(), v.minValue(0)),
   sha256,
   /** Hashes of consecutive 16 MiB pieces; with them a damaged piece is fetched again alone. */

@@ -7,10 +7,12 @@ import type { Lease } from './models.ts'
 
 /** Milliseconds after which a request gets its 200 although nobody knows yet how it will end. */
 const PATIENCE = 5_000
+/** Milliseconds in which a load that fails at once can still be a status. */
+const GRACE = 1_000
 
 /**
  * Resolves when the request is templated, tokenised, fits and is queued, or after 5 s; rejects when it
- * is refused before. What goes wrong later is thrown by the events.
+ * is refused before, or its model fails to load at once. What goes wrong later is thrown by the events.
  */
 export async function accept(
   { hosted, leave }: Lease,
@@ -22,7 +24,8 @@ export async function accept(
     stream<ModelStreams, 'generate'>(hosted.link, 'generate', [request], { signal: caller.signal }),
   )
   try {
-    await Promise.race([accepted, elapsed(PATIENCE)])
+    const beginning = accepted.then(() => Promise.race([hosted.loaded, elapsed(GRACE)]))
+    await Promise.race([beginning, elapsed(PATIENCE)])
   } catch (error) {
     leave()
     throw error

@@ -97,10 +97,10 @@ function again(entry: Entry, record: PredictionRecord): Implementation {
 
 function toPrediction(record: PredictionRecord, scope: string): Prediction {
   const { id, tag, configuration, created } = record
-  const resources = record.resources.map(({ type, name, sha256 }) => ({
-    type, name,
-    url: new URL(`v1/resources/${sha256}/${name}`, scope).href,
-  }))
+  const resources = record.resources.map(({ type, name, sha256 }) => {
+    const path = name.split('/').map(encodeURIComponent).join('/')
+    return { type, name, url: new URL(`v1/resources/${sha256}/${path}`, scope).href }
+  })
   return { id, tag, configuration, resources, created }
 }
 

@@ -3,6 +3,41 @@ import { InoriginError } from '../error.ts'
 import { refuse } from './refuse.ts'
 
 /**
+ * Lets `send` post the inputs, and frees what had to be made for that. Throws `invalid_request` that
+ * names the input which cannot be posted.
+ */
+export async function carry<T>(
+  inputs: Record<string, unknown>,
+  send: (plain: Record<string, unknown>) => Promise<T>,
+): Promise<T> {
+  if (typeof inputs !== 'object' || inputs === null) {
+    refuse('inputs', 'must be an object with a value for every input, by name.')
+  }
+  const plain = await toTransferable(inputs)
+  try {
+    return await send(plain)
+  } catch (thrown) {
+    if (thrown instanceof DOMException && thrown.name === 'DataCloneError') blame(plain, thrown)
+    throw thrown
+  } finally {
+    // What the caller gave stays the caller's.
+    const made = Object.entries(plain).filter(([name, value]) => value !== inputs[name])
+    release(Object.fromEntries(made))
+  }
+}
+
+/** Finds the input that cannot be posted; the browser does not say which it was. */
+function blame(plain: Record<string, unknown>, cause: unknown): void {
+  for (const [name, value] of Object.entries(plain)) {
+    try {
+      structuredClone(value)
+    } catch {
+      refuse(`inputs.${name}`, 'is nothing that a predictor can take.', cause)
+    }
+  }
+}
+
+/**
  * Inputs with canvases, images and videos replaced by bitmaps of what they show now; everything
  * else stays as it is. Throws `invalid_request` that names the input when there is nothing to show,
  * or another origin forbids it.

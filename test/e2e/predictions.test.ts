@@ -111,6 +111,35 @@ test('server.predict runs it, also with a configuration', async () => {
   expect(result.phases.at(-1)).toBe('ready')
 })
 
+test('what is no input at all is refused by name too', async () => {
+  const seen = await page.evaluate(async () => {
+    const { server } = globalThis as unknown as { server: Server }
+    const failing = (tag: unknown, inputs: unknown) =>
+      server.predict(tag as string, inputs as Record<string, unknown>).then(
+        () => 'answered',
+        (error: { kind: string; message: string }) => `${error.kind} ${error.message}`,
+      )
+    const digits = '@inorigin/digits'
+    const closed = await createImageBitmap(new ImageData(2, 2))
+    closed.close()
+    return {
+      nothing: await failing(digits, undefined),
+      nil: await failing(digits, null),
+      symbol: await failing(digits, { image: Symbol('image') }),
+      element: await failing(digits, { image: document.createElement('div') }),
+      closed: await failing(digits, { image: closed }),
+      noTag: await failing(undefined, {}),
+    }
+  })
+  const named = expect.stringMatching(/^invalid_request inputs\.image: /)
+  expect(seen).toEqual({
+    nothing: expect.stringMatching(/^invalid_request inputs: must be an object/),
+    nil: expect.stringMatching(/^invalid_request inputs: must be an object/),
+    symbol: named, element: named, closed: named,
+    noTag: expect.stringMatching(/^not_found /),
+  })
+})
+
 test('a wrong input is refused by name', async () => {
   const error = await page.evaluate(async () => {
     const { server } = globalThis as unknown as { server: Server }

@@ -191,6 +191,8 @@ test('serve() says what to do when script, worker or catalog are missing, or the
   expect(await failing({ worker: '/elsewhere/sw.js' })).toMatch(/InoriginError: .*outside \/elsewhere\//)
   expect(await failing({ catalog: '/nowhere.json' })).toMatch(/InoriginError: .*nowhere\.json/)
   expect(await failing({ catalog: { version: 1, entries: [{ tag: 'x' }] } })).toMatch(/entries\[0\]/)
+  expect(await failing({ apiKeys: 'abc' })).toMatch(/InoriginError: apiKeys must be an array/)
+  expect(await failing({ device: 'tpu' })).toMatch(/InoriginError: device must be auto, webgpu or wasm/)
   expect(await failing({ assets: '/nowhere/' })).toMatch(/InoriginError: .*\/nowhere\/worker\.js.*npx inorigin init/)
 })
 

@@ -92,6 +92,10 @@ test('weights that are not what the catalog says are a clear error, and the next
   const broken = await ask(page, '/v1/chat/completions', { stream: true })
   expect(broken.status === 200 ? checkChatStream(broken.text).error : JSON.parse(broken.text).error)
     .toMatchObject({ message: expect.stringContaining('onnx/model.onnx') })
+  // A plain answer has no frames to say it in: what fails at once is a status.
+  const plain = await ask(page, '/v1/chat/completions', {})
+  expect(plain.status).toBe(503)
+  expect(JSON.parse(plain.text).error.message).toContain('onnx/model.onnx')
   delete site.pages[`${GUIDE}/onnx/model.onnx`]
   expect(checkChatStream((await ask(page, '/v1/chat/completions', { stream: true })).text).content).not.toBe('')
 })

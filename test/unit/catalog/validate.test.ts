@@ -113,3 +113,32 @@ test('is not fooled by prototypes in the document', () => {
   const document: unknown = JSON.parse(text)
   expect(problemsOf(document).join()).toContain('__proto__')
 })
+
+test.each([
+  '2026-01-01', '2026-01-01T00:00:00+02', '2026-01-01T00:00:00 +02:00', '2026-02-31T00:00:00Z',
+  '2026-13-01T00:00:00Z', '2026-01-01T25:00:00Z', 'yesterday',
+])('refuses %j as a time', (created) => {
+  expect(problemsOf(changed(['entries', 0, 'created'], created))[0]).toContain('entries[0].created: ')
+})
+
+test.each(['2026-02-28T23:59:59Z', '2024-02-29T00:00:00.125+05:30'])('takes %j', (created) => {
+  const document = changed(['entries', 0, 'created'], created)
+  expect(validateCatalog(document, options).entries[0]?.created).toBe(created)
+})
+
+test.each(['../a', 'a/../b', './a', 'a/.', '/a', 'a//b', 'a\\b', '..', ''])(
+  'refuses %j as the name of a file',
+  (name) => {
+    expect(problemsOf(changed([...resource, 'name'], name))[0]).toContain(
+      'entries[0].implementations[0].resources[0].name: a name is a path',
+    )
+  },
+)
+
+test.each(['model.onnx', 'onnx/model_q4.onnx_data', '.hidden/..file..', 'a b/ü#?.bin'])(
+  'takes %j as one',
+  (name) => {
+    const document = changed([...resource, 'name'], name)
+    expect(validateCatalog(document, options).entries[0]?.implementations[0]?.resources[0]?.name).toBe(name)
+  },
+)
