@@ -34,10 +34,10 @@ const timestamp = v.pipe(
   v.check(isOnCalendar, 'is not a time that exists'),
 )
 /** The pattern lets February have 31 days, and `Date` would make March of it. */
-function isOnCalendar(text: string): boolean {
-  const day = text.slice(0, 10)
+function isOnCalendar(time: string): boolean {
+  const day = time.slice(0, 10)
   const parsed = new Date(`${day}T00:00:00Z`)
-  if (Number.isNaN(Date.parse(text)) || Number.isNaN(parsed.getTime())) return false
+  if (Number.isNaN(Date.parse(time)) || Number.isNaN(parsed.getTime())) return false
   return parsed.toISOString().startsWith(day)
 }
 

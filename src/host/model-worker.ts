@@ -3,6 +3,7 @@ import type { Engine, Files } from '../engine/engine.ts'
 import { openOnnx } from '../engine/onnx/index.ts'
 import { InoriginError } from '../error.ts'
 import { generate } from '../generation/generate.ts'
+import { pace } from '../generation/pace.ts'
 import { answer, type Answers, type Request } from '../link/answer.ts'
 import type { Reply } from '../link/ask.ts'
 import type {
@@ -70,7 +71,7 @@ async function accept(
     try {
       await ticket.turn
       await weights
-      yield* generate(engine, request, { maxOutputTokens, prompt }, signal)
+      yield* pace(generate(engine, request, { maxOutputTokens, prompt }, signal))
     } finally {
       ticket.leave()
     }

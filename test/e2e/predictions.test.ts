@@ -114,8 +114,8 @@ test('server.predict runs it, also with a configuration', async () => {
 test('what is no input at all is refused by name too', async () => {
   const seen = await page.evaluate(async () => {
     const { server } = globalThis as unknown as { server: Server }
-    const failing = (tag: unknown, inputs: unknown) =>
-      server.predict(tag as string, inputs as Record<string, unknown>).then(
+    const failing = (name: unknown, inputs: unknown) =>
+      server.predict(name as string, inputs as Record<string, unknown>).then(
         () => 'answered',
         (error: { kind: string; message: string }) => `${error.kind} ${error.message}`,
       )
