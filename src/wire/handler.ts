@@ -69,7 +69,7 @@ export async function handle(
   // One for each style.
   response.headers.set('x-request-id', requestId)
   response.headers.set('request-id', requestId)
-  return response
+  return request.method === 'HEAD' ? new Response(null, response) : response
 }
 
 const chat: Answer = async ({ req, env }) => {

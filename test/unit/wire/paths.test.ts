@@ -88,6 +88,23 @@ describe('paths', () => {
     await errorOf(await send(host, '/app/models', { base }), 404)
   })
 
+  it.each([
+    ['/v1/models', 200],
+    ['/v1/models/nope', 404],
+    ['/v1/nope', 404],
+    ['/v1/messages', 405],
+  ])('answer HEAD %s as GET, but without a body', async (path, status) => {
+    const of = (method: string) => send(scriptedHost(), path, { method })
+    const [head, get] = await Promise.all([of('HEAD'), of('GET')])
+    expect(head.status).toBe(status)
+    expect(head.body).toBeNull()
+    expect(get.status).toBe(status)
+    const headers = (response: Response) =>
+      [...response.headers].filter(([name]) => !name.endsWith('request-id'))
+    expect(headers(head)).toEqual(headers(get))
+    expect(head.headers.get('request-id')).toMatch(/^req_/)
+  })
+
   it('have an id for every request, under both names', async () => {
     const [a, b] = await Promise.all([
       send(scriptedHost(), '/v1/models'),
