@@ -4,6 +4,7 @@ import type { ChatMessage, GenerationRequest } from '../types/index.ts'
 import {
   anyList,
   anyNumber,
+  anyObject,
   atLeast,
   flag,
   fraction,
@@ -51,8 +52,6 @@ const message = tagged('role', {
   tool: never,
   function: never,
 })
-
-const anyObject = v.record(v.string(), v.unknown(), 'an object')
 
 const penalty = optional(
   unsupported(within(-2, 2), (value) => value === 0, 'send 0 or leave it out'),

@@ -37,8 +37,17 @@ export function oneOf<const T extends readonly string[]>(values: T) {
   return v.picklist(values, values.length === 1 ? `"${values[0]}"` : `one of ${values.join(', ')}`)
 }
 
+/** An object, which an array is not. */
 export function object<const T extends v.ObjectEntries>(entries: T) {
-  return v.object(entries, 'an object')
+  return unlessList(v.object(entries, 'an object'))
+}
+
+/** An object with any keys. */
+export const anyObject = unlessList(v.record(v.string(), v.unknown(), 'an object'))
+
+function unlessList<T extends v.GenericSchema>(rule: T) {
+  const list = v.never('an object')
+  return v.lazy((input): T | typeof list => (Array.isArray(input) ? list : rule))
 }
 
 export function listOf<T extends v.GenericSchema>(item: T) {

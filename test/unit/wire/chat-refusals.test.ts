@@ -87,6 +87,7 @@ describe('what is wrong', () => {
     ['messages', { messages: [] }, 'an array with at least one message, not an array of 0'],
     ['messages[0]', { messages: ['Hi'] }, 'an object, not "Hi"'],
     ['messages[0]', { messages: [null] }, 'an object, not null'],
+    ['messages[0]', { messages: [[]] }, 'an object, not an array of 0'],
     ['messages[1].role', messages({ role: 'robot', content: '' }), `${roles}, not "robot"`],
     [
       'messages[1].role',
@@ -154,6 +155,15 @@ describe('what is wrong', () => {
     ],
     ['frequency_penalty', { frequency_penalty: 3 }, 'a number from -2 to 2, not 3'],
     ['logit_bias', { logit_bias: 3 }, 'an object, not 3'],
+    ['logit_bias', { logit_bias: [] }, 'an object, not an array of 0'],
+    ['stream_options', { stream_options: [] }, 'an object, not an array of 0'],
+    ['response_format', { response_format: [] }, 'an object, not an array of 0'],
+    ['tool_choice', { tool_choice: ['auto'] }, 'an object, not an array of 1'],
+    [
+      'messages[1].content[0]',
+      messages({ role: 'user', content: [['text']] }),
+      'an object, not an array of 1',
+    ],
   ])('is told by its path and what is allowed: %s %o', async (param, fields, said) => {
     const error = await errorOf(await send(scriptedHost(), PATH, { body: chatOf(fields) }), 400)
     expect(error).toMatchObject({ type: 'invalid_request_error', param, code: 'invalid_value' })

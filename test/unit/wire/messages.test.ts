@@ -231,6 +231,9 @@ describe('what is wrong', () => {
       'one of disabled, enabled, adaptive, between_tools, not "x"',
     ],
     ['thinking', { thinking: 'enabled' }, 'an object, not "enabled"'],
+    ['thinking', { thinking: [] }, 'an object, not an array of 0'],
+    ['output_config', { output_config: [] }, 'an object, not an array of 0'],
+    ['messages[0]', { messages: [[{ role: 'user' }]] }, 'an object, not an array of 1'],
     [
       'output_config.effort',
       { output_config: { effort: 'banana' } },

@@ -193,7 +193,7 @@ describe('bodies', () => {
       ['null', 'an object, not null'],
       ['5', 'an object, not 5'],
       ['"x"', 'an object, not "x"'],
-      ['[]', 'is required'],
+      ['[]', 'must be an object, not an array of 0'],
       [new Uint8Array([0x7b, 0xff, 0x7d]), 'is not UTF-8'],
     ] as const) {
       const error = await errorOf(await send(scriptedHost(), path, { body }), 400)
