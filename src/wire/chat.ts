@@ -28,14 +28,17 @@ import {
 
 const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
 
-const content = textOr(
-  tagged('type', {
-    text: object({ type: string, text: string }),
-    image_url: never,
-    input_audio: never,
-    file: never,
-    refusal: never,
-  }),
+/** No content is an empty text. */
+const content = optional(
+  textOr(
+    tagged('type', {
+      text: object({ type: string, text: string }),
+      image_url: never,
+      input_audio: never,
+      file: never,
+      refusal: never,
+    }),
+  ),
 )
 
 const message = tagged('role', {
@@ -44,7 +47,7 @@ const message = tagged('role', {
   user: object({ role: v.literal('user'), content }),
   assistant: object({
     role: v.literal('assistant'),
-    content: optional(content),
+    content,
     tool_calls: tools,
     function_call: refused,
     audio: refused,

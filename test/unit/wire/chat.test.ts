@@ -89,6 +89,16 @@ describe('the fields of a chat completion', () => {
     ])
   })
 
+  it.each(['system', 'developer', 'user', 'assistant'])(
+    'take a message of role %s without content as an empty one',
+    async (role) => {
+      const { request } = await requestOf({
+        messages: [{ role }, { role, content: null }, { role, content: [] }],
+      })
+      expect(request?.messages.map(({ content }) => content)).toEqual(['', '', ''])
+    },
+  )
+
   it('may all be null but the two that are required', async () => {
     const names = [
       'stream',
