@@ -54,8 +54,17 @@ export function listOf<T extends v.GenericSchema>(item: T) {
   return v.array(item, 'an array')
 }
 
-/** What the text of a stop may be, and how many there may be. */
-export const stops = v.pipe(listOf(filled), v.maxLength(16, 'an array of at most 16 strings'))
+/**
+ * The most texts that may end an answer, in either style. No client or specification names a bound;
+ * this one only keeps the search through the answer short.
+ */
+export const MAX_STOPS = 64
+
+/** Texts that end an answer: up to {@link MAX_STOPS}, none of them empty. */
+export const stops = v.pipe(
+  listOf(filled),
+  v.maxLength(MAX_STOPS, `an array of at most ${MAX_STOPS} strings`),
+)
 
 /** An object whose kind is told by one of its keys, such as `type` or `role`. */
 export function tagged<const T extends Record<string, v.GenericSchema>>(key: string, kinds: T) {

@@ -133,7 +133,7 @@ describe('what is wrong', () => {
     ['max_completion_tokens', { max_completion_tokens: 1.5 }, 'an integer of at least 1, not 1.5'],
     ['stop', { stop: '' }, 'a string that is not empty, not ""'],
     ['stop', { stop: 5 }, 'an array, not 5'],
-    ['stop', { stop: Array(17).fill('x') }, 'an array of at most 16 strings, not an array of 17'],
+    ['stop', { stop: Array(65).fill('x') }, 'an array of at most 64 strings, not an array of 65'],
     ['stop[1]', { stop: ['x', ''] }, 'a string that is not empty, not ""'],
     ['n', { n: 0 }, 'an integer of at least 1, not 0'],
     ['tools', { tools: {} }, 'an array, not an object'],

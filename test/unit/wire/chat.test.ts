@@ -48,6 +48,7 @@ describe('the fields of a chat completion', () => {
     [{ seed: 2 ** 63 }, { sampling: { seed: 2 ** 63 } }],
     [{ stop: 'END' }, { stop: ['END'] }],
     [{ stop: [] }, { stop: [] }],
+    [{ stop: Array(64).fill('x') }, { stop: Array(64).fill('x') }],
     [{ stop: null }, { stop: [] }],
   ])('%o asks for %o', async (fields, asked) =>
     expect((await requestOf(fields)).request).toMatchObject(asked),

@@ -4,6 +4,7 @@
  */
 import { describe, expect, it } from 'vitest'
 import type { GenerationRequest } from '../../../src/types/index.ts'
+import { MAX_STOPS } from '../../../src/wire/fields.ts'
 import { checkMessageStream } from '../../support/anthropic-grammar.ts'
 import { checkChatStream } from '../../support/openai-grammar.ts'
 import { BODIES, VALUES } from './fuzz-values.ts'
@@ -52,7 +53,7 @@ function soundRequest({ model, messages, maxTokens, sampling, stop }: Generation
     number(sampling.topK, (value) => Number.isInteger(value) && value >= 0) &&
     number(sampling.seed, Number.isInteger) &&
     Array.isArray(stop) &&
-    stop.length <= 16 &&
+    stop.length <= MAX_STOPS &&
     stop.every((text) => typeof text === 'string' && text !== '')
   )
 }

@@ -144,6 +144,11 @@ describe('the fields of a message', () => {
     )
   })
 
+  it('may name many texts to stop at', async () => {
+    const texts = Array.from({ length: 64 }, (_, i) => `stop ${i}`)
+    expect((await requestOf({ stop_sequences: texts })).request?.stop).toEqual(texts)
+  })
+
   it('may come with a query', async () => {
     const response = await send(scriptedHost(), `${PATH}?beta=true`, { body: messageOf() })
     expect(response.status).toBe(200)
@@ -240,6 +245,11 @@ describe('what is wrong', () => {
       'one of low, medium, high, xhigh, max, not "banana"',
     ],
     ['stop_sequences', { stop_sequences: 'END' }, 'an array, not "END"'],
+    [
+      'stop_sequences',
+      { stop_sequences: Array(65).fill('x') },
+      'an array of at most 64 strings, not an array of 65',
+    ],
     ['stop_sequences[0]', { stop_sequences: [''] }, 'a string that is not empty, not ""'],
     ['top_k', { top_k: 1.5 }, 'an integer of at least 0, not 1.5'],
   ])('is told by its path and what is allowed: %s %o', async (param, fields, said) => {
