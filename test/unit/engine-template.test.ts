@@ -80,6 +80,13 @@ test.each([
   )
 })
 
+test('makes as much text as a conversation has, whatever it has', () => {
+  const content = 'x'.repeat(9 * 1024 * 1024)
+  expect(parseTemplate(TURNS, {}).render([{ role: 'user', content }])).toHaveLength(
+    content.length + '[user: ]'.length,
+  )
+})
+
 test('ends a template that would run for hours', () => {
   // A clock on which every step of the template takes a millisecond.
   const now = vi.spyOn(performance, 'now')

@@ -23,7 +23,7 @@ function open(
   const template = parseTemplate(source, CONFIG)
   const encoder = createEncoder(make() as TokenizerFile, CONFIG, source)
   return {
-    encode: (messages) => encoder.encode(messages, template.render),
+    encode: (messages) => encoder.encode(messages, template.render, Number.POSITIVE_INFINITY),
     plain: new Tokenizer(make(), CONFIG),
   }
 }

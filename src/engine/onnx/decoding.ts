@@ -148,10 +148,15 @@ function stripText(content: string, start: number, stop: number): Stage {
  * The character each byte is written as, after GPT-2: printable Latin-1 as it is, the rest from
  * U+0100.
  */
-const BYTES = new Map<string, number>()
-let unprintable = 0
-for (let byte = 0; byte < 256; byte += 1) {
-  const printable = (byte > 0x20 && byte < 0x7f) || (byte > 0xa0 && byte !== 0xad)
-  BYTES.set(String.fromCharCode(printable ? byte : 0x100 + unprintable), byte)
-  if (!printable) unprintable += 1
+export const BYTES: ReadonlyMap<string, number> = listBytes()
+
+function listBytes(): Map<string, number> {
+  const bytes = new Map<string, number>()
+  let unprintable = 0
+  for (let byte = 0; byte < 256; byte += 1) {
+    const printable = (byte > 0x20 && byte < 0x7f) || (byte > 0xa0 && byte !== 0xad)
+    bytes.set(String.fromCharCode(printable ? byte : 0x100 + unprintable), byte)
+    if (!printable) unprintable += 1
+  }
+  return bytes
 }

@@ -21,11 +21,10 @@ export const openOnnx: OpenEngine = async ({ device, runtime, texts, maxInputTok
     loaded ??= await loadDecoder({ device, runtime, contextWindow, firstPosition }, weights, signal)
   }
 
-  const prepare: Engine['prepare'] = (messages) => {
-    const tokens = encoder.encode(messages, template.render)
-    if (tokens.length >= contextWindow) throw tooLong(tokens.length, contextWindow - 1)
-    return { tokens }
-  }
+  // An answer needs a token at least.
+  const prepare: Engine['prepare'] = (messages) => ({
+    tokens: encoder.encode(messages, template.render, contextWindow - 1),
+  })
 
   const generate: Engine['generate'] = (prompt, options) => {
     if (!loaded)
@@ -44,12 +43,4 @@ export const openOnnx: OpenEngine = async ({ device, runtime, texts, maxInputTok
     await current?.release()
   }
   return { contextWindow, load, prepare, generate, close }
-}
-
-function tooLong(tokens: number, most: number): InoriginError {
-  return new InoriginError(
-    'invalid_request',
-    `prompt is too long: ${tokens} tokens > ${most} maximum. Shorten the conversation.`,
-    { code: 'context_length_exceeded', param: 'messages' },
-  )
 }

@@ -6,9 +6,19 @@ import { Environment, Interpreter, Template } from '@huggingface/jinja'
 import { InoriginError } from '../../error.ts'
 import type { ChatMessage } from '../../types/index.ts'
 import { modelUnusable } from './failure.ts'
+import { countCharacters } from './size.ts'
 
-/** Bounds of one rendering; a real template uses a thousandth of each. */
-const LIMITS = { milliseconds: 5_000, characters: 8 * 1024 * 1024, items: 1_000_000 }
+/**
+ * Bounds of one rendering; a real template uses a thousandth of each. Text may be as much more as
+ * the conversation accounts for: so much for each of its characters, and for each message.
+ */
+const LIMITS = {
+  milliseconds: 5_000,
+  characters: 8 * 1024 * 1024,
+  charactersForOne: 4,
+  charactersForMessage: 256,
+  items: 1_000_000,
+}
 
 export interface ChatTemplate {
   /** The text of the conversation up to where the answer begins. */
@@ -38,7 +48,7 @@ export function parseTemplate(
       enable_thinking: false,
     }
     for (const [name, value] of Object.entries(variables)) environment.set(name, value)
-    return String(new LimitedInterpreter(environment).run(program).value)
+    return String(new LimitedInterpreter(environment, messages).run(program).value)
   }
 
   const render = (messages: readonly ChatMessage[]): string => {
@@ -104,12 +114,21 @@ type Evaluate = Interpreter['evaluate']
  */
 class LimitedInterpreter extends Interpreter {
   readonly #deadline = performance.now() + LIMITS.milliseconds
+  readonly #characters: number
+
+  constructor(environment: Environment, messages: readonly ChatMessage[]) {
+    super(environment)
+    this.#characters =
+      LIMITS.characters +
+      LIMITS.charactersForOne * countCharacters(messages) +
+      LIMITS.charactersForMessage * messages.length
+  }
 
   override evaluate(...[node, environment]: Parameters<Evaluate>): ReturnType<Evaluate> {
     if (performance.now() > this.#deadline) throw new Exceeded('it runs for too long')
     const result = super.evaluate(node, environment)
     const { value } = result
-    if (typeof value === 'string' && value.length > LIMITS.characters) {
+    if (typeof value === 'string' && value.length > this.#characters) {
       throw new Exceeded('it makes too much text')
     }
     if (Array.isArray(value) && value.length > LIMITS.items)

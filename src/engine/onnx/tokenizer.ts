@@ -4,10 +4,12 @@
  * writes.
  */
 import { Tokenizer } from '@huggingface/tokenizers'
+import { InoriginError } from '../../error.ts'
 import type { ChatMessage } from '../../types/index.ts'
 import { modelUnusable } from './failure.ts'
 import { createMatcher } from './matcher.ts'
 import { createDisguise } from './disguise.ts'
+import { createSize, tooLong } from './size.ts'
 
 /** One entry of `added_tokens` in tokenizer.json. */
 export interface AddedToken {
@@ -22,20 +24,25 @@ export interface AddedToken {
 export interface TokenizerFile {
   added_tokens: AddedToken[]
   model: {
+    type?: string
     vocab: Record<string, number> | [piece: string, score: number][]
     unk_token?: string | null
+    byte_fallback?: boolean
   }
+  normalizer?: unknown
   pre_tokenizer: unknown
   decoder: unknown
 }
 
 export interface Encoder {
-  /** Tokens of what `render` makes of the messages. */
-  encode(
-    messages: readonly ChatMessage[],
-    render: (messages: readonly ChatMessage[]) => string,
-  ): number[]
+  /**
+   * Tokens of what `render` makes of the messages. Throws `invalid_request` where there are more
+   * than `most`, as early as that can be told.
+   */
+  encode(messages: readonly ChatMessage[], render: Render, most: number): number[]
 }
+
+type Render = (messages: readonly ChatMessage[]) => string
 
 /**
  * `template` is the chat template's source; tokens that it names count as structure. Changes
@@ -49,9 +56,12 @@ export function createEncoder(file: TokenizerFile, config: object, template: str
   const structure = file.added_tokens.filter((token) => isStructure(token, template))
   const matcher = createMatcher(structure.map(({ content }) => content))
   const byText = new Map(structure.map((token) => [token.content, token]))
-  const encodePlain = createPlainEncoder(file, config, structure)
+  const rest = file.added_tokens.filter((token) => !structure.includes(token))
+  const size = createSize(file, config, rest)
+  const plain = createPlainEncoder(file, config, structure, rest)
 
-  const encode: Encoder['encode'] = (messages, render) => {
+  /** The prompt in order: ids of the template's structural tokens, and the text between them. */
+  const cut = (messages: readonly ChatMessage[], render: Render): (number | string)[] => {
     const disguise = createDisguise([template, ...messages.map(({ content }) => content)])
     const sections = matcher.split(
       render(
@@ -61,14 +71,39 @@ export function createEncoder(file: TokenizerFile, config: object, template: str
         })),
       ),
     )
-    return sections.flatMap((section, index) => {
+    return sections.map((section, index) => {
       const token = byText.get(section)
-      if (token) return [token.id]
+      if (token) return token.id
       let text = section
       if (byText.get(sections[index + 1] ?? '')?.lstrip) text = text.trimEnd()
       if (byText.get(sections[index - 1] ?? '')?.rstrip) text = text.trimStart()
-      return text === '' ? [] : encodePlain(disguise.off(text), index === 0)
+      return disguise.off(text)
     })
+  }
+
+  const encode: Encoder['encode'] = (messages, render, most) => {
+    const { least, likely } = size.conversation(messages)
+    if (least > most) throw tooLong(least, most, false)
+    let parts
+    try {
+      parts = cut(messages, render)
+    } catch (thrown) {
+      // Not the template's fault if it cannot cope with more than would fit anyway.
+      const failed = thrown instanceof InoriginError && thrown.kind === 'unavailable'
+      if (failed && likely > most) throw tooLong(likely, most, false)
+      throw thrown
+    }
+    const fewest = parts.reduce<number>(
+      (sum, part) => sum + (typeof part === 'number' ? 1 : size.text(plain.normalise(part))),
+      0,
+    )
+    if (fewest > most) throw tooLong(fewest, most, false)
+    const tokens = parts.flatMap((part, index) => {
+      if (typeof part === 'number') return part
+      return part === '' ? [] : plain.encode(part, index === 0)
+    })
+    if (tokens.length > most) throw tooLong(tokens.length, most, true)
+    return tokens
   }
   return { encode }
 }
@@ -78,22 +113,26 @@ function isStructure({ special, content }: AddedToken, template: string): boolea
   return special === true || (/[^\s\p{L}\p{N}▁]/u.test(content) && template.includes(content))
 }
 
-/**
- * Encodes text as the model's tokenizer does, `first` where it opens the prompt, without structure.
- */
+interface PlainEncoder {
+  /** As the model's tokenizer does, `first` where the text opens the prompt, without structure. */
+  encode(text: string, first: boolean): number[]
+  /** What the tokenizer makes of a text before it looks for tokens in it. */
+  normalise(text: string): string
+}
+
 function createPlainEncoder(
   file: TokenizerFile,
   config: object,
   structure: readonly AddedToken[],
-): (text: string, first: boolean) => number[] {
+  rest: readonly AddedToken[],
+): PlainEncoder {
   forget(file, structure)
-  const rest = file.added_tokens.filter((token) => !structure.includes(token))
   const tokenizer = build({ ...file, added_tokens: rest }, config)
   const opening = tokenizer.pre_tokenizer
   // The library prepends a space to the first section of each call; only one of ours is the first.
   const following = usesFirst(file.pre_tokenizer) ? laterPreTokenizer(file, config) : opening
 
-  return (text, first) => {
+  const encode: PlainEncoder['encode'] = (text, first) => {
     tokenizer.pre_tokenizer = first ? opening : following
     const { ids } = tokenizer.encode(text, { add_special_tokens: false })
     if (ids.some((id) => id === undefined)) {
@@ -103,6 +142,7 @@ function createPlainEncoder(
     }
     return ids
   }
+  return { encode, normalise: (text) => tokenizer.normalizer?.normalize(text) ?? text }
 }
 
 /**
