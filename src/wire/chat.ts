@@ -7,8 +7,6 @@ import {
   anyObject,
   atLeast,
   flag,
-  fraction,
-  integer,
   listOf,
   filled,
   never,
@@ -25,6 +23,7 @@ import {
   unsupported,
   within,
 } from './fields.ts'
+import { chatSampling, samplingOf } from './sampling.ts'
 
 const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
 
@@ -67,10 +66,7 @@ export const chatBody = object({
   stream_options: optional(object({ include_usage: optional(flag) })),
   max_completion_tokens: optional(atLeast(1)),
   max_tokens: optional(atLeast(1)),
-  temperature: optional(within(0, 2)),
-  top_p: optional(fraction),
-  top_k: optional(atLeast(0)),
-  seed: optional(integer),
+  ...chatSampling,
   stop: optional(
     v.lazy((input): typeof filled | typeof stops => (typeof input === 'string' ? filled : stops)),
   ),
@@ -107,12 +103,7 @@ export function chatRequest(body: ChatBody): GenerationRequest {
     model: body.model,
     messages: body.messages.map(chatMessage),
     maxTokens: body.max_completion_tokens ?? body.max_tokens ?? undefined,
-    sampling: {
-      temperature: body.temperature ?? undefined,
-      topP: body.top_p ?? undefined,
-      topK: body.top_k ?? undefined,
-      seed: body.seed ?? undefined,
-    },
+    sampling: samplingOf(body),
     stop: typeof stop === 'string' ? [stop] : (stop ?? []),
   }
 }

@@ -26,13 +26,6 @@ export function within(least: number, most: number) {
   return v.pipe(v.number(phrase), v.minValue(least, phrase), v.maxValue(most, phrase))
 }
 
-/** A share of the whole: above 0, up to 1. */
-export const fraction = v.pipe(
-  v.number('a number above 0 and up to 1'),
-  v.gtValue(0, 'a number above 0 and up to 1'),
-  v.maxValue(1, 'a number above 0 and up to 1'),
-)
-
 export function oneOf<const T extends readonly string[]>(values: T) {
   return v.picklist(values, values.length === 1 ? `"${values[0]}"` : `one of ${values.join(', ')}`)
 }

@@ -5,7 +5,6 @@ import {
   anyList,
   atLeast,
   flag,
-  fraction,
   listOf,
   filled,
   never,
@@ -20,8 +19,8 @@ import {
   toolChoice,
   tools,
   unsupported,
-  within,
 } from './fields.ts'
+import { messagesSampling, samplingOf } from './sampling.ts'
 
 const EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max'] as const
 
@@ -76,9 +75,7 @@ export const messagesBody = object({
   messages: v.pipe(listOf(message), v.minLength(1, 'an array with at least one message')),
   system: optional(systemText),
   stream: optional(flag),
-  temperature: optional(within(0, 2)),
-  top_p: optional(fraction),
-  top_k: optional(atLeast(0)),
+  ...messagesSampling,
   stop_sequences: optional(stops),
   tools,
   tool_choice: toolChoice,
@@ -113,11 +110,7 @@ export function messagesRequest(body: MessagesBody): GenerationRequest {
     model: body.model,
     messages: system === '' ? turns : [{ role: 'system', content: system }, ...turns],
     maxTokens: body.max_tokens,
-    sampling: {
-      temperature: body.temperature ?? undefined,
-      topP: body.top_p ?? undefined,
-      topK: body.top_k ?? undefined,
-    },
+    sampling: samplingOf(body),
     stop: body.stop_sequences ?? [],
   }
 }

@@ -251,7 +251,9 @@ describe('what is wrong', () => {
       'an array of at most 64 strings, not an array of 65',
     ],
     ['stop_sequences[0]', { stop_sequences: [''] }, 'a string that is not empty, not ""'],
+    ['top_p', { top_p: -0.5 }, 'a number from 0 to 1, not -0.5'],
     ['top_k', { top_k: 1.5 }, 'an integer of at least 0, not 1.5'],
+    ['top_k', { top_k: -2 }, 'an integer of at least 0, not -2'],
   ])('is told by its path and what is allowed: %s %o', async (param, fields, said) => {
     const error = await errorOf(await send(scriptedHost(), PATH, { body: messageOf(fields) }), 400)
     expect(error).toMatchObject({
