@@ -42,6 +42,37 @@ test('puts the system text into the first user turn where the template leaves it
   expect(parseTemplate(source, {}).render([system, user])).toBe('[Be kind.\n\nHi]')
 })
 
+test.each(['Hi', 'hello', ' Hi ', 'user'])(
+  'sees that the template leaves out a system text that is said elsewhere too: %j',
+  (content) => {
+    const source =
+      "{% for m in messages %}{% if m.role != 'system' %}[{{ m.role }}: {{ m.content }}]" +
+      '{% endif %}{% endfor %}'
+    const messages = [{ role: 'system', content } as const, { ...user, content: 'Hi hello' }]
+    expect(parseTemplate(source, {}).render(messages)).toBe(`[user: ${content}\n\nHi hello]`)
+  },
+)
+
+test('sees that the template leaves out a later system text', () => {
+  const source =
+    "{% for m in messages %}{% if m.role != 'system' or loop.first %}[{{ m.content }}]" +
+    '{% endif %}{% endfor %}'
+  const again: ChatMessage = { role: 'system', content: 'kind' }
+  const { render } = parseTemplate(source, {})
+  expect(render([system, user, again, user])).toBe('[Be kind.\n\nHi\n\nkind\n\nHi]')
+  expect(render([system, user])).toBe('[Be kind.][Hi]')
+})
+
+test('leaves the system text to a template that writes it in its own way, or has none', () => {
+  const source = '{% for m in messages %}[{{ m.role }}: {{ m.content | upper | tojson }}]{% endfor %}'
+  const quoted: ChatMessage = { role: 'system', content: 'Be "kind".\n' }
+  expect(parseTemplate(source, {}).render([quoted, user])).toBe(
+    '[system: "BE \\"KIND\\".\\n"][user: "HI"]',
+  )
+  const silent: ChatMessage = { role: 'system', content: ' ' }
+  expect(parseTemplate(TURNS, {}).render([silent, user])).toBe('[system:  ][user: Hi]')
+})
+
 test('makes one of turns in a row only where the template insists', () => {
   expect(parseTemplate(STRICT, {}).render([user, user, assistant, assistant, system, user])).toBe(
     '[user: Hi\n\nHi][assistant: Yes?\n\nYes?][user: Be kind.\n\nHi]',

@@ -51,6 +51,21 @@ export function parseTemplate(
     return String(new LimitedInterpreter(environment, messages).run(program).value)
   }
 
+  /** Tried with marks in place of what the system messages say, which the text may say anyway. */
+  const keepsSystem = (text: string, messages: readonly ChatMessage[]): boolean => {
+    let unique = 100_000_000
+    while (text.includes(String(unique))) unique += 1
+    let count = 0
+    const marked = messages.map(({ role, content }) => {
+      if (role !== 'system' || content.trim() === '') return { role, content }
+      count += 1
+      return { role, content: `(${unique}.${count})` }
+    })
+    if (count === 0) return true
+    const kept = attempt(marked).match(new RegExp(`\\(${unique}\\.\\d+\\)`, 'g'))
+    return new Set(kept).size === count
+  }
+
   const render = (messages: readonly ChatMessage[]): string => {
     try {
       const text = attempt(messages)
@@ -85,11 +100,6 @@ function explain(thrown: unknown): InoriginError {
     )
   }
   return modelUnusable(`its chat template failed (${String(thrown)}).`, thrown)
-}
-
-/** Whether what the system messages say is there. */
-function keepsSystem(text: string, messages: readonly ChatMessage[]): boolean {
-  return messages.every(({ role, content }) => role !== 'system' || text.includes(content.trim()))
 }
 
 /**
