@@ -2,30 +2,22 @@
 import * as v from 'valibot'
 import type { ChatMessage, GenerationRequest } from '../types/index.ts'
 import {
-  anyList,
-  anyNumber,
-  anyObject,
   atLeast,
+  filled,
   flag,
   listOf,
-  filled,
   never,
   object,
-  oneOf,
   optional,
   refused,
   stops,
   string,
   tagged,
   textOr,
-  toolChoice,
   tools,
-  unsupported,
-  within,
 } from './fields.ts'
 import { chatSampling, samplingOf } from './sampling.ts'
-
-const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
+import { elsewhere, sharedFields } from './shared.ts'
 
 /** No content is an empty text. */
 const content = optional(
@@ -55,10 +47,6 @@ const message = tagged('role', {
   function: never,
 })
 
-const penalty = optional(
-  unsupported(within(-2, 2), (value) => value === 0, 'send 0 or leave it out'),
-)
-
 export const chatBody = object({
   model: filled,
   messages: v.pipe(listOf(message), v.minLength(1, 'an array with at least one message')),
@@ -70,28 +58,10 @@ export const chatBody = object({
   stop: optional(
     v.lazy((input): typeof filled | typeof stops => (typeof input === 'string' ? filled : stops)),
   ),
-  n: optional(unsupported(atLeast(1), (n) => n === 1, 'ask again for another answer')),
-  tools,
-  tool_choice: toolChoice,
-  functions: tools,
-  function_call: toolChoice,
-  reasoning_effort: optional(
-    unsupported(oneOf(EFFORTS), (effort) => effort === 'none', 'send none or leave it out'),
-  ),
-  response_format: optional(
-    tagged('type', { text: object({ type: string }), json_object: never, json_schema: never }),
-  ),
-  logprobs: optional(unsupported(flag, (on) => !on)),
-  top_logprobs: optional(unsupported(anyNumber, (most) => most === 0)),
-  logit_bias: optional(unsupported(anyObject, (biases) => Object.keys(biases).length === 0)),
-  frequency_penalty: penalty,
-  presence_penalty: penalty,
-  modalities: optional(
-    unsupported(anyList, (kinds) => kinds.every((kind) => kind === 'text'), 'only text comes out'),
-  ),
-  audio: refused,
-  prediction: refused,
-  web_search_options: refused,
+  stop_sequences: elsewhere('send stop instead'),
+  system: elsewhere('send a message of role system instead'),
+  thread: refused,
+  ...sharedFields,
 })
 
 export type ChatBody = v.InferOutput<typeof chatBody>

@@ -2,27 +2,21 @@
 import * as v from 'valibot'
 import type { ChatMessage, GenerationRequest } from '../types/index.ts'
 import {
-  anyList,
   atLeast,
+  filled,
   flag,
   listOf,
-  filled,
   never,
   object,
-  oneOf,
   optional,
   refused,
   stops,
   string,
   tagged,
   textOr,
-  toolChoice,
-  tools,
-  unsupported,
 } from './fields.ts'
 import { messagesSampling, samplingOf } from './sampling.ts'
-
-const EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max'] as const
+import { elsewhere, sharedFields } from './shared.ts'
 
 const textBlock = object({ type: v.literal('text'), text: string })
 
@@ -71,30 +65,15 @@ export const messagesBody = object({
   // First, so that a client that can do without is told so whatever else it sent.
   thread: refused,
   model: filled,
+  max_completion_tokens: elsewhere('send max_tokens instead'),
   max_tokens: atLeast(1),
   messages: v.pipe(listOf(message), v.minLength(1, 'an array with at least one message')),
   system: optional(systemText),
   stream: optional(flag),
   ...messagesSampling,
   stop_sequences: optional(stops),
-  tools,
-  tool_choice: toolChoice,
-  thinking: optional(
-    tagged('type', {
-      disabled: object({ type: string }),
-      enabled: never,
-      adaptive: never,
-      between_tools: never,
-    }),
-  ),
-  output_config: optional(
-    object({ effort: optional(unsupported(oneOf(EFFORTS), () => false)), format: refused }),
-  ),
-  output_format: refused,
-  mcp_servers: optional(unsupported(anyList, (servers) => servers.length === 0)),
-  container: refused,
-  context_management: refused,
-  compaction: refused,
+  stop: elsewhere('send stop_sequences instead'),
+  ...sharedFields,
 })
 
 export type MessagesBody = v.InferOutput<typeof messagesBody>
