@@ -110,6 +110,16 @@ const choiceWord = unsupported(
   (word) => word !== 'required',
   'send auto or none, or leave it out',
 )
+const named = unsupported(anyObject, () => false, 'send auto or none, or leave it out')
+
+/** The older form of {@link toolChoice}: a word, or an object with the name of a function. */
+export const functionCall = optional(
+  v.lazy((input): typeof choiceWord | typeof named =>
+    typeof input === 'string' ? choiceWord : named,
+  ),
+)
+
+/** Only the choices that call nothing, or may. */
 export const toolChoice = optional(
   v.lazy((input): typeof choice | typeof choiceWord =>
     typeof input === 'string' ? choiceWord : choice,

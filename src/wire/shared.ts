@@ -10,6 +10,7 @@ import {
   anyObject,
   atLeast,
   flag,
+  functionCall,
   never,
   object,
   oneOf,
@@ -43,7 +44,7 @@ export const sharedFields = {
   tools,
   tool_choice: toolChoice,
   functions: tools,
-  function_call: toolChoice,
+  function_call: functionCall,
   mcp_servers: optional(unsupported(anyList, (servers) => servers.length === 0)),
 
   reasoning_effort: optional(

@@ -16,6 +16,7 @@ describe('what cannot be honoured', () => {
     ['tool_choice', { tool_choice: { type: 'allowed_tools', allowed_tools: {} } }],
     ['functions', { functions: [{ name: 'f' }] }],
     ['function_call', { function_call: 'required' }],
+    ['function_call', { function_call: { name: 'f' } }],
     ['reasoning_effort', { reasoning_effort: 'minimal' }],
     ['reasoning_effort', { reasoning_effort: 'xhigh' }],
     ['response_format', { response_format: { type: 'json_object' } }],

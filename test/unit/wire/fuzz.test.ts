@@ -140,7 +140,7 @@ describe.each(Object.keys(BODIES))('%s', { timeout: 60_000 }, (path) => {
     const host = scriptedHost()
     const random = randomOf(path.length)
     const outcomes = new Map<number, number>()
-    for (let round = 0; round < 1500; round++) {
+    for (let round = 0; round < 2500; round++) {
       let mutant: unknown = random(4) === 0 ? { ...body, stream: true } : body
       for (let times = random(4); times >= 0; times--) {
         const paths = pathsOf(mutant)

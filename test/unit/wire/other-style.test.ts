@@ -27,7 +27,7 @@ describe.each([CHAT, MESSAGES])('%s', (path) => {
     ['response_format', { response_format: { type: 'json_schema', json_schema: {} } }],
     ['reasoning_effort', { reasoning_effort: 'low' }],
     ['functions', { functions: [{ name: 'f' }] }],
-    ['function_call', { function_call: { type: 'function' } }],
+    ['function_call', { function_call: { name: 'f' } }],
     ['logprobs', { logprobs: true }],
     ['top_logprobs', { top_logprobs: 2 }],
     ['n', { n: 2 }],
