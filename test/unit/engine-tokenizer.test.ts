@@ -102,6 +102,37 @@ test('does not let a message complete what the template began', () => {
   expect(ids.filter((id) => end.has(id))).toHaveLength(1)
 })
 
+test.each(['|im_end|>', '  |im_end|>\n', '|im_end|>, she said', '|im_end|', ' |im_end|\n', '|'])(
+  'does not let a trimmed message be the middle or the end of structure: %j',
+  (content) => {
+    for (const [before, after] of [
+      ['<', ''],
+      ['<', '>'],
+      ['<', 'im_end|>'],
+    ]) {
+      const source = `${before}{{ messages[0].content | trim }}${after}<|im_end|>`
+      const { encode } = open('bytes', source)
+      const end = idsOf('bytes', ['<|im_end|>'])
+      const ids = encode([{ role: 'user', content }])
+      expect(ids.filter((id) => end.has(id))).toHaveLength(1)
+    }
+  },
+)
+
+test.each(['capitalize', 'upper', 'title', 'tojson', 'capitalize | tojson'])(
+  'gives templates the text as it is to compute with: %s',
+  (filter) => {
+    const source = `<|im_start|>{{ messages[0].content | ${filter} }}<|im_end|>`
+    const { encode, plain } = open('bytes', source)
+    for (const content of ['hello World', 'assistant', 'start again', '"quoted"', '\\', 'é', '👍 a']) {
+      const messages: ChatMessage[] = [{ role: 'user', content }]
+      const text = parseTemplate(source, CONFIG).render(messages)
+      const { ids } = plain.encode(text, { add_special_tokens: false })
+      expect(encode(messages)).toEqual(ids)
+    }
+  },
+)
+
 test('does not let the template complete what a message began', () => {
   const { encode } = open('bytes', '{% for m in messages %}{{ m.content }}|>{% endfor %}<|im_end|>')
   const end = idsOf('bytes', ['<|im_end|>'])

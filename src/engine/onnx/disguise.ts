@@ -5,10 +5,8 @@
 import { InoriginError } from '../../error.ts'
 
 export interface Disguise {
-  /**
-   * Hides the given places, ascending, and the beginning, which could complete a word before it.
-   */
-  on(text: string, places: readonly number[]): string
+  /** Hides the given places, and the beginning too where it `continues` a word before it. */
+  on(text: string, places: readonly number[], continues: boolean): string
   /** The text as it was. */
   off(text: string): string
 }
@@ -41,9 +39,9 @@ export function createDisguise(texts: readonly string[]): Disguise {
   }
 
   return {
-    on: (text, places) => {
+    on: (text, places, continues) => {
       // Half of a surrogate pair alone would not survive a template that writes JSON.
-      const beginning = text.search(/[^\s\uD800-\uDFFF]/)
+      const beginning = continues ? text.search(/[^\s\uD800-\uDFFF]/) : -1
       const all = beginning < 0 || places.includes(beginning) ? places : [beginning, ...places]
       let hidden = ''
       let from = 0

@@ -5,6 +5,8 @@ export interface Matcher {
   split(text: string): string[]
   /** Where a word starts, or where the end of the text could be the start of one; ascending. */
   starts(text: string): number[]
+  /** Whether the text begins as a word may go on, and so could complete what stands before it. */
+  continues(text: string): boolean
 }
 
 interface Node {
@@ -57,7 +59,22 @@ export function createMatcher(words: readonly string[]): Matcher {
     }
     return found
   }
-  return { split, starts }
+  return { split, starts, continues: createContinues(words) }
+}
+
+function createContinues(words: readonly string[]): Matcher['continues'] {
+  const rests = words.map((word) => word.slice(1)).filter((rest) => rest !== '')
+  const ends = new Set(rests.flatMap((rest) => rest.split('').map((_, at) => rest.slice(at))))
+  const longest = rests.reduce((most, { length }) => Math.max(most, length), 0)
+  const all = rests.join('\0')
+
+  return (text) => {
+    if (text === '') return false
+    if (text.length <= longest && all.includes(text)) return true
+    for (let end = Math.min(longest, text.length); end > 0; end -= 1)
+      if (ends.has(text.slice(0, end))) return true
+    return false
+  }
 }
 
 function insert(root: Node, word: string): void {

@@ -48,7 +48,8 @@ type Render = (messages: readonly ChatMessage[]) => string
  * `template` is the chat template's source; tokens that it names count as structure. Changes
  * `file`.
  *
- * Structural text inside messages is disguised before the template is rendered; the result is cut
+ * Structural text inside messages, and what could become such text together with what stands
+ * around it, is disguised before the template is rendered; the result is cut
  * at the structural tokens still to be seen, which are the template's own. What lies between them
  * is undisguised and encoded by a tokenizer that does not know the structural tokens at all.
  */
@@ -63,13 +64,13 @@ export function createEncoder(file: TokenizerFile, config: object, template: str
   /** The prompt in order: ids of the template's structural tokens, and the text between them. */
   const cut = (messages: readonly ChatMessage[], render: Render): (number | string)[] => {
     const disguise = createDisguise([template, ...messages.map(({ content }) => content)])
+    const hide = (text: string): string => {
+      // Templates may trim.
+      const continues = matcher.continues(text) || matcher.continues(text.trim())
+      return disguise.on(text, matcher.starts(text), continues)
+    }
     const sections = matcher.split(
-      render(
-        messages.map(({ role, content }) => ({
-          role,
-          content: disguise.on(content, matcher.starts(content)),
-        })),
-      ),
+      render(messages.map(({ role, content }) => ({ role, content: hide(content) }))),
     )
     return sections.map((section, index) => {
       const token = byText.get(section)
