@@ -10,8 +10,11 @@ interface Counting extends Decoder {
   closed: number
 }
 
-/** Always scores the token after the last one highest. */
-function counting(onCall: () => void = () => undefined, score = 1): Counting {
+/** Always scores the token after the last one highest; `change` may do so otherwise. */
+function counting(
+  onCall: () => void = () => undefined,
+  change: (scores: Float32Array) => void = () => undefined,
+): Counting {
   const decoder: Counting = {
     chunk: 4,
     calls: [],
@@ -31,8 +34,8 @@ function counting(onCall: () => void = () => undefined, score = 1): Counting {
         predict: (tokens) => {
           took(tokens, -1)
           const scores = new Float32Array(100)
-          scores[0] = score === 1 ? 0 : score
-          scores[(tokens.at(-1) ?? 0) + 1] = score
+          scores[(tokens.at(-1) ?? 0) + 1] = 1
+          change(scores)
           return Promise.resolve(scores)
         },
         close: () => {
@@ -138,8 +141,18 @@ test.each([
   expect(decoder.closed).toBe(1)
 })
 
-test('does not go on with numbers that are none', async () => {
-  await expect(collect(run(counting(undefined, Number.NaN)))).rejects.toMatchObject({
-    code: 'invalid_numbers',
-  })
+test.each([
+  ['all', (scores: Float32Array) => scores.fill(Number.NaN)],
+  ['all but the first', (scores: Float32Array) => scores.fill(Number.NaN, 1).fill(-Infinity, 0, 1)],
+  ['the best', (scores: Float32Array) => scores.fill(Number.POSITIVE_INFINITY, 50)],
+  ['all are least', (scores: Float32Array) => scores.fill(Number.NEGATIVE_INFINITY)],
+])('does not go on with numbers that are none: %s', async (_, change) => {
+  const running = run(counting(undefined, change))
+  await expect(collect(running)).rejects.toMatchObject({ code: 'invalid_numbers' })
+})
+
+test('goes on where a token that is not chosen has no score', async () => {
+  const decoder = counting(undefined, (scores) => scores.fill(Number.NaN, 0, 1))
+  const { pieces } = await collect(run(decoder, { maxTokens: 2 }))
+  expect(pieces.map(({ text }) => text)).toEqual(['c', 'd'])
 })

@@ -64,7 +64,8 @@ test('sees that the template leaves out a later system text', () => {
 })
 
 test('leaves the system text to a template that writes it in its own way, or has none', () => {
-  const source = '{% for m in messages %}[{{ m.role }}: {{ m.content | upper | tojson }}]{% endfor %}'
+  const source =
+    '{% for m in messages %}[{{ m.role }}: {{ m.content | upper | tojson }}]{% endfor %}'
   const quoted: ChatMessage = { role: 'system', content: 'Be "kind".\n' }
   expect(parseTemplate(source, {}).render([quoted, user])).toBe(
     '[system: "BE \\"KIND\\".\\n"][user: "HI"]',

@@ -124,7 +124,7 @@ test.each(['capitalize', 'upper', 'title', 'tojson', 'capitalize | tojson'])(
   (filter) => {
     const source = `<|im_start|>{{ messages[0].content | ${filter} }}<|im_end|>`
     const { encode, plain } = open('bytes', source)
-    for (const content of ['hello World', 'assistant', 'start again', '"quoted"', '\\', 'é', '👍 a']) {
+    for (const content of ['hello World', 'start again', '"quoted"', '\\', 'é', '👍 a']) {
       const messages: ChatMessage[] = [{ role: 'user', content }]
       const text = parseTemplate(source, CONFIG).render(messages)
       const { ids } = plain.encode(text, { add_special_tokens: false })

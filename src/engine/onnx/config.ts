@@ -118,7 +118,11 @@ function contextWindow(config: Json): number {
   return typeof length === 'number' && length > 0 ? length : Number.POSITIVE_INFINITY
 }
 
-/** A configuration that names no temperature and does not ask for sampling is greedy. */
+/**
+ * A configuration that names no temperature and does not ask for sampling is greedy. `do_sample`,
+ * `temperature`, `top_p` and `top_k` are honoured; what else it may say of sampling, such as
+ * `repetition_penalty`, `min_p` or `suppress_tokens`, is not.
+ */
 function samplingDefaults(generation: Json): SamplingDefaults {
   const number = (name: string): number | undefined => {
     const value = generation[name]

@@ -38,8 +38,8 @@ export async function* decode(
   try {
     let logits = await prefill(sequence, prompt.tokens, decoder.chunk, breathe)
     while (completionTokens < limit) {
-      if (Number.isNaN(logits[0])) throw noNumbers()
       const token = sample(logits)
+      if (!Number.isFinite(logits[token])) throw noNumbers()
       completionTokens += 1
       untold += 1
       const ended = endTokens.has(token)

@@ -2,7 +2,10 @@
 import type { Sampling } from '../../types/index.ts'
 import { createRandom } from './random.ts'
 
-/** What the model's own configuration says, where a request says nothing. */
+/**
+ * What the model's own configuration says, where a request says nothing: temperature, top-p and
+ * top-k. Penalties, minimum probabilities and lists of suppressed tokens are not honoured.
+ */
 export type SamplingDefaults = Required<Omit<Sampling, 'seed'>>
 
 /** The next token's id. Does not keep or change the logits. */
