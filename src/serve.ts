@@ -34,6 +34,9 @@ export interface ServeOptions {
 const HOST_ATTEMPTS = 3
 const HOST_PATIENCE = 8_000
 
+/** Of this page, however many servers it opens; freed by the browser with the page. */
+let life: Promise<string> | undefined
+
 /**
  * Makes this page's origin the inference server; resolves when the page is controlled and `/v1` answers.
  *
@@ -64,23 +67,20 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
   options.signal?.addEventListener('abort', () => closing.abort(options.signal?.reason))
 
   const registration = await registerOrNone(script, closing.signal)
+  closing.signal.throwIfAborted()
   const container = registration && navigator.serviceWorker
   const toWorker = (message: PageToWorker) => registration && tell(registration, message)
   const page = hostPage(setup, container, toWorker)
   closing.signal.addEventListener('abort', () => page.close())
-  const life = await holdPageLife()
-  const link: Link = {
-    connect: connectVia(page, registration),
-    life,
-    attempts: HOST_ATTEMPTS,
-    patience: HOST_PATIENCE,
-    gone: page.failed,
-  }
-
   try {
+    const link: Link = {
+      connect: connectVia(page, registration),
+      life: await holdPageLife(),
+      attempts: HOST_ATTEMPTS,
+      patience: HOST_PATIENCE,
+    }
     const control = remoteControl(link)
-    const differences = await control.compare(await digestOptions(setup))
-    closing.signal.throwIfAborted()
+    const differences = await control.compare(await digestOptions(setup), closing.signal)
     if (differences.length > 0) console.warn(differs(differences))
     if (!registration) console.warn(alone())
     return createServer({
@@ -89,8 +89,9 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
       close: () => closing.abort(),
     })
   } catch (error) {
+    const given = closing.signal.aborted ? closing.signal.reason : error
     closing.abort()
-    throw error
+    throw given
   }
 }
 
@@ -118,24 +119,38 @@ function locate(options: ServeOptions): Script {
 function setUp(options: ServeOptions, script: Script): HostSetup {
   const { apiKeys, catalog, device = 'auto' } = options
   // A text would count as the keys that it holds.
-  if (apiKeys !== undefined && !(Array.isArray(apiKeys) && apiKeys.every(isText))) {
-    throw invalid('apiKeys', 'apiKeys must be an array of strings, or be left out to accept any key.')
+  if (apiKeys !== undefined && !(Array.isArray(apiKeys) && apiKeys.every(isKey))) {
+    const what = 'apiKeys must be an array of strings that a header can carry: ASCII, no outer spaces.'
+    throw invalid('apiKeys', `${what} Leave it out to accept any key.`)
   }
   if (!['auto', 'webgpu', 'wasm'].includes(device)) {
     throw invalid('device', `device must be auto, webgpu or wasm, not ${String(device)}.`)
   }
   const byUrl = typeof catalog === 'string' || catalog instanceof URL
   const assets = new URL(options.assets ?? 'inorigin/', options.assets ? document.baseURI : script.url)
+  if (assets.origin !== location.origin) {
+    throw invalid('assets', `Workers cannot be started from ${assets.origin}, which is another origin.`)
+  }
   return {
     scope: script.scope,
     assets: assets.href.endsWith('/') ? assets.href : `${assets.href}/`,
-    catalog: byUrl ? new URL(catalog, document.baseURI).href : (catalog ?? null),
+    catalog: byUrl ? new URL(catalog, document.baseURI).href : catalog ? asData(catalog) : null,
     apiKeys: apiKeys ?? null,
     device,
   }
 }
 
-const isText = (value: unknown) => typeof value === 'string' && value !== ''
+const isKey = (value: unknown) =>
+  typeof value === 'string' && /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(value)
+
+/** The same document as plain data: what cannot cross to the worker is no catalog either. */
+function asData(catalog: Catalog): Catalog {
+  try {
+    return structuredClone(catalog)
+  } catch {
+    throw invalid('catalog', 'The catalog must be a JSON document, or the URL of one.')
+  }
+}
 
 function invalid(param: string, message: string): InoriginError {
   return new InoriginError('invalid_request', message, { param })
@@ -171,7 +186,9 @@ function connectVia(
 }
 
 async function holdPageLife(): Promise<string | null> {
-  return navigator.locks ? holdLife(navigator.locks, 'page') : null
+  if (!navigator.locks) return null
+  life ??= holdLife(navigator.locks, 'page')
+  return life
 }
 
 interface Parts {

@@ -15,19 +15,24 @@ const GRACE = 1_000
  * is refused before, or its model fails to load at once. What goes wrong later is thrown by the events.
  */
 export async function accept(
-  { hosted, leave }: Lease,
+  leasing: Promise<Lease>,
   request: GenerationRequest,
-  caller: Caller,
+  { signal }: Caller,
 ): Promise<Generation> {
-  caller.signal.addEventListener('abort', leave)
-  const accepted = hosted.opened.then(() =>
-    stream<ModelStreams, 'generate'>(hosted.link, 'generate', [request], { signal: caller.signal }),
-  )
+  const accepted = leasing.then(async ({ hosted, leave }) => {
+    signal.addEventListener('abort', leave)
+    if (signal.aborted) leave()
+    await hosted.opened
+    return stream<ModelStreams, 'generate'>(hosted.link, 'generate', [request], { signal })
+  })
+  const beginning = accepted.then(async () => {
+    const { hosted } = await leasing
+    await Promise.race([hosted.loaded, elapsed(GRACE)])
+  })
   try {
-    const beginning = accepted.then(() => Promise.race([hosted.loaded, elapsed(GRACE)]))
     await Promise.race([beginning, elapsed(PATIENCE)])
   } catch (error) {
-    leave()
+    leasing.then(({ leave }) => leave(), ignore)
     throw error
   }
   return { ignored: [], events: withHeartbeat(events()) }
@@ -36,8 +41,9 @@ export async function accept(
     // A refusal need not wait for the weights.
     const refused = new AbortController()
     accepted.catch((error: unknown) => refused.abort(error))
+    const { hosted, leave } = await leasing
     try {
-      const waiting = AbortSignal.any([caller.signal, refused.signal])
+      const waiting = AbortSignal.any([signal, refused.signal])
       for await (const progress of hosted.progress.read(waiting)) yield { type: 'progress', progress }
       yield* (await accepted).events
     } catch (error) {
@@ -48,6 +54,8 @@ export async function accept(
     }
   }
 }
+
+const ignore = () => {}
 
 function elapsed(milliseconds: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, milliseconds))

@@ -45,7 +45,8 @@ export function stand(name: string, candidate: Candidate, locks: LockManager): E
       held = true
       leading = true
       candidate.onElected()
-      return new Promise((resolve) => (release = resolve))
+      // One that could not start has left already.
+      return left ? undefined : new Promise((resolve) => (release = resolve))
     }
     locks.request(name, options, hold).catch(() => {
       // Given up while it was queued; or held, and then it was stolen.

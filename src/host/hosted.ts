@@ -52,6 +52,12 @@ export interface Transfer {
   bytesPerSecond: number
 }
 
+/** Events of the longest answer there is. */
+const ANSWER_WINDOW = 2 ** 20
+
+/** Codes of errors after which a runtime stays useless in its thread. */
+const DEVICE_FAULTS: ReadonlySet<string> = new Set(['device_lost', 'gpu_error', 'out_of_memory'])
+
 /** Files that decide whether a request can be accepted, before any weights. */
 const isText = ({ type }: Resource) => type === 'tokenizer' || type === 'config'
 
@@ -76,11 +82,18 @@ export function createHosted(options: HostedOptions): Hosted {
     // Compiling a graph blocks its thread; the worker answers when it is done.
     patience: 120_000,
     gone: closing.signal,
+    // A reader that stops reading must not stop the model for the others: all of an answer fits here.
+    window: ANSWER_WINDOW,
   }
 
-  const opened = entry.type === 'model' ? openModel() : openPredictor()
-  const loaded = opened.then(finish)
+  const opened = (entry.type === 'model' ? openModel() : openPredictor()).catch(blame)
+  const loaded = opened.then(finish).catch(blame)
   opened.catch(() => undefined)
+
+  /** What a transfer or a call ended with, or what ended them. */
+  function blame(error: unknown): never {
+    throw closing.signal.aborted ? closing.signal.reason : error
+  }
 
   async function openModel(): Promise<void> {
     const texts = await get(resources.filter(isText), 0)
@@ -152,8 +165,7 @@ export function createHosted(options: HostedOptions): Hosted {
       }
     },
     failed(error) {
-      const { kind } = InoriginError.from(error)
-      if (kind === 'unavailable' || kind === 'internal') closing.abort(error)
+      if (error instanceof InoriginError && DEVICE_FAULTS.has(error.code ?? '')) closing.abort(error)
     },
     close() {
       const what = `${entry.tag} was unloaded while it was in use. Try again.`

@@ -76,7 +76,7 @@ export function openHost(
     },
     async generate(request, caller) {
       authorize(caller)
-      return accept(await acquire(await modelOf(request.model)), request, caller)
+      return accept(modelOf(request.model).then(acquire), request, caller)
     },
     async predictor(tag, caller) {
       authorize(caller)

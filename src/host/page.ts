@@ -15,57 +15,114 @@ import { stand, type Election } from './elect.ts'
 export interface HostPage {
   /** Whether this tab hosts at this moment. */
   readonly hosting: boolean
-  /** Passes a port to the dedicated worker; rejects when this tab does not host. */
+  /** Passes a port to the dedicated worker; throws `host_unreachable` when this tab does not host. */
   connect: Link['connect']
-  /** Aborts, with the reason, when the dedicated worker cannot be started here. */
-  readonly failed: AbortSignal
-  /** Gives the lock back and ends the worker. */
+  /** Gives the lock back and ends the worker, once everyone who opened it has closed it. */
   close(): void
 }
 
 /** Says something to the service worker, if there is one. */
 export type TellWorker = (message: PageToWorker) => void
 
+/** Milliseconds until a tab whose worker could not be started stands for host again. */
+const STAND_AGAIN = 10_000
+
+/** What this page already does, by scope: two servers of one page are one candidate. */
+const open = new Map<string, { page: HostPage; users: number }>()
+
 /**
  * Stands for host. `container` is where the service worker's messages arrive; without one the page
- * hosts for itself alone and at once.
+ * hosts for itself alone and at once. The options are those of the first who opens it in this page.
  */
 export function hostPage(
   setup: HostSetup,
   container: ServiceWorkerContainer | undefined,
   tellWorker: TellWorker,
 ): HostPage {
+  const key = `${container ? 'shared' : 'alone'} ${setup.scope}`
+  const entry = open.get(key) ?? { page: createPage(setup, container, tellWorker), users: 0 }
+  open.set(key, entry)
+  entry.users += 1
+  let closed = false
+  return {
+    get hosting() {
+      return entry.page.hosting
+    },
+    connect: entry.page.connect,
+    close() {
+      if (closed) return
+      closed = true
+      entry.users -= 1
+      if (entry.users > 0) return
+      open.delete(key)
+      entry.page.close()
+    },
+  }
+}
+
+function createPage(
+  setup: HostSetup,
+  container: ServiceWorkerContainer | undefined,
+  tellWorker: TellWorker,
+): HostPage {
   let worker: Worker | undefined
-  const failed = new AbortController()
   let election: Election | undefined
+  let again: ReturnType<typeof setTimeout> | undefined
+  /** Ports that wait for the worker to have started; `undefined` once it has. */
+  let waiting: MessagePort[] | undefined
 
   function start(): void {
+    waiting = []
     const script = new URL('worker.js', setup.assets)
-    let started = false
-    worker = new Worker(script, { type: 'module', name: 'inorigin host' })
-    worker.onmessage = (event: MessageEvent<HostToPage>) => {
-      if (event.data.type === 'pulse') return tellWorker({ type: 'inorigin:pulse' })
-      if (event.data.type === 'downloading') return void requestPersistence()
-      started = true
-      if (event.data.protocol !== PROTOCOL) failed.abort(otherVersion(script))
+    try {
+      worker = new Worker(script, { type: 'module', name: 'inorigin host' })
+      worker.onmessage = (event: MessageEvent<HostToPage>) => hear(event.data, script)
+      // Once it runs, an uncaught error is one request's and is in the console already.
+      worker.onerror = (event) => {
+        if (waiting) fail(notStarted(script, event.message))
+      }
+      worker.postMessage({ type: 'start', setup } satisfies PageToHost)
+      tellWorker({ type: 'inorigin:hosting', protocol: PROTOCOL })
+    } catch (error) {
+      fail(notStarted(script, InoriginError.from(error).message))
     }
-    // Once it runs, an uncaught error is one request's and is in the console already.
-    worker.onerror = (event) => {
-      if (!started) failed.abort(notStarted(script, event.message))
-    }
-    worker.postMessage({ type: 'start', setup } satisfies PageToHost)
-    tellWorker({ type: 'inorigin:hosting', protocol: PROTOCOL })
+  }
+
+  function hear(message: HostToPage, script: URL): void {
+    if (message.type === 'pulse') return tellWorker({ type: 'inorigin:pulse' })
+    if (message.type === 'downloading') return void requestPersistence()
+    if (message.protocol !== PROTOCOL) return fail(otherVersion(script))
+    const ports = waiting ?? []
+    waiting = undefined
+    for (const port of ports) pass(port)
+  }
+
+  /** Tells who waits, lets the next tab in line try, and lines up again later. */
+  function fail(error: InoriginError): void {
+    for (const port of waiting ?? []) reply(port, { type: 'error', error: error.toRecord() })
+    waiting = undefined
+    stop()
+    election?.leave()
+    again = setTimeout(enter, STAND_AGAIN)
   }
 
   function stop(): void {
     worker?.terminate()
     worker = undefined
+    for (const port of waiting ?? []) reply(port, { type: 'moved' })
+    waiting = undefined
+  }
+
+  function pass(port: MessagePort): void {
+    if (!waiting) return worker?.postMessage({ type: 'port' } satisfies PageToHost, [port])
+    waiting.push(port)
+    // Whoever asks would take the silence for a tab that hangs.
+    reply(port, { type: 'starting' })
   }
 
   function connect(port: MessagePort): void {
-    failed.signal.throwIfAborted()
     if (!worker) throw unreachable()
-    worker.postMessage({ type: 'port' } satisfies PageToHost, [port])
+    pass(port)
   }
 
   function onMessage(event: MessageEvent<WorkerToPage>): void {
@@ -77,27 +134,20 @@ export function hostPage(
       return tellWorker({ type, protocol: PROTOCOL })
     }
     const port = event.ports[0]
-    if (message.type === 'inorigin:request' && port) pass(port)
-  }
-
-  function pass(port: MessagePort): void {
-    try {
-      connect(port)
-    } catch (error) {
-      const reply: AnswerMessage = failed.signal.aborted
-        ? { type: 'error', error: InoriginError.from(error).toRecord() }
-        : { type: 'moved' }
-      port.postMessage(reply)
-    }
+    if (message.type !== 'inorigin:request' || !port) return
+    if (worker) pass(port)
+    else reply(port, { type: 'moved' })
   }
 
   function enter(): void {
+    clearTimeout(again)
     if (!container) return start()
     const candidate = { onElected: start, onDeposed: stop }
     election = stand(names(setup.scope).host, candidate, navigator.locks)
   }
 
   function leave(): void {
+    clearTimeout(again)
     election?.leave()
     election = undefined
     stop()
@@ -119,7 +169,6 @@ export function hostPage(
     get hosting() {
       return worker !== undefined
     },
-    failed: failed.signal,
     connect,
     close() {
       container?.removeEventListener('message', onMessage)
@@ -128,6 +177,10 @@ export function hostPage(
       leave()
     },
   }
+}
+
+function reply(port: MessagePort, message: AnswerMessage): void {
+  port.postMessage(message)
 }
 
 function notStarted(script: URL, reason: string | undefined): InoriginError {

@@ -45,27 +45,14 @@ export function createPredictions(options: PredictionsOptions): Predictions {
     return token && token.tag === tag ? token : undefined
   }
 
+  /** Two that ask at once for the same must get the same. */
+  let last: Promise<unknown> = Promise.resolve()
+
   return {
-    async create(request) {
-      const entry = findEntry(await catalog(), request.tag, 'tag')
-      const { tag, clientId, configurationId = '' } = request
-      const pinned = await earlier(request)
-      const known = await predictionOf(database, { tag, clientId, configurationId })
-      if (known && (!pinned || pinned.id === known.id) && implementationOf(entry, known)) {
-        return toPrediction(known, scope)
-      }
-      const implementation = pinned ? again(entry, pinned) : await best(entry)
-      const record: PredictionRecord = {
-        id: `pred_${random()}`,
-        tag, clientId, configurationId,
-        deviceId: request.deviceId ?? deviceId(await device()),
-        configuration: pinned?.configuration ?? `conf_${random()}`,
-        implementation: implementation.id,
-        resources: implementation.resources.map(({ type, name, sha256 }) => ({ type, name, sha256 })),
-        created: new Date().toISOString(),
-      }
-      await putPrediction(database, record)
-      return toPrediction(record, scope)
+    create(request) {
+      const created = last.then(() => create(request))
+      last = created.catch(() => undefined)
+      return created
     },
     async implementation(entry, configuration) {
       if (configuration === undefined) return best(entry)
@@ -73,6 +60,28 @@ export function createPredictions(options: PredictionsOptions): Predictions {
       if (record && record.tag === entry.tag) return again(entry, record)
       throw unknown('configuration', `No configuration ${configuration} of ${entry.tag} is known here.`)
     },
+  }
+
+  async function create(request: PredictionRequest): Promise<Prediction> {
+    const entry = findEntry(await catalog(), request.tag, 'tag')
+    const { tag, clientId, configurationId = '' } = request
+    const pinned = await earlier(request)
+    const known = await predictionOf(database, { tag, clientId, configurationId })
+    if (known && (!pinned || pinned.id === known.id) && implementationOf(entry, known)) {
+      return toPrediction(known, scope)
+    }
+    const implementation = pinned ? again(entry, pinned) : await best(entry)
+    const record: PredictionRecord = {
+      id: `pred_${random()}`,
+      tag, clientId, configurationId,
+      deviceId: request.deviceId ?? deviceId(await device()),
+      configuration: pinned?.configuration ?? `conf_${random()}`,
+      implementation: implementation.id,
+      resources: implementation.resources.map(({ type, name, sha256 }) => ({ type, name, sha256 })),
+      created: new Date().toISOString(),
+    }
+    await putPrediction(database, record)
+    return toPrediction(record, scope)
   }
 }
 

@@ -67,7 +67,7 @@ function answersOf(host: Host, control: Control): Pick<HostAnswers, 'calls' | 's
       remove: ([tag]) => control.remove(tag),
       predict: ([tag, inputs, configuration], { signal }, onProgress) =>
         control.predict(tag, inputs, { configuration, signal, onProgress }),
-      compare: ([options]) => control.compare(options),
+      compare: ([options], { signal }) => control.compare(options, signal),
     },
     streams: {
       generate: async ([request], caller) => {

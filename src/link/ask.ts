@@ -16,6 +16,8 @@ export interface Link {
   attempts: number
   /** Milliseconds from a port handed over to its acknowledgement. */
   patience: number
+  /** Events of a stream the other side may be ahead of its reader. Default: 64. */
+  window?: number
   /** Aborts, with an `InoriginError` as reason, when the other side is known to be gone. */
   gone?: AbortSignal
   /** Called when a port opens; what it returns is called when that port closes. */
@@ -36,6 +38,8 @@ export type Told<Methods, Name extends keyof Methods> = (Methods[Name] & Method)
 export interface AskOptions<Event> {
   key?: string | null
   signal?: AbortSignal | undefined
+  /** Milliseconds without a message after which a stream's other side counts as gone. Default: none. */
+  silence?: number
   onEvent?: (event: Event) => void
 }
 
@@ -46,8 +50,9 @@ export interface Reply<Accepted, Event> {
   events: AsyncIterable<Event>
 }
 
-/** Events a stream may be ahead of its reader. */
 const WINDOW = 64
+/** Milliseconds for a worker that is known to be starting. */
+const STARTING_PATIENCE = 20_000
 
 /** Asks for one result. */
 export async function call<Methods, Name extends keyof Methods & string>(
@@ -86,21 +91,25 @@ export async function stream<Methods, Name extends keyof Methods & string>(
   }
   return {
     result: accepted.value as Result<Methods, Name>,
-    events: readEvents<Told<Methods, Name>>(conversation),
+    events: readEvents<Told<Methods, Name>>(conversation, link.window ?? WINDOW, options.silence),
   }
 }
 
-async function* readEvents<Event>(conversation: Conversation): AsyncGenerator<Event> {
+async function* readEvents<Event>(
+  conversation: Conversation,
+  window: number,
+  silence: number | undefined,
+): AsyncGenerator<Event> {
   let taken = 0
-  conversation.send({ type: 'credit', events: WINDOW })
+  conversation.send({ type: 'credit', events: window })
   try {
     for (;;) {
-      const message = await conversation.next()
+      const message = await conversation.next(silence)
       if (message.type === 'end') return
       if (message.type !== 'event') continue
       yield message.event as Event
       taken += 1
-      if (taken === WINDOW / 2) {
+      if (taken === window / 2) {
         conversation.send({ type: 'credit', events: taken })
         taken = 0
       }
@@ -110,11 +119,17 @@ async function* readEvents<Event>(conversation: Conversation): AsyncGenerator<Ev
   }
 }
 
+/** Whoever was answering lives no more, or shows no sign of it. */
+function gone(): InoriginError {
+  const what = 'The tab that hosted the models was closed or stopped while it was answering. Try again.'
+  return new InoriginError('unavailable', what, { code: GONE, retryAfter: 1 })
+}
+
 /** An acknowledged port with its messages in order. */
 interface Conversation {
   send(message: AskMessage): void
-  /** The next message; rejects with what ended the conversation. */
-  next(): Promise<AnswerMessage>
+  /** The next message; rejects with what ended the conversation, as silence does that lasts too long. */
+  next(silence?: number): Promise<AnswerMessage>
   /** Ends it; what is still running at the other end is cancelled. */
   close(): void
 }
@@ -129,7 +144,7 @@ async function converse(
     type: 'call', protocol: PROTOCOL, method, args, key: options.key ?? null, life: link.life,
   }
   for (let attempt = 0; ; attempt += 1) {
-    options.signal?.throwIfAborted()
+    if (options.signal?.aborted) throw InoriginError.from(options.signal.reason)
     const channel = new MessageChannel()
     const conversation = openConversation(channel.port1, link, options.signal)
     try {
@@ -146,6 +161,12 @@ async function converse(
 }
 
 const UNREACHABLE = 'host_unreachable'
+const GONE = 'host_gone'
+
+/** Whether asking again may find another host. */
+export function isHostLost(error: unknown): boolean {
+  return error instanceof InoriginError && (error.code === UNREACHABLE || error.code === GONE)
+}
 
 /** Nobody took the port in time; another attempt may find someone. */
 export function unreachable(): InoriginError {
@@ -169,6 +190,7 @@ function openConversation(
   const onClose = link.onOpen?.()
   let waiting: { resolve: (message: AnswerMessage) => void; reject: (error: unknown) => void } | undefined
   let failure: unknown
+  let deadline: ReturnType<typeof setTimeout> | undefined
   const ack = { resolve: () => {}, reject: (_reason: unknown) => {} }
   const acknowledged = new Promise<void>((resolve, reject) => Object.assign(ack, { resolve, reject }))
   // A conversation that is closed before it was acknowledged has nobody left to tell.
@@ -185,6 +207,7 @@ function openConversation(
 
   function deliver(message: AnswerMessage): void {
     if (message.type === 'ack') return answered(message.life)
+    if (message.type === 'starting') return wait(STARTING_PATIENCE)
     if (message.type === 'moved') return fail(unreachable())
     if (message.type === 'error') return fail(InoriginError.fromRecord(message.error))
     if (waiting) {
@@ -198,10 +221,13 @@ function openConversation(
   function answered(life: string | null): void {
     ack.resolve()
     if (life === null) return
-    watchLife(navigator.locks, life, closing.signal, () => {
-      const what = 'The tab that hosted the models was closed while it was answering. Try again.'
-      fail(new InoriginError('unavailable', what, { code: 'host_gone', retryAfter: 1 }))
-    })
+    watchLife(navigator.locks, life, closing.signal, () => fail(gone()))
+  }
+
+  /** Waits that long for the acknowledgement, from now. */
+  function wait(patience: number): void {
+    clearTimeout(deadline)
+    deadline = setTimeout(() => fail(unreachable()), patience)
   }
 
   function close(): void {
@@ -222,15 +248,18 @@ function openConversation(
   return {
     acknowledged,
     acknowledge: async (patience) => {
-      const deadline = setTimeout(() => fail(unreachable()), patience)
+      if (deadline === undefined) wait(patience)
       await acknowledged.finally(() => clearTimeout(deadline))
     },
     send: (message) => port.postMessage(message),
-    next: () => {
+    next: async (silence) => {
       const message = queue.shift()
-      if (message) return Promise.resolve(message)
-      if (failure !== undefined) return Promise.reject(failure)
-      return new Promise((resolve, reject) => (waiting = { resolve, reject }))
+      if (message) return message
+      if (failure !== undefined) throw failure
+      const arriving = new Promise<AnswerMessage>((resolve, reject) => (waiting = { resolve, reject }))
+      if (silence === undefined) return arriving
+      const timer = setTimeout(() => fail(gone()), silence)
+      return arriving.finally(() => clearTimeout(timer))
     },
     close,
   }

@@ -88,6 +88,8 @@ export type AskMessage =
 export type AnswerMessage =
   /** Here, and alive under this lock. Sent before anything else is done. */
   | { type: 'ack'; life: string | null }
+  /** From a page whose worker is not up yet: it will be, so keep waiting. */
+  | { type: 'starting' }
   /** The thread this reached does not host any more: find the one that does. */
   | { type: 'moved' }
   | { type: 'result'; value: unknown }

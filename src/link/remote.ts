@@ -1,7 +1,12 @@
 /** The host as seen through a port: the same interfaces, somewhere else. */
-import type { Caller, Control, Host } from '../types/index.ts'
-import { call, stream, type Link } from './ask.ts'
+import type { Caller, Control, Host, LoadProgress } from '../types/index.ts'
+import { call, isHostLost, stream, type Link } from './ask.ts'
 import type { HostCalls, HostStreams } from './protocol.ts'
+
+/** Three times the interval at which a host that lives gives a sign of it. */
+const SILENCE = 30_000
+/** Milliseconds before a new host is asked in place of one that was lost. */
+const PAUSE = 500
 
 /** What answers `/v1`, at the far end of a link. */
 export function remoteHost(link: Link): Host {
@@ -17,7 +22,9 @@ export function remoteHost(link: Link): Host {
     createPrediction: (request, caller) => once('createPrediction', [request], caller),
     resource: (sha256, caller) => once('resource', [sha256], caller),
     async generate(request, { key, signal }) {
-      const reply = await stream<HostStreams, 'generate'>(link, 'generate', [request], { key, signal })
+      const reply = await stream<HostStreams, 'generate'>(link, 'generate', [request], {
+        key, signal, silence: SILENCE,
+      })
       return { ignored: reply.result.ignored, events: reply.events }
     },
   }
@@ -29,10 +36,7 @@ export function remoteControl(link: Link): Control {
     list: () => call<HostCalls, 'list'>(link, 'list', []),
     load: (tag, signal, onProgress) =>
       call<HostCalls, 'load'>(link, 'load', [tag], { signal, onEvent: onProgress }),
-    async *progress(signal) {
-      const reply = await stream<HostStreams, 'progress'>(link, 'progress', [], { signal })
-      yield* reply.events
-    },
+    progress: (signal) => stoppable(signal, (stop) => watchProgress(link, stop)),
     unload: (tag) => call<HostCalls, 'unload'>(link, 'unload', [tag]),
     remove: (tag) => call<HostCalls, 'remove'>(link, 'remove', [tag]),
     predict: (tag, inputs, { configuration, signal, onProgress }) =>
@@ -40,6 +44,40 @@ export function remoteControl(link: Link): Control {
         signal,
         onEvent: onProgress,
       }),
-    compare: (options) => call<HostCalls, 'compare'>(link, 'compare', [options]),
+    compare: (options, signal) => call<HostCalls, 'compare'>(link, 'compare', [options], { signal }),
+  }
+}
+
+/** Goes on with the next host when one is lost. */
+async function* watchProgress(link: Link, signal: AbortSignal): AsyncGenerator<LoadProgress> {
+  while (!signal.aborted) {
+    try {
+      const reply = await stream<HostStreams, 'progress'>(link, 'progress', [], { signal })
+      yield* reply.events
+    } catch (error) {
+      if (signal.aborted) return
+      if (!isHostLost(error)) throw error
+      await new Promise((resolve) => setTimeout(resolve, PAUSE))
+    }
+  }
+}
+
+/** A generator cannot be left while it waits; this one is told to stop. */
+function stoppable<T>(
+  signal: AbortSignal,
+  begin: (stop: AbortSignal) => AsyncGenerator<T>,
+): AsyncIterable<T> {
+  return {
+    [Symbol.asyncIterator]() {
+      const left = new AbortController()
+      const generator = begin(AbortSignal.any([signal, left.signal]))
+      return {
+        next: () => generator.next(),
+        return: () => {
+          left.abort()
+          return generator.return(undefined)
+        },
+      }
+    },
   }
 }

@@ -59,7 +59,7 @@ export interface Control {
     options: { configuration?: string; signal: AbortSignal; onProgress: (progress: LoadProgress) => void },
   ): Promise<PredictionResult>
   /** The names of the options in which a tab that joins differs from the host. */
-  compare(options: OptionDigest): Promise<string[]>
+  compare(options: OptionDigest, signal: AbortSignal): Promise<string[]>
 }
 
 /** Digests of the options two tabs must share; keys never leave their tab in the clear. */

@@ -98,6 +98,18 @@ describe('stand', () => {
     vi.restoreAllMocks()
   })
 
+  test('a tab that leaves while it is elected does not keep the lock', async () => {
+    const locks = createLocks()
+    const failing: Election = stand(
+      'host',
+      { onElected: () => failing.leave(), onDeposed: () => {} },
+      locks,
+    )
+    const two = open(locks)
+    await settle()
+    expect([failing.leading, two.leading]).toEqual([false, true])
+  })
+
   test('servers of different names do not compete', async () => {
     const locks = createLocks()
     const [one, two] = [open(locks, 'a'), open(locks, 'b')]

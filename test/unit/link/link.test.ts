@@ -120,6 +120,26 @@ describe('call', () => {
     expect(await call<Calls, 'double'>(link, 'double', [4])).toBe(8)
   })
 
+  test('a worker that is starting is waited for longer than one that is silent', async () => {
+    const { link: working } = connect()
+    const { link } = connect({
+      patience: 20,
+      connect: (port) => {
+        port.postMessage({ type: 'starting' })
+        setTimeout(() => void working.connect(port, 0), 80)
+      },
+    })
+    expect(await call<Calls, 'double'>(link, 'double', [5])).toBe(10)
+  })
+
+  test('a signal that is aborted already is the same error as one that aborts later', async () => {
+    const { link } = connect()
+    const signal = AbortSignal.abort()
+    await expect(call<Calls, 'double'>(link, 'double', [1], { signal })).rejects.toMatchObject({
+      name: 'InoriginError', kind: 'aborted',
+    })
+  })
+
   test('an error of another kind is not tried again', async () => {
     let attempts = 0
     const { link } = connect({
@@ -175,6 +195,35 @@ describe('stream', () => {
     await settle()
     expect(seen.requests[0]?.signal.aborted).toBe(true)
     expect(seen.over).toBe(1)
+  })
+
+  test('a host that falls silent counts as gone', async () => {
+    const { link } = connect({
+      connect: (port) => {
+        port.onmessage = ({ data }) => {
+          if (data.type !== 'call') return
+          port.postMessage({ type: 'ack', life: null })
+          port.postMessage({ type: 'result', value: 'counting' })
+          port.postMessage({ type: 'event', event: 0 })
+        }
+      },
+    })
+    const reply = await stream<Streams, 'count'>(link, 'count', [3], { silence: 30 })
+    const seen: number[] = []
+    const read = async () => {
+      for await (const number of reply.events) seen.push(number)
+    }
+    await expect(read()).rejects.toMatchObject({ kind: 'unavailable', code: 'host_gone' })
+    expect(seen).toEqual([0])
+  })
+
+  test('a window as long as the stream lets the writer finish without a reader', async () => {
+    const { link, seen } = connect({ window: 1000 })
+    const reply = await stream<Streams, 'count'>(link, 'count', [500])
+    const iterator = reply.events[Symbol.asyncIterator]()
+    await iterator.next()
+    await settle()
+    expect(seen).toMatchObject({ produced: 500, ended: 1 })
   })
 
   test('counts open ports', async () => {

@@ -1,0 +1,150 @@
+/** What goes wrong around a host: workers that do not start, servers opened twice, loads given up. */
+import { afterEach, expect, test } from 'vitest'
+import type { Page } from 'playwright'
+import type { ServeOptions, Server } from '../../src/index.ts'
+import { fetchIn } from '../support/answers.ts'
+import { openSite, serveIn, type Site } from '../support/site.ts'
+
+let site: Site
+
+afterEach(() => site?.close())
+
+interface InPage {
+  server: Server
+  serve: (options?: ServeOptions) => Promise<Server>
+}
+
+const statusOf = async (page: Page) => (await fetchIn(page, '/v1/models')).status
+
+test('a worker that cannot start gives the lock to the next tab, and its own tab stands again', async () => {
+  site = await openSite()
+  const [one, two, three] = [await site.open(), await site.open(), await site.open()]
+  for (const page of [one, two, three]) await serveIn(page)
+  // From now on a worker that is started fails, until the server is mended.
+  site.pages['/inorigin/worker.js'] = 'throw new Error("half deployed")'
+  await one.close()
+  expect(await statusOf(three)).toBe(503)
+  delete site.pages['/inorigin/worker.js']
+  await expect.poll(() => statusOf(three), { timeout: 25_000, interval: 500 }).toBe(200)
+})
+
+test('a catalog or assets that no worker can take are refused at once', async () => {
+  site = await openSite()
+  const page = await site.open()
+  await page.waitForFunction(() => 'serve' in globalThis)
+  const seen = await page.evaluate(async () => {
+    const { serve } = globalThis as unknown as InPage
+    const start = performance.now()
+    const kindOf = (options: object) =>
+      serve(options).then(() => 'served', (error: { kind: string }) => error.kind)
+    const assets = await kindOf({ assets: 'http://127.0.0.1:9/inorigin/' })
+    const catalog = await kindOf({ catalog: { version: 1, entries: [], more: () => {} } })
+    const keys = await kindOf({ apiKeys: [' outer '] })
+    return { assets, catalog, keys, soon: performance.now() - start < 2_000 }
+  })
+  const refused = 'invalid_request'
+  expect(seen).toEqual({ assets: refused, catalog: refused, keys: refused, soon: true })
+})
+
+test('two servers of one page are one host; closing one leaves the other', async () => {
+  site = await openSite()
+  const page = await site.open()
+  await serveIn(page)
+  const seen = await page.evaluate(async () => {
+    const { serve, server } = globalThis as unknown as InPage
+    const second = await serve()
+    const both = (await fetch('/v1/models')).status
+    server.close()
+    const one = (await fetch('/v1/models')).status
+    second.close()
+    return { both, one, none: (await fetch('/v1/models')).status }
+  })
+  expect(seen).toEqual({ both: 200, one: 200, none: 503 })
+})
+
+test('serve() that is aborted rejects at once with its reason, and another may follow', async () => {
+  site = await openSite()
+  const page = await site.open()
+  await page.waitForFunction(() => 'serve' in globalThis)
+  const seen = await page.evaluate(async () => {
+    const { serve } = globalThis as unknown as InPage
+    const waits: number[] = []
+    const names = new Set<string>()
+    for (const after of [0, 5, 20, 60, 120]) {
+      const giveUp = new AbortController()
+      const serving = serve({ signal: giveUp.signal })
+      await new Promise((resolve) => setTimeout(resolve, after))
+      const start = performance.now()
+      giveUp.abort()
+      await serving.then(() => names.add('AbortError'), (error: Error) => names.add(error.name))
+      waits.push(performance.now() - start)
+    }
+    await serve()
+    return { slowest: Math.max(...waits), names: [...names], status: (await fetch('/v1/models')).status }
+  })
+  expect(seen.slowest).toBeLessThan(1_500)
+  expect(seen).toMatchObject({ names: ['AbortError'], status: 200 })
+})
+
+test('a host that is slow to start is waited for, not replaced', async () => {
+  site = await openSite({ slow: { '/inorigin/worker.js': 5_000 } })
+  const [one, two] = [await site.open(), await site.open()]
+  await Promise.all([serveIn(one), serveIn(two)])
+  expect(await statusOf(two)).toBe(200)
+  const hosts = [one, two].filter((page) => page.workers().length > 0)
+  expect(hosts).toHaveLength(1)
+})
+
+test('those who ask at once for the same prediction get the same', async () => {
+  site = await openSite()
+  const page = await site.open()
+  await serveIn(page)
+  const body = { tag: '@inorigin/digits', clientId: 'many' }
+  const answers = await Promise.all(Array.from({ length: 6 }, () => fetchIn(page, '/v1/predictions', body)))
+  expect(new Set(answers.map((answer) => JSON.parse(answer.text).id)).size).toBe(1)
+})
+
+test('progress goes on with the next host, and can be left while it waits', async () => {
+  site = await openSite()
+  const [one, two] = [await site.open(), await site.open()]
+  await serveIn(one)
+  await serveIn(two)
+  await two.evaluate(() => {
+    const { server } = globalThis as unknown as InPage
+    const steps: string[] = []
+    Object.assign(globalThis, { steps })
+    void (async () => {
+      for await (const { phase } of server.models.progress()) steps.push(phase)
+    })()
+  })
+  await one.close()
+  await two.evaluate(() => (globalThis as unknown as InPage).server.models.load('@inorigin/digits'))
+  await expect
+    .poll(() => two.evaluate(() => (globalThis as unknown as { steps: string[] }).steps.at(-1)))
+    .toBe('ready')
+  const left = await two.evaluate(async () => {
+    const { server } = globalThis as unknown as InPage
+    const iterator = server.models.progress()[Symbol.asyncIterator]()
+    const next = iterator.next()
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    await iterator.return?.()
+    const giveUp = new AbortController()
+    setTimeout(() => giveUp.abort(), 100)
+    for await (const _step of server.models.progress({ signal: giveUp.signal }));
+    return (await next).done
+  })
+  expect(left).toBe(true)
+})
+
+test('unloading what is still on its way is not called a cancellation', async () => {
+  site = await openSite({ slow: { '/inorigin/models/guide/tokenizer.json': 3_000 } })
+  const page = await site.open()
+  await serveIn(page)
+  const asking = fetchIn(page, '/v1/messages', {
+    model: '@inorigin/guide', max_tokens: 5, messages: [{ role: 'user', content: 'Hi' }],
+  })
+  await new Promise((resolve) => setTimeout(resolve, 1_000))
+  await page.evaluate(() => (globalThis as unknown as InPage).server.models.unload('@inorigin/guide'))
+  const { status, text, headers } = await asking
+  expect([status, JSON.parse(text).error.code, headers['retry-after']]).toEqual([503, 'unloaded', '1'])
+})
