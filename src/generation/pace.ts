@@ -2,10 +2,10 @@
 import type { GenerationEvent } from '../types/index.ts'
 
 /**
- * Milliseconds between two texts. Each crosses three threads, which on a small machine takes time from
- * the one that computes; nobody reads faster than this. Slower models are not touched.
+ * Milliseconds between two texts, half a frame of a screen. Each text crosses three threads, which on a
+ * small machine takes time from the one that computes. Models below 125 tokens/s are not touched.
  */
-const INTERVAL = 4
+const INTERVAL = 8
 
 /** The same events, with texts that follow each other sooner than that put together. */
 export async function* pace(

@@ -16,7 +16,7 @@ import type { Bench, Timing, Wish } from './page.ts'
 const ROOT = join(import.meta.dirname, '../..')
 const OUT = join(ROOT, 'node_modules/.cache/inorigin-bench')
 /** Turns of each side. */
-const ROUNDS = 7
+const ROUNDS = 15
 const HEADER_ROUNDS = 40
 /** Tokens of one decode. */
 const TOKENS = 512

@@ -27,13 +27,13 @@ async function run(timed: readonly [number, GenerationEvent | Error][]): Promise
 }
 
 test('the first text is never held, nor one that comes later than the interval', async () => {
-  const events: [number, GenerationEvent][] = [[0, start], [1, text('a')], [5, text('b')], [9, text('c')], [9, finish]]
+  const events: [number, GenerationEvent][] = [[0, start], [1, text('a')], [9, text('b')], [17, text('c')], [17, finish]]
   expect(await run(events)).toEqual([start, text('a'), text('b'), text('c'), finish])
 })
 
 test('texts that follow fast are put together, in order, and none is lost', async () => {
   const events: [number, GenerationEvent][] = [
-    [0, start], [0, text('a')], [1, text('b')], [2, text('c')], [4.5, text('d')], [5, text('e')], [5, finish],
+    [0, start], [0, text('a')], [1, text('b')], [2, text('c')], [8.5, text('d')], [9, text('e')], [9, finish],
   ]
   expect(await run(events)).toEqual([start, text('a'), text('bcd'), text('e'), finish])
 })
