@@ -55,7 +55,9 @@ export function createModels(options: Pick<HostedOptions, 'assets' | 'ensure'>):
       for (const hosted of this.of(tag)) hosted.close()
     },
     async *progress(signal) {
-      const seen: LoadProgress[] = []
+      // What is on its way already, then every step.
+      const loading = [...all.values()].filter((hosted) => !hosted.ready)
+      const seen: LoadProgress[] = loading.map((hosted) => hosted.progress.latest)
       let wake = () => {}
       const watcher = (progress: LoadProgress) => {
         seen.push(progress)

@@ -118,10 +118,15 @@ test('progress goes on with the next host, and can be left while it waits', asyn
     })()
   })
   await one.close()
-  await two.evaluate(() => (globalThis as unknown as InPage).server.models.load('@inorigin/digits'))
-  await expect
-    .poll(() => two.evaluate(() => (globalThis as unknown as { steps: string[] }).steps.at(-1)))
-    .toBe('ready')
+  // It takes a moment to find the next host; a load after that must be seen.
+  const seen = () =>
+    two.evaluate(async () => {
+      const { server, steps } = globalThis as unknown as InPage & { steps: string[] }
+      await server.models.load('@inorigin/digits')
+      await server.models.unload('@inorigin/digits')
+      return steps.at(-1)
+    })
+  await expect.poll(seen, { timeout: 20_000 }).toBe('ready')
   const left = await two.evaluate(async () => {
     const { server } = globalThis as unknown as InPage
     const iterator = server.models.progress()[Symbol.asyncIterator]()
