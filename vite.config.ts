@@ -124,7 +124,7 @@ export default defineConfig(({ command }) => ({
     include: ['@huggingface/jinja', '@huggingface/tokenizers', 'hash-wasm', 'hono/tiny', 'idb', 'valibot'],
     exclude: ['onnxruntime-web'],
   },
-  server: { port: 5173 },
+  server: { port: Number(process.env['PORT'] ?? 5173) },
   preview: { port: Number(process.env['PORT'] ?? 5173), strictPort: true },
   plugins: [
     inModules(emitCatalogSchema()),

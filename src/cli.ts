@@ -17,6 +17,7 @@ without one, \`inorigin init\` refreshes it, as after an update of the package.
   folder         What your web server serves at the root of your app, such as public
   --no-guide     Leave the embedded language model out (--guide puts it back)
   --sw <name>    Name of the service worker script (default: sw.js)
+  --own-sw       Write no such script: your own calls attach() of 'inorigin/sw'
   --help         Show this
   --version      Show the version
 
@@ -46,6 +47,7 @@ function runCommand(args: readonly string[]): number {
     options: {
       guide: { type: 'boolean' },
       sw: { type: 'string' },
+      'own-sw': { type: 'boolean' },
       help: { type: 'boolean', short: 'h' },
       version: { type: 'boolean', short: 'v' },
     },
@@ -60,35 +62,41 @@ function runCommand(args: readonly string[]): number {
   return runInit(folder, values)
 }
 
-function runInit(folder: string | undefined, flags: { guide?: boolean; sw?: string }): number {
+interface Flags {
+  guide?: boolean
+  sw?: string
+  'own-sw'?: boolean
+}
+
+function runInit(folder: string | undefined, flags: Flags): number {
   const app = process.cwd()
   const before = recall(app)
   const publicDir = folder === undefined ? before?.publicDir : fromHere(folder)
   if (!publicDir) throw usageError('Name the folder your web server serves: inorigin init public')
   // Another folder is another set-up: what was remembered holds for the one it was given for.
   const kept = publicDir === before?.publicDir ? before : undefined
-  const sw = flags.sw ?? kept?.sw ?? 'sw.js'
-  if (sw !== basename(sw) || !sw.endsWith('.js')) {
+  const sw = flags['own-sw'] ? false : (flags.sw ?? kept?.sw ?? 'sw.js')
+  if (sw !== false && (sw !== basename(sw) || !sw.endsWith('.js'))) {
     throw usageError(`--sw takes the name of a script, such as inorigin-sw.js, not ${sw}`)
   }
   const guide = flags.guide ?? kept?.guide ?? true
-  const result = init({ publicDir, sw, guide, dist: DIST, runtime: findRuntime() })
+  const result = init({ publicDir, sw: sw || null, guide, dist: DIST, runtime: findRuntime() })
   const isRemembered = remember(app, { publicDir, sw, guide })
   return say(report(result, sw, isRemembered))
 }
 
-function report(result: InitResult, sw: string, isRemembered: boolean): string {
+function report(result: InitResult, sw: string | false, isRemembered: boolean): string {
   const { script, folder, files, bytes, removed } = result
   const lines = [
-    `inorigin ${version()}: wrote ${script} and ${folder}${sep}, ${files} files, ` +
+    `inorigin ${version()}: wrote ${script === null ? '' : `${script} and `}${folder}${sep}, ${files} files, ` +
       `${(bytes / 1e6).toFixed(1)} MB.`,
   ]
-  if (removed.length > 0) lines.push(`Removed ${removed.length} files of an earlier version.`)
+  if (removed.length > 0) lines.push(`Removed ${removed.length} files that are no longer needed.`)
   lines.push(
     isRemembered
       ? 'The folder is remembered in package.json; `inorigin init` refreshes it after an update.'
       : 'There is no package.json here to remember the folder in: name it again after an update.',
-    `In your page: ${sw === 'sw.js' ? 'await serve()' : `await serve({ worker: '/${sw}' })`}`,
+    `In your page: ${sw === 'sw.js' ? 'await serve()' : `await serve({ worker: '/${sw || '<your worker>'}' })`}`,
   )
   return `${lines.join('\n')}\n`
 }

@@ -18,6 +18,8 @@ export function findEntry(
   const entry = entries.find((one) => one.tag === tag)
   if (entry) return entry
   const nearest = entries
+    // Where a model is wanted, a predictor would not do.
+    .filter((one) => param === 'tag' || one.type === 'model')
     .map((one) => ({ tag: one.tag, far: distance(one.tag, String(tag)) }))
     .toSorted((one, other) => one.far - other.far)
     .map((one) => one.tag)

@@ -3,14 +3,14 @@ import {
   copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, statSync,
   writeFileSync,
 } from 'node:fs'
-import { dirname, join, relative, sep } from 'node:path'
+import { basename, dirname, join, relative, sep } from 'node:path'
 import { InoriginError } from '../error.ts'
 
 export interface InitOptions {
   /** The folder whose files the app's web server serves. Made when missing. */
   publicDir: string
-  /** File name of the service worker script in that folder. */
-  sw: string
+  /** File name of the service worker script in that folder; `null` writes none: the app has its own. */
+  sw: string | null
   /** Whether the embedded language model is copied too. */
   guide: boolean
   /** The built package: its `dist` folder. */
@@ -20,7 +20,7 @@ export interface InitOptions {
 }
 
 export interface InitResult {
-  script: string
+  script: string | null
   folder: string
   /** Files written, and their bytes together. */
   files: number
@@ -56,8 +56,8 @@ type Source = { from: string } | { text: string }
  */
 export function init(options: InitOptions): InitResult {
   const { publicDir, dist } = options
-  const script = join(publicDir, options.sw)
-  refuseForeign(script, options.sw)
+  const script = options.sw === null ? null : join(publicDir, options.sw)
+  if (script !== null) refuseForeign(script)
   const folder = join(publicDir, 'inorigin')
   const sources = collect(options)
   const before = listed(folder)
@@ -67,7 +67,7 @@ export function init(options: InitOptions): InitResult {
   written.push(write(join(folder, LIST), { text: `${JSON.stringify(list, null, 2)}\n` }))
   const removed = before.filter((name) => !sources.has(name) && remove(folder, name))
   // Last: a page that finds the script finds everything else.
-  written.push(write(script, { from: join(dist, 'sw.js') }))
+  if (script !== null) written.push(write(script, { from: join(dist, 'sw.js') }))
 
   const bytes = written.reduce((sum, length) => sum + length, 0)
   return { script, folder, files: written.length, bytes, removed }
@@ -93,13 +93,13 @@ function collect({ dist, runtime, guide }: InitOptions): Map<string, Source> {
   return sources
 }
 
-function refuseForeign(script: string, name: string): void {
+function refuseForeign(script: string): void {
   if (!existsSync(script) || read(script).startsWith(MARK)) return
   throw new InoriginError(
     'invalid_request',
-    `${script} is there already and is not ours, so it was left alone. Choose another name, ` +
-      `\`--sw inorigin-${name}\`, and pass it on: serve({ worker: '/inorigin-${name}' }). Or call ` +
-      "attach() of 'inorigin/sw' in your own service worker.",
+    `${script} is there already and is not ours, so it was left alone. If your app owns it, call ` +
+      "attach() of 'inorigin/sw' in it and run this with --own-sw. Otherwise choose another name, " +
+      `\`--sw inorigin-${basename(script)}\`.`,
   )
 }
 

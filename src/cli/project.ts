@@ -5,8 +5,8 @@ import { InoriginError } from '../error.ts'
 
 export interface Remembered {
   publicDir: string
-  /** Absent: `sw.js`. */
-  sw?: string
+  /** Absent: `sw.js`; `false`: the app has its own. */
+  sw?: string | false
   /** Absent: true. */
   guide?: boolean
 }
@@ -24,7 +24,7 @@ export function recall(app: string): Remembered | undefined {
   }
   return {
     publicDir,
-    ...(typeof sw === 'string' && { sw }),
+    ...((typeof sw === 'string' || sw === false) && { sw }),
     ...(typeof guide === 'boolean' && { guide }),
   }
 }

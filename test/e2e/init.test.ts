@@ -84,6 +84,19 @@ test('without a folder, refreshes the remembered one', () => {
   expect(get('public/inorigin/worker.js')).not.toBe('old')
 })
 
+test('an app that owns its service worker gets everything else, now and at a refresh', () => {
+  put('public/sw.js', '// my own\n')
+  const { code, out } = inorigin('init', 'public', '--own-sw')
+  expect(code).toBe(0)
+  expect(out).toContain("serve({ worker: '/<your worker>' })")
+  expect(get('public/sw.js')).toBe('// my own\n')
+  expect(has('public/inorigin/worker.js')).toBe(true)
+  rmSync(join(app, 'public/inorigin/worker.js'))
+  expect(inorigin('init').code).toBe(0)
+  expect(has('public/inorigin/worker.js')).toBe(true)
+  expect(get('public/sw.js')).toBe('// my own\n')
+})
+
 test('deletes what an earlier version wrote, and nothing else', () => {
   inorigin('init', 'public')
   const list = JSON.parse(get('public/inorigin/files.json'))
