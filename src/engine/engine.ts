@@ -3,8 +3,8 @@
  * text out. An engine opens in two steps, so that a request can be refused with a real status (it does
  * not fit, say) before gigabytes of weights are here.
  */
-import type { ChatMessage, Sampling } from '../types/index.ts'
-import type { Device } from '../types/index.ts'
+import type { ChatMessage, Device, Sampling, TokenLogprob, Tool } from '../types/index.ts'
+import type { Constraint } from './constraint.ts'
 
 /** Files of an implementation by resource name, such as `onnx/model.onnx`. */
 export type Files = ReadonlyMap<string, Blob>
@@ -19,23 +19,54 @@ export interface EngineSetup {
   maxInputTokens: number
 }
 
+/** What a prompt is made of. */
+export interface Conversation {
+  messages: readonly ChatMessage[]
+  /** For templates that write tools themselves; see {@link Engine.template}. */
+  tools?: readonly Tool[]
+  /** For templates with a switch: whether the model is to reason; absent: as the template does. */
+  thinking?: boolean
+}
+
 /** A prompt ready to run: templated and tokenised. */
 export interface Prompt {
   readonly tokens: readonly number[]
+  /**
+   * Lengths at which a message ends, ascending: another conversation is likely to share the tokens up
+   * to one of them.
+   */
+  readonly boundaries: readonly number[]
+  /** The text behind the last message, with which the template opens the answer. */
+  readonly opening: string
 }
 
 /** Text the model produced, and how many tokens went into it. */
 export interface Piece {
   text: string
   tokens: number
+  /** Of the tokens of this text, where they were asked for. */
+  logprobs?: readonly TokenLogprob[]
 }
 
 /** How a run ended by itself: an end token, or a limit. */
 export interface Ending {
   reason: 'stop' | 'length'
-  cachedTokens: number
   /** Tokens generated, the end token included. */
   completionTokens: number
+}
+
+/** Told once, before the first piece. */
+export interface Started {
+  /** Tokens of the prompt that did not have to be computed. */
+  cachedTokens: number
+}
+
+/** What may be said to an engine between two pieces; it takes effect with the next token. */
+export interface Steer {
+  /** The model is made to write this; it comes back in pieces as if it had, and counts as generated. */
+  append?: string
+  /** From here on; `null` lifts the present one. */
+  constraint?: Constraint | null
 }
 
 export interface GenerateOptions {
@@ -43,17 +74,36 @@ export interface GenerateOptions {
   maxTokens: number
   sampling: Sampling
   signal: AbortSignal
+  /** What the answer must be, from its first token. The end token is allowed where it is complete. */
+  constraint?: Constraint
+  /** Special tokens whose text is told, such as `<think>`; others have none. */
+  visible?: readonly string[]
+  /** As in a request. */
+  logprobs?: number
+  /** What is cached is shared only by runs that name the same. */
+  partition?: string
+  onStart?: (started: Started) => void
 }
 
 export interface Engine {
   /** Tokens of prompt and answer together that fit. */
   readonly contextWindow: number
+  /**
+   * Source of the chat template, from which tool and reasoning formats are told; `null` where the
+   * engine has none and `prepare` takes neither tools, tool messages nor `thinking`.
+   */
+  readonly template: string | null
   /** Loads the weights and warms up; resolves when the first token costs no more than the second. */
   load(weights: Files, signal: AbortSignal): Promise<void>
   /** Templates and tokenises. What users wrote cannot forge special tokens. */
-  prepare(messages: readonly ChatMessage[]): Prompt
-  /** Runs until an end token, a limit or an abort; one at a time, `load` first. */
-  generate(prompt: Prompt, options: GenerateOptions): AsyncGenerator<Piece, Ending>
+  prepare(conversation: Conversation): Prompt
+  /** Rejects with `invalid_request` when the constraint cannot be kept; costs nothing a second time. */
+  check(constraint: Constraint): Promise<void>
+  /**
+   * Runs until an end token, a limit or an abort; `load` first. Any number at once: they share the
+   * device's time. The next token is computed when the next piece is asked for.
+   */
+  generate(prompt: Prompt, options: GenerateOptions): AsyncGenerator<Piece, Ending, Steer | undefined>
   close(): Promise<void>
 }
 

@@ -24,10 +24,10 @@ export async function* generate(
   limits: GenerationLimits,
   signal: AbortSignal,
 ): AsyncGenerator<GenerationEvent> {
-  const prompt = limits.prompt ?? engine.prepare(request.messages)
+  const prompt = limits.prompt ?? engine.prepare({ messages: request.messages })
   const maxTokens = Math.min(request.maxTokens ?? limits.maxOutputTokens, limits.maxOutputTokens)
   const stops = createStops(request.stop)
-  const usage: Usage = { promptTokens: prompt.tokens.length, cachedTokens: 0, completionTokens: 0 }
+  const usage: Usage = { promptTokens: prompt.tokens.length, cachedTokens: 0, completionTokens: 0, reasoningTokens: 0 }
   yield { type: 'start', promptTokens: usage.promptTokens, cachedTokens: usage.cachedTokens }
 
   const pieces = engine.generate(prompt, { maxTokens, sampling: request.sampling, signal })
@@ -37,12 +37,12 @@ export async function* generate(
       if (done) {
         const rest = stops.flush()
         if (rest !== '') yield { type: 'text', text: rest }
-        const { reason, cachedTokens, completionTokens } = value
+        const { reason, completionTokens } = value
         yield {
           type: 'finish',
           reason,
           stopSequence: null,
-          usage: { ...usage, cachedTokens, completionTokens },
+          usage: { ...usage, completionTokens },
         }
         return
       }
@@ -58,6 +58,6 @@ export async function* generate(
     throw InoriginError.from(thrown)
   } finally {
     // Also when whoever reads the events walks away: the engine stops and frees what it holds.
-    await pieces.return({ reason: 'stop', cachedTokens: 0, completionTokens: 0 })
+    await pieces.return({ reason: 'stop', completionTokens: 0 })
   }
 }

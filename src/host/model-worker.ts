@@ -63,7 +63,7 @@ async function accept(
 ): Promise<Reply<void, GenerationEvent>> {
   if (!model) throw notOpen()
   const { engine, maxOutputTokens } = model
-  const prompt = engine.prepare(request.messages)
+  const prompt = engine.prepare({ messages: request.messages })
   const ticket = queue.enter(signal)
   return { result: undefined, events: events() }
 

@@ -6,18 +6,18 @@ import { id, seconds } from './id.ts'
 import { JSON_TYPE, SSE_TYPE } from './reply.ts'
 import { comment, DONE, frame } from './sse.ts'
 
-const FINISH = { stop: 'stop', length: 'length', stop_sequence: 'stop' } as const satisfies Record<
+const FINISH = { stop: 'stop', length: 'length', stop_sequence: 'stop', tool_calls: 'tool_calls' } as const satisfies Record<
   FinishReason,
   string
 >
 
-function usageOf({ promptTokens, cachedTokens, completionTokens }: Usage) {
+function usageOf({ promptTokens, cachedTokens, completionTokens, reasoningTokens }: Usage) {
   return {
     prompt_tokens: promptTokens,
     completion_tokens: completionTokens,
     total_tokens: promptTokens + completionTokens,
     prompt_tokens_details: { cached_tokens: cachedTokens },
-    completion_tokens_details: { reasoning_tokens: 0 },
+    completion_tokens_details: { reasoning_tokens: reasoningTokens },
   }
 }
 
@@ -36,6 +36,11 @@ export function chatJson(model: string): Encoder {
           return ''
         case 'text':
           content += event.text
+          return ''
+        case 'reasoning':
+        case 'tool_call':
+        case 'tool_arguments':
+          // Nothing that leads to these is let in yet.
           return ''
         case 'finish': {
           const message = { role: 'assistant', content, refusal: null }
@@ -64,6 +69,11 @@ export function chatStream(model: string, includeUsage: boolean): Encoder {
           return chunk({ role: 'assistant', content: '' })
         case 'text':
           return event.text === '' ? '' : chunk({ content: event.text })
+        case 'reasoning':
+        case 'tool_call':
+        case 'tool_arguments':
+          // Nothing that leads to these is let in yet.
+          return ''
         case 'finish': {
           const usage = includeUsage
             ? frame({ ...head, choices: [], usage: usageOf(event.usage) })

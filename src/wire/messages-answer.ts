@@ -10,6 +10,7 @@ const STOP = {
   stop: 'end_turn',
   length: 'max_tokens',
   stop_sequence: 'stop_sequence',
+  tool_calls: 'tool_use',
 } as const satisfies Record<FinishReason, string>
 
 type Finish = Extract<GenerationEvent, { type: 'finish' }>
@@ -43,6 +44,11 @@ export function messageJson(model: string): Encoder {
           return ''
         case 'text':
           text += event.text
+          return ''
+        case 'reasoning':
+        case 'tool_call':
+        case 'tool_arguments':
+          // Nothing that leads to these is let in yet.
           return ''
         case 'finish': {
           const content = [{ type: 'text', text }]
@@ -79,7 +85,7 @@ export function messageStream(model: string): Encoder {
           return ping
         case 'start': {
           // No output yet: clients add what the end reports to what the start does.
-          const usage = usageOf({ ...event, completionTokens: 0 })
+          const usage = usageOf({ ...event, completionTokens: 0, reasoningTokens: 0 })
           return typed('message_start', {
             message: { ...head, stop_reason: null, stop_sequence: null, usage },
           })
@@ -89,6 +95,11 @@ export function messageStream(model: string): Encoder {
           const delta = { type: 'text_delta', text: event.text }
           return opened() + typed('content_block_delta', { index: 0, delta })
         }
+        case 'reasoning':
+        case 'tool_call':
+        case 'tool_arguments':
+          // Nothing that leads to these is let in yet.
+          return ''
         case 'finish':
           return (
             opened() +

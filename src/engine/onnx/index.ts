@@ -1,12 +1,12 @@
 /** The engine for decoders in the ONNX format. */
 import { InoriginError } from '../../error.ts'
 import type { Engine, OpenEngine } from '../engine.ts'
-import { readConfig } from './config.ts'
-import { createDecoding } from './detokenizer.ts'
+import { readConfig } from './text/config.ts'
+import { createDecoding } from './text/detokenizer.ts'
 import { type Loaded, loadDecoder } from './load.ts'
-import { decode } from './run.ts'
-import { parseTemplate } from './template.ts'
-import { createEncoder } from './tokenizer.ts'
+import { decode } from './run/run.ts'
+import { parseTemplate } from './text/template.ts'
+import { createEncoder } from './text/tokenizer.ts'
 
 export const openOnnx: OpenEngine = async ({ device, runtime, texts, maxInputTokens }) => {
   const config = await readConfig(texts)
@@ -22,9 +22,14 @@ export const openOnnx: OpenEngine = async ({ device, runtime, texts, maxInputTok
   }
 
   // An answer needs a token at least.
-  const prepare: Engine['prepare'] = (messages) => ({
+  const prepare: Engine['prepare'] = ({ messages }) => ({
     tokens: encoder.encode(messages, template.render, contextWindow - 1),
+    boundaries: [],
+    opening: '',
   })
+
+  const check: Engine['check'] = () =>
+    Promise.reject(new InoriginError('invalid_request', 'Answers cannot be constrained yet.'))
 
   const generate: Engine['generate'] = (prompt, options) => {
     if (!loaded)
@@ -42,5 +47,5 @@ export const openOnnx: OpenEngine = async ({ device, runtime, texts, maxInputTok
     loaded = null
     await current?.release()
   }
-  return { contextWindow, load, prepare, generate, close }
+  return { contextWindow, template: config.template, load, prepare, check, generate, close }
 }

@@ -2,9 +2,9 @@
 import { InoriginError } from '../../error.ts'
 import { requestGpu } from '../../device/gpu.ts'
 import type { EngineSetup, Files } from '../engine.ts'
-import { createDecoder, type Decoder } from './decoder.ts'
+import { createDecoder, type Decoder } from './decoder/decoder.ts'
 import { modelUnusable } from './failure.ts'
-import { isCacheOutput } from './graph.ts'
+import { isCacheOutput } from './decoder/graph.ts'
 import { loadRuntime } from './runtime.ts'
 
 export interface Loaded {

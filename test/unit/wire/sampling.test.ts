@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createSampler } from '../../../src/engine/onnx/sampler.ts'
+import { createSampler } from '../../../src/engine/onnx/sampling/sampler.ts'
 import type { Sampling } from '../../../src/types/index.ts'
 import { chatOf, messageOf, scriptedHost, send } from './scripted-host.ts'
 

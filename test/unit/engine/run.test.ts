@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import type { Ending, Piece } from '../../src/engine/engine.ts'
-import type { Decoder } from '../../src/engine/onnx/decoder.ts'
-import { decode, type Run } from '../../src/engine/onnx/run.ts'
+import type { Ending, Piece } from '../../../src/engine/engine.ts'
+import type { Decoder } from '../../../src/engine/onnx/decoder/decoder.ts'
+import { decode, type Run } from '../../../src/engine/onnx/run/run.ts'
 
 interface Counting extends Decoder {
   /** How many tokens each call took, `predict` with a minus. */

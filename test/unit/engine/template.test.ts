@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest'
-import { parseTemplate } from '../../src/engine/onnx/template.ts'
-import type { ChatMessage } from '../../src/types/index.ts'
+import { parseTemplate } from '../../../src/engine/onnx/text/template.ts'
+import type { ChatMessage } from '../../../src/types/index.ts'
 
 const system: ChatMessage = { role: 'system', content: 'Be kind.' }
 const user: ChatMessage = { role: 'user', content: 'Hi' }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { createRandom } from '../../src/engine/onnx/random.ts'
-import { best, createSampler } from '../../src/engine/onnx/sampler.ts'
-import type { Sampling } from '../../src/types/index.ts'
+import { createRandom } from '../../../src/engine/onnx/sampling/random.ts'
+import { best, createSampler } from '../../../src/engine/onnx/sampling/sampler.ts'
+import type { Sampling } from '../../../src/types/index.ts'
 
 const PLAIN = { temperature: 1, topP: 1, topK: 0 }
 const logs = (...probabilities: number[]): Float32Array =>

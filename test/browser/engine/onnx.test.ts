@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Ending, Engine, GenerateOptions, Piece, Prompt } from '../../src/engine/engine.ts'
-import { createDecoding } from '../../src/engine/onnx/detokenizer.ts'
-import { openOnnx } from '../../src/engine/onnx/index.ts'
-import type { TokenizerFile } from '../../src/engine/onnx/tokenizer.ts'
-import { generate } from '../../src/generation/generate.ts'
-import type { GenerationEvent } from '../../src/types/index.ts'
-import tokenizer from '../models/tiny/tokenizer.json'
-import { CASES, runtimeFolder, TEXTS, tinyFiles } from '../models/tiny.ts'
+import type { Ending, Engine, GenerateOptions, Piece, Prompt } from '../../../src/engine/engine.ts'
+import { createDecoding } from '../../../src/engine/onnx/text/detokenizer.ts'
+import { openOnnx } from '../../../src/engine/onnx/index.ts'
+import type { TokenizerFile } from '../../../src/engine/onnx/text/tokenizer.ts'
+import { generate } from '../../../src/generation/generate.ts'
+import type { GenerationEvent } from '../../../src/types/index.ts'
+import tokenizer from '../../models/tiny/tokenizer.json'
+import { CASES, runtimeFolder, TEXTS, tinyFiles } from '../../models/tiny.ts'
 
 const WEIGHTS = ['onnx/model.onnx']
 const never = new AbortController().signal

@@ -1,9 +1,9 @@
 import { Tokenizer } from '@huggingface/tokenizers'
 import { describe, expect, test } from 'vitest'
-import { createDecoding } from '../../src/engine/onnx/detokenizer.ts'
-import { createRandom } from '../../src/engine/onnx/random.ts'
-import type { TokenizerFile } from '../../src/engine/onnx/tokenizer.ts'
-import { TEXTS, TOKENIZERS } from '../support/tokenizers.ts'
+import { createDecoding } from '../../../src/engine/onnx/text/detokenizer.ts'
+import { createRandom } from '../../../src/engine/onnx/sampling/random.ts'
+import type { TokenizerFile } from '../../../src/engine/onnx/text/tokenizer.ts'
+import { TEXTS, TOKENIZERS } from '../../support/tokenizers.ts'
 
 const CONFIG = { bos_token: '<s>', eos_token: '</s>', clean_up_tokenization_spaces: false }
 

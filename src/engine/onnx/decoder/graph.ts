@@ -3,8 +3,8 @@
  * inputs they have, how their caches are named and shaped, and in which precision they compute.
  */
 import type { InferenceSession, Tensor } from 'onnxruntime-web'
-import { modelUnusable } from './failure.ts'
-import type { Session } from './runtime.ts'
+import { modelUnusable } from '../failure.ts'
+import type { Session } from '../runtime.ts'
 
 /** A cache: what a run leaves behind under `output` is what the next one takes as `input`. */
 export interface CacheSlot {

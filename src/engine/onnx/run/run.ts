@@ -1,9 +1,9 @@
 /** The loop that turns a prompt into text, one token after the other. */
-import { InoriginError } from '../../error.ts'
-import type { Ending, GenerateOptions, Piece, Prompt } from '../engine.ts'
-import type { Decoder, Sequence } from './decoder.ts'
-import type { Detokenizer } from './detokenizer.ts'
-import { createSampler, type SamplingDefaults } from './sampler.ts'
+import { InoriginError } from '../../../error.ts'
+import type { Ending, GenerateOptions, Piece, Prompt } from '../../engine.ts'
+import type { Decoder, Sequence } from '../decoder/decoder.ts'
+import type { Detokenizer } from '../text/detokenizer.ts'
+import { createSampler, type SamplingDefaults } from '../sampling/sampler.ts'
 import { createTurns } from './turns.ts'
 
 export interface Run {
@@ -20,7 +20,7 @@ export interface Run {
 export async function* decode(
   { decoder, text, endTokens, contextWindow, sampling }: Run,
   prompt: Prompt,
-  { maxTokens, sampling: wanted, signal }: GenerateOptions,
+  { maxTokens, sampling: wanted, signal, onStart }: GenerateOptions,
 ): AsyncGenerator<Piece, Ending> {
   const sample = createSampler(wanted, sampling)
   const limit = Math.min(maxTokens, contextWindow - prompt.tokens.length)
@@ -33,9 +33,10 @@ export async function* decode(
     await turns.next()
     if (signal.aborted) throw new InoriginError('aborted', 'The request was cancelled.')
   }
-  const end = (reason: Ending['reason']): Ending => ({ reason, cachedTokens: 0, completionTokens })
+  const end = (reason: Ending['reason']): Ending => ({ reason, completionTokens })
 
   try {
+    onStart?.({ cachedTokens: 0 })
     let logits = await prefill(sequence, prompt.tokens, decoder.chunk, breathe)
     while (completionTokens < limit) {
       const token = sample(logits)

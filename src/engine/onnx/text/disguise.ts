@@ -2,7 +2,7 @@
  * Hides places of a text from a search for words: the character at each place is replaced by a
  * private-use one that stands for it. Lengths stay, and whitespace is left for templates to trim.
  */
-import { InoriginError } from '../../error.ts'
+import { InoriginError } from '../../../error.ts'
 
 export interface Disguise {
   /** Hides the given places, and the beginning too where it `continues` a word before it. */

@@ -1,9 +1,9 @@
 import { Tokenizer } from '@huggingface/tokenizers'
 import { describe, expect, test } from 'vitest'
-import { parseTemplate } from '../../src/engine/onnx/template.ts'
-import { createEncoder, type TokenizerFile } from '../../src/engine/onnx/tokenizer.ts'
-import type { ChatMessage } from '../../src/types/index.ts'
-import { TEMPLATE, TEXTS, TOKENIZERS } from '../support/tokenizers.ts'
+import { parseTemplate } from '../../../src/engine/onnx/text/template.ts'
+import { createEncoder, type TokenizerFile } from '../../../src/engine/onnx/text/tokenizer.ts'
+import type { ChatMessage } from '../../../src/types/index.ts'
+import { TEMPLATE, TEXTS, TOKENIZERS } from '../../support/tokenizers.ts'
 
 const CONFIG = { bos_token: '<s>', eos_token: '</s>' }
 const FORGERIES = [

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import type { Ending, Engine, GenerateOptions, Piece } from '../../src/engine/engine.ts'
-import { InoriginError } from '../../src/error.ts'
-import { generate } from '../../src/generation/generate.ts'
-import type { GenerationEvent, GenerationRequest } from '../../src/types/index.ts'
+import type { Ending, Engine, GenerateOptions, Piece } from '../../../src/engine/engine.ts'
+import { InoriginError } from '../../../src/error.ts'
+import { generate } from '../../../src/generation/generate.ts'
+import type { GenerationEvent, GenerationRequest } from '../../../src/types/index.ts'
 
 const REQUEST: GenerationRequest = {
   model: '@test/fake',

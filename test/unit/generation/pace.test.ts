@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { pace } from '../../src/generation/pace.ts'
-import type { GenerationEvent } from '../../src/types/index.ts'
+import { pace } from '../../../src/generation/pace.ts'
+import type { GenerationEvent } from '../../../src/types/index.ts'
 
 const usage = { promptTokens: 1, cachedTokens: 0, completionTokens: 4 }
 const start: GenerationEvent = { type: 'start', promptTokens: 1, cachedTokens: 0 }

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { requestGpu } from '../../src/device/gpu.ts'
-import { createDecoder } from '../../src/engine/onnx/decoder.ts'
-import { loadRuntime, type Session } from '../../src/engine/onnx/runtime.ts'
-import { CASES, runtimeFolder, tinyFiles } from '../models/tiny.ts'
+import { requestGpu } from '../../../src/device/gpu.ts'
+import { createDecoder } from '../../../src/engine/onnx/decoder/decoder.ts'
+import { loadRuntime, type Session } from '../../../src/engine/onnx/runtime.ts'
+import { CASES, runtimeFolder, tinyFiles } from '../../models/tiny.ts'
 
 const model = async (): Promise<Blob> =>
   (await tinyFiles(['onnx/model.onnx'])).get('onnx/model.onnx') as Blob

@@ -1,6 +1,6 @@
 /** How many tokens a prompt has at least, told in a moment: tokenising a huge one takes seconds. */
-import { InoriginError } from '../../error.ts'
-import type { ChatMessage } from '../../types/index.ts'
+import { InoriginError } from '../../../error.ts'
+import type { ChatMessage } from '../../../types/index.ts'
 import { BYTES } from './decoding.ts'
 import type { AddedToken, TokenizerFile } from './tokenizer.ts'
 

@@ -1,8 +1,8 @@
 /** Runs a decoder over one conversation, keeping keys and values where they were computed. */
 import type { Tensor } from 'onnxruntime-web'
-import { modelUnusable } from './failure.ts'
+import { modelUnusable } from '../failure.ts'
 import { type CacheSlot, type Graph, readGraph } from './graph.ts'
-import type { Runtime, Session } from './runtime.ts'
+import type { Runtime, Session } from '../runtime.ts'
 
 export interface Decoder {
   /** Tokens to give at once, so that an abort is not kept waiting and scores fit in memory. */

@@ -4,9 +4,9 @@
  * writes.
  */
 import { Tokenizer } from '@huggingface/tokenizers'
-import { InoriginError } from '../../error.ts'
-import type { ChatMessage } from '../../types/index.ts'
-import { modelUnusable } from './failure.ts'
+import { InoriginError } from '../../../error.ts'
+import type { ChatMessage } from '../../../types/index.ts'
+import { modelUnusable } from '../failure.ts'
 import { createMatcher } from './matcher.ts'
 import { createDisguise } from './disguise.ts'
 import { createSize, tooLong } from './size.ts'
@@ -70,7 +70,7 @@ export function createEncoder(file: TokenizerFile, config: object, template: str
       return disguise.on(text, matcher.starts(text), continues)
     }
     const sections = matcher.split(
-      render(messages.map(({ role, content }) => ({ role, content: hide(content) }))),
+      render(messages.map((message) => ({ ...message, content: hide(message.content) }))),
     )
     return sections.map((section, index) => {
       const token = byText.get(section)

@@ -1,8 +1,8 @@
 /** What a model's own files say about how it is run. */
-import { InoriginError } from '../../error.ts'
-import type { Files } from '../engine.ts'
-import { modelUnusable } from './failure.ts'
-import type { SamplingDefaults } from './sampler.ts'
+import { InoriginError } from '../../../error.ts'
+import type { Files } from '../../engine.ts'
+import { modelUnusable } from '../failure.ts'
+import type { SamplingDefaults } from '../sampling/sampler.ts'
 import type { TokenizerFile } from './tokenizer.ts'
 
 export interface ModelConfig {

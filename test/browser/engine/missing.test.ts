@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { loadRuntime } from '../../src/engine/onnx/runtime.ts'
-import { tinyFiles } from '../models/tiny.ts'
+import { loadRuntime } from '../../../src/engine/onnx/runtime.ts'
+import { tinyFiles } from '../../models/tiny.ts'
 
 // In a file, and so a page, of its own: a page loads the runtime only once.
 test('says where the runtime was looked for', async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { readGraph } from '../../src/engine/onnx/graph.ts'
-import type { Session } from '../../src/engine/onnx/runtime.ts'
+import { readGraph } from '../../../src/engine/onnx/decoder/graph.ts'
+import type { Session } from '../../../src/engine/onnx/runtime.ts'
 
 type Shape = (number | string)[]
 type Type = 'float32' | 'float16' | 'int64'

@@ -3,9 +3,9 @@
  * Templates come from a catalog and are not trusted, so they run in an interpreter with limits.
  */
 import { Environment, Interpreter, Template } from '@huggingface/jinja'
-import { InoriginError } from '../../error.ts'
-import type { ChatMessage } from '../../types/index.ts'
-import { modelUnusable } from './failure.ts'
+import { InoriginError } from '../../../error.ts'
+import type { ChatMessage } from '../../../types/index.ts'
+import { modelUnusable } from '../failure.ts'
 import { countCharacters } from './size.ts'
 
 /**
@@ -56,10 +56,10 @@ export function parseTemplate(
     let unique = 100_000_000
     while (text.includes(String(unique))) unique += 1
     let count = 0
-    const marked = messages.map(({ role, content }) => {
-      if (role !== 'system' || content.trim() === '') return { role, content }
+    const marked = messages.map((message) => {
+      if (message.role !== 'system' || message.content.trim() === '') return message
       count += 1
-      return { role, content: `(${unique}.${count})` }
+      return { ...message, content: `(${unique}.${count})` }
     })
     if (count === 0) return true
     const kept = attempt(marked).match(new RegExp(`\\(${unique}\\.\\d+\\)`, 'g'))

@@ -1,5 +1,5 @@
 /** The `decoder` of tokenizer.json as stages that work on one token at a time. */
-import { modelUnusable } from './failure.ts'
+import { modelUnusable } from '../failure.ts'
 
 export interface Stage {
   /** What a token adds; `added` ones stand for themselves. */

@@ -1,10 +1,10 @@
 import { Tokenizer } from '@huggingface/tokenizers'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { modelUnusable } from '../../src/engine/onnx/failure.ts'
-import { parseTemplate } from '../../src/engine/onnx/template.ts'
-import { createEncoder, type Encoder, type TokenizerFile } from '../../src/engine/onnx/tokenizer.ts'
-import type { ChatMessage } from '../../src/types/index.ts'
-import { TEMPLATE, TEXTS, TOKENIZERS } from '../support/tokenizers.ts'
+import { modelUnusable } from '../../../src/engine/onnx/failure.ts'
+import { parseTemplate } from '../../../src/engine/onnx/text/template.ts'
+import { createEncoder, type Encoder, type TokenizerFile } from '../../../src/engine/onnx/text/tokenizer.ts'
+import type { ChatMessage } from '../../../src/types/index.ts'
+import { TEMPLATE, TEXTS, TOKENIZERS } from '../../support/tokenizers.ts'
 
 const CONFIG = { bos_token: '<s>', eos_token: '</s>' }
 const NAMES = Object.keys(TOKENIZERS)

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { requestGpu } from '../../src/device/gpu.ts'
-import { createDecoder, type Decoder, type Sequence } from '../../src/engine/onnx/decoder.ts'
-import { isCacheOutput } from '../../src/engine/onnx/graph.ts'
-import { loadRuntime, type Runtime, type Session } from '../../src/engine/onnx/runtime.ts'
-import { best } from '../../src/engine/onnx/sampler.ts'
-import { CASES, FIRST_SCORES, runtimeFolder, tinyFiles } from '../models/tiny.ts'
+import { requestGpu } from '../../../src/device/gpu.ts'
+import { createDecoder, type Decoder, type Sequence } from '../../../src/engine/onnx/decoder/decoder.ts'
+import { isCacheOutput } from '../../../src/engine/onnx/decoder/graph.ts'
+import { loadRuntime, type Runtime, type Session } from '../../../src/engine/onnx/runtime.ts'
+import { best } from '../../../src/engine/onnx/sampling/sampler.ts'
+import { CASES, FIRST_SCORES, runtimeFolder, tinyFiles } from '../../models/tiny.ts'
 
 interface Opened {
   runtime: Runtime

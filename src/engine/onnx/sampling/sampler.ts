@@ -1,12 +1,12 @@
 /** Chooses the next token from the scores the model gave. */
-import type { Sampling } from '../../types/index.ts'
+import type { Sampling } from '../../../types/index.ts'
 import { createRandom } from './random.ts'
 
 /**
  * What the model's own configuration says, where a request says nothing: temperature, top-p and
  * top-k. Penalties, minimum probabilities and lists of suppressed tokens are not honoured.
  */
-export type SamplingDefaults = Required<Omit<Sampling, 'seed'>>
+export type SamplingDefaults = Required<Pick<Sampling, 'temperature' | 'topP' | 'topK'>>
 
 /** The next token's id. Does not keep or change the logits. */
 export type Sampler = (logits: Float32Array) => number
