@@ -76,6 +76,7 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
     const link: Link = {
       connect: connectVia(page, registration),
       life: await holdPageLife(),
+      client: crypto.randomUUID(),
       attempts: HOST_ATTEMPTS,
       patience: HOST_PATIENCE,
     }

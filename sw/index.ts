@@ -33,7 +33,7 @@ export function attach(): void {
 
   self.addEventListener('fetch', (event) => {
     if (!isOurs(event.request, base)) return
-    event.respondWith(life.then((name) => respond(event.request, name)))
+    event.respondWith(life.then((name) => respond(event, name)))
   })
 
   self.addEventListener('message', (event) => {
@@ -60,8 +60,10 @@ export function attach(): void {
     }
   })
 
-  async function respond(request: Request, name: string): Promise<Response> {
-    const link: Link = { connect: finder.connect, life: name, attempts: 3, patience: 2_000, onOpen }
+  async function respond({ request, clientId }: FetchEvent, name: string): Promise<Response> {
+    const link: Link = {
+      connect: finder.connect, life: name, client: clientId, attempts: 3, patience: 2_000, onOpen,
+    }
     return handle(request, remoteHost(link), { base })
   }
 

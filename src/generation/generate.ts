@@ -11,6 +11,8 @@ export interface GenerationLimits {
   maxOutputTokens: number
   /** The request's prompt, where it has been prepared already to see that it fits. */
   prompt?: Prompt
+  /** What is cached is shared within one partition only. */
+  partition?: string
 }
 
 /**
@@ -30,7 +32,9 @@ export async function* generate(
   const usage: Usage = { promptTokens: prompt.tokens.length, cachedTokens: 0, completionTokens: 0, reasoningTokens: 0 }
   yield { type: 'start', promptTokens: usage.promptTokens, cachedTokens: usage.cachedTokens }
 
-  const pieces = engine.generate(prompt, { maxTokens, sampling: request.sampling, signal })
+  const pieces = engine.generate(prompt, {
+    maxTokens, sampling: request.sampling, partition: limits.partition, signal,
+  })
   try {
     for (;;) {
       const { value, done } = await pieces.next()

@@ -1,6 +1,6 @@
 /** A generation from the moment it is asked for: the model on its way, then its answer. */
 import { stream } from '../link/ask.ts'
-import type { ModelStreams } from '../link/protocol.ts'
+import type { ModelStreams, Sender } from '../link/protocol.ts'
 import type { Caller, Generation, GenerationEvent, GenerationRequest } from '../types/index.ts'
 import { withHeartbeat } from './heartbeat.ts'
 import type { Lease } from './models.ts'
@@ -17,13 +17,15 @@ const GRACE = 1_000
 export async function accept(
   leasing: Promise<Lease>,
   request: GenerationRequest,
-  { signal }: Caller,
+  { key, client = '', signal }: Caller,
 ): Promise<Generation> {
   const accepted = leasing.then(async ({ hosted, leave }) => {
     signal.addEventListener('abort', leave)
     if (signal.aborted) leave()
     await hosted.opened
-    return stream<ModelStreams, 'generate'>(hosted.link, 'generate', [request], { signal })
+    // Keys keep honest users apart, in what is cached as in what is answered.
+    const sender: Sender = { client, partition: key ?? '' }
+    return stream<ModelStreams, 'generate'>(hosted.link, 'generate', [request, sender], { signal })
   })
   const beginning = accepted.then(async () => {
     const { hosted } = await leasing

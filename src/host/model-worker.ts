@@ -4,19 +4,20 @@ import { openOnnx } from '../engine/onnx/index.ts'
 import { InoriginError } from '../error.ts'
 import { generate } from '../generation/generate.ts'
 import { pace } from '../generation/pace.ts'
-import { answer, type Answers, type Request } from '../link/answer.ts'
+import { answer, type Answers } from '../link/answer.ts'
 import type { Reply } from '../link/ask.ts'
 import type {
-  ModelCalls, ModelSetup, ModelStreams, PageToHost, PredictorFiles,
+  ModelCalls, ModelSetup, ModelStreams, PageToHost, PredictorFiles, Sender,
 } from '../link/protocol.ts'
 import { openPredictor, type OpenPredictor } from '../predictor/run.ts'
 import type { GenerationEvent, GenerationRequest } from '../types/index.ts'
 import { createQueue } from './queue.ts'
 
-/** Requests of one model that wait or are answered; a further one is told to come again. */
-const CAPACITY = 16
-
-const queue = createQueue(CAPACITY)
+/**
+ * Answers that one model writes at once, and requests that wait or are answered; a further one is
+ * told to come again.
+ */
+const queue = createQueue({ served: 4, perClient: 16, total: 64 })
 let model: { engine: Engine; maxOutputTokens: number } | undefined
 let predictor: OpenPredictor | undefined
 let loaded: (() => void) | undefined
@@ -34,7 +35,7 @@ const answers: Answers<ModelCalls, ModelStreams> = {
       return predictor.predict(inputs, signal)
     },
   },
-  streams: { generate: ([request], asked) => accept(request, asked) },
+  streams: { generate: ([request, sender], { signal }) => accept(request, sender, signal) },
 }
 
 self.onmessage = (event: MessageEvent<PageToHost>) => {
@@ -59,19 +60,20 @@ async function loadPredictor(setup: PredictorFiles, signal: AbortSignal): Promis
 /** Refuses what cannot be answered, and queues the rest, before any weights are needed. */
 async function accept(
   request: GenerationRequest,
-  { signal }: Request,
+  { client, partition }: Sender,
+  signal: AbortSignal,
 ): Promise<Reply<void, GenerationEvent>> {
   if (!model) throw notOpen()
   const { engine, maxOutputTokens } = model
   const prompt = engine.prepare({ messages: request.messages })
-  const ticket = queue.enter(signal)
+  const ticket = queue.enter(client, signal)
   return { result: undefined, events: events() }
 
   async function* events(): AsyncGenerator<GenerationEvent> {
     try {
       await ticket.turn
       await weights
-      yield* pace(generate(engine, request, { maxOutputTokens, prompt }, signal))
+      yield* pace(generate(engine, request, { maxOutputTokens, prompt, partition }, signal))
     } finally {
       ticket.leave()
     }

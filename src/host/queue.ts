@@ -1,4 +1,7 @@
-/** A bounded queue in front of one model: first come, first served, one at a time. */
+/**
+ * The bounded queue in front of one model. Some requests are served at once; the others wait in a line
+ * per client, and the lines take turns, so that one tab's burst does not keep the others waiting.
+ */
 import { InoriginError } from '../error.ts'
 
 export interface Ticket {
@@ -9,24 +12,75 @@ export interface Ticket {
 }
 
 export interface Queue {
-  /** Takes a place, freed by `leave` or by the signal; throws `rate_limit` when all are taken. */
-  enter(signal: AbortSignal): Ticket
+  /**
+   * Takes a place for that client, freed by `leave` or by the signal; throws `rate_limit` when all of
+   * the client's places are taken, or all there are.
+   */
+  enter(client: string, signal: AbortSignal): Ticket
 }
 
-/** A queue of at most `capacity` tickets, the one being served included. */
-export function createQueue(capacity: number): Queue {
-  const places: { start: () => void }[] = []
+export interface QueueLimits {
+  /** Requests served at once. */
+  served: number
+  /** Places of one client, those served included. */
+  perClient: number
+  /** Places in all. */
+  total: number
+}
+
+interface Place {
+  client: string
+  start(): void
+}
+
+export function createQueue({ served, perClient, total }: QueueLimits): Queue {
+  const active = new Set<Place>()
+  /** Who waits, by client; of two, the one whose turn was longer ago comes first. */
+  const lines = new Map<string, Place[]>()
+
+  const waiting = (): number => [...lines.values()].reduce((sum, line) => sum + line.length, 0)
+  const servedOf = (client: string): number =>
+    [...active].filter((place) => place.client === client).length
+
+  /** The client that waits and is served least. */
+  function nextClient(): string | undefined {
+    const clients = [...lines.keys()].map((client) => ({ client, served: servedOf(client) }))
+    return clients.toSorted((one, other) => one.served - other.served)[0]?.client
+  }
+
+  function serve(): void {
+    while (active.size < served) {
+      const client = nextClient()
+      if (client === undefined) return
+      const [place, ...rest] = lines.get(client) ?? []
+      lines.delete(client)
+      if (rest.length > 0) lines.set(client, rest)
+      if (!place) return
+      active.add(place)
+      place.start()
+    }
+  }
+
+  function quit(place: Place): void {
+    if (!active.delete(place)) {
+      const line = lines.get(place.client)?.filter((other) => other !== place) ?? []
+      // In its old position: a client that gives one request up keeps its turn.
+      if (line.length > 0) lines.set(place.client, line)
+      else lines.delete(place.client)
+    }
+    serve()
+  }
+
   return {
-    enter(signal) {
+    enter(client, signal) {
       signal.throwIfAborted()
-      if (places.length >= capacity) throw full(capacity)
-      const place = { start: () => {} }
+      const taken = (lines.get(client)?.length ?? 0) + servedOf(client)
+      if (taken >= perClient) throw full(`This client already has ${perClient}`)
+      if (active.size + waiting() >= total) throw full(`This model already has ${total}`)
+      const place: Place = { client, start: () => {} }
       const leave = () => {
         signal.removeEventListener('abort', leave)
-        const index = places.indexOf(place)
-        if (index < 0) return
-        places.splice(index, 1)
-        if (index === 0) places[0]?.start()
+        quit(place)
       }
       const turn = new Promise<void>((resolve, reject) => {
         place.start = resolve
@@ -35,17 +89,14 @@ export function createQueue(capacity: number): Queue {
       // Whoever gives up without waiting for the turn has nothing to hear.
       turn.catch(() => undefined)
       signal.addEventListener('abort', leave)
-      places.push(place)
-      if (places.length === 1) place.start()
+      lines.set(client, [...(lines.get(client) ?? []), place])
+      serve()
       return { turn, leave }
     },
   }
 }
 
-function full(capacity: number): InoriginError {
-  const what = `This model already has ${capacity} requests, which is as many as it queues.`
-  return new InoriginError('rate_limit', `${what} Try again when one of them is answered.`, {
-    code: 'queue_full',
-    retryAfter: 2,
-  })
+function full(what: string): InoriginError {
+  const rest = 'requests here, which is as many as are queued. Try again when one of them is answered.'
+  return new InoriginError('rate_limit', `${what} ${rest}`, { code: 'queue_full', retryAfter: 2 })
 }

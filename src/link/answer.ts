@@ -7,6 +7,8 @@ import { PROTOCOL, type AnswerMessage, type AskMessage } from './protocol.ts'
 /** What an answer knows of its request. */
 export interface Request {
   key: string | null
+  /** Which tab asks; empty where there is only one asker. */
+  client: string
   /** Aborts when the asker cancels or dies. */
   signal: AbortSignal
 }
@@ -77,7 +79,8 @@ export function answer<Calls, Streams>(
 
   async function run(message: AskMessage & { type: 'call' }): Promise<void> {
     if (message.protocol !== PROTOCOL) throw otherProtocol(message.protocol)
-    const request: Request = { key: message.key, signal: cancelled.signal }
+    const { key, client } = message
+    const request: Request = { key, client, signal: cancelled.signal }
     const called = own(answers.calls, message.method) as AnyCall | undefined
     if (called) {
       const tell = (event: unknown) => {

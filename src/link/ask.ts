@@ -12,6 +12,8 @@ export interface Link {
   connect(port: MessagePort, attempt: number): void | Promise<void>
   /** Lock held by this thread while it lives, so that the other side learns of its death. */
   life: string | null
+  /** Who asks, where several do: a tab. Requests of different clients take turns. Default: nobody. */
+  client?: string
   /** How many times to look for someone who acknowledges. */
   attempts: number
   /** Milliseconds from a port handed over to its acknowledgement. */
@@ -141,7 +143,8 @@ async function converse(
   options: { key?: string | null; signal?: AbortSignal | undefined },
 ): Promise<Conversation> {
   const message: AskMessage = {
-    type: 'call', protocol: PROTOCOL, method, args, key: options.key ?? null, life: link.life,
+    type: 'call', protocol: PROTOCOL, method, args, key: options.key ?? null,
+    client: link.client ?? '', life: link.life,
   }
   for (let attempt = 0; ; attempt += 1) {
     if (options.signal?.aborted) throw InoriginError.from(options.signal.reason)

@@ -50,6 +50,14 @@ export interface ModelSetup extends EngineSetup {
   maxOutputTokens: number
 }
 
+/** For whom a model worker answers. */
+export interface Sender {
+  /** Requests of different clients take turns. */
+  client: string
+  /** What is cached is shared within one partition only. */
+  partition: string
+}
+
 /** What a model worker opens a predictor with. */
 export type PredictorFiles = Pick<PredictorSetup, 'entry' | 'implementation' | 'files' | 'runtime'>
 
@@ -66,7 +74,7 @@ export interface ModelCalls {
 /** What the host asks of a model worker as a stream. */
 export interface ModelStreams {
   /** Accepted once it is templated, tokenised, fits and is queued. */
-  generate: { args: [request: GenerationRequest]; result: void; event: GenerationEvent }
+  generate: { args: [request: GenerationRequest, sender: Sender]; result: void; event: GenerationEvent }
 }
 
 /** From the side that asks. */
@@ -77,6 +85,8 @@ export type AskMessage =
       method: string
       args: readonly unknown[]
       key: string | null
+      /** Which tab asks; empty where there is only one asker. */
+      client: string
       /** A lock the asking thread holds while it lives; its grant to another is its death notice. */
       life: string | null
     }

@@ -6,6 +6,8 @@ import type { Prediction, PredictionRequest, PredictionResult, Predictor } from 
 export interface Caller {
   /** The key as it was sent, without `Bearer`; `null` when none was. */
   key: string | null
+  /** Which tab asks, where that is known: requests of different ones take turns. */
+  client?: string
   /** Aborting it ends the work within one token. */
   signal: AbortSignal
 }

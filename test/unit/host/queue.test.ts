@@ -3,9 +3,15 @@ import { createQueue } from '../../../src/host/queue.ts'
 
 const signal = () => new AbortController().signal
 
+/** One at a time, for one client. */
+function single(places: number) {
+  const queue = createQueue({ served: 1, perClient: places, total: places })
+  return { enter: (given: AbortSignal) => queue.enter('tab', given) }
+}
+
 describe('createQueue', () => {
   test('serves one at a time, first come first served', async () => {
-    const queue = createQueue(4)
+    const queue = single(4)
     const order: number[] = []
     const tickets = [1, 2, 3].map((number) => {
       const ticket = queue.enter(signal())
@@ -22,7 +28,7 @@ describe('createQueue', () => {
   })
 
   test('refuses by name when full, and takes again when one leaves', () => {
-    const queue = createQueue(2)
+    const queue = single(2)
     const first = queue.enter(signal())
     queue.enter(signal())
     expect(() => queue.enter(signal())).toThrowError(
@@ -33,7 +39,7 @@ describe('createQueue', () => {
   })
 
   test('an aborted ticket rejects its turn and lets the next in', async () => {
-    const queue = createQueue(3)
+    const queue = single(3)
     const first = queue.enter(signal())
     const gone = new AbortController()
     const second = queue.enter(gone.signal)
@@ -45,7 +51,7 @@ describe('createQueue', () => {
   })
 
   test('aborting the one being served frees its place', async () => {
-    const queue = createQueue(2)
+    const queue = single(2)
     const gone = new AbortController()
     await queue.enter(gone.signal).turn
     const next = queue.enter(signal())
@@ -54,7 +60,7 @@ describe('createQueue', () => {
   })
 
   test('leaving twice frees one place only', async () => {
-    const queue = createQueue(2)
+    const queue = single(2)
     const first = queue.enter(signal())
     const second = queue.enter(signal())
     first.leave()
@@ -64,5 +70,53 @@ describe('createQueue', () => {
     void queue.enter(signal()).turn.then(() => (third = true))
     await Promise.resolve()
     expect(third).toBe(false)
+  })
+
+  test('serves several at once', async () => {
+    const queue = createQueue({ served: 2, perClient: 3, total: 3 })
+    const tickets = [1, 2, 3].map(() => queue.enter('tab', signal()))
+    await Promise.all([tickets[0]?.turn, tickets[1]?.turn])
+    let third = false
+    void tickets[2]?.turn.then(() => (third = true))
+    await Promise.resolve()
+    expect(third).toBe(false)
+    tickets[1]?.leave()
+    await tickets[2]?.turn
+  })
+
+  test('clients take turns, whoever sent more', async () => {
+    const queue = createQueue({ served: 1, perClient: 4, total: 9 })
+    const order: string[] = []
+    const enter = (client: string, name: string) => {
+      const ticket = queue.enter(client, signal())
+      void ticket.turn.then(() => {
+        order.push(name)
+        setTimeout(ticket.leave)
+      })
+      return ticket.turn
+    }
+    const all = ['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'c1'].map((name) => enter(name.charAt(0), name))
+    await Promise.all(all)
+    expect(order).toEqual(['a1', 'a2', 'b1', 'c1', 'a3', 'b2', 'a4'])
+  })
+
+  test('a client that holds a place lets one without go first', async () => {
+    const queue = createQueue({ served: 2, perClient: 4, total: 9 })
+    const [first, second, third] = [1, 2, 3].map(() => queue.enter('a', signal()))
+    const other = queue.enter('b', signal())
+    await Promise.all([first?.turn, second?.turn])
+    first?.leave()
+    await other.turn
+    second?.leave()
+    await third?.turn
+  })
+
+  test('a client that has filled its places does not fill those of others', () => {
+    const queue = createQueue({ served: 1, perClient: 2, total: 3 })
+    queue.enter('a', signal())
+    queue.enter('a', signal())
+    expect(() => queue.enter('a', signal())).toThrowError(/This client already has 2/)
+    expect(() => queue.enter('b', signal())).not.toThrow()
+    expect(() => queue.enter('c', signal())).toThrowError(/This model already has 3/)
   })
 })
