@@ -1,4 +1,7 @@
-/** The `decoder` of tokenizer.json as stages that work on one token at a time. */
+/**
+ * The `decoder` of tokenizer.json: as stages that work on one token at a time, and as the bytes of a
+ * token.
+ */
 import { modelUnusable } from '../failure.ts'
 
 export interface Stage {
@@ -28,6 +31,40 @@ export function createStages(decoder: unknown): () => Stage[] {
     ),
   )
   return () => openers.map((open) => open())
+}
+
+/** The bytes that a token writes in the middle of a text; `added` ones stand for themselves. */
+export function createSpelling(decoder: unknown): (name: string, added: boolean) => Uint8Array {
+  const chain = flatten(decoder as Config | null)
+  const fuse = chain.findIndex(({ type }) => type === 'Fuse')
+  const ends = chain.filter(({ type }, index) => type === 'Strip' && fuse >= 0 && index > fuse)
+  const steps = chain.filter((config) => !ends.includes(config)).map(respell)
+  const utf8 = new TextEncoder()
+
+  return (name, added) => {
+    let text = name
+    for (const step of steps) {
+      const result = step(text, added)
+      if (typeof result !== 'string') return result
+      text = result
+    }
+    return utf8.encode(text)
+  }
+}
+
+function respell(config: Config): (text: string, added: boolean) => string | Uint8Array {
+  const { type, content = '', replacement = '▁', start = 0, stop = 0 } = config
+  const pattern = type === 'Metaspace' ? replacement : config.pattern?.String
+  if (type === 'ByteLevel') return (text, added) => (added ? text : levelBytes(text))
+  if (type === 'Strip') return (text) => strip(text, content, start, stop)
+  if (type === 'ByteFallback') {
+    return (text) => {
+      const byte = fallbackByte(text)
+      return byte === null ? text : Uint8Array.of(byte)
+    }
+  }
+  if (pattern === undefined) return (text) => text
+  return (text) => text.replaceAll(pattern, type === 'Metaspace' ? ' ' : content)
 }
 
 function flatten(config: Config | null): Config[] {
@@ -68,14 +105,21 @@ const each = (change: (text: string) => string): Stage => ({
   flush: () => [],
 })
 
+const levelBytes = (text: string): Uint8Array<ArrayBuffer> =>
+  Uint8Array.from(text, (character) => BYTES.get(character) ?? 0)
+
+function fallbackByte(text: string): number | null {
+  const digits = /^<0x([0-9A-Fa-f]{2})>$/.exec(text)?.[1]
+  return digits === undefined ? null : Number.parseInt(digits, 16)
+}
+
 /** Tokens are bytes, each written as a printable character. */
 function byteLevel(): Stage {
   const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
   return {
     push: (text, added) => {
       if (added) return [utf8.decode(), text]
-      const bytes = Uint8Array.from(text, (character) => BYTES.get(character) ?? 0)
-      return [utf8.decode(bytes, { stream: true })]
+      return [utf8.decode(levelBytes(text), { stream: true })]
     },
     flush: () => [utf8.decode()],
   }
@@ -93,10 +137,10 @@ function byteFallback(): Stage {
   }
   return {
     push: (text) => {
-      const byte = /^<0x([0-9A-Fa-f]{2})>$/.exec(text)?.[1]
-      if (byte === undefined) return [end(), text]
+      const byte = fallbackByte(text)
+      if (byte === null) return [end(), text]
       bytes = true
-      return [utf8.decode(Uint8Array.of(Number.parseInt(byte, 16)), { stream: true })]
+      return [utf8.decode(Uint8Array.of(byte), { stream: true })]
     },
     flush: () => [end()],
   }

@@ -1,0 +1,77 @@
+import { Tokenizer } from '@huggingface/tokenizers'
+import { describe, expect, test } from 'vitest'
+import { createRandom } from '../../../src/engine/onnx/sampling/random.ts'
+import { createDecoding } from '../../../src/engine/onnx/text/detokenizer.ts'
+import type { TokenizerFile } from '../../../src/engine/onnx/text/tokenizer.ts'
+import { tokenBytes } from '../../../src/engine/onnx/text/vocabulary.ts'
+import { TEXTS, TOKENIZERS } from '../../support/tokenizers.ts'
+
+const CONFIG = { bos_token: '<s>', eos_token: '</s>' }
+const fileOf = (name: string): TokenizerFile => TOKENIZERS[name]?.() as TokenizerFile
+const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
+const ascii = (bytes: Uint8Array | null | undefined): string | null =>
+  bytes ? utf8.decode(bytes) : null
+
+const joined = (bytes: readonly (Uint8Array | null)[], ids: readonly number[]): string =>
+  utf8.decode(Uint8Array.from(ids.flatMap((id) => [...(bytes[id] ?? [])])))
+
+describe.each(Object.keys(TOKENIZERS))('%s', (name) => {
+  const bytes = tokenBytes(fileOf(name), CONFIG)
+  const open = createDecoding(fileOf(name), CONFIG)
+  const whole = (ids: readonly number[]): string => {
+    const text = open()
+    return ids.map((id) => text.push(id)).join('') + text.flush()
+  }
+
+  /** Mid-text, so that what a tokenizer does to the beginning does not show. */
+  const prefix = new Tokenizer(fileOf(name), CONFIG).encode('x', { add_special_tokens: false }).ids
+
+  test('are what the detokenizer writes, for all tokens in any order', () => {
+    const random = createRandom(3)
+    for (let round = 0; round < 300; round += 1) {
+      const ids = Array.from({ length: 20 }, () => Math.floor(random() * bytes.length))
+      const text = whole([...prefix, ...ids])
+      expect(joined(bytes, ids)).toBe(text.slice(whole(prefix).length))
+    }
+  })
+
+  test.each(TEXTS.map((text) => [text]))('spell %j', (text) => {
+    const { ids } = new Tokenizer(fileOf(name), CONFIG).encode(text, { add_special_tokens: false })
+    const known = joined(bytes, ids)
+    // A space may have been put before the text, and Sentencepiece writes its mark for a space.
+    const spaced = name.startsWith('bytes') ? text : text.replaceAll('▁', ' ')
+    if (!name.startsWith('unigram')) expect([spaced, ` ${spaced}`]).toContain(known)
+    else if (/^[a-zA-Z ]*$/.test(text)) expect(known.trim()).toBe(text.trim())
+  })
+
+  test('are none for special tokens, but for those that are told', () => {
+    const { added_tokens: tokens } = fileOf(name)
+    const told = tokenBytes(fileOf(name), CONFIG, ['<|im_end|>'])
+    for (const { id, content, special } of tokens) {
+      expect(ascii(bytes[id])).toBe(special === true ? null : content)
+      expect(ascii(told[id])).toBe(special === true && content !== '<|im_end|>' ? null : content)
+    }
+  })
+})
+
+test('are single bytes of characters where the vocabulary has no more', () => {
+  const level = fileOf('bytes')
+  const { ids } = new Tokenizer(level, CONFIG).encode('👍', { add_special_tokens: false })
+  const bytes = tokenBytes(level, CONFIG)
+  expect(ids.map((id) => [...(bytes[id] ?? [])])).toEqual([[0xf0], [0x9f], [0x91], [0x8d]])
+
+  const fallback = fileOf('merges, byte fallback')
+  const piece = (text: string): number => (fallback.model.vocab as Record<string, number>)[text] ?? -1
+  const spelled = tokenBytes(fallback, CONFIG)
+  expect([...(spelled[piece('<0xF0>')] ?? [])]).toEqual([0xf0])
+  expect(ascii(spelled[piece('▁hello')])).toBe(' hello')
+})
+
+test('take special tokens from the configuration too', () => {
+  const file = fileOf('bytes')
+  const think = file.added_tokens.find(({ content }) => content === '<think>')?.id ?? -1
+  expect(ascii(tokenBytes(file, CONFIG)[think])).toBe('<think>')
+  for (const listed of ['<think>', { content: '<think>' }]) {
+    expect(tokenBytes(file, { additional_special_tokens: [listed] })[think]).toBeNull()
+  }
+})
