@@ -31,7 +31,10 @@ export interface Session {
   readonly inputs: readonly InferenceSession.ValueMetadata[]
   readonly outputs: readonly InferenceSession.ValueMetadata[]
   /** Rejects with `unavailable` when the device gave out. */
-  run(feeds: Record<string, Tensor>, fetches?: readonly string[]): Promise<Record<string, Tensor>>
+  run(
+    feeds: Record<string, Tensor>,
+    fetches?: InferenceSession.FetchesType,
+  ): Promise<Record<string, Tensor>>
   release(): Promise<void>
 }
 
