@@ -40,7 +40,7 @@ export interface Sequence {
 
 /** Changes to one row of scores, in this order: penalties, bias, mask. */
 export interface Adjustments {
-  /** Ids whose positive scores are divided and negative ones multiplied, each once. */
+  /** Ids, each once, whose positive scores are divided and negative ones multiplied. */
   repetition?: { ids: readonly number[]; factor: number }
   /** Added to the scores of these ids, each once. */
   bias?: { ids: readonly number[]; amounts: readonly number[] }
@@ -48,19 +48,25 @@ export interface Adjustments {
   mask?: Int32Array | null
 }
 
-/** The highest scores of a row, after its adjustments. */
+/**
+ * The highest scores of a row, after its adjustments. One that is not a number is told before all
+ * others, whatever the mask.
+ */
 export interface Candidates {
   /** By falling score, the lower id first where two are equal. */
   ids: Uint32Array
   scores: Float32Array
-  /** The logarithm of the sum of the exponentials of all scores of the row, each over `temperature`. */
+  /**
+   * The logarithm of the sum of the exponentials of all scores of the row, each over `temperature`;
+   * NaN where that is 0.
+   */
   logSumExp: number
 }
 
 export interface Ask {
   /** How many candidates, 1 to 64. */
   count: number
-  /** Divides the scores inside `logSumExp`; must be above 0, and is 1 for greedy choices. */
+  /** Divides the scores inside `logSumExp`; 0 where that is not wanted, as for greedy choices. */
   temperature: number
   adjustments?: Adjustments
 }

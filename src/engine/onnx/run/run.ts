@@ -3,6 +3,7 @@ import { InoriginError } from '../../../error.ts'
 import type { Ending, GenerateOptions, Piece, Prompt } from '../../engine.ts'
 import type { Decoder, Sequence } from '../decoder/decoder.ts'
 import type { Detokenizer } from '../text/detokenizer.ts'
+import { topOf } from '../sampling/logits.ts'
 import { createSampler, type SamplingDefaults } from '../sampling/sampler.ts'
 import { createTurns } from './turns.ts'
 
@@ -22,7 +23,7 @@ export async function* decode(
   prompt: Prompt,
   { maxTokens, sampling: wanted, signal, onStart }: GenerateOptions,
 ): AsyncGenerator<Piece, Ending> {
-  const sample = createSampler(wanted, sampling)
+  const sampler = createSampler(wanted, sampling, prompt.tokens)
   const limit = Math.min(maxTokens, contextWindow - prompt.tokens.length)
   const turns = createTurns()
   const sequence = decoder.open()
@@ -39,8 +40,10 @@ export async function* decode(
     onStart?.({ cachedTokens: 0 })
     let logits = await prefill(sequence, prompt.tokens, decoder.chunk, breathe)
     while (completionTokens < limit) {
-      const token = sample(logits)
-      if (!Number.isFinite(logits[token])) throw noNumbers()
+      const row = logits
+      const ask = sampler.ask(null)
+      const token = await sampler.choose(ask, topOf(row, ask), async () => row)
+      sampler.accept(token)
       completionTokens += 1
       untold += 1
       const ended = endTokens.has(token)
@@ -81,13 +84,4 @@ async function prefill(
     await breathe()
   }
   return sequence.predict(tokens.slice(from))
-}
-
-function noNumbers(): InoriginError {
-  return new InoriginError(
-    'unavailable',
-    'The device computed no usable numbers for this model. Use the wasm device, or a model of ' +
-      'higher precision.',
-    { code: 'invalid_numbers' },
-  )
 }

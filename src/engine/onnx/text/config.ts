@@ -119,9 +119,8 @@ function contextWindow(config: Json): number {
 }
 
 /**
- * A configuration that names no temperature and does not ask for sampling is greedy. `do_sample`,
- * `temperature`, `top_p` and `top_k` are honoured; what else it may say of sampling, such as
- * `repetition_penalty`, `min_p` or `suppress_tokens`, is not.
+ * A configuration that names no temperature and does not ask for sampling is greedy. What it says of
+ * penalties and suppressed tokens holds either way.
  */
 function samplingDefaults(generation: Json): SamplingDefaults {
   const number = (name: string): number | undefined => {
@@ -129,9 +128,13 @@ function samplingDefaults(generation: Json): SamplingDefaults {
     return typeof value === 'number' && Number.isFinite(value) ? value : undefined
   }
   const sampled = generation['do_sample'] ?? generation['temperature'] !== undefined
+  const repetitionPenalty = number('repetition_penalty') ?? 1
   return {
     temperature: sampled === true ? (number('temperature') ?? 1) : 0,
     topP: number('top_p') ?? 1,
     topK: number('top_k') ?? 0,
+    minP: number('min_p') ?? 0,
+    repetitionPenalty: repetitionPenalty > 0 ? repetitionPenalty : 1,
+    suppress: [generation['suppress_tokens']].flat().filter((id) => typeof id === 'number'),
   }
 }
