@@ -39,26 +39,24 @@ test('reads what a model says of itself', async () => {
   expect([...config.endTokens]).toEqual([2, 3, 7])
 })
 
+const GREEDY = { temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, suppress: [] }
+
 test.each([
-  [{ do_sample: true }, { temperature: 1, topP: 1, topK: 0 }],
+  [{ do_sample: true }, { temperature: 1 }],
   [
-    { do_sample: true, temperature: 0.6, top_p: 0.95, top_k: 20 },
-    { temperature: 0.6, topP: 0.95, topK: 20 },
+    { do_sample: true, temperature: 0.6, top_p: 0.95, top_k: 20, min_p: 0.1 },
+    { temperature: 0.6, topP: 0.95, topK: 20, minP: 0.1 },
   ],
-  [{ temperature: 0.7 }, { temperature: 0.7, topP: 1, topK: 0 }],
-  [
-    { do_sample: false, temperature: 0.7 },
-    { temperature: 0, topP: 1, topK: 0 },
-  ],
-  [
-    { do_sample: true, temperature: null, top_p: 'x' },
-    { temperature: 1, topP: 1, topK: 0 },
-  ],
+  [{ temperature: 0.7 }, { temperature: 0.7 }],
+  [{ do_sample: false, temperature: 0.7 }, { temperature: 0 }],
+  [{ do_sample: true, temperature: null, top_p: 'x' }, { temperature: 1 }],
+  [{ repetition_penalty: 1.1, suppress_tokens: [7, 9] }, { repetitionPenalty: 1.1, suppress: [7, 9] }],
+  [{ repetition_penalty: 0, suppress_tokens: null }, {}],
 ])('samples by default as %j says', async (generation, sampling) => {
   const config = await readConfig(
     files({ 'generation_config.json': { ...generation, eos_token_id: 2 } }),
   )
-  expect(config.sampling).toEqual(sampling)
+  expect(config.sampling).toEqual({ ...GREEDY, ...sampling })
 })
 
 test('takes the end token of config.json where there is no generation_config.json', async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { topOf } from '../../../src/engine/onnx/sampling/logits.ts'
 import { createSampler } from '../../../src/engine/onnx/sampling/sampler.ts'
 import type { Sampling } from '../../../src/types/index.ts'
 import { chatOf, messageOf, scriptedHost, send } from './scripted-host.ts'
@@ -33,9 +34,12 @@ describe.each(['/v1/chat/completions', '/v1/messages'] as const)('the sampling o
 
   it('is of the most probable token alone when the nucleus is empty', async () => {
     const sampling = await samplingOf(path, { top_p: 0, temperature: 2 })
-    const sample = createSampler(sampling, { temperature: 1, topP: 0.9, topK: 0 })
-    const logits = Float32Array.of(1, 1.001, 1, 1)
-    expect(Array.from({ length: 50 }, () => sample(logits))).toEqual(Array(50).fill(1))
+    const defaults = { temperature: 1, topP: 0.9, topK: 0, minP: 0, repetitionPenalty: 1, suppress: [] }
+    const sampler = createSampler(sampling, defaults, [])
+    const row = Float32Array.of(1, 1.001, 1, 1)
+    const ask = sampler.ask(null)
+    for (let index = 0; index < 50; index += 1)
+      expect(await sampler.choose(ask, topOf(row, ask), async () => row)).toBe(1)
   })
 })
 
