@@ -2,9 +2,11 @@
 import { InoriginError } from '../../error.ts'
 import { requestGpu } from '../../device/gpu.ts'
 import type { EngineSetup, Files } from '../engine.ts'
-import { createDecoder, type Decoder } from './decoder/decoder.ts'
+import type { Decoder } from './decoder/contract.ts'
+import { createDecoder } from './decoder/decoder.ts'
 import { modelUnusable } from './failure.ts'
-import { isCacheOutput } from './decoder/graph.ts'
+import { staysOnDevice } from './decoder/graph.ts'
+import { readOperations } from './decoder/operations.ts'
 import { loadRuntime } from './runtime.ts'
 
 export interface Loaded {
@@ -42,11 +44,13 @@ export async function loadDecoder(
     check()
     const session = await runtime.createSession(model, {
       externalData,
-      keepOnDevice: isCacheOutput,
+      keepOnDevice: staysOnDevice,
     })
     releases.push(() => session.release())
     check()
-    const decoder = createDecoder(runtime, session, options)
+    const operations = await readOperations(model)
+    const decoder = createDecoder(runtime, session, { ...options, gpu, operations })
+    releases.push(() => decoder.close())
     await warmUp(decoder, device === 'webgpu' ? SHADER_SHAPES : [1], options.contextWindow)
     check()
     return { decoder, release }
@@ -84,8 +88,10 @@ async function warmUp(
   for (const length of lengths) {
     const sequence = decoder.open()
     try {
-      await sequence.predict(Array<number>(Math.min(length, contextWindow - 1)).fill(0))
-      if (length === 1) await sequence.predict([0])
+      const tokens = Array<number>(Math.min(length, contextWindow - 1)).fill(0)
+      const scores = await sequence.predict(tokens)
+      scores.release()
+      if (length === 1) (await sequence.predict([0])).release()
     } finally {
       sequence.close()
     }

@@ -1,7 +1,7 @@
 /** The loop that turns a prompt into text, one token after the other. */
 import { InoriginError } from '../../../error.ts'
 import type { Ending, GenerateOptions, Piece, Prompt } from '../../engine.ts'
-import type { Decoder, Sequence } from '../decoder/decoder.ts'
+import type { Decoder, Sequence } from '../decoder/contract.ts'
 import type { Detokenizer } from '../text/detokenizer.ts'
 import { topOf } from '../sampling/logits.ts'
 import { createSampler, type SamplingDefaults } from '../sampling/sampler.ts'
@@ -58,7 +58,7 @@ export async function* decode(
       if (ended) return end('stop')
       if (completionTokens === limit) break
       await breathe()
-      logits = await sequence.predict([token])
+      logits = await (await sequence.predict([token])).row(0)
     }
     return end('length')
   } finally {
@@ -83,5 +83,5 @@ async function prefill(
     await sequence.extend(tokens.slice(from, from + chunk))
     await breathe()
   }
-  return sequence.predict(tokens.slice(from))
+  return (await sequence.predict(tokens.slice(from))).row(0)
 }

@@ -1,0 +1,126 @@
+/** Memory for caches, on the CPU or the GPU, and copies from one to another. */
+import type { Tensor } from 'onnxruntime-web'
+import { modelUnusable } from '../failure.ts'
+import type { Ort } from '../runtime.ts'
+import type { CacheSlot } from './graph.ts'
+
+/** One conversation among those that a tensor holds. */
+export interface Line {
+  tensor: Tensor
+  row: number
+}
+
+export interface Blocks {
+  /** A cache of zeros for this many conversations; a list has room for `capacity` tokens. */
+  allocate(slot: CacheSlot, rows: number, capacity: number): Tensor
+  /** Copies what a list has of the first `length` tokens. */
+  copy(slot: CacheSlot, from: Line, to: Line, length: number): void
+  /** Hands the copies over to the device; before anything that they read is disposed of. */
+  flush(): void
+}
+
+const ARRAYS = {
+  float32: Float32Array,
+  float16: Uint16Array,
+  int64: BigInt64Array,
+  int32: Int32Array,
+  int8: Int8Array,
+  uint8: Uint8Array,
+  bool: Uint8Array,
+} as const
+
+/** To be copied from and to, and used by shaders: GPUBufferUsage's numbers. */
+const USAGE = 0x04 | 0x08 | 0x80
+
+/** Bytes of a tensor. Throws `unavailable` for a type that no cache has. */
+export const bytesOf = ({ type, dims }: Pick<Tensor, 'type' | 'dims'>): number =>
+  product(dims) * arrayOf(type).BYTES_PER_ELEMENT
+
+/** Blocks in memory that the CPU computes with. */
+export function cpuBlocks(ort: Pick<Ort, 'Tensor'>): Blocks {
+  const copy: Blocks['copy'] = (slot, from, to, length) => {
+    const [source, target] = [bytes(from.tensor), bytes(to.tensor)]
+    for (const { start, end, at } of pieces(slot, from, to, length)) {
+      target.set(source.subarray(start, end), at)
+    }
+  }
+  return {
+    allocate: (slot, rows, capacity) => blank(ort, slot.type, shape(slot, rows, capacity)),
+    copy,
+    flush: () => undefined,
+  }
+}
+
+/** Blocks in buffers of that device. */
+export function gpuBlocks(ort: Pick<Ort, 'Tensor'>, gpu: GPUDevice): Blocks {
+  let encoder: GPUCommandEncoder | null = null
+
+  const allocate: Blocks['allocate'] = (slot, rows, capacity) => {
+    const dims = shape(slot, rows, capacity)
+    const { type } = slot
+    const size = bytesOf({ type, dims })
+    // There are no buffers of nothing.
+    if (size === 0) return blank(ort, type, dims)
+    const buffer = gpu.createBuffer({ size: Math.ceil(size / 4) * 4, usage: USAGE })
+    return ort.Tensor.fromGpuBuffer(buffer, {
+      dataType: type as Tensor.GpuBufferDataTypes,
+      dims,
+      dispose: () => buffer.destroy(),
+    })
+  }
+
+  const copy: Blocks['copy'] = (slot, from, to, length) => {
+    if (length === 0) return
+    encoder ??= gpu.createCommandEncoder()
+    const [source, target] = [from.tensor.gpuBuffer, to.tensor.gpuBuffer]
+    for (const { start, end, at } of pieces(slot, from, to, length)) {
+      encoder.copyBufferToBuffer(source, start, target, at, end - start)
+    }
+  }
+
+  const flush = (): void => {
+    if (encoder) gpu.queue.submit([encoder.finish()])
+    encoder = null
+  }
+  return { allocate, copy, flush }
+}
+
+/** Ranges of bytes that hold the first tokens of a line: one for each head, or whatever is outside. */
+function* pieces(
+  { dims, axis, type }: CacheSlot,
+  from: Line,
+  to: Line,
+  length: number,
+): Generator<{ start: number; end: number; at: number }> {
+  const outer = product(dims.slice(0, axis))
+  const token = product(dims.slice(axis + 1)) * arrayOf(type).BYTES_PER_ELEMENT
+  const stride = (line: Line): number => token * (line.tensor.dims[axis] ?? 0)
+  const [sourceStride, targetStride] = [stride(from), stride(to)]
+  for (let index = 0; index < outer; index += 1) {
+    const start = (from.row * outer + index) * sourceStride
+    yield { start, end: start + length * token, at: (to.row * outer + index) * targetStride }
+  }
+}
+
+function shape({ dims, axis }: CacheSlot, rows: number, capacity: number): number[] {
+  return dims.map((size, index) => {
+    if (index === axis) return capacity
+    return index === 0 ? size * rows : size
+  })
+}
+
+const blank = ({ Tensor: OrtTensor }: Pick<Ort, 'Tensor'>, type: Tensor.Type, dims: number[]): Tensor =>
+  new OrtTensor(type, new (arrayOf(type))(product(dims)), dims)
+
+function bytes({ data }: Tensor): Uint8Array {
+  const { buffer, byteOffset, byteLength } = data as Float32Array
+  return new Uint8Array(buffer, byteOffset, byteLength)
+}
+
+function arrayOf(type: Tensor.Type): (typeof ARRAYS)[keyof typeof ARRAYS] {
+  if (type in ARRAYS) return ARRAYS[type as keyof typeof ARRAYS]
+  throw modelUnusable(`one of its caches has a type that is not supported, ${type}.`)
+}
+
+const product = (factors: readonly number[]): number =>
+  factors.reduce((result, factor) => result * factor, 1)

@@ -1,0 +1,76 @@
+/** One conversation of a decoder. */
+import { InoriginError } from '../../../error.ts'
+import type { Banks } from './banks.ts'
+import type { Sequence } from './contract.ts'
+import type { Forward, Memory } from './forward.ts'
+import type { Scores } from './scores.ts'
+
+export interface SequenceOptions {
+  forward: Forward
+  banks: Banks
+  scores: Scores
+  /** Whether a run can be told for how many positions scores are wanted. */
+  keepsSome: boolean
+  /** Whether only marked lengths can be had again. */
+  marked: boolean
+  contextWindow: number
+  /** Of another conversation that began with the same tokens. */
+  open(memory: Memory): Sequence
+  onClose(): void
+}
+
+export function createSequence(memory: Memory, options: SequenceOptions): Sequence {
+  const { forward, banks, scores, keepsSome, marked, contextWindow } = options
+  const { seat, track } = memory
+
+  const run = (tokens: readonly number[], keep: number): ReturnType<Forward> => {
+    checkRoom(seat.length + tokens.length, contextWindow)
+    return forward([{ memory, tokens }], keep)
+  }
+
+  const extend: Sequence['extend'] = async (tokens) => {
+    if (tokens.length > 0) await run(tokens, 0)
+  }
+
+  const predict: Sequence['predict'] = async (tokens, rows = 1) => {
+    if (!keepsSome && tokens.length > rows) {
+      // Scores of all positions would be computed and kept to use those of the last.
+      await extend(tokens.slice(0, -rows))
+      return predict(tokens.slice(-rows), rows)
+    }
+    const tensor = await run(tokens, rows)
+    if (!tensor) throw new InoriginError('internal', 'The model gave no scores.')
+    return scores.of(tensor, Array.from({ length: rows }, (_, row) => row))
+  }
+
+  return {
+    get length() {
+      return seat.length
+    },
+    get bytes() {
+      return banks.bytes(seat) + track.bytes
+    },
+    extend,
+    predict,
+    reach: (length) => (marked ? track.reach(length) : Math.min(length, seat.length)),
+    mark: () => track.mark(),
+    async cut(length) {
+      track.cut(length)
+      seat.length = length
+    },
+    fork: async (length) =>
+      options.open({ seat: banks.fork(seat, length), track: track.fork(length) }),
+    close() {
+      banks.leave(seat)
+      track.close()
+      options.onClose()
+    },
+  }
+}
+
+/** A run past the end of the context would compute with positions that the model does not know. */
+export function checkRoom(length: number, contextWindow: number): void {
+  if (length <= contextWindow) return
+  const what = `${length} tokens do not fit in a context of ${contextWindow}.`
+  throw new InoriginError('internal', what)
+}
