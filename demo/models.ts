@@ -37,16 +37,18 @@ export function createModels(starting: Promise<Server>, loading: Loading): Model
     const state = states.find((one) => one.tag === tag)
     if (!state || select.value !== tag) return
     place.textContent = await placeOf(state)
-    const wait = state.status === 'remote' && state.bytes > EAGER_BYTES
-    if (wait) loading.say(`${state.name}: ${bytes(state.bytes)} to download with your first question.`)
-    else await loading.load(tag)
+    const size = state.bytes
+    if (state.status === 'remote' && (size === null || size > EAGER_BYTES)) {
+      const what = size === null ? 'it is' : `${bytes(size)} are`
+      loading.say(`${state.name}: ${what} downloaded with your first question.`)
+    } else await loading.load(tag)
   }
 
   async function refresh(): Promise<ListedModel[]> {
     const models = await starting.then(list)
     select.replaceChildren(...models.map(toOption))
-    // A catalog that was asked for by address was asked for its models.
-    const own = models.find((model) => !model.id.startsWith('@inorigin/'))
+    // A catalog that was asked for by address was asked for its models, which come first.
+    const own = new URLSearchParams(location.search).has('catalog') ? models[0] : undefined
     if (own) select.value = own.id
     select.disabled = locked
     prepare().catch(ignore)
@@ -90,7 +92,8 @@ function toOption(model: ListedModel): HTMLOptionElement {
   return option
 }
 
-async function placeOf({ device }: ModelState): Promise<string> {
+async function placeOf({ device, bytes: size }: ModelState): Promise<string> {
+  if (size === null) return 'Looked up on its hub when it is first asked'
   if (device === null) return 'Nothing in the catalog runs on this device'
   if (device === 'wasm') return 'Runs here, on WASM'
   return `Runs here, on WebGPU: ${await describeAdapter()}`

@@ -36,7 +36,9 @@ export function createShelf(starting: Promise<Server>): () => void {
     }
     if (state.status === 'loaded') act('Unload', () => server.models.unload(state.tag))
     if (state.status === 'stored') act('Delete', () => server.models.remove(state.tag))
-    const facts = [STATUS[state.status], bytes(state.bytes), state.device ?? 'no fit for this device']
+    const place = state.device ?? 'no fit for this device'
+    const known = state.bytes === null ? ['on a hub'] : [bytes(state.bytes), place]
+    const facts = [STATUS[state.status], ...known]
     item.append(element('p', '', state.tag), element('p', 'quiet', facts.join(' · ')), actions)
     return item
   }

@@ -4,11 +4,15 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { parseArgs } from 'node:util'
+import { refreshCatalog } from './cli/catalog.ts'
 import { init, type InitResult } from './cli/init.ts'
 import { recall, remember } from './cli/project.ts'
 import { InoriginError } from './error.ts'
 
 const HELP = `Usage: inorigin init [folder] [options]
+       inorigin catalog refresh <file> [--host <url>]
+
+init
 
 Puts the service worker script, the runtime and the embedded models into your app's
 public folder, where serve() finds them. The folder is remembered in package.json:
@@ -18,6 +22,16 @@ without one, \`inorigin init\` refreshes it, as after an update of the package.
   --no-guide     Leave the embedded language model out (--guide puts it back)
   --sw <name>    Name of the service worker script (default: sw.js)
   --own-sw       Write no such script: your own calls attach() of 'inorigin/sw'
+
+catalog refresh
+
+Looks up every model that a catalog lists by its repository on a hub, and writes its
+commit, files, lengths and hashes into the catalog, so that browsers need not ask.
+
+  file           The catalog, a JSON document
+  --host <url>   A mirror to ask in place of the hub that entries name
+  HF_TOKEN       In the environment: a token for repositories that are not public
+
   --help         Show this
   --version      Show the version
 
@@ -27,11 +41,11 @@ Exits with 0 when done, 1 when that failed, 2 when the command was not understoo
 /** This script is `dist/cli.js` of the package. */
 const DIST = import.meta.dirname
 
-process.exitCode = main(process.argv.slice(2))
+process.exitCode = await main(process.argv.slice(2))
 
-function main(args: readonly string[]): number {
+async function main(args: readonly string[]): Promise<number> {
   try {
-    return runCommand(args)
+    return await runCommand(args)
   } catch (error) {
     if (!(error instanceof InoriginError) && !isUsageError(error)) throw error
     process.stderr.write(`inorigin: ${error.message}\n`)
@@ -39,7 +53,7 @@ function main(args: readonly string[]): number {
   }
 }
 
-function runCommand(args: readonly string[]): number {
+function runCommand(args: readonly string[]): number | Promise<number> {
   const { values, positionals } = parseArgs({
     args: [...args],
     allowPositionals: true,
@@ -48,18 +62,31 @@ function runCommand(args: readonly string[]): number {
       guide: { type: 'boolean' },
       sw: { type: 'string' },
       'own-sw': { type: 'boolean' },
+      host: { type: 'string' },
       help: { type: 'boolean', short: 'h' },
       version: { type: 'boolean', short: 'v' },
     },
   })
   if (values.version) return say(`${version()}\n`)
   if (values.help) return say(HELP)
-  const [command, folder, ...rest] = positionals
-  if (command !== 'init' || rest.length > 0) {
-    process.stderr.write(HELP)
-    return 2
-  }
-  return runInit(folder, values)
+  const [command, first, second, ...rest] = positionals
+  if (command === 'init' && second === undefined) return runInit(first, values)
+  const isRefresh = command === 'catalog' && first === 'refresh' && second !== undefined
+  if (isRefresh && rest.length === 0) return runRefresh(second, values.host)
+  process.stderr.write(HELP)
+  return 2
+}
+
+async function runRefresh(file: string, host: string | undefined): Promise<number> {
+  const { refreshed, failed } = await refreshCatalog({
+    file,
+    host,
+    onEntry: (tag, repository) => say(`${tag}: asking for ${repository}\n`),
+    signal: new AbortController().signal,
+  })
+  for (const { tag, why } of failed) process.stderr.write(`${tag} stays as it was. ${why}\n`)
+  say(`${file}: ${refreshed.length} models refreshed, ${failed.length} not.\n`)
+  return failed.length > 0 ? 1 : 0
 }
 
 interface Flags {

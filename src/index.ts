@@ -5,8 +5,8 @@ export type { ServeOptions } from './serve.ts'
 export type { Models, PredictOptions, Server, TaskOptions } from './server.ts'
 export type { ErrorDetails, ErrorKind } from './error.ts'
 export type {
-  Binding, Catalog, Entry, ImageLayout, Implementation, ModelEntry, PredictorEntry, Requirements,
-  Resource,
+  Binding, CatalogDocument as Catalog, Dtype, HubEntry, ImageLayout, Implementation, ModelEntry,
+  PredictorEntry, Requirements, Resource,
 } from './catalog/schema.ts'
 export type {
   Device, EnumerationMember, InputParameter, LoadPhase, LoadProgress, ModelState, OutputParameter,

@@ -1,5 +1,5 @@
 /** Page side: makes this page's origin answer `/v1`. */
-import type { Catalog } from './catalog/schema.ts'
+import type { CatalogDocument } from './catalog/schema.ts'
 import { InoriginError } from './error.ts'
 import { digestOptions } from './host/digest.ts'
 import { hostPage, type HostPage } from './host/page.ts'
@@ -13,7 +13,7 @@ import type { Control, Device, Host } from './types/index.ts'
 
 export interface ServeOptions {
   /** A catalog, or its URL, in addition to the default one. Default: the default one alone. */
-  catalog?: string | URL | Catalog
+  catalog?: string | URL | CatalogDocument
   /** URL of the service worker script. Its folder is what is served. Default: `/sw.js`. */
   worker?: string | URL
   /** `module` for an app's own service worker that is a module. Default: `classic`. */
@@ -145,7 +145,7 @@ const isKey = (value: unknown) =>
   typeof value === 'string' && /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(value)
 
 /** The same document as plain data: what cannot cross to the worker is no catalog either. */
-function asData(catalog: Catalog): Catalog {
+function asData(catalog: CatalogDocument): CatalogDocument {
   try {
     return structuredClone(catalog)
   } catch {

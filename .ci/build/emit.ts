@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { toJsonSchema } from '@valibot/to-json-schema'
 import { runnerImport, type Plugin } from 'vite'
-import type { Catalog } from '../../src/catalog/schema.ts'
+import type { CatalogDocument } from '../../src/catalog/schema.ts'
 
 /** Bytes that the package may carry for one model. */
 const MODEL_LIMIT = 8_000_000
@@ -18,7 +18,7 @@ export function emitCatalogSchema(): Plugin {
       const { module } = await runnerImport<typeof import('../../src/catalog/schema.ts')>(path)
       const schema = {
         title: 'inorigin catalog',
-        ...toJsonSchema(module.catalogSchema, { typeMode: 'input', ignoreActions: ['check'] }),
+        ...toJsonSchema(module.publishedCatalogSchema, { typeMode: 'input', ignoreActions: ['check'] }),
       }
       this.emitFile({
         type: 'asset',
@@ -35,10 +35,11 @@ export function emitModels(folder: string): Plugin {
     name: 'inorigin:models',
     generateBundle() {
       const source = readFileSync(join(folder, 'catalog.json'), 'utf8')
-      const catalog = JSON.parse(source) as Catalog
+      const catalog = JSON.parse(source) as CatalogDocument
       this.emitFile({ type: 'asset', fileName: 'models/catalog.json', source })
-      for (const { tag, implementations } of catalog.entries) {
-        const resources = implementations.flatMap((one) => one.resources)
+      for (const { tag, implementations = [] } of catalog.entries) {
+        const all = implementations.flatMap((one) => one.resources)
+        const resources = all.filter(({ url }) => !URL.canParse(url))
         let bytes = 0
         for (const { url, sha256 } of new Map(resources.map((one) => [one.url, one])).values()) {
           const content = readFileSync(join(folder, url))

@@ -1,6 +1,6 @@
 /**
- * Writes catalog.json: the entries, with the length and hash of every file and the README of every
- * folder as its card. `node catalog.mjs --check` writes nothing and fails when the file is out of
+ * Writes catalog.json: the embedded entries, with the length and hash of every file and the README of
+ * every folder as its card, then those of hub.json, which are on a hub. `node catalog.mjs --check` writes nothing and fails when the file is out of
  * date.
  */
 import { createHash } from 'node:crypto'
@@ -34,7 +34,10 @@ function complete(folder, { implementations, ...entry }) {
 
 const catalog = {
   version: 1,
-  entries: Object.entries(entries).map(([folder, entry]) => complete(folder, entry)),
+  entries: [
+    ...Object.entries(entries).map(([folder, entry]) => complete(folder, entry)),
+    ...JSON.parse(readFileSync(at('hub.json'), 'utf8')),
+  ],
 }
 const text = `${JSON.stringify(catalog, null, 2)}\n`
 const target = at('catalog.json')

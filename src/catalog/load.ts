@@ -1,6 +1,6 @@
 /** The catalog of a server: the app's own, then the one that comes with the package. */
 import { InoriginError } from '../error.ts'
-import type { Catalog } from './schema.ts'
+import type { Catalog, CatalogDocument } from './schema.ts'
 import { validateCatalog } from './validate.ts'
 
 /** Bytes a catalog document may have. */
@@ -17,7 +17,7 @@ const PATIENCE = 30_000
  * catalog.
  */
 export async function loadCatalog(
-  source: string | Catalog | null,
+  source: string | CatalogDocument | null,
   defaultUrl: string,
   base: string = defaultUrl,
 ): Promise<Catalog> {

@@ -14,6 +14,11 @@ const PARAMETER_TYPES = [
 
 const RESOURCE_TYPES = ['onnx', 'data', 'tokenizer', 'config', 'wasm', 'mlc'] as const
 
+/** Precisions of weights as exports on a hub are named by. */
+export const DTYPES = [
+  'fp32', 'fp16', 'q8', 'int8', 'uint8', 'q4', 'q4f16', 'bnb4', 'q2', 'q2f16', 'q1', 'q1f16',
+] as const
+
 const count = v.pipe(v.number(), v.integer(), v.minValue(1))
 const text = v.pipe(v.string(), v.minLength(1))
 
@@ -107,32 +112,65 @@ export const implementationSchema = v.strictObject({
   bindings: v.optional(v.record(text, bindingSchema)),
 })
 
-const shared = {
+const described = {
   tag: tagSchema,
-  name: text,
   description: v.optional(v.string()),
   /** Markdown. */
   card: v.optional(v.string()),
-  created: timestamp,
   owner: v.optional(v.strictObject({ username: text, created: timestamp })),
   status: v.optional(v.picklist(['active', 'compiling', 'archived'])),
   access: v.optional(v.picklist(['public', 'private', 'unlisted'])),
+}
+
+const shared = {
+  ...described,
+  name: text,
+  created: timestamp,
   implementations: v.pipe(v.array(implementationSchema), v.minLength(1)),
 }
+
+const capabilitiesSchema = v.strictObject({
+  tools: v.optional(v.boolean()),
+  thinking: v.optional(v.boolean()),
+  imageInput: v.optional(v.boolean()),
+  structuredOutputs: v.optional(v.boolean()),
+})
 
 export const modelEntrySchema = v.strictObject({
   type: v.literal('model'),
   ...shared,
   maxInputTokens: count,
   maxOutputTokens: count,
-  capabilities: v.optional(
-    v.strictObject({
-      tools: v.optional(v.boolean()),
-      thinking: v.optional(v.boolean()),
-      imageInput: v.optional(v.boolean()),
-      structuredOutputs: v.optional(v.boolean()),
-    }),
+  capabilities: v.optional(capabilitiesSchema),
+})
+
+/**
+ * A language model of a hub that speaks Hugging Face's protocol. `tag` and `huggingface` are enough;
+ * what is left out is taken from the hub when the model is first loaded, or written into the catalog
+ * before by `inorigin catalog refresh`.
+ */
+export const hubEntrySchema = v.strictObject({
+  type: v.optional(v.literal('model')),
+  ...described,
+  /** The repository, such as `onnx-community/Qwen3-0.6B-ONNX`. */
+  huggingface: v.pipe(
+    v.string(),
+    v.regex(/^[\w.-]+\/[\w.-]+$/, 'a repository looks like owner/name'),
   ),
+  /** A commit, branch or tag. Default: `main`, kept at the commit it was at the first load. */
+  revision: v.optional(text),
+  /** URL of the hub or of a mirror, from the catalog's own. Default: https://huggingface.co */
+  host: v.optional(text),
+  /** Which precisions may be used, best first. Default: what suits the device. */
+  dtypes: v.optional(v.pipe(v.array(v.picklist(DTYPES)), v.minLength(1))),
+  name: v.optional(text),
+  created: v.optional(timestamp),
+  /** Default: what the model's configuration says, 4,096 until that is known. */
+  maxInputTokens: v.optional(count),
+  /** Default: `maxInputTokens`, 4,096 at most. */
+  maxOutputTokens: v.optional(count),
+  capabilities: v.optional(capabilitiesSchema),
+  implementations: v.optional(v.pipe(v.array(implementationSchema), v.minLength(1))),
 })
 
 const enumerationSchema = v.array(v.strictObject({ name: text, value: v.any() }))
@@ -166,20 +204,58 @@ export const predictorEntrySchema = v.strictObject({
   }),
 })
 
-export const entrySchema = v.variant('type', [modelEntrySchema, predictorEntrySchema])
+const ownEntrySchema = v.variant('type', [modelEntrySchema, predictorEntrySchema])
 
-export const catalogSchema = v.strictObject({
-  $schema: v.optional(v.string()),
-  version: v.literal(1),
-  entries: v.array(entrySchema),
-})
+const catalogOf = <const T extends v.GenericSchema>(entry: T) =>
+  v.strictObject({
+    $schema: v.optional(v.string()),
+    version: v.literal(1),
+    entries: v.array(entry),
+  })
+
+/** As a document is checked: which kind an entry means is told by its keys, so messages fit it. */
+export const catalogSchema = catalogOf(
+  v.lazy((input): typeof hubEntrySchema | typeof ownEntrySchema =>
+    typeof input === 'object' && input !== null && 'huggingface' in input
+      ? hubEntrySchema
+      : ownEntrySchema,
+  ),
+)
+
+/** The same for readers that cannot look at the input: one of both kinds. */
+export const publishedCatalogSchema = catalogOf(v.union([hubEntrySchema, ownEntrySchema]))
 
 export type Resource = v.InferOutput<typeof resourceSchema>
 export type Requirements = v.InferOutput<typeof requirementsSchema>
 export type ImageLayout = v.InferOutput<typeof imageLayoutSchema>
 export type Binding = v.InferOutput<typeof bindingSchema>
+export type Dtype = (typeof DTYPES)[number]
 export type Implementation = v.InferOutput<typeof implementationSchema>
-export type ModelEntry = v.InferOutput<typeof modelEntrySchema>
+export type HubEntry = v.InferOutput<typeof hubEntrySchema>
 export type PredictorEntry = v.InferOutput<typeof predictorEntrySchema>
-export type Entry = v.InferOutput<typeof entrySchema>
-export type Catalog = v.InferOutput<typeof catalogSchema>
+
+/** A catalog as it is written. */
+export type CatalogDocument = v.InferOutput<typeof catalogSchema>
+
+/** Where the files of a model are listed. */
+export interface HubSource {
+  repository: string
+  revision: string
+  /** Absolute, with a trailing slash. */
+  host: string
+  /** `null`: what suits the device. */
+  dtypes: readonly Dtype[] | null
+  /** What the catalog says itself; `null`: what the model's configuration says. */
+  maxInputTokens: number | null
+  maxOutputTokens: number | null
+}
+
+/** A language model; one of a hub has no implementations until its files have been listed. */
+export type ModelEntry = v.InferOutput<typeof modelEntrySchema> & { hub?: HubSource }
+export type Entry = ModelEntry | PredictorEntry
+
+/** A catalog that has been checked: URLs are absolute and defaults are there. */
+export interface Catalog {
+  version: 1
+  entries: Entry[]
+}

@@ -3,7 +3,17 @@ import * as v from 'valibot'
 import { InoriginError } from '../error.ts'
 import { CHUNK_BYTES } from '../store/db.ts'
 import { ownerOf } from './resolve.ts'
-import { catalogSchema, type Catalog, type Resource } from './schema.ts'
+import { expandHubEntry } from './hub/entry.ts'
+import {
+  catalogSchema,
+  type Catalog,
+  type CatalogDocument,
+  type Entry,
+  type HubEntry,
+  type Implementation,
+  type ModelEntry,
+  type Resource,
+} from './schema.ts'
 
 export interface ValidateOptions {
   /** What the catalog is called in messages. */
@@ -37,14 +47,15 @@ export function validateCatalog(document: unknown, options: ValidateOptions): Ca
 
 /** Checks what a schema cannot say, and makes every URL absolute. */
 function resolved(
-  catalog: Catalog,
+  catalog: CatalogDocument,
   { base, embedded }: ValidateOptions,
   problems: string[],
 ): Catalog {
   const say = (path: string, problem: string) => problems.push(`${path}: ${problem}`)
   repeated(catalog.entries.map((entry) => entry.tag), 'entries', 'tag', say)
-  const entries = catalog.entries.map((entry, index) => {
+  const entries = catalog.entries.map((written, index): Entry => {
     const path = `entries[${index}]`
+    const entry = 'huggingface' in written ? expanded(written, path) : written
     if (!embedded && ownerOf(entry.tag) === RESERVED) {
       say(`${path}.tag`, `tags of @${RESERVED} are reserved; use an owner name of your own`)
     }
@@ -52,7 +63,7 @@ function resolved(
       say(`${path}.maxOutputTokens`, 'is above maxInputTokens, which counts the answer too')
     }
     repeated(entry.implementations.map(({ id }) => id), `${path}.implementations`, 'id', say)
-    const implementations = entry.implementations.map((implementation, at) => {
+    const implementations = entry.implementations.map((implementation, at): Implementation => {
       const list = `${path}.implementations[${at}].resources`
       repeated(implementation.resources.map(({ name }) => name), list, 'name', say)
       const resources = implementation.resources.map((resource, place): Resource => {
@@ -65,7 +76,14 @@ function resolved(
     })
     return { ...entry, implementations }
   })
-  return { ...catalog, entries }
+  return { version: catalog.version, entries }
+
+  function expanded(entry: HubEntry, path: string): ModelEntry {
+    if (entry.host === undefined) return expandHubEntry(entry, undefined)
+    const host = absolute(entry.host.replace(/\/*$/, '/'), base)
+    if (!host) say(`${path}.host`, `"${entry.host}" is no http or https URL`)
+    return expandHubEntry(entry, host ?? undefined)
+  }
 }
 
 type Say = (path: string, problem: string) => void

@@ -42,7 +42,7 @@ const LIST = 'files.json'
 const MARK = '/*! inorigin '
 
 interface CatalogFile {
-  entries: { tag: string; implementations: { resources: { url: string }[] }[] }[]
+  entries: { tag: string; implementations?: { resources: { url: string }[] }[] }[]
 }
 
 /** A file to be written: copied, or with this content. */
@@ -84,8 +84,9 @@ function collect({ dist, runtime, guide }: InitOptions): Map<string, Source> {
   sources.set('models/catalog.json', {
     text: `${JSON.stringify({ ...catalog, entries }, null, 2)}\n`,
   })
-  for (const { implementations } of entries) {
+  for (const { implementations = [] } of entries) {
     for (const { url } of implementations.flatMap((one) => one.resources)) {
+      if (URL.canParse(url)) continue
       sources.set(`models/${url}`, { from: join(dist, 'models', url) })
     }
   }

@@ -1,8 +1,8 @@
 /** The host itself: what answers `/v1` and the page's handle, inside the host's dedicated worker. */
 import { choose, type Choice } from '../catalog/choose.ts'
 import { loadCatalog } from '../catalog/load.ts'
-import { findEntry, toModel, toPredictor } from '../catalog/resolve.ts'
-import type { Catalog, Entry, ModelEntry, PredictorEntry, Resource } from '../catalog/schema.ts'
+import { toModel, toPredictor } from '../catalog/resolve.ts'
+import type { Entry, ModelEntry, PredictorEntry, Resource } from '../catalog/schema.ts'
 import { probeDevice, type Capabilities } from '../device/capabilities.ts'
 import { InoriginError } from '../error.ts'
 import { call } from '../link/ask.ts'
@@ -14,6 +14,7 @@ import { hasResource, removeResource } from '../store/resources.ts'
 import type { Caller, Control, Host, LoadProgress, ModelState, Tag } from '../types/index.ts'
 import { accept } from './accept.ts'
 import { differences, digestOptions } from './digest.ts'
+import { createEntries } from './entries.ts'
 import { createModels, type Lease } from './models.ts'
 import { createPredictions } from './predictions.ts'
 
@@ -31,8 +32,9 @@ export function openHost(
     ensure: (resources, options) => ensure(database, resources, { ...options, onDownload }),
   })
   const catalog = remember(() => loadCatalog(setup.catalog, defaultCatalog(setup), setup.scope))
+  const entries = createEntries(database, catalog)
   const device = remember(probeDevice)
-  const predictions = createPredictions({ database, scope: setup.scope, catalog, device, pick })
+  const predictions = createPredictions({ database, scope: setup.scope, entries, device, pick })
 
   function authorize({ key }: Caller): void {
     if (setup.apiKeys === null || (key !== null && setup.apiKeys.includes(key))) return
@@ -41,18 +43,15 @@ export function openHost(
     throw new InoriginError('authentication', `${what} ${todo}`, { code: 'invalid_api_key' })
   }
 
-  async function entryOf(tag: Tag, param: 'model' | 'tag' = 'tag'): Promise<Entry> {
-    return findEntry(await catalog(), tag, param)
-  }
 
   async function modelOf(tag: Tag): Promise<ModelEntry> {
-    const entry = await entryOf(tag, 'model')
+    const entry = await entries.find(tag, 'model')
     if (entry.type === 'model') return entry
     throw wrongType(tag, 'model', 'is a predictor; run it with server.predict()')
   }
 
   async function predictorOf(tag: Tag): Promise<PredictorEntry> {
-    const entry = await entryOf(tag)
+    const entry = await entries.find(tag, 'tag')
     if (entry.type === 'predictor') return entry
     throw wrongType(tag, 'tag', 'is a language model; use /v1/chat/completions or /v1/messages')
   }
@@ -61,8 +60,9 @@ export function openHost(
     return choose(entry, capabilities, setup.device)
   }
 
-  async function acquire(entry: Entry): Promise<Lease> {
-    return models.acquire(entry, pick(entry, await device()).implementation)
+  async function acquire(entry: Entry, signal: AbortSignal): Promise<Lease> {
+    const complete = await entries.complete(entry, signal)
+    return models.acquire(complete, pick(complete, await device()).implementation)
   }
 
   const host: Host = {
@@ -71,12 +71,13 @@ export function openHost(
     },
     async models(caller) {
       authorize(caller)
-      const { entries } = await catalog()
-      return entries.filter((entry) => entry.type === 'model').map(toModel)
+      const all = await entries.all()
+      return all.filter((entry) => entry.type === 'model').map(toModel)
     },
     async generate(request, caller) {
       authorize(caller)
-      return accept(modelOf(request.model).then(acquire), request, caller)
+      const leasing = modelOf(request.model).then((entry) => acquire(entry, caller.signal))
+      return accept(leasing, request, caller)
     },
     async predictor(tag, caller) {
       authorize(caller)
@@ -84,10 +85,10 @@ export function openHost(
     },
     async createPrediction(request, caller) {
       authorize(caller)
-      return predictions.create(request)
+      return predictions.create(request, caller.signal)
     },
     async resource(sha256, { signal }) {
-      const wanted = resourcesOf(await catalog()).find((resource) => resource.sha256 === sha256)
+      const wanted = resourcesOf(await entries.all()).find((resource) => resource.sha256 === sha256)
       if (!wanted) {
         throw new InoriginError('not_found', `No resource of the catalog has the sha256 ${sha256}.`)
       }
@@ -98,26 +99,25 @@ export function openHost(
 
   const control: Control = {
     async list() {
-      const { entries } = await catalog()
       const capabilities = await device()
-      return Promise.all(entries.map((entry) => stateOf(entry, capabilities)))
+      const all = await entries.all()
+      return Promise.all(all.map((entry) => stateOf(entry, capabilities)))
     },
     async load(tag, signal, onProgress) {
-      const lease = await acquire(await entryOf(tag))
+      const lease = await acquire(await entries.find(tag, 'tag'), signal)
       await ready(lease, signal, onProgress).finally(lease.leave)
     },
     progress: (signal) => models.progress(signal),
     async unload(tag) {
-      await entryOf(tag)
+      await entries.find(tag, 'tag')
       models.unload(tag)
     },
     async remove(tag) {
-      const { entries } = await catalog()
-      const entry = await entryOf(tag)
+      const entry = await entries.find(tag, 'tag')
       models.unload(tag)
-      const others = entries.filter((other) => other !== entry)
-      const shared = new Set(resourcesOf({ entries: others }).map((resource) => resource.sha256))
-      for (const { sha256 } of resourcesOf({ entries: [entry] })) {
+      const others = (await entries.all()).filter((other) => other.tag !== tag)
+      const shared = new Set(resourcesOf(others).map((resource) => resource.sha256))
+      for (const { sha256 } of resourcesOf([entry])) {
         if (!shared.has(sha256)) await removeResource(database, sha256)
       }
     },
@@ -149,12 +149,13 @@ export function openHost(
     const hosted = models.of(tag).at(-1)
     const implementation = hosted?.implementation ?? fitting(entry, capabilities)
     const resources = implementation?.resources ?? []
+    const isListed = entry.implementations.length > 0
     const here = await Promise.all(resources.map(({ sha256 }) => hasResource(database, sha256)))
     const stored = here.length > 0 && here.every(Boolean) ? 'stored' : 'remote'
     return {
       tag, type, name,
       status: hosted ? (hosted.ready ? 'loaded' : 'loading') : stored,
-      bytes: resources.reduce((bytes, resource) => bytes + resource.bytes, 0),
+      bytes: isListed ? resources.reduce((bytes, resource) => bytes + resource.bytes, 0) : null,
       device: implementation?.device ?? null,
     }
   }
@@ -184,7 +185,7 @@ function defaultCatalog(setup: HostSetup): string {
   return new URL('models/catalog.json', setup.assets).href
 }
 
-function resourcesOf({ entries }: Pick<Catalog, 'entries'>): Resource[] {
+function resourcesOf(entries: readonly Entry[]): Resource[] {
   return entries.flatMap((entry) => entry.implementations.flatMap((one) => one.resources))
 }
 

@@ -1,7 +1,6 @@
 /** Which implementation an asker is given: chosen once, remembered, and given again. */
-import { findEntry } from '../catalog/resolve.ts'
 import type { Choice } from '../catalog/choose.ts'
-import type { Catalog, Entry, Implementation } from '../catalog/schema.ts'
+import type { Entry, Implementation } from '../catalog/schema.ts'
 import { deviceId, type Capabilities } from '../device/capabilities.ts'
 import { InoriginError } from '../error.ts'
 import type { PredictionRecord } from '../store/db.ts'
@@ -10,9 +9,10 @@ import {
   predictionByConfiguration, predictionById, predictionOf, putPrediction,
 } from '../store/predictions.ts'
 import type { Prediction, PredictionRequest } from '../types/index.ts'
+import type { Entries } from './entries.ts'
 
 export interface Predictions {
-  create(request: PredictionRequest): Promise<Prediction>
+  create(request: PredictionRequest, signal: AbortSignal): Promise<Prediction>
   /** The implementation that a configuration stands for; without one, the best for this device. */
   implementation(entry: Entry, configuration: string | undefined): Promise<Implementation>
 }
@@ -21,13 +21,13 @@ export interface PredictionsOptions {
   database: Database
   /** URL of the scope, with a trailing slash. */
   scope: string
-  catalog: () => Promise<Catalog>
+  entries: Entries
   device: () => Promise<Capabilities>
   pick: (entry: Entry, capabilities: Capabilities) => Choice
 }
 
 export function createPredictions(options: PredictionsOptions): Predictions {
-  const { database, scope, catalog, device, pick } = options
+  const { database, scope, entries, device, pick } = options
 
   async function best(entry: Entry): Promise<Implementation> {
     return pick(entry, await device()).implementation
@@ -49,8 +49,8 @@ export function createPredictions(options: PredictionsOptions): Predictions {
   let last: Promise<unknown> = Promise.resolve()
 
   return {
-    create(request) {
-      const created = last.then(() => create(request))
+    create(request, signal) {
+      const created = last.then(() => create(request, signal))
       last = created.catch(() => undefined)
       return created
     },
@@ -62,8 +62,8 @@ export function createPredictions(options: PredictionsOptions): Predictions {
     },
   }
 
-  async function create(request: PredictionRequest): Promise<Prediction> {
-    const entry = findEntry(await catalog(), request.tag, 'tag')
+  async function create(request: PredictionRequest, signal: AbortSignal): Promise<Prediction> {
+    const entry = await entries.complete(await entries.find(request.tag, 'tag'), signal)
     const { tag, clientId, configurationId = '' } = request
     const pinned = await earlier(request)
     const known = await predictionOf(database, { tag, clientId, configurationId })

@@ -3,7 +3,7 @@
  * the answering side `ack` at once, then either progress and one `result`, or a `result` (accepted)
  * followed by a stream of `event` and an `end`. An `error` ends both.
  */
-import type { Catalog } from '../catalog/schema.ts'
+import type { CatalogDocument } from '../catalog/schema.ts'
 import type { EngineSetup, Files } from '../engine/engine.ts'
 import type { ErrorRecord } from '../error.ts'
 import type { PredictorSetup } from '../predictor/run.ts'
@@ -147,7 +147,7 @@ export interface HostSetup {
   /** URL of the folder with the workers, the runtime and the default models, with a trailing slash. */
   assets: string
   /** URL or document; absent: the default one alone. */
-  catalog: string | Catalog | null
+  catalog: string | CatalogDocument | null
   /** Absent: any key or none will do. */
   apiKeys: readonly string[] | null
   device: Device | 'auto'

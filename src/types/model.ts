@@ -49,8 +49,11 @@ export interface ModelState {
   name: string
   /** `remote`: not downloaded; `stored`: in IndexedDB; `loading`; `loaded`: in memory, ready to answer. */
   status: 'remote' | 'stored' | 'loading' | 'loaded'
-  /** Download size of the implementation chosen for this device, in bytes. */
-  bytes: number
+  /**
+   * Download size of the implementation chosen for this device, in bytes, 0 where none fits; `null` for a
+   * model of a hub whose files are listed when it is first loaded.
+   */
+  bytes: number | null
   /** Where it runs (or would run) on this device; `null` when nothing in the catalog fits. */
   device: Device | null
 }

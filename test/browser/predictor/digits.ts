@@ -1,6 +1,6 @@
 /** The embedded predictor as its catalog entry says. */
 import catalog from '../../../demo/models/catalog.json'
-import { entrySchema, type PredictorEntry } from '../../../src/catalog/schema.ts'
+import { predictorEntrySchema, type PredictorEntry } from '../../../src/catalog/schema.ts'
 import { openPredictor, type OpenPredictor } from '../../../src/predictor/run.ts'
 import type { Device } from '../../../src/types/index.ts'
 import { parse } from 'valibot'
@@ -8,11 +8,10 @@ import { parse } from 'valibot'
 export const runtime = new URL('/node_modules/onnxruntime-web/dist/', location.href).href
 
 export function digitsEntry(): PredictorEntry {
-  const entry = catalog.entries
-    .map((any) => parse(entrySchema, any))
-    .find(({ tag }) => tag === '@inorigin/digits')
-  if (entry?.type !== 'predictor') throw new Error('The catalog has no @inorigin/digits.')
-  return entry
+  return parse(
+    predictorEntrySchema,
+    catalog.entries.find(({ tag }) => tag === '@inorigin/digits'),
+  )
 }
 
 export async function modelFile(): Promise<Blob> {

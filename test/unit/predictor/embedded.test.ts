@@ -3,20 +3,25 @@ import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { parse } from 'valibot'
 import { expect, test } from 'vitest'
-import { type Catalog, catalogSchema } from '../../../src/catalog/schema.ts'
+import type { Entry } from '../../../src/catalog/schema.ts'
+import { validateCatalog } from '../../../src/catalog/validate.ts'
 
 const FOLDER = join(import.meta.dirname, '../../../demo/models')
 /** What the npm package may carry of the guide. */
 const MOST_BYTES = 8 * 1024 * 1024
 
-function catalog(): Catalog {
-  return parse(catalogSchema, JSON.parse(readFileSync(join(FOLDER, 'catalog.json'), 'utf8')))
+const BASE = 'http://localhost/'
+
+function all(): Entry[] {
+  const document: unknown = JSON.parse(readFileSync(join(FOLDER, 'catalog.json'), 'utf8'))
+  return validateCatalog(document, { source: 'catalog.json', base: BASE, embedded: true }).entries
 }
 
+const embedded = (): Entry[] => all().filter(({ tag }) => tag.startsWith('@inorigin/'))
+
 test('it names the guide and the digits, for both devices', () => {
-  const named = catalog().entries.map(({ tag, type, implementations }) => [
+  const named = embedded().map(({ tag, type, implementations }) => [
     tag,
     type,
     implementations.map(({ device }) => device),
@@ -28,14 +33,14 @@ test('it names the guide and the digits, for both devices', () => {
 })
 
 test('every file has the length and the hash that it gives', () => {
-  const resources = catalog().entries.flatMap(({ implementations }) =>
+  const resources = embedded().flatMap(({ implementations }) =>
     implementations.flatMap((implementation) => implementation.resources),
   )
-  const described = resources.map(({ url, bytes, sha256 }) => ({ url, bytes, sha256 }))
+  const described = resources.map(({ url, bytes, sha256 }) => ({ url: pathOf(url), bytes, sha256 }))
   const measured = resources.map(({ url }) => {
-    const file = readFileSync(join(FOLDER, url))
+    const file = readFileSync(join(FOLDER, pathOf(url)))
     const sha256 = createHash('sha256').update(file).digest('hex')
-    return { url, bytes: statSync(join(FOLDER, url)).size, sha256 }
+    return { url: pathOf(url), bytes: statSync(join(FOLDER, pathOf(url))).size, sha256 }
   })
   expect(described, 'Run: node demo/models/catalog.mjs').toEqual(measured)
 })
@@ -46,8 +51,20 @@ test('its script would write the same again, cards included', () => {
   expect(status).toBe(0)
 })
 
+test('it offers models of a hub, and invents nothing about their files', () => {
+  const hub = all().filter((entry) => entry.type === 'model' && entry.hub)
+  expect(hub.length).toBeGreaterThanOrEqual(10)
+  for (const entry of hub) {
+    expect(entry.tag).not.toMatch(/^@inorigin/)
+    expect(entry.implementations).toEqual([])
+    expect(entry).toMatchObject({ hub: { host: 'https://huggingface.co/', revision: 'main' } })
+  }
+})
+
+const pathOf = (url: string): string => url.slice(BASE.length)
+
 test('what an app downloads stays small', () => {
-  for (const { tag, implementations } of catalog().entries) {
+  for (const { tag, implementations } of embedded()) {
     for (const { id, resources } of implementations) {
       const bytes = resources.reduce((sum, resource) => sum + resource.bytes, 0)
       expect(bytes, `${tag} ${id}`).toBeLessThanOrEqual(MOST_BYTES)

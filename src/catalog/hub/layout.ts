@@ -1,0 +1,94 @@
+/**
+ * The layout in which exports for the web lie on a hub: which files make a model in one precision, and
+ * which precision suits a device.
+ */
+import type { Device } from '../../types/index.ts'
+import type { Dtype } from '../schema.ts'
+import type { HubFile } from './listing.ts'
+
+/** What a precision is called in a file name, most usual first. */
+const SUFFIXES: Readonly<Record<Dtype, readonly string[]>> = {
+  fp32: [''],
+  fp16: ['_fp16'],
+  q8: ['_quantized', '_q8'],
+  int8: ['_int8'],
+  uint8: ['_uint8'],
+  q4: ['_q4'],
+  q4f16: ['_q4f16'],
+  bnb4: ['_bnb4'],
+  q2: ['_q2'],
+  q2f16: ['_q2f16'],
+  q1: ['_q1'],
+  q1f16: ['_q1f16'],
+}
+
+/**
+ * Best first. Small weights are fast ones, where the device computes in their precision: a GPU has no
+ * kernels for 8-bit matrices, WebAssembly none for 16-bit floats.
+ */
+const PREFERRED: Readonly<Record<Device, readonly Dtype[]>> = {
+  webgpu: ['q4f16', 'q4', 'fp16', 'fp32', 'q2f16', 'q2', 'q1f16', 'q1'],
+  wasm: ['q4', 'q8', 'int8', 'uint8', 'bnb4', 'fp32', 'q2', 'q1'],
+}
+
+/** Names of a decoder, newest layout first; the first that is there is it. */
+const DECODERS = ['model', 'decoder_model_merged', 'decoder_with_past_model']
+const EMBEDDING = 'embed_tokens'
+
+/** Small files that say how a model is spoken to. */
+export const TEXTS: readonly { path: string; type: 'config' | 'tokenizer' }[] = [
+  { path: 'config.json', type: 'config' },
+  { path: 'generation_config.json', type: 'config' },
+  { path: 'tokenizer.json', type: 'tokenizer' },
+  { path: 'tokenizer_config.json', type: 'tokenizer' },
+  { path: 'chat_template.jinja', type: 'tokenizer' },
+]
+
+/** A model in one precision for one kind of device. */
+export interface Variant {
+  dtype: Dtype
+  device: Device
+  /** WebGPU features it computes with. */
+  features: string[]
+  /** Graphs and their weights. */
+  files: HubFile[]
+}
+
+/** Every variant that the files allow, best first; `dtypes` says which may be used, best first. */
+export function findVariants(
+  files: readonly HubFile[],
+  dtypes: readonly Dtype[] | null,
+): Variant[] {
+  return (['webgpu', 'wasm'] as const).flatMap((device) =>
+    (dtypes ?? PREFERRED[device]).flatMap((dtype): Variant[] => {
+      const found = filesOf(files, dtype)
+      const features = device === 'webgpu' && dtype.endsWith('16') ? ['shader-f16'] : []
+      return found ? [{ dtype, device, features, files: found }] : []
+    }),
+  )
+}
+
+function filesOf(files: readonly HubFile[], dtype: Dtype): HubFile[] | null {
+  const name = DECODERS.find((decoder) => graph(files, decoder, dtype))
+  if (name === undefined) return null
+  const decoder = graph(files, name, dtype) ?? []
+  // Repositories for several kinds of input keep the table of words in a graph of its own.
+  if (name === 'model' || !files.some(({ path }) => path.startsWith(`onnx/${EMBEDDING}`))) {
+    return decoder
+  }
+  const alike: Dtype[] = [dtype, ...(dtype.endsWith('16') ? (['fp16'] as const) : []), 'q8', 'fp32']
+  const embedding = alike.map((each) => graph(files, EMBEDDING, each)).find((found) => found !== null)
+  return embedding ? [...embedding, ...decoder] : null
+}
+
+/** A graph and the files of weights beside it: `x.onnx`, `x.onnx_data`, `x.onnx_data_1` ... */
+function graph(files: readonly HubFile[], name: string, dtype: Dtype): HubFile[] | null {
+  for (const suffix of SUFFIXES[dtype]) {
+    const path = `onnx/${name}${suffix}.onnx`
+    const main = files.find((file) => file.path === path)
+    if (!main) continue
+    const data = files.filter((file) => file.path.startsWith(`${path}_data`))
+    return [main, ...data.toSorted((a, b) => a.path.localeCompare(b.path, 'en', { numeric: true }))]
+  }
+  return null
+}

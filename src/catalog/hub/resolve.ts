@@ -1,0 +1,137 @@
+/** From a short entry to a full one: what its repository holds, with lengths and hashes. */
+import { InoriginError } from '../../error.ts'
+import type { HubSource, Implementation, ModelEntry, Resource } from '../schema.ts'
+import { limitsOf } from './entry.ts'
+import { findVariants, TEXTS } from './layout.ts'
+import { fetchHub, fetchListing, fileUrl, type HubAccess, type HubFile } from './listing.ts'
+
+/** What a hub knew of an entry at one commit. Plain data: it is kept, so that the next load needs no hub. */
+export interface Resolved {
+  /** The commit's hash. */
+  revision: string
+  created: string | undefined
+  /** Tokens of prompt and answer together that the model was made for, where it says so. */
+  context: number | undefined
+  implementations: Implementation[]
+}
+
+/** A small file is read whole to be hashed; none of the kind is larger than this, in bytes. */
+const SMALL = 64 * 1024 * 1024
+
+/** What weights need beside themselves when a model runs. */
+const MEMORY_FACTOR = 1.25
+
+/**
+ * Looks an entry's repository up. Rejects with `unavailable` when the hub cannot be reached, or when
+ * the repository holds nothing that runs here.
+ */
+export async function resolveHub(source: HubSource, access: HubAccess): Promise<Resolved> {
+  const { revision, created, files } = await fetchListing(source, access)
+  const known = new Map(files.map((file) => [file.path, file]))
+  const variants = findVariants(files, source.dtypes)
+  if (variants.length === 0 || !known.has('config.json') || !known.has('tokenizer.json')) {
+    throw unfit(source)
+  }
+
+  let config: Record<string, unknown> = {}
+  const hashes = new Map<string, string>()
+  const hash = async (file: HubFile): Promise<void> => {
+    if (hashes.has(file.path)) return
+    const isConfig = file.path === 'config.json'
+    if (file.sha256 !== null && !isConfig) {
+      hashes.set(file.path, file.sha256)
+      return
+    }
+    const bytes = await readSmall(source, revision, file, access)
+    if (isConfig) config = parse(bytes) ?? {}
+    hashes.set(file.path, await hex('SHA-256', bytes))
+  }
+  const texts = TEXTS.flatMap(({ path, type }) => {
+    const file = known.get(path)
+    return file ? [{ file, type }] : []
+  })
+  const all = [...texts.map(({ file }) => file), ...variants.flatMap((variant) => variant.files)]
+  for (const file of all) await hash(file)
+
+  const resource = (file: HubFile, type: Resource['type']): Resource => ({
+    type,
+    url: fileUrl(source, revision, file.path),
+    name: file.path,
+    bytes: file.bytes,
+    sha256: hashes.get(file.path) ?? '',
+  })
+  const implementations = variants.map(({ dtype, device, features, files: weights }) => ({
+    id: `${dtype}-${device}`,
+    engine: 'onnx' as const,
+    device,
+    requires: {
+      ...(features.length > 0 && { features }),
+      memory: Math.ceil(weights.reduce((sum, { bytes }) => sum + bytes, 0) * MEMORY_FACTOR),
+    },
+    resources: [
+      ...texts.map(({ file, type }) => resource(file, type)),
+      ...weights.map((file) => resource(file, file.path.endsWith('.onnx') ? 'onnx' : 'data')),
+    ],
+  }))
+  return { revision, created, context: contextOf(config), implementations }
+}
+
+/** The entry with what the hub knew; what the catalog says itself stays. */
+export function completeEntry(entry: ModelEntry, { implementations, context }: Resolved): ModelEntry {
+  const limits = entry.hub && limitsOf(entry.hub, context)
+  return { ...entry, ...limits, implementations }
+}
+
+/** A file of a few kilobytes, checked against what git knows it by. */
+async function readSmall(
+  source: HubSource,
+  revision: string,
+  file: HubFile,
+  access: HubAccess,
+): Promise<Uint8Array<ArrayBuffer>> {
+  if (file.bytes > SMALL) throw damaged(source, file)
+  const response = await fetchHub(source, fileUrl(source, revision, file.path), access)
+  const bytes = new Uint8Array(await response.arrayBuffer())
+  const head = new TextEncoder().encode(`blob ${bytes.length}\0`)
+  const object = new Uint8Array(head.length + bytes.length)
+  object.set(head)
+  object.set(bytes, head.length)
+  const isWhole =
+    file.sha256 === null
+      ? (await hex('SHA-1', object)) === file.blobId
+      : (await hex('SHA-256', bytes)) === file.sha256
+  if (bytes.length !== file.bytes || !isWhole) throw damaged(source, file)
+  return bytes
+}
+
+async function hex(algorithm: string, bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+  const digest = new Uint8Array(await crypto.subtle.digest(algorithm, bytes))
+  return Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('')
+}
+
+function parse(bytes: Uint8Array): Record<string, unknown> | null {
+  try {
+    const json: unknown = JSON.parse(new TextDecoder().decode(bytes))
+    return typeof json === 'object' ? (json as Record<string, unknown> | null) : null
+  } catch {
+    return null
+  }
+}
+
+function contextOf(config: Record<string, unknown>): number | undefined {
+  const text = (config['text_config'] as Record<string, unknown> | undefined) ?? config
+  const length = text['max_position_embeddings']
+  return typeof length === 'number' && length > 0 ? length : undefined
+}
+
+function unfit({ repository, dtypes }: HubSource): InoriginError {
+  const what = `${repository} holds no language model for the browser`
+  const wanted = dtypes ? ` in ${dtypes.join(' or ')}` : ''
+  const expected = 'config.json, tokenizer.json and onnx/model*.onnx are expected'
+  return new InoriginError('unavailable', `${what}${wanted}: ${expected}.`, { code: 'hub_unfit' })
+}
+
+function damaged({ host, repository }: HubSource, { path }: HubFile): InoriginError {
+  const what = `${host} sent a ${path} of ${repository} that is not the one it lists. Try again.`
+  return new InoriginError('unavailable', what, { code: 'hub_unreachable', retryAfter: 5 })
+}
