@@ -1,0 +1,18 @@
+import { constant, framed, jsonTag, type ToolFormat, writeJson } from './format.ts'
+import { readList, readObject } from './json.ts'
+
+const TRIGGER = '<|tool_call|>'
+
+/** A JSON list behind `<|tool_call|>`: Granite 3. */
+export const granite: ToolFormat = {
+  name: 'granite',
+  detect: (template) => template.includes(TRIGGER),
+  markers: [TRIGGER],
+  triggers: [TRIGGER],
+  ...framed(
+    { trigger: TRIGGER, lead: constant('['), separator: ', ', close: ']' },
+    jsonTag('arguments'),
+  ),
+  read: (source, sink) => readList(source, sink, readObject),
+  write: (calls) => `${TRIGGER}[${calls.map(writeJson('arguments')).join(', ')}]`,
+}

@@ -1,0 +1,95 @@
+/** Calls written as JSON objects, alone or in a list. */
+import type { Tool } from '../../types/index.ts'
+import type { Sink } from './format.ts'
+import { type Reading, type Source, peek, space, take } from './reading.ts'
+import { readJson, readValue } from './value.ts'
+
+const ARGUMENTS = ['arguments', 'parameters']
+
+/** Reads `{"name": …, "arguments": {…}}`, in any order and with anything beside; false if it is none. */
+export function* readObject(source: Source, sink: Sink): Reading<boolean> {
+  if (!(yield* take(source, '{'))) return false
+  let tool: Tool | undefined
+  let early: string | undefined
+  let called = false
+
+  for (;;) {
+    yield* space(source)
+    if ((yield* peek(source)) !== '"') return false
+    const key = parse(yield* readJson(source))
+    yield* space(source)
+    if (!(yield* take(source, ':'))) return false
+    yield* space(source)
+    if (ARGUMENTS.includes(String(key))) {
+      if (tool && !called && (yield* peek(source)) === '{') {
+        called = true
+        sink.call(tool)
+        const rest = yield* readValue(source, sink.args)
+        if (rest !== null) return give(source, sink, rest)
+      } else {
+        early = objectText(yield* readJson(source))
+        if (early === undefined) return false
+      }
+    } else {
+      const value = parse(yield* readJson(source))
+      if (value === undefined) return false
+      if (key === 'name') {
+        tool = sink.tool(String(value))
+        if (!tool) return false
+      }
+    }
+    yield* space(source)
+    if (yield* take(source, ',')) continue
+    // Small models forget the last brace; the arguments are whole all the same.
+    if (!(yield* take(source, '}')) && (!called || source.cut)) return false
+    break
+  }
+  if (!tool) return false
+  if (!called) {
+    sink.call(tool)
+    sink.args(early ?? '{}')
+  }
+  sink.done()
+  return true
+}
+
+/** Ends a call whose arguments broke off: as they are where a limit did that, else made whole. */
+export function give(source: Source, sink: Sink, rest: string): false {
+  if (source.ended && source.cut) return false
+  sink.args(rest)
+  sink.done()
+  return false
+}
+
+/** Reads `[call, call]`. */
+export function* readList(
+  source: Source,
+  sink: Sink,
+  read: (source: Source, sink: Sink) => Reading<boolean>,
+): Reading<boolean> {
+  yield* space(source)
+  if (!(yield* take(source, '['))) return false
+  do {
+    yield* space(source)
+    if (!(yield* read(source, sink))) return false
+    yield* space(source)
+  } while (yield* take(source, ','))
+  return yield* take(source, ']')
+}
+
+/** The text of an object, also where it is told as a string; `undefined` if it is none. */
+function objectText(json: string | undefined): string | undefined {
+  const value = parse(json)
+  const text = typeof value === 'string' ? value : json
+  const object = typeof value === 'string' ? parse(value) : value
+  const isObject = typeof object === 'object' && object !== null && !Array.isArray(object)
+  return isObject ? text : undefined
+}
+
+function parse(json: string | undefined): unknown {
+  try {
+    return json === undefined ? undefined : JSON.parse(json)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,50 @@
+import type { Constraint, TaggedConstraint } from '../../engine/constraint.ts'
+import type { Tool, ToolCall } from '../../types/index.ts'
+import { type Parameter, parameters, separatedBy } from './arguments.ts'
+import { constant, framed, jsonTag, type ToolFormat } from './format.ts'
+import { BETWEEN, CLOSE, isString, OPEN, readTagged } from './tagged.ts'
+
+/**
+ * A function with its parameters in tags, within `<tool_call>` tags: Qwen3-Coder and Qwen 3.5. Text
+ * stands as it is, other values as JSON. A tool whose schema says more than each parameter on its own
+ * is called by a JSON object, which these models were taught before.
+ */
+export const xml: ToolFormat = {
+  name: 'xml',
+  detect: (template) =>
+    [OPEN, '<function=', '<parameter='].every((mark) => template.includes(mark)),
+  markers: [OPEN, CLOSE],
+  triggers: [OPEN],
+  ...framed({ trigger: OPEN, lead: constant('\n'), separator: BETWEEN, close: `\n${CLOSE}` }, tag),
+  read: readTagged,
+  write: (calls) => `${OPEN}\n${calls.map(write).join(BETWEEN)}\n${CLOSE}`,
+}
+
+const fits = (name: string): boolean => /^[^\s<>]+$/.test(name)
+
+function tag(tool: Tool): TaggedConstraint {
+  const all = fits(tool.name) ? parameters(tool, fits) : null
+  if (!all) return jsonTag('arguments')(tool)
+  return {
+    type: 'tagged',
+    begin: `<function=${tool.name}>`,
+    content: separatedBy('', all, parameterTag),
+    end: '\n</function>',
+  }
+}
+
+const parameterTag = ({ name, schema }: Parameter): Constraint => ({
+  type: 'tagged',
+  begin: `\n<parameter=${name}>\n`,
+  content: isString(schema) ? { type: 'text' } : { type: 'json', schema },
+  end: '\n</parameter>',
+})
+
+function write({ name, arguments: text }: ToolCall): string {
+  const values = Object.entries(JSON.parse(text) as Record<string, unknown>)
+  const tags = values.map(([key, value]) => {
+    const shown = typeof value === 'string' ? value : JSON.stringify(value)
+    return `<parameter=${key}>\n${shown}\n</parameter>\n`
+  })
+  return `<function=${name}>\n${tags.join('')}</function>`
+}
