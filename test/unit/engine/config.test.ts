@@ -30,7 +30,7 @@ function files(changes: Record<string, unknown>): Map<string, Blob> {
 test('reads what a model says of itself', async () => {
   const config = await readConfig(files({}))
   expect(config).toMatchObject({
-    template: 'T',
+    templates: { plain: 'T', tools: null },
     tokenNames: { bos_token: '<s>', eos_token: '<|end|>' },
     contextWindow: 2048,
     firstPosition: 0,
@@ -78,9 +78,9 @@ test('knows the families that count positions from one, and nested configuration
   })
 })
 
-test('takes the template from its own file first, and the default one of several', async () => {
+test('takes the template from its own file first, and tells those of several apart', async () => {
   expect(await readConfig(files({ 'chat_template.jinja': 'own' }))).toMatchObject({
-    template: 'own',
+    templates: { plain: 'own', tools: null },
   })
   const named = [
     { name: 'tool_use', template: 'A' },
@@ -88,7 +88,7 @@ test('takes the template from its own file first, and the default one of several
   ]
   expect(
     await readConfig(files({ 'tokenizer_config.json': { chat_template: named } })),
-  ).toMatchObject({ template: 'B' })
+  ).toMatchObject({ templates: { plain: 'B', tools: 'A' } })
 })
 
 test.each([

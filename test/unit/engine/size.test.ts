@@ -2,7 +2,8 @@ import { Tokenizer } from '@huggingface/tokenizers'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { modelUnusable } from '../../../src/engine/onnx/failure.ts'
 import { parseTemplate } from '../../../src/engine/onnx/text/template.ts'
-import { createEncoder, type Encoder, type TokenizerFile } from '../../../src/engine/onnx/text/tokenizer.ts'
+import { createEncoder, type TokenizerFile } from '../../../src/engine/onnx/text/tokenizer.ts'
+import type { Conversation } from '../../../src/engine/engine.ts'
 import type { ChatMessage } from '../../../src/types/index.ts'
 import { TEMPLATE, TEXTS, TOKENIZERS } from '../../support/tokenizers.ts'
 
@@ -10,7 +11,13 @@ const CONFIG = { bos_token: '<s>', eos_token: '</s>' }
 const NAMES = Object.keys(TOKENIZERS)
 const { render } = parseTemplate(TEMPLATE, CONFIG)
 const fileOf = (name: string): TokenizerFile => TOKENIZERS[name]?.() as TokenizerFile
-const open = (file: TokenizerFile): Encoder => createEncoder(file, CONFIG, TEMPLATE)
+type Render = typeof render
+const open = (
+  file: TokenizerFile,
+): { encode: (messages: ChatMessage[], with_: Render, most: number) => readonly number[] } => {
+  const { encode } = createEncoder(file, CONFIG, TEMPLATE)
+  return { encode: (messages, with_, most) => encode({ messages }, with_, most).tokens }
+}
 const user = (content: string): ChatMessage[] => [{ role: 'user', content }]
 const refused = (tokens: number, most: number): object =>
   expect.objectContaining({

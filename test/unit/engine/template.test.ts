@@ -6,6 +6,12 @@ const system: ChatMessage = { role: 'system', content: 'Be kind.' }
 const user: ChatMessage = { role: 'user', content: 'Hi' }
 const assistant: ChatMessage = { role: 'assistant', content: 'Yes?' }
 
+/** The text of messages. */
+const draw =
+  (source: string, tokens: Record<string, string> = {}) =>
+  (messages: ChatMessage[]): string =>
+    parseTemplate(source, tokens).render({ messages }).text
+
 const TURNS = '{% for m in messages %}[{{ m.role }}: {{ m.content }}]{% endfor %}'
 
 /** As Gemma's: no system role, and turns alternate. */
@@ -18,18 +24,23 @@ const STRICT =
 
 test('renders the conversation, the names of tokens, and where the answer begins', () => {
   const source = `{{ bos_token }}${TURNS}{% if add_generation_prompt %}[assistant: {% endif %}`
-  expect(parseTemplate(source, { bos_token: '<s>' }).render([system, user])).toBe(
+  expect(draw(source, { bos_token: '<s>' })([system, user])).toBe(
     '<s>[system: Be kind.][user: Hi][assistant: ',
   )
 })
 
-test('asks for no reasoning', () => {
-  const source = '{% if enable_thinking is defined and enable_thinking is false %}quiet{% endif %}'
-  expect(parseTemplate(source, {}).render([user])).toBe('quiet')
+test('tells the template whether to reason only where that is asked for', () => {
+  for (const name of ['enable_thinking', 'thinking']) {
+    const source = `{{ "as ever" if ${name} is not defined else ${name} }}`
+    const { render } = parseTemplate(source, {})
+    expect(render({ messages: [user] }).text).toBe('as ever')
+    expect(render({ messages: [user], thinking: true }).text).toBe('true')
+    expect(render({ messages: [user], thinking: false }).text).toBe('false')
+  }
 })
 
 test('puts the system text into the first user turn where the template refuses it', () => {
-  const { render } = parseTemplate(STRICT, {})
+  const render = draw(STRICT, {})
   expect(render([system, user])).toBe('[user: Be kind.\n\nHi]')
   expect(render([system, user, assistant, user])).toBe(
     '[user: Be kind.\n\nHi][assistant: Yes?][user: Hi]',
@@ -39,7 +50,7 @@ test('puts the system text into the first user turn where the template refuses i
 test('puts the system text into the first user turn where the template leaves it out', () => {
   const source =
     "{% for m in messages %}{% if m.role != 'system' %}[{{ m.content }}]{% endif %}{% endfor %}"
-  expect(parseTemplate(source, {}).render([system, user])).toBe('[Be kind.\n\nHi]')
+  expect(draw(source, {})([system, user])).toBe('[Be kind.\n\nHi]')
 })
 
 test.each(['Hi', 'hello', ' Hi ', 'user'])(
@@ -49,7 +60,7 @@ test.each(['Hi', 'hello', ' Hi ', 'user'])(
       "{% for m in messages %}{% if m.role != 'system' %}[{{ m.role }}: {{ m.content }}]" +
       '{% endif %}{% endfor %}'
     const messages = [{ role: 'system', content } as const, { ...user, content: 'Hi hello' }]
-    expect(parseTemplate(source, {}).render(messages)).toBe(`[user: ${content}\n\nHi hello]`)
+    expect(draw(source, {})(messages)).toBe(`[user: ${content}\n\nHi hello]`)
   },
 )
 
@@ -58,7 +69,7 @@ test('sees that the template leaves out a later system text', () => {
     "{% for m in messages %}{% if m.role != 'system' or loop.first %}[{{ m.content }}]" +
     '{% endif %}{% endfor %}'
   const again: ChatMessage = { role: 'system', content: 'kind' }
-  const { render } = parseTemplate(source, {})
+  const render = draw(source, {})
   expect(render([system, user, again, user])).toBe('[Be kind.\n\nHi\n\nkind\n\nHi]')
   expect(render([system, user])).toBe('[Be kind.][Hi]')
 })
@@ -67,22 +78,22 @@ test('leaves the system text to a template that writes it in its own way, or has
   const source =
     '{% for m in messages %}[{{ m.role }}: {{ m.content | upper | tojson }}]{% endfor %}'
   const quoted: ChatMessage = { role: 'system', content: 'Be "kind".\n' }
-  expect(parseTemplate(source, {}).render([quoted, user])).toBe(
+  expect(draw(source, {})([quoted, user])).toBe(
     '[system: "BE \\"KIND\\".\\n"][user: "HI"]',
   )
   const silent: ChatMessage = { role: 'system', content: ' ' }
-  expect(parseTemplate(TURNS, {}).render([silent, user])).toBe('[system:  ][user: Hi]')
+  expect(draw(TURNS, {})([silent, user])).toBe('[system:  ][user: Hi]')
 })
 
 test('makes one of turns in a row only where the template insists', () => {
-  expect(parseTemplate(STRICT, {}).render([user, user, assistant, assistant, system, user])).toBe(
+  expect(draw(STRICT, {})([user, user, assistant, assistant, system, user])).toBe(
     '[user: Hi\n\nHi][assistant: Yes?\n\nYes?][user: Be kind.\n\nHi]',
   )
-  expect(parseTemplate(TURNS, {}).render([user, user])).toBe('[user: Hi][user: Hi]')
+  expect(draw(TURNS, {})([user, user])).toBe('[user: Hi][user: Hi]')
 })
 
 test('says why when the template refuses the conversation all the same', () => {
-  expect(() => parseTemplate(STRICT, {}).render([assistant, user])).toThrow(
+  expect(() => draw(STRICT, {})([assistant, user])).toThrow(
     expect.objectContaining({
       kind: 'invalid_request',
       message: expect.stringContaining('roles must alternate'),
@@ -91,7 +102,7 @@ test('says why when the template refuses the conversation all the same', () => {
 })
 
 test('writes dates in English', () => {
-  const text = parseTemplate('{{ strftime_now("%d %B %Y %H:%M %%") }}', {}).render([user])
+  const text = draw('{{ strftime_now("%d %B %Y %H:%M %%") }}')([user])
   expect(text).toMatch(
     /^\d\d (January|February|March|April|May|June|July|August|\w+ember|October) \d{4} \d\d:\d\d %$/,
   )
@@ -107,14 +118,14 @@ test.each([
   ],
   ['{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}', 'failed'],
 ])('bounds a template that is broken or hostile: %s', (source, why) => {
-  expect(() => parseTemplate(source, {}).render([user])).toThrow(
+  expect(() => draw(source, {})([user])).toThrow(
     expect.objectContaining({ kind: 'unavailable', message: expect.stringContaining(why) }),
   )
 })
 
 test('makes as much text as a conversation has, whatever it has', () => {
   const content = 'x'.repeat(9 * 1024 * 1024)
-  expect(parseTemplate(TURNS, {}).render([{ role: 'user', content }])).toHaveLength(
+  expect(draw(TURNS, {})([{ role: 'user', content }])).toHaveLength(
     content.length + '[user: ]'.length,
   )
 })
@@ -125,7 +136,7 @@ test('ends a template that would run for hours', () => {
   let time = 0
   now.mockImplementation(() => (time += 1))
   const loop = (body: string): string => `{% for i in range(100000) %}${body}{% endfor %}`
-  const { render } = parseTemplate(loop(loop(loop('{% set x = i %}'))), {})
+  const render = draw(loop(loop(loop('{% set x = i %}'))), {})
   expect(() => render([user])).toThrow(
     expect.objectContaining({ message: expect.stringContaining('too long') }),
   )

@@ -23,12 +23,14 @@ function open(
   const template = parseTemplate(source, CONFIG)
   const encoder = createEncoder(make() as TokenizerFile, CONFIG, source)
   return {
-    encode: (messages) => encoder.encode(messages, template.render, Number.POSITIVE_INFINITY),
+    encode: (messages) =>
+      [...encoder.encode({ messages }, template.render, Number.POSITIVE_INFINITY).tokens],
     plain: new Tokenizer(make(), CONFIG),
   }
 }
 
-const render = (messages: ChatMessage[]): string => parseTemplate(TEMPLATE, CONFIG).render(messages)
+const render = (messages: ChatMessage[]): string =>
+  parseTemplate(TEMPLATE, CONFIG).render({ messages }).text
 const fileOf = (name: string): TokenizerFile => TOKENIZERS[name]?.() as TokenizerFile
 const idsOf = (name: string, contents: string[]): Set<number> =>
   new Set(
@@ -126,7 +128,7 @@ test.each(['capitalize', 'upper', 'title', 'tojson', 'capitalize | tojson'])(
     const { encode, plain } = open('bytes', source)
     for (const content of ['hello World', 'start again', '"quoted"', '\\', 'é', '👍 a']) {
       const messages: ChatMessage[] = [{ role: 'user', content }]
-      const text = parseTemplate(source, CONFIG).render(messages)
+      const { text } = parseTemplate(source, CONFIG).render({ messages })
       const { ids } = plain.encode(text, { add_special_tokens: false })
       expect(encode(messages)).toEqual(ids)
     }

@@ -8,8 +8,8 @@ import type { TokenizerFile } from './tokenizer.ts'
 export interface ModelConfig {
   tokenizer: TokenizerFile
   tokenizerConfig: Record<string, unknown>
-  /** Source of the chat template. */
-  template: string
+  /** Sources of the chat template, and of another for conversations with tools where there is one. */
+  templates: { plain: string; tools: string | null }
   /** Names that templates use for special tokens, such as `bos_token`. */
   tokenNames: Record<string, string>
   /** Tokens that end an answer. */
@@ -36,7 +36,7 @@ export async function readConfig(files: Files): Promise<ModelConfig> {
   return {
     tokenizer: tokenizerFile,
     tokenizerConfig,
-    template: jinja ?? defaultTemplate(tokenizerConfig['chat_template']),
+    templates: readTemplates(jinja ?? tokenizerConfig['chat_template']),
     tokenNames,
     endTokens: endTokens(config, generation, tokenizerFile, tokenNames['eos_token']),
     contextWindow: contextWindow(config),
@@ -84,11 +84,14 @@ function specialNames(tokenizerConfig: Json): Record<string, string> {
   return names
 }
 
-function defaultTemplate(value: unknown): string {
-  if (typeof value === 'string') return value
-  const named = Array.isArray(value) ? value.map(record) : []
-  const template = named.find((each) => each?.['name'] === 'default')?.['template']
-  if (typeof template === 'string') return template
+function readTemplates(value: unknown): ModelConfig['templates'] {
+  if (typeof value === 'string') return { plain: value, tools: null }
+  const named = new Map(
+    (Array.isArray(value) ? value.map(record) : []).map((each) => [each?.['name'], each?.['template']]),
+  )
+  const tools = named.get('tool_use')
+  const plain = named.get('default') ?? tools
+  if (typeof plain === 'string') return { plain, tools: typeof tools === 'string' ? tools : null }
   throw new InoriginError(
     'unavailable',
     'The model cannot chat: it has no chat template, neither in tokenizer_config.json ' +
@@ -116,6 +119,19 @@ function contextWindow(config: Json): number {
   const text = record(config['text_config']) ?? config
   const length = text['max_position_embeddings'] ?? text['n_positions'] ?? text['max_seq_len']
   return typeof length === 'number' && length > 0 ? length : Number.POSITIVE_INFINITY
+}
+
+/**
+ * How many files beside the model file hold its weights: `transformers.js_config` of config.json says
+ * so in `use_external_data_format`, for all files or by their names. 0 where it says nothing.
+ */
+export function externalDataFiles(config: object, modelFile: string): number {
+  const settings = record((config as Json)['transformers.js_config'])?.['use_external_data_format']
+  const name = modelFile.slice(modelFile.lastIndexOf('/') + 1)
+  const stem = name.replace(/\.onnx$/, '').replace(/_(fp16|q4f16|q4|q8|int8|uint8|bnb4|quantized)$/, '')
+  const named = record(settings)
+  const value = named ? (named[name] ?? named[stem] ?? 0) : settings
+  return typeof value === 'number' ? value : value === true ? 1 : 0
 }
 
 /**

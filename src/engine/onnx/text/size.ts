@@ -1,6 +1,7 @@
 /** How many tokens a prompt has at least, told in a moment: tokenising a huge one takes seconds. */
 import { InoriginError } from '../../../error.ts'
 import type { ChatMessage } from '../../../types/index.ts'
+import type { Conversation } from '../../engine.ts'
 import { BYTES } from './decoding.ts'
 import type { AddedToken, TokenizerFile } from './tokenizer.ts'
 
@@ -17,7 +18,7 @@ export interface Size {
    * Tokens of a conversation whose template leaves nothing out are no fewer than `likely`; `least`
    * holds though most of it be left out.
    */
-  conversation(messages: readonly ChatMessage[]): { least: number; likely: number }
+  conversation(conversation: Conversation): { least: number; likely: number }
 }
 
 /** `rest` are the added tokens that text may become. */
@@ -26,8 +27,11 @@ export function createSize(file: TokenizerFile, config: object, rest: readonly A
   const most = keepsCharacters(file, config, rest) ? longest : longest * SLACK
   return {
     text: (normalised) => Math.ceil(normalised.length / most),
-    conversation: (messages) => {
-      const likely = Math.max(messages.length, Math.ceil(countCharacters(messages) / longest))
+    conversation: (conversation) => {
+      const { messages } = conversation
+      // Templates forget what was reasoned for earlier answers.
+      const characters = countCharacters(conversation) - countReasoning(messages)
+      const likely = Math.max(messages.length, Math.ceil(characters / longest))
       return { likely, least: Math.ceil(likely / SLACK) }
     },
   }
@@ -45,8 +49,25 @@ export function tooLong(tokens: number, most: number, exact: boolean): InoriginE
   )
 }
 
-export const countCharacters = (messages: readonly ChatMessage[]): number =>
-  messages.reduce((sum, { content }) => sum + content.length, 0)
+/** Of all that the conversation holds, in UTF-16 units. */
+export function countCharacters({ messages, tools = [] }: Conversation): number {
+  let count = countReasoning(messages)
+  for (const message of messages) {
+    count += message.content.length
+    if (message.role !== 'assistant') continue
+    for (const call of message.toolCalls ?? []) count += call.name.length + call.arguments.length
+  }
+  for (const { name, description = '', parameters } of tools) {
+    count += name.length + description.length + JSON.stringify(parameters).length
+  }
+  return count
+}
+
+const countReasoning = (messages: readonly ChatMessage[]): number =>
+  messages.reduce(
+    (sum, message) => sum + (message.role === 'assistant' ? (message.reasoning ?? '').length : 0),
+    0,
+  )
 
 /** In UTF-16 units. A piece written in bytes has no fewer of them than its text has units. */
 function longestPiece({ model }: TokenizerFile, rest: readonly AddedToken[]): number {

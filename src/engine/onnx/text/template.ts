@@ -1,97 +1,94 @@
-/**
- * The model's chat template: a conversation in, the text the model was trained to continue out.
- * Templates come from a catalog and are not trusted, so they run in an interpreter with limits.
- */
-import { Environment, Interpreter, Template } from '@huggingface/jinja'
+/** The model's chat template: a conversation in, the text the model was trained to continue out. */
 import { InoriginError } from '../../../error.ts'
-import type { ChatMessage } from '../../../types/index.ts'
+import type { AssistantMessage, ChatMessage } from '../../../types/index.ts'
+import type { Conversation } from '../../engine.ts'
 import { modelUnusable } from '../failure.ts'
+import { parseProgram, Refusal, runProgram } from './jinja.ts'
+import { createMarks, type Marks, type Range } from './marks.ts'
 import { countCharacters } from './size.ts'
+import { type Form, FORM, type Hide, variablesOf } from './variables.ts'
 
-/**
- * Bounds of one rendering; a real template uses a thousandth of each. Text may be as much more as
- * the conversation accounts for: so much for each of its characters, and for each message.
- */
-const LIMITS = {
-  milliseconds: 5_000,
-  characters: 8 * 1024 * 1024,
-  charactersForOne: 4,
-  charactersForMessage: 256,
-  items: 1_000_000,
+export interface Rendering {
+  /** The conversation up to where the answer begins. */
+  text: string
+  /** Where messages end: each from the last that is said in one to the first in the next. */
+  ends: readonly Range[]
+  /** Where the answer is opened. */
+  opening: number
 }
 
 export interface ChatTemplate {
-  /** The text of the conversation up to where the answer begins. */
-  render(messages: readonly ChatMessage[]): string
+  /** `hide` changes all texts of the conversation before the template sees them. */
+  render(conversation: Conversation, hide?: Hide): Rendering
 }
-
-/** The template itself said no, through `raise_exception`. */
-class Refusal extends Error {}
-
-class Exceeded extends Error {}
 
 /** `tokens` are the names a template may use, such as `bos_token`. */
 export function parseTemplate(
   source: string,
   tokens: Readonly<Record<string, string>>,
 ): ChatTemplate {
-  const program = readProgram(source)
+  const program = parseProgram(source)
+  const thinks = source.includes('</think>')
+  let form: Form | null = null
 
-  const attempt = (messages: readonly ChatMessage[]): string => {
-    const environment = new Environment()
-    const variables = {
-      ...globals,
-      ...tokens,
-      messages: messages.map(({ role, content }) => ({ role, content })),
-      add_generation_prompt: true,
-      // Reasoning is shown to nobody here, so models that can do without are asked to.
-      enable_thinking: false,
-    }
-    for (const [name, value] of Object.entries(variables)) environment.set(name, value)
-    return String(new LimitedInterpreter(environment, messages).run(program).value)
+  const attempt: Attempt = (conversation, hide, marks, opening = true, how = form ?? FORM) => {
+    const variables = variablesOf(conversation, how, thinks, hide)
+    const marked = marks ? marks.put(variables) : variables
+    return runProgram(
+      program,
+      { ...tokens, ...marked, add_generation_prompt: opening },
+      { characters: countCharacters(conversation), messages: conversation.messages.length },
+    )
   }
 
-  /** Tried with marks in place of what the system messages say, which the text may say anyway. */
-  const keepsSystem = (text: string, messages: readonly ChatMessage[]): boolean => {
-    let unique = 100_000_000
-    while (text.includes(String(unique))) unique += 1
-    let count = 0
-    const marked = messages.map((message) => {
-      if (message.role !== 'system' || message.content.trim() === '') return message
-      count += 1
-      return { ...message, content: `(${unique}.${count})` }
-    })
-    if (count === 0) return true
-    const kept = attempt(marked).match(new RegExp(`\\(${unique}\\.\\d+\\)`, 'g'))
-    return new Set(kept).size === count
+  /** Rendered a second time, with marks in what is said. `null`: system text is left out. */
+  const locate = (text: string, conversation: Conversation, hide: Hide): Rendering | null => {
+    const marks = createMarks(text)
+    const found = marks.take(attempt(conversation, hide, marks, false))
+    const kept = conversation.messages.every(
+      ({ role, content }, index) =>
+        role !== 'system' || content.trim() === '' || found.owners.has(index),
+    )
+    if (!kept) return null
+    // The marks changed what the template did if the texts part before the last of them.
+    const parting = partingOf(text, found.text)
+    const last = found.places.at(-1)?.at ?? 0
+    if (parting >= last) return { text, ends: found.ends(parting), opening: parting }
+    const opening = partingOf(text, attempt(conversation, hide, null, false))
+    return { text, ends: found.ends(parting).filter(({ to }) => to <= parting), opening }
   }
 
-  const render = (messages: readonly ChatMessage[]): string => {
-    try {
-      const text = attempt(messages)
-      if (keepsSystem(text, messages)) return text
-    } catch (thrown) {
-      if (!(thrown instanceof Refusal)) throw explain(thrown)
-    }
+  const render: ChatTemplate['render'] = (conversation, hide = (text) => text) => {
+    if (callsTools(conversation)) form ??= findForm(attempt)
+    let refusal: unknown
     // Templates without a system role either refuse it or leave it out.
-    try {
-      return attempt(fold(messages))
-    } catch (thrown) {
-      throw explain(thrown)
+    for (const simpler of [asItIs, withoutReasoning, fold]) {
+      const candidate = simpler(conversation)
+      try {
+        if (candidate === null) continue
+        const text = attempt(candidate, hide)
+        const rendering = locate(text, candidate, hide)
+        if (rendering) return rendering
+      } catch (thrown) {
+        if (!(thrown instanceof Refusal)) throw explain(thrown)
+        refusal = thrown
+      }
     }
+    throw explain(refusal)
   }
   return { render }
 }
 
-const readProgram = (source: string): Template['parsed'] => {
-  try {
-    return new Template(source).parsed
-  } catch (cause) {
-    throw modelUnusable(`its chat template cannot be read (${String(cause)}).`, cause)
-  }
-}
+type Attempt = (
+  conversation: Conversation,
+  hide: Hide,
+  marks?: Marks | null,
+  opening?: boolean,
+  form?: Form,
+) => string
 
 function explain(thrown: unknown): InoriginError {
+  if (thrown instanceof InoriginError) return thrown
   if (thrown instanceof Refusal) {
     return new InoriginError(
       'invalid_request',
@@ -102,87 +99,96 @@ function explain(thrown: unknown): InoriginError {
   return modelUnusable(`its chat template failed (${String(thrown)}).`, thrown)
 }
 
+const callsTools = ({ messages }: Conversation): boolean =>
+  messages.some((message) => message.role === 'tool' || (message.role === 'assistant' && message.toolCalls))
+
+/** Tries a conversation with a call, to see how the template wants calls. */
+function findForm(attempt: Attempt): Form {
+  const say = (form: Form): string | null => {
+    try {
+      return attempt(SAMPLE, (text) => text, null, true, form)
+    } catch {
+      return null
+    }
+  }
+  for (const shortIds of [false, true]) {
+    for (const empty of [null, ''] as const) {
+      const data = say({ arguments: 'data', empty, shortIds })
+      const text = say({ arguments: 'text', empty, shortIds })
+      if (data === null && text === null) continue
+      const asData = data?.includes('Zurich') === true && !data.includes('[object ')
+      const asText = text?.includes(ARGUMENTS) === true
+      if (asData || asText || empty === '') {
+        return { arguments: asData ? (asText ? 'both' : 'data') : asText ? 'text' : 'data', empty, shortIds }
+      }
+    }
+  }
+  return FORM
+}
+
+const ARGUMENTS = '{"place":"Zurich"}'
+
+const SAMPLE: Conversation = {
+  messages: [
+    { role: 'user', content: 'How warm is it?' },
+    {
+      role: 'assistant',
+      content: '',
+      toolCalls: [{ id: 'call_0123456789', name: 'warmth', arguments: ARGUMENTS }],
+    },
+    { role: 'tool', toolCallId: 'call_0123456789', name: 'warmth', content: '21' },
+  ],
+  tools: [
+    {
+      name: 'warmth',
+      description: 'Tells how warm a place is.',
+      parameters: { type: 'object', properties: { place: { type: 'string', description: 'Where.' } } },
+    },
+  ],
+}
+
+/** How far two texts are the same. */
+function partingOf(one: string, other: string): number {
+  const least = Math.min(one.length, other.length)
+  let at = 0
+  while (at < least && one.charCodeAt(at) === other.charCodeAt(at)) at += 1
+  return at
+}
+
+const asItIs = (conversation: Conversation): Conversation => conversation
+
+/** `null` where nothing was reasoned. */
+function withoutReasoning(conversation: Conversation): Conversation | null {
+  let found = false
+  const messages = conversation.messages.map((message) => {
+    if (message.role !== 'assistant' || message.reasoning === undefined) return message
+    found = true
+    const { reasoning: _, ...spoken } = message
+    return spoken
+  })
+  return found ? { ...conversation, messages } : null
+}
+
 /**
  * System text moves to the front of the next user turn, and turns of one role in a row become one.
  */
-function fold(messages: readonly ChatMessage[]): ChatMessage[] {
+function fold(conversation: Conversation): Conversation {
   const turns: ChatMessage[] = []
-  for (const { role, content } of messages) {
-    const turn = role === 'assistant' ? role : 'user'
+  for (const message of conversation.messages) {
+    const turn = message.role === 'system' ? { ...message, role: 'user' as const } : { ...message }
     const last = turns.at(-1)
-    if (last?.role === turn) last.content += `\n\n${content}`
-    else turns.push({ role: turn, content })
-  }
-  return turns
-}
-
-type Evaluate = Interpreter['evaluate']
-
-/**
- * The interpreter calls `evaluate` for every node, so that is where all work and growth can be
- * seen.
- */
-class LimitedInterpreter extends Interpreter {
-  readonly #deadline = performance.now() + LIMITS.milliseconds
-  readonly #characters: number
-
-  constructor(environment: Environment, messages: readonly ChatMessage[]) {
-    super(environment)
-    this.#characters =
-      LIMITS.characters +
-      LIMITS.charactersForOne * countCharacters(messages) +
-      LIMITS.charactersForMessage * messages.length
-  }
-
-  override evaluate(...[node, environment]: Parameters<Evaluate>): ReturnType<Evaluate> {
-    if (performance.now() > this.#deadline) throw new Exceeded('it runs for too long')
-    const result = super.evaluate(node, environment)
-    const { value } = result
-    if (typeof value === 'string' && value.length > this.#characters) {
-      throw new Exceeded('it makes too much text')
+    if (last?.role !== turn.role || turn.role === 'tool') turns.push(turn)
+    else {
+      last.content += `\n\n${turn.content}`
+      if (last.role === 'assistant' && turn.role === 'assistant') join(last, turn)
     }
-    if (Array.isArray(value) && value.length > LIMITS.items)
-      throw new Exceeded('it makes too long a list')
-    return result
   }
+  return { ...conversation, messages: turns }
 }
 
-const globals = {
-  true: true,
-  True: true,
-  false: false,
-  False: false,
-  none: null,
-  None: null,
-  raise_exception: (message: unknown) => {
-    throw new Refusal(String(message))
-  },
-  range: (first: number, stop?: number, step = 1) => {
-    const [start, end] = stop === undefined ? [0, first] : [first, stop]
-    const length = Math.max(0, Math.ceil((end - start) / step))
-    if (!(length <= LIMITS.items)) throw new Exceeded('it makes too long a list')
-    return Array.from({ length }, (_, index) => start + index * step)
-  },
-  strftime_now: (format: string) => formatTime(new Date(), format),
-}
-
-/** Dates in English whatever the browser's language, as in the text models were trained on. */
-function formatTime(date: Date, format: string): string {
-  const name = (options: Intl.DateTimeFormatOptions): string =>
-    date.toLocaleDateString('en', options)
-  const pad = (value: number): string => String(value).padStart(2, '0')
-  const parts: Record<string, () => string> = {
-    '%Y': () => String(date.getFullYear()),
-    '%m': () => pad(date.getMonth() + 1),
-    '%d': () => pad(date.getDate()),
-    '%B': () => name({ month: 'long' }),
-    '%b': () => name({ month: 'short' }),
-    '%A': () => name({ weekday: 'long' }),
-    '%a': () => name({ weekday: 'short' }),
-    '%H': () => pad(date.getHours()),
-    '%M': () => pad(date.getMinutes()),
-    '%S': () => pad(date.getSeconds()),
-    '%%': () => '%',
-  }
-  return format.replace(/%[a-zA-Z%]/g, (token) => parts[token]?.() ?? token)
+function join(last: AssistantMessage, next: AssistantMessage): void {
+  const reasoning = [last.reasoning, next.reasoning].filter((each) => each).join('\n\n')
+  const toolCalls = [...(last.toolCalls ?? []), ...(next.toolCalls ?? [])]
+  if (reasoning !== '') last.reasoning = reasoning
+  if (toolCalls.length > 0) last.toolCalls = toolCalls
 }

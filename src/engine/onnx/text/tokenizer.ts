@@ -5,11 +5,14 @@
  */
 import { Tokenizer } from '@huggingface/tokenizers'
 import { InoriginError } from '../../../error.ts'
-import type { ChatMessage } from '../../../types/index.ts'
+import type { Conversation, Prompt } from '../../engine.ts'
 import { modelUnusable } from '../failure.ts'
 import { createMatcher } from './matcher.ts'
-import { createDisguise } from './disguise.ts'
+import { createDisguises } from './disguise.ts'
 import { createSize, tooLong } from './size.ts'
+import type { Range } from './marks.ts'
+import type { Rendering } from './template.ts'
+import type { Hide } from './variables.ts'
 
 /** One entry of `added_tokens` in tokenizer.json. */
 export interface AddedToken {
@@ -36,77 +39,129 @@ export interface TokenizerFile {
 
 export interface Encoder {
   /**
-   * Tokens of what `render` makes of the messages. Throws `invalid_request` where there are more
-   * than `most`, as early as that can be told.
+   * The prompt that `render` makes of a conversation. Throws `invalid_request` where it has more than
+   * `most` tokens, as early as that can be told.
    */
-  encode(messages: readonly ChatMessage[], render: Render, most: number): number[]
+  encode(conversation: Conversation, render: Render, most: number): Prompt
+  /** Tokens of a text in which structure is meant: what the engine itself writes. */
+  trusted(text: string): number[]
+  /** Tokens of a text that is nothing but text, wherever it came from. */
+  plain(text: string): number[]
 }
 
-type Render = (messages: readonly ChatMessage[]) => string
+type Render = (conversation: Conversation, hide: Hide) => Rendering
+
+/** A piece of a prompt: a structural token, or the text between two. */
+interface Section {
+  /** Where it begins. */
+  at: number
+  text: string
+  /** `null` for text. */
+  id: number | null
+}
 
 /**
- * `template` is the chat template's source; tokens that it names count as structure. Changes
- * `file`.
+ * `template` is the chat template's source; tokens that it names count as structure. `endTokens` end
+ * messages. Changes `file`.
  *
- * Structural text inside messages, and what could become such text together with what stands
- * around it, is disguised before the template is rendered; the result is cut
- * at the structural tokens still to be seen, which are the template's own. What lies between them
- * is undisguised and encoded by a tokenizer that does not know the structural tokens at all.
+ * In all that comes from a request, what could be structural text, or become it together with what
+ * stands around it, is disguised before the template sees it; the result is cut at the structural
+ * tokens still to be seen, which are the template's own. What lies between them is undisguised and
+ * encoded by a tokenizer that does not know the structural tokens at all.
  */
-export function createEncoder(file: TokenizerFile, config: object, template: string): Encoder {
+export function createEncoder(
+  file: TokenizerFile,
+  config: object,
+  template: string,
+  endTokens: ReadonlySet<number> = new Set(),
+): Encoder {
   const structure = file.added_tokens.filter((token) => isStructure(token, template))
-  const matcher = createMatcher(structure.map(({ content }) => content))
+  const words = structure.map(({ content }) => content)
+  const matcher = createMatcher(words)
+  const disguises = createDisguises(words)
   const byText = new Map(structure.map((token) => [token.content, token]))
   const rest = file.added_tokens.filter((token) => !structure.includes(token))
   const size = createSize(file, config, rest)
   const plain = createPlainEncoder(file, config, structure, rest)
 
-  /** The prompt in order: ids of the template's structural tokens, and the text between them. */
-  const cut = (messages: readonly ChatMessage[], render: Render): (number | string)[] => {
-    const disguise = createDisguise([template, ...messages.map(({ content }) => content)])
-    const hide = (text: string): string => {
-      // Templates may trim.
-      const continues = matcher.continues(text) || matcher.continues(text.trim())
-      return disguise.on(text, matcher.starts(text), continues)
-    }
-    const sections = matcher.split(
-      render(messages.map((message) => ({ ...message, content: hide(message.content) }))),
-    )
-    return sections.map((section, index) => {
+  const cut = (text: string): Section[] => {
+    let at = 0
+    const texts = matcher.split(text)
+    return texts.map((section, index) => {
+      const begin = at
+      at += section.length
       const token = byText.get(section)
-      if (token) return token.id
-      let text = section
-      if (byText.get(sections[index + 1] ?? '')?.lstrip) text = text.trimEnd()
-      if (byText.get(sections[index - 1] ?? '')?.rstrip) text = text.trimStart()
-      return disguise.off(text)
+      if (token) return { at: begin, text: section, id: token.id }
+      let bare = section
+      if (byText.get(texts[index + 1] ?? '')?.lstrip) bare = bare.trimEnd()
+      if (byText.get(texts[index - 1] ?? '')?.rstrip) bare = bare.trimStart()
+      return { at: begin, text: bare, id: null }
     })
   }
 
-  const encode: Encoder['encode'] = (messages, render, most) => {
-    const { least, likely } = size.conversation(messages)
+  const tokensOf = ({ text, id }: Section, first: boolean): number[] => {
+    if (id !== null) return [id]
+    return text === '' ? [] : plain.encode(text, first)
+  }
+
+  const encode: Encoder['encode'] = (conversation, render, most) => {
+    const { least, likely } = size.conversation(conversation)
     if (least > most) throw tooLong(least, most, false)
-    let parts
+    const disguise = disguises(template + JSON.stringify(conversation))
+    let rendering
     try {
-      parts = cut(messages, render)
+      rendering = render(conversation, disguise.on)
     } catch (thrown) {
       // Not the template's fault if it cannot cope with more than would fit anyway.
       const failed = thrown instanceof InoriginError && thrown.kind === 'unavailable'
       if (failed && likely > most) throw tooLong(likely, most, false)
       throw thrown
     }
-    const fewest = parts.reduce<number>(
-      (sum, part) => sum + (typeof part === 'number' ? 1 : size.text(plain.normalise(part))),
+    const sections = cut(rendering.text)
+    const shown = sections.map((section) => ({ ...section, text: disguise.off(section.text) }))
+    const fewest = shown.reduce(
+      (sum, { text, id }) => sum + (id === null ? size.text(plain.normalise(text)) : 1),
       0,
     )
     if (fewest > most) throw tooLong(fewest, most, false)
-    const tokens = parts.flatMap((part, index) => {
-      if (typeof part === 'number') return part
-      return part === '' ? [] : plain.encode(part, index === 0)
+    const tokens: number[] = []
+    const lengths = shown.map((section, index) => {
+      const before = tokens.length
+      for (const token of tokensOf(section, index === 0)) tokens.push(token)
+      return before
     })
     if (tokens.length > most) throw tooLong(tokens.length, most, true)
-    return tokens
+
+    const { text, ends, opening } = rendering
+    const open = sections.find((each) => each.id !== null && each.at + each.text.length > opening)
+    const boundaries = ends.map((range) => endOf(sections, range, endTokens))
+    return {
+      tokens,
+      boundaries: [...new Set(boundaries.map((index) => lengths[index] ?? tokens.length))],
+      opening: disguise.off(text.slice(Math.min(opening, open?.at ?? opening))),
+    }
   }
-  return { encode }
+  return {
+    encode,
+    trusted: (text) => cut(text).flatMap((section) => tokensOf(section, false)),
+    plain: (text) => (text === '' ? [] : plain.encode(text, false)),
+  }
+}
+
+/**
+ * The section before which a message ends that ends within the range: behind its end token, or where
+ * the text stops in which it ends.
+ */
+function endOf(
+  sections: readonly Section[],
+  { from, to }: Range,
+  endTokens: ReadonlySet<number>,
+): number {
+  const within = (at: number): boolean => at >= from && at < to
+  const last = sections.findLastIndex(({ at, id }) => within(at) && endTokens.has(id ?? -1))
+  if (last >= 0) return last + 1
+  const next = sections.findIndex(({ at, id }) => at >= from && id !== null)
+  return next < 0 ? sections.length : next
 }
 
 /** Runs of spaces or letters are not structure even where the template happens to contain them. */

@@ -1,0 +1,205 @@
+/**
+ * Runs templates that nobody vouches for: with bounds on time and growth, and with what real ones use
+ * that the library leaves out.
+ */
+import { Environment, Interpreter, Template } from '@huggingface/jinja'
+import { modelUnusable } from '../failure.ts'
+import { formatTime } from './time.ts'
+
+/**
+ * Bounds of one rendering; a real template uses a thousandth of each. `charactersForOne` more are
+ * allowed for each character that the template is given, and so many for each message.
+ */
+const LIMITS = {
+  milliseconds: 5_000,
+  characters: 8 * 1024 * 1024,
+  charactersForOne: 4,
+  charactersForMessage: 256,
+  items: 1_000_000,
+}
+
+export type Program = Template['parsed']
+
+/** The template itself said no, through `raise_exception`. */
+export class Refusal extends Error {}
+
+class Exceeded extends Error {}
+
+export function parseProgram(source: string): Program {
+  try {
+    return new Template(source).parsed
+  } catch (cause) {
+    throw modelUnusable(`its chat template cannot be read (${String(cause)}).`, cause)
+  }
+}
+
+/** `given` is how much text the variables hold, and in how many messages. */
+export function runProgram(
+  program: Program,
+  variables: Readonly<Record<string, unknown>>,
+  given: { characters: number; messages: number },
+): string {
+  const environment = new Environment()
+  for (const [name, value] of Object.entries({ ...globals, ...variables })) {
+    environment.set(name, value)
+  }
+  const characters =
+    LIMITS.characters +
+    LIMITS.charactersForOne * given.characters +
+    LIMITS.charactersForMessage * given.messages
+  return String(new LimitedInterpreter(environment, characters).run(program).value)
+}
+
+type Evaluate = Interpreter['evaluate']
+type Value = ReturnType<Evaluate>
+type Method = (args: Value[], environment: Environment) => Value
+type Node = NonNullable<Parameters<Evaluate>[0]>
+
+interface MemberNode extends Node {
+  object: Node
+  property: Node & { value?: unknown }
+  computed: boolean
+}
+
+/** What the parts of the tree looked at here hold. */
+interface Parts extends Node {
+  operand: Node
+  filter: Node & { value?: unknown }
+  callee: Node
+  args: Node[]
+  iterable: Node & { lhs?: Node }
+}
+
+/** A part of the tree in the place of which its value stands already. */
+interface Evaluated extends Node {
+  type: 'Evaluated'
+  value: Value
+}
+
+const evaluated = (value: Value): Evaluated => ({ type: 'Evaluated', value })
+
+/** The interpreter calls `evaluate` for every node, so that is where all work can be seen. */
+class LimitedInterpreter extends Interpreter {
+  readonly #deadline = performance.now() + LIMITS.milliseconds
+  readonly #characters: number
+  /** What loops go over; text is gone over by its characters. */
+  readonly #iterables = new WeakSet<Node>()
+
+  constructor(environment: Environment, characters: number) {
+    super(environment)
+    this.#characters = characters
+  }
+
+  override evaluate(...[node, environment]: Parameters<Evaluate>): Value {
+    if (performance.now() > this.#deadline) throw new Exceeded('it runs for too long')
+    const result = this.#evaluate(node, environment)
+    const { value } = result
+    if (typeof value === 'string' && value.length > this.#characters) {
+      throw new Exceeded('it makes too much text')
+    }
+    if (Array.isArray(value) && value.length > LIMITS.items)
+      throw new Exceeded('it makes too long a list')
+    if (typeof value === 'string' && node && this.#iterables.has(node)) return convert([...value])
+    return result
+  }
+
+  #evaluate(node: Node | undefined, environment: Environment): Value {
+    const parts = node as Parts
+    switch (node?.type) {
+      case 'Evaluated':
+        return (node as Evaluated).value
+      case 'For':
+        this.#iterables.add(parts.iterable.lhs ?? parts.iterable)
+        break
+      case 'FilterExpression': {
+        const operand = this.evaluate(parts.operand, environment)
+        const empty = EMPTY.get(String(parts.filter.value))
+        if (operand.type === 'UndefinedValue' && empty !== undefined) return convert(empty)
+        return super.evaluate({ ...node, operand: evaluated(operand) } as Node, environment)
+      }
+      case 'CallExpression':
+        if (parts.callee.type === 'MemberExpression') return this.#call(parts, environment)
+    }
+    return super.evaluate(node, environment)
+  }
+
+  /** Calls a method: Python looks for methods before it looks at what a mapping holds. */
+  #call(node: Parts, environment: Environment): Value {
+    const callee = node.callee as MemberNode
+    const object = this.evaluate(callee.object, environment)
+    const name = callee.computed ? '' : String(callee.property.value)
+    const own = object.type === 'ObjectValue' ? object.builtins.get(name) : undefined
+    const method = object.type === 'StringValue' ? METHODS.get(name) : undefined
+    const positional = !node.args.some(({ type }) => /Keyword|Spread/.test(type))
+    if (!positional || (!method && own?.type !== 'FunctionValue')) {
+      const known = { ...callee, object: evaluated(object) }
+      return super.evaluate({ ...node, callee: known } as Node, environment)
+    }
+    const args = node.args.map((argument) => this.evaluate(argument, environment))
+    if (method) return convert(method(object.value as string, args[0]?.value))
+    return (own?.value as Method)(args, environment)
+  }
+}
+
+const scratch = new Environment()
+
+function convert(value: unknown): Value {
+  scratch.variables.delete('value')
+  return scratch.set('value', value)
+}
+
+/** What filters make of a variable that is not there. */
+const EMPTY = new Map<string, unknown>([
+  ['trim', ''],
+  ['string', ''],
+  ['upper', ''],
+  ['lower', ''],
+  ['items', []],
+  ['list', []],
+  ['length', 0],
+])
+
+/** Methods of text that the library lacks, or of which it does not heed the argument. */
+const METHODS = new Map<string, (text: string, argument: unknown) => unknown>([
+  ['strip', (text, set) => stripEnd(stripStart(text, set), set)],
+  ['lstrip', stripStart],
+  ['rstrip', stripEnd],
+  ['removeprefix', (text, part) => (text.startsWith(String(part)) ? text.slice(String(part).length) : text)],
+  ['removesuffix', (text, part) => (text.endsWith(String(part)) ? text.slice(0, text.length - String(part).length) : text)],
+  ['find', (text, part) => text.indexOf(String(part))],
+  ['count', (text, part) => text.split(String(part)).length - 1],
+  ['splitlines', (text) => text.replace(/\r?\n$/, '').split(/\r?\n/)],
+])
+
+function stripStart(text: string, set: unknown): string {
+  if (typeof set !== 'string') return text.trimStart()
+  let from = 0
+  while (from < text.length && set.includes(text.charAt(from))) from += 1
+  return text.slice(from)
+}
+
+function stripEnd(text: string, set: unknown): string {
+  if (typeof set !== 'string') return text.trimEnd()
+  let to = text.length
+  while (to > 0 && set.includes(text.charAt(to - 1))) to -= 1
+  return text.slice(0, to)
+}
+
+const globals = {
+  true: true,
+  True: true,
+  false: false,
+  False: false,
+  none: null,
+  None: null,
+  raise_exception: (message: unknown) => {
+    throw new Refusal(String(message))
+  },
+  range: (first: number, stop?: number, step = 1) => {
+    const [start, end] = stop === undefined ? [0, first] : [first, stop]
+    const length = Math.max(0, Math.ceil((end - start) / step))
+    if (!(length <= LIMITS.items)) throw new Exceeded('it makes too long a list')
+    return Array.from({ length }, (_, index) => start + index * step)
+  },
+  strftime_now: (format: string) => formatTime(new Date(), format),
+}
