@@ -3,7 +3,6 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import { modelUnusable } from '../../../src/engine/onnx/failure.ts'
 import { parseTemplate } from '../../../src/engine/onnx/text/template.ts'
 import { createEncoder, type TokenizerFile } from '../../../src/engine/onnx/text/tokenizer.ts'
-import type { Conversation } from '../../../src/engine/engine.ts'
 import type { ChatMessage } from '../../../src/types/index.ts'
 import { TEMPLATE, TEXTS, TOKENIZERS } from '../../support/tokenizers.ts'
 

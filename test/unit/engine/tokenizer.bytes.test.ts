@@ -35,13 +35,14 @@ describe.each(Object.keys(TOKENIZERS))('%s', (name) => {
     }
   })
 
-  test.each(TEXTS.map((text) => [text]))('spell %j', (text) => {
+  // What unigrams do not know is lost.
+  const known = TEXTS.filter((text) => !name.startsWith('unigram') || /^[a-zA-Z ]*$/.test(text))
+
+  test.each(known)('spell %j', (text) => {
     const { ids } = new Tokenizer(fileOf(name), CONFIG).encode(text, { add_special_tokens: false })
-    const known = joined(bytes, ids)
     // A space may have been put before the text, and Sentencepiece writes its mark for a space.
     const spaced = name.startsWith('bytes') ? text : text.replaceAll('▁', ' ')
-    if (!name.startsWith('unigram')) expect([spaced, ` ${spaced}`]).toContain(known)
-    else if (/^[a-zA-Z ]*$/.test(text)) expect(known.trim()).toBe(text.trim())
+    expect([spaced, ` ${spaced}`]).toContain(joined(bytes, ids))
   })
 
   test('are none for special tokens, but for those that are told', () => {

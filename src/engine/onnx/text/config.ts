@@ -122,19 +122,6 @@ function contextWindow(config: Json): number {
 }
 
 /**
- * How many files beside the model file hold its weights: `transformers.js_config` of config.json says
- * so in `use_external_data_format`, for all files or by their names. 0 where it says nothing.
- */
-export function externalDataFiles(config: object, modelFile: string): number {
-  const settings = record((config as Json)['transformers.js_config'])?.['use_external_data_format']
-  const name = modelFile.slice(modelFile.lastIndexOf('/') + 1)
-  const stem = name.replace(/\.onnx$/, '').replace(/_(fp16|q4f16|q4|q8|int8|uint8|bnb4|quantized)$/, '')
-  const named = record(settings)
-  const value = named ? (named[name] ?? named[stem] ?? 0) : settings
-  return typeof value === 'number' ? value : value === true ? 1 : 0
-}
-
-/**
  * A configuration that names no temperature and does not ask for sampling is greedy. What it says of
  * penalties and suppressed tokens holds either way.
  */

@@ -128,17 +128,25 @@ class LimitedInterpreter extends Interpreter {
     const callee = node.callee as MemberNode
     const object = this.evaluate(callee.object, environment)
     const name = callee.computed ? '' : String(callee.property.value)
-    const own = object.type === 'ObjectValue' ? object.builtins.get(name) : undefined
-    const method = object.type === 'StringValue' ? METHODS.get(name) : undefined
-    const positional = !node.args.some(({ type }) => /Keyword|Spread/.test(type))
-    if (!positional || (!method && own?.type !== 'FunctionValue')) {
-      const known = { ...callee, object: evaluated(object) }
-      return super.evaluate({ ...node, callee: known } as Node, environment)
+    const method = node.args.some(({ type }) => /Keyword|Spread/.test(type))
+      ? undefined
+      : methodOf(object, name)
+    if (method) {
+      const args = node.args.map((argument) => this.evaluate(argument, environment))
+      return method(args, environment)
     }
-    const args = node.args.map((argument) => this.evaluate(argument, environment))
-    if (method) return convert(method(object.value as string, args[0]?.value))
-    return (own?.value as Method)(args, environment)
+    const known = { ...callee, object: evaluated(object) }
+    return super.evaluate({ ...node, callee: known } as Node, environment)
   }
+}
+
+function methodOf(object: Value, name: string): Method | undefined {
+  if (object.type === 'StringValue') {
+    const method = METHODS.get(name)
+    return method && ((args) => convert(method(object.value as string, args[0]?.value)))
+  }
+  const own = object.type === 'ObjectValue' ? object.builtins.get(name) : undefined
+  return own?.type === 'FunctionValue' ? (own.value as Method) : undefined
 }
 
 const scratch = new Environment()
