@@ -8,6 +8,7 @@ export interface Ranked {
 
 /** A key and an id are one number, to be sorted as such: 32 and 21 of the 53 bits it has. */
 const IDS = 2 ** 21
+const entryOf = (key: number, id: number): number => key * IDS + (IDS - 1 - id)
 
 /**
  * The `count` highest scores, or as many as there are: by falling score, the lower id first where two
@@ -22,7 +23,7 @@ export function highest(scores: Float32Array, count: number): Ranked {
   let next = 0
   for (let id = 0; id < bits.length; id += 1) {
     const key = keyOf(bits[id] as number)
-    if (key >= edge) entries[next++] = key * IDS + (IDS - 1 - id)
+    if (key >= edge) entries[next++] = entryOf(key, id)
   }
   return unpack(entries.sort().subarray(size - wanted))
 }
@@ -38,6 +39,12 @@ function edgeOf(bits: Uint32Array, wanted: number): { edge: number; size: number
   let size = 0
   while (size < wanted) size += bins[--bin] as number
   return { edge: bin * 2 ** 16, size }
+}
+
+/** The `count` highest of scores that are given by their keys. */
+export function inOrder(keys: Uint32Array, ids: Uint32Array, count: number): Ranked {
+  const entries = Float64Array.from(keys, (key, index) => entryOf(key, ids[index] as number))
+  return unpack(entries.sort().subarray(keys.length - count))
 }
 
 /** From the last to the first. */

@@ -1,0 +1,296 @@
+/**
+ * The shaders that find the highest scores of rows. Scores are compared by their keys, which are whole
+ * numbers, so that infinities and what is not a number cost no care: drivers may leave those out of
+ * their arithmetic. Subgroups are not used, since a driver is known to compute wrong with them.
+ *
+ * A job is words: what holds for all rows, what is to be done with each row, then entries and masks. A
+ * record is words: the highest key, the sum of exponentials relative to it, and pairs of key and id
+ * without order, as many as the job has slots; those that nothing filled have key 0.
+ */
+
+/** Scores that one workgroup looks through, which is what a record is of. */
+export const CHUNK = 2048
+
+/** Words of a job before its rows: vocabulary, whether scores are half floats, chunks, slots. */
+export const HEAD_WORDS = 4
+
+/** Words of a job for each row: its first score, wanted, 1 / temperature, entries and how many, mask. */
+export const ROW_WORDS = 6
+
+/** Words of an entry: its id, what multiplies a positive and a negative score, what is added. */
+export const ENTRY_WORDS = 4
+
+/** Words of a record with this many slots. */
+export const recordWords = (slots: number): number => 2 + 2 * slots
+
+const COMMON = /* wgsl */ `
+@group(0) @binding(0) var<storage, read> source: array<u32>;
+@group(0) @binding(1) var<storage, read> job: array<u32>;
+@group(0) @binding(2) var<storage, read_write> records: array<u32>;
+
+const LANES = 256u;
+const CHUNK = ${CHUNK}u;
+const INFINITE = 0x7f800000u;
+const ZERO = 0x80000000u;
+
+struct Row { first: u32, wanted: u32, coldness: f32, entries: u32, count: u32, mask: u32 }
+
+fn rowOf(index: u32) -> Row {
+  let at = ${HEAD_WORDS}u + index * ${ROW_WORDS}u;
+  return Row(
+    job[at], job[at + 1u], bitcast<f32>(job[at + 2u]), job[at + 3u], job[at + 4u], job[at + 5u],
+  );
+}
+
+fn isFinite(key: u32) -> bool { return key > 0x007fffffu && key < 0xff800000u; }
+
+fn scoreOf(key: u32) -> f32 {
+  return bitcast<f32>(select(~key, key & 0x7fffffffu, key >= ZERO));
+}
+
+// How much less a score weighs than the highest.
+fn weight(key: u32, highest: u32, coldness: f32) -> f32 {
+  return exp(max((scoreOf(key) - scoreOf(highest)) * coldness, -100.0));
+}
+
+var<workgroup> peak: atomic<u32>;
+var<workgroup> sums: array<f32, LANES>;
+
+fn total(lane: u32, part: f32) -> f32 {
+  sums[lane] = part;
+  for (var stride = LANES / 2u; stride > 0u; stride /= 2u) {
+    workgroupBarrier();
+    if (lane < stride) { sums[lane] += sums[lane + stride]; }
+  }
+  return workgroupUniformLoad(&sums[0]);
+}
+
+// Those of the highest elements whose leading digits are known: 'need' of all that begin so.
+struct Edge { digits: vec2u, known: vec2u, need: u32, found: u32 }
+
+var<workgroup> edge: Edge;
+var<workgroup> bins: array<atomic<u32>, 256>;
+var<workgroup> sixteens: array<u32, 16>;
+var<workgroup> taken: atomic<u32>;
+var<workgroup> best: atomic<u32>;
+
+// Finds where the 'wanted' highest of 'length' elements begin, digit by digit of 8 bits. Elements are
+// a key and the complement of an id: no two are equal, and of equal keys the lower id is the higher.
+fn find(lane: u32, wanted: u32, length: u32) {
+  if (lane == 0u) { edge = Edge(vec2u(), vec2u(), wanted, 0u); }
+  for (var digit = 0u; digit < 8u; digit++) {
+    atomicStore(&bins[lane], 0u);
+    let before = workgroupUniformLoad(&edge);
+    if (before.found == 1u) { break; }
+    let shift = 24u - 8u * (digit & 3u);
+    for (var index = lane; index < length; index += LANES) {
+      let element = elementAt(index);
+      if (all((element & before.known) == before.digits)) {
+        atomicAdd(&bins[(element[digit / 4u] >> shift) & 255u], 1u);
+      }
+    }
+    workgroupBarrier();
+    if (lane < 16u) {
+      var sum = 0u;
+      for (var bin = 0u; bin < 16u; bin++) { sum += atomicLoad(&bins[lane * 16u + bin]); }
+      sixteens[lane] = sum;
+    }
+    workgroupBarrier();
+    if (lane == 0u) {
+      var need = before.need;
+      var group = 15u;
+      while (group > 0u && sixteens[group] < need) { need -= sixteens[group]; group--; }
+      var bin = group * 16u + 15u;
+      while (bin > 0u && atomicLoad(&bins[bin]) < need) { need -= atomicLoad(&bins[bin]); bin--; }
+      edge.digits[digit / 4u] |= bin << shift;
+      edge.known[digit / 4u] |= 255u << shift;
+      edge.need = need;
+      edge.found = u32(atomicLoad(&bins[bin]) == need);
+    }
+    workgroupBarrier();
+  }
+}
+
+fn isTaken(element: vec2u, start: Edge) -> bool {
+  let digits = element & start.known;
+  return digits.x > start.digits.x || (digits.x == start.digits.x && digits.y >= start.digits.y);
+}
+
+// Writes the 'wanted' highest elements behind the two first words of a record; 'highest' is a key.
+fn keep(lane: u32, record: u32, wanted: u32, length: u32, highest: u32) {
+  if (lane >= wanted && lane < job[3]) { records[record + 2u + 2u * lane] = 0u; }
+  if (wanted == 1u) {
+    for (var index = lane; index < length; index += LANES) {
+      let element = elementAt(index);
+      if (element.x == highest) { atomicMax(&best, element.y); }
+    }
+    workgroupBarrier();
+    if (lane == 0u) {
+      records[record + 2u] = highest;
+      records[record + 3u] = idAt(~atomicLoad(&best));
+    }
+    return;
+  }
+  find(lane, wanted, length);
+  let start = workgroupUniformLoad(&edge);
+  for (var index = lane; index < length; index += LANES) {
+    let element = elementAt(index);
+    if (isTaken(element, start)) {
+      let slot = record + 2u + 2u * atomicAdd(&taken, 1u);
+      records[slot] = element.x;
+      records[slot + 1u] = idAt(~element.y);
+    }
+  }
+}
+`
+
+/** A record of each chunk of each row, from the scores. */
+export const SCAN = /* wgsl */ `${COMMON}
+var<workgroup> keys: array<u32, CHUNK>;
+var<private> begin: u32;
+
+fn elementAt(index: u32) -> vec2u { return vec2u(keys[index], ~index); }
+
+fn idAt(index: u32) -> u32 { return begin + index; }
+
+// The 32 bits of a score, which 16 may stand for.
+fn bitsAt(index: u32) -> u32 {
+  if (job[1] == 0u) { return source[index]; }
+  let half = (source[index / 2u] >> (16u * (index & 1u))) & 0xffffu;
+  let magnitude = half & 0x7fffu;
+  let sign = (half & 0x8000u) << 16u;
+  if (magnitude < 0x400u) { return sign | bitcast<u32>(f32(magnitude) * 0x1p-24f); }
+  if (magnitude < 0x7c00u) { return sign | ((magnitude << 13u) + 0x38000000u); }
+  return sign | INFINITE | (magnitude << 13u);
+}
+
+fn adjusted(bits: u32, entry: u32) -> u32 {
+  let magnitude = bits & 0x7fffffffu;
+  let amount = job[entry + 3u];
+  if (magnitude > INFINITE) { return bits; }
+  if ((amount & 0x7fffffffu) == INFINITE) {
+    return select(amount, 0x7fc00000u, magnitude == INFINITE && amount != bits);
+  }
+  if (magnitude == INFINITE) { return bits; }
+  let score = bitcast<f32>(bits);
+  let factor = bitcast<f32>(job[entry + select(2u, 1u, score > 0.0)]);
+  return bitcast<u32>(score * factor + bitcast<f32>(amount));
+}
+
+fn keyOf(bits: u32) -> u32 {
+  let magnitude = bits & 0x7fffffffu;
+  if (magnitude > INFINITE) { return 0xffffffffu; }
+  if (magnitude == 0u) { return ZERO; }
+  return select(bits | ZERO, ~bits, bits >= ZERO);
+}
+
+// The first entry of a row whose id is at least this; entries are in order.
+fn entryFrom(row: Row, id: u32) -> u32 {
+  var low = 0u;
+  var high = row.count;
+  while (low < high) {
+    let middle = (low + high) / 2u;
+    if (job[row.entries + ${ENTRY_WORDS}u * middle] < id) { low = middle + 1u; } else { high = middle; }
+  }
+  return low;
+}
+
+fn isAllowed(row: Row, id: u32) -> bool {
+  return row.mask == 0u || ((job[row.mask + id / 32u] >> (id & 31u)) & 1u) == 1u;
+}
+
+@compute @workgroup_size(LANES)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {
+  let row = rowOf(group.y);
+  let start = group.x * CHUNK;
+  let length = min(CHUNK, job[0] - start);
+  begin = start;
+  for (var index = lane; index < length; index += LANES) {
+    keys[index] = bitsAt(row.first + begin + index);
+  }
+  workgroupBarrier();
+  let end = entryFrom(row, begin + length);
+  for (var index = entryFrom(row, begin) + lane; index < end; index += LANES) {
+    let entry = row.entries + ${ENTRY_WORDS}u * index;
+    let at = job[entry] - begin;
+    keys[at] = adjusted(keys[at], entry);
+  }
+  workgroupBarrier();
+
+  var highest = 0u;
+  for (var index = lane; index < length; index += LANES) {
+    var key = keyOf(keys[index]);
+    if (key != 0xffffffffu && !isAllowed(row, begin + index)) { key = 0x007fffffu; }
+    keys[index] = key;
+    highest = max(highest, key);
+  }
+  atomicMax(&peak, highest);
+  workgroupBarrier();
+  highest = atomicLoad(&peak);
+
+  var part = 0.0;
+  if (row.coldness > 0.0 && isFinite(highest)) {
+    for (var index = lane; index < length; index += LANES) {
+      if (isFinite(keys[index])) { part += weight(keys[index], highest, row.coldness); }
+    }
+  }
+  let sum = total(lane, part);
+
+  let record = (group.y * job[2] + group.x) * (2u + 2u * job[3]);
+  if (lane == 0u) {
+    records[record] = highest;
+    records[record + 1u] = bitcast<u32>(sum);
+  }
+  keep(lane, record, min(row.wanted, length), length, highest);
+}
+`
+
+/** A record of each row, from those of its chunks. */
+export const MERGE = /* wgsl */ `${COMMON}
+var<private> begin: u32;
+
+fn pairAt(index: u32) -> u32 {
+  let slots = job[3];
+  return begin + (index / slots) * (2u + 2u * slots) + 2u + 2u * (index % slots);
+}
+
+fn elementAt(index: u32) -> vec2u {
+  let pair = pairAt(index);
+  return vec2u(source[pair], ~source[pair + 1u]);
+}
+
+fn idAt(id: u32) -> u32 { return id; }
+
+@compute @workgroup_size(LANES)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {
+  let row = rowOf(group.y);
+  let chunks = job[2];
+  let words = 2u + 2u * job[3];
+  begin = group.y * chunks * words;
+
+  var highest = 0u;
+  for (var chunk = lane; chunk < chunks; chunk += LANES) {
+    highest = max(highest, source[begin + chunk * words]);
+  }
+  atomicMax(&peak, highest);
+  workgroupBarrier();
+  highest = atomicLoad(&peak);
+
+  var part = 0.0;
+  if (row.coldness > 0.0 && isFinite(highest)) {
+    for (var chunk = lane; chunk < chunks; chunk += LANES) {
+      let key = source[begin + chunk * words];
+      let sum = bitcast<f32>(source[begin + chunk * words + 1u]);
+      if (isFinite(key)) { part += sum * weight(key, highest, row.coldness); }
+    }
+  }
+  let sum = total(lane, part);
+
+  let record = group.y * words;
+  if (lane == 0u) {
+    records[record] = highest;
+    records[record + 1u] = bitcast<u32>(sum);
+  }
+  keep(lane, record, row.wanted, chunks * job[3], highest);
+}
+`

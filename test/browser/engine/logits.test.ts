@@ -1,0 +1,196 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { requestGpu } from '../../../src/device/gpu.ts'
+import type { Ask, Logits } from '../../../src/engine/onnx/decoder/contract.ts'
+import { widen } from '../../../src/engine/onnx/sampling/half.ts'
+import { createCpuLogits } from '../../../src/engine/onnx/sampling/logits.ts'
+import { createGpuLogits, type GpuLogits } from '../../../src/engine/onnx/sampling/logits-gpu.ts'
+import { createRandom } from '../../../src/engine/onnx/sampling/random.ts'
+
+let gpu: GPUDevice
+let wrap: GpuLogits
+beforeAll(async () => {
+  gpu = (await requestGpu()).device
+  wrap = await createGpuLogits(gpu)
+})
+
+const random = createRandom(5)
+const below = (limit: number): number => Math.floor(random() * limit)
+
+/** Bell-shaped, as scores are; rounded to `step`, so that some are equal. */
+const scores = (count: number, step: number): Float32Array =>
+  Float32Array.from({ length: count }, () => {
+    const sum = random() + random() + random() + random() - 2
+    return Math.round((sum * 12) / step) * step
+  })
+
+function upload(data: Float32Array | Uint16Array): GPUBuffer {
+  const bytes = new Uint8Array(Math.ceil(data.byteLength / 4) * 4)
+  bytes.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength))
+  const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST
+  const buffer = gpu.createBuffer({ size: bytes.byteLength, usage })
+  gpu.queue.writeBuffer(buffer, 0, bytes)
+  return buffer
+}
+
+/** The same rows on both. */
+function both(data: Float32Array | Uint16Array, vocabulary: number, order: number[]): Logits[] {
+  const floats = data instanceof Float32Array ? data : widen(data)
+  const rows = order.map((row) => floats.subarray(row * vocabulary, (row + 1) * vocabulary))
+  const type = data instanceof Float32Array ? 'float32' : 'float16'
+  return [createCpuLogits(rows), wrap({ buffer: upload(data), type, order, vocabulary })]
+}
+
+async function expectEqual([cpu, gpu]: Logits[], asks: Ask[]): Promise<void> {
+  const [expected, actual] = await Promise.all([cpu?.top(asks), gpu?.top(asks)])
+  expected?.forEach((row, index) => {
+    const other = actual?.[index]
+    expect(other?.scores).toEqual(row.scores)
+    expect(other?.ids).toEqual(row.ids)
+    const sum = row.logSumExp
+    if (Number.isFinite(sum))
+      expect(Math.abs((other?.logSumExp ?? 0) - sum)).toBeLessThan(2e-6 * Math.max(1, Math.abs(sum)))
+    else expect(other?.logSumExp).toBe(sum)
+  })
+}
+
+const some = (count: number, vocabulary: number): number[] => [
+  ...new Set(Array.from({ length: count }, () => below(vocabulary))),
+]
+
+const maskOf = (vocabulary: number, share: number): Int32Array => {
+  const mask = new Int32Array(Math.ceil(vocabulary / 32))
+  for (let id = 0; id < vocabulary; id += 1) {
+    if (random() < share) mask[id >>> 5] = (mask[id >>> 5] as number) | (1 << (id & 31))
+  }
+  return mask
+}
+
+/** With every kind of adjustment, each now and then. */
+function someAsk(vocabulary: number): Ask {
+  const penalised = some(below(2) * 200, vocabulary)
+  const biased = some(below(2) * 30, vocabulary)
+  return {
+    count: [1, 2, 40, 64][below(4)] as number,
+    temperature: [0, 0.3, 1, 1.7][below(4)] as number,
+    adjustments: {
+      repetition: { ids: penalised, factor: 1 + random() },
+      // Not on the same tokens: a GPU may round a product and a sum once together.
+      bias: {
+        ids: biased.filter((id) => !penalised.includes(id)),
+        amounts: biased.map(() => (random() < 0.1 ? Number.NEGATIVE_INFINITY : random() * 20 - 10)),
+      },
+      mask: [null, maskOf(vocabulary, 0.9), maskOf(vocabulary, 40 / vocabulary)][below(3)],
+    },
+  }
+}
+
+describe.each([
+  { vocabulary: 300, times: 20 },
+  { vocabulary: 2048, times: 10 },
+  { vocabulary: 2049, times: 10 },
+  { vocabulary: 152_064, times: 4 },
+])('$vocabulary scores', ({ vocabulary, times }) => {
+  test.each([1e-6, 0.25])('are found as on the CPU, steps of %d', async (step) => {
+    const data = scores(4 * vocabulary, step)
+    for (let time = 0; time < times; time += 1) {
+      const order = [[0], [2], [3, 0, 1, 2]][below(3)] as number[]
+      await expectEqual(
+        both(data, vocabulary, order),
+        order.map(() => someAsk(vocabulary)),
+      )
+    }
+  })
+
+  test('are found among half floats', async () => {
+    // An odd vocabulary has rows that begin in the middle of a word.
+    const odd = vocabulary - 1 + (vocabulary % 2)
+    const halves = Uint16Array.from({ length: 3 * odd }, () => {
+      const exponent = below(20)
+      return (below(2) << 15) | (exponent << 10) | below(1024)
+    })
+    const logits = both(halves, odd, [1, 2, 0])
+    await expectEqual(logits, [someAsk(odd), someAsk(odd), someAsk(odd)])
+    for (const row of [0, 1, 2]) {
+      const [cpu, gpu] = await Promise.all(logits.map((each) => each.row(row)))
+      expect(gpu).toEqual(cpu)
+    }
+  })
+
+  test('are read back whole', async () => {
+    const [cpu, gpu] = both(scores(3 * vocabulary, 1e-6), vocabulary, [2, 1])
+    for (const row of [0, 1]) expect(await gpu?.row(row)).toEqual(await cpu?.row(row))
+  })
+})
+
+describe('scores that are hard to compare', () => {
+  const plain = (count: number, temperature = 1): Ask => ({ count, temperature })
+
+  test.each([
+    ['all equal', new Float32Array(5_000).fill(1)],
+    ['both zeros', Float32Array.from({ length: 5_000 }, (_, id) => (id % 2 ? 0 : -0))],
+    ['by their last bits alone', Float32Array.from({ length: 5_000 }, (_, id) => 1 + ((id * 7) % 13) * 2 ** -23)],
+    ['minus infinity', new Float32Array(5_000).fill(Number.NEGATIVE_INFINITY)],
+    ['far apart', Float32Array.from({ length: 5_000 }, (_, id) => (id % 3 ? 3e38 : -3e38))],
+    ['fewer than asked for', Float32Array.of(3, 1, 2)],
+    ['a single one', Float32Array.of(-4)],
+  ])('%s', async (_, row) => {
+    const logits = both(row, row.length, [0])
+    for (const ask of [plain(1), plain(64), plain(64, 0), plain(3, 0.001)]) await expectEqual(logits, [ask])
+  })
+
+  test.each([Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])(
+    '%d among numbers',
+    async (odd) => {
+      const row = scores(5_000, 1e-6)
+      for (const id of [4_999, 17, 2_048]) row[id] = odd
+      const mask = maskOf(5_000, 0.5)
+      mask[0] = -1
+      const logits = both(row, row.length, [0])
+      for (const count of [1, 5, 64]) {
+        await expectEqual(logits, [plain(count)])
+        await expectEqual(logits, [{ ...plain(count), adjustments: { mask } }])
+      }
+    },
+  )
+
+  test('nothing is allowed', async () => {
+    const adjustments = { mask: new Int32Array(157) }
+    await expectEqual(both(scores(5_000, 1), 5_000, [0]), [{ ...plain(64), adjustments }])
+  })
+})
+
+test('at most 1 kB of a row is read back', async () => {
+  const sizes: number[] = []
+  const create = gpu.createCommandEncoder.bind(gpu)
+  gpu.createCommandEncoder = (descriptor) => {
+    const encoder = create(descriptor)
+    const copy = encoder.copyBufferToBuffer.bind(encoder) as (...all: unknown[]) => undefined
+    encoder.copyBufferToBuffer = (...all: unknown[]) => {
+      sizes.push(all[4] as number)
+      return copy(...all)
+    }
+    return encoder
+  }
+  const logits = wrap({
+    buffer: upload(scores(4 * 20_000, 1e-6)),
+    type: 'float32',
+    order: [0, 1, 2, 3],
+    vocabulary: 20_000,
+  })
+  await logits.top(Array(4).fill({ count: 64, temperature: 1 }))
+  await logits.top(Array(4).fill({ count: 1, temperature: 0 }))
+  Object.assign(gpu, { createCommandEncoder: create })
+  expect(sizes).toEqual([4 * 520, 4 * 16])
+})
+
+test('a device that is gone is an error that says so', async () => {
+  const { device } = await requestGpu()
+  const lost = await createGpuLogits(device)
+  const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC
+  const buffer = device.createBuffer({ size: 4_000, usage })
+  const logits = lost({ buffer, type: 'float32', order: [0], vocabulary: 1_000 })
+  const waiting = logits.top([{ count: 8, temperature: 1 }])
+  device.destroy()
+  await expect(waiting).rejects.toMatchObject({ kind: 'unavailable', code: 'device_lost' })
+  await expect(logits.row(0)).rejects.toMatchObject({ kind: 'unavailable', code: 'device_lost' })
+})
