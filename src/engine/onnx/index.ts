@@ -1,43 +1,66 @@
 /** The engine for decoders in the ONNX format. */
 import { InoriginError } from '../../error.ts'
 import type { Engine, OpenEngine } from '../engine.ts'
-import { readConfig } from './text/config.ts'
-import { createDecoding } from './text/detokenizer.ts'
+import type { Constraints } from './constraint/contract.ts'
 import { type Loaded, loadDecoder } from './load.ts'
-import { decode } from './run/run.ts'
+import { answer, type Desk } from './run/answer.ts'
+import { createPens } from './run/pen.ts'
+import { prefixBudget } from './run/prefix.ts'
+import { createScheduler, type Scheduler } from './run/scheduler.ts'
+import { readConfig } from './text/config.ts'
 import { createPrompts } from './text/prompt.ts'
 
 export const openOnnx: OpenEngine = async ({ device, runtime, texts, maxInputTokens }) => {
   const config = await readConfig(texts)
-  const { endTokens, sampling, firstPosition } = config
+  const { endTokens, firstPosition, templates } = config
   const contextWindow = Math.min(maxInputTokens, config.contextWindow)
-  const openText = createDecoding(config.tokenizer, config.tokenizerConfig)
-  const { prepare } = createPrompts(config, contextWindow)
-  const template = config.templates.tools ?? config.templates.plain
+  const pens = createPens(config)
+  const { prepare, trusted } = createPrompts(config, contextWindow)
+  const constraints: Constraints = {
+    open: () =>
+      Promise.reject(new InoriginError('invalid_request', 'Answers cannot be constrained yet.')),
+    close: () => undefined,
+  }
+  const closing = new AbortController()
   let loaded: Loaded | null = null
+  let scheduler: Scheduler | null = null
 
   const load: Engine['load'] = async (weights, signal) => {
-    loaded ??= await loadDecoder({ device, runtime, contextWindow, firstPosition }, weights, signal)
+    const options = { device, runtime, contextWindow, firstPosition }
+    loaded ??= await loadDecoder(options, weights, signal)
+    scheduler ??= createScheduler({
+      decoder: loaded.decoder,
+      budget: prefixBudget(),
+      reopen: async () => {
+        const old = loaded
+        loaded = null
+        await old?.release()
+        loaded = await loadDecoder(options, weights, closing.signal)
+        return loaded.decoder
+      },
+    })
   }
 
-  const check: Engine['check'] = () =>
-    Promise.reject(new InoriginError('invalid_request', 'Answers cannot be constrained yet.'))
+  const check: Engine['check'] = async (constraint) => {
+    const matcher = await constraints.open(constraint, closing.signal)
+    matcher.close()
+  }
 
   const generate: Engine['generate'] = (prompt, options) => {
-    if (!loaded)
+    if (!scheduler)
       throw new InoriginError('internal', 'The engine was asked to generate before it was loaded.')
-    const { decoder } = loaded
-    return decode(
-      { decoder, text: openText(), endTokens, contextWindow, sampling },
-      prompt,
-      options,
-    )
+    const desk: Desk = { scheduler, constraints, encode: trusted, endTokens, contextWindow }
+    return answer(desk, pens(prompt, options), prompt, options)
   }
 
   const close: Engine['close'] = async () => {
-    const current = loaded
+    closing.abort()
+    await scheduler?.close()
+    scheduler = null
+    await loaded?.release()
     loaded = null
-    await current?.release()
+    constraints.close()
   }
+  const template = templates.tools ?? templates.plain
   return { contextWindow, template, load, prepare, check, generate, close }
 }

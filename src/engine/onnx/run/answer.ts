@@ -1,0 +1,95 @@
+/** One answer: chooses token after token and tells their text as it becomes certain. */
+import type { TokenLogprob } from '../../../types/index.ts'
+import type { Ending, GenerateOptions, Piece, Prompt, Steer } from '../../engine.ts'
+import type { Ask } from '../decoder/contract.ts'
+import type { Pen } from './pen.ts'
+import { createRules, type RulesOptions } from './rules.ts'
+import type { Scheduler } from './scheduler.ts'
+
+/** What all answers of a model have in common. */
+export interface Desk extends Omit<RulesOptions, 'signal'> {
+  scheduler: Scheduler
+  endTokens: ReadonlySet<number>
+  contextWindow: number
+}
+
+/** Yields text as it becomes certain. Throws `aborted` as soon as the signal says so. */
+export async function* answer(
+  desk: Desk,
+  { sampler, text, logprob }: Pen,
+  prompt: Prompt,
+  { maxTokens, signal, constraint, partition = '', onStart }: GenerateOptions,
+): AsyncGenerator<Piece, Ending, Steer | undefined> {
+  const limit = Math.min(maxTokens, desk.contextWindow - prompt.tokens.length)
+  const rules = createRules({ ...desk, signal })
+  const { given } = rules
+  const lane = desk.scheduler.enter({
+    prompt,
+    partition,
+    signal,
+    onStart: (started) => onStart?.(started),
+  })
+  /** Tokens of the answer that the decoder was not given yet. */
+  const pending: number[] = []
+  let logprobs: TokenLogprob[] = []
+  let certain = ''
+  let untold = 0
+  let completionTokens = 0
+
+  /** The token to come: one that is given, or a choice. */
+  const next = async (): Promise<number> => {
+    if (given.length > 0 && !logprob) return given.shift() as number
+    const known = given.shift()
+    let token = known
+    let asked: Ask
+    await lane.advance(pending.splice(0), {
+      ask: async () => (asked = sampler.ask(known === undefined ? await rules.mask() : null)),
+      read: async ({ candidates, row }) => {
+        const scores = await (logprob && row())
+        token ??= await sampler.choose(asked, candidates, row)
+        const told = scores && logprob?.(scores, token)
+        if (told) logprobs.push(told)
+      },
+    })
+    if (known === undefined) rules.accept(token as number)
+    return token as number
+  }
+
+  const piece = (): Piece => {
+    const told: Piece = { text: certain, tokens: untold }
+    if (logprob) told.logprobs = logprobs
+    logprobs = []
+    certain = ''
+    untold = 0
+    return told
+  }
+
+  try {
+    if (constraint) await rules.follow(constraint)
+    // Else the first turn says it.
+    if (given.length > 0 || limit < 1) await lane.begin()
+    while (completionTokens < limit) {
+      const token = await next()
+      sampler.accept(token)
+      completionTokens += 1
+      untold += 1
+      if (desk.endTokens.has(token)) {
+        certain += text.flush()
+        if (certain !== '') yield piece()
+        return { reason: 'stop', completionTokens }
+      }
+      pending.push(token)
+      certain += text.push(token)
+      if (completionTokens === limit) certain += text.flush()
+      if (certain === '' || (given.length > 0 && completionTokens < limit)) continue
+      const said = yield piece()
+      if (said?.constraint !== undefined) await rules.follow(null)
+      if (said?.append) rules.write(said.append)
+      if (said?.constraint) await rules.follow(said.constraint)
+    }
+    return { reason: 'length', completionTokens }
+  } finally {
+    lane.leave()
+    rules.close()
+  }
+}

@@ -1,0 +1,65 @@
+/** What an answer is written with: how its tokens are chosen, and what is told of them. */
+import type { TokenLogprob, TokenProbability } from '../../../types/index.ts'
+import type { GenerateOptions, Prompt } from '../../engine.ts'
+import { logprobsOf } from '../sampling/logprobs.ts'
+import { createSampler, type Sampler } from '../sampling/sampler.ts'
+import type { ModelConfig } from '../text/config.ts'
+import { createDecoding, type Detokenizer } from '../text/detokenizer.ts'
+import { tokenBytes } from '../text/vocabulary.ts'
+
+/** For one answer. */
+export interface Pen {
+  sampler: Sampler
+  text: Detokenizer
+  /** Of a token out of a row of scores, `null` where it is not text; absent: none is to be told. */
+  logprob?: (row: Float32Array, token: number) => TokenLogprob | null
+}
+
+export type Pens = (
+  prompt: Prompt,
+  options: Pick<GenerateOptions, 'sampling' | 'visible' | 'logprobs'>,
+) => Pen
+
+export function createPens({ tokenizer, tokenizerConfig, sampling: defaults }: ModelConfig): Pens {
+  const openText = createDecoding(tokenizer, tokenizerConfig)
+  const bytesOf = remember((visible: readonly string[]) =>
+    tokenBytes(tokenizer, tokenizerConfig, visible),
+  )
+
+  return (prompt, { sampling, visible = [], logprobs }) => ({
+    sampler: createSampler(sampling, defaults, prompt.tokens),
+    text: openText(visible),
+    ...(logprobs !== undefined && { logprob: describe(bytesOf(visible), logprobs) }),
+  })
+}
+
+/** Says how probable a token was, and the `count` most probable ones. */
+function describe(
+  spelling: readonly (Uint8Array | null)[],
+  count: number,
+): NonNullable<Pen['logprob']> {
+  const decoder = new TextDecoder()
+  const probability = (id: number, logprob: number): TokenProbability => {
+    const bytes = spelling[id] ?? new Uint8Array()
+    return { text: decoder.decode(bytes), bytes: [...bytes], logprob }
+  }
+  return (row, token) => {
+    if (!spelling[token]) return null
+    const { logprob, top } = logprobsOf(row, token, count)
+    return {
+      ...probability(token, logprob),
+      top: top.map((each) => probability(each.id, each.logprob)),
+    }
+  }
+}
+
+/** The same result for equal lists, of which there are few. */
+function remember<T>(compute: (list: readonly string[]) => T): (list: readonly string[]) => T {
+  const known = new Map<string, T>()
+  return (list) => {
+    const key = JSON.stringify(list)
+    const result = known.get(key) ?? compute(list)
+    known.set(key, result)
+    return result
+  }
+}

@@ -1,0 +1,199 @@
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { fakeEngine, greedy, numbers, textOf } from './run-fakes.ts'
+import type { Engine, EngineOptions } from './run-fakes.ts'
+
+let engine: Engine | undefined
+afterEach(() => engine?.close())
+
+function open(options: EngineOptions = {}): Engine {
+  engine = fakeEngine({ chunk: 1000, ...options })
+  return engine
+}
+
+/** Runs a prompt to its end; says what was cached of it, once the text is known to be right. */
+async function cachedOf(
+  prompt: readonly number[],
+  options: Parameters<Engine['run']>[1] = {},
+): Promise<number | null> {
+  const running = (engine as Engine).run(prompt, options)
+  const { text } = await running.all()
+  expect(text).toBe(textOf(greedy(prompt, options.maxTokens ?? 10)))
+  return running.cached
+}
+
+/** What a conversation has become once its answer of ten tokens is in it. */
+const answered = (prompt: readonly number[], ...more: number[]): number[] => [
+  ...prompt,
+  ...greedy(prompt, 10),
+  ...more,
+]
+
+const system = numbers(100)
+const prompt = numbers(40)
+
+describe('of a conversation is reused', () => {
+  test('what the next turn begins with', async () => {
+    const { decoder } = open()
+    expect(await cachedOf(prompt)).toBe(0)
+    // The last token of the answer was told and not taken.
+    const second = answered(prompt, 5, 6, 7)
+    expect(await cachedOf(second)).toBe(49)
+    expect(await cachedOf(answered(second, 8))).toBe(second.length + 9)
+    expect(decoder.alive.size).toBe(1)
+    expect(decoder.calls).toContain('predict 4')
+  })
+
+  test('a tool loop, turn by turn', async () => {
+    open()
+    let conversation = prompt
+    for (let turn = 0; turn < 5; turn += 1) {
+      const cached = await cachedOf(conversation)
+      expect(cached).toBe(turn === 0 ? 0 : conversation.length - 4)
+      conversation = answered(conversation, 1, 2, turn)
+    }
+  })
+
+  test('all but the last token of the same prompt', async () => {
+    open()
+    await cachedOf(prompt)
+    expect(await cachedOf(prompt)).toBe(39)
+  })
+
+  test('what stands before an edit', async () => {
+    open()
+    await cachedOf([...system, 1, 2, 3])
+    expect(await cachedOf([...system, 1, 9, 3, 4])).toBe(101)
+  })
+
+  test('a branch, with the other one kept', async () => {
+    const { decoder } = open()
+    const long = numbers(200, 5)
+    await cachedOf(long)
+    expect(await cachedOf([...long.slice(0, 60), 1, 2])).toBe(60)
+    expect(decoder.calls).toContain('fork 60')
+    expect(await cachedOf([...long, ...greedy(long, 9)])).toBe(208)
+  })
+
+  test('a system prompt that several conversations have', async () => {
+    const { decoder } = open()
+    await cachedOf([...system, ...numbers(90, 1)])
+    for (const from of [2, 3, 4]) expect(await cachedOf([...system, ...numbers(90, from)])).toBe(100)
+    expect(decoder.alive.size).toBe(4)
+    for (const from of [1, 2, 3, 4])
+      expect(await cachedOf(answered([...system, ...numbers(90, from)], 1))).toBe(199)
+  })
+
+  test('what was computed for an answer that was cancelled', async () => {
+    const { run } = open()
+    const cancelling = new AbortController()
+    const { pieces } = run(prompt, { signal: cancelling.signal })
+    await pieces.next()
+    cancelling.abort()
+    await expect(pieces.next()).rejects.toMatchObject({ kind: 'aborted' })
+    expect(await cachedOf([...prompt, 1, 2, 3])).toBe(40)
+  })
+
+  test('nothing of a few tokens, which are computed sooner than copied', async () => {
+    open()
+    await cachedOf(prompt)
+    expect(await cachedOf([...prompt.slice(0, 4), 50, 51, 52])).toBe(0)
+  })
+})
+
+describe('of several at once is reused', () => {
+  test('what one of them has begun with', async () => {
+    const { run } = open()
+    const first = run([...system, 1, 2], { maxTokens: 30 })
+    await first.pieces.next()
+    expect(await cachedOf([...system, 3])).toBe(100)
+    expect((await first.all()).text).toBe(textOf(greedy([...system, 1, 2], 30).slice(1)))
+  })
+
+  test('what the first of them will have taken soon', async () => {
+    const { decoder } = open({ chunk: 16 })
+    const prompts = [1, 2, 3, 4].map((last) => [...system, 50 + last, last])
+    const cached = await Promise.all(prompts.map((each) => cachedOf(each)))
+    expect(cached).toEqual([0, 96, 100, 100])
+    expect(decoder.calls.filter((call) => call.startsWith('extend'))).toHaveLength(6)
+  })
+
+  test('for those that wait for one that is cancelled, what it left', async () => {
+    const { run } = open({ chunk: 16 })
+    const cancelling = new AbortController()
+    const first = run([...system, 1], { signal: cancelling.signal }).all()
+    const second = cachedOf([...system, 2])
+    setTimeout(() => cancelling.abort(), 5)
+    await expect(first).rejects.toMatchObject({ kind: 'aborted' })
+    expect((await second) as number).toBeLessThan(100)
+  })
+})
+
+describe('nothing is reused', () => {
+  test('across partitions', async () => {
+    open()
+    await cachedOf(prompt, { partition: 'a' })
+    expect(await cachedOf(prompt, { partition: 'b' })).toBe(0)
+    expect(await cachedOf(prompt)).toBe(0)
+    expect(await cachedOf(prompt, { partition: 'a' })).toBe(39)
+  })
+
+  test('of the least recently used beyond a number', async () => {
+    const { decoder } = open({ sequences: 2 })
+    const [a, b, c] = [numbers(30, 1), numbers(30, 2), numbers(30, 3)]
+    await cachedOf(a)
+    await cachedOf(b)
+    expect(await cachedOf(a)).toBe(29)
+    await cachedOf(c)
+    await vi.waitFor(() => expect(decoder.alive.size).toBe(2))
+    expect(await cachedOf(a)).toBe(29)
+    expect(await cachedOf(b)).toBe(0)
+  })
+
+  test('beyond the bytes there are', async () => {
+    const { decoder } = open({ bytes: 100 })
+    await cachedOf(numbers(50, 1))
+    await cachedOf(numbers(30, 2))
+    await vi.waitFor(() => expect(decoder.alive.size).toBe(2))
+    await cachedOf(numbers(20, 3))
+    await vi.waitFor(() => expect(decoder.alive.size).toBe(2))
+    expect(await cachedOf(numbers(50, 1))).toBe(0)
+    await cachedOf(numbers(150, 4))
+    // The last one is kept all the same.
+    await vi.waitFor(() => expect(decoder.alive.size).toBe(1))
+    expect(await cachedOf(numbers(150, 4))).toBe(149)
+  })
+})
+
+describe('of a model that cannot go back everywhere is reused', () => {
+  const boundaries = [30, 60, 90]
+  const long = numbers(100, 4)
+
+  test('what ends with a message, the prompt or the answer', async () => {
+    const { decoder } = open({ marks: true })
+    expect(await cachedOf(long, { boundaries })).toBe(0)
+    expect(decoder.calls.slice(0, 4)).toEqual(['extend 30', 'extend 30', 'extend 30', 'predict 10'])
+    expect(await cachedOf(answered(long, 1, 2), { boundaries })).toBe(109)
+    expect(await cachedOf([...long, 50], { boundaries })).toBe(100)
+    expect(await cachedOf([...long.slice(0, 95), 50], { boundaries })).toBe(90)
+    expect(await cachedOf([...long.slice(0, 59), 50, 51], { boundaries: [30] })).toBe(30)
+  })
+
+  test('the first boundary and the last ones of a long conversation', async () => {
+    const { decoder } = open({ marks: true })
+    await cachedOf(long, { boundaries: [10, 20, 30, 40, 50, 60, 70, 80] })
+    expect(decoder.calls.slice(0, 5)).toEqual([
+      'extend 10',
+      'extend 50',
+      'extend 10',
+      'extend 10',
+      'predict 20',
+    ])
+  })
+
+  test('while one that can takes its prompts in whole chunks', async () => {
+    const { decoder } = open()
+    await cachedOf(numbers(20, 9))
+    await cachedOf(long, { boundaries })
+    expect(decoder.calls).toContain('predict 100')
+  })
+})

@@ -1,0 +1,152 @@
+/**
+ * A decoder whose scores are a function of all the tokens it was given, so that whatever goes wrong
+ * with a cache, a batch or a draft changes the text.
+ */
+import type { Decoder, Logits, Sequence } from '../../../src/engine/onnx/decoder/contract.ts'
+import { createCpuLogits } from '../../../src/engine/onnx/sampling/logits.ts'
+
+export const VOCABULARY = 64
+export const END = 63
+
+export interface FakeOptions {
+  chunk?: number
+  batch?: number
+  /** Lengths cannot be had again but for those that were marked. */
+  marks?: boolean
+  /** Throws in the middle of the call with this number, counted from 1. */
+  fail?: (call: number, what: string) => Error | null
+  /** Spoils scores. */
+  change?: (scores: Float32Array) => void
+}
+
+export interface FakeDecoder extends Decoder {
+  /** What each forward took: `extend 4`, `predict 2`, `step 3`. */
+  readonly calls: string[]
+  /** Sequences that were not closed. */
+  readonly alive: Set<Sequence>
+  closed: boolean
+}
+
+/** Scores of the token that follows these. */
+export function scoresOf(tokens: readonly number[]): Float32Array {
+  let hash = 2166136261
+  for (const token of tokens) hash = Math.imul(hash ^ (token + 1), 16777619)
+  const scores = new Float32Array(VOCABULARY)
+  for (let id = 0; id < VOCABULARY; id += 1) {
+    let mixed = Math.imul(hash ^ (id * 0x9e3779b1), 0x85ebca6b)
+    mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35)
+    scores[id] = ((mixed ^ (mixed >>> 16)) >>> 0) / 2 ** 29
+  }
+  scores[END] = -1
+  return scores
+}
+
+export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
+  const { chunk = 8, batch = 4, marks = false, fail, change } = options
+  const calls: string[] = []
+  const alive = new Set<Sequence>()
+  const memory = new WeakMap<Sequence, { tokens: number[]; marked: Set<number> }>()
+  let busy = false
+
+  const memoryOf = (sequence: Sequence): { tokens: number[]; marked: Set<number> } => {
+    const found = memory.get(sequence)
+    if (!found || !alive.has(sequence)) throw new Error('The sequence is closed.')
+    return found
+  }
+
+  const exclusive = async <T>(what: string, work: () => T): Promise<T> => {
+    if (busy) throw new Error('Two runs at once hang the thread.')
+    if (decoder.closed) throw new Error('The decoder is closed.')
+    busy = true
+    calls.push(what)
+    const number = calls.length
+    await new Promise((resolve) => setTimeout(resolve))
+    busy = false
+    const thrown = fail?.(number, what)
+    if (thrown) throw thrown
+    return work()
+  }
+
+  const logits = (rows: Float32Array[]): Logits => {
+    for (const row of rows) change?.(row)
+    return createCpuLogits(rows)
+  }
+
+  const open = (tokens: readonly number[] = []): Sequence => {
+    const reach = (length: number): number => {
+      const { marked, tokens: taken } = memoryOf(sequence)
+      if (length > taken.length) throw new Error('It was not taken yet.')
+      if (!marks) return length
+      return Math.max(0, ...[...marked, taken.length].filter((each) => each <= length))
+    }
+    const sequence: Sequence = {
+      get length() {
+        return memoryOf(sequence).tokens.length
+      },
+      get bytes() {
+        return memoryOf(sequence).tokens.length
+      },
+      extend: (more) =>
+        exclusive(`extend ${checked(more, chunk)}`, () => {
+          memoryOf(sequence).tokens.push(...more)
+        }),
+      predict: (more, rows = 1) =>
+        exclusive(`predict ${checked(more, chunk)}`, () => {
+          const { tokens: taken } = memoryOf(sequence)
+          taken.push(...more)
+          const last = Array.from({ length: rows }, (_, index) => taken.length - rows + 1 + index)
+          return logits(last.map((length) => scoresOf(taken.slice(0, length))))
+        }),
+      reach,
+      mark: () => {
+        const { marked, tokens: taken } = memoryOf(sequence)
+        marked.add(taken.length)
+      },
+      cut: (length) =>
+        exclusive(`cut ${length}`, () => {
+          if (reach(length) !== length) throw new Error('It cannot be cut there.')
+          memoryOf(sequence).tokens.length = length
+        }),
+      fork: (length) =>
+        exclusive(`fork ${length}`, () => {
+          if (reach(length) !== length) throw new Error('It cannot be forked there.')
+          return open(memoryOf(sequence).tokens.slice(0, length))
+        }),
+      close: () => {
+        alive.delete(sequence)
+      },
+    }
+    alive.add(sequence)
+    memory.set(sequence, { tokens: [...tokens], marked: new Set(tokens.length ? [tokens.length] : []) })
+    return sequence
+  }
+
+  const decoder: FakeDecoder = {
+    chunk,
+    batch,
+    calls,
+    alive,
+    closed: false,
+    open,
+    step: (entries) =>
+      exclusive(`step ${checked(entries, batch)}`, () =>
+        logits(
+          entries.map(({ sequence, token }) => {
+            const { tokens } = memoryOf(sequence)
+            tokens.push(token)
+            return scoresOf(tokens)
+          }),
+        ),
+      ),
+    close: async () => {
+      decoder.closed = true
+      alive.clear()
+    },
+  }
+  return decoder
+}
+
+function checked(things: readonly unknown[], most: number): number {
+  if (things.length < 1 || things.length > most) throw new Error(`${things.length} of ${most}`)
+  return things.length
+}

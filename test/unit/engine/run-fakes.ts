@@ -1,0 +1,176 @@
+/** The loop with a fake decoder, sampler, constraint and text. */
+import type { Constraint } from '../../../src/engine/constraint.ts'
+import type { Constraints } from '../../../src/engine/onnx/constraint/contract.ts'
+import type { Desk } from '../../../src/engine/onnx/run/answer.ts'
+import { answer } from '../../../src/engine/onnx/run/answer.ts'
+import type { Pen } from '../../../src/engine/onnx/run/pen.ts'
+import { createScheduler } from '../../../src/engine/onnx/run/scheduler.ts'
+import { createSampler, type Sampler } from '../../../src/engine/onnx/sampling/sampler.ts'
+import type { Ending, GenerateOptions, Piece, Steer } from '../../../src/engine/engine.ts'
+import { InoriginError } from '../../../src/error.ts'
+import { END, fakeDecoder, scoresOf, VOCABULARY } from './run-decoder.ts'
+import type { FakeDecoder, FakeOptions } from './run-decoder.ts'
+
+/** The next tokens of a greedy answer, of which `may` may follow. */
+export function greedy(
+  prompt: readonly number[],
+  count: number,
+  may: (token: number) => boolean = () => true,
+): number[] {
+  const tokens = [...prompt]
+  for (let index = 0; index < count; index += 1) {
+    const scores = scoresOf(tokens).map((score, id) => (may(id) ? score : -Infinity))
+    tokens.push(scores.indexOf(Math.max(...scores)))
+  }
+  return tokens.slice(prompt.length)
+}
+
+/** Without a seed greedy, else at random. */
+export const samplerOf = (seed?: number): Sampler =>
+  createSampler(
+    seed === undefined ? {} : { temperature: 1, seed },
+    { temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, suppress: [] },
+    [],
+  )
+
+/** Tokens are written as numbers with a space behind. */
+export const textOf = (tokens: readonly number[]): string =>
+  tokens.map((token) => `${token} `).join('')
+
+const encode = (text: string): number[] =>
+  text
+    .split(' ')
+    .filter((each) => each !== '')
+    .map(Number)
+
+/** Knows `pattern` `even`, which allows even tokens, and `constant`, after which it ends. */
+function fakeConstraints(): Constraints {
+  return {
+    open: async (constraint: Constraint) => {
+      const wanted = constraint.type === 'constant' ? [...encode(constraint.text), END] : null
+      let count = 0
+      const may = (token: number): boolean =>
+        wanted ? wanted[count] === token : constraint.type === 'pattern' && token % 2 === 0
+      return {
+        ended: false,
+        mask: async () => {
+          const bits = new Int32Array(VOCABULARY / 32)
+          for (let id = 0; id < VOCABULARY; id += 1)
+            if (may(id)) bits[id >> 5] = (bits[id >> 5] as number) | (1 << (id & 31))
+          return bits
+        },
+        forced: () => textOf(wanted?.slice(count, -1) ?? []),
+        accept: (token) => {
+          if (!may(token)) return false
+          count += 1
+          return true
+        },
+        rollback: (tokens) => {
+          count -= tokens
+        },
+        close: () => undefined,
+      }
+    },
+    close: () => undefined,
+  }
+}
+
+export function failure(code: string): InoriginError {
+  return new InoriginError('unavailable', `It failed: ${code}.`, { code })
+}
+
+export interface Engine {
+  decoder: FakeDecoder
+  /** Decoders that were opened in place of the first. */
+  reopened: FakeDecoder[]
+  run(prompt: readonly number[], options?: Wish): Running
+  close(): Promise<void>
+}
+
+interface Wish extends Partial<GenerateOptions> {
+  boundaries?: readonly number[]
+  seed?: number
+  logprob?: Pen['logprob']
+  /** What is said after each piece. */
+  steer?: (piece: number) => Steer | undefined
+}
+
+export interface Running {
+  pieces: AsyncGenerator<Piece, Ending, Steer | undefined>
+  cached: number | null
+  /** All of it. */
+  all(): Promise<{ text: string; ending: Ending; pieces: Piece[] }>
+}
+
+export interface EngineOptions extends FakeOptions {
+  sequences?: number
+  bytes?: number
+  contextWindow?: number
+  /** What is opened in place of a decoder that failed. */
+  again?: FakeOptions
+}
+
+export function fakeEngine(options: EngineOptions = {}): Engine {
+  const { sequences = 8, bytes = 1e6, contextWindow = 1000, again } = options
+  const decoder = fakeDecoder(options)
+  const reopened: FakeDecoder[] = []
+  const scheduler = createScheduler({
+    decoder,
+    budget: { sequences, bytes },
+    reopen: async () => {
+      const last = reopened.at(-1) ?? decoder
+      await last.close()
+      if (!again) throw failure('gone')
+      const next = fakeDecoder({ ...options, fail: undefined, ...again })
+      reopened.push(next)
+      return next
+    },
+  })
+  const desk: Desk = {
+    scheduler,
+    constraints: fakeConstraints(),
+    encode,
+    endTokens: new Set([END]),
+    contextWindow,
+  }
+  const run: Engine['run'] = (tokens, wish = {}) => {
+    const running: Running = {
+      cached: null,
+      pieces: answer(
+        desk,
+        {
+          sampler: samplerOf(wish.seed),
+          text: { push: (token) => `${token} `, flush: () => '' },
+          ...(wish.logprob && { logprob: wish.logprob }),
+        },
+        { tokens, boundaries: wish.boundaries ?? [], opening: '' },
+        {
+          maxTokens: 10,
+          sampling: {},
+          signal: new AbortController().signal,
+          onStart: ({ cachedTokens }) => {
+            if (running.cached !== null) throw new Error('It was told twice.')
+            running.cached = cachedTokens
+          },
+          ...wish,
+        },
+      ),
+      all: async () => {
+        const pieces: Piece[] = []
+        let said: Steer | undefined
+        for (;;) {
+          const { value, done } = await running.pieces.next(said)
+          if (done) return { text: pieces.map(({ text }) => text).join(''), ending: value, pieces }
+          pieces.push(value)
+          said = wish.steer?.(pieces.length)
+        }
+      },
+    }
+    return running
+  }
+  return { decoder, reopened, run, close: () => scheduler.close() }
+}
+
+/** Numbers from `from` on, within the vocabulary. */
+export const numbers = (count: number, from = 0): number[] =>
+  Array.from({ length: count }, (_, index) => (from + index * 7) % END)
