@@ -4,6 +4,7 @@
  */
 import { Environment, Interpreter, Template } from '@huggingface/jinja'
 import { modelUnusable } from '../failure.ts'
+import { EMPTY, METHODS, repr } from './python.ts'
 import { formatTime } from './time.ts'
 
 /**
@@ -82,7 +83,7 @@ const evaluated = (value: Value): Evaluated => ({ type: 'Evaluated', value })
 class LimitedInterpreter extends Interpreter {
   readonly #deadline = performance.now() + LIMITS.milliseconds
   readonly #characters: number
-  /** What loops go over; text is gone over by its characters. */
+  /** What loops go over: text by its characters, and what is not there as if it were empty. */
   readonly #iterables = new WeakSet<Node>()
 
   constructor(environment: Environment, characters: number) {
@@ -99,7 +100,10 @@ class LimitedInterpreter extends Interpreter {
     }
     if (Array.isArray(value) && value.length > LIMITS.items)
       throw new Exceeded('it makes too long a list')
-    if (typeof value === 'string' && node && this.#iterables.has(node)) return convert([...value])
+    if (node && this.#iterables.has(node)) {
+      if (typeof value === 'string') return convert([...value])
+      if (value === undefined) return convert([])
+    }
     return result
   }
 
@@ -113,9 +117,17 @@ class LimitedInterpreter extends Interpreter {
         break
       case 'FilterExpression': {
         const operand = this.evaluate(parts.operand, environment)
-        const empty = EMPTY.get(String(parts.filter.value))
-        if (operand.type === 'UndefinedValue' && empty !== undefined) return convert(empty)
+        const name = parts.filter.type === 'Identifier' ? String(parts.filter.value) : ''
+        if (operand.type === 'UndefinedValue' && EMPTY.has(name)) return convert(EMPTY.get(name))
+        if (name === 'string' && typeof operand.value === 'object') return convert(repr(operand))
         return super.evaluate({ ...node, operand: evaluated(operand) } as Node, environment)
+      }
+      case 'MemberExpression': {
+        const { computed, property } = node as MemberNode
+        if (!computed || property.type === 'SliceExpression') break
+        const key = this.evaluate(property, environment)
+        if (key.type === 'UndefinedValue') return key
+        return super.evaluate({ ...node, property: evaluated(key) } as Node, environment)
       }
       case 'CallExpression':
         if (parts.callee.type === 'MemberExpression') return this.#call(parts, environment)
@@ -154,43 +166,6 @@ const scratch = new Environment()
 function convert(value: unknown): Value {
   scratch.variables.delete('value')
   return scratch.set('value', value)
-}
-
-/** What filters make of a variable that is not there. */
-const EMPTY = new Map<string, unknown>([
-  ['trim', ''],
-  ['string', ''],
-  ['upper', ''],
-  ['lower', ''],
-  ['items', []],
-  ['list', []],
-  ['length', 0],
-])
-
-/** Methods of text that the library lacks, or of which it does not heed the argument. */
-const METHODS = new Map<string, (text: string, argument: unknown) => unknown>([
-  ['strip', (text, set) => stripEnd(stripStart(text, set), set)],
-  ['lstrip', stripStart],
-  ['rstrip', stripEnd],
-  ['removeprefix', (text, part) => (text.startsWith(String(part)) ? text.slice(String(part).length) : text)],
-  ['removesuffix', (text, part) => (text.endsWith(String(part)) ? text.slice(0, text.length - String(part).length) : text)],
-  ['find', (text, part) => text.indexOf(String(part))],
-  ['count', (text, part) => text.split(String(part)).length - 1],
-  ['splitlines', (text) => text.replace(/\r?\n$/, '').split(/\r?\n/)],
-])
-
-function stripStart(text: string, set: unknown): string {
-  if (typeof set !== 'string') return text.trimStart()
-  let from = 0
-  while (from < text.length && set.includes(text.charAt(from))) from += 1
-  return text.slice(from)
-}
-
-function stripEnd(text: string, set: unknown): string {
-  if (typeof set !== 'string') return text.trimEnd()
-  let to = text.length
-  while (to > 0 && set.includes(text.charAt(to - 1))) to -= 1
-  return text.slice(0, to)
 }
 
 const globals = {

@@ -134,7 +134,9 @@ export function createEncoder(
 
     const { text, ends, opening } = rendering
     const open = sections.find((each) => each.id !== null && each.at + each.text.length > opening)
-    const boundaries = ends.map((range) => endOf(sections, range, endTokens))
+    const boundaries = ends
+      .map((range) => endOf(sections, range, endTokens))
+      .filter((index) => index >= 0)
     return {
       tokens,
       boundaries: [...new Set(boundaries.map((index) => lengths[index] ?? tokens.length))],
@@ -150,18 +152,16 @@ export function createEncoder(
 
 /**
  * The section before which a message ends that ends within the range: behind its end token, or where
- * the text stops in which it ends.
+ * the text stops in which it ends. -1 where that cannot be told from what follows.
  */
 function endOf(
   sections: readonly Section[],
   { from, to }: Range,
   endTokens: ReadonlySet<number>,
 ): number {
-  const within = (at: number): boolean => at >= from && at < to
-  const last = sections.findLastIndex(({ at, id }) => within(at) && endTokens.has(id ?? -1))
-  if (last >= 0) return last + 1
-  const next = sections.findIndex(({ at, id }) => at >= from && id !== null)
-  return next < 0 ? sections.length : next
+  const within = ({ at, id }: Section): boolean => id !== null && at >= from && at <= to
+  const last = sections.findLastIndex((each) => within(each) && endTokens.has(each.id ?? -1))
+  return last < 0 ? sections.findIndex(within) : last + 1
 }
 
 /** Runs of spaces or letters are not structure even where the template happens to contain them. */
