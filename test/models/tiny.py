@@ -306,4 +306,5 @@ def main():
         (FOLDER / name).write_text(json.dumps(content, ensure_ascii=False) + "\n")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,47 +1,31 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { requestGpu } from '../../../src/device/gpu.ts'
-import { createDecoder, type Decoder, type Sequence } from '../../../src/engine/onnx/decoder/decoder.ts'
-import { isCacheOutput } from '../../../src/engine/onnx/decoder/graph.ts'
-import { loadRuntime, type Runtime, type Session } from '../../../src/engine/onnx/runtime.ts'
-import { best } from '../../../src/engine/onnx/sampling/sampler.ts'
-import { CASES, FIRST_SCORES, runtimeFolder, tinyFiles } from '../../models/tiny.ts'
+import type { Sequence } from '../../../src/engine/onnx/decoder/contract.ts'
+import {
+  best, difference, greedy, openDecoder, prefill, take, type Opened,
+} from '../../models/layouts.ts'
+import { CASES, FIRST_SCORES } from '../../models/tiny.ts'
 
-interface Opened {
-  runtime: Runtime
-  session: Session
-  decoder: Decoder
+const EXACT = 2e-5
+
+const [ONE, DOZEN, LONG] = CASES.map(({ prompt }) => prompt) as [number[], number[], number[]]
+
+/** What a conversation of these tokens predicts, computed afresh. */
+async function fresh({ decoder }: Opened, tokens: readonly number[]): Promise<Float32Array> {
+  const sequence = decoder.open()
+  const scores = await prefill(sequence, tokens, decoder.chunk)
+  sequence.close()
+  return scores
 }
 
-async function open(device: 'wasm' | 'webgpu', folder: string): Promise<Opened> {
-  const gpu = device === 'webgpu' ? (await requestGpu()).device : undefined
-  const runtime = await loadRuntime({ device, folder: runtimeFolder(), gpu })
-  const names = [`${folder}/model.onnx`, `${folder}/model.onnx_data`]
-  const files = await tinyFiles(names, folder === 'onnx' ? { 'onnx/model.onnx_data': null } : {})
-  const data = files.get(`${folder}/model.onnx_data`)
-  const session = await runtime.createSession(files.get(`${folder}/model.onnx`) as Blob, {
-    externalData: data ? [{ path: 'model.onnx_data', data }] : [],
-    keepOnDevice: isCacheOutput,
-  })
-  return {
-    runtime,
-    session,
-    decoder: createDecoder(runtime, session, { contextWindow: 512, firstPosition: 0 }),
-  }
-}
-
-/** Greedy tokens after a prompt that is taken in chunks. */
-async function greedy(
+async function expectToContinue(
+  opened: Opened,
   sequence: Sequence,
-  prompt: number[],
-  count: number,
-  chunk: number,
-): Promise<number[]> {
-  let from = 0
-  for (; prompt.length - from > chunk; from += chunk)
-    await sequence.extend(prompt.slice(from, from + chunk))
-  const tokens = [best(await sequence.predict(prompt.slice(from)))]
-  while (tokens.length < count) tokens.push(best(await sequence.predict(tokens.slice(-1))))
-  return tokens
+  tokens: readonly number[],
+  next: number,
+): Promise<void> {
+  const scores = await take(await sequence.predict([next]))
+  expect(difference(scores, await fresh(opened, [...tokens, next]))).toBeLessThan(EXACT)
+  expect(sequence.length).toBe(tokens.length + 1)
 }
 
 describe.each([
@@ -52,18 +36,15 @@ describe.each([
 ] as const)('$device, $folder', ({ device, folder, count, chunks }) => {
   let opened: Opened
   beforeAll(async () => {
-    opened = await open(device, folder)
+    opened = await openDecoder({ device, model: `tiny/${folder}/model.onnx` })
   })
-  afterAll(async () => {
-    await opened.session.release()
-    opened.runtime.release()
-  })
+  afterAll(() => opened.close())
 
   test('computes the scores of the reference', async () => {
     const sequence = opened.decoder.open()
-    const scores = await sequence.predict(CASES[1]?.prompt ?? [])
+    const scores = await take(await sequence.predict(DOZEN))
     FIRST_SCORES.forEach((score, index) => expect(scores[index]).toBeCloseTo(score, 3))
-    expect(sequence.length).toBe(CASES[1]?.prompt.length)
+    expect(sequence.length).toBe(DOZEN.length)
     sequence.close()
   })
 
@@ -80,15 +61,117 @@ describe.each([
 
   test('keeps two conversations apart', async () => {
     const [first, second] = [opened.decoder.open(), opened.decoder.open()]
-    const [one, other] = [CASES[0], CASES[1]]
-    if (!one || !other) throw new Error('two cases are needed')
-    const tokens = [best(await first.predict(one.prompt)), best(await second.predict(other.prompt))]
+    const tokens = [
+      best(await take(await first.predict(ONE))),
+      best(await take(await second.predict(DOZEN))),
+    ]
     tokens.push(
-      best(await first.predict(tokens.slice(0, 1))),
-      best(await second.predict(tokens.slice(1, 2))),
+      best(await take(await first.predict(tokens.slice(0, 1)))),
+      best(await take(await second.predict(tokens.slice(1, 2)))),
     )
-    expect(tokens).toEqual([one.greedy[0], other.greedy[0], one.greedy[1], other.greedy[1]])
+    const [one, other] = [CASES[0]?.greedy, CASES[1]?.greedy]
+    expect(tokens).toEqual([one?.[0], other?.[0], one?.[1], other?.[1]])
     first.close()
     second.close()
+  })
+
+  test('gives a row of scores for each of the last tokens', async () => {
+    const sequence = opened.decoder.open()
+    const logits = await sequence.predict(DOZEN, 3)
+    expect(logits.rows).toBe(3)
+    for (const row of [0, 1, 2]) {
+      const expected = await fresh(opened, DOZEN.slice(0, DOZEN.length - 2 + row))
+      expect(difference(await logits.row(row), expected)).toBeLessThan(EXACT)
+    }
+    logits.release()
+    sequence.close()
+  })
+
+  test('goes on from a length it is cut to', async () => {
+    const sequence = opened.decoder.open()
+    await prefill(sequence, LONG.slice(0, 40))
+    expect(sequence.reach(11)).toBe(11)
+    await sequence.cut(11)
+    await expectToContinue(opened, sequence, LONG.slice(0, 11), 5)
+    await sequence.cut(2)
+    await sequence.extend(DOZEN)
+    await expectToContinue(opened, sequence, [...LONG.slice(0, 2), ...DOZEN], 6)
+    await sequence.cut(0)
+    await sequence.extend(ONE)
+    await expectToContinue(opened, sequence, ONE, 7)
+    sequence.close()
+  })
+
+  test('grows beyond the room it began with, and is cut far back', async () => {
+    const sequence = opened.decoder.open()
+    await prefill(sequence, LONG.slice(0, 250))
+    const before = sequence.bytes
+    await sequence.extend(LONG.slice(250, 290))
+    expect(sequence.bytes).toBeGreaterThan(before)
+    await expectToContinue(opened, sequence, LONG.slice(0, 290), 9)
+    await sequence.cut(20)
+    await expectToContinue(opened, sequence, LONG.slice(0, 20), 9)
+    sequence.close()
+  })
+
+  test('forks, and both go their own way', async () => {
+    const sequence = opened.decoder.open()
+    await prefill(sequence, LONG.slice(0, 30))
+    const other = await sequence.fork(20)
+    const whole = await sequence.fork(30)
+    expect([other.length, whole.length]).toEqual([20, 30])
+    await expectToContinue(opened, sequence, LONG.slice(0, 30), 3)
+    await expectToContinue(opened, other, LONG.slice(0, 20), 4)
+    sequence.close()
+    await expectToContinue(opened, whole, LONG.slice(0, 30), 8)
+    await expectToContinue(opened, other, [...LONG.slice(0, 20), 4], 5)
+    other.close()
+    whole.close()
+  })
+
+  test('steps several at once, while some join, leave, and are cut', async () => {
+    const { decoder } = opened
+    expect(decoder.batch).toBeGreaterThan(3)
+    const texts = new Map<Sequence, number[]>()
+    const begin = async (prompt: number[]): Promise<Sequence> => {
+      const sequence = decoder.open()
+      await prefill(sequence, prompt)
+      texts.set(sequence, [...prompt])
+      return sequence
+    }
+    let token = 1
+    const step = async (...sequences: Sequence[]): Promise<void> => {
+      const entries = sequences.map((sequence) => ({ sequence, token: (token += 1) }))
+      const logits = await decoder.step(entries)
+      expect(logits.rows).toBe(entries.length)
+      for (const [row, entry] of entries.entries()) {
+        const text = texts.get(entry.sequence) as number[]
+        text.push(entry.token)
+        const scores = await logits.row(row)
+        expect(difference(scores, await fresh(opened, text))).toBeLessThan(EXACT)
+      }
+      logits.release()
+    }
+
+    const a = await begin(DOZEN)
+    const b = await begin(ONE)
+    await step(a, b)
+    await step(b, a)
+    const c = await begin(LONG.slice(0, 60))
+    await step(a, b, c)
+    await step(c)
+    await step(a, b, c)
+    await b.cut(2)
+    texts.get(b)?.splice(2)
+    await step(a, b, c)
+    const d = await b.fork(3)
+    texts.set(d, texts.get(b)?.slice(0, 3) ?? [])
+    await step(a, d, b, c)
+    c.close()
+    await step(a, d, b)
+    a.close()
+    b.close()
+    await step(d)
+    d.close()
   })
 })

@@ -150,5 +150,6 @@ export function createBanks(
 /** Whether these are all of its rows. */
 function isFilledBy(bank: Bank, seats: readonly Seat[]): boolean {
   const rows = new Set(seats.map(({ row }) => row))
-  return rows.size === bank.rows && seats.every((seat) => seat.bank === bank)
+  const isFull = rows.size === bank.rows && seats.length === bank.rows
+  return isFull && seats.every((seat) => seat.bank === bank)
 }

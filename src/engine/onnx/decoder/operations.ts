@@ -19,7 +19,8 @@ const ATTRIBUTE = { graph: 6, graphs: 11 }
 const BYTES = 2
 const WINDOW = 2 ** 20
 
-interface Field {
+/** Where a field's value is. */
+export interface Field {
   number: number
   from: number
   to: number
@@ -39,11 +40,11 @@ export async function readOperations(model: Blob): Promise<Operation[]> {
 }
 
 /** Bytes of a file, fetched a window at a time. */
-interface Window {
+export interface Window {
   read(from: number, to: number): Promise<Uint8Array>
 }
 
-function createWindow(file: Blob): Window {
+export function createWindow(file: Blob): Window {
   let start = 0
   let bytes = new Uint8Array(0)
   const read: Window['read'] = async (from, to) => {
@@ -61,7 +62,8 @@ function createWindow(file: Blob): Window {
 /** Longest head of a field: a tag and a length, each a number of up to ten bytes. */
 const HEAD = 20
 
-async function* fieldsOfFile(file: Window, from: number, to: number): AsyncGenerator<Field> {
+/** The fields of a message in a file; ends where the bytes make no sense. */
+export async function* fieldsOfFile(file: Window, from: number, to: number): AsyncGenerator<Field> {
   let at = from
   while (at < to) {
     const field = readField(await file.read(at, Math.min(at + HEAD, to)), 0)

@@ -1,0 +1,116 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { difference, greedy, openDecoder, prefill, take, type Opened } from '../../models/layouts.ts'
+import expected from '../../models/layouts/expected.json'
+
+const EXACT = 2e-5
+
+const PATHS = {
+  plain: { model: 'plain/onnx/model.onnx' },
+  conv: { model: 'conv/onnx/model.onnx' },
+  recurrent: { model: 'recurrent/onnx/model.onnx' },
+  split: {
+    model: 'split/onnx/decoder_model_merged.onnx',
+    embed: 'layouts/split/onnx/embed_tokens.onnx',
+  },
+  branch: { model: 'branch/onnx/model.onnx', firstPosition: 1, heads: 4 },
+  q4: { model: 'q4/onnx/model_q4.onnx' },
+  fp16: { model: 'fp16/onnx/model_fp16.onnx' },
+} as const
+
+type Layout = keyof typeof PATHS
+
+/** Layouts whose states cannot be taken back. */
+const MARKED: readonly Layout[] = ['conv', 'recurrent']
+const BATCHED: readonly Layout[] = ['split', 'q4', 'fp16']
+
+const open = (device: 'wasm' | 'webgpu', layout: Layout): Promise<Opened> => {
+  const paths = PATHS[layout]
+  return openDecoder({ device, ...paths, model: `layouts/${paths.model}` })
+}
+
+const layouts = Object.keys(PATHS) as Layout[]
+
+describe.each([
+  ...layouts.map((layout) => ({ device: 'wasm' as const, layout, count: 12 })),
+  // Half precision takes an adapter that has it.
+  ...layouts
+    .filter((layout) => layout !== 'fp16')
+    .map((layout) => ({ device: 'webgpu' as const, layout, count: 4 })),
+])('$layout on $device', ({ device, layout, count }) => {
+  const cases = expected[layout]
+  const text = cases[2]?.prompt as number[]
+  const marked = MARKED.includes(layout)
+  let opened: Opened
+  beforeAll(async () => {
+    opened = await open(device, layout)
+  })
+  afterAll(() => opened.close())
+
+  test.each(cases.map((each) => ({ ...each, length: each.prompt.length })))(
+    'chooses the tokens of the reference after $length tokens',
+    async ({ prompt, greedy: tokens }) => {
+      for (const chunk of device === 'wasm' && prompt.length > 1 ? [64, 5] : [64]) {
+        const sequence = opened.decoder.open()
+        expect(await greedy(sequence, prompt, count, chunk)).toEqual(tokens.slice(0, count))
+        sequence.close()
+      }
+    },
+  )
+
+  test('goes back, forks, and continues as if it had never been elsewhere', async () => {
+    const { decoder } = opened
+    const expectNext = async (sequence: typeof first, before: number[], next: number) => {
+      const afresh = decoder.open()
+      const wanted = await prefill(afresh, [...before, next], decoder.chunk)
+      afresh.close()
+      const scores = await take(await sequence.predict([next]))
+      // Half precision rounds otherwise where more is computed at once.
+      expect(difference(scores, wanted)).toBeLessThan(layout === 'fp16' ? 0.02 : EXACT)
+    }
+    const first = decoder.open()
+    await first.extend(text.slice(0, 20))
+    first.mark()
+    await first.extend(text.slice(20, 33))
+    expect(first.reach(33)).toBe(33)
+    expect(first.reach(25)).toBe(marked ? 20 : 25)
+    expect(first.reach(19)).toBe(marked ? 0 : 19)
+    const second = await first.fork(20)
+    const third = await first.fork(33)
+    await expectNext(first, text.slice(0, 33), 3)
+    await first.cut(20)
+    await expectNext(first, text.slice(0, 20), 4)
+    await expectNext(second, text.slice(0, 20), 5)
+    first.close()
+    await expectNext(third, text.slice(0, 33), 6)
+    await second.cut(0)
+    await second.extend(text.slice(0, 2))
+    await expectNext(second, text.slice(0, 2), 7)
+    second.close()
+    third.close()
+  })
+
+  test.runIf(BATCHED.includes(layout))('computes several of unequal length at once', async () => {
+    const { decoder } = opened
+    const texts = [text.slice(0, 30), text.slice(0, 7), text.slice(5, 25)]
+    const together = texts.map(() => decoder.open())
+    for (const [index, sequence] of together.entries()) await sequence.extend(texts[index] ?? [])
+    for (const token of [11, 12]) {
+      const logits = await decoder.step(together.map((sequence) => ({ sequence, token })))
+      for (const [row, before] of texts.entries()) {
+        before.push(token)
+        const afresh = decoder.open()
+        const wanted = await prefill(afresh, before)
+        afresh.close()
+        expect(difference(await logits.row(row), wanted)).toBeLessThan(
+          layout === 'fp16' ? 0.02 : EXACT,
+        )
+      }
+      logits.release()
+    }
+    for (const sequence of together) sequence.close()
+  })
+
+  test('says how many it computes at once', () => {
+    expect(opened.decoder.batch > 1).toBe(BATCHED.includes(layout))
+  })
+})

@@ -1,0 +1,103 @@
+/** Decoders of the layouts that exports have, on either device. */
+import { requestGpu } from '../../src/device/gpu.ts'
+import type { Decoder, Logits, Sequence } from '../../src/engine/onnx/decoder/contract.ts'
+import { createDecoder } from '../../src/engine/onnx/decoder/decoder.ts'
+import { staysOnDevice } from '../../src/engine/onnx/decoder/graph.ts'
+import { readOperations } from '../../src/engine/onnx/decoder/operations.ts'
+import { loadRuntime, type Runtime, type Session } from '../../src/engine/onnx/runtime.ts'
+import { runtimeFolder } from './tiny.ts'
+
+export interface Opened {
+  decoder: Decoder
+  /** Releases the sessions, the runtime and the device too. */
+  close(): Promise<void>
+}
+
+export interface Opening {
+  device: 'wasm' | 'webgpu'
+  /** Path of the graph under `test/models`. */
+  model: string
+  /** Path of the graph that takes the tokens, where it is another. */
+  embed?: string
+  contextWindow?: number
+  firstPosition?: number
+  heads?: number
+}
+
+/** Opens the model at that path, with weights beside it where there are some. */
+export async function openDecoder(opening: Opening): Promise<Opened> {
+  const { device, model, embed, contextWindow = 512, firstPosition = 0, heads } = opening
+  const gpu = device === 'webgpu' ? (await requestGpu()).device : undefined
+  const runtime = await loadRuntime({ device, folder: runtimeFolder(), gpu })
+  const graph = await file(model)
+  const session = await open(runtime, model, graph)
+  const first = embed === undefined ? null : await open(runtime, embed, await file(embed))
+  const operations = await readOperations(graph)
+  const decoder = createDecoder(runtime, first ? { decoder: session, embed: first } : session, {
+    contextWindow, firstPosition, gpu, operations, heads,
+  })
+  const close = async (): Promise<void> => {
+    await decoder.close()
+    await session.release()
+    await first?.release()
+    runtime.release()
+    gpu?.destroy()
+  }
+  return { decoder, close }
+}
+
+async function open(runtime: Runtime, path: string, graph: Blob): Promise<Session> {
+  const data = `${path.slice(path.lastIndexOf('/') + 1)}_data`
+  const weights = await fetch(`/test/models/${path}_data`)
+  const isThere = weights.ok && !weights.headers.get('content-type')?.startsWith('text/html')
+  return runtime.createSession(graph, {
+    externalData: isThere ? [{ path: data, data: await weights.blob() }] : [],
+    keepOnDevice: staysOnDevice,
+  })
+}
+
+async function file(path: string): Promise<Blob> {
+  const response = await fetch(`/test/models/${path}`)
+  if (!response.ok) throw new Error(`${path}: ${response.status}`)
+  return response.blob()
+}
+
+/** Its only row, or that one; the scores are released. */
+export async function take(logits: Logits, row = 0): Promise<Float32Array> {
+  const scores = (await logits.row(row)).slice()
+  logits.release()
+  return scores
+}
+
+export const best = (scores: Float32Array): number => scores.indexOf(Math.max(...scores))
+
+/** Takes a prompt in chunks, and gives the scores that follow it. */
+export async function prefill(
+  sequence: Sequence,
+  prompt: readonly number[],
+  chunk = 256,
+): Promise<Float32Array> {
+  let from = 0
+  for (; prompt.length - from > chunk; from += chunk) {
+    await sequence.extend(prompt.slice(from, from + chunk))
+  }
+  return take(await sequence.predict(prompt.slice(from)))
+}
+
+/** Greedy tokens after a prompt. */
+export async function greedy(
+  sequence: Sequence,
+  prompt: readonly number[],
+  count: number,
+  chunk?: number,
+): Promise<number[]> {
+  const tokens = [best(await prefill(sequence, prompt, chunk))]
+  while (tokens.length < count) {
+    tokens.push(best(await take(await sequence.predict(tokens.slice(-1)))))
+  }
+  return tokens
+}
+
+/** Largest difference between two rows of scores. */
+export const difference = (one: Float32Array, other: Float32Array): number =>
+  one.reduce((most, score, index) => Math.max(most, Math.abs(score - (other[index] ?? 0))), 0)
