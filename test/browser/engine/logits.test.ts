@@ -6,6 +6,9 @@ import { createCpuLogits } from '../../../src/engine/onnx/sampling/logits.ts'
 import { createGpuLogits, type GpuLogits } from '../../../src/engine/onnx/sampling/logits-gpu.ts'
 import { createRandom } from '../../../src/engine/onnx/sampling/random.ts'
 
+/** To be copied from and to, and used by shaders: GPUBufferUsage's numbers. */
+const USAGE = 0x04 | 0x08 | 0x80
+
 let gpu: GPUDevice
 let wrap: GpuLogits
 beforeAll(async () => {
@@ -26,8 +29,7 @@ const scores = (count: number, step: number): Float32Array =>
 function upload(data: Float32Array | Uint16Array): GPUBuffer {
   const bytes = new Uint8Array(Math.ceil(data.byteLength / 4) * 4)
   bytes.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength))
-  const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST
-  const buffer = gpu.createBuffer({ size: bytes.byteLength, usage })
+  const buffer = gpu.createBuffer({ size: bytes.byteLength, usage: USAGE })
   gpu.queue.writeBuffer(buffer, 0, bytes)
   return buffer
 }
@@ -40,16 +42,16 @@ function both(data: Float32Array | Uint16Array, vocabulary: number, order: numbe
   return [createCpuLogits(rows), wrap({ buffer: upload(data), type, order, vocabulary })]
 }
 
-async function expectEqual([cpu, gpu]: Logits[], asks: Ask[]): Promise<void> {
-  const [expected, actual] = await Promise.all([cpu?.top(asks), gpu?.top(asks)])
+async function expectEqual([plain, other]: Logits[], asks: Ask[]): Promise<void> {
+  const [expected, actual] = await Promise.all([plain?.top(asks), other?.top(asks)])
   expected?.forEach((row, index) => {
-    const other = actual?.[index]
-    expect(other?.scores).toEqual(row.scores)
-    expect(other?.ids).toEqual(row.ids)
+    const found = actual?.[index]
+    expect(found?.scores).toEqual(row.scores)
+    expect(found?.ids).toEqual(row.ids)
     const sum = row.logSumExp
     if (Number.isFinite(sum))
-      expect(Math.abs((other?.logSumExp ?? 0) - sum)).toBeLessThan(2e-6 * Math.max(1, Math.abs(sum)))
-    else expect(other?.logSumExp).toBe(sum)
+      expect(Math.abs((found?.logSumExp ?? 0) - sum)).toBeLessThan(2e-6 * Math.max(1, Math.abs(sum)))
+    else expect(found?.logSumExp).toBe(sum)
   })
 }
 
@@ -111,14 +113,14 @@ describe.each([
     const logits = both(halves, odd, [1, 2, 0])
     await expectEqual(logits, [someAsk(odd), someAsk(odd), someAsk(odd)])
     for (const row of [0, 1, 2]) {
-      const [cpu, gpu] = await Promise.all(logits.map((each) => each.row(row)))
-      expect(gpu).toEqual(cpu)
+      const [expected, actual] = await Promise.all(logits.map((each) => each.row(row)))
+      expect(actual).toEqual(expected)
     }
   })
 
   test('are read back whole', async () => {
-    const [cpu, gpu] = both(scores(3 * vocabulary, 1e-6), vocabulary, [2, 1])
-    for (const row of [0, 1]) expect(await gpu?.row(row)).toEqual(await cpu?.row(row))
+    const [plain, other] = both(scores(3 * vocabulary, 1e-6), vocabulary, [2, 1])
+    for (const row of [0, 1]) expect(await other?.row(row)).toEqual(await plain?.row(row))
   })
 })
 
@@ -177,8 +179,8 @@ test('at most 1 kB of a row is read back', async () => {
     order: [0, 1, 2, 3],
     vocabulary: 20_000,
   })
-  await logits.top(Array(4).fill({ count: 64, temperature: 1 }))
-  await logits.top(Array(4).fill({ count: 1, temperature: 0 }))
+  await logits.top([0, 1, 2, 3].map(() => ({ count: 64, temperature: 1 })))
+  await logits.top([0, 1, 2, 3].map(() => ({ count: 1, temperature: 0 })))
   Object.assign(gpu, { createCommandEncoder: create })
   expect(sizes).toEqual([4 * 520, 4 * 16])
 })
@@ -186,8 +188,7 @@ test('at most 1 kB of a row is read back', async () => {
 test('a device that is gone is an error that says so', async () => {
   const { device } = await requestGpu()
   const lost = await createGpuLogits(device)
-  const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC
-  const buffer = device.createBuffer({ size: 4_000, usage })
+  const buffer = device.createBuffer({ size: 4_000, usage: USAGE })
   const logits = lost({ buffer, type: 'float32', order: [0], vocabulary: 1_000 })
   const waiting = logits.top([{ count: 8, temperature: 1 }])
   device.destroy()

@@ -10,6 +10,9 @@ export interface Ranked {
 const IDS = 2 ** 21
 const entryOf = (key: number, id: number): number => key * IDS + (IDS - 1 - id)
 
+/** So many are sooner put in order than counted by bins. */
+const FEW = 1024
+
 /**
  * The `count` highest scores, or as many as there are: by falling score, the lower id first where two
  * are equal, and before all others what is not a number. At most 2,097,152 scores.
@@ -30,6 +33,7 @@ export function highest(scores: Float32Array, count: number): Ranked {
 
 /** A key that at least `wanted` reach, and how many do: the first of a bin of 2^16 keys. */
 function edgeOf(bits: Uint32Array, wanted: number): { edge: number; size: number } {
+  if (bits.length <= FEW) return { edge: 0, size: bits.length }
   const bins = new Uint32Array(2 ** 16)
   for (let id = 0; id < bits.length; id += 1) {
     const bin = keyOf(bits[id] as number) >>> 16
