@@ -1,24 +1,27 @@
 /**
  * One answer: what the engine makes of a request, as the events the wire styles are written from.
  */
+import type { Engine } from '../engine/engine.ts'
 import { InoriginError } from '../error.ts'
-import type { Engine, Prompt } from '../engine/engine.ts'
-import type { GenerationEvent, GenerationRequest, Usage } from '../types/index.ts'
-import { createStops } from './stops.ts'
+import type { GenerationEvent, GenerationRequest } from '../types/index.ts'
+import { createAnswer } from './answer.ts'
+import { plan, type Plan, type Ways } from './plan.ts'
 
 export interface GenerationLimits {
   /** Most tokens of one answer; a request that wants more gets this many. */
   maxOutputTokens: number
-  /** The request's prompt, where it has been prepared already to see that it fits. */
-  prompt?: Prompt
+  /** What {@link plan} made of the request, where it was asked already. */
+  plan?: Plan
+  /** For a plan that has not been made yet. */
+  ways?: Ways
   /** What is cached is shared within one partition only. */
   partition?: string
 }
 
 /**
- * Yields `start`, `text` any number of times, and `finish`. Throws `invalid_request` before `start`
- * when the prompt does not fit, `aborted` within one token of the signal, `unavailable` when the
- * device fails.
+ * Yields `start`, then `reasoning`, `text` and calls as the model writes them, and `finish`. Throws
+ * `invalid_request` before `start` where {@link plan} would, `aborted` within one token of the signal,
+ * `unavailable` when the device fails.
  */
 export async function* generate(
   engine: Engine,
@@ -26,37 +29,46 @@ export async function* generate(
   limits: GenerationLimits,
   signal: AbortSignal,
 ): AsyncGenerator<GenerationEvent> {
-  const prompt = limits.prompt ?? engine.prepare({ messages: request.messages })
-  const maxTokens = Math.min(request.maxTokens ?? limits.maxOutputTokens, limits.maxOutputTokens)
-  const stops = createStops(request.stop)
-  const usage: Usage = { promptTokens: prompt.tokens.length, cachedTokens: 0, completionTokens: 0, reasoningTokens: 0 }
-  yield { type: 'start', promptTokens: usage.promptTokens, cachedTokens: usage.cachedTokens }
+  const planned = limits.plan ?? (await plan(engine, request, limits.ways))
+  const { prompt, constraint, visible } = planned
+  const promptTokens = prompt.tokens.length
+  let cachedTokens = 0
+  let begin: (() => void) | undefined
+  const started = new Promise<void>((resolve) => (begin = resolve))
 
   const pieces = engine.generate(prompt, {
-    maxTokens, sampling: request.sampling, partition: limits.partition, signal,
+    maxTokens: Math.min(request.maxTokens ?? limits.maxOutputTokens, limits.maxOutputTokens),
+    sampling: request.sampling,
+    signal,
+    visible,
+    ...(constraint && { constraint }),
+    ...(request.logprobs !== undefined && { logprobs: request.logprobs }),
+    ...(limits.partition !== undefined && { partition: limits.partition }),
+    onStart: (start) => {
+      cachedTokens = start.cachedTokens
+      begin?.()
+    },
   })
   try {
+    const first = pieces.next()
+    // Long prompts take a while from their start to the first piece.
+    await Promise.race([started, first])
+    yield { type: 'start', promptTokens, cachedTokens }
+
+    const answer = createAnswer(planned, request, { promptTokens, cachedTokens })
+    let next = first
     for (;;) {
-      const { value, done } = await pieces.next()
+      const { value, done } = await next
       if (done) {
-        const rest = stops.flush()
-        if (rest !== '') yield { type: 'text', text: rest }
-        const { reason, completionTokens } = value
-        yield {
-          type: 'finish',
-          reason,
-          stopSequence: null,
-          usage: { ...usage, completionTokens },
-        }
+        yield* answer.end(value)
         return
       }
-      usage.completionTokens += value.tokens
-      const { text, match } = stops.push(value.text)
-      if (text !== '') yield { type: 'text', text }
-      if (match !== null) {
-        yield { type: 'finish', reason: 'stop_sequence', stopSequence: match, usage }
-        return
+      const { events, steer } = answer.push(value)
+      for (const event of events) {
+        yield event
+        if (event.type === 'finish') return
       }
+      next = pieces.next(steer)
     }
   } catch (thrown) {
     throw InoriginError.from(thrown)

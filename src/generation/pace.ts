@@ -7,27 +7,50 @@ import type { GenerationEvent } from '../types/index.ts'
  */
 const INTERVAL = 8
 
-/** The same events, with texts that follow each other sooner than that put together. */
+type Told = Extract<GenerationEvent, { text: string }>
+
+/**
+ * The same events, with texts, reasoning and arguments that follow each other sooner than that put
+ * together with their like.
+ */
 export async function* pace(
   events: AsyncIterable<GenerationEvent>,
   now: () => number = () => performance.now(),
 ): AsyncGenerator<GenerationEvent> {
-  let held = ''
+  let held: Told | null = null
   let last = -Infinity
   try {
     for await (const event of events) {
-      if (event.type === 'text') {
-        held += event.text
-        const time = now()
-        if (time - last < INTERVAL) continue
-        last = time
+      const joined: Told | null = held && join(held, event)
+      if (held && !joined) yield held
+      held = null
+      if (!('text' in event)) {
+        yield event
+        continue
       }
-      if (held !== '') yield { type: 'text', text: held }
-      held = ''
-      if (event.type !== 'text') yield event
+      const time = now()
+      if (time - last < INTERVAL) held = joined ?? event
+      else {
+        last = time
+        yield joined ?? event
+      }
     }
   } catch (error) {
-    if (held !== '') yield { type: 'text', text: held }
+    if (held) yield held
     throw error
   }
+  if (held) yield held
+}
+
+/** Two texts as one, where they are of one kind and, if arguments, of one call. */
+function join(first: Told, second: GenerationEvent): Told | null {
+  if (first.type === 'reasoning' && second.type === 'reasoning') {
+    return { ...first, text: first.text + second.text }
+  }
+  if (first.type === 'tool_arguments' && second.type === 'tool_arguments') {
+    return first.index === second.index ? { ...first, text: first.text + second.text } : null
+  }
+  if (first.type !== 'text' || second.type !== 'text') return null
+  const logprobs = first.logprobs && second.logprobs && [...first.logprobs, ...second.logprobs]
+  return { type: 'text', text: first.text + second.text, ...(logprobs && { logprobs }) }
 }

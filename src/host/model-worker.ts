@@ -4,6 +4,7 @@ import { openOnnx } from '../engine/onnx/index.ts'
 import { InoriginError } from '../error.ts'
 import { generate } from '../generation/generate.ts'
 import { pace } from '../generation/pace.ts'
+import { plan } from '../generation/plan.ts'
 import { answer, type Answers } from '../link/answer.ts'
 import type { Reply } from '../link/ask.ts'
 import type {
@@ -65,7 +66,7 @@ async function accept(
 ): Promise<Reply<void, GenerationEvent>> {
   if (!model) throw notOpen()
   const { engine, maxOutputTokens } = model
-  const prompt = engine.prepare({ messages: request.messages })
+  const planned = await plan(engine, request)
   const ticket = queue.enter(client, signal)
   return { result: undefined, events: events() }
 
@@ -73,7 +74,7 @@ async function accept(
     try {
       await ticket.turn
       await weights
-      yield* pace(generate(engine, request, { maxOutputTokens, prompt, partition }, signal))
+      yield* pace(generate(engine, request, { maxOutputTokens, plan: planned, partition }, signal))
     } finally {
       ticket.leave()
     }

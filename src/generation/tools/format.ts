@@ -24,13 +24,14 @@ export interface ToolFormat {
   readonly triggers: readonly string[]
   /** Calls are the whole answer: a trigger behind other text is text. */
   readonly alone?: boolean
-  /** Ids that the chat template takes, where it is particular about them. */
-  readonly id?: (id: string) => string
   /** Calls, and nothing else. */
   forced(tools: readonly Tool[], parallel: boolean): Constraint
   /** Text, calls, or text and then calls. */
   free(tools: readonly Tool[], parallel: boolean): Constraint
-  /** Reads what follows a trigger; false where that is not a call, or not whole. */
+  /**
+   * Reads what follows a trigger; false where that is not a call, or not whole. A call that was told
+   * is over then.
+   */
   read(source: Source, sink: Sink, trigger: string): Reading<boolean>
   /** Calls as the model would have written them. */
   write(calls: readonly ToolCall[]): string

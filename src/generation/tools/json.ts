@@ -25,7 +25,7 @@ export function* readObject(source: Source, sink: Sink): Reading<boolean> {
         called = true
         sink.call(tool)
         const rest = yield* readValue(source, sink.args)
-        if (rest !== null) return give(source, sink, rest)
+        if (rest !== null) return mend(source, sink, rest)
       } else {
         early = objectText(yield* readJson(source))
         if (early === undefined) return false
@@ -41,7 +41,7 @@ export function* readObject(source: Source, sink: Sink): Reading<boolean> {
     yield* space(source)
     if (yield* take(source, ',')) continue
     // Small models forget the last brace; the arguments are whole all the same.
-    if (!(yield* take(source, '}')) && (!called || source.cut)) return false
+    if (!(yield* take(source, '}')) && (!called || (source.ended && source.cut))) return false
     break
   }
   if (!tool) return false
@@ -53,11 +53,9 @@ export function* readObject(source: Source, sink: Sink): Reading<boolean> {
   return true
 }
 
-/** Ends a call whose arguments broke off: as they are where a limit did that, else made whole. */
-export function give(source: Source, sink: Sink, rest: string): false {
-  if (source.ended && source.cut) return false
-  sink.args(rest)
-  sink.done()
+/** Makes arguments whole that broke off, unless a limit did that: then they stay as they are. */
+export function mend(source: Source, sink: Sink, rest: string): false {
+  if (!(source.ended && source.cut)) sink.args(rest)
   return false
 }
 

@@ -2,7 +2,7 @@ import type { Constraint, TaggedConstraint } from '../../engine/constraint.ts'
 import type { Tool, ToolCall } from '../../types/index.ts'
 import { type Parameter, parameters, separatedBy, typeOf } from './arguments.ts'
 import { constant, framed, jsonTag, type Sink, type ToolFormat } from './format.ts'
-import { give, readList, readObject } from './json.ts'
+import { mend, readList, readObject } from './json.ts'
 import { type Reading, type Source, peek, run, space, take } from './reading.ts'
 import { readValue } from './value.ts'
 
@@ -62,15 +62,15 @@ function* readOne(source: Source, sink: Sink): Reading<boolean> {
   sink.args('{')
   yield* space(source)
   for (let before = ''; !(yield* take(source, ')')); before = ', ') {
-    if (before !== '' && !(yield* take(source, ','))) return give(source, sink, '}')
+    if (before !== '' && !(yield* take(source, ','))) return mend(source, sink, '}')
     yield* space(source)
     const name = yield* run(source, /[^\s=(),]+/y)
     yield* space(source)
-    if (name === '' || !(yield* take(source, '='))) return give(source, sink, '}')
+    if (name === '' || !(yield* take(source, '='))) return mend(source, sink, '}')
     sink.args(`${before}${JSON.stringify(name)}: `)
     yield* space(source)
     const rest = yield* readValue(source, sink.args)
-    if (rest !== null) return give(source, sink, `${rest}}`)
+    if (rest !== null) return mend(source, sink, `${rest}}`)
     yield* space(source)
   }
   sink.args('}')

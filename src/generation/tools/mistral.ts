@@ -1,8 +1,7 @@
 import type { TaggedConstraint } from '../../engine/constraint.ts'
 import type { Tool } from '../../types/index.ts'
 import { constant, framed, jsonTag, sequence, type Sink, type ToolFormat, writeJson } from './format.ts'
-import { nineCharacters } from './ids.ts'
-import { give, readList, readObject } from './json.ts'
+import { mend, readList, readObject } from './json.ts'
 import { type Reading, type Source, peek, run, space, take } from './reading.ts'
 import { readValue } from './value.ts'
 
@@ -12,7 +11,6 @@ const ARGUMENTS = '[ARGS]'
 const shared = {
   markers: [TRIGGER, ARGUMENTS],
   triggers: [TRIGGER],
-  id: nineCharacters,
   read,
 } satisfies Partial<ToolFormat>
 
@@ -73,7 +71,7 @@ function* read(source: Source, sink: Sink): Reading<boolean> {
   if ((yield* peek(source)) !== '{') return false
   sink.call(tool)
   const rest = yield* readValue(source, sink.args)
-  if (rest !== null) return give(source, sink, rest)
+  if (rest !== null) return mend(source, sink, rest)
   sink.done()
   return true
 }

@@ -2,7 +2,7 @@
 import type { JsonSchema } from '../../types/index.ts'
 import { typeOf } from './arguments.ts'
 import type { Sink } from './format.ts'
-import { give, readObject } from './json.ts'
+import { mend, readObject } from './json.ts'
 import { type Reading, type Source, peek, space, take, until } from './reading.ts'
 
 export const OPEN = '<tool_call>'
@@ -31,14 +31,14 @@ function* readFunction(source: Source, sink: Sink): Reading<boolean> {
     if (!(yield* take(source, '<parameter='))) break
     const name = yield* until(source, '>')
     const value = name === null ? null : yield* until(source, '</parameter>')
-    if (name === null || value === null) return give(source, sink, '}')
+    if (name === null || value === null) return mend(source, sink, '}')
     // A line each is the format's own; what more there is belongs to the value.
     const text = value.replace(/^\n/, '').replace(/\n$/, '')
     const json = toJson(text, schemaOf(tool.parameters, name.trim()))
     sink.args(`${comma}${JSON.stringify(name.trim())}: ${json}`)
     comma = ', '
   }
-  if (!(yield* take(source, '</function>'))) return give(source, sink, '}')
+  if (!(yield* take(source, '</function>'))) return mend(source, sink, '}')
   sink.args('}')
   sink.done()
   return true

@@ -1,5 +1,3 @@
-/** Ids of calls. */
-
 const LETTERS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
 /** A new id, unlike any other: `call_` and 24 letters and digits. */
@@ -13,19 +11,4 @@ export function createCallId(): string {
     }
   }
   return id
-}
-
-/** The same nine letters and digits for the same id; one that is so already stays. */
-export function nineCharacters(id: string): string {
-  if (/^[0-9A-Za-z]{9}$/.test(id)) return id
-  let hash = 0xcbf29ce484222325n
-  for (const byte of new TextEncoder().encode(id)) {
-    hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n)
-  }
-  let short = ''
-  while (short.length < 9) {
-    short += LETTERS.charAt(Number(hash % 62n))
-    hash /= 62n
-  }
-  return short
 }

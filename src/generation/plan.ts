@@ -1,0 +1,166 @@
+/**
+ * A request made ready for an engine, and refused where it cannot be answered: all that can be known
+ * before weights are there.
+ */
+import type { Constraint } from '../engine/constraint.ts'
+import type { Engine, Prompt } from '../engine/engine.ts'
+import { InoriginError } from '../error.ts'
+import type { GenerationRequest, Tool, ToolUse } from '../types/index.ts'
+import { answerConstraint, type Before, wholeConstraint } from './constraint.ts'
+import { createConversation, writesCalls, writesTools } from './prompt.ts'
+import { detectMarks, hasSwitch, type Marks, stateOf } from './reasoning.ts'
+import { hermes } from './tools/hermes.ts'
+import { callable, detectFormat, FORMATS, type ToolFormat } from './tools/index.ts'
+
+/** What a catalog says of a model's ways where its chat template does not. */
+export interface Ways {
+  /** Name of the format in which it calls tools; absent: as its chat template says. */
+  toolFormat?: string
+}
+
+export interface Plan {
+  prompt: Prompt
+  /** For the whole answer, reasoning included. */
+  constraint: Constraint | null
+  /** The constraint does no more than begin the answer with so many characters, and may be lifted then. */
+  liftAfter: number | null
+  /** Special tokens that have to be told. */
+  visible: readonly string[]
+  /** What to look for in the answer. */
+  tools: { format: ToolFormat; callable: readonly Tool[]; parallel: boolean } | null
+  reasoning: { marks: Marks; inside: boolean; budget: number } | null
+}
+
+/**
+ * Templates and tokenises, and checks what the answer has to be. Rejects with `invalid_request` for a
+ * conversation that does not fit, tools that are not there, and schemas and grammars that cannot be
+ * kept; `param` names the field as in {@link GenerationRequest}.
+ */
+export async function plan(engine: Engine, request: GenerationRequest, ways: Ways = {}): Promise<Plan> {
+  const { template } = engine
+  const { tools: use, format: answerFormat, reasoningBudget } = request
+  if (use) checkTools(use)
+
+  const format = findFormat(template, ways)
+  const marks = detectMarks(template)
+  const prompt = engine.prepare(
+    createConversation(
+      request,
+      format,
+      marks && reasoningBudget !== undefined ? reasoningBudget > 0 : undefined,
+    ),
+  )
+  const offered = use && use.choice !== 'none' ? { format: format.format, use } : null
+  const answer = answerConstraint(offered, answerFormat)
+  if (answer) await checkAnswer(engine, answer, request)
+
+  const before = whatComesBefore(prompt, marks, hasSwitch(template), reasoningBudget)
+  return {
+    prompt,
+    constraint: wholeConstraint(before, answer),
+    liftAfter: before.type === 'block' && !answer ? before.text.length : null,
+    visible: [
+      ...(marks ? [marks.open, marks.close] : []),
+      ...(offered ? offered.format.markers : []),
+    ],
+    tools: offered && {
+      format: offered.format, callable: callable(offered.use), parallel: offered.use.parallel,
+    },
+    reasoning: marks && {
+      marks,
+      inside: stateOf(prompt.opening, marks) === 'open',
+      budget: Math.min(reasoningBudget ?? Infinity, mostReasoning(engine, reasoningBudget)),
+    },
+  }
+}
+
+/** Reasoning that was asked for leaves half of the context to the answer. */
+const mostReasoning = ({ contextWindow }: Engine, asked: number | undefined): number =>
+  asked === undefined ? Infinity : Math.floor(contextWindow / 2)
+
+function findFormat(
+  template: string | null,
+  { toolFormat }: Ways,
+): { format: ToolFormat; tools: boolean; calls: boolean } {
+  const named = FORMATS.find(({ name }) => name === toolFormat)
+  if (toolFormat !== undefined && !named) {
+    const names = FORMATS.map(({ name }) => name).join(', ')
+    throw new InoriginError(
+      'unavailable',
+      `This model's catalog entry names the tool format ${toolFormat}; there are ${names}.`,
+    )
+  }
+  const known = writesTools(template) ? (named ?? detectFormat(template ?? '')) : null
+  return {
+    format: known ?? named ?? hermes,
+    tools: known !== null,
+    calls: known !== null && writesCalls(template),
+  }
+}
+
+function whatComesBefore(
+  { opening }: Prompt,
+  marks: Marks | null,
+  switched: boolean,
+  budget: number | undefined,
+): Before {
+  if (!marks) return { type: 'nothing' }
+  const state = stateOf(opening, marks)
+  if (budget !== 0) return { type: state === 'open' ? 'begun' : 'free', marks }
+  if (state === 'open') return { type: 'block', text: `\n${marks.close}\n\n` }
+  if (state === 'closed' || switched) return { type: 'nothing' }
+  return { type: 'block', text: `${marks.open}\n\n${marks.close}\n\n` }
+}
+
+function checkTools({ tools, only, choice }: ToolUse): void {
+  const refuse = (message: string, param: string): InoriginError =>
+    new InoriginError('invalid_request', message, { param })
+  const names = tools.map(({ name }) => name)
+  names.forEach((name, index) => {
+    if (!/^[\w.:/-]{1,128}$/.test(name)) {
+      throw refuse(
+        `"${name}" cannot be the name of a tool: use letters, digits, "_" and "-", 128 at most.`,
+        `tools[${index}].name`,
+      )
+    }
+    if (names.indexOf(name) < index) {
+      throw refuse(`Two tools are named "${name}".`, `tools[${index}].name`)
+    }
+  })
+  if (choice === 'none') return
+  const unknown = only?.find((name) => !names.includes(name))
+  if (unknown !== undefined) {
+    throw refuse(`tool_choice names "${unknown}", which is not one of the tools.`, 'tool_choice')
+  }
+  if (choice === 'required' && (only ?? names).length === 0) {
+    throw refuse('tool_choice asks for a call, but there is no tool to call.', 'tool_choice')
+  }
+}
+
+/** Looks for the part at fault where the whole is refused. */
+async function checkAnswer(engine: Engine, answer: Constraint, request: GenerationRequest): Promise<void> {
+  try {
+    await engine.check(answer)
+  } catch (thrown) {
+    const error = InoriginError.from(thrown)
+    for (const [index, { parameters }] of (request.tools?.tools ?? []).entries()) {
+      await checkPart(engine, { type: 'json', schema: parameters }, `tools[${index}].parameters`)
+    }
+    const { format } = request
+    if (format?.type === 'grammar') await checkPart(engine, format, 'format.grammar')
+    if (format?.type === 'json_schema') {
+      await checkPart(engine, { type: 'json', schema: format.schema }, 'format.schema')
+    }
+    throw error
+  }
+}
+
+async function checkPart(engine: Engine, part: Constraint, param: string): Promise<void> {
+  try {
+    await engine.check(part)
+  } catch (thrown) {
+    const { kind, message, code, param: within, details } = InoriginError.from(thrown)
+    const path = within === undefined ? param : `${param}${within.startsWith('[') ? '' : '.'}${within}`
+    throw new InoriginError(kind, message, { code, param: path, details, cause: thrown })
+  }
+}
