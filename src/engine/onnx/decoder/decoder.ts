@@ -40,7 +40,7 @@ export function createDecoder(
   const banks = createBanks(graph.lists, blocks, { layout, contextWindow })
   const feeds = createFeeds(runtime.ort, graph, options)
   const forward = createForward({ graph, session, embed, feeds, banks, layout })
-  const scores = createScores()
+  const scores = createScores(gpu)
   const memories = new Map<Sequence, Memory>()
   const blank = () => graph.states.map((slot) => blocks.allocate(slot, 1, 0))
 

@@ -1,5 +1,6 @@
 /** From the tensor of a run to the scores that are asked of it. */
 import type { Tensor } from 'onnxruntime-web'
+import { createGpuLogits } from '../sampling/logits-gpu.ts'
 import { createCpuLogits, rowOf } from '../sampling/logits.ts'
 import type { Logits } from './contract.ts'
 
@@ -10,13 +11,29 @@ export interface Scores {
   close(): void
 }
 
-export function createScores(): Scores {
+/** Scores that were left on the GPU are chosen from there. */
+export function createScores(gpu: GPUDevice | undefined): Scores {
   const held = new Set<Tensor>()
 
   const of: Scores['of'] = async (tensor, order) => {
-    await tensor.getData(true)
-    return createCpuLogits(order.map((row) => rowOf(tensor, row)))
+    if (!gpu || tensor.location !== 'gpu-buffer') {
+      return createCpuLogits(order.map((row) => rowOf(tensor, row)))
+    }
+    held.add(tensor)
+    const logits = await createGpuLogits(gpu)
+    return logits({
+      buffer: tensor.gpuBuffer,
+      type: tensor.type === 'float16' ? 'float16' : 'float32',
+      order,
+      vocabulary: tensor.dims.at(-1) ?? 0,
+      release() {
+        // The runtime keeps what it gave until it is told.
+        held.delete(tensor)
+        tensor.dispose()
+      },
+    })
   }
+
   const close = (): void => {
     for (const tensor of held) tensor.dispose()
     held.clear()
