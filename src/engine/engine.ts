@@ -3,7 +3,8 @@
  * text out. An engine opens in two steps, so that a request can be refused with a real status (it does
  * not fit, say) before gigabytes of weights are here.
  */
-import type { ChatMessage, Device, Sampling, TokenLogprob, Tool } from '../types/index.ts'
+import type { GpuVerdict } from '../device/verdict.ts'
+import type { ChatMessage, Device, Sampling, TokenLogprob, Tool, ToolCall } from '../types/index.ts'
 import type { Constraint } from './constraint.ts'
 
 /** Files of an implementation by resource name, such as `onnx/model.onnx`. */
@@ -17,6 +18,10 @@ export interface EngineSetup {
   texts: Files
   /** The catalog's limit of prompt and answer together. */
   maxInputTokens: number
+  /** WebGPU features that the weights need, such as `shader-f16`. Default: none. */
+  features?: readonly string[]
+  /** What an earlier load found out about this GPU; absent: `load` tries it first. */
+  verdict?: GpuVerdict
 }
 
 /** What a prompt is made of. */
@@ -26,6 +31,12 @@ export interface Conversation {
   tools?: readonly Tool[]
   /** For templates with a switch: whether the model is to reason; absent: as the template does. */
   thinking?: boolean
+  /**
+   * Writes the calls of an assistant as the model would have, for templates that do not: behind its
+   * content. Special tokens are meant in what it writes but not in what it is given, which is all that
+   * it may take from the conversation.
+   */
+  writeCalls?: (calls: readonly ToolCall[]) => string
 }
 
 /** A prompt ready to run: templated and tokenised. */
@@ -93,8 +104,13 @@ export interface Engine {
    * engine has none and `prepare` takes neither tools, tool messages nor `thinking`.
    */
   readonly template: string | null
-  /** Loads the weights and warms up; resolves when the first token costs no more than the second. */
-  load(weights: Files, signal: AbortSignal): Promise<void>
+  /** What `load` found out about the GPU, to be kept for the next; `null` before, and on WASM. */
+  readonly verdict?: GpuVerdict | null
+  /**
+   * Loads the weights and warms up, which `onWarm` is told of; resolves when the first token costs no
+   * more than the second. Rejects with `gpu_untrusted` where the GPU computes wrong numbers.
+   */
+  load(weights: Files, signal: AbortSignal, onWarm?: () => void): Promise<void>
   /** Templates and tokenises. What users wrote cannot forge special tokens. */
   prepare(conversation: Conversation): Prompt
   /** Rejects with `invalid_request` when the constraint cannot be kept; costs nothing a second time. */

@@ -8,9 +8,9 @@ import { createMatcher } from './matcher.ts'
 export interface Disguise {
   /**
    * Hides what could be the beginning, the middle or the end of a word, whatever is cut off the text
-   * or put around it.
+   * or put around it; `enclosed`: but for what stands right before it.
    */
-  on(text: string): string
+  on(text: string, enclosed?: boolean): string
   /** The text as it was. */
   off(text: string): string
 }
@@ -28,9 +28,9 @@ export function createDisguises(words: readonly string[]): (around: string) => D
 
   return (around) => {
     const standIns = createStandIns(around)
-    const on: Disguise['on'] = (text) => {
+    const on: Disguise['on'] = (text, enclosed = false) => {
       // Templates may trim.
-      const continues = all.continues(text) || all.continues(text.trim())
+      const continues = !enclosed && (all.continues(text) || all.continues(text.trim()))
       // Half of a surrogate pair alone would not survive a template that writes JSON.
       const beginning = continues ? text.search(/[^\s\uD800-\uDFFF]/) : -1
       let hidden = edges.size > 0 ? text.replace(edge, standIns.of) : text

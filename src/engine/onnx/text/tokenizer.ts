@@ -12,7 +12,7 @@ import { createDisguises } from './disguise.ts'
 import { createSize, tooLong } from './size.ts'
 import type { Range } from './marks.ts'
 import type { Rendering } from './template.ts'
-import type { Hide } from './variables.ts'
+import { type Hide, shallow } from './variables.ts'
 
 /** One entry of `added_tokens` in tokenizer.json. */
 export interface AddedToken {
@@ -105,6 +105,7 @@ export function createEncoder(
   }
 
   const encode: Encoder['encode'] = (conversation, render, most) => {
+    for (const { parameters } of conversation.tools ?? []) shallow(parameters)
     const { least, likely } = size.conversation(conversation)
     if (least > most) throw tooLong(least, most, false)
     const disguise = disguises(template + JSON.stringify(conversation))

@@ -15,17 +15,17 @@ export interface Form {
 
 export const FORM: Form = { arguments: 'data', empty: '', shortIds: false }
 
-/** Hides what text must not show; see `disguise.ts`. */
-export type Hide = (text: string) => string
+/**
+ * Hides what text must not show; see `disguise.ts`. `enclosed`: it does not matter how the text begins,
+ * because of what surely stands before it.
+ */
+export type Hide = (text: string, enclosed?: boolean) => string
 
 type Json = Record<string, unknown>
 
-/** Objects in arguments and schemas may lie in each other that often. */
-const DEPTH = 100
-
 /** `thinks`: the template knows of `<think>` blocks. */
 export function variablesOf(
-  { messages, tools, thinking }: Conversation,
+  { messages, tools, thinking, writeCalls }: Conversation,
   form: Form,
   thinks: boolean,
   hide: Hide,
@@ -36,17 +36,46 @@ export function variablesOf(
     ),
   )
   const shown = {
-    messages: messages.map((message) => messageOf(message, form, thinks, names)),
+    messages: messages
+      .map((message) => (writeCalls ? writeOut(message, writeCalls, hide) : message))
+      .map((message) => messageOf(message, form, thinks, names)),
     ...(tools && tools.length > 0 && { tools: tools.map(toolOf) }),
   }
   return {
-    ...(hidden(shown, '', hide, 0) as Json),
+    ...(hidden(shown, '', hide) as Json),
     ...(thinking !== undefined && { enable_thinking: thinking, thinking }),
   }
 }
 
-function messageOf(
+/** An assistant's calls as part of its text, in which only what came from a request is hidden. */
+function writeOut(
   message: ChatMessage,
+  write: NonNullable<Conversation['writeCalls']>,
+  hide: Hide,
+): ChatMessage | WrittenMessage {
+  if (message.role !== 'assistant' || !message.toolCalls?.length) return message
+  const { toolCalls, ...spoken } = splitThought(message)
+  const within: Hide = (text) => hide(text, true)
+  const calls = (toolCalls ?? []).map(({ id, name, arguments: text }) => {
+    const data = parseArguments(text, name)
+    const open = within(text) === text && !text.includes('\\u')
+    return {
+      id: within(id),
+      name: within(name),
+      arguments: open ? text : JSON.stringify(hidden(data, '', within)),
+    }
+  })
+  const parts = [hide(spoken.content), write(calls)].filter((part) => part !== '')
+  return { ...spoken, content: { [WRITTEN]: parts.join('\n') } }
+}
+
+/** Stands for text in which all is hidden that has to be. */
+const WRITTEN = Symbol('written')
+
+type WrittenMessage = Omit<AssistantMessage, 'content'> & { content: { [WRITTEN]: string } }
+
+function messageOf(
+  message: ChatMessage | WrittenMessage,
   form: Form,
   thinks: boolean,
   names: ReadonlyMap<string | undefined, string | undefined>,
@@ -77,8 +106,8 @@ function messageOf(
  * Clients that keep an answer as the model wrote it send its thoughts as part of the text; templates
  * would look for their end there, which is not to be found in what others wrote.
  */
-function splitThought(message: AssistantMessage): AssistantMessage {
-  if (message.reasoning) return message
+function splitThought<T extends AssistantMessage | WrittenMessage>(message: T): T {
+  if (message.reasoning || typeof message.content !== 'string') return message
   const found = /^\s*<think>([\s\S]*?)<\/think>\s*/.exec(message.content)
   if (!found) return message
   const reasoning = (found[1] ?? '').trim()
@@ -97,21 +126,40 @@ function callOf({ id, name, arguments: text }: ToolCall, form: Form): Json {
 /** As the model wrote them where that can be: what is written the same need not be computed again. */
 function argumentsOf(text: string, name: string, form: Form): unknown {
   if (form.arguments === 'text') return text
-  let data: unknown
-  try {
-    data = JSON.parse(text)
-  } catch {
-    data = null
-  }
-  if (typeof data !== 'object' || data === null || Array.isArray(data)) {
-    throw new InoriginError(
-      'invalid_request',
-      `The arguments of a call of ${name} are not a JSON object.`,
-      { param: 'messages' },
-    )
-  }
+  const data = parseArguments(text, name)
   // Without any space it was written by a program rather than a model.
   return form.arguments === 'both' && JSON.stringify(data) !== text ? text : data
+}
+
+function parseArguments(text: string, name: string): object {
+  try {
+    const data: unknown = JSON.parse(text)
+    if (typeof data === 'object' && data !== null && !Array.isArray(data)) return shallow(data)
+  } catch (thrown) {
+    // Text that is no JSON is no object either.
+    if (thrown instanceof InoriginError) throw thrown
+  }
+  throw new InoriginError(
+    'invalid_request',
+    `The arguments of a call of ${name} are not a JSON object.`,
+    { param: 'messages' },
+  )
+}
+
+/** Objects in arguments and schemas may lie in each other that often. */
+const DEPTH = 100
+
+/** The value as it is. Throws `invalid_request` where it is nested too deep to be walked. */
+export function shallow<T>(value: T, depth = DEPTH): T {
+  if (typeof value !== 'object' || value === null) return value
+  if (depth === 0) {
+    throw new InoriginError(
+      'invalid_request',
+      `Schemas of tools and arguments of calls may be nested ${DEPTH} deep at most.`,
+    )
+  }
+  for (const each of Object.values(value)) shallow(each, depth - 1)
+  return value
 }
 
 function toolOf({ name, description = '', parameters }: Tool): Json {
@@ -135,20 +183,15 @@ function shortId(id: string): string {
 }
 
 /** Hides all texts, names included, but the words that templates look for. */
-function hidden(value: unknown, key: string, hide: Hide, depth: number): unknown {
+function hidden(value: unknown, key: string, hide: Hide): unknown {
   if (typeof value === 'string') return WORDS.get(key)?.has(value) === true ? value : hide(value)
   if (typeof value !== 'object' || value === null) return value
-  if (depth > DEPTH) {
-    throw new InoriginError(
-      'invalid_request',
-      `Tools and the arguments of calls may be nested ${DEPTH} deep at most.`,
-    )
-  }
-  if (Array.isArray(value)) return value.map((each) => hidden(each, key, hide, depth + 1))
+  if (WRITTEN in value) return value[WRITTEN]
+  if (Array.isArray(value)) return value.map((each) => hidden(each, key, hide))
   return Object.fromEntries(
     Object.entries(value).map(([name, each]) => [
       KEYS.has(name) ? name : hide(name),
-      hidden(each, name, hide, depth + 1),
+      hidden(each, name, hide),
     ]),
   )
 }
