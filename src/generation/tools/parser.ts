@@ -80,7 +80,8 @@ function* readAnswer(
   for (;;) {
     forget(source)
     const wanted = format.alone && begun ? [] : format.triggers
-    const { end, trigger } = find(source.text, wanted, source.ended)
+    // Behind a call that a limit ended, the beginning of a mark is that of another call.
+    const { end, trigger } = find(source.text, wanted, source.ended && !(called && source.cut))
     const gap = source.text.slice(0, end).trimEnd().length
     if (gap > 0) {
       // What stood between a call and this text belongs to neither.

@@ -1,77 +1,15 @@
 import { describe, expect, test } from 'vitest'
-import type { Ending, Engine, GenerateOptions, Piece } from '../../../src/engine/engine.ts'
 import { InoriginError } from '../../../src/error.ts'
 import { generate } from '../../../src/generation/generate.ts'
-import type { GenerationEvent, GenerationRequest } from '../../../src/types/index.ts'
+import { plan } from '../../../src/generation/plan.ts'
+import { collect, LIMITS, request, scripted, sum, use } from './scripted.ts'
 
-const REQUEST: GenerationRequest = {
-  model: '@test/fake',
-  messages: [{ role: 'user', content: 'Hi' }],
-  sampling: {},
-  stop: [],
-}
-const ENDING: Ending = { reason: 'stop', cachedTokens: 2, completionTokens: 4 }
+const WORDS = ['Hello', ' wor', 'ld']
+const CALL = ['<tool', '_call>\n{"name": ', '"get_weather", "arguments": {"city"', ': "Rome"}}', '\n</tool_call>']
 
-interface Fake extends Engine {
-  asked: GenerateOptions[]
-  /** Pieces that were computed. */
-  given: number
-  closed: boolean
-  prepared: number
-}
-
-function fake(pieces: readonly Piece[], ending: Ending | Error = ENDING): Fake {
-  const engine: Fake = {
-    contextWindow: 100,
-    asked: [],
-    given: 0,
-    closed: false,
-    prepared: 0,
-    load: () => Promise.resolve(),
-    close: () => Promise.resolve(),
-    prepare: () => {
-      engine.prepared += 1
-      return { tokens: [1, 2, 3] }
-    },
-    async *generate(_prompt, options) {
-      engine.asked.push(options)
-      try {
-        for (const piece of pieces) {
-          engine.given += 1
-          yield piece
-        }
-        if (ending instanceof Error) throw ending
-        return ending
-      } finally {
-        engine.closed = true
-      }
-    },
-  }
-  return engine
-}
-
-const LIMITS = { maxOutputTokens: 50 }
-const signal = new AbortController().signal
-
-async function collect(
-  engine: Engine,
-  request: Partial<GenerationRequest> = {},
-): Promise<GenerationEvent[]> {
-  const events: GenerationEvent[] = []
-  for await (const event of generate(engine, { ...REQUEST, ...request }, LIMITS, signal))
-    events.push(event)
-  return events
-}
-
-const words = [
-  { text: 'Hello', tokens: 1 },
-  { text: ' wor', tokens: 2 },
-  { text: 'ld', tokens: 1 },
-]
-
-test('tells the count of the prompt, the text, and the true usage', async () => {
-  expect(await collect(fake(words))).toEqual([
-    { type: 'start', promptTokens: 3, cachedTokens: 0 },
+test('tells the counts of the prompt, the text, and the true usage', async () => {
+  expect(await collect(scripted(WORDS, { cachedTokens: 2 }))).toEqual([
+    { type: 'start', promptTokens: 3, cachedTokens: 2 },
     { type: 'text', text: 'Hello' },
     { type: 'text', text: ' wor' },
     { type: 'text', text: 'ld' },
@@ -79,19 +17,44 @@ test('tells the count of the prompt, the text, and the true usage', async () => 
       type: 'finish',
       reason: 'stop',
       stopSequence: null,
-      usage: { promptTokens: 3, cachedTokens: 2, completionTokens: 4 },
+      usage: { promptTokens: 3, cachedTokens: 2, completionTokens: 4, reasoningTokens: 0 },
     },
   ])
 })
 
 test('reports a limit as such', async () => {
-  const events = await collect(fake(words, { ...ENDING, reason: 'length' }))
+  const events = await collect(scripted(WORDS, { ending: 'length' }))
   expect(events.at(-1)).toMatchObject({ type: 'finish', reason: 'length' })
+})
+
+test('tells the start before the first piece', async () => {
+  const engine = scripted([])
+  let release: (() => void) | undefined
+  const computed = new Promise<void>((resolve) => (release = resolve))
+  engine.generate = async function* (_prompt, options) {
+    options.onStart?.({ cachedTokens: 1 })
+    await computed
+    yield { text: 'a', tokens: 1 }
+    return { reason: 'stop', completionTokens: 2 }
+  }
+  const events = generate(engine, request(), LIMITS, new AbortController().signal)
+  expect((await events.next()).value).toEqual({ type: 'start', promptTokens: 3, cachedTokens: 1 })
+  release?.()
+  expect((await events.next()).value).toEqual({ type: 'text', text: 'a' })
+})
+
+test('starts also with an engine that does not say so', async () => {
+  const engine = scripted([])
+  engine.generate = async function* () {
+    yield { text: 'a', tokens: 1 }
+    return { reason: 'stop', completionTokens: 2 }
+  }
+  expect((await collect(engine)).map(({ type }) => type)).toEqual(['start', 'text', 'finish'])
 })
 
 describe('stop texts', () => {
   test('end the answer, are not shown, and count the tokens made so far', async () => {
-    const engine = fake(words)
+    const engine = scripted(WORDS)
     const events = await collect(engine, { stop: [' w'] })
     expect(events.slice(1)).toEqual([
       { type: 'text', text: 'Hello' },
@@ -99,7 +62,7 @@ describe('stop texts', () => {
         type: 'finish',
         reason: 'stop_sequence',
         stopSequence: ' w',
-        usage: { promptTokens: 3, cachedTokens: 0, completionTokens: 3 },
+        usage: { promptTokens: 3, cachedTokens: 0, completionTokens: 2, reasoningTokens: 0 },
       },
     ])
     expect(engine.given).toBe(2)
@@ -107,13 +70,85 @@ describe('stop texts', () => {
   })
 
   test('that never came give back what was held', async () => {
-    const events = await collect(fake(words), { stop: ['ld!'] })
-    expect(events.filter(({ type }) => type === 'text')).toEqual([
-      { type: 'text', text: 'Hello' },
-      { type: 'text', text: ' wor' },
-      { type: 'text', text: 'ld' },
+    const events = await collect(scripted(WORDS), { stop: ['ld!'] })
+    expect(sum(events)).toMatchObject({ text: 'Hello world', reason: 'stop' })
+  })
+
+  test('are of the text alone, not of reasoning or arguments', async () => {
+    const engine = scripted(['<think>', 'Rome', '</think>', 'So ', ...CALL], { template: '<think></think>' })
+    const events = await collect(engine, { stop: ['Rome', 'city'], tools: use() })
+    expect(sum(events)).toMatchObject({
+      reasoning: 'Rome',
+      text: 'So',
+      calls: [{ name: 'get_weather', arguments: '{"city": "Rome"}' }],
+      reason: 'tool_calls',
+    })
+  })
+
+  test('end an answer that is held for a call that never comes', async () => {
+    const events = await collect(scripted(['a <tool', '_ca']), { stop: ['_ca'], tools: use() })
+    expect(sum(events)).toMatchObject({ text: 'a <tool', reason: 'stop_sequence' })
+  })
+})
+
+describe('calls', () => {
+  test('are told as they are written', async () => {
+    const events = await collect(scripted(['One', ' moment.\n', ...CALL]), { tools: use() })
+    const call = events.find(({ type }) => type === 'tool_call')
+    const id = call?.type === 'tool_call' ? call.id : ''
+    expect(id).toMatch(/^call_[0-9A-Za-z]{24}$/)
+    expect(events.slice(1, -1)).toEqual([
+      { type: 'text', text: 'One' },
+      { type: 'text', text: ' moment.' },
+      { type: 'tool_call', index: 0, id, name: 'get_weather' },
+      { type: 'tool_arguments', index: 0, text: '{"city"' },
+      { type: 'tool_arguments', index: 0, text: ': "Rome"}' },
     ])
-    expect(events.at(-1)).toMatchObject({ reason: 'stop', stopSequence: null })
+    expect(events.at(-1)).toMatchObject({ reason: 'tool_calls' })
+  })
+
+  test('several have an index and an id each', async () => {
+    const events = await collect(scripted([...CALL, '\n', ...CALL]), { tools: use() })
+    const calls = events.flatMap((event) => (event.type === 'tool_call' ? [event] : []))
+    expect(calls.map(({ index }) => index)).toEqual([0, 1])
+    expect(new Set(calls.map(({ id }) => id)).size).toBe(2)
+    expect(sum(events).calls).toHaveLength(2)
+  })
+
+  test('one alone ends the answer where there may be no more', async () => {
+    const engine = scripted([...CALL, '\n', ...CALL])
+    const events = await collect(engine, { tools: use({ parallel: false }) })
+    expect(sum(events)).toMatchObject({ calls: [{ name: 'get_weather' }], reason: 'tool_calls' })
+    expect(engine.closed).toBe(true)
+    expect(engine.given).toBeLessThanOrEqual(CALL.length)
+  })
+
+  test('cut by a limit end with that, and with the arguments so far', async () => {
+    const events = await collect(scripted(CALL.slice(0, 3), { ending: 'length' }), { tools: use() })
+    expect(sum(events)).toMatchObject({
+      calls: [{ name: 'get_weather', arguments: '{"city"' }], reason: 'length',
+    })
+  })
+
+  test('are text where no tools are given, or none may be called', async () => {
+    for (const tools of [undefined, use({ choice: 'none' })]) {
+      const events = await collect(scripted(CALL), { tools })
+      expect(sum(events)).toMatchObject({ text: CALL.join(''), calls: [], reason: 'stop' })
+    }
+  })
+
+  test('of tools that may not be called are text', async () => {
+    const events = await collect(scripted(CALL), { tools: use({ only: ['get_time'] }) })
+    expect(sum(events)).toMatchObject({ text: CALL.join(''), calls: [], reason: 'stop' })
+  })
+
+  test('come in the format that the template or the catalog says', async () => {
+    const python = ['<|tool_call_start|>[get_weather(', 'city="Rome")]<|tool_call_end|>']
+    const calls = [{ name: 'get_weather', arguments: '{"city": "Rome"}' }]
+    const said = scripted(python, { template: '{% if tools %}List of tools: ' })
+    expect(sum(await collect(said, { tools: use() }))).toMatchObject({ calls })
+    const named = await collect(scripted(python), { tools: use() }, { ...LIMITS, ways: { toolFormat: 'lfm' } })
+    expect(sum(named)).toMatchObject({ calls })
   })
 })
 
@@ -122,36 +157,48 @@ test.each([
   [10, 10],
   [4096, 50],
 ])('asks for %s tokens: gets at most %d', async (maxTokens, most) => {
-  const engine = fake([])
+  const engine = scripted([])
   await collect(engine, { maxTokens, sampling: { temperature: 0.5 } })
-  expect(engine.asked).toEqual([{ maxTokens: most, sampling: { temperature: 0.5 }, signal }])
+  expect(engine.asked).toMatchObject([{ maxTokens: most, sampling: { temperature: 0.5 } }])
+})
+
+test('passes on what the engine has to know', async () => {
+  const engine = scripted([], { template: '<think></think>' })
+  const format = { type: 'json_object' } as const
+  await collect(
+    engine,
+    { logprobs: 3, tools: use({ choice: 'required' }), format, reasoningBudget: 0 },
+    { ...LIMITS, partition: 'p' },
+  )
+  expect(engine.asked).toMatchObject([
+    {
+      logprobs: 3,
+      partition: 'p',
+      visible: ['<think>', '</think>', '<tool_call>', '</tool_call>'],
+      constraint: { type: 'sequence' },
+    },
+  ])
 })
 
 test('does not prepare a prompt twice', async () => {
-  const engine = fake([])
-  for await (const event of generate(
-    engine,
-    REQUEST,
-    { ...LIMITS, prompt: { tokens: [7] } },
-    signal,
-  )) {
-    if (event.type === 'start') expect(event.promptTokens).toBe(1)
-  }
-  expect(engine.prepared).toBe(0)
+  const engine = scripted([])
+  const limits = { ...LIMITS, plan: await plan(engine, request()) }
+  await collect(engine, {}, limits)
+  expect(engine.conversations).toHaveLength(1)
 })
 
 test('frees the engine when nobody reads on', async () => {
-  const engine = fake(words)
-  for await (const event of generate(engine, REQUEST, LIMITS, signal))
-    if (event.type === 'text') break
+  const engine = scripted(WORDS)
+  const { signal } = new AbortController()
+  for await (const event of generate(engine, request(), LIMITS, signal)) if (event.type === 'text') break
   expect(engine.closed).toBe(true)
   expect(engine.given).toBe(1)
 })
 
 test('passes on why the engine failed', async () => {
   const lost = new InoriginError('unavailable', 'The GPU was lost.')
-  await expect(collect(fake(words, lost))).rejects.toBe(lost)
-  await expect(collect(fake(words, new Error('odd')))).rejects.toMatchObject({
+  await expect(collect(scripted(WORDS, { ending: lost }))).rejects.toBe(lost)
+  await expect(collect(scripted(WORDS, { ending: new Error('odd') }))).rejects.toMatchObject({
     kind: 'internal',
     message: 'odd',
   })

@@ -1,0 +1,92 @@
+import { describe, expect, test } from 'vitest'
+import type { Piece } from '../../../src/engine/engine.ts'
+import { createRandom } from '../../../src/engine/onnx/sampling/random.ts'
+import { createLedger } from '../../../src/generation/ledger.ts'
+import type { TokenLogprob } from '../../../src/types/index.ts'
+import { collect, scripted, sum, use } from './scripted.ts'
+
+const token = (text: string): TokenLogprob => ({
+  text, bytes: [...new TextEncoder().encode(text)], logprob: -text.length, top: [],
+})
+const piece = (...texts: readonly string[]): Piece => ({
+  text: texts.join(''), tokens: texts.length, logprobs: texts.map(token),
+})
+const words = (told: readonly TokenLogprob[]): string[] => told.map(({ text }) => text)
+
+test('each text comes with the tokens that made it', async () => {
+  const events = await collect(scripted([piece('Hel', 'lo'), piece(' you')]), { logprobs: 0 })
+  expect(events.slice(1, -1)).toEqual([
+    { type: 'text', text: 'Hello', logprobs: [token('Hel'), token('lo')] },
+    { type: 'text', text: ' you', logprobs: [token(' you')] },
+  ])
+})
+
+test('nothing is told where it was not asked for', async () => {
+  const events = await collect(scripted([piece('Hello')]))
+  expect(events[1]).toEqual({ type: 'text', text: 'Hello' })
+})
+
+describe('tokens stay with their texts', () => {
+  test('where a stop text holds them back', async () => {
+    const events = await collect(scripted([piece('a'), piece(' EN'), piece('T b')]), { logprobs: 1, stop: ['END'] })
+    expect(events.slice(1, -1)).toEqual([
+      { type: 'text', text: 'a', logprobs: [token('a')] },
+      // A token that is shown in part is told.
+      { type: 'text', text: ' ', logprobs: [token(' EN')] },
+      { type: 'text', text: 'ENT b', logprobs: [token('T b')] },
+    ])
+  })
+
+  test('where a stop text ends the answer', async () => {
+    const events = await collect(scripted([piece('a'), piece(' E'), piece('N', 'D')]), { logprobs: 1, stop: ['END'] })
+    expect(words(sum(events).logprobs)).toEqual(['a', ' E'])
+  })
+
+  test('where reasoning and calls are left out', async () => {
+    const call = ['<tool_call>', '\n{"name": "get_time", ', '"arguments": {}}', '\n</tool_call>']
+    const pieces = [
+      ...['<think>', 'Hm', '</think>', '\n\n', 'So', '.', '\n'].map((text) => piece(text)),
+      ...call.map((text) => piece(text)),
+      ...['\n', 'Done'].map((text) => piece(text)),
+    ]
+    const engine = scripted(pieces, { template: '</think>' })
+    const told = sum(await collect(engine, { logprobs: 1, tools: use() }))
+    expect(told.text).toBe('So.Done')
+    expect(words(told.logprobs)).toEqual(['So', '.', 'Done'])
+  })
+
+  test('where a token begins in what is left out', async () => {
+    const engine = scripted([piece('a</think'), piece('>\nSo')], { template: '</think>', opening: '<think>' })
+    expect(words(sum(await collect(engine, { logprobs: 1 })).logprobs)).toEqual(['>\nSo'])
+  })
+})
+
+test('a character of several tokens is told with all of them', async () => {
+  const smile = { text: '🙂', tokens: 2, logprobs: [token('�'), token('�')] }
+  const events = await collect(scripted([piece('a'), smile, piece('b')]), { logprobs: 1, stop: ['🙂!'] })
+  expect(sum(events).text).toBe('a🙂b')
+  expect(words(sum(events).logprobs)).toEqual(['a', '�', '�', 'b'])
+})
+
+test('a token without text is told with the next that has some', () => {
+  const ledger = createLedger()
+  ledger.add({ text: '', tokens: 1, logprobs: [token('')] })
+  ledger.add(piece('a'))
+  expect(words(ledger.take(0, 0))).toEqual([])
+  expect(words(ledger.take(0, 1))).toEqual(['', 'a'])
+})
+
+test('whatever is held back, every token of a text is told once and in order', async () => {
+  const random = createRandom(5)
+  const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)] as T
+  for (let round = 0; round < 300; round += 1) {
+    const texts = Array.from({ length: 12 }, () => pick(['a', 'ab', ' ', '\n', '<', '<tool', '_call', 'b<', '🙂']))
+    const events = await collect(scripted(texts.map((text) => piece(text))), {
+      logprobs: 0, tools: use(), stop: pick([[], ['zz'], ['ab ab'], ['b<b']]),
+    })
+    const told = sum(events)
+    if (told.reason === 'stop') expect(words(told.logprobs)).toEqual(texts)
+    expect(words(told.logprobs)).toEqual(texts.slice(0, told.logprobs.length))
+    expect(texts.slice(0, told.logprobs.length).join('').startsWith(told.text)).toBe(true)
+  }
+})

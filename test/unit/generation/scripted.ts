@@ -1,0 +1,157 @@
+import type { Constraint } from '../../../src/engine/constraint.ts'
+import type {
+  Conversation, Ending, Engine, GenerateOptions, Piece, Steer,
+} from '../../../src/engine/engine.ts'
+import { generate, type GenerationLimits } from '../../../src/generation/generate.ts'
+import type {
+  GenerationEvent, GenerationRequest, TokenLogprob, Tool, ToolUse,
+} from '../../../src/types/index.ts'
+
+/** An engine that writes what it is told to, one token to a piece. */
+export interface Scripted extends Engine {
+  asked: GenerateOptions[]
+  conversations: Conversation[]
+  /** What it was told between pieces. */
+  steered: Steer[]
+  checked: Constraint[]
+  /** Pieces that were asked for. */
+  given: number
+  closed: boolean
+}
+
+export interface Script {
+  template?: string | null
+  opening?: string
+  contextWindow?: number
+  cachedTokens?: number
+  ending?: Ending['reason'] | Error
+  /** Refuses constraints in which this is found. */
+  refuse?: (constraint: Constraint) => Error | undefined
+  /** What is written behind a text that it was made to write, in place of the rest. */
+  after?: readonly string[]
+}
+
+export function scripted(pieces: readonly (string | Piece)[], script: Script = {}): Scripted {
+  const engine: Scripted = {
+    contextWindow: script.contextWindow ?? 1_000,
+    template: script.template === undefined ? '' : script.template,
+    asked: [],
+    conversations: [],
+    steered: [],
+    checked: [],
+    given: 0,
+    closed: false,
+    load: () => Promise.resolve(),
+    close: () => Promise.resolve(),
+    prepare: (conversation) => {
+      engine.conversations.push(conversation)
+      return { tokens: [1, 2, 3], boundaries: [3], opening: script.opening ?? '' }
+    },
+    check: (constraint) => {
+      engine.checked.push(constraint)
+      const error = script.refuse?.(constraint)
+      return error ? Promise.reject(error) : Promise.resolve()
+    },
+    async *generate(_prompt, options) {
+      engine.asked.push(options)
+      options.onStart?.({ cachedTokens: script.cachedTokens ?? 0 })
+      let tokens = 0
+      let rest = [...pieces]
+      try {
+        while (rest.length > 0) {
+          const [next = '', ...others] = rest
+          rest = others
+          engine.given += 1
+          const piece = typeof next === 'string' ? { text: next, tokens: 1 } : next
+          tokens += piece.tokens
+          const steer = yield piece
+          if (!steer) continue
+          engine.steered.push(steer)
+          if (steer.append !== undefined) rest = [steer.append, ...(script.after ?? [])]
+        }
+        if (script.ending instanceof Error) throw script.ending
+        return { reason: script.ending ?? 'stop', completionTokens: tokens + 1 }
+      } finally {
+        engine.closed = true
+      }
+    },
+  }
+  return engine
+}
+
+export const LIMITS: GenerationLimits = { maxOutputTokens: 50 }
+
+export const request = (fields: Partial<GenerationRequest> = {}): GenerationRequest => ({
+  model: '@test/scripted',
+  messages: [{ role: 'user', content: 'Hi' }],
+  sampling: {},
+  stop: [],
+  ...fields,
+})
+
+export async function collect(
+  engine: Engine,
+  fields: Partial<GenerationRequest> = {},
+  limits: GenerationLimits = LIMITS,
+): Promise<GenerationEvent[]> {
+  const events: GenerationEvent[] = []
+  const { signal } = new AbortController()
+  for await (const event of generate(engine, request(fields), limits, signal)) events.push(event)
+  return events
+}
+
+export interface Told {
+  reasoning: string
+  text: string
+  calls: { name: string; arguments: string }[]
+  reason: string
+  logprobs: TokenLogprob[]
+}
+
+/** What the events say in sum; fails where their order makes no sense. */
+export function sum(events: readonly GenerationEvent[]): Told {
+  const told: Told = { reasoning: '', text: '', calls: [], reason: '', logprobs: [] }
+  for (const event of events) {
+    if (told.reason !== '') throw new Error('An event behind the last.')
+    if (event.type === 'reasoning' || event.type === 'text') told[event.type] += event.text
+    if (event.type === 'text') told.logprobs.push(...(event.logprobs ?? []))
+    if (event.type === 'tool_call') {
+      if (event.index !== told.calls.length) throw new Error('A call out of order.')
+      told.calls.push({ name: event.name, arguments: '' })
+    }
+    if (event.type === 'tool_arguments') {
+      const call = told.calls.at(-1)
+      if (!call || event.index !== told.calls.length - 1) throw new Error('Arguments of no call.')
+      call.arguments += event.text
+    }
+    if (event.type === 'finish') told.reason = event.reason
+  }
+  return told
+}
+
+export const WEATHER: Tool = {
+  name: 'get_weather',
+  description: 'Current weather.',
+  parameters: {
+    type: 'object',
+    properties: { city: { type: 'string' }, days: { type: 'integer' } },
+    required: ['city'],
+  },
+}
+export const TIME: Tool = { name: 'get_time', parameters: { type: 'object', properties: {} } }
+export const SET: Tool = {
+  name: 'set',
+  parameters: {
+    type: 'object',
+    properties: {
+      on: { type: 'boolean' },
+      level: { type: 'number' },
+      names: { type: 'array', items: { type: 'string' } },
+      extra: { type: 'object' },
+    },
+  },
+}
+
+export const use = (fields: Partial<ToolUse> = {}): ToolUse => ({
+  tools: [WEATHER, TIME, SET], choice: 'auto', parallel: true, ...fields,
+})
