@@ -3,8 +3,10 @@ import { describeAdapter, findAdapter, type AdapterDescription } from './adapter
 
 /** Plain data: it can cross a thread and be kept. */
 export interface Capabilities {
-  /** `null` where there is no WebGPU. */
+  /** `null` where there is no WebGPU, or none to be trusted. */
   webgpu: AdapterDescription | null
+  /** There is a GPU, and it computes wrong numbers. */
+  distrusted?: boolean
   wasm: {
     simd: boolean
     /** Shared memory: the page is cross-origin isolated. */

@@ -3,8 +3,10 @@ import { InoriginError } from '../error.ts'
 import { describeAdapter, findAdapter, isTrusted, type AdapterDescription } from './adapter.ts'
 
 export interface GpuOptions {
-  /** Features to have beyond `shader-f16`, which every device has that can. */
+  /** Features without which the device is refused. */
   features?: readonly string[]
+  /** Features to have where the adapter has them. Default: `shader-f16`. */
+  optional?: readonly string[]
 }
 
 export interface Gpu {
@@ -28,10 +30,13 @@ const RAISED = [
 ] as const
 
 /**
- * A device with the adapter's own limits and only features that are trusted. Rejects with
- * `unavailable` when there is no adapter, it lacks a feature asked for, or it gives no device.
+ * A device with the adapter's own limits and no features but those asked for. Rejects with
+ * `unavailable` when there is no adapter, it lacks a feature, or it gives no device.
  */
-export async function requestGpu({ features = [] }: GpuOptions = {}): Promise<Gpu> {
+export async function requestGpu({
+  features = [],
+  optional = ['shader-f16'],
+}: GpuOptions = {}): Promise<Gpu> {
   const adapter = await findAdapter()
   if (!adapter) {
     const what = 'This browser offers no WebGPU here. Use device: "wasm".'
@@ -46,7 +51,7 @@ export async function requestGpu({ features = [] }: GpuOptions = {}): Promise<Gp
       code: 'no_webgpu',
     })
   }
-  const wanted = new Set(['shader-f16', ...features])
+  const wanted = new Set([...optional, ...features])
   const requiredFeatures = [...adapter.features].filter((feature) => wanted.has(feature))
   const { limits } = description
   const requiredLimits = Object.fromEntries(

@@ -10,7 +10,7 @@ import { createScheduler, type Scheduler } from './run/scheduler.ts'
 import { readConfig } from './text/config.ts'
 import { createPrompts } from './text/prompt.ts'
 
-export const openOnnx: OpenEngine = async ({ device, runtime, texts, maxInputTokens }) => {
+export const openOnnx: OpenEngine = async ({ texts, maxInputTokens, ...setup }) => {
   const config = await readConfig(texts)
   const { endTokens, firstPosition, templates } = config
   const contextWindow = Math.min(maxInputTokens, config.contextWindow)
@@ -25,19 +25,13 @@ export const openOnnx: OpenEngine = async ({ device, runtime, texts, maxInputTok
   let loaded: Loaded | null = null
   let scheduler: Scheduler | null = null
 
-  const load: Engine['load'] = async (weights, signal) => {
-    const options = { device, runtime, contextWindow, firstPosition }
-    loaded ??= await loadDecoder(options, weights, signal)
+  const load: Engine['load'] = async (weights, signal, onWarm) => {
+    const options = { ...setup, contextWindow, firstPosition, onWarm }
+    const { decoder, reopen } = (loaded ??= await loadDecoder(options, weights, signal))
     scheduler ??= createScheduler({
-      decoder: loaded.decoder,
+      decoder,
       budget: prefixBudget(),
-      reopen: async () => {
-        const old = loaded
-        loaded = null
-        await old?.release()
-        loaded = await loadDecoder(options, weights, closing.signal)
-        return loaded.decoder
-      },
+      reopen: () => reopen(closing.signal),
     })
   }
 
@@ -62,5 +56,16 @@ export const openOnnx: OpenEngine = async ({ device, runtime, texts, maxInputTok
     constraints.close()
   }
   const template = templates.tools ?? templates.plain
-  return { contextWindow, template, load, prepare, check, generate, close }
+  return {
+    contextWindow,
+    template,
+    get verdict() {
+      return loaded?.verdict ?? null
+    },
+    load,
+    prepare,
+    check,
+    generate,
+    close,
+  }
 }

@@ -1,23 +1,33 @@
 /** From downloaded weights to a decoder that is ready. */
+import type { GpuVerdict } from '../../device/verdict.ts'
 import { InoriginError } from '../../error.ts'
-import { requestGpu } from '../../device/gpu.ts'
 import type { EngineSetup, Files } from '../engine.ts'
 import type { Decoder } from './decoder/contract.ts'
-import { createDecoder } from './decoder/decoder.ts'
-import { modelUnusable } from './failure.ts'
+import { createDecoder, type DecoderOptions } from './decoder/decoder.ts'
 import { staysOnDevice } from './decoder/graph.ts'
 import { readOperations } from './decoder/operations.ts'
-import { loadRuntime } from './runtime.ts'
+import { findModel, type GraphFiles, type ModelFiles } from './files.ts'
+import { loadRuntime, type Runtime, type Session } from './runtime.ts'
+import { openTrusted } from './trial/open.ts'
 
 export interface Loaded {
   decoder: Decoder
+  /** What is known of the GPU now; `null` on `wasm`. */
+  verdict: GpuVerdict | null
+  /**
+   * Frees the decoder, which failed, and gives another one on a new device, with the same weights
+   * and nothing in it. Rejects when the device is not to be had any more.
+   */
+  reopen(signal: AbortSignal): Promise<Decoder>
   /** Frees the model and the device. */
   release(): Promise<void>
 }
 
-export interface LoadOptions extends Pick<EngineSetup, 'device' | 'runtime'> {
-  contextWindow: number
-  firstPosition: number
+export interface LoadOptions
+  extends Pick<EngineSetup, 'device' | 'runtime' | 'features' | 'verdict'>,
+    Pick<DecoderOptions, 'contextWindow' | 'firstPosition' | 'heads'> {
+  /** Told when the weights are where they compute, and the first runs begin. */
+  onWarm?: () => void
 }
 
 export async function loadDecoder(
@@ -25,75 +35,127 @@ export async function loadDecoder(
   weights: Files,
   signal: AbortSignal,
 ): Promise<Loaded> {
-  const { device, runtime: folder } = options
-  const { model, externalData } = findModel(weights)
+  const files = findModel(weights)
+  let opened = await open(options, files, signal)
+  return {
+    get decoder() {
+      return opened.decoder
+    },
+    get verdict() {
+      return opened.verdict
+    },
+    async reopen(until) {
+      const verdict = opened.verdict ?? undefined
+      await opened.release()
+      opened = await persist(() => open({ ...options, verdict }, files, until), until)
+      return opened.decoder
+    },
+    release: () => opened.release(),
+  }
+}
+
+type Opened = Omit<Loaded, 'reopen'>
+
+async function open(
+  options: LoadOptions,
+  { decoder: main, embed }: ModelFiles,
+  signal: AbortSignal,
+): Promise<Opened> {
+  const { device, runtime: folder, features, verdict, onWarm } = options
   const releases: (() => unknown)[] = []
   const release = async (): Promise<void> => {
-    for (const each of releases.splice(0).toReversed()) await each()
+    for (const each of releases.splice(0).toReversed()) await soon(each())
   }
   const check = (): void => {
     if (signal.aborted) throw new InoriginError('aborted', 'Loading was cancelled.')
   }
+  const large = weigh(main) + weigh(embed) >= LARGE
+  const session = async (runtime: Runtime, graph: GraphFiles): Promise<Session> => {
+    check()
+    const { externalData } = graph
+    const wanted = { externalData, compact: large, keepOnDevice: staysOnDevice }
+    const made = await runtime.createSession(graph.model, wanted)
+    releases.push(() => made.release())
+    return made
+  }
 
   try {
     check()
-    const gpu = device === 'webgpu' ? (await requestGpu()).device : undefined
-    if (gpu) releases.push(() => gpu.destroy())
-    const runtime = await loadRuntime({ device, folder, gpu })
+    const trusted =
+      device === 'webgpu' ? await openTrusted({ folder, features, verdict }, signal) : null
+    const runtime = trusted?.runtime ?? (await loadRuntime({ device, folder, large }))
+    if (trusted) releases.push(() => trusted.gpu.destroy())
     releases.push(() => runtime.release())
+    const whole = await session(runtime, main)
+    const sessions = embed ? { decoder: whole, embed: await session(runtime, embed) } : whole
     check()
-    const session = await runtime.createSession(model, {
-      externalData,
-      keepOnDevice: staysOnDevice,
-    })
-    releases.push(() => session.release())
-    check()
-    const operations = await readOperations(model)
-    const decoder = createDecoder(runtime, session, { ...options, gpu, operations })
+    const operations = await readOperations(main.model)
+    const decoder = createDecoder(runtime, sessions, { ...options, gpu: trusted?.gpu, operations })
     releases.push(() => decoder.close())
-    await warmUp(decoder, device === 'webgpu' ? SHADER_SHAPES : [1], options.contextWindow)
+    onWarm?.()
+    await warmUp(decoder, device === 'webgpu' ? [decoder.chunk, 20, 1] : [1], options, check)
     check()
-    return { decoder, release }
+    return { decoder, verdict: trusted?.verdict ?? null, release }
   } catch (thrown) {
     await release()
     throw InoriginError.from(thrown)
   }
 }
 
-/** The graph, and the files beside it that hold its weights, named as the graph names them. */
-function findModel(weights: Files): { model: Blob; externalData: { path: string; data: Blob }[] } {
-  const names = [...weights.keys()]
-  const graphs = names.filter((name) => name.endsWith('.onnx'))
-  const name = graphs.length === 1 ? graphs[0] : graphs.find((each) => each === 'onnx/model.onnx')
-  const model = name === undefined ? undefined : weights.get(name)
-  if (name === undefined || !model) {
-    throw modelUnusable('its catalog entry has no resource named onnx/model.onnx.')
-  }
-  const folder = name.slice(0, name.lastIndexOf('/') + 1)
-  const externalData = [...weights]
-    .filter(([each]) => each.startsWith(folder) && !each.endsWith('.onnx'))
-    .map(([each, data]) => ({ path: each.slice(folder.length), data }))
-  return { model, externalData }
-}
+/** Bytes of weights from which on memory counts for more than a quick start. */
+const LARGE = 150 * 2 ** 20
 
-/** Lengths of a prompt for which the kernels differ, and a token that follows it. */
-const SHADER_SHAPES = [40, 20, 1]
+const weigh = (files: GraphFiles | undefined): number =>
+  files?.externalData.reduce((bytes, { data }) => bytes + data.size, files.model.size) ?? 0
 
-/** A device compiles its shaders at the first run of a shape, and a runtime arranges its memory. */
+/**
+ * A device compiles its shaders at the first run of a shape, and a runtime arranges its memory: runs
+ * lengths of a prompt for which the kernels differ, and a token behind the last.
+ */
 async function warmUp(
   decoder: Decoder,
   lengths: readonly number[],
-  contextWindow: number,
+  { contextWindow }: LoadOptions,
+  check: () => void,
 ): Promise<void> {
   for (const length of lengths) {
+    check()
     const sequence = decoder.open()
     try {
-      const tokens = Array<number>(Math.min(length, contextWindow - 1)).fill(0)
-      const scores = await sequence.predict(tokens)
-      scores.release()
-      if (length === 1) (await sequence.predict([0])).release()
+      const tokens = Array<number>(Math.max(1, Math.min(length, contextWindow - 1))).fill(0)
+      ;(await sequence.predict(tokens)).release()
+      if (length === 1 && contextWindow > 1) (await sequence.predict([0])).release()
     } finally {
       sequence.close()
     }
   }
+}
+
+/** A device that is lost may keep its runtime from ever coming to an end. */
+const PATIENCE = 5_000
+
+async function soon(work: unknown): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, PATIENCE)
+  })
+  // What cannot be freed any more is gone already.
+  const done = Promise.resolve(work).catch(() => undefined)
+  await Promise.race([done, late]).finally(() => clearTimeout(timer))
+}
+
+/** Milliseconds to wait for a GPU that has just been lost to be there again. */
+const PAUSES = [300, 1_000, 3_000]
+
+async function persist<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  for (const pause of PAUSES) {
+    try {
+      return await work()
+    } catch (thrown) {
+      const { code } = InoriginError.from(thrown)
+      if (signal.aborted || (code !== 'no_webgpu' && code !== 'device_lost')) throw thrown
+      await new Promise((resolve) => setTimeout(resolve, pause))
+    }
+  }
+  return work()
 }

@@ -6,7 +6,10 @@ import type { InferenceSession, Tensor } from 'onnxruntime-web'
 import { InoriginError } from '../../error.ts'
 import type { Device } from '../../types/index.ts'
 import { watchGpu } from './watch.ts'
-import { deviceFailure, isRuntimeMissing, modelUnusable, runtimeMissing } from './failure.ts'
+import {
+  deviceFailure, isRuntimeMissing, modelUnusable, outOfMemory, runtimeMissing,
+} from './failure.ts'
+import { separateWeights } from './separate.ts'
 
 /** The namespace of the build in use: `Tensor`, `env`, `InferenceSession`. */
 export type Ort = typeof import('onnxruntime-web')
@@ -17,11 +20,18 @@ export interface RuntimeOptions {
   folder: string
   /** Required on `webgpu`; stays the caller's to destroy. */
   gpu?: GPUDevice
+  /**
+   * On `wasm`: the build that reads weights one by one, which spares memory and starts slower.
+   * Default: the other.
+   */
+  large?: boolean
 }
 
 export interface SessionOptions {
   /** External weights, by the path that the model refers to them by, such as `model.onnx_data`. */
   externalData?: readonly { path: string; data: Blob }[]
+  /** Keeps weights as they are in the file, which spares memory and makes some runs slower. */
+  compact?: boolean
   /** Outputs that stay in GPU memory on `webgpu` until they are disposed of. Default: none. */
   keepOnDevice?: (output: string) => boolean
 }
@@ -54,8 +64,8 @@ export interface Runtime {
  */
 const hasSuspension = (): boolean => 'Suspending' in WebAssembly
 
-function importOrt(device: Device): Promise<Ort> {
-  if (device === 'wasm') return import('onnxruntime-web/wasm')
+function importOrt(device: Device, large: boolean): Promise<Ort> {
+  if (device === 'wasm' && !(large && hasSuspension())) return import('onnxruntime-web/wasm')
   return hasSuspension() ? import('onnxruntime-web/jspi') : import('onnxruntime-web/webgpu')
 }
 
@@ -65,11 +75,11 @@ function threads(): number {
 }
 
 export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
-  const { device, folder, gpu } = options
+  const { device, folder, gpu, large = false } = options
   if (device === 'webgpu' && !gpu) {
     throw new InoriginError('internal', 'The webgpu runtime needs a GPUDevice.')
   }
-  const ort = await importOrt(device).catch((cause: unknown) => {
+  const ort = await importOrt(device, large).catch((cause: unknown) => {
     throw runtimeMissing(folder, cause)
   })
   ort.env.logLevel = 'error'
@@ -79,18 +89,23 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
   const watch = gpu ? watchGpu(gpu) : null
   const exclusive = createLock()
 
+  let crash: InoriginError | null = null
+  const fault = (): InoriginError | null => watch?.failure() ?? crash
+
   /** One task at a time, on a device that is well before and after; else the device is the reason. */
   const onDevice = <T>(task: () => Promise<T>, explain: (thrown: unknown) => InoriginError) =>
     exclusive(async (): Promise<T> => {
-      const failed = watch?.failure()
+      const failed = fault()
       if (failed) throw failed
       let result: T
       try {
         result = await task()
       } catch (thrown) {
-        throw watch?.failure() ?? deviceFailure(thrown) ?? explain(thrown)
+        const error = watch?.failure() ?? deviceFailure(thrown) ?? explain(thrown)
+        if (error.code === 'runtime_crashed') crash = error
+        throw error
       }
-      const late = watch?.failure()
+      const late = fault()
       if (late) throw late
       return result
     })
@@ -101,16 +116,24 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
       : modelUnusable(reason(thrown), thrown)
 
   const createSession: Runtime['createSession'] = async (model, wanted = {}) => {
-    const created = await onDevice(async () => {
-      const bytes = new Uint8Array(await model.arrayBuffer())
-      return ort.InferenceSession.create(bytes, sessionOptions(device, gpu, wanted))
-    }, unusable)
+    const { graph, externalData } = await separateWeights(model)
+    const outside = [...(wanted.externalData ?? []), ...externalData]
+    const weight = sum(outside.map(({ data }) => data.size))
+    const create = async () => {
+      const bytes = new Uint8Array(await graph.arrayBuffer())
+      const given = sessionOptions(device, gpu, { ...wanted, externalData: outside })
+      return ort.InferenceSession.create(bytes, given)
+    }
+    const created = await onDevice(() => (watch ? watch.scope(create) : create()), unusable)
     return {
       inputs: created.inputMetadata,
       outputs: created.outputMetadata,
       run: (feeds, fetches) =>
         onDevice(
-          () => (fetches ? created.run(feeds, fetches) : created.run(feeds)),
+          () => {
+            if (device === 'wasm') checkRoom(weight, feeds)
+            return fetches ? created.run(feeds, fetches) : created.run(feeds)
+          },
           (thrown) => InoriginError.from(thrown),
         ) as Promise<Record<string, Tensor>>,
       release: () => exclusive(() => created.release()),
@@ -123,9 +146,10 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
 function sessionOptions(
   device: Device,
   gpu: GPUDevice | undefined,
-  { externalData, keepOnDevice }: SessionOptions,
+  { externalData, compact, keepOnDevice }: SessionOptions,
 ): InferenceSession.SessionOptions {
-  const shared = { externalData, logSeverityLevel: 3 } as const
+  const extra = compact ? { session: { disable_prepacking: '1' } } : {}
+  const shared = { externalData, extra, logSeverityLevel: 3 } as const
   if (device === 'wasm') return { ...shared, executionProviders: ['wasm'] }
   return {
     ...shared,
@@ -141,6 +165,23 @@ function sessionOptions(
 function locations(keep: (output: string) => boolean): Record<string, Tensor.DataLocation> {
   return new Proxy({}, { get: (_, output) => (keep(String(output)) ? 'gpu-buffer' : 'cpu') })
 }
+
+/** What a 32-bit WebAssembly memory can hold, less what the runtime itself takes. */
+const WASM_ROOM = 4 * 2 ** 30 - 256 * 2 ** 20
+
+/**
+ * Inputs that its memory has no room for the runtime writes over the beginning of it, and may then
+ * compute anything: such a run is not begun.
+ */
+function checkRoom(weight: number, feeds: Record<string, Tensor>): void {
+  const inputs = sum(
+    Object.values(feeds).map(({ data }) => (ArrayBuffer.isView(data) ? data.byteLength : 0)),
+  )
+  if (weight + inputs > WASM_ROOM) throw outOfMemory(`${weight} + ${inputs} bytes`)
+}
+
+const sum = (numbers: readonly number[]): number =>
+  numbers.reduce((total, each) => total + each, 0)
 
 /** Runs tasks one after the other; a failed one does not stop the next. */
 function createLock(): <T>(task: () => Promise<T>) => Promise<T> {

@@ -1,12 +1,16 @@
 /** Watches a GPUDevice for failures that WebGPU reports beside the call that caused them. */
-import { InoriginError } from '../../error.ts'
-import { deviceLost, outOfMemory } from './failure.ts'
+import type { InoriginError } from '../../error.ts'
+import { deviceLost, gpuFailure } from './failure.ts'
 
 export interface GpuWatch {
   /** The failure that makes everything computed since then worthless; `null` while all is well. */
   failure(): InoriginError | null
+  /** Waits for the errors of everything that a task asks of the device, then has them too. */
+  scope<T>(task: () => Promise<T>): Promise<T>
   stop(): void
 }
+
+const KINDS = ['validation', 'internal', 'out-of-memory'] as const
 
 export function watchGpu(gpu: GPUDevice): GpuWatch {
   let failure: InoriginError | null = null
@@ -15,24 +19,27 @@ export function watchGpu(gpu: GPUDevice): GpuWatch {
     if (watching) failure = deviceLost(info.message)
   })
   const onError = (event: Event): void => {
-    const { error } = event as GPUUncapturedErrorEvent
-    failure ??= error instanceof GPUOutOfMemoryError ? outOfMemory(error) : invalid(error)
+    failure ??= gpuFailure((event as GPUUncapturedErrorEvent).error)
   }
   gpu.addEventListener('uncapturederror', onError)
+
+  const scope: GpuWatch['scope'] = async (task) => {
+    for (const kind of KINDS) gpu.pushErrorScope(kind)
+    try {
+      return await task()
+    } finally {
+      // A device that is lost has no errors to tell.
+      const errors = await Promise.all(KINDS.map(() => gpu.popErrorScope().catch(() => null)))
+      const first = errors.find((error) => error !== null)
+      if (first) failure ??= gpuFailure(first)
+    }
+  }
   return {
     failure: () => failure,
+    scope,
     stop: () => {
       watching = false
       gpu.removeEventListener('uncapturederror', onError)
     },
   }
-}
-
-function invalid(error: GPUError): InoriginError {
-  return new InoriginError(
-    'unavailable',
-    `The GPU refused the work (${error.message.slice(0, 200)}). Use the wasm device, or another ` +
-      'browser.',
-    { code: 'gpu_error', cause: error },
-  )
 }

@@ -1,0 +1,99 @@
+/** A GPU that computes right, with as many of its features as that allows. */
+import { findAdapter } from '../../../device/adapter.ts'
+import { requestGpu } from '../../../device/gpu.ts'
+import { type GpuVerdict, rungs } from '../../../device/verdict.ts'
+import { InoriginError } from '../../../error.ts'
+import { loadRuntime, type Runtime } from '../runtime.ts'
+import { isRight } from './trial.ts'
+
+export interface TrustOptions {
+  /** As for a runtime. */
+  folder: string
+  /** Features that the weights need, such as `shader-f16`. Default: none. */
+  features?: readonly string[]
+  /** What is known of this GPU; absent: it is tried, which takes seconds. */
+  verdict?: GpuVerdict
+  /** Begin with `subgroups`, which only a trial can show to be sound. Default: never ask for it. */
+  daring?: boolean
+}
+
+export interface TrustedGpu {
+  gpu: GPUDevice
+  runtime: Runtime
+  verdict: GpuVerdict
+}
+
+const HALF = 'shader-f16'
+
+/** Milliseconds for one trial; most of it is the compilation of shaders. */
+const PATIENCE = 60_000
+
+/**
+ * A device of our own and a runtime on it; the caller releases and destroys. Rejects with
+ * `unavailable`: code `gpu_untrusted`, with the verdict in its details, when the GPU computes wrong
+ * numbers, or right ones only without a feature that the weights need.
+ */
+export async function openTrusted(
+  { folder, features = [], verdict: known, daring }: TrustOptions,
+  signal: AbortSignal,
+): Promise<TrustedGpu> {
+  if (known?.features === null) throw untrusted(known, features)
+  const available = new Set<string>((await findAdapter())?.features)
+  const sets = known
+    ? [known.features.filter((name) => available.has(name))]
+    : rungs(available, daring)
+  // Half precision is weighed with each set below; one that is not there at all is refused here.
+  const must = features.filter((name) => name !== HALF || !available.has(name))
+  for (const optional of sets) {
+    if (signal.aborted) throw new InoriginError('aborted', 'Loading was cancelled.')
+    const { device: gpu } = await requestGpu({ features: must, optional })
+    const runtime = await loadRuntime({ device: 'webgpu', folder, gpu })
+    const verdict = { features: optional }
+    const drop = (): void => {
+      runtime.release()
+      gpu.destroy()
+    }
+    try {
+      if (known || (await isSound(runtime, gpu, optional))) {
+        if (needsMore(features, optional)) throw untrusted(verdict, features)
+        return { gpu, runtime, verdict }
+      }
+    } catch (thrown) {
+      drop()
+      throw thrown
+    }
+    drop()
+  }
+  throw untrusted({ features: null }, features)
+}
+
+const needsMore = (features: readonly string[], optional: readonly string[]): boolean =>
+  features.includes(HALF) && !optional.includes(HALF)
+
+/** A device that does not come to an end computes nothing right either. */
+async function isSound(
+  runtime: Runtime,
+  gpu: GPUDevice,
+  features: readonly string[],
+): Promise<boolean> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<false>((resolve) => {
+    timer = setTimeout(resolve, PATIENCE, false)
+  })
+  const tried = (async () =>
+    (await isRight(runtime, gpu, 'float32')) &&
+    (!features.includes(HALF) || (await isRight(runtime, gpu, 'float16'))))()
+  return Promise.race([tried, late]).finally(() => clearTimeout(timer))
+}
+
+function untrusted(verdict: GpuVerdict, features: readonly string[]): InoriginError {
+  const what =
+    verdict.features === null
+      ? 'The GPU here computes wrong numbers'
+      : `The GPU here computes right numbers only without ${features.join(', ')}`
+  return new InoriginError(
+    'unavailable',
+    `${what}, so this model is not run on it. Use device: "wasm", or another browser.`,
+    { code: 'gpu_untrusted', details: { verdict } },
+  )
+}

@@ -1,0 +1,179 @@
+/**
+ * Whether a GPU computes right: a small decoder with the kernels that language models are made of
+ * is run on it, in the ways that the engine runs one, and compared with answers that are known.
+ * Drivers that compute wrong numbers do so without any error.
+ */
+import type { Tensor } from 'onnxruntime-web'
+import { InoriginError } from '../../../error.ts'
+import type { Runtime, Session } from '../runtime.ts'
+import { rowOf } from '../sampling/logits.ts'
+import {
+  ANSWERS, CONTEXT, GRAPHS, HEAD, KV_HEADS, LAYOUT, LOCATION, VOCABULARY,
+} from './graphs.ts'
+
+export type Precision = keyof typeof GRAPHS
+
+/**
+ * By how much a score may be off, where scores are about 0.4 and up to 1.5. Some kernels round what
+ * they multiply to 8 bits; SwiftShader with `subgroups` is off by 0.35, without by 0.00005.
+ */
+const TOLERANCE: Record<Precision, number> = { float32: 0.02, float16: 0.06 }
+
+/** Whether all scores are what they must be. Rejects when the device gives out. */
+export async function isRight(
+  runtime: Runtime,
+  gpu: GPUDevice,
+  precision: Precision,
+): Promise<boolean> {
+  try {
+    for await (const error of errorsOf(runtime, gpu, precision)) {
+      if (error > TOLERANCE[precision]) return false
+    }
+    return true
+  } catch (thrown) {
+    const error = InoriginError.from(thrown)
+    if (error.code === 'device_lost' || error.code === 'out_of_memory') throw error
+    return false
+  }
+}
+
+/** How far the score furthest off is from what it must be, run by run. */
+async function* errorsOf(
+  runtime: Runtime,
+  gpu: GPUDevice,
+  precision: Precision,
+): AsyncGenerator<number> {
+  const session = await runtime.createSession(graphOf(precision), {
+    externalData: [{ path: LOCATION, data: weightsOf(precision) }],
+  })
+  const one = createCaches(runtime, gpu, precision, 1)
+  const pair = createCaches(runtime, gpu, precision, 2)
+  const ask = (caches: Caches, tokens: readonly number[][], ends: readonly number[]) =>
+    run(runtime, session, caches.tensors, tokens, ends)
+  try {
+    yield difference(await ask(one, [idsBetween(0, 40)], [40]), ANSWERS.prompt)
+    yield difference(await ask(one, [idsBetween(40, 71)], [71]), ANSWERS.more)
+    yield difference(await ask(one, [[idAt(71)]], [72]), ANSWERS.token)
+    copyTwice(gpu, one, pair)
+    yield difference(await ask(pair, [[idAt(72)], [idAt(40)]], [73, 41]), ANSWERS.pair)
+  } finally {
+    for (const buffer of [...one.buffers, ...pair.buffers]) buffer.destroy()
+    await session.release()
+  }
+}
+
+/** The graph, whose weights are in {@link weightsOf}. */
+export function graphOf(precision: Precision): Blob {
+  return new Blob([Uint8Array.from(atob(GRAPHS[precision]), (each) => each.charCodeAt(0))])
+}
+
+/** Numbers that look random, drawn as `test/models/trial.py` draws them. */
+export function weightsOf(precision: Precision): Blob {
+  let start = 0
+  const tensors = LAYOUT.map(([count, exponent]) => {
+    const bytes = Uint8Array.from({ length: count }, (_, index) => draw(start + index))
+    start += count
+    if (exponent === null) return bytes
+    const values = Float32Array.from(bytes, (byte) => (byte - 128) * 2 ** (exponent - 7))
+    return precision === 'float32' ? values : Uint16Array.from(values, toHalf)
+  })
+  return new Blob(tensors)
+}
+
+/** The token at a place of the conversation that all runs take parts of. */
+export const idAt = (place: number): number => (place * 37) % VOCABULARY
+
+const idsBetween = (from: number, to: number): number[] =>
+  Array.from({ length: to - from }, (_, index) => idAt(from + index))
+
+function draw(place: number): number {
+  let x = Math.imul(place + 1, 2654435761)
+  x = Math.imul(x ^ (x >>> 15), 2246822519)
+  x = Math.imul(x ^ (x >>> 13), 3266489917)
+  return x >>> 24
+}
+
+/** The bits of a number that 16 bits hold exactly. */
+function toHalf(value: number): number {
+  const size = Math.abs(value)
+  if (size === 0) return 0
+  const exponent = Math.floor(Math.log2(size))
+  const bits = ((exponent + 15) << 10) | ((size / 2 ** exponent - 1) * 1024)
+  return value < 0 ? bits | 0x8000 : bits
+}
+
+/** To be copied from and to, and used by shaders: GPUBufferUsage's numbers. */
+const USAGE = 0x04 | 0x08 | 0x80
+
+interface Caches {
+  /** Keys, values. */
+  buffers: GPUBuffer[]
+  /** The same, as a run takes and leaves them. */
+  tensors: Record<'key' | 'value', Tensor>
+}
+
+function createCaches(
+  { ort }: Runtime,
+  gpu: GPUDevice,
+  precision: Precision,
+  rows: number,
+): Caches {
+  const dims = [rows, KV_HEADS, CONTEXT, HEAD]
+  const count = dims.reduce((product, dimension) => product * dimension, 1)
+  const size = count * (precision === 'float16' ? 2 : 4)
+  const key = gpu.createBuffer({ size, usage: USAGE })
+  const value = gpu.createBuffer({ size, usage: USAGE })
+  const tensor = (buffer: GPUBuffer) =>
+    ort.Tensor.fromGpuBuffer(buffer, { dataType: precision, dims })
+  return { buffers: [key, value], tensors: { key: tensor(key), value: tensor(value) } }
+}
+
+/** Fills the caches of two rows with those of one. */
+function copyTwice(gpu: GPUDevice, one: Caches, pair: Caches): void {
+  const encoder = gpu.createCommandEncoder()
+  one.buffers.forEach((from, index) => {
+    const to = pair.buffers[index]
+    if (!to) return
+    for (const row of [0, 1]) encoder.copyBufferToBuffer(from, 0, to, row * from.size, from.size)
+  })
+  gpu.queue.submit([encoder.finish()])
+}
+
+/** Scores of tokens that end a sequence of that length each. */
+async function run(
+  { ort }: Runtime,
+  session: Session,
+  { key, value }: Caches['tensors'],
+  tokens: readonly number[][],
+  ends: readonly number[],
+): Promise<number[]> {
+  const longest = Math.max(...ends)
+  const mask = ends.flatMap((end) =>
+    Array.from({ length: longest }, (_, at) => (at < end ? 1n : 0n)),
+  )
+  const rows = tokens.length
+  const int64 = (values: bigint[]) =>
+    new ort.Tensor('int64', BigInt64Array.from(values), [rows, values.length / rows])
+  const { scores } = await session.run(
+    {
+      input_ids: int64(tokens.flat().map(BigInt)),
+      attention_mask: int64(mask),
+      'past.key': key,
+      'past.value': value,
+    },
+    { scores: null, 'present.key': key, 'present.value': value },
+  )
+  if (!scores) throw new InoriginError('internal', 'The trial gave no scores.')
+  return numbersOf(scores)
+}
+
+function numbersOf(scores: Tensor): number[] {
+  const rows = scores.dims.slice(0, -1).reduce((product, dimension) => product * dimension, 1)
+  return Array.from({ length: rows }, (_, row) => [...rowOf(scores, row)]).flat()
+}
+
+/** `Infinity` where one is missing or not a number. */
+function difference(scores: readonly number[], answers: readonly number[]): number {
+  const far = answers.map((answer, index) => Math.abs((scores[index] ?? Number.NaN) - answer))
+  return far.some(Number.isNaN) ? Number.POSITIVE_INFINITY : Math.max(...far)
+}

@@ -1,0 +1,166 @@
+/** That a GPU is trusted only with what it computes right, and that its loss is got over. */
+import type { Tensor } from 'onnxruntime-web'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { findAdapter } from '../../../src/device/adapter.ts'
+import { loadDecoder, type Loaded } from '../../../src/engine/onnx/load.ts'
+import { loadRuntime } from '../../../src/engine/onnx/runtime.ts'
+import { graphOf, idAt, weightsOf } from '../../../src/engine/onnx/trial/trial.ts'
+import { ANSWERS, HEAD, KV_HEADS, LOCATION } from '../../../src/engine/onnx/trial/graphs.ts'
+import { openTrusted } from '../../../src/engine/onnx/trial/open.ts'
+import { CASES, FIRST_SCORES, runtimeFolder, tinyFiles } from '../../models/tiny.ts'
+
+const folder = runtimeFolder()
+const never = new AbortController().signal
+const right = { features: [] }
+
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+describe('the trial', () => {
+  test('has the answers that WASM gives', async () => {
+    const runtime = await loadRuntime({ device: 'wasm', folder })
+    const { Tensor: OrtTensor } = runtime.ort
+    const session = await runtime.createSession(graphOf('float32'), {
+      externalData: [{ path: LOCATION, data: weightsOf('float32') }],
+    })
+    let past: Tensor[] = ['key', 'value'].map(() => new OrtTensor('float32', [], [1, KV_HEADS, 0, HEAD]))
+    const lengths = { prompt: 40, more: 31, token: 1 } as const
+    let end = 0
+    for (const [name, length] of Object.entries(lengths)) {
+      const ids = Array.from({ length }, (_, index) => BigInt(idAt(end + index)))
+      end += length
+      const results = await session.run({
+        input_ids: new OrtTensor('int64', BigInt64Array.from(ids), [1, length]),
+        attention_mask: new OrtTensor('int64', new BigInt64Array(end).fill(1n), [1, end]),
+        'past.key': past[0]!,
+        'past.value': past[1]!,
+      })
+      past = [results['present.key']!, results['present.value']!]
+      const scores = results['scores']!.data as Float32Array
+      const answers = ANSWERS[name as keyof typeof lengths]
+      expect(scores.length).toBe(answers.length)
+      // WASM multiplies one of the weights in 8 bits, as it may.
+      answers.forEach((answer, index) => expect(Math.abs(scores[index]! - answer)).toBeLessThan(0.02))
+    }
+    await session.release()
+  })
+
+  test('leads from a device with subgroups, which is wrong here, to one without', async () => {
+    const { gpu, runtime, verdict } = await openTrusted({ folder, daring: true }, never)
+    expect(gpu.features.has('subgroups')).toBe(false)
+    expect(verdict.features).toEqual([])
+    runtime.release()
+    gpu.destroy()
+  })
+
+  test('leaves a GPU that is wrong with every set of features', async () => {
+    // A browser or an extension that gives every device the feature.
+    const request = GPUAdapter.prototype.requestDevice
+    vi.spyOn(GPUAdapter.prototype, 'requestDevice').mockImplementation(function (
+      this: GPUAdapter,
+      wanted = {},
+    ) {
+      return request.call(this, { ...wanted, requiredFeatures: ['subgroups'] as never })
+    })
+    await expect(openTrusted({ folder }, never)).rejects.toMatchObject({
+      kind: 'unavailable',
+      code: 'gpu_untrusted',
+      details: { verdict: { features: null } },
+    })
+  })
+
+  test('is not repeated where its verdict is known', async () => {
+    await expect(openTrusted({ folder, verdict: { features: null } }, never)).rejects.toMatchObject({
+      code: 'gpu_untrusted',
+    })
+    const begin = performance.now()
+    const { gpu, runtime } = await openTrusted({ folder, verdict: right }, never)
+    expect(performance.now() - begin).toBeLessThan(1_000)
+    runtime.release()
+    gpu.destroy()
+  })
+
+  test('names a feature that the GPU lacks, or gets wrong', async () => {
+    const features = ['shader-f16']
+    await expect(openTrusted({ folder, features, verdict: right }, never)).rejects.toMatchObject({
+      code: 'no_webgpu',
+      message: expect.stringContaining('shader-f16'),
+    })
+    const adapter = (await findAdapter()) as GPUAdapter
+    vi.spyOn(adapter, 'features', 'get').mockReturnValue(new Set(features) as never)
+    vi.spyOn(navigator.gpu, 'requestAdapter').mockResolvedValue(adapter)
+    await expect(openTrusted({ folder, features, verdict: right }, never)).rejects.toMatchObject({
+      code: 'gpu_untrusted',
+      message: expect.stringContaining('only without shader-f16'),
+      details: { verdict: right },
+    })
+  })
+
+  test('can be given up', async () => {
+    await expect(openTrusted({ folder }, AbortSignal.abort())).rejects.toMatchObject({
+      kind: 'aborted',
+    })
+  })
+})
+
+describe('a decoder whose device is lost', () => {
+  const load = async (): Promise<{ loaded: Loaded; devices: GPUDevice[] }> => {
+    const devices: GPUDevice[] = []
+    const request = GPUAdapter.prototype.requestDevice
+    vi.spyOn(GPUAdapter.prototype, 'requestDevice').mockImplementation(async function (
+      this: GPUAdapter,
+      wanted,
+    ) {
+      const device = await request.call(this, wanted)
+      devices.push(device)
+      return device
+    })
+    const options = { device: 'webgpu', runtime: folder, contextWindow: 64, firstPosition: 0 } as const
+    const weights = await tinyFiles(['onnx/model.onnx'])
+    return { loaded: await loadDecoder({ ...options, verdict: right }, weights, never), devices }
+  }
+  const [, short] = CASES
+  const prompt = short?.prompt ?? []
+
+  const scores = async (loaded: Loaded): Promise<Float32Array> => {
+    const sequence = loaded.decoder.open()
+    const logits = await sequence.predict(prompt)
+    const row = Float32Array.from(await logits.row(0))
+    logits.release()
+    sequence.close()
+    return row
+  }
+
+  test('is opened again, and computes what it did before', async () => {
+    const { loaded, devices } = await load()
+    const before = await scores(loaded)
+    FIRST_SCORES.forEach((score, index) => expect(before[index]).toBeCloseTo(score, 3))
+    // In the middle of a run, and again with nothing going on.
+    for (const busy of [true, false]) {
+      const running = busy ? scores(loaded) : null
+      running?.catch(() => undefined)
+      if (busy) await new Promise((resolve) => setTimeout(resolve, 1))
+      const lost = devices.at(-1) as GPUDevice
+      lost.destroy()
+      await lost.lost
+      await expect(running ?? scores(loaded)).rejects.toMatchObject({ code: 'device_lost' })
+      await loaded.reopen(never)
+      expect(devices.at(-1)).not.toBe(lost)
+      expect(await scores(loaded)).toEqual(before)
+    }
+    await loaded.release()
+    await expect(devices.at(-1)?.lost).resolves.toMatchObject({ reason: 'destroyed' })
+  })
+
+  test('waits a while for a GPU that is not there yet, and then says so', async () => {
+    const { loaded, devices } = await load()
+    devices[0]?.destroy()
+    const request = vi.spyOn(navigator.gpu, 'requestAdapter').mockResolvedValueOnce(null)
+    await loaded.reopen(never)
+    expect(FIRST_SCORES[0]).toBeCloseTo((await scores(loaded))[0] ?? Number.NaN, 3)
+    request.mockResolvedValue(null)
+    await expect(loaded.reopen(never)).rejects.toMatchObject({ code: 'no_webgpu' })
+    await loaded.release()
+  })
+})

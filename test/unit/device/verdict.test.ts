@@ -1,0 +1,68 @@
+import { describe, expect, test } from 'vitest'
+import packageJson from '../../../package.json' with { type: 'json' }
+import type { Capabilities } from '../../../src/device/capabilities.ts'
+import {
+  isGpuVerdict, rungs, TRIED_WITH, trusted, verdictSubject,
+} from '../../../src/device/verdict.ts'
+
+const adapter = {
+  vendor: 'nvidia', architecture: 'ampere', device: '', description: '',
+  software: false, features: ['shader-f16', 'timestamp-query'], limits: { maxBufferSize: 5 },
+}
+const seen: Capabilities = {
+  webgpu: adapter, wasm: { simd: true, threads: false, jspi: true }, memory: null, cores: 4,
+}
+
+describe('features are tried', () => {
+  test.each([
+    [['shader-f16', 'subgroups', 'timestamp-query'], false, [['shader-f16'], []]],
+    [
+      ['shader-f16', 'subgroups'], true,
+      [['subgroups', 'shader-f16'], ['shader-f16'], []],
+    ],
+    [['subgroups'], true, [['subgroups'], []]],
+    [['subgroups'], false, [[]]],
+    [[], true, [[]]],
+  ])('%j, daring: %s', (available, daring, expected) => {
+    expect(rungs(new Set(available), daring)).toEqual(expected)
+  })
+})
+
+describe('the subject of a verdict', () => {
+  const subject = verdictSubject(adapter, 'Chrome/140')
+
+  test('is another for another browser, GPU, driver or runtime', () => {
+    expect(verdictSubject(adapter, 'Chrome/141')).not.toBe(subject)
+    expect(verdictSubject({ ...adapter, architecture: 'turing' }, 'Chrome/140')).not.toBe(subject)
+    expect(verdictSubject({ ...adapter, features: [] }, 'Chrome/140')).not.toBe(subject)
+    expect(subject).toContain(TRIED_WITH)
+  })
+
+  test('names the runtime that is installed', () => {
+    const installed = packageJson.dependencies['onnxruntime-web']
+    expect(TRIED_WITH).toBe(`onnxruntime-web ${installed}`)
+  })
+})
+
+test('a verdict is known from what an older version may have written', () => {
+  expect([{ features: null }, { features: [] }, { features: ['a'] }].every(isGpuVerdict)).toBe(true)
+  const others = [null, undefined, 'right', {}, { features: 1 }, { features: [1] }]
+  expect(others.some(isGpuVerdict)).toBe(false)
+})
+
+describe('what a device can do is judged', () => {
+  test('without a verdict, by what it says', () => {
+    expect(trusted(seen, undefined)).toBe(seen)
+    const none = { ...seen, webgpu: null }
+    expect(trusted(none, { features: null })).toBe(none)
+  })
+
+  test('without the features that it gets wrong', () => {
+    expect(trusted(seen, { features: ['shader-f16'] })).toEqual(seen)
+    expect(trusted(seen, { features: [] }).webgpu?.features).toEqual(['timestamp-query'])
+  })
+
+  test('without its GPU, where that is always wrong', () => {
+    expect(trusted(seen, { features: null })).toEqual({ ...seen, webgpu: null, distrusted: true })
+  })
+})
