@@ -23,12 +23,13 @@ export const ENTRY_WORDS = 4
 /** Words of a record with this many slots. */
 export const recordWords = (slots: number): number => 2 + 2 * slots
 
-const COMMON = /* wgsl */ `
+/** `lanes` invocations of a workgroup share the work. */
+const common = (lanes: number): string => /* wgsl */ `
 @group(0) @binding(0) var<storage, read> source: array<u32>;
 @group(0) @binding(1) var<storage, read> job: array<u32>;
 @group(0) @binding(2) var<storage, read_write> records: array<u32>;
 
-const LANES = 256u;
+const LANES = ${lanes}u;
 const CHUNK = ${CHUNK}u;
 const INFINITE = 0x7f800000u;
 const ZERO = 0x80000000u;
@@ -79,7 +80,7 @@ var<workgroup> best: atomic<u32>;
 fn find(lane: u32, wanted: u32, length: u32) {
   if (lane == 0u) { edge = Edge(vec2u(), vec2u(), wanted, 0u); }
   for (var digit = 0u; digit < 8u; digit++) {
-    atomicStore(&bins[lane], 0u);
+    for (var bin = lane; bin < 256u; bin += LANES) { atomicStore(&bins[bin], 0u); }
     let before = workgroupUniformLoad(&edge);
     if (before.found == 1u) { break; }
     let shift = 24u - 8u * (digit & 3u);
@@ -144,8 +145,11 @@ fn keep(lane: u32, record: u32, wanted: u32, length: u32, highest: u32) {
 }
 `
 
-/** A record of each chunk of each row, from the scores. */
-export const SCAN = /* wgsl */ `${COMMON}
+/**
+ * A record of each chunk of each row, from the scores. Software adapters take their time for every
+ * invocation, and the chunks are many: few lanes.
+ */
+export const SCAN = /* wgsl */ `${common(64)}
 var<workgroup> keys: array<u32, CHUNK>;
 var<private> begin: u32;
 
@@ -228,13 +232,13 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
   workgroupBarrier();
   highest = atomicLoad(&peak);
 
-  var part = 0.0;
-  if (row.coldness > 0.0 && isFinite(highest)) {
-    for (var index = lane; index < length; index += LANES) {
-      if (isFinite(keys[index])) { part += weight(keys[index], highest, row.coldness); }
+  var sum = 0.0;
+  if (row.coldness > 0.0) {
+    for (var index = lane; index < length && isFinite(highest); index += LANES) {
+      if (isFinite(keys[index])) { sum += weight(keys[index], highest, row.coldness); }
     }
+    sum = total(lane, sum);
   }
-  let sum = total(lane, part);
 
   let record = (group.y * job[2] + group.x) * (2u + 2u * job[3]);
   if (lane == 0u) {
@@ -246,7 +250,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
 `
 
 /** A record of each row, from those of its chunks. */
-export const MERGE = /* wgsl */ `${COMMON}
+export const MERGE = /* wgsl */ `${common(256)}
 var<private> begin: u32;
 
 fn pairAt(index: u32) -> u32 {
@@ -276,15 +280,15 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
   workgroupBarrier();
   highest = atomicLoad(&peak);
 
-  var part = 0.0;
-  if (row.coldness > 0.0 && isFinite(highest)) {
-    for (var chunk = lane; chunk < chunks; chunk += LANES) {
+  var sum = 0.0;
+  if (row.coldness > 0.0) {
+    for (var chunk = lane; chunk < chunks && isFinite(highest); chunk += LANES) {
       let key = source[begin + chunk * words];
-      let sum = bitcast<f32>(source[begin + chunk * words + 1u]);
-      if (isFinite(key)) { part += sum * weight(key, highest, row.coldness); }
+      let part = bitcast<f32>(source[begin + chunk * words + 1u]);
+      if (isFinite(key)) { sum += part * weight(key, highest, row.coldness); }
     }
+    sum = total(lane, sum);
   }
-  let sum = total(lane, part);
 
   let record = group.y * words;
   if (lane == 0u) {
