@@ -90,7 +90,7 @@ test('measures text as it is normalised', () => {
 
 test('blames the conversation for a failing template only where it could not fit', () => {
   const { encode } = open(fileOf('bytes'))
-  const fail = (): string => {
+  const fail = (): never => {
     throw modelUnusable('its chat template failed.')
   }
   expect(() => encode(user('x'.repeat(1000)), fail, 50)).toThrow(refused(112, 50))

@@ -165,10 +165,17 @@ function endOf(
   return last < 0 ? sections.findIndex(within) : last + 1
 }
 
-/** Runs of spaces or letters are not structure even where the template happens to contain them. */
+/**
+ * Tokens that are special, that the template names, or that are named like ones: markup of documents
+ * is text. Runs of spaces or letters are not structure even where the template happens to contain them.
+ */
 function isStructure({ special, content }: AddedToken, template: string): boolean {
-  return special === true || (/[^\s\p{L}\p{N}▁]/u.test(content) && template.includes(content))
+  if (special === true || CONTROL.test(content)) return true
+  return /[^\s\p{L}\p{N}▁]/u.test(content) && template.includes(content)
 }
+
+const CONTROL =
+  /^<[|｜].+[|｜]>$|^[<[].*(think|thought|reason|tool|call|response|turn|role|system|user|assistant).*[>\]]$/i
 
 interface PlainEncoder {
   /** As the model's tokenizer does, `first` where the text opens the prompt, without structure. */
