@@ -7,6 +7,7 @@ import jinja2
 import torch
 
 import export
+import generate
 from model import as_shipped
 from settings import ADDED, WORK_DIR
 from template import TEMPLATE, dump, render
@@ -45,6 +46,12 @@ def chats():
         for tools in (None, [tool], [tool, tool]):
             for options in ({}, {'add_generation_prompt': True}, {'add_generation_prompt': True, 'enable_thinking': True}):
                 yield {'messages': messages, 'tools': tools, **options}
+    odd = {'items': {'type': 'array', 'items': {'type': 'object', 'properties': {'a': {'type': 'number'}}}}, 'keys': {'type': ['string', 'null']}, 'any': True, 'list': {'type': 'array', 'items': {'type': 'string'}}}
+    yield {'messages': asks, 'tools': [{'type': 'function', 'function': {'name': 'odd', 'parameters': {'type': 'object', 'properties': odd}}}, {'type': 'function', 'function': {'name': 'bare'}}]}
+    rng = random.Random(2)
+    for _ in range(60):
+        messages, tools = generate.chat(rng)
+        yield {'messages': messages, 'tools': tools, 'add_generation_prompt': True, 'enable_thinking': rng.random() < 0.5}
 
 
 def main(checkpoint):

@@ -1,33 +1,31 @@
-"""Score a checkpoint, rounded as it ships, on wordings, sums and names it has not been trained on. Greedy decoding."""
+"""Score a checkpoint, rounded as it ships, on the cases of ../evaluation. Greedy decoding, nothing constrained.
+
+`node ../evaluation/run.mjs` asks the same through the public endpoint.
+"""
 import argparse
+import json
 import random
+import re
 from collections import Counter, defaultdict
-from pathlib import Path
 
 import torch
 
 import export
-import generate
-import memory
-import sums
-import topics
-import unknown
+from cases import FOLDER
 from model import as_shipped
-from noise import finish, vary
 from settings import WORK_DIR
-from template import render
+from template import dump, render
 from tokenizer import Tokenizer
 
-TOPIC = {t.name: t for t in generate.TOPICS}
-FREE = Path(__file__).with_name('text') / 'free.list'
+CALL = re.compile(r'<tool_call>\n(.*?)\n</tool_call>', re.S)
 
 
 @torch.no_grad()
-def answers(model, tokenizer, chats, limit=80):
-    """The greedy answer to each chat; prompts of one length run as one batch."""
+def answers(model, tokenizer, prompts, limit=200):
+    """The greedy answer to each prompt; those of one length run as one batch."""
     end = tokenizer.id['<|im_end|>']
-    prompts = [tokenizer.encode(render(c, add_generation_prompt=True)) for c in chats]
-    groups, out = defaultdict(list), [None] * len(chats)
+    prompts = [tokenizer.encode(p) for p in prompts]
+    groups, out = defaultdict(list), [None] * len(prompts)
     for i, p in enumerate(prompts):
         groups[len(p)].append(i)
     for rows in groups.values():
@@ -44,85 +42,91 @@ def answers(model, tokenizer, chats, limit=80):
     return out
 
 
-def user(text):
-    return [{'role': 'user', 'content': text}]
+def prompt(case, library) -> str:
+    """What the endpoint makes of a request with this case."""
+    messages, system = [], case.get('system', '')
+    if 'schema' in case:
+        system += ('\n\n' if system else '') + 'Answer in JSON, by this schema: ' + json.dumps(case['schema'], separators=(',', ':'), ensure_ascii=False)
+    elif case.get('json') and 'json' not in str(case['say']).lower():
+        system += ('\n\n' if system else '') + 'Answer with a JSON object.'
+    if system:
+        messages.append({'role': 'system', 'content': system})
+    turns = [case['say']] if isinstance(case['say'], str) else case['say']
+    messages += [{'role': 'assistant' if i % 2 else 'user', 'content': t} for i, t in enumerate(turns)]
+    if called := case.get('called'):
+        messages.append({'role': 'assistant', 'content': None, 'tool_calls': [{'function': c} for c in called]})
+        messages += [{'role': 'tool', 'content': c['result']} for c in called]
+    tools = [{'type': 'function', 'function': library[t] if isinstance(t, str) else t} for t in case.get('tools', [])]
+    return render(messages, tools=tools, add_generation_prompt=True, enable_thinking=case.get('think', False))
 
 
-def total(op, a, b):
-    value = f'= {sums.result(op, a, b)}'
-    return lambda said: said.rstrip('.').endswith(value) or value + ',' in said
+def read(said: str):
+    """(text after the thought, calls or None where one is broken)"""
+    text = said.split('</think>', 1)[-1].strip()
+    try:
+        return CALL.sub('', text).strip(), [json.loads(c) for c in CALL.findall(text)]
+    except ValueError:
+        return text, None
 
 
-def wanted(text):
-    """A check from the right side of free.list: topics, unknown, or a text to contain."""
-    names = text.split(', ')
-    if names == ['unknown']:
-        return lambda said: unknown.FACT in said
-    if all(n in TOPIC for n in names):
-        return lambda said: any(TOPIC[n].right(said) for n in names)
-    return lambda said: text in said
-
-
-def cases():
-    """(group, chat, check) for everything that is scored."""
-    rng = random.Random('evaluation')
-    for t in generate.TOPICS:
-        for text in t.held_out:
-            yield 'topics, held-out wordings', user(text[:1].upper() + text[1:] + '?'), t.right
-            yield 'topics, held-out wordings with noise', user(vary(rng, text)), t.right
-        yield 'topics, trained wordings', user(topics.expand(rng, rng.choice(t.wordings))), t.right
-    for a in range(21):
-        for b in range(21):
-            for op in '+-':
-                text = finish(rng, sums.question(rng, op, a, b), True)
-                yield 'sums, 0 to 20' if op == '+' or a >= b else 'sums, 0 to 20 below zero', user(text), total(op, a, b)
-    beyond = [(op, a, b) for op in '+-' for a in range(100) for b in range(100) if sums.held_out(op, a, b)]
-    for op, a, b in rng.sample(beyond, 600):
-        kind = 'addition' if op == '+' else 'subtraction' if a >= b else 'subtraction below zero'
-        yield f'sums, two digits, held-out, {kind}', user(f'What is {a} {op} {b}?'), total(op, a, b)
-    for i in range(120):
-        name, between = memory.coined(rng) if i % 2 else rng.choice(memory.NAMES), i % 4
-        chat = user(rng.choice(memory.KINDS['name'][1]).format(name))
-        chat.append({'role': 'assistant', 'content': f'Nice to meet you, {name}!'})
-        for _ in range(between):
-            topic = rng.choice(generate.TOPICS)
-            chat += user(topics.ask(rng, topic) + '?') + [{'role': 'assistant', 'content': topic.answers[0]}]
-        chat += user(memory.first_upper(rng.choice(memory.KINDS['name'][3])) + '?')
-        yield 'names told earlier', chat, lambda said, name=name: name in said
-    for _ in range(120):
-        yield 'unknown, held-out', user(vary(rng, unknown.held_out(rng), 0.5)), lambda said: unknown.FACT in said
-    for line in FREE.read_text().splitlines():
-        text, right = line.split(' => ')
-        yield 'free prompts by hand', user(text), wanted(right)
+def marks(want: dict, said: str) -> dict:
+    """What is right; run.mjs has the same rules."""
+    text, calls = read(said)
+    if 'calls' in want:
+        names = lambda list: sorted(c.get('name', '') for c in list or [])
+        whole = lambda list: sorted(json.dumps(c, sort_keys=True) for c in list or [])
+        return {'name': names(calls) == names(want['calls']), 'arguments': whole(calls) == whole(want['calls'])}
+    right = True
+    if want.get('direct'):
+        right &= calls == [] and '<tool_call>' not in said
+    if 'any' in want:
+        right &= any(x.lower() in text.lower() for x in want['any'])
+    if 'all' in want:
+        right &= all(x.lower() in text.lower() for x in want['all'])
+    if 'number' in want:
+        # The last one, so that worked steps do not count.
+        right &= re.findall(r'-?\d+', text)[-1:] == [want['number']]
+    if 'json' in want:
+        try:
+            right &= json.loads(text) == want['json']
+        except ValueError:
+            right = False
+    return {'right': right}
 
 
 def evaluate(checkpoint, show=0, sample=0, log=print):
     model, tokenizer = as_shipped(export.load(checkpoint)), Tokenizer.load()
-    everything, taken = list(cases()), Counter()
-    if sample:
-        random.Random(0).shuffle(everything)
-        everything = [c for c in everything if taken.update([c[0]]) or taken[c[0]] <= sample]
-    said = answers(model, tokenizer, [chat for _, chat, _ in everything])
-    scores, wrong = defaultdict(list), defaultdict(list)
-    for (group, chat, check), text in zip(everything, said):
-        scores[group].append(check(text))
-        if not scores[group][-1]:
-            wrong[group].append(f'{chat[-1]["content"]!r} -> {text!r}')
-    for group, marks in scores.items():
-        log(f'{group}: {sum(marks)} of {len(marks)} ({100 * sum(marks) / len(marks):.1f} %)')
-        for line in wrong[group][:show if 'free' not in group else 99 if show else 0]:
-            log('   ' + line)
-    return {g: sum(m) / len(m) for g, m in scores.items()}
+    for name in ('templates', 'free'):
+        document = json.loads((FOLDER / f'{name}.json').read_text())
+        cases, taken = document['cases'], Counter()
+        if sample:
+            random.Random(0).shuffle(cases)
+            cases = [c for c in cases if taken.update([c['group']]) or taken[c['group']] <= sample]
+        said = answers(model, tokenizer, [prompt(c, document['tools']) for c in cases])
+        scores, wrong = defaultdict(lambda: defaultdict(list)), defaultdict(list)
+        for c, text in zip(cases, said):
+            result = marks(c['want'], text)
+            for what, right in result.items():
+                scores[c['group']][what].append(right)
+            if not all(result.values()):
+                wrong[c['group']].append(f'{c["say"]!r} -> {text!r}; want {dump(c["want"])}')
+        for group in sorted(scores):
+            for what, right in scores[group].items():
+                log(f'{name}: {group}{"" if what == "right" else ", " + what}: {sum(right)} of {len(right)} ({100 * sum(right) / len(right):.1f} %)')
+            for line in wrong[group][:show]:
+                log('   ' + line)
 
 
 if __name__ == '__main__':
     args = argparse.ArgumentParser(description=__doc__)
     args.add_argument('--checkpoint', default=str(WORK_DIR / 'checkpoint.pt'))
     args.add_argument('--show', type=int, default=0, help='wrong answers to print for each group')
-    args.add_argument('--sample', type=int, default=0, help='score only so many prompts of each group')
+    args.add_argument('--sample', type=int, default=0, help='score only so many cases of each group')
+    args.add_argument('--threads', type=int, default=2)
     args.add_argument('--ask', help='only answer this')
     args = args.parse_args()
+    torch.set_num_threads(args.threads)
     if args.ask:
-        print(answers(as_shipped(export.load(args.checkpoint)), Tokenizer.load(), [user(args.ask)])[0])
+        print(answers(as_shipped(export.load(args.checkpoint)), Tokenizer.load(), [prompt({'say': args.ask}, {})])[0])
     else:
         evaluate(args.checkpoint, args.show, args.sample)

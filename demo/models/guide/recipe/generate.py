@@ -1,4 +1,4 @@
-"""The training chats: topics, sums, memory and the unknown, one to a dozen turns, with or without a system prompt.
+"""The training chats: topics, sums, memory, the unknown, tools and JSON, one to a dozen turns, thinking or not.
 
 Everything follows from a seed. `shard(k)` gives the k-th batch of chats as token ids with a mask of what the
 assistant says; only that is learnt.
@@ -9,90 +9,178 @@ from pathlib import Path
 
 import numpy as np
 
+import fill
 import memory
+import results
 import sums
+import tools
 import topics as topic_files
 import unknown
 from noise import finish, vary
 from settings import MODEL_DIR, WORK_DIR
-from template import pieces, render
+from template import dump, pieces, render
+from values import Draw
 
 TOPICS = topic_files.read()
 # What newcomers type first, more often than the rest.
-HEAVY = {'hello': 4, 'how are you': 2, 'who are you': 4, 'what': 5, 'what can you do': 4, 'thanks': 2, 'goodbye': 2, 'install': 3,
+HEAVY = {'hello': 4, 'how are you': 2, 'who are you': 4, 'what': 5, 'what can you do': 4, 'thanks': 2, 'goodbye': 2, 'install': 3, 'multiplication': 3,
          'how it works': 2, 'openai sdk': 3, 'anthropic sdk': 3, 'base urls': 2, 'endpoints': 2, 'privacy': 2, 'offline': 2, 'cost': 2,
          'webgpu': 2, 'service worker': 2, 'serve': 2, 'models': 2, 'own model': 2}
 WEIGHTS = [HEAVY.get(t.name, 1) for t in TOPICS]
-SYSTEMS = ['You are a helpful assistant.'] * 6 + [
+SYSTEMS = ['You are a helpful assistant.'] * 8 + [
     'You are helpful.', 'You are a friendly assistant.', 'Be brief.', 'Answer in one sentence.', 'You are the guide of inorigin.', 'You are a chatbot.',
     'You are a helpful AI assistant. Answer concisely.', 'Answer the questions of the user.', 'Be kind and helpful.', 'You are an assistant in a web page.',
     'You are a tutor.', 'Help the user.', 'You are a concise assistant.', 'Respond politely.', 'You are a support agent for a web shop.',
-    'Always answer truthfully. If you do not know, say so.', 'Use simple words.', 'Today is Monday.']
+    'Always answer truthfully. If you do not know, say so.', 'Use simple words.', 'Today is Monday.', 'Use the tools if they help.', 'You can call tools.', 'Call a tool when it fits.']
 MORE = ['tell me more', 'more', 'go on', 'and', 'more please', 'can you say more', 'anything else', 'what else', 'continue', 'explain more', 'say more about that', 'keep going']
 AGAIN = ['can you repeat that', 'say that again', 'repeat', 'what did you say', 'once more', 'please repeat', 'come again', 'say it again', 'what was that', 'repeat that please']
 NO_MORE = 'That is all I know about it.'
+NO_TOOL = "I don't know that, and no tool here fits."
+TIMES = ['what is {a} times {b}', 'what is {a} * {b}', '{a} * {b}', '{a} times {b}', 'what is {a} divided by {b}', '{a} / {b}', 'multiply {a} by {b}', 'divide {a} by {b}', '{a} x {b}', 'what is {a} percent of {b}', 'how much is {a} * {b}',
+         'how much is {a} divided by {b}', 'calculate {a} * {b}', 'compute {a} / {b}', 'the product of {a} and {b}', 'square root of {a}', '{a} to the power of {b}', '{a} squared']
+AND = [' and ', ', and ', ' and also ', ', then ', '. Then ', '. Also ', ', and then ', ' and then ', '; ', '. And ']
 
 
 class Chat:
-    """One chat in the making: its messages, and what it knows so far."""
+    """One chat in the making: its messages, its tools, and what it knows so far."""
 
-    def __init__(self, rng):
-        self.rng, self.known, self.topic, self.said = rng, {}, None, []
-        self.messages = [{'role': 'system', 'content': rng.choice(SYSTEMS)}] if rng.random() < 0.3 else []
+    def __init__(self, rng, thinking=False, tooled=False):
+        self.rng, self.d, self.known, self.topic, self.said, self.thinking = rng, Draw(rng), {}, None, [], thinking
+        self.box = tools.toolbox(self.d) if tooled else []
+        self.tools = [t.schema(self.d) for t in self.box] or None
+        self.messages = [{'role': 'system', 'content': self.system()}] if rng.random() < 0.3 else []
 
-    def add(self, question, answer, topic=None):
-        self.messages += [{'role': 'user', 'content': question}, {'role': 'assistant', 'content': answer}]
+    def system(self):
+        if self.d.chance(0.7):
+            return self.rng.choice(SYSTEMS)
+        d = self.d
+        return d.one(['You are {a} {n}.', 'You work for {c}, which makes {n}s.', 'You are the assistant of {p}.', 'Help with {n} and {m}.', 'The {n} is {a}. Answer politely.', 'You are {c}, a {a} assistant.', 'The user is called {p}.',
+                      'Be {a}. Do not talk about the {n}.', 'Company: {c}. Product: {n}. Tone: {a}.']).format(a=d.of(unknown.ANY_ADJECTIVES), n=d.noun(), m=d.noun(), c=d.coined().capitalize(), p=d.name())
+
+    def answer(self, text, thought):
+        self.messages.append({'role': 'assistant', 'content': text, **({'reasoning_content': thought} if self.thinking else {})})
+
+    def add(self, question, answer, thought, topic=None):
+        self.messages.append({'role': 'user', 'content': question})
+        self.answer(answer, ('No tool fits. ' if self.box else '') + thought)
         self.said = self.said + [answer] if topic and topic is self.topic else [answer]
         self.topic = topic
 
     def about_topic(self):
         topic = self.rng.choices(TOPICS, WEIGHTS)[0]
         question = topic_files.ask(self.rng, topic)
-        self.add(vary(self.rng, question), self.rng.choice(topic.answers), topic)
+        if topic.name == 'multiplication' and self.d.chance(0.6):
+            question = self.d.one(TIMES).format(a=self.rng.randint(2, 999), b=self.rng.randint(2, 99))
+        self.add(vary(self.rng, question), self.rng.choice(topic.answers), f'This is about {topic.name}.', topic)
 
     def sum(self):
-        question, answer = sums.turn(self.rng)
+        question, answer, thought, short = sums.turn(self.rng) if self.d.chance(0.8) else sums.comparison(self.rng, topic_files.expand)
         # Slips would change the numbers' words.
         question = vary(self.rng, question, 0.5) if question[0].isalpha() and 'have' not in question else finish(self.rng, question, True)
-        self.add(question, answer)
+        self.add(question, short if self.thinking else answer, thought)
 
     def tell(self):
-        text, answer, value = memory.tell(self.rng, self.known)
+        text, answer, value, thought = memory.tell(self.d, self.known)
         text = memory.first_upper(text) if self.rng.random() < 0.6 and not text.startswith(value) else text
-        self.add(text + self.rng.choice(['', '', '.', '.', '!']), answer)
+        self.add(text + self.rng.choice(['', '', '.', '.', '!']), answer, thought)
 
     def recall(self):
-        question, answer = memory.recall(self.rng, self.known)
-        self.add(vary(self.rng, question, 0.6), answer)
+        question, answer, thought = memory.recall(self.d, self.known)
+        self.add(vary(self.rng, question, 0.6), answer, thought)
 
     def remember(self):
-        (self.tell if self.rng.random() < (0.75 if not self.known else 0.25) else self.recall)()
+        (self.tell if self.rng.random() < (0.75 if not self.known else 0.35) else self.recall)()
 
     def unknown(self):
-        self.add(vary(self.rng, unknown.question(self.rng), 0.7), self.rng.choice(unknown.ANSWERS))
+        # Something to be done with a tool that is not there.
+        if self.d.chance(0.5 if self.box else 0.15):
+            other = tools.everyday(self.d) if self.d.chance(0.5) else tools.invented(self.d, self.d.one(self.box) if self.box and self.d.chance(0.4) else None)
+            if all(other.subject != t.subject for t in self.box) and not other.name.startswith(('calc', 'comp', 'eval', 'math')):
+                text, _ = other.request(self.d)
+                return self.add(finish(self.rng, text, False), NO_TOOL if self.box else self.rng.choice(unknown.ANSWERS), 'I do not know this.')
+        question = unknown.question(self.d)
+        if self.box and any(t.subject in question for t in self.box) or any(t.subject in ('get_weather', 'search_web', 'define_word', 'get_recipe', 'get_news', 'translate', 'get_distance', 'get_directions', 'get_time', 'calculator', 'book_flight') for t in self.box):
+            return self.about_topic()
+        self.add(vary(self.rng, question, 0.7), NO_TOOL if self.box else self.rng.choice(unknown.ANSWERS), 'I do not know this.')
 
     def follow(self):
         if not self.said:
             return self.about_topic()
         if self.rng.random() < 0.4 or not self.topic:
-            return self.add(finish(self.rng, self.rng.choice(AGAIN), True), self.said[-1], self.topic)
+            return self.add(finish(self.rng, self.rng.choice(AGAIN), True), self.said[-1], 'The user wants it again.', self.topic)
         rest = [a for a in self.topic.answers if a not in self.said]
-        self.add(finish(self.rng, self.rng.choice(MORE), True), rest[0] if rest else NO_MORE, self.topic)
+        self.add(finish(self.rng, self.rng.choice(MORE), True), rest[0] if rest else NO_MORE, 'The user wants more of it.', self.topic)
+
+    def call(self):
+        """One or two calls, mostly what they gave and a sentence about it."""
+        asked = []
+        for _ in range(2 if self.d.chance(0.22) else 1):
+            tool = self.d.one(self.box)
+            asked.append((tool, *tool.request(self.d, plain=bool(asked))))
+        text = asked[0][1]
+        if len(asked) == 2:
+            second = asked[1][1]
+            text += self.d.one(AND) + second
+            both = self.d.chance(0.4) and asked[0][0].twice(self.d)
+            if both:
+                text, asked = both[0], [(asked[0][0], '', a) for a in both[1]]
+        text = text[0].upper() + text[1:] if self.d.chance(0.6) else text
+        last = asked[-1][0].fields and asked[-1][0].fields[-1].kind
+        text += self.d.one(['?', '?', '']) if text.lower().startswith(('what', 'how', 'is ', 'can ', 'could', 'will', 'do ', 'where', 'who', 'which', 'would')) else self.d.one(['', '', '.']) if last not in ('message', 'phrase') else ''
+        calls = [{'type': 'function', 'function': {'name': t.name, 'arguments': a}} for t, _, a in asked]
+        wants = '; '.join(f'{t.name} fits' + ''.join(f'{": " if i == 0 else ", "}{k} = {v if isinstance(v, str) else dump(v)}' for i, (k, v) in enumerate(a.items())) for t, _, a in asked)
+        self.messages.append({'role': 'user', 'content': text})
+        self.messages.append({'role': 'assistant', 'content': None, 'tool_calls': calls, **({'reasoning_content': ('Two things are asked: ' if len(asked) == 2 else '') + wants + '.'} if self.thinking else {})})
+        if self.d.chance(0.15) and not self.thinking:
+            # Some clients write their JSON without spaces.
+            for c in calls:
+                c['function']['arguments'] = dump(c['function']['arguments'])
+        if self.d.chance(0.2):
+            return False
+        said = []
+        for t, _, a in asked:
+            content, sentence = results.result(self.d, t, a)
+            self.messages.append({'role': 'tool', 'content': content})
+            said.append(sentence)
+        self.answer(' '.join(said), 'The result is here, so I tell it.' if len(said) == 1 else 'Both results are here, so I tell them.')
+        self.said, self.topic = [' '.join(said)], None
+
+    def json(self):
+        system, text, said, thought = fill.turn(self.d)
+        parts = [m['content'] for m in self.messages] + [system] if self.d.chance(0.5) else [system]
+        system = '\n\n'.join(p for p in parts if p)
+        self.messages = ([{'role': 'system', 'content': system}] if system else []) + [{'role': 'user', 'content': text}]
+        self.answer(said, thought)
+
+
+# Turns of topics, sums, memory, the unknown, follow-ups and calls, in chats of each kind.
+MIXES = [((52, 19, 12, 13, 4, 0), 26), ((1, 97, 1, 1, 0, 0), 13), ((18, 5, 72, 5, 0, 0), 11), ((20, 5, 5, 70, 0, 0), 7)]
+TOOLED = (10, 5, 5, 12, 1, 67)
 
 
 def chat(rng: random.Random, long=False):
-    c = Chat(rng)
-    turns = rng.randint(8, 24) if long else rng.choices(range(1, 8), [34, 24, 18, 10, 6, 5, 3])[0]
-    # Some chats stay with sums or with memory, most mix.
-    mix = rng.choices([(58, 16, 9, 13, 4), (2, 96, 1, 1, 0), (20, 5, 70, 5, 0)], [70, 20, 10])[0]
-    for _ in range(turns):
-        rng.choices([c.about_topic, c.sum, c.remember, c.unknown, c.follow], mix)[0]()
-    return c.messages
+    """(messages, tools) of one chat."""
+    thinking, roll = rng.random() < 0.3, rng.random()
+    if roll < 0.12:
+        c = Chat(rng, thinking)
+        c.json()
+        return c.messages, None
+    if roll < 0.5:
+        c, mix = Chat(rng, thinking, True), TOOLED
+        turns = rng.choices(range(1, 7), [30, 28, 20, 12, 6, 4])[0]
+    else:
+        c, mix = Chat(rng, thinking), rng.choices([m for m, _ in MIXES], [w for _, w in MIXES])[0]
+        turns = rng.randint(8, 24) if long else rng.choices(range(1, 8), [34, 24, 18, 10, 6, 5, 3])[0]
+    # Of a chat with thoughts only the last turn is learnt: before it they are left out.
+    for _ in range(min(turns, 3) if thinking else turns):
+        if rng.choices([c.about_topic, c.sum, c.remember, c.unknown, c.follow, c.call], mix)[0]() is False:
+            break
+    return c.messages, c.tools
 
 
-def encode(tokenizer, messages):
+def encode(tokenizer, messages, box=None):
     ids, learn = [], []
-    for text, said in pieces(messages):
+    for text, said in pieces(messages, box):
         part = tokenizer.encode(text)
         ids += part
         learn += [said] * len(part)
@@ -101,9 +189,13 @@ def encode(tokenizer, messages):
 
 def digest() -> str:
     """Names what the shards depend on, so that a changed text is never mixed with an old shard."""
-    here, names = Path(__file__).parent, ('generate', 'memory', 'noise', 'sums', 'template', 'topics', 'unknown')
+    here, names = Path(__file__).parent, ('fill', 'generate', 'memory', 'noise', 'results', 'sums', 'template', 'tools', 'topics', 'unknown', 'values')
     files = [here / f'{n}.py' for n in names] + sorted((here / 'text').iterdir()) + [MODEL_DIR / 'tokenizer.json']
     return hashlib.sha256(b''.join(f.read_bytes() for f in files)).hexdigest()[:8]
+
+
+# Longer chats are cut; what is behind is not learnt.
+LONGEST = 1024
 
 
 def shard(tokenizer, number: int, chats: int = 20_000):
@@ -113,9 +205,9 @@ def shard(tokenizer, number: int, chats: int = 20_000):
         rng = random.Random(f'guide-{number}')
         ids, learn, ends = [], [], []
         for i in range(chats):
-            one, mask = encode(tokenizer, chat(rng, long=i % 40 == 0))
-            ids += one[:1024]
-            learn += mask[:1024]
+            one, mask = encode(tokenizer, *chat(rng, long=i % 40 == 0))
+            ids += one[:LONGEST]
+            learn += mask[:LONGEST]
             ends.append(len(ids))
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix('.part.npz')
@@ -126,16 +218,15 @@ def shard(tokenizer, number: int, chats: int = 20_000):
 
 
 def texts(count: int, seed='tokenizer'):
-    """Plain text for the tokenizer: chats, and coined words and JSON so that it does not fit the topics too tightly."""
+    """Plain text for the tokenizer."""
     rng = random.Random(seed)
     for _ in range(count):
-        yield render(chat(rng))
-        word = [memory.coined(rng).lower() for _ in range(4)]
-        yield f'{{"type": "function", "function": {{"name": "{word[0]}_{word[1]}", "description": "{" ".join(word)}", "parameters": {{"type": "object", "properties": {{"{word[2]}": {{"type": "string"}}}}}}}}}}'
-        yield f'{{"name": "get_{word[0]}", "arguments": {{"{word[1]}": "{word[2]} {word[3]}", "{word[3]}": true}}}}'
+        messages, box = chat(rng)
+        yield render(messages, tools=box)
 
 
 if __name__ == '__main__':
     rng = random.Random(0)
-    for _ in range(12):
-        print(render(chat(rng)))
+    for _ in range(14):
+        messages, box = chat(rng)
+        print(render(messages, tools=box))

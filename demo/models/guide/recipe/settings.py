@@ -18,11 +18,11 @@ ADDED = SPECIAL + VISIBLE + RESERVED
 class Shape:
     """A Llama-style decoder; the names are those of a Hugging Face config.json."""
     hidden_size: int = 192
-    num_hidden_layers: int = 5
+    num_hidden_layers: int = 6
     num_attention_heads: int = 6
-    num_key_value_heads: int = 2
+    num_key_value_heads: int = 3
     head_dim: int = 32
-    intermediate_size: int = 512
+    intermediate_size: int = 576
     vocab_size: int = VOCAB
     max_position_embeddings: int = 2048
     rope_theta: float = 10000.0

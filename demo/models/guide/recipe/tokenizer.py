@@ -9,8 +9,11 @@ import regex
 from settings import ADDED, MODEL_DIR, SPECIAL, VOCAB
 from template import TEMPLATE
 
-# Words with their leading space, one digit at a time, runs of punctuation, white space.
-SPLIT = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+# A word, with the space before it, is cut as it is without; one digit at a time, runs of punctuation, white space. So a
+# word copied from a sentence into quotes is made of the same tokens, but for the space.
+SPLIT = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)(?!\p{L})| ?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+|\s*[\r\n]+|\s+(?!\S)|\s+"
+# Of all merges, so many join a space and the token after it; they come last.
+SPACED = 480
 
 
 def byte_letters():
@@ -22,6 +25,7 @@ def byte_letters():
 
 LETTER = byte_letters()
 BYTE = {letter: byte for byte, letter in LETTER.items()}
+SPACE = LETTER[32]
 
 
 def words(text: str):
@@ -29,9 +33,22 @@ def words(text: str):
 
 
 def train(texts, vocab=VOCAB):
-    """The merges, most frequent pair first."""
+    """The merges: most frequent pair first within words, then those of a space and a word's first token."""
     counts = Counter(w for t in texts for w in words(t))
-    parts = [(list(w), n) for w, n in counts.items()]
+    bare = Counter()
+    for w, n in counts.items():
+        bare[w.removeprefix(SPACE) or w] += n
+    merges = within(bare, vocab - 256 - len(ADDED) - SPACED)
+    plain, first = Tokenizer(merges, SPACED), Counter()
+    for w, n in counts.items():
+        if len(w) > 1 and w[0] == SPACE and w[1] != SPACE:
+            first[plain.parts(w[1:])[0]] += n
+    return merges + [(SPACE, token) for token, _ in first.most_common(SPACED)]
+
+
+def within(counts, size):
+    # A root of the counts: rare words shall be short too, not only those of the answers.
+    parts = [(list(w), max(1, round(n ** 0.7))) for w, n in counts.items()]
     pairs, where = Counter(), defaultdict(set)
     for i, (p, n) in enumerate(parts):
         for pair in zip(p, p[1:]):
@@ -40,7 +57,7 @@ def train(texts, vocab=VOCAB):
     heap = [(-n, pair) for pair, n in pairs.items()]
     heapq.heapify(heap)
     merges = []
-    while len(merges) < vocab - 256 - len(ADDED):
+    while len(merges) < size:
         n, pair = heapq.heappop(heap)
         if pairs[pair] != -n:
             continue
@@ -75,9 +92,10 @@ def merge(p, pair):
 
 
 class Tokenizer:
-    def __init__(self, merges):
+    def __init__(self, merges, missing=0):
         self.merges = [tuple(m) for m in merges]
         vocab = [LETTER[b] for b in range(256)] + [a + b for a, b in self.merges] + ADDED
+        assert len(vocab) + missing == VOCAB and len(set(vocab)) == len(vocab)
         self.id = {token: i for i, token in enumerate(vocab)}
         self.token = vocab
         self.rank = {m: i for i, m in enumerate(self.merges)}
@@ -88,14 +106,17 @@ class Tokenizer:
     def load(cls, folder=MODEL_DIR):
         return cls(json.loads((folder / 'tokenizer.json').read_text())['model']['merges'])
 
-    def word(self, w):
+    def parts(self, w):
         p = list(w)
         while len(p) > 1:
             best = min(zip(p, p[1:]), key=lambda pair: self.rank.get(pair, 1 << 30))
             if best not in self.rank:
                 break
             p = merge(p, best)
-        return [self.id[x] for x in p]
+        return p
+
+    def word(self, w):
+        return [self.id[x] for x in self.parts(w)]
 
     def encode(self, text: str, special=True):
         """Token ids; with special=False the text cannot contain a control token."""
@@ -150,5 +171,5 @@ def hidden(token: str) -> bool:
 
 if __name__ == '__main__':
     import generate
-    Tokenizer(train(generate.texts(12_000))).save()
+    Tokenizer(train(generate.texts(16_000))).save()
     print(f'tokenizer.json: {VOCAB} tokens')

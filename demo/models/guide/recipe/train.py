@@ -1,11 +1,11 @@
-"""Train the decoder on the generated chats: bfloat16 on the CPU, batches of chats of like length, resumable.
+"""Train the decoder on the generated chats: bfloat16 on the CPU, batches of chats of like length, resumable at any time.
 
-Matrices learn with Muon, embeddings and norms with AdamW. The learning rate follows the clock or the steps: with
---minutes the cosine ends when the time is over, with --steps it ends at that step.
+Matrices learn with Muon, embeddings and norms with AdamW. The trunk of the training keeps one learning rate, so that it
+can be cut or prolonged anywhere; its state is trunk.pt. `--finish N` branches off: from the trunk's weights the rate
+falls to nothing over N steps, and checkpoint.pt is what is exported. The trunk can go on after that.
 """
 import argparse
 import json
-import math
 import os
 import time
 from dataclasses import asdict
@@ -23,7 +23,7 @@ from model import Guide, count
 from settings import WORK_DIR, Shape
 from tokenizer import Tokenizer
 
-TOKENS = 16 * 384
+TOKENS = 4096
 PAD = 0
 
 
@@ -78,12 +78,25 @@ def optimizers(model, rate):
     return [muon, adam]
 
 
-def loss_of(model, x, learn):
-    """Cross entropy of what the assistant says."""
+def loss_of(model, x, learn, prompt):
+    """(cross entropy of what the assistant says, the same plus `prompt` times that of all the rest)"""
+    target = x[:, 1:]
+    said = learn[:, 1:]
+    rest = (target != PAD) & ~said
     with torch.autocast('cpu', torch.bfloat16):
         hidden, _ = model.hidden(x[:, :-1])
-        logits = model.logits(hidden[learn[:, 1:]])
-    return F.cross_entropy(logits.float(), x[:, 1:][learn[:, 1:]])
+        logits = model.logits(hidden[said])
+        others = model.logits(hidden[rest]) if prompt else None
+    loss = F.cross_entropy(logits.float(), target[said])
+    return loss, loss + prompt * F.cross_entropy(others.float(), target[rest]) if prompt else loss
+
+
+def restore(model, opts, path):
+    state = torch.load(path, weights_only=True)
+    model.load_state_dict(state['model'])
+    for opt, saved in zip(opts, state['optimizers']):
+        opt.load_state_dict(saved)
+    return state
 
 
 def train(args, log):
@@ -92,35 +105,35 @@ def train(args, log):
     torch.manual_seed(args.seed)
     model = Guide(Shape())
     opts = optimizers(model, args.rate)
-    step, spent, seen, shard = 0, 0.0, 0, 0
-    path = WORK_DIR / 'checkpoint.pt'
-    if path.exists() and not args.fresh:
-        state = torch.load(path, weights_only=True)
-        model.load_state_dict(state['model'])
-        for opt, saved in zip(opts, state['optimizers']):
-            opt.load_state_dict(saved)
-        step, spent, seen, shard = state['step'], state['spent'], state['seen'], state['shard'] + 1
-        log(f'resumed at step {step}, {spent / 60:.1f} min')
-    log(f'{count(model):,} parameters, {args.threads} threads, rate {args.rate}, ' + (f'{args.steps} steps' if args.steps else f'{args.minutes} minutes'))
-
-    begin = (step, spent) if args.anneal else (0, 0)
+    trunk, branch, out = WORK_DIR / 'trunk.pt', WORK_DIR / 'branch.pt', WORK_DIR / 'checkpoint.pt'
+    path = branch if args.finish else trunk
+    at = {'step': 0, 'spent': 0.0, 'seen': 0, 'shard': -1, 'from': 0}
+    if args.finish and not path.exists():
+        at |= restore(model, opts, trunk)
+        at['from'] = at['step']
+    elif path.exists() and not args.fresh:
+        at |= restore(model, opts, path)
+    step, spent, seen, shard = at['step'], at['spent'], at['seen'], at['shard'] + 1
+    last_step = at['from'] + args.finish if args.finish else args.steps
+    log(f'{"branch" if args.finish else "trunk"}: {count(model):,} parameters, {args.threads} threads, rate {args.rate}, prompt {args.prompt}, from step {step} to {last_step}, {spent / 60:.1f} min so far')
 
     def save():
         state = {'shape': asdict(model.s), 'model': model.state_dict(), 'optimizers': [o.state_dict() for o in opts],
-                 'step': step, 'spent': spent, 'seen': seen, 'shard': shard}
+                 'step': step, 'spent': spent, 'seen': seen, 'shard': shard, 'from': at['from']}
         torch.save(state, path.with_suffix('.part'))
         path.with_suffix('.part').rename(path)
 
     losses, saved, last = [], time.time(), time.time()
     for shard, data in enumerate(Shards(tokenizer, args.chats, shard), shard):
         for x, learn in batches(*data, np.random.default_rng(shard)):
-            done = (step - begin[0]) / (args.steps - begin[0]) if args.steps else (spent - begin[1]) / (60 * args.minutes - begin[1])
-            if done >= 1:
+            if step >= last_step:
                 save()
+                torch.save({'shape': asdict(model.s), 'model': model.state_dict(), 'step': step, 'seen': seen, 'spent': spent}, out)
+                path.unlink() if args.finish else None
                 log(f'done: step {step}, {seen:,} tokens, {spent / 60:.1f} min, loss {np.mean(losses[-200:]):.4f}')
                 return
-            rate = args.rate * min(1, (step - begin[0] + 1) / 100) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * done)))
-            loss = loss_of(model, x, learn)
+            rate = args.rate * (1 - (step - at['from']) / args.finish if args.finish else min(1, (step + 1) / 60))
+            said, loss = loss_of(model, x, learn, args.prompt)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             for opt in opts:
@@ -129,7 +142,7 @@ def train(args, log):
                 opt.step()
                 opt.zero_grad(set_to_none=True)
             step, seen = step + 1, seen + x.numel()
-            losses.append(loss.item())
+            losses.append(said.item())
             now = time.time()
             spent, last = spent + now - last, now
             if step % args.every == 0:
@@ -142,15 +155,15 @@ def train(args, log):
 
 def arguments(parser=None):
     args = parser or argparse.ArgumentParser(description=__doc__)
-    args.add_argument('--minutes', type=float, default=65)
-    args.add_argument('--steps', type=int, default=0)
+    args.add_argument('--steps', type=int, default=14_000, help='the step at which the trunk ends')
+    args.add_argument('--finish', type=int, default=0, help='branch off the trunk: so many steps of falling rate')
+    args.add_argument('--prompt', type=float, default=0.1, help='weight of the loss on what the assistant does not say')
     args.add_argument('--chats', type=int, default=20_000, help='chats in a shard')
-    args.add_argument('--rate', type=float, default=3e-3)
+    args.add_argument('--rate', type=float, default=2.5e-3)
     args.add_argument('--threads', type=int, default=2)
     args.add_argument('--seed', type=int, default=1)
     args.add_argument('--every', type=int, default=100)
-    args.add_argument('--anneal', action='store_true', help='start a new cosine from --rate where it resumes')
-    args.add_argument('--fresh', action='store_true', help='do not resume from the checkpoint')
+    args.add_argument('--fresh', action='store_true', help='begin anew')
     return args
 
 
