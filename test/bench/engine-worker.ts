@@ -22,7 +22,7 @@ async function open({ files, runtime }: Order & { type: 'open' }): Promise<void>
 
 async function run({ seed, maxTokens }: Wish): Promise<Timing> {
   if (!engine) throw new Error('The engine is not open.')
-  const prompt = engine.prepare([{ role: 'user', content: QUESTION }])
+  const prompt = engine.prepare({ messages: [{ role: 'user', content: QUESTION }] })
   const sampling = { temperature: 1, seed }
   let first = 0
   let last = 0

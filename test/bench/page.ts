@@ -85,7 +85,7 @@ export async function openBench(start: typeof serve): Promise<Bench> {
 /** The model's files as the catalog lists them. */
 async function fetchFiles(): Promise<Map<string, Blob>> {
   const catalog = (await (await fetch('/bench/catalog.json')).json()) as Catalog
-  const resources = catalog.entries[0]?.implementations[0]?.resources ?? []
+  const resources = catalog.entries[0]?.implementations?.[0]?.resources ?? []
   const files = new Map<string, Blob>()
   for (const { name, url } of resources) {
     files.set(name, await (await fetch(new URL(url, `${location.origin}/bench/`))).blob())

@@ -1,146 +1,96 @@
 /**
  * `npm run bench`: the measured figures, each against its bar. Both sides of a ratio are measured in
- * one run, in turns, on the same files. `--json FILE` also writes them as one object.
+ * one run, on the same files. `--json FILE` also writes them as one object; `--only NAME` (endpoint,
+ * wasm, webgpu, sizes) measures a part.
  */
 import { writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { build } from 'vite'
 import { sizes } from '../../.ci/build/size.ts'
 import { buildDemo } from '../setup/demo.ts'
-import { openSite } from '../support/site.ts'
-import { endlessModel } from './endless.ts'
-import type { Bench, Timing, Wish } from './page.ts'
+import type { Site } from '../support/site.ts'
+import { findAdapter, openComparison, prepareComparison } from './compare.ts'
+import { measureSide, printComparison, type Device, type Effort, type Measured } from './decode.ts'
+import { measureEndpoint } from './endpoint.ts'
+import { atLeast, atMost, printFigures, type Figure } from './figure.ts'
 
-const ROOT = join(import.meta.dirname, '../..')
-const OUT = join(ROOT, 'node_modules/.cache/inorigin-bench')
-/** Turns of each side. */
-const ROUNDS = 15
-const HEADER_ROUNDS = 40
-/** Tokens of one decode. */
-const TOKENS = 512
-
-interface Figure {
-  name: string
-  value: number
-  bar: string
-  met: boolean
-  note: string
-}
-
-const atLeast = (name: string, value: number, bar: number, note: string): Figure =>
-  ({ name, value, bar: `>= ${bar}`, met: value >= bar, note })
-const atMost = (name: string, value: number, bar: number, note: string): Figure =>
-  ({ name, value, bar: `<= ${bar}`, met: value <= bar, note })
+const FULL: Effort = { rounds: 5, answer: 64 }
+const SOFTWARE: Effort = { rounds: 1, answer: 12 }
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { json: { type: 'string' } } })
+  const { values } = parseArgs({
+    options: { json: { type: 'string' }, only: { type: 'string', multiple: true } },
+  })
+  const wanted = (part: string) => values.only === undefined || values.only.includes(part)
   buildDemo()
-  await buildBench()
-  const figures = [...(await measureInBrowser()), ...measureSizes()]
-  print(figures)
+  const figures: Figure[] = []
+  if (wanted('endpoint')) figures.push(...(await measureEndpoint()))
+  if (wanted('wasm') || wanted('webgpu')) {
+    await prepareComparison()
+    const site = await openComparison()
+    try {
+      console.log(await describe(site))
+      if (wanted('wasm')) figures.push(...(await compareOn(site, 'wasm')))
+      if (wanted('webgpu')) figures.push(...(await compareOn(site, 'webgpu')))
+    } finally {
+      await site.close()
+    }
+  }
+  if (wanted('sizes')) figures.push(...measureSizes())
+  printFigures(figures)
   if (values.json !== undefined) {
     const table = Object.fromEntries(figures.map(({ name, value }) => [name, value]))
     writeFileSync(values.json, `${JSON.stringify(table, null, 2)}\n`)
   }
 }
 
-/** The bench's own two scripts, from the sources. */
-async function buildBench(): Promise<void> {
-  await build({
-    configFile: false,
-    logLevel: 'warn',
-    resolve: { conditions: ['onnxruntime-web-use-extern-wasm', 'browser', 'module', 'import', 'default'] },
-    build: {
-      outDir: OUT,
-      emptyOutDir: true,
-      lib: {
-        entry: {
-          page: join(import.meta.dirname, 'page.ts'),
-          'engine-worker': join(import.meta.dirname, 'engine-worker.ts'),
-        },
-        formats: ['es'],
-      },
-    },
-  })
+async function compareOn(site: Site, device: Device): Promise<Figure[]> {
+  const gpu = device === 'webgpu' ? await findAdapter(site) : null
+  if (device === 'webgpu' && gpu === null) {
+    console.log('webgpu: this browser offers none here')
+    return []
+  }
+  const effort = gpu?.software ? SOFTWARE : FULL
+  const ours = await measureSide(site, 'inorigin', device, effort)
+  const theirs = await measureSide(site, 'transformers', device, effort)
+  if (ours.texts.join('\0') !== theirs.texts.join('\0')) {
+    throw new Error(`On ${device} the two sides did not write the same text.`)
+  }
+  printComparison(device, ours, theirs)
+  return device === 'wasm' ? onWasm(ours, theirs) : onWebgpu(ours, theirs)
 }
 
-async function measureInBrowser(): Promise<Figure[]> {
-  const page = `<!doctype html><meta charset="utf-8"><title>bench</title>
-    <script type="module">
-      import { serve } from '/inorigin/index.js'
-      import { openBench } from '/bench/page.js'
-      globalThis.bench = openBench(serve)
-    </script>`
-  const model = endlessModel(join(ROOT, 'demo/models/guide'), '/bench/', '@bench/endless')
-  const site = await openSite({ folders: { '/bench/': OUT }, pages: { '/bench.html': page, ...model } })
-  try {
-    console.log(`${cpus().length} x ${cpus()[0]?.model ?? 'CPU'}, Chromium ${site.browser.version()}, WASM`)
-    const tab = await site.open('/bench.html')
-    await tab.waitForFunction(() => 'bench' in globalThis)
-    const time = (side: 'endpoint' | 'engine', wish: Wish) =>
-      tab.evaluate(async ([name, what]) => {
-        const { bench } = globalThis as unknown as { bench: Promise<Bench> }
-        return (await bench)[name](what)
-      }, [side, wish] as const)
-    const headers = () =>
-      tab.evaluate(async () => (await (globalThis as unknown as { bench: Promise<Bench> }).bench).headers())
+function onWasm(ours: Measured, theirs: Measured): Figure[] {
+  return [
+    atLeast('decode_vs_transformers_64', ratioAt(64, ours, theirs), 0.95, 'tokens/s over theirs, WASM'),
+    atMost('turn2_ttft', ours.turn2, 0.15, 'to the first token, over turn 1, 1,000 tokens, WASM'),
+  ]
+}
 
-    const ratios: number[] = []
-    const rates = { endpoint: [] as number[], engine: [] as number[] }
-    // The first round warms both up and is not counted.
-    for (let round = 0; round <= ROUNDS; round += 1) {
-      // Who goes first changes, so that a machine that slows down does not favour one of them.
-      const order = round % 2 === 0 ? (['endpoint', 'engine'] as const) : (['engine', 'endpoint'] as const)
-      const wish: Wish = { seed: round, maxTokens: TOKENS }
-      const timings: Partial<Record<'endpoint' | 'engine', Timing>> = {}
-      for (const side of order) timings[side] = await time(side, wish)
-      const { endpoint, engine } = timings
-      if (!endpoint || !engine || endpoint.text !== engine.text || endpoint.tokens !== TOKENS) {
-        throw new Error('The endpoint and the engine did not give the same full-length text.')
-      }
-      if (round === 0) continue
-      rates.endpoint.push(rateOf(endpoint))
-      rates.engine.push(rateOf(engine))
-      ratios.push(rateOf(endpoint) / rateOf(engine))
-    }
-    const times: number[] = []
-    for (let round = 0; round < HEADER_ROUNDS; round += 1) times.push(await headers())
-    const [through, alone] = [median(rates.endpoint), median(rates.engine)].map((rate) => rate.toFixed(0))
-    return [
-      atLeast('endpoint_throughput', median(ratios), 0.95, `${through} over ${alone} tokens/s, ${ROUNDS} pairs`),
-      atMost('headers_ms', median(times), 10, `median of ${HEADER_ROUNDS} streamed requests`),
-    ]
-  } finally {
-    await site.close()
-  }
+function onWebgpu(ours: Measured, theirs: Measured): Figure[] {
+  const note = 'tokens/s over theirs, neither with subgroups'
+  return [
+    atLeast('decode_vs_transformers_2048_webgpu', ratioAt(2048, ours, theirs), 1.5, note),
+    atLeast('concurrent4_webgpu', ours.concurrent, 2, 'four streams at once over one by one'),
+  ]
+}
+
+function ratioAt(context: number, ours: Measured, theirs: Measured): number {
+  return (ours.decode[context] ?? 0) / (theirs.decode[context] ?? 0)
 }
 
 function measureSizes(): Figure[] {
   const names: Record<string, string> = { 'sw.js': 'sw_gzip_kb', 'index.js': 'client_gzip_kb' }
-  return sizes(join(ROOT, 'dist')).map(({ file, size, limit }) =>
+  return sizes(join(import.meta.dirname, '../../dist')).map(({ file, size, limit }) =>
     atMost(names[file] ?? file, size, limit, `${file} and what it loads at once`),
   )
 }
 
-/** Tokens per second from the first text to the last. */
-function rateOf({ tokens, milliseconds }: Timing): number {
-  return ((tokens - 1) / milliseconds) * 1000
-}
-
-function median(numbers: readonly number[]): number {
-  const sorted = [...numbers].sort((a, b) => a - b)
-  const middle = Math.floor(sorted.length / 2)
-  const [low, high] = [sorted[middle - 1] ?? 0, sorted[middle] ?? 0]
-  return sorted.length % 2 === 1 ? high : (low + high) / 2
-}
-
-function print(figures: readonly Figure[]): void {
-  const rows = figures.map(({ name, value, bar, met, note }) =>
-    [name, value.toFixed(2), bar, met ? 'met' : 'NOT MET', note])
-  const widths = [0, 1, 2, 3].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
-  for (const row of rows) console.log(row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  '))
+async function describe(site: Site): Promise<string> {
+  const gpu = await findAdapter(site)
+  const processors = `${cpus().length} x ${cpus()[0]?.model ?? 'CPU'}`
+  return `${processors}, Chromium ${site.browser.version()}, WebGPU: ${gpu?.name ?? 'none'}`
 }
 
 await main()

@@ -21,21 +21,22 @@ const PLACES: Partial<Record<NodeJS.Platform, readonly string[]>> = {
   }),
 }
 
-/** Flags of every launch: WebGPU without a GPU, and no traffic of the browser's own. */
-export function chromiumArgs(): string[] {
-  const args = [
-    '--enable-unsafe-webgpu',
-    '--use-webgpu-adapter=swiftshader',
-    '--disable-background-networking',
-  ]
+/** Flags of every launch: no traffic of the browser's own, and WebGPU, without a GPU unless told. */
+export function chromiumArgs(gpu: 'software' | 'hardware' = 'software'): string[] {
+  const adapter =
+    gpu === 'software'
+      ? ['--use-webgpu-adapter=swiftshader']
+      : // Without these a headless Chromium on Linux looks for no GPU.
+        ['--enable-features=Vulkan,DefaultANGLEVulkan,VulkanFromANGLE', '--ignore-gpu-blocklist']
+  const args = ['--enable-unsafe-webgpu', ...adapter, '--disable-background-networking']
   // Chromium refuses its sandbox to root, which is who containers run as.
   if (process.getuid?.() === 0) args.push('--no-sandbox')
   return args
 }
 
 /** Playwright's launch options for a headless Chromium that is found or installed. */
-export function chromiumLaunch(): LaunchOptions {
-  return { executablePath: ensureChromium(), args: chromiumArgs(), headless: true }
+export function chromiumLaunch(gpu: 'software' | 'hardware' = 'software'): LaunchOptions {
+  return { executablePath: ensureChromium(), args: chromiumArgs(gpu), headless: true }
 }
 
 /** Path of a Chromium that is installed, or undefined. Throws when a path that was asked for is not there. */

@@ -19,14 +19,16 @@ export interface Site extends StaticServer {
 }
 
 /** Starts server and browser; the path prefix is where the demo lies. */
-export async function openSite(options: Partial<StaticOptions> & { base?: string } = {}): Promise<Site> {
-  const { base = '/', folders = {}, pages = {}, ...rest } = options
+export async function openSite(
+  options: Partial<StaticOptions> & { base?: string; gpu?: 'software' | 'hardware' } = {},
+): Promise<Site> {
+  const { base = '/', folders = {}, pages = {}, gpu, ...rest } = options
   const server = await serveStatic({
     folders: { ...folders, [base]: 'dist-demo' },
     pages: { [`${base}blank.html`]: BLANK, ...pages },
     ...rest,
   })
-  const browser = await chromium.launch(chromiumLaunch())
+  const browser = await chromium.launch(chromiumLaunch(gpu))
   const context = await browser.newContext()
   return {
     ...server,

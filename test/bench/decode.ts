@@ -1,0 +1,113 @@
+/** Load, prefill, decode, second turns and streams at once: ours beside transformers.js. */
+import type { Site } from '../support/site.ts'
+import { openSide, type OpenSide } from './compare.ts'
+import { median, printTable } from './figure.ts'
+import type { Run, SideName, Task } from './side.ts'
+
+export type Device = 'wasm' | 'webgpu'
+
+/** How much is measured: a GPU made of software takes seconds for what others do in milliseconds. */
+export interface Effort {
+  rounds: number
+  /** Tokens of one decode. */
+  answer: number
+}
+
+/** What one side did. */
+export interface Measured {
+  /** Milliseconds. */
+  load: number
+  /** Tokens per second of a decode, by tokens of context. */
+  decode: Record<number, number>
+  /** Tokens per second of a prompt of 512. */
+  prefill: number
+  /** Time to the first token of a second turn over that of the first, with 1,000 tokens of history. */
+  turn2: number
+  /** Tokens per second of four streams at once over those of one after the other. */
+  concurrent: number
+  /** What was written, to be the same on both sides. */
+  texts: string[]
+}
+
+const CONTEXTS = [64, 512, 2048]
+const HISTORY = 1_000
+/** Tokens that a second turn adds. */
+const MORE = 24
+const STREAMS = 4
+
+export async function measureSide(
+  site: Site,
+  name: SideName,
+  device: Device,
+  { rounds, answer }: Effort,
+): Promise<Measured> {
+  const side = await openSide(site, name)
+  try {
+    const load = await side.order({ type: 'open', model: 'small', device })
+    const once = async (prompt: number, seed: number): Promise<Run> => {
+      const { runs } = await side.order({
+        type: 'run', tasks: [{ prompt, seed, answer }], together: false,
+      })
+      return runs[0] as Run
+    }
+    const decode: Record<number, number> = {}
+    const texts: string[] = []
+    const firsts: number[] = []
+    for (const context of CONTEXTS) {
+      // The first run of a length may still compile something.
+      if (rounds > 1) await once(context, 1_000)
+      const runs: Run[] = []
+      for (let round = 0; round < rounds; round += 1) runs.push(await once(context, round))
+      decode[context] = median(runs.map(({ rate }) => rate))
+      texts.push(...runs.map(({ text }) => text))
+      if (context === 512) firsts.push(...runs.map(({ first }) => first))
+    }
+    return {
+      load, decode, texts,
+      prefill: (512 / median(firsts)) * 1000,
+      turn2: await secondTurns(side, rounds),
+      concurrent: await atOnce(side, rounds, answer),
+    }
+  } finally {
+    await side.close()
+  }
+}
+
+async function secondTurns(side: OpenSide, rounds: number): Promise<number> {
+  const ratios: number[] = []
+  for (let round = 0; round < rounds; round += 1) {
+    const task: Task = { prompt: HISTORY, seed: 100 + round, answer: 2 }
+    const [one, two] = await side.order({ type: 'turns', task, more: MORE })
+    ratios.push(two.first / one.first)
+  }
+  return median(ratios)
+}
+
+/** Short prompts, so that what is compared is the writing. */
+async function atOnce(side: OpenSide, rounds: number, answer: number): Promise<number> {
+  const ratios: number[] = []
+  for (let round = 0; round <= rounds; round += 1) {
+    const tasks = (seed: number): Task[] =>
+      Array.from({ length: STREAMS }, (_, index) => ({ prompt: 16, seed: seed + index, answer }))
+    const alone = await side.order({ type: 'run', tasks: tasks(200 + 10 * round), together: false })
+    const together = await side.order({ type: 'run', tasks: tasks(600 + 10 * round), together: true })
+    // The first round may still compile something.
+    if (round > 0) ratios.push(alone.milliseconds / together.milliseconds)
+  }
+  return median(ratios)
+}
+
+export function printComparison(device: string, ours: Measured, theirs: Measured): void {
+  const row = (what: string, one: number, other: number, unit: string, better = one / other) =>
+    [`${device} ${what}`, one.toFixed(1), other.toFixed(1), unit, `${better.toFixed(2)} x`]
+  printTable([
+    ['', 'inorigin', 'transformers.js', '', 'ours is'],
+    row('load', ours.load, theirs.load, 'ms', theirs.load / ours.load),
+    row('prefill of 512', ours.prefill, theirs.prefill, 'tokens/s'),
+    ...CONTEXTS.map((context) =>
+      row(`decode at ${context}`, ours.decode[context] ?? 0, theirs.decode[context] ?? 0, 'tokens/s'),
+    ),
+    row('turn 2 over turn 1', ours.turn2 * 100, theirs.turn2 * 100, '%', theirs.turn2 / ours.turn2),
+    row('4 streams over 1', ours.concurrent * 100, theirs.concurrent * 100, '%'),
+  ])
+}

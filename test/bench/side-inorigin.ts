@@ -1,0 +1,37 @@
+/** Our engine, with nothing around it. */
+import { openOnnx } from '../../src/engine/onnx/index.ts'
+import type { Engine } from '../../src/engine/engine.ts'
+import { serveSide } from './side.ts'
+
+const TEXTS = ['config.json', 'generation_config.json', 'tokenizer.json', 'tokenizer_config.json']
+const WEIGHTS = ['onnx/model.onnx', 'onnx/model.onnx_data']
+const signal = new AbortController().signal
+
+let engine: Engine
+
+async function filesOf(model: string, names: readonly string[]): Promise<Map<string, Blob>> {
+  const files = new Map<string, Blob>()
+  for (const name of names) {
+    files.set(name, await (await fetch(`/bench/models/${model}/${name}`)).blob())
+  }
+  return files
+}
+
+serveSide({
+  async open(model, device) {
+    const runtime = `${location.origin}/inorigin/ort/`
+    const texts = await filesOf(model, TEXTS)
+    engine = await openOnnx({ device, runtime, texts, maxInputTokens: 4096 })
+    await engine.load(await filesOf(model, WEIGHTS), signal)
+  },
+  async continue(tokens, answer, onPiece) {
+    const prompt = { tokens, boundaries: [], opening: '' }
+    const options = { maxTokens: answer, sampling: { temperature: 0 }, signal }
+    const pieces = engine.generate(prompt, options)
+    for (;;) {
+      const { done, value } = await pieces.next()
+      if (done) return
+      onPiece(value.text, value.tokens)
+    }
+  },
+})

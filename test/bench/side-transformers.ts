@@ -1,0 +1,62 @@
+/** transformers.js, as its documentation uses it. */
+import { AutoModelForCausalLM, env, Tensor, type PreTrainedModel } from '@huggingface/transformers'
+import { createDecoding, type Detokenizer } from '../../src/engine/onnx/text/detokenizer.ts'
+import { serveSide, type OnPiece } from './side.ts'
+
+env.allowLocalModels = true
+env.allowRemoteModels = false
+env.localModelPath = '/bench/models/'
+env.useBrowserCache = false
+const { wasm } = env.backends.onnx
+if (wasm) wasm.wasmPaths = `${location.origin}/bench/ort/`
+
+/** Its device without `subgroups` too: with that feature a driver in use computes wrong numbers. */
+if (navigator.gpu) {
+  const request = GPUAdapter.prototype.requestDevice
+  GPUAdapter.prototype.requestDevice = function (descriptor) {
+    const all = Array.from(descriptor?.requiredFeatures ?? [])
+    return request.call(this, {
+      ...descriptor,
+      requiredFeatures: all.filter((feature) => !feature.startsWith('subgroups')),
+    })
+  }
+}
+
+let model: PreTrainedModel
+let openText: () => Detokenizer
+
+serveSide({
+  async open(name, device) {
+    model = await AutoModelForCausalLM.from_pretrained(name, { dtype: 'fp32', device })
+    const tokenizer = await fetch(`/bench/models/${name}/tokenizer.json`)
+    openText = createDecoding(await tokenizer.json(), {})
+    // Ready when the first answer costs no more than the second, as on the other side.
+    await answer([1], 2, () => undefined)
+  },
+  continue: answer,
+})
+
+async function answer(
+  tokens: readonly number[],
+  count: number,
+  onPiece: OnPiece,
+): Promise<void> {
+  const dims = [1, tokens.length]
+  const text = openText()
+  let prompt = true
+  await model.generate({
+    input_ids: new Tensor('int64', BigInt64Array.from(tokens, BigInt), dims),
+    attention_mask: new Tensor('int64', new BigInt64Array(tokens.length).fill(1n), dims),
+    max_new_tokens: count,
+    min_new_tokens: count,
+    do_sample: false,
+    streamer: {
+      put([ids]: bigint[][]) {
+        // The prompt comes first.
+        if (!prompt) for (const id of ids ?? []) onPiece(text.push(Number(id)), 1)
+        prompt = false
+      },
+      end: () => onPiece(text.flush(), 0),
+    },
+  } as never)
+}

@@ -1,0 +1,99 @@
+/** What is measured of either side, on the same files, device and run: ours and transformers.js. */
+
+export type SideName = 'inorigin' | 'transformers'
+
+/** One decode of random tokens; greedy. */
+export interface Task {
+  /** Tokens of the prompt, drawn from this seed. */
+  prompt: number
+  seed: number
+  /** Tokens of the answer. */
+  answer: number
+}
+
+export interface Run {
+  /** Milliseconds to the first token. */
+  first: number
+  /** Tokens per second after it. */
+  rate: number
+  /** What was written, by the same decoder on both sides. */
+  text: string
+}
+
+/** Asked of a side's worker; every order is answered by one message. */
+export type Order =
+  | { type: 'open'; model: string; device: 'wasm' | 'webgpu' }
+  /** One after the other, or all at once. */
+  | { type: 'run'; tasks: Task[]; together: boolean }
+  /** A prompt, and then the same prompt with this many tokens more. */
+  | { type: 'turns'; task: Task; more: number }
+
+export interface Answers {
+  /** Milliseconds from the files on the disk to a model that answers. */
+  open: number
+  run: { runs: Run[]; milliseconds: number }
+  /** The two runs. */
+  turns: [Run, Run]
+}
+
+/** Tokens below 2,000 of no meaning; the same for the same seed. */
+export function drawTokens(count: number, seed: number): number[] {
+  let state = seed + 1
+  return Array.from({ length: count }, () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return Math.floor((state / 2 ** 32) * 2_000)
+  })
+}
+
+export type OnPiece = (text: string, tokens: number) => void
+
+/** A side: how to load a model and how to continue tokens. */
+export interface Side {
+  open(model: string, device: 'wasm' | 'webgpu'): Promise<void>
+  /** Calls `onPiece` whenever tokens of the answer are there. */
+  continue(tokens: readonly number[], answer: number, onPiece: OnPiece): Promise<void>
+}
+
+/** Answers orders with a side. */
+export function serveSide(side: Side): void {
+  async function run(prompt: readonly number[], answer: number): Promise<Run> {
+    const begin = performance.now()
+    let [first, last, text, count, before] = [0, 0, '', 0, 0]
+    await side.continue(prompt, answer, (piece, tokens) => {
+      last = performance.now()
+      if (first === 0) [first, before] = [last, tokens]
+      text += piece
+      count += tokens
+    })
+    return { first: first - begin, rate: ((count - before) / (last - first)) * 1000, text }
+  }
+
+  async function obey(order: Order): Promise<Answers[Order['type']]> {
+    const begin = performance.now()
+    switch (order.type) {
+      case 'open':
+        await side.open(order.model, order.device)
+        return performance.now() - begin
+      case 'run': {
+        const work = ({ prompt, seed, answer }: Task) => run(drawTokens(prompt, seed), answer)
+        const runs: Run[] = []
+        if (order.together) runs.push(...(await Promise.all(order.tasks.map(work))))
+        else for (const task of order.tasks) runs.push(await work(task))
+        return { runs, milliseconds: performance.now() - begin }
+      }
+      case 'turns': {
+        const { prompt, seed, answer } = order.task
+        const tokens = drawTokens(prompt, seed)
+        const one = await run(tokens, answer)
+        return [one, await run([...tokens, ...drawTokens(order.more, seed + 1)], answer)]
+      }
+    }
+  }
+
+  self.onmessage = ({ data }: MessageEvent<Order>) => {
+    obey(data).then(
+      (answer) => self.postMessage({ answer }),
+      (error: unknown) => self.postMessage({ error: error instanceof Error ? error.stack : String(error) }),
+    )
+  }
+}

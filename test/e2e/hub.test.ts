@@ -1,0 +1,90 @@
+/** A model named by its repository on a hub: found, pinned, downloaded, and there without the hub. */
+import { join } from 'node:path'
+import type { Page } from 'playwright'
+import { afterEach, expect, test } from 'vitest'
+import type { LoadProgress, Server } from '../../src/index.ts'
+import { openHub, repositoryOf, type Hub } from '../support/hub.ts'
+import { openSite, serveIn, type Site } from '../support/site.ts'
+
+const GUIDE = join(import.meta.dirname, '../../demo/models/guide')
+const COMMITS = ['a', 'b'].map((digit) => digit.repeat(40)) as [string, string]
+const TAG = '@me/guide'
+
+let site: Site
+let hub: Hub
+
+afterEach(async () => {
+  await site?.close()
+  await hub?.close()
+})
+
+interface InPage {
+  server: Server
+}
+
+const serveFromHub = (page: Page) =>
+  serveIn(page, {
+    device: 'wasm',
+    catalog: { version: 1, entries: [{ tag: TAG, huggingface: 'me/guide', host: hub.url }] },
+  })
+
+function ask(page: Page, model = TAG): Promise<string> {
+  return page.evaluate(async (tag) => {
+    const response = await fetch('/v1/chat/completions', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({
+        model: tag, temperature: 0, max_tokens: 8, messages: [{ role: 'user', content: 'Hello' }],
+      }),
+    })
+    const body = await response.json()
+    return response.ok ? String(body.choices[0].message.content) : `${response.status} ${body.error.code}`
+  }, model)
+}
+
+const stateOf = (page: Page) =>
+  page.evaluate(async (tag) => {
+    const { server } = globalThis as unknown as InPage
+    return (await server.models.list()).find((state) => state.tag === tag)
+  }, TAG)
+
+test('two fields are enough; the commit of the first load stays, and needs no hub any more', async () => {
+  hub = await openHub({ 'me/guide': repositoryOf(GUIDE, COMMITS[0]) })
+  site = await openSite()
+  const page = await site.open()
+  await serveFromHub(page)
+  expect(await stateOf(page)).toMatchObject({ status: 'remote', bytes: null, device: null })
+
+  const phases = await page.evaluate(async (tag) => {
+    const { server } = globalThis as unknown as InPage
+    const seen: LoadProgress[] = []
+    await server.models.load(tag, { onProgress: (progress) => seen.push(progress) })
+    return [...new Set(seen.map(({ phase }) => phase))]
+  }, TAG)
+  expect(phases).toEqual(['download', 'compile', 'ready'])
+  expect(await ask(page)).toBe(await ask(page, '@inorigin/guide'))
+  expect(await stateOf(page)).toMatchObject({ status: 'loaded', device: 'wasm' })
+  expect(hub.asked.filter((path) => path.includes('/resolve/'))).toEqual(
+    hub.asked.filter((path) => path.includes(`/resolve/${COMMITS[0]}/`)),
+  )
+
+  // The branch moves on, then the hub goes away: neither is noticed.
+  hub.repositories = { 'me/guide': { files: {}, commit: COMMITS[1] } }
+  hub.asked.length = 0
+  await page.reload()
+  await serveFromHub(page)
+  expect(await stateOf(page)).toMatchObject({ status: 'stored', device: 'wasm' })
+  expect(await ask(page)).not.toMatch(/^\d{3} /)
+  expect(hub.asked).toEqual([])
+})
+
+test('a hub that cannot be reached is a 503 that says so, and the next request tries again', async () => {
+  hub = await openHub({ 'me/guide': repositoryOf(GUIDE, COMMITS[0]) })
+  site = await openSite()
+  const page = await site.open()
+  await serveFromHub(page)
+  hub.refuseWith = 500
+  expect(await ask(page)).toBe('503 hub_unreachable')
+  hub.refuseWith = 0
+  expect(await ask(page)).not.toMatch(/^\d{3} /)
+})
