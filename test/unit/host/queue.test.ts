@@ -108,7 +108,7 @@ describe('createQueue', () => {
     first?.leave()
     await other.turn
     second?.leave()
-    await third?.turn
+    await expect(third?.turn).resolves.toBeUndefined()
   })
 
   test('a client that has filled its places does not fill those of others', () => {
