@@ -99,7 +99,7 @@ class Chat:
                 text, _ = other.request(self.d)
                 return self.add(finish(self.rng, text, False), NO_TOOL if self.box else self.rng.choice(unknown.ANSWERS), 'I do not know this.')
         question = unknown.question(self.d)
-        if self.box and any(t.subject in question for t in self.box) or any(t.subject in ('get_weather', 'search_web', 'define_word', 'get_recipe', 'get_news', 'translate', 'get_distance', 'get_directions', 'get_time', 'calculator', 'book_flight') for t in self.box):
+        if any(t.subject.split()[0] in question for t in self.box) or any(t.subject in ('get_weather', 'search_web', 'define_word', 'get_recipe', 'get_news', 'translate', 'get_distance', 'get_directions', 'get_time', 'calculator', 'book_flight') for t in self.box):
             return self.about_topic()
         self.add(vary(self.rng, question, 0.7), NO_TOOL if self.box else self.rng.choice(unknown.ANSWERS), 'I do not know this.')
 
@@ -189,7 +189,7 @@ def encode(tokenizer, messages, box=None):
 
 def digest() -> str:
     """Names what the shards depend on, so that a changed text is never mixed with an old shard."""
-    here, names = Path(__file__).parent, ('fill', 'generate', 'memory', 'noise', 'results', 'sums', 'template', 'tools', 'topics', 'unknown', 'values')
+    here, names = Path(__file__).parent, ('families', 'fill', 'generate', 'memory', 'noise', 'results', 'sums', 'template', 'tools', 'topics', 'unknown', 'values')
     files = [here / f'{n}.py' for n in names] + sorted((here / 'text').iterdir()) + [MODEL_DIR / 'tokenizer.json']
     return hashlib.sha256(b''.join(f.read_bytes() for f in files)).hexdigest()[:8]
 

@@ -18,6 +18,7 @@ GROUPS = [g.split(', ') for g in (
     'approve, accept, confirm', 'reject, refuse, decline', 'assign, hand over', 'schedule, plan, set a date for', 'track, follow, trace', 'upload, put online', 'download, save, load down', 'compare, match',
     'charge, load', 'scan, inspect', 'feed, give food to', 'water, irrigate', 'fold, bend', 'summarize, sum up', 'invite, ask over', 'block, ban', 'rotate, turn, spin', 'convert, transform')]
 ASKING = GROUPS[4]
+IMPERATIVE = {v.split()[0] for g in GROUPS for v in g} | set('put play set wake turn switch search look google order log water rent hire call dial navigate convert exchange calculate remind schedule write text message'.split())
 BOOLEANS = ('urgent public private notify verbose recursive express shuffle loop silent dry_run overwrite include_images compressed encrypted confirmed fragile insured verified '
             'permanent hidden pinned anonymous archived bold fast strict sorted gift visible animated').split()
 FIELDS = [(names.split('|'), kind) for names, kind in (line.rsplit(' ', 1) for line in '''city|location|place|town|destination place
@@ -127,6 +128,9 @@ class Field:
         said, value = self.value(d)
         if self.fragments and d.chance(0.75):
             return d.one(self.fragments).format(said), value
+        stem, _, end = words.rpartition(' ')
+        if stem and end in ('count', 'number', 'name', 'id') and d.chance(0.5):
+            return (f'{said} {stem}' if end == 'count' else d.one([f'{stem} {said}', f'the {stem} {said}', f'{stem}: {said}'])), value
         if self.kind == 'enum' and d.chance(0.3):
             return f'{said} {words}', value
         if alone and self.kind in NATURAL and d.chance(0.5):
@@ -175,14 +179,14 @@ class Tool:
             wording = d.one(self.wordings)
             spoken = {}
             for f in self.fields:
-                on = re.search(r'\{' + f.name + r':([^}]*)\}', wording)
+                on = re.search(r'\{' + re.escape(f.name) + r':([^}]*)\}', wording)
                 if on:
                     values[f.name] = d.chance(0.5)
                     wording = wording.replace(on[0], on[1].split('/')[0 if values[f.name] else 1])
                 elif '{' + f.name + '}' in wording:
                     spoken[f.name], values[f.name] = f.value(d)
             wording = misspelt(d, expand(d.rng, wording))
-            text = re.sub(r'\{(\w+)\}', lambda m: spoken[m[1]], wording)
+            text = re.sub(r'\{([^{}]+)\}', lambda m: spoken[m[1]], wording)
             imperative = False
         else:
             text, imperative = self.action(d), True
@@ -192,7 +196,7 @@ class Tool:
         for i, f in enumerate(rest):
             words, values[f.name] = f.fragment(d, kinds.count(f.kind) == 1)
             text += d.one([' ', ' ', ', ', ' and ', ', '] if i or not imperative else [' ', ' ', ' ', ', ', ': ']) + words
-        if not plain and d.chance(0.35) and (imperative or re.match(r'(set|send|book|play|find|show|get|add|create|put|order|search|open|delete|remove|turn|convert|translate|make|start|track|cancel)\b', text)):
+        if not plain and d.chance(0.35) and (imperative or text.split()[0].lower() in IMPERATIVE):
             text = d.one(POLITE).format(text)
         return text, {f.name: values[f.name] for f in self.fields if f.name in values}
 
@@ -207,7 +211,7 @@ def misspelt(d: Draw, wording: str) -> str:
     """A slip of the finger in the words of the request, never in a value."""
     if not d.chance(0.06):
         return wording
-    parts = re.split(r'(\{\w+\})', wording)
+    parts = re.split(r'(\{[^{}]+\})', wording)
     i = d.rng.randrange(0, len(parts), 2)
     parts[i] = slip(d.rng, parts[i])
     return ''.join(parts)
@@ -317,11 +321,12 @@ def invented(d: Draw, like: Tool | None = None) -> Tool:
 
 def toolbox(d: Draw) -> list[Tool]:
     """One to four tools of different names and subjects, sometimes confusingly alike."""
+    from families import spoken
     out = []
     wanted = d.rng.choices([1, 2, 3, 4], [25, 30, 25, 20])[0]
     share = d.one([0.0, 0.5, 0.5, 1.0])
     while len(out) < wanted:
-        tool = everyday(d) if d.chance(share) else invented(d, d.one(out) if out and d.chance(0.35) else None)
+        tool = everyday(d) if d.chance(share) else spoken(d) if d.chance(0.5) else invented(d, d.one(out) if out and d.chance(0.35) else None)
         if all(tool.name != t.name and (tool.subject, tool.verbs) != (t.subject, t.verbs) for t in out):
             out.append(tool)
     return out
