@@ -135,12 +135,12 @@ export function createEncoder(
 
     const { text, ends, opening } = rendering
     const open = sections.find((each) => each.id !== null && each.at + each.text.length > opening)
-    const boundaries = ends
-      .map((range) => endOf(sections, range, endTokens))
-      .filter((index) => index >= 0)
+    const boundaries = endsIn(sections, ends, endTokens).map(
+      (index) => lengths[index] ?? tokens.length,
+    )
     return {
       tokens,
-      boundaries: [...new Set(boundaries.map((index) => lengths[index] ?? tokens.length))],
+      boundaries: [...new Set(boundaries)],
       opening: disguise.off(text.slice(Math.min(opening, open?.at ?? opening))),
     }
   }
@@ -152,17 +152,30 @@ export function createEncoder(
 }
 
 /**
- * The section before which a message ends that ends within the range: behind its end token, or where
- * the text stops in which it ends. -1 where that cannot be told from what follows.
+ * The sections before which messages end: behind the last end token in the range, or where the text
+ * stops in which the message ends. Of those that end within a text nothing is known.
  */
-function endOf(
+function endsIn(
   sections: readonly Section[],
-  { from, to }: Range,
+  ends: readonly Range[],
   endTokens: ReadonlySet<number>,
-): number {
-  const within = ({ at, id }: Section): boolean => id !== null && at >= from && at <= to
-  const last = sections.findLastIndex((each) => within(each) && endTokens.has(each.id ?? -1))
-  return last < 0 ? sections.findIndex(within) : last + 1
+): number[] {
+  const found: number[] = []
+  let index = 0
+  for (const { from, to } of ends) {
+    let end = -1
+    while ((sections[index]?.at ?? Infinity) < from) index += 1
+    for (; (sections[index]?.at ?? Infinity) <= to; index += 1) {
+      const id = sections[index]?.id ?? null
+      if (id === null) continue
+      if (endTokens.has(id)) end = index + 1
+      else if (end < 0) end = index
+    }
+    // What begins where the next message does may be what that one ends with.
+    if (sections[index - 1]?.at === to) index -= 1
+    if (end >= 0) found.push(end)
+  }
+  return found
 }
 
 /**
