@@ -64,6 +64,48 @@ test('shows control tokens that are not special, and hides those that are', () =
   ])
 })
 
+test('tells special tokens that are asked for, and only those', () => {
+  const file = TOKENIZERS['bytes']?.() as TokenizerFile
+  const id = (content: string): number =>
+    file.added_tokens.find((token) => token.content === content)?.id ?? -1
+  const open = createDecoding(file, CONFIG)
+  const tokens = ['<|im_start|>', '<think>', '<|im_end|>'].map(id)
+  const told = (visible?: readonly string[]): string => {
+    const text = open(visible)
+    return tokens.map((token) => text.push(token)).join('') + text.flush()
+  }
+  expect(told(['<|im_start|>'])).toBe('<|im_start|><think>')
+  expect(told(['<|im_start|>', '<|im_end|>'])).toBe('<|im_start|><think><|im_end|>')
+  expect(told([])).toBe('<think>')
+  expect(told()).toBe('<think>')
+})
+
+const EMOJI = ['👍', '👩‍👩‍👧‍👦', '🇪🇺', '👍🏽', '❤️‍🔥', 'e\u0301', '世界', 'नमस्ते', '\u{1F9D1}\u200D\u{1F680}', 'ﷺ', 'a']
+
+test.each(['bytes', 'bytes, stripping', 'merges, byte fallback'])(
+  'never shows a replacement character, wherever characters are cut: %s',
+  (name) => {
+    const random = createRandom(9)
+    const plain = new Tokenizer(TOKENIZERS[name]?.() as object, CONFIG)
+    const open = createDecoding(TOKENIZERS[name]?.() as TokenizerFile, CONFIG)
+    for (let round = 0; round < 100; round += 1) {
+      const parts = Array.from({ length: 12 }, () => EMOJI[Math.floor(random() * EMOJI.length)])
+      const whole = `x${parts.join(random() < 0.5 ? '' : ' ')}`
+      const text = open()
+      let said = ''
+      for (const id of plain.encode(whole, { add_special_tokens: false }).ids) {
+        const delta = text.push(id)
+        expect(delta).not.toContain('\uFFFD')
+        said += delta
+        // Half of a pair would be shown as one too, once it is sent.
+        expect(whole.startsWith(said)).toBe(true)
+        expect(() => encodeURIComponent(said)).not.toThrow()
+      }
+      expect(said + text.flush()).toBe(whole)
+    }
+  },
+)
+
 test('leaves spaces before punctuation as they are', () => {
   const file = TOKENIZERS['bytes']?.() as TokenizerFile
   const { ids } = new Tokenizer(file, CONFIG).encode('a . b ?', { add_special_tokens: false })
