@@ -17,6 +17,10 @@ export interface FakeOptions {
   fail?: (call: number, what: string) => Error | null
   /** Spoils scores. */
   change?: (scores: Float32Array) => void
+  /** Of the token that follows these; default: {@link scoresOf}. */
+  scoring?: (tokens: readonly number[]) => Float32Array
+  /** Milliseconds that a forward of so many tokens of one sequence takes. */
+  cost?: (tokens: number) => number
 }
 
 export interface FakeDecoder extends Decoder {
@@ -41,8 +45,19 @@ export function scoresOf(tokens: readonly number[]): Float32Array {
   return scores
 }
 
+/** Of a text that repeats itself after so many tokens, but for one in ten. */
+export const repeating =
+  (period: number) =>
+  (tokens: readonly number[]): Float32Array => {
+    const scores = scoresOf(tokens)
+    const same = tokens.at(-period)
+    if (same !== undefined && (scores[0] as number) > 0.8) scores[same] = 100
+    return scores
+  }
+
 export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
   const { chunk = 8, batch = 4, marks = false, fail, change } = options
+  const { scoring = scoresOf, cost = () => 0 } = options
   const calls: string[] = []
   const alive = new Set<Sequence>()
   const memory = new WeakMap<Sequence, { tokens: number[]; marked: Set<number> }>()
@@ -54,13 +69,13 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
     return found
   }
 
-  const exclusive = async <T>(what: string, work: () => T): Promise<T> => {
+  const exclusive = async <T>(what: string, work: () => T, tokens = 1): Promise<T> => {
     if (busy) throw new Error('Two runs at once hang the thread.')
     if (decoder.closed) throw new Error('The decoder is closed.')
     busy = true
     calls.push(what)
     const number = calls.length
-    await new Promise((resolve) => setTimeout(resolve))
+    await new Promise((resolve) => setTimeout(resolve, cost(tokens)))
     busy = false
     const thrown = fail?.(number, what)
     if (thrown) throw thrown
@@ -95,8 +110,8 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
           const { tokens: taken } = memoryOf(sequence)
           taken.push(...more)
           const last = Array.from({ length: rows }, (_, index) => taken.length - rows + 1 + index)
-          return logits(last.map((length) => scoresOf(taken.slice(0, length))))
-        }),
+          return logits(last.map((length) => scoring(taken.slice(0, length))))
+        }, more.length),
       reach,
       mark: () => {
         const { marked, tokens: taken } = memoryOf(sequence)
@@ -134,7 +149,7 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
           entries.map(({ sequence, token }) => {
             const { tokens } = memoryOf(sequence)
             tokens.push(token)
-            return scoresOf(tokens)
+            return scoring(tokens)
           }),
         ),
       ),

@@ -16,10 +16,11 @@ export function greedy(
   prompt: readonly number[],
   count: number,
   may: (token: number) => boolean = () => true,
+  scoring: typeof scoresOf = scoresOf,
 ): number[] {
   const tokens = [...prompt]
   for (let index = 0; index < count; index += 1) {
-    const scores = scoresOf(tokens).map((score, id) => (may(id) ? score : -Infinity))
+    const scores = scoring(tokens).map((score, id) => (may(id) ? score : -Infinity))
     tokens.push(scores.indexOf(Math.max(...scores)))
   }
   return tokens.slice(prompt.length)
@@ -106,6 +107,7 @@ export interface EngineOptions extends FakeOptions {
   sequences?: number
   bytes?: number
   contextWindow?: number
+  drafts?: boolean
   /** What is opened in place of a decoder that failed. */
   again?: FakeOptions
 }
@@ -132,6 +134,7 @@ export function fakeEngine(options: EngineOptions = {}): Engine {
     encode,
     endTokens: new Set([END]),
     contextWindow,
+    drafts: options.drafts ?? false,
   }
   const run: Engine['run'] = (tokens, wish = {}) => {
     const running: Running = {

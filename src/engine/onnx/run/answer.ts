@@ -2,6 +2,7 @@
 import type { TokenLogprob } from '../../../types/index.ts'
 import type { Ending, GenerateOptions, Piece, Prompt, Steer } from '../../engine.ts'
 import type { Ask } from '../decoder/contract.ts'
+import { createDrafter } from './draft.ts'
 import type { Pen } from './pen.ts'
 import { createRules, type RulesOptions } from './rules.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -11,6 +12,8 @@ export interface Desk extends Omit<RulesOptions, 'signal'> {
   scheduler: Scheduler
   endTokens: ReadonlySet<number>
   contextWindow: number
+  /** Whether to guess tokens, for a device that computes several in little more time than one. */
+  drafts: boolean
 }
 
 /** Yields text as it becomes certain. Throws `aborted` as soon as the signal says so. */
@@ -29,6 +32,7 @@ export async function* answer(
     signal,
     onStart: (started) => onStart?.(started),
   })
+  const drafter = desk.drafts && !logprob ? createDrafter(prompt.tokens) : null
   /** Tokens of the answer that the decoder was not given yet. */
   const pending: number[] = []
   let logprobs: TokenLogprob[] = []
@@ -41,15 +45,22 @@ export async function* answer(
     if (given.length > 0 && !logprob) return given.shift() as number
     const known = given.shift()
     let token = known
-    let asked: Ask
+    let asked: Ask | undefined
     await lane.advance(pending.splice(0), {
-      ask: async () => (asked = sampler.ask(known === undefined ? await rules.mask() : null)),
+      ask: async (guessed) => {
+        const ask = sampler.ask(known === undefined ? await rules.mask() : null, guessed)
+        if (guessed.length === 0) asked = ask
+        return ask
+      },
       read: async ({ candidates, row }) => {
         const scores = await (logprob && row())
-        token ??= await sampler.choose(asked, candidates, row)
+        token ??= await sampler.choose((asked ??= sampler.ask(null)), candidates, row)
         const told = scores && logprob?.(scores, token)
         if (told) logprobs.push(told)
       },
+      // A mask is known for one token at a time.
+      drafter: rules.free && known === undefined ? drafter : null,
+      room: limit - completionTokens - 1,
     })
     if (known === undefined) rules.accept(token as number)
     return token as number
@@ -71,6 +82,7 @@ export async function* answer(
     while (completionTokens < limit) {
       const token = await next()
       sampler.accept(token)
+      drafter?.accept(token)
       completionTokens += 1
       untold += 1
       if (desk.endTokens.has(token)) {

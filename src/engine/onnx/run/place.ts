@@ -1,7 +1,8 @@
 /** One answer's place in the loop: what was taken for it, what it wants next, and who waits for it. */
 import { InoriginError } from '../../../error.ts'
 import type { Prompt, Started } from '../../engine.ts'
-import type { Ask, Candidates } from '../decoder/contract.ts'
+import type { Ask, Candidates, Logits } from '../decoder/contract.ts'
+import type { Drafter } from './draft.ts'
 import type { Track } from './prefix.ts'
 
 /** The scores behind the last token that was taken; they last as long as `read` does. */
@@ -13,9 +14,16 @@ export interface Scores {
 
 /** What an answer does with scores. */
 export interface Reader {
-  /** What to ask of them; called while they are computed, and again where that has to be repeated. */
-  ask(): Promise<Ask>
+  /**
+   * What to ask of them, or of those behind these tokens more, which are guessed; called while they
+   * are computed, and again where that has to be repeated.
+   */
+  ask(guessed: readonly number[]): Promise<Ask>
   read(scores: Scores): Promise<void>
+  /** Guesses the token to be read and those behind it, where their scores may be wanted too. */
+  drafter: Drafter | null
+  /** How many of those there can be. */
+  room: number
 }
 
 export interface Visit {
@@ -35,11 +43,19 @@ export interface Place {
   /** Lengths at which to keep what it takes to come back, ascending. */
   readonly marks: readonly number[]
   wish: Wish | null
+  /** What the sequence took beyond the track's tokens, as a guess, and the scores behind each. */
+  ahead: Ahead | null
   started: boolean
   /** Why there is nothing more to be had. */
   ended: InoriginError | null
   /** How often it had to begin anew. */
   recoveries: number
+}
+
+export interface Ahead {
+  tokens: number[]
+  candidates: Candidates[]
+  logits: Logits
 }
 
 /** A promise somebody waits for: for scores, or with no reader only for the start. */
@@ -64,6 +80,7 @@ export function createPlace(visit: Visit): Place {
     pending: [...tokens],
     marks: [...some.filter((each) => each > 0 && each < tokens.length), tokens.length],
     wish: null,
+    ahead: null,
     started: false,
     ended: null,
     recoveries: 0,
@@ -95,9 +112,16 @@ export const allTokens = ({ track, pending }: Place): number[] => [
   ...pending,
 ]
 
+/** What was taken is given up. */
+export function drop(place: Place): void {
+  place.ahead?.logits.release()
+  place.ahead = null
+  place.track?.sequence.close()
+  place.track = null
+}
+
 /** Everything is to be taken anew: what was taken is gone. */
 export function beginAnew(place: Place): void {
   place.pending = allTokens(place)
-  place.track?.sequence.close()
-  place.track = null
+  drop(place)
 }

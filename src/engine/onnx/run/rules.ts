@@ -13,6 +13,8 @@ export interface RulesOptions {
 export interface Rules {
   /** Tokens that come next without a choice; taken from its front by whoever writes them. */
   readonly given: number[]
+  /** There is no constraint. */
+  readonly free: boolean
   /** The answer keeps this one from here on, and no other. */
   follow(constraint: Constraint | null): Promise<void>
   /** This text comes next; throws where the constraint is against it. */
@@ -63,7 +65,17 @@ export function createRules({ constraints, encode, signal }: RulesOptions): Rule
     if (matcher && !matcher.accept(token)) throw contradiction()
     force()
   }
-  return { given, follow, write, mask, accept, close: () => matcher?.close() }
+  return {
+    given,
+    get free() {
+      return matcher === null
+    },
+    follow,
+    write,
+    mask,
+    accept,
+    close: () => matcher?.close(),
+  }
 }
 
 const deadEnd = (): InoriginError =>

@@ -4,11 +4,12 @@
  */
 import { InoriginError } from '../../../error.ts'
 import type { Decoder } from '../decoder/contract.ts'
-import { type Begun, fill, step } from './forward.ts'
-import { allTokens, beginAnew, createPlace, deny, grant, wishFor } from './place.ts'
+import { type Begun, confirm, fill, forget, step, venture } from './forward.ts'
+import { allTokens, beginAnew, createPlace, deny, drop, grant, wishFor } from './place.ts'
 import type { Place, Reader, Visit } from './place.ts'
 import { createPrefixCache, type PrefixBudget, shared, type Track } from './prefix.ts'
 import { createTurns } from './turns.ts'
+import { createWager } from './wager.ts'
 
 export interface SchedulerOptions {
   decoder: Decoder
@@ -40,6 +41,7 @@ const RECOVERIES = 2
 export function createScheduler({ decoder: first, reopen, budget }: SchedulerOptions): Scheduler {
   const turns = createTurns()
   const cache = createPrefixCache(budget)
+  const wager = createWager()
   let decoder = first
   let places: Place[] = []
   /** Those who wait for something, the one that waits longest first. */
@@ -84,7 +86,13 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
     }
     const group = (next ? rushed : ready).slice(0, decoder.batch)
     for (const place of group) round.delete(place)
-    await step(decoder, group as Begun[])
+    const unread: Begun[] = []
+    for (const place of group as Begun[])
+      if (!place.ahead || !(await confirm(place, place.ahead))) unread.push(place)
+    const [only] = unread
+    // Guesses would keep others waiting, and have to be taken back where they are wrong.
+    if (only && rewinds && waiting.length === 1) await venture(decoder, only, wager)
+    else if (only) await step(decoder, unread)
   }
 
   const tracks = (): Track[] => places.flatMap(({ track }) => track ?? [])
@@ -132,8 +140,10 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
   }
 
   const putAway = async (): Promise<void> => {
-    for (const { track } of left.splice(0)) {
+    for (const place of left.splice(0)) {
+      const { track } = place
       if (!track) continue
+      if (place.ahead) await forget(place as Begun)
       if (!rewinds) track.sequence.mark()
       cache.keep(track)
     }
@@ -149,7 +159,7 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
       if (!lost || place.recoveries > RECOVERIES) end(place, thrown)
     }
     places.forEach(beginAnew)
-    for (const { track } of left.splice(0)) track?.sequence.close()
+    left.splice(0).forEach(drop)
     cache.clear()
   }
 
@@ -161,8 +171,7 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
   const end = (place: Place, thrown: unknown): void => {
     place.ended = InoriginError.from(thrown)
     deny(place, thrown)
-    place.track?.sequence.close()
-    place.track = null
+    drop(place)
     places = places.filter((each) => each !== place)
   }
 
@@ -201,7 +210,7 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
     closed = true
     await running
     for (const place of places) end(place, unloaded())
-    for (const { track } of left.splice(0)) track?.sequence.close()
+    left.splice(0).forEach(drop)
     cache.clear()
     turns.close()
   }
