@@ -43,7 +43,15 @@ export const openOnnx: OpenEngine = async ({ texts, maxInputTokens, ...setup }) 
   const generate: Engine['generate'] = (prompt, options) => {
     if (!scheduler)
       throw new InoriginError('internal', 'The engine was asked to generate before it was loaded.')
-    const desk: Desk = { scheduler, constraints, encode: trusted, endTokens, contextWindow }
+    const desk: Desk = {
+      scheduler,
+      constraints,
+      encode: trusted,
+      endTokens,
+      contextWindow,
+      // On the CPU several tokens take as long as one after the other.
+      drafts: setup.device === 'webgpu',
+    }
     return answer(desk, pens(prompt, options), prompt, options)
   }
 
