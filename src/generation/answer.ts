@@ -25,7 +25,8 @@ export function createAnswer(
   const stops = createStops(stop)
   const ledger = logprobs === undefined ? null : createLedger()
   const splitter = reasoning && createSplitter(reasoning.marks, reasoning.inside)
-  const parser = tools && createToolParser(tools.format, tools.callable)
+  const keepSpace = stop.some((text) => /\s/.test(text))
+  const parser = tools && createToolParser({ ...tools, tools: tools.callable, keepSpace })
 
   let events: GenerationEvent[] = []
   /** Characters written, and how many of them came before the text that was split off. */

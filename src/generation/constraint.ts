@@ -24,8 +24,17 @@ export function answerConstraint(
   if (!tools || tools.use.choice === 'none' || callable(tools.use).length === 0) return said
   if (!said || tools.use.choice === 'required') return toolConstraint(tools.format, tools.use)
   const calls = toolConstraint(tools.format, { ...tools.use, choice: 'required' })
-  return { type: 'choice', parts: [calls, said] }
+  return { type: 'choice', parts: [calls, calls.type === 'tagged' ? said : openEnded(said)] }
 }
+
+/** The same; what may go on and what may not cannot be chosen from, and calls without a frame may. */
+const openEnded = (part: Constraint): Constraint => ({
+  type: 'separated',
+  tags: [{ type: 'tagged', begin: '', content: part, end: '' }],
+  separator: '\n',
+  required: true,
+  single: true,
+})
 
 function formatConstraint(format: AnswerFormat): Constraint {
   if (format.type === 'grammar') return format

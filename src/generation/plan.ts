@@ -7,7 +7,7 @@ import type { Engine, Prompt } from '../engine/engine.ts'
 import { InoriginError } from '../error.ts'
 import type { GenerationRequest, Tool, ToolUse } from '../types/index.ts'
 import { answerConstraint, type Before, wholeConstraint } from './constraint.ts'
-import { createConversation, writesCalls, writesTools } from './prompt.ts'
+import { createConversation, type Telling, writesCalls, writesTools } from './prompt.ts'
 import { detectMarks, hasSwitch, type Marks, stateOf } from './reasoning.ts'
 import { hermes } from './tools/hermes.ts'
 import { callable, detectFormat, FORMATS, type ToolFormat } from './tools/index.ts'
@@ -41,16 +41,16 @@ export async function plan(engine: Engine, request: GenerationRequest, ways: Way
   const { tools: use, format: answerFormat, reasoningBudget } = request
   if (use) checkTools(use)
 
-  const format = findFormat(template, ways)
+  const telling = tellingOf(template, ways)
   const marks = detectMarks(template)
   const prompt = engine.prepare(
     createConversation(
       request,
-      format,
+      telling,
       marks && reasoningBudget !== undefined ? reasoningBudget > 0 : undefined,
     ),
   )
-  const offered = use && use.choice !== 'none' ? { format: format.format, use } : null
+  const offered = use && use.choice !== 'none' ? { format: telling.format, use } : null
   const answer = answerConstraint(offered, answerFormat)
   if (answer) await checkAnswer(engine, answer, request)
 
@@ -78,10 +78,7 @@ export async function plan(engine: Engine, request: GenerationRequest, ways: Way
 const mostReasoning = ({ contextWindow }: Engine, asked: number | undefined): number =>
   asked === undefined ? Infinity : Math.floor(contextWindow / 2)
 
-function findFormat(
-  template: string | null,
-  { toolFormat }: Ways,
-): { format: ToolFormat; tools: boolean; calls: boolean } {
+function tellingOf(template: string | null, { toolFormat }: Ways): Telling {
   const named = FORMATS.find(({ name }) => name === toolFormat)
   if (toolFormat !== undefined && !named) {
     const names = FORMATS.map(({ name }) => name).join(', ')
@@ -91,10 +88,11 @@ function findFormat(
     )
   }
   const known = writesTools(template) ? (named ?? detectFormat(template ?? '')) : null
+  const written = known !== null && writesCalls(template)
   return {
     format: known ?? named ?? hermes,
     tools: known !== null,
-    calls: known !== null && writesCalls(template),
+    calls: template === null ? 'nobody' : written ? 'template' : 'engine',
   }
 }
 

@@ -2,7 +2,7 @@
 import type { Conversation } from '../engine/engine.ts'
 import { InoriginError } from '../error.ts'
 import type {
-  AnswerFormat, AssistantMessage, ChatMessage, GenerationRequest, Tool, ToolCall,
+  AnswerFormat, ChatMessage, GenerationRequest, Tool, ToolCall,
 } from '../types/index.ts'
 import type { ToolFormat } from './tools/index.ts'
 
@@ -11,8 +11,8 @@ export interface Telling {
   format: ToolFormat
   /** The chat template writes the tools, and asks for calls in that format. */
   tools: boolean
-  /** The chat template writes calls and what they gave. */
-  calls: boolean
+  /** Who writes calls in past answers: the chat template, the engine when told how, or nobody else. */
+  calls: 'template' | 'engine' | 'nobody'
 }
 
 /** Whether a chat template writes the tools that may be called. */
@@ -39,8 +39,8 @@ export function createConversation(
   const called = given.some(
     (message) => message.role === 'tool' || (message.role === 'assistant' && message.toolCalls?.length),
   )
-  const marked = given.map(markError)
-  const messages = called && !telling.calls ? writeOut(marked, telling) : marked
+  const results = telling.tools ? given.map(markError) : tellResults(given.map(markError))
+  const messages = telling.calls === 'nobody' ? tellCalls(results, telling.format) : results
   const notes = [
     ...(offered.length > 0 && !telling.tools ? [describeTools(offered, telling.format)] : []),
     ...(format ? describeFormat(format, given) : []),
@@ -48,6 +48,7 @@ export function createConversation(
   return {
     messages: notes.length > 0 ? addToSystem(messages, notes.join('\n\n')) : messages,
     ...(offered.length > 0 && telling.tools && { tools: offered }),
+    ...(called && telling.calls === 'engine' && { writeCalls: telling.format.write }),
     ...(thinking !== undefined && { thinking }),
   }
 }
@@ -58,30 +59,30 @@ const markError = (message: ChatMessage): ChatMessage =>
     ? { ...message, content: `Error: ${message.content}` }
     : message
 
-/** Calls become text of the assistant; what they gave becomes text of the user, or stays its own. */
-function writeOut(messages: readonly ChatMessage[], { format, tools }: Telling): ChatMessage[] {
+/** What calls gave becomes text of the user, as much as stands in a row. */
+function tellResults(messages: readonly ChatMessage[]): ChatMessage[] {
   const turns: ChatMessage[] = []
-  let results = ''
-  for (const message of messages) {
-    if (message.role === 'tool' && !tools) {
-      const result = `<tool_response>\n${message.content}\n</tool_response>`
-      if (results === '') turns.push({ role: 'user', content: result })
-      else turns.splice(-1, 1, { role: 'user', content: `${results}\n${result}` })
-      results = results === '' ? result : `${results}\n${result}`
+  for (const [index, message] of messages.entries()) {
+    if (message.role !== 'tool') {
+      turns.push(message)
       continue
     }
-    results = ''
-    turns.push(message.role === 'assistant' ? writeCalls(message, format) : message)
+    const content = `<tool_response>\n${message.content}\n</tool_response>`
+    const before = messages[index - 1]?.role === 'tool' ? turns.pop() : undefined
+    turns.push({ role: 'user', content: before ? `${before.content}\n${content}` : content })
   }
   return turns
 }
 
-function writeCalls({ toolCalls = [], ...message }: AssistantMessage, format: ToolFormat): ChatMessage {
-  if (toolCalls.length === 0) return message
-  toolCalls.forEach(expectObject)
-  const parts = [message.content, format.write(toolCalls)]
-  return { ...message, content: parts.filter((part) => part !== '').join('\n') }
-}
+/** Calls become text of the assistant. */
+const tellCalls = (messages: readonly ChatMessage[], format: ToolFormat): ChatMessage[] =>
+  messages.map((message) => {
+    if (message.role !== 'assistant' || !message.toolCalls?.length) return message
+    const { toolCalls, ...spoken } = message
+    toolCalls.forEach(expectObject)
+    const parts = [spoken.content, format.write(toolCalls)]
+    return { ...spoken, content: parts.filter((part) => part !== '').join('\n') }
+  })
 
 function expectObject({ name, arguments: text }: ToolCall): void {
   try {

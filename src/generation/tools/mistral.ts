@@ -7,9 +7,10 @@ import { readValue } from './value.ts'
 
 const TRIGGER = '[TOOL_CALLS]'
 const ARGUMENTS = '[ARGS]'
+const ID = '[CALL_ID]'
 
 const shared = {
-  markers: [TRIGGER, ARGUMENTS],
+  markers: [TRIGGER, ARGUMENTS, ID],
   triggers: [TRIGGER],
   read,
 } satisfies Partial<ToolFormat>
@@ -65,7 +66,7 @@ function* read(source: Source, sink: Sink): Reading<boolean> {
   const tool = sink.tool(yield* run(source, /[^[{\s]+/y))
   if (!tool) return false
   // Some write an id of their own before the arguments.
-  if (yield* take(source, '[CALL_ID]')) yield* run(source, /[^[]+/y)
+  if (yield* take(source, ID)) yield* run(source, /[^[]+/y)
   yield* take(source, ARGUMENTS)
   yield* space(source)
   if ((yield* peek(source)) !== '{') return false

@@ -18,14 +18,22 @@ export interface ToolParser {
   end(cut: boolean): Part[]
 }
 
+export interface ToolSearch {
+  format: ToolFormat
+  /** The tools that may be called. */
+  tools: readonly Tool[]
+  /** White space in front of a call counts, because something may be looked for in it. */
+  keepSpace?: boolean
+}
+
 /**
- * Looks for calls of these tools. What begins like a call and is none is text; white space before,
- * between and after calls is not.
+ * Looks for calls of tools. What begins like a call and is none is text; white space before, between
+ * and after calls is not.
  */
-export function createToolParser(format: ToolFormat, tools: readonly Tool[]): ToolParser {
+export function createToolParser(search: ToolSearch): ToolParser {
   const source = createSource()
   let parts: Part[] = []
-  const reading = readAnswer(source, format, tools, (part) => parts.push(part))
+  const reading = readAnswer(source, search, (part) => parts.push(part))
 
   const proceed = (): Part[] => {
     reading.next()
@@ -48,8 +56,7 @@ export function createToolParser(format: ToolFormat, tools: readonly Tool[]): To
 
 function* readAnswer(
   source: Source,
-  format: ToolFormat,
-  tools: readonly Tool[],
+  { format, tools, keepSpace = false }: ToolSearch,
   tell: (part: Part) => void,
 ): Reading<void> {
   let read = 0
@@ -82,7 +89,7 @@ function* readAnswer(
     const wanted = format.alone && begun ? [] : format.triggers
     // Behind a call that a limit ended, the beginning of a mark is that of another call.
     const { end, trigger } = find(source.text, wanted, source.ended && !(called && source.cut))
-    const gap = source.text.slice(0, end).trimEnd().length
+    const gap = keepSpace && !called ? end : source.text.slice(0, end).trimEnd().length
     if (gap > 0) {
       // What stood between a call and this text belongs to neither.
       if (called) source.at = source.text.search(/\S/)

@@ -47,8 +47,10 @@ function* readFunction(source: Source, sink: Sink): Reading<boolean> {
 /** A value as it was written, quoted unless it is JSON already and need not be a string. */
 function toJson(text: string, schema: JsonSchema | undefined): string {
   if (isString(schema)) return JSON.stringify(text)
+  const json = PYTHON[text.trim()] ?? text.trim()
   try {
-    return JSON.stringify(JSON.parse(PYTHON[text.trim()] ?? text))
+    JSON.parse(json)
+    return json
   } catch {
     return JSON.stringify(text)
   }

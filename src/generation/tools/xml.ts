@@ -33,11 +33,13 @@ function tag(tool: Tool): TaggedConstraint {
   }
 }
 
+/** Text ends at the tag; that a line ends before it is left to the model, which knows. */
 const parameterTag = ({ name, schema }: Parameter): Constraint => ({
   type: 'tagged',
   begin: `\n<parameter=${name}>\n`,
-  content: isString(schema) ? { type: 'text' } : { type: 'json', schema },
-  end: '\n</parameter>',
+  ...(isString(schema)
+    ? { content: { type: 'text' }, end: '</parameter>' }
+    : { content: { type: 'json', schema }, end: '\n</parameter>' }),
 })
 
 function write({ name, arguments: text }: ToolCall): string {

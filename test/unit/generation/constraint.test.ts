@@ -114,13 +114,11 @@ describe('calls of the family of', () => {
   })
 
   test('xml, parameter by parameter', () => {
-    const parameter = (name: string, content: Constraint): Constraint =>
-      tagged(`\n<parameter=${name}>\n`, content, '\n</parameter>')
     const weather = tagged(
       '<function=get_weather>',
       sequence(
-        parameter('city', { type: 'text' }),
-        optional(parameter('days', json({ type: 'integer' }))),
+        tagged('\n<parameter=city>\n', { type: 'text' }, '</parameter>'),
+        optional(tagged('\n<parameter=days>\n', json({ type: 'integer' }), '\n</parameter>')),
       ),
       '\n</function>',
     )
@@ -224,6 +222,18 @@ describe('an answer may be', () => {
     expect(answerConstraint({ format, use: asked }, { type: 'json_schema', schema })).toEqual({
       type: 'choice',
       parts: [toolConstraint(format, { ...asked, choice: 'required' }), json(schema)],
+    })
+  })
+
+  test('calls that have no end of their own, or in a format', () => {
+    const asked = use({ tools: [TIME] })
+    const llama = formatOf('llama')
+    expect(answerConstraint({ format: llama, use: asked }, { type: 'json_schema', schema })).toEqual({
+      type: 'choice',
+      parts: [
+        toolConstraint(llama, { ...asked, choice: 'required' }),
+        separated('\n', true, [tagged('', json(schema), '')]),
+      ],
     })
   })
 

@@ -85,6 +85,12 @@ describe('stop texts', () => {
     })
   })
 
+  test('of white space are found in front of a call', async () => {
+    const engine = scripted(['So', '.\n', ...CALL])
+    const events = await collect(engine, { stop: ['\n'], tools: use() })
+    expect(sum(events)).toMatchObject({ text: 'So.', calls: [], reason: 'stop_sequence' })
+  })
+
   test('end an answer that is held for a call that never comes', async () => {
     const events = await collect(scripted(['a <tool', '_ca']), { stop: ['_ca'], tools: use() })
     expect(sum(events)).toMatchObject({ text: 'a <tool', reason: 'stop_sequence' })

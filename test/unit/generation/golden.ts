@@ -39,6 +39,7 @@ export const GOLDEN: Readonly<Record<string, readonly Golden[]>> = {
       [['set', { on: true, names: ['a', 'b'], extra: { x: null } }], ['get_time', {}]],
     ],
     ['<tool_call>\n<function=get_weather>\n<parameter=city>\n12\n</parameter>\n</function>\n</tool_call>', '', [['get_weather', { city: '12' }]]],
+    ['<tool_call>\n<function=set>\n<parameter=level>\n-1.5E+400\n</parameter>\n</function>\n</tool_call>', '', [['set', { level: -Infinity }]]],
     ['<tool_call>\n{"name": "get_time", "arguments": {}}\n</tool_call>', '', [['get_time', {}]]],
   ],
   llama: [

@@ -81,31 +81,35 @@ describe('tools', () => {
     expect(system?.content).toMatch(/^Be brief\.\n\n# Tools\n/)
   })
 
-  test('their calls and what they gave are told as text, in turns', async () => {
-    expect(await messagesOf({ messages: LOOP })).toEqual([
-      LOOP[0],
-      {
-        role: 'assistant',
-        content:
-          'I look.\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call>\n' +
-          '<tool_call>\n{"name": "get_time", "arguments": {}}\n</tool_call>',
-      },
-      {
-        role: 'user',
-        content:
-          '<tool_response>\nSun\n</tool_response>\n<tool_response>\nError: no clock\n</tool_response>',
-      },
-      LOOP[4],
+  const results: ChatMessage = {
+    role: 'user',
+    content: '<tool_response>\nSun\n</tool_response>\n<tool_response>\nError: no clock\n</tool_response>',
+  }
+  const calls =
+    '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call>\n' +
+    '<tool_call>\n{"name": "get_time", "arguments": {}}\n</tool_call>'
+
+  test('their calls and what they gave are told as text without a template', async () => {
+    expect(await messagesOf({ messages: LOOP }, null)).toEqual([
+      LOOP[0], { role: 'assistant', content: `I look.\n${calls}` }, results, LOOP[4],
     ])
   })
 
-  test('calls alone are told as text where the template leaves them out', async () => {
-    const messages = await messagesOf({ messages: LOOP, tools }, '{% if tools %}List of tools: ')
-    expect(messages[1]).toEqual({
-      role: 'assistant',
-      content: 'I look.\n<|tool_call_start|>[get_weather(city="Rome"), get_time()]<|tool_call_end|>',
-    })
-    expect(messages[2]).toEqual(LOOP[2])
+  test.each([
+    ['', [...LOOP.slice(0, 2), results, LOOP[4]], calls],
+    [
+      '{% if tools %}List of tools: ',
+      LOOP.with(3, { ...LOOP[3], content: 'Error: no clock' } as ChatMessage),
+      '<|tool_call_start|>[get_weather(city="Rome"), get_time()]<|tool_call_end|>',
+    ],
+  ])('their calls are written by the engine where the template leaves them out: %j', async (template, messages, written) => {
+    const engine = scripted([], { template })
+    await plan(engine, request({ messages: LOOP }))
+    const [conversation] = engine.conversations
+    expect(conversation?.messages).toEqual(messages)
+    const [, asked] = LOOP
+    if (asked?.role !== 'assistant' || !asked.toolCalls) throw new Error('no calls')
+    expect(conversation?.writeCalls?.(asked.toolCalls)).toBe(written)
   })
 
   test('that may not be called are not told', async () => {
@@ -174,7 +178,7 @@ describe('what cannot be is refused', () => {
     const messages = LOOP.with(1, {
       role: 'assistant', content: '', toolCalls: [{ id: 'a', name: 'get_time', arguments: '{"a' }],
     })
-    await expect(messagesOf({ messages })).rejects.toMatchObject({
+    await expect(messagesOf({ messages }, null)).rejects.toMatchObject({
       kind: 'invalid_request', param: 'messages',
     })
   })

@@ -15,7 +15,7 @@ const formatOf = (name: string): ToolFormat => {
 
 /** What a text in pieces means, with texts and arguments that follow each other put together. */
 function read(name: string, pieces: readonly string[], cut = false): Part[] {
-  const parser = createToolParser(formatOf(name), TOOLS)
+  const parser = createToolParser({ format: formatOf(name), tools: TOOLS })
   const all = [...pieces.flatMap((piece) => parser.push(piece)), ...parser.end(cut)]
   const joined: Part[] = []
   for (const part of all) {
@@ -148,7 +148,7 @@ describe('arguments that break off', () => {
 })
 
 test('arguments are told while they are written', () => {
-  const parser = createToolParser(formatOf('hermes'), TOOLS)
+  const parser = createToolParser({ format: formatOf('hermes'), tools: TOOLS })
   expect(parser.push('<tool_call>\n{"name": "get_weather", "arguments": {"ci')).toEqual([
     { type: 'call', name: 'get_weather' },
     { type: 'arguments', text: '{' },
@@ -161,7 +161,7 @@ test('arguments are told while they are written', () => {
 })
 
 test('text is told at once unless it may begin a call', () => {
-  const parser = createToolParser(formatOf('hermes'), TOOLS)
+  const parser = createToolParser({ format: formatOf('hermes'), tools: TOOLS })
   expect(parser.push('Hello')).toEqual([{ type: 'text', text: 'Hello', from: 0 }])
   expect(parser.push(' you <too')).toEqual([{ type: 'text', text: ' you', from: 5 }])
   expect(parser.push('n>')).toEqual([{ type: 'text', text: ' <toon>', from: 9 }])
