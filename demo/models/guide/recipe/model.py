@@ -19,13 +19,15 @@ def rotate(x, cos, sin):
 
 
 def attend(q, k, v):
-    """Causal attention written out: for short chats on a CPU twice as fast as the fused kernel."""
+    """Causal attention; written out, which for short chats on a CPU is twice as fast as the fused kernel."""
+    if q.is_cuda and q.shape[2] == k.shape[2]:
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
     batch, heads, length, dim = q.shape
     total = k.shape[2]
     grouped = (q * dim ** -0.5).reshape(batch, k.shape[1], -1, dim)
     scores = (grouped @ k.transpose(2, 3)).view(batch, heads, length, total)
-    later = torch.full((length, total), float('-inf'), dtype=scores.dtype).triu(total - length + 1)
-    with torch.autocast('cpu', enabled=False):
+    later = torch.full((length, total), float('-inf'), dtype=scores.dtype, device=scores.device).triu(total - length + 1)
+    with torch.autocast(q.device.type, enabled=False):
         weights = (scores + later).softmax(-1)
     return (weights.view(batch, k.shape[1], -1, total) @ v).view(batch, heads, length, dim)
 

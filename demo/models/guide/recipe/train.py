@@ -23,20 +23,19 @@ from model import Guide, count
 from settings import WORK_DIR, Shape
 from tokenizer import Tokenizer
 
-TOKENS = 4096
 PAD = 0
 
 
-def batches(ids, learn, ends, rng):
-    """Batches of about TOKENS tokens: chats sorted by length within a window, in random order."""
+def batches(ids, learn, ends, rng, tokens):
+    """Batches of about so many tokens: chats sorted by length within a window, in random order."""
     starts = np.concatenate([[0], ends[:-1]])
     order = rng.permutation(len(ends))
     groups = []
-    for window in np.array_split(order, max(1, len(order) // 2000)):
+    for window in np.array_split(order, max(1, len(order) // 4000)):
         window, group, longest = sorted(window, key=lambda i: ends[i] - starts[i]), [], 0
         for i in window:
             longest = max(longest, ends[i] - starts[i])
-            if longest * (len(group) + 1) > TOKENS and group:
+            if longest * (len(group) + 1) > tokens and group:
                 groups.append(group)
                 group, longest = [], ends[i] - starts[i]
             group.append(i)
@@ -56,17 +55,20 @@ def make(number, chats):
 
 
 class Shards:
-    """Shard after shard, the next one made by a second process meanwhile."""
+    """Shard after shard, the next ones made by other processes meanwhile."""
 
-    def __init__(self, tokenizer, chats, first=0):
-        self.tokenizer, self.chats, self.number = tokenizer, chats, first
+    def __init__(self, tokenizer, chats, first=0, workers=1):
+        self.tokenizer, self.chats, self.number, self.workers, self.ahead = tokenizer, chats, first, workers, {}
 
     def __iter__(self):
         while True:
-            ahead = get_context('spawn').Process(target=make, args=(self.number + 1, self.chats), daemon=True)
-            ahead.start()
+            for number in range(self.number if self.workers > 1 else self.number + 1, self.number + self.workers + 1):
+                if number not in self.ahead:
+                    self.ahead[number] = get_context('spawn').Process(target=make, args=(number, self.chats), daemon=True)
+                    self.ahead[number].start()
+            if self.number in self.ahead:
+                self.ahead[self.number].join()
             yield generate.shard(self.tokenizer, self.number, self.chats)
-            ahead.join()
             self.number += 1
 
 
@@ -83,7 +85,7 @@ def loss_of(model, x, learn, prompt):
     target = x[:, 1:]
     said = learn[:, 1:]
     rest = (target != PAD) & ~said
-    with torch.autocast('cpu', torch.bfloat16):
+    with torch.autocast(x.device.type, torch.bfloat16):
         hidden, _ = model.hidden(x[:, :-1])
         logits = model.logits(hidden[said])
         others = model.logits(hidden[rest]) if prompt else None
@@ -91,8 +93,12 @@ def loss_of(model, x, learn, prompt):
     return loss, loss + prompt * F.cross_entropy(others.float(), target[rest]) if prompt else loss
 
 
+def mean(losses):
+    return torch.stack(losses).mean().item() if losses else float('nan')
+
+
 def restore(model, opts, path):
-    state = torch.load(path, weights_only=True)
+    state = torch.load(path, weights_only=True, map_location=model.cos.device)
     model.load_state_dict(state['model'])
     for opt, saved in zip(opts, state['optimizers']):
         opt.load_state_dict(saved)
@@ -103,7 +109,8 @@ def train(args, log):
     torch.set_num_threads(args.threads)
     tokenizer = Tokenizer.load()
     torch.manual_seed(args.seed)
-    model = Guide(Shape())
+    device = args.device or ('cuda' if torch.cuda.is_available() else 'cpu')
+    model = Guide(Shape()).to(device)
     opts = optimizers(model, args.rate)
     trunk, branch, out = WORK_DIR / 'trunk.pt', WORK_DIR / 'branch.pt', WORK_DIR / 'checkpoint.pt'
     path = branch if args.finish else trunk
@@ -115,7 +122,7 @@ def train(args, log):
         at |= restore(model, opts, path)
     step, spent, seen, shard = at['step'], at['spent'], at['seen'], at['shard'] + 1
     last_step = at['from'] + args.finish if args.finish else args.steps
-    log(f'{"branch" if args.finish else "trunk"}: {count(model):,} parameters, {args.threads} threads, rate {args.rate}, prompt {args.prompt}, from step {step} to {last_step}, {spent / 60:.1f} min so far')
+    log(f'{"branch" if args.finish else "trunk"}: {count(model):,} parameters, {device}, {args.threads} threads, {args.tokens} tokens a step, rate {args.rate}, prompt {args.prompt}, from step {step} to {last_step}, {spent / 60:.1f} min so far')
 
     def save():
         state = {'shape': asdict(model.s), 'model': model.state_dict(), 'optimizers': [o.state_dict() for o in opts],
@@ -124,16 +131,16 @@ def train(args, log):
         path.with_suffix('.part').rename(path)
 
     losses, saved, last = [], time.time(), time.time()
-    for shard, data in enumerate(Shards(tokenizer, args.chats, shard), shard):
-        for x, learn in batches(*data, np.random.default_rng(shard)):
+    for shard, data in enumerate(Shards(tokenizer, args.chats, shard, args.workers), shard):
+        for x, learn in batches(*data, np.random.default_rng(shard), args.tokens):
             if step >= last_step:
                 save()
                 torch.save({'shape': asdict(model.s), 'model': model.state_dict(), 'step': step, 'seen': seen, 'spent': spent}, out)
                 path.unlink() if args.finish else None
-                log(f'done: step {step}, {seen:,} tokens, {spent / 60:.1f} min, loss {np.mean(losses[-200:]):.4f}')
+                log(f'done: step {step}, {seen:,} tokens, {spent / 60:.1f} min, loss {mean(losses[-200:]):.4f}')
                 return
             rate = args.rate * (1 - (step - at['from']) / args.finish if args.finish else min(1, (step + 1) / 60))
-            said, loss = loss_of(model, x, learn, args.prompt)
+            said, loss = loss_of(model, x.to(device), learn.to(device), args.prompt)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             for opt in opts:
@@ -142,15 +149,15 @@ def train(args, log):
                 opt.step()
                 opt.zero_grad(set_to_none=True)
             step, seen = step + 1, seen + x.numel()
-            losses.append(said.item())
+            losses.append(said.detach())
             now = time.time()
             spent, last = spent + now - last, now
             if step % args.every == 0:
-                log(f'step {step} shard {shard} loss {np.mean(losses[-args.every:]):.4f} rate {rate:.5f} '
+                log(f'step {step} shard {shard} loss {mean(losses[-args.every:]):.4f} rate {rate:.5f} '
                     f'tokens {seen:,} {seen / spent:,.0f}/s {spent / 60:.1f} min')
             if now - saved > 120:
                 save()
-                saved = now
+                saved, losses = now, losses[-200:]
 
 
 def arguments(parser=None):
@@ -160,6 +167,9 @@ def arguments(parser=None):
     args.add_argument('--prompt', type=float, default=0.1, help='weight of the loss on what the assistant does not say')
     args.add_argument('--chats', type=int, default=20_000, help='chats in a shard')
     args.add_argument('--rate', type=float, default=2.5e-3)
+    args.add_argument('--tokens', type=int, default=4096, help='tokens in a step')
+    args.add_argument('--device', help='cpu or cuda; default: cuda where it is')
+    args.add_argument('--workers', type=int, default=1, help='processes that make the text ahead of time')
     args.add_argument('--threads', type=int, default=2)
     args.add_argument('--seed', type=int, default=1)
     args.add_argument('--every', type=int, default=100)
