@@ -69,18 +69,45 @@ test('takes the end token of config.json where there is no generation_config.jso
 test('knows the families that count positions from one, and nested configurations', async () => {
   const nested = {
     model_type: 'gemma3',
-    text_config: { max_position_embeddings: 9 },
-    eos_token_id: 1,
+    text_config: { max_position_embeddings: 9, eos_token_id: 5 },
   }
-  expect(await readConfig(files({ 'config.json': nested }))).toMatchObject({
-    firstPosition: 1,
-    contextWindow: 9,
-  })
+  const config = await readConfig(files({ 'config.json': nested, 'generation_config.json': null }))
+  expect(config).toMatchObject({ firstPosition: 1, contextWindow: 9 })
+  expect([...config.endTokens]).toEqual([5, 7])
+})
+
+test.each([
+  [{ n_positions: 5 }, 5],
+  [{ max_position_embeddings: null, n_ctx: 6 }, 6],
+  [{ llm_config: { seq_length: 7 } }, 7],
+  [{ text_config: { hidden_size: 1 }, max_position_embeddings: 8 }, 8],
+  [{}, Number.POSITIVE_INFINITY],
+])('reads how long a context may be: %j', async (config, length) => {
+  expect(await readConfig(files({ 'config.json': config }))).toMatchObject({ contextWindow: length })
+})
+
+test('knows added tokens that only the configuration of the tokenizer lists', async () => {
+  const decoder = {
+    7: { content: 'other', special: false },
+    8: { content: '<|turn|>', special: true, lstrip: true },
+    9: null,
+  }
+  const { tokenizer } = await readConfig(
+    files({ 'tokenizer_config.json': { chat_template: 'T', added_tokens_decoder: decoder } }),
+  )
+  expect(tokenizer.added_tokens).toEqual([
+    { id: 7, content: '<|end|>', special: true },
+    { id: 8, content: '<|turn|>', special: true, lstrip: true },
+  ])
 })
 
 test('takes the template from its own file first, and tells those of several apart', async () => {
   expect(await readConfig(files({ 'chat_template.jinja': 'own' }))).toMatchObject({
     templates: { plain: 'own', tools: null },
+  })
+  const older = { chat_template: 'older' }
+  expect(await readConfig(files({ 'chat_template.json': older }))).toMatchObject({
+    templates: { plain: 'older', tools: null },
   })
   const named = [
     { name: 'tool_use', template: 'A' },

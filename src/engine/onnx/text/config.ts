@@ -3,7 +3,7 @@ import { InoriginError } from '../../../error.ts'
 import type { Files } from '../../engine.ts'
 import { modelUnusable } from '../failure.ts'
 import type { SamplingDefaults } from '../sampling/sampler.ts'
-import type { TokenizerFile } from './tokenizer.ts'
+import type { AddedToken, TokenizerFile } from './tokenizer.ts'
 
 export interface ModelConfig {
   tokenizer: TokenizerFile
@@ -24,19 +24,20 @@ export interface ModelConfig {
 type Json = Record<string, unknown>
 
 export async function readConfig(files: Files): Promise<ModelConfig> {
-  const [config, generation, tokenizer, tokenizerConfig, jinja] = await Promise.all([
+  const [config, generation, tokenizer, tokenizerConfig, jinja, older] = await Promise.all([
     readJson(files, 'config.json'),
     files.has('generation_config.json') ? readJson(files, 'generation_config.json') : {},
     readJson(files, 'tokenizer.json'),
     readJson(files, 'tokenizer_config.json'),
     files.get('chat_template.jinja')?.text(),
+    files.has('chat_template.json') ? readJson(files, 'chat_template.json') : ({} as Json),
   ])
-  const tokenizerFile = checkTokenizer(tokenizer)
+  const tokenizerFile = checkTokenizer(tokenizer, tokenizerConfig['added_tokens_decoder'])
   const tokenNames = specialNames(tokenizerConfig)
   return {
     tokenizer: tokenizerFile,
     tokenizerConfig,
-    templates: readTemplates(jinja ?? tokenizerConfig['chat_template']),
+    templates: readTemplates(jinja ?? older['chat_template'] ?? tokenizerConfig['chat_template']),
     tokenNames,
     endTokens: endTokens(config, generation, tokenizerFile, tokenNames['eos_token']),
     contextWindow: contextWindow(config),
@@ -62,11 +63,20 @@ const fail = (why: string): never => {
 const record = (value: unknown): Json | null =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : null
 
-function checkTokenizer(json: Json): TokenizerFile {
+/** `decoder` lists added tokens by id; a few repositories have them nowhere else. */
+function checkTokenizer(json: Json, decoder: unknown): TokenizerFile {
   const vocab = record(json['model'])?.['vocab']
   if (typeof vocab !== 'object' || vocab === null)
     throw modelUnusable('tokenizer.json has no vocabulary.')
-  return { ...json, added_tokens: json['added_tokens'] ?? [] } as TokenizerFile & Json
+  const file = { ...json, added_tokens: json['added_tokens'] ?? [] } as TokenizerFile & Json
+  const known = new Set(file.added_tokens.map(({ id }) => id))
+  const others = Object.entries(record(decoder) ?? {}).flatMap(([id, token]): AddedToken[] => {
+    const content = tokenText(token)
+    return content === null || known.has(Number(id))
+      ? []
+      : [{ ...record(token), id: Number(id), content }]
+  })
+  return { ...file, added_tokens: [...file.added_tokens, ...others] }
 }
 
 /** Tokens in these files are a text, or an object that has it. */
@@ -106,7 +116,9 @@ function endTokens(
   tokenizer: TokenizerFile,
   endText: string | undefined,
 ): ReadonlySet<number> {
-  const listed = [generation['eos_token_id'] ?? config['eos_token_id']].flat()
+  const listed = [
+    generation['eos_token_id'] ?? config['eos_token_id'] ?? nested(config)['eos_token_id'],
+  ].flat()
   const named = tokenizer.added_tokens
     .filter(({ content }) => content === endText)
     .map(({ id }) => id)
@@ -116,10 +128,16 @@ function endTokens(
 }
 
 function contextWindow(config: Json): number {
-  const text = record(config['text_config']) ?? config
-  const length = text['max_position_embeddings'] ?? text['n_positions'] ?? text['max_seq_len']
-  return typeof length === 'number' && length > 0 ? length : Number.POSITIVE_INFINITY
+  const text = nested(config)
+  const length = ['max_position_embeddings', 'n_positions', 'max_seq_len', 'n_ctx', 'seq_length']
+    .map((name) => text[name] ?? config[name])
+    .find((value) => typeof value === 'number' && value > 0)
+  return typeof length === 'number' ? length : Number.POSITIVE_INFINITY
 }
+
+/** The part of a configuration of several models that is about text. */
+const nested = (config: Json): Json =>
+  record(config['text_config']) ?? record(config['llm_config']) ?? config
 
 /**
  * A configuration that names no temperature and does not ask for sampling is greedy. What it says of
