@@ -146,7 +146,8 @@ describe('scores that are hard to compare', () => {
       const row = scores(5_000, 1e-6)
       for (const id of [4_999, 17, 2_048]) row[id] = odd
       const mask = maskOf(5_000, 0.5)
-      mask[0] = -1
+      mask.set([-1], 17 >>> 5)
+      mask.set([0], 2_048 >>> 5)
       const logits = both(row, row.length, [0])
       for (const count of [1, 5, 64]) {
         await expectEqual(logits, [plain(count)])
@@ -154,6 +155,14 @@ describe('scores that are hard to compare', () => {
       }
     },
   )
+
+  test('half floats of every kind', async () => {
+    const kinds = [0, 0x8000, 1, 0x8001, 0x3ff, 0x83ff, 0x400, 0x8400, 0x7bff, 0xfbff, 0x7c00, 0xfc00]
+    const halves = Uint16Array.from({ length: 63 }, (_, id) => kinds[id] ?? below(0x7c00))
+    await expectEqual(both(halves, 63, [0]), [plain(64)])
+    await expectEqual(both(halves.with(40, 0xfc01), 63, [0]), [plain(64)])
+    await expectEqual(both(halves.with(10, 3), 63, [0]), [plain(64)])
+  })
 
   test('nothing is allowed', async () => {
     const adjustments = { mask: new Int32Array(157) }
@@ -183,6 +192,38 @@ test('at most 1 kB of a row is read back', async () => {
   await logits.top([0, 1, 2, 3].map(() => ({ count: 1, temperature: 0 })))
   Object.assign(gpu, { createCommandEncoder: create })
   expect(sizes).toEqual([4 * 520, 4 * 16])
+})
+
+test('what the device refuses is an error, not what was read before', async () => {
+  const { device } = await requestGpu()
+  const here = await createGpuLogits(device)
+  const usable = device.createBuffer({ size: 4_000, usage: USAGE })
+  const wrong = device.createBuffer({ size: 4_000, usage: 0x08 })
+  const scoresOf = (buffer: GPUBuffer): Logits =>
+    here({ buffer, type: 'float32', order: [0], vocabulary: 1_000 })
+  const uncaptured: Event[] = []
+  device.addEventListener('uncapturederror', (event) => uncaptured.push(event))
+  const ask = { count: 8, temperature: 1 }
+  await scoresOf(usable).top([ask])
+  await scoresOf(usable).row(0)
+  const refused = { kind: 'unavailable', code: 'gpu_error' }
+  await expect(scoresOf(wrong).top([ask])).rejects.toMatchObject(refused)
+  await expect(scoresOf(wrong).row(0)).rejects.toMatchObject(refused)
+  expect(await scoresOf(usable).top([ask])).toHaveLength(1)
+  expect(uncaptured).toEqual([])
+  device.destroy()
+})
+
+test('several selections at once do not mix', async () => {
+  const rows = Array.from({ length: 6 }, () => scores(3_000 + below(4_000), 1e-6))
+  const ask = { count: 20, temperature: 1 }
+  const found = await Promise.all(
+    rows.map((row) =>
+      wrap({ buffer: upload(row), type: 'float32', order: [0], vocabulary: row.length }).top([ask]),
+    ),
+  )
+  const plain = await createCpuLogits(rows).top(rows.map(() => ask))
+  expect(found.map(([each]) => each?.ids)).toEqual(plain.map(({ ids }) => ids))
 })
 
 test('a device that is gone is an error that says so', async () => {

@@ -10,7 +10,7 @@ import { createJob } from './job.ts'
 import { bitsOf } from './key.ts'
 import { inOrder } from './rank.ts'
 import { createReadback } from './readback.ts'
-import { createScratchPool } from './scratch.ts'
+import { createScratch } from './scratch.ts'
 import { MERGE, recordWords, SCAN } from './shader.ts'
 
 /** Some rows of a buffer of scores. */
@@ -44,7 +44,7 @@ export function createGpuLogits(gpu: GPUDevice): Promise<GpuLogits> {
 async function open(gpu: GPUDevice): Promise<GpuLogits> {
   const [scan, merge] = await Promise.all([compile(gpu, SCAN), compile(gpu, MERGE)])
   const readback = createReadback(gpu)
-  const pool = createScratchPool(gpu)
+  const scratch = createScratch(gpu)
 
   const dispatch = (
     pass: GPUComputePassEncoder,
@@ -69,13 +69,10 @@ async function open(gpu: GPUDevice): Promise<GpuLogits> {
       const { words, chunks, slots } = createJob({ half, order, vocabulary }, asks)
       const record = recordWords(slots)
       const bytes = 4 * record * rows
-      const { job, records, merged } = pool.take({
-        job: words.byteLength,
-        records: bytes * chunks,
-        merged: bytes,
-      })
-      gpu.queue.writeBuffer(job, 0, words)
+      const sizes = { job: words.byteLength, records: bytes * chunks, merged: bytes }
       const read = await readback.read(bytes, (encoder, target) => {
+        const { job, records, merged } = scratch(sizes)
+        gpu.queue.writeBuffer(job, 0, words)
         const found = { buffer: records, size: bytes * chunks }
         const pass = encoder.beginComputePass()
         dispatch(pass, scan, [{ buffer, size }, { buffer: job }, found], [chunks, rows])
@@ -84,7 +81,6 @@ async function open(gpu: GPUDevice): Promise<GpuLogits> {
         pass.end()
         encoder.copyBufferToBuffer(chunks > 1 ? merged : records, 0, target, 0, bytes)
       })
-      pool.giveBack({ job, records, merged })
       const result = new Uint32Array(read)
       return asks.map((ask, row) =>
         candidatesOf(result.subarray(row * record, (row + 1) * record), ask, vocabulary),

@@ -1,10 +1,10 @@
 /** Brings what a GPU computed into plain memory, through buffers that are used again. */
-import { deviceFailure, deviceLost } from '../failure.ts'
+import { deviceFailure, deviceLost, gpuFailure } from '../failure.ts'
 
 export interface Readback {
   /**
-   * What `encode` copies to the beginning of `target`, after all that it has computed. Rejects with
-   * `unavailable` when the device gave out.
+   * What `encode`, which runs at once, copies to the beginning of `target`. Rejects with `unavailable`
+   * when the device gave out or refused any of it.
    */
   read(
     bytes: number,
@@ -16,6 +16,8 @@ export interface Readback {
 const USAGE = 0x01 | 0x08
 /** GPUMapMode's. */
 const READ = 0x01
+
+const KINDS = ['validation', 'out-of-memory'] as const
 
 export function createReadback(gpu: GPUDevice): Readback {
   const free: GPUBuffer[] = []
@@ -32,22 +34,28 @@ export function createReadback(gpu: GPUDevice): Readback {
   }
 
   const read: Readback['read'] = async (bytes, encode) => {
+    // An invalid command is dropped without a word: what is read would be of an earlier time.
+    for (const kind of KINDS) gpu.pushErrorScope(kind)
     const target = take(bytes)
-    try {
-      const encoder = gpu.createCommandEncoder({ label: 'scores' })
-      encode(encoder, target)
-      gpu.queue.submit([encoder.finish()])
-      await target.mapAsync(READ, 0, bytes)
-    } catch (thrown) {
+    const encoder = gpu.createCommandEncoder({ label: 'scores' })
+    encode(encoder, target)
+    gpu.queue.submit([encoder.finish()])
+    const unmapped = target.mapAsync(READ, 0, bytes).then(
+      () => null,
+      (thrown: unknown) => deviceFailure(thrown) ?? deviceLost(thrown),
+    )
+    const scopes = await Promise.all(KINDS.map(() => gpu.popErrorScope().catch(() => null)))
+    const refused = scopes.find((error) => error !== null)
+    const failure = refused ? gpuFailure(refused) : await unmapped
+    if (failure) {
       target.destroy()
-      throw deviceFailure(thrown) ?? deviceLost(thrown)
+      throw failure
     }
     const copy = target.getMappedRange(0, bytes).slice(0)
     target.unmap()
     giveBack(target)
     return copy
   }
-
   return { read }
 }
 
