@@ -19,6 +19,11 @@ export const DTYPES = [
   'fp32', 'fp16', 'q8', 'int8', 'uint8', 'q4', 'q4f16', 'bnb4', 'q2', 'q2f16', 'q1', 'q1f16',
 ] as const
 
+/** Families of chat models by how they write a call of a tool. */
+export const TOOL_FORMATS = [
+  'hermes', 'llama', 'mistral', 'mistral-args', 'lfm', 'granite', 'xml',
+] as const
+
 const count = v.pipe(v.number(), v.integer(), v.minValue(1))
 const text = v.pipe(v.string(), v.minLength(1))
 
@@ -136,9 +141,18 @@ const capabilitiesSchema = v.strictObject({
   structuredOutputs: v.optional(v.boolean()),
 })
 
+/** How a model is spoken to, where its chat template does not tell or is not to decide. */
+const ways = {
+  /** The format in which it calls tools. Default: the one its chat template teaches. */
+  toolFormat: v.optional(v.picklist(TOOL_FORMATS)),
+  /** Most tokens of reasoning when a request does not say. Default: 0, none. */
+  reasoningBudget: v.optional(v.pipe(v.number(), v.integer(), v.minValue(0))),
+}
+
 export const modelEntrySchema = v.strictObject({
   type: v.literal('model'),
   ...shared,
+  ...ways,
   maxInputTokens: count,
   maxOutputTokens: count,
   capabilities: v.optional(capabilitiesSchema),
@@ -170,6 +184,7 @@ export const hubEntrySchema = v.strictObject({
   /** Default: `maxInputTokens`, 4,096 at most. */
   maxOutputTokens: v.optional(count),
   capabilities: v.optional(capabilitiesSchema),
+  ...ways,
   implementations: v.optional(v.pipe(v.array(implementationSchema), v.minLength(1))),
 })
 

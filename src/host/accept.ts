@@ -1,32 +1,57 @@
 /** A generation from the moment it is asked for: the model on its way, then its answer. */
-import { stream } from '../link/ask.ts'
+import { stream, type Reply } from '../link/ask.ts'
 import type { ModelStreams, Sender } from '../link/protocol.ts'
 import type { Caller, Generation, GenerationEvent, GenerationRequest } from '../types/index.ts'
 import { withHeartbeat } from './heartbeat.ts'
 import type { Lease } from './models.ts'
+import { ATTEMPTS, unlessUntrusted, verdictOf } from './trust.ts'
 
 /** Milliseconds after which a request gets its 200 although nobody knows yet how it will end. */
 const PATIENCE = 5_000
 /** Milliseconds in which a load that fails at once can still be a status. */
 const GRACE = 1_000
 
+/** One model that was asked. */
+interface Attempt {
+  leasing: Promise<Lease>
+  accepted: Promise<Reply<void, GenerationEvent>>
+}
+
 /**
  * Resolves when the request is templated, tokenised, fits and is queued, or after 5 s; rejects when it
  * is refused before, or its model fails to load at once. What goes wrong later is thrown by the events.
+ * `lease` is called again when the device turned out not to be one to trust.
  */
 export async function accept(
-  leasing: Promise<Lease>,
+  lease: () => Promise<Lease>,
   request: GenerationRequest,
-  { key, client = '', signal }: Caller,
+  caller: Caller,
 ): Promise<Generation> {
-  const accepted = leasing.then(async ({ hosted, leave }) => {
-    signal.addEventListener('abort', leave)
-    if (signal.aborted) leave()
-    await hosted.opened
-    // Keys keep honest users apart, in what is cached as in what is answered.
-    const sender: Sender = { client, partition: key ?? '' }
-    return stream<ModelStreams, 'generate'>(hosted.link, 'generate', [request, sender], { signal })
-  })
+  let attempt = await unlessUntrusted(() => begin(lease, request, caller))
+  return { ignored: [], events: withHeartbeat(events()) }
+
+  async function* events(): AsyncGenerator<GenerationEvent> {
+    for (let count = 1; ; count += 1) {
+      try {
+        yield* eventsOf(attempt, caller.signal)
+        return
+      } catch (error) {
+        // Found out before the first token, so nothing was told that would have to be taken back.
+        if (count === ATTEMPTS || verdictOf(error) === null) throw error
+        attempt = ask(lease, request, caller)
+      }
+    }
+  }
+}
+
+/** An attempt that has been accepted, or has not failed for as long as a caller is kept waiting. */
+async function begin(
+  lease: () => Promise<Lease>,
+  request: GenerationRequest,
+  caller: Caller,
+): Promise<Attempt> {
+  const attempt = ask(lease, request, caller)
+  const { leasing, accepted } = attempt
   const beginning = accepted.then(async () => {
     const { hosted } = await leasing
     await Promise.race([hosted.loaded, elapsed(GRACE)])
@@ -37,23 +62,45 @@ export async function accept(
     leasing.then(({ leave }) => leave(), ignore)
     throw error
   }
-  return { ignored: [], events: withHeartbeat(events()) }
+  return attempt
+}
 
-  async function* events(): AsyncGenerator<GenerationEvent> {
-    // A refusal need not wait for the weights.
-    const refused = new AbortController()
-    accepted.catch((error: unknown) => refused.abort(error))
-    const { hosted, leave } = await leasing
-    try {
-      const waiting = AbortSignal.any([signal, refused.signal])
-      for await (const progress of hosted.progress.read(waiting)) yield { type: 'progress', progress }
-      yield* (await accepted).events
-    } catch (error) {
-      hosted.failed(error)
-      throw error
-    } finally {
-      leave()
-    }
+function ask(
+  lease: () => Promise<Lease>,
+  request: GenerationRequest,
+  { key, client = '', signal }: Caller,
+): Attempt {
+  const leasing = lease()
+  const accepted = leasing.then(async ({ hosted, leave }) => {
+    signal.addEventListener('abort', leave)
+    if (signal.aborted) leave()
+    await hosted.opened
+    // Keys keep honest users apart, in what is cached as in what is answered.
+    const sender: Sender = { client, partition: key ?? '' }
+    return stream<ModelStreams, 'generate'>(hosted.link, 'generate', [request, sender], { signal })
+  })
+  // Whoever reads the events hears of it.
+  accepted.catch(ignore)
+  return { leasing, accepted }
+}
+
+async function* eventsOf(
+  { leasing, accepted }: Attempt,
+  signal: AbortSignal,
+): AsyncGenerator<GenerationEvent> {
+  // A refusal need not wait for the weights.
+  const refused = new AbortController()
+  accepted.catch((error: unknown) => refused.abort(error))
+  const { hosted, leave } = await leasing
+  try {
+    const waiting = AbortSignal.any([signal, refused.signal])
+    for await (const progress of hosted.progress.read(waiting)) yield { type: 'progress', progress }
+    yield* (await accepted).events
+  } catch (error) {
+    hosted.failed(error)
+    throw error
+  } finally {
+    leave()
   }
 }
 

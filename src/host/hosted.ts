@@ -4,11 +4,13 @@
  */
 import type { Entry, Implementation, Resource } from '../catalog/schema.ts'
 import type { Files } from '../engine/engine.ts'
+import type { GpuVerdict } from '../device/verdict.ts'
 import { InoriginError } from '../error.ts'
 import { call, type Link } from '../link/ask.ts'
 import type { ModelCalls, PageToHost } from '../link/protocol.ts'
 import type { LoadProgress } from '../types/index.ts'
 import { createFeed, type Feed } from './feed.ts'
+import { verdictOf } from './trust.ts'
 
 export interface Hosted {
   readonly entry: Entry
@@ -41,6 +43,10 @@ export interface HostedOptions {
     resources: readonly Resource[],
     options: { signal: AbortSignal; onProgress: (progress: Transfer) => void },
   ): Promise<Files>
+  /** What an earlier load found out about this GPU. */
+  verdict: GpuVerdict | undefined
+  /** Something was found out about it. */
+  onVerdict(verdict: GpuVerdict): void
   onProgress(progress: LoadProgress): void
   /** It was closed or could not be loaded. */
   onClose(hosted: Hosted): void
@@ -56,14 +62,16 @@ export interface Transfer {
 const ANSWER_WINDOW = 2 ** 20
 
 /** Codes of errors after which a runtime stays useless in its thread. */
-const DEVICE_FAULTS: ReadonlySet<string> = new Set(['device_lost', 'gpu_error', 'out_of_memory'])
+const DEVICE_FAULTS: ReadonlySet<string> = new Set([
+  'device_lost', 'gpu_error', 'gpu_untrusted', 'out_of_memory', 'runtime_crashed',
+])
 
 /** Files that decide whether a request can be accepted, before any weights. */
 const isText = ({ type }: Resource) => type === 'tokenizer' || type === 'config'
 
 /** Begins to load; the promises tell how far it is. */
 export function createHosted(options: HostedOptions): Hosted {
-  const { entry, implementation, assets, ensure, onProgress, onClose } = options
+  const { entry, implementation, assets, ensure, verdict, onVerdict, onProgress, onClose } = options
   const { resources } = implementation
   const totalBytes = sum(resources)
   const closing = new AbortController()
@@ -104,6 +112,10 @@ export function createHosted(options: HostedOptions): Hosted {
       texts,
       maxInputTokens: entry.maxInputTokens,
       maxOutputTokens: entry.maxOutputTokens,
+      toolFormat: entry.toolFormat,
+      reasoningBudget: entry.reasoningBudget ?? 0,
+      features: implementation.requires?.features,
+      verdict,
     })
   }
 
@@ -120,7 +132,10 @@ export function createHosted(options: HostedOptions): Hosted {
       const weights = resources.filter((resource) => !isText(resource))
       const files = await get(weights, sum(texts))
       compiling()
-      await ask('loadModel', files)
+      const found = await ask('loadModel', files, () =>
+        progress.push({ ...progress.latest, phase: 'warm' }),
+      )
+      if (found) onVerdict(found)
     }
     ready = true
     progress.push({ ...progress.latest, phase: 'ready', bytesPerSecond: 0 })
@@ -138,8 +153,9 @@ export function createHosted(options: HostedOptions): Hosted {
   function ask<Name extends keyof ModelCalls>(
     name: Name,
     argument: ModelCalls[Name]['args'][0],
+    onEvent?: () => void,
   ): Promise<ModelCalls[Name]['result']> {
-    return call<ModelCalls, Name>(link, name, [argument] as never, { signal: closing.signal })
+    return call<ModelCalls, Name>(link, name, [argument] as never, { signal: closing.signal, onEvent })
   }
 
   function compiling(): void {
@@ -172,7 +188,11 @@ export function createHosted(options: HostedOptions): Hosted {
       closing.abort(new InoriginError('unavailable', what, { code: 'unloaded', retryAfter: 1 }))
     },
   }
-  loaded.catch((error: unknown) => closing.abort(error))
+  loaded.catch((error: unknown) => {
+    const found = verdictOf(error)
+    if (found) onVerdict(found)
+    closing.abort(error)
+  })
   closing.signal.addEventListener('abort', () => {
     progress.fail(closing.signal.reason)
     worker.terminate()

@@ -17,6 +17,7 @@ import { differences, digestOptions } from './digest.ts'
 import { createEntries } from './entries.ts'
 import { createModels, type Lease } from './models.ts'
 import { createPredictions } from './predictions.ts'
+import { createTrust, unlessUntrusted } from './trust.ts'
 
 /**
  * Opens the host with those options; catalog, device and database are looked at when first needed.
@@ -27,14 +28,15 @@ export function openHost(
   onDownload: () => void,
 ): { host: Host; control: Control } {
   const database = openDatabase(names(setup.scope).database)
+  const trust = createTrust(database, remember(probeDevice))
   const models = createModels({
     assets: setup.assets,
+    onVerdict: trust.learn,
     ensure: (resources, options) => ensure(database, resources, { ...options, onDownload }),
   })
   const catalog = remember(() => loadCatalog(setup.catalog, defaultCatalog(setup), setup.scope))
   const entries = createEntries(database, catalog)
-  const device = remember(probeDevice)
-  const predictions = createPredictions({ database, scope: setup.scope, entries, device, pick })
+  const predictions = createPredictions({ database, scope: setup.scope, entries, device: trust.capabilities, pick })
 
   function authorize({ key }: Caller): void {
     if (setup.apiKeys === null || (key !== null && setup.apiKeys.includes(key))) return
@@ -62,7 +64,8 @@ export function openHost(
 
   async function acquire(entry: Entry, signal: AbortSignal): Promise<Lease> {
     const complete = await entries.complete(entry, signal)
-    return models.acquire(complete, pick(complete, await device()).implementation)
+    const { implementation } = pick(complete, await trust.capabilities())
+    return models.acquire(complete, implementation, await trust.verdict())
   }
 
   const host: Host = {
@@ -76,8 +79,8 @@ export function openHost(
     },
     async generate(request, caller) {
       authorize(caller)
-      const leasing = modelOf(request.model).then((entry) => acquire(entry, caller.signal))
-      return accept(leasing, request, caller)
+      const lease = () => modelOf(request.model).then((entry) => acquire(entry, caller.signal))
+      return accept(lease, request, caller)
     },
     async predictor(tag, caller) {
       authorize(caller)
@@ -99,13 +102,15 @@ export function openHost(
 
   const control: Control = {
     async list() {
-      const capabilities = await device()
+      const capabilities = await trust.capabilities()
       const all = await entries.all()
       return Promise.all(all.map((entry) => stateOf(entry, capabilities)))
     },
     async load(tag, signal, onProgress) {
-      const lease = await acquire(await entries.find(tag, 'tag'), signal)
-      await ready(lease, signal, onProgress).finally(lease.leave)
+      await unlessUntrusted(async () => {
+        const lease = await acquire(await entries.find(tag, 'tag'), signal)
+        await ready(lease, signal, onProgress).finally(lease.leave)
+      })
     },
     progress: (signal) => models.progress(signal),
     async unload(tag) {

@@ -1,4 +1,5 @@
 /** Entry of the dedicated worker of one language model or predictor. */
+import type { GpuVerdict } from '../device/verdict.ts'
 import type { Engine, Files } from '../engine/engine.ts'
 import { openOnnx } from '../engine/onnx/index.ts'
 import { InoriginError } from '../error.ts'
@@ -19,7 +20,7 @@ import { createQueue } from './queue.ts'
  * told to come again.
  */
 const queue = createQueue({ served: 4, perClient: 16, total: 64 })
-let model: { engine: Engine; maxOutputTokens: number } | undefined
+let model: { engine: Engine; setup: ModelSetup } | undefined
 let predictor: OpenPredictor | undefined
 let loaded: (() => void) | undefined
 const weights = new Promise<void>((resolve) => (loaded = resolve))
@@ -29,7 +30,7 @@ const answers: Answers<ModelCalls, ModelStreams> = {
   life: null,
   calls: {
     openModel: ([setup]) => openModel(setup),
-    loadModel: ([files], { signal }) => loadModel(files, signal),
+    loadModel: ([files], { signal }, tell) => loadModel(files, signal, () => tell('warm')),
     openPredictor: ([setup], { signal }) => loadPredictor(setup, signal),
     predict: ([inputs], { signal }) => {
       if (!predictor) throw notOpen()
@@ -44,14 +45,20 @@ self.onmessage = (event: MessageEvent<PageToHost>) => {
   if (port) void answer(port, answers)
 }
 
-async function openModel({ maxOutputTokens, ...setup }: ModelSetup): Promise<void> {
-  model = { engine: await openOnnx(setup), maxOutputTokens }
+async function openModel(setup: ModelSetup): Promise<void> {
+  model = { engine: await openOnnx(setup), setup }
 }
 
-async function loadModel(files: Files, signal: AbortSignal): Promise<void> {
+async function loadModel(
+  files: Files,
+  signal: AbortSignal,
+  onWarm: () => void,
+): Promise<GpuVerdict | null> {
   if (!model) throw notOpen()
-  await model.engine.load(files, signal)
+  const { engine } = model
+  await engine.load(files, signal, onWarm)
   loaded?.()
+  return engine.verdict ?? null
 }
 
 async function loadPredictor(setup: PredictorFiles, signal: AbortSignal): Promise<void> {
@@ -60,13 +67,16 @@ async function loadPredictor(setup: PredictorFiles, signal: AbortSignal): Promis
 
 /** Refuses what cannot be answered, and queues the rest, before any weights are needed. */
 async function accept(
-  request: GenerationRequest,
+  asked: GenerationRequest,
   { client, partition }: Sender,
   signal: AbortSignal,
 ): Promise<Reply<void, GenerationEvent>> {
   if (!model) throw notOpen()
-  const { engine, maxOutputTokens } = model
-  const planned = await plan(engine, request)
+  const { engine, setup } = model
+  const { maxOutputTokens, toolFormat } = setup
+  const reasoningBudget = asked.reasoningBudget ?? setup.reasoningBudget
+  const request = { ...asked, reasoningBudget }
+  const planned = await plan(engine, request, { toolFormat })
   const ticket = queue.enter(client, signal)
   return { result: undefined, events: events() }
 

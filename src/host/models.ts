@@ -1,5 +1,6 @@
 /** The models and predictors in memory, and which of them goes when room is needed. */
 import type { Entry, Implementation } from '../catalog/schema.ts'
+import type { GpuVerdict } from '../device/verdict.ts'
 import type { LoadProgress, Tag } from '../types/index.ts'
 import { createHosted, type Hosted, type HostedOptions } from './hosted.ts'
 
@@ -13,8 +14,8 @@ export interface Lease {
 }
 
 export interface Models {
-  /** That implementation, in memory or on its way there. */
-  acquire(entry: Entry, implementation: Implementation): Lease
+  /** That implementation, in memory or on its way there; `verdict` is what is known of the GPU. */
+  acquire(entry: Entry, implementation: Implementation, verdict?: GpuVerdict): Lease
   /** All of that tag. */
   of(tag: Tag): Hosted[]
   unload(tag: Tag): void
@@ -22,7 +23,9 @@ export interface Models {
   progress(signal: AbortSignal): AsyncGenerator<LoadProgress>
 }
 
-export function createModels(options: Pick<HostedOptions, 'assets' | 'ensure'>): Models {
+export function createModels(
+  options: Pick<HostedOptions, 'assets' | 'ensure' | 'onVerdict'>,
+): Models {
   /** By tag and implementation, the least recently used first. */
   const all = new Map<string, Hosted>()
   const watchers = new Set<(progress: LoadProgress) => void>()
@@ -38,7 +41,7 @@ export function createModels(options: Pick<HostedOptions, 'assets' | 'ensure'>):
   }
 
   return {
-    acquire(entry, implementation) {
+    acquire(entry, implementation, verdict) {
       const key = keyOf(entry, implementation)
       const known = all.get(key)
       all.delete(key)
@@ -46,7 +49,9 @@ export function createModels(options: Pick<HostedOptions, 'assets' | 'ensure'>):
       const onClose = (closed: Hosted) => {
         if (all.get(key) === closed) all.delete(key)
       }
-      const hosted = known ?? createHosted({ ...options, entry, implementation, onProgress, onClose })
+      const hosted = known ?? createHosted({
+        ...options, entry, implementation, verdict, onProgress, onClose,
+      })
       all.set(key, hosted)
       return { hosted, leave: hosted.join() }
     },

@@ -4,6 +4,7 @@
  * followed by a stream of `event` and an `end`. An `error` ends both.
  */
 import type { CatalogDocument } from '../catalog/schema.ts'
+import type { GpuVerdict } from '../device/verdict.ts'
 import type { EngineSetup, Files } from '../engine/engine.ts'
 import type { ErrorRecord } from '../error.ts'
 import type { PredictorSetup } from '../predictor/run.ts'
@@ -48,6 +49,10 @@ export interface HostStreams {
 export interface ModelSetup extends EngineSetup {
   /** Most tokens of one answer. */
   maxOutputTokens: number
+  /** The format in which it calls tools, where the catalog names one. */
+  toolFormat: string | undefined
+  /** Most tokens of reasoning when a request does not say. */
+  reasoningBudget: number
 }
 
 /** For whom a model worker answers. */
@@ -65,8 +70,11 @@ export type PredictorFiles = Pick<PredictorSetup, 'entry' | 'implementation' | '
 export interface ModelCalls {
   /** Opens a language model's tokenizer and template. */
   openModel: { args: [setup: ModelSetup]; result: void; event: never }
-  /** Loads its weights. Requests that were accepted before wait for this. */
-  loadModel: { args: [weights: Files]; result: void; event: never }
+  /**
+   * Loads its weights, and tells when they are there and the model is only being warmed. Requests that
+   * were accepted before wait for this. The result is what was found out about the GPU.
+   */
+  loadModel: { args: [weights: Files]; result: GpuVerdict | null; event: 'warm' }
   openPredictor: { args: [setup: PredictorFiles]; result: void; event: never }
   predict: { args: [inputs: Record<string, unknown>]; result: PredictionResult; event: never }
 }

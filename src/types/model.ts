@@ -27,8 +27,11 @@ export interface Model {
   capabilities: ModelCapabilities
 }
 
-/** How far a model is on its way to answering. */
-export type LoadPhase = 'download' | 'compile' | 'ready'
+/**
+ * How far a model is on its way to answering: `compile` reads the weights, `warm` runs it once so that
+ * the first answer is not slower than the second.
+ */
+export type LoadPhase = 'download' | 'compile' | 'warm' | 'ready'
 
 /** Progress of bringing a tag to the point where it runs. */
 export interface LoadProgress {

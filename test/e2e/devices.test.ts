@@ -73,7 +73,7 @@ test('load tells bytes and phases; unload and remove give back memory and disk',
   expect(bytes).toEqual([...bytes].sort((one, other) => one - other))
   expect(bytes.filter((count, index) => count !== bytes[index - 1]).length).toBeGreaterThan(3)
   expect(Math.max(...told.map((progress) => progress.bytesPerSecond))).toBeGreaterThan(100_000)
-  expect([...new Set(told.map((progress) => progress.phase))]).toEqual(['download', 'compile', 'ready'])
+  expect([...new Set(told.map((progress) => progress.phase))]).toEqual(['download', 'compile', 'warm', 'ready'])
   expect(told.at(-1)?.loadedBytes).toBe(told.at(-1)?.totalBytes)
 
   const act = (what: 'unload' | 'remove') =>

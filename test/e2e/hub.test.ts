@@ -61,7 +61,7 @@ test('two fields are enough; the commit of the first load stays, and needs no hu
     await server.models.load(tag, { onProgress: (progress) => seen.push(progress) })
     return [...new Set(seen.map(({ phase }) => phase))]
   }, TAG)
-  expect(phases).toEqual(['download', 'compile', 'ready'])
+  expect(phases).toEqual(['download', 'compile', 'warm', 'ready'])
   expect(await ask(page)).toBe(await ask(page, '@inorigin/guide'))
   expect(await stateOf(page)).toMatchObject({ status: 'loaded', device: 'wasm' })
   expect(hub.asked.filter((path) => path.includes('/resolve/'))).toEqual(

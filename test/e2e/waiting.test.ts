@@ -116,7 +116,7 @@ test('progress of a load is told to every tab, whoever asked for it', async () =
   })
   await ask(one, '/v1/messages', {})
   expect(await watching).toEqual({
-    tag: '@inorigin/guide', phases: ['download', 'compile', 'ready'], whole: true,
+    tag: '@inorigin/guide', phases: ['download', 'compile', 'warm', 'ready'], whole: true,
   })
 })
 

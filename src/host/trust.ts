@@ -1,0 +1,66 @@
+/** What this device can do, as far as its GPU has been found to compute right numbers. */
+import type { Capabilities } from '../device/capabilities.ts'
+import { isGpuVerdict, trusted, verdictSubject, type GpuVerdict } from '../device/verdict.ts'
+import { InoriginError } from '../error.ts'
+import { readFact, writeFact } from '../store/facts.ts'
+import type { Database } from '../store/open.ts'
+
+export interface Trust {
+  capabilities(): Promise<Capabilities>
+  /** What is known of the GPU; `undefined` before it has been tried. */
+  verdict(): Promise<GpuVerdict | undefined>
+  /** What a load found out; counts at once and is kept. */
+  learn(verdict: GpuVerdict): void
+}
+
+export function createTrust(database: Database, probe: () => Promise<Capabilities>): Trust {
+  let learnt: GpuVerdict | undefined
+
+  async function verdict(): Promise<GpuVerdict | undefined> {
+    const { webgpu } = await probe()
+    if (learnt || !webgpu) return learnt
+    const subject = verdictSubject(webgpu, navigator.userAgent)
+    return (learnt ??= await readFact(database, subject, isGpuVerdict))
+  }
+
+  async function keep(found: GpuVerdict): Promise<void> {
+    const { webgpu } = await probe()
+    if (webgpu) await writeFact(database, verdictSubject(webgpu, navigator.userAgent), found)
+  }
+
+  return {
+    verdict,
+    async capabilities() {
+      return trusted(await probe(), await verdict())
+    },
+    learn(found) {
+      learnt = found
+      // Where nothing can be stored, the GPU is tried again by the next host.
+      keep(found).catch(() => undefined)
+    },
+  }
+}
+
+/** The verdict with which a load gave a GPU up; the implementation is then chosen anew. */
+export function verdictOf(error: unknown): GpuVerdict | null {
+  const isUntrusted = error instanceof InoriginError && error.code === 'gpu_untrusted'
+  const found: unknown = isUntrusted ? error.details?.['verdict'] : null
+  return isGpuVerdict(found) ? found : null
+}
+
+/**
+ * The work, once more for each GPU that a load gave up on the way: the next choice is another one, as
+ * a verdict takes features away.
+ */
+export async function unlessUntrusted<T>(work: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await work()
+    } catch (error) {
+      if (attempt === ATTEMPTS || verdictOf(error) === null) throw error
+    }
+  }
+}
+
+/** With 16-bit floats, without, and without the GPU. */
+export const ATTEMPTS = 3
