@@ -1,0 +1,131 @@
+/** A text that keeps a constraint, token by token. */
+import type { Matcher } from './contract.ts'
+import { COUNTED } from './ebnf.ts'
+import type { GrammarMatcher } from './library.ts'
+
+export interface MatcherOptions {
+  /** Keeps all but the lengths of long strings, in little time. */
+  loose: GrammarMatcher
+  /** Keeps all; `null` where there is no difference. Its masks take long. */
+  exact: GrammarMatcher | null
+  doubtful: Doubtful
+  /** Ids of a row of scores. */
+  width: number
+  /** Frees what was made for this text. */
+  onClose: () => void
+}
+
+/** Tokens that have to be tried one by one where strings are limited. */
+export interface Doubtful {
+  /** They may end a string that is too short yet, or be longer than the room there is. */
+  inStrings: readonly number[]
+  /** They may hold a whole string, or more of one than is counted in the loose grammar. */
+  anywhere: readonly number[]
+}
+
+/** Tokens of more bytes than this are doubtful. */
+const LONG = 32
+
+export function findDoubtful(bytes: readonly (Uint8Array | null)[]): Doubtful {
+  const ids = (holds: (each: Uint8Array) => boolean): number[] =>
+    bytes.flatMap((each, id) => (each && holds(each) ? [id] : []))
+  const QUOTE = 0x22
+  return {
+    inStrings: ids((each) => each.length > LONG || each.includes(QUOTE)),
+    anywhere: ids((each) => {
+      const first = each.indexOf(QUOTE)
+      return first >= 0 && (each.length - first > COUNTED || each.lastIndexOf(QUOTE) > first)
+    }),
+  }
+}
+
+/** As long as a string goes on like this, there is room for any token but the doubtful ones. */
+const ROOM = 'a'.repeat(LONG)
+
+export function createMatcher({ loose, exact, doubtful, width, onClose }: MatcherOptions): Matcher {
+  const rest = width % 32
+  const last = rest === 0 ? -1 : (1 << rest) - 1
+  let mask: Int32Array | null | undefined
+  let closed = false
+
+  const takes = (matcher: GrammarMatcher, text: string): boolean => {
+    const taken = matcher._acceptString(text)
+    if (taken) matcher.rollBack(1)
+    return taken
+  }
+
+  const tries = (matcher: GrammarMatcher, token: number): boolean => {
+    const taken = matcher.acceptToken(token)
+    if (taken) matcher.rollBack(1)
+    return taken
+  }
+
+  /**
+   * The loose mask is the exact one while a string has room, but for doubtful tokens, and in free text
+   * but for those that reach far into a string. Elsewhere few tokens come into question.
+   */
+  const bits = async (): Promise<Int32Array> => {
+    const fast = await loose.getNextTokenBitmask()
+    if (!exact) return fast
+    const free = isFull(fast)
+    if (!free && !(takes(loose, ROOM) && takes(exact, ROOM))) return exact.getNextTokenBitmask()
+    for (const token of free ? doubtful.anywhere : doubtful.inStrings) {
+      const word = token >> 5
+      const bit = 1 << (token & 31)
+      if (((fast[word] ?? 0) & bit) !== 0 && !tries(exact, token)) fast[word] = (fast[word] ?? 0) & ~bit
+    }
+    return fast
+  }
+
+  const isFull = (words: Int32Array): boolean => {
+    const end = Math.ceil(width / 32) - 1
+    return words.every((word, index) => index > end || (index === end ? (word & last) === last : word === -1))
+  }
+
+  const compute = async (): Promise<Int32Array | null> => {
+    if (loose.isTerminated()) return new Int32Array(Math.ceil(width / 32))
+    const words = (await bits()).slice(0, Math.ceil(width / 32))
+    const end = words.length - 1
+    words[end] = (words[end] ?? 0) & last
+    return isFull(words) ? null : words
+  }
+
+  return {
+    mask: async () => {
+      if (mask === undefined) mask = await compute()
+      return mask
+    },
+    forced: () => {
+      if (loose.isTerminated()) return ''
+      // A character that is only begun is told when it is whole.
+      const [whole = ''] = loose.findJumpForwardString().split('\ufffd')
+      return whole
+    },
+    accept: (token) => {
+      if (loose.isTerminated() || token < 0 || token >= width) return false
+      if (!loose.acceptToken(token)) return false
+      if (exact && !exact.acceptToken(token)) {
+        loose.rollBack(1)
+        return false
+      }
+      mask = undefined
+      return true
+    },
+    rollback: (count) => {
+      if (count === 0) return
+      loose.rollBack(count)
+      exact?.rollBack(count)
+      mask = undefined
+    },
+    get ended() {
+      return loose.isTerminated()
+    },
+    close: () => {
+      if (closed) return
+      closed = true
+      loose.dispose()
+      exact?.dispose()
+      onClose()
+    },
+  }
+}

@@ -1,0 +1,58 @@
+/** A model's tokens as xgrammar takes them. */
+import type { GrammarCompiler, TokenizerInfo, Xgrammar } from './library.ts'
+
+export interface TokenTable {
+  /** The bytes of each token by id; `null` where it is no text. */
+  bytes: readonly (Uint8Array | null)[]
+  /** The special ones among those, by the text that names them. */
+  special: ReadonlyMap<string, number>
+  /** Tokens that end an answer. */
+  endTokens: readonly number[]
+  /** Scores of a row: ids beyond the tokens are padding. */
+  width: number
+}
+
+export interface Prepared {
+  compiler: GrammarCompiler
+  close(): void
+}
+
+/** No text has this byte: only where anything goes can such a token come. */
+const NO_TEXT = String.fromCharCode(0xff)
+
+/** Takes the special tokens of these names for what they spell. */
+export async function prepareVocabulary(
+  { GrammarCompiler, TokenizerInfo }: Xgrammar,
+  table: TokenTable,
+  visible: readonly string[],
+): Promise<Prepared> {
+  const spelled = new Map(visible.map((name) => [table.special.get(name), name]))
+  const encoder = new TextEncoder()
+  const encoded: string[] = []
+  for (let id = 0; id < table.width; id++) {
+    const name = spelled.get(id)
+    const bytes = name === undefined ? table.bytes[id] : encoder.encode(name)
+    encoded.push(bytes && bytes.length > 0 ? byteLevel(bytes) : NO_TEXT)
+  }
+  const info: TokenizerInfo = await TokenizerInfo.createTokenizerInfo(
+    encoded, 'byte_level', false, table.width, [...table.endTokens],
+  )
+  const compiler = await GrammarCompiler.createGrammarCompiler(info, false)
+  const close = (): void => {
+    compiler.dispose()
+    info.dispose()
+  }
+  return { compiler, close }
+}
+
+/** A character for each byte, as GPT-2 and all that came after it have chosen them. */
+const CHARACTERS: readonly string[] = (() => {
+  let next = 0x100
+  return Array.from({ length: 256 }, (_, byte) => {
+    const printable = (byte > 0x20 && byte < 0x7f) || (byte > 0xa0 && byte !== 0xad)
+    return String.fromCharCode(printable ? byte : next++)
+  })
+})()
+
+const byteLevel = (bytes: Uint8Array): string =>
+  Array.from(bytes, (byte) => CHARACTERS[byte]).join('')

@@ -1,0 +1,27 @@
+/** JSON Schema, as far as an answer can be made to keep it exactly. */
+import type { JsonSchema } from '../types/index.ts'
+import { compileSchema } from './schema/compile.ts'
+import { type Expression, isNothing, type Rules } from './schema/expression.ts'
+import { node, refuse } from './schema/node.ts'
+import { prune } from './schema/prune.ts'
+
+/**
+ * Refuses a schema that cannot be kept with `invalid_request`, naming the keyword at fault.
+ * `path` says where the schema stands in the request, such as `tools[0].function.parameters`.
+ */
+export function checkSchema(schema: JsonSchema, path: string): void {
+  schemaTexts(schema, path, new Map(), '')
+}
+
+/**
+ * The texts of the JSON values that the schema allows; its rules are added to `rules`, and their names
+ * begin with `scope`. They are written with a blank behind commas and colons and with none elsewhere,
+ * properties in the order of the schema. Throws as {@link checkSchema} does.
+ */
+export function schemaTexts(schema: JsonSchema, path: string, rules: Rules, scope: string): Expression {
+  const own: Rules = new Map()
+  const { root, rules: kept } = prune({ root: compileSchema(node(schema, path), own, scope), rules: own })
+  if (isNothing(root)) refuse(path, 'allows no value at all.')
+  for (const [name, body] of kept) rules.set(name, body)
+  return root
+}

@@ -1,0 +1,101 @@
+/** The texts of the JSON values that a schema allows. */
+import { ANY } from './characters.ts'
+import { arrays } from './arrays.ts'
+import { choice, type Expression, NOTHING, rule, type Rules, text } from './expression.ts'
+import { boundsOf, listedOf, patternsOf, rangeOf, typesOf } from './flat.ts'
+import { type Apart, type Flat, flatten } from './flatten.ts'
+import { createApart } from './apart.ts'
+import { quoted, stringOf, write } from './literal.ts'
+import { lengths, loopOf } from './match.ts'
+import { type Node, refuse, type TypeName } from './node.ts'
+import { integers, numbers } from './numbers.ts'
+import { objects } from './objects.ts'
+import { isOf } from './validate.ts'
+
+export interface Compiler {
+  readonly root: Node
+  readonly apart: Apart
+  /** The texts of values of which all these schemas hold. */
+  value(nodes: readonly Node[]): Expression
+  /** A rule of its own, under a name that no other has. */
+  define(body: (name: string) => Expression): Expression
+  /** The texts of strings that the flat allows, with their quotes. */
+  string(flat: Flat): Expression
+}
+
+/** Most rules of one schema: beyond, compiling takes seconds. */
+const MOST = 5000
+
+/** Adds the rules of a schema; gives its texts. `scope` keeps its rules apart from others. */
+export function compileSchema(root: Node, rules: Rules, scope: string): Expression {
+  const apart = createApart(root)
+  const known = new Map<string, string>()
+
+  const define: Compiler['define'] = (body) => {
+    const name = `${scope}${rules.size}`
+    if (rules.size > MOST) refuse(root.path, 'is too large to be kept. Make it simpler.')
+    rules.set(name, NOTHING)
+    const made = body(name)
+    rules.set(name, made)
+    return rule(name)
+  }
+
+  const value: Compiler['value'] = (nodes) => {
+    if (nodes.some(({ keywords }) => keywords === false)) return NOTHING
+    const paths = nodes.filter(({ keywords }) => keywords !== true).map(({ path }) => path)
+    const key = [...new Set(paths)].sort().join('\n')
+    const name = known.get(key)
+    if (name !== undefined) return rule(name)
+    return define((fresh) => {
+      known.set(key, fresh)
+      return choice(...flatten(nodes, root, apart).map(oneOf))
+    })
+  }
+
+  const oneOf = (flat: Flat): Expression => {
+    const listed = listedOf(flat)
+    if (!listed) return choice(...typesOf(flat).map((type) => ofType(type, flat)))
+    const fitting = listed.filter((each) => isOf(flat, each, root, apart))
+    return choice(...fitting.map((each) => text(write(each))))
+  }
+
+  const ofType = (type: TypeName, flat: Flat): Expression => {
+    switch (type) {
+      case 'null':
+        return text('null')
+      case 'boolean':
+        return choice(text('true'), text('false'))
+      case 'integer':
+        return typesOf(flat).includes('fraction') ? NOTHING : integers(boundsOf(flat))
+      case 'fraction':
+        return numbers(boundsOf(flat))
+      case 'string':
+        return string(flat)
+      case 'array':
+        return arrays(flat, compiler)
+      case 'object':
+        return objects(flat, compiler)
+    }
+  }
+
+  const string: Compiler['string'] = (flat) => {
+    const [min, max] = rangeOf(flat, 'Length')
+    const [first, ...others] = patternsOf(flat)
+    if (!first) return stringOf(ANY, min, max)
+    const { expression, part } = first
+    if (others.length > 0) {
+      refuse(part.path, 'asks for several patterns or formats of one string. Only one can be kept.')
+    }
+    const loop = loopOf(expression)
+    if (loop) return stringOf(loop.set, Math.max(min, loop.min), Math.min(max, loop.max))
+    const [least, most] = lengths(expression)
+    if (most < min || least > max) return NOTHING
+    if (least < min || most > max) {
+      refuse(part.path, 'limits the length of a string that has a pattern. Say it in the pattern.')
+    }
+    return quoted(expression)
+  }
+
+  const compiler: Compiler = { root, apart, value, define, string }
+  return value([root])
+}

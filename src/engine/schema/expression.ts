@@ -1,0 +1,86 @@
+/** A grammar as data: what a schema, a pattern or a user's grammar becomes before it is compiled. */
+import type { Characters } from './characters.ts'
+
+export type Expression =
+  | { type: 'text'; text: string }
+  | { type: 'set'; set: Characters }
+  | { type: 'sequence'; parts: readonly Expression[] }
+  | { type: 'choice'; parts: readonly Expression[] }
+  /** `max` may be `Infinity`. */
+  | { type: 'repeat'; part: Expression; min: number; max: number }
+  | { type: 'rule'; name: string }
+  | StringOf
+  | Dispatch
+
+/** A JSON string of so many characters of a set. */
+export interface StringOf {
+  type: 'string'
+  set: Characters
+  min: number
+  /** May be `Infinity`. */
+  max: number
+}
+
+/**
+ * Free text. Where a trigger is written, its rule follows. It ends with `stop`, which it takes, or
+ * anywhere where there is none.
+ */
+export interface Dispatch {
+  type: 'dispatch'
+  triggers: readonly { text: string; rule: string }[]
+  stop?: string
+  /** Nothing follows the first rule. */
+  single: boolean
+}
+
+export type Rules = Map<string, Expression>
+
+export interface Grammar {
+  root: Expression
+  rules: Rules
+}
+
+export const EMPTY: Expression = { type: 'text', text: '' }
+
+/** What no text is. */
+export const NOTHING: Expression = { type: 'choice', parts: [] }
+
+export const isNothing = (expression: Expression): boolean =>
+  expression.type === 'choice' && expression.parts.length === 0
+
+export const text = (value: string): Expression => ({ type: 'text', text: value })
+
+export const rule = (name: string): Expression => ({ type: 'rule', name })
+
+/** One after the other; nothing where one of them is nothing. */
+export function sequence(...parts: readonly Expression[]): Expression {
+  const flat: Expression[] = []
+  for (const part of parts) {
+    if (isNothing(part)) return NOTHING
+    const last = flat.at(-1)
+    if (part.type === 'sequence') flat.push(...part.parts)
+    else if (part.type === 'text' && part.text === '') continue
+    else if (part.type === 'text' && last?.type === 'text') {
+      flat[flat.length - 1] = text(last.text + part.text)
+    } else flat.push(part)
+  }
+  const [only] = flat
+  return flat.length > 1 ? { type: 'sequence', parts: flat } : (only ?? EMPTY)
+}
+
+/** One of them. */
+export function choice(...parts: readonly Expression[]): Expression {
+  const flat = parts.flatMap((part) => (part.type === 'choice' ? part.parts : [part]))
+  const [only] = flat
+  return flat.length === 1 && only ? only : { type: 'choice', parts: flat }
+}
+
+/** Between `min` and `max` of it. */
+export function repeat(part: Expression, min: number, max = Infinity): Expression {
+  if (max < min) return NOTHING
+  if (isNothing(part)) return min === 0 ? EMPTY : NOTHING
+  if (max === 0) return EMPTY
+  return min === 1 && max === 1 ? part : { type: 'repeat', part, min, max }
+}
+
+export const optional = (part: Expression): Expression => repeat(part, 0, 1)

@@ -1,0 +1,99 @@
+/** What a flat says of single values. */
+import { type Flat, values } from './flatten.ts'
+import { formatPattern, NUMBER_FORMATS } from './formats.ts'
+import { TYPE_NAMES } from './keywords.ts'
+import { get, isObject, type Node, TYPES, type TypeName } from './node.ts'
+import type { Bounds } from './numbers.ts'
+import type { Expression } from './expression.ts'
+import { parsePattern } from './pattern.ts'
+
+/** Types that a value may have. */
+export function typesOf(flat: Flat): TypeName[] {
+  return TYPES.filter((type) =>
+    flat.every((part) => {
+      const names = get(part, 'type')
+      if (names === undefined) return true
+      if (type === 'null' && get(part, 'nullable') === true) return true
+      const listed: unknown[] = Array.isArray(names) ? names : [names]
+      return listed.some((name) => TYPE_NAMES[String(name)]?.includes(type))
+    }),
+  )
+}
+
+/** The values that `enum` and `const` leave, or `null` where there are neither. */
+export function listedOf(flat: Flat): unknown[] | null {
+  const lists = flat.flatMap((part): unknown[][] => {
+    const listed = get(part, 'enum')
+    const fixed = get(part, 'const')
+    return [
+      ...(Array.isArray(listed) ? [listed] : []),
+      ...(fixed === undefined ? [] : [[fixed]]),
+    ]
+  })
+  const [first, ...others] = lists
+  if (!first) return null
+  return first.filter(
+    (value, index) =>
+      others.every((list) => list.some((other) => same(other, value))) &&
+      first.findIndex((other) => same(other, value)) === index,
+  )
+}
+
+/** Whether two values are equal as JSON Schema has it: the order of names does not matter. */
+export function same(a: unknown, b: unknown): boolean {
+  if (Array.isArray(a) && Array.isArray(b)) {
+    return a.length === b.length && a.every((each, index) => same(each, b[index]))
+  }
+  if (isObject(a) && isObject(b)) {
+    const names = Object.keys(a)
+    return (
+      names.length === Object.keys(b).length &&
+      names.every((name) => Object.hasOwn(b, name) && same(a[name], b[name]))
+    )
+  }
+  return a === b
+}
+
+export function boundsOf(flat: Flat): Bounds {
+  const bounds: Bounds = { min: -Infinity, max: Infinity, above: false, below: false }
+  const raise = (min: number, above: boolean): void => {
+    if (min > bounds.min) Object.assign(bounds, { min, above })
+    else if (min === bounds.min) bounds.above ||= above
+  }
+  const lower = (max: number, below: boolean): void => {
+    if (max < bounds.max) Object.assign(bounds, { max, below })
+    else if (max === bounds.max) bounds.below ||= below
+  }
+  for (const value of values(flat, 'minimum')) raise(Number(value), false)
+  for (const value of values(flat, 'maximum')) lower(Number(value), false)
+  for (const value of values(flat, 'exclusiveMinimum')) raise(Number(value), true)
+  for (const value of values(flat, 'exclusiveMaximum')) lower(Number(value), true)
+  for (const format of values(flat, 'format')) {
+    const range = NUMBER_FORMATS[String(format)]
+    if (range) {
+      raise(range[0], false)
+      lower(range[1], false)
+    }
+  }
+  return bounds
+}
+
+/** The range that keywords such as `minLength` and `maxLength` leave. */
+export function rangeOf(flat: Flat, what: 'Length' | 'Items' | 'Properties'): [number, number] {
+  return [
+    Math.max(0, ...values(flat, `min${what}`).map(Number)),
+    Math.min(Infinity, ...values(flat, `max${what}`).map(Number)),
+  ]
+}
+
+/** What `pattern` and `format` ask of a string, each once. */
+export function patternsOf(flat: Flat): { expression: Expression; part: Node }[] {
+  const found = new Map<string, Node>()
+  for (const part of flat) {
+    const pattern = get(part, 'pattern')
+    const format = formatPattern(String(get(part, 'format')))
+    if (typeof pattern === 'string' && !found.has(pattern)) found.set(pattern, part)
+    if (format !== undefined && !found.has(format)) found.set(format, part)
+  }
+  return [...found].map(([pattern, part]) => ({ expression: parsePattern(pattern), part }))
+}

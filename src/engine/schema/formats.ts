@@ -1,0 +1,61 @@
+/**
+ * Formats of strings, each as a pattern. A pattern may have fewer texts than its format has, never one
+ * that the format does not have: no leap seconds, no quoted or non-ASCII e-mail names, for instance.
+ */
+const LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?'
+const HOST = `${LABEL}(?:\\.${LABEL}){0,2}`
+const BYTE = '(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])'
+const IPV4 = `${BYTE}(?:\\.${BYTE}){3}`
+
+const LEAP = '(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)'
+const DATE = [
+  '[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])',
+  '(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)',
+  `02-(?:0[1-9]|1[0-9]|2[0-8]))|${LEAP}-02-29`,
+].join('|')
+const TIME =
+  '(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]{1,9})?(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])'
+
+const DURATION_TIME = 'T(?:[0-9]{1,9}H(?:[0-9]{1,9}M(?:[0-9]{1,9}S)?)?|[0-9]{1,9}M(?:[0-9]{1,9}S)?|[0-9]{1,9}S)'
+const DURATION_DATE =
+  '(?:[0-9]{1,9}Y(?:[0-9]{1,9}M(?:[0-9]{1,9}D)?)?|[0-9]{1,9}M(?:[0-9]{1,9}D)?|[0-9]{1,9}D)'
+
+const HEX = '[0-9A-Fa-f]'
+const GROUP = `${HEX}{1,4}`
+/** All groups, or `::` for at least two of them. */
+const IPV6 = [
+  `(?:${GROUP}:){7}${GROUP}`,
+  ...[...Array(7).keys()].map((before) => {
+    const head = before === 0 ? '' : `${GROUP}(?::${GROUP}){${before - 1}}`
+    const most = 6 - before
+    return `${head}::${most === 0 ? '' : `(?:${GROUP}(?::${GROUP}){0,${most - 1}})?`}`
+  }),
+].join('|')
+
+const UNRESERVED = `(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%${HEX}{2})`
+const ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]"
+
+const PATTERNS: Readonly<Record<string, string>> = {
+  date: DATE,
+  time: TIME,
+  'date-time': `(?:${DATE})T${TIME}`,
+  duration: `P(?:${DURATION_DATE}(?:${DURATION_TIME})?|${DURATION_TIME}|[0-9]{1,9}W)`,
+  // Each label and the whole stay below the limits of 63 and 253 characters.
+  hostname: HOST,
+  email: `${ATOM}{1,20}(?:\\.${ATOM}{1,20}){0,2}@${LABEL}(?:\\.${LABEL}){1,2}`,
+  ipv4: IPV4,
+  ipv6: IPV6,
+  uuid: `${HEX}{8}-${HEX}{4}-${HEX}{4}-${HEX}{4}-${HEX}{12}`,
+  uri: `[A-Za-z][A-Za-z0-9+.-]{0,15}://${HOST}(?::[1-9][0-9]{0,3})?(?:/${UNRESERVED}*)*(?:\\?(?:${UNRESERVED}|[/?])*)?(?:#(?:${UNRESERVED}|[/?])*)?`,
+}
+
+/** The pattern of a format of strings, or `undefined` where there is none. */
+export const formatPattern = (format: string): string | undefined =>
+  Object.hasOwn(PATTERNS, format) ? `^(?:${PATTERNS[format]})$` : undefined
+
+/** Formats of numbers: the bounds they set. */
+export const NUMBER_FORMATS: Readonly<Record<string, readonly [min: number, max: number]>> = {
+  int32: [-2147483648, 2147483647],
+  int64: [-9223372036854775808, 9223372036854774784],
+  double: [-Infinity, Infinity],
+}

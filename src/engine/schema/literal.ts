@@ -1,0 +1,51 @@
+/** JSON as it is written here: a blank behind each comma and colon, every string in one way. */
+import { type Characters, escaped, inString } from './characters.ts'
+import { choice, type Expression, NOTHING, repeat, sequence, type StringOf, text } from './expression.ts'
+import { isObject } from './node.ts'
+
+export const COMMA = ', '
+export const COLON = ': '
+
+/** The text of a value. */
+export function write(value: unknown): string {
+  if (typeof value === 'string') return writeString(value)
+  if (Array.isArray(value)) return `[${value.map(write).join(COMMA)}]`
+  if (!isObject(value)) return JSON.stringify(value)
+  const pairs = Object.entries(value).map(([name, each]) => `${writeString(name)}${COLON}${write(each)}`)
+  return `{${pairs.join(COMMA)}}`
+}
+
+/** The text of a string, with its quotes. */
+export const writeString = (value: string): string =>
+  `"${Array.from(value, (character) =>
+    /^[\ud800-\udfff]$/.test(character)
+      ? `\\u${character.charCodeAt(0).toString(16)}`
+      : escaped(character),
+  ).join('')}"`
+
+/** Strings of so many characters of a set, with their quotes. */
+export const stringOf = (set: Characters, min: number, max: number): Expression =>
+  max < min || (set.length === 0 && min > 0)
+    ? NOTHING
+    : ({ type: 'string', set, min, max: set.length === 0 ? 0 : max } satisfies StringOf)
+
+/** The texts of an expression as strings of JSON, with their quotes. */
+export const quoted = (expression: Expression): Expression =>
+  sequence(text('"'), inside(expression), text('"'))
+
+function inside(expression: Expression): Expression {
+  switch (expression.type) {
+    case 'text':
+      return text(writeString(expression.text).slice(1, -1))
+    case 'set':
+      return inString(expression.set)
+    case 'sequence':
+      return sequence(...expression.parts.map(inside))
+    case 'choice':
+      return choice(...expression.parts.map(inside))
+    case 'repeat':
+      return repeat(inside(expression.part), expression.min, expression.max)
+    default:
+      return expression
+  }
+}

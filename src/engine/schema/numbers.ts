@@ -1,0 +1,200 @@
+/** Numbers between bounds, as the texts that JSON writes them with. */
+import { choice, type Expression, NOTHING, optional, repeat, sequence, text } from './expression.ts'
+
+export interface Bounds {
+  min: number
+  max: number
+  /** The bound itself is out. */
+  above: boolean
+  below: boolean
+}
+
+export const UNBOUNDED: Bounds = { min: -Infinity, max: Infinity, above: false, below: false }
+
+/** Digits before the point at most: the longest common integers, those of 64 bits, have 20. */
+const DIGITS = 20
+const GREATEST = 10n ** BigInt(DIGITS) - 1n
+/** So many significant digits come back from a double as they were. */
+const SIGNIFICANT = 15
+
+const digits = (first: number, last: number): Expression => ({
+  type: 'set',
+  set: [[0x30 + first, 0x30 + last]],
+})
+const DIGIT = digits(0, 9)
+const FRACTION = sequence(text('.'), repeat(DIGIT, 1, DIGITS))
+const NATURAL = choice(text('0'), sequence(digits(1, 9), repeat(DIGIT, 0, DIGITS - 1)))
+const EXPONENT = sequence(
+  { type: 'set', set: [[0x45, 0x45], [0x65, 0x65]] },
+  optional({ type: 'set', set: [[0x2b, 0x2b], [0x2d, 0x2d]] }),
+  repeat(DIGIT, 1, 2),
+)
+
+/** Integers without a point or an exponent, `-0` left out, of at most 20 digits. */
+export function integers({ min, max, above, below }: Bounds): Expression {
+  if (min === -Infinity && max === Infinity) {
+    return choice(
+      NATURAL,
+      sequence(text('-'), digits(1, 9), repeat(DIGIT, 0, DIGITS - 1)),
+    )
+  }
+  if (min > max) return NOTHING
+  const low = min === -Infinity ? -GREATEST : BigInt(Math.ceil(min)) + (above && Number.isInteger(min) ? 1n : 0n)
+  const high = max === Infinity ? GREATEST : BigInt(Math.floor(max)) - (below && Number.isInteger(max) ? 1n : 0n)
+  return choice(
+    ...(high >= 0n ? naturals(low > 0n ? low : 0n, high) : []),
+    ...(low < 0n ? naturals(high < -1n ? -high : 1n, -low).map((part) => sequence(text('-'), part)) : []),
+  )
+}
+
+/** Natural numbers between two, both in. */
+function naturals(low: bigint, high: bigint): Expression[] {
+  const parts: Expression[] = []
+  for (let length = String(low).length; length <= String(high).length; length++) {
+    const first = length === 1 ? 0n : 10n ** BigInt(length - 1)
+    const last = 10n ** BigInt(length) - 1n
+    const [from, to] = [low > first ? low : first, high < last ? high : last]
+    if (from <= to) parts.push(sameLength(String(from), String(to)))
+  }
+  return parts
+}
+
+/** Digits that, read as a number, lie between two of the same length. */
+function sameLength(low: string, high: string): Expression {
+  const { length } = low
+  if (length === 0) return text('')
+  const [a, b] = [Number(low[0]), Number(high[0])]
+  const [lows, highs] = [low.slice(1), high.slice(1)]
+  if (a === b) return sequence(text(String(a)), sameLength(lows, highs))
+  const parts: Expression[] = []
+  let [first, last] = [a, b]
+  if (/[^0]/.test(lows)) {
+    parts.push(sequence(text(String(a)), sameLength(lows, '9'.repeat(length - 1))))
+    first += 1
+  }
+  if (/[^9]/.test(highs)) {
+    parts.push(sequence(text(String(b)), sameLength('0'.repeat(length - 1), highs)))
+    last -= 1
+  }
+  if (first <= last) parts.push(sequence(digits(first, last), repeat(DIGIT, length - 1, length - 1)))
+  return choice(...parts)
+}
+
+/** Numbers; where there is a bound, without an exponent. */
+export function numbers(bounds: Bounds): Expression {
+  const { min, max, above, below } = bounds
+  if (min === -Infinity && max === Infinity) {
+    return sequence(optional(text('-')), NATURAL, optional(FRACTION), optional(EXPONENT))
+  }
+  if (min > max) return NOTHING
+  const positive =
+    max < 0 || (max === 0 && below)
+      ? []
+      : magnitudes(min > 0 ? min : 0, max, above && min >= 0, below)
+  const negative =
+    min >= 0 ? [] : magnitudes(max < 0 ? -max : 0, -min, max > 0 ? true : below || max === 0, above)
+  return choice(...positive, ...negative.map((part) => sequence(text('-'), part)))
+}
+
+/** Decimals between two that are not negative; the bounds are read as they are written. */
+function magnitudes(min: number, max: number, above: boolean, below: boolean): Expression[] {
+  const low = parts(min)
+  const high = max === Infinity ? { whole: GREATEST, fraction: '' } : parts(max)
+  const room = (whole: bigint): number => Math.max(0, SIGNIFICANT - String(whole).length)
+  const places = room(low.whole)
+  const lowest = tail(low.fraction, places, true)
+  const raised = low.fraction.length > places
+  if (max !== Infinity && low.whole === high.whole) {
+    const highest = high.fraction.slice(0, places)
+    const cut = high.fraction.length > places
+    return withWhole(low.whole, fractions(lowest, highest, above && !raised, below && !cut, places))
+  }
+  const result = withWhole(low.whole, fractions(lowest, null, above && !raised, false, places))
+  const last = max === Infinity ? high.whole : high.whole - 1n
+  if (low.whole + 1n <= last) {
+    result.push(...naturals(low.whole + 1n, last).map((part) => sequence(part, optional(FRACTION))))
+  }
+  if (max === Infinity) return result
+  const room2 = room(high.whole)
+  const highest = high.fraction.slice(0, room2)
+  const cut = high.fraction.length > room2
+  return [...result, ...withWhole(high.whole, fractions('', highest, false, below && !cut, room2))]
+}
+
+const withWhole = (whole: bigint, ends: readonly Expression[]): Expression[] =>
+  ends.map((end) => sequence(text(String(whole)), end))
+
+/** The whole part and the digits behind the point, of a number that is not negative. */
+function parts(value: number): { whole: bigint; fraction: string } {
+  const [mantissa = '0', exponent = '0'] = String(value).split('e')
+  const [whole = '0', fraction = ''] = mantissa.split('.')
+  const shift = Number(exponent)
+  if (shift === 0) return { whole: BigInt(whole), fraction }
+  if (shift < 0) return { whole: 0n, fraction: '0'.repeat(-shift - 1) + whole + fraction }
+  return { whole: BigInt(whole + fraction.padEnd(shift, '0')), fraction: '' }
+}
+
+/** The digits cut to so many places, rounded up; `null` where that is the next whole number. */
+function tail(fraction: string, places: number, up: boolean): string | null {
+  const kept = fraction.slice(0, places)
+  if (!up || fraction.length <= places || !/[^0]/.test(fraction.slice(places))) return kept
+  if (!/[^9]/.test(kept)) return null
+  return String(BigInt(kept) + 1n).padStart(places, '0')
+}
+
+/**
+ * What may stand behind a whole number: nothing, or a point and at most so many digits. `low` is an
+ * empty text where there is no lower bound, `high` is `null` where there is no upper one.
+ */
+function fractions(
+  low: string | null,
+  high: string | null,
+  above: boolean,
+  below: boolean,
+  places: number,
+): Expression[] {
+  if (low === null) return []
+  const zero = (digitsOf: string): boolean => !/[^0]/.test(digitsOf)
+  const ends: Expression[] = []
+  const bare = zero(low) && !above && !(high !== null && zero(high) && below)
+  if (bare) ends.push(text(''))
+  if (places === 0) return ends
+  const some = between(low, high, above, below, places, true)
+  return some === NOTHING ? ends : [...ends, sequence(text('.'), some)]
+}
+
+/** Digits d with low <= 0.d <= high, at most `places` of them, at least one where `some`. */
+function between(
+  low: string,
+  high: string | null,
+  above: boolean,
+  below: boolean,
+  places: number,
+  some: boolean,
+): Expression {
+  const noLow = !/[^0]/.test(low)
+  const highZero = high !== null && !/[^0]/.test(high)
+  const options: Expression[] = []
+  if (!some && noLow && !above && !(highZero && below)) options.push(text(''))
+  if (places > 0) {
+    if (noLow && !above && high === null) return repeat(DIGIT, some ? 1 : 0, places)
+    const a = Number(low[0] ?? '0')
+    const b = high === null ? 10 : Number(high[0] ?? '0')
+    const next = (bound: string | null): string => (bound ?? '').slice(1)
+    const inner = (digit: number, from: boolean, to: boolean): void => {
+      const rest = between(
+        from ? next(low) : '', to ? next(high) : null, from && above, to && below, places - 1, false,
+      )
+      if (rest.type !== 'choice' || rest.parts.length > 0) options.push(sequence(text(String(digit)), rest))
+    }
+    if (a === b) inner(a, true, true)
+    else if (a < b) {
+      inner(a, true, false)
+      if (a + 1 <= Math.min(9, b - 1)) {
+        options.push(sequence(digits(a + 1, Math.min(9, b - 1)), repeat(DIGIT, 0, places - 1)))
+      }
+      if (b < 10) inner(b, false, true)
+    }
+  }
+  return choice(...options)
+}

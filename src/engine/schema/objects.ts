@@ -1,0 +1,148 @@
+/** The texts of objects: named properties in the order of the schema, others behind them. */
+import type { Compiler } from './compile.ts'
+import { choice, EMPTY, type Expression, isNothing, NOTHING, repeat, sequence, text } from './expression.ts'
+import { listedOf, rangeOf } from './flat.ts'
+import { children, type Flat, flatten } from './flatten.ts'
+import { COLON, COMMA, quoted, writeString } from './literal.ts'
+import { matches } from './match.ts'
+import { otherNames } from './names.ts'
+import { child, get, has, named, type Node, refuse, under } from './node.ts'
+import { parsePattern } from './pattern.ts'
+import { isOf, isValid, propertyOf, requiredOf } from './validate.ts'
+
+interface Pair {
+  /** Name and value, without a comma. */
+  text: Expression
+  required: boolean
+}
+
+export function objects(flat: Flat, compiler: Compiler): Expression {
+  const [min, max] = rangeOf(flat, 'Properties')
+  const names = namesOf(flat, compiler)
+  const required = requiredOf(flat)
+  const pairs = names.map((name): Pair => {
+    const allowed = isValid(children(flat, 'propertyNames'), name, compiler.root, compiler.apart)
+    const value = allowed ? compiler.value(propertyOf(flat, name)) : NOTHING
+    return { text: sequence(text(writeString(name) + COLON), value), required: required.includes(name) }
+  })
+  const others = othersOf(flat, names, min, compiler)
+  return sequence(text('{'), inOrder(pairs, others, min, max, compiler), text('}'))
+}
+
+/** Names that the schema lists, in its order. */
+function namesOf(flat: Flat, { root, apart }: Compiler): string[] {
+  const open = flat.some((part) => has(part, 'additionalProperties'))
+  const listed = children(flat, 'propertyNames').flatMap((part) =>
+    flatten([part], root, apart).flatMap((each) => listedOf(each) ?? []),
+  )
+  return [
+    ...new Set([
+      ...flat.flatMap((part) => [...named(part, 'properties').keys()]),
+      ...requiredOf(flat),
+      ...(open || flat.every((part) => !has(part, 'properties')) ? listed : []),
+    ].map(String)),
+  ]
+}
+
+/** A pair of a name that the schema does not list; nothing where there is none. */
+function othersOf(flat: Flat, names: readonly string[], min: number, compiler: Compiler): Expression {
+  const { root, apart, value } = compiler
+  const byPattern = flat.filter((part) => named(part, 'patternProperties').size > 0)
+  if (byPattern.length > 0) return matching(flat, byPattern, names, compiler)
+  const asked = flat.some((part) => has(part, 'additionalProperties'))
+  if (!asked && names.length >= Math.max(1, min)) return NOTHING
+  const content = value(children(flat, 'additionalProperties'))
+  const rules = children(flat, 'propertyNames')
+  const kinds = flatten(rules, root, apart)
+  const name = choice(
+    ...kinds.flatMap((kind): Expression[] => {
+      if (listedOf(kind)) return []
+      const free = compiler.string(kind)
+      if (free.type === 'string' && free.min === 0 && free.max === Infinity && plain(kind)) {
+        return [otherNames(names)]
+      }
+      const clash = names.find((each) => isOf(kind, each, root, apart))
+      if (clash !== undefined) {
+        refuse(kind[0]?.path ?? '', `cannot be kept beside the property ${JSON.stringify(clash)}.`)
+      }
+      return [free]
+    }),
+  )
+  return sequence(name, text(COLON), content)
+}
+
+const plain = (kind: Flat): boolean =>
+  kind.every((part) => !['pattern', 'format', 'maxLength'].some((keyword) => has(part, keyword)))
+
+/** A pair whose name is of the one pattern there is. */
+function matching(
+  flat: Flat,
+  [part, ...more]: readonly Node[],
+  names: readonly string[],
+  { value }: Compiler,
+): Expression {
+  if (!part) return NOTHING
+  const path = under(part.path, 'patternProperties')
+  const [entry, ...others] = named(part, 'patternProperties')
+  const [pattern, schema] = entry ?? ['', part]
+  if (others.length + more.length > 0) refuse(path, 'has several patterns. Only one can be kept.')
+  const expression = parsePattern(pattern)
+  if (names.some((name) => matches(expression, name))) {
+    refuse(path, 'has a pattern that names a property of the schema too, which cannot be kept.')
+  }
+  if (get(part, 'additionalProperties') !== false) {
+    refuse(path, 'can be kept only beside additionalProperties: false.')
+  }
+  if (children(flat, 'propertyNames').length > 0) refuse(path, 'cannot be kept beside propertyNames.')
+  const rest = flat.filter((each) => each !== part).flatMap((each) => child(each, 'additionalProperties') ?? [])
+  return sequence(quoted(expression), text(COLON), value([schema, ...rest]))
+}
+
+/**
+ * Pairs in their order. How many there are is counted only as far as limits make it matter. Names that
+ * no schema lists may repeat, so that only one of them counts towards the least number.
+ */
+function inOrder(
+  pairs: readonly Pair[],
+  others: Expression,
+  min: number,
+  max: number,
+  { define }: Compiler,
+): Expression {
+  const comma = text(COMMA)
+  const most = Math.max(1, min, max === Infinity ? 0 : max)
+  const known = new Map<string, Expression>()
+
+  const behind = (index: number, count: number): Expression => {
+    const key = `${index} ${Math.min(count, most)}`
+    const made = known.get(key) ?? place(index, Math.min(count, most))
+    known.set(key, made)
+    return made
+  }
+
+  /** A rule of its own where there is a choice. */
+  const place = (index: number, count: number): Expression =>
+    pairs[index]?.required || (index === pairs.length && isNothing(others))
+      ? from(index, count)
+      : define(() => from(index, count))
+
+  const from = (index: number, count: number): Expression => {
+    const lead = count > 0 ? comma : EMPTY
+    const pair = pairs[index]
+    if (!pair) return last(count, lead)
+    const skipped = pair.required ? NOTHING : behind(index + 1, count)
+    const full = max < Infinity && count >= max
+    const taken =
+      full || isNothing(pair.text) ? NOTHING : sequence(lead, pair.text, behind(index + 1, count + 1))
+    return choice(...[taken, skipped].filter((part) => !isNothing(part)))
+  }
+
+  const last = (count: number, lead: Expression): Expression => {
+    const room = max === Infinity ? Infinity : max - count
+    const done = count >= min ? [EMPTY] : []
+    if (isNothing(others) || room <= 0 || count + 1 < min) return choice(...done)
+    const more = repeat(sequence(comma, others), 0, room - 1)
+    return choice(...done, sequence(lead, others, more))
+  }
+  return behind(0, 0)
+}

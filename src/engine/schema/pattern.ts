@@ -1,0 +1,167 @@
+/** Regular expressions of ECMAScript, with its flag `u`, as far as a grammar can say them. */
+import { ANY, both, type Characters, characters, not, one, size } from './characters.ts'
+import { choice, EMPTY, type Expression, repeat, sequence } from './expression.ts'
+
+/** Why a pattern is not supported; the caller says which. */
+export class PatternError extends Error {}
+
+const DIGIT: Characters = [[0x30, 0x39]]
+const WORD = characters([...DIGIT, [0x41, 0x5a], [0x61, 0x7a], [0x5f, 0x5f]])
+const LINE_ENDS = characters([[0xa, 0xa], [0xd, 0xd], [0x2028, 0x2029]])
+const SPACE = characters([
+  [0x9, 0xd], [0x20, 0x20], [0xa0, 0xa0], [0x1680, 0x1680], [0x2000, 0x200a], [0x2028, 0x2029],
+  [0x202f, 0x202f], [0x205f, 0x205f], [0x3000, 0x3000], [0xfeff, 0xfeff],
+])
+const CLASSES: Readonly<Record<string, Characters>> = {
+  d: DIGIT, D: not(DIGIT), w: WORD, W: not(WORD), s: SPACE, S: not(SPACE),
+}
+const CONTROLS: Readonly<Record<string, string>> = { t: '\t', n: '\n', v: '\v', f: '\f', r: '\r', 0: '\0' }
+const MOST = 100_000
+
+const anything = repeat({ type: 'set', set: ANY }, 0)
+
+/** The texts in which the pattern is found, as sets of characters; throws a {@link PatternError}. */
+export function parsePattern(pattern: string): Expression {
+  const source = Array.from(pattern)
+  let at = 0
+  const fail = (what: string): never => {
+    throw new PatternError(`${what} at character ${at + 1}`)
+  }
+  const take = (character: string): boolean => source[at] === character && ++at > 0
+
+  const alternation = (top: boolean): Expression => {
+    const parts = [alternative(top)]
+    while (take('|')) parts.push(alternative(top))
+    return choice(...parts)
+  }
+
+  const alternative = (top: boolean): Expression => {
+    const begun = top && take('^')
+    const parts: Expression[] = begun || !top ? [] : [anything]
+    let ended = false
+    while (at < source.length && source[at] !== '|' && source[at] !== ')') {
+      if (top && source[at] === '$' && [undefined, '|'].includes(source[at + 1])) {
+        ended = take('$')
+      } else parts.push(quantified())
+    }
+    if (top && source[at] === ')') fail('an unmatched )')
+    if (top && !ended) parts.push(anything)
+    return sequence(...parts)
+  }
+
+  const quantified = (): Expression => {
+    const part = atom()
+    let [min, max] = [1, 1]
+    if (take('*')) [min, max] = [0, Infinity]
+    else if (take('+')) [min, max] = [1, Infinity]
+    else if (take('?')) [min, max] = [0, 1]
+    else if (source[at] === '{') [min, max] = braces()
+    else return part
+    take('?')
+    if (max < min) fail('a range in the wrong order')
+    return part === EMPTY ? EMPTY : repeat(part, min, max)
+  }
+
+  const braces = (): [number, number] => {
+    const found = /^\{(\d+)(,)?(\d+)?\}/.exec(source.slice(at, at + 20).join(''))
+    if (!found) return fail('a { that is no count')
+    at += found[0].length
+    const min = Number(found[1])
+    const max = found[3] === undefined ? (found[2] ? Infinity : min) : Number(found[3])
+    if (min > MOST || (max > MOST && max < Infinity)) fail(`a count above ${MOST}`)
+    return [min, max]
+  }
+
+  const atom = (): Expression => {
+    const character = source[at]
+    if (character === undefined) return fail('an unexpected end')
+    if (character === '(') return group()
+    if (character === '^' || character === '$') fail(`a ${character} inside the pattern`)
+    if ('*+?{}]'.includes(character)) fail(`a ${character} on its own`)
+    at += 1
+    if (character === '.') return { type: 'set', set: not(LINE_ENDS) }
+    if (character === '[') return { type: 'set', set: bracket() }
+    return { type: 'set', set: character === '\\' ? escape() : literal(character) }
+  }
+
+  const group = (): Expression => {
+    at += 1
+    if (take('?')) {
+      if (take('<')) {
+        if (source[at] === '=' || source[at] === '!') fail('a look-behind')
+        while (at < source.length && !take('>')) at += 1
+      } else if (!take(':')) fail('a look-ahead')
+    }
+    const inner = alternation(false)
+    if (!take(')')) fail('an unclosed (')
+    return inner
+  }
+
+  const bracket = (): Characters => {
+    const negated = take('^')
+    const ranges: (readonly [number, number])[] = []
+    while (!take(']')) {
+      const from = member()
+      const dashed = source[at] === '-' && source[at + 1] !== ']' && source[at + 1] !== undefined
+      if (!dashed) {
+        ranges.push(...from)
+        continue
+      }
+      at += 1
+      const to = member()
+      const [first, last] = [from[0]?.[0] ?? 0, to[0]?.[0] ?? 0]
+      if (size(from) !== 1 || size(to) !== 1 || last < first) fail('a range that is none')
+      ranges.push([first, last])
+    }
+    const set = both(characters(ranges), ANY)
+    return negated ? not(set) : set
+  }
+
+  const member = (): Characters => {
+    const character = source[at++]
+    if (character === undefined) return fail('an unclosed [')
+    if (character !== '\\') return literal(character)
+    if (take('b')) return one('\b')
+    return take('-') ? one('-') : escape()
+  }
+
+  const escape = (): Characters => {
+    const character = source[at++]
+    if (character === undefined) return fail('an unexpected end')
+    const known = CLASSES[character]
+    if (known) return known
+    if (character === 'x' || character === 'u') return coded(character)
+    if (character === '0' && /\d/.test(source[at] ?? '')) fail('an octal escape')
+    const control = CONTROLS[character]
+    if (control !== undefined) return one(control)
+    if (character === 'c' && /[a-z]/i.test(source[at] ?? '')) {
+      return one(String.fromCharCode((source[at++] ?? '').charCodeAt(0) % 32))
+    }
+    if (!'^$\\.*+?()[]{}|/'.includes(character)) fail(`\\${character}`)
+    return one(character)
+  }
+
+  const coded = (kind: string): Characters => {
+    const rest = source.slice(at, at + 12).join('')
+    const pair = /^([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})/.exec(rest)
+    if (kind === 'u' && pair?.[1] !== undefined && pair[2] !== undefined) {
+      at += pair[0].length
+      return one(String.fromCharCode(Number.parseInt(pair[1], 16), Number.parseInt(pair[2], 16)))
+    }
+    const form = kind === 'x' ? /^([0-9a-fA-F]{2})/ : /^(?:([0-9a-fA-F]{4})|\{([0-9a-fA-F]{1,8})\})/
+    const found = form.exec(rest)
+    if (!found) return fail(`\\${kind} without its digits`)
+    at += found[0].length
+    const code = Number.parseInt(found[1] ?? found[2] ?? '', 16)
+    if (code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) fail('an escape that is no character')
+    return [[code, code]]
+  }
+
+  const literal = (character: string): Characters => {
+    const set = both(one(character), ANY)
+    return set.length > 0 ? set : fail('half of a surrogate pair')
+  }
+
+  const whole = alternation(true)
+  return at < source.length ? fail('an unmatched )') : whole
+}

@@ -1,0 +1,85 @@
+/** Whether a value is of a schema, for the keywords that are kept. */
+import { type Apart, children, type Flat, flatten } from './flatten.ts'
+import { boundsOf, listedOf, patternsOf, rangeOf, same, typesOf } from './flat.ts'
+import { child, get, has, isObject, list, named, type Node, type TypeName } from './node.ts'
+import { matches } from './match.ts'
+import { parsePattern } from './pattern.ts'
+
+/** Whether all of the schemas hold for the value. */
+export const isValid = (nodes: readonly Node[], value: unknown, root: Node, apart: Apart): boolean =>
+  flatten(nodes, root, apart).some((flat) => isOf(flat, value, root, apart))
+
+export function isOf(flat: Flat, value: unknown, root: Node, apart: Apart): boolean {
+  const valid = (nodes: readonly Node[], part: unknown): boolean => isValid(nodes, part, root, apart)
+  const type = typeOf(value)
+  if (!typesOf(flat).includes(type)) return false
+  const listed = listedOf(flat)
+  if (listed && !listed.some((each) => same(each, value))) return false
+  if (typeof value === 'number') {
+    const { min, max, above, below } = boundsOf(flat)
+    return (above ? value > min : value >= min) && (below ? value < max : value <= max)
+  }
+  if (typeof value === 'string') {
+    const { length } = Array.from(value)
+    return (
+      within(length, rangeOf(flat, 'Length')) &&
+      patternsOf(flat).every(({ expression }) => matches(expression, value))
+    )
+  }
+  if (Array.isArray(value)) {
+    return (
+      within(value.length, rangeOf(flat, 'Items')) &&
+      value.every((each: unknown, index) => valid(itemsAt(flat, index), each))
+    )
+  }
+  if (!isObject(value)) return true
+  const names = Object.keys(value)
+  return (
+    within(names.length, rangeOf(flat, 'Properties')) &&
+    requiredOf(flat).every((name) => Object.hasOwn(value, name)) &&
+    names.every(
+      (name) =>
+        valid(children(flat, 'propertyNames'), name) && valid(propertyOf(flat, name), value[name]),
+    )
+  )
+}
+
+export function typeOf(value: unknown): TypeName {
+  if (value === null) return 'null'
+  if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'fraction'
+  if (typeof value === 'string' || typeof value === 'boolean') return typeof value as TypeName
+  return Array.isArray(value) ? 'array' : 'object'
+}
+
+const within = (length: number, [min, max]: readonly [number, number]): boolean =>
+  length >= min && length <= max
+
+/** What the element at an index must be. */
+export const itemsAt = (flat: Flat, index: number): Node[] =>
+  flat.flatMap((part) => prefixOf(part)[index] ?? child(part, restOf(part)) ?? [])
+
+/** Schemas of the first elements: `prefixItems`, or `items` where that is a list. */
+export const prefixOf = (part: Node): Node[] =>
+  has(part, 'prefixItems') || restOf(part) === 'items' ? list(part, 'prefixItems') : list(part, 'items')
+
+/** The keyword for the elements behind the first ones. */
+const restOf = (part: Node): 'items' | 'additionalItems' =>
+  !has(part, 'prefixItems') && Array.isArray(get(part, 'items')) ? 'additionalItems' : 'items'
+
+export const requiredOf = (flat: Flat): string[] => [
+  ...new Set(flat.flatMap(({ keywords }) => {
+    const required = typeof keywords === 'boolean' ? undefined : keywords['required']
+    return Array.isArray(required) ? required.map(String) : []
+  })),
+]
+
+/** What the value of a property must be. */
+export const propertyOf = (flat: Flat, name: string): Node[] =>
+  flat.flatMap((part) => {
+    const own = named(part, 'properties').get(name)
+    const matching = [...named(part, 'patternProperties')]
+      .filter(([pattern]) => matches(parsePattern(pattern), name))
+      .map(([, each]) => each)
+    if (own || matching.length > 0) return [...(own ? [own] : []), ...matching]
+    return child(part, 'additionalProperties') ?? []
+  })
