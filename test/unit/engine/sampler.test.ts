@@ -93,7 +93,7 @@ describe('a draw', () => {
 
   test('is by the definition, from candidates or the row, whatever the rounding', async () => {
     let reads = 0
-    for (let time = 0; time < 4_000; time += 1) {
+    for (let time = 0; time < 2_000; time += 1) {
       const spread = oneOf(1, 6, 20)
       const step = oneOf(1e-6, 0.5)
       const row = Float32Array.from({ length: oneOf(3, 64, 65, 700) }, () =>
@@ -115,25 +115,25 @@ describe('a draw', () => {
       // What top-k leaves is known, and so is a row of fewer than 64.
       if ((sampling.topK > 0 && sampling.topK <= 64) || row.length < 64) expect(read).toBe(false)
     }
-    expect(reads).toBeGreaterThan(100)
-    expect(reads).toBeLessThan(1_200)
+    expect(reads).toBeGreaterThan(50)
+    expect(reads).toBeLessThan(600)
   })
 
   test('seldom needs the row where few tokens are probable', async () => {
-    const row = Float32Array.from({ length: 50_000 }, (_, id) => 18 - 3 * Math.log(1 + id))
+    const row = Float32Array.from({ length: 20_000 }, (_, id) => 18 - 3 * Math.log(1 + id))
     const sampler = createSampler({ seed: 1, topP: 0.95 }, PLAIN, [])
     let reads = 0
-    for (let time = 0; time < 300; time += 1) reads += Number((await choose(sampler, row)).read)
+    for (let time = 0; time < 200; time += 1) reads += Number((await choose(sampler, row)).read)
     expect(reads).toBe(0)
   })
 
   test('reaches every token of a flat row', async () => {
-    const row = new Float32Array(40_000)
+    const row = new Float32Array(10_000)
     const sampler = createSampler({ seed: 1 }, PLAIN, [])
     const tokens: number[] = []
     for (let time = 0; time < 60; time += 1) tokens.push((await choose(sampler, row)).token)
-    expect(Math.max(...tokens)).toBeGreaterThan(36_000)
-    expect(Math.min(...tokens)).toBeLessThan(4_000)
+    expect(Math.max(...tokens)).toBeGreaterThan(9_000)
+    expect(Math.min(...tokens)).toBeLessThan(1_000)
     expect(new Set(tokens).size).toBeGreaterThan(55)
   })
 

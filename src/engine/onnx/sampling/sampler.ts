@@ -3,7 +3,7 @@ import { InoriginError } from '../../../error.ts'
 import type { Sampling } from '../../../types/index.ts'
 import type { Adjustments, Ask, Candidates } from '../decoder/contract.ts'
 import { adjust } from './adjust.ts'
-import { draw } from './draw.ts'
+import { draw, type Range } from './draw.ts'
 import { createPenalties } from './penalties.ts'
 import { createRandom } from './random.ts'
 import { highest, logSumExp } from './rank.ts'
@@ -84,13 +84,14 @@ export function createSampler(
 }
 
 /** From all scores of a row, of which no more are put in order than it takes. */
-function drawFrom(scores: Float32Array, range: Parameters<typeof draw>[1], at: number): number {
+function drawFrom(scores: Float32Array, range: Range, at: number): number {
+  let sum: number | undefined
   for (let count = 2048; ; count *= 16) {
-    const { ids, scores: known } = highest(scores, count)
-    const complete = ids.length === scores.length
-    const sum = logSumExp(scores, known[0] as number, range.temperature)
-    const rank = draw({ scores: known, logSumExp: sum, complete }, range, at)
-    if (rank !== null) return ids[rank] as number
+    const known = highest(scores, count)
+    const complete = known.ids.length === scores.length
+    sum ??= logSumExp(scores, known.scores[0] as number, range.temperature)
+    const rank = draw({ scores: known.scores, logSumExp: sum, complete }, range, at)
+    if (rank !== null) return known.ids[rank] as number
   }
 }
 
