@@ -1,0 +1,61 @@
+import { describe, expect, test } from 'vitest'
+import type { Implementation } from '../../../src/catalog/schema.ts'
+import { nameSmaller, smallerChoice } from '../../../src/catalog/smaller.ts'
+import { InoriginError } from '../../../src/error.ts'
+import { HASH, model, predictor } from './entries.ts'
+
+const of = (id: string, ...sizes: number[]): Implementation => ({
+  id, engine: 'onnx', device: 'webgpu',
+  resources: sizes.map((bytes, index) => ({
+    type: 'onnx', url: `${id}/${index}`, name: `onnx/${index}.onnx`, bytes, sha256: HASH,
+  })),
+})
+const entry = (tag: string, ...implementations: Implementation[]) => model({ tag, implementations })
+
+const big = of('fp32', 2e9, 1e9)
+const half = of('q4f16', 0.9e9)
+const quarter = of('q4', 1.2e9)
+
+describe('the next smaller choice', () => {
+  test('is another implementation of the tag, the largest that is smaller', () => {
+    const entries = [entry('@a/big', half, big, quarter), entry('@a/other', of('x', 2e9))]
+    expect(smallerChoice(entries, '@a/big', big)).toEqual({
+      tag: '@a/big', implementation: 'q4', bytes: 1.2e9,
+    })
+    expect(smallerChoice(entries, '@a/big', quarter)?.implementation).toBe('q4f16')
+  })
+
+  test('is else another model, by its smallest implementation', () => {
+    const entries = [
+      entry('@a/big', half),
+      entry('@a/small', of('x', 3e8), of('y', 2e8)),
+      entry('@a/tiny', of('x', 1e6)),
+      entry('@a/unknown'),
+      entry('@a/empty', of('x', 0)),
+      predictor({ implementations: [of('x', 5e8)] }),
+    ]
+    expect(smallerChoice(entries, '@a/big', half)).toEqual({ tag: '@a/small', bytes: 2e8 })
+    expect(smallerChoice(entries, '@a/tiny', of('x', 1e6))).toBeNull()
+  })
+})
+
+describe('the message', () => {
+  const error = new InoriginError('unavailable', 'No memory.', { code: 'out_of_memory' })
+
+  test('names it', () => {
+    const entries = [entry('@a/big', big, half), entry('@a/small', of('x', 2.5e8))]
+    const named = nameSmaller(error, entries, '@a/big', big)
+    expect(named).toMatchObject({
+      kind: 'unavailable', code: 'out_of_memory', cause: error,
+      message: expect.stringMatching(/@a\/big \(3 GB\)\. Use its implementation q4f16 \(900 MB\)/),
+      details: { smaller: { implementation: 'q4f16' } },
+    })
+    expect(nameSmaller(error, entries, '@a/big', half).message).toContain('Use @a/small (250 MB)')
+    expect(nameSmaller(error, entries, '@a/small', of('x', 2.5e8)).message).toContain('nothing smaller')
+  })
+
+  test('of another error stays what it is', () => {
+    const other = new InoriginError('unavailable', 'Gone.', { code: 'device_lost' })
+    expect(nameSmaller(other, [], '@a/big', big)).toBe(other)
+  })
+})
