@@ -42,6 +42,7 @@ export const TEXTS: readonly { path: string; type: 'config' | 'tokenizer' }[] = 
   { path: 'tokenizer.json', type: 'tokenizer' },
   { path: 'tokenizer_config.json', type: 'tokenizer' },
   { path: 'chat_template.jinja', type: 'tokenizer' },
+  { path: 'chat_template.json', type: 'tokenizer' },
 ]
 
 /** A model in one precision for one kind of device. */
