@@ -4,6 +4,7 @@
  */
 import type { Constraint } from '../engine/constraint.ts'
 import type { Engine, Prompt } from '../engine/engine.ts'
+import { checkSchema } from '../engine/schema.ts'
 import { InoriginError } from '../error.ts'
 import type { GenerationRequest, Tool, ToolUse } from '../types/index.ts'
 import { answerConstraint, type Before, wholeConstraint } from './constraint.ts'
@@ -16,6 +17,8 @@ import { callable, detectFormat, FORMATS, type ToolFormat } from './tools/index.
 export interface Ways {
   /** Name of the format in which it calls tools; absent: as its chat template says. */
   toolFormat?: string
+  /** Whether it reasons; absent: where its chat template knows of reasoning. */
+  reasons?: boolean
 }
 
 export interface Plan {
@@ -42,7 +45,7 @@ export async function plan(engine: Engine, request: GenerationRequest, ways: Way
   if (use) checkTools(use)
 
   const telling = tellingOf(template, ways)
-  const marks = detectMarks(template)
+  const marks = ways.reasons === false ? null : detectMarks(template)
   const prompt = engine.prepare(
     createConversation(
       request,
@@ -135,30 +138,16 @@ function checkTools({ tools, only, choice }: ToolUse): void {
   }
 }
 
-/** Looks for the part at fault where the whole is refused. */
+/** Names the schema at fault by its place in the request, where it is one. */
 async function checkAnswer(engine: Engine, answer: Constraint, request: GenerationRequest): Promise<void> {
   try {
     await engine.check(answer)
   } catch (thrown) {
-    const error = InoriginError.from(thrown)
-    for (const [index, { parameters }] of (request.tools?.tools ?? []).entries()) {
-      await checkPart(engine, { type: 'json', schema: parameters }, `tools[${index}].parameters`)
-    }
-    const { format } = request
-    if (format?.type === 'grammar') await checkPart(engine, format, 'format.grammar')
-    if (format?.type === 'json_schema') {
-      await checkPart(engine, { type: 'json', schema: format.schema }, 'format.schema')
-    }
-    throw error
-  }
-}
-
-async function checkPart(engine: Engine, part: Constraint, param: string): Promise<void> {
-  try {
-    await engine.check(part)
-  } catch (thrown) {
-    const { kind, message, code, param: within, details } = InoriginError.from(thrown)
-    const path = within === undefined ? param : `${param}${within.startsWith('[') ? '' : '.'}${within}`
-    throw new InoriginError(kind, message, { code, param: path, details, cause: thrown })
+    const { tools, format } = request
+    tools?.tools.forEach(({ parameters }, index) => {
+      checkSchema(parameters, `tools[${index}].parameters`)
+    })
+    if (format?.type === 'json_schema') checkSchema(format.schema, 'format.schema')
+    throw thrown
   }
 }

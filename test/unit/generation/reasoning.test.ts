@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { Constraint } from '../../../src/engine/constraint.ts'
 import type { GenerationRequest } from '../../../src/types/index.ts'
 import { createSplitter, detectMarks, hasSwitch, stateOf } from '../../../src/generation/reasoning.ts'
-import { collect, scripted, sum, use } from './scripted.ts'
+import { collect, LIMITS, scripted, sum, use } from './scripted.ts'
 
 const QWEN = "{{ '<think></think>' }}{% if enable_thinking is false %}"
 const R1 = "{{ content.split('</think>')[-1] }}{{ '<think>\\n' }}"
@@ -27,7 +27,8 @@ test('without a template the most common marks are looked for', () => {
 test.each([
   ["{% if enable_thinking is defined %}", true],
   ['{%- if thinking %}', true],
-  ["{{ message.thinking }}{{ message['thinking'] }}", false],
+  ["{{ message.thinking }}{% if message['thinking'] or message.thinking %}", false],
+  ['Answer without thinking.', false],
   [R1, false],
 ])('%s: has a switch: %s', (template, switched) => {
   expect(hasSwitch(template)).toBe(switched)
@@ -128,7 +129,14 @@ describe('a budget', () => {
     expect(sum(await collect(engine, { reasoningBudget: Infinity })).reasoning).toBe('abc')
   })
 
-  test('is without effect on a model that does not reason', async () => {
+  test('is without effect on a model that does not reason, whatever its template knows', async () => {
+    const instruct = scripted(['Yes'], { template: R1 })
+    const limits = { ...LIMITS, ways: { reasons: false } }
+    expect(sum(await collect(instruct, { reasoningBudget: 0 }, limits)).text).toBe('Yes')
+    expect(instruct.asked[0]).not.toHaveProperty('constraint')
+  })
+
+  test('is without effect on a model whose template knows no reasoning', async () => {
     const engine = scripted(['Yes'], { template: '' })
     expect(sum(await collect(engine, { reasoningBudget: 2 })).text).toBe('Yes')
     expect(engine.conversations[0]).not.toHaveProperty('thinking')
