@@ -99,6 +99,7 @@ describe.each([
     await sequence.cut(0)
     await sequence.extend(ONE)
     await expectToContinue(opened, sequence, ONE, 7)
+    await expect(sequence.cut(5)).rejects.toMatchObject({ kind: 'internal' })
     sequence.close()
   })
 
@@ -167,7 +168,10 @@ describe.each([
     const d = await b.fork(3)
     texts.set(d, texts.get(b)?.slice(0, 3) ?? [])
     await step(a, d, b, c)
+    // Closed by whoever no longer wants it, while the others are computed.
+    const computed = step(a, d, b)
     c.close()
+    await computed
     await step(a, d, b)
     a.close()
     b.close()

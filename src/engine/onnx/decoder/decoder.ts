@@ -2,11 +2,12 @@
 import { InoriginError } from '../../../error.ts'
 import type { Runtime, Session } from '../runtime.ts'
 import { createBanks, type Layout } from './banks.ts'
-import { cpuBlocks, gpuBlocks } from './blocks.ts'
+import { bytesOf, cpuBlocks, gpuBlocks } from './blocks.ts'
 import type { Decoder, Sequence } from './contract.ts'
 import { createFeeds, type FeedsOptions } from './feeds.ts'
-import { createForward, type Memory } from './forward.ts'
-import { readGraph, type GraphSources } from './graph.ts'
+import { createForward, type Forward, type Memory } from './forward.ts'
+import { readGraph, type Graph, type GraphSources } from './graph.ts'
+import { createIdle } from './idle.ts'
 import { createScores } from './scores.ts'
 import { checkRoom, createSequence } from './sequence.ts'
 import { createTrack } from './states.ts'
@@ -39,7 +40,9 @@ export function createDecoder(
   const blocks = gpu ? gpuBlocks(runtime.ort, gpu) : cpuBlocks(runtime.ort)
   const banks = createBanks(graph.lists, blocks, { layout, contextWindow })
   const feeds = createFeeds(runtime.ort, graph, options)
-  const forward = createForward({ graph, session, embed, feeds, banks, layout })
+  const idle = createIdle()
+  const run = createForward({ graph, session, embed, feeds, banks, layout })
+  const forward: Forward = (entries, keep) => idle.during(() => run(entries, keep))
   const scores = createScores(gpu)
   const memories = new Map<Sequence, Memory>()
   const blank = () => graph.states.map((slot) => blocks.allocate(slot, 1, 0))
@@ -49,6 +52,7 @@ export function createDecoder(
       forward,
       banks,
       scores,
+      whenIdle: idle.after,
       keepsSome: graph.logitsToKeep !== null,
       marked: graph.states.length > 0,
       contextWindow,
@@ -75,7 +79,7 @@ export function createDecoder(
 
   return {
     chunk: graph.logitsToKeep ? 256 : 64,
-    batch: graph.ragged ? BATCH : 1,
+    batch: graph.ragged ? batchOf(graph, contextWindow, gpu) : 1,
     open: () => add({ seat: { bank: null, row: 0, length: 0 }, track: createTrack(blank) }),
     step,
     async close() {
@@ -88,4 +92,15 @@ export function createDecoder(
 function layoutOf(grouped: boolean, gpu: GPUDevice | undefined): Layout {
   if (!grouped) return 'exact'
   return gpu ? 'in place' : 'padded'
+}
+
+/** As many as find room in one buffer of that device when all are as long as can be. */
+function batchOf({ lists }: Graph, contextWindow: number, gpu: GPUDevice | undefined): number {
+  if (!gpu) return BATCH
+  const { maxBufferSize, maxStorageBufferBindingSize } = gpu.limits
+  const limit = Math.min(maxBufferSize, maxStorageBufferBindingSize)
+  const longest = lists.map(({ type, dims, axis }) =>
+    bytesOf({ type, dims: dims.with(axis, contextWindow) }),
+  )
+  return Math.max(1, Math.min(BATCH, Math.floor(limit / Math.max(...longest))))
 }

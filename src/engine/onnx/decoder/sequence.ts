@@ -9,6 +9,8 @@ export interface SequenceOptions {
   forward: Forward
   banks: Banks
   scores: Scores
+  /** Does something now, or after the run that is on its way. */
+  whenIdle(task: () => void): void
   /** Whether a run can be told for how many positions scores are wanted. */
   keepsSome: boolean
   /** Whether only marked lengths can be had again. */
@@ -22,10 +24,19 @@ export interface SequenceOptions {
 export function createSequence(memory: Memory, options: SequenceOptions): Sequence {
   const { forward, banks, scores, keepsSome, marked, contextWindow } = options
   const { seat, track } = memory
+  let closed = false
 
   const run = (tokens: readonly number[], keep: number): ReturnType<Forward> => {
     checkRoom(seat.length + tokens.length, contextWindow)
     return forward([{ memory, tokens }], keep)
+  }
+
+  const reach = (length: number): number =>
+    marked ? track.reach(length) : Math.min(length, seat.length)
+
+  const checkReach = (length: number): void => {
+    if (length === reach(length)) return
+    throw new InoriginError('internal', `${length} tokens are not what can be gone back to.`)
   }
 
   const extend: Sequence['extend'] = async (tokens) => {
@@ -52,18 +63,25 @@ export function createSequence(memory: Memory, options: SequenceOptions): Sequen
     },
     extend,
     predict,
-    reach: (length) => (marked ? track.reach(length) : Math.min(length, seat.length)),
+    reach,
     mark: () => track.mark(),
     async cut(length) {
+      checkReach(length)
       track.cut(length)
       seat.length = length
     },
-    fork: async (length) =>
-      options.open({ seat: banks.fork(seat, length), track: track.fork(length) }),
+    async fork(length) {
+      checkReach(length)
+      return options.open({ seat: banks.fork(seat, length), track: track.fork(length) })
+    },
     close() {
-      banks.leave(seat)
-      track.close()
+      if (closed) return
+      closed = true
       options.onClose()
+      options.whenIdle(() => {
+        banks.leave(seat)
+        track.close()
+      })
     },
   }
 }
