@@ -1,9 +1,9 @@
 /** The engine for decoders in the ONNX format. */
 import { InoriginError } from '../../error.ts'
 import type { Engine, OpenEngine } from '../engine.ts'
-import type { Constraints } from './constraint/contract.ts'
 import { type Loaded, loadDecoder } from './load.ts'
 import { answer, type Desk } from './run/answer.ts'
+import { constraintsOf } from './run/constrain.ts'
 import { createPens } from './run/pen.ts'
 import { prefixBudget } from './run/prefix.ts'
 import { createScheduler, type Scheduler } from './run/scheduler.ts'
@@ -16,11 +16,7 @@ export const openOnnx: OpenEngine = async ({ texts, maxInputTokens, ...setup }) 
   const contextWindow = Math.min(maxInputTokens, config.contextWindow)
   const pens = createPens(config)
   const { prepare, trusted } = createPrompts(config, contextWindow)
-  const constraints: Constraints = {
-    open: () =>
-      Promise.reject(new InoriginError('invalid_request', 'Answers cannot be constrained yet.')),
-    close: () => undefined,
-  }
+  const constraints = constraintsOf(config)
   const closing = new AbortController()
   let loaded: Loaded | null = null
   let scheduler: Scheduler | null = null

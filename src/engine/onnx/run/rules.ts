@@ -43,7 +43,11 @@ export function createRules({ constraints, encode, signal }: RulesOptions): Rule
   const follow: Rules['follow'] = async (constraint) => {
     matcher?.close()
     matcher = null
-    matcher = constraint && (await constraints.open(constraint, signal))
+    try {
+      matcher = constraint && (await constraints.open(constraint, signal))
+    } catch (thrown) {
+      throw InoriginError.from(thrown)
+    }
     force()
   }
 
