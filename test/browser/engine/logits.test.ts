@@ -49,8 +49,8 @@ async function expectEqual([plain, other]: Logits[], asks: Ask[]): Promise<void>
     expect(found?.scores).toEqual(row.scores)
     expect(found?.ids).toEqual(row.ids)
     const sum = row.logSumExp
-    if (Number.isFinite(sum))
-      expect(Math.abs((found?.logSumExp ?? 0) - sum)).toBeLessThan(2e-6 * Math.max(1, Math.abs(sum)))
+    const apart = Math.abs((found?.logSumExp ?? 0) - sum)
+    if (Number.isFinite(sum)) expect(apart).toBeLessThan(2e-6 * Math.max(1, Math.abs(sum)))
     else expect(found?.logSumExp).toBe(sum)
   })
 }
@@ -130,14 +130,18 @@ describe('scores that are hard to compare', () => {
   test.each([
     ['all equal', new Float32Array(5_000).fill(1)],
     ['both zeros', Float32Array.from({ length: 5_000 }, (_, id) => (id % 2 ? 0 : -0))],
-    ['by their last bits alone', Float32Array.from({ length: 5_000 }, (_, id) => 1 + ((id * 7) % 13) * 2 ** -23)],
+    [
+      'by their last bits alone',
+      Float32Array.from({ length: 5_000 }, (_, id) => 1 + ((id * 7) % 13) * 2 ** -23),
+    ],
     ['minus infinity', new Float32Array(5_000).fill(Number.NEGATIVE_INFINITY)],
     ['far apart', Float32Array.from({ length: 5_000 }, (_, id) => (id % 3 ? 3e38 : -3e38))],
     ['fewer than asked for', Float32Array.of(3, 1, 2)],
     ['a single one', Float32Array.of(-4)],
   ])('%s', async (_, row) => {
     const logits = both(row, row.length, [0])
-    for (const ask of [plain(1), plain(64), plain(64, 0), plain(3, 0.001)]) await expectEqual(logits, [ask])
+    for (const ask of [plain(1), plain(64), plain(64, 0), plain(3, 0.001)])
+      await expectEqual(logits, [ask])
   })
 
   test.each([Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])(
@@ -157,7 +161,8 @@ describe('scores that are hard to compare', () => {
   )
 
   test('half floats of every kind', async () => {
-    const kinds = [0, 0x8000, 1, 0x8001, 0x3ff, 0x83ff, 0x400, 0x8400, 0x7bff, 0xfbff, 0x7c00, 0xfc00]
+    const positive = [0, 1, 0x3ff, 0x400, 0x7bff, 0x7c00]
+    const kinds = positive.flatMap((bits) => [bits, bits | 0x8000])
     const halves = Uint16Array.from({ length: 63 }, (_, id) => kinds[id] ?? below(0x7c00))
     await expectEqual(both(halves, 63, [0]), [plain(64)])
     await expectEqual(both(halves.with(40, 0xfc01), 63, [0]), [plain(64)])

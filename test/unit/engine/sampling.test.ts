@@ -104,14 +104,16 @@ describe('adjustments', () => {
 
   test('do not hide what is not a number', () => {
     const broken = Float32Array.of(1, Number.NaN)
-    const { scores } = topOf(broken, { count: 1, temperature: 1, adjustments: { mask: Int32Array.of(1) } })
+    const adjustments = { mask: Int32Array.of(1) }
+    const { scores } = topOf(broken, { count: 1, temperature: 1, adjustments })
     expect(scores[0]).toBeNaN()
   })
 
   test('reach the last of many words', () => {
     const mask = new Int32Array(4)
     mask[3] = 1 << 31
-    expect(topOf(new Float32Array(128), { count: 1, temperature: 0, adjustments: { mask } }).ids[0]).toBe(127)
+    const ask = { count: 1, temperature: 0, adjustments: { mask } }
+    expect(topOf(new Float32Array(128), ask).ids[0]).toBe(127)
   })
 })
 
@@ -147,7 +149,8 @@ describe('log probabilities', () => {
     const { logprob, top } = logprobsOf(row, 0, 3)
     expect(Math.exp(logprob)).toBeCloseTo(0.1, 6)
     expect(top.map(({ id }) => id)).toEqual([1, 3, 0])
-    expect(top.map((each) => Math.exp(each.logprob))).toEqual([0.6, 0.2, 0.1].map((p) => expect.closeTo(p, 6)))
+    const shares = [0.6, 0.2, 0.1].map((share) => expect.closeTo(share, 6))
+    expect(top.map((each) => Math.exp(each.logprob))).toEqual(shares)
   })
 
   test('sum to one, and are finite', () => {

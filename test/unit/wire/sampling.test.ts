@@ -34,7 +34,8 @@ describe.each(['/v1/chat/completions', '/v1/messages'] as const)('the sampling o
 
   it('is of the most probable token alone when the nucleus is empty', async () => {
     const sampling = await samplingOf(path, { top_p: 0, temperature: 2 })
-    const defaults = { temperature: 1, topP: 0.9, topK: 0, minP: 0, repetitionPenalty: 1, suppress: [] }
+    const penalties = { repetitionPenalty: 1, suppress: [] }
+    const defaults = { temperature: 1, topP: 0.9, topK: 0, minP: 0, ...penalties }
     const sampler = createSampler(sampling, defaults, [])
     const row = Float32Array.of(1, 1.001, 1, 1)
     const ask = sampler.ask(null)

@@ -25,7 +25,9 @@ export interface Sequence {
   readonly bytes: number
   /** Takes tokens, at most a chunk, that something follows. */
   extend(tokens: readonly number[]): Promise<void>
-  /** Takes tokens, at most a chunk; gives a row of scores for each of the last `rows`, default 1. */
+  /**
+   * Takes tokens, at most a chunk; gives a row of scores for each of the last `rows`, default 1.
+   */
   predict(tokens: readonly number[], rows?: number): Promise<Logits>
   /** The greatest length, at most this one, to which it can be cut. */
   reach(length: number): number
@@ -71,7 +73,9 @@ export interface Ask {
   adjustments?: Adjustments
 }
 
-/** What a forward gave: a row of scores for each sequence, or for each of the last tokens of one. */
+/**
+ * What a forward gave: a row of scores for each sequence, or for each of the last tokens of one.
+ */
 export interface Logits {
   readonly rows: number
   /** Scores of a row. */

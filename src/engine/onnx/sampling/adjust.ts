@@ -9,7 +9,8 @@ export function adjust(row: Float32Array, adjustments: Adjustments = {}): Float3
   if (repetition) penalise(scores, repetition)
   if (bias) {
     bias.ids.forEach((id, index) => {
-      if (id < scores.length) scores[id] = (scores[id] as number) + Math.fround(bias.amounts[index] ?? 0)
+      if (id >= scores.length) return
+      scores[id] = (scores[id] as number) + Math.fround(bias.amounts[index] ?? 0)
     })
   }
   if (mask) exclude(scores, mask)
@@ -21,7 +22,10 @@ export function repetitionFactors(factor: number): { positive: number; negative:
   return { positive: Math.fround(1 / factor), negative: Math.fround(factor) }
 }
 
-function penalise(scores: Float32Array, { ids, factor }: NonNullable<Adjustments['repetition']>): void {
+function penalise(
+  scores: Float32Array,
+  { ids, factor }: NonNullable<Adjustments['repetition']>,
+): void {
   const { positive, negative } = repetitionFactors(factor)
   for (const id of ids) {
     if (id >= scores.length) continue

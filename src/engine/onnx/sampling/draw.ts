@@ -28,9 +28,9 @@ interface Bounds {
 }
 
 /**
- * The rank of the score at the place `at`, in [0, 1), of those in range; `null` where scores that are
- * not known would have a say. Ranges are taken in the order temperature, top-k, top-p, min-p: top-p is
- * a share of what top-k leaves, min-p of the most probable.
+ * The rank of the score at the place `at`, in [0, 1), of those in range; `null` where scores that
+ * are not known would have a say. Ranges are taken in the order temperature, top-k, top-p, min-p:
+ * top-p is a share of what top-k leaves, min-p of the most probable.
  */
 export function draw(known: Known, range: Range, at: number): number | null {
   const { temperature, topK, topP, minP } = range
@@ -49,7 +49,9 @@ export function draw(known: Known, range: Range, at: number): number | null {
   return kept.closed ? reach(sums, kept.mass.most) : null
 }
 
-/** The first `count` of the ranks are kept; unless that is `closed`, so are more that are not known. */
+/**
+ * The first `count` of the ranks are kept; unless that is `closed`, so are more that are not known.
+ */
 interface Kept {
   count: number
   closed: boolean
@@ -81,7 +83,7 @@ function nucleus({ mass }: Kept, sums: Float64Array, weights: Float64Array, shar
   const least = reach(sums, share * mass.least)
   const most = reach(sums, share * mass.most)
   if (least === most && least < sums.length) return first(sums, least + 1)
-  // It ends at one of several ranks; what weighs less than the first of them can lead over the share.
+  // It ends at one of several ranks, by no more over the share than the first of them weighs.
   const rank = Math.min(least, sums.length - 1)
   const over = share * mass.most + (weights[rank] as number)
   return {

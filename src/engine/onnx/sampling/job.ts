@@ -1,7 +1,7 @@
 /** What the shaders are told: asks as words. */
 import type { Adjustments, Ask } from '../decoder/contract.ts'
 import { repetitionFactors } from './adjust.ts'
-import { CHUNK, ENTRY_WORDS, HEAD_WORDS, ROW_WORDS } from './shader.ts'
+import { CHUNK, ENTRY_WORDS, HEAD_WORDS, ROW_WORDS } from './layout.ts'
 
 /** Where rows of scores lie. */
 export interface Place {

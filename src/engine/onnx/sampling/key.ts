@@ -1,6 +1,6 @@
 /**
- * Scores as whole numbers in the same order, from their 32 bits. Both zeros are one, and what is not
- * a number comes above all others.
+ * Scores as whole numbers in the same order, from their 32 bits. Both zeros are one, and what is
+ * not a number comes above all others.
  */
 
 const NOT_A_NUMBER = 0xffffffff

@@ -1,6 +1,6 @@
 /**
- * Scores in GPU memory, of which the highest are found there: two dispatches for all rows of a step, one
- * where the vocabulary is small, and at most 520 bytes of a row to read.
+ * Scores in GPU memory, of which the highest are found there: two dispatches for all rows of a
+ * step, one where the vocabulary is small, and at most 520 bytes of a row to read.
  */
 import { InoriginError } from '../../../error.ts'
 import type { Ask, Candidates, Logits } from '../decoder/contract.ts'
@@ -8,10 +8,11 @@ import { deviceFailure } from '../failure.ts'
 import { widen } from './half.ts'
 import { createJob } from './job.ts'
 import { bitsOf } from './key.ts'
+import { recordWords } from './layout.ts'
 import { inOrder } from './rank.ts'
 import { createReadback } from './readback.ts'
 import { createScratch } from './scratch.ts'
-import { MERGE, recordWords, SCAN } from './shader.ts'
+import { MERGE, SCAN } from './shader.ts'
 
 /** Some rows of a buffer of scores. */
 export interface GpuScores {
@@ -32,8 +33,8 @@ export type GpuLogits = (scores: GpuScores) => Logits
 const opened = new WeakMap<GPUDevice, Promise<GpuLogits>>()
 
 /**
- * Resolves when the shaders are compiled, which happens once for a device; rejects with `unavailable`
- * when it refuses them. What it allocates goes with the device.
+ * Resolves when the shaders are compiled, which happens once for a device; rejects with
+ * `unavailable` when it refuses them. What it allocates goes with the device.
  */
 export function createGpuLogits(gpu: GPUDevice): Promise<GpuLogits> {
   const known = opened.get(gpu) ?? open(gpu)

@@ -28,7 +28,9 @@ export function topOf(row: Float32Array, { count, temperature, adjustments }: As
   return { ...ranked, logSumExp: sum }
 }
 
-/** Row `index` of a tensor in plain memory whose last dimension is the vocabulary, as 32-bit floats. */
+/**
+ * Row `index` of a tensor in plain memory whose last dimension is the vocabulary, as 32-bit floats.
+ */
 export function rowOf(tensor: Tensor, index: number): Float32Array {
   const size = tensor.dims.at(-1) ?? 0
   const { data } = tensor

@@ -12,8 +12,8 @@ export interface Logprobs {
 const LEAST = -9999
 
 /**
- * The probabilities that a row of scores gives, before any adjustment and at temperature 1: of `token`,
- * and of the `count` most probable ones.
+ * The probabilities that a row of scores gives, before any adjustment and at temperature 1: of
+ * `token`, and of the `count` most probable ones.
  */
 export function logprobsOf(row: Float32Array, token: number, count: number): Logprobs {
   const { ids, scores } = highest(row, Math.max(count, 1))

@@ -54,7 +54,10 @@ function count(counts: Map<number, number>, token: number): void {
   counts.set(token, (counts.get(token) ?? 0) + 1)
 }
 
-function tallied(counts: ReadonlyMap<number, number>, tokens: readonly number[]): Map<number, number> {
+function tallied(
+  counts: ReadonlyMap<number, number>,
+  tokens: readonly number[],
+): Map<number, number> {
   const copy = new Map(counts)
   for (const token of tokens) count(copy, token)
   return copy

@@ -14,8 +14,8 @@ const entryOf = (key: number, id: number): number => key * IDS + (IDS - 1 - id)
 const FEW = 1024
 
 /**
- * The `count` highest scores, or as many as there are: by falling score, the lower id first where two
- * are equal, and before all others what is not a number. At most 2,097,152 scores.
+ * The `count` highest scores, or as many as there are: by falling score, the lower id first where
+ * two are equal, and before all others what is not a number. At most 2,097,152 scores.
  */
 export function highest(scores: Float32Array, count: number): Ranked {
   if (count === 1) return single(scores)
@@ -78,8 +78,8 @@ function single(scores: Float32Array): Ranked {
 }
 
 /**
- * The logarithm of the sum of the exponentials of all scores over `temperature`, of which `max` is the
- * highest; `max` itself where that is not finite.
+ * The logarithm of the sum of the exponentials of all scores over `temperature`, of which `max` is
+ * the highest; `max` itself where that is not finite.
  */
 export function logSumExp(scores: Float32Array, max: number, temperature: number): number {
   if (!Number.isFinite(max)) return max

@@ -3,8 +3,8 @@ import { deviceFailure, deviceLost, gpuFailure } from '../failure.ts'
 
 export interface Readback {
   /**
-   * What `encode`, which runs at once, copies to the beginning of `target`. Rejects with `unavailable`
-   * when the device gave out or refused any of it.
+   * What `encode`, which runs at once, copies to the beginning of `target`. Rejects with
+   * `unavailable` when the device gave out or refused any of it.
    */
   read(
     bytes: number,

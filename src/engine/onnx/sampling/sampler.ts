@@ -18,16 +18,16 @@ export interface SamplingDefaults
 /** One for each answer. */
 export interface Sampler {
   /**
-   * What to ask of the scores of the coming token. `drafted` are tokens that come before it and are not
-   * accepted yet. The mask is kept, not copied.
+   * What to ask of the scores of the coming token. `drafted` are tokens that come before it and are
+   * not accepted yet. The mask is kept, not copied.
    */
   ask(mask: Int32Array | null, drafted?: readonly number[]): Ask
   /**
-   * The token, from the answer to an ask of this sampler: the best one when greedy, else one drawn by
-   * probability. Reads the `row`, which is without adjustments, only where the candidates do not settle
-   * it. Takes one number from the seed for each call that draws, so that a text with drafts is the same
-   * as without when each place is chosen once, up to the first that is not as drafted. Rejects with
-   * `unavailable` when the scores are no usable numbers.
+   * The token, from the answer to an ask of this sampler: the best one when greedy, else one drawn
+   * by probability. Reads the `row`, which is without adjustments, only where the candidates do not
+   * settle it. Takes one number from the seed for each call that draws, so that a text with drafts
+   * is the same as without when each place is chosen once, up to the first that is not as drafted.
+   * Rejects with `unavailable` when the scores are no usable numbers.
    */
   choose(ask: Ask, candidates: Candidates, row: () => Promise<Float32Array>): Promise<number>
   /** Counts a token of the answer, chosen or forced, for the penalties. */

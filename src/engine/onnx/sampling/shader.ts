@@ -1,27 +1,10 @@
 /**
- * The shaders that find the highest scores of rows. Scores are compared by their keys, which are whole
- * numbers, so that infinities and what is not a number cost no care: drivers may leave those out of
- * their arithmetic. Subgroups are not used, since a driver is known to compute wrong with them.
- *
- * A job is words: what holds for all rows, what is to be done with each row, then entries and masks. A
- * record is words: the highest key, the sum of exponentials relative to it, and pairs of key and id
- * without order, as many as the job has slots; those that nothing filled have key 0.
+ * The shaders that find the highest scores of rows. Scores are compared by their keys, which are
+ * whole numbers, so that infinities and what is not a number cost no care: drivers may leave those
+ * out of their arithmetic. Subgroups are not used, since a driver is known to compute wrong with
+ * them.
  */
-
-/** Scores that one workgroup looks through, which is what a record is of. */
-export const CHUNK = 2048
-
-/** Words of a job before its rows: vocabulary, whether scores are half floats, chunks, slots. */
-export const HEAD_WORDS = 4
-
-/** Words of a job for each row: its first score, wanted, 1 / temperature, entries and how many, mask. */
-export const ROW_WORDS = 6
-
-/** Words of an entry: its id, what multiplies a positive and a negative score, what is added. */
-export const ENTRY_WORDS = 4
-
-/** Words of a record with this many slots. */
-export const recordWords = (slots: number): number => 2 + 2 * slots
+import { CHUNK, ENTRY_WORDS, HEAD_WORDS, ROW_WORDS } from './layout.ts'
 
 /** `lanes` invocations of a workgroup share the work. */
 const common = (lanes: number): string => /* wgsl */ `
@@ -75,8 +58,8 @@ var<workgroup> sixteens: array<u32, 16>;
 var<workgroup> taken: atomic<u32>;
 var<workgroup> best: atomic<u32>;
 
-// Finds where the 'wanted' highest of 'length' elements begin, digit by digit of 8 bits. Elements are
-// a key and the complement of an id: no two are equal, and of equal keys the lower id is the higher.
+// Finds where the 'wanted' highest of 'length' elements begin, digit by digit of 8 bits. Elements
+// are a key and the complement of an id: no two are equal, and of equal keys the lower id is higher.
 fn find(lane: u32, wanted: u32, length: u32) {
   if (lane == 0u) { edge = Edge(vec2u(), vec2u(), wanted, 0u); }
   for (var digit = 0u; digit < 8u; digit++) {
@@ -194,7 +177,8 @@ fn entryFrom(row: Row, id: u32) -> u32 {
   var high = row.count;
   while (low < high) {
     let middle = (low + high) / 2u;
-    if (job[row.entries + ${ENTRY_WORDS}u * middle] < id) { low = middle + 1u; } else { high = middle; }
+    let isBelow = job[row.entries + ${ENTRY_WORDS}u * middle] < id;
+    if (isBelow) { low = middle + 1u; } else { high = middle; }
   }
   return low;
 }
