@@ -37,9 +37,9 @@ export function createAnswer(
   let held = 0
   let calls = 0
   let tokens = 0
-  let reasoned = { tokens: 0, told: false }
+  const reasoned = { tokens: 0, told: false }
   let closing = false
-  let lifted = plan.liftAfter === null
+  let lifted = !plan.lift
   let over: { reason: FinishReason; stopSequence: string | null } | null = null
 
   const tellText = (text: string): void => {
@@ -112,12 +112,13 @@ export function createAnswer(
     if (inside || splitter?.inside) reasoned.tokens += piece.tokens
     if (over) return { events: finish(tokens) }
 
+    if (written < plan.given) return { events }
     let steer: Steer | undefined
-    if (!lifted && plan.liftAfter !== null && written >= plan.liftAfter) {
+    if (!lifted) {
       lifted = true
       steer = { constraint: null }
     }
-    if (reasoning && splitter?.inside && lifted && !closing && reasoned.tokens >= reasoning.budget) {
+    if (reasoning && splitter?.inside && !closing && reasoned.tokens >= reasoning.budget) {
       closing = true
       steer = { ...steer, append: `\n${reasoning.marks.close}\n\n` }
     }

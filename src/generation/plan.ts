@@ -25,8 +25,10 @@ export interface Plan {
   prompt: Prompt
   /** For the whole answer, reasoning included. */
   constraint: Constraint | null
-  /** The constraint does no more than begin the answer with so many characters, and may be lifted then. */
-  liftAfter: number | null
+  /** Characters with which the constraint begins every answer. */
+  given: number
+  /** That is all it does, so that it may be lifted behind them. */
+  lift: boolean
   /** Special tokens that have to be told. */
   visible: readonly string[]
   /** What to look for in the answer. */
@@ -53,7 +55,8 @@ export async function plan(engine: Engine, request: GenerationRequest, ways: Way
       marks && reasoningBudget !== undefined ? reasoningBudget > 0 : undefined,
     ),
   )
-  const offered = use && use.choice !== 'none' ? { format: telling.format, use } : null
+  const asks = use && use.choice !== 'none' && use.tools.length > 0
+  const offered = asks ? { format: telling.format, use } : null
   const answer = answerConstraint(offered, answerFormat)
   if (answer) await checkAnswer(engine, answer, request)
 
@@ -61,7 +64,8 @@ export async function plan(engine: Engine, request: GenerationRequest, ways: Way
   return {
     prompt,
     constraint: wholeConstraint(before, answer),
-    liftAfter: before.type === 'block' && !answer ? before.text.length : null,
+    given: before.type === 'block' ? before.text.length : 0,
+    lift: before.type === 'block' && !answer,
     visible: [
       ...(marks ? [marks.open, marks.close] : []),
       ...(offered ? offered.format.markers : []),

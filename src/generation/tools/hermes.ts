@@ -7,7 +7,8 @@ import { BETWEEN, CLOSE, OPEN, readTagged } from './tagged.ts'
  */
 export const hermes: ToolFormat = {
   name: 'hermes',
-  detect: (template) => template.includes(OPEN),
+  // Others have the same tags around something else.
+  detect: (template) => template.includes(OPEN) && /["']arguments\\?["']:/.test(template),
   markers: [OPEN, CLOSE],
   triggers: [OPEN],
   ...framed(

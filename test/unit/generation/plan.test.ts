@@ -4,7 +4,7 @@ import { plan } from '../../../src/generation/plan.ts'
 import type { ChatMessage, GenerationRequest } from '../../../src/types/index.ts'
 import { request, scripted, TIME, use, WEATHER } from './scripted.ts'
 
-const NATIVE = "{% if tools %}<tool_call>{% endif %}{{ message.tool_calls }}"
+const NATIVE = "{% if tools %}<tool_call>{'arguments': {% endif %}{{ message.tool_calls }}"
 
 /** The messages that the engine was given. */
 async function messagesOf(
@@ -48,7 +48,7 @@ describe('tools', () => {
   test.each<[string | null, string]>([
     ['', 'another template'],
     ['{% if tools %}<|call|>', 'a template with a format of its own'],
-    ['<tool_call>', 'a template that only mentions them'],
+    ["<tool_call>{'arguments':", 'a template that only mentions them'],
     [null, 'no template'],
   ])('are told in the system text with %j, %s', async (template) => {
     const engine = scripted([], { template })
@@ -117,6 +117,11 @@ describe('tools', () => {
     expect(engine.conversations).toEqual([{ messages: request().messages }])
     expect([planned, constraint]).toEqual([null, null])
     expect(await messagesOf({ tools: use({ choice: 'none' }) })).toEqual(request().messages)
+  })
+
+  test('of an empty list are none', async () => {
+    const planned = await plan(scripted([], { template: NATIVE }), request({ tools: use({ tools: [] }) }))
+    expect(planned).toMatchObject({ tools: null, visible: [], constraint: null })
   })
 
   test('are all told where only some may be called', async () => {

@@ -178,6 +178,12 @@ describe('no reasoning at all', () => {
     expect(engine.steered).toEqual([])
   })
 
+  test('is not asked for in the middle of the block', async () => {
+    const engine = scripted(['<think>', '\n\n', '</think>\n', '\n', 'Yes'], { template: R1 })
+    expect(sum(await collect(engine, off))).toMatchObject({ reasoning: '', text: 'Yes' })
+    expect(engine.steered).toEqual([{ constraint: null }])
+  })
+
   test('closes a block that the model opens all the same', async () => {
     const engine = scripted(['<think>', 'Hm'], { template: QWEN, after: ['Yes'] })
     expect(sum(await collect(engine, off))).toMatchObject({ reasoning: '', text: 'Yes' })

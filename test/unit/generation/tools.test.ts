@@ -201,7 +201,9 @@ test('whatever is written, nothing is lost, nothing throws, and the pieces do no
 })
 
 test.each([
-  ['hermes', "{{ '<tool_call>\\n' }}{% if tools %}"],
+  ['hermes', "{{ '<tool_call>\\n{\\\"name\\\": <function-name>, \\\"arguments\\\": <args-json-object>}' }}"],
+  ['hermes', "{{ '<tool_call>' + name + '\", \"arguments\": ' }}"],
+  [undefined, "{{ '<tool_call>' + name + '<arg_key>' + call.arguments }}"],
   ['xml', "{{ '<tool_call>\\n<function=' }}<parameter="],
   ['mistral', '[TOOL_CALLS] ['],
   ['mistral-args', "'[TOOL_CALLS]' + name + '[ARGS]'"],
