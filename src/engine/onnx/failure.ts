@@ -12,6 +12,8 @@ const OUT_OF_MEMORY = oneOf(
   'cannot allocate',
   'allocation failed',
   'invalid (typed )?array length',
+  // A size that 32 bits cannot even count.
+  'integer overflow',
   'maximum memory size exceeded',
   // A buffer or a binding that is beyond the limits of the device.
   'createbuffer failed',

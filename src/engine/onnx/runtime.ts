@@ -101,6 +101,8 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
       try {
         result = await task()
       } catch (thrown) {
+        // A run fails on the GPU before the browser tells why.
+        await watch?.settle()
         const error = watch?.failure() ?? deviceFailure(thrown) ?? explain(thrown)
         if (error.code === 'runtime_crashed') crash = error
         throw error
@@ -153,7 +155,8 @@ function sessionOptions(
   if (device === 'wasm') return { ...shared, executionProviders: ['wasm'] }
   return {
     ...shared,
-    executionProviders: [{ name: 'webgpu', device: gpu }],
+    // Else the runtime keeps what the GPU refuses to itself, and nobody learns of it.
+    executionProviders: [{ name: 'webgpu', device: gpu, validationMode: 'disabled' }],
     preferredOutputLocation: keepOnDevice && locations(keepOnDevice),
   }
 }

@@ -7,6 +7,8 @@ export interface GpuWatch {
   failure(): InoriginError | null
   /** Waits for the errors of everything that a task asks of the device, then has them too. */
   scope<T>(task: () => Promise<T>): Promise<T>
+  /** Waits, a second at most, for errors that are on their way. */
+  settle(): Promise<void>
   stop(): void
 }
 
@@ -34,9 +36,16 @@ export function watchGpu(gpu: GPUDevice): GpuWatch {
       if (first) failure ??= gpuFailure(first)
     }
   }
+  const settle: GpuWatch['settle'] = async () => {
+    const late = new Promise((resolve) => setTimeout(resolve, 1_000))
+    await Promise.race([gpu.queue.onSubmittedWorkDone().catch(() => undefined), late])
+    // Events are tasks of their own.
+    await new Promise((resolve) => setTimeout(resolve))
+  }
   return {
     failure: () => failure,
     scope,
+    settle,
     stop: () => {
       watching = false
       gpu.removeEventListener('uncapturederror', onError)

@@ -1,27 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { separateWeights } from '../../../src/engine/onnx/separate.ts'
-
-type Value = number | string | Uint8Array | Message
-type Message = [number, Value][]
-
-function varint(value: number): number[] {
-  return value < 128 ? [value] : [(value % 128) + 128, ...varint(Math.floor(value / 128))]
-}
-
-/** A protobuf message of numbers, texts, bytes and messages by field number. */
-function write(message: Message): Uint8Array<ArrayBuffer> {
-  const parts = message.map(([number, value]) => {
-    if (typeof value === 'number') return Uint8Array.from([...varint(number * 8), ...varint(value)])
-    const bytes =
-      typeof value === 'string'
-        ? new TextEncoder().encode(value)
-        : value instanceof Uint8Array
-          ? value
-          : write(value)
-    return Buffer.concat([Uint8Array.from([...varint(number * 8 + 2), ...varint(bytes.length)]), bytes])
-  })
-  return Uint8Array.from(Buffer.concat(parts))
-}
+import { type Message, type Value, writeMessage } from '../../support/protobuf.ts'
 
 const bytes = async (blob: Blob): Promise<Buffer> => Buffer.from(await blob.arrayBuffer())
 
@@ -48,7 +27,7 @@ const file = (first: [number, Value][], second: [number, Value][]): Message => [
 
 describe('weights part from their graph', () => {
   test('and are found where the graph says', async () => {
-    const model = new Blob([write(file([[9, large]], [[9, larger]]))])
+    const model = new Blob([writeMessage(file([[9, large]], [[9, larger]]))])
     const { graph, externalData } = await separateWeights(model)
     expect(externalData).toEqual([{ path: '.weights', data: model }])
     const text = (await bytes(graph)).toString('latin1')
@@ -64,11 +43,11 @@ describe('weights part from their graph', () => {
       [14, 1],
     ]
     const expected = file(away(one, large.length), away(other, larger.length))
-    expect((await bytes(graph)).equals(write(expected))).toBe(true)
+    expect((await bytes(graph)).equals(writeMessage(expected))).toBe(true)
   })
 
   test('where they are large', async () => {
-    const model = new Blob([write(file([[9, small]], [[9, small]]))])
+    const model = new Blob([writeMessage(file([[9, small]], [[9, small]]))])
     expect(await separateWeights(model)).toEqual({ graph: model, externalData: [] })
   })
 
@@ -77,7 +56,7 @@ describe('weights part from their graph', () => {
       const model = new Blob([content])
       expect((await separateWeights(model)).graph).toBe(model)
     }
-    const cut = new Blob([write(file([[9, large]], [[9, larger]]))]).slice(0, 1_000_000)
+    const cut = new Blob([writeMessage(file([[9, large]], [[9, larger]]))]).slice(0, 1_000_000)
     const { graph } = await separateWeights(cut)
     expect(graph.size).toBeLessThanOrEqual(cut.size)
   })
