@@ -48,19 +48,16 @@ export async function plan(engine: Engine, request: GenerationRequest, ways: Way
 
   const telling = tellingOf(template, ways)
   const marks = ways.reasons === false ? null : detectMarks(template)
-  const prompt = engine.prepare(
-    createConversation(
-      request,
-      telling,
-      marks && reasoningBudget !== undefined ? reasoningBudget > 0 : undefined,
-    ),
-  )
+  const thinking = marks && reasoningBudget !== undefined ? reasoningBudget > 0 : undefined
+  const prompt = engine.prepare(createConversation(request, telling, thinking))
   const asks = use && use.choice !== 'none' && use.tools.length > 0
   const offered = asks ? { format: telling.format, use } : null
   const answer = answerConstraint(offered, answerFormat)
-  if (answer) await checkAnswer(engine, answer, request)
-
-  const before = whatComesBefore(prompt, marks, hasSwitch(template), reasoningBudget)
+  let before = whatComesBefore(prompt, marks, hasSwitch(template), reasoningBudget)
+  const whole = wholeConstraint(before, answer)
+  if (answer && whole) await checkAnswer(engine, whole, request)
+  // A block that cannot be forced is closed when the model opens it.
+  else if (whole && !(await keeps(engine, whole))) before = { type: 'nothing' }
   return {
     prompt,
     constraint: wholeConstraint(before, answer),
@@ -76,14 +73,14 @@ export async function plan(engine: Engine, request: GenerationRequest, ways: Way
     reasoning: marks && {
       marks,
       inside: stateOf(prompt.opening, marks) === 'open',
-      budget: Math.min(reasoningBudget ?? Infinity, mostReasoning(engine, reasoningBudget)),
+      budget: limitBudget(reasoningBudget, engine),
     },
   }
 }
 
 /** Reasoning that was asked for leaves half of the context to the answer. */
-const mostReasoning = ({ contextWindow }: Engine, asked: number | undefined): number =>
-  asked === undefined ? Infinity : Math.floor(contextWindow / 2)
+const limitBudget = (asked: number | undefined, { contextWindow }: Engine): number =>
+  asked === undefined ? Infinity : Math.min(asked, Math.floor(contextWindow / 2))
 
 function tellingOf(template: string | null, { toolFormat }: Ways): Telling {
   const named = FORMATS.find(({ name }) => name === toolFormat)
@@ -142,10 +139,16 @@ function checkTools({ tools, only, choice }: ToolUse): void {
   }
 }
 
+const keeps = (engine: Engine, constraint: Constraint): Promise<boolean> =>
+  engine.check(constraint).then(
+    () => true,
+    () => false,
+  )
+
 /** Names the schema at fault by its place in the request, where it is one. */
-async function checkAnswer(engine: Engine, answer: Constraint, request: GenerationRequest): Promise<void> {
+async function checkAnswer(engine: Engine, whole: Constraint, request: GenerationRequest): Promise<void> {
   try {
-    await engine.check(answer)
+    await engine.check(whole)
   } catch (thrown) {
     const { tools, format } = request
     tools?.tools.forEach(({ parameters }, index) => {

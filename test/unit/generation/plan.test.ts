@@ -124,6 +124,13 @@ describe('tools', () => {
     expect(planned).toMatchObject({ tools: null, visible: [], constraint: null })
   })
 
+  test('are checked as they will constrain the answer, reasoning included', async () => {
+    const engine = scripted([], { template: `${NATIVE}<think></think>` })
+    const { constraint } = await plan(engine, request({ tools: use() }))
+    expect(constraint).toMatchObject({ type: 'choice' })
+    expect(engine.checked).toEqual([constraint])
+  })
+
   test('are all told where only some may be called', async () => {
     const engine = scripted([], { template: NATIVE })
     const planned = await plan(engine, request({ tools: use({ only: ['get_time'] }) }))

@@ -169,6 +169,14 @@ describe('no reasoning at all', () => {
     expect(events.at(-1)).toMatchObject({ usage: { reasoningTokens: 0 } })
   })
 
+  test('is left to the model where it cannot be forced, and closed as soon as it is opened', async () => {
+    const refuse = (): Error => new Error('no constraints')
+    const engine = scripted(['<think>', 'Hm'], { template: R1, refuse, after: ['Yes'] })
+    expect(sum(await collect(engine, off))).toMatchObject({ reasoning: '', text: 'Yes' })
+    expect(engine.asked[0]).not.toHaveProperty('constraint')
+    expect(engine.steered).toEqual([{ append: '\n</think>\n\n' }])
+  })
+
   test('is kept where the answer is constrained', async () => {
     const engine = scripted(['<think>\n\n</think>\n\n', '{}'], { template: R1 })
     await collect(engine, { ...off, format: { type: 'json_object' } })
