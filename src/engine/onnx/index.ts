@@ -12,7 +12,7 @@ import { createPrompts } from './text/prompt.ts'
 
 export const openOnnx: OpenEngine = async ({ texts, maxInputTokens, ...setup }) => {
   const config = await readConfig(texts)
-  const { endTokens, firstPosition, templates } = config
+  const { endTokens, firstPosition, heads, templates } = config
   const contextWindow = Math.min(maxInputTokens, config.contextWindow)
   const pens = createPens(config)
   const { prepare, trusted } = createPrompts(config, contextWindow)
@@ -22,7 +22,7 @@ export const openOnnx: OpenEngine = async ({ texts, maxInputTokens, ...setup }) 
   let scheduler: Scheduler | null = null
 
   const load: Engine['load'] = async (weights, signal, onWarm) => {
-    const options = { ...setup, contextWindow, firstPosition, onWarm }
+    const options = { ...setup, contextWindow, firstPosition, heads, onWarm }
     const { decoder, reopen } = (loaded ??= await loadDecoder(options, weights, signal))
     scheduler ??= createScheduler({
       decoder,

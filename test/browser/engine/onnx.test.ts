@@ -1,69 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Ending, Engine, GenerateOptions, Piece, Prompt } from '../../../src/engine/engine.ts'
-import { createDecoding } from '../../../src/engine/onnx/text/detokenizer.ts'
-import { openOnnx } from '../../../src/engine/onnx/index.ts'
-import type { TokenizerFile } from '../../../src/engine/onnx/text/tokenizer.ts'
+import type { Engine } from '../../../src/engine/engine.ts'
 import { generate } from '../../../src/generation/generate.ts'
 import type { GenerationEvent } from '../../../src/types/index.ts'
-import tokenizer from '../../models/tiny/tokenizer.json'
-import { CASES, runtimeFolder, TEXTS, tinyFiles } from '../../models/tiny.ts'
-
-const WEIGHTS = ['onnx/model.onnx']
-const never = new AbortController().signal
-const GREEDY: GenerateOptions = { maxTokens: 16, sampling: {}, signal: never }
-
-interface Options {
-  device?: 'wasm' | 'webgpu'
-  maxInputTokens?: number
-  texts?: Readonly<Record<string, unknown>>
-  runtime?: string
-}
-
-async function open({
-  device = 'wasm',
-  maxInputTokens = 512,
-  texts,
-  runtime,
-}: Options = {}): Promise<Engine> {
-  return openOnnx({
-    device,
-    maxInputTokens,
-    runtime: runtime ?? runtimeFolder(),
-    texts: await tinyFiles(TEXTS, texts),
-  })
-}
-
-async function load(options: Options = {}): Promise<Engine> {
-  const engine = await open(options)
-  await engine.load(await tinyFiles(WEIGHTS), never)
-  return engine
-}
-
-async function run(
-  engine: Engine,
-  prompt: Prompt,
-  options = GREEDY,
-): Promise<{ pieces: Piece[]; ending: Ending }> {
-  const running = engine.generate(prompt, options)
-  const pieces: Piece[] = []
-  for (;;) {
-    const { value, done } = await running.next()
-    if (done) return { pieces, ending: value }
-    pieces.push(value)
-  }
-}
-
-const textOf = (pieces: readonly Piece[]): string => pieces.map(({ text }) => text).join('')
-
-function decoded(tokens: readonly number[]): string {
-  const text = createDecoding(tokenizer as unknown as TokenizerFile, {})()
-  return tokens.map((token) => text.push(token)).join('') + text.flush()
-}
-
-const promptOf = (tokens: readonly number[]): Prompt => ({ tokens, boundaries: [], opening: '' })
-
-const [, short, long] = CASES.map(({ prompt, greedy }) => ({ prompt: promptOf(prompt), greedy }))
-if (!short || !long) throw new Error('three cases are needed')
+import { tinyFiles } from '../../models/tiny.ts'
+import { decoded, GREEDY, load, long, never, open, run, short, textOf, WEIGHTS } from './run-engine.ts'
 
 describe('on wasm', () => {
   let engine: Engine
@@ -138,89 +78,6 @@ describe('on wasm', () => {
       break
     }
     expect(textOf((await run(engine, short.prompt)).pieces)).toBe(decoded(short.greedy))
-  })
-
-  test('reuses what a conversation has in common with one before', async () => {
-    const content = 'hello world, this is how it begins'
-    const first = engine.prepare({ messages: [{ role: 'user', content }] })
-    const cached: number[] = []
-    const onStart = ({ cachedTokens }: { cachedTokens: number }): void => void cached.push(cachedTokens)
-    const answered = await run(engine, first, { ...GREEDY, partition: 'a', onStart })
-    const messages = [
-      { role: 'user', content },
-      { role: 'assistant', content: 'hello' },
-      { role: 'user', content: 'and on' },
-    ] as const
-    const second = engine.prepare({ messages })
-    const behind = await run(engine, second, { ...GREEDY, partition: 'a', onStart })
-    const afresh = await run(engine, second, { ...GREEDY, partition: 'b', onStart })
-    expect(cached[0]).toBe(0)
-    expect(cached[1]).toBeGreaterThanOrEqual(first.boundaries.at(-1) as number)
-    expect(cached[1]).toBeLessThan(second.tokens.length)
-    expect(cached[2]).toBe(0)
-    expect(textOf(behind.pieces)).toBe(textOf(afresh.pieces))
-    expect(answered.ending.completionTokens).toBe(16)
-  })
-
-  test('writes several answers at once, each as it would alone', async () => {
-    const prompts = CASES.map(({ prompt }) => promptOf(prompt))
-    const texts = await Promise.all(
-      prompts.map(async (prompt) => textOf((await run(engine, prompt)).pieces)),
-    )
-    expect(texts).toEqual(CASES.map(({ greedy }) => decoded(greedy)))
-  })
-
-  test('tells how probable its tokens were', async () => {
-    const { pieces } = await run(engine, short.prompt, { ...GREEDY, maxTokens: 6, logprobs: 3 })
-    const told = pieces.flatMap(({ logprobs }) => logprobs ?? [])
-    const bytes = Uint8Array.from(told.flatMap((each) => each.bytes))
-    expect(new TextDecoder().decode(bytes)).toContain(textOf(pieces).trim())
-    for (const { bytes: chosen, logprob, top } of told) {
-      expect(top).toHaveLength(3)
-      expect(top[0]).toMatchObject({ bytes: chosen, logprob })
-      expect(logprob).toBeLessThan(0)
-      expect(logprob).toBeGreaterThanOrEqual(top[1]?.logprob as number)
-    }
-  })
-
-  test('keeps a constraint, however hot', async () => {
-    const schema = {
-      type: 'object',
-      properties: { ok: { type: 'boolean' }, kind: { enum: ['a', 'bc'] } },
-      required: ['ok', 'kind'],
-      additionalProperties: false,
-    }
-    for (const seed of [1, 2, 3]) {
-      const sampling = { temperature: 1.5, seed }
-      const { pieces, ending } = await run(engine, short.prompt, {
-        ...GREEDY,
-        maxTokens: 80,
-        sampling,
-        constraint: { type: 'json', schema },
-      })
-      expect(ending.reason).toBe('stop')
-      expect(JSON.parse(textOf(pieces))).toEqual({
-        ok: expect.any(Boolean),
-        kind: expect.stringMatching(/^(a|bc)$/),
-      })
-    }
-  })
-
-  test('writes a text that is given in one piece, then ends', async () => {
-    const text = 'hello world'
-    const { pieces, ending } = await run(engine, short.prompt, {
-      ...GREEDY,
-      constraint: { type: 'constant', text },
-    })
-    expect(pieces.map((piece) => piece.text)).toEqual([text])
-    expect(ending).toMatchObject({ reason: 'stop' })
-  })
-
-  test('checks constraints before it is asked to keep them', async () => {
-    await engine.check({ type: 'grammar', grammar: 'root ::= "a" | "b"' })
-    await expect(
-      engine.check({ type: 'grammar', grammar: 'root ::= missing' }),
-    ).rejects.toMatchObject({ kind: 'invalid_request' })
   })
 
   test('answers a conversation with stop texts and true counts', async () => {

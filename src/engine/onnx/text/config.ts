@@ -17,6 +17,8 @@ export interface ModelConfig {
   /** Tokens of prompt and answer together that the model was made for. */
   contextWindow: number
   sampling: SamplingDefaults
+  /** Heads of attention, by which some caches are shaped; absent where nothing says. */
+  heads?: number
   /** Where positions begin; a few families count from 1. */
   firstPosition: 0 | 1
 }
@@ -42,6 +44,7 @@ export async function readConfig(files: Files): Promise<ModelConfig> {
     endTokens: endTokens(config, generation, tokenizerFile, tokenNames['eos_token']),
     contextWindow: contextWindow(config),
     sampling: samplingDefaults(generation),
+    ...headsOf(config),
     firstPosition: /^(gemma3|gemma3_text|paligemma)$/.test(String(config['model_type'])) ? 1 : 0,
   }
 }
@@ -125,6 +128,12 @@ function endTokens(
   const ids = [...listed, ...named].filter((id) => typeof id === 'number')
   if (ids.length === 0) throw modelUnusable('its configuration names no token that ends an answer.')
   return new Set(ids)
+}
+
+function headsOf(config: Json): Pick<ModelConfig, 'heads'> {
+  const text = record(config['text_config']) ?? config
+  const heads = text['num_attention_heads'] ?? text['n_head']
+  return typeof heads === 'number' && heads > 0 ? { heads } : {}
 }
 
 function contextWindow(config: Json): number {

@@ -1,0 +1,67 @@
+/** The engine with the tiny model, and what its runs give. */
+import type { Ending, Engine, GenerateOptions, Piece, Prompt } from '../../../src/engine/engine.ts'
+import { createDecoding } from '../../../src/engine/onnx/text/detokenizer.ts'
+import { openOnnx } from '../../../src/engine/onnx/index.ts'
+import type { TokenizerFile } from '../../../src/engine/onnx/text/tokenizer.ts'
+import tokenizer from '../../models/tiny/tokenizer.json'
+import { CASES, runtimeFolder, TEXTS, tinyFiles } from '../../models/tiny.ts'
+
+export const WEIGHTS = ['onnx/model.onnx']
+export const never = new AbortController().signal
+export const GREEDY: GenerateOptions = { maxTokens: 16, sampling: {}, signal: never }
+
+interface Options {
+  device?: 'wasm' | 'webgpu'
+  maxInputTokens?: number
+  texts?: Readonly<Record<string, unknown>>
+  runtime?: string
+}
+
+export async function open({
+  device = 'wasm',
+  maxInputTokens = 512,
+  texts,
+  runtime,
+}: Options = {}): Promise<Engine> {
+  return openOnnx({
+    device,
+    maxInputTokens,
+    runtime: runtime ?? runtimeFolder(),
+    texts: await tinyFiles(TEXTS, texts),
+  })
+}
+
+export async function load(options: Options = {}): Promise<Engine> {
+  const engine = await open(options)
+  await engine.load(await tinyFiles(WEIGHTS), never)
+  return engine
+}
+
+export async function run(
+  engine: Engine,
+  prompt: Prompt,
+  options = GREEDY,
+): Promise<{ pieces: Piece[]; ending: Ending }> {
+  const running = engine.generate(prompt, options)
+  const pieces: Piece[] = []
+  for (;;) {
+    const { value, done } = await running.next()
+    if (done) return { pieces, ending: value }
+    pieces.push(value)
+  }
+}
+
+export const textOf = (pieces: readonly Piece[]): string => pieces.map(({ text }) => text).join('')
+
+export function decoded(tokens: readonly number[]): string {
+  const text = createDecoding(tokenizer as unknown as TokenizerFile, {})()
+  return tokens.map((token) => text.push(token)).join('') + text.flush()
+}
+
+export const promptOf = (tokens: readonly number[]): Prompt => ({ tokens, boundaries: [], opening: '' })
+
+const [, second, third] = CASES.map(({ prompt, greedy }) => ({ prompt: promptOf(prompt), greedy }))
+if (!second || !third) throw new Error('three cases are needed')
+
+export const short = second
+export const long = third
