@@ -118,7 +118,14 @@ function checkTools({ tools, only, choice }: ToolUse): void {
   const refuse = (message: string, param: string): InoriginError =>
     new InoriginError('invalid_request', message, { param })
   const names = tools.map(({ name }) => name)
-  names.forEach((name, index) => {
+  tools.forEach(({ name, parameters }, index) => {
+    const type = typeof parameters === 'object' ? parameters['type'] : undefined
+    if (parameters === false || (type !== undefined && ![type].flat().includes('object'))) {
+      throw refuse(
+        `The parameters of "${name}" must be the schema of an object.`,
+        `tools[${index}].parameters`,
+      )
+    }
     if (!/^[\w.:/-]{1,128}$/.test(name)) {
       throw refuse(
         `"${name}" cannot be the name of a tool: use letters, digits, "_" and "-", 128 at most.`,

@@ -44,9 +44,15 @@ export function toolConstraint(format: ToolFormat, use: ToolUse): Constraint {
   return format[use.choice === 'required' ? 'forced' : 'free'](tools, use.parallel)
 }
 
-/** The tools that may be called. */
+/** The tools that may be called; that their arguments are objects is said by their schemas. */
 export const callable = ({ tools, only }: ToolUse): readonly Tool[] =>
-  only ? tools.filter(({ name }) => only.includes(name)) : tools
+  (only ? tools.filter(({ name }) => only.includes(name)) : tools).map(withObject)
+
+function withObject(tool: Tool): Tool {
+  const { parameters } = tool
+  if (parameters === false || (parameters !== true && parameters['type'] === 'object')) return tool
+  return { ...tool, parameters: parameters === true ? { type: 'object' } : { ...parameters, type: 'object' } }
+}
 
 /** How calls stand beside each other: within one beginning and one end. */
 export interface Frame {

@@ -59,7 +59,17 @@ const PYTHON: Readonly<Record<string, string>> = { True: 'true', False: 'false',
 
 /** Values of such a parameter are written without quotes. */
 export const isString = (schema: JsonSchema | undefined): boolean =>
-  schema !== undefined && typeOf(schema) === 'string'
+  schema !== undefined && (typeOf(schema) === 'string' || wordsOf(schema) !== null)
+
+/** The texts that such a value may be, where they are told one by one. */
+export function wordsOf(schema: JsonSchema): readonly string[] | null {
+  if (typeof schema === 'boolean') return null
+  const { enum: words, ...rest } = schema
+  if (!Array.isArray(words) || words.length === 0 || typeOf(rest) !== 'string') return null
+  return words.every((word): word is string => typeof word === 'string' && !word.includes('<'))
+    ? words
+    : null
+}
 
 function schemaOf(parameters: JsonSchema, name: string): JsonSchema | undefined {
   if (typeof parameters === 'boolean') return undefined

@@ -2,7 +2,7 @@ import type { Constraint, TaggedConstraint } from '../../engine/constraint.ts'
 import type { Tool, ToolCall } from '../../types/index.ts'
 import { type Parameter, parameters, separatedBy } from './arguments.ts'
 import { constant, framed, jsonTag, type ToolFormat } from './format.ts'
-import { BETWEEN, CLOSE, isString, OPEN, readTagged } from './tagged.ts'
+import { BETWEEN, CLOSE, isString, OPEN, readTagged, wordsOf } from './tagged.ts'
 
 /**
  * A function with its parameters in tags, within `<tool_call>` tags: Qwen3-Coder and Qwen 3.5. Text
@@ -33,14 +33,15 @@ function tag(tool: Tool): TaggedConstraint {
   }
 }
 
-/** Text ends at the tag; that a line ends before it is left to the model, which knows. */
-const parameterTag = ({ name, schema }: Parameter): Constraint => ({
-  type: 'tagged',
-  begin: `\n<parameter=${name}>\n`,
-  ...(isString(schema)
-    ? { content: { type: 'text' }, end: '</parameter>' }
-    : { content: { type: 'json', schema }, end: '\n</parameter>' }),
-})
+function parameterTag({ name, schema }: Parameter): Constraint {
+  const begin = `\n<parameter=${name}>\n`
+  const end = '\n</parameter>'
+  const words = wordsOf(schema)
+  if (words) return { type: 'tagged', begin, content: { type: 'choice', parts: words.map(constant) }, end }
+  if (!isString(schema)) return { type: 'tagged', begin, content: { type: 'json', schema }, end }
+  // Text ends at the tag; that a line ends before it is left to the model, which knows.
+  return { type: 'tagged', begin, content: { type: 'text' }, end: '</parameter>' }
+}
 
 function write({ name, arguments: text }: ToolCall): string {
   const values = Object.entries(JSON.parse(text) as Record<string, unknown>)

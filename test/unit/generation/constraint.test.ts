@@ -175,8 +175,6 @@ describe('a tool is called by a JSON object', () => {
   const object = { type: 'object', properties: { a: { type: 'string' } } }
   test.each([
     ['that says more than its parameters', { ...object, minProperties: 1 }],
-    ['that is not an object by its own words', { properties: {} }],
-    ['that takes anything', true],
     ['that refers to itself', { ...object, properties: { a: { $ref: '#' } } }],
     ['that asks for what it does not describe', { ...object, required: ['b'] }],
     ['with a name that is none there', { ...object, properties: { 'a b>': {} } }],
@@ -191,12 +189,26 @@ describe('a tool is called by a JSON object', () => {
   })
 })
 
-test('text in tags is limited where its schema limits it', () => {
-  const properties = { a: { type: 'string', enum: ['x'] } }
-  const tool = { name: 'f', parameters: { type: 'object', properties, required: ['a'] } }
-  expect(tagOf('xml', tool)?.content).toEqual(
-    tagged('\n<parameter=a>\n', json({ type: 'string', enum: ['x'] }), '\n</parameter>'),
-  )
+test.each([
+  [true, { type: 'object' }],
+  [{}, { type: 'object' }],
+  [{ minProperties: 1, type: ['object', 'null'] }, { minProperties: 1, type: 'object' }],
+])('arguments by the schema %j are an object all the same', (parameters, schema) => {
+  const tool = { name: 'f', parameters }
+  expect(tagOf('hermes', tool)).toEqual(call({ name: 'f', parameters: schema }))
+})
+
+test.each<[string, object, Constraint]>([
+  [
+    'without quotes where they are words',
+    { type: 'string', enum: ['x', 'y'] },
+    { type: 'choice', parts: [constant('x'), constant('y')] },
+  ],
+  ['as JSON where they would be misread', { type: 'string', enum: ['</parameter>'] }, json({ type: 'string', enum: ['</parameter>'] })],
+  ['as JSON where more is said of them', { type: 'string', minLength: 2 }, json({ type: 'string', minLength: 2 })],
+])('texts in tags are written %s', (_name, schema, content) => {
+  const tool = { name: 'f', parameters: { type: 'object', properties: { a: schema }, required: ['a'] } }
+  expect(tagOf('xml', tool)?.content).toEqual(tagged('\n<parameter=a>\n', content, '\n</parameter>'))
 })
 
 describe('an answer may be', () => {

@@ -181,6 +181,12 @@ describe('what cannot be is refused', () => {
     ['a call of none of the tools', use({ only: [], choice: 'required' }), 'tool_choice'],
     ['a name of two tools', use({ tools: [TIME, WEATHER, TIME] }), 'tools[2].name'],
     ['a name that is none', use({ tools: [TIME, { ...TIME, name: 'a b' }] }), 'tools[1].name'],
+    [
+      'arguments that are no object',
+      use({ tools: [TIME, { name: 'f', parameters: { type: ['string', 'null'] } }] }),
+      'tools[1].parameters',
+    ],
+    ['arguments that cannot be', use({ tools: [{ name: 'f', parameters: false }] }), 'tools[0].parameters'],
   ])('%s', async (_name, tools, param) => {
     expect(await refused({ tools })).toMatchObject({ kind: 'invalid_request', param })
   })

@@ -79,6 +79,7 @@ const value = (): Schema =>
     () => ({ type: 'null' }),
     () => ({ type: ['string', 'null'] }),
     () => ({ enum: ['a', 'b "c"', 3, null] }),
+    () => ({ type: 'string', enum: ['12', ' null', 'true\n'] }),
     () => ({ type: 'array', items: value() }),
     () => ({ $ref: '#/$defs/size' }),
     () => object(),
