@@ -20,10 +20,12 @@ import torch.nn.functional as F
 
 import generate
 from model import Guide, count
-from settings import WORK_DIR, Shape
+from settings import ADDED, VOCAB, WORK_DIR, Shape
 from tokenizer import Tokenizer
 
 PAD = 0
+# Half of the first steps are drills, a few of the later ones.
+DRILLS = (1000, 0.5, 0.02)
 
 
 def batches(ids, learn, ends, rng, tokens):
@@ -48,6 +50,28 @@ def batches(ids, learn, ends, rng, tokens):
             n = ends[i] - starts[i]
             x[row, :n], m[row, :n] = ids[starts[i]:ends[i]], learn[starts[i]:ends[i]]
         yield torch.from_numpy(x), torch.from_numpy(m)
+
+
+def drill(rng, tokens):
+    """A batch of copying, from which a model learns soonest to look back: tokens in random order that come again, or pairs
+    of which the first asks for the second."""
+    length = int(rng.choice([48, 64, 96, 160]))
+    rows = max(1, tokens // length)
+    x = rng.integers(0, VOCAB - len(ADDED), (rows, length))
+    learn = np.zeros((rows, length), bool)
+    for row in range(rows):
+        if rng.random() < 0.5:
+            size = int(rng.integers(4, length // 3))
+            first, again = int(rng.integers(0, length // 2 - size + 1)), int(rng.integers(length // 2, length - size + 1))
+            x[row, again:again + size] = x[row, first:first + size]
+            learn[row, again + 1:again + size] = True
+        else:
+            size = int(rng.integers(2, 5))
+            pairs = length // 2 // size
+            shown = x[row, :pairs * size].reshape(pairs, size)
+            x[row, pairs * size:2 * pairs * size] = shown[rng.permutation(pairs)].reshape(-1)
+            learn[row, pairs * size:2 * pairs * size] = np.tile(np.arange(size) > 0, pairs)
+    return torch.from_numpy(x), torch.from_numpy(learn)
 
 
 def make(number, chats):
@@ -130,7 +154,8 @@ def train(args, log):
         torch.save(state, path.with_suffix('.part'))
         path.with_suffix('.part').rename(path)
 
-    losses, saved, last = [], time.time(), time.time()
+    dice = np.random.default_rng(at['step'])
+    losses, drilled, saved, last = [], [], time.time(), time.time()
     for shard, data in enumerate(Shards(tokenizer, args.chats, shard, args.workers), shard):
         for x, learn in batches(*data, np.random.default_rng(shard), args.tokens):
             if step >= last_step:
@@ -140,7 +165,10 @@ def train(args, log):
                 log(f'done: step {step}, {seen:,} tokens, {spent / 60:.1f} min, loss {mean(losses[-200:]):.4f}')
                 return
             rate = args.rate * (1 - (step - at['from']) / args.finish if args.finish else min(1, (step + 1) / 60))
-            said, loss = loss_of(model, x.to(device), learn.to(device), args.prompt)
+            drilling = dice.random() < DRILLS[1 if step < DRILLS[0] else 2]
+            if drilling:
+                x, learn = drill(dice, args.tokens)
+            said, loss = loss_of(model, x.to(device), learn.to(device), 0 if drilling else args.prompt)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             for opt in opts:
@@ -149,15 +177,15 @@ def train(args, log):
                 opt.step()
                 opt.zero_grad(set_to_none=True)
             step, seen = step + 1, seen + x.numel()
-            losses.append(said.detach())
+            (drilled if drilling else losses).append(said.detach())
             now = time.time()
             spent, last = spent + now - last, now
             if step % args.every == 0:
-                log(f'step {step} shard {shard} loss {mean(losses[-args.every:]):.4f} rate {rate:.5f} '
+                log(f'step {step} shard {shard} loss {mean(losses[-args.every:]):.4f} drill {mean(drilled[-args.every:]):.4f} rate {rate:.5f} '
                     f'tokens {seen:,} {seen / spent:,.0f}/s {spent / 60:.1f} min')
             if now - saved > 120:
                 save()
-                saved, losses = now, losses[-200:]
+                saved, losses, drilled = now, losses[-200:], drilled[-50:]
 
 
 def arguments(parser=None):
