@@ -113,6 +113,7 @@ export function createHosted(options: HostedOptions): Hosted {
       maxInputTokens: entry.maxInputTokens,
       maxOutputTokens: entry.maxOutputTokens,
       toolFormat: entry.toolFormat,
+      reasons: entry.capabilities && entry.capabilities.thinking === true,
       reasoningBudget: entry.reasoningBudget ?? 0,
       features: implementation.requires?.features,
       verdict,

@@ -73,10 +73,10 @@ async function accept(
 ): Promise<Reply<void, GenerationEvent>> {
   if (!model) throw notOpen()
   const { engine, setup } = model
-  const { maxOutputTokens, toolFormat } = setup
+  const { maxOutputTokens, toolFormat, reasons } = setup
   const reasoningBudget = asked.reasoningBudget ?? setup.reasoningBudget
   const request = { ...asked, reasoningBudget }
-  const planned = await plan(engine, request, { toolFormat })
+  const planned = await plan(engine, request, { toolFormat, reasons })
   const ticket = queue.enter(client, signal)
   return { result: undefined, events: events() }
 

@@ -51,6 +51,8 @@ export interface ModelSetup extends EngineSetup {
   maxOutputTokens: number
   /** The format in which it calls tools, where the catalog names one. */
   toolFormat: string | undefined
+  /** Whether it reasons; absent: as its chat template says. */
+  reasons: boolean | undefined
   /** Most tokens of reasoning when a request does not say. */
   reasoningBudget: number
 }
