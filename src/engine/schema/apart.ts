@@ -1,13 +1,13 @@
 /** Whether two schemas can be told apart for certain: no value is of both. */
 import { boundsOf, listedOf, typesOf } from './flat.ts'
-import { type Apart, type Flat, flatten } from './flatten.ts'
+import { type Apart, type Context, type Flat, flatten } from './flatten.ts'
 import type { Node } from './node.ts'
 import { isOf, propertyOf, requiredOf } from './validate.ts'
 
 /** Properties within properties are looked at so deep. */
 const DEPTH = 4
 
-export function createApart(root: Node): Apart {
+export function createContext(root: Node): Context {
   const within =
     (depth: number): Apart =>
     (a, b) => {
@@ -21,7 +21,7 @@ export function createApart(root: Node): Apart {
     }
 
   const listedApart = (a: Flat, b: Flat): boolean =>
-    listedOf(a)?.every((value) => !isOf(b, value, root, apart)) ?? false
+    listedOf(a)?.every((value) => !isOf(b, value, context)) ?? false
 
   const boundsApart = (a: Flat, b: Flat): boolean => {
     const [x, y] = [boundsOf(a), boundsOf(b)]
@@ -34,10 +34,10 @@ export function createApart(root: Node): Apart {
   /** One asks for a property that the other excludes, or of which no value is right for both. */
   const objectsApart = (a: Flat, b: Flat, depth: number): boolean =>
     [...new Set([...requiredOf(a), ...requiredOf(b)])].some((name) => {
-      const [one, other] = [a, b].map((flat) => flatten(propertyOf(flat, name), root, apart))
+      const [one, other] = [a, b].map((flat) => flatten(propertyOf(flat, name), context))
       return one?.every((x) => other?.every((y) => within(depth - 1)(x, y)))
     })
 
-  const apart = within(DEPTH)
-  return apart
+  const context: Context = { root, apart: within(DEPTH), told: new Set() }
+  return context
 }

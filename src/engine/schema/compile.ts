@@ -3,8 +3,8 @@ import { ANY } from './characters.ts'
 import { arrays } from './arrays.ts'
 import { choice, type Expression, NOTHING, rule, type Rules, text } from './expression.ts'
 import { boundsOf, listedOf, patternsOf, rangeOf, typesOf } from './flat.ts'
-import { type Apart, type Flat, flatten } from './flatten.ts'
-import { createApart } from './apart.ts'
+import { type Context, type Flat, flatten } from './flatten.ts'
+import { createContext } from './apart.ts'
 import { quoted, stringOf, write } from './literal.ts'
 import { lengths, loopOf } from './match.ts'
 import { type Node, refuse, type TypeName } from './node.ts'
@@ -13,8 +13,7 @@ import { objects } from './objects.ts'
 import { isOf } from './validate.ts'
 
 export interface Compiler {
-  readonly root: Node
-  readonly apart: Apart
+  readonly context: Context
   /** The texts of values of which all these schemas hold. */
   value(nodes: readonly Node[]): Expression
   /** A rule of its own, under a name that no other has. */
@@ -28,7 +27,7 @@ const MOST = 5000
 
 /** Adds the rules of a schema; gives its texts. `scope` keeps its rules apart from others. */
 export function compileSchema(root: Node, rules: Rules, scope: string): Expression {
-  const apart = createApart(root)
+  const context = createContext(root)
   const known = new Map<string, string>()
 
   const define: Compiler['define'] = (body) => {
@@ -42,20 +41,20 @@ export function compileSchema(root: Node, rules: Rules, scope: string): Expressi
 
   const value: Compiler['value'] = (nodes) => {
     if (nodes.some(({ keywords }) => keywords === false)) return NOTHING
-    const paths = nodes.filter(({ keywords }) => keywords !== true).map(({ path }) => path)
+    const paths = nodes.filter(({ keywords }) => keywords !== true).map(({ path }) => `#${path}`)
     const key = [...new Set(paths)].sort().join('\n')
     const name = known.get(key)
     if (name !== undefined) return rule(name)
     return define((fresh) => {
       known.set(key, fresh)
-      return choice(...flatten(nodes, root, apart).map(oneOf))
+      return choice(...flatten(nodes, context).map(oneOf))
     })
   }
 
   const oneOf = (flat: Flat): Expression => {
     const listed = listedOf(flat)
     if (!listed) return choice(...typesOf(flat).map((type) => ofType(type, flat)))
-    const fitting = listed.filter((each) => isOf(flat, each, root, apart))
+    const fitting = listed.filter((each) => isOf(flat, each, context))
     return choice(...fitting.map((each) => text(write(each))))
   }
 
@@ -96,6 +95,6 @@ export function compileSchema(root: Node, rules: Rules, scope: string): Expressi
     return quoted(expression)
   }
 
-  const compiler: Compiler = { root, apart, value, define, string }
+  const compiler: Compiler = { context, value, define, string }
   return value([root])
 }

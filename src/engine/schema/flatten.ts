@@ -8,7 +8,8 @@ export type Flat = readonly Node[]
 const MOST = 200
 
 /** One of these holds where all of the schemas hold; none: no value can. */
-export function flatten(nodes: readonly Node[], root: Node, apart: Apart): Flat[] {
+export function flatten(nodes: readonly Node[], context: Context): Flat[] {
+  const { root, apart, told } = context
   const alternatives: Flat[] = []
   const seen = (done: readonly Node[], part: Node): boolean => done.some(({ path }) => path === part.path)
 
@@ -28,7 +29,7 @@ export function flatten(nodes: readonly Node[], root: Node, apart: Apart): Flat[
     const next = [...target, ...list(part, 'allOf'), ...rest]
     const now = [...done, part]
     const choices = (['anyOf', 'oneOf'] as const).filter((keyword) => has(part, keyword))
-    for (const keyword of choices) if (keyword === 'oneOf') disjoint(part, next, now)
+    for (const keyword of choices) if (keyword === 'oneOf') disjoint(part, [...now, ...next])
     const branch = (index: number, chosen: readonly Node[]): void => {
       const keyword = choices[index]
       if (!keyword) return expand([...chosen, ...next], now)
@@ -38,11 +39,12 @@ export function flatten(nodes: readonly Node[], root: Node, apart: Apart): Flat[
   }
 
   /** Exactly one holds where no value is of two. */
-  const disjoint = (part: Node, next: readonly Node[], now: readonly Node[]): void => {
-    const options = list(part, 'oneOf').map((option) => {
-      const plain = [...now, ...next].filter(({ path }) => path !== part.path)
-      return flatten([option, ...plain], root, apart)
-    })
+  const disjoint = (part: Node, others: readonly Node[]): void => {
+    const beside = others.map(bare)
+    const key = [part, ...beside].map(({ path }) => path).join('\n')
+    if (told.has(key)) return
+    told.add(key)
+    const options = list(part, 'oneOf').map((option) => flatten([option, ...beside], context))
     options.forEach((one, index) => {
       for (const other of options.slice(index + 1)) {
         if (one.every((a) => other.every((b) => apart(a, b)))) continue
@@ -58,6 +60,23 @@ export function flatten(nodes: readonly Node[], root: Node, apart: Apart): Flat[
 
 /** Whether no value can be of both. */
 export type Apart = (a: Flat, b: Flat) => boolean
+
+/** The schema that is read. */
+export interface Context {
+  root: Node
+  apart: Apart
+  /** Where the parts of a `oneOf` were told apart, or are being. */
+  told: Set<string>
+}
+
+/** Without references and combinations. */
+function bare({ keywords, path }: Node): Node {
+  if (typeof keywords === 'boolean') return { keywords, path }
+  const own = Object.entries(keywords).filter(([keyword]) => !COMBINING.includes(keyword))
+  return { keywords: Object.fromEntries(own), path: `${path} ` }
+}
+
+const COMBINING = ['$ref', 'allOf', 'anyOf', 'oneOf']
 
 /** The schema that `$ref` names. */
 function resolve(part: Node, root: Node): Node {

@@ -98,8 +98,8 @@ export function numbers(bounds: Bounds): Expression {
 
 /** Decimals between two that are not negative; the bounds are read as they are written. */
 function magnitudes(min: number, max: number, above: boolean, below: boolean): Expression[] {
-  const low = parts(min)
-  const high = max === Infinity ? { whole: GREATEST, fraction: '' } : parts(max)
+  const low = decimal(min)
+  const high = max === Infinity ? { whole: GREATEST, fraction: '' } : decimal(max)
   const room = (whole: bigint): number => Math.max(0, SIGNIFICANT - String(whole).length)
   const places = room(low.whole)
   const lowest = tail(low.fraction, places, true)
@@ -115,17 +115,17 @@ function magnitudes(min: number, max: number, above: boolean, below: boolean): E
     result.push(...naturals(low.whole + 1n, last).map((part) => sequence(part, optional(FRACTION))))
   }
   if (max === Infinity) return result
-  const room2 = room(high.whole)
-  const highest = high.fraction.slice(0, room2)
-  const cut = high.fraction.length > room2
-  return [...result, ...withWhole(high.whole, fractions('', highest, false, below && !cut, room2))]
+  const space = room(high.whole)
+  const highest = high.fraction.slice(0, space)
+  const cut = high.fraction.length > space
+  return [...result, ...withWhole(high.whole, fractions('', highest, false, below && !cut, space))]
 }
 
 const withWhole = (whole: bigint, ends: readonly Expression[]): Expression[] =>
   ends.map((end) => sequence(text(String(whole)), end))
 
 /** The whole part and the digits behind the point, of a number that is not negative. */
-function parts(value: number): { whole: bigint; fraction: string } {
+function decimal(value: number): { whole: bigint; fraction: string } {
   const [mantissa = '0', exponent = '0'] = String(value).split('e')
   const [whole = '0', fraction = ''] = mantissa.split('.')
   const shift = Number(exponent)

@@ -21,7 +21,7 @@ export function objects(flat: Flat, compiler: Compiler): Expression {
   const names = namesOf(flat, compiler)
   const required = requiredOf(flat)
   const pairs = names.map((name): Pair => {
-    const allowed = isValid(children(flat, 'propertyNames'), name, compiler.root, compiler.apart)
+    const allowed = isValid(children(flat, 'propertyNames'), name, compiler.context)
     const value = allowed ? compiler.value(propertyOf(flat, name)) : NOTHING
     return { text: sequence(text(writeString(name) + COLON), value), required: required.includes(name) }
   })
@@ -30,10 +30,10 @@ export function objects(flat: Flat, compiler: Compiler): Expression {
 }
 
 /** Names that the schema lists, in its order. */
-function namesOf(flat: Flat, { root, apart }: Compiler): string[] {
+function namesOf(flat: Flat, { context }: Compiler): string[] {
   const open = flat.some((part) => has(part, 'additionalProperties'))
   const listed = children(flat, 'propertyNames').flatMap((part) =>
-    flatten([part], root, apart).flatMap((each) => listedOf(each) ?? []),
+    flatten([part], context).flatMap((each) => listedOf(each) ?? []),
   )
   return [
     ...new Set([
@@ -46,14 +46,14 @@ function namesOf(flat: Flat, { root, apart }: Compiler): string[] {
 
 /** A pair of a name that the schema does not list; nothing where there is none. */
 function othersOf(flat: Flat, names: readonly string[], min: number, compiler: Compiler): Expression {
-  const { root, apart, value } = compiler
+  const { context, value } = compiler
   const byPattern = flat.filter((part) => named(part, 'patternProperties').size > 0)
   if (byPattern.length > 0) return matching(flat, byPattern, names, compiler)
   const asked = flat.some((part) => has(part, 'additionalProperties'))
   if (!asked && names.length >= Math.max(1, min)) return NOTHING
   const content = value(children(flat, 'additionalProperties'))
   const rules = children(flat, 'propertyNames')
-  const kinds = flatten(rules, root, apart)
+  const kinds = flatten(rules, context)
   const name = choice(
     ...kinds.flatMap((kind): Expression[] => {
       if (listedOf(kind)) return []
@@ -61,7 +61,7 @@ function othersOf(flat: Flat, names: readonly string[], min: number, compiler: C
       if (free.type === 'string' && free.min === 0 && free.max === Infinity && plain(kind)) {
         return [otherNames(names)]
       }
-      const clash = names.find((each) => isOf(kind, each, root, apart))
+      const clash = names.find((each) => isOf(kind, each, context))
       if (clash !== undefined) {
         refuse(kind[0]?.path ?? '', `cannot be kept beside the property ${JSON.stringify(clash)}.`)
       }

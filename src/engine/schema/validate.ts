@@ -1,16 +1,16 @@
 /** Whether a value is of a schema, for the keywords that are kept. */
-import { type Apart, children, type Flat, flatten } from './flatten.ts'
+import { children, type Context, type Flat, flatten } from './flatten.ts'
 import { boundsOf, listedOf, patternsOf, rangeOf, same, typesOf } from './flat.ts'
 import { child, get, has, isObject, list, named, type Node, type TypeName } from './node.ts'
 import { matches } from './match.ts'
 import { parsePattern } from './pattern.ts'
 
 /** Whether all of the schemas hold for the value. */
-export const isValid = (nodes: readonly Node[], value: unknown, root: Node, apart: Apart): boolean =>
-  flatten(nodes, root, apart).some((flat) => isOf(flat, value, root, apart))
+export const isValid = (nodes: readonly Node[], value: unknown, context: Context): boolean =>
+  flatten(nodes, context).some((flat) => isOf(flat, value, context))
 
-export function isOf(flat: Flat, value: unknown, root: Node, apart: Apart): boolean {
-  const valid = (nodes: readonly Node[], part: unknown): boolean => isValid(nodes, part, root, apart)
+export function isOf(flat: Flat, value: unknown, context: Context): boolean {
+  const valid = (nodes: readonly Node[], part: unknown): boolean => isValid(nodes, part, context)
   const type = typeOf(value)
   if (!typesOf(flat).includes(type)) return false
   const listed = listedOf(flat)

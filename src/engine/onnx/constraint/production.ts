@@ -1,0 +1,185 @@
+/**
+ * Rules of bytes, made deterministic as far as they can be: where two alternatives begin alike,
+ * xgrammar 0.1.27 now and then joins what should stay apart, and takes texts that it should not.
+ */
+import type { Bytes } from './utf8.ts'
+
+export type Item = Bytes | { rule: string }
+/** One way to write a rule. */
+export type Production = readonly Item[]
+export type Productions = Map<string, readonly Production[]>
+
+const isRule = (item: Item | undefined): item is { rule: string } =>
+  item !== undefined && 'rule' in item
+
+const keyOf = (productions: readonly Production[]): string => JSON.stringify(productions)
+
+/** Rules that may be added; beyond, alternatives stay as they are. */
+const MOST_ADDED = 2000
+/** Alternatives of one rule that may come of others. */
+const MOST_ALTERNATIVES = 300
+
+/** Adds rules where it takes some. */
+export function determinize(rules: Productions): void {
+  const added = new Map<string, string>()
+  const heads = new Map<string, boolean[]>()
+  const pending = [...rules.keys()]
+
+  /** The bytes that a text of the rule can begin with. */
+  const headOf = (name: string): boolean[] => {
+    const known = heads.get(name)
+    if (known) return known
+    const head: boolean[] = Array.from({ length: 256 }, () => false)
+    heads.set(name, head)
+    for (const production of rules.get(name) ?? []) merge(head, headOfProduction(production))
+    return head
+  }
+
+  const headOfProduction = (production: Production): boolean[] => {
+    const head: boolean[] = Array.from({ length: 256 }, () => false)
+    for (const item of production) {
+      if (!isRule(item)) {
+        for (const [first, last] of item) head.fill(true, first, last + 1)
+        return head
+      }
+      merge(head, headOf(item.rule))
+      if (!nullable.has(item.rule)) return head
+    }
+    return head
+  }
+
+  const nullable = findNullable(rules)
+
+  const overlapping = (productions: readonly Production[]): boolean => {
+    const seen: boolean[] = []
+    return productions.some((production) => {
+      const head = headOfProduction(production)
+      const clash = head.some((has, byte) => has && seen[byte])
+      head.forEach((has, byte) => (seen[byte] ||= has))
+      return clash
+    })
+  }
+
+  /** Rules at the beginning are replaced by what they stand for, where that is not without end. */
+  const opened = (productions: readonly Production[]): Production[] => {
+    const result = new Map<string, Production>()
+    const open = (production: Production, inside: readonly string[]): void => {
+      const [first, ...rest] = production
+      const bodies = isRule(first) && !inside.includes(first.rule) ? rules.get(first.rule) : undefined
+      if (!isRule(first) || !bodies || result.size + bodies.length > MOST_ALTERNATIVES) {
+        result.set(JSON.stringify(production), production)
+        return
+      }
+      for (const each of bodies) open([...each, ...rest], [...inside, first.rule])
+    }
+    for (const production of productions) open(production, [])
+    return [...result.values()]
+  }
+
+  const split = (productions: readonly Production[]): Production[] | null => {
+    if (added.size > MOST_ADDED || !overlapping(productions)) return null
+    const starts = opened(productions)
+    const groups = new Map<string, { bytes: [number, number][]; tails: Production[] }>()
+    for (let byte = 0; byte < 256; byte++) {
+      const tails = starts.filter(([first]) => first && !isRule(first) && within(first, byte))
+      if (tails.length === 0) continue
+      const rests = tails.map(([, ...rest]) => rest)
+      const key = keyOf(rests)
+      const group = groups.get(key) ?? { bytes: [], tails: rests }
+      const last = group.bytes.at(-1)
+      if (last?.[1] === byte - 1) last[1] = byte
+      else group.bytes.push([byte, byte])
+      groups.set(key, group)
+    }
+    return [
+      ...starts.filter(([first]) => first === undefined || isRule(first)),
+      ...[...groups.values()].map(({ bytes, tails }): Production => [bytes, ...joined(tails)]),
+    ]
+  }
+
+  /** One of several tails, as a rule of its own. */
+  const joined = (tails: readonly Production[]): Production => {
+    const unique = [...new Map(tails.map((tail) => [JSON.stringify(tail), tail])).values()]
+    const [only, ...others] = unique
+    if (only && others.length === 0) return only
+    const key = keyOf(unique)
+    const known = added.get(key)
+    if (known) return [{ rule: known }]
+    const name = `d${added.size}`
+    added.set(key, name)
+    rules.set(name, unique)
+    if (unique.some((each) => each.every((item) => isRule(item) && nullable.has(item.rule)))) nullable.add(name)
+    pending.push(name)
+    return [{ rule: name }]
+  }
+
+  for (let name = pending.shift(); name !== undefined; name = pending.shift()) {
+    const productions = rules.get(name)
+    const better = productions && split(productions)
+    if (better) rules.set(name, better)
+  }
+}
+
+const within = (bytes: Bytes, byte: number): boolean =>
+  bytes.some(([first, last]) => byte >= first && byte <= last)
+
+function merge(into: boolean[], from: readonly boolean[]): void {
+  from.forEach((has, byte) => {
+    if (has) into[byte] = true
+  })
+}
+
+function findNullable(rules: Productions): Set<string> {
+  const nullable = new Set<string>()
+  for (let before = -1; before < nullable.size; ) {
+    before = nullable.size
+    for (const [name, productions] of rules) {
+      if (productions.some((each) => each.every((item) => isRule(item) && nullable.has(item.rule)))) {
+        nullable.add(name)
+      }
+    }
+  }
+  return nullable
+}
+
+/** A rule of these alternatives in EBNF. */
+export const writeRule = (name: string, productions: readonly Production[]): string =>
+  `${name} ::= ${productions.map(writeProduction).join(' | ') || '""'}`
+
+function writeProduction(production: Production): string {
+  const parts: string[] = []
+  let ascii = ''
+  const flush = (): void => {
+    if (ascii !== '') parts.push(quote(ascii))
+    ascii = ''
+  }
+  for (const item of production) {
+    const byte = isRule(item) ? null : singleOf(item)
+    if (byte !== null && byte < 0x80) ascii += String.fromCharCode(byte)
+    else {
+      flush()
+      parts.push(isRule(item) ? item.rule : writeBytes(item))
+    }
+  }
+  flush()
+  return parts.join(' ') || '""'
+}
+
+function singleOf([only, ...others]: Bytes): number | null {
+  return only && others.length === 0 && only[0] === only[1] ? only[0] : null
+}
+
+/** A single byte given twice stays a byte; given once, it is taken for a character. */
+function writeBytes(bytes: Bytes): string {
+  const hex = (byte: number): string => `\\x${byte.toString(16).padStart(2, '0')}`
+  const all = singleOf(bytes) === null ? bytes : [...bytes, ...bytes]
+  return `[${all.map(([first, last]) => `${hex(first)}-${hex(last)}`).join('')}]`
+}
+
+/** A text in EBNF. */
+export const quote = (text: string): string =>
+  `"${text.replaceAll(/["\\\u0000-\u001f\u007f]/g, (character) =>
+    character === '"' || character === '\\'
+      ? `\\${character}`
+      : `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )}"`
