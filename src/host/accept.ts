@@ -97,8 +97,7 @@ async function* eventsOf(
     for await (const progress of hosted.progress.read(waiting)) yield { type: 'progress', progress }
     yield* (await accepted).events
   } catch (error) {
-    hosted.failed(error)
-    throw error
+    throw await hosted.failed(error)
   } finally {
     leave()
   }

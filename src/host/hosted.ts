@@ -28,8 +28,11 @@ export interface Hosted {
   readonly users: number
   /** Joins the users; a load that everyone has left is given up. */
   join(): () => void
-  /** Says what a run failed with: a device that gave out stays so in its thread, which then ends. */
-  failed(error: unknown): void
+  /**
+   * What a run failed with, in words that fit this catalog. A device that gave out stays so in its
+   * thread, which then ends.
+   */
+  failed(error: unknown): Promise<unknown>
   close(): void
 }
 
@@ -47,6 +50,8 @@ export interface HostedOptions {
   verdict: GpuVerdict | undefined
   /** Something was found out about it. */
   onVerdict(verdict: GpuVerdict): void
+  /** An error of its worker with what the catalog knows to do about it. */
+  explain(error: unknown, entry: Entry, implementation: Implementation): Promise<unknown>
   onProgress(progress: LoadProgress): void
   /** It was closed or could not be loaded. */
   onClose(hosted: Hosted): void
@@ -72,6 +77,7 @@ const isText = ({ type }: Resource) => type === 'tokenizer' || type === 'config'
 /** Begins to load; the promises tell how far it is. */
 export function createHosted(options: HostedOptions): Hosted {
   const { entry, implementation, assets, ensure, verdict, onVerdict, onProgress, onClose } = options
+  const explain = (error: unknown) => options.explain(error, entry, implementation)
   const { resources } = implementation
   const totalBytes = sum(resources)
   const closing = new AbortController()
@@ -99,8 +105,8 @@ export function createHosted(options: HostedOptions): Hosted {
   opened.catch(() => undefined)
 
   /** What a transfer or a call ended with, or what ended them. */
-  function blame(error: unknown): never {
-    throw closing.signal.aborted ? closing.signal.reason : error
+  async function blame(error: unknown): Promise<never> {
+    throw closing.signal.aborted ? closing.signal.reason : await explain(error)
   }
 
   async function openModel(): Promise<void> {
@@ -181,8 +187,12 @@ export function createHosted(options: HostedOptions): Hosted {
         if (users === 0 && !ready) hosted.close()
       }
     },
-    failed(error) {
-      if (error instanceof InoriginError && DEVICE_FAULTS.has(error.code ?? '')) closing.abort(error)
+    async failed(error) {
+      const explained = await explain(error)
+      if (error instanceof InoriginError && DEVICE_FAULTS.has(error.code ?? '')) {
+        closing.abort(explained)
+      }
+      return explained
     },
     close() {
       const what = `${entry.tag} was unloaded while it was in use. Try again.`

@@ -3,6 +3,7 @@ import { choose, type Choice } from '../catalog/choose.ts'
 import { loadCatalog } from '../catalog/load.ts'
 import { toModel, toPredictor } from '../catalog/resolve.ts'
 import type { Entry, ModelEntry, PredictorEntry, Resource } from '../catalog/schema.ts'
+import { nameSmaller } from '../catalog/smaller.ts'
 import { probeDevice, type Capabilities } from '../device/capabilities.ts'
 import { InoriginError } from '../error.ts'
 import { call } from '../link/ask.ts'
@@ -32,6 +33,8 @@ export function openHost(
   const models = createModels({
     assets: setup.assets,
     onVerdict: trust.learn,
+    explain: async (error, { tag }, failed) =>
+      nameSmaller(InoriginError.from(error), await entries.all(), tag, failed),
     ensure: (resources, options) => ensure(database, resources, { ...options, onDownload }),
   })
   const catalog = remember(() => loadCatalog(setup.catalog, defaultCatalog(setup), setup.scope))
@@ -134,8 +137,7 @@ export function openHost(
         await ready(lease, signal, onProgress)
         return await call<ModelCalls, 'predict'>(lease.hosted.link, 'predict', [inputs], { signal })
       } catch (error) {
-        lease.hosted.failed(error)
-        throw error
+        throw await lease.hosted.failed(error)
       } finally {
         // A copy of the asker's, made when it crossed the port.
         release(inputs)

@@ -24,7 +24,7 @@ export interface Models {
 }
 
 export function createModels(
-  options: Pick<HostedOptions, 'assets' | 'ensure' | 'onVerdict'>,
+  options: Pick<HostedOptions, 'assets' | 'ensure' | 'onVerdict' | 'explain'>,
 ): Models {
   /** By tag and implementation, the least recently used first. */
   const all = new Map<string, Hosted>()
