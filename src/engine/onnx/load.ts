@@ -2,9 +2,9 @@
 import type { GpuVerdict } from '../../device/verdict.ts'
 import { InoriginError } from '../../error.ts'
 import type { EngineSetup, Files } from '../engine.ts'
-import type { Decoder } from './decoder/contract.ts'
+import type { Decoder, Logits, Sequence } from './decoder/contract.ts'
 import { createDecoder, type DecoderOptions } from './decoder/decoder.ts'
-import { staysOnDevice } from './decoder/graph.ts'
+import { staysInHeap, staysOnDevice } from './decoder/graph.ts'
 import { readOperations } from './decoder/operations.ts'
 import { findModel, type GraphFiles, type ModelFiles } from './files.ts'
 import { loadRuntime, type Runtime, type Session } from './runtime.ts'
@@ -28,6 +28,8 @@ export interface LoadOptions
     Pick<DecoderOptions, 'contextWindow' | 'firstPosition' | 'heads'> {
   /** Told when the weights are where they compute, and the first runs begin. */
   onWarm?: () => void
+  /** Whether to run every kind of forward once. Default: yes. */
+  warm?: boolean
 }
 
 export async function loadDecoder(
@@ -47,7 +49,9 @@ export async function loadDecoder(
     async reopen(until) {
       const verdict = opened.verdict ?? undefined
       await opened.release()
-      opened = await persist(() => open({ ...options, verdict }, files, until), until)
+      // Answers that wait are a better warm-up than any.
+      const cold = { ...options, verdict, warm: false }
+      opened = await persist(() => open(cold, files, until), until)
       return opened.decoder
     },
     release: () => opened.release(),
@@ -61,7 +65,7 @@ async function open(
   { decoder: main, embed }: ModelFiles,
   signal: AbortSignal,
 ): Promise<Opened> {
-  const { device, runtime: folder, features, verdict, onWarm } = options
+  const { device, runtime: folder, features, verdict, onWarm, warm = true } = options
   const releases: (() => unknown)[] = []
   const release = async (): Promise<void> => {
     for (const each of releases.splice(0).toReversed()) await soon(each())
@@ -73,7 +77,12 @@ async function open(
   const session = async (runtime: Runtime, graph: GraphFiles): Promise<Session> => {
     check()
     const { externalData } = graph
-    const wanted = { externalData, compact: large, keepOnDevice: staysOnDevice }
+    const wanted = {
+      externalData,
+      compact: large,
+      keepOnDevice: staysOnDevice,
+      keepInHeap: staysInHeap,
+    }
     const made = await runtime.createSession(graph.model, wanted)
     releases.push(() => made.release())
     return made
@@ -92,8 +101,10 @@ async function open(
     const operations = await readOperations(main.model)
     const decoder = createDecoder(runtime, sessions, { ...options, gpu: trusted?.gpu, operations })
     releases.push(() => decoder.close())
-    onWarm?.()
-    await warmUp(decoder, device === 'webgpu' ? [decoder.chunk, 20, 1] : [1], options, check)
+    if (warm) {
+      onWarm?.()
+      await warmUp(decoder, options, check)
+    }
     check()
     return { decoder, verdict: trusted?.verdict ?? null, release }
   } catch (thrown) {
@@ -109,25 +120,39 @@ const weigh = (files: GraphFiles | undefined): number =>
   files?.externalData.reduce((bytes, { data }) => bytes + data.size, files.model.size) ?? 0
 
 /**
+ * Lengths of a prompt for which the kernels on GPUs differ, behind the chunk's. Measured as the
+ * stall of a first run: beside these no length from 1 to 100 had one.
+ */
+const SHADER_LENGTHS = [20, 3, 1]
+
+/**
  * A device compiles its shaders at the first run of a shape, and a runtime arranges its memory: runs
- * lengths of a prompt for which the kernels differ, and a token behind the last.
+ * each shape once, with a token behind, and chooses a token as answers do.
  */
 async function warmUp(
   decoder: Decoder,
-  lengths: readonly number[],
-  { contextWindow }: LoadOptions,
+  { device, contextWindow }: LoadOptions,
   check: () => void,
 ): Promise<void> {
-  for (const length of lengths) {
-    check()
-    const sequence = decoder.open()
-    try {
-      const tokens = Array<number>(Math.max(1, Math.min(length, contextWindow - 1))).fill(0)
-      ;(await sequence.predict(tokens)).release()
-      if (length === 1 && contextWindow > 1) (await sequence.predict([0])).release()
-    } finally {
-      sequence.close()
+  const sequences: Sequence[] = []
+  const choose = async (logits: Logits): Promise<void> => {
+    const asks = Array.from({ length: logits.rows }, () => ({ count: 1, temperature: 1 }))
+    await logits.top(asks)
+    logits.release()
+  }
+  try {
+    for (const length of device === 'webgpu' ? [decoder.chunk, ...SHADER_LENGTHS] : [1]) {
+      check()
+      const sequence = decoder.open()
+      sequences.push(sequence)
+      const tokens = Array<number>(Math.max(1, Math.min(length, contextWindow - 2))).fill(0)
+      await choose(await sequence.predict(tokens))
     }
+    check()
+    const entries = sequences.slice(-2).map((sequence) => ({ sequence, token: 0 }))
+    if (contextWindow > 1) await choose(await decoder.step(entries.slice(-decoder.batch)))
+  } finally {
+    for (const sequence of sequences) sequence.close()
   }
 }
 

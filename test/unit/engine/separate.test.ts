@@ -31,7 +31,7 @@ describe('weights part from their graph', () => {
     const { graph, externalData } = await separateWeights(model)
     expect(externalData).toEqual([{ path: '.weights', data: model }])
     const text = (await bytes(graph)).toString('latin1')
-    const offsets = [...text.matchAll(/offset\x12.(\d+)/g)].map(([, digits]) => Number(digits))
+    const offsets = [...text.matchAll(/offset\W+(\d+)/g)].map(([, digits]) => Number(digits))
     const [one, other] = offsets as [number, number]
     expect((await bytes(model.slice(one, one + large.length))).equals(large)).toBe(true)
     expect((await bytes(model.slice(other, other + larger.length))).equals(larger)).toBe(true)
