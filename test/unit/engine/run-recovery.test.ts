@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
+import { scoresOf } from './run-decoder.ts'
 import { fakeEngine, failure, greedy, numbers, textOf } from './run-fakes.ts'
 import type { Engine, EngineOptions } from './run-fakes.ts'
 
@@ -25,6 +26,35 @@ describe('a device that is lost', () => {
     const { run: calm } = open()
     for (const [seed, prompt] of prompts.entries())
       expect((await calm(prompt, { seed }).all()).text).toBe(texts[seed])
+  })
+
+  test('while a row of scores is read changes no token', async () => {
+    // Hot enough for the best 64 of so many not to settle it.
+    const wide = (tokens: readonly number[]): Float32Array =>
+      Float32Array.from({ length: 4000 }, (_, id) => scoresOf(tokens)[id % 64] as number)
+    const answers: string[] = []
+    let rows = 0
+    for (const broken of [true, false]) {
+      const { run, reopened } = open({ scoring: wide, again: {} })
+      const { decoder } = engine as Engine
+      const { step } = decoder
+      decoder.step = async (entries) => {
+        const logits = await step(entries)
+        return {
+          ...logits,
+          row: async (index) => {
+            rows += 1
+            if (broken && rows === 3) throw failure('device_lost')
+            return logits.row(index)
+          },
+        }
+      }
+      answers.push((await run([1, 2], { seed: 5, maxTokens: 20 }).all()).text)
+      expect(reopened).toHaveLength(broken ? 1 : 0)
+      await engine?.close()
+    }
+    expect(rows).toBeGreaterThan(10)
+    expect(answers[0]).toBe(answers[1])
   })
 
   test('again and again is given up', async () => {

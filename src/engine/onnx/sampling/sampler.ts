@@ -26,8 +26,9 @@ export interface Sampler {
    * The token, from the answer to an ask of this sampler: the best one when greedy, else one drawn
    * by probability. Reads the `row`, which is without adjustments, only where the candidates do not
    * settle it. Takes one number from the seed for each call that draws, so that a text with drafts
-   * is the same as without when each place is chosen once, up to the first that is not as drafted.
-   * Rejects with `unavailable` when the scores are no usable numbers.
+   * is the same as without when each place is chosen once, up to the first that is not as drafted;
+   * where the row could not be read the number is kept for another try. Rejects with `unavailable`
+   * when the scores are no usable numbers.
    */
   choose(ask: Ask, candidates: Candidates, row: () => Promise<Float32Array>): Promise<number>
   /** Counts a token of the answer, chosen or forced, for the penalties. */
@@ -59,6 +60,7 @@ export function createSampler(
   const greedy = !(temperature >= COLDEST) || topK === 1
   const random = greedy ? null : createRandom(wanted.seed)
   const penalties = createPenalties(wanted, defaults, prompt)
+  let drawn: number | null = null
   const shape = greedy
     ? { count: 1, temperature: 0 }
     : { count: topK > 0 ? Math.min(topK, CANDIDATES) : CANDIDATES, temperature }
@@ -72,13 +74,16 @@ export function createSampler(
     const best = candidates.scores[0] as number
     if (!Number.isFinite(best)) throw unusable(best, adjustments)
     if (!random) return candidates.ids[0] as number
-    const at = random()
+    const at = (drawn ??= random())
     // Fewer than asked for is all there are.
     const complete = candidates.ids.length < count
     const rank = draw({ ...candidates, complete }, range, at)
-    return rank === null
-      ? drawFrom(adjust(await row(), adjustments), range, at)
-      : (candidates.ids[rank] as number)
+    const token =
+      rank === null
+        ? drawFrom(adjust(await row(), adjustments), range, at)
+        : (candidates.ids[rank] as number)
+    drawn = null
+    return token
   }
   return { ask, choose, accept: penalties.accept }
 }
