@@ -97,8 +97,9 @@ function obstaclesOf(
 
 function gpuObstacles(
   { features = [], limits = {} }: NonNullable<Implementation['requires']>,
-  { webgpu }: Capabilities,
+  { webgpu, distrusted }: Capabilities,
 ): string[] {
+  if (distrusted) return ['the GPU here computes wrong numbers']
   if (!webgpu) return ['this browser offers no WebGPU here']
   const lacking = features
     .filter((feature) => !webgpu.features.includes(feature))

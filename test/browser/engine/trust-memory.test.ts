@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { requestGpu } from '../../../src/device/gpu.ts'
 import { loadRuntime, type Runtime, type Session } from '../../../src/engine/onnx/runtime.ts'
 import { runtimeFolder } from '../../models/tiny.ts'
+import { isRight } from '../../../src/engine/onnx/trial/trial.ts'
 import { oneOperator } from '../../support/protobuf.ts'
 
 const folder = runtimeFolder()
@@ -61,6 +62,14 @@ describe('on WebGPU', () => {
     // Either it is split into pieces that can be bound, or refused.
     if (result instanceof Float32Array) expect(result.at(-1)).toBe(3)
     else expect(result).toMatchObject(full)
+    gpu.destroy()
+  })
+
+  test('and there the kernels of language models are right', async () => {
+    const adapter = await navigator.gpu.requestAdapter()
+    const gpu = (await adapter?.requestDevice()) as GPUDevice
+    const runtime = await loadRuntime({ device: 'webgpu', folder, gpu })
+    expect(await isRight(runtime, gpu, 'float32')).toBe(true)
     gpu.destroy()
   })
 })

@@ -107,6 +107,8 @@ describe('when nothing fits, says what each one lacks:', () => {
     [[full], device(), 'wasm', ['webgpu-full: it runs on WebGPU and WASM was asked for']],
     [[full, wasm], noGpu, 'webgpu',
       ['webgpu-full: this browser offers no WebGPU', 'wasm: it runs on WASM']],
+    [[full], device({ webgpu: null, distrusted: true }), 'auto',
+      ['webgpu-full: the GPU here computes wrong numbers']],
     [[wasm], noSimd, 'auto', ['no WebAssembly SIMD']],
   ])('%#', (all, on, preference, words) => {
     const error = thrownBy(() => choose({ tag: '@a/b', implementations: all }, on, preference))
