@@ -2,7 +2,7 @@
 import { requestGpu } from '../../src/device/gpu.ts'
 import type { Decoder, Logits, Sequence } from '../../src/engine/onnx/decoder/contract.ts'
 import { createDecoder } from '../../src/engine/onnx/decoder/decoder.ts'
-import { staysOnDevice } from '../../src/engine/onnx/decoder/graph.ts'
+import { staysInHeap, staysOnDevice } from '../../src/engine/onnx/decoder/graph.ts'
 import { readOperations } from '../../src/engine/onnx/decoder/operations.ts'
 import { loadRuntime, type Runtime, type Session } from '../../src/engine/onnx/runtime.ts'
 import { runtimeFolder } from './tiny.ts'
@@ -22,13 +22,16 @@ export interface Opening {
   contextWindow?: number
   firstPosition?: number
   heads?: number
+  /** As of the runtime. */
+  large?: boolean
 }
 
 /** Opens the model at that path, with weights beside it where there are some. */
 export async function openDecoder(opening: Opening): Promise<Opened> {
-  const { device, model, embed, contextWindow = 512, firstPosition = 0, heads } = opening
+  const { device, model, embed, contextWindow = 512, firstPosition = 0 } = opening
+  const { heads, large } = opening
   const gpu = device === 'webgpu' ? (await requestGpu()).device : undefined
-  const runtime = await loadRuntime({ device, folder: runtimeFolder(), gpu })
+  const runtime = await loadRuntime({ device, folder: runtimeFolder(), gpu, large })
   const graph = await file(model)
   const session = await open(runtime, model, graph)
   const first = embed === undefined ? null : await open(runtime, embed, await file(embed))
@@ -53,6 +56,7 @@ async function open(runtime: Runtime, path: string, graph: Blob): Promise<Sessio
   return runtime.createSession(graph, {
     externalData: isThere ? [{ path: data, data: await weights.blob() }] : [],
     keepOnDevice: staysOnDevice,
+    keepInHeap: staysInHeap,
   })
 }
 

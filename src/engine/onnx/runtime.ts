@@ -9,6 +9,9 @@ import { watchGpu } from './watch.ts'
 import {
   deviceFailure, isRuntimeMissing, modelUnusable, outOfMemory, runtimeMissing,
 } from './failure.ts'
+import { createHeap, type Heap } from './heap/heap.ts'
+import { openModule } from './heap/module.ts'
+import { createHeapSession } from './heap/session.ts'
 import { separateWeights } from './separate.ts'
 
 /** The namespace of the build in use: `Tensor`, `env`, `InferenceSession`. */
@@ -34,18 +37,33 @@ export interface SessionOptions {
   compact?: boolean
   /** Outputs that stay in GPU memory on `webgpu` until they are disposed of. Default: none. */
   keepOnDevice?: (output: string) => boolean
+  /**
+   * On `wasm`: tensors may stay in the runtime's memory, and those outputs do until they are disposed
+   * of. Sessions of a runtime share that memory.
+   */
+  keepInHeap?: (output: string) => boolean
 }
 
 /** A graph ready to run. Runs of one runtime queue up: two at once hang the thread. */
 export interface Session {
   readonly inputs: readonly InferenceSession.ValueMetadata[]
   readonly outputs: readonly InferenceSession.ValueMetadata[]
+  /** Where tensors may stay between runs, with `keepInHeap`. */
+  readonly heap?: Heap
   /** Rejects with `unavailable` when the device gave out. */
   run(
     feeds: Record<string, Tensor>,
     fetches?: InferenceSession.FetchesType,
   ): Promise<Record<string, Tensor>>
   release(): Promise<void>
+}
+
+/** What is used of the runtime's own sessions. */
+interface Graph extends Pick<InferenceSession, 'inputMetadata' | 'outputMetadata' | 'release'> {
+  run(
+    feeds: Record<string, Tensor>,
+    fetches: InferenceSession.FetchesType,
+  ): Promise<InferenceSession.ReturnType>
 }
 
 export interface Runtime {
@@ -86,6 +104,8 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
   ort.env.wasm.wasmPaths = folder
   ort.env.wasm.numThreads = threads()
 
+  const streams = large && hasSuspension()
+  let heap: Heap | null = null
   const watch = gpu ? watchGpu(gpu) : null
   const exclusive = createLock()
 
@@ -121,7 +141,17 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
     const { graph, externalData } = await separateWeights(model)
     const outside = [...(wanted.externalData ?? []), ...externalData]
     const weight = sum(outside.map(({ data }) => data.size))
-    const create = async () => {
+    const { keepInHeap } = wanted
+    const create = async (): Promise<Graph> => {
+      if (device === 'wasm' && keepInHeap) {
+        heap ??= createHeap(ort, await openModule({ folder, streams, threads: threads() }))
+        return createHeapSession(heap, graph, {
+          externalData: outside,
+          streams,
+          config: configOf(wanted),
+          keeps: keepInHeap,
+        })
+      }
       const bytes = new Uint8Array(await graph.arrayBuffer())
       const given = sessionOptions(device, gpu, { ...wanted, externalData: outside })
       return ort.InferenceSession.create(bytes, given)
@@ -130,11 +160,12 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
     return {
       inputs: created.inputMetadata,
       outputs: created.outputMetadata,
+      ...(keepInHeap && heap && { heap }),
       run: (feeds, fetches) =>
         onDevice(
           () => {
             if (device === 'wasm') checkRoom(weight, feeds)
-            return fetches ? created.run(feeds, fetches) : created.run(feeds)
+            return created.run(feeds, fetches ?? created.outputMetadata.map(({ name }) => name))
           },
           (thrown) => InoriginError.from(thrown),
         ) as Promise<Record<string, Tensor>>,
@@ -150,8 +181,7 @@ function sessionOptions(
   gpu: GPUDevice | undefined,
   { externalData, compact, keepOnDevice }: SessionOptions,
 ): InferenceSession.SessionOptions {
-  const extra = compact ? { session: { disable_prepacking: '1' } } : {}
-  const shared = { externalData, extra, logSeverityLevel: 3 } as const
+  const shared = { externalData, extra: configOf({ compact }), logSeverityLevel: 3 } as const
   if (device === 'wasm') return { ...shared, executionProviders: ['wasm'] }
   return {
     ...shared,
@@ -160,6 +190,9 @@ function sessionOptions(
     preferredOutputLocation: keepOnDevice && locations(keepOnDevice),
   }
 }
+
+const configOf = ({ compact }: SessionOptions): Record<string, string> =>
+  compact ? { 'session.disable_prepacking': '1' } : {}
 
 /**
  * Output names are known only once the session exists, but it reads their locations while it is

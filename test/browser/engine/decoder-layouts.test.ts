@@ -23,26 +23,30 @@ type Layout = keyof typeof PATHS
 const MARKED: readonly Layout[] = ['conv', 'recurrent']
 const BATCHED: readonly Layout[] = ['split', 'q4', 'fp16']
 
-const open = (device: 'wasm' | 'webgpu', layout: Layout): Promise<Opened> => {
+const open = (device: 'wasm' | 'webgpu', layout: Layout, large: boolean): Promise<Opened> => {
   const paths = PATHS[layout]
-  return openDecoder({ device, ...paths, model: `layouts/${paths.model}` })
+  return openDecoder({ device, large, ...paths, model: `layouts/${paths.model}` })
 }
 
 const layouts = Object.keys(PATHS) as Layout[]
 
 describe.each([
-  ...layouts.map((layout) => ({ device: 'wasm' as const, layout, count: 12 })),
+  ...layouts.map((layout) => ({ device: 'wasm' as const, layout, count: 12, large: false })),
+  // The build for large models, which reads weights from a file apart as it needs them.
+  ...(['q4', 'split'] as const).map((layout) => ({
+    device: 'wasm' as const, layout, count: 12, large: true,
+  })),
   // Half precision takes an adapter that has it.
   ...layouts
     .filter((layout) => layout !== 'fp16')
-    .map((layout) => ({ device: 'webgpu' as const, layout, count: 4 })),
-])('$layout on $device', ({ device, layout, count }) => {
+    .map((layout) => ({ device: 'webgpu' as const, layout, count: 4, large: false })),
+])('$layout on $device', ({ device, layout, count, large }) => {
   const cases = expected[layout]
   const text = cases[2]?.prompt as number[]
   const marked = MARKED.includes(layout)
   let opened: Opened
   beforeAll(async () => {
-    opened = await open(device, layout)
+    opened = await open(device, layout, large)
   })
   afterAll(() => opened.close())
 

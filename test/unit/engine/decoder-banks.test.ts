@@ -75,7 +75,6 @@ describe.each([
   ['in place', () => gpuBlocks(ort, gpu)],
   ['exact', () => gpuBlocks(ort, gpu)],
   ['exact', () => cpuBlocks(ort)],
-  ['padded', () => cpuBlocks(ort)],
 ] as [Layout, () => Blocks][])('%s, %#', (layout, makeBlocks) => {
   const blocks = makeBlocks()
   const contextWindow = 2000
@@ -86,7 +85,7 @@ describe.each([
     const bank = banks.gather(seats, count)
     expect(new Set(seats.map(({ row }) => row)).size).toBe(bank.rows)
     const longest = Math.max(...seats.map(({ length }) => length))
-    const size = layout === 'exact' ? longest + count : Math.max(longest + count, bank.capacity)
+    const size = longest + count
     if (layout === 'exact') expect(bank.capacity).toBe(longest)
     const tensors = bank.tensors.map((tensor, index) => {
       if (layout === 'in place') expect(bank.capacity).toBeGreaterThanOrEqual(longest + count)
@@ -161,6 +160,30 @@ describe.each([
       for (const [each, text] of texts) expect(read(each)).toEqual(text)
     }
     for (const seat of texts.keys()) banks.leave(seat)
+    expect(alive.size).toBe(0)
+  })
+
+  test('frees all of it when there is no more room', () => {
+    const made: number[] = []
+    const scarce: Blocks = {
+      ...blocks,
+      allocate(...wanted) {
+        if (made.length === 5) throw new Error('no room')
+        made.push(made.length)
+        return blocks.allocate(...wanted)
+      },
+    }
+    const banks = createBanks(SLOTS, scarce, { layout, contextWindow })
+    const seats = [40, 30].map((): Seat => ({ bank: null, row: 0, length: 0 }))
+    for (const seat of seats) {
+      run(banks, [seat], [Array(40).fill(1)])
+      seat.length -= 1
+    }
+    expect(() => {
+      banks.gather(seats.slice(0, 1), 300)
+      banks.gather(seats.slice(1), 300)
+    }).toThrow('no room')
+    for (const seat of seats) banks.leave(seat)
     expect(alive.size).toBe(0)
   })
 

@@ -27,8 +27,6 @@ export interface Bank {
 export type Layout =
   /** A run writes into the bank that it reads; room is made beforehand. */
   | 'in place'
-  /** A run gives another bank; of the one that it reads it takes as much as counts. */
-  | 'padded'
   /** A run gives another bank; it takes the one that it reads for as long as it is. */
   | 'exact'
 
@@ -47,9 +45,6 @@ export interface Banks {
 /** Room of the first bank written in place; doubled as a conversation grows. */
 const ROOM = 256
 
-/** Tokens too many that are put up with rather than copying. */
-const SLACK = 64
-
 export function createBanks(
   slots: readonly CacheSlot[],
   blocks: Blocks,
@@ -62,11 +57,8 @@ export function createBanks(
     return Math.max(tokens, Math.min(room, contextWindow))
   }
 
-  const fits = ({ capacity }: Bank, longest: number, more: number): boolean => {
-    if (layout === 'in place') return capacity >= longest + more
-    if (layout === 'exact') return capacity === longest
-    return capacity <= 2 * longest + SLACK
-  }
+  const fits = ({ capacity }: Bank, longest: number, more: number): boolean =>
+    layout === 'in place' ? capacity >= longest + more : capacity === longest
 
   const gather: Banks['gather'] = (seats, more) => {
     const longest = Math.max(...seats.map(({ length }) => length))
@@ -77,19 +69,26 @@ export function createBanks(
 
   const move = (seats: readonly Seat[], capacity: number): Bank => {
     const left = new Set(seats.flatMap(({ bank }) => bank ?? []))
-    const emptied = [...left].filter(({ seats: all }) => [...all].every((seat) => seats.includes(seat)))
-    const tensors = slots.map((slot, index) => {
-      const tensor = blocks.allocate(slot, seats.length, capacity)
-      seats.forEach(({ bank, row, length }, to) => {
-        const from = bank?.tensors[index]
-        if (from) blocks.copy(slot, { tensor: from, row }, { tensor, row: to }, length)
-      })
-      // One after the other: there is never twice the memory of all.
-      blocks.flush()
-      for (const { tensors: old } of emptied) old[index]?.dispose()
-      return tensor
-    })
-    for (const { tensors: old } of emptied) old.length = 0
+    const emptied = [...left].filter((bank) => [...bank.seats].every((seat) => seats.includes(seat)))
+    const sources = seats.map(({ bank }) => [...(bank?.tensors ?? [])])
+    const needless = emptied.map(({ tensors }) => tensors.splice(0))
+    const tensors: Tensor[] = []
+    try {
+      for (const [index, slot] of slots.entries()) {
+        const tensor = blocks.allocate(slot, seats.length, capacity)
+        tensors.push(tensor)
+        seats.forEach(({ row, length }, to) => {
+          const from = sources[to]?.[index]
+          if (from) blocks.copy(slot, { tensor: from, row }, { tensor, row: to }, length)
+        })
+        // One after the other: there is never twice the memory of all.
+        blocks.flush()
+        for (const old of needless) old.shift()?.dispose()
+      }
+    } catch (thrown) {
+      for (const tensor of [...tensors, ...needless.flat()]) tensor.dispose()
+      throw thrown
+    }
     return enter(seats, { tensors, rows: seats.length, capacity, seats: new Set() })
   }
 

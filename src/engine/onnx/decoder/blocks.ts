@@ -1,6 +1,7 @@
 /** Memory for caches, on the CPU or the GPU, and copies from one to another. */
 import type { Tensor } from 'onnxruntime-web'
 import { modelUnusable } from '../failure.ts'
+import type { Heap } from '../heap/heap.ts'
 import type { Ort } from '../runtime.ts'
 import type { CacheSlot } from './graph.ts'
 
@@ -36,7 +37,7 @@ const USAGE = 0x04 | 0x08 | 0x80
 export const bytesOf = ({ type, dims }: Pick<Tensor, 'type' | 'dims'>): number =>
   product(dims) * arrayOf(type).BYTES_PER_ELEMENT
 
-/** Blocks in memory that the CPU computes with. */
+/** Blocks in plain memory, which a run copies from and to. */
 export function cpuBlocks(ort: Pick<Ort, 'Tensor'>): Blocks {
   const copy: Blocks['copy'] = (slot, from, to, length) => {
     const [source, target] = [bytes(from.tensor), bytes(to.tensor)]
@@ -46,6 +47,22 @@ export function cpuBlocks(ort: Pick<Ort, 'Tensor'>): Blocks {
   }
   return {
     allocate: (slot, rows, capacity) => blank(ort, slot.type, shape(slot, rows, capacity)),
+    copy,
+    flush: () => undefined,
+  }
+}
+
+/** Blocks in the memory of the wasm runtime, where it computes with them in place. */
+export function heapBlocks(heap: Heap): Blocks {
+  const copy: Blocks['copy'] = (slot, from, to, length) => {
+    const [source, target] = [from, to].map(({ tensor }) => heap.find(tensor)?.address ?? 0)
+    for (const { start, end, at } of pieces(slot, from, to, length)) {
+      const { HEAPU8 } = heap.module
+      HEAPU8.copyWithin((target ?? 0) + at, (source ?? 0) + start, (source ?? 0) + end)
+    }
+  }
+  return {
+    allocate: (slot, rows, capacity) => heap.allocate(slot.type, shape(slot, rows, capacity)),
     copy,
     flush: () => undefined,
   }

@@ -2,7 +2,7 @@
 import { InoriginError } from '../../../error.ts'
 import type { Runtime, Session } from '../runtime.ts'
 import { createBanks, type Layout } from './banks.ts'
-import { bytesOf, cpuBlocks, gpuBlocks } from './blocks.ts'
+import { bytesOf, cpuBlocks, gpuBlocks, heapBlocks } from './blocks.ts'
 import type { Decoder, Sequence } from './contract.ts'
 import { createFeeds, type FeedsOptions } from './feeds.ts'
 import { createForward, type Forward, type Memory } from './forward.ts'
@@ -36,8 +36,13 @@ export function createDecoder(
   const { decoder: session, embed } =
     'decoder' in sessions ? sessions : { decoder: sessions, embed: undefined }
   const graph = readGraph(session, { ...options, embed })
-  const layout = layoutOf(graph.grouped, gpu)
-  const blocks = gpu ? gpuBlocks(runtime.ort, gpu) : cpuBlocks(runtime.ort)
+  const { heap } = session
+  const layout: Layout = graph.grouped && (gpu ?? heap) ? 'in place' : 'exact'
+  const blocks = gpu
+    ? gpuBlocks(runtime.ort, gpu)
+    : heap
+      ? heapBlocks(heap)
+      : cpuBlocks(runtime.ort)
   const banks = createBanks(graph.lists, blocks, { layout, contextWindow })
   const feeds = createFeeds(runtime.ort, graph, options)
   const idle = createIdle()
@@ -79,7 +84,7 @@ export function createDecoder(
 
   return {
     chunk: graph.logitsToKeep ? 256 : 64,
-    batch: graph.ragged ? batchOf(graph, contextWindow, gpu) : 1,
+    batch: graph.ragged && layout === 'in place' ? batchOf(graph, contextWindow, gpu) : 1,
     open: () => add({ seat: { bank: null, row: 0, length: 0 }, track: createTrack(blank) }),
     step,
     async close() {
@@ -87,11 +92,6 @@ export function createDecoder(
       scores.close()
     },
   }
-}
-
-function layoutOf(grouped: boolean, gpu: GPUDevice | undefined): Layout {
-  if (!grouped) return 'exact'
-  return gpu ? 'in place' : 'padded'
 }
 
 /** As many as find room in one buffer of that device when all are as long as can be. */

@@ -66,7 +66,7 @@ export function createForward(options: ForwardOptions): Forward {
 
     if (layout !== 'in place') {
       const grown = lists.map(({ output }) => results[output] as Tensor)
-      checkGrowth(grown, Math.max(longest, layout === 'exact' ? 0 : bank.capacity), results)
+      checkGrowth(grown, longest, results)
       banks.replace(seats, grown)
     }
     for (const { memory } of ordered) {

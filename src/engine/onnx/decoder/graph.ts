@@ -65,6 +65,10 @@ export const isCacheOutput = (output: string): boolean => output.startsWith('pre
 export const staysOnDevice = (output: string): boolean =>
   isCacheOutput(output) || output === 'logits' || EMBEDDED.has(output)
 
+/** The same without the scores, which are looked at where no GPU is. */
+export const staysInHeap = (output: string): boolean =>
+  output !== 'logits' && staysOnDevice(output)
+
 const EMBEDDED = new Set(['inputs_embeds', 'per_layer_inputs'])
 
 /** Throws `unavailable` with the name of the first input that cannot be given. */

@@ -1,0 +1,167 @@
+/** A graph whose inputs and outputs may stay in the memory of the wasm runtime. */
+import type { InferenceSession, Tensor } from 'onnxruntime-web'
+import type { Heap, Held } from './heap.ts'
+import { typeName } from './heap.ts'
+import {
+  allocate, check, given, LOG_LEVEL, writeNumbers, writeText, type HeapModule,
+} from './module.ts'
+
+export interface HeapSession {
+  readonly inputMetadata: readonly InferenceSession.ValueMetadata[]
+  readonly outputMetadata: readonly InferenceSession.ValueMetadata[]
+  /** As the runtime's own; a tensor of the heap as a fetch is written to. */
+  run(
+    feeds: Record<string, Tensor>,
+    fetches: InferenceSession.FetchesType,
+  ): Promise<Record<string, Tensor>>
+  release(): Promise<void>
+}
+
+export interface HeapSessionOptions {
+  externalData: readonly { path: string; data: Blob }[]
+  /** Whether external data may be handed over unread. */
+  streams: boolean
+  /** Entries of the runtime's session configuration. */
+  config: Readonly<Record<string, string>>
+  /** Outputs that stay in the heap. */
+  keeps(output: string): boolean
+}
+
+/** All of the runtime's optimisations of a graph. */
+const OPTIMIZE = 99
+
+interface Port {
+  /** Address of its name. */
+  name: number
+  metadata: InferenceSession.ValueMetadata
+}
+
+export async function createHeapSession(
+  heap: Heap,
+  graph: Blob,
+  options: HeapSessionOptions,
+): Promise<HeapSession> {
+  const { module } = heap
+  const session = await load(module, graph, options)
+  const [inputs, outputs] = describe(module, session)
+
+  const run: HeapSession['run'] = async (feeds, fetches) => {
+    const wanted = fetchesOf(fetches)
+    const passing: Held[] = []
+    const addresses: number[] = []
+    const numbers = (values: readonly number[]): number => {
+      const address = writeNumbers(module, values)
+      addresses.push(address)
+      return address
+    }
+    const handleOf = (tensor: Tensor): number => {
+      const held = heap.find(tensor) ?? heap.copyIn(tensor)
+      if (!heap.find(tensor)) passing.push(held)
+      return held.handle
+    }
+    let settings = 0
+    try {
+      const fed = Object.entries(feeds)
+      const inputNames = numbers(fed.map(([name]) => nameOf(inputs, name)))
+      const inputValues = numbers(fed.map(([, tensor]) => handleOf(tensor)))
+      const outputNames = numbers(wanted.map(([name]) => nameOf(outputs, name)))
+      const before = wanted.map(([, tensor]) => (tensor ? handleOf(tensor) : 0))
+      const outputValues = numbers(before)
+      settings = given(module, module._OrtCreateRunOptions(LOG_LEVEL, 0, false, 0))
+      const code = await module._OrtRun(
+        session, inputNames, inputValues, fed.length, outputNames, wanted.length, outputValues, settings,
+      )
+      check(module, code)
+      return Object.fromEntries(
+        wanted.map(([name, tensor], index) => {
+          const handle = module.getValue(outputValues + 4 * index, '*')
+          const made = () => (options.keeps(name) ? heap.adopt(handle) : heap.copyOut(handle))
+          return [name, tensor ?? made()]
+        }),
+      )
+    } finally {
+      if (settings !== 0) module._OrtReleaseRunOptions(settings)
+      for (const held of passing) heap.free(held)
+      for (const address of addresses) module._free(address)
+    }
+  }
+
+  const release = async (): Promise<void> => {
+    for (const { name } of [...inputs, ...outputs]) module._OrtFree(name)
+    check(module, module._OrtReleaseSession(session))
+  }
+  const metadata = (ports: readonly Port[]) => ports.map((port) => port.metadata)
+  return { inputMetadata: metadata(inputs), outputMetadata: metadata(outputs), run, release }
+}
+
+async function load(
+  module: HeapModule,
+  graph: Blob,
+  { externalData, streams, config }: HeapSessionOptions,
+): Promise<number> {
+  const bytes = new Uint8Array(await graph.arrayBuffer())
+  for (const { path, data } of externalData) {
+    module.mountExternalData(path, streams ? data : new Uint8Array(await data.arrayBuffer()))
+  }
+  const texts: number[] = []
+  const settings = given(
+    module,
+    module._OrtCreateSessionOptions(OPTIMIZE, false, false, 0, false, 0, 0, LOG_LEVEL, 0, 0),
+  )
+  const address = allocate(module, bytes.length)
+  try {
+    for (const entry of Object.entries(config)) {
+      const [key = 0, value = 0] = entry.map((text) => writeText(module, text))
+      texts.push(key, value)
+      check(module, module._OrtAddSessionConfigEntry(settings, key, value))
+    }
+    module.HEAPU8.set(bytes, address)
+    return given(module, await module._OrtCreateSession(address, bytes.length, settings))
+  } finally {
+    for (const each of [address, ...texts]) module._free(each)
+    module._OrtReleaseSessionOptions(settings)
+    module.unmountExternalData()
+  }
+}
+
+function describe(module: HeapModule, session: number): [Port[], Port[]] {
+  const at = allocate(module, 8)
+  check(module, module._OrtGetInputOutputCount(session, at, at + 4))
+  const [inputs = 0, outputs = 0] = [at, at + 4].map((each) => module.getValue(each, 'i32'))
+  module._free(at)
+  const ports = Array.from({ length: inputs + outputs }, (_, index) => portOf(module, session, index))
+  return [ports.slice(0, inputs), ports.slice(inputs)]
+}
+
+/** The runtime tells: type, rank, the names of dimensions that have one, then the sizes of all. */
+function portOf(module: HeapModule, session: number, index: number): Port {
+  const at = allocate(module, 8)
+  check(module, module._OrtGetInputOutputMetadata(session, index, at, at + 4))
+  const [address = 0, about = 0] = [at, at + 4].map((each) => module.getValue(each, '*') >>> 0)
+  module._free(at)
+  const name = module.UTF8ToString(address)
+  const type = typeName(module.getValue(about, 'i32'))
+  const rank = type ? module.getValue(about + 4, 'i32') : 0
+  const shape = Array.from({ length: rank }, (_, dimension) => {
+    const symbol = module.getValue(about + 8 + 4 * dimension, '*') >>> 0
+    return symbol
+      ? module.UTF8ToString(symbol)
+      : module.getValue(about + 8 + 4 * (rank + dimension), 'i32')
+  })
+  module._OrtFree(about)
+  return {
+    name: address,
+    metadata: type ? { name, isTensor: true, type, shape } : { name, isTensor: false },
+  }
+}
+
+function fetchesOf(fetches: InferenceSession.FetchesType): [string, Tensor | null][] {
+  if (Array.isArray(fetches)) return fetches.map((name: string) => [name, null])
+  return Object.entries(fetches as Record<string, Tensor | null>)
+}
+
+function nameOf(ports: readonly Port[], name: string): number {
+  const found = ports.find(({ metadata }) => metadata.name === name)
+  if (!found) throw new Error(`The graph has no ${name}.`)
+  return found.name
+}
