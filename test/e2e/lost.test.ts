@@ -56,6 +56,8 @@ async function end(page: Page): Promise<State> {
 test('the stream goes on, token for token, when the GPU process dies', async () => {
   site = await openSite()
   const page = await site.open()
+  // A GPU made of software takes its time.
+  page.setDefaultTimeout(100_000)
   await serveIn(page, { device: 'webgpu' })
   await begin(page)
   const whole = await end(page)
@@ -73,4 +75,4 @@ test('the stream goes on, token for token, when the GPU process dies', async () 
   const after = await end(page)
   expect(after.end).toBe('done')
   expect(after.texts.join('')).toBe(whole.texts.join(''))
-})
+}, 240_000)
