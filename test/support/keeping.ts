@@ -1,5 +1,5 @@
 /** Checks of constraints against an independent validator. */
-import Ajv from 'ajv/dist/2020.js'
+import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { createConstraints, type ConstraintsOptions } from '../../src/engine/onnx/constraint/constraints.ts'
 import { InoriginError } from '../../src/error.ts'
@@ -21,8 +21,8 @@ export interface Tally {
 const signal = new AbortController().signal
 
 export function validator(schema: Schema): (value: unknown) => boolean {
-  const ajv = new Ajv.default({ strict: false, allErrors: false })
-  addFormats.default(ajv)
+  const ajv = new Ajv2020({ strict: false, allErrors: false })
+  addFormats(ajv)
   const validate = ajv.compile(schema)
   return (value) => validate(value) === true
 }
@@ -75,7 +75,8 @@ export async function tallySchemas(vocabulary: ConstraintsOptions, from: number,
     }
     for (let round = 0; round < 5; round++) {
       const made = value(createChance(from + round))
-      if (!valid(made) || !valid(JSON.parse(JSON.stringify(made)))) continue
+      // Numbers with bounds are not written with an exponent.
+      if (!valid(made) || /\de\+/.test(JSON.stringify(made))) continue
       const matcher = await constraints.open(constraint, signal)
       tally.values += 1
       if (!(await takes(matcher, vocabulary, spaced(made)))) fail('not taken', spaced(made))

@@ -42,11 +42,7 @@ export async function walk(
 /** Whether the matcher takes the text, in the longest tokens there are, and may end behind it. */
 export async function takes(matcher: Matcher, { bytes, endTokens }: ConstraintsOptions, text: string): Promise<boolean> {
   const left = new TextEncoder().encode(text)
-  const byFirst = new Map<number, number[]>()
-  bytes.forEach((each, id) => {
-    const [first] = each ?? []
-    if (first !== undefined) byFirst.set(first, [...(byFirst.get(first) ?? []), id])
-  })
+  const byFirst = firsts(bytes)
   for (let at = 0; at < left.length; ) {
     const fitting = (byFirst.get(left[at] ?? 0) ?? []).filter((id) =>
       bytes[id]?.every((byte, index) => byte === left[at + index]),
@@ -57,4 +53,22 @@ export async function takes(matcher: Matcher, { bytes, endTokens }: ConstraintsO
   }
   const mask = await matcher.mask()
   return endTokens.some((id) => !mask || (((mask[id >> 5] ?? 0) >>> (id & 31)) & 1) === 1)
+}
+
+const known = new WeakMap<object, Map<number, number[]>>()
+
+/** Tokens by their first byte. */
+function firsts(bytes: ConstraintsOptions['bytes']): Map<number, number[]> {
+  const made = known.get(bytes) ?? new Map<number, number[]>()
+  if (!known.has(bytes)) {
+    known.set(bytes, made)
+    bytes.forEach((each, id) => {
+      const [first] = each ?? []
+      if (first === undefined) return
+      const ids = made.get(first) ?? []
+      ids.push(id)
+      made.set(first, ids)
+    })
+  }
+  return made
 }

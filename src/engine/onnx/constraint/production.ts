@@ -12,6 +12,13 @@ export type Productions = Map<string, readonly Production[]>
 const isRule = (item: Item | undefined): item is { rule: string } =>
   item !== undefined && 'rule' in item
 
+/** A bit for each byte. */
+type Head = Uint32Array
+
+const add = (head: Head, index: number, bits: number): void => {
+  head[index] = (head[index] ?? 0) | bits
+}
+
 const keyOf = (productions: readonly Production[]): string => JSON.stringify(productions)
 
 /** Rules that may be added; beyond, alternatives stay as they are. */
@@ -22,40 +29,40 @@ const MOST_ALTERNATIVES = 300
 /** Adds rules where it takes some. */
 export function determinize(rules: Productions): void {
   const added = new Map<string, string>()
-  const heads = new Map<string, boolean[]>()
+  const heads = new Map<string, Head>()
+  const nullable = findNullable(rules)
   const pending = [...rules.keys()]
 
   /** The bytes that a text of the rule can begin with. */
-  const headOf = (name: string): boolean[] => {
+  const headOf = (name: string): Head => {
     const known = heads.get(name)
     if (known) return known
-    const head: boolean[] = Array.from({ length: 256 }, () => false)
+    const head: Head = new Uint32Array(8)
     heads.set(name, head)
-    for (const production of rules.get(name) ?? []) merge(head, headOfProduction(production))
+    for (const production of rules.get(name) ?? []) addHead(head, production)
     return head
   }
 
-  const headOfProduction = (production: Production): boolean[] => {
-    const head: boolean[] = Array.from({ length: 256 }, () => false)
+  const addHead = (head: Head, production: Production): void => {
     for (const item of production) {
       if (!isRule(item)) {
-        for (const [first, last] of item) head.fill(true, first, last + 1)
-        return head
+        for (const [first, last] of item) {
+          for (let byte = first; byte <= last; byte++) add(head, byte >> 5, 1 << (byte & 31))
+        }
+        return
       }
-      merge(head, headOf(item.rule))
-      if (!nullable.has(item.rule)) return head
+      headOf(item.rule).forEach((word, index) => add(head, index, word))
+      if (!nullable.has(item.rule)) return
     }
-    return head
   }
 
-  const nullable = findNullable(rules)
-
   const overlapping = (productions: readonly Production[]): boolean => {
-    const seen: boolean[] = []
+    const seen: Head = new Uint32Array(8)
     return productions.some((production) => {
-      const head = headOfProduction(production)
-      const clash = head.some((has, byte) => has && seen[byte])
-      head.forEach((has, byte) => (seen[byte] ||= has))
+      const head: Head = new Uint32Array(8)
+      addHead(head, production)
+      const clash = head.some((word, index) => (word & (seen[index] ?? 0)) !== 0)
+      head.forEach((word, index) => add(seen, index, word))
       return clash
     })
   }
@@ -122,12 +129,6 @@ export function determinize(rules: Productions): void {
 
 const within = (bytes: Bytes, byte: number): boolean =>
   bytes.some(([first, last]) => byte >= first && byte <= last)
-
-function merge(into: boolean[], from: readonly boolean[]): void {
-  from.forEach((has, byte) => {
-    if (has) into[byte] = true
-  })
-}
 
 function findNullable(rules: Productions): Set<string> {
   const nullable = new Set<string>()
