@@ -15,11 +15,13 @@ export interface Encoder {
 /**
  * The body of an answer: one event is read from the generation when the consumer asks for more. A
  * consumer that cancels ends the work; work that is aborted breaks the body off, as fetch does.
+ * `inWords` puts a late failure into the words of the request.
  */
 export function answerBody(
   events: AsyncIterable<GenerationEvent>,
   encoder: Encoder,
   work: Work,
+  inWords: (error: InoriginError) => InoriginError,
 ): ReadableStream<Uint8Array> {
   const iterator = events[Symbol.asyncIterator]()
   const utf8 = new TextEncoder()
@@ -47,7 +49,7 @@ export function answerBody(
             last = value.type === 'finish'
           }
         } catch (thrown) {
-          const error = InoriginError.from(thrown)
+          const error = inWords(InoriginError.from(thrown))
           if (encoder.fail === undefined) return controller.error(error)
           text = encoder.fail(error)
           last = true

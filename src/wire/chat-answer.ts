@@ -1,10 +1,20 @@
-import type { FinishReason, Usage } from '../types/index.ts'
+import type {
+  FinishReason, TokenLogprob, TokenProbability, ToolCall, Usage,
+} from '../types/index.ts'
 import type { Encoder } from './answer.ts'
 import { progressText } from './answer.ts'
 import { wireError } from './errors.ts'
 import { id, seconds } from './id.ts'
-import { JSON_TYPE, SSE_TYPE } from './reply.ts'
+import { jsonEncoder, only, textOf } from './parts.ts'
+import { SSE_TYPE } from './reply.ts'
 import { comment, DONE, frame } from './sse.ts'
+
+/** What of an answer is told. */
+export interface ChatTelling {
+  model: string
+  reasoning: boolean
+  logprobs: boolean
+}
 
 const FINISH = { stop: 'stop', length: 'length', stop_sequence: 'stop', tool_calls: 'tool_calls' } as const satisfies Record<
   FinishReason,
@@ -22,41 +32,47 @@ function usageOf({ promptTokens, cachedTokens, completionTokens, reasoningTokens
 }
 
 /** A chat completion as one JSON body; leading spaces while it is being made. */
-export function chatJson(model: string): Encoder {
+export function chatJson({ model, reasoning, logprobs }: ChatTelling): Encoder {
   const head = { id: id('chatcmpl-'), object: 'chat.completion', created: seconds(), model }
-  let content = ''
-  return {
-    type: JSON_TYPE,
-    encode(event) {
-      switch (event.type) {
-        case 'progress':
-        case 'heartbeat':
-          return ' '
-        case 'start':
-          return ''
-        case 'text':
-          content += event.text
-          return ''
-        case 'reasoning':
-        case 'tool_call':
-        case 'tool_arguments':
-          // Nothing that leads to these is let in yet.
-          return ''
-        case 'finish': {
-          const message = { role: 'assistant', content, refusal: null }
-          const choice = { index: 0, message, finish_reason: FINISH[event.reason], logprobs: null }
-          return JSON.stringify({ ...head, choices: [choice], usage: usageOf(event.usage) })
-        }
-      }
-    },
-  }
+  return jsonEncoder((parts, { reason, usage }) => {
+    const text = textOf('text', parts)
+    const thought = reasoning ? textOf('reasoning', parts) : ''
+    const calls = only('call', parts)
+    const message = {
+      role: 'assistant',
+      content: text === '' && calls.length > 0 ? null : text,
+      ...(thought !== '' && { reasoning_content: thought }),
+      refusal: null,
+      ...(calls.length > 0 && { tool_calls: calls.map(callObject) }),
+    }
+    const probabilities = only('text', parts).flatMap((part) => part.logprobs)
+    const choice = {
+      index: 0,
+      message,
+      finish_reason: FINISH[reason],
+      logprobs: logprobs ? logprobsObject(probabilities) : null,
+    }
+    return { ...head, choices: [choice], usage: usageOf(usage) }
+  })
+}
+
+function callObject({ id: callId, name, arguments: text }: ToolCall) {
+  return { id: callId, type: 'function', function: { name, arguments: text } }
 }
 
 /** A chat completion as a stream of chunks. */
-export function chatStream(model: string, includeUsage: boolean): Encoder {
+export function chatStream(
+  { model, reasoning, logprobs }: ChatTelling,
+  includeUsage: boolean,
+): Encoder {
   const head = { id: id('chatcmpl-'), object: 'chat.completion.chunk', created: seconds(), model }
-  const chunk = (delta: object, finish_reason: string | null = null): string =>
-    frame({ ...head, choices: [{ index: 0, delta, finish_reason, logprobs: null }] })
+  const chunk = (delta: object, end: string | null = null, told?: readonly TokenLogprob[]): string =>
+    frame({
+      ...head,
+      choices: [
+        { index: 0, delta, finish_reason: end, logprobs: told ? logprobsObject(told) : null },
+      ],
+    })
   return {
     type: SSE_TYPE,
     encode(event) {
@@ -67,13 +83,20 @@ export function chatStream(model: string, includeUsage: boolean): Encoder {
           return comment('heartbeat')
         case 'start':
           return chunk({ role: 'assistant', content: '' })
-        case 'text':
-          return event.text === '' ? '' : chunk({ content: event.text })
         case 'reasoning':
-        case 'tool_call':
-        case 'tool_arguments':
-          // Nothing that leads to these is let in yet.
-          return ''
+          return reasoning && event.text !== '' ? chunk({ reasoning_content: event.text }) : ''
+        case 'text':
+          if (event.text === '') return ''
+          return chunk({ content: event.text }, null, logprobs ? (event.logprobs ?? []) : undefined)
+        case 'tool_call': {
+          const call = { index: event.index, ...callObject({ ...event, arguments: '' }) }
+          return chunk({ tool_calls: [call] })
+        }
+        case 'tool_arguments': {
+          if (event.text === '') return ''
+          const more = { index: event.index, function: { arguments: event.text } }
+          return chunk({ tool_calls: [more] })
+        }
         case 'finish': {
           const usage = includeUsage
             ? frame({ ...head, choices: [], usage: usageOf(event.usage) })
@@ -84,4 +107,20 @@ export function chatStream(model: string, includeUsage: boolean): Encoder {
     },
     fail: (error) => frame({ error: wireError(error) }),
   }
+}
+
+export function logprobsObject(tokens: readonly TokenLogprob[]) {
+  return {
+    content: tokens.map((token) => ({
+      ...probability(token), top_logprobs: token.top.map(probability),
+    })),
+    refusal: null,
+  }
+}
+
+/** What is never chosen has a logarithm that JSON cannot write; clients know this number for it. */
+const NEVER = -9999
+
+export function probability({ text, bytes, logprob }: TokenProbability) {
+  return { token: text, logprob: Math.max(logprob, NEVER), bytes }
 }

@@ -1,30 +1,38 @@
 /** `POST /v1/chat/completions`: its table of fields, and what they ask for. */
 import * as v from 'valibot'
-import type { ChatMessage, GenerationRequest } from '../types/index.ts'
+import type { AnswerFormat, ChatMessage, GenerationRequest, Tool } from '../types/index.ts'
 import {
+  anyObject,
   atLeast,
+  consistent,
   filled,
   flag,
+  image,
   listOf,
   never,
+  not,
   object,
+  oneOf,
   optional,
   refused,
   stops,
   string,
   tagged,
   textOr,
-  tools,
 } from './fields.ts'
+import type { Fault } from './fields.ts'
+import type { Places } from './places.ts'
+import { budgetFault, outputEffort, reasoningOf } from './reasoning.ts'
 import { chatSampling, samplingOf } from './sampling.ts'
-import { elsewhere, sharedFields } from './shared.ts'
+import { elsewhere, formatElsewhere, sharedFields } from './shared.ts'
+import * as calls from './tools.ts'
 
-/** No content is an empty text. */
-const content = optional(
+/** None is an empty text. */
+const contentRule = optional(
   textOr(
     tagged('type', {
       text: object({ type: string, text: string }),
-      image_url: never,
+      image_url: image,
       input_audio: never,
       file: never,
       refusal: never,
@@ -32,24 +40,68 @@ const content = optional(
   ),
 )
 
-const message = tagged('role', {
-  system: object({ role: v.literal('system'), content }),
-  developer: object({ role: v.literal('developer'), content }),
-  user: object({ role: v.literal('user'), content }),
-  assistant: object({
-    role: v.literal('assistant'),
-    content,
-    tool_calls: tools,
-    function_call: refused,
-    audio: refused,
-  }),
-  tool: never,
-  function: never,
+const call = object({
+  id: string,
+  type: optional(oneOf(['function'])),
+  function: object({ name: filled, arguments: calls.argumentsText }),
 })
 
-export const chatBody = object({
+const messageRule = tagged('role', {
+  system: object({ role: v.literal('system'), content: contentRule }),
+  developer: object({ role: v.literal('developer'), content: contentRule }),
+  user: object({ role: v.literal('user'), content: contentRule }),
+  assistant: object({
+    role: v.literal('assistant'),
+    content: contentRule,
+    // Servers differ in what they call it, and clients send back what they got.
+    reasoning_content: optional(string),
+    reasoning: optional(string),
+    tool_calls: optional(listOf(call)),
+    function_call: optional(not('send tool_calls instead')),
+    audio: refused,
+  }),
+  tool: object({
+    role: v.literal('tool'),
+    content: contentRule,
+    tool_call_id: optional(string),
+    name: optional(string),
+  }),
+  function: not('send a message of role tool instead'),
+})
+
+const tool = tagged('type', {
+  function: object({
+    type: string,
+    function: object({
+      name: filled,
+      description: optional(string),
+      parameters: optional(anyObject),
+      // Arguments always follow their schema.
+      strict: optional(flag),
+    }),
+  }),
+  custom: never,
+})
+
+const format = tagged('type', {
+  text: object({ type: v.literal('text') }),
+  json_object: object({ type: v.literal('json_object'), schema: optional(anyObject) }),
+  json_schema: object({
+    type: v.literal('json_schema'),
+    json_schema: object({
+      name: optional(string),
+      description: optional(string),
+      schema: optional(anyObject),
+      strict: optional(flag),
+    }),
+  }),
+})
+
+const MAX_TOP_LOGPROBS = 20
+
+const table = object({
   model: filled,
-  messages: v.pipe(listOf(message), v.minLength(1, 'an array with at least one message')),
+  messages: v.pipe(listOf(messageRule), v.minLength(1, 'an array with at least one message')),
   stream: optional(flag),
   stream_options: optional(object({ include_usage: optional(flag) })),
   max_completion_tokens: optional(atLeast(1)),
@@ -61,24 +113,105 @@ export const chatBody = object({
   stop_sequences: elsewhere('send stop instead'),
   system: elsewhere('send a message of role system instead'),
   thread: refused,
+  tools: optional(listOf(tool)),
+  tool_choice: calls.toolChoice,
+  response_format: optional(format),
+  output_config: optional(
+    object({ effort: outputEffort, format: formatElsewhere('send response_format instead') }),
+  ),
+  output_format: formatElsewhere('send response_format instead'),
+  logprobs: optional(flag),
+  top_logprobs: optional(v.pipe(atLeast(0), v.maxValue(MAX_TOP_LOGPROBS, `at most ${MAX_TOP_LOGPROBS}`))),
   ...sharedFields,
 })
 
-export type ChatBody = v.InferOutput<typeof chatBody>
+export const chatBody = consistent(table, (body) => {
+  const { thinking, max_completion_tokens, max_tokens } = body
+  return budgetFault(thinking, max_completion_tokens ?? max_tokens) ?? logprobsFault(body)
+})
+
+export type ChatBody = v.InferOutput<typeof table>
+
+function logprobsFault({ logprobs, top_logprobs: input }: ChatBody): Fault | undefined {
+  if (logprobs || !input) return undefined
+  return { path: ['top_logprobs'], message: '0 or left out where logprobs is not true', input }
+}
 
 /** What a chat completion asks for, free of its style. */
 export function chatRequest(body: ChatBody): GenerationRequest {
-  const { stop } = body
+  const { stop, max_completion_tokens, max_tokens, logprobs, top_logprobs } = body
   return {
     model: body.model,
-    messages: body.messages.map(chatMessage),
-    maxTokens: body.max_completion_tokens ?? body.max_tokens ?? undefined,
+    messages: calls.nameResults(body.messages.map(chatMessage)),
+    maxTokens: max_completion_tokens ?? max_tokens ?? undefined,
     sampling: samplingOf(body),
     stop: typeof stop === 'string' ? [stop] : (stop ?? []),
+    tools: calls.toolUse(
+      (body.tools ?? []).map(chatTool),
+      calls.choiceOf(body.tool_choice),
+      calls.mayCallSeveral(body),
+    ),
+    format: formatOf(body.response_format),
+    reasoningBudget: reasoningOf(body).budget,
+    logprobs: logprobs ? (top_logprobs ?? 0) : undefined,
   }
 }
 
-function chatMessage({ role, content: given }: ChatBody['messages'][number]): ChatMessage {
-  const text = typeof given === 'string' ? given : (given ?? []).map((part) => part.text).join('')
-  return { role: role === 'developer' ? 'system' : role, content: text }
+/** Where in the body the fields of its request are. */
+export function chatPlaces(body: ChatBody): Places {
+  const schema =
+    body.response_format?.type === 'json_object' ? 'schema' : 'json_schema.schema'
+  return {
+    rename: [
+      [/^tools\[(\d+)\]\.(?=name|parameters)/, 'tools[$1].function.'],
+      [/^format\.schema/, `response_format.${schema}`],
+      [/^format\b/, 'response_format'],
+    ],
+    reasoning: reasoningOf(body).fields,
+  }
+}
+
+function chatMessage(message: ChatBody['messages'][number]): ChatMessage {
+  const content = textOf(message.content)
+  switch (message.role) {
+    case 'system':
+    case 'developer':
+      return { role: 'system', content }
+    case 'user':
+      return { role: 'user', content }
+    case 'assistant': {
+      const reasoning = message.reasoning_content ?? message.reasoning
+      const toolCalls = message.tool_calls?.map(({ id, function: { name, arguments: text } }) => ({
+        id: calls.callId(id), name, arguments: calls.argumentsOf(text),
+      }))
+      return {
+        role: 'assistant',
+        content,
+        ...(reasoning && { reasoning }),
+        ...(toolCalls && toolCalls.length > 0 && { toolCalls }),
+      }
+    }
+    case 'tool': {
+      const { tool_call_id: id, name } = message
+      return { role: 'tool', toolCallId: calls.callId(id ?? ''), name: name ?? '', content }
+    }
+  }
+}
+
+function textOf(given: v.InferOutput<typeof contentRule>): string {
+  return typeof given === 'string' ? given : (given ?? []).map((part) => part.text).join('')
+}
+
+function chatTool({ function: { name, description, parameters } }: NonNullable<ChatBody['tools']>[number]): Tool {
+  return {
+    name,
+    ...(description && { description }),
+    parameters: parameters ?? calls.NO_ARGUMENTS,
+  }
+}
+
+function formatOf(given: ChatBody['response_format']): AnswerFormat | undefined {
+  if (!given || given.type === 'text') return undefined
+  const schema = given.type === 'json_schema' ? (given.json_schema.schema ?? {}) : given.schema
+  return schema ? { type: 'json_schema', schema } : { type: 'json_object' }
 }

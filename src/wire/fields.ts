@@ -35,8 +35,16 @@ export function object<const T extends v.ObjectEntries>(entries: T) {
   return unlessList(v.object(entries, 'an object'))
 }
 
-/** An object with any keys. */
-export const anyObject = unlessList(v.record(v.string(), v.unknown(), 'an object'))
+/** An object with any keys, left as it is: what is in it is somebody else's to judge. */
+export const anyObject = v.lazy((input) => (isObject(input) ? given : notObject))
+
+/** Whether a value is an object, which an array is not. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+const given = v.custom<Record<string, unknown>>(() => true)
+const notObject = v.never('an object')
 
 function unlessList<T extends v.GenericSchema>(rule: T) {
   const list = v.never('an object')
@@ -87,41 +95,43 @@ export function unsupported<T extends v.GenericSchema>(
   return v.pipe(rule, v.check(harmless, advice))
 }
 
-/** What cannot be honoured at all, whatever it holds. */
-export const never = v.custom<never>(() => false, 'leave it out')
+/** What cannot be honoured at all, whatever it holds; says what to do instead. */
+export function not(advice: string) {
+  return v.custom<never>(() => false, advice)
+}
+
+/** What cannot be honoured at all and has nothing in its place. */
+export const never = not('leave it out')
+
+/** Pictures: none of the models looks at them. */
+export const image = not('no model here takes images')
 
 /** Nothing but absence and `null` will do. */
 export const refused = optional(never)
 
-/** Tools are not called, so only an empty list and the mildest choices do no harm. */
-export const tools = optional(unsupported(anyList, (list) => list.length === 0))
+/** What is wrong with a value although each of its fields is right by itself. */
+export interface Fault {
+  /** Of the field to blame. */
+  path: readonly [string, ...string[]]
+  /** The end of the sentence "must be ...". */
+  message: string
+  input: unknown
+}
 
-const choice = tagged('type', {
-  auto: object({ type: string }),
-  none: object({ type: string }),
-  any: never,
-  tool: never,
-  function: never,
-  allowed_tools: never,
-  custom: never,
-})
-const choiceWord = unsupported(
-  oneOf(['auto', 'none', 'required']),
-  (word) => word !== 'required',
-  'send auto or none, or leave it out',
-)
-const named = unsupported(anyObject, () => false, 'send auto or none, or leave it out')
-
-/** The older form of {@link toolChoice}: a word, or an object with the name of a function. */
-export const functionCall = optional(
-  v.lazy((input): typeof choiceWord | typeof named =>
-    typeof input === 'string' ? choiceWord : named,
-  ),
-)
-
-/** Only the choices that call nothing, or may. */
-export const toolChoice = optional(
-  v.lazy((input): typeof choice | typeof choiceWord =>
-    typeof input === 'string' ? choiceWord : choice,
-  ),
-)
+/** A rule, and what its fields must be to each other. */
+export function consistent<T extends v.GenericSchema>(
+  rule: T,
+  judge: (value: v.InferOutput<T>) => Fault | undefined,
+) {
+  return v.pipe(
+    rule,
+    v.rawCheck<v.InferOutput<T>>(({ dataset, addIssue }) => {
+      const fault = dataset.typed ? judge(dataset.value) : undefined
+      if (!fault) return
+      const [first, ...rest] = fault.path.map((key): v.UnknownPathItem => ({
+        type: 'unknown', origin: 'value', input: dataset.value, key, value: fault.input,
+      }))
+      if (first) addIssue({ message: fault.message, input: fault.input, path: [first, ...rest] })
+    }),
+  )
+}

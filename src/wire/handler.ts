@@ -5,20 +5,23 @@ import type { Caller, GenerationRequest, Host } from '../types/index.ts'
 import { answerBody } from './answer.ts'
 import type { Encoder } from './answer.ts'
 import { readBody } from './body.ts'
-import { chatBody, chatRequest } from './chat.ts'
+import { chatBody, chatPlaces, chatRequest } from './chat.ts'
 import { chatJson, chatStream } from './chat-answer.ts'
 import { errorResponse } from './errors.ts'
 import { id } from './id.ts'
 import { keyOf } from './key.ts'
-import { messagesBody, messagesRequest } from './messages.ts'
+import { messagesBody, messagesPlaces, messagesRequest } from './messages.ts'
 import { messageJson, messageStream } from './messages-answer.ts'
 import { findModel, modelList, modelObject } from './models.ts'
+import { ignoredIn, inWordsOf } from './places.ts'
+import type { Places } from './places.ts'
 import {
   predictionBody,
   predictionObject,
   predictionRequest,
   predictorObject,
 } from './predictions.ts'
+import { reasoningOf } from './reasoning.ts'
 import { reply } from './reply.ts'
 import { digestIn, refuseLoads, resourceResponse } from './resources.ts'
 import { workOf } from './work.ts'
@@ -74,32 +77,42 @@ export async function handle(
 
 const chat: Answer = async ({ req, env }) => {
   const { fields, ignored } = await readBody(req.raw, chatBody, env.host, env.caller)
-  const { model, stream, stream_options } = fields
+  const { model, stream, stream_options, logprobs } = fields
+  const telling = { model, reasoning: reasoningOf(fields).shown, logprobs: logprobs ?? false }
   const encoder = stream
-    ? chatStream(model, stream_options?.include_usage ?? false)
-    : chatJson(model)
-  return generate(chatRequest(fields), encoder, ignored, env)
+    ? chatStream(telling, stream_options?.include_usage ?? false)
+    : chatJson(telling)
+  return generate({ request: chatRequest(fields), places: chatPlaces(fields), ignored }, encoder, env)
 }
 
 const messages: Answer = async ({ req, env }) => {
   const { fields, ignored } = await readBody(req.raw, messagesBody, env.host, env.caller)
-  const encoder = fields.stream ? messageStream(fields.model) : messageJson(fields.model)
+  const telling = { model: fields.model, reasoning: reasoningOf(fields).shown }
+  const encoder = fields.stream ? messageStream(telling) : messageJson(telling)
   if (req.header('anthropic-beta')) ignored.push('anthropic-beta')
-  return generate(messagesRequest(fields), encoder, ignored, env)
+  const asked = { request: messagesRequest(fields), places: messagesPlaces(fields), ignored }
+  return generate(asked, encoder, env)
+}
+
+/** What a body asks for, free of its style, and the way back to its words. */
+interface Asked {
+  request: GenerationRequest
+  places: Places
+  ignored: readonly string[]
 }
 
 async function generate(
-  request: GenerationRequest,
+  { request, places, ignored }: Asked,
   encoder: Encoder,
-  ignored: string[],
   { host, caller, work }: Bindings,
 ): Promise<Response> {
-  const generation = await host.generate(request, caller)
-  return reply(answerBody(generation.events, encoder, work), {
-    headers: {
-      'content-type': encoder.type,
-      ...ignoredHeader([...ignored, ...generation.ignored]),
-    },
+  const inWords = (error: InoriginError) => inWordsOf(places, error)
+  const generation = await host.generate(request, caller).catch((thrown: unknown) => {
+    throw inWords(InoriginError.from(thrown))
+  })
+  const without = [...ignored, ...ignoredIn(places, generation.ignored)]
+  return reply(answerBody(generation.events, encoder, work, inWords), {
+    headers: { 'content-type': encoder.type, ...ignoredHeader(without) },
   })
 }
 

@@ -1,10 +1,19 @@
-import type { FinishReason, GenerationEvent, Usage } from '../types/index.ts'
+import type { FinishReason, Usage } from '../types/index.ts'
 import type { Encoder } from './answer.ts'
 import { progressText } from './answer.ts'
 import { wireError } from './errors.ts'
 import { id } from './id.ts'
-import { JSON_TYPE, SSE_TYPE } from './reply.ts'
+import { jsonEncoder } from './parts.ts'
+import type { Finish, Part } from './parts.ts'
+import { SSE_TYPE } from './reply.ts'
 import { comment, frame } from './sse.ts'
+import { toolUseId } from './tools.ts'
+
+/** What of an answer is told. */
+export interface MessageTelling {
+  model: string
+  reasoning: boolean
+}
 
 const STOP = {
   stop: 'end_turn',
@@ -13,50 +22,60 @@ const STOP = {
   tool_calls: 'tool_use',
 } as const satisfies Record<FinishReason, string>
 
-type Finish = Extract<GenerationEvent, { type: 'finish' }>
-
 /** Cached tokens are counted apart from the input here. */
-function usageOf({ promptTokens, cachedTokens, completionTokens }: Usage) {
+function usageOf({ promptTokens, cachedTokens, completionTokens, reasoningTokens }: Usage) {
   return {
     input_tokens: promptTokens - cachedTokens,
     output_tokens: completionTokens,
     cache_creation_input_tokens: 0,
     cache_read_input_tokens: cachedTokens,
+    ...(reasoningTokens > 0 && { output_tokens_details: { thinking_tokens: reasoningTokens } }),
   }
 }
 
-function ending(event: Finish) {
-  return { stop_reason: STOP[event.reason], stop_sequence: event.stopSequence }
+/** What ended an answer that calls tools is the call. */
+function ending({ reason, stopSequence }: Finish) {
+  return {
+    stop_reason: STOP[reason],
+    stop_sequence: reason === 'stop_sequence' ? stopSequence : null,
+  }
 }
 
 /** A message as one JSON body; leading spaces while it is being made. */
-export function messageJson(model: string): Encoder {
+export function messageJson({ model, reasoning }: MessageTelling): Encoder {
   const head = { id: id('msg_'), type: 'message', role: 'assistant', model }
-  let text = ''
-  return {
-    type: JSON_TYPE,
-    encode(event) {
-      switch (event.type) {
-        case 'progress':
-        case 'heartbeat':
-          return ' '
-        case 'start':
-          return ''
-        case 'text':
-          text += event.text
-          return ''
-        case 'reasoning':
-        case 'tool_call':
-        case 'tool_arguments':
-          // Nothing that leads to these is let in yet.
-          return ''
-        case 'finish': {
-          const content = [{ type: 'text', text }]
-          return JSON.stringify({ ...head, content, ...ending(event), usage: usageOf(event.usage) })
-        }
+  return jsonEncoder((parts, finish) => {
+    const told = parts.filter(({ type }) => reasoning || type !== 'reasoning').map(blockOf)
+    const content = told.length > 0 ? told : [{ type: 'text', text: '' }]
+    return { ...head, content, ...ending(finish), usage: usageOf(finish.usage) }
+  })
+}
+
+function blockOf(part: Part) {
+  switch (part.type) {
+    case 'reasoning':
+      return { type: 'thinking', thinking: part.text, signature: signature() }
+    case 'text':
+      return { type: 'text', text: part.text }
+    case 'call':
+      return {
+        type: 'tool_use', id: toolUseId(part.id), name: part.name, input: inputOf(part.arguments),
       }
-    },
   }
+}
+
+/** A call that a limit cut off has no input yet. */
+function inputOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return {}
+  }
+}
+
+/** Clients want one to be there, and send it back with the thought. Nothing here has to trust it. */
+function signature(): string {
+  return id('sig_')
 }
 
 /** A frame whose name is its type, as this style wants it. */
@@ -65,16 +84,10 @@ function typed(type: string, fields: object = {}): string {
 }
 
 /** A message as a stream of events. */
-export function messageStream(model: string): Encoder {
+export function messageStream({ model, reasoning }: MessageTelling): Encoder {
   const head = { id: id('msg_'), type: 'message', role: 'assistant', model, content: [] }
   const ping = typed('ping')
-  let open = false
-  /** An empty answer has a text block too, so it is opened by the first text or by the end. */
-  const opened = (): string => {
-    if (open) return ''
-    open = true
-    return typed('content_block_start', { index: 0, content_block: { type: 'text', text: '' } })
-  }
+  const blocks = createBlocks()
   return {
     type: SSE_TYPE,
     encode(event) {
@@ -90,20 +103,19 @@ export function messageStream(model: string): Encoder {
             message: { ...head, stop_reason: null, stop_sequence: null, usage },
           })
         }
-        case 'text': {
-          if (event.text === '') return ''
-          const delta = { type: 'text_delta', text: event.text }
-          return opened() + typed('content_block_delta', { index: 0, delta })
-        }
         case 'reasoning':
+          return reasoning ? blocks.add(THINKING, event.text) : ''
+        case 'text':
+          return blocks.add(TEXT, event.text)
         case 'tool_call':
+          return blocks.begin({
+            type: 'tool_use', id: toolUseId(event.id), name: event.name, input: {},
+          })
         case 'tool_arguments':
-          // Nothing that leads to these is let in yet.
-          return ''
+          return blocks.add(null, event.text)
         case 'finish':
           return (
-            opened() +
-            typed('content_block_stop', { index: 0 }) +
+            blocks.end() +
             typed('message_delta', { delta: ending(event), usage: usageOf(event.usage) }) +
             typed('message_stop')
           )
@@ -113,5 +125,53 @@ export function messageStream(model: string): Encoder {
       const { type, message } = wireError(error)
       return typed('error', { error: { type, message } })
     },
+  }
+}
+
+type Block = { type: 'text' | 'thinking' | 'tool_use' } & Record<string, unknown>
+
+const TEXT: Block = { type: 'text', text: '' }
+const THINKING: Block = { type: 'thinking', thinking: '', signature: '' }
+
+/** Blocks one after the other, each closed before the next begins. */
+function createBlocks() {
+  let open: Block['type'] | null = null
+  let index = -1
+  const delta = (fields: object): string => typed('content_block_delta', { index, delta: fields })
+
+  const close = (): string => {
+    if (open === null) return ''
+    const signed =
+      open === 'thinking' ? delta({ type: 'signature_delta', signature: signature() }) : ''
+    open = null
+    return signed + typed('content_block_stop', { index })
+  }
+  const begin = (block: Block): string => {
+    const before = close()
+    open = block.type
+    index += 1
+    return before + typed('content_block_start', { index, content_block: block })
+  }
+  return {
+    begin,
+    /** More of the block that is open, or of a new one when that is of another type. */
+    add(block: Block | null, text: string): string {
+      if (text === '') return ''
+      const opening = block && block.type !== open ? begin(block) : ''
+      return opening + delta(deltaOf(open, text))
+    },
+    /** An answer of nothing has a text block too. */
+    end: (): string => (index < 0 ? begin(TEXT) : '') + close(),
+  }
+}
+
+function deltaOf(type: Block['type'] | null, text: string): object {
+  switch (type) {
+    case 'thinking':
+      return { type: 'thinking_delta', thinking: text }
+    case 'tool_use':
+      return { type: 'input_json_delta', partial_json: text }
+    default:
+      return { type: 'text_delta', text }
   }
 }

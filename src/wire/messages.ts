@@ -1,12 +1,16 @@
 /** `POST /v1/messages`: its table of fields, and what they ask for. */
 import * as v from 'valibot'
-import type { ChatMessage, GenerationRequest } from '../types/index.ts'
+import type { AssistantMessage, ChatMessage, GenerationRequest, Tool } from '../types/index.ts'
 import {
+  anyObject,
   atLeast,
+  consistent,
   filled,
   flag,
+  image,
   listOf,
   never,
+  not,
   object,
   optional,
   refused,
@@ -15,17 +19,21 @@ import {
   tagged,
   textOr,
 } from './fields.ts'
+import type { Places } from './places.ts'
+import { budgetFault, outputEffort, reasoningOf } from './reasoning.ts'
 import { messagesSampling, samplingOf } from './sampling.ts'
-import { elsewhere, sharedFields } from './shared.ts'
+import { elsewhere, formatElsewhere, noLogprobs, sharedFields } from './shared.ts'
+import * as calls from './tools.ts'
 
-const textBlock = object({ type: v.literal('text'), text: string })
+const text = object({ type: v.literal('text'), text: string })
 
 const refusedBlocks = {
-  image: never,
-  document: never,
-  tool_use: never,
-  tool_result: never,
+  image,
+  document: not('no model here reads documents; send their text'),
   search_result: never,
+}
+
+const serverBlocks = {
   server_tool_use: never,
   web_search_tool_result: never,
   web_fetch_tool_result: never,
@@ -39,70 +47,185 @@ const refusedBlocks = {
   compaction: never,
 }
 
-const systemText = textOr(tagged('type', { text: textBlock }))
+const result = object({
+  type: v.literal('tool_result'),
+  tool_use_id: filled,
+  content: optional(textOr(tagged('type', { text, ...refusedBlocks, tool_reference: never }))),
+  is_error: optional(flag),
+})
+
+const systemText = textOr(tagged('type', { text }))
 
 const message = tagged('role', {
   user: object({
     role: v.literal('user'),
-    content: textOr(tagged('type', { text: textBlock, ...refusedBlocks })),
+    content: textOr(
+      tagged('type', { text, tool_result: result, ...refusedBlocks, ...serverBlocks }),
+    ),
   }),
   assistant: object({
     role: v.literal('assistant'),
     content: textOr(
       tagged('type', {
-        text: textBlock,
-        // What was thought on earlier turns is not shown to the model again.
-        thinking: object({ type: v.literal('thinking') }),
-        redacted_thinking: object({ type: v.literal('redacted_thinking') }),
+        text,
+        thinking: object({
+          type: v.literal('thinking'), thinking: string, signature: optional(string),
+        }),
+        // Nobody here can read what another server hid.
+        redacted_thinking: object({ type: v.literal('redacted_thinking'), data: optional(string) }),
+        tool_use: object({
+          type: v.literal('tool_use'), id: filled, name: filled, input: anyObject,
+        }),
         ...refusedBlocks,
+        ...serverBlocks,
       }),
     ),
   }),
   system: object({ role: v.literal('system'), content: systemText }),
 })
 
-export const messagesBody = object({
-  // First, so that a client that can do without is told so whatever else it sent.
-  thread: refused,
+const clientTool = object({
+  type: optional(string),
+  name: filled,
+  description: optional(string),
+  input_schema: anyObject,
+  // Arguments always follow their schema.
+  strict: optional(flag),
+})
+
+/** Tools without a type are the client's; those of other types run on servers of their vendor. */
+const tool = v.lazy((input): typeof clientTool | typeof never => {
+  const type = (input as { type?: unknown } | null | undefined)?.type
+  return typeof type === 'string' && type !== 'custom' ? never : clientTool
+})
+
+const format = tagged('type', {
+  json_schema: object({ type: string, schema: anyObject }),
+})
+
+/** First, so that a client that can do without is told so whatever else it sent. */
+const thread = refused
+
+const fields = {
   model: filled,
-  max_completion_tokens: elsewhere('send max_tokens instead'),
-  max_tokens: atLeast(1),
   messages: v.pipe(listOf(message), v.minLength(1, 'an array with at least one message')),
   system: optional(systemText),
+  tools: optional(listOf(tool)),
+  tool_choice: calls.toolChoice,
+  output_config: optional(object({ effort: outputEffort, format: optional(format) })),
+  output_format: optional(format),
+  response_format: formatElsewhere('send output_config.format instead'),
   stream: optional(flag),
   ...messagesSampling,
   stop_sequences: optional(stops),
   stop: elsewhere('send stop_sequences instead'),
+  ...noLogprobs,
   ...sharedFields,
+}
+
+const table = object({
+  thread,
+  max_completion_tokens: elsewhere('send max_tokens instead'),
+  max_tokens: atLeast(1),
+  ...fields,
 })
 
-export type MessagesBody = v.InferOutput<typeof messagesBody>
+export const messagesBody = consistent(table, ({ thinking, max_tokens }) =>
+  budgetFault(thinking, max_tokens),
+)
+
+/** What is only counted needs no limit. */
+export const countBody = object({ thread, ...fields, max_tokens: optional(atLeast(1)) })
+
+export type MessagesBody = v.InferOutput<typeof table>
+export type CountBody = v.InferOutput<typeof countBody>
 
 /** What a message asks for, free of its style. */
-export function messagesRequest(body: MessagesBody): GenerationRequest {
+export function messagesRequest(body: CountBody): GenerationRequest {
   const system = systemOf(body.system ?? '')
-  const turns = body.messages.map(({ role, content }): ChatMessage => ({
-    role,
-    content: textOf(content),
-  }))
+  const turns = body.messages.flatMap(turnsOf)
+  const { schema } = body.output_config?.format ?? body.output_format ?? {}
   return {
     model: body.model,
-    messages: system === '' ? turns : [{ role: 'system', content: system }, ...turns],
-    maxTokens: body.max_tokens,
+    messages: calls.nameResults(
+      system === '' ? turns : [{ role: 'system', content: system }, ...turns],
+    ),
+    maxTokens: body.max_tokens ?? undefined,
     sampling: samplingOf(body),
     stop: body.stop_sequences ?? [],
+    tools: calls.toolUse(
+      (body.tools ?? []).map(toolOf),
+      calls.choiceOf(body.tool_choice),
+      calls.mayCallSeveral(body),
+    ),
+    format: schema && { type: 'json_schema', schema },
+    reasoningBudget: reasoningOf(body).budget,
   }
 }
 
-type Content = MessagesBody['messages'][number]['content']
+/** Where in the body the fields of its request are. */
+export function messagesPlaces(body: CountBody): Places {
+  return {
+    rename: [
+      [/^tools\[(\d+)\]\.parameters/, 'tools[$1].input_schema'],
+      [/^format\b/, body.output_config?.format ? 'output_config.format' : 'output_format'],
+    ],
+    reasoning: reasoningOf(body).fields,
+  }
+}
 
-function textOf(content: Content): string {
+type Message = CountBody['messages'][number]
+type Block = Extract<Message['content'], readonly unknown[]>[number]
+
+/** Results come before what the user says beside them: right behind their calls. */
+function turnsOf({ role, content }: Message): ChatMessage[] {
+  if (typeof content === 'string') return [{ role, content }]
+  if (role === 'assistant') return [assistantOf(content)]
+  const results = content.flatMap((block): ChatMessage[] =>
+    block.type === 'tool_result' ? [resultOf(block)] : [],
+  )
+  const spoken = content.some(({ type }) => type === 'text')
+  return results.length > 0 && !spoken ? results : [...results, { role, content: textOf(content) }]
+}
+
+function assistantOf(content: readonly Block[]): AssistantMessage {
+  const toolCalls = content.flatMap((block) =>
+    block.type === 'tool_use'
+      ? [{ id: calls.callId(block.id), name: block.name, arguments: JSON.stringify(block.input) }]
+      : [],
+  )
+  const reasoning = content
+    .map((block) => (block.type === 'thinking' ? block.thinking : ''))
+    .join('')
+  return {
+    role: 'assistant',
+    content: textOf(content),
+    ...(reasoning !== '' && { reasoning }),
+    ...(toolCalls.length > 0 && { toolCalls }),
+  }
+}
+
+function resultOf(block: v.InferOutput<typeof result>): ChatMessage {
+  return {
+    role: 'tool',
+    toolCallId: calls.callId(block.tool_use_id),
+    name: '',
+    content: textOf(block.content ?? '', '\n'),
+    ...(block.is_error && { isError: true }),
+  }
+}
+
+function textOf(content: string | readonly Block[], between = ''): string {
   if (typeof content === 'string') return content
-  return content.map((block) => (block.type === 'text' ? block.text : '')).join('')
+  return content.flatMap((block) => (block.type === 'text' ? [block.text] : [])).join(between)
+}
+
+function toolOf({ name, description, input_schema: parameters }: v.InferOutput<typeof clientTool>): Tool {
+  return { name, ...(description && { description }), parameters }
 }
 
 /** Leaves out a coding client's note to its vendor: no use to a model, and new on every request. */
-function systemOf(system: NonNullable<MessagesBody['system']>): string {
+function systemOf(system: NonNullable<CountBody['system']>): string {
   if (typeof system === 'string') return system
-  return textOf(system.filter(({ text }) => !text.startsWith('x-anthropic-billing-header')))
+  return textOf(system.filter((block) => !block.text.startsWith('x-anthropic-billing-header')))
 }

@@ -1,15 +1,28 @@
-/** How the next token is chosen: the fields of both styles, and what they ask for. */
+/** How the next token is chosen: the fields of all styles, and what they ask for. */
 import * as v from 'valibot'
 import type { Sampling } from '../types/index.ts'
-import { atLeast, integer, optional, within } from './fields.ts'
+import { atLeast, integer, isObject, optional, within } from './fields.ts'
 
 const topP = within(0, 1)
 const topK = atLeast(0)
+const penalty = optional(within(-2, 2))
+
+/** Ids of tokens are whole numbers; what is done to them is bounded. */
+const biases = v.lazy((input): typeof bias | typeof noBias =>
+  isObject(input) && Object.keys(input).every((key) => /^\d{1,9}$/.test(key)) ? bias : noBias,
+)
+const bias = v.record(v.string(), within(-100, 100))
+const noBias = v.never('an object of biases by the id of a token')
 
 export const chatSampling = {
   temperature: optional(within(0, 2)),
   top_p: optional(topP),
   top_k: optional(topK),
+  min_p: optional(within(0, 1)),
+  frequency_penalty: penalty,
+  presence_penalty: penalty,
+  repetition_penalty: optional(within(0.01, 100)),
+  logit_bias: optional(biases),
   seed: optional(integer),
 }
 
@@ -28,18 +41,20 @@ function unlessUnset<T extends v.GenericSchema>(rule: T) {
   return v.lazy((input): T | typeof unset => (input === -1 ? unset : rule))
 }
 
+type Fields = { [Name in keyof typeof chatSampling]?: v.InferOutput<(typeof chatSampling)[Name]> }
+
 /** The same, free of a style. The smallest nucleus, `top_p: 0`, is the most probable token alone. */
-export function samplingOf(body: {
-  temperature?: number | null | undefined
-  top_p?: number | null | undefined
-  top_k?: number | null | undefined
-  seed?: number | null | undefined
-}): Sampling {
+export function samplingOf(body: Fields): Sampling {
   const greedy = body.top_p === 0
   return {
     temperature: body.temperature ?? undefined,
     topP: greedy ? undefined : (body.top_p ?? undefined),
     topK: greedy ? 1 : (body.top_k ?? undefined),
+    minP: body.min_p ?? undefined,
+    frequencyPenalty: body.frequency_penalty ?? undefined,
+    presencePenalty: body.presence_penalty ?? undefined,
+    repetitionPenalty: body.repetition_penalty ?? undefined,
+    logitBias: body.logit_bias ?? undefined,
     seed: body.seed ?? undefined,
   }
 }

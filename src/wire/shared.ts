@@ -1,38 +1,32 @@
 /**
- * Fields that change an answer and that clients send whatever the path: what either style cannot
- * honour, its own or the other's, and what other servers added to both. Each is refused unless it
- * says what is so anyway.
+ * Fields that change an answer and that clients send whatever the path: those that all styles
+ * honour, and those that none does, its own or what other servers added. The latter are refused
+ * unless they say what is so anyway.
  */
 import * as v from 'valibot'
 import {
   anyList,
-  anyNumber,
   anyObject,
   atLeast,
   flag,
-  functionCall,
-  never,
-  object,
+  isObject,
   oneOf,
   optional,
   refused,
-  string,
-  tagged,
-  toolChoice,
-  tools,
   unsupported,
-  within,
 } from './fields.ts'
+import { effort, thinking } from './reasoning.ts'
 
-const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
-const OUTPUT_EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max'] as const
-
-const penalty = optional(
-  unsupported(within(-2, 2), (value) => value === 0, 'send 0 or leave it out'),
-)
 const single = optional(
   unsupported(atLeast(1), (count) => count === 1, 'ask again for another answer'),
 )
+const mildWord = unsupported(
+  oneOf(['auto', 'none', 'required']),
+  (word) => word !== 'required',
+  'send tool_choice instead',
+)
+const named = unsupported(anyObject, () => false, 'send tool_choice instead')
+const noList = optional(unsupported(anyList, (list) => list.length === 0))
 
 /** What has another name or place in this style; an empty one asks for nothing. */
 export function elsewhere(advice: string) {
@@ -41,31 +35,20 @@ export function elsewhere(advice: string) {
 }
 
 export const sharedFields = {
-  tools,
-  tool_choice: toolChoice,
-  functions: tools,
-  function_call: functionCall,
-  mcp_servers: optional(unsupported(anyList, (servers) => servers.length === 0)),
+  parallel_tool_calls: optional(flag),
+  reasoning_effort: effort,
+  thinking,
 
-  reasoning_effort: optional(
-    unsupported(oneOf(EFFORTS), (effort) => effort === 'none', 'send none or leave it out'),
+  functions: optional(
+    unsupported(anyList, (list) => list.length === 0, 'send tools instead'),
   ),
-  thinking: optional(
-    tagged('type', {
-      disabled: object({ type: string }),
-      enabled: never,
-      adaptive: never,
-      between_tools: never,
-    }),
+  function_call: optional(
+    v.lazy((input): typeof mildWord | typeof named =>
+      typeof input === 'string' ? mildWord : named,
+    ),
   ),
-  output_config: optional(
-    object({ effort: optional(unsupported(oneOf(OUTPUT_EFFORTS), () => false)), format: refused }),
-  ),
+  mcp_servers: noList,
 
-  response_format: optional(
-    tagged('type', { text: object({ type: string }), json_object: never, json_schema: never }),
-  ),
-  output_format: refused,
   guided_json: refused,
   guided_regex: refused,
   guided_grammar: refused,
@@ -73,16 +56,14 @@ export const sharedFields = {
 
   n: single,
   best_of: single,
-  logprobs: optional(unsupported(flag, (on) => !on)),
-  top_logprobs: optional(unsupported(anyNumber, (most) => most === 0)),
-  logit_bias: optional(unsupported(anyObject, (biases) => Object.keys(biases).length === 0)),
-  frequency_penalty: penalty,
-  presence_penalty: penalty,
-  repetition_penalty: optional(
-    unsupported(anyNumber, (factor) => factor === 1, 'send 1 or leave it out'),
-  ),
-  min_p: optional(unsupported(within(0, 1), (share) => share === 0, 'send 0 or leave it out')),
 
+  verbosity: optional(
+    unsupported(
+      oneOf(['low', 'medium', 'high']),
+      (level) => level === 'medium',
+      'say it in the prompt',
+    ),
+  ),
   modalities: optional(
     unsupported(anyList, (kinds) => kinds.every((kind) => kind === 'text'), 'only text comes out'),
   ),
@@ -93,4 +74,16 @@ export const sharedFields = {
   container: refused,
   context_management: refused,
   compaction: refused,
+}
+
+/** How probable the tokens were has no place in the answer of a style that refuses it. */
+export const noLogprobs = {
+  logprobs: optional(unsupported(flag, (on) => !on)),
+  top_logprobs: optional(unsupported(v.number('a number'), (most) => most === 0)),
+}
+
+/** A format that this style asks for elsewhere, unless it is that of any text. */
+export function formatElsewhere(advice: string) {
+  const isText = (value: unknown) => isObject(value) && value['type'] === 'text'
+  return optional(unsupported(v.unknown(), isText, advice))
 }

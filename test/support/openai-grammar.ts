@@ -23,6 +23,8 @@ export interface ChatTranscript {
   reasoning: string
   content: string
   toolCalls: ChatToolCall[]
+  /** Of all tokens of the content, where they were asked for. */
+  logprobs: Fields[]
   finishReason: string | null
   usage: Fields | null
   /** How the stream ended instead of `[DONE]`. */
@@ -35,15 +37,20 @@ type Stage = (typeof STAGES)[number]
 
 /**
  * Reads a whole raw stream of chat completion chunks and throws on the first thing out of place:
- * role, reasoning, content, tool calls, finish, usage when it was asked for, `[DONE]`, end.
+ * role, reasoning, content, tool calls, finish, usage when it was asked for, `[DONE]`, end. With
+ * `logprobs`, each delta of content has them, and nothing else has.
  */
-export function checkChatStream(raw: string, { includeUsage = false } = {}): ChatTranscript {
+export function checkChatStream(
+  raw: string,
+  { includeUsage = false, logprobs = false } = {},
+): ChatTranscript {
   const seen: ChatTranscript = {
     id: '',
     model: '',
     reasoning: '',
     content: '',
     toolCalls: [],
+    logprobs: [],
     finishReason: null,
     usage: null,
     error: null,
@@ -173,12 +180,38 @@ export function checkChatStream(raw: string, { includeUsage = false } = {}): Cha
     ensure(Array.isArray(choices) && choices.length === 1, 'not one choice')
     const choice = keys(choices[0], 'choice', ['index', 'delta', 'finish_reason', 'logprobs?'])
     ensure(choice['index'] === 0, 'choice index')
-    ensure((choice['logprobs'] ?? null) === null, 'logprobs')
+    if (logprobs && 'content' in object(choice['delta'], 'delta') && stage !== 'role')
+      seen.logprobs.push(...checkLogprobs(choice['logprobs']))
+    else ensure((choice['logprobs'] ?? null) === null, 'logprobs')
     if (choice['finish_reason'] === null) delta(object(choice['delta'], 'delta'))
     else finish(choice)
   }
   ensure(stage === 'closed', `the stream ended while ${stage} was due`)
   return seen
+}
+
+/** Checks the `logprobs` of a choice, and gives those of its tokens. */
+export function checkLogprobs(value: unknown): Fields[] {
+  const { content, refusal } = keys(value, 'logprobs', ['content', 'refusal'])
+  oneOf(refusal, 'refusal', [null])
+  ensure(Array.isArray(content), 'logprobs without content')
+  return content.map((token: unknown) => {
+    const fields = probability(token, ['top_logprobs'])
+    const top = fields['top_logprobs']
+    ensure(Array.isArray(top) && top.length <= 20, 'top_logprobs')
+    for (const other of top) probability(other, [])
+    return fields
+  })
+}
+
+function probability(value: unknown, more: readonly string[]): Fields {
+  const fields = keys(value, 'token', ['token', 'logprob', 'bytes', ...more])
+  const { token, logprob, bytes } = fields
+  ensure(typeof token === 'string', 'a token without its text')
+  ensure(typeof logprob === 'number' && logprob <= 0, 'a logprob')
+  ensure(Array.isArray(bytes), 'no bytes')
+  for (const byte of bytes) ensure(count(byte, 'byte') < 256, 'a byte over 255')
+  return fields
 }
 
 /** Checks a usage object, of a stream or of a body. */

@@ -4,32 +4,21 @@ import { chatOf, errorOf, scriptedHost, send } from './scripted-host.ts'
 const PATH = '/v1/chat/completions'
 
 const image = { type: 'image_url', image_url: { url: 'data:,' } }
-const call = { id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }
+const call = (text: unknown) => ({ id: 'c', type: 'function', function: { name: 'f', arguments: text } })
+const calling = (text: unknown) =>
+  messages({ role: 'assistant', content: null, tool_calls: [call(text)] })
 const tool = { type: 'function', function: { name: 'f' } }
 const messages = (...list: object[]) => ({ messages: [{ role: 'user', content: 'Hi' }, ...list] })
 
 describe('what cannot be honoured', () => {
   it.each([
-    ['tools', { tools: [tool] }],
-    ['tool_choice', { tool_choice: 'required' }],
-    ['tool_choice', { tool_choice: { type: 'function', function: { name: 'f' } } }],
-    ['tool_choice', { tool_choice: { type: 'allowed_tools', allowed_tools: {} } }],
+    ['tools[0]', { tools: [{ type: 'custom', custom: { name: 'f' } }] }],
+    ['tool_choice', { tool_choice: { type: 'custom', custom: { name: 'f' } } }],
     ['functions', { functions: [{ name: 'f' }] }],
     ['function_call', { function_call: 'required' }],
     ['function_call', { function_call: { name: 'f' } }],
-    ['reasoning_effort', { reasoning_effort: 'minimal' }],
-    ['reasoning_effort', { reasoning_effort: 'xhigh' }],
-    ['response_format', { response_format: { type: 'json_object' } }],
-    [
-      'response_format',
-      { response_format: { type: 'json_schema', json_schema: { name: 'x', schema: {} } } },
-    ],
-    ['logprobs', { logprobs: true }],
-    ['top_logprobs', { top_logprobs: 3 }],
     ['n', { n: 2 }],
-    ['logit_bias', { logit_bias: { 42: 1 } }],
-    ['frequency_penalty', { frequency_penalty: 0.5 }],
-    ['presence_penalty', { presence_penalty: -0.5 }],
+    ['verbosity', { verbosity: 'low' }],
     ['modalities', { modalities: ['text', 'audio'] }],
     ['audio', { audio: { voice: 'x' } }],
     ['prediction', { prediction: { type: 'content', content: 'x' } }],
@@ -40,12 +29,10 @@ describe('what cannot be honoured', () => {
     ],
     ['messages[1].content[0]', messages({ role: 'user', content: [{ type: 'file', file: {} }] })],
     ['messages[1].content[0]', messages({ role: 'user', content: [{ type: 'input_audio' }] })],
-    ['messages[1].tool_calls', messages({ role: 'assistant', content: null, tool_calls: [call] })],
     [
       'messages[1].function_call',
       messages({ role: 'assistant', content: null, function_call: { name: 'f' } }),
     ],
-    ['messages[1]', messages({ role: 'tool', tool_call_id: 'c', content: '1' })],
     ['messages[1]', messages({ role: 'function', name: 'f', content: '1' })],
   ])('is refused by name: %s', async (param, fields) => {
     const error = await errorOf(await send(scriptedHost(), PATH, { body: chatOf(fields) }), 400)
@@ -62,17 +49,17 @@ describe('what cannot be honoured', () => {
   it('is said in a sentence that helps', async () => {
     const said = async (fields: object) =>
       (await errorOf(await send(scriptedHost(), PATH, { body: chatOf(fields) }), 400)).message
-    expect(await said({ tools: [tool] })).toBe(
-      '`tools` is not supported by this server; leave it out.',
+    expect(await said({ n: 2 })).toBe(
+      '`n` = 2 is not supported by this server; ask again for another answer.',
     )
-    expect(await said({ reasoning_effort: 'high' })).toBe(
-      '`reasoning_effort` = "high" is not supported by this server; send none or leave it out.',
+    expect(await said({ tools: [{ type: 'custom', custom: {} }] })).toBe(
+      '`tools[0]` with type "custom" is not supported by this server; leave it out.',
     )
     expect(await said(messages({ role: 'user', content: [image] }))).toBe(
-      '`messages[1].content[0]` with type "image_url" is not supported by this server; leave it out.',
+      '`messages[1].content[0]` with type "image_url" is not supported by this server; no model here takes images.',
     )
-    expect(await said(messages({ role: 'tool', content: '' }))).toBe(
-      '`messages[1]` with role "tool" is not supported by this server; leave it out.',
+    expect(await said(messages({ role: 'function', content: '' }))).toBe(
+      '`messages[1]` with role "function" is not supported by this server; send a message of role tool instead.',
     )
   })
 })
@@ -155,8 +142,61 @@ describe('what is wrong', () => {
       'one of text, json_object, json_schema, not "xml"',
     ],
     ['frequency_penalty', { frequency_penalty: 3 }, 'a number from -2 to 2, not 3'],
-    ['logit_bias', { logit_bias: 3 }, 'an object, not 3'],
-    ['logit_bias', { logit_bias: [] }, 'an object, not an array of 0'],
+    ['presence_penalty', { presence_penalty: '1' }, 'a number from -2 to 2, not "1"'],
+    ['repetition_penalty', { repetition_penalty: 0 }, 'a number from 0.01 to 100, not 0'],
+    ['min_p', { min_p: 2 }, 'a number from 0 to 1, not 2'],
+    ['logit_bias', { logit_bias: 3 }, 'an object of biases by the id of a token, not 3'],
+    ['logit_bias', { logit_bias: [] }, 'an object of biases by the id of a token, not an array of 0'],
+    ['logit_bias', { logit_bias: { a: 1 } }, 'an object of biases by the id of a token, not an object'],
+    ['logit_bias.5', { logit_bias: { 5: 101 } }, 'a number from -100 to 100, not 101'],
+    ['logprobs', { logprobs: 1 }, 'true or false, not 1'],
+    ['top_logprobs', { logprobs: true, top_logprobs: 21 }, 'at most 20, not 21'],
+    ['top_logprobs', { logprobs: true, top_logprobs: -1 }, 'an integer of at least 0, not -1'],
+    ['top_logprobs', { top_logprobs: 3 }, '0 or left out where logprobs is not true, not 3'],
+    ['tools[0]', { tools: ['f'] }, 'an object, not "f"'],
+    ['tools[0].function', { tools: [{ type: 'function', function: 'f' }] }, 'an object, not "f"'],
+    [
+      'tools[0].function.name',
+      { tools: [{ type: 'function', function: { name: '' } }] },
+      'a string that is not empty, not ""',
+    ],
+    [
+      'tools[1].function.parameters',
+      { tools: [tool, { type: 'function', function: { name: 'g', parameters: [] } }] },
+      'an object, not an array of 0',
+    ],
+    [
+      'tool_choice.function.name',
+      { tool_choice: { type: 'function', function: { name: '' } } },
+      'a string that is not empty, not ""',
+    ],
+    [
+      'tool_choice.allowed_tools.mode',
+      { tool_choice: { type: 'allowed_tools', allowed_tools: { mode: 'none', tools: [] } } },
+      'one of auto, required, not "none"',
+    ],
+    ['parallel_tool_calls', { parallel_tool_calls: 'no' }, 'true or false, not "no"'],
+    ['response_format.json_schema', { response_format: { type: 'json_schema', json_schema: 1 } }, 'an object, not 1'],
+    [
+      'response_format.json_schema.schema',
+      { response_format: { type: 'json_schema', json_schema: { name: 'x', schema: 'y' } } },
+      'an object, not "y"',
+    ],
+    ['messages[1].tool_calls', messages({ role: 'assistant', tool_calls: {} }), 'an array, not an object'],
+    ['messages[1].tool_calls[0].function.arguments', calling({}), 'the JSON text of an object, not an object'],
+    ['messages[1].tool_calls[0].function.arguments', calling('{"a":'), 'the JSON text of an object, not "{\\"a\\":"'],
+    ['messages[1].tool_calls[0].function.arguments', calling('[]'), 'the JSON text of an object, not "[]"'],
+    ['messages[1].tool_call_id', messages({ role: 'tool', tool_call_id: 5 }), 'a string, not 5'],
+    [
+      'messages[1].reasoning_content',
+      messages({ role: 'assistant', content: 'A', reasoning_content: ['Hm.'] }),
+      'a string, not an array of 1',
+    ],
+    [
+      'thinking.budget_tokens',
+      { thinking: { type: 'enabled', budget_tokens: 50 }, max_tokens: 50 },
+      'less than the most tokens of the answer, 50, not 50',
+    ],
     ['stream_options', { stream_options: [] }, 'an object, not an array of 0'],
     ['response_format', { response_format: [] }, 'an object, not an array of 0'],
     ['tool_choice', { tool_choice: ['auto'] }, 'an object, not an array of 1'],
@@ -173,6 +213,11 @@ describe('what is wrong', () => {
 
   it.each([
     ['model', { messages: [{ role: 'user', content: 'Hi' }] }],
+    ['tools[0].type', chatOf({ tools: [{ name: 'f' }] })],
+    ['tools[0].function', chatOf({ tools: [{ type: 'function' }] })],
+    ['tool_choice.function', chatOf({ tool_choice: { type: 'function' } })],
+    ['response_format.json_schema', chatOf({ response_format: { type: 'json_schema' } })],
+    ['thinking.budget_tokens', chatOf({ thinking: { type: 'enabled' } })],
     ['messages', { model: '@acme/tiny' }],
     ['messages[0].role', { model: '@acme/tiny', messages: [{ content: 'Hi' }] }],
     [

@@ -84,7 +84,7 @@ describe('the fields of a chat completion', () => {
       { role: 'user', content: 'ab' },
       { role: 'assistant', content: '' },
       { role: 'assistant', content: '' },
-      { role: 'assistant', content: 'A' },
+      { role: 'assistant', content: 'A', reasoning: 'Hm.' },
       { role: 'system', content: 'late' },
       { role: 'user', content: '' },
     ])
@@ -178,8 +178,8 @@ describe('the fields of a chat completion', () => {
       ],
     })
     expect(ignored).toBe(
-      'messages[].name, messages[].content[].cache_control, messages[].reasoning_content, ' +
-        'user, metadata, store, service_tier, parallel_tool_calls, ?nknown, __proto__x',
+      'messages[].name, messages[].content[].cache_control, ' +
+        'user, metadata, store, service_tier, ?nknown, __proto__x',
     )
   })
 

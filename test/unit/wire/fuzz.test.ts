@@ -3,7 +3,7 @@
  * on grammar, or one well-formed 4xx that the host never saw. Never a 500.
  */
 import { describe, expect, it } from 'vitest'
-import type { GenerationRequest } from '../../../src/types/index.ts'
+import type { ChatMessage, GenerationRequest } from '../../../src/types/index.ts'
 import { MAX_STOPS } from '../../../src/wire/fields.ts'
 import { checkMessageStream } from '../../support/anthropic-grammar.ts'
 import { checkChatStream } from '../../support/openai-grammar.ts'
@@ -36,16 +36,52 @@ function put(value: unknown, [key, ...rest]: Path, replacement: unknown): unknow
   return copy
 }
 
-function soundRequest({ model, messages, maxTokens, sampling, stop }: GenerationRequest): boolean {
+const isObject = (value: unknown) =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+const isText = (value: unknown) => typeof value === 'string'
+
+function soundMessage(message: ChatMessage): boolean {
+  if (typeof message.content !== 'string') return false
+  switch (message.role) {
+    case 'system':
+    case 'user':
+      return true
+    case 'assistant':
+      return (
+        (message.reasoning === undefined || isText(message.reasoning)) &&
+        (message.toolCalls ?? []).every(
+          ({ id, name, arguments: text }) =>
+            isText(id) && isText(name) && name !== '' && isObject(JSON.parse(text)),
+        )
+      )
+    case 'tool':
+      return isText(message.toolCallId) && isText(message.name)
+  }
+}
+
+function soundRequest(request: GenerationRequest): boolean {
+  const { model, messages, maxTokens, sampling, stop, tools, format } = request
   const number = (value: unknown, ok: (value: number) => boolean) =>
-    value === undefined || (typeof value === 'number' && Number.isFinite(value) && ok(value))
+    value === undefined || (typeof value === 'number' && ok(value))
   return (
     typeof model === 'string' &&
     model !== '' &&
     messages.length > 0 &&
-    messages.every(
-      ({ role, content }) =>
-        ['system', 'user', 'assistant'].includes(role) && typeof content === 'string',
+    messages.every(soundMessage) &&
+    (tools === undefined ||
+      (['auto', 'none', 'required'].includes(tools.choice) &&
+        typeof tools.parallel === 'boolean' &&
+        (tools.only ?? []).every(isText) &&
+        tools.tools.every(({ name, parameters }) => isText(name) && isObject(parameters)))) &&
+    (format === undefined || format.type !== 'json_schema' || isObject(format.schema)) &&
+    number(request.reasoningBudget, (value) => value >= 0) &&
+    number(request.logprobs, (value) => Number.isInteger(value) && value >= 0 && value <= 20) &&
+    number(sampling.minP, (value) => value >= 0 && value <= 1) &&
+    number(sampling.frequencyPenalty, (value) => Math.abs(value) <= 2) &&
+    number(sampling.presencePenalty, (value) => Math.abs(value) <= 2) &&
+    number(sampling.repetitionPenalty, (value) => value > 0 && Number.isFinite(value)) &&
+    Object.entries(sampling.logitBias ?? {}).every(
+      ([id, bias]) => Number.isInteger(Number(id)) && Math.abs(bias) <= 100,
     ) &&
     number(maxTokens, (value) => Number.isInteger(value) && value >= 1) &&
     number(sampling.temperature, (value) => value >= 0 && value <= 2) &&
@@ -89,6 +125,7 @@ async function outcomeOf(host: ScriptedHost, path: string, body: unknown): Promi
       includeUsage:
         (body as { stream_options?: { include_usage?: boolean } }).stream_options?.include_usage ??
         false,
+      logprobs: (body as { logprobs?: boolean }).logprobs ?? false,
     })
   return { status, param: null }
 }

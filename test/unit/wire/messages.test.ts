@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { errorOf, messageOf, scriptedHost, send } from './scripted-host.ts'
+import { messageOf, scriptedHost, send } from './scripted-host.ts'
 
 const PATH = '/v1/messages'
 
@@ -71,6 +71,7 @@ describe('the fields of a message', () => {
           content: [
             { type: 'thinking', thinking: 'Hm.', signature: 's' },
             { type: 'redacted_thinking', data: 'd' },
+            { type: 'thinking', thinking: ' So.', signature: '' },
             { type: 'text', text: 'A' },
           ],
         },
@@ -82,7 +83,7 @@ describe('the fields of a message', () => {
     })
     expect(request?.messages).toEqual([
       { role: 'user', content: 'ab' },
-      { role: 'assistant', content: 'A' },
+      { role: 'assistant', content: 'A', reasoning: 'Hm. So.' },
       { role: 'system', content: 'late' },
       { role: 'system', content: 'later' },
       { role: 'user', content: 'b' },
@@ -152,130 +153,5 @@ describe('the fields of a message', () => {
   it('may come with a query', async () => {
     const response = await send(scriptedHost(), `${PATH}?beta=true`, { body: messageOf() })
     expect(response.status).toBe(200)
-  })
-})
-
-const user = (...content: object[]) => ({
-  messages: [
-    { role: 'user', content: 'Hi' },
-    { role: 'user', content },
-  ],
-})
-const assistant = (...content: object[]) => ({ messages: [{ role: 'assistant', content }] })
-
-describe('what cannot be honoured', () => {
-  it.each([
-    ['tools', { tools: [{ name: 'f', input_schema: { type: 'object' } }] }],
-    ['tools', { tools: [{ type: 'web_search_20260101', name: 'web_search' }] }],
-    ['tool_choice', { tool_choice: { type: 'any' } }],
-    ['tool_choice', { tool_choice: { type: 'tool', name: 'f' } }],
-    ['thinking', { thinking: { type: 'enabled', budget_tokens: 1024 } }],
-    ['thinking', { thinking: { type: 'adaptive' } }],
-    ['output_config.effort', { output_config: { effort: 'low' } }],
-    ['output_config.format', { output_config: { format: { type: 'json_schema', schema: {} } } }],
-    ['mcp_servers', { mcp_servers: [{ type: 'url' }] }],
-    ['container', { container: 'c' }],
-    ['context_management', { context_management: { edits: [] } }],
-    [
-      'messages[1].content[1]',
-      user({ type: 'text', text: 'What?' }, { type: 'image', source: {} }),
-    ],
-    ['messages[1].content[0]', user({ type: 'document', source: {} })],
-    ['messages[1].content[0]', user({ type: 'tool_result', tool_use_id: 't', content: '1' })],
-    ['messages[0].content[0]', assistant({ type: 'tool_use', id: 't', name: 'f', input: {} })],
-    [
-      'messages[0].content[0]',
-      assistant({ type: 'server_tool_use', id: 't', name: 'f', input: {} }),
-    ],
-  ])('is refused by name: %s', async (param, fields) => {
-    const error = await errorOf(await send(scriptedHost(), PATH, { body: messageOf(fields) }), 400)
-    expect(error).toMatchObject({
-      type: 'invalid_request_error',
-      param,
-      code: 'unsupported_parameter',
-    })
-    expect(error.message).toContain(`\`${param}\``)
-    expect(error.message).toContain('not supported')
-  })
-
-  it('is a thread, whatever else is there, in the words that make a client do without', async () => {
-    const body = messageOf({ thread: { type: 'create' }, tools: [{ name: 'f' }], messages: [] })
-    const error = await errorOf(await send(scriptedHost(), PATH, { body }), 400)
-    expect(error).toMatchObject({
-      param: 'thread',
-      details: { error_code: 'thread_unsupported_request', unsupported: ['thread'] },
-    })
-  })
-})
-
-describe('what is wrong', () => {
-  it.each([
-    ['max_tokens', { max_tokens: 0 }, 'an integer of at least 1, not 0'],
-    ['max_tokens', { max_tokens: null }, 'an integer of at least 1, not null'],
-    ['messages', { messages: [] }, 'an array with at least one message, not an array of 0'],
-    [
-      'messages[0].role',
-      { messages: [{ role: 'robot', content: '' }] },
-      'one of user, assistant, system, not "robot"',
-    ],
-    [
-      'messages[0].role',
-      { messages: [{ role: 'developer', content: '' }] },
-      'one of user, assistant, system, not "developer"',
-    ],
-    [
-      'messages[0].content',
-      { messages: [{ role: 'assistant', content: null }] },
-      'a string or an array of parts, not null',
-    ],
-    ['system', { system: 5 }, 'a string or an array of parts, not 5'],
-    ['system[0].type', { system: [{ type: 'image' }] }, '"text", not "image"'],
-    [
-      'thinking.type',
-      { thinking: { type: 'x' } },
-      'one of disabled, enabled, adaptive, between_tools, not "x"',
-    ],
-    ['thinking', { thinking: 'enabled' }, 'an object, not "enabled"'],
-    ['thinking', { thinking: [] }, 'an object, not an array of 0'],
-    ['output_config', { output_config: [] }, 'an object, not an array of 0'],
-    ['messages[0]', { messages: [[{ role: 'user' }]] }, 'an object, not an array of 1'],
-    [
-      'output_config.effort',
-      { output_config: { effort: 'banana' } },
-      'one of low, medium, high, xhigh, max, not "banana"',
-    ],
-    ['stop_sequences', { stop_sequences: 'END' }, 'an array, not "END"'],
-    [
-      'stop_sequences',
-      { stop_sequences: Array(65).fill('x') },
-      'an array of at most 64 strings, not an array of 65',
-    ],
-    ['stop_sequences[0]', { stop_sequences: [''] }, 'a string that is not empty, not ""'],
-    ['top_p', { top_p: -0.5 }, 'a number from 0 to 1, not -0.5'],
-    ['top_k', { top_k: 1.5 }, 'an integer of at least 0, not 1.5'],
-    ['top_k', { top_k: -2 }, 'an integer of at least 0, not -2'],
-  ])('is told by its path and what is allowed: %s %o', async (param, fields, said) => {
-    const error = await errorOf(await send(scriptedHost(), PATH, { body: messageOf(fields) }), 400)
-    expect(error).toMatchObject({
-      param,
-      code: 'invalid_value',
-      message: `\`${param}\` must be ${said}.`,
-    })
-  })
-
-  it('is told of a type that only the other side may send', async () => {
-    const fields = user({ type: 'thinking', thinking: 'Hm.', signature: 's' })
-    const error = await errorOf(await send(scriptedHost(), PATH, { body: messageOf(fields) }), 400)
-    expect(error.param).toBe('messages[1].content[0].type')
-  })
-
-  it.each(['model', 'max_tokens', 'messages'])('is told when %s is missing', async (param) => {
-    const { [param]: _, ...body } = messageOf() as Record<string, unknown>
-    const error = await errorOf(await send(scriptedHost(), PATH, { body }), 400)
-    expect(error).toMatchObject({
-      message: `\`${param}\` is required.`,
-      param,
-      code: 'missing_required_parameter',
-    })
   })
 })

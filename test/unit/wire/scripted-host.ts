@@ -7,6 +7,7 @@ import type {
   Model,
   PredictionRequest,
   Predictor,
+  Usage,
 } from '../../../src/types/index.ts'
 import { handle } from '../../../src/wire/handler.ts'
 
@@ -57,7 +58,12 @@ export const DIGEST = 'ab'.repeat(32)
 /** What a generation tells; an error is thrown, a number of milliseconds is waited. */
 export type Script = ReadonlyArray<GenerationEvent | Error>
 
-export const USAGE = { promptTokens: 12, cachedTokens: 5, completionTokens: 3 }
+export const USAGE: Usage = {
+  promptTokens: 12,
+  cachedTokens: 5,
+  completionTokens: 3,
+  reasoningTokens: 0,
+}
 
 /** `Hello there`, as told by a model that had to be loaded. */
 export const HELLO: Script = [

@@ -226,7 +226,7 @@ describe('a generation', () => {
         type: 'finish',
         reason: 'length',
         stopSequence: null,
-        usage: { promptTokens: 1, cachedTokens: 0, completionTokens: pieces },
+        usage: { promptTokens: 1, cachedTokens: 0, completionTokens: pieces, reasoningTokens: 0 },
       },
     ]
     const host = scriptedHost({ script })

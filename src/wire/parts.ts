@@ -1,0 +1,64 @@
+/** An answer that is told at once: its events gathered until there are no more. */
+import type { GenerationEvent, TokenLogprob, ToolCall } from '../types/index.ts'
+import type { Encoder } from './answer.ts'
+import { JSON_TYPE } from './reply.ts'
+
+/** What a model wrote, in its order. */
+export type Part =
+  | { type: 'reasoning'; text: string }
+  | { type: 'text'; text: string; logprobs: TokenLogprob[] }
+  | ({ type: 'call' } & ToolCall)
+
+export type Finish = Extract<GenerationEvent, { type: 'finish' }>
+
+/** One JSON body; leading spaces while it is being made. */
+export function jsonEncoder(write: (parts: readonly Part[], finish: Finish) => object): Encoder {
+  const parts: Part[] = []
+  return {
+    type: JSON_TYPE,
+    encode(event) {
+      if (event.type === 'finish') return JSON.stringify(write(parts, event))
+      if (event.type === 'progress' || event.type === 'heartbeat') return ' '
+      gather(parts, event)
+      return ''
+    },
+  }
+}
+
+function gather(parts: Part[], event: GenerationEvent): void {
+  const last = parts.at(-1)
+  switch (event.type) {
+    case 'reasoning':
+      if (last?.type === 'reasoning') last.text += event.text
+      else parts.push({ type: 'reasoning', text: event.text })
+      break
+    case 'text': {
+      const logprobs = event.logprobs ?? []
+      if (last?.type !== 'text') {
+        parts.push({ type: 'text', text: event.text, logprobs: [...logprobs] })
+        break
+      }
+      last.text += event.text
+      last.logprobs.push(...logprobs)
+      break
+    }
+    case 'tool_call':
+      parts.push({ type: 'call', id: event.id, name: event.name, arguments: '' })
+      break
+    case 'tool_arguments':
+      if (last?.type === 'call') last.arguments += event.text
+  }
+}
+
+/** The parts of one type. */
+export function only<Type extends Part['type']>(
+  type: Type,
+  parts: readonly Part[],
+): Array<Extract<Part, { type: Type }>> {
+  return parts.filter((part): part is Extract<Part, { type: Type }> => part.type === type)
+}
+
+/** All text of the parts of one type. */
+export function textOf(type: 'reasoning' | 'text', parts: readonly Part[]): string {
+  return only(type, parts).map(({ text }) => text).join('')
+}

@@ -1,0 +1,127 @@
+/** Tools, which of them are to be called, and the calls of earlier turns: in no style, or in all. */
+import * as v from 'valibot'
+import type { ChatMessage, Tool, ToolMessage, ToolUse } from '../types/index.ts'
+import {
+  filled,
+  flag,
+  isObject,
+  listOf,
+  never,
+  object,
+  oneOf,
+  optional,
+  string,
+  tagged,
+} from './fields.ts'
+
+const parallel = { disable_parallel_tool_use: optional(flag) }
+const named = object({ name: filled })
+const ref = object({ type: optional(oneOf(['function'])), function: named })
+
+/** Which tools are to be called: a word of the one style, or an object of either. */
+export const toolChoice = optional(
+  v.lazy((input): typeof word | typeof choice => (typeof input === 'string' ? word : choice)),
+)
+const word = oneOf(['auto', 'none', 'required'])
+const choice = tagged('type', {
+  auto: object({ type: v.literal('auto'), ...parallel }),
+  none: object({ type: v.literal('none'), ...parallel }),
+  any: object({ type: v.literal('any'), ...parallel }),
+  tool: object({ type: v.literal('tool'), name: filled, ...parallel }),
+  function: object({ type: v.literal('function'), function: named }),
+  allowed_tools: object({
+    type: v.literal('allowed_tools'),
+    allowed_tools: object({ mode: oneOf(['auto', 'required']), tools: listOf(ref) }),
+  }),
+  custom: never,
+})
+
+export type Choice = Pick<ToolUse, 'choice' | 'only'>
+
+/** The same, free of a style. */
+export function choiceOf(given: v.InferOutput<typeof toolChoice>): Choice {
+  if (given === null || given === undefined) return { choice: 'auto' }
+  if (typeof given === 'string') return { choice: given }
+  switch (given.type) {
+    case 'auto':
+    case 'none':
+      return { choice: given.type }
+    case 'any':
+      return { choice: 'required' }
+    case 'tool':
+      return { choice: 'required', only: [given.name] }
+    case 'function':
+      return { choice: 'required', only: [given.function.name] }
+    case 'allowed_tools': {
+      const { mode, tools } = given.allowed_tools
+      return { choice: mode, only: tools.map((tool) => tool.function.name) }
+    }
+  }
+}
+
+/** Whether one answer may have several calls; every style's way to say no counts. */
+export function mayCallSeveral(body: {
+  parallel_tool_calls?: boolean | null | undefined
+  tool_choice?: v.InferOutput<typeof toolChoice>
+}): boolean {
+  const { parallel_tool_calls: several, tool_choice: asked } = body
+  const alone = isObject(asked) && 'disable_parallel_tool_use' in asked && asked.disable_parallel_tool_use
+  return several !== false && alone !== true
+}
+
+/** What may be called. Without tools only a choice that wants a call is worth telling. */
+export function toolUse(
+  tools: readonly Tool[],
+  asked: Choice,
+  severally: boolean,
+): ToolUse | undefined {
+  if (tools.length === 0 && asked.choice !== 'required') return undefined
+  return { tools, ...asked, parallel: severally }
+}
+
+/** The schema of a tool that takes nothing. */
+export const NO_ARGUMENTS = { type: 'object', properties: {} } as const
+
+/** The JSON text of an object; an empty text is that of an empty one. */
+export const argumentsText = v.lazy((input): typeof string | typeof noObject =>
+  typeof input === 'string' && isObjectText(input) ? string : noObject,
+)
+const noObject = v.never('the JSON text of an object')
+
+function isObjectText(text: string): boolean {
+  if (text.trim() === '') return true
+  try {
+    return isObject(JSON.parse(text))
+  } catch {
+    return false
+  }
+}
+
+export function argumentsOf(text: string): string {
+  return text.trim() === '' ? '{}' : text
+}
+
+const MESSAGES_PREFIX = 'toolu_'
+const CHAT_PREFIX = 'call_'
+
+/** One call has one id in all styles, so that a conversation can go on in another. */
+export function callId(id: string): string {
+  return id.startsWith(MESSAGES_PREFIX) ? CHAT_PREFIX + id.slice(MESSAGES_PREFIX.length) : id
+}
+
+/** The id of a call as the clients of the messages style know it. */
+export function toolUseId(id: string): string {
+  return id.startsWith(CHAT_PREFIX) ? MESSAGES_PREFIX + id.slice(CHAT_PREFIX.length) : id
+}
+
+/** Gives results the names of the tools that were called, where they do not say it themselves. */
+export function nameResults(messages: readonly ChatMessage[]): ChatMessage[] {
+  const names = new Map<string, string>()
+  return messages.map((message): ChatMessage => {
+    if (message.role === 'assistant') {
+      for (const { id, name } of message.toolCalls ?? []) names.set(id, name)
+    }
+    if (message.role !== 'tool' || message.name !== '') return message
+    return { ...message, name: names.get(message.toolCallId) ?? '' } satisfies ToolMessage
+  })
+}
