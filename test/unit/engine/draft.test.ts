@@ -94,6 +94,13 @@ describe('an answer with drafts', () => {
     expect(forwards(engine as Engine)).toBeLessThan(80)
   })
 
+  test('ends where its context does', async () => {
+    const { decoder, run } = open({ contextWindow: 100 })
+    const { text } = await run(prompt, long).all()
+    expect(text).toBe(textOf(greedy(prompt, 88, undefined, repeating(9))))
+    expect(decoder.calls).toContain('predict 8')
+  })
+
   test('draws the same tokens by the same seed', async () => {
     const texts: string[] = []
     for (const drafts of [true, false]) {
@@ -117,16 +124,16 @@ describe('an answer with drafts', () => {
 
   test('keeps a rule that is made in the middle of a guess', async () => {
     const { run } = open()
-    for (const at of [20, 21, 22, 23, 24, 25]) {
+    for (let at = 20; at < 50; at += 1) {
       const { text } = await run(prompt, {
-        maxTokens: 60,
+        maxTokens: at + 5,
         steer: (piece) =>
           piece === at ? { constraint: { type: 'pattern', pattern: 'even' } } : undefined,
       }).all()
       const before = greedy(prompt, at, undefined, repeating(9))
       const after = greedy(
         [...prompt, ...before],
-        60 - at,
+        5,
         (token) => token % 2 === 0,
         repeating(9),
       )

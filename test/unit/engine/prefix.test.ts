@@ -173,6 +173,7 @@ describe('of a model that cannot go back everywhere is reused', () => {
     expect(await cachedOf(long, { boundaries })).toBe(0)
     expect(decoder.calls.slice(0, 4)).toEqual(['extend 30', 'extend 30', 'extend 30', 'predict 10'])
     expect(await cachedOf(answered(long, 1, 2), { boundaries })).toBe(109)
+    expect(await cachedOf(answered(long, 3, 4), { boundaries })).toBe(109)
     expect(await cachedOf([...long, 50], { boundaries })).toBe(100)
     expect(await cachedOf([...long.slice(0, 95), 50], { boundaries })).toBe(90)
     expect(await cachedOf([...long.slice(0, 59), 50, 51], { boundaries: [30] })).toBe(30)

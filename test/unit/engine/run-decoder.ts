@@ -19,6 +19,8 @@ export interface FakeOptions {
   change?: (scores: Float32Array) => void
   /** Of the token that follows these; default: {@link scoresOf}. */
   scoring?: (tokens: readonly number[]) => Float32Array
+  /** Most tokens of a sequence. */
+  contextWindow?: number
   /** Milliseconds that a forward of so many tokens of one sequence takes. */
   cost?: (tokens: number) => number
 }
@@ -57,7 +59,7 @@ export const repeating =
 
 export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
   const { chunk = 8, batch = 4, marks = false, fail, change } = options
-  const { scoring = scoresOf, cost = () => 0 } = options
+  const { scoring = scoresOf, cost = () => 0, contextWindow = Infinity } = options
   const calls: string[] = []
   const alive = new Set<Sequence>()
   const memory = new WeakMap<Sequence, { tokens: number[]; marked: Set<number> }>()
@@ -109,6 +111,7 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
         exclusive(`predict ${checked(more, chunk)}`, () => {
           const { tokens: taken } = memoryOf(sequence)
           taken.push(...more)
+          if (taken.length > contextWindow) throw new Error('The context ends before.')
           const last = Array.from({ length: rows }, (_, index) => taken.length - rows + 1 + index)
           return logits(last.map((length) => scoring(taken.slice(0, length))))
         }, more.length),

@@ -92,6 +92,7 @@ interface Wish extends Partial<GenerateOptions> {
   boundaries?: readonly number[]
   seed?: number
   logprob?: Pen['logprob']
+  text?: Pen['text']
   /** What is said after each piece. */
   steer?: (piece: number) => Steer | undefined
 }
@@ -114,7 +115,7 @@ export interface EngineOptions extends FakeOptions {
 
 export function fakeEngine(options: EngineOptions = {}): Engine {
   const { sequences = 8, bytes = 1e6, contextWindow = 1000, again } = options
-  const decoder = fakeDecoder(options)
+  const decoder = fakeDecoder({ contextWindow, ...options })
   const reopened: FakeDecoder[] = []
   const scheduler = createScheduler({
     decoder,
@@ -143,7 +144,7 @@ export function fakeEngine(options: EngineOptions = {}): Engine {
         desk,
         {
           sampler: samplerOf(wish.seed),
-          text: { push: (token) => `${token} `, flush: () => '' },
+          text: wish.text ?? { push: (token) => `${token} `, flush: () => '' },
           ...(wish.logprob && { logprob: wish.logprob }),
         },
         { tokens, boundaries: wish.boundaries ?? [], opening: '' },

@@ -1,4 +1,5 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import type { Sequence } from '../../../src/engine/onnx/decoder/contract.ts'
 import { scoresOf } from './run-decoder.ts'
 import { fakeEngine, failure, greedy, numbers, textOf } from './run-fakes.ts'
 import type { Engine, EngineOptions } from './run-fakes.ts'
@@ -92,14 +93,24 @@ describe('a decoder that fails', () => {
 
   test('for want of memory gives up what nobody uses', async () => {
     let full = false
-    const fail = (): Error | null => (full ? failure('out_of_memory') : null)
+    const fail = (): Error | null => {
+      const thrown = full ? failure('out_of_memory') : null
+      full = false
+      return thrown
+    }
     const { decoder, run } = open({ fail })
     await run(numbers(30)).all()
-    expect(decoder.alive.size).toBe(1)
-    const running = run(numbers(30, 5), { maxTokens: 4 })
+    const [kept] = decoder.alive
     full = true
-    setTimeout(() => (full = false), 2)
-    expect((await running.all()).text).toBe(textOf(greedy(numbers(30, 5), 4)))
+    const { text } = await run(numbers(30, 5), { maxTokens: 4 }).all()
+    expect(text).toBe(textOf(greedy(numbers(30, 5), 4)))
+    expect(decoder.alive.has(kept as Sequence)).toBe(false)
+    // With nothing left to give up it is an error.
+    await vi.waitFor(() => expect(decoder.alive.size).toBe(1))
+    const first = run(numbers(30, 5), { maxTokens: 50 })
+    await first.pieces.next()
+    full = true
+    await expect(first.all()).rejects.toMatchObject({ code: 'out_of_memory' })
   })
 })
 

@@ -76,7 +76,7 @@ export async function confirm(place: Begun, ahead: Ahead): Promise<boolean> {
 }
 
 /** Back to what is certain. */
-export async function forget(place: Begun): Promise<void> {
+async function forget(place: Begun): Promise<void> {
   const guessed = place.ahead?.tokens.length ?? 0
   place.ahead?.logits.release()
   place.ahead = null

@@ -4,7 +4,7 @@
  */
 import { InoriginError } from '../../../error.ts'
 import type { Decoder } from '../decoder/contract.ts'
-import { type Begun, confirm, fill, forget, step, venture } from './forward.ts'
+import { type Begun, confirm, fill, step, venture } from './forward.ts'
 import { allTokens, beginAnew, createPlace, deny, drop, grant, wishFor } from './place.ts'
 import type { Place, Reader, Visit } from './place.ts'
 import { createPrefixCache, type PrefixBudget, shared, type Track } from './prefix.ts'
@@ -63,7 +63,7 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
     for (;;) {
       await turns.next()
       try {
-        await putAway()
+        putAway()
         waiting = waiting.filter(({ wish }) => wish !== null)
         if (waiting.length === 0 || closed) break
         await turn()
@@ -134,18 +134,18 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
     place.track = found ?? { sequence: decoder.open(), tokens: [], partition }
     const { length } = place.track.tokens
     place.pending.splice(0, length)
-    if (!place.started) onStart({ cachedTokens: Math.min(length, place.visit.prompt.tokens.length) })
+    if (!place.started) onStart({ cachedTokens: length })
     place.started = true
     return place as Begun
   }
 
-  const putAway = async (): Promise<void> => {
+  /** A wrong guess that is still in a sequence goes when it is cut for the next prompt. */
+  const putAway = (): void => {
     for (const place of left.splice(0)) {
-      const { track } = place
-      if (!track) continue
-      if (place.ahead) await forget(place as Begun)
-      if (!rewinds) track.sequence.mark()
-      cache.keep(track)
+      place.ahead?.logits.release()
+      if (!place.track) continue
+      if (!rewinds) place.track.sequence.mark()
+      cache.keep(place.track)
     }
   }
 
