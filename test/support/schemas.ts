@@ -88,7 +88,7 @@ function bounds(chance: Chance, values: readonly number[]): Schema {
 }
 
 const INTEGERS = [-1000, -7, -1, 0, 1, 5, 12, 99, 100, 255, 4096, 1000000, 9007199254740991]
-const DECIMALS = [-12.5, -1, -0.25, 0, 0.001, 0.5, 1, 1.5, 3.14159, 10, 99.99, 100, 1e6, 123456.789]
+const DECIMALS = [-12.5, -1, -0.25, 0, 0.001, 0.5, 1, 1.5, 3.25, 10, 99.99, 100, 1e6, 123456.789]
 
 const integers = (chance: Chance): Sample => ({
   schema: { type: 'integer', ...bounds(chance, INTEGERS) },

@@ -38,7 +38,7 @@ export function without(set: Characters, taken: Characters): Characters {
 
 export const not = (set: Characters): Characters => without(ANY, set)
 
-export const both = (a: Characters, b: Characters): Characters => without(a, not(b))
+export const both = (a: Characters, b: Characters): Characters => without(a, without(a, b))
 
 export const size = (set: Characters): number =>
   set.reduce((sum, [first, last]) => sum + last - first + 1, 0)

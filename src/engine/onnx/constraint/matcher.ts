@@ -97,9 +97,11 @@ export function createMatcher({ loose, exact, doubtful, width, onClose }: Matche
     },
     forced: () => {
       if (loose.isTerminated()) return ''
-      // A character that is only begun is told when it is whole.
-      const [whole = ''] = loose.findJumpForwardString().split('\ufffd')
-      return whole
+      const characters = Array.from(loose.findJumpForwardString())
+      // The last one may be begun only, which looks like any other.
+      if ((characters.at(-1) ?? '') > '\u007f') characters.pop()
+      const text = characters.join('')
+      return text !== '' && takes(loose, text) ? text : ''
     },
     accept: (token) => {
       if (loose.isTerminated() || token < 0 || token >= width) return false
