@@ -142,6 +142,6 @@ const covers = (a: Track, b: Track): boolean =>
  * 8 GiB, and some say nothing.
  */
 export function prefixBudget(): PrefixBudget {
-  const { deviceMemory = 4 } = globalThis.navigator as Navigator & { deviceMemory?: number }
+  const { deviceMemory = 4 } = (globalThis.navigator ?? {}) as { deviceMemory?: number }
   return { sequences: 16, bytes: (deviceMemory / 8) * 2 ** 30 }
 }

@@ -105,7 +105,8 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
     const now = cache.reach(prompt, partition, tracks())
     return waiting.some((other) => {
       if (!other.track || isReady(other) || other.visit.partition !== partition) return false
-      const soon = Math.min(shared(allTokens(other), prompt), prompt.length - 1)
+      const common = Math.min(shared(allTokens(other), prompt), prompt.length - 1)
+      const soon = rewinds ? common : Math.max(0, ...other.marks.filter((each) => each <= common))
       return soon > other.track.tokens.length && soon - now >= decoder.chunk
     })
   }
