@@ -11,10 +11,13 @@ const PATIENCE = 5_000
 /** Milliseconds in which a load that fails at once can still be a status. */
 const GRACE = 1_000
 
+/** What is told of a request that is not accepted by the time its headers have to go. */
+const NOT_YET = Promise.resolve({ result: { ignored: [] as string[] } })
+
 /** One model that was asked. */
 interface Attempt {
   leasing: Promise<Lease>
-  accepted: Promise<Reply<void, GenerationEvent>>
+  accepted: Promise<Reply<{ ignored: string[] }, GenerationEvent>>
 }
 
 /**
@@ -28,7 +31,8 @@ export async function accept(
   caller: Caller,
 ): Promise<Generation> {
   let attempt = await unlessUntrusted(() => begin(lease, request, caller))
-  return { ignored: [], events: withHeartbeat(events()) }
+  const { result } = await Promise.race([attempt.accepted, NOT_YET])
+  return { ignored: result.ignored, events: withHeartbeat(events()) }
 
   async function* events(): AsyncGenerator<GenerationEvent> {
     for (let count = 1; ; count += 1) {
@@ -54,7 +58,7 @@ async function begin(
   const { leasing, accepted } = attempt
   const beginning = accepted.then(async () => {
     const { hosted } = await leasing
-    await Promise.race([hosted.loaded, elapsed(GRACE)])
+    await Promise.race([hosted.load(), elapsed(GRACE)])
   })
   try {
     await Promise.race([beginning, elapsed(PATIENCE)])
@@ -74,6 +78,7 @@ function ask(
   const accepted = leasing.then(async ({ hosted, leave }) => {
     signal.addEventListener('abort', leave)
     if (signal.aborted) leave()
+    hosted.load().catch(ignore)
     await hosted.opened
     // Keys keep honest users apart, in what is cached as in what is answered.
     const sender: Sender = { client, partition: key ?? '' }

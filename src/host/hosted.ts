@@ -19,14 +19,14 @@ export interface Hosted {
   readonly link: Link
   /** Requests can be accepted: the small files are here. */
   readonly opened: Promise<void>
-  /** Requests can be answered. */
-  readonly loaded: Promise<void>
   readonly ready: boolean
   /** Ends when it is loaded. */
   readonly progress: Feed<LoadProgress>
   /** How many use it or wait for it. */
   readonly users: number
-  /** Joins the users; a load that everyone has left is given up. */
+  /** Brings the weights, once; resolves when requests can be answered. */
+  load(): Promise<void>
+  /** Joins the users; what everyone has left before it was ready is given up. */
   join(): () => void
   /**
    * What a run failed with, in words that fit this catalog. A device that gave out stays so in its
@@ -74,7 +74,7 @@ const DEVICE_FAULTS: ReadonlySet<string> = new Set([
 /** Files that decide whether a request can be accepted, before any weights. */
 const isText = ({ type }: Resource) => type === 'tokenizer' || type === 'config'
 
-/** Begins to load; the promises tell how far it is. */
+/** Begins with the small files; the weights wait to be asked for. */
 export function createHosted(options: HostedOptions): Hosted {
   const { entry, implementation, assets, ensure, verdict, onVerdict, onProgress, onClose } = options
   const explain = (error: unknown) => options.explain(error, entry, implementation)
@@ -88,6 +88,7 @@ export function createHosted(options: HostedOptions): Hosted {
   const progress = createFeed(start, onProgress)
   let users = 0
   let ready = false
+  let loading: Promise<void> | undefined
 
   const link: Link = {
     connect: (port) => worker.postMessage({ type: 'port' } satisfies PageToHost, [port]),
@@ -101,12 +102,17 @@ export function createHosted(options: HostedOptions): Hosted {
   }
 
   const opened = (entry.type === 'model' ? openModel() : openPredictor()).catch(blame)
-  const loaded = opened.then(finish).catch(blame)
-  opened.catch(() => undefined)
+  opened.catch(giveUp)
 
   /** What a transfer or a call ended with, or what ended them. */
   async function blame(error: unknown): Promise<never> {
     throw closing.signal.aborted ? closing.signal.reason : await explain(error)
+  }
+
+  function giveUp(error: unknown): void {
+    const found = verdictOf(error)
+    if (found) onVerdict(found)
+    closing.abort(error)
   }
 
   async function openModel(): Promise<void> {
@@ -170,12 +176,19 @@ export function createHosted(options: HostedOptions): Hosted {
   }
 
   const hosted: Hosted = {
-    entry, implementation, link, opened, loaded, progress,
+    entry, implementation, link, opened, progress,
     get ready() {
       return ready
     },
     get users() {
       return users
+    },
+    load() {
+      if (!loading) {
+        loading = opened.then(finish).catch(blame)
+        loading.catch(giveUp)
+      }
+      return loading
     },
     join() {
       users += 1
@@ -199,11 +212,6 @@ export function createHosted(options: HostedOptions): Hosted {
       closing.abort(new InoriginError('unavailable', what, { code: 'unloaded', retryAfter: 1 }))
     },
   }
-  loaded.catch((error: unknown) => {
-    const found = verdictOf(error)
-    if (found) onVerdict(found)
-    closing.abort(error)
-  })
   closing.signal.addEventListener('abort', () => {
     progress.fail(closing.signal.reason)
     worker.terminate()

@@ -85,6 +85,18 @@ export function openHost(
       const lease = () => modelOf(request.model).then((entry) => acquire(entry, caller.signal))
       return accept(lease, request, caller)
     },
+    async countTokens(request, caller) {
+      authorize(caller)
+      const { signal } = caller
+      const { hosted, leave } = await acquire(await modelOf(request.model), signal)
+      signal.addEventListener('abort', leave)
+      try {
+        await hosted.opened
+        return await call<ModelCalls, 'countTokens'>(hosted.link, 'countTokens', [request], { signal })
+      } finally {
+        leave()
+      }
+    },
     async predictor(tag, caller) {
       authorize(caller)
       return toPredictor(await predictorOf(tag))
@@ -184,6 +196,8 @@ async function ready(
   signal: AbortSignal,
   onProgress: (progress: LoadProgress) => void,
 ): Promise<void> {
+  // Its progress ends as the load does.
+  hosted.load().catch(() => undefined)
   for await (const progress of hosted.progress.read(signal)) onProgress(progress)
   onProgress(hosted.progress.latest)
 }

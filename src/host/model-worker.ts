@@ -31,6 +31,7 @@ const answers: Answers<ModelCalls, ModelStreams> = {
   calls: {
     openModel: ([setup]) => openModel(setup),
     loadModel: ([files], { signal }, tell) => loadModel(files, signal, () => tell('warm')),
+    countTokens: async ([asked]) => (await prepare(asked)).planned.prompt.tokens.length,
     openPredictor: ([setup], { signal }) => loadPredictor(setup, signal),
     predict: ([inputs], { signal }) => {
       if (!predictor) throw notOpen()
@@ -65,20 +66,28 @@ async function loadPredictor(setup: PredictorFiles, signal: AbortSignal): Promis
   predictor = await openPredictor({ ...setup, device: setup.implementation.device }, signal)
 }
 
-/** Refuses what cannot be answered, and queues the rest, before any weights are needed. */
-async function accept(
-  asked: GenerationRequest,
-  { client, partition }: Sender,
-  signal: AbortSignal,
-): Promise<Reply<void, GenerationEvent>> {
+/** What is asked, with the model's own defaults; refuses what cannot be answered. */
+async function prepare(asked: GenerationRequest) {
   if (!model) throw notOpen()
   const { engine, setup } = model
   const { maxOutputTokens, toolFormat, reasons } = setup
   const reasoningBudget = asked.reasoningBudget ?? setup.reasoningBudget
   const request = { ...asked, reasoningBudget }
   const planned = await plan(engine, request, { toolFormat, reasons })
+  return { engine, request, planned, maxOutputTokens }
+}
+
+/** Queues what can be answered, before any weights are needed. */
+async function accept(
+  asked: GenerationRequest,
+  { client, partition }: Sender,
+  signal: AbortSignal,
+): Promise<Reply<{ ignored: string[] }, GenerationEvent>> {
+  const { engine, request, planned, maxOutputTokens } = await prepare(asked)
   const ticket = queue.enter(client, signal)
-  return { result: undefined, events: events() }
+  // A model that cannot reason does what it is told where that is not to.
+  const ignored = asked.reasoningBudget && !planned.reasoning ? ['reasoningBudget'] : []
+  return { result: { ignored }, events: events() }
 
   async function* events(): AsyncGenerator<GenerationEvent> {
     try {

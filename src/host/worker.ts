@@ -58,6 +58,7 @@ function answersOf(host: Host, control: Control): Pick<HostAnswers, 'calls' | 's
     calls: {
       authorize: (_args, caller) => host.authorize(caller),
       models: (_args, caller) => host.models(caller),
+      countTokens: ([request], caller) => host.countTokens(request, caller),
       predictor: ([tag], caller) => host.predictor(tag, caller),
       createPrediction: ([request], caller) => host.createPrediction(request, caller),
       resource: ([sha256], caller) => host.resource(sha256, caller),

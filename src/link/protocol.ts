@@ -20,6 +20,7 @@ export const PROTOCOL = 1
 export interface HostCalls {
   authorize: { args: []; result: void; event: never }
   models: { args: []; result: Model[]; event: never }
+  countTokens: { args: [request: GenerationRequest]; result: number; event: never }
   predictor: { args: [tag: Tag]; result: Predictor; event: never }
   createPrediction: { args: [request: PredictionRequest]; result: Prediction; event: never }
   resource: { args: [sha256: string]; result: ResourceBody; event: never }
@@ -77,6 +78,8 @@ export interface ModelCalls {
    * were accepted before wait for this. The result is what was found out about the GPU.
    */
   loadModel: { args: [weights: Files]; result: GpuVerdict | null; event: 'warm' }
+  /** Needs no weights and does not queue. */
+  countTokens: { args: [request: GenerationRequest]; result: number; event: never }
   openPredictor: { args: [setup: PredictorFiles]; result: void; event: never }
   predict: { args: [inputs: Record<string, unknown>]; result: PredictionResult; event: never }
 }
@@ -84,7 +87,11 @@ export interface ModelCalls {
 /** What the host asks of a model worker as a stream. */
 export interface ModelStreams {
   /** Accepted once it is templated, tokenised, fits and is queued. */
-  generate: { args: [request: GenerationRequest, sender: Sender]; result: void; event: GenerationEvent }
+  generate: {
+    args: [request: GenerationRequest, sender: Sender]
+    result: { ignored: string[] }
+    event: GenerationEvent
+  }
 }
 
 /** From the side that asks. */

@@ -18,6 +18,7 @@ export function remoteHost(link: Link): Host {
   return {
     authorize: (caller) => once('authorize', [], caller),
     models: (caller) => once('models', [], caller),
+    countTokens: (request, caller) => once('countTokens', [request], caller),
     predictor: (tag, caller) => once('predictor', [tag], caller),
     createPrediction: (request, caller) => once('createPrediction', [request], caller),
     resource: (sha256, caller) => once('resource', [sha256], caller),

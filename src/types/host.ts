@@ -14,7 +14,7 @@ export interface Caller {
 
 /** A generation that has been accepted, or whose model is still being loaded. */
 export interface Generation {
-  /** Names of request fields that had no effect, for the response header. */
+  /** Fields of {@link GenerationRequest} that had no effect, as far as that is known by now. */
   ignored: string[]
   /** Ends after `finish`; throws an `InoriginError` on a late failure. Abandoning it cancels the work. */
   events: AsyncIterable<GenerationEvent>
@@ -39,6 +39,11 @@ export interface Host {
   models(caller: Caller): Promise<Model[]>
   /** Resolves when the request is accepted and queued, or its model is loading, or after 5 s. */
   generate(request: GenerationRequest, caller: Caller): Promise<Generation>
+  /**
+   * Tokens of the prompt that such a request makes; it may be refused as by `generate`. Waits for the
+   * model's tokenizer, but neither for its weights nor in its queue.
+   */
+  countTokens(request: GenerationRequest, caller: Caller): Promise<number>
   predictor(tag: Tag, caller: Caller): Promise<Predictor>
   createPrediction(request: PredictionRequest, caller: Caller): Promise<Prediction>
   /** A resource of any implementation of the catalog, downloaded first if it is missing. Needs no key. */

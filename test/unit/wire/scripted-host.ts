@@ -146,6 +146,11 @@ export function scriptedHost({
       host.returned = false
       return { ignored, events: play(script, host, caller.signal) }
     },
+    async countTokens(request, caller) {
+      admit(caller)
+      host.requests.push(request)
+      return 42
+    },
     async predictor(tag, caller) {
       admit(caller)
       if (tag !== AREA.tag) throw new InoriginError('not_found', `There is no predictor ${tag}.`)
