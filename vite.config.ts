@@ -121,7 +121,10 @@ export default defineConfig(({ command }) => ({
   builder,
   optimizeDeps: {
     // Found late, a dependency makes the page reload: in the middle of a test, or of an answer.
-    include: ['@huggingface/jinja', '@huggingface/tokenizers', 'hash-wasm', 'hono/tiny', 'idb', 'valibot'],
+    include: [
+      '@huggingface/jinja', '@huggingface/tokenizers', '@mlc-ai/web-xgrammar', 'hash-wasm', 'hono/tiny',
+      'idb', 'valibot',
+    ],
     exclude: ['onnxruntime-web'],
   },
   server: { port: Number(process.env['PORT'] ?? 5173) },
@@ -171,6 +174,19 @@ export default defineConfig(({ command }) => ({
           testTimeout: 120_000,
           hookTimeout: 120_000,
           sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'long',
+          include: ['test/long/**/*.test.ts'],
+          environment: 'node',
+          globalSetup: 'test/setup/demo.ts',
+          fileParallelism: false,
+          testTimeout: 3_600_000,
+          hookTimeout: 120_000,
+          sequence: { groupOrder: 3 },
         },
       },
     ],
