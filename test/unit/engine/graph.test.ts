@@ -119,24 +119,33 @@ test('takes what another graph makes of the tokens', () => {
 const GROUPED = {
   kind: 'GroupQueryAttention',
   inputs: ['q', 'k', 'v', 'past_key_values.0.key', 'past_key_values.0.value'],
+  outputs: ['attended', 'present.0.key', 'present.0.value'],
 }
 const COUNTED = [
-  { kind: 'ReduceSum', inputs: ['attention_mask', 'axis'] },
-  { kind: 'Shape', inputs: ['attention_mask'] },
+  { kind: 'ReduceSum', inputs: ['attention_mask', 'axis'], outputs: ['count'] },
+  { kind: 'Shape', inputs: ['attention_mask'], outputs: ['width'] },
 ]
+const CAST = { kind: 'Cast', inputs: ['attention_mask'], outputs: ['numbers'] }
 
 test.each([
   [[], { grouped: false, ragged: false }],
   [[GROUPED, ...COUNTED], { grouped: true, ragged: true }],
   [
-    [GROUPED, { kind: 'Concat', inputs: ['past_key_values.0.key', 'k'] }, ...COUNTED],
+    [GROUPED, { kind: 'Concat', inputs: ['past_key_values.0.key', 'k'], outputs: [] }, ...COUNTED],
     { grouped: false, ragged: false },
   ],
   [
-    [GROUPED, ...COUNTED, { kind: 'Cast', inputs: ['attention_mask'] }],
+    [GROUPED, CAST, { kind: 'ReduceSum', inputs: ['numbers'], outputs: ['count'] }],
+    { grouped: true, ragged: true },
+  ],
+  [
+    [GROUPED, ...COUNTED, CAST, { kind: 'Mul', inputs: ['x', 'numbers'], outputs: ['y'] }],
     { grouped: true, ragged: false },
   ],
-  [[GROUPED, ...COUNTED, { kind: 'If', inputs: ['long'] }], { grouped: true, ragged: false }],
+  [
+    [GROUPED, ...COUNTED, { kind: 'If', inputs: ['long'], outputs: [] }],
+    { grouped: true, ragged: false },
+  ],
   [[GROUPED], { grouped: true, ragged: false }],
 ])('knows attention that counts by its operations: %#', (operations, known) => {
   const inputs: Inputs = { input_ids: IDS, attention_mask: IDS, ...ONE_LAYER }

@@ -169,9 +169,13 @@ function isGrouped(input: string, operations: readonly Operation[]): boolean {
  * be filled up with zeros. A branch may depend on the longest one.
  */
 function isCounted(operations: readonly Operation[]): boolean {
-  const users = operations.filter(({ inputs }) => inputs.includes('attention_mask'))
-  const counts = users.every(({ kind }) => kind === 'ReduceSum' || kind === 'Shape')
-  return users.length > 0 && counts && operations.every(({ kind }) => kind !== 'If')
+  const counts = (name: string): boolean => {
+    const users = operations.filter(({ inputs }) => inputs.includes(name))
+    return users.length > 0 && users.every(({ kind, outputs }) =>
+      kind === 'Cast' ? outputs.every(counts) : kind === 'ReduceSum' || kind === 'Shape',
+    )
+  }
+  return counts('attention_mask') && operations.every(({ kind }) => kind !== 'If')
 }
 
 function needless(name: string): Error {

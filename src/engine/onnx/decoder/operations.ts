@@ -8,12 +8,13 @@ export interface Operation {
   /** Its operator, such as `GroupQueryAttention`. */
   kind: string
   inputs: readonly string[]
+  outputs: readonly string[]
 }
 
 /** Numbers of the fields that are read, as onnx.proto has them. */
 const MODEL_GRAPH = 7
 const GRAPH_NODE = 1
-const NODE = { input: 1, kind: 4, attribute: 5 }
+const NODE = { input: 1, output: 2, kind: 4, attribute: 5 }
 const ATTRIBUTE = { graph: 6, graphs: 11 }
 
 const BYTES = 2
@@ -116,14 +117,16 @@ const text = new TextDecoder()
 
 function addOperation(bytes: Uint8Array, found: Operation[]): void {
   const inputs: string[] = []
+  const outputs: string[] = []
   let kind = ''
   for (const { number, from, to } of fields(bytes)) {
     const value = bytes.subarray(from, to)
     if (number === NODE.input) inputs.push(text.decode(value))
+    else if (number === NODE.output) outputs.push(text.decode(value))
     else if (number === NODE.kind) kind = text.decode(value)
     else if (number === NODE.attribute) addBranches(value, found)
   }
-  found.push({ kind, inputs })
+  found.push({ kind, inputs, outputs })
 }
 
 function addBranches(attribute: Uint8Array, found: Operation[]): void {
