@@ -119,7 +119,7 @@ test('gives the same text on webgpu', async () => {
   const { pieces } = await run(engine, short.prompt, { ...GREEDY, maxTokens: 8 })
   expect(textOf(pieces)).toBe(decoded(short.greedy.slice(0, 8)))
   await engine.close()
-})
+}, 180_000)
 
 test('ends at an end token, which counts and is not shown', async () => {
   const eos_token_id = short.greedy[3]

@@ -45,4 +45,4 @@ test('answers go on with not a token changed when their device is lost', async (
   expect(texts).toEqual(cases.map(({ greedy }) => decoded(greedy.slice(0, 8))))
   expect(started).toEqual([0, 0])
   await engine.close()
-})
+}, 180_000)
