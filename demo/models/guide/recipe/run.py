@@ -43,7 +43,7 @@ def main():
     step('train.py', '--finish', str(finish), *size)
     step('export.py')
     step('check.py')
-    step('evaluate.py', *(['--sample', '5'] if args.quick else []))
+    step('evaluate.py', *(['--sample', '2'] if args.quick else []))
     if not args.quick:
         shutil.copy(work / 'train.log', HERE / 'train.log')
     print(f'The model is in {out}. To compare with the JavaScript libraries: node {HERE / "check.mjs"} {work / "cases.json"} {out}')

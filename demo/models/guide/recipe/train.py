@@ -24,8 +24,8 @@ from settings import ADDED, VOCAB, WORK_DIR, Shape
 from tokenizer import Tokenizer
 
 PAD = 0
-# Half of the first steps are drills, a few of the later ones.
-DRILLS = (1000, 0.5, 0.02)
+# Many of the first steps are drills, a few of the later ones.
+DRILLS = (2000, 0.4, 0.02)
 
 
 def batches(ids, learn, ends, rng, tokens):
@@ -55,13 +55,13 @@ def batches(ids, learn, ends, rng, tokens):
 def drill(rng, tokens):
     """A batch of copying, from which a model learns soonest to look back: tokens in random order that come again, or pairs
     of which the first asks for the second."""
-    length = int(rng.choice([48, 64, 96, 160]))
+    length = int(rng.choice([24, 32, 48, 96]))
     rows = max(1, tokens // length)
     x = rng.integers(0, VOCAB - len(ADDED), (rows, length))
     learn = np.zeros((rows, length), bool)
     for row in range(rows):
         if rng.random() < 0.5:
-            size = int(rng.integers(4, length // 3))
+            size = int(rng.integers(4, length // 2 - 2))
             first, again = int(rng.integers(0, length // 2 - size + 1)), int(rng.integers(length // 2, length - size + 1))
             x[row, again:again + size] = x[row, first:first + size]
             learn[row, again + 1:again + size] = True
