@@ -46,7 +46,7 @@ export async function tallySchemas(vocabulary: ConstraintsOptions, from: number,
       tally.failures.push(`seed ${seed}: ${what}: ${text}\n  ${JSON.stringify(sample.schema)}`)
     }
     try {
-      await checkOne(sample, tally, fail)
+      await checkOne(sample, fail)
     } catch (error) {
       if (!(error instanceof InoriginError) || error.kind !== 'invalid_request') throw error
       const why = error.message.replace(/^\S+/, '').slice(0, 60)
@@ -59,7 +59,6 @@ export async function tallySchemas(vocabulary: ConstraintsOptions, from: number,
 
   async function checkOne(
     { schema, value }: Sample,
-    tally: Tally,
     fail: (what: string, text: string) => void,
   ): Promise<void> {
     const valid = validator(schema)
@@ -71,6 +70,7 @@ export async function tallySchemas(vocabulary: ConstraintsOptions, from: number,
       if (written.stuck) fail('stuck', written.text)
       if (!written.ended) continue
       tally.texts += 1
+      if (written.text.includes('\ufffd')) fail('no UTF-8', written.text)
       if (!isValid(valid, written.text)) fail('invalid', written.text)
     }
     for (let round = 0; round < 5; round++) {

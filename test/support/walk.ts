@@ -22,7 +22,8 @@ export async function walk(
   most = 1500,
 ): Promise<Walk> {
   const written: number[] = []
-  const text = (): string => new TextDecoder('utf-8', { fatal: true }).decode(Uint8Array.from(written))
+
+  const text = (): string => new TextDecoder().decode(Uint8Array.from(written))
   for (let step = 0; step < most; step++) {
     const mask = await matcher.mask()
     const allowed = bytes.flatMap((_, id) => (!mask || ((mask[id >> 5] ?? 0) >>> (id & 31)) & 1 ? [id] : []))

@@ -3,7 +3,7 @@
  * that the format does not have: no leap seconds, no quoted or non-ASCII e-mail names, for instance.
  */
 const LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?'
-const HOST = `${LABEL}(?:\\.${LABEL}){0,2}`
+const NAME = '[A-Za-z0-9]+(?:-+[A-Za-z0-9]+)*'
 const BYTE = '(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])'
 const IPV4 = `${BYTE}(?:\\.${BYTE}){3}`
 
@@ -41,12 +41,12 @@ const PATTERNS: Readonly<Record<string, string>> = {
   'date-time': `(?:${DATE})T${TIME}`,
   duration: `P(?:${DURATION_DATE}(?:${DURATION_TIME})?|${DURATION_TIME}|[0-9]{1,9}W)`,
   // Each label and the whole stay below the limits of 63 and 253 characters.
-  hostname: HOST,
-  email: `${ATOM}{1,20}(?:\\.${ATOM}{1,20}){0,2}@${LABEL}(?:\\.${LABEL}){1,2}`,
+  hostname: `${LABEL}(?:\\.${LABEL}){0,2}`,
+  email: `${ATOM}+(?:\\.${ATOM}+)*@${NAME}(?:\\.${NAME})+`,
   ipv4: IPV4,
   ipv6: IPV6,
   uuid: `${HEX}{8}-${HEX}{4}-${HEX}{4}-${HEX}{4}-${HEX}{12}`,
-  uri: `[A-Za-z][A-Za-z0-9+.-]{0,15}://${HOST}(?::[1-9][0-9]{0,3})?(?:/${UNRESERVED}*)*(?:\\?(?:${UNRESERVED}|[/?])*)?(?:#(?:${UNRESERVED}|[/?])*)?`,
+  uri: `[A-Za-z][A-Za-z0-9+.-]{0,15}://${NAME}(?:\\.${NAME})*(?::[1-9][0-9]{0,3})?(?:/${UNRESERVED}*)*(?:\\?(?:${UNRESERVED}|[/?])*)?(?:#(?:${UNRESERVED}|[/?])*)?`,
 }
 
 /** The pattern of a format of strings, or `undefined` where there is none. */

@@ -25,6 +25,7 @@ export interface Ebnf {
 export function toEbnf({ root, rules }: Grammar, exact: boolean): Ebnf {
   const productions: Productions = new Map()
   const dispatches: string[] = []
+  const whole = new Set<string>()
   const names = new Map<string, string>()
   const bodies = new Map<string, Item>()
   let count = 0
@@ -82,12 +83,17 @@ export function toEbnf({ root, rules }: Grammar, exact: boolean): Ebnf {
     return { rule: id }
   }
 
-  /** `length` times and then the rest, or at any earlier time the end where `open`. */
-  const chain = (each: readonly Production[], length: number, rest: Production, open: boolean): Production => {
+  /** `length` times and then the rest, or `early` in its place at any earlier time. */
+  const chain = (
+    each: readonly Production[],
+    length: number,
+    rest: Production,
+    early: Production | null,
+  ): Production => {
     let tail = rest
     for (let i = 0; i < length; i++) {
       const next = tail
-      tail = [define(() => [...(open ? [[]] : []), ...each.map((one) => [...one, ...next])])]
+      tail = [define(() => [...(early ? [early] : []), ...each.map((one) => [...one, ...next])])]
     }
     return tail
   }
@@ -96,18 +102,22 @@ export function toEbnf({ root, rules }: Grammar, exact: boolean): Ebnf {
     const each = alternatives(part)
     if (max === Infinity) {
       const star = define((self) => [[], ...each.map((one) => [...one, self])])
-      return min > CHAINED ? [...exactly(each, min), star] : chain(each, min, [star], false)
+      return min > CHAINED ? [...exactly(each, min), star] : chain(each, min, [star], null)
     }
-    if (max <= CHAINED) return chain(each, min, chain(each, max - min, [], true), false)
+    if (max <= CHAINED) return chain(each, min, chain(each, max - min, [], []), null)
     return [...exactly(each, min), ...upTo(each, max - min)]
   }
 
+  /** As {@link define}, of rules that must not be taken apart: there would be one for each number. */
+  const defineWhole = (all: readonly Production[]): Item => {
+    const item = define(() => all)
+    whole.add(ruleOf(item))
+    return item
+  }
+
   const power = (each: readonly Production[], exponent: number): Item => {
-    let item = define(() => each)
-    for (let i = 0; i < exponent; i++) {
-      const half = item
-      item = define(() => [[half, half]])
-    }
+    let item = defineWhole(each)
+    for (let i = 0; i < exponent; i++) item = defineWhole([[item, item]])
     return item
   }
 
@@ -120,26 +130,31 @@ export function toEbnf({ root, rules }: Grammar, exact: boolean): Ebnf {
   const below = (each: readonly Production[], exponent: number): Production => {
     if (exponent === 0) return []
     const rest = below(each, exponent - 1)
-    return [define(() => [rest, [power(each, exponent - 1), ...rest]])]
+    return [defineWhole([rest, [power(each, exponent - 1), ...rest]])]
   }
 
   const upTo = (each: readonly Production[], length: number): Production => {
     const exponent = Math.floor(Math.log2(length + 1))
     const left = length - 2 ** exponent
     const few = below(each, exponent)
-    return left < 0 ? few : [define(() => [few, [power(each, exponent), ...upTo(each, left)]])]
+    return left < 0 ? few : [defineWhole([few, [power(each, exponent), ...upTo(each, left)]])]
   }
 
+  /** With the closing quote inside the rules, nearly all tokens of a string are told in advance. */
   const quoted = ({ set, min, max }: StringOf): Production => {
     const low = !exact && min > COUNTED ? 0 : min
     const high = !exact && max > COUNTED ? Infinity : max
-    const character = inString(set)
+    const each = alternatives(inString(set))
     const mark = bytesOf('"')
-    if (high < Infinity || low > COUNTED) return [...mark, ...times(character, low, high), ...mark]
-    // With the closing quote inside, all tokens of a string are told in advance.
-    const each = alternatives(character)
-    const rest = define((self) => [mark, ...each.map((one) => [...one, self])])
-    return [...mark, ...chain(each, low, [rest], false)]
+    if (high <= COUNTED) {
+      return [...mark, ...chain(each, low, chain(each, high - low, mark, mark), null)]
+    }
+    if (high === Infinity) {
+      const rest = define((self) => [mark, ...each.map((one) => [...one, self])])
+      const first = low > COUNTED ? [...exactly(each, low), rest] : chain(each, low, [rest], null)
+      return [...mark, ...first]
+    }
+    return [...mark, ...exactly(each, low), ...upTo(each, high - low), ...mark]
   }
 
   const dispatch = ({ triggers, stop, single }: Dispatch): Item => {
@@ -151,7 +166,7 @@ export function toEbnf({ root, rules }: Grammar, exact: boolean): Ebnf {
   }
 
   productions.set('root', alternatives(root))
-  determinize(productions)
+  determinize(productions, whole)
   const lines = [...productions].map(([name, each]) => writeRule(name, each))
   return { source: [...dispatches, ...lines].join('\n'), rules: dispatches.length + lines.length }
 }

@@ -26,12 +26,12 @@ const MOST_ADDED = 2000
 /** Alternatives of one rule that may come of others. */
 const MOST_ALTERNATIVES = 300
 
-/** Adds rules where it takes some. */
-export function determinize(rules: Productions): void {
+/** Adds rules where it takes some; those of `whole` stay as they are. */
+export function determinize(rules: Productions, whole: ReadonlySet<string>): void {
   const added = new Map<string, string>()
   const heads = new Map<string, Head>()
   const nullable = findNullable(rules)
-  const pending = [...rules.keys()]
+  const pending = [...rules.keys()].filter((name) => !whole.has(name))
 
   /** The bytes that a text of the rule can begin with. */
   const headOf = (name: string): Head => {
@@ -72,7 +72,8 @@ export function determinize(rules: Productions): void {
     const result = new Map<string, Production>()
     const open = (production: Production, inside: readonly string[]): void => {
       const [first, ...rest] = production
-      const bodies = isRule(first) && !inside.includes(first.rule) ? rules.get(first.rule) : undefined
+      const opens = isRule(first) && !inside.includes(first.rule) && !whole.has(first.rule)
+      const bodies = opens ? rules.get(first.rule) : undefined
       if (!isRule(first) || !bodies || result.size + bodies.length > MOST_ALTERNATIVES) {
         result.set(JSON.stringify(production), production)
         return
@@ -179,7 +180,7 @@ function writeBytes(bytes: Bytes): string {
 
 /** A text in EBNF. */
 export const quote = (text: string): string =>
-  `"${text.replaceAll(/["\\\u0000-\u001f\u007f]/g, (character) =>
+  `"${text.replaceAll(/["\\\p{Cc}]/gu, (character) =>
     character === '"' || character === '\\'
       ? `\\${character}`
       : `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
