@@ -4,13 +4,7 @@
  * schema; `dist/catalog.schema.json` is the same schema as JSON Schema.
  */
 import * as v from 'valibot'
-
-const PARAMETER_TYPES = [
-  'float16', 'float32', 'float64',
-  'int8', 'int16', 'int32', 'int64',
-  'uint8', 'uint16', 'uint32', 'uint64',
-  'bool', 'string', 'list', 'dict', 'image', 'binary', 'null',
-] as const
+import { embeddingsSchema, signatureSchema } from './signature.ts'
 
 const RESOURCE_TYPES = ['onnx', 'data', 'tokenizer', 'config', 'wasm', 'mlc'] as const
 
@@ -84,8 +78,9 @@ const requirementsSchema = v.strictObject({
 
 /** How an image becomes a tensor: scaled to size, then `(value / 255 - mean) / std` per channel. */
 export const imageLayoutSchema = v.strictObject({
-  width: count,
-  height: count,
+  /** Width and height go together; without them, an image keeps its own. */
+  width: v.optional(count),
+  height: v.optional(count),
   channels: v.picklist(['gray', 'rgb', 'rgba']),
   order: v.picklist(['nchw', 'nhwc']),
   mean: v.optional(v.array(v.number())),
@@ -96,12 +91,28 @@ export const imageLayoutSchema = v.strictObject({
   background: v.optional(text),
 })
 
+/** How text becomes tensors of tokens, a row for each text, filled up to the longest with zeros. */
+const textLayoutSchema = v.strictObject({
+  /** Name of the resource that is the tokenizer, such as `tokenizer.json`. */
+  tokenizer: path,
+  /** Tensor that is 1 where there is a token, 0 where a row is filled up. */
+  mask: v.optional(text),
+  /** Tensor that tells the parts of a pair of texts apart: zeros. */
+  types: v.optional(text),
+  /** Most tokens of a text. */
+  most: count,
+})
+
 /** Which tensor of the model a parameter of the signature is, and its form there. */
 const bindingSchema = v.strictObject({
   tensor: text,
   /** Tensor shape, `null` for a free dimension; absent: the model's own. */
   shape: v.optional(v.array(v.nullable(count))),
   image: v.optional(imageLayoutSchema),
+  /** The tensor holds the tokens of a `string`, or of a `list` of them. */
+  text: v.optional(textLayoutSchema),
+  /** Names of the values of a `dict`, as they stand in the tensor. */
+  keys: v.optional(v.pipe(v.array(text), v.minLength(1))),
 })
 
 export const implementationSchema = v.strictObject({
@@ -188,35 +199,12 @@ export const hubEntrySchema = v.strictObject({
   implementations: v.optional(v.pipe(v.array(implementationSchema), v.minLength(1))),
 })
 
-const enumerationSchema = v.array(v.strictObject({ name: text, value: v.any() }))
-const jsonSchema = v.record(v.string(), v.unknown())
-
-const inputParameterSchema = v.strictObject({
-  name: text,
-  type: v.picklist(PARAMETER_TYPES),
-  description: v.optional(v.string()),
-  optional: v.optional(v.boolean()),
-  range: v.optional(v.strictObject({ min: v.optional(v.number()), max: v.optional(v.number()) })),
-  enumeration: v.optional(enumerationSchema),
-  defaultValue: v.optional(v.unknown()),
-  schema: v.optional(jsonSchema),
-})
-
-const outputParameterSchema = v.strictObject({
-  name: text,
-  type: v.picklist(PARAMETER_TYPES),
-  description: v.optional(v.string()),
-  enumeration: v.optional(enumerationSchema),
-  schema: v.optional(jsonSchema),
-})
-
 export const predictorEntrySchema = v.strictObject({
   type: v.literal('predictor'),
   ...shared,
-  signature: v.strictObject({
-    inputs: v.array(inputParameterSchema),
-    outputs: v.array(outputParameterSchema),
-  }),
+  /** Lists the predictor among the models too, as one for embeddings. */
+  embeddings: v.optional(embeddingsSchema),
+  signature: signatureSchema,
 })
 
 const ownEntrySchema = v.variant('type', [modelEntrySchema, predictorEntrySchema])
@@ -243,6 +231,7 @@ export const publishedCatalogSchema = catalogOf(v.union([hubEntrySchema, ownEntr
 export type Resource = v.InferOutput<typeof resourceSchema>
 export type Requirements = v.InferOutput<typeof requirementsSchema>
 export type ImageLayout = v.InferOutput<typeof imageLayoutSchema>
+export type TextLayout = v.InferOutput<typeof textLayoutSchema>
 export type Binding = v.InferOutput<typeof bindingSchema>
 export type Dtype = (typeof DTYPES)[number]
 export type Implementation = v.InferOutput<typeof implementationSchema>

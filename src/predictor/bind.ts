@@ -1,13 +1,16 @@
 /** A signature against the model that should honour it: which tensor each parameter is, and how. */
 import type { InferenceSession } from 'onnxruntime-web'
-import type { Binding, ImageLayout, Implementation, PredictorEntry } from '../catalog/schema.ts'
+import type {
+  Binding, ImageLayout, Implementation, PredictorEntry, TextLayout,
+} from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
 import type { InputParameter, OutputParameter, ParameterType } from '../types/index.ts'
-import { type ElementType, isElementType } from './elements.ts'
-import { channels, createRasteriser } from './image.ts'
+import { ARRAYS, type ElementType, isElementType } from './elements.ts'
+import { channels, createRasteriser, sizeOf } from './image.ts'
 import { unusable } from './refuse.ts'
-import { checkValue, TENSORLESS } from './signature.ts'
-import { imageShape, type InputSlot, type Shape } from './value.ts'
+import { checkValue } from './signature.ts'
+import type { TextSlot, Tokenizers } from './text.ts'
+import { imageShape, type InputSlot, type OutputSlot, type Shape } from './value.ts'
 
 /** The two halves of a session that binding looks at. */
 export interface Interface {
@@ -24,7 +27,7 @@ export interface BoundInput {
 export interface BoundOutput {
   parameter: OutputParameter
   tensor: string
-  layout?: ImageLayout
+  slot: OutputSlot
 }
 
 export interface Bound {
@@ -32,8 +35,12 @@ export interface Bound {
   outputs: readonly BoundOutput[]
 }
 
+const ANY = ['string', ...(Object.keys(ARRAYS) as (keyof typeof ARRAYS)[])] as const
+
 /** Types of the model's tensor that a parameter of the type can be. */
-function tensorTypes(type: ParameterType): readonly ElementType[] {
+function tensorTypes(type: ParameterType, { text }: Binding): readonly ElementType[] {
+  if (text) return type === 'string' || type === 'list' ? ['int64', 'int32'] : []
+  if (type === 'list' || type === 'dict') return ANY
   if (type === 'image') return ['float32', 'float16', 'uint8']
   if (type === 'binary') return ['uint8']
   return isElementType(type) ? [type] : []
@@ -47,6 +54,7 @@ export function bind(
   entry: PredictorEntry,
   implementation: Implementation,
   model: Interface,
+  tokenizers: Tokenizers = new Map(),
 ): Bound {
   const { tag, signature } = entry
   const fail = (param: string, why: string): never => unusable(tag, param, why)
@@ -63,22 +71,22 @@ export function bind(
       const layout = imageLayout(binding, type, shape, param, fail)
       slot.image = { layout, rasterise: createRasteriser(layout) }
     }
+    if (parameter.type === 'dict') slot.keys = keysOf(binding, param, fail)
+    if (binding.text) slot.text = textSlot(binding.text, type, model, tokenizers, param, fail)
     return { parameter, tensor: binding.tensor, slot }
   })
   const outputs = signature.outputs.map((parameter): BoundOutput => {
     const param = `outputs.${parameter.name}`
     const binding = bindingOf(parameter.name)
     const { type } = findTensor(model.outputs, binding, parameter.type, param, fail)
-    if (parameter.type !== 'image') return { parameter, tensor: binding.tensor }
-    return {
-      parameter,
-      tensor: binding.tensor,
-      layout: imageLayout(binding, type, null, param, fail),
-    }
+    const slot: OutputSlot = {}
+    if (parameter.type === 'image') slot.layout = imageLayout(binding, type, null, param, fail)
+    if (parameter.type === 'dict') slot.keys = keysOf(binding, param, fail)
+    return { parameter, tensor: binding.tensor, slot }
   })
 
   for (const { name } of model.inputs) {
-    const sources = inputs.filter((input) => input.tensor === name)
+    const sources = inputs.filter((input) => tensorsOf(input).includes(name))
     if (sources.length !== 1) {
       fail(
         `inputs.${name}`,
@@ -87,6 +95,10 @@ export function bind(
     }
   }
   return { inputs, outputs }
+}
+
+function tensorsOf({ tensor, slot: { text } }: BoundInput): (string | undefined)[] {
+  return [tensor, text?.layout.mask, text?.layout.types]
 }
 
 type Fail = (param: string, why: string) => never
@@ -98,12 +110,12 @@ function findTensor(
   param: string,
   fail: Fail,
 ): { type: ElementType; shape: Shape | null } {
-  if (TENSORLESS.has(type))
+  if (type === 'null')
     return fail(param, `values of type ${type} cannot go through an ONNX model.`)
   const found = tensors.find((tensor) => tensor.name === binding.tensor)
   if (!found) return fail(param, `the model has no tensor ${binding.tensor}.`)
   if (!found.isTensor) return fail(param, `the model's ${binding.tensor} is not a tensor.`)
-  if (!tensorTypes(type).some((possible) => possible === found.type)) {
+  if (!tensorTypes(type, binding).some((possible) => possible === found.type)) {
     return fail(param, `is declared ${type}, but the model's ${binding.tensor} is ${found.type}.`)
   }
   // The runtime reports no lengths both for a scalar and for a shape that the model leaves open.
@@ -127,6 +139,29 @@ function checkDefault(parameter: InputParameter, param: string, fail: Fail): voi
   }
 }
 
+function keysOf({ keys }: Binding, param: string, fail: Fail): readonly string[] {
+  return keys ?? fail(param, 'is a dict, so its binding must say `keys`.')
+}
+
+function textSlot(
+  layout: TextLayout,
+  type: ElementType,
+  model: Interface,
+  tokenizers: Tokenizers,
+  param: string,
+  fail: Fail,
+): TextSlot {
+  for (const name of [layout.mask, layout.types]) {
+    if (name === undefined) continue
+    const other = model.inputs.find((tensor) => tensor.name === name)
+    if (!other?.isTensor || other.type !== type)
+      fail(param, `the model has no tensor ${name} of ${type}, as its tokens are.`)
+  }
+  const { tokenizer } = layout
+  const tokenise = tokenizers.get(tokenizer) ?? fail(param, `there is no tokenizer ${tokenizer}.`)
+  return { layout, tokenise }
+}
+
 function imageLayout(
   { image: layout, tensor }: Binding,
   type: ElementType,
@@ -144,12 +179,15 @@ function imageLayout(
     if (given.length !== 1 && given.length !== depth)
       fail(param, `\`${key}\` must have 1 or ${depth} numbers.`)
   }
-  const made = imageShape(layout, shape)
+  if ((layout.width === undefined) !== (layout.height === undefined))
+    fail(param, '`width` and `height` go together.')
+  // Where an image keeps its own size, the model must leave both lengths open.
+  const made = imageShape(layout, shape, sizeOf(layout) ?? [NaN, NaN])
   const fits =
     !shape ||
     (shape.length === made.length &&
       shape.every((wanted, axis) => wanted === null || wanted === made[axis]))
-  if (!fits)
-    fail(param, `its layout makes the shape [${made.join(', ')}], which ${tensor} does not take.`)
+  const shown = made.map((length) => (Number.isNaN(length) ? 'any' : length)).join(', ')
+  if (!fits) fail(param, `its layout makes the shape [${shown}], which ${tensor} does not take.`)
   return layout
 }

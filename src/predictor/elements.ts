@@ -40,7 +40,8 @@ export interface Elements {
   shape: readonly number[] | null
 }
 
-const ARRAYS = {
+/** Whose typed array each type is kept in; text has none. */
+export const ARRAYS = {
   float16: Uint16Array,
   float32: Float32Array,
   float64: Float64Array,

@@ -31,19 +31,34 @@ export function channels(layout: ImageLayout): number {
   return CHANNELS[layout.channels]
 }
 
-/** Reads images of any size as RGBA pixels of the layout's size. */
-export type Rasterise = (source: ImageSource, path: string) => Promise<Uint8ClampedArray>
+/** Width and height. */
+export type Extent = readonly [width: number, height: number]
+
+/** Most pixels of an image that keeps its own size. */
+export const MOST_PIXELS = 2 ** 24
+
+/** Reads images of any size as RGBA pixels, of the layout's size or, where it has none, their own. */
+export type Rasterise = (source: ImageSource, path: string) => Promise<Raster>
+
+export interface Raster {
+  rgba: Uint8ClampedArray
+  extent: Extent
+}
 
 export function createRasteriser(layout: ImageLayout): Rasterise {
-  const { width, height, background } = layout
+  const { background } = layout
   let context: OffscreenCanvasRenderingContext2D | null = null
   const fill = background ?? (layout.channels === 'rgba' ? null : 'black')
 
   return async (source, path) => {
     const drawable = await toDrawable(source, path)
+    const own = extentOf(drawable, path)
+    const [width, height] = sizeOf(layout) ?? limited(own, path)
     context ??= new OffscreenCanvas(width, height).getContext('2d', { willReadFrequently: true })
     if (!context) refuse(path, 'this browser has no canvas to read it with.')
-    const [x, y, w, h] = place(extent(drawable, path), layout)
+    const { canvas } = context
+    if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height })
+    const [x, y, w, h] = place(own, [width, height], layout.fit)
     context.clearRect(0, 0, width, height)
     if (fill) {
       context.fillStyle = fill
@@ -57,8 +72,21 @@ export function createRasteriser(layout: ImageLayout): Rasterise {
     } finally {
       if (drawable !== source && drawable instanceof ImageBitmap) drawable.close()
     }
-    return context.getImageData(0, 0, width, height).data
+    return { rgba: context.getImageData(0, 0, width, height).data, extent: [width, height] }
   }
+}
+
+/** The size that a layout asks for; `null`: none. */
+export function sizeOf({ width, height }: ImageLayout): Extent | null {
+  return width === undefined || height === undefined ? null : [width, height]
+}
+
+function limited([width, height]: Extent, path: string): Extent {
+  if (width * height <= MOST_PIXELS) return [width, height]
+  return refuse(
+    path,
+    `the image has ${width} x ${height} pixels, and ${MOST_PIXELS} at most can be taken. Scale it down.`,
+  )
 }
 
 async function toDrawable(
@@ -74,10 +102,7 @@ async function toDrawable(
   }
 }
 
-function extent(
-  drawable: ImageBitmap | OffscreenCanvas | VideoFrame,
-  path: string,
-): [number, number] {
+function extentOf(drawable: ImageBitmap | OffscreenCanvas | VideoFrame, path: string): Extent {
   const isFrame = 'displayWidth' in drawable
   const width = isFrame ? drawable.displayWidth : drawable.width
   const height = isFrame ? drawable.displayHeight : drawable.height
@@ -87,15 +112,15 @@ function extent(
 
 /** Where on the target the whole source goes: x, y, width, height. */
 export function place(
-  [width, height]: [number, number],
-  layout: ImageLayout,
+  source: Extent,
+  target: Extent,
+  fit: ImageLayout['fit'] = 'stretch',
 ): [number, number, number, number] {
-  const { fit = 'stretch' } = layout
-  if (fit === 'stretch') return [0, 0, layout.width, layout.height]
-  const scales = [layout.width / width, layout.height / height] as const
+  if (fit === 'stretch') return [0, 0, ...target]
+  const scales = [target[0] / source[0], target[1] / source[1]] as const
   const scale = fit === 'contain' ? Math.min(...scales) : Math.max(...scales)
-  const [w, h] = [width * scale, height * scale]
-  return [(layout.width - w) / 2, (layout.height - h) / 2, w, h]
+  const [width, height] = [source[0] * scale, source[1] * scale]
+  return [(target[0] - width) / 2, (target[1] - height) / 2, width, height]
 }
 
 /** RGBA pixels as `(value / 255 - mean) / std`, channel by channel, in the layout's order. */
@@ -123,7 +148,7 @@ function brightness(rgba: Uint8ClampedArray, at: number): number {
 export function denormalise(
   numbers: ArrayLike<number>,
   layout: ImageLayout,
-  [width, height]: [number, number],
+  [width, height]: Extent,
 ): Uint8ClampedArray<ArrayBuffer> {
   const depth = channels(layout)
   const pixels = width * height

@@ -12,10 +12,10 @@ export function refuse(path: string, why: string, cause?: unknown): never {
 }
 
 /** Throws `unavailable`: this entry cannot run anywhere until its author corrects it. */
-export function unusable(tag: Tag, param: string, why: string): never {
+export function unusable(tag: Tag, param: string, why: string, cause?: unknown): never {
   throw new InoriginError(
     'unavailable',
     `The predictor ${tag} cannot run: ${param}: ${why} Its catalog entry must be corrected.`,
-    { code: 'predictor_unusable', param },
+    { code: 'predictor_unusable', param, cause },
   )
 }

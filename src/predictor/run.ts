@@ -10,7 +10,8 @@ import { bind, type Bound } from './bind.ts'
 import type { ElementData, ElementType } from './elements.ts'
 import { refuse, unusable } from './refuse.ts'
 import { type Checked, checkInputs } from './signature.ts'
-import { decode, encode, type RawTensor } from './value.ts'
+import { openTokenizers } from './text.ts'
+import { decode, encodeInput, type RawTensor } from './value.ts'
 
 /** What a predictor is opened with; plain, so that it can be posted to the thread that runs it. */
 export interface PredictorSetup {
@@ -58,7 +59,9 @@ export async function openPredictor(
     const session = await openSession(entry, implementation, files, runtime)
     undo.push(() => session.release())
     stopIfAborted(signal)
-    return createPredictor(setup, runtime.ort, session, bind(entry, implementation, session), close)
+    const tokenizers = await openTokenizers(entry, implementation, files)
+    const bound = bind(entry, implementation, session, tokenizers)
+    return createPredictor(setup, runtime.ort, session, bound, close)
   } catch (thrown) {
     await close().catch(() => undefined)
     throw thrown
@@ -104,16 +107,18 @@ function createPredictor(
         const value = checked.get(parameter.name)
         if (!value) continue
         const path = `inputs.${parameter.name}`
-        tensors.push((feeds[tensor] = toTensor(ort, await encode(value, slot, path))))
+        for (const [name, raw] of await encodeInput(value, tensor, slot, path)) {
+          tensors.push((feeds[name] = toTensor(ort, raw)))
+        }
       }
       stopIfAborted(signal)
       const results = await session.run(feeds, wanted).catch(blame)
       tensors.push(...Object.values(results))
       return Object.fromEntries(
-        bound.outputs.map(({ parameter, tensor, layout }) => {
+        bound.outputs.map(({ parameter, tensor, slot }) => {
           const result = results[tensor]
           if (!result) throw new InoriginError('internal', `The runtime gave no ${tensor}.`)
-          return [parameter.name, decode(parameter, fromTensor(result), layout)]
+          return [parameter.name, decode(parameter, fromTensor(result), slot)]
         }),
       )
     } finally {

@@ -1,18 +1,18 @@
 /** Inputs against a signature: what comes out is complete, of the right types and within bounds. */
-import type { EnumerationMember, InputParameter, ParameterType, Signature } from '../types/index.ts'
+import type { EnumerationMember, InputParameter, Signature } from '../types/index.ts'
 import { type Elements, isElementType, kind, parseElements, rounded } from './elements.ts'
 import { fromHalf } from './half.ts'
 import { IMAGE_CLASSES, type ImageSource, isImageSource } from './image.ts'
 import { refuse } from './refuse.ts'
+import { checkSchema } from './schema.ts'
 
 /** The value of one parameter, ready to become a tensor. */
 export type Checked =
   | { form: 'elements'; elements: Elements }
   | { form: 'image'; source: ImageSource }
   | { form: 'binary'; bytes: Uint8Array | Blob }
-
-/** Parameter types that no tensor of an ONNX model can hold. */
-export const TENSORLESS: ReadonlySet<ParameterType> = new Set(['list', 'dict', 'null'] as const)
+  | { form: 'list'; items: readonly unknown[] }
+  | { form: 'dict'; values: Readonly<Record<string, unknown>> }
 
 /**
  * Values by parameter name, defaults filled in; an optional input without one is absent. Throws
@@ -26,7 +26,7 @@ export function checkInputs(signature: Signature, inputs: unknown): Map<string, 
   const names = signature.inputs.map((parameter) => parameter.name)
   for (const name of Object.keys(inputs)) {
     if (!names.includes(name))
-      refuse(`inputs.${name}`, `there is no such input; there is ${list(names)}.`)
+      refuse(`inputs.${name}`, `there is no such input; there is ${named(names)}.`)
   }
   const given = new Map(Object.entries(inputs))
   const checked = new Map<string, Checked>()
@@ -47,6 +47,11 @@ export function checkValue(parameter: InputParameter, value: unknown, path: stri
     return refuse(path, `must be an image (${IMAGE_CLASSES.join(', ')}), not ${kind(value)}.`)
   }
   if (type === 'binary') return { form: 'binary', bytes: bytes(value, path) }
+  if (type === 'list' || type === 'dict') {
+    const checked = type === 'list' ? list(value, path) : dict(value, path)
+    if (parameter.schema) checkSchema(parameter.schema, value, path)
+    return checked
+  }
   if (!isElementType(type)) refuse(path, `inputs of type ${type} are not supported.`)
   const members = enumeration?.length ? enumeration : null
   const elements = parseElements(type, members ? resolve(members, value, path) : value, path)
@@ -59,6 +64,17 @@ function bytes(value: unknown, path: string): Uint8Array | Blob {
   if (value instanceof Blob || value instanceof Uint8Array) return value
   if (value instanceof ArrayBuffer) return new Uint8Array(value)
   return refuse(path, `must be bytes (Uint8Array, ArrayBuffer or Blob), not ${kind(value)}.`)
+}
+
+function list(value: unknown, path: string): Checked {
+  if (Array.isArray(value)) return { form: 'list', items: value }
+  return refuse(path, `must be an array, not ${kind(value)}.`)
+}
+
+function dict(value: unknown, path: string): Checked {
+  const plain = kind(value) === 'Object'
+  if (plain) return { form: 'dict', values: value as Record<string, unknown> }
+  return refuse(path, `must be an object of values by name, not ${kind(value)}.`)
 }
 
 /** Names of members become their values, wherever they stand; everything else stays as it is. */
@@ -85,7 +101,7 @@ function checkMembers(
 
 function notMember(members: readonly EnumerationMember[], value: unknown, path: string): never {
   const got = typeof value === 'string' ? JSON.stringify(value) : kind(value)
-  return refuse(path, `must be one of ${list(members.map((member) => member.name))}, not ${got}.`)
+  return refuse(path, `must be one of ${named(members.map((member) => member.name))}, not ${got}.`)
 }
 
 function checkRange(range: { min?: number; max?: number }, elements: Elements, path: string): void {
@@ -118,6 +134,6 @@ function comparable(value: unknown): unknown {
   return BigInt.asIntN(53, value) === value ? Number(value) : value
 }
 
-function list(names: readonly string[]): string {
+function named(names: readonly string[]): string {
   return names.length === 0 ? 'none' : names.join(', ')
 }

@@ -1,11 +1,12 @@
 /** Checked inputs to tensors, tensors to what a caller gets, without any runtime. */
 import type { ImageLayout } from '../catalog/schema.ts'
 import type { OutputParameter, TensorValue } from '../types/index.ts'
-import { type ElementData, type ElementType, rounded, size } from './elements.ts'
+import { type ElementData, type Elements, type ElementType, parseElements, rounded, size } from './elements.ts'
 import { fromHalf, toHalf } from './half.ts'
-import { channels, denormalise, normalise, type Rasterise } from './image.ts'
+import { channels, denormalise, type Extent, normalise, type Rasterise } from './image.ts'
 import { refuse } from './refuse.ts'
 import { type Checked, same } from './signature.ts'
+import { encodeText, type TextSlot } from './text.ts'
 
 /** A tensor by its parts. float16 is bits in a `Uint16Array`, bool is 0 and 1 in a `Uint8Array`. */
 export interface RawTensor {
@@ -23,6 +24,23 @@ export interface InputSlot {
   /** `null`: the model does not say. */
   shape: Shape | null
   image?: { layout: ImageLayout; rasterise: Rasterise }
+  text?: TextSlot
+  /** Names of a dict's values, in the order of the tensor's. */
+  keys?: readonly string[]
+}
+
+/**
+ * The tensors of a checked input by name, one but for texts; throws `invalid_request` on `path` if the
+ * slot is another.
+ */
+export async function encodeInput(
+  checked: Checked,
+  tensor: string,
+  slot: InputSlot,
+  path: string,
+): Promise<ReadonlyMap<string, RawTensor>> {
+  if (!slot.text) return new Map([[tensor, await encode(checked, slot, path)]])
+  return encodeText(textsOf(checked, path), tensor, slot.type, slot.text, path)
 }
 
 /** The tensor of a checked input; throws `invalid_request` on `path` if the slot is another. */
@@ -33,8 +51,30 @@ export async function encode(checked: Checked, slot: InputSlot, path: string): P
     const data = bytes instanceof Blob ? new Uint8Array(await bytes.arrayBuffer()) : bytes
     return { type: 'uint8', data, shape: fit(data.length, null, slot.shape, path) }
   }
-  const { type, data, shape } = checked.elements
+  const { type, data, shape } = elementsOf(checked, slot, path)
   return { type, data, shape: fit(data.length, shape, slot.shape, path) }
+}
+
+function elementsOf(
+  checked: Exclude<Checked, { form: 'image' | 'binary' }>,
+  { type, keys = [] }: InputSlot,
+  path: string,
+): Elements {
+  if (checked.form === 'elements') return checked.elements
+  if (checked.form === 'list') return parseElements(type, checked.items, path)
+  const values = keys.map((key) => {
+    if (Object.hasOwn(checked.values, key)) return checked.values[key]
+    return refuse(`${path}.${key}`, 'is required.')
+  })
+  return parseElements(type, values, path)
+}
+
+function textsOf(checked: Checked, path: string): readonly string[] {
+  if (checked.form === 'list') return parseElements('string', checked.items, path).data as string[]
+  const elements = checked.form === 'elements' ? checked.elements : null
+  if (elements?.type !== 'string') return refuse(path, 'must be text.')
+  if ((elements.shape?.length ?? 0) > 1) refuse(path, 'must be one text, or a list of them.')
+  return elements.data as string[]
 }
 
 async function encodeImage(
@@ -44,8 +84,8 @@ async function encodeImage(
 ): Promise<RawTensor> {
   if (!slot.image) refuse(path, 'the implementation has no layout for images.')
   const { layout, rasterise } = slot.image
-  const rgba = await rasterise(checked.source, path)
-  const shape = imageShape(layout, slot.shape)
+  const { rgba, extent } = await rasterise(checked.source, path)
+  const shape = imageShape(layout, slot.shape, extent)
   // Bytes stay bytes: the model does its own scaling.
   const numbers = normalise(
     rgba,
@@ -59,10 +99,10 @@ async function encodeImage(
 }
 
 /** Shape of an image's tensor, with the batch of one when the model has that dimension. */
-export function imageShape(layout: ImageLayout, slot: Shape | null): number[] {
-  const { width, height, order } = layout
+export function imageShape(layout: ImageLayout, slot: Shape | null, extent: Extent): number[] {
+  const [width, height] = extent
   const depth = channels(layout)
-  const image = order === 'nchw' ? [depth, height, width] : [height, width, depth]
+  const image = layout.order === 'nchw' ? [depth, height, width] : [height, width, depth]
   return slot?.length === 3 ? image : [1, ...image]
 }
 
@@ -103,18 +143,29 @@ function show(shape: Shape): string {
   return `[${shape.map((length) => length ?? 'any').join(', ')}]`
 }
 
+/** How an output's tensor becomes its value. */
+export interface OutputSlot {
+  layout?: ImageLayout
+  keys?: readonly string[]
+}
+
 /**
  * The value of an output: a scalar for one element of a shape `[]` or `[1]`, else
- * `{ data, shape }`; members of an enumeration by name, images as `ImageData`, binary as bytes. An
- * int64 is a bigint.
+ * `{ data, shape }`; members of an enumeration by name, images as `ImageData`, binary as bytes, lists
+ * as nested arrays, dicts as objects. An int64 is a bigint.
  */
 export function decode(
   parameter: OutputParameter,
   tensor: RawTensor,
-  layout?: ImageLayout,
+  { layout, keys }: OutputSlot = {},
 ): unknown {
   if (parameter.type === 'image' && layout) return toImage(tensor, layout)
   if (parameter.type === 'binary') return tensor.data
+  if (parameter.type === 'list') return nested(plain(tensor), tensor.shape)
+  if (parameter.type === 'dict') {
+    const values = plain(tensor)
+    return Object.fromEntries((keys ?? []).map((key, index) => [key, values[index]]))
+  }
   const { shape } = tensor
   const scalar = shape.length === 0 || (shape.length === 1 && shape[0] === 1)
   const { enumeration } = parameter
@@ -129,6 +180,19 @@ export function decode(
   if (!scalar) return { data: readable(tensor), shape } satisfies TensorValue
   const element = readable(tensor)[0]
   return tensor.type === 'bool' ? element === 1 : element
+}
+
+/** Elements as a caller would write them. */
+function plain(tensor: RawTensor): unknown[] {
+  return Array.from<unknown, unknown>(readable(tensor), (element) =>
+    tensor.type === 'bool' ? element === 1 : element,
+  )
+}
+
+function nested(elements: unknown[], [length, ...rest]: readonly number[]): unknown {
+  if (length === undefined || rest.length === 0) return elements
+  const step = size(rest)
+  return Array.from({ length }, (_, row) => nested(elements.slice(row * step, (row + 1) * step), rest))
 }
 
 /** Data as numbers: bits of halves are of no use to a caller. */

@@ -87,6 +87,15 @@ describe('what fits', () => {
   })
 })
 
+test('an image without a size needs lengths that the model leaves open', () => {
+  const { inputs } = bound({
+    inputs: [{ name: 'x', type: 'image' }],
+    bindings: { x: { tensor: 'x', image: { channels: 'rgb', order: 'nhwc' } } },
+    model: { inputs: { x: ['float32', 1, 'h', 'w', 3] } },
+  })
+  expect(inputs[0]?.slot).toMatchObject({ shape: [1, null, null, 3], image: {} })
+})
+
 describe('what does not fit', () => {
   const x = (changes: Partial<InputParameter>): Case['inputs'] => [
     { name: 'x', type: 'float32', ...changes },
@@ -95,10 +104,58 @@ describe('what does not fit', () => {
     x: { tensor: 'x', image: { ...layout, ...changes } },
   })
 
+  const text = (changes: object): Case['bindings'] => ({
+    x: { tensor: 'x', text: { tokenizer: 'tokenizer.json', most: 8, ...changes } },
+  })
+
   test.each<[Case, string]>([
     [
-      { inputs: x({ type: 'list' }), model: { inputs: { x: ['float32'] } } },
-      'inputs.x: values of type list cannot go through an ONNX model.',
+      { inputs: x({ type: 'null' }), model: { inputs: { x: ['float32'] } } },
+      'inputs.x: values of type null cannot go through an ONNX model.',
+    ],
+    [
+      { inputs: x({ type: 'dict' }), model: { inputs: { x: ['float32'] } } },
+      'inputs.x: is a dict, so its binding must say `keys`.',
+    ],
+    [
+      {
+        inputs: x({ type: 'image' }),
+        bindings: image({ width: undefined }),
+        model: { inputs: { x: ['float32'] } },
+      },
+      'inputs.x: `width` and `height` go together.',
+    ],
+    [
+      {
+        inputs: x({ type: 'image' }),
+        bindings: image({ width: undefined, height: undefined }),
+        model: { inputs: { x: ['float32', 1, 3, 'h', 4] } },
+      },
+      'inputs.x: its layout makes the shape [1, 3, any, any], which x does not take.',
+    ],
+    [
+      {
+        inputs: x({ type: 'string' }),
+        bindings: text({}),
+        model: { inputs: { x: ['float32', 1, 'length'] } },
+      },
+      "inputs.x: is declared string, but the model's x is float32.",
+    ],
+    [
+      {
+        inputs: x({ type: 'string' }),
+        bindings: text({ mask: 'm' }),
+        model: { inputs: { x: ['int64', 1, 'length'], m: ['float32', 1, 'length'] } },
+      },
+      'inputs.x: the model has no tensor m of int64, as its tokens are.',
+    ],
+    [
+      {
+        inputs: x({ type: 'string' }),
+        bindings: text({}),
+        model: { inputs: { x: ['int64', 1, 'length'] } },
+      },
+      'inputs.x: there is no tokenizer tokenizer.json.',
     ],
     [
       { inputs: x({}), model: { inputs: { z: ['float32'] } } },

@@ -114,8 +114,10 @@ describe('scalars', () => {
       `inputs.x: must be an image (${IMAGE_CLASSES.join(', ')}), not a string.`,
     ],
     ['binary', 'bytes', 'inputs.x: must be bytes (Uint8Array, ArrayBuffer or Blob), not a string.'],
-    ['list', [1], 'inputs.x: inputs of type list are not supported.'],
-    ['dict', {}, 'inputs.x: inputs of type dict are not supported.'],
+    ['list', { 0: 1 }, 'inputs.x: must be an array, not Object.'],
+    ['list', new Float32Array(1), 'inputs.x: must be an array, not Float32Array.'],
+    ['dict', [1], 'inputs.x: must be an object of values by name, not Array.'],
+    ['dict', 'a', 'inputs.x: must be an object of values by name, not a string.'],
     ['null', 0, 'inputs.x: inputs of type null are not supported.'],
   ])('%s refuses %o', (type, x, message) => {
     expect(refusal({ type }, { x })).toBe(message)

@@ -54,6 +54,40 @@ describe('the shape of an input', () => {
   })
 })
 
+describe('lists and dicts', () => {
+  const slot = { type: 'float32', shape: [2, null], keys: ['red', 'blue'] } as const
+
+  test('a list is its elements', async () => {
+    const items = [[1], [2]]
+    const tensor = { type: 'float32', data: new Float32Array([1, 2]), shape: [2, 1] }
+    expect(await encode({ form: 'list', items }, slot, 'inputs.x')).toEqual(tensor)
+  })
+
+  test('a dict is its values, in the order of the keys and without the others', async () => {
+    const values = { blue: 2, green: 5, red: 1 }
+    const tensor = { type: 'float32', data: new Float32Array([1, 2]), shape: [2, 1] }
+    expect(await encode({ form: 'dict', values }, slot, 'inputs.x')).toEqual(tensor)
+    const lacking = encode({ form: 'dict', values: { blue: 2 } }, slot, 'inputs.x')
+    await expect(lacking).rejects.toMatchObject({ message: 'inputs.x.red: is required.' })
+  })
+
+  test.each<[RawTensor, unknown]>([
+    [{ type: 'float32', data: new Float32Array([1, 2, 3, 4]), shape: [2, 2] }, [[1, 2], [3, 4]]],
+    [{ type: 'int64', data: new BigInt64Array([1n]), shape: [1] }, [1n]],
+    [{ type: 'bool', data: new Uint8Array([1, 0]), shape: [2, 1] }, [[true], [false]]],
+    [{ type: 'string', data: ['a', 'b'], shape: [2] }, ['a', 'b']],
+    [{ type: 'float32', data: new Float32Array(0), shape: [2, 0] }, [[], []]],
+  ])('an output that is a list: %o', (tensor, value) => {
+    expect(decode({ name: 'y', type: 'list' }, tensor)).toEqual(value)
+  })
+
+  test('an output that is a dict', () => {
+    const tensor: RawTensor = { type: 'float16', data: new Uint16Array([0x3c00, 0xc000]), shape: [1, 2] }
+    const value = decode({ name: 'y', type: 'dict' }, tensor, { keys: ['up', 'down'] })
+    expect(value).toEqual({ up: 1, down: -2 })
+  })
+})
+
 test('bytes are a tensor of bytes, of a Blob too', async () => {
   const slot = { type: 'uint8', shape: [null] } as const
   const tensor = { type: 'uint8', data: new Uint8Array([1, 2, 3]), shape: [3] }

@@ -1,0 +1,53 @@
+/** What the catalog says of a predictor's parameters. */
+import * as v from 'valibot'
+
+const PARAMETER_TYPES = [
+  'float16', 'float32', 'float64',
+  'int8', 'int16', 'int32', 'int64',
+  'uint8', 'uint16', 'uint32', 'uint64',
+  'bool', 'string', 'list', 'dict', 'image', 'binary', 'null',
+] as const
+
+const count = v.pipe(v.number(), v.integer(), v.minValue(1))
+const text = v.pipe(v.string(), v.minLength(1))
+
+const enumerationSchema = v.array(v.strictObject({ name: text, value: v.any() }))
+const jsonSchema = v.record(v.string(), v.unknown())
+
+const inputParameterSchema = v.strictObject({
+  name: text,
+  type: v.picklist(PARAMETER_TYPES),
+  description: v.optional(v.string()),
+  optional: v.optional(v.boolean()),
+  range: v.optional(v.strictObject({ min: v.optional(v.number()), max: v.optional(v.number()) })),
+  enumeration: v.optional(enumerationSchema),
+  defaultValue: v.optional(v.unknown()),
+  schema: v.optional(jsonSchema),
+})
+
+const outputParameterSchema = v.strictObject({
+  name: text,
+  type: v.picklist(PARAMETER_TYPES),
+  description: v.optional(v.string()),
+  enumeration: v.optional(enumerationSchema),
+  schema: v.optional(jsonSchema),
+})
+
+export const signatureSchema = v.strictObject({
+  inputs: v.array(inputParameterSchema),
+  outputs: v.array(outputParameterSchema),
+})
+
+/** Names the parameters by which a predictor turns texts into vectors that can be compared. */
+export const embeddingsSchema = v.strictObject({
+  /** The input that takes one text or several. */
+  input: text,
+  /** The output that has a vector for each. */
+  output: text,
+  /** The output that has the number of tokens of each. */
+  tokens: v.optional(text),
+  /** Length of a vector. */
+  dimensions: count,
+  /** Most tokens of a text. */
+  maxInputTokens: count,
+})

@@ -1,0 +1,78 @@
+/** Texts to tensors of tokens. */
+import { Tokenizer } from '@huggingface/tokenizers'
+import type { Implementation, PredictorEntry, TextLayout } from '../catalog/schema.ts'
+import type { Files } from '../engine/engine.ts'
+import { ARRAYS, type ElementType } from './elements.ts'
+import { refuse, unusable } from './refuse.ts'
+import type { RawTensor } from './value.ts'
+
+/** Tokens of a text, with those that the tokenizer puts around it. */
+export type Tokenise = (text: string) => readonly number[]
+
+/** Tokenizers by the names of their resources. */
+export type Tokenizers = ReadonlyMap<string, Tokenise>
+
+/** Those that the implementation's bindings name. Rejects with `unavailable` if one is no use. */
+export async function openTokenizers(
+  { tag }: PredictorEntry,
+  { bindings = {} }: Implementation,
+  files: Files,
+): Promise<Tokenizers> {
+  const names = Object.values(bindings).flatMap(({ text }) => text?.tokenizer ?? [])
+  const opened = [...new Set(names)].map(async (name): Promise<[string, Tokenise]> => {
+    const config = files.get(name.replace(/[^/]*$/, 'tokenizer_config.json'))
+    const file = files.get(name) ?? unusable(tag, `resources.${name}`, 'the file is missing.')
+    try {
+      return [name, tokeniser(JSON.parse(await file.text()), JSON.parse((await config?.text()) ?? '{}'))]
+    } catch (cause) {
+      return unusable(tag, `resources.${name}`, `it is no tokenizer (${String(cause)}).`, cause)
+    }
+  })
+  return new Map(await Promise.all(opened))
+}
+
+function tokeniser(file: object, config: object): Tokenise {
+  const tokenizer = new Tokenizer(file, config)
+  return (text) => tokenizer.encode(text).ids
+}
+
+/** What a text parameter of an implementation goes through. */
+export interface TextSlot {
+  layout: TextLayout
+  tokenise: Tokenise
+}
+
+/** The tensor of tokens and those that go with it, by name. */
+export function encodeText(
+  texts: readonly string[],
+  tensor: string,
+  type: ElementType,
+  { layout, tokenise }: TextSlot,
+  path: string,
+): Map<string, RawTensor> {
+  if (texts.length === 0) refuse(path, 'must have at least one text.')
+  const rows = texts.map((text, index) => {
+    const tokens = tokenise(text)
+    const at = texts.length > 1 ? `${path}[${index}]` : path
+    if (tokens.some((token) => token === undefined))
+      refuse(at, 'the tokenizer has no token for some of the text.')
+    if (tokens.length > layout.most)
+      refuse(at, `the text has ${tokens.length} tokens, and ${layout.most} at most can be read. Shorten it.`)
+    return tokens
+  })
+  const length = Math.max(1, ...rows.map((row) => row.length))
+  const even = rows.every((row) => row.length === length)
+  if (!layout.mask && !even)
+    refuse(path, 'the model takes texts of equal length only; send them one by one.')
+
+  const shape = [rows.length, length]
+  const fill = (write: (row: readonly number[], at: number) => number): RawTensor => {
+    const flat = rows.flatMap((row) => Array.from({ length }, (_, at) => write(row, at)))
+    const data = type === 'int64' ? BigInt64Array.from(flat, BigInt) : ARRAYS[type as 'int32'].from(flat)
+    return { type, data, shape }
+  }
+  const tensors = new Map([[tensor, fill((row, at) => row[at] ?? 0)]])
+  if (layout.mask) tensors.set(layout.mask, fill((row, at) => Number(at < row.length)))
+  if (layout.types) tensors.set(layout.types, fill(() => 0))
+  return tensors
+}
