@@ -30,7 +30,9 @@ describe('openai', () => {
       for await (const model of client.models.list()) ids.push(model.id)
       return { ids, one: (await client.models.retrieve('@inorigin/guide')).id }
     })
-    expect(seen).toEqual({ ids: ['@inorigin/guide'], one: '@inorigin/guide' })
+    expect(seen.ids[0]).toBe('@inorigin/guide')
+    expect(new Set(seen.ids).size).toBe(seen.ids.length)
+    expect(seen.one).toBe('@inorigin/guide')
   })
 
   test('create, stream and the stream helper agree', async () => {
@@ -131,7 +133,8 @@ describe('@anthropic-ai/sdk', () => {
       for await (const model of client.models.list()) found.push(model.id)
       return found
     })
-    expect(ids).toEqual(['@inorigin/guide'])
+    expect(ids[0]).toBe('@inorigin/guide')
+    expect(new Set(ids).size).toBe(ids.length)
   })
 
   test('create, stream and the stream helper agree', async () => {
@@ -206,12 +209,13 @@ describe('keys', () => {
         badBodyNoKey: bad.status,
         bearer: (await fetch('/v1/models', { headers: { authorization: 'Bearer right' } })).status,
         header: (await fetch('/v1/models', { headers: { 'x-api-key': 'right' } })).status,
-        works: (await openai('right').models.list()).data.length,
-        worksToo: (await anthropic('right').models.list()).data.length,
+        works: (await openai('right').models.list()).data[0]?.id,
+        worksToo: (await anthropic('right').models.list()).data[0]?.id,
       }
     })
     expect(seen).toEqual({
-      openai: 401, anthropic: 401, none: 401, badBodyNoKey: 401, bearer: 200, header: 200, works: 1, worksToo: 1,
+      openai: 401, anthropic: 401, none: 401, badBodyNoKey: 401, bearer: 200, header: 200,
+      works: model, worksToo: model,
     })
     await tab.context().close()
   })
