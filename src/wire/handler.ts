@@ -10,7 +10,7 @@ import { chatJson, chatStream } from './chat-answer.ts'
 import { errorResponse } from './errors.ts'
 import { id } from './id.ts'
 import { keyOf } from './key.ts'
-import { messagesBody, messagesPlaces, messagesRequest } from './messages.ts'
+import { countBody, messagesBody, messagesPlaces, messagesRequest } from './messages.ts'
 import { messageJson, messageStream } from './messages-answer.ts'
 import { findModel, modelList, modelObject } from './models.ts'
 import { ignoredIn, inWordsOf } from './places.ts'
@@ -94,6 +94,14 @@ const messages: Answer = async ({ req, env }) => {
   return generate(asked, encoder, env)
 }
 
+const countTokens: Answer = async ({ req, env }) => {
+  const { fields, ignored } = await readBody(req.raw, countBody, env.host, env.caller)
+  if (req.header('anthropic-beta')) ignored.push('anthropic-beta')
+  const count = env.host.countTokens(messagesRequest(fields), env.caller)
+  const input_tokens = await count.catch(thrownInWordsOf(messagesPlaces(fields)))
+  return json({ input_tokens }, ignoredHeader(ignored))
+}
+
 /** What a body asks for, free of its style, and the way back to its words. */
 interface Asked {
   request: GenerationRequest
@@ -106,14 +114,17 @@ async function generate(
   encoder: Encoder,
   { host, caller, work }: Bindings,
 ): Promise<Response> {
-  const inWords = (error: InoriginError) => inWordsOf(places, error)
-  const generation = await host.generate(request, caller).catch((thrown: unknown) => {
-    throw inWords(InoriginError.from(thrown))
-  })
+  const generation = await host.generate(request, caller).catch(thrownInWordsOf(places))
   const without = [...ignored, ...ignoredIn(places, generation.ignored)]
-  return reply(answerBody(generation.events, encoder, work, inWords), {
+  return reply(answerBody(generation.events, encoder, work, (error) => inWordsOf(places, error)), {
     headers: { 'content-type': encoder.type, ...ignoredHeader(without) },
   })
+}
+
+function thrownInWordsOf(places: Places): (thrown: unknown) => never {
+  return (thrown) => {
+    throw inWordsOf(places, InoriginError.from(thrown))
+  }
 }
 
 /** The fields without effect. What a header cannot carry is a `?`, what is too much is left off. */
@@ -154,6 +165,7 @@ function json(body: object, headers: Record<string, string> = {}): Response {
 const ROUTES: ReadonlyArray<[method: 'GET' | 'POST', path: string, answer: Answer]> = [
   ['POST', '/chat/completions', chat],
   ['POST', '/messages', messages],
+  ['POST', '/messages/count_tokens', countTokens],
   ['GET', '/models', models],
   ['GET', '/models/:path{.+}', model],
   ['POST', '/predictions', predictions],
@@ -187,8 +199,8 @@ for (const [method, path, answer] of ROUTES) {
 
 app.notFound(({ req }) => {
   const { pathname } = new URL(req.url)
-  const advice = pathname.endsWith('/responses')
-    ? 'use /v1/chat/completions; with the AI SDK that is `.chat(model)` of the provider'
+  const advice = pathname.endsWith('/embeddings')
+    ? 'no model here makes embeddings'
     : `there are ${ROUTES.map(([, path]) => `/v1${path.replace(/:path.*/, '...')}`).join(', ')}`
   throw new InoriginError(
     'not_found',

@@ -8,6 +8,7 @@ export interface MessageBlock {
   /** Of a thinking block. */
   signature: string
   /** Of a tool call. */
+  id: string
   name: string
 }
 
@@ -54,6 +55,8 @@ export function checkMessageStream(raw: string): MessageTranscript {
   }
   let stage = 'start' as 'start' | 'blocks' | 'stop' | 'closed'
   let open: MessageBlock | null = null
+  /** A call whose input is no JSON, as only a limit may leave it. */
+  let cut: MessageBlock | null = null
 
   const steps: Record<string, (data: Fields) => void> = {
     ping: (data) => void keys(data, 'ping', ['type']),
@@ -93,6 +96,7 @@ export function checkMessageStream(raw: string): MessageTranscript {
 
     content_block_start(data) {
       ensure(stage === 'blocks' && open === null, 'a block begins where none can')
+      ensure(cut === null, 'a block behind input that is no JSON')
       keys(data, 'content_block_start', ['type', 'index', 'content_block'])
       ensure(data['index'] === seen.blocks.length, 'block index')
       open = blockOf(data['content_block'])
@@ -111,7 +115,7 @@ export function checkMessageStream(raw: string): MessageTranscript {
       keys(data, 'content_block_stop', ['type', 'index'])
       ensure(data['index'] === seen.blocks.length - 1, 'stop index')
       ensure(block.type !== 'thinking' || block.signature !== '', 'thinking without a signature')
-      if (block.type === 'tool_use' && block.text !== '') parseObject(block.text)
+      if (block.type === 'tool_use' && block.text !== '' && !isJson(block.text)) cut = block
       open = null
     },
 
@@ -122,6 +126,7 @@ export function checkMessageStream(raw: string): MessageTranscript {
       const delta = keys(data['delta'], 'delta', ['stop_reason', 'stop_sequence'])
       oneOf(delta['stop_reason'], 'stop_reason', STOP_REASONS)
       seen.stopReason = delta['stop_reason'] as string
+      ensure(cut === null || seen.stopReason === 'max_tokens', 'input that is no JSON')
       const called = seen.blocks.some(({ type }) => type === 'tool_use')
       ensure(seen.stopReason !== 'tool_use' || called, 'tool_use without a tool call')
       ensure(
@@ -135,8 +140,17 @@ export function checkMessageStream(raw: string): MessageTranscript {
         'output_tokens',
         'input_tokens?',
         ...CACHE_KEYS.map((key) => `${key}?`),
+        'output_tokens_details?',
       ])
-      for (const [key, value] of Object.entries(seen.usage)) count(value, key)
+      const { output_tokens_details: details, ...counts } = seen.usage
+      for (const [key, value] of Object.entries(counts)) count(value, key)
+      if (details !== undefined) {
+        const { thinking_tokens } = keys(details, 'output_tokens_details', ['thinking_tokens'])
+        ensure(
+          count(thinking_tokens, 'thinking_tokens') <= Number(counts['output_tokens']),
+          'more thinking than output',
+        )
+      }
       if ('input_tokens' in seen.usage) {
         ensure(promptOf(seen.usage) === promptOf(seen.startUsage), 'the prompt changed its size')
       }
@@ -181,8 +195,16 @@ export function checkMessageStream(raw: string): MessageTranscript {
   return seen
 }
 
+function isJson(json: string): boolean {
+  try {
+    return parseObject(json) !== null
+  } catch {
+    return false
+  }
+}
+
 function blockOf(value: unknown): MessageBlock {
-  const block = { text: '', signature: '', name: '' }
+  const block = { text: '', signature: '', id: '', name: '' }
   const { type } = keys(value, 'content_block', [
     'type',
     'text?',
@@ -206,9 +228,10 @@ function blockOf(value: unknown): MessageBlock {
     }
     case 'tool_use': {
       const fields = keys(value, 'tool_use block', ['type', 'id', 'name', 'input'])
-      text(fields['id'], 'tool_use id')
+      const id = text(fields['id'], 'tool_use id')
+      ensure(id.startsWith('toolu_'), 'tool_use id does not begin with toolu_')
       keys(fields['input'], 'input at the start', [])
-      return { ...block, type, name: text(fields['name'], 'tool_use name') }
+      return { ...block, type, id, name: text(fields['name'], 'tool_use name') }
     }
     default:
       return fail(`a block of type ${String(type)}`)

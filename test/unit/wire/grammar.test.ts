@@ -174,6 +174,7 @@ describe('checkMessageStream', () => {
     ['a call', START + TOOL + ending('tool_use') + CLOSE],
     ['a call without input', START + TOOL_OPEN + closing() + ending('tool_use') + CLOSE],
     ['a stop sequence', START + TEXT + ending('stop_sequence', '"END"') + CLOSE],
+    ['a call cut off by a limit', START + TOOL.replace('1}"', '1"') + ending('max_tokens') + CLOSE],
     ['an error', START + TEXT + FAILED],
     ['an error at once', FAILED],
     ['an error within a block', START + THINKING_OPEN + FAILED],
@@ -253,6 +254,15 @@ describe('checkMessageStream', () => {
       'caller',
       START + TOOL.replace('"input":{}', '"input":{},"caller":null') + ending('tool_use') + CLOSE,
     ],
+    [
+      'a block behind input that is no JSON',
+      START +
+        TOOL.replace('1}"', '1"') +
+        TEXT.replaceAll('"index":0', '"index":1') +
+        ending('max_tokens') +
+        CLOSE,
+    ],
+    ['an id of the other style', START + TOOL.replace('toolu_', 'call_') + ending('tool_use') + CLOSE],
     ['a call and end_turn', START + TOOL + END + CLOSE],
     ['tool_use without a call', START + TEXT + ending('tool_use') + CLOSE],
     ['an unknown reason', START + TEXT + ending('stop') + CLOSE],

@@ -14,8 +14,7 @@ describe('paths', () => {
     ['/v2/models', 'GET'],
     ['/v1x/models', 'GET'],
     ['/v1/v1/v1/models', 'GET'],
-    ['/v1/embeddings', 'POST'],
-    ['/v1/messages/count_tokens', 'POST'],
+    ['/v1/messages/count_token', 'POST'],
     ['/v1/predictions/remote', 'POST'],
     ['/v1/users', 'GET'],
     ['/v1/predictors', 'GET'],
@@ -39,13 +38,11 @@ describe('paths', () => {
     ])
   })
 
-  it('tells who asks for responses what to use', async () => {
-    const { message } = await errorOf(
-      await send(scriptedHost(), '/v1/responses', { body: {} }),
-      404,
+  it('tell who asks for embeddings that no model makes them', async () => {
+    const sent = await send(scriptedHost(), '/v1/embeddings', { body: { model: 'x', input: 'x' } })
+    expect((await errorOf(sent, 404)).message).toBe(
+      'POST /v1/embeddings is not an endpoint here; no model here makes embeddings.',
     )
-    expect(message).toContain('/v1/chat/completions')
-    expect(message).toContain('`.chat(model)`')
   })
 
   it.each([
