@@ -12,6 +12,7 @@ import {
 import { createHeap, type Heap } from './heap/heap.ts'
 import { openModule } from './heap/module.ts'
 import { createHeapSession } from './heap/session.ts'
+import { inPieces } from './pieces.ts'
 import { separateWeights } from './separate.ts'
 
 /** The namespace of the build in use: `Tensor`, `env`, `InferenceSession`. */
@@ -139,7 +140,10 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
 
   const createSession: Runtime['createSession'] = async (model, wanted = {}) => {
     const { graph, externalData } = await separateWeights(model)
-    const outside = [...(wanted.externalData ?? []), ...externalData]
+    const outside = [...(wanted.externalData ?? []), ...externalData].map(({ path, data }) => ({
+      path,
+      data: inPieces(data),
+    }))
     const weight = sum(outside.map(({ data }) => data.size))
     const { keepInHeap } = wanted
     const create = async (): Promise<Graph> => {

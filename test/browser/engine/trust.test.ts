@@ -4,6 +4,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import { findAdapter } from '../../../src/device/adapter.ts'
 import { loadDecoder, type Loaded } from '../../../src/engine/onnx/load.ts'
 import { loadRuntime } from '../../../src/engine/onnx/runtime.ts'
+import { rowOf } from '../../../src/engine/onnx/sampling/logits.ts'
 import { graphOf, idAt, weightsOf } from '../../../src/engine/onnx/trial/trial.ts'
 import { ANSWERS, HEAD, KV_HEADS, LOCATION } from '../../../src/engine/onnx/trial/graphs.ts'
 import { openTrusted } from '../../../src/engine/onnx/trial/open.ts'
@@ -18,13 +19,16 @@ afterEach(() => {
 })
 
 describe('the trial', () => {
-  test('has the answers that WASM gives', async () => {
+  test.each(['float32', 'float16'] as const)('has the answers that WASM gives, %s', async (precision) => {
     const runtime = await loadRuntime({ device: 'wasm', folder })
     const { Tensor: OrtTensor } = runtime.ort
-    const session = await runtime.createSession(graphOf('float32'), {
-      externalData: [{ path: LOCATION, data: weightsOf('float32') }],
+    const session = await runtime.createSession(graphOf(precision), {
+      externalData: [{ path: LOCATION, data: weightsOf(precision) }],
     })
-    let past: Tensor[] = ['key', 'value'].map(() => new OrtTensor('float32', [], [1, KV_HEADS, 0, HEAD]))
+    const none = precision === 'float16' ? new Uint16Array() : new Float32Array()
+    let past: Tensor[] = ['key', 'value'].map(
+      () => new OrtTensor(precision, none, [1, KV_HEADS, 0, HEAD]),
+    )
     const lengths = { prompt: 40, more: 31, token: 1 } as const
     let end = 0
     for (const [name, length] of Object.entries(lengths)) {
@@ -37,7 +41,7 @@ describe('the trial', () => {
         'past.value': past[1]!,
       })
       past = [results['present.key']!, results['present.value']!]
-      const scores = results['scores']!.data as Float32Array
+      const scores = rowOf(results['scores']!.reshape([1, length * 4]), 0)
       const answers = ANSWERS[name as keyof typeof lengths]
       expect(scores.length).toBe(answers.length)
       // WASM multiplies one of the weights in 8 bits, as it may.
