@@ -25,7 +25,7 @@ from tokenizer import Tokenizer
 
 PAD = 0
 # Many of the first steps are drills, a few of the later ones.
-DRILLS = (2000, 0.4, 0.02)
+DRILLS = (1500, 0.4, 0.02)
 
 
 def batches(ids, learn, ends, rng, tokens):
