@@ -24,6 +24,14 @@ import {
 import { reasoningOf } from './reasoning.ts'
 import { reply } from './reply.ts'
 import { digestIn, refuseLoads, resourceResponse } from './resources.ts'
+import { responseJson, responseStream } from './responses-answer.ts'
+import {
+  logprobsOf,
+  responsesBody,
+  responsesPlaces,
+  responsesReasoning,
+  responsesRequest,
+} from './responses.ts'
 import { workOf } from './work.ts'
 import type { Work } from './work.ts'
 
@@ -91,6 +99,18 @@ const messages: Answer = async ({ req, env }) => {
   const encoder = fields.stream ? messageStream(telling) : messageJson(telling)
   if (req.header('anthropic-beta')) ignored.push('anthropic-beta')
   const asked = { request: messagesRequest(fields), places: messagesPlaces(fields), ignored }
+  return generate(asked, encoder, env)
+}
+
+const responses: Answer = async ({ req, env }) => {
+  const { fields, ignored } = await readBody(req.raw, responsesBody, env.host, env.caller)
+  const telling = {
+    asked: fields,
+    reasoning: responsesReasoning(fields).shown,
+    logprobs: logprobsOf(fields) !== undefined,
+  }
+  const encoder = fields.stream ? responseStream(telling) : responseJson(telling)
+  const asked = { request: responsesRequest(fields), places: responsesPlaces(fields), ignored }
   return generate(asked, encoder, env)
 }
 
@@ -164,6 +184,7 @@ function json(body: object, headers: Record<string, string> = {}): Response {
 /** Every path there is. A tag may come with its slash raw or encoded. */
 const ROUTES: ReadonlyArray<[method: 'GET' | 'POST', path: string, answer: Answer]> = [
   ['POST', '/chat/completions', chat],
+  ['POST', '/responses', responses],
   ['POST', '/messages', messages],
   ['POST', '/messages/count_tokens', countTokens],
   ['GET', '/models', models],

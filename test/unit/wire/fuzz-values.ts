@@ -134,6 +134,43 @@ export const BODIES: Record<string, object> = {
     container: null,
     context_management: null,
   },
+  '/v1/responses': {
+    model: '@acme/tiny',
+    input: [
+      { role: 'developer', content: 'D' },
+      { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'a' }] },
+      { type: 'reasoning', id: 'rs_1', summary: [{ type: 'summary_text', text: 'Hm.' }] },
+      { type: 'function_call', id: 'fc_1', call_id: 'call_1', name: 'f', arguments: '{}' },
+      { type: 'function_call_output', call_id: 'call_1', output: '1' },
+    ],
+    instructions: 'S',
+    stream: false,
+    max_output_tokens: 5,
+    temperature: 1,
+    top_p: 1,
+    seed: 1,
+    tools: [
+      { type: 'function', name: 'f', description: 'F', parameters: { type: 'object' }, strict: true },
+    ],
+    tool_choice: { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'function', name: 'f' }] },
+    parallel_tool_calls: true,
+    text: {
+      format: { type: 'json_schema', name: 'x', strict: true, schema: { type: 'object' } },
+      verbosity: 'medium',
+    },
+    reasoning: { effort: 'low', summary: 'auto' },
+    include: ['message.output_text.logprobs'],
+    top_logprobs: 2,
+    previous_response_id: null,
+    conversation: null,
+    prompt: null,
+    background: false,
+    truncation: 'disabled',
+    store: true,
+    metadata: {},
+    user: 'u',
+    service_tier: 'auto',
+  },
   '/v1/predictions': {
     tag: '@yusuf/area',
     clientId: 'node',
@@ -142,6 +179,8 @@ export const BODIES: Record<string, object> = {
     predictionId: 'p',
   },
 }
+
+BODIES['/v1/messages/count_tokens'] = { ...BODIES['/v1/messages'], max_tokens: null }
 
 /** Lists within lists. */
 const DEEP = JSON.parse('['.repeat(200) + ']'.repeat(200)) as unknown
@@ -195,6 +234,12 @@ export const VALUES: unknown[] = [
   { type: 'text', text: 'x' },
   { type: 'text', text: null },
   { type: 'image', source: {} },
+  { type: 'function', function: { name: 'f' } },
+  { type: 'tool', name: 'f' },
+  { type: 'json_object' },
+  { type: 'json_schema', schema: {} },
+  { role: 'tool', content: 'x' },
+  { role: 'assistant', tool_calls: [null] },
   { type: 5 },
   { type: null },
   { type: 'constructor' },

@@ -7,6 +7,7 @@ import type { ChatMessage, GenerationRequest } from '../../../src/types/index.ts
 import { MAX_STOPS } from '../../../src/wire/fields.ts'
 import { checkMessageStream } from '../../support/anthropic-grammar.ts'
 import { checkChatStream } from '../../support/openai-grammar.ts'
+import { checkResponseStream } from '../../support/responses-grammar.ts'
 import { BODIES, VALUES } from './fuzz-values.ts'
 import { errorOf, scriptedHost, send } from './scripted-host.ts'
 import type { ScriptedHost } from './scripted-host.ts'
@@ -120,6 +121,7 @@ async function outcomeOf(host: ScriptedHost, path: string, body: unknown): Promi
   const streamed = response.headers.get('content-type') !== 'application/json'
   if (!streamed) JSON.parse(text)
   else if (path === '/v1/messages') checkMessageStream(text)
+  else if (path === '/v1/responses') checkResponseStream(text)
   else
     checkChatStream(text, {
       includeUsage:

@@ -3,7 +3,13 @@ import { InoriginError } from '../../../src/error.ts'
 import { handle } from '../../../src/wire/handler.ts'
 import { chatOf, errorOf, KEY, messageOf, scriptedHost, send } from './scripted-host.ts'
 
-const POSTS = ['/v1/chat/completions', '/v1/messages', '/v1/predictions']
+const POSTS = [
+  '/v1/chat/completions',
+  '/v1/messages',
+  '/v1/messages/count_tokens',
+  '/v1/responses',
+  '/v1/predictions',
+]
 
 describe('paths', () => {
   it.each([

@@ -1,6 +1,7 @@
 /** Tools, thoughts and schemas through the clients people use, round trips included. */
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
+import type { RunnableToolFunctionWithoutParse } from 'openai/lib/RunnableFunction'
 import { describe, expect, it } from 'vitest'
 import { collect, fetchOf, HELLO, scriptedHost } from './scripted-host.ts'
 import type { Script, ScriptedHost } from './scripted-host.ts'
@@ -75,18 +76,18 @@ describe('openai', () => {
   it.each([false, true])('runs tools until it has its answer, streamed: %s', async (stream) => {
     const host = callingHost()
     const client = openai(host)
-    const tools = [
+    const tools: RunnableToolFunctionWithoutParse[] = [
       {
-        type: 'function' as const,
+        type: 'function',
         function: {
           name: 'weather',
           description: 'The weather of a city',
-          parameters: { ...WEATHER_SCHEMA },
+          parameters: { ...WEATHER_SCHEMA, required: ['city'] },
           function: (text: string) => weather((JSON.parse(text) as { city: string }).city),
         },
       },
       {
-        type: 'function' as const,
+        type: 'function',
         function: { name: 'now', description: 'The time', parameters: {}, function: () => 'noon' },
       },
     ]

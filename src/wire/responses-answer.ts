@@ -1,0 +1,164 @@
+/** A response, at once and as a stream of events about its items. */
+import type { TokenLogprob, Usage } from '../types/index.ts'
+import type { Encoder } from './answer.ts'
+import { progressText } from './answer.ts'
+import { wireError } from './errors.ts'
+import { id, seconds } from './id.ts'
+import { jsonEncoder } from './parts.ts'
+import type { Finish, Part } from './parts.ts'
+import { SSE_TYPE } from './reply.ts'
+import { bodyOf, closeOf, deltaOf, itemOf, openingOf } from './responses-items.ts'
+import type { Item } from './responses-items.ts'
+import type { ResponsesBody } from './responses.ts'
+import { comment, frame } from './sse.ts'
+
+/** What of an answer is told. */
+export interface ResponseTelling {
+  /** Which the answer repeats. */
+  asked: ResponsesBody
+  reasoning: boolean
+  logprobs: boolean
+}
+
+type Status = 'in_progress' | 'completed' | 'incomplete'
+
+/** The object that stands for the whole; clients know each of its fields. */
+function createHead({ asked }: ResponseTelling) {
+  const head = { id: id('resp_'), object: 'response', created_at: seconds() }
+  const repeated = {
+    background: false,
+    error: null,
+    instructions: asked.instructions ?? null,
+    max_output_tokens: asked.max_output_tokens ?? null,
+    metadata: {},
+    model: asked.model,
+    parallel_tool_calls: asked.parallel_tool_calls ?? true,
+    previous_response_id: null,
+    reasoning: { effort: asked.reasoning?.effort ?? null, summary: asked.reasoning?.summary ?? null },
+    store: false,
+    temperature: asked.temperature ?? null,
+    text: { format: asked.text?.format ?? { type: 'text' } },
+    tool_choice: asked.tool_choice ?? 'auto',
+    tools: (asked.tools ?? []).map((tool) => ({ strict: true, parameters: {}, ...tool })),
+    top_p: asked.top_p ?? null,
+    truncation: 'disabled',
+  }
+  return (status: Status, output: readonly object[], usage: Usage | null) => ({
+    ...head,
+    status,
+    ...repeated,
+    incomplete_details: status === 'incomplete' ? { reason: 'max_output_tokens' } : null,
+    output,
+    usage: usage && usageOf(usage),
+  })
+}
+
+function usageOf({ promptTokens, cachedTokens, completionTokens, reasoningTokens }: Usage) {
+  return {
+    input_tokens: promptTokens,
+    input_tokens_details: { cached_tokens: cachedTokens },
+    output_tokens: completionTokens,
+    output_tokens_details: { reasoning_tokens: reasoningTokens },
+    total_tokens: promptTokens + completionTokens,
+  }
+}
+
+const statusOf = ({ reason }: Finish) => (reason === 'length' ? 'incomplete' : 'completed')
+
+/** A response as one JSON body; leading spaces while it is being made. */
+export function responseJson(telling: ResponseTelling): Encoder {
+  const whole = createHead(telling)
+  return jsonEncoder((parts, finish) => {
+    const status = statusOf(finish)
+    const told = parts.filter(({ type }) => telling.reasoning || type !== 'reasoning')
+    const items = (told.length > 0 ? told : [NOTHING]).map(itemOf)
+    const output = items.map((item, index) =>
+      bodyOf(item, index === items.length - 1 ? status : 'completed'),
+    )
+    return whole(status, output, finish.usage)
+  })
+}
+
+/** An answer of nothing has a message too. */
+const NOTHING: Part = { type: 'text', text: '', logprobs: [] }
+
+/** A response as a stream of events. */
+export function responseStream(telling: ResponseTelling): Encoder {
+  const whole = createHead(telling)
+  const output: object[] = []
+  let open: Item | null = null
+  let number = 0
+  const say = (type: string, fields: object): string =>
+    frame({ type, sequence_number: number++, ...fields }, type)
+  const sayAll = (events: ReadonlyArray<readonly [type: string, fields: object]>): string =>
+    events.map(([type, fields]) => say(type, { output_index: output.length, ...fields })).join('')
+
+  const close = (status: 'completed' | 'incomplete'): string => {
+    if (!open) return ''
+    const said = sayAll(closeOf(open, status))
+    output.push(bodyOf(open, status))
+    open = null
+    return said
+  }
+  const begin = (part: Part): string => {
+    const before = close('completed')
+    open = itemOf(part)
+    return before + sayAll(openingOf(open))
+  }
+  const add = (type: Part['type'], text: string, logprobs: readonly TokenLogprob[] = []): string => {
+    if (text === '') return ''
+    const opening = open?.part.type === type ? '' : begin(emptyOf(type))
+    if (!open) return opening
+    const { part } = open
+    if (part.type === 'call') part.arguments += text
+    else part.text += text
+    if (part.type === 'text' && telling.logprobs) part.logprobs.push(...logprobs)
+    return opening + sayAll([deltaOf(open, text, telling.logprobs ? logprobs : [])])
+  }
+
+  return {
+    type: SSE_TYPE,
+    encode(event) {
+      switch (event.type) {
+        case 'progress':
+          return comment(progressText(event.progress))
+        case 'heartbeat':
+          return comment('heartbeat')
+        case 'start': {
+          const response = whole('in_progress', [], null)
+          return say('response.created', { response }) + say('response.in_progress', { response })
+        }
+        case 'reasoning':
+          return telling.reasoning ? add('reasoning', event.text) : ''
+        case 'text':
+          return add('text', event.text, event.logprobs)
+        case 'tool_call':
+          return begin({ type: 'call', id: event.id, name: event.name, arguments: '' })
+        case 'tool_arguments':
+          return add('call', event.text)
+        case 'finish': {
+          const status = statusOf(event)
+          const nothing = output.length === 0 && !open ? begin(NOTHING) : ''
+          const last = nothing + close(status)
+          return last + say(`response.${status}`, { response: whole(status, output, event.usage) })
+        }
+      }
+    },
+    fail: (error) => {
+      // Some clients look for the one form, some for the other.
+      const fields = wireError(error)
+      return frame({ ...fields, type: 'error', sequence_number: number++, error: fields }, 'error')
+    },
+  }
+}
+
+function emptyOf(type: Part['type']): Part {
+  switch (type) {
+    case 'call':
+      return { type, id: '', name: '', arguments: '' }
+    case 'reasoning':
+      return { type, text: '' }
+    case 'text':
+      return { type, text: '', logprobs: [] }
+  }
+}

@@ -1,0 +1,124 @@
+/** The items that a response is made of, and the events that tell of one. */
+import type { TokenLogprob } from '../types/index.ts'
+import { probability } from './chat-answer.ts'
+import { id } from './id.ts'
+import type { Part } from './parts.ts'
+
+/** A part of an answer, and the id by which events speak of it. */
+export interface Item {
+  id: string
+  part: Part
+}
+
+type Status = 'in_progress' | 'completed' | 'incomplete'
+type Event = readonly [type: string, fields: object]
+
+const PREFIX = { reasoning: 'rs_', text: 'msg_', call: 'fc_' } as const
+
+/** What is told of it grows with it. */
+export function itemOf(part: Part): Item {
+  return { id: id(PREFIX[part.type]), part: { ...part } }
+}
+
+/** As it stands in the output. */
+export function bodyOf({ id: own, part }: Item, status: Status): object {
+  switch (part.type) {
+    case 'reasoning':
+      return { id: own, type: 'reasoning', summary: [{ type: 'summary_text', text: part.text }] }
+    case 'text':
+      return { id: own, type: 'message', status, role: 'assistant', content: [textPart(part)] }
+    case 'call':
+      return {
+        id: own,
+        type: 'function_call',
+        status,
+        call_id: part.id,
+        name: part.name,
+        arguments: part.arguments,
+      }
+  }
+}
+
+function textPart({ text, logprobs }: Extract<Part, { type: 'text' }>) {
+  return { type: 'output_text', text, annotations: [], logprobs: logprobs.map(logprobObject) }
+}
+
+function logprobObject(token: TokenLogprob) {
+  return { ...probability(token), top_logprobs: token.top.map(probability) }
+}
+
+/** It begins, with nothing in it. */
+export function openingOf({ id: own, part }: Item): Event[] {
+  const added = (item: object): Event => ['response.output_item.added', { item }]
+  const item_id = own
+  switch (part.type) {
+    case 'reasoning':
+      return [
+        added({ id: own, type: 'reasoning', summary: [] }),
+        ['response.reasoning_summary_part.added', {
+          item_id, summary_index: 0, part: { type: 'summary_text', text: '' },
+        }],
+      ]
+    case 'text':
+      return [
+        added({ id: own, type: 'message', status: 'in_progress', role: 'assistant', content: [] }),
+        ['response.content_part.added', {
+          item_id, content_index: 0, part: textPart({ type: 'text', text: '', logprobs: [] }),
+        }],
+      ]
+    case 'call':
+      return [added(bodyOf({ id: own, part }, 'in_progress'))]
+  }
+}
+
+/** More of it. */
+export function deltaOf(
+  { id: item_id, part }: Item,
+  delta: string,
+  logprobs: readonly TokenLogprob[],
+): Event {
+  switch (part.type) {
+    case 'reasoning':
+      return ['response.reasoning_summary_text.delta', { item_id, summary_index: 0, delta }]
+    case 'text': {
+      const told = logprobs.map(logprobObject)
+      return ['response.output_text.delta', { item_id, content_index: 0, delta, logprobs: told }]
+    }
+    case 'call':
+      return ['response.function_call_arguments.delta', { item_id, delta }]
+  }
+}
+
+/** It is whole, or as much of it as there will be. */
+export function closeOf(item: Item, status: 'completed' | 'incomplete'): Event[] {
+  const { id: item_id, part } = item
+  const done: Event = ['response.output_item.done', { item: bodyOf(item, status) }]
+  switch (part.type) {
+    case 'reasoning': {
+      const { text } = part
+      return [
+        ['response.reasoning_summary_text.done', { item_id, summary_index: 0, text }],
+        ['response.reasoning_summary_part.done', {
+          item_id, summary_index: 0, part: { type: 'summary_text', text },
+        }],
+        done,
+      ]
+    }
+    case 'text': {
+      const whole = textPart(part)
+      const { text, logprobs } = whole
+      return [
+        ['response.output_text.done', { item_id, content_index: 0, text, logprobs }],
+        ['response.content_part.done', { item_id, content_index: 0, part: whole }],
+        done,
+      ]
+    }
+    case 'call': {
+      const { name, arguments: text } = part
+      return [
+        ['response.function_call_arguments.done', { item_id, name, arguments: text }],
+        done,
+      ]
+    }
+  }
+}

@@ -1,0 +1,184 @@
+/** `POST /v1/responses`: its table of fields, and what they ask for. Nothing is kept between two. */
+import * as v from 'valibot'
+import type { GenerationRequest, Tool } from '../types/index.ts'
+import {
+  anyObject,
+  atLeast,
+  consistent,
+  filled,
+  flag,
+  listOf,
+  never,
+  not,
+  object,
+  oneOf,
+  optional,
+  refused,
+  string,
+  tagged,
+  unsupported,
+} from './fields.ts'
+import type { Places } from './places.ts'
+import { budgetFault, effort, outputEffort, reasoningOf } from './reasoning.ts'
+import type { Reasoning } from './reasoning.ts'
+import { chatSampling, samplingOf } from './sampling.ts'
+import { elsewhere, formatElsewhere, sharedFields } from './shared.ts'
+import { inputRule, turnsOf } from './responses-input.ts'
+import * as calls from './tools.ts'
+
+const MAX_TOP_LOGPROBS = 20
+/** Asks for probabilities of tokens without saying how many. */
+const INCLUDE_LOGPROBS = 'message.output_text.logprobs'
+
+const ref = object({ type: optional(oneOf(['function'])), name: filled })
+const word = oneOf(['auto', 'none', 'required'])
+const choice = tagged('type', {
+  function: object({ type: v.literal('function'), name: filled }),
+  allowed_tools: object({
+    type: v.literal('allowed_tools'), mode: oneOf(['auto', 'required']), tools: listOf(ref),
+  }),
+  custom: never,
+})
+
+const functionTool = object({
+  type: oneOf(['function']),
+  name: filled,
+  description: optional(string),
+  parameters: optional(anyObject),
+  // Arguments always follow their schema.
+  strict: optional(flag),
+})
+
+/** Tools of other types run on servers of their vendor. */
+const tool = v.lazy((input): typeof functionTool | typeof never => {
+  const type = (input as { type?: unknown } | null | undefined)?.type
+  return typeof type === 'string' && type !== 'function' ? never : functionTool
+})
+
+const format = tagged('type', {
+  text: object({ type: v.literal('text') }),
+  json_object: object({ type: v.literal('json_object') }),
+  json_schema: object({
+    type: v.literal('json_schema'),
+    name: optional(string),
+    description: optional(string),
+    schema: anyObject,
+    strict: optional(flag),
+  }),
+})
+
+const stateless = 'nothing is kept here between requests; send the whole conversation as input'
+
+const table = object({
+  model: filled,
+  input: inputRule,
+  instructions: optional(string),
+  messages: elsewhere('send input instead'),
+  system: elsewhere('send instructions instead'),
+  stream: optional(flag),
+  max_output_tokens: optional(atLeast(1)),
+  max_tokens: elsewhere('send max_output_tokens instead'),
+  max_completion_tokens: elsewhere('send max_output_tokens instead'),
+  ...chatSampling,
+  stop: elsewhere('use /v1/chat/completions, which has it'),
+  stop_sequences: elsewhere('use /v1/chat/completions, which has stop'),
+  tools: optional(listOf(tool)),
+  tool_choice: optional(
+    v.lazy((input): typeof word | typeof choice => (typeof input === 'string' ? word : choice)),
+  ),
+  text: optional(object({ format: optional(format), verbosity: sharedFields.verbosity })),
+  response_format: formatElsewhere('send text.format instead'),
+  output_format: formatElsewhere('send text.format instead'),
+  output_config: optional(
+    object({ effort: outputEffort, format: formatElsewhere('send text.format instead') }),
+  ),
+  reasoning: optional(
+    object({ effort, summary: optional(oneOf(['auto', 'concise', 'detailed'])) }),
+  ),
+  include: optional(listOf(string)),
+  top_logprobs: optional(
+    v.pipe(atLeast(0), v.maxValue(MAX_TOP_LOGPROBS, `at most ${MAX_TOP_LOGPROBS}`)),
+  ),
+  previous_response_id: optional(not(stateless)),
+  conversation: optional(not(stateless)),
+  prompt: refused,
+  background: optional(unsupported(flag, (on) => !on)),
+  truncation: optional(
+    unsupported(oneOf(['disabled', 'auto']), (way) => way === 'disabled', 'shorten the input'),
+  ),
+  thread: refused,
+  ...sharedFields,
+})
+
+export const responsesBody = consistent(table, ({ thinking, max_output_tokens }) =>
+  budgetFault(thinking, max_output_tokens),
+)
+
+export type ResponsesBody = v.InferOutput<typeof table>
+
+/** What a response asks for, free of its style. */
+export function responsesRequest(body: ResponsesBody): GenerationRequest {
+  const { instructions, text } = body
+  const turns = turnsOf(body.input)
+  return {
+    model: body.model,
+    messages: calls.nameResults(
+      instructions ? [{ role: 'system', content: instructions }, ...turns] : turns,
+    ),
+    maxTokens: body.max_output_tokens ?? undefined,
+    sampling: samplingOf(body),
+    stop: [],
+    tools: calls.toolUse(
+      (body.tools ?? []).map(toolOf),
+      choiceOf(body.tool_choice),
+      calls.mayCallSeveral({ parallel_tool_calls: body.parallel_tool_calls }),
+    ),
+    format: formatOf(text?.format),
+    reasoningBudget: responsesReasoning(body).budget,
+    logprobs: logprobsOf(body),
+  }
+}
+
+/** How much may be thought; this style has a name of its own for it. */
+export function responsesReasoning(body: ResponsesBody): Reasoning {
+  const own = body.reasoning?.effort
+  if (!own) return reasoningOf(body)
+  const asked = reasoningOf({ ...body, reasoning_effort: own })
+  return {
+    ...asked,
+    fields: asked.fields.map((name) => (name === 'reasoning_effort' ? 'reasoning.effort' : name)),
+  }
+}
+
+/** Where in the body the fields of its request are. */
+export function responsesPlaces(body: ResponsesBody): Places {
+  return {
+    rename: [[/^format\b/, 'text.format'], [/^messages\b/, 'input']],
+    reasoning: responsesReasoning(body).fields,
+  }
+}
+
+export function logprobsOf({ include, top_logprobs: most }: ResponsesBody): number | undefined {
+  return most || include?.includes(INCLUDE_LOGPROBS) ? (most ?? 0) : undefined
+}
+
+function choiceOf(given: ResponsesBody['tool_choice']): calls.Choice {
+  if (given === null || given === undefined) return { choice: 'auto' }
+  if (typeof given === 'string') return { choice: given }
+  if (given.type === 'function') return { choice: 'required', only: [given.name] }
+  return { choice: given.mode, only: given.tools.map(({ name }) => name) }
+}
+
+function toolOf({ name, description, parameters }: v.InferOutput<typeof functionTool>): Tool {
+  return {
+    name,
+    ...(description && { description }),
+    parameters: parameters ?? calls.NO_ARGUMENTS,
+  }
+}
+
+function formatOf(given: v.InferOutput<typeof format> | null | undefined) {
+  if (!given || given.type === 'text') return undefined
+  if (given.type === 'json_object') return { type: 'json_object' } as const
+  return { type: 'json_schema', schema: given.schema } as const
+}
