@@ -39,8 +39,8 @@ export function createModels(starting: Promise<Server>, loading: Loading): Model
     place.textContent = await placeOf(state)
     const size = state.bytes
     if (state.status === 'remote' && (size === null || size > EAGER_BYTES)) {
-      const what = size === null ? 'it is' : `${bytes(size)} are`
-      loading.say(`${state.name}: ${what} downloaded with your first question.`)
+      const what = size === null ? 'to be downloaded' : `${bytes(size)} to download`
+      loading.say(`${state.name}: ${what} with your first question.`)
     } else await loading.load(tag)
   }
 

@@ -17,12 +17,12 @@ function otherProtocol(): string {
   return changed
 }
 
-function look(page: Page): Promise<{ controlled: boolean; direct: number; models: number }> {
+function look(page: Page): Promise<{ controlled: boolean; direct: number; first: string }> {
   return page.evaluate(async () => {
     const { server } = globalThis as unknown as { server: Server }
     const direct = await server.fetch('/v1/models')
     const { data } = await direct.json()
-    return { controlled: server.controlled, direct: direct.status, models: data.length }
+    return { controlled: server.controlled, direct: direct.status, first: data[0].id }
   })
 }
 
@@ -32,13 +32,13 @@ test('another protocol: server.fetch serves until the script is replaced', async
   const warnings: string[] = []
   page.on('console', (message) => message.type() === 'warning' && warnings.push(message.text()))
   await serveIn(page)
-  expect(await look(page)).toEqual({ controlled: false, direct: 200, models: 1 })
+  expect(await look(page)).toEqual({ controlled: false, direct: 200, first: '@inorigin/guide' })
   expect(warnings.join()).toContain('server.fetch')
 
   delete site.pages['/sw.js']
   await page.reload()
   await serveIn(page)
-  expect(await look(page)).toEqual({ controlled: true, direct: 200, models: 1 })
+  expect(await look(page)).toEqual({ controlled: true, direct: 200, first: '@inorigin/guide' })
   expect(await page.evaluate(async () => (await fetch('/v1/models')).status)).toBe(200)
 })
 
