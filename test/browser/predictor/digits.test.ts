@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { OpenPredictor } from '../../../src/predictor/run.ts'
 import type { PredictionResult } from '../../../src/types/index.ts'
 import { digitsEntry, openDigits } from './digits.ts'
+import { openEmbedded } from './embedded.ts'
 import { type Drawing, images, plain, strokes } from './draw.ts'
 
 const NAMES = ['zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine']
@@ -93,4 +94,19 @@ test('both devices give the same numbers', async () => {
       expect(Math.abs((scores(other)[digit] ?? NaN) - score)).toBeLessThan(1e-4)
     })
   }
+})
+
+test('half precision reads as single precision does', async () => {
+  const half = await openEmbedded('digits', 'fp16-webgpu', { device: 'wasm' })
+  for (const { canvas } of strokes(plain)) {
+    const [one, other] = await Promise.all([
+      wasm.predict({ image: canvas }, signal),
+      half.predict({ image: canvas }, signal),
+    ])
+    expect(other.outputs['digit']).toBe(one.outputs['digit'])
+    scores(one).forEach((score, digit) => {
+      expect(Math.abs((scores(other)[digit] ?? NaN) - score)).toBeLessThan(0.02)
+    })
+  }
+  await half.close()
 })

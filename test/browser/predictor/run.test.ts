@@ -4,7 +4,8 @@ import type { ImageLayout, PredictorEntry } from '../../../src/catalog/schema.ts
 import { IMAGE_CLASSES } from '../../../src/predictor/image.ts'
 import { openPredictor, type OpenPredictor } from '../../../src/predictor/run.ts'
 import type { InputParameter, OutputParameter, ParameterType } from '../../../src/types/index.ts'
-import { digitsEntry, openDigits, runtime } from './digits.ts'
+import { digitsEntry, openDigits } from './digits.ts'
+import { runtime } from './embedded.ts'
 import { identityModel, type Pair } from './identity.ts'
 
 const { signal } = new AbortController()

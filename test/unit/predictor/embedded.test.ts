@@ -11,6 +11,9 @@ const FOLDER = join(import.meta.dirname, '../../../demo/models')
 /** What the npm package may carry of the guide. */
 const MOST_BYTES = 8 * 1024 * 1024
 
+/** What it may carry of the guide and the predictors together. */
+const MOST_IN_ALL = 10 * 1000 * 1000
+
 const BASE = 'http://localhost/'
 
 function all(): Entry[] {
@@ -20,15 +23,18 @@ function all(): Entry[] {
 
 const embedded = (): Entry[] => all().filter(({ tag }) => tag.startsWith('@inorigin/'))
 
-test('it names the guide and the digits, for both devices', () => {
+const EVERYWHERE = ['fp16-webgpu', 'fp32-webgpu', 'fp32-wasm']
+
+test('it names the guide and the predictors, for both devices', () => {
   const named = embedded().map(({ tag, type, implementations }) => [
     tag,
     type,
-    implementations.map(({ device }) => device),
+    implementations.map(({ id }) => id),
   ])
   expect(named).toEqual([
-    ['@inorigin/guide', 'model', ['webgpu', 'wasm']],
-    ['@inorigin/digits', 'predictor', ['webgpu', 'wasm']],
+    ['@inorigin/guide', 'model', expect.arrayContaining(['fp32-webgpu', 'fp32-wasm'])],
+    ['@inorigin/digits', 'predictor', EVERYWHERE],
+    ['@inorigin/edges', 'predictor', EVERYWHERE],
   ])
 })
 
@@ -62,6 +68,24 @@ test('it offers models of a hub, and invents nothing about their files', () => {
 })
 
 const pathOf = (url: string): string => url.slice(BASE.length)
+
+test('half precision is for GPUs that have it', () => {
+  for (const { tag, implementations } of embedded()) {
+    for (const { id, device, requires } of implementations) {
+      const half = id.startsWith('fp16') && device === 'webgpu'
+      expect(requires?.features ?? [], `${tag} ${id}`).toEqual(half ? ['shader-f16'] : [])
+    }
+  }
+})
+
+test('the package stays small', () => {
+  const files = embedded().flatMap(({ implementations }) =>
+    implementations.flatMap(({ resources }) => resources),
+  )
+  const sizes = new Map(files.map(({ url, bytes }) => [url, bytes]))
+  const whole = [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0)
+  expect(whole).toBeLessThanOrEqual(MOST_IN_ALL)
+})
 
 test('what an app downloads stays small', () => {
   for (const { tag, implementations } of embedded()) {

@@ -1,4 +1,4 @@
-"""Trains the reader, measures it and writes model.onnx and scores.json.
+"""Trains the reader, measures it and writes model.onnx, model.fp16.onnx and scores.json.
 
 python train.py [--quick]: ten to fifteen minutes on one core, under one with --quick (which
 measures, but writes only to --out, when that is given).
@@ -15,6 +15,7 @@ from torch.nn.functional import cross_entropy
 from draw import between, pages, wear
 from export import export
 from fields import packed, pen_fields, scribble_fields, shape_fields, split, written_fields
+from half import halve
 from measure import measure
 from model import Reader, find
 
@@ -88,6 +89,7 @@ def main() -> None:
     if out:
         out.mkdir(parents=True, exist_ok=True)
         export(reader, out / 'model.onnx')
+        halve(out / 'model.onnx')
         (out / 'scores.json').write_text(json.dumps(scores, indent=2) + '\n')
 
 
