@@ -32,7 +32,7 @@ describe('on WASM', () => {
     const runtime = await loadRuntime({ device: 'wasm', folder, large: true })
     // Of a file that the graph never reads from.
     const piece = new Blob([new Uint8Array(2 ** 24)])
-    const data = new Blob(Array<Blob>(256).fill(piece))
+    const data = new Blob(Array.from({ length: 256 }, () => piece))
     expect(data.size).toBe(2 ** 32)
     const session = await runtime.createSession(expand, { externalData: [{ path: 'w', data }] })
     await expect(threes(runtime, session, 2)).rejects.toMatchObject(full)
@@ -40,7 +40,7 @@ describe('on WASM', () => {
   })
 })
 
-describe('on WebGPU', () => {
+describe('on WebGPU', { timeout: 180_000 }, () => {
   test('a run that needs more than a buffer can hold', async () => {
     const { device: gpu, adapter } = await requestGpu()
     const runtime = await loadRuntime({ device: 'webgpu', folder, gpu })

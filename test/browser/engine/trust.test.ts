@@ -18,7 +18,8 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-describe('the trial', () => {
+// A software GPU compiles shaders for seconds, on a busy machine for many.
+describe('the trial', { timeout: 180_000 }, () => {
   test.each(['float32', 'float16'] as const)('has the answers that WASM gives, %s', async (precision) => {
     const runtime = await loadRuntime({ device: 'wasm', folder })
     const { Tensor: OrtTensor } = runtime.ort
@@ -108,7 +109,7 @@ describe('the trial', () => {
   })
 })
 
-describe('a decoder whose device is lost', () => {
+describe('a decoder whose device is lost', { timeout: 180_000 }, () => {
   const load = async (): Promise<{ loaded: Loaded; devices: GPUDevice[] }> => {
     const devices: GPUDevice[] = []
     const request = GPUAdapter.prototype.requestDevice

@@ -26,7 +26,7 @@ export interface TrustedGpu {
 const HALF = 'shader-f16'
 
 /** Milliseconds for one trial; most of it is the compilation of shaders. */
-const PATIENCE = 60_000
+const PATIENCE = 100_000
 
 /**
  * A device of our own and a runtime on it; the caller releases and destroys. Rejects with
