@@ -12,6 +12,7 @@ import {
   type HubEntry,
   type Implementation,
   type ModelEntry,
+  type PredictorEntry,
   type Resource,
 } from './schema.ts'
 
@@ -62,6 +63,7 @@ function resolved(
     if (entry.type === 'model' && entry.maxOutputTokens > entry.maxInputTokens) {
       say(`${path}.maxOutputTokens`, 'is above maxInputTokens, which counts the answer too')
     }
+    if (entry.type === 'predictor') checkEmbeddings(entry, `${path}.embeddings`, say)
     repeated(entry.implementations.map(({ id }) => id), `${path}.implementations`, 'id', say)
     const implementations = entry.implementations.map((implementation, at): Implementation => {
       const list = `${path}.implementations[${at}].resources`
@@ -95,6 +97,16 @@ function repeated(values: readonly string[], path: string, field: string, say: S
       say(`${path}[${index}].${field}`, `${JSON.stringify(value)} is already ${path}[${first}]`)
     }
   }
+}
+
+function checkEmbeddings({ embeddings, signature }: PredictorEntry, path: string, say: Say): void {
+  if (!embeddings) return
+  const { input, output, tokens = output } = embeddings
+  const inputs = signature.inputs.map(({ name }) => name)
+  const outputs = signature.outputs.map(({ name }) => name)
+  if (!inputs.includes(input)) say(`${path}.input`, `there is no input ${input}`)
+  if (!outputs.includes(output)) say(`${path}.output`, `there is no output ${output}`)
+  if (!outputs.includes(tokens)) say(`${path}.tokens`, `there is no output ${tokens}`)
 }
 
 function checkChunks({ bytes, chunks }: Resource, path: string, say: Say): void {
