@@ -11,7 +11,8 @@ import type { Answers, Order, SideName } from './side.ts'
 const ROOT = join(import.meta.dirname, '../..')
 const CACHE = join(ROOT, 'node_modules/.cache/inorigin-bench')
 const SCRIPTS = join(CACHE, 'sides')
-const MODELS = join(CACHE, 'models')
+/** Folder of the models that are drawn. */
+export const MODELS = join(CACHE, 'models')
 
 const PAGE = '<!doctype html><meta charset="utf-8"><title>bench</title>'
 

@@ -1,7 +1,7 @@
 /**
  * `npm run bench`: the measured figures, each against its bar. Both sides of a ratio are measured in
  * one run, on the same files. `--json FILE` also writes them as one object; `--only NAME` (endpoint,
- * wasm, webgpu, sizes) measures a part.
+ * wasm, webgpu, memory, sizes) measures a part.
  */
 import { writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
@@ -14,6 +14,7 @@ import { findAdapter, openComparison, prepareComparison } from './compare.ts'
 import { measureSide, printComparison, type Device, type Effort, type Measured } from './decode.ts'
 import { measureEndpoint } from './endpoint.ts'
 import { atLeast, atMost, printFigures, type Figure } from './figure.ts'
+import { measureLoad } from './memory.ts'
 
 const FULL: Effort = { rounds: 5, answer: 64 }
 const SOFTWARE: Effort = { rounds: 1, answer: 12 }
@@ -26,13 +27,14 @@ async function main(): Promise<void> {
   buildDemo()
   const figures: Figure[] = []
   if (wanted('endpoint')) figures.push(...(await measureEndpoint()))
-  if (wanted('wasm') || wanted('webgpu')) {
+  if (['wasm', 'webgpu', 'memory'].some(wanted)) {
     await prepareComparison()
     const site = await openComparison()
     try {
       console.log(await describe(site))
       if (wanted('wasm')) figures.push(...(await compareOn(site, 'wasm')))
       if (wanted('webgpu')) figures.push(...(await compareOn(site, 'webgpu')))
+      if (wanted('memory')) figures.push(...(await measureMemory(site)))
     } finally {
       await site.close()
     }
@@ -78,6 +80,12 @@ function onWebgpu(ours: Measured, theirs: Measured): Figure[] {
 
 function ratioAt(context: number, ours: Measured, theirs: Measured): number {
   return (ours.decode[context] ?? 0) / (theirs.decode[context] ?? 0)
+}
+
+async function measureMemory(site: Site): Promise<Figure[]> {
+  const peak = await measureLoad(site)
+  if (peak === null) return []
+  return [atMost('load_heap', peak, 1.3, 'memory of the process at its peak over 215 MB loaded, WASM')]
 }
 
 function measureSizes(): Figure[] {
