@@ -85,6 +85,7 @@ const tool = tagged('type', {
 
 const format = tagged('type', {
   text: object({ type: v.literal('text') }),
+  grammar: object({ type: v.literal('grammar'), grammar: filled }),
   json_object: object({ type: v.literal('json_object'), schema: optional(anyObject) }),
   json_schema: object({
     type: v.literal('json_schema'),
@@ -212,6 +213,7 @@ function chatTool({ function: { name, description, parameters } }: NonNullable<C
 
 function formatOf(given: ChatBody['response_format']): AnswerFormat | undefined {
   if (!given || given.type === 'text') return undefined
+  if (given.type === 'grammar') return { type: 'grammar', grammar: given.grammar }
   const schema = given.type === 'json_schema' ? (given.json_schema.schema ?? {}) : given.schema
   return schema ? { type: 'json_schema', schema } : { type: 'json_object' }
 }

@@ -112,7 +112,9 @@ const fields = {
   system: optional(systemText),
   tools: optional(listOf(tool)),
   tool_choice: calls.toolChoice,
-  output_config: optional(object({ effort: outputEffort, format: optional(format) })),
+  output_config: optional(
+    object({ effort: outputEffort, format: optional(format), task_budget: refused }),
+  ),
   output_format: optional(format),
   response_format: formatElsewhere('send output_config.format instead'),
   stream: optional(flag),

@@ -67,6 +67,8 @@ const format = tagged('type', {
   }),
 })
 
+const summary = optional(oneOf(['auto', 'concise', 'detailed']))
+
 const stateless = 'nothing is kept here between requests; send the whole conversation as input'
 
 const table = object({
@@ -93,7 +95,13 @@ const table = object({
     object({ effort: outputEffort, format: formatElsewhere('send text.format instead') }),
   ),
   reasoning: optional(
-    object({ effort, summary: optional(oneOf(['auto', 'concise', 'detailed'])) }),
+    object({
+      effort,
+      summary,
+      generate_summary: summary,
+      mode: optional(unsupported(string, (mode) => mode === 'standard')),
+      context: optional(unsupported(string, (turns) => turns === 'auto')),
+    }),
   ),
   include: optional(listOf(string)),
   top_logprobs: optional(

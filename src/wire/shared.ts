@@ -26,12 +26,24 @@ const mildWord = unsupported(
   'send tool_choice instead',
 )
 const named = unsupported(anyObject, () => false, 'send tool_choice instead')
+/** What is switched off changes nothing. */
+const off = optional(
+  unsupported(v.unknown(), (value) => value === false || value === 0 || value === ''),
+)
 const noList = optional(unsupported(anyList, (list) => list.length === 0))
 
 /** What has another name or place in this style; an empty one asks for nothing. */
 export function elsewhere(advice: string) {
   const isEmpty = (value: unknown) => value === '' || (Array.isArray(value) && value.length === 0)
   return optional(unsupported(v.unknown(), isEmpty, advice))
+}
+
+/** Edits of a conversation that change nothing in it. */
+function keepsAll(management: unknown): boolean {
+  const edits = isObject(management) ? (management['edits'] ?? []) : management
+  return (
+    Array.isArray(edits) && edits.every((edit) => isObject(edit) && edit['keep'] === 'all')
+  )
 }
 
 export const sharedFields = {
@@ -48,11 +60,32 @@ export const sharedFields = {
     ),
   ),
   mcp_servers: noList,
+  fallbacks: noList,
+  moderation: refused,
 
   guided_json: refused,
   guided_regex: refused,
   guided_grammar: refused,
   guided_choice: refused,
+  structured_outputs: refused,
+  grammar: off,
+  json_schema: refused,
+  chat_template_kwargs: optional(
+    unsupported(
+      anyObject,
+      (values) => Object.keys(values).length === 0,
+      'send reasoning_effort instead',
+    ),
+  ),
+  enable_thinking: optional(
+    unsupported(v.unknown(), () => false, 'send reasoning_effort instead'),
+  ),
+  min_tokens: off,
+  ignore_eos: off,
+  echo: off,
+  suffix: off,
+  typical_p: optional(unsupported(v.unknown(), (value) => value === 1)),
+  mirostat: off,
 
   n: single,
   best_of: single,
@@ -72,7 +105,7 @@ export const sharedFields = {
   web_search_options: refused,
 
   container: refused,
-  context_management: refused,
+  context_management: optional(unsupported(v.unknown(), keepsAll)),
   compaction: refused,
 }
 

@@ -139,7 +139,7 @@ describe('what is wrong', () => {
     [
       'response_format.type',
       { response_format: { type: 'xml' } },
-      'one of text, json_object, json_schema, not "xml"',
+      'one of text, grammar, json_object, json_schema, not "xml"',
     ],
     ['frequency_penalty', { frequency_penalty: 3 }, 'a number from -2 to 2, not 3'],
     ['presence_penalty', { presence_penalty: '1' }, 'a number from -2 to 2, not "1"'],

@@ -15,6 +15,10 @@ describe('the format', () => {
     [{ response_format: null }, undefined],
     [{ response_format: { type: 'text' } }, undefined],
     [{ response_format: { type: 'json_object' } }, { type: 'json_object' }],
+    [
+      { response_format: { type: 'grammar', grammar: 'root ::= "a"' } },
+      { type: 'grammar', grammar: 'root ::= "a"' },
+    ],
     [{ response_format: { type: 'json_object', schema } }, { type: 'json_schema', schema }],
     [
       { response_format: { type: 'json_schema', json_schema: { name: 'x', strict: true, schema } } },
@@ -79,6 +83,7 @@ describe('a refusal of the host names the field', () => {
     ['tools[1].name', 'tools[1].function.name', {}],
     ['tools[12].parameters.properties.x.multipleOf', 'tools[12].function.parameters.properties.x.multipleOf', {}],
     ['format', 'response_format', {}],
+    ['format.grammar', 'response_format.grammar', { response_format: { type: 'grammar', grammar: 'x' } }],
     ['format.schema.properties.format', 'response_format.json_schema.schema.properties.format', { response_format: inChat }],
     ['format.schema.not', 'response_format.schema.not', { response_format: { type: 'json_object', schema } }],
   ])('of a chat completion: %s is %s', async (param, named, fields) => {

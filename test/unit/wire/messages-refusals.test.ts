@@ -19,8 +19,8 @@ describe('what cannot be honoured', () => {
     ['tools[1]', { tools: [tool, { type: 'bash_20250124', name: 'bash' }] }],
     ['thinking', { thinking: { type: 'between_tools' } }],
     ['mcp_servers', { mcp_servers: [{ type: 'url' }] }],
+    ['output_config.task_budget', { output_config: { task_budget: { type: 'tokens', total: 9 } } }],
     ['container', { container: 'c' }],
-    ['context_management', { context_management: { edits: [] } }],
     [
       'messages[1].content[1]',
       user({ type: 'text', text: 'What?' }, { type: 'image', source: {} }),

@@ -114,6 +114,8 @@ describe('what cannot be honoured', () => {
   it.each([
     ['previous_response_id', { previous_response_id: 'resp_1' }],
     ['conversation', { conversation: 'conv_1' }],
+    ['reasoning.mode', { reasoning: { mode: 'pro' } }],
+    ['reasoning.context', { reasoning: { context: 'all_turns' } }],
     ['prompt', { prompt: { id: 'p' } }],
     ['background', { background: true }],
     ['truncation', { truncation: 'auto' }],
