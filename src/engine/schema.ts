@@ -1,7 +1,7 @@
 /** JSON Schema, as far as an answer can be made to keep it exactly. */
 import type { JsonSchema } from '../types/index.ts'
 import { compileSchema } from './schema/compile.ts'
-import { type Expression, isNothing, type Rules } from './schema/expression.ts'
+import { type Expression, type Grammar, isNothing, type Rules } from './schema/expression.ts'
 import { node, refuse } from './schema/node.ts'
 import { prune } from './schema/prune.ts'
 
@@ -20,8 +20,18 @@ export function checkSchema(schema: JsonSchema, path: string): void {
  */
 export function schemaTexts(schema: JsonSchema, path: string, rules: Rules, scope: string): Expression {
   const own: Rules = new Map()
-  const { root, rules: kept } = prune({ root: compileSchema(node(schema, path), own, scope), rules: own })
+  const { root, rules: kept } = compiled(schema, path, own, scope)
   if (isNothing(root)) refuse(path, 'allows no value at all.')
   for (const [name, body] of kept) rules.set(name, body)
   return root
+}
+
+function compiled(schema: JsonSchema, path: string, rules: Rules, scope: string): Grammar {
+  try {
+    return prune({ root: compileSchema(node(schema, path), rules, scope), rules })
+  } catch (error) {
+    // The stack is as deep as the schema, or as a value in it.
+    if (error instanceof RangeError) return refuse(path, 'is nested too deeply. Make it flatter.')
+    throw error
+  }
 }

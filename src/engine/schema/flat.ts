@@ -20,38 +20,43 @@ export function typesOf(flat: Flat): TypeName[] {
   )
 }
 
+/** Values that a flat lists, by what they are. */
+const lists = new WeakMap<Flat, ReadonlyMap<string, unknown> | null>()
+
 /** The values that `enum` and `const` leave, or `null` where there are neither. */
 export function listedOf(flat: Flat): unknown[] | null {
-  const lists = flat.flatMap((part): unknown[][] => {
-    const listed = get(part, 'enum')
-    const fixed = get(part, 'const')
-    return [
-      ...(Array.isArray(listed) ? [listed] : []),
-      ...(fixed === undefined ? [] : [[fixed]]),
-    ]
-  })
-  const [first, ...others] = lists
-  if (!first) return null
-  return first.filter(
-    (value, index) =>
-      others.every((list) => list.some((other) => same(other, value))) &&
-      first.findIndex((other) => same(other, value)) === index,
-  )
+  const listed = listing(flat)
+  return listed && [...listed.values()]
 }
 
-/** Whether two values are equal as JSON Schema has it: the order of names does not matter. */
-export function same(a: unknown, b: unknown): boolean {
-  if (Array.isArray(a) && Array.isArray(b)) {
-    return a.length === b.length && a.every((each, index) => same(each, b[index]))
-  }
-  if (isObject(a) && isObject(b)) {
-    const names = Object.keys(a)
-    return (
-      names.length === Object.keys(b).length &&
-      names.every((name) => Object.hasOwn(b, name) && same(a[name], b[name]))
-    )
-  }
-  return a === b
+/** Whether the value is among those that the flat lists, if it lists any. */
+export const isListed = (flat: Flat, value: unknown): boolean =>
+  listing(flat)?.has(identity(value)) ?? true
+
+function listing(flat: Flat): ReadonlyMap<string, unknown> | null {
+  const known = lists.get(flat)
+  if (known !== undefined) return known
+  const all = flat.flatMap((part): Map<string, unknown>[] => {
+    const several = get(part, 'enum')
+    const fixed = get(part, 'const')
+    return [
+      ...(Array.isArray(several) ? [several] : []),
+      ...(fixed === undefined ? [] : [[fixed]]),
+    ].map((values: unknown[]) => new Map(values.map((value) => [identity(value), value])))
+  })
+  const [first, ...others] = all
+  const left = [...(first ?? [])].filter(([key]) => others.every((other) => other.has(key)))
+  const listed = first ? new Map(left) : null
+  lists.set(flat, listed)
+  return listed
+}
+
+/** The same for values that are equal as JSON Schema has it: the order of names does not matter. */
+function identity(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(identity).join()}]`
+  if (!isObject(value)) return value === 0 ? '0' : JSON.stringify(value)
+  const pairs = Object.keys(value).map((name) => `${JSON.stringify(name)}:${identity(value[name])}`)
+  return `{${pairs.sort().join()}}`
 }
 
 export function boundsOf(flat: Flat): Bounds {

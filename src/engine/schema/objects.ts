@@ -144,5 +144,9 @@ function inOrder(
     const more = repeat(sequence(comma, others), 0, room - 1)
     return choice(...done, sequence(lead, others, more))
   }
+  // From the last to the first, so that the stack stays as it is however many there are.
+  for (let index = pairs.length; index > 0; index--) {
+    for (let count = 0; count <= Math.min(index, most); count++) behind(index, count)
+  }
   return behind(0, 0)
 }

@@ -25,12 +25,15 @@ export function prune({ root, rules }: Grammar): Grammar {
         return good.has(expression.name)
     }
   }
+  // Most rules are made before those that they need, so that few rounds are enough.
+  const backwards = [...rules].reverse()
   for (let before = -1; before < good.size; ) {
     before = good.size
-    for (const [name, body] of rules) if (!good.has(name) && ends(body)) good.add(name)
+    for (const [name, body] of backwards) if (!good.has(name) && ends(body)) good.add(name)
   }
 
   const pruned: Rules = new Map()
+  const pending: string[] = []
   const rewrite = (expression: Expression): Expression => {
     if (!ends(expression)) return NOTHING
     switch (expression.type) {
@@ -55,10 +58,13 @@ export function prune({ root, rules }: Grammar): Grammar {
     }
   }
   const visit = (name: string): void => {
-    const body = rules.get(name)
-    if (pruned.has(name) || !body) return
+    if (pruned.has(name)) return
     pruned.set(name, NOTHING)
-    pruned.set(name, rewrite(body))
+    pending.push(name)
   }
-  return { root: rewrite(root), rules: pruned }
+  const kept = rewrite(root)
+  for (let name = pending.pop(); name !== undefined; name = pending.pop()) {
+    pruned.set(name, rewrite(rules.get(name) ?? NOTHING))
+  }
+  return { root: kept, rules: pruned }
 }

@@ -1,6 +1,6 @@
 /** Whether a value is of a schema, for the keywords that are kept. */
 import { children, type Context, type Flat, flatten } from './flatten.ts'
-import { boundsOf, listedOf, patternsOf, rangeOf, same, typesOf } from './flat.ts'
+import { boundsOf, isListed, patternsOf, rangeOf, typesOf } from './flat.ts'
 import { child, get, has, isObject, list, named, type Node, type TypeName } from './node.ts'
 import { matches } from './match.ts'
 import { parsePattern } from './pattern.ts'
@@ -13,8 +13,7 @@ export function isOf(flat: Flat, value: unknown, context: Context): boolean {
   const valid = (nodes: readonly Node[], part: unknown): boolean => isValid(nodes, part, context)
   const type = typeOf(value)
   if (!typesOf(flat).includes(type)) return false
-  const listed = listedOf(flat)
-  if (listed && !listed.some((each) => same(each, value))) return false
+  if (!isListed(flat, value)) return false
   if (typeof value === 'number') {
     const { min, max, above, below } = boundsOf(flat)
     return (above ? value > min : value >= min) && (below ? value < max : value <= max)

@@ -3,6 +3,7 @@ import type { Constraint, TaggedConstraint } from '../../../src/engine/constrain
 import { createConstraints } from '../../../src/engine/onnx/constraint/constraints.ts'
 import type { Matcher } from '../../../src/engine/onnx/constraint/contract.ts'
 import { InoriginError } from '../../../src/error.ts'
+import type { JsonSchema } from '../../../src/types/index.ts'
 import { smallVocabulary } from '../../support/vocabulary.ts'
 import { takes } from '../../support/walk.ts'
 import { placeXgrammar } from '../../support/xgrammar.ts'
@@ -115,6 +116,12 @@ describe('What is taken and what is not', () => {
   })
 })
 
+function nested(depth: number): JsonSchema {
+  let schema: JsonSchema = { type: 'null' }
+  for (let i = 0; i < depth; i++) schema = { allOf: [schema] }
+  return schema
+}
+
 describe('What cannot be kept is refused', () => {
   const grammar = (source: string): Constraint => ({ type: 'grammar', grammar: source })
   test.each<[string, Constraint]>([
@@ -138,6 +145,8 @@ describe('What cannot be kept is refused', () => {
     ['a schema', { type: 'json', schema: { not: {} } }],
     ['no choice', { type: 'choice', parts: [] }],
     ['half a character', text('\ud800')],
+    ['a schema without end', { type: 'json', schema: nested(100_000) }],
+    ['a deep schema', { type: 'json', schema: nested(4000) }],
   ])('%s', async (_what, constraint) => {
     const error: unknown = await open(constraint).catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(InoriginError)

@@ -1,9 +1,9 @@
 /** Constraints of one model: compiled once, kept while they are in use or were of use lately. */
 import { InoriginError } from '../../../error.ts'
 import type { Constraint } from '../../constraint.ts'
+import { createBudget } from './budget.ts'
 import { buildGrammar, spelled } from './build.ts'
 import type { Constraints } from './contract.ts'
-import { type Ebnf, toEbnf } from './ebnf.ts'
 import { type CompiledGrammar, loadXgrammar, type Xgrammar } from './library.ts'
 import { createMatcher, findDoubtful } from './matcher.ts'
 import { type Prepared, prepareVocabulary, type TokenTable } from './vocabulary.ts'
@@ -16,9 +16,6 @@ export interface ConstraintsOptions extends Omit<TokenTable, 'width'> {
 /** Compiled grammars that are kept beside those in use. */
 const KEPT = 16
 
-/** Beyond so many rules compiling takes seconds, during which nothing else is answered. */
-const MOST_RULES = 4000
-
 interface Compiled {
   loose: CompiledGrammar
   exact: CompiledGrammar | null
@@ -28,6 +25,7 @@ interface Compiled {
 /** Loads nothing before the first constraint is opened. */
 export function createConstraints(options: ConstraintsOptions): Constraints {
   const table: TokenTable = { ...options, width: Math.max(options.width ?? 0, options.bytes.length) }
+  const budget = createBudget(table.bytes)
   const doubtful = findDoubtful(table.bytes)
   const vocabularies = new Map<string, Promise<Prepared>>()
   const compiled = new Map<string, Promise<Compiled>>()
@@ -42,8 +40,8 @@ export function createConstraints(options: ConstraintsOptions): Constraints {
 
   const compile = async (constraint: Constraint): Promise<Compiled> => {
     const grammar = buildGrammar(constraint)
-    const loose = sized(toEbnf(grammar, false))
-    const exact = sized(toEbnf(grammar, true))
+    const loose = budget(grammar, false)
+    const exact = budget(grammar, true)
     const library = await loadXgrammar()
     const named = spelled(constraint).join('\n')
     const visible = [...table.special.keys()].filter((name) => named.includes(name))
@@ -56,7 +54,7 @@ export function createConstraints(options: ConstraintsOptions): Constraints {
   }
 
   const obtain = (constraint: Constraint): Promise<Compiled> => {
-    const key = JSON.stringify(constraint)
+    const key = keyOf(constraint)
     const known = compiled.get(key) ?? compile(constraint)
     compiled.delete(key)
     compiled.set(key, known)
@@ -112,12 +110,10 @@ function dispose({ loose, exact }: Compiled): void {
   exact?.dispose()
 }
 
-function sized(grammar: Ebnf): Ebnf {
-  if (grammar.rules <= MOST_RULES) return grammar
-  throw new InoriginError(
-    'invalid_request',
-    `This format, or these tools, make a grammar of ${grammar.rules} rules; ${MOST_RULES} are the most. ` +
-      'Use fewer properties, or shorter lists and ranges.',
-    { code: 'constraint_too_large' },
-  )
+function keyOf(constraint: Constraint): string {
+  try {
+    return JSON.stringify(constraint)
+  } catch (error) {
+    throw new InoriginError('invalid_request', 'The format, or a tool, is nested too deeply.', { cause: error })
+  }
 }

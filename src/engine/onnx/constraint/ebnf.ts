@@ -4,28 +4,37 @@
  * overflow its stack, so there are none.
  */
 import { inString } from '../../schema/characters.ts'
-import type { Dispatch, Expression, Grammar, StringOf } from '../../schema/expression.ts'
+import { type Dispatch, type Expression, type Grammar, NOTHING, type StringOf } from '../../schema/expression.ts'
 import {
-  determinize, type Item, type Production, type Productions, quote, writeRule,
+  countPlaces, determinize, type Item, type Production, type Productions, quote, writeRule,
 } from './production.ts'
 import { utf8 } from './utf8.ts'
 
 /** Of longer strings than this, a state for each length costs too much: tens of milliseconds each. */
 export const COUNTED = 8
 
-/** Repetitions up to here are a rule each; beyond, they are put together from powers of two. */
-const CHAINED = 64
+export interface Writing {
+  /** False: strings with limits above {@link COUNTED} have any length. */
+  exact: boolean
+  /**
+   * Repetitions up to here have a rule for each time, which takes long to compile; beyond, they are put
+   * together from powers of two, which takes long for each token.
+   */
+  chained: number
+}
 
 export interface Ebnf {
   source: string
   rules: number
+  /** In how many places a text may go on with each byte. */
+  places: Uint32Array
 }
 
-/** `exact: false`: strings with limits above {@link COUNTED} have any length. */
-export function toEbnf({ root, rules }: Grammar, exact: boolean): Ebnf {
+export function toEbnf({ root, rules }: Grammar, { exact, chained }: Writing): Ebnf {
   const productions: Productions = new Map()
   const dispatches: string[] = []
   const whole = new Set<string>()
+  const pending: (readonly [id: string, body: Expression])[] = []
   const names = new Map<string, string>()
   const bodies = new Map<string, Item>()
   let count = 0
@@ -78,8 +87,7 @@ export function toEbnf({ root, rules }: Grammar, exact: boolean): Ebnf {
     if (known !== undefined) return { rule: known }
     const id = fresh()
     names.set(name, id)
-    const body = rules.get(name)
-    productions.set(id, body ? alternatives(body) : [])
+    pending.push([id, rules.get(name) ?? NOTHING])
     return { rule: id }
   }
 
@@ -102,9 +110,9 @@ export function toEbnf({ root, rules }: Grammar, exact: boolean): Ebnf {
     const each = alternatives(part)
     if (max === Infinity) {
       const star = define((self) => [[], ...each.map((one) => [...one, self])])
-      return min > CHAINED ? [...exactly(each, min), star] : chain(each, min, [star], null)
+      return min > chained ? [...exactly(each, min), star] : chain(each, min, [star], null)
     }
-    if (max <= CHAINED) return chain(each, min, chain(each, max - min, [], []), null)
+    if (max <= chained) return chain(each, min, chain(each, max - min, [], []), null)
     return [...exactly(each, min), ...upTo(each, max - min)]
   }
 
@@ -166,9 +174,17 @@ export function toEbnf({ root, rules }: Grammar, exact: boolean): Ebnf {
   }
 
   productions.set('root', alternatives(root))
+  for (let next = pending.pop(); next; next = pending.pop()) {
+    const [id, body] = next
+    productions.set(id, alternatives(body))
+  }
   determinize(productions, whole)
   const lines = [...productions].map(([name, each]) => writeRule(name, each))
-  return { source: [...dispatches, ...lines].join('\n'), rules: dispatches.length + lines.length }
+  return {
+    source: [...dispatches, ...lines].join('\n'),
+    rules: dispatches.length + lines.length,
+    places: countPlaces(productions),
+  }
 }
 
 const ruleOf = (item: Item): string => ('rule' in item ? item.rule : '')

@@ -12,6 +12,11 @@ export type Productions = Map<string, readonly Production[]>
 const isRule = (item: Item | undefined): item is { rule: string } =>
   item !== undefined && 'rule' in item
 
+/** Rules beyond which the work ends: no one accepts so many. */
+const MOST_ADDED = 4000
+/** Alternatives of one rule that may come of others. */
+const MOST_ALTERNATIVES = 5000
+
 /** A bit for each byte. */
 type Head = Uint32Array
 
@@ -19,18 +24,12 @@ const add = (head: Head, index: number, bits: number): void => {
   head[index] = (head[index] ?? 0) | bits
 }
 
-const keyOf = (productions: readonly Production[]): string => JSON.stringify(productions)
-
-/** Rules that may be added; beyond, alternatives stay as they are. */
-const MOST_ADDED = 2000
-/** Alternatives of one rule that may come of others. */
-const MOST_ALTERNATIVES = 300
-
 /** Adds rules where it takes some; those of `whole` stay as they are. */
 export function determinize(rules: Productions, whole: ReadonlySet<string>): void {
   const added = new Map<string, string>()
   const heads = new Map<string, Head>()
   const nullable = findNullable(rules)
+  const keyOf = createKeys()
   const pending = [...rules.keys()].filter((name) => !whole.has(name))
 
   /** The bytes that a text of the rule can begin with. */
@@ -46,9 +45,7 @@ export function determinize(rules: Productions, whole: ReadonlySet<string>): voi
   const addHead = (head: Head, production: Production): void => {
     for (const item of production) {
       if (!isRule(item)) {
-        for (const [first, last] of item) {
-          for (let byte = first; byte <= last; byte++) add(head, byte >> 5, 1 << (byte & 31))
-        }
+        for (const byte of bytesOf(item)) add(head, byte >> 5, 1 << (byte & 31))
         return
       }
       headOf(item.rule).forEach((word, index) => add(head, index, word))
@@ -74,8 +71,8 @@ export function determinize(rules: Productions, whole: ReadonlySet<string>): voi
       const [first, ...rest] = production
       const opens = isRule(first) && !inside.includes(first.rule) && !whole.has(first.rule)
       const bodies = opens ? rules.get(first.rule) : undefined
-      if (!isRule(first) || !bodies || result.size + bodies.length > MOST_ALTERNATIVES) {
-        result.set(JSON.stringify(production), production)
+      if (!opens || !bodies || result.size + bodies.length > MOST_ALTERNATIVES) {
+        result.set(keyOf(production), production)
         return
       }
       for (const each of bodies) open([...each, ...rest], [...inside, first.rule])
@@ -87,38 +84,48 @@ export function determinize(rules: Productions, whole: ReadonlySet<string>): voi
   const split = (productions: readonly Production[]): Production[] | null => {
     if (added.size > MOST_ADDED || !overlapping(productions)) return null
     const starts = opened(productions)
-    const groups = new Map<string, { bytes: [number, number][]; tails: Production[] }>()
-    for (let byte = 0; byte < 256; byte++) {
-      const tails = starts.filter(([first]) => first && !isRule(first) && within(first, byte))
-      if (tails.length === 0) continue
-      const rests = tails.map(([, ...rest]) => rest)
-      const key = keyOf(rests)
-      const group = groups.get(key) ?? { bytes: [], tails: rests }
-      const last = group.bytes.at(-1)
-      if (last?.[1] === byte - 1) last[1] = byte
-      else group.bytes.push([byte, byte])
-      groups.set(key, group)
+    /** Which of the starts a byte begins. */
+    const begun = new Map<number, number[]>()
+    starts.forEach(([first], index) => {
+      for (const byte of first && !isRule(first) ? bytesOf(first) : []) {
+        const members = begun.get(byte) ?? []
+        members.push(index)
+        begun.set(byte, members)
+      }
+    })
+    const groups = new Map<string, { bytes: number[]; members: number[] }>()
+    for (const [byte, members] of begun) {
+      const group = groups.get(members.join()) ?? { bytes: [], members }
+      group.bytes.push(byte)
+      groups.set(members.join(), group)
     }
     return [
       ...starts.filter(([first]) => first === undefined || isRule(first)),
-      ...[...groups.values()].map(({ bytes, tails }): Production => [bytes, ...joined(tails)]),
+      ...[...groups.values()].map(({ bytes, members }): Production => {
+        const tails = members.map((index) => (starts[index] ?? []).slice(1))
+        return [rangesOf(bytes), ...joined(tails)]
+      }),
     ]
   }
 
-  /** One of several tails, as a rule of its own. */
+  /** One of several tails: what they have in common, and a rule for the rest. */
   const joined = (tails: readonly Production[]): Production => {
-    const unique = [...new Map(tails.map((tail) => [JSON.stringify(tail), tail])).values()]
-    const [only, ...others] = unique
-    if (only && others.length === 0) return only
-    const key = keyOf(unique)
+    const unique = [...new Map(tails.map((tail) => [keyOf(tail), tail])).values()]
+    const [only = [], ...others] = unique
+    if (others.length === 0) return only
+    let common = 0
+    while (only[common] && others.every((tail) => same(tail[common], only[common]))) common += 1
+    const rests = unique.map((tail) => tail.slice(common))
+    const key = rests.map(keyOf).sort().join('|')
     const known = added.get(key)
-    if (known) return [{ rule: known }]
-    const name = `d${added.size}`
-    added.set(key, name)
-    rules.set(name, unique)
-    if (unique.some((each) => each.every((item) => isRule(item) && nullable.has(item.rule)))) nullable.add(name)
-    pending.push(name)
-    return [{ rule: name }]
+    const name = known ?? `d${added.size}`
+    if (known === undefined) {
+      added.set(key, name)
+      rules.set(name, rests)
+      if (rests.some((each) => isNullable(each, nullable))) nullable.add(name)
+      pending.push(name)
+    }
+    return [...only.slice(0, common), { rule: name }]
   }
 
   for (let name = pending.shift(); name !== undefined; name = pending.shift()) {
@@ -128,20 +135,62 @@ export function determinize(rules: Productions, whole: ReadonlySet<string>): voi
   }
 }
 
-const within = (bytes: Bytes, byte: number): boolean =>
-  bytes.some(([first, last]) => byte >= first && byte <= last)
+const same = (a: Item | undefined, b: Item | undefined): boolean =>
+  a === b || (a !== undefined && b !== undefined && JSON.stringify(a) === JSON.stringify(b))
+
+/** Short keys of productions; equal ones have the same. */
+function createKeys(): (production: Production) => string {
+  const known = new WeakMap<Item, string>()
+  const numbers = new Map<string, string>()
+  const keyOfItem = (item: Item): string => {
+    const made = known.get(item)
+    if (made !== undefined) return made
+    const text = JSON.stringify(item)
+    const key = numbers.get(text) ?? numbers.size.toString(36)
+    numbers.set(text, key)
+    known.set(item, key)
+    return key
+  }
+  return (production) => production.map(keyOfItem).join(' ')
+}
+
+const bytesOf = (bytes: Bytes): number[] =>
+  bytes.flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, i) => first + i))
+
+function rangesOf(bytes: readonly number[]): Bytes {
+  const ranges: [number, number][] = []
+  for (const byte of [...bytes].sort((a, b) => a - b)) {
+    const last = ranges.at(-1)
+    if (last?.[1] === byte - 1) last[1] = byte
+    else ranges.push([byte, byte])
+  }
+  return ranges
+}
+
+const isNullable = (production: Production, nullable: ReadonlySet<string>): boolean =>
+  production.every((item) => isRule(item) && nullable.has(item.rule))
 
 function findNullable(rules: Productions): Set<string> {
   const nullable = new Set<string>()
   for (let before = -1; before < nullable.size; ) {
     before = nullable.size
     for (const [name, productions] of rules) {
-      if (productions.some((each) => each.every((item) => isRule(item) && nullable.has(item.rule)))) {
-        nullable.add(name)
-      }
+      if (productions.some((each) => isNullable(each, nullable))) nullable.add(name)
     }
   }
   return nullable
+}
+
+/** In how many places of the rules each byte may come. */
+export function countPlaces(rules: Productions): Uint32Array {
+  const places = new Uint32Array(256)
+  for (const item of [...rules.values()].flat(2)) {
+    if (isRule(item)) continue
+    for (const [first, last] of item) {
+      for (let byte = first; byte <= last; byte++) places[byte] = (places[byte] ?? 0) + 1
+    }
+  }
+  return places
 }
 
 /** A rule of these alternatives in EBNF. */
