@@ -42,7 +42,7 @@ function listing(flat: Flat): ReadonlyMap<string, unknown> | null {
     return [
       ...(Array.isArray(several) ? [several] : []),
       ...(fixed === undefined ? [] : [[fixed]]),
-    ].map((values: unknown[]) => new Map(values.map((value) => [identity(value), value])))
+    ].map((each: unknown[]) => new Map(each.map((value) => [identity(value), value])))
   })
   const [first, ...others] = all
   const left = [...(first ?? [])].filter(([key]) => others.every((other) => other.has(key)))

@@ -26,7 +26,7 @@ export function prune({ root, rules }: Grammar): Grammar {
     }
   }
   // Most rules are made before those that they need, so that few rounds are enough.
-  const backwards = [...rules].reverse()
+  const backwards = [...rules].toReversed()
   for (let before = -1; before < good.size; ) {
     before = good.size
     for (const [name, body] of backwards) if (!good.has(name) && ends(body)) good.add(name)
