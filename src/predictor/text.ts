@@ -6,6 +6,9 @@ import { ARRAYS, type ElementType } from './elements.ts'
 import { refuse, unusable } from './refuse.ts'
 import type { RawTensor } from './value.ts'
 
+/** Most tokens of a call, all texts counted as long as the longest. */
+export const MOST_AT_ONCE = 2 ** 18
+
 /** Tokens of a text, with those that the tokenizer puts around it. */
 export type Tokenise = (text: string) => readonly number[]
 
@@ -60,7 +63,11 @@ export function encodeText(
       refuse(at, `the text has ${tokens.length} tokens, and ${layout.most} at most can be read. Shorten it.`)
     return tokens
   })
-  const length = Math.max(1, ...rows.map((row) => row.length))
+  const length = rows.reduce((longest, row) => Math.max(longest, row.length), 1)
+  if (rows.length * length > MOST_AT_ONCE) {
+    const many = `${rows.length} texts of up to ${length} tokens`
+    refuse(path, `${many} are more than ${MOST_AT_ONCE} tokens. Send fewer texts at once.`)
+  }
   const even = rows.every((row) => row.length === length)
   if (!layout.mask && !even)
     refuse(path, 'the model takes texts of equal length only; send them one by one.')

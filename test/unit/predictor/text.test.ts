@@ -47,11 +47,16 @@ describe('refused', () => {
       'inputs.text[1]: the text has 4 tokens, and 3 at most can be read. Shorten it.',
     ],
     [
+      Array<string>(2 ** 17).fill('a').concat('a a a'),
+      {},
+      'inputs.text: 131073 texts of up to 3 tokens are more than 262144 tokens. Send fewer texts at once.',
+    ],
+    [
       ['a', 'a a'],
       { mask: undefined },
       'inputs.text: the model takes texts of equal length only; send them one by one.',
     ],
-  ])('%j %j', (texts, changes, message) => {
+  ])('%#', (texts, changes, message) => {
     expect(() => encode(texts, changes)).toThrow(
       expect.objectContaining({ kind: 'invalid_request', message }),
     )
