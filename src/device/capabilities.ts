@@ -26,7 +26,6 @@ export interface Capabilities {
 /** Looks at the device. For workers and pages; takes some milliseconds, 10 s where a GPU hangs. */
 export async function probeDevice(): Promise<Capabilities> {
   const adapter = await findAdapter()
-  const { deviceMemory } = navigator as Navigator & { deviceMemory?: number }
   return {
     webgpu: adapter && describeAdapter(adapter),
     wasm: {
@@ -34,9 +33,16 @@ export async function probeDevice(): Promise<Capabilities> {
       threads: globalThis.crossOriginIsolated === true && typeof SharedArrayBuffer === 'function',
       jspi: 'Suspending' in WebAssembly,
     },
-    memory: deviceMemory === undefined ? null : deviceMemory * 2 ** 30,
+    memory: memoryHere(),
     cores: navigator.hardwareConcurrency || 1,
   }
+}
+
+/** Bytes of this device's memory, as {@link Capabilities} has it. */
+export function memoryHere(): number | null {
+  // Types know it of no browser; Node has no `navigator`.
+  const { deviceMemory } = (globalThis.navigator ?? {}) as { deviceMemory?: number }
+  return deviceMemory === undefined ? null : deviceMemory * 2 ** 30
 }
 
 /**

@@ -1,49 +1,53 @@
 /**
  * One answer: what the engine makes of a request, as the events the wire styles are written from.
+ *
+ * A request goes through this folder in two steps. `plan.ts` reads from the chat template and the
+ * catalog how the model is told of tools and how it reasons, has the engine make a prompt of the
+ * conversation (`prompt.ts`), and says what the answer must be (`constraint.ts`); all that a request
+ * can be refused for comes out there, before weights are needed. Then the pieces that the engine
+ * writes go through `answer.ts`: reasoning is split off (`reasoning.ts`), calls are read as they are
+ * written (`tools/`), stop texts held back (`stops.ts`), and probabilities kept for the text they
+ * belong to (`ledger.ts`).
  */
 import type { Engine } from '../engine/engine.ts'
 import { InoriginError } from '../error.ts'
 import type { GenerationEvent, GenerationRequest } from '../types/index.ts'
 import { createAnswer } from './answer.ts'
-import { plan, type Plan, type Ways } from './plan.ts'
+import type { Plan } from './plan.ts'
 
-export interface GenerationLimits {
+export interface GenerationOptions {
+  /** What `plan` made of the request. */
+  plan: Plan
   /** Most tokens of one answer; a request that wants more gets this many. */
   maxOutputTokens: number
-  /** What {@link plan} made of the request, where it was asked already. */
-  plan?: Plan
-  /** For a plan that has not been made yet. */
-  ways?: Ways
   /** What is cached is shared within one partition only. */
   partition?: string
 }
 
 /**
  * Yields `start`, then `reasoning`, `text` and calls as the model writes them, and `finish`. Throws
- * `invalid_request` before `start` where {@link plan} would, `aborted` within one token of the signal,
- * `unavailable` when the device fails.
+ * `aborted` within one token of the signal, `unavailable` when the device fails.
  */
 export async function* generate(
   engine: Engine,
   request: GenerationRequest,
-  limits: GenerationLimits,
+  { plan, maxOutputTokens, partition }: GenerationOptions,
   signal: AbortSignal,
 ): AsyncGenerator<GenerationEvent> {
-  const planned = limits.plan ?? (await plan(engine, request, limits.ways))
-  const { prompt, constraint, visible } = planned
+  const { prompt, constraint, visible } = plan
   const promptTokens = prompt.tokens.length
   let cachedTokens = 0
   let begin: (() => void) | undefined
   const started = new Promise<void>((resolve) => (begin = resolve))
 
   const pieces = engine.generate(prompt, {
-    maxTokens: Math.min(request.maxTokens ?? limits.maxOutputTokens, limits.maxOutputTokens),
+    maxTokens: Math.min(request.maxTokens ?? maxOutputTokens, maxOutputTokens),
     sampling: request.sampling,
     signal,
     visible,
     ...(constraint && { constraint }),
     ...(request.logprobs !== undefined && { logprobs: request.logprobs }),
-    ...(limits.partition !== undefined && { partition: limits.partition }),
+    ...(partition !== undefined && { partition }),
     onStart: (start) => {
       cachedTokens = start.cachedTokens
       begin?.()
@@ -55,7 +59,7 @@ export async function* generate(
     await Promise.race([started, first])
     yield { type: 'start', promptTokens, cachedTokens }
 
-    const answer = createAnswer(planned, request, { promptTokens, cachedTokens })
+    const answer = createAnswer(plan, request, { promptTokens, cachedTokens })
     let next = first
     for (;;) {
       const { value, done } = await next

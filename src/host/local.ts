@@ -48,7 +48,6 @@ export function openHost(
     throw new InoriginError('authentication', `${what} ${todo}`, { code: 'invalid_api_key' })
   }
 
-
   async function modelOf(tag: Tag): Promise<ModelEntry> {
     const entry = await entries.find(tag, 'model')
     if (entry.type === 'model') return entry

@@ -24,7 +24,7 @@ interface Answered {
 /** Streams all of these at once. */
 function stream(page: Page, wanted: Asked[]): Promise<Answered[]> {
   return page.evaluate(async (requests) => {
-    const one = async ({ key, cancelAfter = Infinity, ...rest }: Asked): Promise<Answered> => {
+    const one = async ({ key, cancelAfter = Infinity, ...fields }: Asked): Promise<Answered> => {
       const leaving = new AbortController()
       const response = await fetch('/v1/chat/completions', {
         method: 'POST',
@@ -35,7 +35,7 @@ function stream(page: Page, wanted: Asked[]): Promise<Answered[]> {
         },
         body: JSON.stringify({
           model: '@inorigin/guide', temperature: 0, stream: true,
-          stream_options: { include_usage: true }, ...rest,
+          stream_options: { include_usage: true }, ...fields,
         }),
       })
       const answered: Answered = { text: '', cached: 0, prompt: 0 }

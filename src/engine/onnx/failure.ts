@@ -55,7 +55,7 @@ export function deviceLost(cause: unknown): InoriginError {
 }
 
 /** Nothing that its thread computes from here on can be trusted. */
-export function runtimeCrashed(cause: unknown): InoriginError {
+function runtimeCrashed(cause: unknown): InoriginError {
   return new InoriginError(
     'unavailable',
     'The runtime crashed, most likely for want of memory. Try again, or choose a smaller model.',

@@ -84,7 +84,7 @@ export function* readValue(source: Source, tell: (json: string) => void): Readin
 }
 
 /** Reads a string in either kind of quotes and tells what goes between double ones; true when whole. */
-export function* readString(source: Source, tell: (json: string) => void): Reading<boolean> {
+function* readString(source: Source, tell: (json: string) => void): Reading<boolean> {
   const quote = source.text.charAt(source.at)
   source.at += 1
   while (yield* has(source, 1)) {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Engine } from '../../../src/engine/engine.ts'
 import { generate } from '../../../src/generation/generate.ts'
+import { plan } from '../../../src/generation/plan.ts'
 import type { GenerationEvent } from '../../../src/types/index.ts'
 import { tinyFiles } from '../../models/tiny.ts'
 import { decoded, GREEDY, load, long, never, open, run, short, textOf, WEIGHTS } from './run-engine.ts'
@@ -88,13 +89,9 @@ describe('on wasm', () => {
     }
     const ask = async (stop: string[]): Promise<GenerationEvent[]> => {
       const events: GenerationEvent[] = []
-      for await (const event of generate(
-        engine,
-        { ...request, stop },
-        { maxOutputTokens: 24 },
-        never,
-      ))
-        events.push(event)
+      const asked = { ...request, stop }
+      const options = { plan: await plan(engine, asked), maxOutputTokens: 24 }
+      for await (const event of generate(engine, asked, options, never)) events.push(event)
       return events
     }
     const shown = (events: GenerationEvent[]): string =>

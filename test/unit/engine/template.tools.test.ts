@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { Conversation } from '../../../src/engine/engine.ts'
 import { parseTemplate } from '../../../src/engine/onnx/text/template.ts'
-import { readsCalls, readsThinking, readsTools } from '../../../src/engine/onnx/text/traits.ts'
 import type { ChatMessage, Tool } from '../../../src/types/index.ts'
-import { BRACKETS, JOINED, KINDS, PLAIN, PYTHONIC, TAGGED } from '../../support/templates.ts'
+import { BRACKETS, JOINED, PLAIN, PYTHONIC, TAGGED } from '../../support/templates.ts'
 
 const NAMES = { bos_token: '<s>', eos_token: '</s>' }
 const draw = (source: string, conversation: Conversation): string =>
@@ -169,20 +168,4 @@ test('keeps calls and results where turns are made one', () => {
   expect(draw(strict, { messages: [system, asked, call('{}'), result(), result()] })).toBe(
     '[user: S\n\nHow warm?][assistant: !warmth][tool: {"degrees": 21}][tool: {"degrees": 21}]',
   )
-})
-
-test('tells what a template makes use of', () => {
-  const found = Object.entries(KINDS).map(([name, source]) => [
-    name, readsTools(source), readsCalls(source), readsThinking(source),
-  ])
-  expect(found).toEqual([
-    ['TAGGED', true, true, true],
-    ['BRACKETS', true, true, false],
-    ['JOINED', false, true, false],
-    ['PYTHONIC', true, true, false],
-    ['PLAIN', false, false, false],
-  ])
-  expect(readsTools('{# tools #}{{ "tools" }}')).toBe(false)
-  expect(readsTools('{{ messages[')).toBe(false)
-  expect(readsThinking('{{ "/think" if thinking else "" }}')).toBe(true)
 })

@@ -1,8 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
-import { generate } from '../../../src/generation/generate.ts'
-import { plan } from '../../../src/generation/plan.ts'
-import { collect, LIMITS, request, scripted, sum, use } from './scripted.ts'
+import { ask, collect, scripted, sum, use } from './scripted.ts'
 
 const WORDS = ['Hello', ' wor', 'ld']
 const CALL = ['<tool', '_call>\n{"name": ', '"get_weather", "arguments": {"city"', ': "Rome"}}', '\n</tool_call>']
@@ -37,7 +35,7 @@ test('tells the start before the first piece', async () => {
     yield { text: 'a', tokens: 1 }
     return { reason: 'stop', completionTokens: 2 }
   }
-  const events = generate(engine, request(), LIMITS, new AbortController().signal)
+  const events = await ask(engine)
   expect((await events.next()).value).toEqual({ type: 'start', promptTokens: 3, cachedTokens: 1 })
   release?.()
   expect((await events.next()).value).toEqual({ type: 'text', text: 'a' })
@@ -153,7 +151,7 @@ describe('calls', () => {
     const calls = [{ name: 'get_weather', arguments: '{"city": "Rome"}' }]
     const said = scripted(python, { template: '{% if tools %}List of tools: ' })
     expect(sum(await collect(said, { tools: use() }))).toMatchObject({ calls })
-    const named = await collect(scripted(python), { tools: use() }, { ...LIMITS, ways: { toolFormat: 'lfm' } })
+    const named = await collect(scripted(python), { tools: use() }, { ways: { toolFormat: 'lfm' } })
     expect(sum(named)).toMatchObject({ calls })
   })
 })
@@ -174,7 +172,7 @@ test('passes on what the engine has to know', async () => {
   await collect(
     engine,
     { logprobs: 3, tools: use({ choice: 'required' }), format, reasoningBudget: 0 },
-    { ...LIMITS, partition: 'p' },
+    { partition: 'p' },
   )
   expect(engine.asked).toMatchObject([
     {
@@ -186,17 +184,9 @@ test('passes on what the engine has to know', async () => {
   ])
 })
 
-test('does not prepare a prompt twice', async () => {
-  const engine = scripted([])
-  const limits = { ...LIMITS, plan: await plan(engine, request()) }
-  await collect(engine, {}, limits)
-  expect(engine.conversations).toHaveLength(1)
-})
-
 test('frees the engine when nobody reads on', async () => {
   const engine = scripted(WORDS)
-  const { signal } = new AbortController()
-  for await (const event of generate(engine, request(), LIMITS, signal)) if (event.type === 'text') break
+  for await (const event of await ask(engine)) if (event.type === 'text') break
   expect(engine.closed).toBe(true)
   expect(engine.given).toBe(1)
 })

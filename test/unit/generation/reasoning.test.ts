@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { Constraint } from '../../../src/engine/constraint.ts'
 import type { GenerationRequest } from '../../../src/types/index.ts'
 import { createSplitter, detectMarks, hasSwitch, stateOf } from '../../../src/generation/reasoning.ts'
-import { collect, LIMITS, scripted, sum, use } from './scripted.ts'
+import { collect, scripted, sum, use } from './scripted.ts'
 
 const QWEN = "{{ '<think></think>' }}{% if enable_thinking is false %}"
 const R1 = "{{ content.split('</think>')[-1] }}{{ '<think>\\n' }}"
@@ -131,8 +131,8 @@ describe('a budget', () => {
 
   test('is without effect on a model that does not reason, whatever its template knows', async () => {
     const instruct = scripted(['Yes'], { template: R1 })
-    const limits = { ...LIMITS, ways: { reasons: false } }
-    expect(sum(await collect(instruct, { reasoningBudget: 0 }, limits)).text).toBe('Yes')
+    const asking = { ways: { reasons: false } }
+    expect(sum(await collect(instruct, { reasoningBudget: 0 }, asking)).text).toBe('Yes')
     expect(instruct.asked[0]).not.toHaveProperty('constraint')
   })
 

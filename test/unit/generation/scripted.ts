@@ -2,7 +2,8 @@ import type { Constraint } from '../../../src/engine/constraint.ts'
 import type {
   Conversation, Ending, Engine, GenerateOptions, Piece, Steer,
 } from '../../../src/engine/engine.ts'
-import { generate, type GenerationLimits } from '../../../src/generation/generate.ts'
+import { generate, type GenerationOptions } from '../../../src/generation/generate.ts'
+import { plan, type Ways } from '../../../src/generation/plan.ts'
 import type {
   GenerationEvent, GenerationRequest, TokenLogprob, Tool, ToolUse,
 } from '../../../src/types/index.ts'
@@ -79,8 +80,6 @@ export function scripted(pieces: readonly (string | Piece)[], script: Script = {
   return engine
 }
 
-export const LIMITS: GenerationLimits = { maxOutputTokens: 50 }
-
 export const request = (fields: Partial<GenerationRequest> = {}): GenerationRequest => ({
   model: '@test/scripted',
   messages: [{ role: 'user', content: 'Hi' }],
@@ -89,14 +88,31 @@ export const request = (fields: Partial<GenerationRequest> = {}): GenerationRequ
   ...fields,
 })
 
+interface Asking {
+  ways?: Ways
+  partition?: string
+}
+
+/** The answer to a request, planned as requests are. */
+export async function ask(
+  engine: Engine,
+  fields: Partial<GenerationRequest> = {},
+  { ways, ...options }: Asking = {},
+): Promise<AsyncGenerator<GenerationEvent>> {
+  const asked = request(fields)
+  const wanted: GenerationOptions = {
+    plan: await plan(engine, asked, ways), maxOutputTokens: 50, ...options,
+  }
+  return generate(engine, asked, wanted, new AbortController().signal)
+}
+
 export async function collect(
   engine: Engine,
   fields: Partial<GenerationRequest> = {},
-  limits: GenerationLimits = LIMITS,
+  asking: Asking = {},
 ): Promise<GenerationEvent[]> {
   const events: GenerationEvent[] = []
-  const { signal } = new AbortController()
-  for await (const event of generate(engine, request(fields), limits, signal)) events.push(event)
+  for await (const event of await ask(engine, fields, asking)) events.push(event)
   return events
 }
 

@@ -59,7 +59,7 @@ const PLAIN = new Set([
 ])
 
 /** The outputs that are caches. */
-export const isCacheOutput = (output: string): boolean => output.startsWith('present')
+const isCacheOutput = (output: string): boolean => output.startsWith('present')
 
 /** The outputs of either graph that are best left where they were computed: all that are used. */
 export const staysOnDevice = (output: string): boolean =>

@@ -1,4 +1,5 @@
 /** Conversations that nobody continues for now, kept so that the next one need not begin anew. */
+import { memoryHere } from '../../../device/capabilities.ts'
 import type { Sequence } from '../decoder/contract.ts'
 
 /** A sequence and the tokens it took, by which it is found and could be made again. */
@@ -142,6 +143,5 @@ const covers = (a: Track, b: Track): boolean =>
  * 8 GiB, and some say nothing.
  */
 export function prefixBudget(): PrefixBudget {
-  const { deviceMemory = 4 } = (globalThis.navigator ?? {}) as { deviceMemory?: number }
-  return { sequences: 16, bytes: (deviceMemory / 8) * 2 ** 30 }
+  return { sequences: 16, bytes: (memoryHere() ?? 4 * 2 ** 30) / 8 }
 }
