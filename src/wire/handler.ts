@@ -31,6 +31,7 @@ import {
   responsesPlaces,
   responsesReasoning,
   responsesRequest,
+  wantsSeals,
 } from './responses.ts'
 import { workOf } from './work.ts'
 import type { Work } from './work.ts'
@@ -108,6 +109,7 @@ const responses: Answer = async ({ req, env }) => {
     asked: fields,
     reasoning: responsesReasoning(fields).shown,
     logprobs: logprobsOf(fields) !== undefined,
+    sealed: wantsSeals(fields),
   }
   const encoder = fields.stream ? responseStream(telling) : responseJson(telling)
   const asked = { request: responsesRequest(fields), places: responsesPlaces(fields), ignored }

@@ -18,6 +18,8 @@ export interface ResponseTelling {
   asked: ResponsesBody
   reasoning: boolean
   logprobs: boolean
+  /** Thoughts are to come back. */
+  sealed: boolean
 }
 
 type Status = 'in_progress' | 'completed' | 'incomplete'
@@ -71,7 +73,7 @@ export function responseJson(telling: ResponseTelling): Encoder {
   return jsonEncoder((parts, finish) => {
     const status = statusOf(finish)
     const told = parts.filter(({ type }) => telling.reasoning || type !== 'reasoning')
-    const items = (told.length > 0 ? told : [NOTHING]).map(itemOf)
+    const items = (told.length > 0 ? told : [NOTHING]).map((part) => itemOf(part, telling.sealed))
     const output = items.map((item, index) =>
       bodyOf(item, index === items.length - 1 ? status : 'completed'),
     )
@@ -102,7 +104,7 @@ export function responseStream(telling: ResponseTelling): Encoder {
   }
   const begin = (part: Part): string => {
     const before = close('completed')
-    open = itemOf(part)
+    open = itemOf(part, telling.sealed)
     return before + sayAll(openingOf(open))
   }
   const add = (type: Part['type'], text: string, logprobs: readonly TokenLogprob[] = []): string => {

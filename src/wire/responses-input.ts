@@ -41,6 +41,17 @@ const message = object({
 
 const thought = optional(listOf(part))
 
+const kept = not(
+  'nothing is kept here between requests; send the item itself, as the AI SDK does with ' +
+    '`store: false` among its options',
+)
+/** Templates forget most of what was thought, so an answer can do without; its id counts as ignored. */
+const thoughtReference = object({ type: v.literal('item_reference') })
+const reference = v.lazy((input): typeof thoughtReference | typeof kept => {
+  const id = isObject(input) ? input['id'] : undefined
+  return typeof id === 'string' && id.startsWith('rs_') ? thoughtReference : kept
+})
+
 const item = tagged('type', {
   message,
   function_call: object({
@@ -60,7 +71,7 @@ const item = tagged('type', {
     encrypted_content: optional(string),
     ...known,
   }),
-  item_reference: not('nothing is kept here between requests; send the item itself'),
+  item_reference: reference,
 })
 
 /** A message need not say that it is one. */
@@ -84,6 +95,7 @@ export function turnsOf(input: v.InferOutput<typeof inputRule>): ChatMessage[] {
   if (typeof input === 'string') return [{ role: 'user', content: input }]
   const turns: ChatMessage[] = []
   for (const each of input) {
+    if (each.type === 'item_reference') continue
     const last = turns.at(-1)
     const open = last?.role === 'assistant' ? last : undefined
     const turn = turnOf(each, open)
@@ -93,7 +105,7 @@ export function turnsOf(input: v.InferOutput<typeof inputRule>): ChatMessage[] {
 }
 
 /** The turn that an item is, or the open one with the item added. */
-function turnOf(given: Item, open: AssistantMessage | undefined): ChatMessage {
+function turnOf(given: Exclude<Item, { type: 'item_reference' }>, open: AssistantMessage | undefined): ChatMessage {
   switch (given.type) {
     case 'function_call_output':
       return {

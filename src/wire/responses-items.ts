@@ -8,6 +8,8 @@ import type { Part } from './parts.ts'
 export interface Item {
   id: string
   part: Part
+  /** Some clients send a thought back only with a seal on it, which nobody here has to open. */
+  seal?: string
 }
 
 type Status = 'in_progress' | 'completed' | 'incomplete'
@@ -16,15 +18,18 @@ type Event = readonly [type: string, fields: object]
 const PREFIX = { reasoning: 'rs_', text: 'msg_', call: 'fc_' } as const
 
 /** What is told of it grows with it. */
-export function itemOf(part: Part): Item {
-  return { id: id(PREFIX[part.type]), part: { ...part } }
+export function itemOf(part: Part, sealed: boolean): Item {
+  const item = { id: id(PREFIX[part.type]), part: { ...part } }
+  return sealed && part.type === 'reasoning' ? { ...item, seal: id('seal_') } : item
 }
 
 /** As it stands in the output. */
-export function bodyOf({ id: own, part }: Item, status: Status): object {
+export function bodyOf({ id: own, part, seal }: Item, status: Status): object {
   switch (part.type) {
-    case 'reasoning':
-      return { id: own, type: 'reasoning', summary: [{ type: 'summary_text', text: part.text }] }
+    case 'reasoning': {
+      const summary = [{ type: 'summary_text', text: part.text }]
+      return { id: own, type: 'reasoning', summary, ...(seal && { encrypted_content: seal }) }
+    }
     case 'text':
       return { id: own, type: 'message', status, role: 'assistant', content: [textPart(part)] }
     case 'call':
@@ -48,13 +53,13 @@ function logprobObject(token: TokenLogprob) {
 }
 
 /** It begins, with nothing in it. */
-export function openingOf({ id: own, part }: Item): Event[] {
+export function openingOf({ id: own, part, seal }: Item): Event[] {
   const added = (item: object): Event => ['response.output_item.added', { item }]
   const item_id = own
   switch (part.type) {
     case 'reasoning':
       return [
-        added({ id: own, type: 'reasoning', summary: [] }),
+        added({ id: own, type: 'reasoning', summary: [], ...(seal && { encrypted_content: seal }) }),
         ['response.reasoning_summary_part.added', {
           item_id, summary_index: 0, part: { type: 'summary_text', text: '' },
         }],

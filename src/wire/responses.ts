@@ -166,6 +166,11 @@ export function responsesPlaces(body: ResponsesBody): Places {
   }
 }
 
+/** Whether the client means to send thoughts back. */
+export function wantsSeals({ include }: ResponsesBody): boolean {
+  return include?.includes('reasoning.encrypted_content') ?? false
+}
+
 export function logprobsOf({ include, top_logprobs: most }: ResponsesBody): number | undefined {
   return most || include?.includes(INCLUDE_LOGPROBS) ? (most ?? 0) : undefined
 }

@@ -145,7 +145,7 @@ function checkItem(value: unknown): ResponseItem {
     return { ...item, text: textsOf(content, ['type', 'text', 'annotations', 'logprobs']) }
   }
   if (type === 'reasoning') {
-    return { ...item, text: textsOf(keys(value, 'reasoning', ['id', 'type', 'summary'])['summary'], ['type', 'text']) }
+    return { ...item, text: textsOf(keys(value, 'reasoning', ['id', 'type', 'summary', 'encrypted_content?'])['summary'], ['type', 'text']) }
   }
   const call = keys(value, 'function_call', ['id', 'type', 'status', 'call_id', 'name', 'arguments'])
   ensure(text(call['call_id'], 'call_id').startsWith('call_'), 'call_id')

@@ -78,6 +78,15 @@ describe('a streamed response', () => {
     })
   })
 
+  it('seals its thoughts for a client that sends them back', async () => {
+    const fields = { ...thinking, include: ['reasoning.encrypted_content'] }
+    const { response } = checkResponseStream(await streamed(fields))
+    for (const answer of [response, await whole(fields)]) {
+      const sealed = { type: 'reasoning', encrypted_content: expect.stringMatching(/^seal_/) }
+      expect(answer).toMatchObject({ output: [sealed, {}, {}, {}] })
+    }
+  })
+
   it('keeps its thoughts to itself where no one asked for them', async () => {
     const { items } = checkResponseStream(await streamed({}))
     expect(items.map(({ type }) => type)).toEqual(['message', 'function_call', 'function_call'])

@@ -84,6 +84,7 @@ describe('the fields of a response', () => {
       { role: 'assistant', content: 'A' },
       { role: 'assistant', content: 'B' },
       { type: 'reasoning', summary: [] },
+      { type: 'item_reference', id: 'rs_2' },
       { role: 'user', content: 'And?' },
     ]
     expect((await requestOf({ input })).messages).toEqual([
@@ -107,6 +108,13 @@ describe('the fields of a response', () => {
       { role: 'assistant', content: '' },
       { role: 'user', content: 'And?' },
     ])
+  })
+})
+
+it('tells that the thought it is referred to is not here', async () => {
+  const input = [{ type: 'item_reference', id: 'rs_1' }, { role: 'user', content: 'Hi' }]
+  expect(await askedOf(PATH, bodyOf({ input }))).toMatchObject({
+    request: { messages: [{ role: 'user', content: 'Hi' }] }, ignored: 'input[].id',
   })
 })
 
