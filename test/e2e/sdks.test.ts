@@ -215,7 +215,7 @@ describe('keys', () => {
     })
     expect(seen).toEqual({
       openai: 401, anthropic: 401, none: 401, badBodyNoKey: 401, bearer: 200, header: 200,
-      works: model, worksToo: model,
+      works: '@inorigin/guide', worksToo: '@inorigin/guide',
     })
     await tab.context().close()
   })
