@@ -1,5 +1,6 @@
 /** What two tabs must agree on to share a host, in a form that tells no key. */
 import type { HostSetup } from '../link/protocol.ts'
+import { digestOf } from '../store/hash.ts'
 import type { OptionDigest } from '../types/index.ts'
 
 /** Digests of the options that a host applies for every tab. */
@@ -18,8 +19,5 @@ export function differences(one: OptionDigest, other: OptionDigest): string[] {
   return names.filter((name) => one[name] !== other[name])
 }
 
-async function digest(salt: string, value: unknown): Promise<string> {
-  const bytes = new TextEncoder().encode(`${salt}\n${JSON.stringify(value)}`)
-  const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes))
-  return Array.from(hash, (byte) => byte.toString(16).padStart(2, '0')).join('')
-}
+const digest = (salt: string, value: unknown): Promise<string> =>
+  digestOf('SHA-256', new TextEncoder().encode(`${salt}\n${JSON.stringify(value)}`))

@@ -5,6 +5,7 @@
 import { createSHA256 } from 'hash-wasm'
 import type { WantedResource } from './db.ts'
 import type { Database } from './open.ts'
+import { digestOf } from './hash.ts'
 import {
   beginWriting, discardChunks, finishWriting, putChunk, readChunk, rememberEtag,
 } from './writing.ts'
@@ -93,7 +94,7 @@ export async function openAssembly(
     const chunk = new Blob(pieces)
     const expected = wanted.chunks?.[index]
     if (expected !== undefined) {
-      const got = hex(await crypto.subtle.digest('SHA-256', await chunk.arrayBuffer()))
+      const got = await digestOf('SHA-256', await chunk.arrayBuffer())
       if (got !== expected) {
         const damage = { index, expected, got }
         dropPieces()
@@ -154,8 +155,4 @@ async function contentOf(chunk: Blob | ArrayBuffer | undefined): Promise<Uint8Ar
   if (chunk instanceof ArrayBuffer) return new Uint8Array(chunk)
   // The browser may have lost the file behind a Blob; then it is downloaded again.
   return chunk.arrayBuffer().then((content) => new Uint8Array(content), () => null)
-}
-
-function hex(digest: ArrayBuffer): string {
-  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('')
 }

@@ -1,5 +1,6 @@
 /** From a short entry to a full one: what its repository holds, with lengths and hashes. */
 import { InoriginError } from '../../error.ts'
+import { digestOf } from '../../store/hash.ts'
 import type { HubSource, Implementation, ModelEntry, Resource } from '../schema.ts'
 import { limitsOf } from './entry.ts'
 import { findVariants, TEXTS } from './layout.ts'
@@ -44,7 +45,7 @@ export async function resolveHub(source: HubSource, access: HubAccess): Promise<
     }
     const bytes = await readSmall(source, revision, file, access)
     if (isConfig) config = parse(bytes) ?? {}
-    hashes.set(file.path, await hex('SHA-256', bytes))
+    hashes.set(file.path, await digestOf('SHA-256', bytes))
   }
   const texts = TEXTS.flatMap(({ path, type }) => {
     const file = known.get(path)
@@ -98,15 +99,10 @@ async function readSmall(
   object.set(bytes, head.length)
   const isWhole =
     file.sha256 === null
-      ? (await hex('SHA-1', object)) === file.blobId
-      : (await hex('SHA-256', bytes)) === file.sha256
+      ? (await digestOf('SHA-1', object)) === file.blobId
+      : (await digestOf('SHA-256', bytes)) === file.sha256
   if (bytes.length !== file.bytes || !isWhole) throw damaged(source, file)
   return bytes
-}
-
-async function hex(algorithm: string, bytes: Uint8Array<ArrayBuffer>): Promise<string> {
-  const digest = new Uint8Array(await crypto.subtle.digest(algorithm, bytes))
-  return Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
 function parse(bytes: Uint8Array): Record<string, unknown> | null {
