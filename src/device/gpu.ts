@@ -16,6 +16,12 @@ export interface Gpu {
   lost: Promise<{ reason: 'destroyed' | 'unknown'; message: string }>
 }
 
+/**
+ * Usage of buffers that shaders read and write, and that are copied from and to: numbers of
+ * GPUBufferUsage, which is not there where WebGPU is not.
+ */
+export const STORAGE_USAGE = 0x04 | 0x08 | 0x80
+
 /** Limits whose default is too low for weights and for the kernels that read them. */
 const RAISED = [
   'maxBufferSize',

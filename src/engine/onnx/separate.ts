@@ -3,7 +3,7 @@
  * become external data inside of the same file. The runtime takes a graph in one piece, holding it
  * several times over, and external data one tensor after the other.
  */
-import { createWindow, type Field, fieldsOfFile } from './decoder/operations.ts'
+import { createWindow, type Field, fieldsOfFile, message, varint } from './protobuf.ts'
 
 export interface Separated {
   graph: Blob
@@ -77,18 +77,4 @@ export async function separateWeights(model: Blob): Promise<Separated> {
   return found
     ? { graph, externalData: [{ path: PATH, data: model }] }
     : { graph: model, externalData: [] }
-}
-
-/** A field that holds bytes. */
-const message = (number: number, bytes: Blob): BlobPart[] => [
-  new Uint8Array([...varint(number * 8 + 2), ...varint(bytes.size)]),
-  bytes,
-]
-
-function varint(value: number): number[] {
-  const bytes: number[] = []
-  for (let rest = value; ; rest = Math.floor(rest / 128)) {
-    if (rest < 128) return [...bytes, rest]
-    bytes.push((rest % 128) + 128)
-  }
 }

@@ -4,7 +4,8 @@
  * long as the same ones go on; nothing is copied then.
  */
 import type { Tensor } from 'onnxruntime-web'
-import { bytesOf, type Blocks } from './blocks.ts'
+import { bytesOf } from '../tensor.ts'
+import type { Blocks } from './blocks.ts'
 import type { CacheSlot } from './graph.ts'
 
 /** A conversation's place. */

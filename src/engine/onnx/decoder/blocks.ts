@@ -1,8 +1,9 @@
 /** Memory for caches, on the CPU or the GPU, and copies from one to another. */
 import type { Tensor } from 'onnxruntime-web'
-import { modelUnusable } from '../failure.ts'
+import { STORAGE_USAGE } from '../../../device/gpu.ts'
 import type { Heap } from '../heap/heap.ts'
 import type { Ort } from '../runtime.ts'
+import { bytesOf, kindOf, product } from '../tensor.ts'
 import type { CacheSlot } from './graph.ts'
 
 /** One conversation among those that a tensor holds. */
@@ -19,23 +20,6 @@ export interface Blocks {
   /** Hands the copies over to the device; before anything that they read is disposed of. */
   flush(): void
 }
-
-const ARRAYS = {
-  float32: Float32Array,
-  float16: Uint16Array,
-  int64: BigInt64Array,
-  int32: Int32Array,
-  int8: Int8Array,
-  uint8: Uint8Array,
-  bool: Uint8Array,
-} as const
-
-/** To be copied from and to, and used by shaders: GPUBufferUsage's numbers. */
-const USAGE = 0x04 | 0x08 | 0x80
-
-/** Bytes of a tensor. Throws `unavailable` for a type that no cache has. */
-export const bytesOf = ({ type, dims }: Pick<Tensor, 'type' | 'dims'>): number =>
-  product(dims) * arrayOf(type).BYTES_PER_ELEMENT
 
 /** Blocks in plain memory, which a run copies from and to. */
 export function cpuBlocks(ort: Pick<Ort, 'Tensor'>): Blocks {
@@ -78,7 +62,7 @@ export function gpuBlocks(ort: Pick<Ort, 'Tensor'>, gpu: GPUDevice): Blocks {
     const size = bytesOf({ type, dims })
     // There are no buffers of nothing.
     if (size === 0) return blank(ort, type, dims)
-    const buffer = gpu.createBuffer({ size: Math.ceil(size / 4) * 4, usage: USAGE })
+    const buffer = gpu.createBuffer({ size: Math.ceil(size / 4) * 4, usage: STORAGE_USAGE })
     return ort.Tensor.fromGpuBuffer(buffer, {
       dataType: type as Tensor.GpuBufferDataTypes,
       dims,
@@ -110,7 +94,7 @@ function* pieces(
   length: number,
 ): Generator<{ start: number; end: number; at: number }> {
   const outer = product(dims.slice(0, axis))
-  const token = product(dims.slice(axis + 1)) * arrayOf(type).BYTES_PER_ELEMENT
+  const token = product(dims.slice(axis + 1)) * kindOf(type).array.BYTES_PER_ELEMENT
   const stride = (line: Line): number => token * (line.tensor.dims[axis] ?? 0)
   const [sourceStride, targetStride] = [stride(from), stride(to)]
   for (let index = 0; index < outer; index += 1) {
@@ -127,17 +111,9 @@ function shape({ dims, axis }: CacheSlot, rows: number, capacity: number): numbe
 }
 
 const blank = ({ Tensor: OrtTensor }: Pick<Ort, 'Tensor'>, type: Tensor.Type, dims: number[]): Tensor =>
-  new OrtTensor(type, new (arrayOf(type))(product(dims)), dims)
+  new OrtTensor(type, new (kindOf(type).array)(product(dims)), dims)
 
 function bytes({ data }: Tensor): Uint8Array {
   const { buffer, byteOffset, byteLength } = data as Float32Array
   return new Uint8Array(buffer, byteOffset, byteLength)
 }
-
-function arrayOf(type: Tensor.Type): (typeof ARRAYS)[keyof typeof ARRAYS] {
-  if (type in ARRAYS) return ARRAYS[type as keyof typeof ARRAYS]
-  throw modelUnusable(`one of its caches has a type that is not supported, ${type}.`)
-}
-
-const product = (factors: readonly number[]): number =>
-  factors.reduce((result, factor) => result * factor, 1)

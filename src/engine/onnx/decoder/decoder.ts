@@ -1,8 +1,9 @@
 /** Runs a decoder over conversations, keeping what they are remembered by where it was computed. */
 import { InoriginError } from '../../../error.ts'
 import type { Runtime, Session } from '../runtime.ts'
+import { bytesOf } from '../tensor.ts'
 import { createBanks, type Layout } from './banks.ts'
-import { bytesOf, cpuBlocks, gpuBlocks, heapBlocks } from './blocks.ts'
+import { cpuBlocks, gpuBlocks, heapBlocks } from './blocks.ts'
 import type { Decoder, Sequence } from './contract.ts'
 import { createFeeds, type FeedsOptions } from './feeds.ts'
 import { createForward, type Forward, type Memory } from './forward.ts'

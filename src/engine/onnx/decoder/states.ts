@@ -3,7 +3,7 @@
  * the old can't be told from them, so that the way back is to have kept them.
  */
 import type { Tensor } from 'onnxruntime-web'
-import { bytesOf } from './blocks.ts'
+import { bytesOf } from '../tensor.ts'
 
 /** The states of a conversation at some length, shared by all who know that conversation. */
 export interface States {

@@ -1,6 +1,7 @@
 /** Tensors in the memory of the wasm runtime, which its runs read and write where they are. */
 import type { Tensor } from 'onnxruntime-web'
 import type { Ort } from '../runtime.ts'
+import { bytesOf, kindOf, typeName } from '../tensor.ts'
 import { allocate, check, given, writeNumbers, type HeapModule } from './module.ts'
 
 /** A tensor of the runtime, and where its numbers are. */
@@ -24,23 +25,6 @@ export interface Heap {
   find(tensor: Tensor): Held | undefined
 }
 
-/** Numbers that ONNX has for types, and the arrays of what they are made of. */
-const TYPES = {
-  float32: { number: 1, array: Float32Array },
-  uint8: { number: 2, array: Uint8Array },
-  int8: { number: 3, array: Int8Array },
-  int32: { number: 6, array: Int32Array },
-  int64: { number: 7, array: BigInt64Array },
-  bool: { number: 9, array: Uint8Array },
-  float16: { number: 10, array: Uint16Array },
-} as const
-
-const names = Object.keys(TYPES) as (keyof typeof TYPES)[]
-
-/** The name of a type, `undefined` for one that no tensor here has. */
-export const typeName = (number: number): Tensor.Type | undefined =>
-  names.find((name) => TYPES[name].number === number)
-
 /** A tensor in plain memory. */
 const CPU = 1
 
@@ -49,7 +33,7 @@ export function createHeap({ Tensor: OrtTensor }: Pick<Ort, 'Tensor'>, module: H
 
   const wrap = (type: Tensor.Type, address: number, dims: readonly number[]): number => {
     const sizes = writeNumbers(module, dims)
-    const bytes = bytesOf(type, dims)
+    const bytes = bytesOf({ type, dims })
     const { number } = kindOf(type)
     const handle = module._OrtCreateTensor(number, address, bytes, sizes, dims.length, CPU)
     module._free(sizes)
@@ -92,7 +76,7 @@ export function createHeap({ Tensor: OrtTensor }: Pick<Ort, 'Tensor'>, module: H
     find: (tensor) => known.get(tensor),
     free,
     allocate(type, dims) {
-      const bytes = bytesOf(type, dims)
+      const bytes = bytesOf({ type, dims })
       const address = allocate(module, bytes)
       module.HEAPU8.fill(0, address, address + bytes)
       const held = { address, handle: wrap(type, address, dims) }
@@ -104,7 +88,7 @@ export function createHeap({ Tensor: OrtTensor }: Pick<Ort, 'Tensor'>, module: H
     },
     copyOut(handle) {
       const { type, address, dims } = look(handle)
-      const bytes = module.HEAPU8.slice(address, address + bytesOf(type, dims))
+      const bytes = module.HEAPU8.slice(address, address + bytesOf({ type, dims }))
       module._OrtReleaseTensor(handle)
       return new OrtTensor(type, new (kindOf(type).array)(bytes.buffer), dims)
     },
@@ -116,11 +100,3 @@ export function createHeap({ Tensor: OrtTensor }: Pick<Ort, 'Tensor'>, module: H
     },
   }
 }
-
-function kindOf(type: Tensor.Type): (typeof TYPES)[keyof typeof TYPES] {
-  if (type in TYPES) return TYPES[type as keyof typeof TYPES]
-  throw new Error(`A tensor has a type that is not supported, ${type}.`)
-}
-
-const bytesOf = (type: Tensor.Type, dims: readonly number[]): number =>
-  dims.reduce((product, size) => product * size, kindOf(type).array.BYTES_PER_ELEMENT)

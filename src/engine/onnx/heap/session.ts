@@ -1,7 +1,7 @@
 /** A graph whose inputs and outputs may stay in the memory of the wasm runtime. */
 import type { InferenceSession, Tensor } from 'onnxruntime-web'
+import { typeName } from '../tensor.ts'
 import type { Heap, Held } from './heap.ts'
-import { typeName } from './heap.ts'
 import {
   allocate, check, given, LOG_LEVEL, writeNumbers, writeText, type HeapModule,
 } from './module.ts'

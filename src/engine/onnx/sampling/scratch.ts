@@ -1,4 +1,5 @@
 /** GPU buffers that every selection works with, one after the other as the queue has it. */
+import { STORAGE_USAGE } from '../../../device/gpu.ts'
 import { powerOfTwo } from './readback.ts'
 
 export interface Scratch {
@@ -10,8 +11,6 @@ export interface Scratch {
 }
 
 const NAMES = ['job', 'records', 'merged'] as const
-/** To be copied from and to, and used by shaders: GPUBufferUsage's numbers. */
-const USAGE = 0x04 | 0x08 | 0x80
 
 /** Gives buffers of at least these bytes, the same ones until larger ones are needed. */
 export function createScratch(
@@ -24,7 +23,7 @@ export function createScratch(
       // What was submitted still has it.
       kept[name]?.destroy()
       const size = powerOfTwo(sizes[name])
-      kept[name] = gpu.createBuffer({ label: `candidates: ${name}`, size, usage: USAGE })
+      kept[name] = gpu.createBuffer({ label: `candidates: ${name}`, size, usage: STORAGE_USAGE })
     }
     return kept as Scratch
   }

@@ -4,9 +4,11 @@
  * Drivers that compute wrong numbers do so without any error.
  */
 import type { Tensor } from 'onnxruntime-web'
+import { STORAGE_USAGE } from '../../../device/gpu.ts'
 import { InoriginError } from '../../../error.ts'
 import type { Runtime, Session } from '../runtime.ts'
 import { rowOf } from '../sampling/logits.ts'
+import { bytesOf, product } from '../tensor.ts'
 import {
   ANSWERS, CONTEXT, GRAPHS, HEAD, KV_HEADS, LAYOUT, LOCATION, VOCABULARY,
 } from './graphs.ts'
@@ -102,9 +104,6 @@ function toHalf(value: number): number {
   return value < 0 ? bits | 0x8000 : bits
 }
 
-/** To be copied from and to, and used by shaders: GPUBufferUsage's numbers. */
-const USAGE = 0x04 | 0x08 | 0x80
-
 interface Caches {
   /** Keys, values. */
   buffers: GPUBuffer[]
@@ -119,10 +118,9 @@ function createCaches(
   rows: number,
 ): Caches {
   const dims = [rows, KV_HEADS, CONTEXT, HEAD]
-  const count = dims.reduce((product, dimension) => product * dimension, 1)
-  const size = count * (precision === 'float16' ? 2 : 4)
-  const key = gpu.createBuffer({ size, usage: USAGE })
-  const value = gpu.createBuffer({ size, usage: USAGE })
+  const size = bytesOf({ type: precision, dims })
+  const key = gpu.createBuffer({ size, usage: STORAGE_USAGE })
+  const value = gpu.createBuffer({ size, usage: STORAGE_USAGE })
   const tensor = (buffer: GPUBuffer) =>
     ort.Tensor.fromGpuBuffer(buffer, { dataType: precision, dims })
   return { buffers: [key, value], tensors: { key: tensor(key), value: tensor(value) } }
@@ -168,7 +166,7 @@ async function run(
 }
 
 function numbersOf(scores: Tensor): number[] {
-  const rows = scores.dims.slice(0, -1).reduce((product, dimension) => product * dimension, 1)
+  const rows = product(scores.dims.slice(0, -1))
   return Array.from({ length: rows }, (_, row) => [...rowOf(scores, row)]).flat()
 }
 
