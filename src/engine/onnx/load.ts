@@ -2,13 +2,14 @@
 import type { GpuVerdict } from '../../device/verdict.ts'
 import { InoriginError } from '../../error.ts'
 import type { EngineSetup, Files } from '../engine.ts'
-import type { Decoder, Logits, Sequence } from './decoder/contract.ts'
+import type { Decoder } from './decoder/contract.ts'
 import { createDecoder, type DecoderOptions } from './decoder/decoder.ts'
 import { staysInHeap, staysOnDevice } from './decoder/graph.ts'
 import { readOperations } from './decoder/operations.ts'
 import { findModel, type GraphFiles, type ModelFiles } from './files.ts'
 import { loadRuntime, type Runtime, type Session } from './runtime.ts'
 import { openTrusted } from './trial/open.ts'
+import { warmUp } from './warm.ts'
 
 export interface Loaded {
   decoder: Decoder
@@ -118,43 +119,6 @@ const LARGE = 150 * 2 ** 20
 
 const weigh = (files: GraphFiles | undefined): number =>
   files?.externalData.reduce((bytes, { data }) => bytes + data.size, files.model.size) ?? 0
-
-/**
- * Lengths of a prompt for which the kernels on GPUs differ, behind the chunk's. Measured as the
- * stall of a first run: beside these no length from 1 to 100 had one.
- */
-const SHADER_LENGTHS = [20, 3, 1]
-
-/**
- * A device compiles its shaders at the first run of a shape, and a runtime arranges its memory: runs
- * each shape once, with a token behind, and chooses a token as answers do.
- */
-async function warmUp(
-  decoder: Decoder,
-  { device, contextWindow }: LoadOptions,
-  check: () => void,
-): Promise<void> {
-  const sequences: Sequence[] = []
-  const choose = async (logits: Logits): Promise<void> => {
-    const asks = Array.from({ length: logits.rows }, () => ({ count: 1, temperature: 1 }))
-    await logits.top(asks)
-    logits.release()
-  }
-  try {
-    for (const length of device === 'webgpu' ? [decoder.chunk, ...SHADER_LENGTHS] : [1]) {
-      check()
-      const sequence = decoder.open()
-      sequences.push(sequence)
-      const tokens = Array<number>(Math.max(1, Math.min(length, contextWindow - 2))).fill(0)
-      await choose(await sequence.predict(tokens))
-    }
-    check()
-    const entries = sequences.slice(-2).map((sequence) => ({ sequence, token: 0 }))
-    if (contextWindow > 1) await choose(await decoder.step(entries.slice(-decoder.batch)))
-  } finally {
-    for (const sequence of sequences) sequence.close()
-  }
-}
 
 /** A device that is lost may keep its runtime from ever coming to an end. */
 const PATIENCE = 5_000
