@@ -18,7 +18,9 @@ export const TOOL_FORMATS = [
   'hermes', 'llama', 'mistral', 'mistral-args', 'lfm', 'granite', 'xml',
 ] as const
 
-const count = v.pipe(v.number(), v.integer(), v.minValue(1))
+const count = v.pipe(v.number(), v.safeInteger(), v.minValue(1))
+/** More than any model has; memory is laid out for it. */
+const tokens = v.pipe(count, v.maxValue(2 ** 24))
 const text = v.pipe(v.string(), v.minLength(1))
 
 export const tagSchema = v.pipe(
@@ -29,7 +31,7 @@ export const tagSchema = v.pipe(
   ),
 )
 
-const timestamp = v.pipe(
+export const timestamp = v.pipe(
   v.string(),
   v.regex(
     /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/,
@@ -164,8 +166,8 @@ export const modelEntrySchema = v.strictObject({
   type: v.literal('model'),
   ...shared,
   ...ways,
-  maxInputTokens: count,
-  maxOutputTokens: count,
+  maxInputTokens: tokens,
+  maxOutputTokens: tokens,
   capabilities: v.optional(capabilitiesSchema),
 })
 
@@ -191,9 +193,9 @@ export const hubEntrySchema = v.strictObject({
   name: v.optional(text),
   created: v.optional(timestamp),
   /** Default: what the model's configuration says, 4,096 until that is known. */
-  maxInputTokens: v.optional(count),
+  maxInputTokens: v.optional(tokens),
   /** Default: `maxInputTokens`, 4,096 at most. */
-  maxOutputTokens: v.optional(count),
+  maxOutputTokens: v.optional(tokens),
   capabilities: v.optional(capabilitiesSchema),
   ...ways,
   implementations: v.optional(v.pipe(v.array(implementationSchema), v.minLength(1))),

@@ -52,7 +52,10 @@ export async function refreshCatalog(options: RefreshOptions): Promise<RefreshRe
       result.failed.push({ tag: entry.tag, why: InoriginError.from(error).message })
     }
   }
-  writeFileSync(file, `${JSON.stringify({ ...document, entries }, null, 2)}\n`)
+  const refreshed = { ...document, entries }
+  // What cannot be read again is not written.
+  check(refreshed, file)
+  writeFileSync(file, `${JSON.stringify(refreshed, null, 2)}\n`)
   return result
 }
 

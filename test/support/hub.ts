@@ -23,6 +23,8 @@ export interface Hub {
   repositories: Record<string, Repository>
   /** Answers everything with this status from now on; 0: as usual. */
   refuseWith: number
+  /** Says this of a repository besides, or instead. */
+  lie: object
   /** Sends other bytes for this path. */
   damaged: string | null
   close(): Promise<void>
@@ -40,6 +42,7 @@ export async function openHub(repositories: Record<string, Repository>): Promise
     asked: [],
     repositories,
     refuseWith: 0,
+    lie: {},
     damaged: null,
     close: () => new Promise((resolve) => {
       server.closeAllConnections()
@@ -74,7 +77,7 @@ function answer(hub: Hub, request: IncomingMessage, response: ServerResponse): v
   if (!known) return void response.writeHead(404).end('{"error":"Repository not found"}')
   if (path === undefined) {
     response.setHeader('content-type', 'application/json')
-    return void response.end(JSON.stringify(listing(name, repository)))
+    return void response.end(JSON.stringify({ ...listing(name, repository), ...hub.lie }))
   }
   const source = repository.files[path]
   if (source === undefined) return void response.writeHead(404).end('Entry not found')

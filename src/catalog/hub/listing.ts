@@ -1,7 +1,7 @@
 /** What a hub says of a repository: its files, how long they are and what they hash to. */
 import * as v from 'valibot'
 import { InoriginError } from '../../error.ts'
-import type { HubSource } from '../schema.ts'
+import { timestamp, type HubSource } from '../schema.ts'
 
 /** One file of a repository at one commit. */
 export interface HubFile {
@@ -33,11 +33,12 @@ const PATIENCE = 30_000
 
 const listingSchema = v.object({
   sha: v.pipe(v.string(), v.regex(/^[0-9a-f]{40}$/)),
-  createdAt: v.optional(v.string()),
+  // Of no weight: a mirror that says it in another way says nothing.
+  createdAt: v.fallback(v.optional(timestamp), undefined),
   siblings: v.array(
     v.object({
       rfilename: v.string(),
-      size: v.optional(v.number()),
+      size: v.optional(v.pipe(v.number(), v.safeInteger(), v.minValue(0))),
       blobId: v.optional(v.string()),
       lfs: v.nullish(v.object({ sha256: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/)) })),
     }),

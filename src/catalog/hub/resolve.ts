@@ -2,6 +2,7 @@
 import { InoriginError } from '../../error.ts'
 import { digestOf } from '../../store/hash.ts'
 import type { HubSource, Implementation, ModelEntry, Resource } from '../schema.ts'
+import { contextOf } from './context.ts'
 import { limitsOf } from './entry.ts'
 import { findVariants, TEXTS } from './layout.ts'
 import { fetchHub, fetchListing, fileUrl, type HubAccess, type HubFile } from './listing.ts'
@@ -18,6 +19,9 @@ export interface Resolved {
 
 /** A small file is read whole to be hashed; none of the kind is larger than this, in bytes. */
 const SMALL = 64 * 1024 * 1024
+
+/** Tokens of context beyond which no configuration is believed. */
+const MOST = 2 ** 24
 
 /** What weights need beside themselves when a model runs. */
 const MEMORY_FACTOR = 1.25
@@ -112,12 +116,6 @@ function parse(bytes: Uint8Array): Record<string, unknown> | null {
   } catch {
     return null
   }
-}
-
-function contextOf(config: Record<string, unknown>): number | undefined {
-  const text = (config['text_config'] as Record<string, unknown> | undefined) ?? config
-  const length = text['max_position_embeddings']
-  return typeof length === 'number' && length > 0 ? length : undefined
 }
 
 function unfit({ repository, dtypes }: HubSource): InoriginError {

@@ -19,7 +19,7 @@ let hub: Hub
 beforeAll(async () => {
   hub = await openHub({ 'me/tiny': repositoryOf(TINY, COMMIT), 'me/empty': { files: {}, commit: COMMIT } })
 })
-afterEach(() => Object.assign(hub, { refuseWith: 0, damaged: null }))
+afterEach(() => Object.assign(hub, { refuseWith: 0, damaged: null, lie: {} }))
 afterAll(() => hub.close())
 
 const source = (changes: object = {}) => {
@@ -86,6 +86,21 @@ describe('resolveHub', () => {
       code: 'hub_unreachable',
       message: expect.stringContaining('mirror'),
     })
+  })
+
+  test.each([
+    ['no commit', { sha: 'main' }],
+    ['a length below nothing', { siblings: [{ rfilename: 'config.json', size: -5, blobId: '' }] }],
+    ['half a byte', { siblings: [{ rfilename: 'config.json', size: 1.5, blobId: '' }] }],
+    ['no lengths', { siblings: [{ rfilename: 'config.json' }] }],
+  ])('a hub that says %s is not believed', async (_, lie) => {
+    hub.lie = lie
+    await expect(resolveHub(source(), access)).rejects.toMatchObject({ code: 'hub_unreachable' })
+  })
+
+  test('when a repository was made is of no weight', async () => {
+    hub.lie = { createdAt: 'yesterday' }
+    expect((await resolveHub(source(), access)).created).toBeUndefined()
   })
 
   test('a small file that is not the listed one is not trusted', async () => {
