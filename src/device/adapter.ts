@@ -1,4 +1,5 @@
 /** The WebGPU adapter: whether there is one, and what it says of itself. */
+import { within } from './patience.ts'
 
 /** What an adapter says of itself. */
 export interface AdapterDescription {
@@ -23,13 +24,9 @@ const SOFTWARE = /swiftshader|llvmpipe|lavapipe|softpipe|basic render|\bwarp\b/i
 export async function findAdapter(): Promise<GPUAdapter | null> {
   const gpu: GPU | undefined = navigator.gpu
   if (!gpu) return null
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const late = new Promise<null>((resolve) => {
-    timer = setTimeout(resolve, PATIENCE, null)
-  })
   // A GPU process that hangs or a driver on a blocklist must not keep WASM from being used.
   const adapter = gpu.requestAdapter({ powerPreference: 'high-performance' }).catch(() => null)
-  return Promise.race([adapter, late]).finally(() => clearTimeout(timer))
+  return within(PATIENCE, adapter, null)
 }
 
 /** What is known of an adapter, as plain data. */

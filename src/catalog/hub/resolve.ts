@@ -20,9 +20,6 @@ export interface Resolved {
 /** A small file is read whole to be hashed; none of the kind is larger than this, in bytes. */
 const SMALL = 64 * 1024 * 1024
 
-/** Tokens of context beyond which no configuration is believed. */
-const MOST = 2 ** 24
-
 /** What weights need beside themselves when a model runs. */
 const MEMORY_FACTOR = 1.25
 

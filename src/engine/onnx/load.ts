@@ -1,6 +1,8 @@
 /** From downloaded weights to a decoder that is ready. */
+import { within } from '../../device/patience.ts'
 import type { GpuVerdict } from '../../device/verdict.ts'
 import { InoriginError } from '../../error.ts'
+import { sleep } from '../../store/patience.ts'
 import type { EngineSetup, Files } from '../engine.ts'
 import type { Decoder } from './decoder/contract.ts'
 import { createDecoder, type DecoderOptions } from './decoder/decoder.ts'
@@ -123,14 +125,10 @@ const weigh = (files: GraphFiles | undefined): number =>
 /** A device that is lost may keep its runtime from ever coming to an end. */
 const PATIENCE = 5_000
 
-async function soon(work: unknown): Promise<void> {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, PATIENCE)
-  })
+function soon(work: unknown): Promise<unknown> {
   // What cannot be freed any more is gone already.
   const done = Promise.resolve(work).catch(() => undefined)
-  await Promise.race([done, late]).finally(() => clearTimeout(timer))
+  return within(PATIENCE, done, undefined)
 }
 
 /** Milliseconds to wait for a GPU that has just been lost to be there again. */
@@ -143,7 +141,7 @@ async function persist<T>(work: () => Promise<T>, signal: AbortSignal): Promise<
     } catch (thrown) {
       const { code } = InoriginError.from(thrown)
       if (signal.aborted || (code !== 'no_webgpu' && code !== 'device_lost')) throw thrown
-      await new Promise((resolve) => setTimeout(resolve, pause))
+      await sleep(pause, signal)
     }
   }
   return work()

@@ -1,4 +1,5 @@
 /** Watches a GPUDevice for failures that WebGPU reports beside the call that caused them. */
+import { within } from '../../device/patience.ts'
 import type { InoriginError } from '../../error.ts'
 import { deviceLost, gpuFailure } from './failure.ts'
 
@@ -37,8 +38,7 @@ export function watchGpu(gpu: GPUDevice): GpuWatch {
     }
   }
   const settle: GpuWatch['settle'] = async () => {
-    const late = new Promise((resolve) => setTimeout(resolve, 1_000))
-    await Promise.race([gpu.queue.onSubmittedWorkDone().catch(() => undefined), late])
+    await within(1_000, gpu.queue.onSubmittedWorkDone().catch(() => undefined), undefined)
     // Events are tasks of their own.
     await new Promise((resolve) => setTimeout(resolve))
   }

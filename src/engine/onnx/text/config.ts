@@ -1,4 +1,5 @@
 /** What a model's own files say about how it is run. */
+import { contextOf } from '../../../catalog/hub/context.ts'
 import { InoriginError } from '../../../error.ts'
 import type { Files } from '../../engine.ts'
 import { modelUnusable } from '../failure.ts'
@@ -42,7 +43,7 @@ export async function readConfig(files: Files): Promise<ModelConfig> {
     templates: readTemplates(jinja ?? older['chat_template'] ?? tokenizerConfig['chat_template']),
     tokenNames,
     endTokens: endTokens(config, generation, tokenizerFile, tokenNames['eos_token']),
-    contextWindow: contextWindow(config),
+    contextWindow: contextOf(config) ?? Number.POSITIVE_INFINITY,
     sampling: samplingDefaults(generation),
     ...headsOf(config),
     firstPosition: /^(gemma3|gemma3_text|paligemma)$/.test(String(config['model_type'])) ? 1 : 0,
@@ -131,17 +132,9 @@ function endTokens(
 }
 
 function headsOf(config: Json): Pick<ModelConfig, 'heads'> {
-  const text = record(config['text_config']) ?? config
+  const text = nested(config)
   const heads = text['num_attention_heads'] ?? text['n_head']
   return typeof heads === 'number' && heads > 0 ? { heads } : {}
-}
-
-function contextWindow(config: Json): number {
-  const text = nested(config)
-  const length = ['max_position_embeddings', 'n_positions', 'max_seq_len', 'n_ctx', 'seq_length']
-    .map((name) => text[name] ?? config[name])
-    .find((value) => typeof value === 'number' && value > 0)
-  return typeof length === 'number' ? length : Number.POSITIVE_INFINITY
 }
 
 /** The part of a configuration of several models that is about text. */

@@ -1,6 +1,7 @@
 /** A GPU that computes right, with as many of its features as that allows. */
 import { findAdapter } from '../../../device/adapter.ts'
 import { requestGpu } from '../../../device/gpu.ts'
+import { within } from '../../../device/patience.ts'
 import { type GpuVerdict, rungs } from '../../../device/verdict.ts'
 import { InoriginError } from '../../../error.ts'
 import { loadRuntime, type Runtime } from '../runtime.ts'
@@ -71,19 +72,15 @@ const needsMore = (features: readonly string[], optional: readonly string[]): bo
   features.includes(HALF) && !optional.includes(HALF)
 
 /** A device that does not come to an end computes nothing right either. */
-async function isSound(
+function isSound(
   runtime: Runtime,
   gpu: GPUDevice,
   features: readonly string[],
 ): Promise<boolean> {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const late = new Promise<false>((resolve) => {
-    timer = setTimeout(resolve, PATIENCE, false)
-  })
-  const tried = (async () =>
+  const tried = async (): Promise<boolean> =>
     (await isRight(runtime, gpu, 'float32')) &&
-    (!features.includes(HALF) || (await isRight(runtime, gpu, 'float16'))))()
-  return Promise.race([tried, late]).finally(() => clearTimeout(timer))
+    (!features.includes(HALF) || (await isRight(runtime, gpu, 'float16')))
+  return within(PATIENCE, tried(), false)
 }
 
 function untrusted(verdict: GpuVerdict, features: readonly string[]): InoriginError {
