@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { refreshCatalog } from '../../../src/cli/catalog.ts'
+import { contextOf } from '../../../src/catalog/hub/context.ts'
 import { expandHubEntry } from '../../../src/catalog/hub/entry.ts'
 import { findVariants } from '../../../src/catalog/hub/layout.ts'
 import { completeEntry, resolveHub } from '../../../src/catalog/hub/resolve.ts'
@@ -112,6 +113,18 @@ describe('resolveHub', () => {
     const signal = AbortSignal.abort()
     await expect(resolveHub(source(), { signal })).rejects.toMatchObject({ kind: 'aborted' })
   })
+})
+
+test.each([
+  [{ max_position_embeddings: 2048 }, 2048],
+  [{ text_config: { max_position_embeddings: 4096 }, max_position_embeddings: 8 }, 4096],
+  [{ n_positions: 1024 }, 1024],
+  [{ max_position_embeddings: 1.5 }, 1],
+  [{ max_position_embeddings: 1e300 }, 2 ** 24],
+  [{ max_position_embeddings: -1 }, undefined],
+  [{ max_position_embeddings: 'many' }, undefined],
+])('a model that says %j was made for %s tokens', (config, context) => {
+  expect(contextOf(config)).toBe(context)
 })
 
 describe('findVariants', () => {
