@@ -6,9 +6,6 @@ const NAMES = ['max_position_embeddings', 'n_positions', 'max_seq_len', 'n_ctx',
 /** More than any model has: beyond, no configuration is believed. */
 const MOST = 2 ** 24
 
-/** Beyond this no configuration is believed: memory is laid out for it. */
-const MOST = 2 ** 24
-
 /** Tokens of prompt and answer together, by a model's config.json; `undefined` where it is silent. */
 export function contextOf(config: Readonly<Record<string, unknown>>): number | undefined {
   const parts = [config['text_config'], config['llm_config'], config].filter(isObject)

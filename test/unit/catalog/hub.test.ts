@@ -119,8 +119,8 @@ test.each([
   [{ max_position_embeddings: 2048 }, 2048],
   [{ text_config: { max_position_embeddings: 4096 }, max_position_embeddings: 8 }, 4096],
   [{ n_positions: 1024 }, 1024],
-  [{ max_position_embeddings: 1.5 }, 1],
-  [{ max_position_embeddings: 1e300 }, 2 ** 24],
+  [{ max_position_embeddings: 1.5 }, undefined],
+  [{ max_position_embeddings: 1e300 }, undefined],
   [{ max_position_embeddings: -1 }, undefined],
   [{ max_position_embeddings: 'many' }, undefined],
 ])('a model that says %j was made for %s tokens', (config, context) => {
