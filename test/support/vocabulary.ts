@@ -30,5 +30,5 @@ export function smallVocabulary(texts: readonly string[], special: readonly stri
   ]
   const names = special.map((name) => [name, bytes.push(null) - 1] as const)
   const end = bytes.push(null) - 1
-  return { bytes, special: new Map([...names, ['<end>', end]]), endTokens: [end] }
+  return { bytes, special: new Map([...names, ['<end>', end]]), endTokens: [end], width: bytes.length }
 }

@@ -11,7 +11,8 @@ const MOST = 200
 export function flatten(nodes: readonly Node[], context: Context): Flat[] {
   const { root, apart, told } = context
   const alternatives: Flat[] = []
-  const seen = (done: readonly Node[], part: Node): boolean => done.some(({ path }) => path === part.path)
+  const seen = (done: readonly Node[], part: Node): boolean =>
+    done.some(({ path }) => path === part.path)
 
   const expand = (pending: readonly Node[], done: readonly Node[]): void => {
     const [part, ...rest] = pending
@@ -83,7 +84,7 @@ function resolve(part: Node, root: Node): Node {
   const reference = String(get(part, '$ref'))
   const path = under(part.path, '$ref')
   if (!/^#(?:\/|$)/.test(reference)) {
-    return refuse(path, 'cannot be followed: only references that begin with # and lead by /-names can.')
+    return refuse(path, 'cannot be followed: references begin with # and go on with /names here.')
   }
   let value: unknown = root.keywords
   let at = root.path

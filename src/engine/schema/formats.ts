@@ -14,11 +14,17 @@ const DATE = [
   `02-(?:0[1-9]|1[0-9]|2[0-8]))|${LEAP}-02-29`,
 ].join('|')
 const TIME =
-  '(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]{1,9})?(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])'
+  '(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]{1,9})?' +
+  '(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])'
 
-const DURATION_TIME = 'T(?:[0-9]{1,9}H(?:[0-9]{1,9}M(?:[0-9]{1,9}S)?)?|[0-9]{1,9}M(?:[0-9]{1,9}S)?|[0-9]{1,9}S)'
-const DURATION_DATE =
-  '(?:[0-9]{1,9}Y(?:[0-9]{1,9}M(?:[0-9]{1,9}D)?)?|[0-9]{1,9}M(?:[0-9]{1,9}D)?|[0-9]{1,9}D)'
+/** Units from the greatest on, none left out between two. */
+const units = (a: string, b: string, c: string): string => {
+  const count = '[0-9]{1,9}'
+  const [last, two] = [`${count}${c}`, `${count}${b}(?:${count}${c})?`]
+  return `(?:${count}${a}(?:${two})?|${two}|${last})`
+}
+const DURATION_DATE = units('Y', 'M', 'D')
+const DURATION_TIME = `T${units('H', 'M', 'S')}`
 
 const HEX = '[0-9A-Fa-f]'
 const GROUP = `${HEX}{1,4}`
@@ -46,7 +52,10 @@ const PATTERNS: Readonly<Record<string, string>> = {
   ipv4: IPV4,
   ipv6: IPV6,
   uuid: `${HEX}{8}-${HEX}{4}-${HEX}{4}-${HEX}{4}-${HEX}{12}`,
-  uri: `[A-Za-z][A-Za-z0-9+.-]{0,15}://${NAME}(?:\\.${NAME})*(?::[1-9][0-9]{0,3})?(?:/${UNRESERVED}*)*(?:\\?(?:${UNRESERVED}|[/?])*)?(?:#(?:${UNRESERVED}|[/?])*)?`,
+  uri: [
+    `[A-Za-z][A-Za-z0-9+.-]{0,15}://${NAME}(?:\\.${NAME})*(?::[1-9][0-9]{0,3})?`,
+    `(?:/${UNRESERVED}*)*(?:\\?(?:${UNRESERVED}|[/?])*)?(?:#(?:${UNRESERVED}|[/?])*)?`,
+  ].join(''),
 }
 
 /** The pattern of a format of strings, or `undefined` where there is none. */

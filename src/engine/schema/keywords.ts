@@ -37,8 +37,8 @@ const type: Check = (value, path) => {
 }
 
 const format: Check = (value, path) => {
-  const known = typeof value === 'string' && (formatPattern(value) ?? Object.hasOwn(NUMBER_FORMATS, value))
-  if (!known) refuse(path, `cannot be kept: the format ${JSON.stringify(value)} is not known.`)
+  const known = [formatPattern(String(value)) !== undefined, Object.hasOwn(NUMBER_FORMATS, String(value))]
+  if (typeof value !== 'string' || !known.includes(true)) refuse(path, `cannot be kept: the format ${JSON.stringify(value)} is not known.`)
 }
 
 const patterns: Check = (value, path, part) => {

@@ -11,8 +11,8 @@ export function write(value: unknown): string {
   if (typeof value === 'string') return writeString(value)
   if (Array.isArray(value)) return `[${value.map(write).join(COMMA)}]`
   if (!isObject(value)) return JSON.stringify(value)
-  const pairs = Object.entries(value).map(([name, each]) => `${writeString(name)}${COLON}${write(each)}`)
-  return `{${pairs.join(COMMA)}}`
+  const pairs = Object.entries(value)
+  return `{${pairs.map(([name, each]) => writeString(name) + COLON + write(each)).join(COMMA)}}`
 }
 
 /** The text of a string, with its quotes. */

@@ -1,5 +1,7 @@
 /** Numbers between bounds, as the texts that JSON writes them with. */
-import { choice, type Expression, NOTHING, optional, repeat, sequence, text } from './expression.ts'
+import {
+  choice, type Expression, isNothing, NOTHING, optional, repeat, sequence, text,
+} from './expression.ts'
 
 export interface Bounds {
   min: number
@@ -39,12 +41,13 @@ export function integers({ min, max, above, below }: Bounds): Expression {
     )
   }
   if (min > max) return NOTHING
-  const low = min === -Infinity ? -GREATEST : BigInt(Math.ceil(min)) + (above && Number.isInteger(min) ? 1n : 0n)
-  const high = max === Infinity ? GREATEST : BigInt(Math.floor(max)) - (below && Number.isInteger(max) ? 1n : 0n)
-  return choice(
-    ...(high >= 0n ? naturals(low > 0n ? low : 0n, high) : []),
-    ...(low < 0n ? naturals(high < -1n ? -high : 1n, -low).map((part) => sequence(text('-'), part)) : []),
-  )
+  const next = above && Number.isInteger(min) ? 1n : 0n
+  const before = below && Number.isInteger(max) ? 1n : 0n
+  const low = min === -Infinity ? -GREATEST : BigInt(Math.ceil(min)) + next
+  const high = max === Infinity ? GREATEST : BigInt(Math.floor(max)) - before
+  const positive = high >= 0n ? naturals(low > 0n ? low : 0n, high) : []
+  const negative = low < 0n ? naturals(high < -1n ? -high : 1n, -low) : []
+  return choice(...positive, ...negative.map((part) => sequence(text('-'), part)))
 }
 
 /** Natural numbers between two, both in. */
@@ -182,10 +185,9 @@ function between(
     const b = high === null ? 10 : Number(high[0] ?? '0')
     const next = (bound: string | null): string => (bound ?? '').slice(1)
     const inner = (digit: number, from: boolean, to: boolean): void => {
-      const rest = between(
-        from ? next(low) : '', to ? next(high) : null, from && above, to && below, places - 1, false,
-      )
-      if (rest.type !== 'choice' || rest.parts.length > 0) options.push(sequence(text(String(digit)), rest))
+      const [lows, highs] = [from ? next(low) : '', to ? next(high) : null]
+      const rest = between(lows, highs, from && above, to && below, places - 1, false)
+      if (!isNothing(rest)) options.push(sequence(text(String(digit)), rest))
     }
     if (a === b) inner(a, true, true)
     else if (a < b) {

@@ -6,7 +6,7 @@ import { children, type Flat, flatten } from './flatten.ts'
 import { COLON, COMMA, quoted, writeString } from './literal.ts'
 import { matches } from './match.ts'
 import { otherNames } from './names.ts'
-import { child, get, has, named, type Node, refuse, under } from './node.ts'
+import { get, has, named, type Node, refuse, under } from './node.ts'
 import { parsePattern } from './pattern.ts'
 import { isOf, isValid, propertyOf, requiredOf } from './validate.ts'
 
@@ -23,7 +23,8 @@ export function objects(flat: Flat, compiler: Compiler): Expression {
   const pairs = names.map((name): Pair => {
     const allowed = isValid(children(flat, 'propertyNames'), name, compiler.context)
     const value = allowed ? compiler.value(propertyOf(flat, name)) : NOTHING
-    return { text: sequence(text(writeString(name) + COLON), value), required: required.includes(name) }
+    const label = text(writeString(name) + COLON)
+    return { text: sequence(label, value), required: required.includes(name) }
   })
   const others = othersOf(flat, names, min, compiler)
   return sequence(text('{'), inOrder(pairs, others, min, max, compiler), text('}'))
@@ -94,7 +95,7 @@ function matching(
     refuse(path, 'can be kept only beside additionalProperties: false.')
   }
   if (children(flat, 'propertyNames').length > 0) refuse(path, 'cannot be kept beside propertyNames.')
-  const rest = flat.filter((each) => each !== part).flatMap((each) => child(each, 'additionalProperties') ?? [])
+  const rest = children(flat.filter((each) => each !== part), 'additionalProperties')
   return sequence(quoted(expression), text(COLON), value([schema, ...rest]))
 }
 

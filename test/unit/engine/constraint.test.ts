@@ -228,7 +228,15 @@ describe('A matcher', () => {
     free.close()
   })
 
-  test('never allows ids behind the tokens', async () => {
+  test('never allows ids behind the tokens, of which there may be any number', async () => {
+    const { bytes, special, endTokens } = vocabulary
+    const unknown = createConstraints({ bytes, special, endTokens })
+    const free = await unknown.open(ANY, signal)
+    const all = (await free.mask()) ?? new Int32Array()
+    expect(all.length).toBe(Math.ceil(bytes.length / 32))
+    expect((all.at(-1) ?? 0) >>> (bytes.length % 32)).toBe(0)
+    free.close()
+    unknown.close()
     const wide = createConstraints({ ...vocabulary, width: vocabulary.bytes.length + 100 })
     const matcher = await wide.open(NUMBER, signal)
     const mask = (await matcher.mask()) ?? new Int32Array()

@@ -9,7 +9,10 @@ import { createMatcher, findDoubtful } from './matcher.ts'
 import { type Prepared, prepareVocabulary, type TokenTable } from './vocabulary.ts'
 
 export interface ConstraintsOptions extends Omit<TokenTable, 'width'> {
-  /** Scores of a row, where they are more than tokens. Default: as many as tokens. */
+  /**
+   * Scores of a row, which may be more than tokens. Default: unknown; masks are told then where all
+   * tokens may come too, as there may be scores of none.
+   */
   width?: number
 }
 
@@ -24,7 +27,8 @@ interface Compiled {
 
 /** Loads nothing before the first constraint is opened. */
 export function createConstraints(options: ConstraintsOptions): Constraints {
-  const table: TokenTable = { ...options, width: Math.max(options.width ?? 0, options.bytes.length) }
+  const width = Math.max(options.width ?? 0, options.bytes.length)
+  const table: TokenTable = { ...options, width }
   const budget = createBudget(table.bytes)
   const doubtful = findDoubtful(table.bytes)
   const vocabularies = new Map<string, Promise<Prepared>>()
@@ -89,7 +93,7 @@ export function createConstraints(options: ConstraintsOptions): Constraints {
         const { GrammarMatcher } = await loadXgrammar()
         const loose = await GrammarMatcher.createGrammarMatcher(grammar.loose)
         const exact = grammar.exact && (await GrammarMatcher.createGrammarMatcher(grammar.exact))
-        return createMatcher({ loose, exact, doubtful, width: table.width, onClose })
+        return createMatcher({ loose, exact, doubtful, width, open: options.width !== undefined, onClose })
       } catch (error) {
         onClose()
         throw error
@@ -114,6 +118,8 @@ function keyOf(constraint: Constraint): string {
   try {
     return JSON.stringify(constraint)
   } catch (error) {
-    throw new InoriginError('invalid_request', 'The format, or a tool, is nested too deeply.', { cause: error })
+    throw new InoriginError('invalid_request', 'The format, or a tool, is nested too deeply.', {
+      cause: error,
+    })
   }
 }

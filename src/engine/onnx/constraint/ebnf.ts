@@ -4,7 +4,9 @@
  * overflow its stack, so there are none.
  */
 import { inString } from '../../schema/characters.ts'
-import { type Dispatch, type Expression, type Grammar, NOTHING, type StringOf } from '../../schema/expression.ts'
+import {
+  type Dispatch, type Expression, type Grammar, NOTHING, type StringOf,
+} from '../../schema/expression.ts'
 import {
   countPlaces, determinize, type Item, type Production, type Productions, quote, writeRule,
 } from './production.ts'
@@ -168,8 +170,10 @@ export function toEbnf({ root, rules }: Grammar, { exact, chained }: Writing): E
   const dispatch = ({ triggers, stop, single }: Dispatch): Item => {
     const name = fresh()
     const pairs = triggers.map(({ text, rule }) => `(${quote(text)}, ${ruleOf(named(rule))}), `)
-    const end = stop === undefined ? 'stop_eos=true, stop_str=()' : `stop_eos=false, stop_str=(${quote(stop)})`
-    dispatches.push(`${name} ::= TagDispatch(${pairs.join('')}${end}, loop_after_dispatch=${!single})`)
+    const ends = stop === undefined
+    const stops = ends ? '' : quote(stop)
+    const rest = `stop_eos=${ends}, stop_str=(${stops}), loop_after_dispatch=${!single}`
+    dispatches.push(`${name} ::= TagDispatch(${pairs.join('')}${rest})`)
     return { rule: name }
   }
 

@@ -11,6 +11,8 @@ export interface MatcherOptions {
   doubtful: Doubtful
   /** Ids of a row of scores. */
   width: number
+  /** Whether a mask of all of them is left out. */
+  open: boolean
   /** Frees what was made for this text. */
   onClose: () => void
 }
@@ -42,7 +44,7 @@ export function findDoubtful(bytes: readonly (Uint8Array | null)[]): Doubtful {
 /** As long as a string goes on like this, there is room for any token but the doubtful ones. */
 const ROOM = 'a'.repeat(LONG)
 
-export function createMatcher({ loose, exact, doubtful, width, onClose }: MatcherOptions): Matcher {
+export function createMatcher({ loose, exact, doubtful, width, open, onClose }: MatcherOptions): Matcher {
   const rest = width % 32
   const last = rest === 0 ? -1 : (1 << rest) - 1
   let mask: Int32Array | null | undefined
@@ -72,14 +74,17 @@ export function createMatcher({ loose, exact, doubtful, width, onClose }: Matche
     for (const token of free ? doubtful.anywhere : doubtful.inStrings) {
       const word = token >> 5
       const bit = 1 << (token & 31)
-      if (((fast[word] ?? 0) & bit) !== 0 && !tries(exact, token)) fast[word] = (fast[word] ?? 0) & ~bit
+      const now = fast[word] ?? 0
+      if ((now & bit) !== 0 && !tries(exact, token)) fast[word] = now & ~bit
     }
     return fast
   }
 
   const isFull = (words: Int32Array): boolean => {
     const end = Math.ceil(width / 32) - 1
-    return words.every((word, index) => index > end || (index === end ? (word & last) === last : word === -1))
+    return words.every(
+      (word, index) => index > end || (index === end ? (word & last) === last : word === -1),
+    )
   }
 
   const compute = async (): Promise<Int32Array | null> => {
@@ -87,7 +92,7 @@ export function createMatcher({ loose, exact, doubtful, width, onClose }: Matche
     const words = (await bits()).slice(0, Math.ceil(width / 32))
     const end = words.length - 1
     words[end] = (words[end] ?? 0) & last
-    return isFull(words) ? null : words
+    return open && isFull(words) ? null : words
   }
 
   return {
