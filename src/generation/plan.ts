@@ -152,6 +152,14 @@ const keeps = (engine: Engine, constraint: Constraint): Promise<boolean> =>
     () => false,
   )
 
+/** With the field at fault, where the error names none. */
+function named(thrown: unknown, param: string): unknown {
+  if (!(thrown instanceof InoriginError) || thrown.kind !== 'invalid_request') return thrown
+  if (thrown.param) return thrown
+  const { kind, message, code, details } = thrown
+  return new InoriginError(kind, message, { code, details, param, cause: thrown })
+}
+
 /** Names the schema at fault by its place in the request, where it is one. */
 async function checkAnswer(engine: Engine, whole: Constraint, request: GenerationRequest): Promise<void> {
   try {
@@ -162,6 +170,7 @@ async function checkAnswer(engine: Engine, whole: Constraint, request: Generatio
       checkSchema(parameters, `tools[${index}].parameters`)
     })
     if (format?.type === 'json_schema') checkSchema(format.schema, 'format.schema')
-    throw thrown
+    // None alone: it is all of it together.
+    throw named(thrown, tools ? 'tools' : 'format')
   }
 }

@@ -212,11 +212,11 @@ describe('what cannot be is refused', () => {
       await refused({ format: { type: 'json_schema', schema: { contains: {} } } }, refuse),
     ).toMatchObject({ param: expect.stringMatching(/^format\.schema/) })
     // Where no schema is at fault, something else is.
-    for (const fields of [
-      { tools: use() },
-      { format: { type: 'grammar', grammar: 'oops' } },
+    for (const [fields, param] of [
+      [{ tools: use() }, 'tools'],
+      [{ format: { type: 'grammar', grammar: 'oops' } }, 'format'],
     ] as const) {
-      expect(await refused(fields, refuse)).toMatchObject({ message: 'No.' })
+      expect(await refused(fields, refuse)).toMatchObject({ message: 'No.', param })
     }
   })
 
