@@ -1,4 +1,14 @@
-/** The engine for decoders in the ONNX format. */
+/**
+ * The engine for decoders in the ONNX format: puts together what the folders beside it do.
+ *
+ * `text/` turns a conversation into the tokens of a prompt: the model's own chat template writes it,
+ * with the signs of structure in what users wrote disguised, and the tokenizer cuts it; on the way
+ * back it turns tokens into text. `load.ts` goes from weights to a `decoder/`, which runs the graph
+ * and keeps what conversations are remembered by; below it are `runtime.ts`, which alone speaks to
+ * ONNX Runtime, `heap/`, which on WASM leaves tensors where it computes, and `trial/`, which finds out
+ * whether a GPU computes right. `run/` lets answers share the decoder: each asks for scores, chooses
+ * by `sampling/`, within what `constraint/` allows, and tells its text.
+ */
 import { InoriginError } from '../../error.ts'
 import type { Engine, OpenEngine } from '../engine.ts'
 import { type Loaded, loadDecoder } from './load.ts'

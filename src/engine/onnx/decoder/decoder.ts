@@ -1,4 +1,14 @@
-/** Runs a decoder over conversations, keeping what they are remembered by where it was computed. */
+/**
+ * Runs a decoder over conversations, keeping what they are remembered by where it was computed.
+ *
+ * `graph.ts` reads from the graph what it takes and gives. Of its caches, lists have an entry for each
+ * token and states do not. The lists of a conversation are a row of a bank (`banks.ts`), tensors that
+ * a run reads and, where its attention knows how long each row is, writes in place; other graphs give
+ * new ones with every run. To go back is then to call a row shorter. States are replaced by each run
+ * and kept at marked lengths (`states.ts`), which are all that can be gone back to. The memory itself
+ * is a GPU's, the wasm runtime's, or plain (`blocks.ts`). A `sequence.ts` is one conversation;
+ * `forward.ts` is a run, for one of them or for several of one token each.
+ */
 import { InoriginError } from '../../../error.ts'
 import type { Runtime, Session } from '../runtime.ts'
 import { bytesOf } from '../tensor.ts'

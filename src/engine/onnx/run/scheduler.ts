@@ -1,6 +1,15 @@
 /**
  * Lets any number of answers share one decoder. They join and leave between forwards; each turn is a
  * chunk of one prompt, or the next token of everybody who asked for it.
+ *
+ * An answer (`answer.ts`) has a lane, behind which is its place (`place.ts`): the tokens that it has
+ * yet to give, and its wish for the scores behind them. A turn (`turn` below) takes from the places
+ * that wait. Those that are ready, with one token to give, are stepped together; between two chunks of
+ * a prompt each of them gets one step, so that nobody stands still while another one's prompt is
+ * taken. A place begins with the longest beginning of its prompt that another one took before
+ * (`prefix.ts`), or waits for one that is just taking it. Who is alone may have guessed tokens checked
+ * beside its own (`draft.ts`, `wager.ts`). When the device is lost another decoder is opened, and
+ * every place takes its tokens anew.
  */
 import { InoriginError } from '../../../error.ts'
 import type { Decoder } from '../decoder/contract.ts'
