@@ -1,5 +1,5 @@
 /** What the catalog says of each embedded model; `catalog.mjs` adds bytes, hashes and cards. */
-import { digits, edges } from './predictors.mjs'
+import { digits, edges, embed } from './predictors.mjs'
 
 const owner = { username: 'inorigin', created: '2026-11-21T00:00:00Z' }
 
@@ -32,4 +32,4 @@ const guide = {
 }
 
 /** By folder. */
-export const entries = { guide, digits, edges }
+export const entries = { guide, digits, edges, embed }

@@ -35,6 +35,7 @@ test('it names the guide and the predictors, for both devices', () => {
     ['@inorigin/guide', 'model', expect.arrayContaining(['fp32-webgpu', 'fp32-wasm'])],
     ['@inorigin/digits', 'predictor', EVERYWHERE],
     ['@inorigin/edges', 'predictor', EVERYWHERE],
+    ['@inorigin/embed', 'predictor', EVERYWHERE],
   ])
 })
 
