@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ConstraintsOptions } from '../../src/engine/onnx/constraint/constraints.ts'
-import type { TokenizerFile } from '../../src/engine/onnx/text/tokenizer.ts'
+import type { TokenizerFile } from '../../src/engine/onnx/text/file.ts'
 import { tokenBytes } from '../../src/engine/onnx/text/vocabulary.ts'
 
 const GUIDE = join(import.meta.dirname, '../../demo/models/guide')

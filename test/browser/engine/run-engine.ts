@@ -2,7 +2,7 @@
 import type { Ending, Engine, GenerateOptions, Piece, Prompt } from '../../../src/engine/engine.ts'
 import { createDecoding } from '../../../src/engine/onnx/text/detokenizer.ts'
 import { openOnnx } from '../../../src/engine/onnx/index.ts'
-import type { TokenizerFile } from '../../../src/engine/onnx/text/tokenizer.ts'
+import type { TokenizerFile } from '../../../src/engine/onnx/text/file.ts'
 import tokenizer from '../../models/tiny/tokenizer.json'
 import { CASES, runtimeFolder, TEXTS, tinyFiles } from '../../models/tiny.ts'
 

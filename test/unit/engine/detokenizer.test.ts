@@ -2,7 +2,7 @@ import { Tokenizer } from '@huggingface/tokenizers'
 import { describe, expect, test } from 'vitest'
 import { createDecoding } from '../../../src/engine/onnx/text/detokenizer.ts'
 import { createRandom } from '../../../src/engine/onnx/sampling/random.ts'
-import type { TokenizerFile } from '../../../src/engine/onnx/text/tokenizer.ts'
+import type { TokenizerFile } from '../../../src/engine/onnx/text/file.ts'
 import { TEXTS, TOKENIZERS } from '../../support/tokenizers.ts'
 
 const CONFIG = { bos_token: '<s>', eos_token: '</s>', clean_up_tokenization_spaces: false }

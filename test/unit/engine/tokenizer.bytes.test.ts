@@ -2,7 +2,7 @@ import { Tokenizer } from '@huggingface/tokenizers'
 import { describe, expect, test } from 'vitest'
 import { createRandom } from '../../../src/engine/onnx/sampling/random.ts'
 import { createDecoding } from '../../../src/engine/onnx/text/detokenizer.ts'
-import type { TokenizerFile } from '../../../src/engine/onnx/text/tokenizer.ts'
+import type { TokenizerFile } from '../../../src/engine/onnx/text/file.ts'
 import { tokenBytes } from '../../../src/engine/onnx/text/vocabulary.ts'
 import { TEXTS, TOKENIZERS } from '../../support/tokenizers.ts'
 

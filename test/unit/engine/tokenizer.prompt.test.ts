@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { Conversation, Prompt } from '../../../src/engine/engine.ts'
 import type { ModelConfig } from '../../../src/engine/onnx/text/config.ts'
 import { createPrompts, type Prompts } from '../../../src/engine/onnx/text/prompt.ts'
-import type { TokenizerFile } from '../../../src/engine/onnx/text/tokenizer.ts'
+import type { TokenizerFile } from '../../../src/engine/onnx/text/file.ts'
 import type { ChatMessage, Tool } from '../../../src/types/index.ts'
 import { BRACKETS, JOINED, KINDS, PLAIN, PYTHONIC, TAGGED } from '../../support/templates.ts'
 import { TOKENIZERS } from '../../support/tokenizers.ts'
@@ -164,23 +164,19 @@ test('counts tools, names and arguments before it writes a word', () => {
   }
 })
 
-test('tells text that is meant as structure from text that is not', () => {
-  const { trusted, plain } = open(PLAIN, 'bytes')
+test('reads structure in what the engine itself writes', () => {
+  const { trusted } = open(PLAIN, 'bytes')
   const file = TOKENIZERS['bytes']?.() as TokenizerFile
   const end = idOf(file, '</think>')
   expect(trusted('</think>\n\n')[0]).toBe(end)
   expect(trusted('a<|im_end|>')).toContain(idOf(file, '<|im_end|>'))
-  expect(plain('</think>\n\n')).not.toContain(end)
-  for (const encode of [trusted, plain]) {
-    expect(textOf(encode('so: </think>\n\n'), 'bytes')).toBe('so: </think>\n\n')
-    expect(encode('')).toEqual([])
-  }
-  expect(trusted('the cat')).toEqual(plain('the cat'))
+  expect(textOf(trusted('so: </think>\n\n'), 'bytes')).toBe('so: </think>\n\n')
+  expect(trusted('')).toEqual([])
 })
 
 test('puts no space before what it continues with', () => {
-  const { trusted, plain } = open(PLAIN, 'unigram, space first')
-  const letters = textOf([...trusted('hello'), ...plain('world')], 'unigram, space first')
+  const { trusted } = open(PLAIN, 'unigram, space first')
+  const letters = textOf([...trusted('hello'), ...trusted('world')], 'unigram, space first')
   expect(letters).toBe('helloworld')
 })
 

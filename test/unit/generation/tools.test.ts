@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { createRandom } from '../../../src/engine/onnx/sampling/random.ts'
+import { TOOL_FORMATS } from '../../../src/catalog/schema.ts'
 import { detectFormat, FORMATS, type ToolFormat } from '../../../src/generation/tools/index.ts'
 import { createToolParser, type Part } from '../../../src/generation/tools/parser.ts'
 import { GOLDEN } from './golden.ts'
@@ -43,6 +44,10 @@ function meaning(parts: readonly Part[]): { text: string; calls: [string, unknow
 const cases = Object.entries(GOLDEN).flatMap(([name, texts]) =>
   texts.map(([written, text, calls]) => ({ name, written, text, calls })),
 )
+
+test('catalogs may name every format', () => {
+  expect(FORMATS.map(({ name }) => name).toSorted()).toEqual(TOOL_FORMATS.toSorted())
+})
 
 test('every format has texts here', () => {
   expect(Object.keys(GOLDEN).toSorted()).toEqual(FORMATS.map(({ name }) => name).toSorted())

@@ -4,7 +4,7 @@ import { InoriginError } from '../../../error.ts'
 import type { Files } from '../../engine.ts'
 import { modelUnusable } from '../failure.ts'
 import type { SamplingDefaults } from '../sampling/sampler.ts'
-import type { AddedToken, TokenizerFile } from './tokenizer.ts'
+import type { AddedToken, TokenizerFile } from './file.ts'
 
 export interface ModelConfig {
   tokenizer: TokenizerFile

@@ -1,6 +1,6 @@
 /** Tokens to text, piece by piece: what is told so far never has to be taken back. */
 import { createStages, type Stage } from './decoding.ts'
-import type { TokenizerFile } from './tokenizer.ts'
+import type { TokenizerFile } from './file.ts'
 import { readVocabulary } from './vocabulary.ts'
 
 export interface Detokenizer {

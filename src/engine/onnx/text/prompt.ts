@@ -9,8 +9,6 @@ export interface Prompts {
   prepare(conversation: Conversation): Prompt
   /** Tokens of a text in which structural tokens are meant. */
   trusted(text: string): number[]
-  /** Tokens of a text that is nothing but text. */
-  plain(text: string): number[]
 }
 
 /** `contextWindow`: tokens of prompt and answer together that fit. Changes the tokenizer in `config`. */
@@ -26,7 +24,7 @@ export function createPrompts(config: ModelConfig, contextWindow: number): Promp
     const { render } = usesTools(conversation) ? tools : plain
     return encoder.encode(conversation, render, contextWindow - 1)
   }
-  return { prepare, trusted: encoder.trusted, plain: encoder.plain }
+  return { prepare, trusted: encoder.trusted }
 }
 
 const usesTools = ({ messages, tools = [] }: Conversation): boolean =>

@@ -3,7 +3,7 @@ import { InoriginError } from '../../../error.ts'
 import type { ChatMessage } from '../../../types/index.ts'
 import type { Conversation } from '../../engine.ts'
 import { BYTES } from './decoding.ts'
-import type { AddedToken, TokenizerFile } from './tokenizer.ts'
+import type { AddedToken, TokenizerFile } from './file.ts'
 
 /** By how much text may shrink on its way to the tokens, where that is not certain. */
 const SLACK = 8

@@ -3,39 +3,16 @@
  * structure. Such a token is one that the tokenizer calls special, or that the chat template
  * writes.
  */
-import { Tokenizer } from '@huggingface/tokenizers'
 import { InoriginError } from '../../../error.ts'
 import type { Conversation, Prompt } from '../../engine.ts'
-import { modelUnusable } from '../failure.ts'
-import { createMatcher } from './matcher.ts'
 import { createDisguises } from './disguise.ts'
-import { createSize, tooLong } from './size.ts'
+import type { AddedToken, TokenizerFile } from './file.ts'
 import type { Range } from './marks.ts'
+import { createMatcher } from './matcher.ts'
+import { createPlainEncoder } from './plain.ts'
+import { createSize, tooLong } from './size.ts'
 import type { Rendering } from './template.ts'
 import { type Hide, shallow } from './variables.ts'
-
-/** One entry of `added_tokens` in tokenizer.json. */
-export interface AddedToken {
-  id: number
-  content: string
-  special?: boolean
-  lstrip?: boolean
-  rstrip?: boolean
-}
-
-/** The parts of tokenizer.json that are read here. */
-export interface TokenizerFile {
-  added_tokens: AddedToken[]
-  model: {
-    type?: string
-    vocab: Record<string, number> | [piece: string, score: number][]
-    unk_token?: string | null
-    byte_fallback?: boolean
-  }
-  normalizer?: unknown
-  pre_tokenizer: unknown
-  decoder: unknown
-}
 
 export interface Encoder {
   /**
@@ -45,8 +22,6 @@ export interface Encoder {
   encode(conversation: Conversation, render: Render, most: number): Prompt
   /** Tokens of a text in which structure is meant: what the engine itself writes. */
   trusted(text: string): number[]
-  /** Tokens of a text that is nothing but text, wherever it came from. */
-  plain(text: string): number[]
 }
 
 type Render = (conversation: Conversation, hide: Hide) => Rendering
@@ -147,7 +122,6 @@ export function createEncoder(
   return {
     encode,
     trusted: (text) => cut(text).flatMap((section) => tokensOf(section, false)),
-    plain: (text) => (text === '' ? [] : plain.encode(text, false)),
   }
 }
 
@@ -189,76 +163,3 @@ function isStructure({ special, content }: AddedToken, template: string): boolea
 
 const CONTROL =
   /^<[|｜].+[|｜]>$|^[<[].*(think|thought|reason|tool|call|response|turn|role|system|user|assistant).*[>\]]$/i
-
-interface PlainEncoder {
-  /** As the model's tokenizer does, `first` where the text opens the prompt, without structure. */
-  encode(text: string, first: boolean): number[]
-  /** What the tokenizer makes of a text before it looks for tokens in it. */
-  normalise(text: string): string
-}
-
-function createPlainEncoder(
-  file: TokenizerFile,
-  config: object,
-  structure: readonly AddedToken[],
-  rest: readonly AddedToken[],
-): PlainEncoder {
-  forget(file, structure)
-  const tokenizer = build({ ...file, added_tokens: rest }, config)
-  const opening = tokenizer.pre_tokenizer
-  // The library prepends a space to the first section of each call; only one of ours is the first.
-  const following = usesFirst(file.pre_tokenizer) ? laterPreTokenizer(file, config) : opening
-
-  const encode: PlainEncoder['encode'] = (text, first) => {
-    tokenizer.pre_tokenizer = first ? opening : following
-    const { ids } = tokenizer.encode(text, { add_special_tokens: false })
-    if (ids.some((id) => id === undefined)) {
-      throw modelUnusable(
-        'its tokenizer has no token for some of the text and none for the unknown.',
-      )
-    }
-    return ids
-  }
-  return { encode, normalise: (text) => tokenizer.normalizer?.normalize(text) ?? text }
-}
-
-/**
- * Takes the structural tokens out of the vocabulary, where some tokenizers list them too. The
- * unknown token stays: it is what a character without a token becomes.
- */
-function forget({ model }: TokenizerFile, structure: readonly AddedToken[]): void {
-  const { vocab, unk_token: unknown } = model
-  for (const { id, content } of structure) {
-    if (Array.isArray(vocab)) {
-      // Pieces are numbered by position; an empty one is never found.
-      const piece = vocab[id]
-      if (piece?.[0] === content) piece[0] = ''
-    } else if (content !== unknown) delete vocab[content]
-  }
-}
-
-const usesFirst = (preTokenizer: unknown): boolean =>
-  JSON.stringify(preTokenizer ?? null).includes('"prepend_scheme":"first"')
-
-function laterPreTokenizer(file: TokenizerFile, config: object): Tokenizer['pre_tokenizer'] {
-  const never = JSON.stringify(file.pre_tokenizer).replaceAll(
-    '"prepend_scheme":"first"',
-    '"prepend_scheme":"never"',
-  )
-  const empty = { type: 'BPE', vocab: {}, merges: [] }
-  const parts = {
-    ...file,
-    added_tokens: [],
-    model: empty,
-    pre_tokenizer: JSON.parse(never) as unknown,
-  }
-  return build(parts, config).pre_tokenizer
-}
-
-function build(file: object, config: object): Tokenizer {
-  try {
-    return new Tokenizer(file, config)
-  } catch (cause) {
-    throw modelUnusable(`its tokenizer cannot be read (${String(cause)}).`, cause)
-  }
-}

@@ -1,6 +1,6 @@
 /** The tokens of a tokenizer by id: what is written for each, and which of them are never text. */
 import { createSpelling } from './decoding.ts'
-import type { TokenizerFile } from './tokenizer.ts'
+import type { TokenizerFile } from './file.ts'
 
 export interface Vocabulary {
   /** As the tokenizer names its tokens, which is not yet what a reader sees; holes have none. */
