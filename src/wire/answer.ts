@@ -77,7 +77,12 @@ async function abandon(iterator: AsyncIterator<GenerationEvent>): Promise<void> 
   }
 }
 
-const PHASE = { download: 'downloading', compile: 'compiling', warm: 'warming', ready: 'ready' } as const
+const PHASE = {
+  download: 'downloading',
+  compile: 'compiling',
+  warm: 'warming',
+  ready: 'ready',
+} as const
 
 /** Progress in a few words, such as `downloading @acme/tiny 45% 3.1 MB/s`. */
 export function progressText({

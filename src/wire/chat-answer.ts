@@ -16,10 +16,12 @@ export interface ChatTelling {
   logprobs: boolean
 }
 
-const FINISH = { stop: 'stop', length: 'length', stop_sequence: 'stop', tool_calls: 'tool_calls' } as const satisfies Record<
-  FinishReason,
-  string
->
+const FINISH = {
+  stop: 'stop',
+  length: 'length',
+  stop_sequence: 'stop',
+  tool_calls: 'tool_calls',
+} as const satisfies Record<FinishReason, string>
 
 function usageOf({ promptTokens, cachedTokens, completionTokens, reasoningTokens }: Usage) {
   return {
@@ -66,7 +68,11 @@ export function chatStream(
   includeUsage: boolean,
 ): Encoder {
   const head = { id: id('chatcmpl-'), object: 'chat.completion.chunk', created: seconds(), model }
-  const chunk = (delta: object, end: string | null = null, told?: readonly TokenLogprob[]): string =>
+  const chunk = (
+    delta: object,
+    end: string | null = null,
+    told?: readonly TokenLogprob[],
+  ): string =>
     frame({
       ...head,
       choices: [
@@ -109,7 +115,8 @@ export function chatStream(
   }
 }
 
-export function logprobsObject(tokens: readonly TokenLogprob[]) {
+/** The `logprobs` of a choice. */
+function logprobsObject(tokens: readonly TokenLogprob[]) {
   return {
     content: tokens.map((token) => ({
       ...probability(token), top_logprobs: token.top.map(probability),
@@ -121,6 +128,7 @@ export function logprobsObject(tokens: readonly TokenLogprob[]) {
 /** What is never chosen has a logarithm that JSON cannot write; clients know this number for it. */
 const NEVER = -9999
 
+/** A token as all styles that tell of it write it. */
 export function probability({ text, bytes, logprob }: TokenProbability) {
   return { token: text, logprob: Math.max(logprob, NEVER), bytes }
 }

@@ -24,7 +24,7 @@ import type { Fault } from './fields.ts'
 import type { Places } from './places.ts'
 import { budgetFault, outputEffort, reasoningOf } from './reasoning.ts'
 import { chatSampling, samplingOf } from './sampling.ts'
-import { elsewhere, formatElsewhere, sharedFields } from './shared.ts'
+import { elsewhere, formatElsewhere, sharedFields, topLogprobs } from './shared.ts'
 import * as calls from './tools.ts'
 
 /** None is an empty text. */
@@ -98,8 +98,6 @@ const format = tagged('type', {
   }),
 })
 
-const MAX_TOP_LOGPROBS = 20
-
 const table = object({
   model: filled,
   messages: v.pipe(listOf(messageRule), v.minLength(1, 'an array with at least one message')),
@@ -122,7 +120,7 @@ const table = object({
   ),
   output_format: formatElsewhere('send response_format instead'),
   logprobs: optional(flag),
-  top_logprobs: optional(v.pipe(atLeast(0), v.maxValue(MAX_TOP_LOGPROBS, `at most ${MAX_TOP_LOGPROBS}`))),
+  top_logprobs: topLogprobs,
   ...sharedFields,
 })
 
@@ -203,7 +201,8 @@ function textOf(given: v.InferOutput<typeof contentRule>): string {
   return typeof given === 'string' ? given : (given ?? []).map((part) => part.text).join('')
 }
 
-function chatTool({ function: { name, description, parameters } }: NonNullable<ChatBody['tools']>[number]): Tool {
+function chatTool({ function: told }: v.InferOutput<typeof tool>): Tool {
+  const { name, description, parameters } = told
   return {
     name,
     ...(description && { description }),

@@ -11,7 +11,6 @@ export const flag = v.boolean('true or false')
 export const string = v.string('a string')
 export const filled = v.pipe(v.string('a string'), v.nonEmpty('a string that is not empty'))
 export const anyList = v.array(v.unknown(), 'an array')
-export const anyNumber = v.number('a number')
 export const integer = v.pipe(v.number('an integer'), v.integer('an integer'))
 
 /** An integer with a lower bound, itself included. */

@@ -91,7 +91,8 @@ const chat: Answer = async ({ req, env }) => {
   const encoder = stream
     ? chatStream(telling, stream_options?.include_usage ?? false)
     : chatJson(telling)
-  return generate({ request: chatRequest(fields), places: chatPlaces(fields), ignored }, encoder, env)
+  const asked = { request: chatRequest(fields), places: chatPlaces(fields), ignored }
+  return generate(asked, encoder, env)
 }
 
 const messages: Answer = async ({ req, env }) => {

@@ -73,7 +73,7 @@ function inputOf(text: string): unknown {
   }
 }
 
-/** Clients want one to be there, and send it back with the thought. Nothing here has to trust it. */
+/** Clients want one, and send it back with the thought. Nothing here has to trust it. */
 function signature(): string {
   return id('sig_')
 }

@@ -139,7 +139,7 @@ export const messagesBody = consistent(table, ({ thinking, max_tokens }) =>
 /** What is only counted needs no limit. */
 export const countBody = object({ thread, ...fields, max_tokens: optional(atLeast(1)) })
 
-export type MessagesBody = v.InferOutput<typeof table>
+/** What both come to; only what is answered must have a limit. */
 export type CountBody = v.InferOutput<typeof countBody>
 
 /** What a message asks for, free of its style. */
@@ -222,7 +222,8 @@ function textOf(content: string | readonly Block[], between = ''): string {
   return content.flatMap((block) => (block.type === 'text' ? [block.text] : [])).join(between)
 }
 
-function toolOf({ name, description, input_schema: parameters }: v.InferOutput<typeof clientTool>): Tool {
+function toolOf(told: v.InferOutput<typeof clientTool>): Tool {
+  const { name, description, input_schema: parameters } = told
   return { name, ...(description && { description }), parameters }
 }
 

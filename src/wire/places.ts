@@ -3,7 +3,7 @@ import { InoriginError } from '../error.ts'
 
 /** Where in a body the fields of its request are. */
 export interface Places {
-  /** Beginnings of paths in a request, and what they are in the body; the first that fits counts. */
+  /** Beginnings of paths in a request, and what they are in the body; the first to fit counts. */
   rename: ReadonlyArray<readonly [from: RegExp, to: string]>
   /** The fields that asked for reasoning. */
   reasoning: readonly string[]

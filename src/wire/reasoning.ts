@@ -14,13 +14,16 @@ const BUDGET = {
   max: Infinity,
 } as const
 
+/** How hard to think; the name of a budget. */
 export const effort = optional(
   oneOf(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const),
 )
+/** The same in the messages style, which has other names for not thinking at all. */
 export const outputEffort = optional(oneOf(['low', 'medium', 'high', 'xhigh', 'max'] as const))
 
 const display = optional(oneOf(['summarized', 'omitted'] as const))
 
+/** Whether to think, and how much: the messages style's own field. */
 export const thinking = optional(
   tagged('type', {
     disabled: object({ type: string }),

@@ -36,7 +36,10 @@ function createHead({ asked }: ResponseTelling) {
     model: asked.model,
     parallel_tool_calls: asked.parallel_tool_calls ?? true,
     previous_response_id: null,
-    reasoning: { effort: asked.reasoning?.effort ?? null, summary: asked.reasoning?.summary ?? null },
+    reasoning: {
+      effort: asked.reasoning?.effort ?? null,
+      summary: asked.reasoning?.summary ?? null,
+    },
     store: false,
     temperature: asked.temperature ?? null,
     text: { format: asked.text?.format ?? { type: 'text' } },
@@ -107,7 +110,11 @@ export function responseStream(telling: ResponseTelling): Encoder {
     open = itemOf(part, telling.sealed)
     return before + sayAll(openingOf(open))
   }
-  const add = (type: Part['type'], text: string, logprobs: readonly TokenLogprob[] = []): string => {
+  const add = (
+    type: Part['type'],
+    text: string,
+    logprobs: readonly TokenLogprob[] = [],
+  ): string => {
     if (text === '') return ''
     const opening = open?.part.type === type ? '' : begin(emptyOf(type))
     if (!open) return opening

@@ -45,7 +45,7 @@ const kept = not(
   'nothing is kept here between requests; send the item itself, as the AI SDK does with ' +
     '`store: false` among its options',
 )
-/** Templates forget most of what was thought, so an answer can do without; its id counts as ignored. */
+/** Templates forget most thoughts, so an answer can do without; its id counts as ignored. */
 const thoughtReference = object({ type: v.literal('item_reference') })
 const reference = v.lazy((input): typeof thoughtReference | typeof kept => {
   const id = isObject(input) ? input['id'] : undefined
@@ -105,11 +105,17 @@ export function turnsOf(input: v.InferOutput<typeof inputRule>): ChatMessage[] {
 }
 
 /** The turn that an item is, or the open one with the item added. */
-function turnOf(given: Exclude<Item, { type: 'item_reference' }>, open: AssistantMessage | undefined): ChatMessage {
+function turnOf(
+  given: Exclude<Item, { type: 'item_reference' }>,
+  open: AssistantMessage | undefined,
+): ChatMessage {
   switch (given.type) {
     case 'function_call_output':
       return {
-        role: 'tool', toolCallId: calls.callId(given.call_id), name: '', content: textOf(given.output),
+        role: 'tool',
+        toolCallId: calls.callId(given.call_id),
+        name: '',
+        content: textOf(given.output),
       }
     case 'function_call': {
       const { call_id: id, name, arguments: text } = given
@@ -126,7 +132,8 @@ function turnOf(given: Exclude<Item, { type: 'item_reference' }>, open: Assistan
     default: {
       const { role } = given
       const said = textOf(given.content)
-      if (role !== 'assistant') return { role: role === 'developer' ? 'system' : role, content: said }
+      if (role === 'developer') return { role: 'system', content: said }
+      if (role !== 'assistant') return { role, content: said }
       // Behind a thought, and before any call, it is what the thought was for.
       if (!open || open.content !== '' || open.toolCalls) return { role, content: said }
       open.content = said

@@ -59,7 +59,9 @@ export function openingOf({ id: own, part, seal }: Item): Event[] {
   switch (part.type) {
     case 'reasoning':
       return [
-        added({ id: own, type: 'reasoning', summary: [], ...(seal && { encrypted_content: seal }) }),
+        added({
+          id: own, type: 'reasoning', summary: [], ...(seal && { encrypted_content: seal }),
+        }),
         ['response.reasoning_summary_part.added', {
           item_id, summary_index: 0, part: { type: 'summary_text', text: '' },
         }],

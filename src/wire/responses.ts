@@ -1,4 +1,4 @@
-/** `POST /v1/responses`: its table of fields, and what they ask for. Nothing is kept between two. */
+/** `POST /v1/responses`: its table of fields, and what they ask for. Nothing is kept. */
 import * as v from 'valibot'
 import type { GenerationRequest, Tool } from '../types/index.ts'
 import {
@@ -22,11 +22,10 @@ import type { Places } from './places.ts'
 import { budgetFault, effort, outputEffort, reasoningOf } from './reasoning.ts'
 import type { Reasoning } from './reasoning.ts'
 import { chatSampling, samplingOf } from './sampling.ts'
-import { elsewhere, formatElsewhere, sharedFields } from './shared.ts'
+import { elsewhere, formatElsewhere, sharedFields, topLogprobs } from './shared.ts'
 import { inputRule, turnsOf } from './responses-input.ts'
 import * as calls from './tools.ts'
 
-const MAX_TOP_LOGPROBS = 20
 /** Asks for probabilities of tokens without saying how many. */
 const INCLUDE_LOGPROBS = 'message.output_text.logprobs'
 
@@ -104,9 +103,7 @@ const table = object({
     }),
   ),
   include: optional(listOf(string)),
-  top_logprobs: optional(
-    v.pipe(atLeast(0), v.maxValue(MAX_TOP_LOGPROBS, `at most ${MAX_TOP_LOGPROBS}`)),
-  ),
+  top_logprobs: topLogprobs,
   previous_response_id: optional(not(stateless)),
   conversation: optional(not(stateless)),
   prompt: refused,
@@ -118,6 +115,7 @@ const table = object({
   ...sharedFields,
 })
 
+/** What the body must be. */
 export const responsesBody = consistent(table, ({ thinking, max_output_tokens }) =>
   budgetFault(thinking, max_output_tokens),
 )
@@ -171,6 +169,7 @@ export function wantsSeals({ include }: ResponsesBody): boolean {
   return include?.includes('reasoning.encrypted_content') ?? false
 }
 
+/** How many probable tokens to tell beside each; `undefined`: nothing is told. */
 export function logprobsOf({ include, top_logprobs: most }: ResponsesBody): number | undefined {
   return most || include?.includes(INCLUDE_LOGPROBS) ? (most ?? 0) : undefined
 }

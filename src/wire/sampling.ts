@@ -43,7 +43,7 @@ function unlessUnset<T extends v.GenericSchema>(rule: T) {
 
 type Fields = { [Name in keyof typeof chatSampling]?: v.InferOutput<(typeof chatSampling)[Name]> }
 
-/** The same, free of a style. The smallest nucleus, `top_p: 0`, is the most probable token alone. */
+/** The same, free of a style. The empty nucleus, `top_p: 0`, is the most probable token alone. */
 export function samplingOf(body: Fields): Sampling {
   const greedy = body.top_p === 0
   return {

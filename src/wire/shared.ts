@@ -115,6 +115,11 @@ export const noLogprobs = {
   top_logprobs: optional(unsupported(v.number('a number'), (most) => most === 0)),
 }
 
+const MOST = 20
+
+/** How many probable tokens to tell beside each. */
+export const topLogprobs = optional(v.pipe(atLeast(0), v.maxValue(MOST, `at most ${MOST}`)))
+
 /** A format that this style asks for elsewhere, unless it is that of any text. */
 export function formatElsewhere(advice: string) {
   const isText = (value: unknown) => isObject(value) && value['type'] === 'text'

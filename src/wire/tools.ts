@@ -1,4 +1,4 @@
-/** Tools, which of them are to be called, and the calls of earlier turns: in no style, or in all. */
+/** Tools, which of them are to be called, and calls of earlier turns: what all styles share. */
 import * as v from 'valibot'
 import type { ChatMessage, Tool, ToolMessage, ToolUse } from '../types/index.ts'
 import {
@@ -36,6 +36,7 @@ const choice = tagged('type', {
   custom: never,
 })
 
+/** Which of the tools, if any, are to be called. */
 export type Choice = Pick<ToolUse, 'choice' | 'only'>
 
 /** The same, free of a style. */
@@ -65,8 +66,9 @@ export function mayCallSeveral(body: {
   tool_choice?: v.InferOutput<typeof toolChoice>
 }): boolean {
   const { parallel_tool_calls: several, tool_choice: asked } = body
-  const alone = isObject(asked) && 'disable_parallel_tool_use' in asked && asked.disable_parallel_tool_use
-  return several !== false && alone !== true
+  if (several === false) return false
+  const says = isObject(asked) && 'disable_parallel_tool_use' in asked
+  return !says || asked.disable_parallel_tool_use !== true
 }
 
 /** What may be called. Without tools only a choice that wants a call is worth telling. */
@@ -97,6 +99,7 @@ function isObjectText(text: string): boolean {
   }
 }
 
+/** The arguments of a call that {@link argumentsText} let in, never empty. */
 export function argumentsOf(text: string): string {
   return text.trim() === '' ? '{}' : text
 }
