@@ -83,18 +83,18 @@ const limitBudget = (asked: number | undefined, { contextWindow }: Engine): numb
   asked === undefined ? Infinity : Math.min(asked, Math.floor(contextWindow / 2))
 
 function tellingOf(template: string | null, { toolFormat }: Ways): Telling {
-  const named = FORMATS.find(({ name }) => name === toolFormat)
-  if (toolFormat !== undefined && !named) {
+  const wanted = FORMATS.find(({ name }) => name === toolFormat)
+  if (toolFormat !== undefined && !wanted) {
     const names = FORMATS.map(({ name }) => name).join(', ')
     throw new InoriginError(
       'unavailable',
       `This model's catalog entry names the tool format ${toolFormat}; there are ${names}.`,
     )
   }
-  const known = writesTools(template) ? (named ?? detectFormat(template ?? '')) : null
+  const known = writesTools(template) ? (wanted ?? detectFormat(template ?? '')) : null
   const written = known !== null && writesCalls(template)
   return {
-    format: known ?? named ?? hermes,
+    format: known ?? wanted ?? hermes,
     tools: known !== null,
     calls: template === null ? 'nobody' : written ? 'template' : 'engine',
   }

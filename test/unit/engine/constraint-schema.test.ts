@@ -35,7 +35,7 @@ const CASES: Case[] = [
   ['exclusive integers', { type: 'integer', exclusiveMinimum: 1, exclusiveMaximum: 4.5 }, ['2', '3', '4'], ['1', '5']],
   ['int32', { type: 'integer', format: 'int32' }, ['2147483647', '-2147483648'], ['2147483648']],
   ['an integer by way of allOf', { allOf: [{ type: 'number' }, { type: 'integer', minimum: 0 }] }, ['3'], ['-1', '1.5']],
-  ['many digits', { type: 'integer', minimum: 9007199254740992 }, ['9007199254740992', '99999999999999999999'], ['9007199254740991']],
+  ['many digits', { type: 'integer', minimum: 2 ** 53 }, ['9007199254740992', '99999999999999999999'], ['9007199254740991']],
   ['lists', { type: 'array', items: number, minItems: 1, maxItems: 2 }, ['[1]', '[1, 2]'], ['[]', '[1, 2, 3]', '["a"]']],
   ['a long list', { type: 'array', items: { const: 1 }, minItems: 70, maxItems: 100 }, [
     `[${'1, '.repeat(69)}1]`, `[${'1, '.repeat(99)}1]`,
