@@ -108,7 +108,8 @@ export interface PredictionResult {
   tag: Tag
   /**
    * By output parameter name: a number, bigint (64 bits), boolean or text for a single value, a
-   * {@link TensorValue} for more, the name of an enumeration's member, `ImageData`, or bytes.
+   * {@link TensorValue} for more, the name of an enumeration's member, `ImageData`, bytes, nested
+   * arrays for a list, an object for a dict.
    */
   outputs: Record<string, unknown>
   /** Milliseconds from inputs validated to outputs read back. */
