@@ -43,22 +43,6 @@ export function readResource(database: Database, sha256: string): Promise<Blob |
   })
 }
 
-/** Every verified resource, the least recently used first. */
-export function listResources(database: Database): Promise<ResourceRecord[]> {
-  return database.use(async (connection) => {
-    const records = await connection.getAllFromIndex('resources', 'lastUsed')
-    return records.filter((record) => record.verified)
-  })
-}
-
-/** Bytes of all chunks, those of unfinished downloads included. */
-export function storedBytes(database: Database): Promise<number> {
-  return database.use(async (connection) => {
-    const records = await connection.getAll('resources')
-    return records.reduce((sum, record) => sum + bytesHere(record), 0)
-  })
-}
-
 /** Bytes of a resource that are stored. */
 export function bytesHere(record: ResourceRecord): number {
   return Math.min(record.chunks * record.chunkBytes, record.bytes)

@@ -4,6 +4,7 @@ import { CHUNK_BYTES } from '../../../src/store/db.ts'
 import { download } from '../../../src/store/download.ts'
 import { hasResource, readResource, resourceRecord } from '../../../src/store/resources.ts'
 import { chunkHashes, type Fault } from '../../support/content.ts'
+import { createChance } from '../../support/random.ts'
 import { bytesOf, fileOn, freshDatabase, KIB, never, QUICK, same } from './fixture.ts'
 
 const BYTES = 100 * KIB + 7
@@ -204,7 +205,7 @@ test('downloads again what the browser lost', async () => {
 })
 
 test('meets five faults in any order, twenty times, and is right or says why not', async () => {
-  const random = randomFrom(20)
+  const { below: random } = createChance(20)
   const kinds: ((index: number) => Fault)[] = [
     () => ({ cut: random(BYTES) }),
     () => ({ end: random(BYTES) }),
@@ -229,12 +230,3 @@ test('meets five faults in any order, twenty times, and is right or says why not
     expect(await hasResource(database, resource.sha256), plan).toBe(outcome === 'right')
   }
 })
-
-/** The same numbers in every run, so that a failure can be looked at again. */
-function randomFrom(seed: number): (below: number) => number {
-  let state = seed
-  return (below) => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0
-    return Math.floor((state / 2 ** 32) * below)
-  }
-}

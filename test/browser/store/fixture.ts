@@ -1,7 +1,9 @@
 /** What the store's tests share: a database of their own each, and a quick way of failing. */
 import { inject, onTestFinished } from 'vitest'
+import type { ResourceRecord } from '../../../src/store/db.ts'
 import type { Tuning } from '../../../src/store/download.ts'
 import { openDatabase, type Database } from '../../../src/store/open.ts'
+import { bytesHere } from '../../../src/store/resources.ts'
 import { fileOn as fileOnServer } from '../../support/content.ts'
 
 export const KIB = 1024
@@ -22,6 +24,22 @@ export function freshDatabase(): Database {
 /** A file of the fault server. */
 export function fileOn(options: Parameters<typeof fileOnServer>[1]) {
   return fileOnServer(inject('faults'), options)
+}
+
+/** Every verified resource, the least recently used first. */
+export function listResources(database: Database): Promise<ResourceRecord[]> {
+  return database.use(async (connection) => {
+    const records = await connection.getAllFromIndex('resources', 'lastUsed')
+    return records.filter((record) => record.verified)
+  })
+}
+
+/** Bytes of all chunks, those of unfinished downloads included. */
+export function storedBytes(database: Database): Promise<number> {
+  return database.use(async (connection) => {
+    const records = await connection.getAll('resources')
+    return records.reduce((sum, record) => sum + bytesHere(record), 0)
+  })
 }
 
 export const never = (): AbortSignal => new AbortController().signal

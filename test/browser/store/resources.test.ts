@@ -1,15 +1,14 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import type { WantedResource } from '../../../src/store/db.ts'
 import {
-  hasResource, listResources, readResource, removeResource, resourceRecord, storedBytes,
-  touchResources,
+  hasResource, readResource, removeResource, resourceRecord, touchResources,
 } from '../../../src/store/resources.ts'
 import {
   beginWriting, discardChunks, finishWriting, putChunk, type Turn,
 } from '../../../src/store/writing.ts'
 import type { Database } from '../../../src/store/open.ts'
 import { contentOf } from '../../support/content.ts'
-import { bytesOf, freshDatabase, same } from './fixture.ts'
+import { bytesOf, freshDatabase, listResources, same, storedBytes } from './fixture.ts'
 
 const CHUNK = 1000
 const content = contentOf(7, 2500)
