@@ -75,8 +75,8 @@ export async function confirm(place: Begun, ahead: Ahead): Promise<boolean> {
   return true
 }
 
-/** Back to what is certain. */
-async function forget(place: Begun): Promise<void> {
+/** Back to what is certain, before anything else is taken. */
+export async function forget(place: Begun): Promise<void> {
   const guessed = place.ahead?.tokens.length ?? 0
   place.ahead?.logits.release()
   place.ahead = null

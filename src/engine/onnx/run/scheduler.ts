@@ -13,7 +13,7 @@
  */
 import { InoriginError } from '../../../error.ts'
 import type { Decoder } from '../decoder/contract.ts'
-import { type Begun, confirm, fill, step, venture } from './forward.ts'
+import { type Begun, confirm, fill, forget, step, venture } from './forward.ts'
 import { allTokens, beginAnew, createPlace, deny, drop, grant, wishFor } from './place.ts'
 import type { Place, Reader, Visit } from './place.ts'
 import { createPrefixCache, type PrefixBudget, shared, type Track } from './prefix.ts'
@@ -126,6 +126,8 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
     const fresh = place.track === null
     const begun = place.track ? (place as Begun) : await begin(place)
     if (place.wish?.reader == null) return grant(place)
+    // What was written for the model is not what was guessed.
+    await forget(begun)
     const { track, pending, marks } = begun
     const from = track.tokens.length
     const most = Math.min(pending.length, decoder.chunk)
