@@ -113,9 +113,15 @@ function magnitudes(min: number, max: number, above: boolean, below: boolean): E
     return withWhole(low.whole, fractions(lowest, highest, above && !raised, below && !cut, places))
   }
   const result = withWhole(low.whole, fractions(lowest, null, above && !raised, false, places))
-  const last = max === Infinity ? high.whole : high.whole - 1n
+  // What is just below a whole number must not be read as that number where it is out.
+  const isNear = max !== Infinity && below && high.fraction === ''
+  const near = high.whole - 1n
+  const last = max === Infinity ? high.whole : isNear ? near - 1n : near
   if (low.whole + 1n <= last) {
     result.push(...naturals(low.whole + 1n, last).map((part) => sequence(part, optional(FRACTION))))
+  }
+  if (isNear && near > low.whole) {
+    result.push(...withWhole(near, fractions('', null, false, false, room(near))))
   }
   if (max === Infinity) return result
   const space = room(high.whole)

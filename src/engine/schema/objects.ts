@@ -1,7 +1,7 @@
 /** The texts of objects: named properties in the order of the schema, others behind them. */
 import type { Compiler } from './compile.ts'
 import { choice, EMPTY, type Expression, isNothing, NOTHING, repeat, sequence, text } from './expression.ts'
-import { listedOf, rangeOf } from './flat.ts'
+import { listedOf, rangeOf, typesOf } from './flat.ts'
 import { children, type Flat, flatten } from './flatten.ts'
 import { COLON, COMMA, quoted, writeString } from './literal.ts'
 import { matches } from './match.ts'
@@ -27,6 +27,14 @@ export function objects(flat: Flat, compiler: Compiler): Expression {
     return { text: sequence(label, value), required: required.includes(name) }
   })
   const others = othersOf(flat, names, min, compiler)
+  const possible = pairs.filter((pair) => !isNothing(pair.text)).length
+  if (!isNothing(others) && min > possible + 1) {
+    const part = flat.find((each) => has(each, 'minProperties'))
+    refuse(
+      under(part?.path ?? '', 'minProperties'),
+      `cannot be kept: names that the schema does not list may repeat. List more properties, or ask for ${possible + 1}.`,
+    )
+  }
   return sequence(text('{'), inOrder(pairs, others, min, max, compiler), text('}'))
 }
 
@@ -57,7 +65,7 @@ function othersOf(flat: Flat, names: readonly string[], min: number, compiler: C
   const kinds = flatten(rules, context)
   const name = choice(
     ...kinds.flatMap((kind): Expression[] => {
-      if (listedOf(kind)) return []
+      if (listedOf(kind) || !typesOf(kind).includes('string')) return []
       const free = compiler.string(kind)
       if (free.type === 'string' && free.min === 0 && free.max === Infinity && plain(kind)) {
         return [otherNames(names)]

@@ -45,6 +45,7 @@ const CASES: Case[] = [
   ['an empty list of items', { type: 'array', items: [], additionalItems: false }, ['[]'], ['[1]']],
   ['items: false', { type: 'array', items: false }, ['[]'], ['[null]']],
   ['uniqueItems: false', { type: 'array', uniqueItems: false, items: { const: 1 } }, ['[1, 1]'], ['[2]']],
+  ['names of no type', { type: 'object', additionalProperties: true, propertyNames: { type: 'integer' } }, ['{}'], ['{"a": 1}']],
   ['properties in order', object({ a: number, b: number, c: number }, { required: ['b'] }), [
     '{"b": 1}', '{"a": 1, "b": 2}', '{"b": 1, "c": 2}', '{"a": 1, "b": 2, "c": 3}',
   ], ['{}', '{"a": 1}', '{"b": 1, "a": 2}', '{"b": 1, "d": 1}', '{"a": 1, "a": 1, "b": 1}']],

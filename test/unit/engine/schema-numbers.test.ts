@@ -36,6 +36,18 @@ test('Between bounds are exactly the numbers between them', () => {
   expect(wrong).toEqual([])
 })
 
+test('What is read as a bound that is out stays out', () => {
+  const below = (max: number) => numbers({ min: -Infinity, max, above: false, below: true })
+  expect(matches(below(3), '2.9999')).toBe(true)
+  for (const [max, text] of [[3, `2.${'9'.repeat(20)}`], [2 ** 53 - 1, '9007199254740990.9']] as const) {
+    expect(Number(text)).toBe(max)
+    expect(matches(below(max), text)).toBe(false)
+  }
+  const above = numbers({ min: -3, max: Infinity, above: true, below: false })
+  expect(matches(above, '-2.9999')).toBe(true)
+  expect(matches(above, `-2.${'9'.repeat(20)}`)).toBe(false)
+})
+
 test('Without bounds a number stays finite and an integer a safe text', () => {
   const anything = { min: -Infinity, max: Infinity, above: false, below: false }
   for (const text of ['0', '-0', '-1.5e-10', '1E+99', '12345678901234567890', '0.1']) {

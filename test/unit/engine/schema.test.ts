@@ -96,6 +96,7 @@ describe('What cannot be kept is refused, and named', () => {
     ['$ref', '#/nowhere'],
     ['$ref', '#anchor'],
     ['nullable', 1],
+    ['minProperties', 2],
   ])('%s: %j', (keyword, value) => {
     const { param } = refused(inProperty({ [keyword]: value }))
     expect(param?.startsWith(`${PATH}.properties.x.${keyword}`)).toBe(true)
