@@ -5,11 +5,12 @@
  */
 import * as v from 'valibot'
 import { embeddingsSchema, signatureSchema } from './signature.ts'
+import { count, path, sha256, tag, text, timestamp, tokens } from './values.ts'
 
 const RESOURCE_TYPES = ['onnx', 'data', 'tokenizer', 'config', 'wasm', 'mlc'] as const
 
 /** Precisions of weights as exports on a hub are named by. */
-export const DTYPES = [
+const DTYPES = [
   'fp32', 'fp16', 'q8', 'int8', 'uint8', 'q4', 'q4f16', 'bnb4', 'q2', 'q2f16', 'q1', 'q1f16',
 ] as const
 
@@ -18,45 +19,8 @@ export const TOOL_FORMATS = [
   'hermes', 'llama', 'mistral', 'mistral-args', 'lfm', 'granite', 'xml',
 ] as const
 
-const count = v.pipe(v.number(), v.safeInteger(), v.minValue(1))
-/** More than any model has; memory is laid out for it. */
-const tokens = v.pipe(count, v.maxValue(2 ** 24))
-const text = v.pipe(v.string(), v.minLength(1))
-
-export const tagSchema = v.pipe(
-  v.string(),
-  v.regex(
-    /^@[a-z0-9][a-z0-9._-]*\/[a-z0-9][a-z0-9._-]*$/,
-    'a tag looks like @owner/name, in lower case',
-  ),
-)
-
-export const timestamp = v.pipe(
-  v.string(),
-  v.regex(
-    /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/,
-    'a time looks like 2026-01-31T12:00:00Z (RFC 3339)',
-  ),
-  v.check(isOnCalendar, 'is not a time that exists'),
-)
-/** The pattern lets February have 31 days, and `Date` would make March of it. */
-function isOnCalendar(time: string): boolean {
-  const day = time.slice(0, 10)
-  const parsed = new Date(`${day}T00:00:00Z`)
-  if (Number.isNaN(Date.parse(time)) || Number.isNaN(parsed.getTime())) return false
-  return parsed.toISOString().startsWith(day)
-}
-
-const sha256 = v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/, 'a sha256 is 64 lower-case hex digits'))
-
-/** Names become part of URLs, where dot segments would lead elsewhere. */
-const path = v.pipe(
-  v.string(),
-  v.regex(/^(?!.*(^|\/)\.{0,2}(\/|$))[^\\]+$/, 'a name is a path without empty, "." or ".." parts'),
-)
-
 /** A file: where it is, how long, and what it must hash to. */
-export const resourceSchema = v.strictObject({
+const resourceSchema = v.strictObject({
   type: v.picklist(RESOURCE_TYPES),
   /** Relative to the catalog's own URL, or absolute. */
   url: text,
@@ -79,7 +43,7 @@ const requirementsSchema = v.strictObject({
 })
 
 /** How an image becomes a tensor: scaled to size, then `(value / 255 - mean) / std` per channel. */
-export const imageLayoutSchema = v.strictObject({
+const imageLayoutSchema = v.strictObject({
   /** Width and height go together; without them, an image keeps its own. */
   width: v.optional(count),
   height: v.optional(count),
@@ -117,7 +81,7 @@ const bindingSchema = v.strictObject({
   keys: v.optional(v.pipe(v.array(text), v.minLength(1))),
 })
 
-export const implementationSchema = v.strictObject({
+const implementationSchema = v.strictObject({
   /** Unique within the tag, such as `fp32-webgpu`. */
   id: text,
   engine: v.literal('onnx'),
@@ -131,7 +95,7 @@ export const implementationSchema = v.strictObject({
 })
 
 const described = {
-  tag: tagSchema,
+  tag,
   description: v.optional(v.string()),
   /** Markdown. */
   card: v.optional(v.string()),
@@ -162,7 +126,7 @@ const ways = {
   reasoningBudget: v.optional(v.pipe(v.number(), v.integer(), v.minValue(0))),
 }
 
-export const modelEntrySchema = v.strictObject({
+const modelEntrySchema = v.strictObject({
   type: v.literal('model'),
   ...shared,
   ...ways,

@@ -1,5 +1,6 @@
 /** What the catalog says of a predictor's parameters. */
 import * as v from 'valibot'
+import { count, text } from './values.ts'
 
 const PARAMETER_TYPES = [
   'float16', 'float32', 'float64',
@@ -7,9 +8,6 @@ const PARAMETER_TYPES = [
   'uint8', 'uint16', 'uint32', 'uint64',
   'bool', 'string', 'list', 'dict', 'image', 'binary', 'null',
 ] as const
-
-const count = v.pipe(v.number(), v.integer(), v.minValue(1))
-const text = v.pipe(v.string(), v.minLength(1))
 
 const enumerationSchema = v.array(v.strictObject({ name: text, value: v.any() }))
 const jsonSchema = v.record(v.string(), v.unknown())

@@ -1,7 +1,8 @@
 /** What a hub says of a repository: its files, how long they are and what they hash to. */
 import * as v from 'valibot'
 import { InoriginError } from '../../error.ts'
-import { timestamp, type HubSource } from '../schema.ts'
+import type { HubSource } from '../schema.ts'
+import { timestamp } from '../values.ts'
 
 /** One file of a repository at one commit. */
 export interface HubFile {

@@ -1,8 +1,8 @@
 /** From a short entry to a full one: what its repository holds, with lengths and hashes. */
 import { InoriginError } from '../../error.ts'
 import { digestOf } from '../../store/hash.ts'
+import { contextOf } from '../context.ts'
 import type { HubSource, Implementation, ModelEntry, Resource } from '../schema.ts'
-import { contextOf } from './context.ts'
 import { limitsOf } from './entry.ts'
 import { findVariants, TEXTS } from './layout.ts'
 import { fetchHub, fetchListing, fileUrl, type HubAccess, type HubFile } from './listing.ts'

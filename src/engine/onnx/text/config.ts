@@ -1,5 +1,5 @@
 /** What a model's own files say about how it is run. */
-import { contextOf } from '../../../catalog/hub/context.ts'
+import { contextOf } from '../../../catalog/context.ts'
 import { InoriginError } from '../../../error.ts'
 import type { Files } from '../../engine.ts'
 import { modelUnusable } from '../failure.ts'

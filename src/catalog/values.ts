@@ -1,0 +1,42 @@
+/** What single values of a catalog may be. */
+import * as v from 'valibot'
+import { MOST_TOKENS } from './context.ts'
+
+export const count = v.pipe(v.number(), v.safeInteger(), v.minValue(1))
+
+export const tokens = v.pipe(count, v.maxValue(MOST_TOKENS))
+
+export const text = v.pipe(v.string(), v.minLength(1))
+
+export const tag = v.pipe(
+  v.string(),
+  v.regex(
+    /^@[a-z0-9][a-z0-9._-]*\/[a-z0-9][a-z0-9._-]*$/,
+    'a tag looks like @owner/name, in lower case',
+  ),
+)
+
+export const timestamp = v.pipe(
+  v.string(),
+  v.regex(
+    /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/,
+    'a time looks like 2026-01-31T12:00:00Z (RFC 3339)',
+  ),
+  v.check(isOnCalendar, 'is not a time that exists'),
+)
+
+/** The pattern lets February have 31 days, and `Date` would make March of it. */
+function isOnCalendar(time: string): boolean {
+  const day = time.slice(0, 10)
+  const parsed = new Date(`${day}T00:00:00Z`)
+  if (Number.isNaN(Date.parse(time)) || Number.isNaN(parsed.getTime())) return false
+  return parsed.toISOString().startsWith(day)
+}
+
+export const sha256 = v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/, 'a sha256 is 64 lower-case hex digits'))
+
+/** Names become part of URLs, where dot segments would lead elsewhere. */
+export const path = v.pipe(
+  v.string(),
+  v.regex(/^(?!.*(^|\/)\.{0,2}(\/|$))[^\\]+$/, 'a name is a path without empty, "." or ".." parts'),
+)
