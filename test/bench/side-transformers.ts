@@ -56,7 +56,7 @@ async function answer(
         if (!prompt) for (const id of ids ?? []) onPiece(text.push(Number(id)), 1)
         prompt = false
       },
-      end: () => onPiece(text.flush(), 0),
+      end: () => undefined,
     },
   } as never)
 }

@@ -55,7 +55,7 @@ export const textOf = (pieces: readonly Piece[]): string => pieces.map(({ text }
 
 export function decoded(tokens: readonly number[]): string {
   const text = createDecoding(tokenizer as unknown as TokenizerFile, {})()
-  return tokens.map((token) => text.push(token)).join('') + text.flush()
+  return tokens.map((token) => text.push(token)).join('')
 }
 
 export const promptOf = (tokens: readonly number[]): Prompt => ({ tokens, boundaries: [], opening: '' })

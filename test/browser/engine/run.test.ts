@@ -71,7 +71,7 @@ describe.each(SETTINGS)('$name on $device', ({ device, count, model, cases, rewi
     )
     const pieces = answer(
       desk,
-      { sampler, text: { push: (token) => `${token} `, flush: () => '' } },
+      { sampler, text: { push: (token) => `${token} `, drop: () => undefined } },
       { tokens: prompt, boundaries, opening: '' },
       {
         maxTokens: count,

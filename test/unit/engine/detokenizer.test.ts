@@ -9,7 +9,7 @@ const CONFIG = { bos_token: '<s>', eos_token: '</s>', clean_up_tokenization_spac
 
 function pieces(file: object, ids: readonly number[]): string[] {
   const text = createDecoding(file as TokenizerFile, CONFIG)()
-  return [...ids.map((id) => text.push(id)), text.flush()]
+  return ids.map((id) => text.push(id))
 }
 
 describe.each(Object.entries(TOKENIZERS))('%s', (_, make) => {
@@ -29,7 +29,10 @@ describe.each(Object.entries(TOKENIZERS))('%s', (_, make) => {
       const ids = Array.from({ length: 1 + Math.floor(random() * 30) }, () =>
         Math.floor(random() * size),
       )
-      expect(pieces(make(), ids).join('')).toBe(whole(ids))
+      const said = pieces(make(), ids).join('')
+      const all = whole(ids)
+      // But for a character that is not whole at the end.
+      expect([all, all.replace(/\uFFFD$/, '')]).toContain(said)
     }
   })
 })
@@ -37,19 +40,27 @@ describe.each(Object.entries(TOKENIZERS))('%s', (_, make) => {
 test('holds back the bytes of a character until it is whole', () => {
   const plain = new Tokenizer(TOKENIZERS['bytes']?.() as object, CONFIG)
   const { ids } = plain.encode('a👍b', { add_special_tokens: false })
-  expect(pieces(TOKENIZERS['bytes']?.() as object, ids)).toEqual(['a', '', '', '', '👍', 'b', ''])
+  expect(pieces(TOKENIZERS['bytes']?.() as object, ids)).toEqual(['a', '', '', '', '👍', 'b'])
 })
 
-test('shows a replacement character only where the model ended within one', () => {
+test.each(['bytes', 'merges, byte fallback'])(
+  'forgets a character that is not whole where another text follows: %s',
+  (name) => {
+    const plain = new Tokenizer(TOKENIZERS[name]?.() as object, CONFIG)
+    const { ids } = plain.encode('a👍', { add_special_tokens: false })
+    const text = createDecoding(TOKENIZERS[name]?.() as TokenizerFile, CONFIG)()
+    const cut = ids.slice(0, -1).map((id) => text.push(id))
+    expect(cut.join('')).toBe('a')
+    text.drop()
+    const rest = plain.encode('👍', { add_special_tokens: false }).ids.map((id) => text.push(id))
+    expect(rest.join('').trim()).toBe('👍')
+  },
+)
+
+test('shows a replacement character where the model wrote what is none', () => {
   const plain = new Tokenizer(TOKENIZERS['bytes']?.() as object, CONFIG)
-  const { ids } = plain.encode('a👍', { add_special_tokens: false })
-  expect(pieces(TOKENIZERS['bytes']?.() as object, ids.slice(0, -1))).toEqual([
-    'a',
-    '',
-    '',
-    '',
-    '\uFFFD',
-  ])
+  const { ids } = plain.encode('👍b', { add_special_tokens: false })
+  expect(pieces(TOKENIZERS['bytes']?.() as object, ids.slice(1)).join('')).toMatch(/^\uFFFD+b$/)
 })
 
 test('shows control tokens that are not special, and hides those that are', () => {
@@ -60,7 +71,6 @@ test('shows control tokens that are not special, and hides those that are', () =
     '<think>',
     '',
     '</think>',
-    '',
   ])
 })
 
@@ -72,7 +82,7 @@ test('tells special tokens that are asked for, and only those', () => {
   const tokens = ['<|im_start|>', '<think>', '<|im_end|>'].map(id)
   const told = (visible?: readonly string[]): string => {
     const text = open(visible)
-    return tokens.map((token) => text.push(token)).join('') + text.flush()
+    return tokens.map((token) => text.push(token)).join('')
   }
   expect(told(['<|im_start|>'])).toBe('<|im_start|><think>')
   expect(told(['<|im_start|>', '<|im_end|>'])).toBe('<|im_start|><think><|im_end|>')
@@ -101,7 +111,7 @@ test.each(['bytes', 'bytes, stripping', 'merges, byte fallback'])(
         expect(whole.startsWith(said)).toBe(true)
         expect(() => encodeURIComponent(said)).not.toThrow()
       }
-      expect(said + text.flush()).toBe(whole)
+      expect(said).toBe(whole)
     }
   },
 )

@@ -144,7 +144,7 @@ export function fakeEngine(options: EngineOptions = {}): Engine {
         desk,
         {
           sampler: samplerOf(wish.seed),
-          text: wish.text ?? { push: (token) => `${token} `, flush: () => '' },
+          text: wish.text ?? { push: (token) => `${token} `, drop: () => undefined },
           ...(wish.logprob && { logprob: wish.logprob }),
         },
         { tokens, boundaries: wish.boundaries ?? [], opening: '' },

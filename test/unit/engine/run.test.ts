@@ -54,32 +54,6 @@ describe('one answer', () => {
     expect(text).toBe(textOf(greedy(numbers(length), count)))
   })
 
-  test('holds back what is not certain, and tells it at the end', async () => {
-    const { run } = open()
-    const prompt = numbers(7)
-    for (const [maxTokens, constraint] of [
-      [5, undefined],
-      [9, { type: 'constant', text: '5 6 7' }],
-    ] as const) {
-      let held: number[] = []
-      const flush = (): string => textOf(held.splice(0))
-      const { pieces, text, ending } = await run(prompt, {
-        maxTokens,
-        ...(constraint && { constraint }),
-        text: {
-          push: (token) => {
-            held = [...held, token]
-            return held.length === 3 ? textOf(held.splice(0, 2)) : ''
-          },
-          flush,
-        },
-      }).all()
-      expect(text).toBe(constraint ? '5 6 7 ' : textOf(greedy(prompt, 5)))
-      const told = pieces.reduce((sum, { tokens }) => sum + tokens, 0)
-      expect(told).toBe(ending.completionTokens)
-    }
-  })
-
   test('without tokens says that it began', async () => {
     const { run } = open()
     const running = run(numbers(4), { maxTokens: 0 })

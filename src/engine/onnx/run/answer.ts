@@ -79,6 +79,7 @@ export async function* answer(
     if (constraint) await rules.follow(constraint)
     // Else the first turn says it.
     if (given.length > 0 || limit < 1) await lane.begin()
+    let reason: Ending['reason'] = 'length'
     while (completionTokens < limit) {
       const token = await next()
       sampler.accept(token)
@@ -86,20 +87,21 @@ export async function* answer(
       completionTokens += 1
       untold += 1
       if (desk.endTokens.has(token)) {
-        certain += text.flush()
-        if (certain !== '') yield piece()
-        return { reason: 'stop', completionTokens }
+        reason = 'stop'
+        break
       }
       pending.push(token)
       certain += text.push(token)
-      if (completionTokens === limit) certain += text.flush()
-      if (certain === '' || (given.length > 0 && completionTokens < limit)) continue
+      if (certain === '' || given.length > 0 || completionTokens === limit) continue
       const said = yield piece()
+      if (said?.append || said?.constraint) text.drop()
       if (said?.constraint !== undefined) await rules.follow(null)
       if (said?.append) rules.write(said.append)
       if (said?.constraint) await rules.follow(said.constraint)
     }
-    return { reason: 'length', completionTokens }
+    // A character that is not whole by now is not told, but how probable its tokens were is.
+    if (certain !== '' || logprobs.length > 0) yield piece()
+    return { reason, completionTokens }
   } finally {
     lane.leave()
     rules.close()

@@ -7,8 +7,8 @@ import { modelUnusable } from '../failure.ts'
 export interface Stage {
   /** What a token adds; `added` ones stand for themselves. */
   push(text: string, added: boolean): string[]
-  /** What was kept back, at the end. */
-  flush(): string[]
+  /** Forgets the bytes of a character that is not whole. */
+  drop?(): void
 }
 
 interface Config {
@@ -102,7 +102,6 @@ function opener(config: Config, fused: boolean): () => Stage {
 
 const each = (change: (text: string) => string): Stage => ({
   push: (text) => [change(text)],
-  flush: () => [],
 })
 
 const levelBytes = (text: string): Uint8Array<ArrayBuffer> =>
@@ -121,7 +120,7 @@ function byteLevel(): Stage {
       if (added) return [utf8.decode(), text]
       return [utf8.decode(levelBytes(text), { stream: true })]
     },
-    flush: () => [utf8.decode()],
+    drop: () => void utf8.decode(),
   }
 }
 
@@ -142,7 +141,7 @@ function byteFallback(): Stage {
       bytes = true
       return [utf8.decode(Uint8Array.of(byte), { stream: true })]
     },
-    flush: () => [end()],
+    drop: () => void end(),
   }
 }
 
@@ -184,7 +183,6 @@ function stripText(content: string, start: number, stop: number): Stage {
       held = all.slice(certain.length)
       return [certain]
     },
-    flush: () => [],
   }
 }
 

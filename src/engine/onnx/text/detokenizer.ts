@@ -9,8 +9,8 @@ export interface Detokenizer {
    * are not told.
    */
   push(token: number): string
-  /** What is left, with replacement characters where the model ended in the middle of one. */
-  flush(): string
+  /** Forgets the bytes of a character that is not whole, where another text is to follow. */
+  drop(): void
 }
 
 /**
@@ -32,7 +32,7 @@ export function createDecoding(
         if (name === undefined || (special.has(token) && !visible.includes(name))) return ''
         return feed(stages, name, added.has(token))
       },
-      flush: () => drain(stages),
+      drop: () => stages.forEach((stage) => stage.drop?.()),
     }
   }
 }
@@ -40,13 +40,5 @@ export function createDecoding(
 function feed(stages: readonly Stage[], text: string, added: boolean): string {
   let texts = [text]
   for (const stage of stages) texts = texts.flatMap((each) => stage.push(each, added))
-  return texts.join('')
-}
-
-function drain(stages: readonly Stage[]): string {
-  let texts: string[] = []
-  for (const stage of stages) {
-    texts = [...texts.flatMap((each) => stage.push(each, false)), ...stage.flush()]
-  }
   return texts.join('')
 }
