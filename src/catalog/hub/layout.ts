@@ -22,6 +22,11 @@ const SUFFIXES: Readonly<Record<Dtype, readonly string[]>> = {
   q1f16: ['_q1f16'],
 }
 
+/** What file names of a precision end with, but for the one that has no suffix. */
+export const PRECISIONS: readonly string[] = Object.values(SUFFIXES)
+  .flat()
+  .filter((suffix) => suffix !== '')
+
 /**
  * Best first. Small weights are fast ones, where the device computes in their precision: a GPU has no
  * kernels for 8-bit matrices, WebAssembly none for 16-bit floats.
@@ -32,7 +37,7 @@ const PREFERRED: Readonly<Record<Device, readonly Dtype[]>> = {
 }
 
 /** Names of a decoder, newest layout first; the first that is there is it. */
-const DECODERS = ['model', 'decoder_model_merged', 'decoder_with_past_model']
+export const DECODERS = ['model', 'decoder_model_merged', 'decoder_with_past_model']
 const EMBEDDING = 'embed_tokens'
 
 /** Small files that say how a model is spoken to. */

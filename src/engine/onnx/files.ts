@@ -1,4 +1,5 @@
 /** Which files of an implementation are the graphs of its decoder, and which hold their weights. */
+import { DECODERS, PRECISIONS } from '../../catalog/hub/layout.ts'
 import type { Files } from '../engine.ts'
 import { modelUnusable } from './failure.ts'
 
@@ -14,10 +15,7 @@ export interface ModelFiles {
   embed?: GraphFiles
 }
 
-/** What exports append for the precision of their weights; nothing is that they were made in. */
-const PRECISION = /_(fp16|q4f16|q4|int8|uint8|quantized|bnb4|q2f16|q2|q1f16|q1)$/
-
-const DECODERS = ['model', 'decoder_model_merged', 'decoder_with_past_model', 'decoder_model']
+const PRECISION = new RegExp(`(?:${PRECISIONS.join('|')})$`)
 
 /**
  * The one decoder among those files, of whatever precision; parts for images and sound are left
@@ -69,7 +67,7 @@ const stemOf = (name: string): string =>
 
 const partOf = (name: string): string => stemOf(name).replace(PRECISION, '')
 
-const precisionOf = (name: string): string => PRECISION.exec(stemOf(name))?.[1] ?? ''
+const precisionOf = (name: string): string => PRECISION.exec(stemOf(name))?.[0] ?? ''
 
 /**
  * Exports name external weights after the graph, `model.onnx_data`, `model.onnx_data_1` or

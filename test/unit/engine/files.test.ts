@@ -44,6 +44,10 @@ describe('the decoder among the files', () => {
       ['onnx/embed_tokens_quantized.onnx', 'onnx/decoder_model_merged_q4.onnx', 'onnx/audio.onnx'],
       [['onnx/decoder_model_merged_q4.onnx'], ['onnx/embed_tokens_quantized.onnx']],
     ],
+    [
+      ['onnx/embed_tokens_q8.onnx', 'onnx/decoder_model_merged_q8.onnx'],
+      [['onnx/decoder_model_merged_q8.onnx'], ['onnx/embed_tokens_q8.onnx']],
+    ],
   ])('%j', (names, expected) => {
     expect(find(...names)).toEqual(expected)
   })

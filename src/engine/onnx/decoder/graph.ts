@@ -88,6 +88,7 @@ export function readGraph(session: Session, sources: GraphSources = {}): Graph {
   const caches = [...inputs.values()]
     .filter(({ name }) => !PLAIN.has(name) && !embedded.includes(name))
     .map((input) => cacheSlot(input, produced.get(input.name), heads))
+  if (caches.length === 0) throw modelUnusable('it has no caches, and so forgets what it was given.')
   const lists = caches.filter(({ axis }) => axis >= 0)
   const states = caches.filter(({ axis }) => axis < 0)
   const positions = inputs.get('position_ids')?.shape
