@@ -1,4 +1,9 @@
-/** The formats in which models call tools. */
+/**
+ * The formats in which models call tools. Each (`hermes.ts` and those beside it) says by which marks a
+ * chat template teaches it, what an answer in it may be, as constraints, how to read a call, and how
+ * to write one. Calls are read while they arrive: `parser.ts` looks for a format's triggers, and its
+ * readers are generators that wait for more text where they need it (`reading.ts`).
+ */
 import { granite } from './granite.ts'
 import { hermes } from './hermes.ts'
 import { lfm } from './lfm.ts'
