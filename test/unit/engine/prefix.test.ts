@@ -195,6 +195,6 @@ describe('of a model that cannot go back everywhere is reused', () => {
     const { decoder } = open()
     await cachedOf(numbers(20, 9))
     await cachedOf(long, { boundaries })
-    expect(decoder.calls).toContain('predict 100')
+    expect(decoder.calls.slice(-11, -9)).toEqual(['extend 64', 'predict 36'])
   })
 })

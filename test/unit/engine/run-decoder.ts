@@ -23,6 +23,8 @@ export interface FakeOptions {
   contextWindow?: number
   /** Milliseconds that a forward of so many tokens of one sequence takes. */
   cost?: (tokens: number) => number
+  /** Which they take on, instead of in earnest. */
+  clock?: { now: number }
 }
 
 export interface FakeDecoder extends Decoder {
@@ -59,7 +61,7 @@ export const repeating =
 
 export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
   const { chunk = 8, batch = 4, marks = false, fail, change } = options
-  const { scoring = scoresOf, cost = () => 0, contextWindow = Infinity } = options
+  const { scoring = scoresOf, cost = () => 0, clock, contextWindow = Infinity } = options
   const calls: string[] = []
   const alive = new Set<Sequence>()
   const memory = new WeakMap<Sequence, { tokens: number[]; marked: Set<number> }>()
@@ -77,7 +79,8 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
     busy = true
     calls.push(what)
     const number = calls.length
-    await new Promise((resolve) => setTimeout(resolve, cost(tokens)))
+    await new Promise((resolve) => setTimeout(resolve, clock ? 0 : cost(tokens)))
+    if (clock) clock.now += cost(tokens)
     busy = false
     const thrown = fail?.(number, what)
     if (thrown) throw thrown
@@ -106,7 +109,7 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
       extend: (more) =>
         exclusive(`extend ${checked(more, chunk)}`, () => {
           memoryOf(sequence).tokens.push(...more)
-        }),
+        }, more.length),
       predict: (more, rows = 1) =>
         exclusive(`predict ${checked(more, chunk)}`, () => {
           const { tokens: taken } = memoryOf(sequence)
@@ -156,6 +159,7 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
           }),
         ),
       ),
+    settled: async () => undefined,
     close: async () => {
       decoder.closed = true
       alive.clear()

@@ -1,10 +1,15 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { scoresOf } from './run-decoder.ts'
 import { fakeEngine, greedy, numbers, textOf } from './run-fakes.ts'
 import type { Engine, EngineOptions } from './run-fakes.ts'
 
 let engine: Engine | undefined
-afterEach(() => engine?.close())
+// No time passes, so that none is owed.
+beforeEach(() => void vi.spyOn(performance, 'now').mockReturnValue(0))
+afterEach(async () => {
+  vi.restoreAllMocks()
+  await engine?.close()
+})
 
 function open(options: EngineOptions = {}): Engine {
   engine = fakeEngine(options)

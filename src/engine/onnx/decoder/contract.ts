@@ -13,6 +13,8 @@ export interface Decoder {
   open(): Sequence
   /** Takes one token in each of these, at most `batch`; gives a row of scores for each. */
   step(entries: readonly { sequence: Sequence; token: number }[]): Promise<Logits>
+  /** Resolves once the device has computed what it was given; it may still be at it. */
+  settled(): Promise<void>
   /** Frees everything, sequences included. */
   close(): Promise<void>
 }

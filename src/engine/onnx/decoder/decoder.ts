@@ -9,6 +9,7 @@
  * is a GPU's, the wasm runtime's, or plain (`blocks.ts`). A `sequence.ts` is one conversation;
  * `forward.ts` is a run, for one of them or for several of one token each.
  */
+import { within } from '../../../device/patience.ts'
 import { InoriginError } from '../../../error.ts'
 import type { Runtime, Session } from '../runtime.ts'
 import { bytesOf } from '../tensor.ts'
@@ -98,12 +99,20 @@ export function createDecoder(
     batch: graph.ragged && layout === 'in place' ? batchOf(graph, contextWindow, gpu) : 1,
     open: () => add({ seat: { bank: null, row: 0, length: 0 }, track: createTrack(blank) }),
     step,
+    // One that is lost is no reason to wait for ever; the next run tells.
+    settled: () => within(PATIENCE, submitted(gpu), undefined),
     async close() {
       for (const sequence of memories.keys()) sequence.close()
       scores.close()
     },
   }
 }
+
+/** Milliseconds in which a device that works is done with two chunks. */
+const PATIENCE = 10_000
+
+const submitted = async (gpu: GPUDevice | undefined): Promise<void> =>
+  gpu?.queue.onSubmittedWorkDone().catch(() => undefined)
 
 /** As many as find room in one buffer of that device when all are as long as can be. */
 function batchOf({ lists }: Graph, contextWindow: number, gpu: GPUDevice | undefined): number {

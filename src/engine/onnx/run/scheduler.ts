@@ -1,6 +1,7 @@
 /**
  * Lets any number of answers share one decoder. They join and leave between forwards; each turn is a
- * chunk of one prompt, or the next token of everybody who asked for it.
+ * chunk of one prompt, or the next token of everybody who asked for it. Behind a chunk those who write
+ * have one token each, and as much time as it took where that is long.
  *
  * An answer (`answer.ts`) has a lane, behind which is its place (`place.ts`): the tokens that it has
  * yet to give, and its wish for the scores behind them. A turn (`turn` below) takes from the places
@@ -17,6 +18,7 @@ import { type Begun, confirm, fill, forget, step, venture } from './forward.ts'
 import { allTokens, beginAnew, createPlace, deny, drop, grant, wishFor } from './place.ts'
 import type { Place, Reader, Visit } from './place.ts'
 import { createPrefixCache, type PrefixBudget, shared, type Track } from './prefix.ts'
+import { createStride } from './stride.ts'
 import { createTurns } from './turns.ts'
 import { createWager } from './wager.ts'
 
@@ -47,16 +49,27 @@ export interface Lane {
 /** Devices that are lost this often in one answer are lost to its prompt. */
 const RECOVERIES = 2
 
+/** Milliseconds without a token that nobody minds. */
+const UNNOTICED = 50
+
+/** Milliseconds; a device that was held up once does not hold up a prompt as long. */
+const MOST_OWED = 2_000
+
 export function createScheduler({ decoder: first, reopen, budget }: SchedulerOptions): Scheduler {
   const turns = createTurns()
   const cache = createPrefixCache(budget)
   const wager = createWager()
+  const stride = createStride(first.chunk)
   let decoder = first
   let places: Place[] = []
   /** Those who wait for something, the one that waits longest first. */
   let waiting: Place[] = []
   /** Those whose step comes before the next chunk; `null`: all that are ready. */
   let due: Set<Place> | null = null
+  /** Milliseconds of steps that come before the next chunk. */
+  let owed = 0
+  /** Resolves once the device is done with the last chunk. */
+  let behind = Promise.resolve()
   let left: Place[] = []
   let failure: InoriginError | null = null
   /** Whether every length of a sequence can be had again; `null` until one was asked. */
@@ -89,14 +102,24 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
     const round = (due ??= new Set(ready))
     const rushed = ready.filter((place) => round.has(place))
     const next = waiting.find((place) => !isReady(place) && !waits(place))
-    if (next && rushed.length === 0) {
+    const start = performance.now()
+    if (next && rushed.length === 0 && (ready.length === 0 || owed <= 0)) {
       due = null
-      return advance(next)
+      await advance(next)
+      const took = performance.now() - start
+      owed = took < UNNOTICED ? 0 : Math.min(took, MOST_OWED)
+      return
     }
-    const group = (next ? rushed : ready).slice(0, decoder.batch)
+    const group = (next && rushed.length > 0 ? rushed : ready).slice(0, decoder.batch)
     for (const place of group) round.delete(place)
+    await write(group as Begun[])
+    owed -= performance.now() - start
+  }
+
+  /** The next token of each. */
+  const write = async (group: readonly Begun[]): Promise<void> => {
     const unread: Begun[] = []
-    for (const place of group as Begun[])
+    for (const place of group)
       if (!place.ahead || !(await confirm(place, place.ahead))) unread.push(place)
     const [only] = unread
     // Guesses would keep others waiting, and have to be taken back where they are wrong.
@@ -116,7 +139,7 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
       if (!other.track || isReady(other) || other.visit.partition !== partition) return false
       const common = Math.min(shared(allTokens(other), prompt), prompt.length - 1)
       const soon = rewinds ? common : Math.max(0, ...other.marks.filter((each) => each <= common))
-      return soon > other.track.tokens.length && soon - now >= decoder.chunk
+      return soon > other.track.tokens.length && soon - now >= stride.length()
     })
   }
 
@@ -130,13 +153,20 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
     await forget(begun)
     const { track, pending, marks } = begun
     const from = track.tokens.length
-    const most = Math.min(pending.length, decoder.chunk)
+    const most = Math.min(pending.length, stride.length())
     const mark = rewinds ? undefined : marks.find((each) => each > from)
     const count = mark === undefined ? most : Math.min(most, mark - from)
+    const ends = count === pending.length
+    const start = performance.now()
     await fill(begun, count)
     const { sequence } = track
     if (fresh && from === 0 && count > 1) rewinds ??= sequence.reach(count - 1) === count - 1
     if (!rewinds && marks.includes(from + count)) sequence.mark()
+    if (ends) return
+    const before = behind
+    behind = stride.took(count, start, decoder.settled())
+    // One chunk may wait for another on the device, but no token behind both.
+    await (waiting.some(isReady) ? behind : before)
   }
 
   const begin = async (place: Place): Promise<Begun> => {
