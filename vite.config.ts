@@ -122,8 +122,8 @@ export default defineConfig(({ command }) => ({
   optimizeDeps: {
     // Found late, a dependency makes the page reload: in the middle of a test, or of an answer.
     include: [
-      '@huggingface/jinja', '@huggingface/tokenizers', '@mlc-ai/web-xgrammar', 'hash-wasm', 'hono/tiny',
-      'idb', 'valibot',
+      '@cfworker/json-schema', '@huggingface/jinja', '@huggingface/tokenizers', '@mlc-ai/web-xgrammar',
+      'hash-wasm', 'hono/tiny', 'idb', 'valibot',
     ],
     exclude: ['onnxruntime-web'],
   },
