@@ -117,8 +117,8 @@ class Lessons:
 
     def batch(self, size: int) -> list[tuple[str, str]]:
         rng = self.rng
-        shares = [(self.describe, self.described, 46), (self.mean, self.alike, 12), (self.compose, self.alike, 22),
-                  (self.say, self.sayings, 9), (self.ask, self.topics, 7), (self.show, self.signs, 4)]
+        shares = [(self.describe, self.described, 44), (self.mean, self.alike, 10), (self.compose, self.alike, 20),
+                  (self.say, self.sayings, 16), (self.ask, self.topics, 6), (self.show, self.signs, 4)]
         pairs = []
         for draw, source, share in shares:
             for item in rng.sample(source, min(len(source), size * share // 100)):

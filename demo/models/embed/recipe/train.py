@@ -94,9 +94,9 @@ def main() -> None:
     tokenizer = vocabulary.train(texts, [sign for sign, _ in lessons.signs], TOKENS)
     model = Embedder(TOKENS)
     model.context = False
-    teach(model, tokenizer, lessons, 150 if options.quick else 800, 768, 8e-3)
+    teach(model, tokenizer, lessons, 150 if options.quick else 500, 768, 1e-2)
     model.context = True
-    teach(model, tokenizer, lessons, 60 if options.quick else 350, 512, 2e-3)
+    teach(model, tokenizer, lessons, 60 if options.quick else 200, 512, 2e-3)
     model.eval()
     rounded(model)
     embed = embedder(model, tokenizer)
