@@ -30,14 +30,31 @@ export const openOnnx: OpenEngine = async ({ texts, maxInputTokens, ...setup }) 
   const closing = new AbortController()
   let loaded: Loaded | null = null
   let scheduler: Scheduler | null = null
+  /** The last load that was asked for; it never rejects. */
+  let loading: Promise<unknown> = Promise.resolve()
 
-  const load: Engine['load'] = async (weights, signal, onWarm) => {
+  /** One after the other, so that the second finds what the first has loaded. */
+  const load: Engine['load'] = (weights, asked, onWarm) => {
+    const signal = AbortSignal.any([asked, closing.signal])
+    const done = loading.then(() => begin(weights, signal, onWarm))
+    loading = done.catch(() => undefined)
+    return unlessAborted(done, signal)
+  }
+
+  const begin: Engine['load'] = async (weights, signal, onWarm) => {
+    if (signal.aborted) throw aborted()
+    if (scheduler) return
     const options = { ...setup, contextWindow, firstPosition, heads, onWarm }
-    const { decoder, reopen } = (loaded ??= await loadDecoder(options, weights, signal))
-    scheduler ??= createScheduler({
-      decoder,
+    const arrived = await loadDecoder(options, weights, signal)
+    if (signal.aborted) {
+      await arrived.release()
+      throw aborted()
+    }
+    loaded = arrived
+    scheduler = createScheduler({
+      decoder: arrived.decoder,
       budget: prefixBudget(),
-      reopen: () => reopen(closing.signal),
+      reopen: () => arrived.reopen(closing.signal),
     })
   }
 
@@ -48,7 +65,7 @@ export const openOnnx: OpenEngine = async ({ texts, maxInputTokens, ...setup }) 
 
   const generate: Engine['generate'] = (prompt, options) => {
     if (!scheduler)
-      throw new InoriginError('internal', 'The engine was asked to generate before it was loaded.')
+      throw new InoriginError('internal', 'The engine was asked to generate while it was not loaded.')
     const desk: Desk = {
       scheduler,
       constraints,
@@ -63,6 +80,7 @@ export const openOnnx: OpenEngine = async ({ texts, maxInputTokens, ...setup }) 
 
   const close: Engine['close'] = async () => {
     closing.abort()
+    await loading
     await scheduler?.close()
     scheduler = null
     await loaded?.release()
@@ -83,3 +101,15 @@ export const openOnnx: OpenEngine = async ({ texts, maxInputTokens, ...setup }) 
     close,
   }
 }
+
+/** What the work gives, or `aborted` as soon as the signal says so. */
+function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => reject(aborted())
+    if (signal.aborted) stop()
+    signal.addEventListener('abort', stop)
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop))
+  })
+}
+
+const aborted = (): InoriginError => new InoriginError('aborted', 'Loading was cancelled.')
