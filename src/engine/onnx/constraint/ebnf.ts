@@ -4,6 +4,7 @@
  * overflow its stack, so there are none.
  */
 import { inString } from '../../schema/characters.ts'
+import { solidRepeat } from '../../schema/empty.ts'
 import {
   type Dispatch, type Expression, type Grammar, NOTHING, type StringOf,
 } from '../../schema/expression.ts'
@@ -73,8 +74,10 @@ export function toEbnf({ root, rules }: Grammar, { exact, chained }: Writing): E
       }
       case 'sequence':
         return expression.parts.flatMap(write)
-      case 'repeat':
-        return times(expression.part, expression.min, expression.max)
+      case 'repeat': {
+        const { part, min, max } = solidRepeat(expression.part, expression.min, expression.max)
+        return times(part, min, max)
+      }
       case 'rule':
         return [named(expression.name)]
       case 'string':

@@ -15,7 +15,7 @@ const isRule = (item: Item | undefined): item is { rule: string } =>
 /** Rules beyond which the work ends: no one accepts so many. */
 const MOST_ADDED = 4000
 /** Alternatives of one rule that may come of others. */
-const MOST_ALTERNATIVES = 5000
+const MOST_ALTERNATIVES = 20_000
 
 /** A bit for each byte. */
 type Head = Uint32Array
@@ -30,7 +30,9 @@ export function determinize(rules: Productions, whole: ReadonlySet<string>): voi
   const heads = new Map<string, Head>()
   const nullable = findNullable(rules)
   const keyOf = createKeys()
-  const pending = [...rules.keys()].filter((name) => !whole.has(name))
+  /** As they were: only what is made of these comes to an end. */
+  const originals = new Map(rules)
+  const pending = [...rules].filter(([name]) => !whole.has(name))
 
   /** The bytes that a text of the rule can begin with. */
   const headOf = (name: string): Head => {
@@ -38,7 +40,7 @@ export function determinize(rules: Productions, whole: ReadonlySet<string>): voi
     if (known) return known
     const head: Head = new Uint32Array(8)
     heads.set(name, head)
-    for (const production of rules.get(name) ?? []) addHead(head, production)
+    for (const production of originals.get(name) ?? []) addHead(head, production)
     return head
   }
 
@@ -67,11 +69,13 @@ export function determinize(rules: Productions, whole: ReadonlySet<string>): voi
   /** Rules at the beginning are replaced by what they stand for, where that is not without end. */
   const opened = (productions: readonly Production[]): Production[] => {
     const result = new Map<string, Production>()
+    let left = MOST_ALTERNATIVES
     const open = (production: Production, inside: readonly string[]): void => {
       const [first, ...rest] = production
       const opens = isRule(first) && !inside.includes(first.rule) && !whole.has(first.rule)
-      const bodies = opens ? rules.get(first.rule) : undefined
-      if (!opens || !bodies || result.size + bodies.length > MOST_ALTERNATIVES) {
+      const bodies = opens ? originals.get(first.rule) : undefined
+      left -= bodies?.length ?? 1
+      if (!opens || !bodies || left < 0) {
         result.set(keyOf(production), production)
         return
       }
@@ -122,15 +126,14 @@ export function determinize(rules: Productions, whole: ReadonlySet<string>): voi
     if (known === undefined) {
       added.set(key, name)
       rules.set(name, rests)
-      if (rests.some((each) => isNullable(each, nullable))) nullable.add(name)
-      pending.push(name)
+      pending.push([name, rests])
     }
     return [...only.slice(0, common), { rule: name }]
   }
 
-  for (let name = pending.shift(); name !== undefined; name = pending.shift()) {
-    const productions = rules.get(name)
-    const better = productions && split(productions)
+  for (let next = pending.shift(); next; next = pending.shift()) {
+    const [name, productions] = next
+    const better = split(productions)
     if (better) rules.set(name, better)
   }
 }
