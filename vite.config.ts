@@ -63,6 +63,8 @@ const serviceWorker: EnvironmentOptions = {
 
 const cli: EnvironmentOptions = {
   consumer: 'server',
+  // It says itself what is not installed.
+  resolve: { noExternal: true },
   build: {
     outDir: DIST,
     emptyOutDir: false,

@@ -68,8 +68,8 @@ test('fills a folder that is not there yet and remembers it', () => {
 test('lays every file of the catalog beside it', () => {
   inorigin('init', 'public')
   const { entries } = JSON.parse(get('public/inorigin/models/catalog.json'))
-  const resources = entries.flatMap((entry: { implementations: { resources: unknown[] }[] }) =>
-    entry.implementations.flatMap((one) => one.resources),
+  const resources = entries.flatMap((entry: { implementations?: { resources: unknown[] }[] }) =>
+    (entry.implementations ?? []).flatMap((one) => one.resources),
   )
   expect(resources.length).toBeGreaterThan(0)
   for (const { url, bytes } of resources) {

@@ -63,7 +63,8 @@ describe('openai', () => {
     expect(seen.plain).toMatch(/inorigin/i)
     expect(seen.text).toBe(seen.plain)
     expect(seen.helper).toBe(seen.plain)
-    expect(seen.chunks).toBeGreaterThan(5)
+    // A fast model's words come several at a time.
+    expect(seen.chunks).toBeGreaterThan(3)
     expect(seen.requestId).toMatch(/^req_/)
   })
 
