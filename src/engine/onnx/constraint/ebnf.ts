@@ -129,7 +129,7 @@ export function toEbnf({ root, rules }: Grammar, { exact, chained }: Writing): E
   }
 
   const power = (each: readonly Production[], exponent: number): Item => {
-    let item = defineWhole(each)
+    let item = define(() => each)
     for (let i = 0; i < exponent; i++) item = defineWhole([[item, item]])
     return item
   }
