@@ -50,7 +50,7 @@ export function describeAdapter(adapter: GPUAdapter): AdapterDescription {
  * anything a browser calls experimental.
  */
 export function isTrusted(feature: string): boolean {
-  return !feature.startsWith('subgroups') && !feature.includes('experimental')
+  return !feature.startsWith('subgroup') && !feature.includes('experimental')
 }
 
 function limitsOf(limits: GPUSupportedLimits): Record<string, number> {

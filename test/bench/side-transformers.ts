@@ -17,7 +17,7 @@ if (navigator.gpu) {
     const all = Array.from(descriptor?.requiredFeatures ?? [])
     return request.call(this, {
       ...descriptor,
-      requiredFeatures: all.filter((feature) => !feature.startsWith('subgroups')),
+      requiredFeatures: all.filter((feature) => !feature.startsWith('subgroup')),
     })
   }
 }
