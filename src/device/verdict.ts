@@ -32,10 +32,11 @@ export function isGpuVerdict(value: unknown): value is GpuVerdict {
 
 /**
  * Optional features to try a device with, one set after the other: all that are there first, then
- * without those that drivers are most likely to get wrong. Without `daring` none has `subgroups`.
+ * without those that drivers are most likely to get wrong. `subgroups` says whether any may have
+ * the feature of that name.
  */
-export function rungs(available: ReadonlySet<string>, daring = false): string[][] {
-  const wanted = OPTIONAL.filter((name) => available.has(name) && (daring || name !== 'subgroups'))
+export function rungs(available: ReadonlySet<string>, subgroups = false): string[][] {
+  const wanted = OPTIONAL.filter((name) => available.has(name) && (subgroups || name !== 'subgroups'))
   return Array.from({ length: wanted.length + 1 }, (_, dropped) => wanted.slice(dropped))
 }
 

@@ -1,7 +1,7 @@
 /** Pieces of an engine's text as the events of one answer. */
 import type { Ending, Piece, Steer } from '../engine/engine.ts'
 import type { FinishReason, GenerationEvent, GenerationRequest, Usage } from '../types/index.ts'
-import { createLedger } from './ledger.ts'
+import { createLogprobBuffer } from './logprobs.ts'
 import type { Plan } from './plan.ts'
 import { createSplitter } from './reasoning.ts'
 import { createStops } from './stops.ts'
@@ -23,7 +23,7 @@ export function createAnswer(
 ): Answer {
   const { tools, reasoning } = plan
   const stops = createStops(stop)
-  const ledger = logprobs === undefined ? null : createLedger()
+  const buffer = logprobs === undefined ? null : createLogprobBuffer()
   const splitter = reasoning && createSplitter(reasoning.marks, reasoning.inside)
   const keepSpace = stop.some((text) => /\s/.test(text))
   const parser = tools && createToolParser({ ...tools, tools: tools.callable, keepSpace })
@@ -44,7 +44,7 @@ export function createAnswer(
 
   const tellText = (text: string): void => {
     if (text === '') return
-    const told = ledger?.take(place, place + text.length)
+    const told = buffer?.take(place, place + text.length)
     place += text.length
     held = Math.max(0, held - text.length)
     events.push({ type: 'text', text, ...(told && { logprobs: told }) })
@@ -106,7 +106,7 @@ export function createAnswer(
     events = []
     tokens += piece.tokens
     written += piece.text.length
-    ledger?.add(piece)
+    buffer?.add(piece)
     const inside = splitter?.inside === true
     take(splitter ? splitter.push(piece.text) : { reasoning: '', text: piece.text })
     if (inside || splitter?.inside) reasoned.tokens += piece.tokens

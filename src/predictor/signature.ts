@@ -1,7 +1,7 @@
 /** Inputs against a signature: what comes out is complete, of the right types and within bounds. */
 import type { EnumerationMember, InputParameter, Signature } from '../types/index.ts'
 import { type Elements, isElementType, kind, parseElements, rounded } from './elements.ts'
-import { fromHalf } from './half.ts'
+import { fromHalf } from '../engine/onnx/half.ts'
 import { IMAGE_CLASSES, type ImageSource, isImageSource } from './image.ts'
 import { refuse } from './refuse.ts'
 import { checkSchema } from './schema.ts'

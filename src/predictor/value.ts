@@ -2,7 +2,7 @@
 import type { ImageLayout } from '../catalog/schema.ts'
 import type { OutputParameter, TensorValue } from '../types/index.ts'
 import { type ElementData, type Elements, type ElementType, parseElements, rounded, size } from './elements.ts'
-import { fromHalf, toHalf } from './half.ts'
+import { fromHalf, toHalf } from '../engine/onnx/half.ts'
 import { channels, denormalise, type Extent, normalise, type Rasterise } from './image.ts'
 import { refuse } from './refuse.ts'
 import { type Checked, same } from './signature.ts'

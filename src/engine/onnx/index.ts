@@ -12,9 +12,9 @@
 import { InoriginError } from '../../error.ts'
 import type { Engine, OpenEngine } from '../engine.ts'
 import { type Loaded, loadDecoder } from './load.ts'
-import { answer, type Desk } from './run/answer.ts'
+import { answer, type AnswerSetup } from './run/answer.ts'
 import { constraintsOf } from './run/constrain.ts'
-import { createPens } from './run/pen.ts'
+import { createOutputs } from './run/output.ts'
 import { prefixBudget } from './run/prefix.ts'
 import { createScheduler, type Scheduler } from './run/scheduler.ts'
 import { readConfig } from './text/config.ts'
@@ -24,7 +24,7 @@ export const openOnnx: OpenEngine = async ({ texts, maxInputTokens, ...setup }) 
   const config = await readConfig(texts)
   const { endTokens, firstPosition, heads, templates } = config
   const contextWindow = Math.min(maxInputTokens, config.contextWindow)
-  const pens = createPens(config)
+  const outputs = createOutputs(config)
   const { prepare, trusted } = createPrompts(config, contextWindow)
   const constraints = constraintsOf(config)
   const closing = new AbortController()
@@ -66,7 +66,7 @@ export const openOnnx: OpenEngine = async ({ texts, maxInputTokens, ...setup }) 
   const generate: Engine['generate'] = (prompt, options) => {
     if (!scheduler)
       throw new InoriginError('internal', 'The engine was asked to generate while it was not loaded.')
-    const desk: Desk = {
+    const answering: AnswerSetup = {
       scheduler,
       constraints,
       encode: trusted,
@@ -75,7 +75,7 @@ export const openOnnx: OpenEngine = async ({ texts, maxInputTokens, ...setup }) 
       // On the CPU several tokens take as long as one after the other.
       drafts: setup.device === 'webgpu',
     }
-    return answer(desk, pens(prompt, options), prompt, options)
+    return answer(answering, outputs(prompt, options), prompt, options)
   }
 
   const close: Engine['close'] = async () => {

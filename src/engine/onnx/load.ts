@@ -10,7 +10,7 @@ import { staysInHeap, staysOnDevice } from './decoder/graph.ts'
 import { readOperations } from './decoder/operations.ts'
 import { findModel, type GraphFiles, type ModelFiles } from './files.ts'
 import { loadRuntime, type Runtime, type Session } from './runtime.ts'
-import { openTrusted } from './trial/open.ts'
+import { openTrusted } from './selftest/open.ts'
 import { warmUp } from './warm.ts'
 
 export interface Loaded {

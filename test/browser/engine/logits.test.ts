@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { requestGpu } from '../../../src/device/gpu.ts'
 import type { Ask, Logits } from '../../../src/engine/onnx/decoder/contract.ts'
-import { widen } from '../../../src/engine/onnx/sampling/half.ts'
+import { widen } from '../../../src/engine/onnx/half.ts'
 import { createCpuLogits } from '../../../src/engine/onnx/sampling/logits.ts'
 import { createGpuLogits, type GpuLogits } from '../../../src/engine/onnx/sampling/logits-gpu.ts'
 import { createRandom } from '../../../src/engine/onnx/sampling/random.ts'

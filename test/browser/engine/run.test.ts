@@ -56,7 +56,7 @@ describe.each(SETTINGS)('$name on $device', ({ device, count, model, cases, rewi
     { drafts = false, logitBias = {} }: { drafts?: boolean; logitBias?: Record<number, number> } = {},
   ): Promise<{ tokens: number[]; cached: number }> => {
     let cached = -1
-    const desk = {
+    const setup = {
       scheduler: scheduler as Scheduler,
       constraints: { open: () => Promise.reject(new Error('None is asked for.')), close: () => undefined },
       encode: () => [],
@@ -70,7 +70,7 @@ describe.each(SETTINGS)('$name on $device', ({ device, count, model, cases, rewi
       prompt,
     )
     const pieces = answer(
-      desk,
+      setup,
       { sampler, text: { push: (token) => `${token} `, drop: () => undefined } },
       { tokens: prompt, boundaries, opening: '' },
       {

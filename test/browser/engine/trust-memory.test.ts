@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { requestGpu } from '../../../src/device/gpu.ts'
 import { loadRuntime, type Runtime, type Session } from '../../../src/engine/onnx/runtime.ts'
 import { runtimeFolder } from '../../models/tiny.ts'
-import { isRight } from '../../../src/engine/onnx/trial/trial.ts'
+import { isRight } from '../../../src/engine/onnx/selftest/selftest.ts'
 import { oneOperator } from '../../support/protobuf.ts'
 
 const folder = runtimeFolder()

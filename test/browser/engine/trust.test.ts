@@ -5,9 +5,9 @@ import { findAdapter } from '../../../src/device/adapter.ts'
 import { loadDecoder, type Loaded } from '../../../src/engine/onnx/load.ts'
 import { loadRuntime } from '../../../src/engine/onnx/runtime.ts'
 import { rowOf } from '../../../src/engine/onnx/sampling/logits.ts'
-import { graphOf, idAt, weightsOf } from '../../../src/engine/onnx/trial/trial.ts'
-import { ANSWERS, HEAD, KV_HEADS, LOCATION } from '../../../src/engine/onnx/trial/graphs.ts'
-import { openTrusted } from '../../../src/engine/onnx/trial/open.ts'
+import { graphOf, idAt, weightsOf } from '../../../src/engine/onnx/selftest/selftest.ts'
+import { ANSWERS, HEAD, KV_HEADS, LOCATION } from '../../../src/engine/onnx/selftest/graphs.ts'
+import { openTrusted } from '../../../src/engine/onnx/selftest/open.ts'
 import { CASES, FIRST_SCORES, runtimeFolder, tinyFiles } from '../../models/tiny.ts'
 
 const folder = runtimeFolder()
@@ -52,7 +52,7 @@ describe('the trial', { timeout: 180_000 }, () => {
   })
 
   test('leads from a device with subgroups, which is wrong here, to one without', async () => {
-    const { gpu, runtime, verdict } = await openTrusted({ folder, daring: true }, never)
+    const { gpu, runtime, verdict } = await openTrusted({ folder, subgroups: true }, never)
     expect(gpu.features.has('subgroups')).toBe(false)
     expect(verdict.features).toEqual([])
     runtime.release()

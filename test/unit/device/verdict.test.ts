@@ -23,8 +23,8 @@ describe('features are tried', () => {
     [['subgroups'], true, [['subgroups'], []]],
     [['subgroups'], false, [[]]],
     [[], true, [[]]],
-  ])('%j, daring: %s', (available, daring, expected) => {
-    expect(rungs(new Set(available), daring)).toEqual(expected)
+  ])('%j, subgroups: %s', (available, subgroups, expected) => {
+    expect(rungs(new Set(available), subgroups)).toEqual(expected)
   })
 })
 

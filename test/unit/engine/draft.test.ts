@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { createDrafter } from '../../../src/engine/onnx/run/draft.ts'
-import { createWager } from '../../../src/engine/onnx/run/wager.ts'
+import { createSpeculation } from '../../../src/engine/onnx/run/speculation.ts'
 import { repeating } from './run-decoder.ts'
 import { fakeEngine, failure, greedy, numbers, textOf } from './run-fakes.ts'
 import type { Engine, EngineOptions } from './run-fakes.ts'
@@ -40,15 +40,15 @@ describe('a drafter', () => {
   })
 })
 
-describe('a wager', () => {
+describe('a speculation', () => {
   const of = (one: number, four: number, eight: number) => {
-    const wager = createWager()
+    const speculation = createSpeculation()
     for (let round = 0; round < 3; round += 1) {
-      wager.took(0, one)
-      wager.took(3, four)
-      wager.took(7, eight)
+      speculation.took(0, one)
+      speculation.took(3, four)
+      speculation.took(7, eight)
     }
-    return wager
+    return speculation
   }
 
   test('is made where a forward of more costs less than it gives', () => {
@@ -66,9 +66,9 @@ describe('a wager', () => {
   })
 
   test('does not go by a forward that was disturbed', () => {
-    const wager = of(10, 11, 12)
-    wager.took(7, 500)
-    expect(wager.count(0.9, 50)).toBe(7)
+    const speculation = of(10, 11, 12)
+    speculation.took(7, 500)
+    expect(speculation.count(0.9, 50)).toBe(7)
   })
 })
 

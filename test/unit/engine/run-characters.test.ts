@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest'
-import type { Pen } from '../../../src/engine/onnx/run/pen.ts'
+import type { Output } from '../../../src/engine/onnx/run/output.ts'
 import { fakeEngine, greedy, numbers, textOf } from './run-fakes.ts'
 import type { Engine } from './run-fakes.ts'
 
@@ -14,7 +14,7 @@ function open(): Engine {
 const prompt = numbers(7)
 
 /** Three tokens make a character. */
-const inThrees = (): Pen['text'] => {
+const inThrees = (): Output['text'] => {
   let held: number[] = []
   return {
     push: (token) => {
@@ -24,7 +24,7 @@ const inThrees = (): Pen['text'] => {
     drop: () => (held = []),
   }
 }
-const probable: Pen['logprob'] = (_, token) => ({
+const probable: Output['logprob'] = (_, token) => ({
   text: '\uFFFD',
   bytes: [token],
   logprob: -1,

@@ -1,9 +1,9 @@
 /** The loop with a fake decoder, sampler, constraint and text. */
 import type { Constraint } from '../../../src/engine/constraint.ts'
 import type { Constraints } from '../../../src/engine/onnx/constraint/contract.ts'
-import type { Desk } from '../../../src/engine/onnx/run/answer.ts'
+import type { AnswerSetup } from '../../../src/engine/onnx/run/answer.ts'
 import { answer } from '../../../src/engine/onnx/run/answer.ts'
-import type { Pen } from '../../../src/engine/onnx/run/pen.ts'
+import type { Output } from '../../../src/engine/onnx/run/output.ts'
 import { createScheduler } from '../../../src/engine/onnx/run/scheduler.ts'
 import { createSampler, type Sampler } from '../../../src/engine/onnx/sampling/sampler.ts'
 import type { Ending, GenerateOptions, Piece, Steer } from '../../../src/engine/engine.ts'
@@ -91,8 +91,8 @@ export interface Engine {
 interface Wish extends Partial<GenerateOptions> {
   boundaries?: readonly number[]
   seed?: number
-  logprob?: Pen['logprob']
-  text?: Pen['text']
+  logprob?: Output['logprob']
+  text?: Output['text']
   /** What is said after each piece. */
   steer?: (piece: number) => Steer | undefined
 }
@@ -129,7 +129,7 @@ export function fakeEngine(options: EngineOptions = {}): Engine {
       return next
     },
   })
-  const desk: Desk = {
+  const setup: AnswerSetup = {
     scheduler,
     constraints: fakeConstraints(),
     encode,
@@ -141,7 +141,7 @@ export function fakeEngine(options: EngineOptions = {}): Engine {
     const running: Running = {
       cached: null,
       pieces: answer(
-        desk,
+        setup,
         {
           sampler: samplerOf(wish.seed),
           text: wish.text ?? { push: (token) => `${token} `, drop: () => undefined },

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Adjustments } from '../../../src/engine/onnx/decoder/contract.ts'
 import { adjust } from '../../../src/engine/onnx/sampling/adjust.ts'
-import { widen } from '../../../src/engine/onnx/sampling/half.ts'
+import { widen } from '../../../src/engine/onnx/half.ts'
 import { createCpuLogits, rowOf, topOf } from '../../../src/engine/onnx/sampling/logits.ts'
 import { logprobsOf } from '../../../src/engine/onnx/sampling/logprobs.ts'
 import { createRandom } from '../../../src/engine/onnx/sampling/random.ts'

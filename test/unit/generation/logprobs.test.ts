@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Piece } from '../../../src/engine/engine.ts'
 import { createRandom } from '../../../src/engine/onnx/sampling/random.ts'
-import { createLedger } from '../../../src/generation/ledger.ts'
+import { createLogprobBuffer } from '../../../src/generation/logprobs.ts'
 import type { TokenLogprob } from '../../../src/types/index.ts'
 import { collect, scripted, sum, use } from './scripted.ts'
 
@@ -69,11 +69,11 @@ test('a character of several tokens is told with all of them', async () => {
 })
 
 test('a token without text is told with the next that has some', () => {
-  const ledger = createLedger()
-  ledger.add({ text: '', tokens: 1, logprobs: [token('')] })
-  ledger.add(piece('a'))
-  expect(words(ledger.take(0, 0))).toEqual([])
-  expect(words(ledger.take(0, 1))).toEqual(['', 'a'])
+  const buffer = createLogprobBuffer()
+  buffer.add({ text: '', tokens: 1, logprobs: [token('')] })
+  buffer.add(piece('a'))
+  expect(words(buffer.take(0, 0))).toEqual([])
+  expect(words(buffer.take(0, 1))).toEqual(['', 'a'])
 })
 
 test('whatever is held back, every token of a text is told once and in order', async () => {

@@ -3,12 +3,12 @@ import type { TokenLogprob } from '../../../types/index.ts'
 import type { Ending, GenerateOptions, Piece, Prompt, Steer } from '../../engine.ts'
 import type { Ask } from '../decoder/contract.ts'
 import { createDrafter } from './draft.ts'
-import type { Pen } from './pen.ts'
+import type { Output } from './output.ts'
 import { createRules, type RulesOptions } from './rules.ts'
 import type { Scheduler } from './scheduler.ts'
 
 /** What all answers of a model have in common. */
-export interface Desk extends Omit<RulesOptions, 'signal'> {
+export interface AnswerSetup extends Omit<RulesOptions, 'signal'> {
   scheduler: Scheduler
   endTokens: ReadonlySet<number>
   contextWindow: number
@@ -18,21 +18,21 @@ export interface Desk extends Omit<RulesOptions, 'signal'> {
 
 /** Yields text as it becomes certain. Throws `aborted` as soon as the signal says so. */
 export async function* answer(
-  desk: Desk,
-  { sampler, text, logprob }: Pen,
+  setup: AnswerSetup,
+  { sampler, text, logprob }: Output,
   prompt: Prompt,
   { maxTokens, signal, constraint, partition = '', onStart }: GenerateOptions,
 ): AsyncGenerator<Piece, Ending, Steer | undefined> {
-  const limit = Math.min(maxTokens, desk.contextWindow - prompt.tokens.length)
-  const rules = createRules({ ...desk, signal })
+  const limit = Math.min(maxTokens, setup.contextWindow - prompt.tokens.length)
+  const rules = createRules({ ...setup, signal })
   const { given } = rules
-  const lane = desk.scheduler.enter({
+  const lane = setup.scheduler.enter({
     prompt,
     partition,
     signal,
     onStart: (started) => onStart?.(started),
   })
-  const drafter = desk.drafts && !logprob ? createDrafter(prompt.tokens) : null
+  const drafter = setup.drafts && !logprob ? createDrafter(prompt.tokens) : null
   /** Tokens of the answer that the decoder was not given yet. */
   const pending: number[] = []
   let logprobs: TokenLogprob[] = []
@@ -86,7 +86,7 @@ export async function* answer(
       drafter?.accept(token)
       completionTokens += 1
       untold += 1
-      if (desk.endTokens.has(token)) {
+      if (setup.endTokens.has(token)) {
         reason = 'stop'
         break
       }

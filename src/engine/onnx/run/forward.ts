@@ -2,7 +2,7 @@
 import type { Ask, Candidates, Decoder, Logits } from '../decoder/contract.ts'
 import { type Ahead, deny, grant, type Place } from './place.ts'
 import type { Track } from './prefix.ts'
-import type { Wager } from './wager.ts'
+import type { Speculation } from './speculation.ts'
 
 /** A place that has begun. */
 export interface Begun extends Place {
@@ -40,13 +40,13 @@ export async function step(decoder: Decoder, places: readonly Begun[]): Promise<
  * Takes the one pending token and, where it pays, others that are guessed to follow it. Reads, and
  * keeps the scores behind each guess for when it turns out right.
  */
-export async function venture(decoder: Decoder, place: Begun, wager: Wager): Promise<void> {
+export async function venture(decoder: Decoder, place: Begun, speculation: Speculation): Promise<void> {
   const { drafter = null, room = 0 } = place.wish?.reader ?? {}
-  const guessed = drafter?.guess(wager.count(drafter.luck, room)) ?? []
+  const guessed = drafter?.guess(speculation.count(drafter.luck, room)) ?? []
   const start = performance.now()
   if (guessed.length === 0) {
     await step(decoder, [place])
-    return wager.took(0, performance.now() - start)
+    return speculation.took(0, performance.now() - start)
   }
   const tokens = [...place.pending, ...guessed]
   const asked = tokens.map((_, index) => ask(place, guessed.slice(0, index)))
@@ -55,7 +55,7 @@ export async function venture(decoder: Decoder, place: Begun, wager: Wager): Pro
   place.ahead = { tokens: guessed, candidates: [], logits }
   const asks = await Promise.all(asked)
   place.ahead.candidates = await logits.top(asks.map((each) => each.ask))
-  wager.took(guessed.length, performance.now() - start)
+  speculation.took(guessed.length, performance.now() - start)
   const [first] = asks
   if (first?.failure === undefined) await readAhead(place, place.ahead)
   else deny(place, first.failure)

@@ -9,7 +9,7 @@
  * a prompt each of them gets one step, so that nobody stands still while another one's prompt is
  * taken. A place begins with the longest beginning of its prompt that another one took before
  * (`prefix.ts`), or waits for one that is just taking it. Who is alone may have guessed tokens checked
- * beside its own (`draft.ts`, `wager.ts`). When the device is lost another decoder is opened, and
+ * beside its own (`draft.ts`, `speculation.ts`). When the device is lost another decoder is opened, and
  * every place takes its tokens anew.
  */
 import { InoriginError } from '../../../error.ts'
@@ -18,9 +18,9 @@ import { type Begun, confirm, fill, forget, step, venture } from './forward.ts'
 import { allTokens, beginAnew, createPlace, deny, drop, grant, wishFor } from './place.ts'
 import type { Place, Reader, Visit } from './place.ts'
 import { createPrefixCache, type PrefixBudget, shared, type Track } from './prefix.ts'
-import { createStride } from './stride.ts'
+import { createChunks } from './chunks.ts'
 import { createTurns } from './turns.ts'
-import { createWager } from './wager.ts'
+import { createSpeculation } from './speculation.ts'
 
 export interface SchedulerOptions {
   decoder: Decoder
@@ -58,8 +58,8 @@ const MOST_OWED = 2_000
 export function createScheduler({ decoder: first, reopen, budget }: SchedulerOptions): Scheduler {
   const turns = createTurns()
   const cache = createPrefixCache(budget)
-  const wager = createWager()
-  const stride = createStride(first.chunk)
+  const speculation = createSpeculation()
+  const chunks = createChunks(first.chunk)
   let decoder = first
   let places: Place[] = []
   /** Those who wait for something, the one that waits longest first. */
@@ -123,7 +123,7 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
       if (!place.ahead || !(await confirm(place, place.ahead))) unread.push(place)
     const [only] = unread
     // Guesses would keep others waiting, and have to be taken back where they are wrong.
-    if (only && rewinds && waiting.length === 1) await venture(decoder, only, wager)
+    if (only && rewinds && waiting.length === 1) await venture(decoder, only, speculation)
     else if (only) await step(decoder, unread)
   }
 
@@ -139,7 +139,7 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
       if (!other.track || isReady(other) || other.visit.partition !== partition) return false
       const common = Math.min(shared(allTokens(other), prompt), prompt.length - 1)
       const soon = rewinds ? common : Math.max(0, ...other.marks.filter((each) => each <= common))
-      return soon > other.track.tokens.length && soon - now >= stride.length()
+      return soon > other.track.tokens.length && soon - now >= chunks.length()
     })
   }
 
@@ -153,7 +153,7 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
     await forget(begun)
     const { track, pending, marks } = begun
     const from = track.tokens.length
-    const most = Math.min(pending.length, stride.length())
+    const most = Math.min(pending.length, chunks.length())
     const mark = rewinds ? undefined : marks.find((each) => each > from)
     const count = mark === undefined ? most : Math.min(most, mark - from)
     const ends = count === pending.length
@@ -164,7 +164,7 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
     if (!rewinds && marks.includes(from + count)) sequence.mark()
     if (ends) return
     const before = behind
-    behind = stride.took(count, start, decoder.settled())
+    behind = chunks.took(count, start, decoder.settled())
     // One chunk may wait for another on the device, but no token behind both.
     await (waiting.some(isReady) ? behind : before)
   }

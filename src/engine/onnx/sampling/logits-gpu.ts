@@ -5,7 +5,7 @@
 import { InoriginError } from '../../../error.ts'
 import type { Ask, Candidates, Logits } from '../decoder/contract.ts'
 import { deviceFailure } from '../failure.ts'
-import { widen } from './half.ts'
+import { widen } from '../half.ts'
 import { createJob } from './job.ts'
 import { bitsOf } from './key.ts'
 import { recordWords } from './layout.ts'

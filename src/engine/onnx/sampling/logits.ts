@@ -2,7 +2,7 @@
 import type { Tensor } from 'onnxruntime-web'
 import type { Ask, Candidates, Logits } from '../decoder/contract.ts'
 import { adjust } from './adjust.ts'
-import { widen } from './half.ts'
+import { widen } from '../half.ts'
 import { highest, logSumExp } from './rank.ts'
 
 /** `rows` are not kept behind `release` and never changed; each is as long as the vocabulary. */

@@ -6,6 +6,7 @@
 import type { Tensor } from 'onnxruntime-web'
 import { STORAGE_USAGE } from '../../../device/gpu.ts'
 import { InoriginError } from '../../../error.ts'
+import { toHalf } from '../half.ts'
 import type { Runtime, Session } from '../runtime.ts'
 import { rowOf } from '../sampling/logits.ts'
 import { bytesOf, product } from '../tensor.ts'
@@ -69,7 +70,7 @@ export function graphOf(precision: Precision): Blob {
   return new Blob([Uint8Array.from(atob(GRAPHS[precision]), (each) => each.charCodeAt(0))])
 }
 
-/** Numbers that look random, drawn as `test/models/trial.py` draws them. */
+/** Numbers that look random, drawn as `test/models/selftest.py` draws them. */
 export function weightsOf(precision: Precision): Blob {
   let start = 0
   const tensors = LAYOUT.map(([count, exponent]) => {
@@ -77,7 +78,7 @@ export function weightsOf(precision: Precision): Blob {
     start += count
     if (exponent === null) return bytes
     const values = Float32Array.from(bytes, (byte) => (byte - 128) * 2 ** (exponent - 7))
-    return precision === 'float32' ? values : Uint16Array.from(values, toHalf)
+    return precision === 'float32' ? values : Uint16Array.from(values, (value) => toHalf(value))
   })
   return new Blob(tensors)
 }
@@ -93,15 +94,6 @@ function draw(place: number): number {
   x = Math.imul(x ^ (x >>> 15), 2246822519)
   x = Math.imul(x ^ (x >>> 13), 3266489917)
   return x >>> 24
-}
-
-/** The bits of a number that 16 bits hold exactly. */
-function toHalf(value: number): number {
-  const size = Math.abs(value)
-  if (size === 0) return 0
-  const exponent = Math.floor(Math.log2(size))
-  const bits = ((exponent + 15) << 10) | ((size / 2 ** exponent - 1) * 1024)
-  return value < 0 ? bits | 0x8000 : bits
 }
 
 interface Caches {

@@ -1,6 +1,6 @@
 /** Decides how many guessed tokens to have a forward check, from what forwards cost on this device. */
 
-export interface Wager {
+export interface Speculation {
   /** Tokens to guess, `most` at most, 0 where it does not pay; `luck` is how often a guess is right. */
   count(luck: number, most: number): number
   /** A forward of one token and so many guessed ones took that long. */
@@ -19,7 +19,7 @@ const BELIEVED = 3
 /** What a forward is taken to cost until then, over one of a single token. */
 const HOPED = 1.3
 
-export function createWager(): Wager {
+export function createSpeculation(): Speculation {
   const times = new Map<number, number[]>()
 
   const quickest = (guessed: number): number | null => {

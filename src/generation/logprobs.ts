@@ -2,7 +2,7 @@
 import type { Piece } from '../engine/engine.ts'
 import type { TokenLogprob } from '../types/index.ts'
 
-export interface Ledger {
+export interface LogprobBuffer {
   add(piece: Piece): void
   /**
    * The tokens that made the text between two places, counted in characters from the beginning. A
@@ -11,11 +11,11 @@ export interface Ledger {
   take(from: number, to: number): TokenLogprob[]
 }
 
-export function createLedger(): Ledger {
+export function createLogprobBuffer(): LogprobBuffer {
   let length = 0
   let kept: { from: number; to: number; token: TokenLogprob }[] = []
 
-  const add: Ledger['add'] = ({ text, logprobs = [] }) => {
+  const add: LogprobBuffer['add'] = ({ text, logprobs = [] }) => {
     // Tokens that end within a character have no text of their own; then the piece is one.
     const apart = logprobs.map((token) => token.text).join('') === text
     let from = length
@@ -27,7 +27,7 @@ export function createLedger(): Ledger {
     length += text.length
   }
 
-  const take: Ledger['take'] = (from, to) => {
+  const take: LogprobBuffer['take'] = (from, to) => {
     const ready = kept.filter((entry) => entry.from < to)
     kept = kept.slice(ready.length)
     return ready.filter((entry) => entry.to > from || entry.from >= from).map(({ token }) => token)

@@ -8,19 +8,19 @@ import { createDecoding, type Detokenizer } from '../text/detokenizer.ts'
 import { tokenBytes } from '../text/vocabulary.ts'
 
 /** For one answer. */
-export interface Pen {
+export interface Output {
   sampler: Sampler
   text: Detokenizer
   /** Of a token out of a row of scores, `null` where it is not text; absent: none is to be told. */
   logprob?: (row: Float32Array, token: number) => TokenLogprob | null
 }
 
-export type Pens = (
+export type Outputs = (
   prompt: Prompt,
   options: Pick<GenerateOptions, 'sampling' | 'visible' | 'logprobs'>,
-) => Pen
+) => Output
 
-export function createPens({ tokenizer, tokenizerConfig, sampling: defaults }: ModelConfig): Pens {
+export function createOutputs({ tokenizer, tokenizerConfig, sampling: defaults }: ModelConfig): Outputs {
   const openText = createDecoding(tokenizer, tokenizerConfig)
   const bytesOf = remember((visible: readonly string[]) =>
     tokenBytes(tokenizer, tokenizerConfig, visible),
@@ -37,7 +37,7 @@ export function createPens({ tokenizer, tokenizerConfig, sampling: defaults }: M
 function describe(
   spelling: readonly (Uint8Array | null)[],
   count: number,
-): NonNullable<Pen['logprob']> {
+): NonNullable<Output['logprob']> {
   const decoder = new TextDecoder()
   const probability = (id: number, logprob: number): TokenProbability => {
     const bytes = spelling[id] ?? new Uint8Array()

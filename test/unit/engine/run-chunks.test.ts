@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { createStride } from '../../../src/engine/onnx/run/stride.ts'
+import { createChunks } from '../../../src/engine/onnx/run/chunks.ts'
 import { fakeEngine, greedy, numbers, textOf } from './run-fakes.ts'
 import type { Engine, EngineOptions } from './run-fakes.ts'
 
@@ -15,17 +15,17 @@ afterEach(async () => {
   await engine?.close()
 })
 
-describe('a stride', () => {
+describe('a chunks', () => {
   /** Lengths that are taken, one after the other, where each takes that long. */
   const lengths = async (most: number, cost: (tokens: number) => number): Promise<number[]> => {
-    const stride = createStride(most)
+    const chunks = createChunks(most)
     const taken: number[] = []
     for (let count = 0; count < 8; count += 1) {
-      const length = stride.length()
+      const length = chunks.length()
       taken.push(length)
       const start = clock.now
       clock.now += cost(length)
-      await stride.took(length, start, Promise.resolve())
+      await chunks.took(length, start, Promise.resolve())
     }
     return taken
   }
@@ -56,19 +56,19 @@ describe('a stride', () => {
   })
 
   test('is measured from when the device began with it', async () => {
-    const stride = createStride(256)
+    const chunks = createChunks(256)
     let finish: (() => void) | undefined
-    const first = stride.took(64, 0, new Promise((resolve) => (finish = resolve)))
+    const first = chunks.took(64, 0, new Promise((resolve) => (finish = resolve)))
     let finishNext: (() => void) | undefined
-    const next = stride.took(64, 10, new Promise((resolve) => (finishNext = resolve)))
+    const next = chunks.took(64, 10, new Promise((resolve) => (finishNext = resolve)))
     clock.now = 180
     finish?.()
     await first
-    expect(stride.length()).toBe(64)
+    expect(chunks.length()).toBe(64)
     clock.now = 360
     finishNext?.()
     await next
-    expect(stride.length()).toBe(64)
+    expect(chunks.length()).toBe(64)
   })
 })
 

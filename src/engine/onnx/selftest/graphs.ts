@@ -1,4 +1,4 @@
-/** Written by `test/models/trial.py`, which says what is in it. */
+/** Written by `test/models/selftest.py`, which says what is in it. */
 export const CONTEXT = 96
 export const KV_HEADS = 2
 export const HEAD = 64

@@ -1,6 +1,6 @@
-"""Writes `src/engine/onnx/trial/graphs.ts`: the graphs that a GPU is tried on, and their answers.
+"""Writes `src/engine/onnx/selftest/graphs.ts`: the graphs that a GPU is tried on, and their answers.
 
-    /usr/bin/python3 test/models/trial.py
+    /usr/bin/python3 test/models/selftest.py
 
 Needs numpy and onnx. One layer of a decoder with the kernels that language models are made of, once
 in 32 and once in 16 bits. Its weights are drawn by a formula that `trial.ts` knows too, so that only
@@ -22,7 +22,7 @@ HIDDEN, HEADS, KV_HEADS, HEAD, FFN, VOCAB, SCORES, PLACES = 128, 4, 2, 64, 256, 
 CONTEXT, BLOCK = 96, 32
 EPSILON = 1e-5
 LOCATION = "weights"
-OUT = pathlib.Path(__file__).parents[2] / "src/engine/onnx/trial/graphs.ts"
+OUT = pathlib.Path(__file__).parents[2] / "src/engine/onnx/selftest/graphs.ts"
 
 # Name, shape, and the exponent of the power of two that its values are below; None: 4-bit numbers.
 FLOATS = {
@@ -243,7 +243,7 @@ def main():
         "ANSWERS": "Scores of each run, row by row.",
         "GRAPHS": "In base64.",
     }
-    lines = ["/** Written by `test/models/trial.py`, which says what is in it. */"]
+    lines = ["/** Written by `test/models/selftest.py`, which says what is in it. */"]
     for name, constant in constants.items():
         if name in comments:
             lines.append(f"/** {comments[name]} */")

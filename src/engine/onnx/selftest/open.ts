@@ -5,7 +5,7 @@ import { within } from '../../../device/patience.ts'
 import { type GpuVerdict, rungs } from '../../../device/verdict.ts'
 import { InoriginError } from '../../../error.ts'
 import { loadRuntime, type Runtime } from '../runtime.ts'
-import { isRight } from './trial.ts'
+import { isRight } from './selftest.ts'
 
 export interface TrustOptions {
   /** As for a runtime. */
@@ -15,7 +15,7 @@ export interface TrustOptions {
   /** What is known of this GPU; absent: it is tried, which takes seconds. */
   verdict?: GpuVerdict
   /** Begin with `subgroups`, which only a trial can show to be sound. Default: never ask for it. */
-  daring?: boolean
+  subgroups?: boolean
 }
 
 export interface TrustedGpu {
@@ -35,14 +35,14 @@ const PATIENCE = 100_000
  * numbers, or right ones only without a feature that the weights need.
  */
 export async function openTrusted(
-  { folder, features = [], verdict: known, daring }: TrustOptions,
+  { folder, features = [], verdict: known, subgroups }: TrustOptions,
   signal: AbortSignal,
 ): Promise<TrustedGpu> {
   if (known?.features === null) throw untrusted(known, features)
   const available = new Set<string>((await findAdapter())?.features)
   const sets = known
     ? [known.features.filter((name) => available.has(name))]
-    : rungs(available, daring)
+    : rungs(available, subgroups)
   // Half precision is weighed with each set below; one that is not there at all is refused here.
   const must = features.filter((name) => name !== HALF || !available.has(name))
   for (const optional of sets) {

@@ -1,6 +1,6 @@
 /** How much of a prompt to take at once, so that others write on meanwhile, and can be cancelled. */
 
-export interface Stride {
+export interface Chunks {
   /** Tokens to take next, by what the last ones took. */
   length(): number
   /** A device was given so many at `start`, and is `done` with them later; resolves when it is. */
@@ -21,7 +21,7 @@ interface Measured {
 }
 
 /** Of `most` tokens and less: by halves, since a device may have something to compile for each. */
-export function createStride(most: number): Stride {
+export function createChunks(most: number): Chunks {
   const lengths = [most]
   for (let length = SHORTEST; length < most; length *= 2) lengths.splice(-1, 0, length)
   let last: Measured | null = null
@@ -39,14 +39,14 @@ export function createStride(most: number): Stride {
   const predict = (measured: Measured, length: number): number =>
     measured.time + slope(measured) * (length - measured.tokens)
 
-  const length: Stride['length'] = () => {
+  const length: Chunks['length'] = () => {
     const known = last
     const fits = (each: number): boolean =>
       known ? predict(known, each) <= PATIENCE : each <= FIRST
     return lengths.findLast(fits) ?? (lengths[0] as number)
   }
 
-  const took: Stride['took'] = async (tokens, start, done) => {
+  const took: Chunks['took'] = async (tokens, start, done) => {
     await done
     const now = performance.now()
     // It may have begun with them only when it was done with those before.
