@@ -3,7 +3,7 @@
     /usr/bin/python3 test/models/selftest.py
 
 Needs numpy and onnx. One layer of a decoder with the kernels that language models are made of, once
-in 32 and once in 16 bits. Its weights are drawn by a formula that `trial.ts` knows too, so that only
+in 32 and once in 16 bits. Its weights are drawn by a formula that `selftest.ts` knows too, so that only
 the graph has to be kept; they are multiples of a power of two, so that both precisions hold them
 exactly. The answers are computed here in double precision.
 """
@@ -50,7 +50,7 @@ PACKED = {
 
 
 def draw(start, count):
-    """Bytes that look random: the same as `draw` of `trial.ts`."""
+    """Bytes that look random: the same as `draw` of `selftest.ts`."""
     x = np.arange(start + 1, start + count + 1, dtype=np.uint64) * 2654435761 % 2**32
     x = (x ^ (x >> 15)) * 2246822519 % 2**32
     x = (x ^ (x >> 13)) * 3266489917 % 2**32

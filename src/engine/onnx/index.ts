@@ -5,7 +5,7 @@
  * with the signs of structure in what users wrote disguised, and the tokenizer cuts it; on the way
  * back it turns tokens into text. `load.ts` goes from weights to a `decoder/`, which runs the graph
  * and keeps what conversations are remembered by; below it are `runtime.ts`, which alone speaks to
- * ONNX Runtime, `heap/`, which on WASM leaves tensors where it computes, and `trial/`, which finds out
+ * ONNX Runtime, `heap/`, which on WASM leaves tensors where it computes, and `selftest/`, which finds out
  * whether a GPU computes right. `run/` lets answers share the decoder: each asks for scores, chooses
  * by `sampling/`, within what `constraint/` allows, and tells its text.
  */
