@@ -168,7 +168,7 @@ export const hubEntrySchema = v.strictObject({
 export const predictorEntrySchema = v.strictObject({
   type: v.literal('predictor'),
   ...shared,
-  /** Lists the predictor among the models too, as one for embeddings. */
+  /** By which of its parameters it embeds texts; checked, and not served by a path of its own. */
   embeddings: v.optional(embeddingsSchema),
   signature: signatureSchema,
 })
@@ -218,6 +218,7 @@ export interface HubSource {
   /** What the catalog says itself; `null`: what the model's configuration says. */
   maxInputTokens: number | null
   maxOutputTokens: number | null
+  created: string | null
 }
 
 /** A language model; one of a hub has no implementations until its files have been listed. */

@@ -19,6 +19,7 @@ export function expandHubEntry(entry: HubEntry, host: string | undefined): Model
     dtypes,
     maxInputTokens: entry.maxInputTokens ?? null,
     maxOutputTokens: entry.maxOutputTokens ?? null,
+    created: entry.created ?? null,
   }
   return {
     ...described,

@@ -79,9 +79,11 @@ export async function resolveHub(source: HubSource, access: HubAccess): Promise<
 }
 
 /** The entry with what the hub knew; what the catalog says itself stays. */
-export function completeEntry(entry: ModelEntry, { implementations, context }: Resolved): ModelEntry {
+export function completeEntry(entry: ModelEntry, resolved: Resolved): ModelEntry {
+  const { implementations, context } = resolved
   const limits = entry.hub && limitsOf(entry.hub, context)
-  return { ...entry, ...limits, implementations }
+  const created = entry.hub?.created ?? resolved.created ?? entry.created
+  return { ...entry, ...limits, created, implementations }
 }
 
 /** A file of a few kilobytes, checked against what git knows it by. */

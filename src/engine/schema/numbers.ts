@@ -11,8 +11,6 @@ export interface Bounds {
   below: boolean
 }
 
-export const UNBOUNDED: Bounds = { min: -Infinity, max: Infinity, above: false, below: false }
-
 /** Digits before the point at most: the longest common integers, those of 64 bits, have 20. */
 const DIGITS = 20
 const GREATEST = 10n ** BigInt(DIGITS) - 1n

@@ -214,6 +214,14 @@ describe('a short entry', () => {
   })
 })
 
+test('a model is as old as the catalog says, else as its repository', () => {
+  const resolved = { revision: COMMIT, created: '2025-04-29T10:00:00.000Z', context: 8, implementations: [] }
+  const own = '2024-01-01T00:00:00Z'
+  const listed = (created?: string) => expandHubEntry({ ...ENTRY, created }, undefined)
+  expect(completeEntry(listed(own), resolved).created).toBe(own)
+  expect(completeEntry(listed(), resolved).created).toBe(resolved.created)
+})
+
 describe('refreshCatalog', () => {
   let folder: string
   beforeAll(() => (folder = mkdtempSync(join(tmpdir(), 'inorigin-'))))

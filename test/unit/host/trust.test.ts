@@ -1,0 +1,43 @@
+import { describe, expect, test } from 'vitest'
+import { InoriginError } from '../../../src/error.ts'
+import { ATTEMPTS, unlessUntrusted, verdictOf } from '../../../src/host/trust.ts'
+
+const untrusted = (features: readonly string[] | null = []) =>
+  new InoriginError('unavailable', 'Wrong numbers.', {
+    code: 'gpu_untrusted',
+    details: { verdict: { features } },
+  })
+
+describe('unlessUntrusted', () => {
+  /** Fails so often, then gives the number of its call. */
+  const work = (failures: number, error: Error) => {
+    let calls = 0
+    return async () => {
+      calls += 1
+      if (calls <= failures) throw error
+      return calls
+    }
+  }
+
+  test('does the work again where the GPU was given up', async () => {
+    expect(await unlessUntrusted(work(2, untrusted()))).toBe(3)
+  })
+
+  test('does not go on for ever', async () => {
+    await expect(unlessUntrusted(work(ATTEMPTS, untrusted()))).rejects.toMatchObject({
+      code: 'gpu_untrusted',
+    })
+  })
+
+  test('leaves every other failure alone', async () => {
+    const lost = new InoriginError('unavailable', 'Gone.', { code: 'device_lost' })
+    await expect(unlessUntrusted(work(1, lost))).rejects.toBe(lost)
+  })
+})
+
+test('a verdict is read from the error that carries one, and from no other', () => {
+  expect(verdictOf(untrusted(['shader-f16']))).toEqual({ features: ['shader-f16'] })
+  expect(verdictOf(untrusted(null))).toEqual({ features: null })
+  expect(verdictOf(new InoriginError('unavailable', '', { code: 'gpu_untrusted' }))).toBeNull()
+  expect(verdictOf(new Error('no'))).toBeNull()
+})
