@@ -22,10 +22,13 @@ interface InPage {
   server: Server
 }
 
-const serveFromHub = (page: Page) =>
+const serveFromHub = (page: Page, revision?: string) =>
   serveIn(page, {
     device: 'wasm',
-    catalog: { version: 1, entries: [{ tag: TAG, huggingface: 'me/guide', host: hub.url }] },
+    catalog: {
+      version: 1,
+      entries: [{ tag: TAG, huggingface: 'me/guide', host: hub.url, revision }],
+    },
   })
 
 function ask(page: Page, model = TAG): Promise<string> {
@@ -76,6 +79,13 @@ test('two fields are enough; the commit of the first load stays, and needs no hu
   expect(await stateOf(page)).toMatchObject({ status: 'stored', device: 'wasm' })
   expect(await ask(page)).not.toMatch(/^\d{3} /)
   expect(hub.asked).toEqual([])
+
+  // Until the catalog names another commit.
+  hub.repositories = { 'me/guide': repositoryOf(GUIDE, COMMITS[1]) }
+  await page.reload()
+  await serveFromHub(page, COMMITS[1])
+  expect(await ask(page)).not.toMatch(/^\d{3} /)
+  expect(hub.asked).toContain(`/api/models/me/guide/revision/${COMMITS[1]}`)
 })
 
 test('a hub that cannot be reached is a 503 that says so, and the next request tries again', async () => {

@@ -37,6 +37,11 @@ describe('a drafter', () => {
     expect(right.luck).toBeGreaterThan(0.85)
     wrong.accept(9)
     expect(wrong.luck).toBeLessThan(0.5)
+    // Where nothing was guessed there was nothing to be wrong.
+    const silent = createDrafter([1, 2, 3, 4])
+    const before = silent.luck
+    silent.accept(5)
+    expect(silent.luck).toBe(before)
   })
 })
 
@@ -63,6 +68,13 @@ describe('a speculation', () => {
   test('is not made for more than there can be', () => {
     expect(of(10, 11, 12).count(0.9, 5)).toBe(3)
     expect(of(10, 11, 12).count(0.9, 2)).toBe(0)
+  })
+
+  test('does not go by the first forward of a size, which may compile', () => {
+    const speculation = createSpeculation()
+    speculation.took(0, 10)
+    speculation.took(3, 900)
+    expect(speculation.count(0.9, 3)).toBe(3)
   })
 
   test('does not go by a forward that was disturbed', () => {

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
+import { prefixBudget } from '../../../src/engine/onnx/run/prefix.ts'
 import { fakeEngine, greedy, numbers, textOf } from './run-fakes.ts'
 import type { Engine, EngineOptions } from './run-fakes.ts'
 
@@ -128,12 +129,25 @@ describe('of several at once is reused', () => {
   })
 })
 
+test('an eighth of the memory is for what is not in use', () => {
+  const budgetOf = (navigator: object | undefined): number => {
+    vi.stubGlobal('navigator', navigator)
+    const { bytes } = prefixBudget()
+    vi.unstubAllGlobals()
+    return bytes
+  }
+  expect(budgetOf({ deviceMemory: 8 })).toBe(2 ** 30)
+  expect(budgetOf({})).toBe(2 ** 29)
+})
+
 describe('nothing is reused', () => {
   test('across partitions', async () => {
     open()
     await cachedOf(prompt, { partition: 'a' })
     expect(await cachedOf(prompt, { partition: 'b' })).toBe(0)
     expect(await cachedOf(prompt)).toBe(0)
+    // The same tokens are kept once for each.
+    expect(await cachedOf(prompt, { partition: 'b' })).toBe(39)
     expect(await cachedOf(prompt, { partition: 'a' })).toBe(39)
   })
 

@@ -15,7 +15,7 @@ afterEach(async () => {
   await engine?.close()
 })
 
-describe('a chunks', () => {
+describe('the length of a chunk', () => {
   /** Lengths that are taken, one after the other, where each takes that long. */
   const lengths = async (most: number, cost: (tokens: number) => number): Promise<number[]> => {
     const chunks = createChunks(most)
@@ -53,6 +53,18 @@ describe('a chunks', () => {
     const taken = await lengths(256, (tokens) => ((call += 1) === 3 ? 3_000 : tokens / 4))
     expect(taken[3]).toBe(16)
     expect(taken.at(-1)).toBe(256)
+  })
+
+  test('does not go by a rest of a few tokens', async () => {
+    const chunks = createChunks(256)
+    const take = async (tokens: number, time: number): Promise<void> => {
+      const start = clock.now
+      clock.now += time
+      await chunks.took(tokens, start, Promise.resolve())
+    }
+    await take(256, 20)
+    await take(1, 150)
+    expect(chunks.length()).toBe(256)
   })
 
   test('is measured from when the device began with it', async () => {

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { createQueue } from '../../../src/host/queue.ts'
 
 const signal = () => new AbortController().signal
@@ -109,6 +109,24 @@ describe('createQueue', () => {
     await other.turn
     second?.leave()
     await expect(third?.turn).resolves.toBeUndefined()
+  })
+
+  test('a client that gives a request up keeps its turn', async () => {
+    const queue = createQueue({ served: 1, perClient: 4, total: 9 })
+    const first = queue.enter('x', signal())
+    const gone = new AbortController()
+    queue.enter('a', gone.signal)
+    const order: string[] = []
+    for (const client of ['a', 'b']) {
+      const ticket = queue.enter(client, signal())
+      void ticket.turn.then(() => {
+        order.push(client)
+        ticket.leave()
+      })
+    }
+    gone.abort()
+    first.leave()
+    await vi.waitFor(() => expect(order).toEqual(['a', 'b']))
   })
 
   test('a client that has filled its places does not fill those of others', () => {

@@ -1,6 +1,6 @@
 """The whole recipe in one command: tokenizer, training, export, checks, evaluation.
 
-python3 run.py            about two and a half hours of two free cores; writes the model's files in the folder above
+python3 run.py            meant for two and a half hours of two free cores; writes the model's files in the folder above
 python3 run.py --quick    under five minutes; writes a model that loads, but knows nothing, to the work folder
 python3 run.py --resume   goes on where it was cut; what is done is not done again
 """
