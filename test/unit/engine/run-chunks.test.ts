@@ -63,7 +63,7 @@ describe('the length of a chunk', () => {
       await chunks.took(tokens, start, Promise.resolve())
     }
     await take(256, 20)
-    await take(1, 150)
+    await take(1, 300)
     expect(chunks.length()).toBe(256)
   })
 
