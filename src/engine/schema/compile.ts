@@ -1,7 +1,7 @@
 /** The texts of the JSON values that a schema allows. */
 import { ANY } from './characters.ts'
 import { arrays } from './arrays.ts'
-import { choice, type Expression, NOTHING, rule, type Rules, text } from './expression.ts'
+import { choice, type Expression, isNothing, NOTHING, rule, type Rules, text } from './expression.ts'
 import { boundsOf, listedOf, patternsOf, rangeOf, typesOf } from './flat.ts'
 import { type Context, type Flat, flatten } from './flatten.ts'
 import { createContext } from './apart.ts'
@@ -67,7 +67,7 @@ export function compileSchema(root: Node, rules: Rules, scope: string): Expressi
       case 'integer':
         return typesOf(flat).includes('fraction') ? NOTHING : integers(boundsOf(flat))
       case 'fraction':
-        return numbers(boundsOf(flat))
+        return fraction(flat)
       case 'string':
         return string(flat)
       case 'array':
@@ -75,6 +75,15 @@ export function compileSchema(root: Node, rules: Rules, scope: string): Expressi
       case 'object':
         return objects(flat, compiler)
     }
+  }
+
+  const fraction = (flat: Flat): Expression => {
+    const bounds = boundsOf(flat)
+    const made = numbers(bounds)
+    if (isNothing(made) && bounds.min < bounds.max) {
+      refuse(flat[0]?.path ?? '', 'has bounds too close for a number to be written between them.')
+    }
+    return made
   }
 
   const string: Compiler['string'] = (flat) => {

@@ -20,10 +20,17 @@ const bound = must((value) => Number.isFinite(value), 'a finite number')
 const schemas = must((value) => Array.isArray(value) && value.length > 0, 'a list of schemas')
 const byName = must(isObject, 'an object of schemas')
 
+/** Doubles below it have fewer digits. */
+const LEAST_NORMAL = 2 ** -1022
+
 const exclusive: Check = (value, path, part) => {
   bound(value, path, part)
-  if (Math.abs(Number(value)) > Number.MAX_SAFE_INTEGER) {
+  const size = Math.abs(Number(value))
+  if (size > Number.MAX_SAFE_INTEGER) {
     refuse(path, 'is too large: beyond 2^53 it cannot be told from its neighbours.')
+  }
+  if (size > 0 && size < LEAST_NORMAL) {
+    refuse(path, 'is too small: below 2^-1022 it cannot be told from its neighbours.')
   }
 }
 

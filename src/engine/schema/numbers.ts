@@ -13,7 +13,7 @@ export interface Bounds {
 
 /** Digits before the point at most: the longest common integers, those of 64 bits, have 20. */
 const DIGITS = 20
-const GREATEST = 10n ** BigInt(DIGITS) - 1n
+const FINITE = BigInt(Number.MAX_VALUE)
 /** So many significant digits come back from a double as they were. */
 const SIGNIFICANT = 15
 
@@ -30,7 +30,7 @@ const EXPONENT = sequence(
   repeat(DIGIT, 1, 2),
 )
 
-/** Integers without a point or an exponent, `-0` left out, of at most 20 digits. */
+/** Integers without a point or an exponent, `-0` left out; those without a bound of few digits. */
 export function integers({ min, max, above, below }: Bounds): Expression {
   if (min === -Infinity && max === Infinity) {
     return choice(
@@ -41,23 +41,30 @@ export function integers({ min, max, above, below }: Bounds): Expression {
   if (min > max) return NOTHING
   const next = above && Number.isInteger(min) ? 1n : 0n
   const before = below && Number.isInteger(max) ? 1n : 0n
-  const low = min === -Infinity ? -GREATEST : BigInt(Math.ceil(min)) + next
-  const high = max === Infinity ? GREATEST : BigInt(Math.floor(max)) - before
+  const low = min === -Infinity ? -greatest(BigInt(-Math.floor(max))) : BigInt(Math.ceil(min)) + next
+  const high = max === Infinity ? greatest(low) : BigInt(Math.floor(max)) - before
   const positive = high >= 0n ? naturals(low > 0n ? low : 0n, high) : []
   const negative = low < 0n ? naturals(high < -1n ? -high : 1n, -low) : []
   return choice(...positive, ...negative.map((part) => sequence(text('-'), part)))
 }
 
+/** Where no number is too great: one of 20 digits, or of one more than the least has. */
+function greatest(least: bigint): bigint {
+  const length = Math.max(DIGITS, least < 0n ? 0 : String(least).length + 1)
+  const last = 10n ** BigInt(length) - 1n
+  return last < FINITE ? last : FINITE
+}
+
 /** Natural numbers between two, both in. */
 function naturals(low: bigint, high: bigint): Expression[] {
-  const parts: Expression[] = []
-  for (let length = String(low).length; length <= String(high).length; length++) {
-    const first = length === 1 ? 0n : 10n ** BigInt(length - 1)
-    const last = 10n ** BigInt(length) - 1n
-    const [from, to] = [low > first ? low : first, high < last ? high : last]
-    if (from <= to) parts.push(sameLength(String(from), String(to)))
+  if (low > high) return []
+  const [from, to] = [String(low), String(high)]
+  if (from.length === to.length) return [sameLength(from, to)]
+  const parts = [sameLength(from, '9'.repeat(from.length))]
+  if (from.length + 1 < to.length) {
+    parts.push(sequence(digits(1, 9), repeat(DIGIT, from.length, to.length - 2)))
   }
-  return parts
+  return [...parts, sameLength(`1${'0'.repeat(to.length - 1)}`, to)]
 }
 
 /** Digits that, read as a number, lie between two of the same length. */
@@ -100,8 +107,12 @@ export function numbers(bounds: Bounds): Expression {
 /** Decimals between two that are not negative; the bounds are read as they are written. */
 function magnitudes(min: number, max: number, above: boolean, below: boolean): Expression[] {
   const low = decimal(min)
-  const high = max === Infinity ? { whole: GREATEST, fraction: '' } : decimal(max)
-  const room = (whole: bigint): number => Math.max(0, SIGNIFICANT - String(whole).length)
+  const high = max === Infinity ? { whole: greatest(low.whole), fraction: '' } : decimal(max)
+  // What is written between two bounds is read as one between them, or as one of them where that is
+  // out and there are too many digits.
+  const most = below || (above && min !== 0) ? 0 : Math.max(low.fraction.length, high.fraction.length)
+  if (max > 0 && max < 1) return belowOne(low.fraction, high.fraction, above, below, most)
+  const room = (whole: bigint): number => Math.max(0, SIGNIFICANT - String(whole).length, most)
   const places = room(low.whole)
   const lowest = tail(low.fraction, places, true)
   const raised = low.fraction.length > places
@@ -115,9 +126,7 @@ function magnitudes(min: number, max: number, above: boolean, below: boolean): E
   const isNear = max !== Infinity && below && high.fraction === ''
   const near = high.whole - 1n
   const last = max === Infinity ? high.whole : isNear ? near - 1n : near
-  if (low.whole + 1n <= last) {
-    result.push(...naturals(low.whole + 1n, last).map((part) => sequence(part, optional(FRACTION))))
-  }
+  result.push(...naturals(low.whole + 1n, last).map((part) => sequence(part, optional(FRACTION))))
   if (isNear && near > low.whole) {
     result.push(...withWhole(near, fractions('', null, false, false, room(near))))
   }
@@ -126,6 +135,27 @@ function magnitudes(min: number, max: number, above: boolean, below: boolean): E
   const highest = high.fraction.slice(0, space)
   const cut = high.fraction.length > space
   return [...result, ...withWhole(high.whole, fractions('', highest, false, below && !cut, space))]
+}
+
+/** Decimals of which the greatest is below 1, by what is behind the point; zeros do not signify. */
+function belowOne(
+  low: string,
+  high: string,
+  above: boolean,
+  below: boolean,
+  most: number,
+): Expression[] {
+  const zeros = high.search(/[1-9]/)
+  const places = Math.max(SIGNIFICANT, most - zeros)
+  const [from, to] = [low.slice(zeros), high.slice(zeros)]
+  const lowest = tail(from, places, true)
+  if (lowest === null) return []
+  const [raised, cut] = [from.length > places, to.length > places]
+  const highest = to.slice(0, places)
+  const rest = between(lowest, highest, above && !raised, below && !cut, places, true)
+  const result = isNothing(rest) ? [] : [sequence(text(`0.${'0'.repeat(zeros)}`), rest)]
+  if (/[^0]/.test(low) || above) return result
+  return [text('0'), sequence(text('0.'), repeat(text('0'), 1, zeros)), ...result]
 }
 
 const withWhole = (whole: bigint, ends: readonly Expression[]): Expression[] =>

@@ -36,6 +36,10 @@ const CASES: Case[] = [
   ['int32', { type: 'integer', format: 'int32' }, ['2147483647', '-2147483648'], ['2147483648']],
   ['an integer by way of allOf', { allOf: [{ type: 'number' }, { type: 'integer', minimum: 0 }] }, ['3'], ['-1', '1.5']],
   ['many digits', { type: 'integer', minimum: 2 ** 53 }, ['9007199254740992', '99999999999999999999'], ['9007199254740991']],
+  ['tiny numbers', { type: 'number', minimum: 1e-20, maximum: 1e-19 }, [
+    '0.00000000000000000001', '0.000000000000000000042', '0.0000000000000000001',
+  ], ['0.0000000000000000000099', '0.00000000000000000011', '0', '0.1']],
+  ['huge numbers', { type: 'number', minimum: 1e300, maximum: Number.MAX_VALUE }, [`1${'0'.repeat(300)}`], ['1', '1e299']],
   ['lists', { type: 'array', items: number, minItems: 1, maxItems: 2 }, ['[1]', '[1, 2]'], ['[]', '[1, 2, 3]', '["a"]']],
   ['a long list', { type: 'array', items: { const: 1 }, minItems: 70, maxItems: 100 }, [
     `[${'1, '.repeat(69)}1]`, `[${'1, '.repeat(99)}1]`,

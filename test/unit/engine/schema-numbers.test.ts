@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
+import { type Expression, isNothing } from '../../../src/engine/schema/expression.ts'
 import { matches } from '../../../src/engine/schema/match.ts'
 import { integers, numbers } from '../../../src/engine/schema/numbers.ts'
+import { type Chance, createChance } from '../../support/random.ts'
 
 const BOUNDS = [
   0, 1, -1, 0.5, -0.5, 1.5, 2.25, 10, 99, 100, 0.1, 0.30000000000000004, 1e-7, 123456.789, 9007199254740991,
@@ -59,4 +61,61 @@ test('Without bounds a number stays finite and an integer a safe text', () => {
   expect(matches(integers(anything), '-0')).toBe(false)
   expect(matches(integers(anything), '1.0')).toBe(false)
   expect(matches(integers(anything), '-9007199254740993')).toBe(true)
+})
+
+/** One of the texts. */
+function draw(expression: Expression, chance: Chance): string {
+  const { below } = chance
+  switch (expression.type) {
+    case 'text':
+      return expression.text
+    case 'set': {
+      const [first, last] = expression.set[below(expression.set.length)] as [number, number]
+      return String.fromCodePoint(first + below(last - first + 1))
+    }
+    case 'sequence':
+      return expression.parts.map((part) => draw(part, chance)).join('')
+    case 'choice':
+      return draw(expression.parts[below(expression.parts.length)] as Expression, chance)
+    case 'repeat': {
+      const { part, min, max } = expression
+      return Array.from({ length: min + below(max - min + 1) }, () => draw(part, chance)).join('')
+    }
+    default:
+      throw new Error(expression.type)
+  }
+}
+
+test('However small or great the bounds, there are numbers and all are between them', () => {
+  const chance = createChance(8)
+  const size = (): number => {
+    const exponent = chance.below(632) - 323
+    const near = chance.often(0.5) ? chance.below(5) - 2 : 0
+    return Number(`${1 + chance.below(chance.often(0.5) ? 9 : 999_999)}e${exponent - near}`)
+  }
+  const bound = (): number => (chance.often(0.5) ? size() : -size())
+  for (let round = 0; round < 3_000; round += 1) {
+    const one = bound()
+    const other = chance.pick([bound(), one * 10, one * 1.5, one * (1 + 2 ** -50), 0, one, Infinity, -Infinity])
+    const [min, max] = [Math.min(one, other), Math.max(one, other)]
+    if (!Number.isFinite(one) || Number.isNaN(other)) continue
+    // Others are refused before.
+    const sharp = [min, max].every((each) => each === 0 || (Math.abs(each) > 1e-307 && Math.abs(each) <= 2 ** 53))
+    const open = sharp && min < max && chance.often(0.5)
+    const bounds = { min, max, above: open && min > -Infinity, below: open && max < Infinity }
+    const what = JSON.stringify([String(min), String(max), open])
+    const decimals = numbers(bounds)
+    if (!open || max - min > Math.abs(max) * 1e-13) expect(isNothing(decimals), what).toBe(false)
+    const whole = integers(bounds)
+    if (max >= 2 ** 60 && min < max / 2) expect(isNothing(whole), what).toBe(false)
+    for (const made of [decimals, whole]) {
+      for (let each = 0; each < 5 && !isNothing(made); each += 1) {
+        const text = draw(made, chance)
+        const value = Number(text)
+        const inside = open ? value > min && value < max : value >= min && value <= max
+        expect(inside && Number.isFinite(value), `${text} in ${what}`).toBe(true)
+        if (made === whole) expect(text).toMatch(/^-?\d+$/)
+      }
+    }
+  }
 })

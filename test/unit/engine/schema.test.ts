@@ -83,6 +83,7 @@ describe('What cannot be kept is refused, and named', () => {
     ['minimum', Number.POSITIVE_INFINITY],
     ['exclusiveMinimum', true],
     ['exclusiveMaximum', 2 ** 53],
+    ['exclusiveMaximum', 5e-324],
     ['required', true],
     ['required', [1]],
     ['enum', 'a'],
