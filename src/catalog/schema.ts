@@ -30,6 +30,11 @@ const resourceSchema = v.strictObject({
   sha256,
   /** Hashes of consecutive 16 MiB pieces; with them a damaged piece is fetched again alone. */
   chunks: v.optional(v.array(sha256)),
+  /**
+   * For hosts that refuse large files: it lies there in parts of this many bytes, the last one shorter,
+   * at `url` with `.0`, `.1` and so on behind.
+   */
+  partBytes: v.optional(count),
 })
 
 /** What a device must have for an implementation to be considered. */

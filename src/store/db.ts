@@ -22,6 +22,8 @@ export interface WantedResource {
   sha256: string
   /** Hashes of consecutive chunks; with them a damaged chunk is fetched again alone. */
   chunks?: readonly string[]
+  /** It lies in parts of this many bytes, the last one shorter, at `url` with `.0`, `.1` ... behind. */
+  partBytes?: number
 }
 
 /** What is known of a resource; its bytes are in `chunks`. */

@@ -119,6 +119,11 @@ async function complete(
       continue
     }
 
+    if (outcome.type === 'next') {
+      failures = 0
+      continue
+    }
+
     if (outcome.type === 'ended') {
       // Twice at the same byte is not the network: the file is that short.
       if (lastEnd === position) throw wrongLength(wanted, String(position))

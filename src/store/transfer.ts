@@ -2,10 +2,12 @@
 import { etagOf, judge, wrongLength } from './answer.ts'
 import type { Assembly, Damage } from './assembly.ts'
 import type { WantedResource } from './db.ts'
+import { partAt } from './parts.ts'
 
-/** How a request ended. Only `ended` may have brought everything. */
+/** How a request ended. Only `ended` may have brought everything; `next` has brought all of a part. */
 export type Outcome =
   | { type: 'ended' }
+  | { type: 'next' }
   | { type: 'retry'; why: string; after: number | null; cause?: unknown }
   | { type: 'restart'; why: string }
   | { type: 'damaged'; damage: Damage }
@@ -35,11 +37,13 @@ export async function transfer(
     return { type: 'retry', why: ending.signal.aborted ? silent : why, after: null, cause }
   }
   try {
-    const from = assembly.position
+    const part = partAt(wanted, assembly.position)
+    const from = assembly.position - part.start
+    const end = part.start + part.bytes
     let response: Response
     try {
       patience.renew()
-      response = await fetch(wanted.url, {
+      response = await fetch(part.url, {
         // The simple form of a range needs no preflight; `If-Range` would.
         headers: from > 0 ? { range: `bytes=${from}-` } : {},
         // Firefox cuts huge answers while it writes them to its cache.
@@ -51,10 +55,14 @@ export async function transfer(
     } finally {
       patience.rest()
     }
-    const verdict = judge(response, wanted, from, assembly.etag)
+    const file = { ...wanted, url: part.url, bytes: part.bytes }
+    // The tag that is kept is that of the first part.
+    const verdict = judge(response, file, from, part.start === 0 ? assembly.etag : null)
     if (verdict.type !== 'take') return verdict
-    if (verdict.from === 0) await assembly.restart(etagOf(response))
-    else assembly.join()
+    if (part.start === 0 && verdict.from === 0) await assembly.restart(etagOf(response))
+    else if (from > 0) assembly.join()
+    /** Bytes of a later part that are here already and come again, from a server without ranges. */
+    let again = assembly.position - part.start - verdict.from
     if (!response.body) return { type: 'ended' }
     const reader = response.body.getReader()
     for (;;) {
@@ -67,12 +75,14 @@ export async function transfer(
       } finally {
         patience.rest()
       }
-      if (!piece) return { type: 'ended' }
-      if (piece.length > wanted.bytes - assembly.position) {
-        if (verdict.from === 0) throw wrongLength(wanted, 'more')
+      if (!piece) return { type: assembly.position === end && end < wanted.bytes ? 'next' : 'ended' }
+      const news = piece.subarray(again)
+      again = Math.max(0, again - piece.length)
+      if (news.length > end - assembly.position) {
+        if (verdict.from === 0) throw wrongLength(file, 'more')
         return { type: 'restart', why: 'the server sends more bytes than are missing' }
       }
-      const damage = await assembly.write(piece)
+      const damage = await assembly.write(news)
       onBytes(piece.length)
       if (damage) return { type: 'damaged', damage }
     }

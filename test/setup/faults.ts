@@ -22,7 +22,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
     response.setHeader('access-control-allow-origin', '*')
     response.setHeader('access-control-expose-headers', 'content-range, etag, retry-after')
     const url = new URL(request.url ?? '/', 'http://localhost')
-    const [, route, id = ''] = url.pathname.split('/')
+    const [, route, name = ''] = url.pathname.split('/')
+    const id = name.replace(/\.\d+$/, '')
     const seen = requests.get(id) ?? []
     requests.set(id, seen)
     if (route === 'seen') return void response.end(JSON.stringify(seen))
@@ -50,7 +51,7 @@ async function answer(
   const { next, lost } = turnOf(faults, seen, range)
   const fault = faults[next] ?? {}
   const [seed, bytes] = ['seed', 'bytes'].map((name) => Number(url.searchParams.get(name)))
-  const file = contentOf(seed ?? 0, bytes ?? 0)
+  const file = partOf(url, contentOf(seed ?? 0, bytes ?? 0))
   const start = fault.ignoreRange ? 0 : Number(/^bytes=(\d+)-$/.exec(range ?? '')?.[1] ?? 0)
   const partial = range !== null && !fault.ignoreRange
   const log: Seen = { range, status: 200, sent: 0, fault: next }
@@ -93,6 +94,14 @@ async function answer(
   // A browser drops what it has not handed out yet when the connection breaks.
   await wait(40 * 2 ** lost)
   response.destroy()
+}
+
+/** All of the content, or the part that the path ends with the number of. */
+function partOf(url: URL, content: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
+  const index = /\.(\d+)$/.exec(url.pathname)?.[1]
+  if (index === undefined) return content
+  const partBytes = Number(url.searchParams.get('partBytes'))
+  return content.slice(Number(index) * partBytes, (Number(index) + 1) * partBytes)
 }
 
 /** Which fault a request meets, and how often that one was in vain before. */

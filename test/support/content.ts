@@ -79,18 +79,26 @@ let counter = 0
 /** A file of the fault server: each request meets the next of its faults, later ones none. */
 export async function fileOn(
   server: string,
-  options: { bytes: number; seed?: number; name?: string; faults?: readonly Fault[] },
+  options: {
+    bytes: number
+    seed?: number
+    name?: string
+    faults?: readonly Fault[]
+    /** It is there in parts of this size only. */
+    partBytes?: number
+  },
 ): Promise<ServedFile> {
-  const { bytes, seed = ++counter + Date.now(), name = 'model.onnx', faults = [] } = options
+  const { bytes, seed = ++counter + Date.now(), name = 'model.onnx', faults = [], partBytes } = options
   const id = crypto.randomUUID()
   const url = new URL(`file/${id}`, server)
   url.searchParams.set('seed', String(seed))
   url.searchParams.set('bytes', String(bytes))
   url.searchParams.set('faults', JSON.stringify(faults))
+  if (partBytes !== undefined) url.searchParams.set('partBytes', String(partBytes))
   const content = contentOf(seed, bytes)
   return {
     content,
-    resource: { type: 'onnx', url: url.href, name, bytes, sha256: await sha256Of(content) },
+    resource: { type: 'onnx', url: url.href, name, bytes, sha256: await sha256Of(content), partBytes },
     seen: async () => (await fetch(new URL(`seen/${id}`, server))).json() as Promise<Seen[]>,
   }
 }
