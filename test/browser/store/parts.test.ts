@@ -32,7 +32,7 @@ describe('puts a file together of its parts whatever the server does:', () => {
 test('asks for each part once', async () => {
   const { resource, seen } = await fileOn({ bytes: 3 * PART, partBytes: PART })
   await download(freshDatabase(), resource, options)
-  expect((await seen()).map(({ range, sent }) => [range, sent])).toEqual(Array(3).fill([null, PART]))
+  expect((await seen()).map(({ range, sent }) => [range, sent])).toEqual([0, 1, 2].map(() => [null, PART]))
 })
 
 test('a chunk that came wrong over the edge of two parts is fetched again alone', async () => {
@@ -59,7 +59,7 @@ test.each([{ name: 'longer', extra: 1 }, { name: 'wrong', corrupt: 1 }])(
   'a part that is $name ends it',
   async ({ name: _, ...fault }) => {
     const database = freshDatabase()
-    const faults = Array<Fault>(20).fill(fault)
+    const faults = Array.from({ length: 20 }, (): Fault => fault)
     const { resource } = await fileOn({ bytes: BYTES, partBytes: PART, faults })
     await expect(download(database, resource, options)).rejects.toMatchObject({ kind: 'unavailable' })
     expect(await hasResource(database, resource.sha256)).toBe(false)
