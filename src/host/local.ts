@@ -18,6 +18,7 @@ import { differences, digestOptions } from './digest.ts'
 import { createEntries } from './entries.ts'
 import { createModels, type Lease } from './models.ts'
 import { createPredictions } from './predictions.ts'
+import { tellPrediction } from './predict.ts'
 import { createTrust, unlessUntrusted } from './trust.ts'
 
 /**
@@ -103,6 +104,11 @@ export function openHost(
     async createPrediction(request, caller) {
       authorize(caller)
       return predictions.create(request, caller.signal)
+    },
+    async predict(tag, inputs, caller) {
+      authorize(caller)
+      const { signal } = caller
+      return tellPrediction((onProgress) => control.predict(tag, inputs, { signal, onProgress }))
     },
     async resource(sha256, { signal }) {
       const wanted = resourcesOf(await entries.all()).find((resource) => resource.sha256 === sha256)

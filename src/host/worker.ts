@@ -75,6 +75,10 @@ function answersOf(host: Host, control: Control): Pick<HostAnswers, 'calls' | 's
         const { ignored, events } = await host.generate(request, caller)
         return { result: { ignored }, events }
       },
+      runPredictor: async ([tag, inputs], caller) => ({
+        result: undefined,
+        events: await host.predict(tag, inputs, caller),
+      }),
       progress: async (_args, { signal }) => {
         watching += 1
         signal.addEventListener('abort', () => (watching -= 1))

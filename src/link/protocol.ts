@@ -10,7 +10,7 @@ import type { ErrorRecord } from '../error.ts'
 import type { PredictorSetup } from '../predictor/run.ts'
 import type {
   Device, GenerationEvent, GenerationRequest, LoadProgress, Model, ModelState, OptionDigest,
-  Prediction, PredictionRequest, PredictionResult, Predictor, ResourceBody, Tag,
+  Prediction, PredictionEvent, PredictionRequest, PredictionResult, Predictor, ResourceBody, Tag,
 } from '../types/index.ts'
 
 /** Raised whenever a message changes its form. Part of every lock, channel and database name. */
@@ -42,6 +42,11 @@ export interface HostStreams {
     args: [request: GenerationRequest]
     result: { ignored: string[] }
     event: GenerationEvent
+  }
+  runPredictor: {
+    args: [tag: Tag, inputs: Record<string, unknown>]
+    result: void
+    event: PredictionEvent
   }
   progress: { args: []; result: void; event: LoadProgress }
 }

@@ -22,6 +22,12 @@ export function remoteHost(link: Link): Host {
     predictor: (tag, caller) => once('predictor', [tag], caller),
     createPrediction: (request, caller) => once('createPrediction', [request], caller),
     resource: (sha256, caller) => once('resource', [sha256], caller),
+    async predict(tag, inputs, { key, signal }) {
+      const reply = await stream<HostStreams, 'runPredictor'>(link, 'runPredictor', [tag, inputs], {
+        key, signal, silence: SILENCE,
+      })
+      return reply.events
+    },
     async generate(request, { key, signal }) {
       const reply = await stream<HostStreams, 'generate'>(link, 'generate', [request], {
         key, signal, silence: SILENCE,

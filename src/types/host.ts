@@ -1,6 +1,8 @@
 import type { GenerationEvent, GenerationRequest } from './generation.ts'
 import type { LoadProgress, Model, ModelState, Tag } from './model.ts'
-import type { Prediction, PredictionRequest, PredictionResult, Predictor } from './predictor.ts'
+import type {
+  Prediction, PredictionEvent, PredictionRequest, PredictionResult, Predictor,
+} from './predictor.ts'
 
 /** Who asks, and how they give up. */
 export interface Caller {
@@ -46,6 +48,15 @@ export interface Host {
   countTokens(request: GenerationRequest, caller: Caller): Promise<number>
   predictor(tag: Tag, caller: Caller): Promise<Predictor>
   createPrediction(request: PredictionRequest, caller: Caller): Promise<Prediction>
+  /**
+   * Runs a predictor on inputs as {@link Control.predict} takes them. Resolves when it has answered, or
+   * after 5 s; rejects when it is refused or fails before. The events throw what fails later.
+   */
+  predict(
+    tag: Tag,
+    inputs: Record<string, unknown>,
+    caller: Caller,
+  ): Promise<AsyncIterable<PredictionEvent>>
   /** A resource of any implementation of the catalog, downloaded first if it is missing. Needs no key. */
   resource(sha256: string, caller: Caller): Promise<ResourceBody>
 }

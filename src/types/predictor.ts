@@ -1,4 +1,4 @@
-import type { Tag } from './model.ts'
+import type { LoadProgress, Tag } from './model.ts'
 
 /** Types of a predictor's parameters. */
 export type ParameterType =
@@ -116,3 +116,10 @@ export interface PredictionResult {
   latency: number
   device: 'webgpu' | 'wasm'
 }
+
+/** What is told of a prediction that was accepted. */
+export type PredictionEvent =
+  | { type: 'progress'; progress: LoadProgress }
+  | { type: 'heartbeat' }
+  /** The last one. Images among the outputs are the bytes of PNG files. */
+  | { type: 'finish'; result: PredictionResult }

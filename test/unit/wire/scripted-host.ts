@@ -169,6 +169,9 @@ export function scriptedHost({
         created: '2026-02-03T04:05:06Z',
       }
     },
+    async predict() {
+      throw new InoriginError('internal', 'This host runs no predictor.')
+    },
     async resource(sha256) {
       if (sha256 !== DIGEST) throw new InoriginError('not_found', 'There is no such resource.')
       return { sha256, name: 'area.onnx', blob: new Blob(['0123456789']) }

@@ -1,0 +1,39 @@
+/** A prediction for those who only have a response to wait by. */
+import { imagesToFiles } from '../predictor/png.ts'
+import type { LoadProgress, PredictionEvent, PredictionResult } from '../types/index.ts'
+import { withHeartbeat } from './heartbeat.ts'
+
+/** Milliseconds after which a request gets its 200 although nobody knows yet how it will end. */
+const PATIENCE = 5_000
+
+/**
+ * Resolves when `run` has, or after 5 s; rejects with what it failed with before. From then on there is
+ * a sign of life at least every 10 s.
+ */
+export async function tellPrediction(
+  run: (onProgress: (progress: LoadProgress) => void) => Promise<PredictionResult>,
+): Promise<AsyncIterable<PredictionEvent>> {
+  let latest: LoadProgress | undefined
+  let wake = () => {}
+  const running = run((progress) => {
+    latest = progress
+    wake()
+  }).then(withFiles)
+  // Whoever reads the events hears of it.
+  running.catch(() => undefined)
+  await Promise.race([running, new Promise((resolve) => setTimeout(resolve, PATIENCE))])
+  return withHeartbeat(events())
+
+  async function* events(): AsyncGenerator<PredictionEvent> {
+    for (;;) {
+      const woken = new Promise<void>((resolve) => (wake = resolve))
+      const result = await Promise.race([running, woken])
+      if (result) return yield { type: 'finish', result }
+      if (latest) yield { type: 'progress', progress: latest }
+    }
+  }
+}
+
+async function withFiles(result: PredictionResult): Promise<PredictionResult> {
+  return { ...result, outputs: await imagesToFiles(result.outputs) }
+}

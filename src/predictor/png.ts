@@ -1,0 +1,86 @@
+/**
+ * Pixels as PNG files, exactly: a canvas multiplies colours by their alpha on the way, and browsers that
+ * hide what a canvas draws give other pixels back.
+ */
+import { crc32 } from './crc32.ts'
+
+const SIGNATURE = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]
+/** A row as differences from the one above it, which fewer bytes can tell. */
+const FILTER_UP = 2
+const EIGHT_BITS = 8
+/** The kinds of pixels there are: red, green and blue, or those and alpha. */
+const RGB = 2
+const RGBA = 6
+
+type Pixels = Pick<ImageData, 'data' | 'width' | 'height'>
+
+/** The bytes of a PNG file; without alpha where all pixels are opaque. */
+export async function encodePng({ data, width, height }: Pixels): Promise<Uint8Array> {
+  const opaque = data.every((value, at) => at % 4 !== 3 || value === 255)
+  const header = new DataView(new ArrayBuffer(13))
+  header.setUint32(0, width)
+  header.setUint32(4, height)
+  header.setUint8(8, EIGHT_BITS)
+  header.setUint8(9, opaque ? RGB : RGBA)
+  const rows = filtered(data, width, height, opaque ? 3 : 4)
+  const parts = [
+    Uint8Array.from(SIGNATURE),
+    chunk('IHDR', new Uint8Array(header.buffer)),
+    chunk('IDAT', await deflated(rows)),
+    chunk('IEND', new Uint8Array(0)),
+  ]
+  return new Uint8Array(await new Blob(parts).arrayBuffer())
+}
+
+/** Outputs with images as PNG files, which can go where pixels cannot. */
+export async function imagesToFiles(
+  outputs: Record<string, unknown>,
+): Promise<Record<string, unknown>> {
+  const toFile = async (value: unknown): Promise<unknown> => {
+    if (Array.isArray(value)) return value.some(isPixels) ? Promise.all(value.map(toFile)) : value
+    return isPixels(value) ? encodePng(value) : value
+  }
+  const entries = Object.entries(outputs).map(async ([name, value]) => [name, await toFile(value)])
+  return Object.fromEntries(await Promise.all(entries))
+}
+
+function isPixels(value: unknown): value is ImageData {
+  return typeof ImageData !== 'undefined' && value instanceof ImageData
+}
+
+function filtered(
+  data: Pixels['data'],
+  width: number,
+  height: number,
+  depth: number,
+): Uint8Array<ArrayBuffer> {
+  const rows = new Uint8Array(height * (1 + width * depth))
+  let at = 0
+  for (let y = 0; y < height; y += 1) {
+    rows[at++] = FILTER_UP
+    for (let x = 0; x < width; x += 1) {
+      const pixel = (y * width + x) * 4
+      for (let channel = pixel; channel < pixel + depth; channel += 1) {
+        const above = y === 0 ? 0 : (data[channel - width * 4] ?? 0)
+        rows[at++] = (data[channel] ?? 0) - above
+      }
+    }
+  }
+  return rows
+}
+
+function deflated(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
+  const stream = new Blob([bytes]).stream().pipeThrough(new CompressionStream('deflate'))
+  return new Response(stream).arrayBuffer().then((buffer) => new Uint8Array(buffer))
+}
+
+/** Length, kind, content and checksum. */
+function chunk(kind: string, content: Uint8Array): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(12 + content.length)
+  const view = new DataView(bytes.buffer)
+  view.setUint32(0, content.length)
+  bytes.set(new TextEncoder().encode(kind), 4)
+  bytes.set(content, 8)
+  view.setUint32(8 + content.length, crc32(bytes.subarray(4, 8 + content.length)))
+  return bytes
+}
