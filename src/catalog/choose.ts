@@ -3,18 +3,21 @@
  */
 import type { Capabilities } from '../device/capabilities.ts'
 import { InoriginError } from '../error.ts'
-import type { Device } from '../types/index.ts'
+import type { Device, Reason } from '../types/index.ts'
+import { bytesOf } from './memory.ts'
+import { obstaclesOf } from './obstacles.ts'
 import type { Entry, Implementation } from './schema.ts'
 
 export type Preference = Device | 'auto'
 
-/** Why an implementation was or was not chosen. */
-export interface Reason {
-  id: string
-  device: Device
-  chosen: boolean
-  why: string
-}
+/** How an implementation ran on this device. */
+export type Measurement =
+  | { milliseconds: number }
+  /** It did not: why. */
+  | { failure: string }
+
+/** By the implementation's id; what was not measured is absent. */
+export type Measurements = ReadonlyMap<string, Measurement>
 
 export interface Choice {
   implementation: Implementation
@@ -22,43 +25,35 @@ export interface Choice {
   reasons: Reason[]
 }
 
-const GIB = 2 ** 30
+type Choosable = Pick<Entry, 'tag' | 'implementations'>
 
-/** What a 32-bit WebAssembly memory can hold. */
-const WASM_MEMORY = 4 * GIB
+/** An implementation, and what keeps it from running here. */
+interface Candidate {
+  implementation: Implementation
+  obstacles: string[]
+  /** 0 is the fastest kind. */
+  rank: number
+}
 
-/** From here on browsers round down so far that it only says "at least". */
-const MEMORY_CAP = 8 * GIB
+/** What is less than this much slower than the fastest is as fast: clocks and devices waver. */
+const MARGIN = 1.1
+
+const SOFTWARE_RANK = 2
 
 /**
- * The implementation for that device: of those that can run there, the first of the fastest kind,
- * real GPUs before WASM before GPUs made of software; with a preference, only that kind. Throws
- * `unavailable` naming what each one lacks when none can.
+ * The implementation for that device. Of those that can run there, the first of the fastest kind is
+ * it: real GPUs before WASM before GPUs made of software; with a preference, only that kind. Where it
+ * was measured, the fastest of those that were takes its place. Throws `unavailable` naming what each
+ * one lacks when none can run.
  */
 export function choose(
-  entry: Pick<Entry, 'tag' | 'implementations'>,
+  entry: Choosable,
   capabilities: Capabilities,
   preference: Preference = 'auto',
+  measured: Measurements = new Map(),
 ): Choice {
-  const candidates = entry.implementations.map((implementation) => ({
-    implementation,
-    obstacles: obstaclesOf(implementation, capabilities, preference),
-    rank: rankOf(implementation.device, capabilities),
-  }))
-  const fitting = candidates.filter(({ obstacles }) => obstacles.length === 0)
-  const best = fitting.reduce<(typeof fitting)[number] | undefined>(
-    (first, next) => (first && first.rank <= next.rank ? first : next),
-    undefined,
-  )
-  const reasons = candidates.map((candidate): Reason => {
-    const { id, device } = candidate.implementation
-    if (candidate === best) return { id, device, chosen: true, why: praise(device, capabilities) }
-    const why = best && candidate.obstacles.length === 0
-      ? comparison(candidate.rank, best.rank, best.implementation)
-      : candidate.obstacles.join('; ')
-    return { id, device, chosen: false, why }
-  })
-  if (best) return { implementation: best.implementation, reasons }
+  const { chosen, reasons } = judge(entry, capabilities, preference, measured)
+  if (chosen) return { implementation: chosen, reasons }
   const list = reasons.map(({ id, why }) => `${id}: ${why}`).join('. ')
   throw new InoriginError('unavailable', `${entry.tag} cannot run on this device. ${list}.`, {
     code: 'no_implementation',
@@ -66,73 +61,132 @@ export function choose(
   })
 }
 
-/** 0 is the fastest kind. */
-function rankOf(device: Device, { webgpu }: Capabilities): number {
-  if (device === 'wasm') return 1
-  return webgpu?.software ? 2 : 0
+/** The same, with `chosen` absent when none can run. */
+export function judge(
+  entry: Choosable,
+  capabilities: Capabilities,
+  preference: Preference = 'auto',
+  measured: Measurements = new Map(),
+): { chosen: Implementation | undefined; reasons: Reason[] } {
+  const candidates = candidatesOf(entry, capabilities, preference)
+  const fitting = inOrder(candidates)
+  const best = fastest(fitting, measured)
+  const reasons = candidates.map((candidate): Reason => {
+    const { implementation, obstacles } = candidate
+    const { id, device } = implementation
+    const why =
+      candidate === best
+        ? praise(candidate, capabilities, measured)
+        : best && obstacles.length === 0
+          ? comparison(candidate, best, measured)
+          : obstacles.join('; ')
+    const measurement = measured.get(id)
+    const milliseconds =
+      measurement && 'milliseconds' in measurement ? measurement.milliseconds : null
+    return { id, device, chosen: candidate === best, why, bytes: bytesOf(implementation), milliseconds }
+  })
+  return { chosen: best?.implementation, reasons }
 }
 
-function obstaclesOf(
-  implementation: Implementation,
+/**
+ * Those between which only measuring can decide, the one that is chosen without it first. Rules have
+ * the last word on GPUs made of software.
+ */
+export function rivals(
+  entry: Choosable,
+  capabilities: Capabilities,
+  preference: Preference = 'auto',
+): Implementation[] {
+  return rivalsOf(inOrder(candidatesOf(entry, capabilities, preference))).map(
+    ({ implementation }) => implementation,
+  )
+}
+
+function candidatesOf(
+  { implementations }: Choosable,
   capabilities: Capabilities,
   preference: Preference,
-): string[] {
-  const { device, requires = {} } = implementation
-  const obstacles: string[] = []
-  if (preference !== 'auto' && preference !== device) {
-    obstacles.push(`it runs on ${nameOf(device)} and ${nameOf(preference)} was asked for`)
-  }
-  if (!capabilities.wasm.simd) obstacles.push('this browser has no WebAssembly SIMD')
-  if (device === 'webgpu') obstacles.push(...gpuObstacles(requires, capabilities))
-  const needed = requires.memory ?? 0
-  if (device === 'wasm' && needed > WASM_MEMORY) {
-    obstacles.push(`it needs ${gib(needed)} of memory and WebAssembly can have ${gib(WASM_MEMORY)}`)
-  }
-  const { memory } = capabilities
-  if (memory !== null && memory < MEMORY_CAP && needed > memory) {
-    obstacles.push(`it needs ${gib(needed)} of memory and the device has ${gib(memory)}`)
-  }
-  return obstacles
+): Candidate[] {
+  return implementations.map((implementation) => ({
+    implementation,
+    obstacles: obstaclesOf(implementation, capabilities, preference),
+    rank: rankOf(implementation.device, capabilities),
+  }))
 }
 
-function gpuObstacles(
-  { features = [], limits = {} }: NonNullable<Implementation['requires']>,
-  { webgpu, distrusted }: Capabilities,
-): string[] {
-  if (distrusted) return ['the GPU here computes wrong numbers']
-  if (!webgpu) return ['this browser offers no WebGPU here']
-  const lacking = features
-    .filter((feature) => !webgpu.features.includes(feature))
-    .map((feature) => `the GPU has no ${feature}`)
-  const tooLow = Object.entries(limits)
-    .filter(([name, least]) => !((webgpu.limits[name] ?? -1) >= least))
-    .map(([name, least]) => {
-      const has = webgpu.limits[name]
-      return `it needs ${name} of ${least} and the GPU has ${has ?? 'none'}`
-    })
-  return [...lacking, ...tooLow]
+/** Those that can run, the fastest kind first. */
+function inOrder(candidates: readonly Candidate[]): Candidate[] {
+  return candidates
+    .filter(({ obstacles }) => obstacles.length === 0)
+    .toSorted((one, other) => one.rank - other.rank)
 }
 
-function praise(device: Device, { webgpu }: Capabilities): string {
-  if (device === 'wasm') {
+function rankOf(device: Device, { webgpu }: Capabilities): number {
+  if (device === 'wasm') return 1
+  return webgpu?.software ? SOFTWARE_RANK : 0
+}
+
+function rivalsOf(fitting: readonly Candidate[]): Candidate[] {
+  const least = fitting[0]?.rank ?? 0
+  return fitting.filter(({ rank }) => rank < SOFTWARE_RANK || least === SOFTWARE_RANK)
+}
+
+function fastest(fitting: readonly Candidate[], measured: Measurements): Candidate | undefined {
+  const [first] = fitting
+  const known = rivalsOf(fitting).filter((rival) => timeOf(rival, measured) !== undefined)
+  // What is not here yet may be worth its download: others that are fast say nothing about it.
+  if (!first || !known.includes(first)) return first
+  const times = known.map((rival) => timeOf(rival, measured) ?? Infinity)
+  const least = Math.min(...times)
+  if (least === Infinity) return fitting.find((one) => timeOf(one, measured) === undefined) ?? first
+  return known.find((_, index) => (times[index] ?? Infinity) <= least * MARGIN)
+}
+
+/** Milliseconds; without end where it failed, `undefined` where it was not tried. */
+function timeOf({ implementation }: Candidate, measured: Measurements): number | undefined {
+  const measurement = measured.get(implementation.id)
+  if (!measurement) return undefined
+  return 'milliseconds' in measurement ? measurement.milliseconds : Infinity
+}
+
+function praise(
+  best: Candidate,
+  { webgpu, wasm }: Capabilities,
+  measured: Measurements,
+): string {
+  const time = timeOf(best, measured) ?? Infinity
+  const speed = time === Infinity ? '' : `; nothing here is faster than its ${inWords(time)} a run`
+  if (best.implementation.device === 'wasm') {
+    const kind = wasm.threads ? 'with SIMD and threads' : 'with SIMD'
     return webgpu?.software
-      ? 'WASM is faster than the software GPU that is here'
-      : 'WASM runs everywhere'
+      ? `WASM is faster than the software GPU that is here${speed}`
+      : `WASM runs here, ${kind}${speed}`
   }
   const name = [webgpu?.vendor, webgpu?.architecture].filter(Boolean).join(' ')
-  return `the GPU${name && ` (${name})`} has what it needs`
+  return `the GPU${name && ` (${name})`} has what it needs${speed}`
 }
 
-function comparison(rank: number, bestRank: number, best: Implementation): string {
-  return rank === bestRank
-    ? `it could run, ${best.id} comes first in the catalog`
-    : `it could run, ${best.id} is faster on this device`
+function comparison(candidate: Candidate, best: Candidate, measured: Measurements): string {
+  const { id } = best.implementation
+  const measurement = measured.get(candidate.implementation.id)
+  const bestTime = timeOf(best, measured) ?? Infinity
+  if (candidate.rank === SOFTWARE_RANK && best.rank < SOFTWARE_RANK) {
+    return `it could run, but the GPU here is made of software, and ${id} is faster than that`
+  }
+  if (measurement && 'failure' in measurement) {
+    return `it failed when it was tried here: ${measurement.failure}`
+  }
+  if (measurement && bestTime < Infinity) {
+    const { milliseconds } = measurement
+    const than = `${inWords(milliseconds)} a run, and ${id} takes ${inWords(bestTime)}`
+    return milliseconds > bestTime * MARGIN
+      ? `it could run and is slower here: it takes ${than}`
+      : `it could run and is no faster here: it takes ${than}`
+  }
+  return candidate.rank === best.rank
+    ? `it could run, ${id} comes first in the catalog; they were not compared here`
+    : `it could run, ${id} is of the faster kind; they were not compared here`
 }
 
-function nameOf(device: Device): string {
-  return device === 'webgpu' ? 'WebGPU' : 'WASM'
-}
-
-function gib(bytes: number): string {
-  return `${(bytes / GIB).toFixed(1).replace(/\.0$/, '')} GiB`
-}
+const inWords = (milliseconds: number): string =>
+  `${milliseconds < 10 ? milliseconds.toFixed(1) : Math.round(milliseconds)} ms`

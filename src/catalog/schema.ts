@@ -39,7 +39,7 @@ const resourceSchema = v.strictObject({
 
 /** What a device must have for an implementation to be considered. */
 const requirementsSchema = v.strictObject({
-  /** WebGPU features, such as `shader-f16`. */
+  /** WebGPU features, such as `shader-f16`; on `wasm`: `simd`, `threads`, `jspi`. */
   features: v.optional(v.array(text)),
   /** WebGPU limits that must be at least this. */
   limits: v.optional(v.record(text, v.pipe(v.number(), v.minValue(0)))),

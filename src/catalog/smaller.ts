@@ -1,6 +1,7 @@
 /** What to use instead of a model that a device has no memory for. */
 import { InoriginError } from '../error.ts'
 import type { Tag } from '../types/index.ts'
+import { bytesOf } from './memory.ts'
 import type { Entry, Implementation } from './schema.ts'
 
 export interface Smaller {
@@ -68,9 +69,6 @@ function largestBelow(limit: number, choices: readonly Smaller[]): Smaller | nul
   const fitting = choices.filter(({ bytes }) => bytes > 0 && bytes < limit)
   return fitting.toSorted((one, other) => other.bytes - one.bytes)[0] ?? null
 }
-
-const bytesOf = ({ resources }: Pick<Implementation, 'resources'>): number =>
-  resources.reduce((sum, { bytes }) => sum + bytes, 0)
 
 function sizeOf(bytes: number): string {
   const [amount, unit] = bytes >= 1e9 ? [bytes / 1e9, 'GB'] : [bytes / 1e6, 'MB']

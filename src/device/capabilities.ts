@@ -7,6 +7,8 @@ export interface Capabilities {
   webgpu: AdapterDescription | null
   /** There is a GPU, and it computes wrong numbers. */
   distrusted?: boolean
+  /** Features of the GPU with which it was found to compute wrong numbers; `webgpu` is without them. */
+  unsound?: readonly string[]
   wasm: {
     simd: boolean
     /** Shared memory: the page is cross-origin isolated. */

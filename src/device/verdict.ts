@@ -47,6 +47,8 @@ export function trusted(capabilities: Capabilities, verdict: GpuVerdict | undefi
   const right = verdict.features
   if (right === null) return { ...capabilities, webgpu: null, distrusted: true }
   const isRight = (name: string): boolean => !OPTIONAL.includes(name) || right.includes(name)
+  const unsound = webgpu.features.filter((name) => !isRight(name))
+  if (unsound.length === 0) return capabilities
   const features = webgpu.features.filter(isRight)
-  return { ...capabilities, webgpu: { ...webgpu, features } }
+  return { ...capabilities, webgpu: { ...webgpu, features }, unsound }
 }

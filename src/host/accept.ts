@@ -4,7 +4,7 @@ import type { ModelStreams, Sender } from '../link/protocol.ts'
 import type { Caller, Generation, GenerationEvent, GenerationRequest } from '../types/index.ts'
 import { withHeartbeat } from './heartbeat.ts'
 import type { Lease } from './models.ts'
-import { ATTEMPTS, unlessUntrusted, verdictOf } from './trust.ts'
+import { createTries, unlessUntrusted } from './trust.ts'
 
 /** Milliseconds after which a request gets its 200 although nobody knows yet how it will end. */
 const PATIENCE = 5_000
@@ -30,18 +30,19 @@ export async function accept(
   request: GenerationRequest,
   caller: Caller,
 ): Promise<Generation> {
-  let attempt = await unlessUntrusted(() => begin(lease, request, caller))
+  const tryAgain = createTries()
+  let attempt = await unlessUntrusted(() => begin(lease, request, caller), tryAgain)
   const { result } = await Promise.race([attempt.accepted, NOT_YET])
   return { ignored: result.ignored, events: withHeartbeat(events()) }
 
   async function* events(): AsyncGenerator<GenerationEvent> {
-    for (let count = 1; ; count += 1) {
+    for (;;) {
       try {
         yield* eventsOf(attempt, caller.signal)
         return
       } catch (error) {
         // Found out before the first token, so nothing was told that would have to be taken back.
-        if (count === ATTEMPTS || verdictOf(error) === null) throw error
+        if (!tryAgain(error)) throw error
         attempt = ask(lease, request, caller)
       }
     }

@@ -48,19 +48,31 @@ export function verdictOf(error: unknown): GpuVerdict | null {
   return isGpuVerdict(found) ? found : null
 }
 
+/** Whether a request is to be tried anew after that failure. Counts over all of the request's phases. */
+export type TryAgain = (error: unknown) => boolean
+
+/** With 16-bit floats, without, and without the GPU. */
+const ATTEMPTS = 3
+
+/** For one request: says yes to a GPU that a load gave up, as long as there is another choice left. */
+export function createTries(): TryAgain {
+  let tried = 1
+  return (error) => verdictOf(error) !== null && ++tried <= ATTEMPTS
+}
+
 /**
  * The work, once more for each GPU that a load gave up on the way: the next choice is another one, as
  * a verdict takes features away.
  */
-export async function unlessUntrusted<T>(work: () => Promise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt += 1) {
+export async function unlessUntrusted<T>(
+  work: () => Promise<T>,
+  tryAgain: TryAgain = createTries(),
+): Promise<T> {
+  for (;;) {
     try {
       return await work()
     } catch (error) {
-      if (attempt === ATTEMPTS || verdictOf(error) === null) throw error
+      if (!tryAgain(error)) throw error
     }
   }
 }
-
-/** With 16-bit floats, without, and without the GPU. */
-export const ATTEMPTS = 3

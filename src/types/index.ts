@@ -1,3 +1,4 @@
+export type * from './choice.ts'
 export type * from './generation.ts'
 export type * from './host.ts'
 export type * from './model.ts'

@@ -2,6 +2,7 @@
 import { InoriginError } from '../../error.ts'
 import { digestOf } from '../../store/hash.ts'
 import { contextOf } from '../context.ts'
+import { memoryOf } from '../memory.ts'
 import type { HubSource, Implementation, ModelEntry, Resource } from '../schema.ts'
 import { limitsOf } from './entry.ts'
 import { findVariants, TEXTS } from './layout.ts'
@@ -19,9 +20,6 @@ export interface Resolved {
 
 /** A small file is read whole to be hashed; none of the kind is larger than this, in bytes. */
 const SMALL = 64 * 1024 * 1024
-
-/** What weights need beside themselves when a model runs. */
-const MEMORY_FACTOR = 1.25
 
 /**
  * Looks an entry's repository up. Rejects with `unavailable` when the hub cannot be reached, or when
@@ -68,7 +66,7 @@ export async function resolveHub(source: HubSource, access: HubAccess): Promise<
     device,
     requires: {
       ...(features.length > 0 && { features }),
-      memory: Math.ceil(weights.reduce((sum, { bytes }) => sum + bytes, 0) * MEMORY_FACTOR),
+      memory: memoryOf(weights.reduce((sum, { bytes }) => sum + bytes, 0)),
     },
     resources: [
       ...texts.map(({ file, type }) => resource(file, type)),

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { choose, type Preference } from '../../../src/catalog/choose.ts'
+import { choose, type Measurement, type Preference, rivals } from '../../../src/catalog/choose.ts'
 import type { Implementation } from '../../../src/catalog/schema.ts'
 import type { Capabilities } from '../../../src/device/capabilities.ts'
 import { thrownBy } from './entries.ts'
@@ -89,6 +89,76 @@ describe('with a preference', () => {
   ])('%s', (preference, all, on, id) => {
     expect(chosen(all, on, preference)).toBe(id)
   })
+})
+
+describe('with measurements', () => {
+  const quick = implementation('wasm-quick')
+  const ids = (all: Implementation[], on: Capabilities) =>
+    rivals({ tag: '@a/b', implementations: all }, on).map(({ id }) => id)
+
+  function fastest(all: Implementation[], times: Record<string, number | string>, on = device()) {
+    const measured = new Map(
+      Object.entries(times).map(([id, time]): [string, Measurement] => [
+        id, typeof time === 'number' ? { milliseconds: time } : { failure: time },
+      ]),
+    )
+    const { implementation: found, reasons } = choose({ tag: '@a/b', implementations: all }, on, 'auto', measured)
+    return { id: found.id, why: Object.fromEntries(reasons.map((reason) => [reason.id, reason.why])), reasons }
+  }
+
+  test('the fastest is chosen, whatever its kind, and the reasons say by how much', () => {
+    const { id, why, reasons } = fastest([full, wasm], { 'webgpu-full': 41, wasm: 3.14 })
+    expect(id).toBe('wasm')
+    expect(why['wasm']).toContain('3.1 ms')
+    expect(why['webgpu-full']).toContain('it takes 41 ms a run, and wasm takes 3.1 ms')
+    expect(reasons.map(({ milliseconds }) => milliseconds)).toEqual([41, 3.14])
+    expect(reasons.map(({ bytes }) => bytes)).toEqual([1, 1])
+  })
+
+  test.each<[string, Implementation[], Record<string, number | string>, Capabilities, string]>([
+    ['as good as equal: the first in the catalog', [full, wasm], { 'webgpu-full': 10.9, wasm: 10 }, device(), 'webgpu-full'],
+    ['the first was not measured: it stays', [full, wasm, quick], { wasm: 9, 'wasm-quick': 1 }, device(), 'webgpu-full'],
+    ['others were not measured: they wait', [full, wasm], { 'webgpu-full': 900 }, device(), 'webgpu-full'],
+    ['the first failed here', [full, wasm], { 'webgpu-full': 'no', wasm: 900 }, device(), 'wasm'],
+    ['the first failed, nothing else was tried', [full, wasm], { 'webgpu-full': 'no' }, device(), 'wasm'],
+    ['all failed: the first as ever', [full, wasm], { 'webgpu-full': 'no', wasm: 'no' }, device(), 'webgpu-full'],
+    ['a software GPU cannot win', [full, wasm], { 'webgpu-full': 1, wasm: 90 }, software, 'wasm'],
+    ['what cannot run cannot win', [half, wasm], { 'webgpu-half': 1, wasm: 90 }, plainGpu, 'wasm'],
+  ])('%s', (_, all, times, on, id) => {
+    expect(fastest(all, times, on).id).toBe(id)
+  })
+
+  test('rivals are what can run, the rule about software GPUs apart', () => {
+    expect(ids([wasm, full, half], device())).toEqual(['webgpu-full', 'webgpu-half', 'wasm'])
+    expect(ids([full, wasm, quick], software)).toEqual(['wasm', 'wasm-quick'])
+    expect(ids([full, half], software)).toEqual(['webgpu-full'])
+    expect(ids([half], noGpu)).toEqual([])
+    expect(fastest([full, wasm], {}, software).why['webgpu-full']).toContain('made of software')
+    expect(fastest([full, wasm], {}).why['wasm']).toContain('not compared')
+  })
+})
+
+test('memory is estimated by the files where the catalog is silent', () => {
+  const bytes = Math.ceil(2 * GIB)
+  const large = { ...full, resources: [{ ...full.resources[0]!, bytes }] }
+  expect(chosen([large, wasm], device({ memory: 2 * GIB }))).toBe('wasm')
+  expect(chosen([large, wasm], device({ memory: 4 * GIB }))).toBe('webgpu-full')
+})
+
+test('WASM is asked for features by name', () => {
+  const threaded = implementation('wasm-threads', { features: ['simd', 'threads'] })
+  expect(chosen([threaded, wasm], noGpu)).toBe('wasm')
+  const isolated = { ...noGpu, wasm: { simd: true, threads: true, jspi: false } }
+  expect(chosen([threaded, wasm], isolated)).toBe('wasm-threads')
+  const odd = implementation('wasm-odd', { features: ['memory64'] })
+  expect(thrownBy(() => choose({ tag: '@a/b', implementations: [odd] }, isolated)).message)
+    .toContain('WebAssembly has no memory64')
+})
+
+test('a feature that computes wrong numbers is not called missing', () => {
+  const unsound = { ...plainGpu, unsound: ['shader-f16'] }
+  expect(choose({ tag: '@a/b', implementations: [half, full] }, unsound).reasons[0]?.why)
+    .toBe('the GPU here computes wrong numbers with shader-f16')
 })
 
 describe('when nothing fits, says what each one lacks:', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
-import { ATTEMPTS, unlessUntrusted, verdictOf } from '../../../src/host/trust.ts'
+import { createTries, unlessUntrusted, verdictOf } from '../../../src/host/trust.ts'
 
 const untrusted = (features: readonly string[] | null = []) =>
   new InoriginError('unavailable', 'Wrong numbers.', {
@@ -24,9 +24,18 @@ describe('unlessUntrusted', () => {
   })
 
   test('does not go on for ever', async () => {
-    await expect(unlessUntrusted(work(ATTEMPTS, untrusted()))).rejects.toMatchObject({
+    await expect(unlessUntrusted(work(3, untrusted()))).rejects.toMatchObject({
       code: 'gpu_untrusted',
     })
+  })
+
+  test('shares one bound with whatever else the request tries', async () => {
+    const tryAgain = createTries()
+    expect(await unlessUntrusted(work(1, untrusted()), tryAgain)).toBe(2)
+    await expect(unlessUntrusted(work(2, untrusted()), tryAgain)).rejects.toMatchObject({
+      code: 'gpu_untrusted',
+    })
+    expect(tryAgain(untrusted())).toBe(false)
   })
 
   test('leaves every other failure alone', async () => {

@@ -1,0 +1,82 @@
+/** What keeps an implementation from running on a device, each in words. */
+import type { Capabilities } from '../device/capabilities.ts'
+import type { Device } from '../types/index.ts'
+import { memoryFor } from './memory.ts'
+import type { Implementation } from './schema.ts'
+
+const GIB = 2 ** 30
+
+/** What a 32-bit WebAssembly memory can hold. */
+const WASM_MEMORY = 4 * GIB
+
+/** From here on browsers round down so far that it only says "at least". */
+const MEMORY_CAP = 8 * GIB
+
+/** Empty when it can run there. */
+export function obstaclesOf(
+  implementation: Implementation,
+  capabilities: Capabilities,
+  preference: Device | 'auto' = 'auto',
+): string[] {
+  const { device, requires = {} } = implementation
+  const obstacles: string[] = []
+  if (preference !== 'auto' && preference !== device) {
+    obstacles.push(`it runs on ${nameOf(device)} and ${nameOf(preference)} was asked for`)
+  }
+  if (!capabilities.wasm.simd) obstacles.push('this browser has no WebAssembly SIMD')
+  const lacking = device === 'webgpu' ? gpuObstacles : wasmObstacles
+  obstacles.push(...lacking(requires, capabilities))
+  const needed = memoryFor(implementation)
+  if (device === 'wasm' && needed > WASM_MEMORY) {
+    obstacles.push(`it needs ${gib(needed)} of memory and WebAssembly can have ${gib(WASM_MEMORY)}`)
+  }
+  const { memory } = capabilities
+  if (memory !== null && memory < MEMORY_CAP && needed > memory) {
+    obstacles.push(`it needs ${gib(needed)} of memory and the device has ${gib(memory)}`)
+  }
+  return obstacles
+}
+
+type Requires = NonNullable<Implementation['requires']>
+
+function gpuObstacles(
+  { features = [], limits = {} }: Requires,
+  { webgpu, distrusted, unsound = [] }: Capabilities,
+): string[] {
+  if (distrusted) return ['the GPU here computes wrong numbers']
+  if (!webgpu) return ['this browser offers no WebGPU here']
+  const lacking = features
+    .filter((feature) => !webgpu.features.includes(feature))
+    .map((feature) =>
+      unsound.includes(feature)
+        ? `the GPU here computes wrong numbers with ${feature}`
+        : `the GPU has no ${feature}`,
+    )
+  const tooLow = Object.entries(limits)
+    .filter(([name, least]) => !((webgpu.limits[name] ?? -1) >= least))
+    .map(([name, least]) => {
+      const has = webgpu.limits[name]
+      return `it needs ${name} of ${least} and the GPU has ${has ?? 'none'}`
+    })
+  return [...lacking, ...tooLow]
+}
+
+/** Features of WebAssembly by the names a catalog has for them. */
+function wasmObstacles({ features = [] }: Requires, { wasm }: Capabilities): string[] {
+  const has: Record<string, boolean> = { ...wasm }
+  return features
+    .filter((feature) => feature !== 'simd' && has[feature] !== true)
+    .map((feature) =>
+      feature === 'threads'
+        ? 'WebAssembly has no threads here, as the page is not cross-origin isolated'
+        : `WebAssembly has no ${feature} here`,
+    )
+}
+
+function nameOf(device: Device): string {
+  return device === 'webgpu' ? 'WebGPU' : 'WASM'
+}
+
+function gib(bytes: number): string {
+  return `${(bytes / GIB).toFixed(1).replace(/\.0$/, '')} GiB`
+}
