@@ -2,24 +2,24 @@ import { InoriginError } from '../error.ts'
 import type { GenerationEvent, LoadProgress } from '../types/index.ts'
 import type { Work } from './work.ts'
 
-/** How one style puts a generation into words. */
-export interface Encoder {
+/** How one style puts a generation, or a prediction, into words. */
+export interface Encoder<Event = GenerationEvent> {
   /** The content type. */
   readonly type: string
   /** The text that goes out for an event; empty for none. */
-  encode(event: GenerationEvent): string
+  encode(event: Event): string
   /** The last words of a generation that failed late. Absent: the body is aborted instead. */
   fail?(error: InoriginError): string
 }
 
 /**
- * The body of an answer: one event is read from the generation when the consumer asks for more. A
- * consumer that cancels ends the work; work that is aborted breaks the body off, as fetch does.
- * `inWords` puts a late failure into the words of the request.
+ * The body of an answer: one event is read when the consumer asks for more, up to the one of type
+ * `finish`. A consumer that cancels ends the work; work that is aborted breaks the body off, as fetch
+ * does. `inWords` puts a late failure into the words of the request.
  */
-export function answerBody(
-  events: AsyncIterable<GenerationEvent>,
-  encoder: Encoder,
+export function answerBody<Event extends { type: string }>(
+  events: AsyncIterable<Event>,
+  encoder: Encoder<Event>,
   work: Work,
   inWords: (error: InoriginError) => InoriginError,
 ): ReadableStream<Uint8Array> {
@@ -44,7 +44,7 @@ export function answerBody(
           while (text === '') {
             const { done, value } = await iterator.next()
             if (done)
-              throw new InoriginError('internal', 'The generation broke off before its end.')
+              throw new InoriginError('internal', 'The answer broke off before its end.')
             text = encoder.encode(value)
             last = value.type === 'finish'
           }
@@ -69,7 +69,7 @@ export function answerBody(
   )
 }
 
-async function abandon(iterator: AsyncIterator<GenerationEvent>): Promise<void> {
+async function abandon(iterator: AsyncIterator<unknown>): Promise<void> {
   try {
     await iterator.return?.()
   } catch {
