@@ -55,13 +55,10 @@ test('names the part that is not there, and counts nothing as whole', async () =
   expect(await hasResource(database, resource.sha256)).toBe(false)
 })
 
-test.each([{ name: 'longer', extra: 1 }, { name: 'wrong', corrupt: 1 }])(
-  'a part that is $name ends it',
-  async ({ name: _, ...fault }) => {
-    const database = freshDatabase()
-    const faults = Array.from({ length: 20 }, (): Fault => fault)
-    const { resource } = await fileOn({ bytes: BYTES, partBytes: PART, faults })
-    await expect(download(database, resource, options)).rejects.toMatchObject({ kind: 'unavailable' })
-    expect(await hasResource(database, resource.sha256)).toBe(false)
-  },
-)
+test.each([{ extra: 1 }, { corrupt: 1 }])('parts that are wrong end it: %j', async (fault) => {
+  const database = freshDatabase()
+  const faults = Array.from({ length: 20 }, (): Fault => fault)
+  const { resource } = await fileOn({ bytes: BYTES, partBytes: PART, faults })
+  await expect(download(database, resource, options)).rejects.toMatchObject({ kind: 'unavailable' })
+  expect(await hasResource(database, resource.sha256)).toBe(false)
+})
