@@ -83,6 +83,11 @@ export function rounded(type: ElementType, value: unknown): unknown {
   return type === 'float16' ? fromHalf(toHalf(value)) : value
 }
 
+/** Data as numbers a caller can use: bits of halves are of no use to anyone. */
+export function readable({ type, data }: Pick<Elements, 'type' | 'data'>): ElementData {
+  return type === 'float16' ? Float32Array.from(data as Uint16Array, fromHalf) : data
+}
+
 export function size(shape: readonly number[]): number {
   return shape.reduce((product, length) => product * length, 1)
 }
@@ -131,6 +136,8 @@ function adopt(type: ElementType, view: ArrayBufferView, path: string): ElementD
       return Uint16Array.from(view, toHalf)
   }
   if (type === 'float32' && view instanceof Float64Array) return Float32Array.from(view)
+  if (type === 'uint8' && view instanceof Uint8ClampedArray)
+    return new Uint8Array(view.buffer, view.byteOffset, view.length)
   const own = ARRAYS[type]
   if (type !== 'float16' && view instanceof own) {
     if (type === 'bool' && (view as Uint8Array).some((element) => element > 1)) {

@@ -1,8 +1,10 @@
 /** Checked inputs to tensors, tensors to what a caller gets, without any runtime. */
 import type { ImageLayout } from '../catalog/schema.ts'
 import type { OutputParameter, TensorValue } from '../types/index.ts'
-import { type ElementData, type Elements, type ElementType, parseElements, rounded, size } from './elements.ts'
-import { fromHalf, toHalf } from '../engine/onnx/half.ts'
+import { toHalf } from '../engine/onnx/half.ts'
+import {
+  type ElementData, type Elements, type ElementType, parseElements, readable, rounded, size,
+} from './elements.ts'
 import { channels, denormalise, type Extent, normalise, type Rasterise } from './image.ts'
 import { refuse } from './refuse.ts'
 import { type Checked, same } from './signature.ts'
@@ -193,11 +195,6 @@ function nested(elements: unknown[], [length, ...rest]: readonly number[]): unkn
   if (length === undefined || rest.length === 0) return elements
   const step = size(rest)
   return Array.from({ length }, (_, row) => nested(elements.slice(row * step, (row + 1) * step), rest))
-}
-
-/** Data as numbers: bits of halves are of no use to a caller. */
-function readable({ type, data }: RawTensor): ElementData {
-  return type === 'float16' ? Float32Array.from(data as Uint16Array, fromHalf) : data
 }
 
 function toImage(tensor: RawTensor, layout: ImageLayout): ImageData {

@@ -22,6 +22,7 @@ import {
   predictorObject,
 } from './predictions.ts'
 import { reasoningOf } from './reasoning.ts'
+import { ignoredByRemote, remoteBody, remoteEncoder, remoteInputs } from './remote.ts'
 import { reply } from './reply.ts'
 import { digestIn, refuseLoads, resourceResponse } from './resources.ts'
 import { responseJson, responseStream } from './responses-answer.ts'
@@ -174,6 +175,21 @@ const predictions: Answer = async ({ req, env }) => {
   return json(predictionObject(prediction), ignoredHeader(ignored))
 }
 
+const remote: Answer = async ({ req, env }) => {
+  const { host, caller, work } = env
+  const { fields, ignored } = await readBody(req.raw, remoteBody, host, caller)
+  const { tag, signature } = await host.predictor(fields.tag, caller)
+  const { inputs, dialect } = remoteInputs(fields, signature)
+  const events = await host.predict(tag, inputs, caller)
+  const encoder = remoteEncoder({ tag, signature, dialect }, fields.stream ?? false)
+  return reply(answerBody(events, encoder, work, (error) => error), {
+    headers: {
+      'content-type': encoder.type,
+      ...ignoredHeader([...ignored, ...ignoredByRemote(fields)]),
+    },
+  })
+}
+
 const resource: Answer = async ({ req, env }) => {
   refuseLoads(req.raw)
   const body = await env.host.resource(digestIn(req.param('path') ?? ''), env.caller)
@@ -193,6 +209,7 @@ const ROUTES: ReadonlyArray<[method: 'GET' | 'POST', path: string, answer: Answe
   ['GET', '/models', models],
   ['GET', '/models/:path{.+}', model],
   ['POST', '/predictions', predictions],
+  ['POST', '/predictions/remote', remote],
   ['GET', '/predictors/:path{.+}', predictor],
   ['GET', '/resources/:path{.+}', resource],
 ]

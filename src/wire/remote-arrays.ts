@@ -1,0 +1,137 @@
+/**
+ * Arrays as predictor clients send and read them: NumPy's files, one `.npy` in a ZIP archive.
+ * https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
+ */
+import { unzipSync, zipSync } from 'fflate'
+import { InoriginError } from '../error.ts'
+import { ARRAYS, type Elements, size } from '../predictor/elements.ts'
+import { refuse } from '../predictor/refuse.ts'
+
+type NumberType = keyof typeof ARRAYS
+
+/** Numbers with a shape; float16 as bits, bool as bytes of 0 and 1. */
+export type ArrayElements = Elements & { type: NumberType; data: InstanceType<(typeof ARRAYS)[NumberType]> }
+
+/** Names of the types in the header, less the letter that tells the order of bytes. */
+const CODES: Readonly<Record<NumberType, string>> = {
+  float16: 'f2', float32: 'f4', float64: 'f8',
+  int8: 'i1', int16: 'i2', int32: 'i4', int64: 'i8',
+  uint8: 'u1', uint16: 'u2', uint32: 'u4', uint64: 'u8',
+  bool: 'b1',
+}
+
+const MAGIC = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59]
+const ZIP = [0x50, 0x4b, 0x03, 0x04]
+/** The header's length is such that the numbers begin at a multiple of this. */
+const ALIGNMENT = 64
+const ENTRY = 'arr_0.npy'
+
+/** The most bytes an archive may hold: a small one can unfold to any size. */
+export const MOST_UNFOLDED = 2 ** 28
+
+const begins = (bytes: Uint8Array, mark: readonly number[]): boolean =>
+  mark.every((byte, at) => bytes[at] === byte)
+
+/** Whether these are bytes of {@link readArray}. */
+export function isArrayFile(bytes: Uint8Array): boolean {
+  return begins(bytes, ZIP) || begins(bytes, MAGIC)
+}
+
+/** The one array in a NumPy file. Throws what names `path`. */
+export function readArray(bytes: Uint8Array<ArrayBuffer>, path: string): ArrayElements {
+  return readNpy(begins(bytes, ZIP) ? unfold(bytes, path) : bytes, path)
+}
+
+function unfold(archive: Uint8Array, path: string): Uint8Array {
+  let unfolded = 0
+  try {
+    const files = unzipSync(archive, {
+      filter({ name, originalSize }) {
+        unfolded += originalSize
+        if (unfolded > MOST_UNFOLDED) throw tooLarge(path)
+        return name.endsWith('.npy')
+      },
+    })
+    const [file, ...others] = Object.values(files)
+    if (file && others.length === 0) return file
+  } catch (cause) {
+    if (cause instanceof InoriginError) throw cause
+    refuse(path, 'is an archive that cannot be read.', cause)
+  }
+  return refuse(path, 'must hold one array, in one .npy file.')
+}
+
+function tooLarge(path: string): InoriginError {
+  const what = `${path}: unfolds to more than ${MOST_UNFOLDED} bytes, which is the most taken here.`
+  return new InoriginError('too_large', what, { code: 'request_too_large', param: path })
+}
+
+function readNpy(bytes: Uint8Array, path: string): ArrayElements {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  if (!begins(bytes, MAGIC) || bytes.length < 12) refuse(path, 'holds no array of NumPy.')
+  const isFirst = view.getUint8(6) === 1
+  const from = isFirst ? 10 : 12
+  const to = from + (isFirst ? view.getUint16(8, true) : view.getUint32(8, true))
+  const header = new TextDecoder('latin1').decode(bytes.subarray(from, to))
+  const descr = /'descr'\s*:\s*'([<>=|]?)(\w+)'/.exec(header)
+  const dimensions = /'shape'\s*:\s*\(([^)]*)\)/.exec(header)?.[1]
+  if (!descr || dimensions === undefined) return refuse(path, 'holds an array that cannot be read.')
+  const type = (Object.keys(CODES) as NumberType[]).find((name) => CODES[name] === descr[2])
+  if (!type || descr[1] === '>') {
+    refuse(path, `holds an array of ${descr[1]}${descr[2]}, and only numbers and truth can be read.`)
+  }
+  const shape = dimensions.split(',').filter((part) => part.trim() !== '').map(Number)
+  const elements = readElements(type, bytes.subarray(to), shape, path)
+  const isTransposed = /'fortran_order'\s*:\s*True/.test(header)
+  return isTransposed ? { ...elements, data: inRows(elements, shape) } : elements
+}
+
+/** Numbers as they lie in memory, the lowest byte first. */
+export function readElements(
+  type: NumberType,
+  bytes: Uint8Array,
+  shape: readonly number[] | null,
+  path: string,
+): ArrayElements {
+  const { BYTES_PER_ELEMENT: width } = ARRAYS[type]
+  if (bytes.length % width !== 0) {
+    refuse(path, `has ${bytes.length} bytes, and each ${type} takes ${width}.`)
+  }
+  const length = bytes.length / width
+  if (shape && size(shape) !== length) {
+    refuse(path, `shape [${shape.join(', ')}] is ${size(shape)} elements, but data has ${length}.`)
+  }
+  // A copy begins where every type may begin.
+  const data = new ARRAYS[type](bytes.slice().buffer)
+  return { type, data, shape }
+}
+
+/** Numbers of which the first index runs fastest, as if the last did. */
+function inRows({ type, data }: ArrayElements, shape: readonly number[]): ArrayElements['data'] {
+  const rows = new ARRAYS[type](data.length)
+  const index = shape.map(() => 0)
+  const steps = shape.map((_, axis) => size(shape.slice(0, axis)))
+  for (let at = 0; at < data.length; at += 1) {
+    rows[at] = data[index.reduce((sum, each, axis) => sum + each * (steps[axis] ?? 0), 0)] as never
+    for (let axis = shape.length - 1; axis >= 0; axis -= 1) {
+      index[axis] = ((index[axis] ?? 0) + 1) % (shape[axis] ?? 1)
+      if (index[axis] !== 0) break
+    }
+  }
+  return rows
+}
+
+/** An archive with that one array. */
+export function writeArray({ type, data, shape }: ArrayElements): Uint8Array {
+  const code = `${data.BYTES_PER_ELEMENT === 1 ? '|' : '<'}${CODES[type]}`
+  const lengths = (shape ?? [data.length]).map((length) => `${length},`).join(' ')
+  const text = `{'descr': '${code}', 'fortran_order': False, 'shape': (${lengths}), }`
+  const start = MAGIC.length + 4
+  const padded = Math.ceil((start + text.length + 1) / ALIGNMENT) * ALIGNMENT - start
+  const header = new TextEncoder().encode(`${text.padEnd(padded - 1)}\n`)
+  const bytes = new Uint8Array(start + padded + data.byteLength)
+  bytes.set([...MAGIC, 1, 0, padded & 255, padded >>> 8])
+  bytes.set(header, start)
+  bytes.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), start + padded)
+  return zipSync({ [ENTRY]: bytes }, { level: 0 })
+}

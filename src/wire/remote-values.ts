@@ -1,0 +1,197 @@
+/** Single values of a prediction: as they are in a body, and as a predictor takes and gives them. */
+import {
+  ARRAYS, type Elements, kind, parseElements, readable, size,
+} from '../predictor/elements.ts'
+import { refuse } from '../predictor/refuse.ts'
+import type { InputParameter, OutputParameter, TensorValue } from '../types/index.ts'
+import { isObject } from './fields.ts'
+import {
+  type ArrayElements, isArrayFile, readArray, readElements, writeArray,
+} from './remote-arrays.ts'
+import { type DataFile, readDataUrl, readText, toDataUrl, toTextUrl } from './remote-data.ts'
+
+type NumberType = keyof typeof ARRAYS
+
+/** How a client writes values; it is answered in the same way. */
+export interface Dialect {
+  /** NumPy's files, bytes as they lie in memory with a shape beside them, or numbers in words. */
+  numbers: 'npz' | 'bytes' | 'text'
+  /** What the kind of a value is called: `type` by clients before 2026. */
+  key: 'dtype' | 'type'
+}
+
+export type RemoteValue = { data: string | null; shape?: readonly number[] } & (
+  | { dtype: string }
+  | { type: string }
+)
+
+/** A value as `server.predict` takes it, and what it shows of its client's dialect. */
+export interface Decoded extends Partial<Dialect> {
+  value: unknown
+}
+
+const OTHERS = ['string', 'list', 'dict', 'image', 'binary', 'null']
+const CARRIED = [...Object.keys(ARRAYS), ...OTHERS]
+
+const isNumberType = (type: string): type is NumberType => Object.hasOwn(ARRAYS, type)
+
+/**
+ * `{ data, dtype }`, or JSON as it is. Throws `invalid_request` that names what of it cannot be
+ * carried; whether the parameter takes it is seen later.
+ */
+export function decodeValue(given: unknown, { type }: InputParameter, path: string): Decoded {
+  if (!isObject(given) || !('data' in given) || !('dtype' in given || 'type' in given)) {
+    return decodeJson(given, type, path)
+  }
+  const key = 'dtype' in given ? 'dtype' : 'type'
+  const { data, shape, [key]: dtype } = given
+  if (typeof dtype !== 'string' || !CARRIED.includes(dtype)) {
+    const got = typeof dtype === 'string' ? JSON.stringify(dtype) : kind(dtype)
+    refuse(`${path}.${key}`, `${got} cannot be carried here; there is ${CARRIED.join(', ')}.`)
+  }
+  if (dtype === 'null') return { key, value: null }
+  const at = `${path}.data`
+  const file = readDataUrl(data, at)
+  if (isNumberType(dtype)) return { key, ...decodeNumbers(file, dtype, shape, type, path) }
+  return { key, value: decodeFile(file, dtype, at) }
+}
+
+function decodeJson(given: unknown, type: string, path: string): Decoded {
+  const isFile = (type === 'image' || type === 'binary') && typeof given === 'string'
+  if (isFile) return { value: decodeFile(readDataUrl(given, path), type, path) }
+  return isNumberType(type) && given !== null ? { value: given, numbers: 'text' } : { value: given }
+}
+
+function decodeFile(file: DataFile, dtype: string, path: string): unknown {
+  if (dtype === 'binary') return file.bytes
+  if (dtype === 'image') return new Blob([file.bytes], { type: file.mime })
+  const text = readText(file, path)
+  return dtype === 'string' ? text : parseJson(text, path)
+}
+
+function parseJson(text: string, path: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (cause) {
+    return refuse(path, 'is not JSON.', cause)
+  }
+}
+
+function decodeNumbers(
+  file: DataFile,
+  dtype: NumberType,
+  shape: unknown,
+  type: string,
+  path: string,
+): Decoded {
+  const at = `${path}.data`
+  if (file.mime === 'text/plain' || file.mime === 'application/json') {
+    return { numbers: 'text', value: parseJson(readText(file, at), at) }
+  }
+  if ((shape ?? null) === null && isArrayFile(file.bytes)) {
+    const elements = readArray(file.bytes, at)
+    if (elements.type !== dtype) refuse(at, `holds ${elements.type}, and is said to be ${dtype}.`)
+    return { numbers: 'npz', value: asTaken(elements, type) }
+  }
+  const elements = readElements(dtype, file.bytes, shapeOf(shape, `${path}.shape`), at)
+  return { numbers: 'bytes', value: asTaken(elements, type) }
+}
+
+function shapeOf(shape: unknown, path: string): readonly number[] | null {
+  if ((shape ?? null) === null) return null
+  const lengths = Array.isArray(shape) ? (shape as unknown[]) : null
+  if (lengths?.every((length) => Number.isSafeInteger(length) && (length as number) >= 0)) {
+    return lengths as number[]
+  }
+  return refuse(path, 'must be an array of whole numbers.')
+}
+
+/**
+ * What a parameter of the type takes: clients send a 3 as an int32, whatever it is for, so numbers of
+ * another type are taken one by one, and refused where the parameter's type does not have them.
+ */
+function asTaken({ type, data, shape }: ArrayElements, wanted: string): unknown {
+  if (type === wanted) return shape ? { data, shape } : data
+  const isFloat = wanted.startsWith('float')
+  const values = Array.from<unknown, unknown>(readable({ type, data }), (value) => {
+    if (type === 'bool') return value === 1
+    return typeof value === 'bigint' && isFloat ? Number(value) : value
+  })
+  return shape ? { data: values, shape } : values
+}
+
+/** An output of a predictor. Throws `invalid_request` that names what of it cannot be carried. */
+export function encodeValue(
+  value: unknown,
+  { type }: OutputParameter,
+  dialect: Dialect,
+  path: string,
+): RemoteValue {
+  const as = (dtype: string, data: string, shape?: readonly number[]): RemoteValue => ({
+    data,
+    ...(dialect.key === 'dtype' ? { dtype } : { type: dtype }),
+    ...(shape && { shape }),
+  })
+  const json = (dtype: string, content: unknown): RemoteValue =>
+    as(dtype, toTextUrl('application/json', toJson(content, path)))
+
+  if (type === 'list' || type === 'dict') return json(type, value)
+  if (type === 'image' || type === 'binary') {
+    const bytes = value instanceof Uint8Array ? value : null
+    if (!bytes) return refuse(path, 'is several images, and one can be carried. Send one at a time.')
+    return as(type, toDataUrl(type === 'image' ? 'image/png' : 'application/octet-stream', bytes))
+  }
+  if (typeof value === 'string') return as('string', toTextUrl('text/plain', value))
+  if (isTensor(value) && Array.isArray(value.data)) {
+    return json('list', nested(value.data as unknown[], value.shape))
+  }
+  if (!isNumberType(type)) return refuse(path, `is a ${kind(value)}, which cannot be carried.`)
+
+  const elements = elementsOf(type, value, path)
+  const shape = elements.shape ?? [elements.data.length]
+  if (dialect.numbers === 'npz') return as(type, toDataUrl('application/x-npz', writeArray(elements)))
+  if (dialect.numbers === 'bytes') {
+    const { buffer, byteOffset, byteLength } = elements.data
+    const bytes = new Uint8Array(buffer, byteOffset, byteLength)
+    return as(type, toDataUrl('application/octet-stream', bytes), shape)
+  }
+  const words = toJson(nested(inWords(elements), shape), path)
+  return as(type, toTextUrl(shape.length === 0 ? 'text/plain' : 'application/json', words))
+}
+
+function isTensor(value: unknown): value is TensorValue {
+  return isObject(value) && 'data' in value && 'shape' in value
+}
+
+function elementsOf(type: NumberType, value: unknown, path: string): ArrayElements {
+  // What is no number, and infinite ones, are numbers to a tensor of floats.
+  const isFloat = typeof value === 'number' && type.startsWith('float')
+  const given = isFloat ? { data: Float64Array.of(value), shape: [] } : value
+  return parseElements(type, given, path) as ArrayElements
+}
+
+function inWords(elements: Elements): unknown[] {
+  const values = Array.from<unknown>(readable(elements))
+  return elements.type === 'bool' ? values.map((value) => value === 1) : values
+}
+
+function nested(values: readonly unknown[], [length, ...rest]: readonly number[]): unknown {
+  if (length === undefined) return values[0]
+  if (rest.length === 0) return values
+  const step = size(rest)
+  return Array.from({ length }, (_, row) => nested(values.slice(row * step, (row + 1) * step), rest))
+}
+
+/** JSON that keeps whole numbers of any size; it has no words for what is no number. */
+function toJson(value: unknown, path: string): string {
+  if (typeof value === 'bigint') return String(value)
+  if (typeof value === 'number' && !Number.isFinite(value)) {
+    refuse(path, `has ${value} in it, which JSON cannot carry.`)
+  }
+  if (Array.isArray(value)) return `[${value.map((item) => toJson(item, path)).join(',')}]`
+  if (!isObject(value)) return JSON.stringify(value)
+  const entries = Object.entries(value).map(
+    ([name, item]) => `${JSON.stringify(name)}:${toJson(item, path)}`,
+  )
+  return `{${entries.join(',')}}`
+}

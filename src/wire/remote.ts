@@ -1,0 +1,99 @@
+/**
+ * `POST /v1/predictions/remote`: what predictor clients call to run a predictor over HTTP. Values are
+ * `{ data, dtype }` both ways, `data` a data URL.
+ */
+import type * as v from 'valibot'
+import type { InoriginError } from '../error.ts'
+import { refuse } from '../predictor/refuse.ts'
+import type { PredictionEvent, Signature, Tag } from '../types/index.ts'
+import { type Encoder, progressText } from './answer.ts'
+import { anyObject, filled, flag, object, optional, string } from './fields.ts'
+import { id } from './id.ts'
+import { type Dialect, decodeValue, encodeValue, type RemoteValue } from './remote-values.ts'
+import { JSON_TYPE, SSE_TYPE } from './reply.ts'
+import { comment, frame } from './sse.ts'
+
+/** Its table of fields. */
+export const remoteBody = object({
+  tag: filled,
+  inputs: optional(anyObject),
+  acceleration: optional(string),
+  clientId: optional(string),
+  stream: optional(flag),
+})
+
+type RemoteBody = v.InferOutput<typeof remoteBody>
+
+/** Fields without effect: which device computes is chosen here, and there is one. */
+export function ignoredByRemote({ acceleration }: RemoteBody): string[] {
+  const isAny = (acceleration ?? '') === '' || /^((local|remote)_)?auto$/.test(acceleration ?? '')
+  return isAny ? [] : ['acceleration']
+}
+
+/** What a predictor is to be run on. */
+export interface Remote {
+  inputs: Record<string, unknown>
+  dialect: Dialect
+}
+
+/** Throws `invalid_request` that names the input which is not there or cannot be carried. */
+export function remoteInputs({ inputs }: RemoteBody, signature: Signature): Remote {
+  const dialect: Partial<Dialect> = {}
+  const decoded = Object.entries(inputs ?? {}).map(([name, given]) => {
+    const path = `inputs.${name}`
+    const parameter = signature.inputs.find((each) => each.name === name)
+    if (!parameter) {
+      const names = signature.inputs.map((each) => each.name).join(', ') || 'none'
+      return refuse(path, `there is no such input; there is ${names}.`)
+    }
+    const { value, numbers, key } = decodeValue(given, parameter, path)
+    dialect.numbers ??= numbers
+    dialect.key ??= key
+    return [name, value] as const
+  })
+  const key = dialect.key ?? 'dtype'
+  const numbers = dialect.numbers ?? (key === 'type' ? 'bytes' : 'npz')
+  return { inputs: Object.fromEntries(decoded), dialect: { key, numbers } }
+}
+
+interface Told {
+  tag: Tag
+  signature: Signature
+  dialect: Dialect
+}
+
+/** As one JSON body, with leading spaces while it is being made, or as a stream of one event. */
+export function remoteEncoder(told: Told, stream: boolean): Encoder<PredictionEvent> {
+  const head = { id: id('pred_'), tag: told.tag, created: new Date().toISOString() }
+  const prediction = (
+    results: readonly RemoteValue[] | null,
+    latency: number | null,
+    error: string | null,
+  ): string => {
+    const whole = { ...head, results, latency, error, logs: null }
+    return stream ? frame(whole, 'prediction') : JSON.stringify(whole)
+  }
+  return {
+    type: stream ? SSE_TYPE : JSON_TYPE,
+    encode(event) {
+      if (event.type === 'finish') {
+        const { outputs, latency } = event.result
+        return prediction(resultsOf(outputs, told), latency, null)
+      }
+      if (!stream) return ' '
+      return comment(event.type === 'progress' ? progressText(event.progress) : 'heartbeat')
+    },
+    // The status is gone by then, and clients look here.
+    fail: (error: InoriginError) => prediction(null, null, error.message),
+  }
+}
+
+/** In the order of the signature, which is what gives them their names. */
+function resultsOf(
+  outputs: Record<string, unknown>,
+  { signature, dialect }: Told,
+): RemoteValue[] {
+  return signature.outputs.map((parameter) =>
+    encodeValue(outputs[parameter.name], parameter, dialect, `outputs.${parameter.name}`),
+  )
+}
