@@ -61,6 +61,13 @@ export function createAnswer(
     held = 0
   }
 
+  /** Tokens of a character that the end cuts have no text, but how probable they were is told. */
+  const tellRest = (): void => {
+    if (before === null ? splitter?.inside : place < written) return
+    const told = buffer?.rest() ?? []
+    if (told.length > 0) events.push({ type: 'text', text: '', logprobs: told })
+  }
+
   const takePart = (part: Part): void => {
     if (over) return
     switch (part.type) {
@@ -131,6 +138,7 @@ export function createAnswer(
     if (parser && !over) parser.end(reason === 'length').forEach(takePart)
     if (!over) {
       flush()
+      tellRest()
       over = { reason: reason === 'stop' && calls > 0 ? 'tool_calls' : reason, stopSequence: null }
     }
     return finish(completionTokens)

@@ -7,7 +7,7 @@
  * can be refused for comes out there, before weights are needed. Then the pieces that the engine
  * writes go through `answer.ts`: reasoning is split off (`reasoning.ts`), calls are read as they are
  * written (`tools/`), stop texts held back (`stops.ts`), and probabilities kept for the text they
- * belong to (`buffer.ts`).
+ * belong to (`logprobs.ts`).
  */
 import type { Engine } from '../engine/engine.ts'
 import { InoriginError } from '../error.ts'

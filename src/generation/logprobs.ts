@@ -9,6 +9,8 @@ export interface LogprobBuffer {
    * token is told once, with the first of its characters that is; those further in front are dropped.
    */
   take(from: number, to: number): TokenLogprob[]
+  /** The tokens behind all text, which end within a character. */
+  rest(): TokenLogprob[]
 }
 
 export function createLogprobBuffer(): LogprobBuffer {
@@ -32,5 +34,7 @@ export function createLogprobBuffer(): LogprobBuffer {
     kept = kept.slice(ready.length)
     return ready.filter((entry) => entry.to > from || entry.from >= from).map(({ token }) => token)
   }
-  return { add, take }
+  const rest: LogprobBuffer['rest'] = () =>
+    kept.filter(({ from }) => from === length).map(({ token }) => token)
+  return { add, take, rest }
 }

@@ -92,7 +92,8 @@ export function chatStream(
         case 'reasoning':
           return reasoning && event.text !== '' ? chunk({ reasoning_content: event.text }) : ''
         case 'text':
-          if (event.text === '') return ''
+          // Tokens of a character that is not whole have no text.
+          if (event.text === '' && !event.logprobs?.length) return ''
           return chunk({ content: event.text }, null, logprobs ? (event.logprobs ?? []) : undefined)
         case 'tool_call': {
           const call = { index: event.index, ...callObject({ ...event, arguments: '' }) }

@@ -115,7 +115,7 @@ export function responseStream(telling: ResponseTelling): Encoder {
     text: string,
     logprobs: readonly TokenLogprob[] = [],
   ): string => {
-    if (text === '') return ''
+    if (text === '' && logprobs.length === 0) return ''
     const opening = open?.part.type === type ? '' : begin(emptyOf(type))
     if (!open) return opening
     const { part } = open

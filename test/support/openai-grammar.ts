@@ -102,7 +102,7 @@ export function checkChatStream(
     )
   }
 
-  const delta = (fields: Fields): void => {
+  const delta = (fields: Fields, tokens: number): void => {
     if (stage === 'role') {
       keys(fields, 'role delta', ['role', 'content'])
       ensure(
@@ -118,7 +118,9 @@ export function checkChatStream(
       )
     } else if ('content' in fields) {
       advance('content')
-      seen.content += text(keys(fields, 'delta', ['content'])['content'], 'content')
+      const { content } = keys(fields, 'delta', ['content'])
+      // Tokens of a character that is not whole have no text.
+      if (content !== '' || tokens === 0) seen.content += text(content, 'content')
     } else {
       advance('tools')
       const calls = keys(fields, 'delta', ['tool_calls'])['tool_calls']
@@ -180,10 +182,12 @@ export function checkChatStream(
     ensure(Array.isArray(choices) && choices.length === 1, 'not one choice')
     const choice = keys(choices[0], 'choice', ['index', 'delta', 'finish_reason', 'logprobs?'])
     ensure(choice['index'] === 0, 'choice index')
+    const before = seen.logprobs.length
     if (logprobs && 'content' in object(choice['delta'], 'delta') && stage !== 'role')
       seen.logprobs.push(...checkLogprobs(choice['logprobs']))
     else ensure((choice['logprobs'] ?? null) === null, 'logprobs')
-    if (choice['finish_reason'] === null) delta(object(choice['delta'], 'delta'))
+    const tokens = seen.logprobs.length - before
+    if (choice['finish_reason'] === null) delta(object(choice['delta'], 'delta'), tokens)
     else finish(choice)
   }
   ensure(stage === 'closed', `the stream ended while ${stage} was due`)

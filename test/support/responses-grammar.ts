@@ -74,7 +74,9 @@ export function checkResponseStream(raw: string): ResponseTranscript {
     ensure(data['output_index'] === seen.items.length - 1, 'output_index')
     ensure(data['item_id'] === item.id, 'item_id')
     for (const index of ['content_index', 'summary_index']) oneOf(data[index] ?? 0, index, [0])
-    if (name.endsWith('.delta')) item.text += text(data['delta'], 'delta')
+    // Tokens of a character that is not whole have no text.
+    const cut = name === 'output_text.delta' && String(data['logprobs']) !== ''
+    if (name.endsWith('.delta') && !(cut && data['delta'] === '')) item.text += text(data['delta'], 'delta')
     if (name.endsWith('_text.done')) ensure(data['text'] === item.text, 'text is not its deltas')
     if (name === 'function_call_arguments.done') {
       ensure(data['arguments'] === item.text, 'arguments are not their deltas')

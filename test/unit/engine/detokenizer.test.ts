@@ -12,7 +12,8 @@ function pieces(file: object, ids: readonly number[]): string[] {
   return ids.map((id) => text.push(id))
 }
 
-describe.each(Object.entries(TOKENIZERS))('%s', (_, make) => {
+describe.each(Object.entries(TOKENIZERS))('%s', (name, make) => {
+  const byteTokens = name === 'merges, byte fallback'
   const plain = new Tokenizer(make(), CONFIG)
   const whole = (ids: number[]): string => plain.decode(ids, { skip_special_tokens: true })
   const size = plain.get_vocab().size
@@ -20,7 +21,9 @@ describe.each(Object.entries(TOKENIZERS))('%s', (_, make) => {
   test.each(TEXTS.map((text) => [text]))('puts together %j', (text) => {
     const { ids } = plain.encode(text, { add_special_tokens: false })
     const deltas = pieces(make(), ids)
-    expect(deltas.join('')).toBe(whole(ids))
+    // The library loses a byte order mark of byte tokens, which the original keeps.
+    const kept = (all: string): string => (byteTokens ? all.replaceAll('\uFEFF', '') : all)
+    expect(kept(deltas.join(''))).toBe(kept(whole(ids)))
   })
 
   test('equals the whole for any tokens, halves of characters and control tokens too', () => {
@@ -56,6 +59,12 @@ test.each(['bytes', 'merges, byte fallback'])(
     expect(rest.join('').trim()).toBe('👍')
   },
 )
+
+test.each(['bytes', 'merges, byte fallback'])('keeps a byte order mark: %s', (name) => {
+  const file = TOKENIZERS[name]?.() as object
+  const { ids } = new Tokenizer(file, CONFIG).encode('a\uFEFFb', { add_special_tokens: false })
+  expect(pieces(file, ids).join('')).toBe('a\uFEFFb')
+})
 
 test('shows a replacement character where the model wrote what is none', () => {
   const plain = new Tokenizer(TOKENIZERS['bytes']?.() as object, CONFIG)

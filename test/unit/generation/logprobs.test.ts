@@ -76,6 +76,33 @@ test('a token without text is told with the next that has some', () => {
   expect(words(buffer.take(0, 1))).toEqual(['', 'a'])
 })
 
+describe('a character that is cut', () => {
+  const half = (byte: number): TokenLogprob => ({ text: '�', bytes: [byte], logprob: -1, top: [] })
+  const cut: Piece = { text: '', tokens: 2, logprobs: [half(0xf0), half(0x9f)] }
+
+  test('is told by its tokens', async () => {
+    for (const stop of [[], [' you?']]) {
+      const events = await collect(scripted([piece('Hi'), piece(' you'), cut], { ending: 'length' }), { logprobs: 0, stop })
+      expect(sum(events)).toMatchObject({ text: 'Hi you', reason: 'length' })
+      expect(words(sum(events).logprobs)).toEqual(['Hi', ' you', '�', '�'])
+      expect(events.at(-2)).toMatchObject({ type: 'text', text: '' })
+    }
+    const alone = await collect(scripted([cut], { ending: 'length' }), { logprobs: 0 })
+    expect(sum(alone).logprobs).toEqual(cut.logprobs)
+  })
+
+  test('is not where nobody asked, or where it is no text', async () => {
+    const plain = await collect(scripted([piece('Hi'), { text: '', tokens: 2 }]))
+    expect(plain.filter(({ type }) => type === 'text')).toHaveLength(1)
+    const stopped = await collect(scripted([piece('Hi END'), cut]), { logprobs: 0, stop: ['END'] })
+    expect(words(sum(stopped).logprobs)).toEqual(['Hi END'])
+    const thinking = scripted([piece('<think>'), piece('Hm'), cut], { template: '</think>', ending: 'length' })
+    expect(sum(await collect(thinking, { logprobs: 0 })).logprobs).toEqual([])
+    const calling = scripted([piece('<tool_call>'), piece('{"name": "get_t'), cut], { ending: 'length' })
+    expect(sum(await collect(calling, { logprobs: 0, tools: use() })).logprobs).toEqual([])
+  })
+})
+
 test('whatever is held back, every token of a text is told once and in order', async () => {
   const random = createRandom(5)
   const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)] as T
@@ -88,5 +115,35 @@ test('whatever is held back, every token of a text is told once and in order', a
     if (told.reason === 'stop') expect(words(told.logprobs)).toEqual(texts)
     expect(words(told.logprobs)).toEqual(texts.slice(0, told.logprobs.length))
     expect(texts.slice(0, told.logprobs.length).join('').startsWith(told.text)).toBe(true)
+  }
+})
+
+test('however a text is cut into tokens, their bytes are the text', async () => {
+  const random = createRandom(9)
+  const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)] as T
+  const writer = new TextEncoder()
+  for (let round = 0; round < 200; round += 1) {
+    const text = Array.from({ length: 10 }, () => pick(['a', 'é', '🙂', '漢', ' ', 'b<', '👩‍🔬', '\ufeff'])).join('')
+    const bytes = [...writer.encode(text)]
+    const reader = new TextDecoder('utf-8', { ignoreBOM: true })
+    const whole = new TextDecoder('utf-8', { ignoreBOM: true })
+    const pieces: Piece[] = []
+    let waiting: TokenLogprob[] = []
+    while (bytes.length > 0) {
+      const spelled = bytes.splice(0, 1 + Math.floor(random() * 5))
+      const own = whole.decode(Uint8Array.from(spelled))
+      waiting.push({ text: own, bytes: spelled, logprob: -1, top: [] })
+      const certain = reader.decode(Uint8Array.from(spelled), { stream: true })
+      if (certain === '' && bytes.length > 0) continue
+      pieces.push({ text: certain, tokens: waiting.length, logprobs: waiting })
+      waiting = []
+    }
+    const limit = random() < 0.5 ? pieces.length : Math.ceil(random() * pieces.length)
+    const engine = scripted(pieces.slice(0, limit), { ending: 'length' })
+    const told = sum(await collect(engine, { logprobs: 0, tools: use(), stop: pick([[], ['zz'], ['🙂🙂🙂🙂']]) }))
+    const spelled = told.logprobs.flatMap((each) => each.bytes)
+    if (told.reason !== 'length') continue
+    expect(new TextDecoder('utf-8', { ignoreBOM: true }).decode(Uint8Array.from(spelled), { stream: true })).toBe(told.text)
+    if (limit === pieces.length) expect(spelled).toEqual([...writer.encode(text)])
   }
 })

@@ -48,6 +48,15 @@ describe('a streamed chat completion', () => {
     expect(raw.startsWith(`: ${told}\n\n`)).toBe(true)
   })
 
+  it('tells tokens that have no text of their own', async () => {
+    const cut = { text: '\ufffd', bytes: [0xf0], logprob: -1, top: [] }
+    const raw = await streamed({ logprobs: true }, [...HELLO.slice(0, -1), { type: 'text', text: '', logprobs: [cut] }, HELLO.at(-1) as Script[number]])
+    expect(checkChatStream(raw, { logprobs: true }).content).toBe('Hello there')
+    expect(raw).toContain(
+      '"delta":{"content":""},"finish_reason":null,"logprobs":{"content":[{"token":"\ufffd","logprob":-1,"bytes":[240],"top_logprobs":[]}],"refusal":null}',
+    )
+  })
+
   it('ends in usage when that is asked for', async () => {
     const raw = await streamed({ stream_options: { include_usage: true } })
     expect(checkChatStream(raw, { includeUsage: true }).usage).toEqual({

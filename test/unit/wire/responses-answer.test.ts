@@ -116,12 +116,14 @@ describe('a streamed response', () => {
     const script: Script = [
       { type: 'start', promptTokens: 1, cachedTokens: 0 },
       { type: 'text', text: 'Hi', logprobs: [tokenOf('Hi')] },
+      // Tokens of a character that is not whole.
+      { type: 'text', text: '', logprobs: [tokenOf('')] },
       { type: 'finish', reason: 'stop', stopSequence: null, usage: LONG_USAGE },
     ]
     const told = { token: 'Hi', logprob: -0.25, bytes: [72, 105], top_logprobs: [{ token: 'Hi' }, { logprob: -9999 }] }
     const { response } = checkResponseStream(await streamed({ top_logprobs: 2 }, script))
     for (const answer of [response, await whole({ top_logprobs: 2 }, script)]) {
-      expect(answer).toMatchObject({ output: [{ content: [{ text: 'Hi', logprobs: [told] }] }] })
+      expect(answer).toMatchObject({ output: [{ content: [{ text: 'Hi', logprobs: [told, { token: '' }] }] }] })
     }
   })
 })

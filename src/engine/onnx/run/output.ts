@@ -29,27 +29,41 @@ export function createOutputs({ tokenizer, tokenizerConfig, sampling: defaults }
   return (prompt, { sampling, visible = [], logprobs }) => ({
     sampler: createSampler(sampling, defaults, prompt.tokens),
     text: openText(visible),
-    ...(logprobs !== undefined && { logprob: describe(bytesOf(visible), logprobs) }),
+    ...(logprobs !== undefined && {
+      logprob: describe(bytesOf(visible), (token) => openText(visible).push(token), logprobs),
+    }),
   })
 }
 
-/** Says how probable a token was, and the `count` most probable ones. */
+const SPACE = 0x20
+
+/**
+ * Says how probable a token was, and the `count` most probable ones. `opens` is the text of a token
+ * that is the first.
+ */
 function describe(
   spelling: readonly (Uint8Array | null)[],
+  opens: (token: number) => string,
   count: number,
 ): NonNullable<Output['logprob']> {
-  const decoder = new TextDecoder()
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+  let first = true
+
   const probability = (id: number, logprob: number): TokenProbability => {
-    const bytes = spelling[id] ?? new Uint8Array()
-    return { text: decoder.decode(bytes), bytes: [...bytes], logprob }
+    const bytes = [...(spelling[id] ?? [])]
+    // Some tokenizers put a space before the first word, which is no part of the text.
+    if (first && bytes[0] === SPACE && !opens(id).startsWith(' ')) bytes.shift()
+    return { text: decoder.decode(Uint8Array.from(bytes)), bytes, logprob }
   }
   return (row, token) => {
     if (!spelling[token]) return null
     const { logprob, top } = logprobsOf(row, token, count)
-    return {
+    const told = {
       ...probability(token, logprob),
       top: top.map((each) => probability(each.id, each.logprob)),
     }
+    first = false
+    return told
   }
 }
 

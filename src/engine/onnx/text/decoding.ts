@@ -126,12 +126,13 @@ function byteLevel(): Stage {
 
 /** Characters without a token of their own come as tokens like `<0xE2>`, one per byte. */
 function byteFallback(): Stage {
-  let utf8 = new TextDecoder()
+  const open = (): TextDecoder => new TextDecoder('utf-8', { ignoreBOM: true })
+  let utf8 = open()
   let bytes = false
   const end = (): string => {
     const rest = bytes ? utf8.decode() : ''
     bytes = false
-    utf8 = new TextDecoder()
+    utf8 = open()
     return rest
   }
   return {
