@@ -2,7 +2,7 @@
 export { serve } from './serve.ts'
 export { InoriginError } from './error.ts'
 export type { ServeOptions } from './serve.ts'
-export type { Models, PredictOptions, Server, TaskOptions } from './server.ts'
+export type { Models, PredictOptions, PredictorHandle, Server, TaskOptions } from './server.ts'
 export type { ErrorDetails, ErrorKind } from './error.ts'
 export type {
   Binding, CatalogDocument as Catalog, Dtype, HubEntry, ImageLayout, Implementation, ModelEntry,

@@ -205,6 +205,14 @@ function createServer({ script, control, host, differences, controlled, close }:
   const scope = new URL(script.scope)
   const never = new AbortController().signal
   const ignore = () => {}
+  const predict: Server['predict'] = async (
+    tag,
+    inputs,
+    { configuration, signal = never, onProgress = ignore } = {},
+  ) => {
+    const { carry } = await import('./predictor/transfer.ts')
+    return carry(inputs, (plain) => control.predict(tag, plain, { configuration, signal, onProgress }))
+  }
   return {
     fetch: async (input, init) => {
       const request = new Request(input, init)
@@ -222,9 +230,10 @@ function createServer({ script, control, host, differences, controlled, close }:
       unload: (tag) => control.unload(tag),
       remove: (tag) => control.remove(tag),
     },
-    predict: async (tag, inputs, { configuration, signal = never, onProgress = ignore } = {}) => {
-      const { carry } = await import('./predictor/transfer.ts')
-      return carry(inputs, (plain) => control.predict(tag, plain, { configuration, signal, onProgress }))
+    predict,
+    async predictor(tag) {
+      const described = await control.describe(tag)
+      return { ...described, predict: (inputs, options) => predict(tag, inputs, options) }
     },
     baseURL: `${scope.href}v1`,
     origin: scope.href.replace(/\/$/, ''),

@@ -1,5 +1,5 @@
 /** The handle that `serve()` resolves with. */
-import type { LoadProgress, ModelState, PredictionResult, Tag } from './types/index.ts'
+import type { LoadProgress, ModelState, PredictionResult, Predictor, Tag } from './types/index.ts'
 
 /** Options of everything that takes longer than a moment. */
 export interface TaskOptions {
@@ -30,6 +30,12 @@ export interface Models {
   remove(tag: Tag): Promise<void>
 }
 
+/** A predictor by itself: what the catalog says of it, its signature above all, and how to run it. */
+export interface PredictorHandle extends Predictor {
+  /** {@link Server.predict} with its tag. */
+  predict(inputs: Record<string, unknown>, options?: PredictOptions): Promise<PredictionResult>
+}
+
 /** This origin as an inference server. */
 export interface Server {
   /**
@@ -39,16 +45,30 @@ export interface Server {
   readonly fetch: typeof fetch
   readonly models: Models
   /**
-   * Runs a predictor.
+   * Runs a predictor. Inputs are given by parameter name: numbers, bigints, booleans and texts; arrays,
+   * typed arrays and `{ data, shape }` for tensors; whatever shows an image (`ImageData`,
+   * `ImageBitmap`, `Blob`, a canvas, an image or video element, `VideoFrame`), or an array of them where
+   * the model takes several; arrays and objects for lists and dicts; bytes; names or values of an
+   * enumeration. What is given stays the caller's: bitmaps and frames are not closed.
    *
+   * @example
+   * ```ts
+   * const { outputs } = await server.predict('@inorigin/digits', { image: canvas })
+   * ```
    * @throws InoriginError `invalid_request` naming the input that does not fit the signature,
-   * `not_found` for an unknown tag.
+   * `not_found` for an unknown tag, `aborted` as soon as the signal is.
    */
   predict(
     tag: Tag,
     inputs: Record<string, unknown>,
     options?: PredictOptions,
   ): Promise<PredictionResult>
+  /**
+   * One predictor to run again and again, with its signature; nothing is downloaded yet.
+   *
+   * @throws InoriginError `not_found` for an unknown tag, and for one of a language model.
+   */
+  predictor(tag: Tag): Promise<PredictorHandle>
   /** Ends in `/v1`: the base URL of OpenAI-style clients. */
   readonly baseURL: string
   /** Does not end in `/v1`: the base URL of Anthropic-style clients. */

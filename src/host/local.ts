@@ -146,6 +146,7 @@ export function openHost(
         if (!shared.has(sha256)) await removeResource(database, sha256)
       }
     },
+    describe: async (tag) => toPredictor(await predictorOf(tag)),
     async predict(tag, inputs, { configuration, signal, onProgress }) {
       const entry = await predictorOf(tag)
       const implementation = await predictions.implementation(entry, configuration)

@@ -66,6 +66,7 @@ function answersOf(host: Host, control: Control): Pick<HostAnswers, 'calls' | 's
       load: ([tag], { signal }, onProgress) => control.load(tag, signal, onProgress),
       unload: ([tag]) => control.unload(tag),
       remove: ([tag]) => control.remove(tag),
+      describe: ([tag]) => control.describe(tag),
       predict: ([tag, inputs, configuration], { signal }, onProgress) =>
         control.predict(tag, inputs, { configuration, signal, onProgress }),
       compare: ([options], { signal }) => control.compare(options, signal),

@@ -28,6 +28,7 @@ export interface HostCalls {
   load: { args: [tag: Tag]; result: void; event: LoadProgress }
   unload: { args: [tag: Tag]; result: void; event: never }
   remove: { args: [tag: Tag]; result: void; event: never }
+  describe: { args: [tag: Tag]; result: Predictor; event: never }
   predict: {
     args: [tag: Tag, inputs: Record<string, unknown>, configuration: string | undefined]
     result: PredictionResult

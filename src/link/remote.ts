@@ -46,6 +46,7 @@ export function remoteControl(link: Link): Control {
     progress: (signal) => stoppable(signal, (stop) => watchProgress(link, stop)),
     unload: (tag) => call<HostCalls, 'unload'>(link, 'unload', [tag]),
     remove: (tag) => call<HostCalls, 'remove'>(link, 'remove', [tag]),
+    describe: (tag) => call<HostCalls, 'describe'>(link, 'describe', [tag]),
     predict: (tag, inputs, { configuration, signal, onProgress }) =>
       call<HostCalls, 'predict'>(link, 'predict', [tag, inputs, configuration], {
         signal,

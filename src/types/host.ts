@@ -71,6 +71,8 @@ export interface Control {
   unload(tag: Tag): Promise<void>
   /** Unloads and deletes what only this tag uses. */
   remove(tag: Tag): Promise<void>
+  /** What the catalog says of it. Rejects with `not_found`. */
+  describe(tag: Tag): Promise<Predictor>
   predict(
     tag: Tag,
     inputs: Record<string, unknown>,
