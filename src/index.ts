@@ -9,6 +9,8 @@ export type {
   PredictorEntry, Requirements, Resource,
 } from './catalog/schema.ts'
 export type {
-  Device, EnumerationMember, InputParameter, LoadPhase, LoadProgress, ModelState, OutputParameter,
-  ParameterType, PredictionResult, Predictor, Signature, Tag,
+  Device, DeviceSummary, EnumerationMember, Explanation, InputParameter, LoadPhase, LoadProgress,
+  ModelState, OutputParameter, ParameterType, PredictionResult, Predictor, Reason, Signature, Tag,
 } from './types/index.ts'
+// All of it: a declaration of the app's adds to what is exported so.
+export type * from './types/typed.ts'

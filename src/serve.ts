@@ -235,6 +235,7 @@ function createServer({ script, control, host, differences, controlled, close }:
       const described = await control.describe(tag)
       return { ...described, predict: (inputs, options) => predict(tag, inputs, options) }
     },
+    explain: (tag, { signal = never } = {}) => control.explain(tag, signal),
     baseURL: `${scope.href}v1`,
     origin: scope.href.replace(/\/$/, ''),
     controlled,

@@ -1,5 +1,7 @@
 /** The handle that `serve()` resolves with. */
-import type { LoadProgress, ModelState, PredictionResult, Predictor, Tag } from './types/index.ts'
+import type {
+  Explanation, InputsOf, LoadProgress, ModelState, OutputsOf, PredictionResult, Predictor, Tag, TypedTag,
+} from './types/index.ts'
 
 /** Options of everything that takes longer than a moment. */
 export interface TaskOptions {
@@ -31,9 +33,12 @@ export interface Models {
 }
 
 /** A predictor by itself: what the catalog says of it, its signature above all, and how to run it. */
-export interface PredictorHandle extends Predictor {
+export interface PredictorHandle<Name extends Tag = Tag> extends Predictor {
   /** {@link Server.predict} with its tag. */
-  predict(inputs: Record<string, unknown>, options?: PredictOptions): Promise<PredictionResult>
+  predict(
+    inputs: InputsOf<Name>,
+    options?: PredictOptions,
+  ): Promise<PredictionResult<OutputsOf<Name>>>
 }
 
 /** This origin as an inference server. */
@@ -58,17 +63,24 @@ export interface Server {
    * @throws InoriginError `invalid_request` naming the input that does not fit the signature,
    * `not_found` for an unknown tag, `aborted` as soon as the signal is.
    */
-  predict(
-    tag: Tag,
-    inputs: Record<string, unknown>,
+  predict<Name extends TypedTag | Tag>(
+    tag: Name,
+    inputs: InputsOf<Name>,
     options?: PredictOptions,
-  ): Promise<PredictionResult>
+  ): Promise<PredictionResult<OutputsOf<Name>>>
   /**
    * One predictor to run again and again, with its signature; nothing is downloaded yet.
    *
    * @throws InoriginError `not_found` for an unknown tag, and for one of a language model.
    */
-  predictor(tag: Tag): Promise<PredictorHandle>
+  predictor<Name extends TypedTag | Tag>(tag: Name): Promise<PredictorHandle<Name>>
+  /**
+   * Which implementation of that tag this device uses, why, and why each other one is not used, with
+   * what was measured here. Nothing is loaded for it; a comparison that is under way is waited for.
+   *
+   * @throws InoriginError `not_found` for an unknown tag.
+   */
+  explain(tag: Tag, options?: { signal?: AbortSignal }): Promise<Explanation>
   /** Ends in `/v1`: the base URL of OpenAI-style clients. */
   readonly baseURL: string
   /** Does not end in `/v1`: the base URL of Anthropic-style clients. */

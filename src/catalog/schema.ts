@@ -10,7 +10,7 @@ import { count, path, sha256, tag, text, timestamp, tokens } from './values.ts'
 const RESOURCE_TYPES = ['onnx', 'data', 'tokenizer', 'config', 'wasm', 'mlc'] as const
 
 /** Precisions of weights as exports on a hub are named by. */
-const DTYPES = [
+export const DTYPES = [
   'fp32', 'fp16', 'q8', 'int8', 'uint8', 'q4', 'q4f16', 'bnb4', 'q2', 'q2f16', 'q1', 'q1f16',
 ] as const
 
@@ -178,7 +178,8 @@ export const predictorEntrySchema = v.strictObject({
   signature: signatureSchema,
 })
 
-const ownEntrySchema = v.variant('type', [modelEntrySchema, predictorEntrySchema])
+/** An entry that lists its implementations. */
+export const entrySchema = v.variant('type', [modelEntrySchema, predictorEntrySchema])
 
 const catalogOf = <const T extends v.GenericSchema>(entry: T) =>
   v.strictObject({
@@ -189,15 +190,15 @@ const catalogOf = <const T extends v.GenericSchema>(entry: T) =>
 
 /** As a document is checked: which kind an entry means is told by its keys, so messages fit it. */
 export const catalogSchema = catalogOf(
-  v.lazy((input): typeof hubEntrySchema | typeof ownEntrySchema =>
+  v.lazy((input): typeof hubEntrySchema | typeof entrySchema =>
     typeof input === 'object' && input !== null && 'huggingface' in input
       ? hubEntrySchema
-      : ownEntrySchema,
+      : entrySchema,
   ),
 )
 
 /** The same for readers that cannot look at the input: one of both kinds. */
-export const publishedCatalogSchema = catalogOf(v.union([hubEntrySchema, ownEntrySchema]))
+export const publishedCatalogSchema = catalogOf(v.union([hubEntrySchema, entrySchema]))
 
 export type Resource = v.InferOutput<typeof resourceSchema>
 export type Requirements = v.InferOutput<typeof requirementsSchema>

@@ -136,7 +136,9 @@ export function createHosted(options: HostedOptions): Hosted {
     const files = await get(resources, 0)
     if (entry.type !== 'predictor') return
     compiling()
-    await ask('openPredictor', { entry, implementation, files, runtime: new URL('ort/', assets).href })
+    const runtime = new URL('ort/', assets).href
+    const found = await ask('openPredictor', { entry, implementation, files, runtime, verdict })
+    if (found) onVerdict(found)
   }
 
   async function finish(): Promise<void> {

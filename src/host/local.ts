@@ -1,24 +1,26 @@
 /** The host itself: what answers `/v1` and the page's handle, inside the host's dedicated worker. */
-import { choose, type Choice } from '../catalog/choose.ts'
 import { loadCatalog } from '../catalog/load.ts'
 import { toModel, toPredictor } from '../catalog/resolve.ts'
-import type { Entry, ModelEntry, PredictorEntry, Resource } from '../catalog/schema.ts'
+import type { Entry, Implementation, ModelEntry, PredictorEntry } from '../catalog/schema.ts'
 import { nameSmaller } from '../catalog/smaller.ts'
-import { probeDevice, type Capabilities } from '../device/capabilities.ts'
+import { probeDevice } from '../device/capabilities.ts'
 import { InoriginError } from '../error.ts'
 import { call } from '../link/ask.ts'
 import { names, type HostSetup, type ModelCalls } from '../link/protocol.ts'
 import { release } from '../predictor/transfer.ts'
 import { ensure } from '../store/ensure.ts'
 import { openDatabase } from '../store/open.ts'
-import { hasResource, removeResource } from '../store/resources.ts'
+import { removeResource } from '../store/resources.ts'
 import type { Caller, Control, Host, LoadProgress, ModelState, Tag } from '../types/index.ts'
 import { accept } from './accept.ts'
+import { createChoices } from './choices.ts'
 import { differences, digestOptions } from './digest.ts'
 import { createEntries } from './entries.ts'
 import { createModels, type Lease } from './models.ts'
 import { createPredictions } from './predictions.ts'
 import { tellPrediction } from './predict.ts'
+import { areHere } from './race.ts'
+import { createResources, resourcesOf } from './resources.ts'
 import { createTrust, unlessUntrusted } from './trust.ts'
 
 /**
@@ -40,7 +42,12 @@ export function openHost(
   })
   const catalog = remember(() => loadCatalog(setup.catalog, defaultCatalog(setup), setup.scope))
   const entries = createEntries(database, catalog)
-  const predictions = createPredictions({ database, scope: setup.scope, entries, device: trust.capabilities, pick })
+  const device = trust.capabilities
+  const choices = createChoices({
+    database, models, device, verdict: trust.verdict, preference: setup.device,
+  })
+  const predictions = createPredictions({ database, scope: setup.scope, entries, device, choices })
+  const resources = createResources({ database, entries, predictions, onDownload })
 
   function authorize({ key }: Caller): void {
     if (setup.apiKeys === null || (key !== null && setup.apiKeys.includes(key))) return
@@ -58,17 +65,33 @@ export function openHost(
   async function predictorOf(tag: Tag): Promise<PredictorEntry> {
     const entry = await entries.find(tag, 'tag')
     if (entry.type === 'predictor') return entry
-    throw wrongType(tag, 'tag', 'is a language model; use /v1/chat/completions or /v1/messages')
-  }
-
-  function pick(entry: Entry, capabilities: Capabilities): Choice {
-    return choose(entry, capabilities, setup.device)
+    throw notPredictor(tag)
   }
 
   async function acquire(entry: Entry, signal: AbortSignal): Promise<Lease> {
     const complete = await entries.complete(entry, signal)
-    const { implementation } = pick(complete, await trust.capabilities())
-    return models.acquire(complete, implementation, await trust.verdict())
+    const { implementation } = await choices.pick(complete)
+    const { hosted, leave } = models.acquire(complete, implementation, await trust.verdict())
+    return {
+      hosted,
+      leave() {
+        leave()
+        // Nobody waits now: time to find out whether another one would be faster.
+        if (hosted.ready) void choices.compare(complete)
+      },
+    }
+  }
+
+  /** The one that a configuration stands for; without one, the best for this device. */
+  async function acquirePredictor(
+    tag: Tag,
+    configuration: string | undefined,
+    signal: AbortSignal,
+  ): Promise<Lease> {
+    if (configuration === undefined) return acquire(await predictorOf(tag), signal)
+    const { entry, implementation } = await predictions.configured(tag, configuration, signal)
+    if (entry.type !== 'predictor') throw notPredictor(tag)
+    return models.acquire(entry, implementation, await trust.verdict())
   }
 
   const host: Host = {
@@ -110,21 +133,14 @@ export function openHost(
       const { signal } = caller
       return tellPrediction((onProgress) => control.predict(tag, inputs, { signal, onProgress }))
     },
-    async resource(sha256, { signal }) {
-      const wanted = resourcesOf(await entries.all()).find((resource) => resource.sha256 === sha256)
-      if (!wanted) {
-        throw new InoriginError('not_found', `No resource of the catalog has the sha256 ${sha256}.`)
-      }
-      const files = await ensure(database, [wanted], { signal, onDownload })
-      return { sha256, name: wanted.name, blob: files.get(wanted.name) as Blob }
-    },
+    resourceInfo: (sha256) => resources.info(sha256),
+    resource: (sha256, { signal }) => resources.body(sha256, signal),
   }
 
   const control: Control = {
     async list() {
-      const capabilities = await trust.capabilities()
       const all = await entries.all()
-      return Promise.all(all.map((entry) => stateOf(entry, capabilities)))
+      return Promise.all(all.map(stateOf))
     },
     async load(tag, signal, onProgress) {
       await unlessUntrusted(async () => {
@@ -148,19 +164,23 @@ export function openHost(
     },
     describe: async (tag) => toPredictor(await predictorOf(tag)),
     async predict(tag, inputs, { configuration, signal, onProgress }) {
-      const entry = await predictorOf(tag)
-      const implementation = await predictions.implementation(entry, configuration)
-      const lease = models.acquire(entry, implementation)
-      try {
-        await ready(lease, signal, onProgress)
-        return await call<ModelCalls, 'predict'>(lease.hosted.link, 'predict', [inputs], { signal })
-      } catch (error) {
-        throw await lease.hosted.failed(error)
-      } finally {
-        // A copy of the asker's, made when it crossed the port.
-        release(inputs)
-        lease.leave()
+      const run = async () => {
+        const lease = await acquirePredictor(tag, configuration, signal)
+        try {
+          await ready(lease, signal, onProgress)
+          return await call<ModelCalls, 'predict'>(lease.hosted.link, 'predict', [inputs], { signal })
+        } catch (error) {
+          throw await lease.hosted.failed(error)
+        } finally {
+          lease.leave()
+        }
       }
+      // Inputs are a copy of the asker's, made when they crossed the port.
+      return unlessUntrusted(run).finally(() => release(inputs))
+    },
+    async explain(tag, signal) {
+      const entry = await entries.find(tag, 'tag')
+      return choices.explain(await entries.complete(entry, signal))
     },
     async compare(options) {
       // A tab that joins hears here already that there is nothing to serve.
@@ -169,28 +189,25 @@ export function openHost(
     },
   }
 
-  async function stateOf(entry: Entry, capabilities: Capabilities): Promise<ModelState> {
+  async function stateOf(entry: Entry): Promise<ModelState> {
     const { tag, type, name } = entry
-    const hosted = models.of(tag).at(-1)
-    const implementation = hosted?.implementation ?? fitting(entry, capabilities)
-    const resources = implementation?.resources ?? []
+    const all = models.of(tag)
+    const hosted = all.findLast(({ ready: isReady }) => isReady) ?? all.at(-1)
+    const implementation = hosted?.implementation ?? (await fitting(entry))
+    const files = implementation?.resources ?? []
     const isListed = entry.implementations.length > 0
-    const here = await Promise.all(resources.map(({ sha256 }) => hasResource(database, sha256)))
-    const stored = here.length > 0 && here.every(Boolean) ? 'stored' : 'remote'
+    const isHere = implementation && (await areHere(database, implementation))
+    const stored = isHere ? 'stored' : 'remote'
     return {
       tag, type, name,
       status: hosted ? (hosted.ready ? 'loaded' : 'loading') : stored,
-      bytes: isListed ? resources.reduce((bytes, resource) => bytes + resource.bytes, 0) : null,
+      bytes: isListed ? files.reduce((bytes, resource) => bytes + resource.bytes, 0) : null,
       device: implementation?.device ?? null,
     }
   }
 
-  function fitting(entry: Entry, capabilities: Capabilities) {
-    try {
-      return pick(entry, capabilities).implementation
-    } catch {
-      return undefined
-    }
+  function fitting(entry: Entry): Promise<Implementation | undefined> {
+    return choices.pick(entry).then(({ implementation }) => implementation, () => undefined)
   }
 
   return { host, control }
@@ -212,8 +229,8 @@ function defaultCatalog(setup: HostSetup): string {
   return new URL('models/catalog.json', setup.assets).href
 }
 
-function resourcesOf(entries: readonly Entry[]): Resource[] {
-  return entries.flatMap((entry) => entry.implementations.flatMap((one) => one.resources))
+function notPredictor(tag: Tag): InoriginError {
+  return wrongType(tag, 'tag', 'is a language model; use /v1/chat/completions or /v1/messages')
 }
 
 function wrongType(tag: Tag, param: 'model' | 'tag', what: string): InoriginError {

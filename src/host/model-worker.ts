@@ -2,6 +2,7 @@
 import type { GpuVerdict } from '../device/verdict.ts'
 import type { Engine, Files } from '../engine/engine.ts'
 import { openOnnx } from '../engine/onnx/index.ts'
+import { openTrusted } from '../engine/onnx/selftest/open.ts'
 import { InoriginError } from '../error.ts'
 import { generate } from '../generation/generate.ts'
 import { pace } from '../generation/pace.ts'
@@ -12,7 +13,9 @@ import type {
   ModelCalls, ModelSetup, ModelStreams, PageToHost, PredictorFiles, Sender,
 } from '../link/protocol.ts'
 import { openPredictor, type OpenPredictor } from '../predictor/run.ts'
+import { release } from '../predictor/transfer.ts'
 import type { GenerationEvent, GenerationRequest } from '../types/index.ts'
+import { measure } from './measure.ts'
 import { createQueue } from './queue.ts'
 
 /**
@@ -20,6 +23,15 @@ import { createQueue } from './queue.ts'
  * told to come again.
  */
 const queue = createQueue({ served: 4, perClient: 16, total: 64 })
+/** What a language model is measured with. */
+const SAMPLE: GenerationRequest = {
+  model: '',
+  messages: [{ role: 'user', content: 'Count to ten.' }],
+  maxTokens: 16,
+  sampling: { temperature: 0 },
+  stop: [],
+}
+
 let model: { engine: Engine; setup: ModelSetup } | undefined
 let predictor: OpenPredictor | undefined
 let loaded: (() => void) | undefined
@@ -33,9 +45,11 @@ const answers: Answers<ModelCalls, ModelStreams> = {
     loadModel: ([files], { signal }, tell) => loadModel(files, signal, () => tell('warm')),
     countTokens: async ([asked]) => (await prepare(asked)).planned.prompt.tokens.length,
     openPredictor: ([setup], { signal }) => loadPredictor(setup, signal),
+    measure: (_args, { signal }) => measure(runOf(signal), signal),
     predict: ([inputs], { signal }) => {
       if (!predictor) throw notOpen()
-      return predictor.predict(inputs, signal)
+      // Copies, made when they crossed the port.
+      return predictor.predict(inputs, signal).finally(() => release(inputs))
     },
   },
   streams: { generate: ([request, sender], { signal }) => accept(request, sender, signal) },
@@ -62,8 +76,43 @@ async function loadModel(
   return engine.verdict ?? null
 }
 
-async function loadPredictor(setup: PredictorFiles, signal: AbortSignal): Promise<void> {
-  predictor = await openPredictor({ ...setup, device: setup.implementation.device }, signal)
+async function loadPredictor(
+  setup: PredictorFiles,
+  signal: AbortSignal,
+): Promise<GpuVerdict | null> {
+  const { device } = setup.implementation
+  const verdict = device === 'webgpu' ? await tryGpu(setup, signal) : null
+  predictor = await openPredictor({ ...setup, device }, signal)
+  return verdict
+}
+
+/** Rejects with `gpu_untrusted` where the GPU computes wrong numbers with what the predictor needs. */
+async function tryGpu(
+  { implementation, runtime: folder, verdict }: PredictorFiles,
+  signal: AbortSignal,
+): Promise<GpuVerdict> {
+  const features = implementation.requires?.features
+  const { gpu, runtime, ...tried } = await openTrusted({ folder, features, verdict }, signal)
+  runtime.release()
+  gpu.destroy()
+  return tried.verdict
+}
+
+/** A run of what is loaded here, with inputs that are made up. */
+function runOf(signal: AbortSignal): () => Promise<number> {
+  if (predictor) {
+    const { predict, sample } = predictor
+    const inputs = sample()
+    return () => predict(inputs, signal).then(() => 1)
+  }
+  return async () => {
+    const { events } = await accept(SAMPLE, { client: '', partition: 'measure' }, signal)
+    let tokens = 1
+    for await (const event of events) {
+      if (event.type === 'finish') tokens = Math.max(1, event.usage.completionTokens)
+    }
+    return tokens
+  }
 }
 
 /** What is asked, with the model's own defaults; refuses what cannot be answered. */

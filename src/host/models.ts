@@ -14,8 +14,18 @@ export interface Lease {
 }
 
 export interface Models {
-  /** That implementation, in memory or on its way there; `verdict` is what is known of the GPU. */
-  acquire(entry: Entry, implementation: Implementation, verdict?: GpuVerdict): Lease
+  /**
+   * That implementation, in memory or on its way there; `verdict` is what is known of the GPU. The way
+   * of one that nobody asked for is not told.
+   */
+  acquire(
+    entry: Entry,
+    implementation: Implementation,
+    verdict?: GpuVerdict,
+    isUnasked?: boolean,
+  ): Lease
+  /** Another one can be brought into memory without one that must go for it. */
+  readonly hasRoom: boolean
   /** All of that tag. */
   of(tag: Tag): Hosted[]
   unload(tag: Tag): void
@@ -41,7 +51,7 @@ export function createModels(
   }
 
   return {
-    acquire(entry, implementation, verdict) {
+    acquire(entry, implementation, verdict, isUnasked = false) {
       const key = keyOf(entry, implementation)
       const known = all.get(key)
       all.delete(key)
@@ -50,10 +60,14 @@ export function createModels(
         if (all.get(key) === closed) all.delete(key)
       }
       const hosted = known ?? createHosted({
-        ...options, entry, implementation, verdict, onProgress, onClose,
+        ...options, entry, implementation, verdict, onClose,
+        onProgress: isUnasked ? () => undefined : onProgress,
       })
       all.set(key, hosted)
       return { hosted, leave: hosted.join() }
+    },
+    get hasRoom() {
+      return all.size < MAX_LOADED
     },
     of: (tag) => [...all.values()].filter((hosted) => hosted.entry.tag === tag),
     unload(tag) {

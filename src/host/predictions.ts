@@ -1,20 +1,26 @@
 /** Which implementation an asker is given: chosen once, remembered, and given again. */
-import type { Choice } from '../catalog/choose.ts'
-import type { Entry, Implementation } from '../catalog/schema.ts'
+import { obstaclesOf } from '../catalog/obstacles.ts'
+import type { Entry, Resource } from '../catalog/schema.ts'
 import { deviceId, type Capabilities } from '../device/capabilities.ts'
 import { InoriginError } from '../error.ts'
 import type { PredictionRecord } from '../store/db.ts'
 import type { Database } from '../store/open.ts'
 import {
-  predictionByConfiguration, predictionById, predictionOf, putPrediction,
+  predictionByConfiguration, predictionById, predictionOf, predictionWith, putPrediction,
+  touchPrediction,
 } from '../store/predictions.ts'
-import type { Prediction, PredictionRequest } from '../types/index.ts'
+import type { Prediction, PredictionRequest, Tag } from '../types/index.ts'
+import type { Choices } from './choices.ts'
 import type { Entries } from './entries.ts'
+import { firstGone, keep, kept, stillIn, type Given } from './kept.ts'
+import { areHere } from './race.ts'
 
 export interface Predictions {
   create(request: PredictionRequest, signal: AbortSignal): Promise<Prediction>
-  /** The implementation that a configuration stands for; without one, the best for this device. */
-  implementation(entry: Entry, configuration: string | undefined): Promise<Implementation>
+  /** The implementation that a configuration stands for, whatever became of the catalog. */
+  configured(tag: Tag, configuration: string, signal: AbortSignal): Promise<Given>
+  /** A resource of an implementation that was given and that the catalog need not have any more. */
+  resource(sha256: string): Promise<Resource | undefined>
 }
 
 export interface PredictionsOptions {
@@ -23,15 +29,14 @@ export interface PredictionsOptions {
   scope: string
   entries: Entries
   device: () => Promise<Capabilities>
-  pick: (entry: Entry, capabilities: Capabilities) => Choice
+  choices: Choices
 }
 
-export function createPredictions(options: PredictionsOptions): Predictions {
-  const { database, scope, entries, device, pick } = options
+/** Milliseconds that an answer waits for implementations to be compared, as it will not change later. */
+const PATIENCE = 3_000
 
-  async function best(entry: Entry): Promise<Implementation> {
-    return pick(entry, await device()).implementation
-  }
+export function createPredictions(options: PredictionsOptions): Predictions {
+  const { database, scope, entries, device, choices } = options
 
   /** The choice that the request refers back to, if it refers to any. */
   async function earlier(request: PredictionRequest): Promise<PredictionRecord | undefined> {
@@ -45,63 +50,104 @@ export function createPredictions(options: PredictionsOptions): Predictions {
     return token && token.tag === tag ? token : undefined
   }
 
+  /** By the catalog, with whatever was corrected there since; else as it was kept. */
+  async function again(record: PredictionRecord, signal: AbortSignal): Promise<Given> {
+    const listed = await catalogEntry(record.tag)
+    const same = listed && stillIn(listed, record)
+    if (same) return { entry: listed, implementation: same }
+    const given = kept(record)
+    if (!given) throw gone(record, 'and it was given by a version that kept nothing of it')
+    const lost = await firstGone(database, given.implementation.resources, signal)
+    if (lost) throw gone(record, `and ${lost.name} is neither stored here nor at ${lost.url}`)
+    return given
+  }
+
+  async function catalogEntry(tag: Tag): Promise<Entry | undefined> {
+    return (await entries.all()).find((entry) => entry.tag === tag)
+  }
+
+  /** What an asker was given before, as long as it is of any use. */
+  async function stillGood(record: PredictionRecord): Promise<boolean> {
+    const listed = await catalogEntry(record.tag)
+    const same = listed && stillIn(listed, record)
+    const implementation = same ?? kept(record)?.implementation
+    if (!implementation || obstaclesOf(implementation, await device()).length > 0) return false
+    return same !== undefined || areHere(database, implementation)
+  }
+
+  async function best(tag: Tag, id: string | undefined, signal: AbortSignal): Promise<Given> {
+    const entry = await entries.complete(await entries.find(tag, 'tag'), signal)
+    await Promise.race([choices.compare(entry, id), elapsed(PATIENCE)])
+    return { entry, implementation: (await choices.pick(entry, id)).implementation }
+  }
+
   /** Two that ask at once for the same must get the same. */
-  let last: Promise<unknown> = Promise.resolve()
+  const asking = new Map<string, Promise<unknown>>()
 
   return {
     create(request, signal) {
-      const created = last.then(() => create(request, signal))
-      last = created.catch(() => undefined)
+      const { tag, clientId, configurationId } = request
+      const asker = JSON.stringify([tag, clientId, configurationId])
+      const before = asking.get(asker) ?? Promise.resolve()
+      const created = before.then(() => create(request, signal))
+      const settled = created.catch(() => undefined).then(() => {
+        if (asking.get(asker) === settled) asking.delete(asker)
+      })
+      asking.set(asker, settled)
       return created
     },
-    async implementation(entry, configuration) {
-      if (configuration === undefined) return best(entry)
+    async configured(tag, configuration, signal) {
       const record = await predictionByConfiguration(database, configuration)
-      if (record && record.tag === entry.tag) return again(entry, record)
-      throw unknown('configuration', `No configuration ${configuration} of ${entry.tag} is known here.`)
+      if (!record || record.tag !== tag) {
+        throw unknown('configuration', `No configuration ${configuration} of ${tag} is known here.`)
+      }
+      await touchPrediction(database, record)
+      return again(record, signal)
+    },
+    async resource(sha256) {
+      const record = await predictionWith(database, sha256)
+      const resources = record && kept(record)?.implementation.resources
+      return resources?.find((resource) => resource.sha256 === sha256)
     },
   }
 
   async function create(request: PredictionRequest, signal: AbortSignal): Promise<Prediction> {
-    const entry = await entries.complete(await entries.find(request.tag, 'tag'), signal)
     const { tag, clientId, configurationId = '' } = request
     const pinned = await earlier(request)
     const known = await predictionOf(database, { tag, clientId, configurationId })
-    if (known && (!pinned || pinned.id === known.id) && implementationOf(entry, known)) {
+    // The token stands for the choice, so whoever was given the same need not be given it anew.
+    const isSame = known && (pinned ? pinned.configuration === known.configuration : await stillGood(known))
+    if (isSame) {
+      if (pinned) await again(known, signal)
+      await touchPrediction(database, known)
       return toPrediction(known, scope)
     }
-    const implementation = pinned ? again(entry, pinned) : await best(entry)
-    const record: PredictionRecord = {
-      id: `pred_${random()}`,
-      tag, clientId, configurationId,
+    const given = pinned ? await again(pinned, signal) : await best(tag, request.deviceId, signal)
+    const record = recordOf(request, given, {
       deviceId: request.deviceId ?? deviceId(await device()),
       configuration: pinned?.configuration ?? `conf_${random()}`,
-      implementation: implementation.id,
-      resources: implementation.resources.map(({ type, name, sha256 }) => ({ type, name, sha256 })),
-      created: new Date().toISOString(),
-    }
+    })
     await putPrediction(database, record)
     return toPrediction(record, scope)
   }
 }
 
-/** The implementation of that record, if the catalog still has it with the same files. */
-function implementationOf(entry: Entry, record: PredictionRecord): Implementation | undefined {
-  const hashes = record.resources.map((resource) => resource.sha256).join()
-  return entry.implementations.find(
-    ({ id, resources }) =>
-      id === record.implementation && resources.map((resource) => resource.sha256).join() === hashes,
-  )
-}
-
-function again(entry: Entry, record: PredictionRecord): Implementation {
-  const implementation = implementationOf(entry, record)
-  if (implementation) return implementation
-  const what = `The catalog no longer has the implementation '${record.implementation}' of ${entry.tag}`
-  throw new InoriginError('not_found', `${what} that ${record.id} was given. Create a new prediction.`, {
-    code: 'implementation_gone',
-    param: 'predictionId',
-  })
+function recordOf(
+  { tag, clientId, configurationId = '' }: PredictionRequest,
+  given: Given,
+  learnt: Pick<PredictionRecord, 'deviceId' | 'configuration'>,
+): PredictionRecord {
+  const { id, resources } = given.implementation
+  return {
+    id: `pred_${random()}`,
+    tag, clientId, configurationId,
+    ...learnt,
+    implementation: id,
+    resources: resources.map(({ type, name, sha256 }) => ({ type, name, sha256 })),
+    entry: keep(given),
+    created: new Date().toISOString(),
+    lastUsed: Date.now(),
+  }
 }
 
 function toPrediction(record: PredictionRecord, scope: string): Prediction {
@@ -113,10 +159,23 @@ function toPrediction(record: PredictionRecord, scope: string): Prediction {
   return { id, tag, configuration, resources, created }
 }
 
+function gone({ id, tag, implementation }: PredictionRecord, why: string): InoriginError {
+  const what = `The catalog no longer has the implementation '${implementation}' of ${tag}`
+  const todo = 'Create a new prediction, without predictionId and configuration.'
+  return new InoriginError('not_found', `${what} that ${id} was given, ${why}. ${todo}`, {
+    code: 'implementation_gone',
+    param: 'predictionId',
+  })
+}
+
 function unknown(param: string, what: string): InoriginError {
   return new InoriginError('not_found', what, { code: 'prediction_not_found', param })
 }
 
 function random(): string {
   return crypto.randomUUID().replaceAll('-', '')
+}
+
+function elapsed(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds))
 }

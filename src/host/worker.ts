@@ -61,6 +61,7 @@ function answersOf(host: Host, control: Control): Pick<HostAnswers, 'calls' | 's
       countTokens: ([request], caller) => host.countTokens(request, caller),
       predictor: ([tag], caller) => host.predictor(tag, caller),
       createPrediction: ([request], caller) => host.createPrediction(request, caller),
+      resourceInfo: ([sha256], caller) => host.resourceInfo(sha256, caller),
       resource: ([sha256], caller) => host.resource(sha256, caller),
       list: () => control.list(),
       load: ([tag], { signal }, onProgress) => control.load(tag, signal, onProgress),
@@ -69,6 +70,7 @@ function answersOf(host: Host, control: Control): Pick<HostAnswers, 'calls' | 's
       describe: ([tag]) => control.describe(tag),
       predict: ([tag, inputs, configuration], { signal }, onProgress) =>
         control.predict(tag, inputs, { configuration, signal, onProgress }),
+      explain: ([tag], { signal }) => control.explain(tag, signal),
       compare: ([options], { signal }) => control.compare(options, signal),
     },
     streams: {

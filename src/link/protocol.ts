@@ -9,8 +9,9 @@ import type { EngineSetup, Files } from '../engine/engine.ts'
 import type { ErrorRecord } from '../error.ts'
 import type { PredictorSetup } from '../predictor/run.ts'
 import type {
-  Device, GenerationEvent, GenerationRequest, LoadProgress, Model, ModelState, OptionDigest,
-  Prediction, PredictionEvent, PredictionRequest, PredictionResult, Predictor, ResourceBody, Tag,
+  Device, Explanation, GenerationEvent, GenerationRequest, LoadProgress, Model, ModelState,
+  OptionDigest, Prediction, PredictionEvent, PredictionRequest, PredictionResult, Predictor,
+  ResourceBody, ResourceInfo, Tag,
 } from '../types/index.ts'
 
 /** Raised whenever a message changes its form. Part of every lock, channel and database name. */
@@ -23,6 +24,7 @@ export interface HostCalls {
   countTokens: { args: [request: GenerationRequest]; result: number; event: never }
   predictor: { args: [tag: Tag]; result: Predictor; event: never }
   createPrediction: { args: [request: PredictionRequest]; result: Prediction; event: never }
+  resourceInfo: { args: [sha256: string]; result: ResourceInfo; event: never }
   resource: { args: [sha256: string]; result: ResourceBody; event: never }
   list: { args: []; result: ModelState[]; event: never }
   load: { args: [tag: Tag]; result: void; event: LoadProgress }
@@ -34,6 +36,7 @@ export interface HostCalls {
     result: PredictionResult
     event: LoadProgress
   }
+  explain: { args: [tag: Tag]; result: Explanation; event: never }
   compare: { args: [options: OptionDigest]; result: string[]; event: never }
 }
 
@@ -73,7 +76,11 @@ export interface Sender {
 }
 
 /** What a model worker opens a predictor with. */
-export type PredictorFiles = Pick<PredictorSetup, 'entry' | 'implementation' | 'files' | 'runtime'>
+export interface PredictorFiles
+  extends Pick<PredictorSetup, 'entry' | 'implementation' | 'files' | 'runtime'> {
+  /** What is known of the GPU; absent: it is tried. */
+  verdict: GpuVerdict | undefined
+}
 
 /** What the host asks of a model worker, once. */
 export interface ModelCalls {
@@ -86,8 +93,11 @@ export interface ModelCalls {
   loadModel: { args: [weights: Files]; result: GpuVerdict | null; event: 'warm' }
   /** Needs no weights and does not queue. */
   countTokens: { args: [request: GenerationRequest]; result: number; event: never }
-  openPredictor: { args: [setup: PredictorFiles]; result: void; event: never }
+  /** The result is what was found out about the GPU. */
+  openPredictor: { args: [setup: PredictorFiles]; result: GpuVerdict | null; event: never }
   predict: { args: [inputs: Record<string, unknown>]; result: PredictionResult; event: never }
+  /** Milliseconds of one run, of one token for a language model, with inputs that are made up. */
+  measure: { args: []; result: number; event: never }
 }
 
 /** What the host asks of a model worker as a stream. */

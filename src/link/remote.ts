@@ -21,6 +21,7 @@ export function remoteHost(link: Link): Host {
     countTokens: (request, caller) => once('countTokens', [request], caller),
     predictor: (tag, caller) => once('predictor', [tag], caller),
     createPrediction: (request, caller) => once('createPrediction', [request], caller),
+    resourceInfo: (sha256, caller) => once('resourceInfo', [sha256], caller),
     resource: (sha256, caller) => once('resource', [sha256], caller),
     async predict(tag, inputs, { key, signal }) {
       const reply = await stream<HostStreams, 'runPredictor'>(link, 'runPredictor', [tag, inputs], {
@@ -52,6 +53,7 @@ export function remoteControl(link: Link): Control {
         signal,
         onEvent: onProgress,
       }),
+    explain: (tag, signal) => call<HostCalls, 'explain'>(link, 'explain', [tag], { signal }),
     compare: (options, signal) => call<HostCalls, 'compare'>(link, 'compare', [options], { signal }),
   }
 }

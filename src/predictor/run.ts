@@ -8,7 +8,9 @@ import { InoriginError } from '../error.ts'
 import type { Device, PredictionResult } from '../types/index.ts'
 import { bind, type Bound } from './bind.ts'
 import type { ElementData, ElementType } from './elements.ts'
+import { findForeign } from './foreign.ts'
 import { refuse, unusable } from './refuse.ts'
+import { sampleInputs } from './sample.ts'
 import { type Checked, checkInputs } from './signature.ts'
 import { openTokenizers } from './text.ts'
 import { decode, encodeInput, type RawTensor } from './value.ts'
@@ -32,6 +34,8 @@ export interface OpenPredictor {
    * end.
    */
   predict(inputs: unknown, signal: AbortSignal): Promise<PredictionResult>
+  /** Inputs that it should take, made up. */
+  sample(): Record<string, unknown>
   /** Frees the model once the prediction that is running has ended. */
   close(): Promise<void>
 }
@@ -68,7 +72,7 @@ export async function openPredictor(
   }
 }
 
-function openSession(
+async function openSession(
   { tag }: PredictorEntry,
   { resources }: Implementation,
   files: Files,
@@ -82,7 +86,15 @@ function openSession(
   const externalData = resources
     .filter((resource) => resource.type === 'data')
     .map(({ name }) => ({ path: name.replace(folder, ''), data: file(name) }))
-  return runtime.createSession(file(model.name), { externalData })
+  try {
+    return await runtime.createSession(file(model.name), { externalData })
+  } catch (thrown) {
+    const foreign = await findForeign(file(model.name))
+    if (!foreign) throw thrown
+    const { side, name, type } = foreign
+    const what = `the model's ${name} is ${type}, which the runtime has no values for in a browser.`
+    return unusable(tag, `${side}.${name}`, `${what} Cast it inside of the model.`, thrown)
+  }
 }
 
 function createPredictor(
@@ -141,6 +153,7 @@ function createPredictor(
       const outputs = await unlessAborted(turn, signal)
       return { tag, outputs, latency: performance.now() - start, device }
     },
+    sample: () => sampleInputs(bound.inputs),
     close() {
       closing ??= last.then(close)
       return closing

@@ -64,8 +64,12 @@ export interface PredictionRecord {
   /** Id of the implementation within the tag. */
   implementation: string
   resources: { type: ResourceType; name: string; sha256: string }[]
+  /** The catalog's entry of then with that implementation alone; first versions kept none. */
+  entry?: unknown
   /** RFC 3339. */
   created: string
+  /** Milliseconds since 1970; absent: never since it was created. */
+  lastUsed?: number
 }
 
 export interface Schema extends DBSchema {

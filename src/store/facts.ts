@@ -19,3 +19,20 @@ export async function writeFact<T>(database: Database, subject: string, fact: T)
   await database.use((connection) => connection.put('device', fact, subject))
 }
 
+
+/** Forgets facts whose subjects begin so until no more than `most` are left, never that of `spare`. */
+export async function trimFacts(
+  database: Database,
+  prefix: string,
+  most: number,
+  spare: string,
+): Promise<void> {
+  await database.use(async (connection) => {
+    const range = IDBKeyRange.bound(prefix, `${prefix}\uffff`)
+    const subjects = await connection.getAllKeys('device', range)
+    const others = subjects.filter((subject) => subject !== spare)
+    for (const subject of others.slice(0, Math.max(0, subjects.length - most))) {
+      await connection.delete('device', subject)
+    }
+  })
+}

@@ -1,3 +1,4 @@
+import type { Explanation } from './choice.ts'
 import type { GenerationEvent, GenerationRequest } from './generation.ts'
 import type { LoadProgress, Model, ModelState, Tag } from './model.ts'
 import type {
@@ -20,6 +21,13 @@ export interface Generation {
   ignored: string[]
   /** Ends after `finish`; throws an `InoriginError` on a late failure. Abandoning it cancels the work. */
   events: AsyncIterable<GenerationEvent>
+}
+
+/** What is known of a resource before its bytes are here. */
+export interface ResourceInfo {
+  sha256: string
+  name: string
+  bytes: number
 }
 
 /** The bytes of one resource. */
@@ -57,7 +65,9 @@ export interface Host {
     inputs: Record<string, unknown>,
     caller: Caller,
   ): Promise<AsyncIterable<PredictionEvent>>
-  /** A resource of any implementation of the catalog, downloaded first if it is missing. Needs no key. */
+  /** A resource of any implementation of the catalog, or of one that was given before. Needs no key. */
+  resourceInfo(sha256: string, caller: Caller): Promise<ResourceInfo>
+  /** The same with its bytes, downloaded first if they are missing; given up with the signal. */
   resource(sha256: string, caller: Caller): Promise<ResourceBody>
 }
 
@@ -78,6 +88,8 @@ export interface Control {
     inputs: Record<string, unknown>,
     options: { configuration?: string; signal: AbortSignal; onProgress: (progress: LoadProgress) => void },
   ): Promise<PredictionResult>
+  /** Which implementation this device uses, and why not another. */
+  explain(tag: Tag, signal: AbortSignal): Promise<Explanation>
   /** The names of the options in which a tab that joins differs from the host. */
   compare(options: OptionDigest, signal: AbortSignal): Promise<string[]>
 }

@@ -172,6 +172,10 @@ export function scriptedHost({
     async predict() {
       throw new InoriginError('internal', 'This host runs no predictor.')
     },
+    async resourceInfo(sha256) {
+      if (sha256 !== DIGEST) throw new InoriginError('not_found', 'There is no such resource.')
+      return { sha256, name: 'area.onnx', bytes: 10 }
+    },
     async resource(sha256) {
       if (sha256 !== DIGEST) throw new InoriginError('not_found', 'There is no such resource.')
       return { sha256, name: 'area.onnx', blob: new Blob(['0123456789']) }

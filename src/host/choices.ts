@@ -1,0 +1,100 @@
+/** Which implementation of a tag this device uses: by what it can do, and by what was fastest here. */
+import { choose, judge, rivals, type Choice, type Preference } from '../catalog/choose.ts'
+import type { Entry, Implementation } from '../catalog/schema.ts'
+import { deviceId, type Capabilities } from '../device/capabilities.ts'
+import type { DeviceSummary, Explanation } from '../types/index.ts'
+import { eligible, race, type RaceOptions } from './race.ts'
+import { createSpeeds } from './speeds.ts'
+
+export interface Choices {
+  /**
+   * The choice as far as anything is known now; rejects with `unavailable` when nothing can run.
+   * `device` is a name to keep what is learnt under; absent: one made of what the hardware is.
+   */
+  pick(entry: Entry, device?: string): Promise<Choice>
+  /**
+   * Measures what is not known yet, once for each implementation and device. Those who ask meanwhile
+   * share it. Never rejects; takes some seconds where there is something to measure.
+   */
+  compare(entry: Entry, device?: string): Promise<void>
+  /** What `pick` gives, in words; waits for a comparison that is under way. */
+  explain(entry: Entry): Promise<Explanation>
+}
+
+export interface ChoicesOptions extends RaceOptions {
+  device: () => Promise<Capabilities>
+  preference: Preference
+}
+
+export function createChoices(options: ChoicesOptions): Choices {
+  const { database, models, device, preference } = options
+  const speeds = createSpeeds(database)
+  const running = new Map<string, Promise<void>>()
+  /** One race at a time. */
+  let last: Promise<void> = Promise.resolve()
+
+  async function known(entry: Entry, name: string | undefined) {
+    const capabilities = await device()
+    const id = name ?? deviceId(capabilities)
+    return { capabilities, id, ...(await speeds.of(entry, id, capabilities)) }
+  }
+
+  async function pick(entry: Entry, name?: string): Promise<Choice> {
+    const { capabilities, measured } = await known(entry, name)
+    return choose(entry, capabilities, preference, measured)
+  }
+
+  async function measure(entry: Entry, name: string | undefined): Promise<void> {
+    const { capabilities, id, tried } = await known(entry, name)
+    const all = rivals(entry, capabilities, preference)
+    const fit = await eligible(database, all)
+    const isDecided = (one: Implementation) => tried.has(one.id)
+    const due = fit.filter((one) => !isDecided(one))
+    const first = all[0]
+    // Without the first of them nothing would change, and alone none is faster.
+    const counts = first && (isDecided(first) || due.includes(first))
+    if (!counts || due.length === 0 || all.filter(isDecided).length + due.length < 2) return
+    await race(options, entry, due, (implementation, measurement) =>
+      speeds.learn({ tag: entry.tag, implementation, measurement }, id, capabilities),
+    )
+    const { implementation } = await pick(entry, name)
+    for (const hosted of models.of(entry.tag)) {
+      if (hosted.users === 0 && hosted.implementation.id !== implementation.id) hosted.close()
+    }
+  }
+
+  return {
+    pick,
+    compare(entry, name) {
+      const key = `${entry.tag} ${name ?? ''}`
+      const under = running.get(key)
+      if (under) return under
+      const measuring = last
+        .then(() => measure(entry, name))
+        // The choice stands without it.
+        .catch(() => undefined)
+        .finally(() => running.delete(key))
+      running.set(key, measuring)
+      last = measuring
+      return measuring
+    },
+    async explain(entry) {
+      await running.get(`${entry.tag} `)
+      const { capabilities, id, measured } = await known(entry, undefined)
+      const { chosen, reasons } = judge(entry, capabilities, preference, measured)
+      return { tag: entry.tag, chosen: chosen?.id ?? null, reasons, device: summary(id, capabilities) }
+    },
+  }
+}
+
+function summary(id: string, { webgpu, wasm, memory, cores }: Capabilities): DeviceSummary {
+  const { vendor, architecture, description, software = false, features = [] } = webgpu ?? {}
+  const name = [vendor, architecture, description].filter(Boolean).join(' ')
+  return {
+    id,
+    gpu: webgpu && { name, software, features },
+    wasm: { simd: wasm.simd, threads: wasm.threads },
+    memory,
+    cores,
+  }
+}

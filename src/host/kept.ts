@@ -1,0 +1,88 @@
+/** An implementation as it was once given, kept so that it can be given again without the catalog. */
+import * as v from 'valibot'
+import { entrySchema, type Entry, type Implementation, type Resource } from '../catalog/schema.ts'
+import { InoriginError } from '../error.ts'
+import type { PredictionRecord } from '../store/db.ts'
+import type { Database } from '../store/open.ts'
+import { partAt } from '../store/parts.ts'
+import { hasResource } from '../store/resources.ts'
+
+/** An implementation and the entry it is of. */
+export interface Given {
+  entry: Entry
+  implementation: Implementation
+}
+
+/** Milliseconds for a server to say whether it still has a file. */
+const PATIENCE = 10_000
+
+/** What running it takes, as plain data; texts for people are left out. */
+export function keep({ entry, implementation }: Given): unknown {
+  const { card: _, description: __, ...rest } = entry
+  if (rest.type === 'predictor') return { ...rest, implementations: [implementation] }
+  const { hub: ___, ...model } = rest
+  return { ...model, implementations: [implementation] }
+}
+
+/** What was kept; `undefined` for records of a version that kept nothing, or kept it otherwise. */
+export function kept({ entry }: PredictionRecord): Given | undefined {
+  if (!v.is(entrySchema, entry)) return undefined
+  const [implementation] = entry.implementations
+  return implementation && { entry, implementation }
+}
+
+/** The implementation of that record, if the entry still has it with the same files. */
+export function stillIn(entry: Entry, record: PredictionRecord): Implementation | undefined {
+  const hashes = hashesOf(record)
+  return entry.implementations.find(
+    (one) => one.id === record.implementation && hashesOf(one) === hashes,
+  )
+}
+
+const hashesOf = ({ resources }: { resources: readonly { sha256: string }[] }): string =>
+  resources.map(({ sha256 }) => sha256).join()
+
+/** The first of the resources that is neither stored nor to be had any more. */
+export async function firstGone(
+  database: Database,
+  resources: readonly Resource[],
+  signal: AbortSignal,
+): Promise<Resource | undefined> {
+  for (const resource of resources) {
+    if (await hasResource(database, resource.sha256)) continue
+    if (!(await isServed(resource, signal))) return resource
+  }
+  return undefined
+}
+
+/** Rejects with `unavailable` when the server cannot be asked. */
+async function isServed(resource: Resource, signal: AbortSignal): Promise<boolean> {
+  const { name } = resource
+  const { url, bytes } = partAt(resource, 0)
+  const patience = AbortSignal.any([signal, AbortSignal.timeout(PATIENCE)])
+  let response: Response
+  try {
+    response = await fetch(url, { method: 'HEAD', cache: 'no-store', signal: patience })
+  } catch (cause) {
+    if (signal.aborted) throw InoriginError.from(signal.reason)
+    const what = `Whether ${url} can still be downloaded is not known: its server cannot be reached`
+    throw new InoriginError('unavailable', `${what}. ${name} is not stored here. Try again.`, {
+      code: 'resource_unreachable',
+      retryAfter: 5,
+      cause,
+    })
+  }
+  // A server that does not know the question may still have the file.
+  if (response.status === 405 || response.status === 501) return true
+  if (response.status >= 500 || response.status === 429) {
+    const what = `${url} answers ${response.status}, and ${name} is not stored here`
+    throw new InoriginError('unavailable', `${what}. Try again.`, {
+      code: 'resource_unreachable',
+      retryAfter: 5,
+    })
+  }
+  // Servers of single-page apps answer their index page for files they do not have.
+  const length = response.headers.get('content-length')
+  const isEncoded = response.headers.has('content-encoding')
+  return response.ok && (isEncoded || length === null || Number(length) === bytes)
+}

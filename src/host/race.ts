@@ -1,0 +1,103 @@
+/** Runs implementations of a tag against each other, to learn which is the fastest on this device. */
+import type { Measurement } from '../catalog/choose.ts'
+import { bytesOf } from '../catalog/memory.ts'
+import type { Entry, Implementation } from '../catalog/schema.ts'
+import type { GpuVerdict } from '../device/verdict.ts'
+import { InoriginError } from '../error.ts'
+import { call } from '../link/ask.ts'
+import type { ModelCalls } from '../link/protocol.ts'
+import { hasResource } from '../store/resources.ts'
+import type { Database } from '../store/open.ts'
+import type { Models } from './models.ts'
+import { verdictOf } from './trust.ts'
+
+/** Bytes up to which an implementation is downloaded to be measured. */
+const SMALL = 8_000_000
+
+/** Bytes up to which one is brought into memory beside the one that is used. */
+const LARGE = 2 ** 28
+
+/** Milliseconds for one of them to be brought into memory and measured, and for all of them. */
+const EACH = 10_000
+const ALL = 20_000
+
+export interface RaceOptions {
+  database: Database
+  models: Models
+  verdict: () => Promise<GpuVerdict | undefined>
+}
+
+/**
+ * Those of them that may be measured: all here or small, and none so large that two would not fit. No
+ * byte is fetched for it where the user saves data.
+ */
+export async function eligible(
+  database: Database,
+  implementations: readonly Implementation[],
+): Promise<Implementation[]> {
+  const { connection } = navigator as { connection?: { saveData?: boolean } }
+  const few = connection?.saveData ? 0 : SMALL
+  const found = await Promise.all(
+    implementations.map(async (implementation) => {
+      const bytes = bytesOf(implementation)
+      if (bytes < few) return true
+      return bytes <= LARGE && (await areHere(database, implementation))
+    }),
+  )
+  return implementations.filter((_, index) => found[index])
+}
+
+/** Whether all files of an implementation are stored. */
+export async function areHere(
+  database: Database,
+  { resources }: Pick<Implementation, 'resources'>,
+): Promise<boolean> {
+  const here = await Promise.all(resources.map(({ sha256 }) => hasResource(database, sha256)))
+  return here.every(Boolean)
+}
+
+/**
+ * Measures one after the other, as they would disturb each other, and tells each as it is known: `null`
+ * for one that does not take inputs that were made up. What could not be had in time is not told.
+ */
+export async function race(
+  { models, verdict }: RaceOptions,
+  entry: Entry,
+  implementations: readonly Implementation[],
+  tell: (implementation: Implementation, measurement: Measurement | null) => Promise<void>,
+): Promise<void> {
+  const over = AbortSignal.timeout(ALL)
+  for (const implementation of implementations) {
+    if (over.aborted || !models.hasRoom) return
+    const lease = models.acquire(entry, implementation, await verdict(), true)
+    const { hosted, leave } = lease
+    const signal = AbortSignal.any([over, AbortSignal.timeout(EACH)])
+    try {
+      await unlessAborted(hosted.load(), signal)
+      const milliseconds = await call<ModelCalls, 'measure'>(hosted.link, 'measure', [], { signal })
+      await tell(implementation, { milliseconds })
+    } catch (error) {
+      const failure = signal.aborted && !over.aborted ? late() : InoriginError.from(error)
+      // What the network kept back, and what the GPU's verdict decides, are no matter of speed.
+      const isKnown = hosted.progress.latest.phase !== 'download' && !over.aborted
+      if (isKnown && verdictOf(error) === null && failure.code !== 'unloaded') {
+        await tell(implementation, failure.kind === 'invalid_request' ? null : { failure: failure.message })
+      }
+    } finally {
+      leave()
+    }
+  }
+}
+
+function late(): InoriginError {
+  const what = `it did not come to an end within ${EACH / 1000} s`
+  return new InoriginError('unavailable', what, { code: 'too_slow' })
+}
+
+function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = () => reject(signal.reason)
+    signal.addEventListener('abort', stop, { once: true })
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop))
+  })
+}
