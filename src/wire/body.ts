@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import { InoriginError } from '../error.ts'
 import type { Caller, Host } from '../types/index.ts'
+import { MAX_DEPTH, placeOfFault, tooDeep } from './json.ts'
 
 /** The largest body taken, in bytes: 32 MiB, room for a long conversation with images. */
 export const MAX_BODY = 32 * 1024 * 1024
@@ -62,15 +63,32 @@ function tooLarge(): InoriginError {
 }
 
 function parse(text: string): unknown {
+  let body: unknown
   try {
-    return JSON.parse(text)
+    body = JSON.parse(text)
   } catch (cause) {
-    const why = text.trim() === '' ? 'it is empty' : cause instanceof Error ? cause.message : ''
-    throw new InoriginError('invalid_request', `The body is not JSON: ${why}.`, {
-      code: 'invalid_json',
-      cause,
+    // Engines differ in whether they tell the place.
+    const position = placeOfFault(text)
+    const message = `The body is not JSON: ${faultAt(text, position)}.`
+    throw new InoriginError('invalid_request', message, {
+      code: 'invalid_json', details: { position }, cause,
     })
   }
+  const path = tooDeep(body)
+  if (!path) return body
+  const param = pathOf(path)
+  const message = `\`${param}\` is nested too deeply; ${MAX_DEPTH} levels are the most taken here.`
+  throw new InoriginError('invalid_request', message, { code: 'nested_too_deeply', param })
+}
+
+function faultAt(text: string, position: number): string {
+  if (text.trim() === '') return 'it is empty'
+  const sign = text.codePointAt(position)
+  if (sign === undefined) return `it ends at position ${position}, before it is whole`
+  const lines = text.slice(0, position).split('\n')
+  const column = (lines.at(-1) ?? '').length + 1
+  const found = JSON.stringify(String.fromCodePoint(sign))
+  return `unexpected ${found} at position ${position} (line ${lines.length}, column ${column})`
 }
 
 function check<T extends v.GenericSchema>(table: T, input: unknown): Body<v.InferOutput<T>> {
@@ -102,7 +120,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
 
 /** The sentence for the first thing wrong, and its path in `param`. */
 function complaint(issue: v.BaseIssue<unknown>): InoriginError {
-  const param = pathOf(issue)
+  const param = issue.path && pathOf(issue.path.map(({ key }) => key))
   const subject = param === undefined ? 'The body' : `\`${param}\``
   if (issue.type === 'check' || issue.type === 'custom') {
     const what = `${subject}${nature(issue.input)}`
@@ -131,10 +149,11 @@ function unsupportedDetails(param: string | undefined): Record<string, unknown> 
   return { error_code: `${field.replace(/\W.*$/s, '')}_unsupported_request`, unsupported: [field] }
 }
 
-function pathOf(issue: v.BaseIssue<unknown>): string | undefined {
-  return issue.path?.reduce((path, { key }) => {
+function pathOf(keys: readonly unknown[]): string {
+  return keys.reduce<string>((path, key) => {
     if (typeof key === 'number') return `${path}[${key}]`
-    return path === '' ? String(key) : `${path}.${String(key)}`
+    const name = String(key).slice(0, 80)
+    return path === '' ? name : `${path}.${name}`
   }, '')
 }
 

@@ -13,6 +13,7 @@ import {
   string,
   tagged,
 } from './fields.ts'
+import { MAX_DEPTH, tooDeep } from './json.ts'
 
 const parallel = { disable_parallel_tool_use: optional(flag) }
 const named = object({ name: filled })
@@ -85,17 +86,19 @@ export function toolUse(
 export const NO_ARGUMENTS = { type: 'object', properties: {} } as const
 
 /** The JSON text of an object; an empty text is that of an empty one. */
-export const argumentsText = v.lazy((input): typeof string | typeof noObject =>
-  typeof input === 'string' && isObjectText(input) ? string : noObject,
-)
+export const argumentsText = v.lazy((input) => {
+  const value = typeof input === 'string' ? parsed(input) : undefined
+  if (!isObject(value)) return noObject
+  return tooDeep(value) ? deepObject : string
+})
 const noObject = v.never('the JSON text of an object')
+const deepObject = v.never(`nested no deeper than ${MAX_DEPTH} levels`)
 
-function isObjectText(text: string): boolean {
-  if (text.trim() === '') return true
+function parsed(text: string): unknown {
   try {
-    return isObject(JSON.parse(text))
+    return JSON.parse(argumentsOf(text))
   } catch {
-    return false
+    return undefined
   }
 }
 

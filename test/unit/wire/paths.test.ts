@@ -21,7 +21,6 @@ describe('paths', () => {
     ['/v1x/models', 'GET'],
     ['/v1/v1/v1/models', 'GET'],
     ['/v1/messages/count_token', 'POST'],
-    ['/v1/predictions/remote', 'POST'],
     ['/v1/users', 'GET'],
     ['/v1/predictors', 'GET'],
     ['/v1/resources', 'GET'],
