@@ -7,10 +7,11 @@ import { InoriginError } from '../error.ts'
 import type { InputParameter, OutputParameter, ParameterType } from '../types/index.ts'
 import { ARRAYS, type ElementType, isElementType } from './elements.ts'
 import { channels, createRasteriser, sizeOf } from './image.ts'
+import { imageShape } from './image-tensor.ts'
 import { unusable } from './refuse.ts'
 import { checkValue } from './signature.ts'
 import type { TextSlot, Tokenizers } from './text.ts'
-import { imageShape, type InputSlot, type OutputSlot, type Shape } from './value.ts'
+import type { InputSlot, OutputSlot, Shape } from './value.ts'
 
 /** The two halves of a session that binding looks at. */
 export interface Interface {

@@ -9,7 +9,7 @@ import { checkSchema } from './schema.ts'
 /** The value of one parameter, ready to become a tensor. */
 export type Checked =
   | { form: 'elements'; elements: Elements }
-  | { form: 'image'; source: ImageSource }
+  | { form: 'image'; sources: readonly ImageSource[] }
   | { form: 'binary'; bytes: Uint8Array | Blob }
   | { form: 'list'; items: readonly unknown[] }
   | { form: 'dict'; values: Readonly<Record<string, unknown>> }
@@ -42,10 +42,7 @@ export function checkInputs(signature: Signature, inputs: unknown): Map<string, 
 /** One value against its parameter; `path` begins the message of what is thrown. */
 export function checkValue(parameter: InputParameter, value: unknown, path: string): Checked {
   const { type, enumeration, range } = parameter
-  if (type === 'image') {
-    if (isImageSource(value)) return { form: 'image', source: value }
-    return refuse(path, `must be an image (${IMAGE_CLASSES.join(', ')}), not ${kind(value)}.`)
-  }
+  if (type === 'image') return { form: 'image', sources: images(value, path) }
   if (type === 'binary') return { form: 'binary', bytes: bytes(value, path) }
   if (type === 'list' || type === 'dict') {
     const checked = type === 'list' ? list(value, path) : dict(value, path)
@@ -58,6 +55,16 @@ export function checkValue(parameter: InputParameter, value: unknown, path: stri
   if (members) checkMembers(members, elements, path)
   if (range) checkRange(range, elements, path)
   return { form: 'elements', elements }
+}
+
+function images(value: unknown, path: string): ImageSource[] {
+  if (Array.isArray(value)) return value.flatMap((each, index) => image(each, `${path}[${index}]`))
+  return [image(value, path)]
+}
+
+function image(value: unknown, path: string): ImageSource {
+  if (isImageSource(value)) return value
+  return refuse(path, `must be an image (${IMAGE_CLASSES.join(', ')}), not ${kind(value)}.`)
 }
 
 function bytes(value: unknown, path: string): Uint8Array | Blob {

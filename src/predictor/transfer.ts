@@ -21,8 +21,10 @@ export async function carry<T>(
     throw thrown
   } finally {
     // What the caller gave stays the caller's.
-    const made = Object.entries(plain).filter(([name, value]) => value !== inputs[name])
-    release(Object.fromEntries(made))
+    const own = new Set(Object.values(inputs).flatMap(each))
+    for (const value of Object.values(plain).flatMap(each)) {
+      if (holdsPixels(value) && !own.has(value)) value.close()
+    }
   }
 }
 
@@ -32,9 +34,22 @@ function blame(plain: Record<string, unknown>, cause: unknown): void {
     try {
       structuredClone(value)
     } catch {
-      refuse(`inputs.${name}`, 'is nothing that a predictor can take.', cause)
+      refuse(`inputs.${name}`, `${whyStuck(value)}.`, cause)
     }
   }
+}
+
+function whyStuck(value: unknown): string {
+  const pixels = each(value).filter(holdsPixels)
+  if (pixels.length === 0) return 'is nothing that a predictor can take'
+  const isGone = pixels.some((image) => ('codedWidth' in image ? image.codedWidth : image.width) === 0)
+  if (isGone) return 'the image has no pixels: it was closed or transferred'
+  return 'it shows pixels of another origin; load the image with crossorigin="anonymous"'
+}
+
+/** The images of an input that may be several. */
+function each(value: unknown): unknown[] {
+  return Array.isArray(value) && typeof value[0] === 'object' ? value : [value]
 }
 
 /**
@@ -47,10 +62,21 @@ export async function toTransferable(
 ): Promise<Record<string, unknown>> {
   const plain = { ...inputs }
   const made: ImageBitmap[] = []
+  const replaced = async (value: unknown, path: string): Promise<unknown> => {
+    const element = shown(value)
+    if (!element) return value
+    const bitmap = await capture(element, path)
+    made.push(bitmap)
+    return bitmap
+  }
   try {
     for (const [name, value] of Object.entries(inputs)) {
-      const element = shown(value)
-      if (element) made.push((plain[name] = await capture(element, `inputs.${name}`)))
+      const path = `inputs.${name}`
+      const several = each(value)
+      if (!several.some(shown)) continue
+      const bitmaps = several.map((one, index) => replaced(one, value === several ? `${path}[${index}]` : path))
+      await Promise.allSettled(bitmaps)
+      plain[name] = value === several ? await Promise.all(bitmaps) : await bitmaps[0]
     }
     return plain
   } catch (thrown) {
@@ -61,7 +87,7 @@ export async function toTransferable(
 
 /** Frees pixels of inputs that were received and are done with, before the collector would. */
 export function release(inputs: Record<string, unknown>): void {
-  for (const value of Object.values(inputs)) if (holdsPixels(value)) value.close()
+  for (const value of Object.values(inputs).flatMap(each)) if (holdsPixels(value)) value.close()
 }
 
 function holdsPixels(value: unknown): value is ImageBitmap | VideoFrame {
@@ -88,31 +114,13 @@ async function capture(element: Shown, path: string): Promise<ImageBitmap> {
   }
   try {
     if ('decode' in element) await element.decode()
-    const bitmap = await createImageBitmap(element)
-    checkReadable(bitmap, path)
-    return bitmap
+    return await createImageBitmap(element)
   } catch (thrown) {
     if (thrown instanceof InoriginError) throw thrown
     return refuse(
       path,
       'it shows no image that can be read: is it loaded, and larger than 0 x 0?',
       thrown,
-    )
-  }
-}
-
-/** A bitmap of another origin's pixels can be made, but neither read nor posted. */
-function checkReadable(bitmap: ImageBitmap, path: string): void {
-  const context = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true })
-  context?.drawImage(bitmap, 0, 0)
-  try {
-    context?.getImageData(0, 0, 1, 1)
-  } catch (cause) {
-    bitmap.close()
-    refuse(
-      path,
-      'it shows pixels of another origin; load the image with crossorigin="anonymous".',
-      cause,
     )
   }
 }

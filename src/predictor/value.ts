@@ -1,11 +1,11 @@
 /** Checked inputs to tensors, tensors to what a caller gets, without any runtime. */
 import type { ImageLayout } from '../catalog/schema.ts'
 import type { OutputParameter, TensorValue } from '../types/index.ts'
-import { toHalf } from '../engine/onnx/half.ts'
 import {
   type ElementData, type Elements, type ElementType, parseElements, readable, rounded, size,
 } from './elements.ts'
-import { channels, denormalise, type Extent, normalise, type Rasterise } from './image.ts'
+import type { Rasterise } from './image.ts'
+import { decodeImages, encodeImages } from './image-tensor.ts'
 import { refuse } from './refuse.ts'
 import { type Checked, same } from './signature.ts'
 import { encodeText, type TextSlot } from './text.ts'
@@ -47,7 +47,10 @@ export async function encodeInput(
 
 /** The tensor of a checked input; throws `invalid_request` on `path` if the slot is another. */
 export async function encode(checked: Checked, slot: InputSlot, path: string): Promise<RawTensor> {
-  if (checked.form === 'image') return encodeImage(checked, slot, path)
+  if (checked.form === 'image') {
+    if (!slot.image) return refuse(path, 'the implementation has no layout for images.')
+    return encodeImages(checked.sources, { ...slot, ...slot.image }, path)
+  }
   if (checked.form === 'binary') {
     const { bytes } = checked
     const data = bytes instanceof Blob ? new Uint8Array(await bytes.arrayBuffer()) : bytes
@@ -77,35 +80,6 @@ function textsOf(checked: Checked, path: string): readonly string[] {
   if (elements?.type !== 'string') return refuse(path, 'must be text.')
   if ((elements.shape?.length ?? 0) > 1) refuse(path, 'must be one text, or a list of them.')
   return elements.data as string[]
-}
-
-async function encodeImage(
-  checked: Checked & { form: 'image' },
-  slot: InputSlot,
-  path: string,
-): Promise<RawTensor> {
-  if (!slot.image) refuse(path, 'the implementation has no layout for images.')
-  const { layout, rasterise } = slot.image
-  const { rgba, extent } = await rasterise(checked.source, path)
-  const shape = imageShape(layout, slot.shape, extent)
-  // Bytes stay bytes: the model does its own scaling.
-  const numbers = normalise(
-    rgba,
-    slot.type === 'uint8' ? { ...layout, mean: [0], std: [1 / 255] } : layout,
-  )
-  if (slot.type === 'uint8')
-    return { type: 'uint8', data: Uint8Array.from(numbers, Math.round), shape }
-  if (slot.type === 'float16')
-    return { type: 'float16', data: Uint16Array.from(numbers, toHalf), shape }
-  return { type: 'float32', data: numbers, shape }
-}
-
-/** Shape of an image's tensor, with the batch of one when the model has that dimension. */
-export function imageShape(layout: ImageLayout, slot: Shape | null, extent: Extent): number[] {
-  const [width, height] = extent
-  const depth = channels(layout)
-  const image = layout.order === 'nchw' ? [depth, height, width] : [height, width, depth]
-  return slot?.length === 3 ? image : [1, ...image]
 }
 
 /** The full shape of `length` elements in a slot: what was given, or the one way they fit. */
@@ -161,7 +135,7 @@ export function decode(
   tensor: RawTensor,
   { layout, keys }: OutputSlot = {},
 ): unknown {
-  if (parameter.type === 'image' && layout) return toImage(tensor, layout)
+  if (parameter.type === 'image' && layout) return decodeImages(tensor, layout)
   if (parameter.type === 'binary') return tensor.data
   if (parameter.type === 'list') return nested(plain(tensor), tensor.shape)
   if (parameter.type === 'dict') {
@@ -195,13 +169,4 @@ function nested(elements: unknown[], [length, ...rest]: readonly number[]): unkn
   if (length === undefined || rest.length === 0) return elements
   const step = size(rest)
   return Array.from({ length }, (_, row) => nested(elements.slice(row * step, (row + 1) * step), rest))
-}
-
-function toImage(tensor: RawTensor, layout: ImageLayout): ImageData {
-  const [height, width] =
-    layout.order === 'nchw' ? tensor.shape.slice(-2) : tensor.shape.slice(-3, -1)
-  const extent: [number, number] = [width ?? 0, height ?? 0]
-  const numbers = readable(tensor) as ArrayLike<number>
-  const scale = tensor.type === 'uint8' ? { ...layout, mean: [0], std: [1 / 255] } : layout
-  return new ImageData(denormalise(numbers, scale, extent), ...extent)
 }

@@ -1,0 +1,101 @@
+/** Images as tensors: one, or several of one size in a batch. */
+import type { ImageLayout } from '../catalog/schema.ts'
+import { toHalf } from '../engine/onnx/half.ts'
+import { type ElementType, readable } from './elements.ts'
+import {
+  channels, denormalise, type Extent, type ImageSource, MOST_PIXELS, normalise, type Rasterise,
+} from './image.ts'
+import { refuse } from './refuse.ts'
+import type { RawTensor, Shape } from './value.ts'
+
+/** What an input's tensor must be. */
+interface ImageSlot {
+  type: ElementType
+  shape: Shape | null
+  layout: ImageLayout
+  rasterise: Rasterise
+}
+
+/**
+ * Shape of a tensor of images, with the dimension of the batch when the model has it. Without `count`
+ * there are as many as the model says, or one.
+ */
+export function imageShape(
+  layout: ImageLayout,
+  slot: Shape | null,
+  [width, height]: Extent,
+  count = slot?.[0] ?? 1,
+): number[] {
+  const depth = channels(layout)
+  const image = layout.order === 'nchw' ? [depth, height, width] : [height, width, depth]
+  return slot?.length === 3 ? image : [count, ...image]
+}
+
+export async function encodeImages(
+  sources: readonly ImageSource[],
+  { type, shape, layout, rasterise }: ImageSlot,
+  path: string,
+): Promise<RawTensor> {
+  const count = sources.length
+  const wanted = shape?.length === 3 ? 1 : (shape?.[0] ?? null)
+  if (count === 0 || (wanted !== null && wanted !== count)) {
+    refuse(path, `must be ${wanted ?? 'at least 1'} at a time for this model, not ${count}.`)
+  }
+  const parts: Float32Array[] = []
+  let size: Extent | null = null
+  for (const [index, source] of sources.entries()) {
+    const at = count > 1 ? `${path}[${index}]` : path
+    const { rgba, extent } = await rasterise(source, at)
+    size ??= extent
+    if (extent.join() !== size.join()) {
+      refuse(at, `is ${extent.join(' x ')} pixels and the first is ${size.join(' x ')}; send them one by one.`)
+    }
+    if (count * extent[0] * extent[1] > MOST_PIXELS) {
+      refuse(path, `${count} images have more than ${MOST_PIXELS} pixels together. Send fewer at once.`)
+    }
+    // Bytes stay bytes: the model does its own scaling.
+    parts.push(normalise(rgba, type === 'uint8' ? asBytes(layout) : layout))
+  }
+  const numbers = joined(parts)
+  return {
+    type,
+    data: typed(numbers, type),
+    shape: imageShape(layout, shape, size ?? [0, 0], count),
+  }
+}
+
+const asBytes = (layout: ImageLayout): ImageLayout => ({ ...layout, mean: [0], std: [1 / 255] })
+
+function joined(parts: readonly Float32Array[]): Float32Array {
+  const [first, ...others] = parts
+  if (first && others.length === 0) return first
+  const numbers = new Float32Array(parts.reduce((sum, part) => sum + part.length, 0))
+  let at = 0
+  for (const part of parts) {
+    numbers.set(part, at)
+    at += part.length
+  }
+  return numbers
+}
+
+function typed(numbers: Float32Array, type: ElementType): Uint8Array | Uint16Array | Float32Array {
+  if (type === 'uint8') return Uint8Array.from(numbers, Math.round)
+  return type === 'float16' ? Uint16Array.from(numbers, toHalf) : numbers
+}
+
+/** The image in a tensor; an array of them when its batch is not of one. */
+export function decodeImages(tensor: RawTensor, layout: ImageLayout): ImageData | ImageData[] {
+  const [height, width] =
+    layout.order === 'nchw' ? tensor.shape.slice(-2) : tensor.shape.slice(-3, -1)
+  const extent: [number, number] = [width ?? 0, height ?? 0]
+  const numbers = readable(tensor) as Float32Array | Uint8Array
+  const scale = tensor.type === 'uint8' ? asBytes(layout) : layout
+  const length = extent[0] * extent[1] * channels(layout)
+  const count = tensor.shape.length === 4 ? (tensor.shape[0] ?? 1) : 1
+  const images = Array.from({ length: count }, (_, index) => {
+    const part = numbers.subarray(index * length, (index + 1) * length)
+    return new ImageData(denormalise(part, scale, extent), ...extent)
+  })
+  const [first] = images
+  return first && count === 1 ? first : images
+}
