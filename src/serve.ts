@@ -8,8 +8,8 @@ import { holdLife } from './link/life.ts'
 import { PROTOCOL, type HostSetup, type PageToWorker } from './link/protocol.ts'
 import { remoteControl, remoteHost } from './link/remote.ts'
 import { register, speaksOurs, tell, type Script } from './register.ts'
-import type { Server } from './server.ts'
-import type { Control, Device, Host } from './types/index.ts'
+import type { PredictOptions, Server } from './server.ts'
+import type { Control, Device, Host, Tag } from './types/index.ts'
 
 export interface ServeOptions {
   /** A catalog, or its URL, in addition to the default one. Default: the default one alone. */
@@ -205,14 +205,15 @@ function createServer({ script, control, host, differences, controlled, close }:
   const scope = new URL(script.scope)
   const never = new AbortController().signal
   const ignore = () => {}
-  const predict: Server['predict'] = async (
-    tag,
-    inputs,
-    { configuration, signal = never, onProgress = ignore } = {},
+  // What a tag's predictor takes and gives is known to types alone.
+  const predict = (async (
+    tag: Tag,
+    inputs: Record<string, unknown>,
+    { configuration, signal = never, onProgress = ignore }: PredictOptions = {},
   ) => {
     const { carry } = await import('./predictor/transfer.ts')
     return carry(inputs, (plain) => control.predict(tag, plain, { configuration, signal, onProgress }))
-  }
+  }) as Server['predict']
   return {
     fetch: async (input, init) => {
       const request = new Request(input, init)

@@ -63,7 +63,7 @@ export interface Server {
    * @throws InoriginError `invalid_request` naming the input that does not fit the signature,
    * `not_found` for an unknown tag, `aborted` as soon as the signal is.
    */
-  predict<Name extends TypedTag | Tag>(
+  predict<Name extends TypedTag>(
     tag: Name,
     inputs: InputsOf<Name>,
     options?: PredictOptions,
@@ -73,7 +73,7 @@ export interface Server {
    *
    * @throws InoriginError `not_found` for an unknown tag, and for one of a language model.
    */
-  predictor<Name extends TypedTag | Tag>(tag: Name): Promise<PredictorHandle<Name>>
+  predictor<Name extends TypedTag>(tag: Name): Promise<PredictorHandle<Name>>
   /**
    * Which implementation of that tag this device uses, why, and why each other one is not used, with
    * what was measured here. Nothing is loaded for it; a comparison that is under way is waited for.

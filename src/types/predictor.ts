@@ -104,14 +104,14 @@ export interface TensorValue {
 }
 
 /** What `server.predict` answers. */
-export interface PredictionResult {
+export interface PredictionResult<Outputs = Record<string, unknown>> {
   tag: Tag
   /**
    * By output parameter name: a number, bigint (64 bits), boolean or text for a single value, a
    * {@link TensorValue} for more, the name of an enumeration's member, `ImageData`, bytes, nested
    * arrays for a list, an object for a dict.
    */
-  outputs: Record<string, unknown>
+  outputs: Outputs
   /** Milliseconds from inputs validated to outputs read back. */
   latency: number
   device: 'webgpu' | 'wasm'
