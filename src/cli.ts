@@ -1,42 +1,20 @@
 #!/usr/bin/env node
 /** The command `inorigin`. */
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { parseArgs } from 'node:util'
+import { add, type AddOptions, type AddResult } from './cli/add.ts'
 import { refreshCatalog } from './cli/catalog.ts'
+import { HELP } from './cli/help.ts'
 import { init, type InitResult } from './cli/init.ts'
+import { snippet } from './cli/add/next.ts'
+import { megabytes, startProgress } from './cli/progress.ts'
 import { recall, remember } from './cli/project.ts'
+import { typesOf } from './cli/types.ts'
+import { isUsageError, usageError } from './cli/usage.ts'
+import { DTYPES } from './catalog/schema.ts'
 import { InoriginError } from './error.ts'
-
-const HELP = `Usage: inorigin init [folder] [options]
-       inorigin catalog refresh <file> [--host <url>]
-
-init
-
-Puts the service worker script, the runtime and the embedded models into your app's
-public folder, where serve() finds them. The folder is remembered in package.json:
-without one, \`inorigin init\` refreshes it, as after an update of the package.
-
-  folder         What your web server serves at the root of your app, such as public
-  --no-guide     Leave the embedded language model out (--guide puts it back)
-  --sw <name>    Name of the service worker script (default: sw.js)
-  --own-sw       Write no such script: your own calls attach() of 'inorigin/sw'
-
-catalog refresh
-
-Looks up every model that a catalog lists by its repository on a hub, and writes its
-commit, files, lengths and hashes into the catalog, so that browsers need not ask.
-
-  file           The catalog, a JSON document
-  --host <url>   A mirror to ask in place of the hub that entries name
-  HF_TOKEN       In the environment: a token for repositories that are not public
-
-  --help         Show this
-  --version      Show the version
-
-Exits with 0 when done, 1 when that failed, 2 when the command was not understood.
-`
 
 /** This script is `dist/cli.js` of the package. */
 const DIST = import.meta.dirname
@@ -49,6 +27,7 @@ async function main(args: readonly string[]): Promise<number> {
   } catch (error) {
     if (!(error instanceof InoriginError) && !isUsageError(error)) throw error
     process.stderr.write(`inorigin: ${error.message}\n`)
+    if (error instanceof InoriginError && error.kind === 'aborted') return 130
     return isUsageError(error) ? 2 : 1
   }
 }
@@ -63,6 +42,15 @@ function runCommand(args: readonly string[]): number | Promise<number> {
       sw: { type: 'string' },
       'own-sw': { type: 'boolean' },
       host: { type: 'string' },
+      tag: { type: 'string' },
+      name: { type: 'string' },
+      public: { type: 'string' },
+      'max-file-bytes': { type: 'string' },
+      device: { type: 'string' },
+      dtypes: { type: 'string' },
+      tensor: { type: 'string', multiple: true },
+      force: { type: 'boolean' },
+      out: { type: 'string', short: 'o' },
       help: { type: 'boolean', short: 'h' },
       version: { type: 'boolean', short: 'v' },
     },
@@ -71,6 +59,8 @@ function runCommand(args: readonly string[]): number | Promise<number> {
   if (values.help) return say(HELP)
   const [command, first, second, ...rest] = positionals
   if (command === 'init' && second === undefined) return runInit(first, values)
+  if (command === 'add' && first !== undefined && second === undefined) return runAdd(first, values)
+  if (command === 'types' && second === undefined) return runTypes(first, values)
   const isRefresh = command === 'catalog' && first === 'refresh' && second !== undefined
   if (isRefresh && rest.length === 0) return runRefresh(second, values.host)
   process.stderr.write(HELP)
@@ -93,6 +83,97 @@ interface Flags {
   guide?: boolean
   sw?: string
   'own-sw'?: boolean
+}
+
+interface AddFlags {
+  tag?: string
+  name?: string
+  public?: string
+  'max-file-bytes'?: string
+  device?: string
+  dtypes?: string
+  tensor?: string[]
+  force?: boolean
+}
+
+/** Hosts of static sites cap files at 25 MB, or higher. */
+const MAX_FILE_BYTES = 25_000_000
+
+async function runAdd(source: string, flags: AddFlags): Promise<number> {
+  const { tag, name, force = false, tensor: tensors = [] } = flags
+  if (tag === undefined) throw usageError(`Say what it is asked for by: inorigin add ${source} --tag @me/name`)
+  const interrupted = new AbortController()
+  const progress = startProgress(process.stderr)
+  process.once('SIGINT', () => interrupted.abort())
+  const options: AddOptions = {
+    source, tag, name, force, tensors,
+    publicDir: publicFolder(flags.public),
+    maxFileBytes: countOf('--max-file-bytes', flags['max-file-bytes']) ?? MAX_FILE_BYTES,
+    devices: flags.device === undefined ? ['webgpu', 'wasm'] : [oneOf('--device', flags.device, DEVICES)],
+    dtypes: flags.dtypes?.split(',').map((dtype) => oneOf('--dtypes', dtype, DTYPES)) ?? null,
+    dist: DIST,
+    runtime: findRuntime,
+    signal: interrupted.signal,
+    onStep: progress.step,
+  }
+  const result = await add(options).finally(progress.end)
+  return say(reportAdded(result, options))
+}
+
+function reportAdded(result: AddResult, { publicDir }: AddOptions): string {
+  const { entry, folder, catalog, files, bytes, cut, notes, isReady } = result
+  const url = `/${relative(publicDir, catalog).split(sep).join('/')}`
+  const what = entry.type === 'predictor' ? 'predictor' : 'chat model'
+  const lines = [`Added the ${what} ${entry.tag}: ${files} files, ${megabytes(bytes)}, in ${folder}${sep}`]
+  if (cut.length > 0) lines.push(`Cut into parts: ${cut.join(', ')}`)
+  if (entry.type === 'predictor') {
+    for (const side of ['inputs', 'outputs'] as const) {
+      lines.push('', `${side}:`)
+      for (const { name, type, description } of entry.signature[side]) {
+        lines.push(`  ${name}  ${type}  ${description ?? ''}`)
+      }
+    }
+  }
+  if (notes.length > 0) lines.push('', 'Look at:', ...notes.map((note) => `- ${note}`))
+  lines.push('', `It is described in ${catalog}, which is yours to correct.`)
+  if (!isReady) lines.push(`The folder is not filled yet: run \`npx inorigin init ${publicDir}\`.`)
+  lines.push('', 'In your page:', '', snippet(entry, url).replaceAll(/^(?=.)/gm, '  '))
+  return `${lines.join('\n')}\n`
+}
+
+function runTypes(catalog: string | undefined, { out, ...flags }: { out?: string; public?: string }): number {
+  const catalogs = catalog === undefined ? catalogsIn(publicFolder(flags.public)) : [catalog]
+  const types = typesOf(catalogs)
+  if (out === undefined) return say(types.text)
+  writeFileSync(out, types.text)
+  return say(`${out}: types of ${types.tags.length} predictors: ${types.tags.join(', ') || 'none'}.\n`)
+}
+
+/** The app's catalog and the one that came with the package, as far as they are there. */
+function catalogsIn(publicDir: string): string[] {
+  const names = ['catalog.json', join('models', 'catalog.json')]
+  const found = names.map((name) => join(publicDir, 'inorigin', name)).filter((path) => existsSync(path))
+  if (found.length > 0) return found
+  throw usageError(`There is no catalog in ${join(publicDir, 'inorigin')}. Name one: inorigin types catalog.json`)
+}
+
+function publicFolder(given: string | undefined): string {
+  const folder = given === undefined ? recall(process.cwd())?.publicDir : fromHere(given)
+  if (folder !== undefined) return folder
+  throw usageError('Name the folder your web server serves, --public public, or run inorigin init public first.')
+}
+
+const DEVICES = ['webgpu', 'wasm'] as const
+
+function oneOf<T extends string>(option: string, value: string, possible: readonly T[]): T {
+  const found = possible.find((one) => one === value)
+  if (found !== undefined) return found
+  throw usageError(`${option} takes ${possible.join(', ')}, not ${value}`)
+}
+
+function countOf(option: string, value: string | undefined): number | undefined {
+  if (value === undefined || /^[1-9]\d{0,14}$/.test(value)) return value === undefined ? value : Number(value)
+  throw usageError(`${option} takes a number of bytes, not ${value}`)
 }
 
 function runInit(folder: string | undefined, flags: Flags): number {
@@ -152,14 +233,4 @@ function fromHere(path: string): string {
 function say(text: string): number {
   process.stdout.write(text)
   return 0
-}
-
-/** Like those of `parseArgs`. */
-function usageError(message: string): Error {
-  return Object.assign(new TypeError(message), { code: 'ERR_PARSE_ARGS' })
-}
-
-function isUsageError(error: unknown): error is Error {
-  if (!(error instanceof Error && 'code' in error)) return false
-  return String(error.code).startsWith('ERR_PARSE_ARGS')
 }

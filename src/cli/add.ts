@@ -1,0 +1,176 @@
+/** `inorigin add`: a model of the user's own becomes an entry of the app's catalog, with its files. */
+import { copyFileSync, existsSync } from 'node:fs'
+import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import * as v from 'valibot'
+import { ownerOf } from '../catalog/resolve.ts'
+import type { Dtype, Entry, Implementation, Resource } from '../catalog/schema.ts'
+import { tag as tagSchema } from '../catalog/values.ts'
+import { InoriginError } from '../error.ts'
+import type { Device, Tag } from '../types/index.ts'
+import { readBook, SCHEMA, withEntry, writeBook } from './add/book.ts'
+import { copyItem, type Facts } from './add/copy.ts'
+import { makePlan, type Plan, type Planned } from './add/plan.ts'
+import { findSource, type Item } from './add/source.ts'
+import { refuse } from './onnx/refuse.ts'
+import { tryModel } from './onnx/trial.ts'
+
+export interface AddOptions {
+  /** An .onnx file, or a folder. */
+  source: string
+  tag: Tag
+  /** The folder whose files the app's web server serves. */
+  publicDir: string
+  /** Default: what the file is called. */
+  name?: string | undefined
+  devices: readonly Device[]
+  /** Precisions of a folder to take; `null`: all that are there. */
+  dtypes: readonly Dtype[] | null
+  /** Inputs that stay tensors although they look like images. */
+  tensors: readonly string[]
+  /** Bytes that a file may have; larger ones are cut. */
+  maxFileBytes: number
+  /** Whether an entry of that tag, and its files, are replaced. */
+  force: boolean
+  /** The built package: its `dist` folder. */
+  dist: string
+  /** The folder of onnxruntime-web that holds its builds. */
+  runtime: () => string
+  signal: AbortSignal
+  /** Told of every step that can take long; `done` bytes of `total`, where bytes are copied. */
+  onStep: (what: string, done?: number, total?: number) => void
+}
+
+export interface AddResult {
+  entry: Entry
+  /** Path of the catalog. */
+  catalog: string
+  folder: string
+  files: number
+  bytes: number
+  /** Names of those that were cut. */
+  cut: string[]
+  notes: string[]
+  /** Whether `inorigin init` has filled the folder. */
+  isReady: boolean
+}
+
+/** Weights up to here are tried in the runtime before anything is written. */
+const MOST_TRIED = 512 * 2 ** 20
+
+/** The folder that `inorigin init` fills too. */
+const FOLDER = 'inorigin'
+
+/**
+ * Drafts an entry, copies its files and writes both into the app's catalog. Throws `invalid_request`
+ * that says what to do, and `aborted`; then nothing has changed.
+ */
+export async function add(options: AddOptions): Promise<AddResult> {
+  const { tag, publicDir, signal, onStep } = options
+  checkTag(tag)
+  const home = join(publicDir, FOLDER)
+  const catalog = join(home, 'catalog.json')
+  const folder = join(home, tag)
+  const book = readBook(catalog)
+  if (!options.force) refuseOverwriting(book.entries.some((entry) => entry.tag === tag), folder, options)
+
+  onStep(`Reading ${options.source}`)
+  const plan = await makePlan(findSource(options.source), {
+    ...options, tensors: new Set(options.tensors),
+  })
+  await tryPlan(plan, options)
+
+  const items = [...new Map(plan.implementations.flatMap((one) => one.items).map((one) => [one.name, one])).values()]
+  const staging = join(dirname(folder), `.${tag.slice(tag.indexOf('/') + 1)}.${process.pid}.tmp`)
+  try {
+    const facts = await copyAll(items, staging, options)
+    const entry = toEntry(plan, facts, options)
+    const next = withEntry(book, entry)
+    signal.throwIfAborted()
+    await rm(folder, { recursive: true, force: true })
+    await rename(staging, folder)
+    writeBook(catalog, next)
+    const schema = join(options.dist, SCHEMA)
+    if (existsSync(schema)) copyFileSync(schema, join(home, SCHEMA))
+    return {
+      entry, catalog, folder,
+      files: (await readdir(folder, { recursive: true, withFileTypes: true })).filter((one) => one.isFile()).length,
+      bytes: items.reduce((sum, { bytes }) => sum + bytes, 0),
+      cut: items.map(({ name }) => name).filter((name) => facts.get(name)?.partBytes !== undefined),
+      notes: plan.notes,
+      isReady: existsSync(join(home, 'index.js')),
+    }
+  } catch (thrown) {
+    await rm(staging, { recursive: true, force: true })
+    // What was made for nothing goes, unless there is something else in it.
+    await rmdir(dirname(folder)).catch(() => undefined)
+    if (signal.aborted) throw new InoriginError('aborted', 'Given up; nothing was added.', { cause: thrown })
+    throw thrown
+  }
+}
+
+function checkTag(tag: string): void {
+  const { issues, success } = v.safeParse(tagSchema, tag)
+  if (!success) throw refuse(`--tag ${tag}: ${issues[0].message}.`, 'Use one such as @me/name.')
+  if (ownerOf(tag) !== 'inorigin') return
+  throw refuse('Tags of @inorigin are reserved.', 'Use an owner name of your own.')
+}
+
+function refuseOverwriting(isThere: boolean, folder: string, { tag }: AddOptions): void {
+  const todo = 'Choose another tag, or replace it with --force.'
+  if (isThere) throw refuse(`${tag} is in the catalog already.`, todo)
+  if (existsSync(folder)) throw refuse(`${folder} is there already.`, todo)
+}
+
+async function tryPlan(plan: Plan, { runtime, onStep }: AddOptions): Promise<void> {
+  if (plan.entry.type !== 'predictor') return
+  const items = plan.implementations.find(({ device }) => device === 'wasm')?.items ?? []
+  const [graph] = items.filter(({ type }) => type === 'onnx')
+  if (!graph) return
+  if (items.reduce((sum, { bytes }) => sum + bytes, 0) > MOST_TRIED) {
+    plan.notes.push('It is too large to be tried here: try it in a page.')
+    return
+  }
+  onStep('Trying it in the runtime')
+  const base = graph.name.slice(0, graph.name.lastIndexOf('/') + 1)
+  const data = items
+    .filter(({ type }) => type === 'data')
+    .map(({ name, path }) => ({ path: name.slice(base.length), file: path }))
+  await tryModel({ graph: graph.path, data, runtime: runtime() })
+}
+
+async function copyAll(
+  items: readonly Item[],
+  folder: string,
+  { maxFileBytes, signal, onStep }: AddOptions,
+): Promise<ReadonlyMap<string, Facts>> {
+  const total = items.reduce((sum, { bytes }) => sum + bytes, 0)
+  const facts = new Map<string, Facts>()
+  let done = 0
+  try {
+    await mkdir(folder, { recursive: true })
+    for (const item of items) {
+      const onBytes = (bytes: number): void => onStep('Copying', (done += bytes), total)
+      facts.set(item.name, await copyItem(item, folder, { maxFileBytes, signal, onBytes }))
+    }
+    return facts
+  } catch (cause) {
+    if (signal.aborted || cause instanceof InoriginError) throw cause
+    const what = `The files cannot be copied to ${folder}: ${cause instanceof Error ? cause.message : cause}.`
+    throw refuse(what, 'Check the folder, its permissions and the space on its disk.', cause)
+  }
+}
+
+function toEntry(plan: Plan, facts: ReadonlyMap<string, Facts>, { tag, name }: AddOptions): Entry {
+  const { type, ...rest } = plan.entry
+  const implementations = plan.implementations.map(({ items, ...planned }: Planned): Implementation => ({
+    ...planned,
+    resources: items.map((item): Resource => {
+      const { bytes, sha256, ...cut } = facts.get(item.name) as Facts
+      const url = [tag, ...item.name.split('/').map(encodeURIComponent)].join('/')
+      return { type: item.type, url, name: item.name, bytes, sha256, ...cut }
+    }),
+  }))
+  const created = new Date().toISOString().replace(/\.\d+/, '')
+  return { type, tag, ...rest, name: name ?? rest.name, created, implementations } as Entry
+}

@@ -1,0 +1,44 @@
+/** The app's own catalog, in its public folder. */
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import type { CatalogDocument } from '../../catalog/schema.ts'
+import { validateCatalog } from '../../catalog/validate.ts'
+import { refuse } from '../onnx/refuse.ts'
+
+/** Beside the catalog, for editors. */
+export const SCHEMA = 'catalog.schema.json'
+
+type Written = CatalogDocument['entries'][number]
+
+/** What is there, checked; an empty one where there is none. Throws `invalid_request`. */
+export function readBook(path: string): CatalogDocument {
+  if (!existsSync(path)) return { $schema: `./${SCHEMA}`, version: 1, entries: [] }
+  const text = readFileSync(path, 'utf8')
+  let document: unknown
+  try {
+    document = JSON.parse(text)
+  } catch (cause) {
+    throw refuse(`${path} is not JSON: ${String(cause)}.`, 'Correct it first.', cause)
+  }
+  check(document, path)
+  return document as CatalogDocument
+}
+
+/** With the entry, in the place of the one of its tag if there is one. */
+export function withEntry(book: CatalogDocument, entry: Written): CatalogDocument {
+  const at = book.entries.findIndex(({ tag }) => tag === entry.tag)
+  const entries = at < 0 ? [...book.entries, entry] : book.entries.with(at, entry)
+  return { ...book, entries }
+}
+
+/** Writes it at once or not at all. What could not be read again is not written. */
+export function writeBook(path: string, book: CatalogDocument): void {
+  check(book, path)
+  const next = `${path}.${process.pid}.tmp`
+  writeFileSync(next, `${JSON.stringify(book, null, 2)}\n`)
+  renameSync(next, path)
+}
+
+function check(document: unknown, path: string): void {
+  // Its relative addresses are not followed here; any base makes them absolute.
+  validateCatalog(document, { source: path, base: 'http://localhost/', embedded: false })
+}

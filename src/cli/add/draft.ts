@@ -1,0 +1,140 @@
+/** A signature drafted from a graph's inputs and outputs; what only its author knows is left to them. */
+import type { Binding, ImageLayout, PredictorEntry } from '../../catalog/schema.ts'
+import { isUsable } from '../onnx/check.ts'
+import type { OnnxModel, Value } from '../onnx/model.ts'
+
+type Signature = PredictorEntry['signature']
+type Parameter = Signature['inputs'][number]
+
+export interface Draft {
+  signature: Signature
+  bindings: Record<string, Binding>
+  /** What its author should look at, a sentence each. */
+  notes: string[]
+}
+
+export interface DraftOptions {
+  /** Inputs that stay tensors although they look like images. */
+  tensors: ReadonlySet<string>
+  /** The tokenizer beside the graph, which its tokens come from. */
+  tokenizer?: { name: string; most: number }
+}
+
+export function draftSignature(model: OnnxModel, options: DraftOptions): Draft {
+  const draft: Draft = { signature: { inputs: [], outputs: [] }, bindings: {}, notes: [] }
+  const { signature, bindings, notes } = draft
+  const texts = options.tokenizer ? textInputs(model.inputs) : null
+  for (const value of model.inputs) {
+    if (texts?.all.includes(value.name)) continue
+    const image = options.tensors.has(value.name) ? null : imageOf(value)
+    signature.inputs.push(image ? imageParameter(value) : parameterOf(value))
+    bindings[value.name] = { ...bindingOf(value), ...(image && { image }) }
+    if (image) notes.push(imageNote(value, image))
+  }
+  if (texts && options.tokenizer) {
+    const { tokenizer: { name: tokenizer, most } } = options
+    const { ids, mask, types } = texts
+    signature.inputs.unshift({
+      name: 'text', type: 'string', description: `A text, or a list of them, of ${most} tokens at most.`,
+    })
+    bindings['text'] = { tensor: ids, text: { tokenizer, mask, types, most } }
+    notes.push(`${texts.all.join(', ')} are made of the input "text" by ${tokenizer}.`)
+  }
+  for (const value of model.outputs) {
+    if (!isUsable(value)) {
+      notes.push(`The output ${value.name} is ${value.type}, which no page can read, and was left out.`)
+      continue
+    }
+    signature.outputs.push(parameterOf(value))
+    // One name may be an input's and an output's; they have one binding, as they have one tensor.
+    bindings[value.name] ??= bindingOf(value)
+  }
+  return draft
+}
+
+function parameterOf(value: Value): Parameter {
+  return { name: value.name, type: value.type as Parameter['type'], description: describe(value) }
+}
+
+function describe({ shape, description }: Value): string {
+  const said = description.trim()
+  return [...(said ? [said.replace(/\.?$/, '.')] : []), shapeText(shape)].join(' ')
+}
+
+function shapeText(shape: Value['shape']): string {
+  if (!shape) return 'Of any shape.'
+  if (shape.length === 0) return 'One value.'
+  return `Shape ${listed(shape)}.`
+}
+
+const listed = (shape: NonNullable<Value['shape']>): string =>
+  `[${shape.map((length) => length ?? 'any').join(', ')}]`
+
+function bindingOf({ name, shape }: Value): Binding {
+  if (!shape) return { tensor: name }
+  return { tensor: name, shape: shape.map((length) => (typeof length === 'number' ? length : null)) }
+}
+
+const CHANNELS = { 1: 'gray', 3: 'rgb', 4: 'rgba' } as const
+
+/** Shorter edges are those of kernels and feature maps. */
+const LEAST_EDGE = 16
+
+/** The layout of what its shape says is one image; `null` where it could as well be something else. */
+export function imageOf({ type, shape, isTensor }: Value): ImageLayout | null {
+  if (!isTensor || !['float32', 'float16', 'uint8'].includes(type) || shape?.length !== 4) return null
+  const [batch, ...rest] = shape
+  if (typeof batch === 'number' && batch !== 1) return null
+  for (const order of ['nchw', 'nhwc'] as const) {
+    const [depth, height, width] = order === 'nchw' ? rest : [rest[2], rest[0], rest[1]]
+    const channels = CHANNELS[depth as keyof typeof CHANNELS]
+    if (!channels || !isEdge(height, 'h') || !isEdge(width, 'w')) continue
+    const isSized = typeof height === 'number' && typeof width === 'number'
+    if (!isSized && (typeof height === 'number' || typeof width === 'number')) continue
+    return { ...(isSized && { width, height }), channels, order }
+  }
+  return null
+}
+
+/** A length, or a name such as `height`, `in_h` or `H`. */
+function isEdge(length: number | string | null | undefined, letter: 'h' | 'w'): boolean {
+  if (typeof length === 'number') return length >= LEAST_EDGE
+  if (typeof length !== 'string') return false
+  return new RegExp(`(^|[^a-z])(${letter}|${letter === 'h' ? 'height' : 'width'})([^a-z]|$)`, 'i').test(length)
+}
+
+const CONFIRM = 'To be confirmed: taken for an image by its shape'
+
+function imageParameter({ name, shape, description }: Value): Parameter {
+  const drafted = `${CONFIRM} ${listed(shape ?? [])}.`
+  return { name, type: 'image', description: [description.trim(), drafted].filter(Boolean).join(' ') }
+}
+
+function imageNote({ name, type, shape }: Value, { channels, order }: ImageLayout): string {
+  const scale =
+    type === 'uint8'
+      ? 'Its bytes are given as they are'
+      : 'Its values are scaled to 0 to 1: set "mean" and "std" if the model was trained on others'
+  return (
+    `The input ${name} was taken for an image (${channels}, ${order}) by its shape ${listed(shape ?? [])}. ` +
+    `${scale}, or keep it a tensor with --tensor ${name}.`
+  )
+}
+
+interface TextInputs {
+  ids: string
+  mask?: string
+  types?: string
+  all: string[]
+}
+
+/** Inputs that exports of text encoders have for tokens; `null` where there are none. */
+function textInputs(inputs: readonly Value[]): TextInputs | null {
+  const find = (name: string): string | undefined =>
+    inputs.find((input) => input.name === name && /^int(32|64)$/.test(input.type))?.name
+  const ids = find('input_ids')
+  if (ids === undefined) return null
+  const mask = find('attention_mask')
+  const types = find('token_type_ids')
+  return { ids, mask, types, all: [ids, mask, types].filter((name) => name !== undefined) }
+}

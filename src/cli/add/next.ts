@@ -1,0 +1,63 @@
+/** What to do with a model that was added: code to begin with. */
+import type { Entry, PredictorEntry } from '../../catalog/schema.ts'
+
+/** Longest tensor that is written as an array of its length. */
+const MOST_WRITTEN = 2 ** 24
+
+/** Lines of a page's script; `catalog` is the URL that the app's catalog is served at. */
+export function snippet(entry: Entry, catalog: string): string {
+  const start = [
+    "import { serve } from 'inorigin'",
+    '',
+    `const server = await serve({ catalog: '${catalog}' })`,
+  ]
+  const lines = entry.type === 'predictor' ? predictLines(entry) : chatLines(entry.tag)
+  return [...start, ...lines].join('\n')
+}
+
+function chatLines(tag: string): string[] {
+  return [
+    "const response = await fetch('/v1/chat/completions', {",
+    "  method: 'POST',",
+    "  headers: { 'content-type': 'application/json' },",
+    `  body: JSON.stringify({ model: '${tag}', messages: [{ role: 'user', content: 'Hello' }] }),`,
+    '})',
+    'console.log((await response.json()).choices[0].message.content)',
+  ]
+}
+
+function predictLines({ tag, signature, implementations }: PredictorEntry): string[] {
+  const bindings = implementations[0]?.bindings ?? {}
+  const inputs = signature.inputs.map(
+    ({ name, type }) => `  ${keyOf(name)}: ${example(type, bindings[name]?.shape)},`,
+  )
+  const first = signature.outputs[0]?.name ?? ''
+  const output = /^[A-Za-z_$][\w$]*$/.test(first) ? `.${first}` : `[${quote(first)}]`
+  return [
+    `const { outputs } = await server.predict('${tag}', {`, ...inputs, '})', `console.log(outputs${output})`,
+  ]
+}
+
+const ARRAYS: Readonly<Record<string, string>> = {
+  float16: 'Float32Array', float32: 'Float32Array', float64: 'Float64Array',
+  int8: 'Int8Array', int16: 'Int16Array', int32: 'Int32Array', int64: 'BigInt64Array',
+  uint8: 'Uint8Array', uint16: 'Uint16Array', uint32: 'Uint32Array', uint64: 'BigUint64Array',
+  bool: 'Uint8Array',
+}
+
+/** A value of that type and shape; free lengths are 1. */
+function example(type: string, shape: readonly (number | null)[] | undefined): string {
+  if (type === 'image') return "document.querySelector('img')"
+  const lengths = (shape ?? []).map((length) => length ?? 1)
+  const size = lengths.reduce((product, length) => product * length, 1)
+  if (type === 'string') return lengths.length > 1 ? `{ data: ['text'], shape: [${lengths.join(', ')}] }` : "'text'"
+  if (lengths.length === 0 || size > MOST_WRITTEN) {
+    if (type === 'bool') return 'true'
+    return type === 'int64' || type === 'uint64' ? '0n' : '0'
+  }
+  return `{ data: new ${ARRAYS[type]}(${size}), shape: [${lengths.join(', ')}] }`
+}
+
+const keyOf = (name: string): string => (/^[A-Za-z_$][\w$]*$/.test(name) ? name : quote(name))
+
+const quote = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`

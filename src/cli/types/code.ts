@@ -1,0 +1,30 @@
+/** Bits of TypeScript. */
+
+/** A text as a literal of it. */
+export function quote(text: string): string {
+  return `'${JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`
+}
+
+/** A value of JSON as the literal type of it. */
+export function literal(value: unknown): string {
+  if (typeof value === 'string') return quote(value)
+  if (Array.isArray(value)) return `[${value.map(literal).join(', ')}]`
+  if (typeof value !== 'object' || value === null) return String(value)
+  const members = Object.entries(value).map(([key, each]) => `${quote(key)}: ${literal(each)}`)
+  return `{ ${members.join('; ')} }`
+}
+
+/** Lines of a comment; none where there is nothing to say. */
+export function comment(text: string | undefined, indent: string): string[] {
+  const said = text?.replaceAll('*/', '*\\/').trim()
+  if (!said) return []
+  const lines = said.split(/\r?\n/).map((line) => line.trimEnd())
+  const [only] = lines
+  if (lines.length === 1) return [`${indent}/** ${only} */`]
+  return [`${indent}/**`, ...lines.map((line) => `${indent} * ${line}`.trimEnd()), `${indent} */`]
+}
+
+/** One of several types, each told once. */
+export function union(types: readonly string[]): string {
+  return [...new Set(types)].join(' | ') || 'never'
+}

@@ -1,0 +1,49 @@
+/** The type of a parameter's values. */
+import type { Implementation } from '../../catalog/schema.ts'
+import type { InputParameter, OutputParameter } from '../../types/index.ts'
+import { quote, union } from './code.ts'
+import { schemaType } from './schema.ts'
+
+/** What an input may be given as. */
+export function inputType({ type, enumeration, schema }: InputParameter): string {
+  if ((type === 'list' || type === 'dict') && schema) return schemaType(schema, 'input')
+  const names = enumeration?.map(({ name }) => quote(name)) ?? []
+  const members = names.length > 0 ? `, ${union(names)}` : ''
+  return `InputValue<${quote(type)}${members}>`
+}
+
+/** What an output is. */
+export function outputType(
+  { name, type, enumeration, schema }: OutputParameter,
+  implementations: readonly Implementation[],
+): string {
+  const bindings = implementations.map(({ bindings: all = {} }) => (Object.hasOwn(all, name) ? all[name] : undefined))
+  if ((type === 'list' || type === 'dict') && schema) return schemaType(schema, 'output')
+  if (type === 'dict') {
+    const keys = bindings[0]?.keys
+    const isSame = bindings.every((binding) => binding?.keys?.join() === keys?.join())
+    if (keys && isSame) return `Record<${union(keys.map(quote))}, number | bigint | boolean | string>`
+  }
+  const sizes = new Set(bindings.map((binding) => sizeOf(type, binding?.shape)))
+  const [size] = sizes
+  const known = sizes.size === 1 ? (size ?? null) : null
+  if (enumeration?.length) {
+    const one = union(enumeration.map((member) => quote(member.name)))
+    const many = `{ data: (${one})[]; shape: readonly number[] }`
+    return union([...(known === 'many' ? [] : [one]), ...(known === 'one' ? [] : [many])])
+  }
+  return `OutputValue<${quote(type)}${known ? `, ${quote(known)}` : ''}>`
+}
+
+/** Whether an output of that shape is one value or more; `null` where that is not known before. */
+function sizeOf(
+  type: OutputParameter['type'],
+  shape: readonly (number | null)[] | undefined,
+): 'one' | 'many' | null {
+  if (!shape) return null
+  if (type === 'image') return shape.length === 3 || shape[0] === 1 ? 'one' : null
+  if (shape.length === 0) return 'one'
+  if (shape.length > 1) return 'many'
+  if (shape[0] === null) return null
+  return shape[0] === 1 ? 'one' : 'many'
+}

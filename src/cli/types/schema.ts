@@ -1,0 +1,72 @@
+/** JSON Schema as a TypeScript type: what it cannot say becomes wider, never narrower. */
+import { literal, quote, union } from './code.ts'
+
+type Schema = Readonly<Record<string, unknown>>
+
+/** Inputs are taken as they are, so their arrays may be `readonly`. */
+export function schemaType(schema: unknown, side: 'input' | 'output'): string {
+  const array = (element: string): string => `${side === 'input' ? 'readonly ' : ''}${element}[]`
+  return typeOf(schema, [])
+
+  /** `inside` are the references that led here. */
+  function typeOf(given: unknown, inside: readonly string[]): string {
+    if (given === false) return 'never'
+    if (!isObject(given)) return 'unknown'
+    const { const: constant, enum: values, $ref: reference, type } = given
+    const deeper = (each: unknown): string => typeOf(each, inside)
+    if (typeof reference === 'string') {
+      return inside.includes(reference) ? 'unknown' : typeOf(resolve(reference), [...inside, reference])
+    }
+    if (constant !== undefined) return literal(constant)
+    if (Array.isArray(values)) return union(values.map(literal))
+    for (const key of ['anyOf', 'oneOf'] as const) {
+      const choices = given[key]
+      if (Array.isArray(choices)) return bracketed(union(choices.map(deeper)))
+    }
+    const { allOf } = given
+    if (Array.isArray(allOf)) return allOf.map((each) => bracketed(deeper(each))).join(' & ')
+    if (Array.isArray(type)) return bracketed(union(type.map((each) => deeper({ ...given, type: each }))))
+    if (type === 'number' || type === 'integer') return 'number'
+    if (type === 'string' || type === 'boolean' || type === 'null') return type
+    if (type === 'array' || 'items' in given || 'prefixItems' in given) return arrayOf(given, deeper)
+    if (type === 'object' || 'properties' in given) return objectOf(given, deeper)
+    return 'unknown'
+  }
+
+  function arrayOf({ items, prefixItems }: Schema, deeper: (each: unknown) => string): string {
+    if (!Array.isArray(prefixItems)) return array(bracketed(items === undefined ? 'unknown' : deeper(items)))
+    const first = prefixItems.map((each) => `${bracketed(deeper(each))}?`)
+    const rest = items === false ? [] : [`...${bracketed(items === undefined ? 'unknown' : deeper(items))}[]`]
+    return `${side === 'input' ? 'readonly ' : ''}[${[...first, ...rest].join(', ')}]`
+  }
+
+  function objectOf(
+    { properties, required, additionalProperties }: Schema,
+    deeper: (each: unknown) => string,
+  ): string {
+    const needed = Array.isArray(required) ? required : []
+    const members = Object.entries(isObject(properties) ? properties : {}).map(
+      ([key, each]) => `${quote(key)}${needed.includes(key) ? '' : '?'}: ${deeper(each)}`,
+    )
+    const isOpen = additionalProperties !== false
+    // The type of other keys must hold for all of them, so beside others it is not told.
+    const others = members.length > 0 ? 'unknown' : deeper(additionalProperties ?? true)
+    if (isOpen) members.push(`[key: string]: ${others}`)
+    return members.length > 0 ? `{ ${members.join('; ')} }` : 'Record<string, never>'
+  }
+
+  function resolve(reference: string): unknown {
+    if (!reference.startsWith('#')) return {}
+    const steps = reference.slice(1).split('/').slice(1)
+    return steps.reduce<unknown>((at, step) => {
+      const key = decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~')
+      return isObject(at) && Object.hasOwn(at, key) ? at[key] : {}
+    }, schema)
+  }
+}
+
+const bracketed = (type: string): string => (/[ |&]/.test(type) && !/^\{[^{}]*\}$/.test(type) ? `(${type})` : type)
+
+function isObject(value: unknown): value is Schema {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
