@@ -192,8 +192,9 @@ const remote: Answer = async ({ req, env }) => {
 
 const resource: Answer = async ({ req, env }) => {
   refuseLoads(req.raw)
-  const body = await env.host.resource(digestIn(req.param('path') ?? ''), env.caller)
-  return resourceResponse(req.raw, body, env.requestId)
+  const { host, caller } = env
+  const info = await host.resourceInfo(digestIn(req.param('path') ?? ''), caller)
+  return resourceResponse(req.raw, info, () => host.resource(info.sha256, caller), env)
 }
 
 function json(body: object, headers: Record<string, string> = {}): Response {

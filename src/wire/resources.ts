@@ -1,7 +1,16 @@
 import { InoriginError } from '../error.ts'
-import type { ResourceBody } from '../types/index.ts'
+import type { ResourceBody, ResourceInfo } from '../types/index.ts'
 import { errorResponse } from './errors.ts'
+import { id } from './id.ts'
+import { spansIn, type Span } from './ranges.ts'
 import { reply } from './reply.ts'
+import type { Work } from './work.ts'
+
+/**
+ * Milliseconds in which what goes wrong can still be a status. From then on the headers are out, and
+ * the body waits for the download: a service worker that keeps a request waiting does not live long.
+ */
+const GRACE = 1_000
 
 /**
  * Refuses whoever would show or run a resource instead of reading it: a page opened on it, a
@@ -24,57 +33,120 @@ export function digestIn(path: string): string {
   )
 }
 
-/** The one range that was asked for, 416 when it is not there, and the whole for anything else. */
-export function resourceResponse(
+/** What of a resource is sent: texts, and spans of its bytes. */
+type Piece = string | Span
+
+/**
+ * The ranges that were asked for, 304 to whoever has it already, 416 when they are not there, and the
+ * whole for anything else. `read` is called only when bytes are to be sent.
+ */
+export async function resourceResponse(
   request: Request,
-  { sha256, blob }: ResourceBody,
-  requestId: string,
-): Response {
-  const { size } = blob
-  const headers = {
-    'content-type': 'application/octet-stream',
+  { sha256, bytes }: ResourceInfo,
+  read: () => Promise<ResourceBody>,
+  { work, requestId }: { work: Work; requestId: string },
+): Promise<Response> {
+  const etag = `"${sha256}"`
+  const common = {
     'content-security-policy': 'sandbox',
+    'cross-origin-resource-policy': 'same-origin',
     'accept-ranges': 'bytes',
-    etag: `"${sha256}"`,
+    etag,
   }
-  const range = freshRange(request.headers, headers.etag, size)
-  if (range === undefined) {
-    return reply(blob, { headers: { ...headers, 'content-length': String(size) } })
-  }
-  const [first, last] = range
-  if (first > last) {
-    const error = new InoriginError(
-      'invalid_request',
-      `The range is outside of the ${size} bytes there are.`,
-    )
+  if (isKnown(request.headers, etag)) return noContent({ ...common })
+  const spans = isRanged(request, etag) ? spansIn(request.headers.get('range'), bytes) : undefined
+  if (spans?.length === 0) {
+    const what = `The range is outside of the ${bytes} bytes there are.`
+    const error = new InoriginError('invalid_request', what)
     return errorResponse(error, requestId, {
       status: 416,
-      headers: { 'content-range': `bytes */${size}` },
+      headers: { 'content-range': `bytes */${bytes}` },
     })
   }
-  return reply(blob.slice(first, last + 1), {
-    status: 206,
-    headers: {
-      ...headers,
-      'content-length': String(last - first + 1),
-      'content-range': `bytes ${first}-${last}/${size}`,
-    },
-  })
+  const { pieces, ...parts } = partsOf(spans, bytes)
+  const headers = { ...common, ...parts.headers, 'content-length': String(lengthOf(pieces)) }
+  const status = spans ? 206 : 200
+  if (request.method === 'HEAD') return reply(null, { status, headers })
+
+  const reading = read().then(({ blob }) => join(blob, pieces))
+  // Whoever reads the body hears of it.
+  reading.catch(() => undefined)
+  const body = await Promise.race([reading, elapsed(GRACE)])
+  return reply(body ?? late(reading, work), { status, headers })
 }
 
-/** First and last byte; first after last when they are not there; `undefined` for the whole. */
-function freshRange(
-  headers: Headers,
-  etag: string,
-  size: number,
-): [first: number, last: number] | undefined {
+/** Whether the client says that it has it. Weak or not, a tag stands for the very bytes. */
+function isKnown(headers: Headers, etag: string): boolean {
+  const tags = headers.get('if-none-match')?.split(',').map((tag) => tag.trim().replace(/^W\//, ''))
+  return tags?.some((tag) => tag === '*' || tag === etag) ?? false
+}
+
+/** Ranges are for GET alone, and only of what the client has the rest of. */
+function isRanged({ method, headers }: Request, etag: string): boolean {
   const condition = headers.get('if-range')
-  if (condition !== null && condition !== etag) return undefined
-  const [, from = '', to = ''] =
-    /^bytes=(\d*)-(\d*)$/.exec(headers.get('range')?.trim() ?? '') ?? []
-  if (from === '' && to === '') return undefined
-  if (from === '') return [Math.max(0, size - Number(to)), size - 1]
-  if (to !== '' && Number(to) < Number(from)) return undefined
-  const last = to === '' ? size - 1 : Math.min(Number(to), size - 1)
-  return [Number(from), last]
+  return method === 'GET' && (condition === null || condition.trim() === etag)
+}
+
+function noContent(headers: Record<string, string>): Response {
+  const response = reply(null, { status: 304, headers })
+  response.headers.delete('content-type')
+  return response
+}
+
+const BYTES = 'application/octet-stream'
+
+function partsOf(
+  spans: readonly Span[] | undefined,
+  size: number,
+): { headers: Record<string, string>; pieces: Piece[] } {
+  if (!spans) return { headers: { 'content-type': BYTES }, pieces: [[0, size - 1]] }
+  const rangeOf = ([first, last]: Span): string => `bytes ${first}-${last}/${size}`
+  const [span, ...more] = spans
+  if (span && more.length === 0) {
+    return { headers: { 'content-type': BYTES, 'content-range': rangeOf(span) }, pieces: [span] }
+  }
+  const boundary = id('part_')
+  const head = (one: Span): string =>
+    `--${boundary}\r\ncontent-type: ${BYTES}\r\ncontent-range: ${rangeOf(one)}\r\n\r\n`
+  return {
+    headers: { 'content-type': `multipart/byteranges; boundary=${boundary}` },
+    pieces: [...spans.flatMap((one): Piece[] => [head(one), one, '\r\n']), `--${boundary}--\r\n`],
+  }
+}
+
+function lengthOf(pieces: readonly Piece[]): number {
+  return pieces.reduce(
+    (sum, piece) => sum + (typeof piece === 'string' ? piece.length : piece[1] - piece[0] + 1),
+    0,
+  )
+}
+
+function join(blob: Blob, pieces: readonly Piece[]): Blob {
+  return new Blob(
+    pieces.map((piece) => (typeof piece === 'string' ? piece : blob.slice(piece[0], piece[1] + 1))),
+  )
+}
+
+/** Bytes that are still on their way here; whoever does not want them any more stops that. */
+function late(arriving: Promise<Blob>, work: Work): ReadableStream<Uint8Array> {
+  let reader: ReadableStreamDefaultReader<Uint8Array> | undefined
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        reader ??= (await arriving).stream().getReader()
+        const { done, value } = await reader.read()
+        if (done) controller.close()
+        else controller.enqueue(value)
+      },
+      async cancel(reason) {
+        work.cancel()
+        await reader?.cancel(reason)
+      },
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+function elapsed(milliseconds: number): Promise<undefined> {
+  return new Promise((resolve) => setTimeout(() => resolve(undefined), milliseconds))
 }
