@@ -39,9 +39,10 @@ const CACHE_KEYS = ['cache_creation_input_tokens', 'cache_read_input_tokens']
 
 /**
  * Reads a whole raw stream of message events and throws on the first thing out of place: start,
- * blocks one after the other, one delta, stop, end; pings anywhere before the stop.
+ * blocks one after the other, one delta, stop, end; pings anywhere before the stop. One that was `cut`
+ * need not end.
  */
-export function checkMessageStream(raw: string): MessageTranscript {
+export function checkMessageStream(raw: string, { cut: torn = false } = {}): MessageTranscript {
   const seen: MessageTranscript = {
     id: '',
     model: '',
@@ -175,7 +176,7 @@ export function checkMessageStream(raw: string): MessageTranscript {
     },
   }
 
-  for (const frame of parseFrames(raw)) {
+  for (const frame of parseFrames(raw, torn)) {
     ensure(stage !== 'closed', 'something after the end')
     const data = parseObject(frame.data)
     ensure(frame.event !== null && frame.event === data['type'], 'the event name is not the type')
@@ -187,7 +188,7 @@ export function checkMessageStream(raw: string): MessageTranscript {
     )
     step(data)
   }
-  ensure(stage === 'closed', 'the stream ended without message_stop')
+  ensure(torn || stage === 'closed', 'the stream ended without message_stop')
   seen.text = seen.blocks
     .filter(({ type }) => type === 'text')
     .map((block) => block.text)

@@ -38,11 +38,11 @@ type Stage = (typeof STAGES)[number]
 /**
  * Reads a whole raw stream of chat completion chunks and throws on the first thing out of place:
  * role, reasoning, content, tool calls, finish, usage when it was asked for, `[DONE]`, end. With
- * `logprobs`, each delta of content has them, and nothing else has.
+ * `logprobs`, each delta of content has them, and nothing else has. One that was `cut` need not end.
  */
 export function checkChatStream(
   raw: string,
-  { includeUsage = false, logprobs = false } = {},
+  { includeUsage = false, logprobs = false, cut = false } = {},
 ): ChatTranscript {
   const seen: ChatTranscript = {
     id: '',
@@ -142,7 +142,7 @@ export function checkChatStream(
     advance(includeUsage ? 'usage' : 'done')
   }
 
-  for (const { event, data } of parseFrames(raw)) {
+  for (const { event, data } of parseFrames(raw, cut)) {
     ensure(event === null, 'a chat stream has no event names')
     ensure(stage !== 'closed', 'something after the end')
     if (data === '[DONE]') {
@@ -190,7 +190,7 @@ export function checkChatStream(
     if (choice['finish_reason'] === null) delta(object(choice['delta'], 'delta'), tokens)
     else finish(choice)
   }
-  ensure(stage === 'closed', `the stream ended while ${stage} was due`)
+  ensure(cut || stage === 'closed', `the stream ended while ${stage} was due`)
   return seen
 }
 

@@ -17,11 +17,13 @@ export function ensure(condition: boolean, why: string): asserts condition {
 
 /**
  * Splits a raw stream into its events. Each is an optional `event:` line and one `data:` line, ended
- * by an empty line; comments may stand anywhere; nothing else may.
+ * by an empty line; comments may stand anywhere; nothing else may. Of one that was `cut`, because its
+ * reader gave up, the last event may be torn.
  */
-export function parseFrames(raw: string): SseFrame[] {
+export function parseFrames(raw: string, cut = false): SseFrame[] {
   ensure(!raw.includes('\r'), 'carriage return')
-  ensure(raw === '' || raw.endsWith('\n\n'), 'the last event is not ended by an empty line')
+  const whole = cut || raw === '' || raw.endsWith('\n\n')
+  ensure(whole, 'the last event is not ended by an empty line')
   return raw
     .split('\n\n')
     .slice(0, -1)
