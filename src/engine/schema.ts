@@ -2,6 +2,7 @@
 import type { JsonSchema } from '../types/index.ts'
 import { compileSchema } from './schema/compile.ts'
 import { type Expression, type Grammar, isNothing, type Rules } from './schema/expression.ts'
+import { checkLimits } from './schema/limits.ts'
 import { node, refuse } from './schema/node.ts'
 import { prune } from './schema/prune.ts'
 
@@ -27,6 +28,7 @@ export function schemaTexts(schema: JsonSchema, path: string, rules: Rules, scop
 }
 
 function compiled(schema: JsonSchema, path: string, rules: Rules, scope: string): Grammar {
+  checkLimits(schema, path)
   try {
     return prune({ root: compileSchema(node(schema, path), rules, scope), rules })
   } catch (error) {

@@ -117,7 +117,7 @@ function whatComesBefore(
 function checkTools({ tools, only, choice }: ToolUse): void {
   const refuse = (message: string, param: string): InoriginError =>
     new InoriginError('invalid_request', message, { param })
-  const names = tools.map(({ name }) => name)
+  const names = new Set<string>()
   tools.forEach(({ name, parameters }, index) => {
     const type = typeof parameters === 'object' ? parameters['type'] : undefined
     if (parameters === false || (type !== undefined && ![type].flat().includes('object'))) {
@@ -132,16 +132,15 @@ function checkTools({ tools, only, choice }: ToolUse): void {
         `tools[${index}].name`,
       )
     }
-    if (names.indexOf(name) < index) {
-      throw refuse(`Two tools are named "${name}".`, `tools[${index}].name`)
-    }
+    if (names.has(name)) throw refuse(`Two tools are named "${name}".`, `tools[${index}].name`)
+    names.add(name)
   })
   if (choice === 'none') return
-  const unknown = only?.find((name) => !names.includes(name))
+  const unknown = only?.find((name) => !names.has(name))
   if (unknown !== undefined) {
     throw refuse(`tool_choice names "${unknown}", which is not one of the tools.`, 'tool_choice')
   }
-  if (choice === 'required' && (only ?? names).length === 0) {
+  if (choice === 'required' && (only?.length ?? names.size) === 0) {
     throw refuse('tool_choice asks for a call, but there is no tool to call.', 'tool_choice')
   }
 }

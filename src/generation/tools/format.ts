@@ -45,8 +45,10 @@ export function toolConstraint(format: ToolFormat, use: ToolUse): Constraint {
 }
 
 /** The tools that may be called; that their arguments are objects is said by their schemas. */
-export const callable = ({ tools, only }: ToolUse): readonly Tool[] =>
-  (only ? tools.filter(({ name }) => only.includes(name)) : tools).map(withObject)
+export function callable({ tools, only }: ToolUse): readonly Tool[] {
+  const names = only && new Set(only)
+  return (names ? tools.filter(({ name }) => names.has(name)) : tools).map(withObject)
+}
 
 function withObject(tool: Tool): Tool {
   const { parameters } = tool

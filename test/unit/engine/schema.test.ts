@@ -187,3 +187,20 @@ test('A pattern that others try for ever is tried in no time', () => {
   expect(() => checkSchema({ pattern: '^(a+)+$', enum: [`${'a'.repeat(60)}b`, 'a'] }, '')).not.toThrow()
   expect(performance.now() - started).toBeLessThan(1000)
 })
+
+describe('What would take too long is refused, and named', () => {
+  const names = (count: number) => Array.from({ length: count }, (_, index) => `p${index}`)
+  const listed = (count: number) =>
+    inProperty({ type: 'object', properties: Object.fromEntries(names(count).map((name) => [name, true])) })
+
+  test('more than 500 properties or required names', () => {
+    expect(() => checkSchema(listed(500), PATH)).not.toThrow()
+    expect(refused(listed(501)).param).toBe(`${PATH}.properties.x.properties`)
+    expect(refused({ required: names(100_000) }).param).toBe(`${PATH}.required`)
+  })
+
+  test('more than 20,000 parts', () => {
+    expect(() => checkSchema({ enum: names(19_000) }, PATH)).not.toThrow()
+    expect(refused({ enum: names(20_001) })).toMatchObject({ param: PATH, code: 'unsupported_schema' })
+  })
+})

@@ -39,7 +39,7 @@ describe('the place of a fault', () => {
     ['\ufeff{}', 0],
     ['{"a":1}\u00a0', 7],
   ])('in %j is %i', (text, place) => {
-    expect(() => JSON.parse(text)).toThrow()
+    expect(() => JSON.parse(text)).toThrow(SyntaxError)
     expect(placeOfFault(text)).toBe(place)
   })
 

@@ -31,7 +31,7 @@ export function createSize(file: TokenizerFile, config: object, rest: readonly A
       const { messages } = conversation
       // Templates forget what was reasoned for earlier answers.
       const characters = countCharacters(conversation) - countReasoning(messages)
-      const likely = Math.max(messages.length, Math.ceil(characters / longest))
+      const likely = Math.max(messages.length + countCalls(messages), Math.ceil(characters / longest))
       return { likely, least: Math.ceil(likely / SLACK) }
     },
   }
@@ -62,6 +62,12 @@ export function countCharacters({ messages, tools = [] }: Conversation): number 
   }
   return count
 }
+
+const countCalls = (messages: readonly ChatMessage[]): number =>
+  messages.reduce(
+    (sum, message) => sum + (message.role === 'assistant' ? (message.toolCalls?.length ?? 0) : 0),
+    0,
+  )
 
 const countReasoning = (messages: readonly ChatMessage[]): number =>
   messages.reduce(
