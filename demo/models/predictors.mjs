@@ -180,7 +180,6 @@ export const embed = {
   embeddings: {
     input: 'text',
     output: 'vector',
-    tokens: 'tokens',
     dimensions: 128,
     maxInputTokens: MOST_TOKENS,
   },

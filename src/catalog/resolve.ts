@@ -1,25 +1,26 @@
 /** From a tag to its entry, and from an entry to what `/v1` shows of it. */
 import { InoriginError } from '../error.ts'
 import type { Model, Predictor, Tag } from '../types/index.ts'
-import type { Catalog, Entry, ModelEntry, PredictorEntry } from './schema.ts'
+import type { Catalog, Embedder, Entry, ModelEntry, PredictorEntry } from './schema.ts'
 
 /** Tags an error message lists at most. */
 const LISTED = 5
 
 /**
  * The entry of that tag. Throws `not_found` with the tags that look most like it; `param` is what the
- * request calls a tag.
+ * request calls a tag, `fits` whether an entry would have done.
  */
 export function findEntry(
   { entries }: Pick<Catalog, 'entries'>,
   tag: Tag,
   param: 'model' | 'tag',
+  // Where a model is wanted, a predictor would not do.
+  fits: (entry: Entry) => boolean = ({ type }) => param === 'tag' || type === 'model',
 ): Entry {
   const entry = entries.find((one) => one.tag === tag)
   if (entry) return entry
   const nearest = entries
-    // Where a model is wanted, a predictor would not do.
-    .filter((one) => param === 'tag' || one.type === 'model')
+    .filter(fits)
     .map((one) => ({ tag: one.tag, far: distance(one.tag, String(tag)) }))
     .toSorted((one, other) => one.far - other.far)
     .map((one) => one.tag)
@@ -32,10 +33,46 @@ export function findEntry(
   })
 }
 
-/** A language model as `/v1/models` lists it. */
-export function toModel(entry: ModelEntry): Model {
+/**
+ * The entry of that tag, which embeds texts. Throws `not_found` where there is none, `invalid_request`
+ * where it is a model that does not.
+ */
+export function findEmbedder(catalog: Pick<Catalog, 'entries'>, tag: Tag): Embedder {
+  const all = catalog.entries.filter(isEmbedder).map((entry) => entry.tag)
+  if (all.length === 0) {
+    const what = 'No model of this catalog embeds texts; a predictor does whose entry has `embeddings`.'
+    throw new InoriginError('not_found', what, { code: 'model_not_found', param: 'model' })
+  }
+  const entry = findEntry(catalog, tag, 'model', isEmbedder)
+  if (isEmbedder(entry)) return entry
+  const instead = `does not embed; ${all.slice(0, LISTED).join(', ')} does`
+  if (entry.type === 'model') throw unfit(tag, `writes text and ${instead}`)
+  const what = `${tag} is a predictor that ${instead}.`
+  throw new InoriginError('not_found', what, { code: 'model_not_found', param: 'model' })
+}
+
+/** A listed model is asked for what it does not do. */
+export function unfit(tag: Tag, what: string): InoriginError {
+  const details = { code: 'unsupported_model', param: 'model' }
+  return new InoriginError('invalid_request', `${tag} ${what}.`, details)
+}
+
+/** Whether it embeds texts. */
+export function isEmbedder(entry: Entry): entry is Embedder {
+  return entry.type === 'predictor' && entry.embeddings !== undefined
+}
+
+/** A language model, or one that embeds, as `/v1/models` lists it. */
+export function toModel(entry: ModelEntry | Embedder): Model {
+  if (entry.type === 'predictor') return toEmbeddingModel(entry)
   const { tag, name, created, maxInputTokens, maxOutputTokens, capabilities = {} } = entry
   return { tag, name, created, maxInputTokens, maxOutputTokens, capabilities }
+}
+
+function toEmbeddingModel({ tag, name, created, embeddings }: Embedder): Model {
+  const { dimensions, maxInputTokens } = embeddings
+  const capabilities = { embeddings: { dimensions } }
+  return { tag, name, created, maxInputTokens, maxOutputTokens: null, capabilities }
 }
 
 /** A predictor as `/v1/predictors/{tag}` shows it; what the entry leaves out takes its default. */

@@ -173,7 +173,7 @@ export const hubEntrySchema = v.strictObject({
 export const predictorEntrySchema = v.strictObject({
   type: v.literal('predictor'),
   ...shared,
-  /** By which of its parameters it embeds texts; checked, and not served by a path of its own. */
+  /** By which of its parameters it embeds texts, which makes it a model of `/v1/embeddings`. */
   embeddings: v.optional(embeddingsSchema),
   signature: signatureSchema,
 })
@@ -209,6 +209,9 @@ export type Dtype = (typeof DTYPES)[number]
 export type Implementation = v.InferOutput<typeof implementationSchema>
 export type HubEntry = v.InferOutput<typeof hubEntrySchema>
 export type PredictorEntry = v.InferOutput<typeof predictorEntrySchema>
+
+/** A predictor that embeds texts. */
+export type Embedder = PredictorEntry & { embeddings: v.InferOutput<typeof embeddingsSchema> }
 
 /** A catalog as it is written. */
 export type CatalogDocument = v.InferOutput<typeof catalogSchema>

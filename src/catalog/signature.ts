@@ -38,14 +38,17 @@ export const signatureSchema = v.strictObject({
 
 /** Names the parameters by which a predictor turns texts into vectors that can be compared. */
 export const embeddingsSchema = v.strictObject({
-  /** The input that takes one text or several. */
+  /** The input that takes texts; every implementation binds it with `text` and a `mask`. */
   input: text,
-  /** The output that has a vector for each. */
+  /** The output that has a row of numbers for each text. */
   output: text,
-  /** The output that has the number of tokens of each. */
-  tokens: v.optional(text),
   /** Length of a vector. */
   dimensions: count,
+  /**
+   * Whether the beginning of a vector is a vector too, as the model was taught (Matryoshka): then fewer
+   * dimensions can be asked for. Default: false.
+   */
+  shortens: v.optional(v.boolean()),
   /** Most tokens of a text. */
   maxInputTokens: count,
 })

@@ -99,14 +99,24 @@ function repeated(values: readonly string[], path: string, field: string, say: S
   }
 }
 
-function checkEmbeddings({ embeddings, signature }: PredictorEntry, path: string, say: Say): void {
+function checkEmbeddings(entry: PredictorEntry, path: string, say: Say): void {
+  const { embeddings, signature, implementations } = entry
   if (!embeddings) return
-  const { input, output, tokens = output } = embeddings
-  const inputs = signature.inputs.map(({ name }) => name)
-  const outputs = signature.outputs.map(({ name }) => name)
-  if (!inputs.includes(input)) say(`${path}.input`, `there is no input ${input}`)
-  if (!outputs.includes(output)) say(`${path}.output`, `there is no output ${output}`)
-  if (!outputs.includes(tokens)) say(`${path}.tokens`, `there is no output ${tokens}`)
+  const { input, output, maxInputTokens } = embeddings
+  const type = signature.outputs.find(({ name }) => name === output)?.type
+  if (!type) say(`${path}.output`, `there is no output ${output}`)
+  else if (!/^float(16|32)$/.test(type)) say(`${path}.output`, `${output} is ${type}, not floats`)
+  if (!signature.inputs.some(({ name }) => name === input)) {
+    return say(`${path}.input`, `there is no input ${input}`)
+  }
+  for (const { id, bindings = {} } of implementations) {
+    const layout = Object.hasOwn(bindings, input) ? bindings[input]?.text : undefined
+    // Texts of unequal length are read together.
+    if (!layout?.mask) say(`${path}.input`, `${id} does not bind ${input} with \`text\` and a mask`)
+    else if (layout.most < maxInputTokens) {
+      say(`${path}.maxInputTokens`, `is above the ${layout.most} tokens that ${id} reads`)
+    }
+  }
 }
 
 function checkChunks({ bytes, chunks }: Resource, path: string, say: Say): void {

@@ -7,7 +7,7 @@ import type { Lease } from './models.ts'
 import { createTries, unlessUntrusted } from './trust.ts'
 
 /** Milliseconds after which a request gets its 200 although nobody knows yet how it will end. */
-const PATIENCE = 5_000
+export const PATIENCE = 5_000
 /** Milliseconds in which a load that fails at once can still be a status. */
 const GRACE = 1_000
 
@@ -111,6 +111,6 @@ async function* eventsOf(
 
 const ignore = () => {}
 
-function elapsed(milliseconds: number): Promise<void> {
+export function elapsed(milliseconds: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, milliseconds))
 }

@@ -10,8 +10,8 @@ import type { Tag } from '../types/index.ts'
 export interface Entries {
   /** All of them, as complete as is known without asking a hub. */
   all(): Promise<Entry[]>
-  /** The one of that tag. Rejects with `not_found`. */
-  find(tag: Tag, param: 'model' | 'tag'): Promise<Entry>
+  /** The one of that tag. Rejects with `not_found`, naming what looks like it and `fits`. */
+  find(tag: Tag, param: 'model' | 'tag', fits?: (entry: Entry) => boolean): Promise<Entry>
   /**
    * With its implementations: from a hub the first time, from then on as they were then, so that a
    * model stays the same until its catalog entry names another revision.
@@ -48,8 +48,8 @@ export function createEntries(database: Database, load: () => Promise<Catalog>):
       const { entries } = await load()
       return Promise.all(entries.map(known))
     },
-    async find(tag, param) {
-      return known(findEntry(await load(), tag, param))
+    async find(tag, param, fits) {
+      return known(findEntry(await load(), tag, param, fits))
     },
     async complete(entry, signal) {
       if (!isShort(entry)) return entry

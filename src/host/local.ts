@@ -1,12 +1,13 @@
 /** The host itself: what answers `/v1` and the page's handle, inside the host's dedicated worker. */
 import { loadCatalog } from '../catalog/load.ts'
-import { toModel, toPredictor } from '../catalog/resolve.ts'
+import { findEmbedder, isEmbedder, toModel, toPredictor, unfit } from '../catalog/resolve.ts'
 import type { Entry, Implementation, ModelEntry, PredictorEntry } from '../catalog/schema.ts'
 import { nameSmaller } from '../catalog/smaller.ts'
 import { probeDevice } from '../device/capabilities.ts'
 import { InoriginError } from '../error.ts'
 import { call } from '../link/ask.ts'
 import { names, type HostSetup, type ModelCalls } from '../link/protocol.ts'
+import { checkDimensions } from '../predictor/embed.ts'
 import { release } from '../predictor/transfer.ts'
 import { ensure } from '../store/ensure.ts'
 import { openDatabase } from '../store/open.ts'
@@ -15,6 +16,7 @@ import type { Caller, Control, Host, LoadProgress, ModelState, Tag } from '../ty
 import { accept } from './accept.ts'
 import { createChoices } from './choices.ts'
 import { differences, digestOptions } from './digest.ts'
+import { embed } from './embed.ts'
 import { createEntries } from './entries.ts'
 import { createModels, type Lease } from './models.ts'
 import { createPredictions } from './predictions.ts'
@@ -59,6 +61,7 @@ export function openHost(
   async function modelOf(tag: Tag): Promise<ModelEntry> {
     const entry = await entries.find(tag, 'model')
     if (entry.type === 'model') return entry
+    if (isEmbedder(entry)) throw unfit(tag, 'embeds texts and does not chat; use /v1/embeddings')
     throw wrongType(tag, 'model', 'is a predictor; run it with server.predict()')
   }
 
@@ -101,7 +104,7 @@ export function openHost(
     async models(caller) {
       authorize(caller)
       const all = await entries.all()
-      return all.filter((entry) => entry.type === 'model').map(toModel)
+      return all.filter((entry) => entry.type === 'model' || isEmbedder(entry)).map(toModel)
     },
     async generate(request, caller) {
       authorize(caller)
@@ -119,6 +122,12 @@ export function openHost(
       } finally {
         leave()
       }
+    },
+    async embed(request, caller) {
+      authorize(caller)
+      const entry = findEmbedder(await catalog(), request.model)
+      checkDimensions(entry, request.dimensions)
+      return embed(() => acquire(entry, caller.signal), request, caller)
     },
     async predictor(tag, caller) {
       authorize(caller)

@@ -1,4 +1,6 @@
 /** Entry of the dedicated worker of one language model or predictor. */
+import { isEmbedder } from '../catalog/resolve.ts'
+import type { Embedder } from '../catalog/schema.ts'
 import type { GpuVerdict } from '../device/verdict.ts'
 import type { Engine, Files } from '../engine/engine.ts'
 import { openOnnx } from '../engine/onnx/index.ts'
@@ -12,9 +14,12 @@ import type { Reply } from '../link/ask.ts'
 import type {
   ModelCalls, ModelSetup, ModelStreams, PageToHost, PredictorFiles, Sender,
 } from '../link/protocol.ts'
+import { embedTexts, readTexts } from '../predictor/embed.ts'
 import { openPredictor, type OpenPredictor } from '../predictor/run.ts'
 import { release } from '../predictor/transfer.ts'
-import type { GenerationEvent, GenerationRequest } from '../types/index.ts'
+import type {
+  EmbeddingRequest, Embeddings, GenerationEvent, GenerationRequest,
+} from '../types/index.ts'
 import { measure } from './measure.ts'
 import { createQueue } from './queue.ts'
 
@@ -34,6 +39,7 @@ const SAMPLE: GenerationRequest = {
 
 let model: { engine: Engine; setup: ModelSetup } | undefined
 let predictor: OpenPredictor | undefined
+let embedder: Embedder | undefined
 let loaded: (() => void) | undefined
 const weights = new Promise<void>((resolve) => (loaded = resolve))
 
@@ -51,6 +57,7 @@ const answers: Answers<ModelCalls, ModelStreams> = {
       // Copies, made when they crossed the port.
       return predictor.predict(inputs, signal).finally(() => release(inputs))
     },
+    embed: ([request, sender], { signal }) => embed(request, sender, signal),
   },
   streams: { generate: ([request, sender], { signal }) => accept(request, sender, signal) },
 }
@@ -76,6 +83,23 @@ async function loadModel(
   return engine.verdict ?? null
 }
 
+/** Those served at once take turns by batches. */
+async function embed(
+  request: EmbeddingRequest,
+  { client }: Sender,
+  signal: AbortSignal,
+): Promise<Embeddings> {
+  if (!predictor || !embedder) throw notOpen()
+  const rows = await readTexts(predictor, embedder, request, signal)
+  const ticket = queue.enter(client, signal)
+  try {
+    await ticket.turn
+    return await embedTexts(predictor, embedder, rows, request.dimensions, signal)
+  } finally {
+    ticket.leave()
+  }
+}
+
 async function loadPredictor(
   setup: PredictorFiles,
   signal: AbortSignal,
@@ -83,6 +107,7 @@ async function loadPredictor(
   const { device } = setup.implementation
   const verdict = device === 'webgpu' ? await tryGpu(setup, signal) : null
   predictor = await openPredictor({ ...setup, device }, signal)
+  embedder = isEmbedder(setup.entry) ? setup.entry : undefined
   return verdict
 }
 

@@ -82,6 +82,10 @@ function answersOf(host: Host, control: Control): Pick<HostAnswers, 'calls' | 's
         result: undefined,
         events: await host.predict(tag, inputs, caller),
       }),
+      embed: async ([request], caller) => ({
+        result: undefined,
+        events: await host.embed(request, caller),
+      }),
       progress: async (_args, { signal }) => {
         watching += 1
         signal.addEventListener('abort', () => (watching -= 1))

@@ -9,9 +9,9 @@ import type { EngineSetup, Files } from '../engine/engine.ts'
 import type { ErrorRecord } from '../error.ts'
 import type { PredictorSetup } from '../predictor/run.ts'
 import type {
-  Device, Explanation, GenerationEvent, GenerationRequest, LoadProgress, Model, ModelState,
-  OptionDigest, Prediction, PredictionEvent, PredictionRequest, PredictionResult, Predictor,
-  ResourceBody, ResourceInfo, Tag,
+  Device, EmbeddingEvent, EmbeddingRequest, Embeddings, Explanation, GenerationEvent,
+  GenerationRequest, LoadProgress, Model, ModelState, OptionDigest, Prediction, PredictionEvent,
+  PredictionRequest, PredictionResult, Predictor, ResourceBody, ResourceInfo, Tag,
 } from '../types/index.ts'
 
 /** Raised whenever a message changes its form. Part of every lock, channel and database name. */
@@ -52,6 +52,7 @@ export interface HostStreams {
     result: void
     event: PredictionEvent
   }
+  embed: { args: [request: EmbeddingRequest]; result: void; event: EmbeddingEvent }
   progress: { args: []; result: void; event: LoadProgress }
 }
 
@@ -96,6 +97,8 @@ export interface ModelCalls {
   /** The result is what was found out about the GPU. */
   openPredictor: { args: [setup: PredictorFiles]; result: GpuVerdict | null; event: never }
   predict: { args: [inputs: Record<string, unknown>]; result: PredictionResult; event: never }
+  /** Queued once its texts have been read. */
+  embed: { args: [request: EmbeddingRequest, sender: Sender]; result: Embeddings; event: never }
   /** Milliseconds of one run, of one token for a language model, with inputs that are made up. */
   measure: { args: []; result: number; event: never }
 }

@@ -35,6 +35,10 @@ export function remoteHost(link: Link): Host {
       })
       return { ignored: reply.result.ignored, events: reply.events }
     },
+    async embed(request, { key, signal }) {
+      const options = { key, signal, silence: SILENCE }
+      return (await stream<HostStreams, 'embed'>(link, 'embed', [request], options)).events
+    },
   }
 }
 

@@ -12,7 +12,7 @@ import { findForeign } from './foreign.ts'
 import { refuse, unusable } from './refuse.ts'
 import { sampleInputs } from './sample.ts'
 import { type Checked, checkInputs } from './signature.ts'
-import { openTokenizers } from './text.ts'
+import { openTokenizers, tokensOf } from './text.ts'
 import { decode, encodeInput, type RawTensor } from './value.ts'
 
 /** What a predictor is opened with; plain, so that it can be posted to the thread that runs it. */
@@ -34,6 +34,14 @@ export interface OpenPredictor {
    * end.
    */
   predict(inputs: unknown, signal: AbortSignal): Promise<PredictionResult>
+  /** Tokens of a text as the input of that name takes it; refuses, naming `path`, what has none. */
+  read(name: string, text: string, path: string): readonly number[]
+  /** One prediction from texts that were read; the other inputs have their defaults. */
+  predictRead(
+    name: string,
+    rows: readonly (readonly number[])[],
+    signal: AbortSignal,
+  ): Promise<PredictionResult>
   /** Inputs that it should take, made up. */
   sample(): Record<string, unknown>
   /** Frees the model once the prediction that is running has ended. */
@@ -138,20 +146,36 @@ function createPredictor(
     }
   }
 
+  async function predict(
+    checked: ReadonlyMap<string, Checked>,
+    signal: AbortSignal,
+  ): Promise<PredictionResult> {
+    stopIfAborted(signal)
+    if (closing)
+      throw new InoriginError('unavailable', `${tag} has been unloaded. Load it again.`)
+    const start = performance.now()
+    const turn = last.then(() => {
+      stopIfAborted(signal)
+      return run(checked, signal)
+    })
+    last = turn.catch(() => undefined)
+    const outputs = await unlessAborted(turn, signal)
+    return { tag, outputs, latency: performance.now() - start, device }
+  }
+
   return {
     async predict(inputs, signal) {
       stopIfAborted(signal)
-      if (closing)
-        throw new InoriginError('unavailable', `${tag} has been unloaded. Load it again.`)
-      const checked = checkInputs(signature, inputs)
-      const start = performance.now()
-      const turn = last.then(() => {
-        stopIfAborted(signal)
-        return run(checked, signal)
-      })
-      last = turn.catch(() => undefined)
-      const outputs = await unlessAborted(turn, signal)
-      return { tag, outputs, latency: performance.now() - start, device }
+      return predict(checkInputs(signature, inputs), signal)
+    },
+    read(name, text, path) {
+      const slot = bound.inputs.find(({ parameter }) => parameter.name === name)?.slot.text
+      return slot ? tokensOf(text, slot, path) : unusable(tag, `inputs.${name}`, 'takes no text.')
+    },
+    async predictRead(name, rows, signal) {
+      const inputs = signature.inputs.filter((parameter) => parameter.name !== name)
+      const checked = checkInputs({ ...signature, inputs }, {})
+      return predict(checked.set(name, { form: 'tokens', rows }), signal)
     },
     sample: () => sampleInputs(bound.inputs),
     close() {

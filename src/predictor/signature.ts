@@ -13,6 +13,8 @@ export type Checked =
   | { form: 'binary'; bytes: Uint8Array | Blob }
   | { form: 'list'; items: readonly unknown[] }
   | { form: 'dict'; values: Readonly<Record<string, unknown>> }
+  /** Texts that have been tokenised already. */
+  | { form: 'tokens'; rows: readonly (readonly number[])[] }
 
 /**
  * Values by parameter name, defaults filled in; an optional input without one is absent. Throws

@@ -45,24 +45,42 @@ export interface TextSlot {
   tokenise: Tokenise
 }
 
+/** Tokens of a text; refuses, naming `path`, what has none. */
+export function tokensOf(text: string, { tokenise }: TextSlot, path: string): readonly number[] {
+  const tokens = tokenise(text)
+  if (tokens.some((token) => token === undefined))
+    refuse(path, 'the tokenizer has no token for some of the text.')
+  return tokens
+}
+
 /** The tensor of tokens and those that go with it, by name. */
 export function encodeText(
   texts: readonly string[],
   tensor: string,
   type: ElementType,
-  { layout, tokenise }: TextSlot,
+  slot: TextSlot,
   path: string,
 ): Map<string, RawTensor> {
   if (texts.length === 0) refuse(path, 'must have at least one text.')
+  const { most } = slot.layout
   const rows = texts.map((text, index) => {
-    const tokens = tokenise(text)
     const at = texts.length > 1 ? `${path}[${index}]` : path
-    if (tokens.some((token) => token === undefined))
-      refuse(at, 'the tokenizer has no token for some of the text.')
-    if (tokens.length > layout.most)
-      refuse(at, `the text has ${tokens.length} tokens, and ${layout.most} at most can be read. Shorten it.`)
+    const tokens = tokensOf(text, slot, at)
+    if (tokens.length > most)
+      refuse(at, `the text has ${tokens.length} tokens, and ${most} at most can be read. Shorten it.`)
     return tokens
   })
+  return encodeRows(rows, tensor, type, slot, path)
+}
+
+/** The same of texts that are tokens already. */
+export function encodeRows(
+  rows: readonly (readonly number[])[],
+  tensor: string,
+  type: ElementType,
+  { layout }: TextSlot,
+  path: string,
+): Map<string, RawTensor> {
   const length = rows.reduce((longest, row) => Math.max(longest, row.length), 1)
   if (rows.length * length > MOST_AT_ONCE) {
     const many = `${rows.length} texts of up to ${length} tokens`

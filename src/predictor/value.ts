@@ -8,7 +8,7 @@ import type { Rasterise } from './image.ts'
 import { decodeImages, encodeImages } from './image-tensor.ts'
 import { refuse } from './refuse.ts'
 import { type Checked, same } from './signature.ts'
-import { encodeText, type TextSlot } from './text.ts'
+import { encodeRows, encodeText, type TextSlot } from './text.ts'
 
 /** A tensor by its parts. float16 is bits in a `Uint16Array`, bool is 0 and 1 in a `Uint8Array`. */
 export interface RawTensor {
@@ -42,6 +42,7 @@ export async function encodeInput(
   path: string,
 ): Promise<ReadonlyMap<string, RawTensor>> {
   if (!slot.text) return new Map([[tensor, await encode(checked, slot, path)]])
+  if (checked.form === 'tokens') return encodeRows(checked.rows, tensor, slot.type, slot.text, path)
   return encodeText(textsOf(checked, path), tensor, slot.type, slot.text, path)
 }
 
@@ -51,6 +52,7 @@ export async function encode(checked: Checked, slot: InputSlot, path: string): P
     if (!slot.image) return refuse(path, 'the implementation has no layout for images.')
     return encodeImages(checked.sources, { ...slot, ...slot.image }, path)
   }
+  if (checked.form === 'tokens') return refuse(path, 'must not be text.')
   if (checked.form === 'binary') {
     const { bytes } = checked
     const data = bytes instanceof Blob ? new Uint8Array(await bytes.arrayBuffer()) : bytes
@@ -61,7 +63,7 @@ export async function encode(checked: Checked, slot: InputSlot, path: string): P
 }
 
 function elementsOf(
-  checked: Exclude<Checked, { form: 'image' | 'binary' }>,
+  checked: Exclude<Checked, { form: 'image' | 'binary' | 'tokens' }>,
   { type, keys = [] }: InputSlot,
   path: string,
 ): Elements {

@@ -1,4 +1,5 @@
 import type { Explanation } from './choice.ts'
+import type { EmbeddingEvent, EmbeddingRequest } from './embedding.ts'
 import type { GenerationEvent, GenerationRequest } from './generation.ts'
 import type { LoadProgress, Model, ModelState, Tag } from './model.ts'
 import type {
@@ -54,6 +55,11 @@ export interface Host {
    * model's tokenizer, but neither for its weights nor in its queue.
    */
   countTokens(request: GenerationRequest, caller: Caller): Promise<number>
+  /**
+   * Vectors of texts. Resolves when they are made, or after 5 s; what goes wrong before is a rejection,
+   * what goes wrong later is thrown by the events, which end after `finish`.
+   */
+  embed(request: EmbeddingRequest, caller: Caller): Promise<AsyncIterable<EmbeddingEvent>>
   predictor(tag: Tag, caller: Caller): Promise<Predictor>
   createPrediction(request: PredictionRequest, caller: Caller): Promise<Prediction>
   /**

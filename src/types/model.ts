@@ -11,19 +11,21 @@ export interface ModelCapabilities {
   imageInput?: boolean
   /** Answers constrained to a JSON schema. */
   structuredOutputs?: boolean
+  /** Vectors of texts, of that length. Such a model does not chat. */
+  embeddings?: { dimensions: number }
 }
 
-/** A hosted language model as the catalog describes it. */
+/** A hosted language model, or a predictor that embeds, as the catalog describes it. */
 export interface Model {
   tag: Tag
   /** Name for people. */
   name: string
   /** When it was added, RFC 3339. */
   created: string
-  /** Most tokens of prompt and answer together. */
+  /** Most tokens of prompt and answer together, or of one text to embed. */
   maxInputTokens: number
-  /** Most tokens of one answer. */
-  maxOutputTokens: number
+  /** Most tokens of one answer; `null`: it writes none. */
+  maxOutputTokens: number | null
   capabilities: ModelCapabilities
 }
 

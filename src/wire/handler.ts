@@ -7,6 +7,7 @@ import type { Encoder } from './answer.ts'
 import { readBody } from './body.ts'
 import { chatBody, chatPlaces, chatRequest } from './chat.ts'
 import { chatJson, chatStream } from './chat-answer.ts'
+import { embeddingsBody, embeddingsJson, embeddingsPlaces, embeddingsRequest } from './embeddings.ts'
 import { errorResponse } from './errors.ts'
 import { id } from './id.ts'
 import { keyOf } from './key.ts'
@@ -145,6 +146,17 @@ async function generate(
   })
 }
 
+const embeddings: Answer = async ({ req, env }) => {
+  const { host, caller, work } = env
+  const { fields, ignored } = await readBody(req.raw, embeddingsBody, host, caller)
+  const places = embeddingsPlaces(fields)
+  const encoder = embeddingsJson(fields)
+  const events = await host.embed(embeddingsRequest(fields), caller).catch(thrownInWordsOf(places))
+  return reply(answerBody(events, encoder, work, (error) => inWordsOf(places, error)), {
+    headers: { 'content-type': encoder.type, ...ignoredHeader(ignored) },
+  })
+}
+
 function thrownInWordsOf(places: Places): (thrown: unknown) => never {
   return (thrown) => {
     throw inWordsOf(places, InoriginError.from(thrown))
@@ -207,6 +219,7 @@ const ROUTES: ReadonlyArray<[method: 'GET' | 'POST', path: string, answer: Answe
   ['POST', '/responses', responses],
   ['POST', '/messages', messages],
   ['POST', '/messages/count_tokens', countTokens],
+  ['POST', '/embeddings', embeddings],
   ['GET', '/models', models],
   ['GET', '/models/:path{.+}', model],
   ['POST', '/predictions', predictions],
@@ -241,13 +254,9 @@ for (const [method, path, answer] of ROUTES) {
 
 app.notFound(({ req }) => {
   const { pathname } = new URL(req.url)
-  const advice = pathname.endsWith('/embeddings')
-    ? 'no model here makes embeddings'
-    : `there are ${ROUTES.map(([, path]) => `/v1${path.replace(/:path.*/, '...')}`).join(', ')}`
-  throw new InoriginError(
-    'not_found',
-    `${req.method} ${pathname} is not an endpoint here; ${advice}.`,
-  )
+  const paths = ROUTES.map(([, path]) => `/v1${path.replace(/:path.*/, '...')}`).join(', ')
+  const what = `${req.method} ${pathname} is not an endpoint here; there are ${paths}.`
+  throw new InoriginError('not_found', what)
 })
 
 app.onError((error) => {

@@ -3,7 +3,8 @@ import type { Model, ModelCapabilities } from '../types/index.ts'
 
 const can = (supported = false) => ({ supported })
 
-function capabilitiesOf({ tools, thinking, imageInput, structuredOutputs }: ModelCapabilities) {
+function capabilitiesOf(given: ModelCapabilities) {
+  const { tools, thinking, imageInput, structuredOutputs, embeddings } = given
   return {
     batch: can(),
     citations: can(),
@@ -31,6 +32,7 @@ function capabilitiesOf({ tools, thinking, imageInput, structuredOutputs }: Mode
       },
     },
     tools: can(tools),
+    embeddings: { ...can(embeddings !== undefined), ...embeddings },
   }
 }
 

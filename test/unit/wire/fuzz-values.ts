@@ -189,6 +189,31 @@ export const BODIES: Record<string, object> = {
   },
 }
 
+BODIES['/v1/embeddings'] = {
+  model: '@acme/tiny',
+  input: ['one', 'two'],
+  encoding_format: 'base64',
+  dimensions: 2,
+  user: 'u',
+  messages: [],
+  prompt: '',
+  stream: false,
+  input_type: null,
+  task: null,
+  prompt_name: null,
+  truncate: 'NONE',
+  truncation: false,
+  truncate_prompt_tokens: null,
+  late_chunking: false,
+  add_special_tokens: true,
+  normalize: true,
+  normalized: true,
+  output_dimension: '',
+  output_dtype: 'float',
+  embedding_type: 'float',
+  embedding_types: null,
+}
+
 BODIES['/v1/messages/count_tokens'] = { ...BODIES['/v1/messages'], max_tokens: null }
 
 /** Lists within lists. */

@@ -103,6 +103,7 @@ interface Outcome {
 async function outcomeOf(host: ScriptedHost, path: string, body: unknown): Promise<Outcome> {
   host.requests.length = 0
   host.predictions.length = 0
+  host.embedded.length = 0
   const raw = JSON.stringify(body)
   const response = await send(host, path, { body: raw })
   const { status } = response
@@ -110,7 +111,7 @@ async function outcomeOf(host: ScriptedHost, path: string, body: unknown): Promi
     if (status < 400 || status > 499)
       throw new Error(`${status} for ${raw.slice(0, 500)}: ${await response.text()}`)
     const { param } = await errorOf(response, status)
-    if (host.requests.length + host.predictions.length > 0)
+    if (host.requests.length + host.predictions.length + host.embedded.length > 0)
       throw new Error(`the host was asked: ${raw}`)
     return { status, param }
   }
@@ -143,6 +144,9 @@ function randomOf(seed: number): (below: number) => number {
   }
 }
 
+/** Refusals of bodies with few fields. */
+const LEAST: Record<string, number> = { '/v1/predictions': 100, '/v1/embeddings': 300 }
+
 describe.each(Object.keys(BODIES))('%s', { timeout: 60_000 }, (path) => {
   const body = BODIES[path]
 
@@ -172,7 +176,7 @@ describe.each(Object.keys(BODIES))('%s', { timeout: 60_000 }, (path) => {
         ).toBe(true)
       }
     }
-    expect(refused).toBeGreaterThan(path === '/v1/predictions' ? 100 : 1000)
+    expect(refused).toBeGreaterThan(LEAST[path] ?? 1000)
   })
 
   it('answers bodies that are wrong in several places', async () => {
@@ -190,7 +194,7 @@ describe.each(Object.keys(BODIES))('%s', { timeout: 60_000 }, (path) => {
       outcomes.set(status, (outcomes.get(status) ?? 0) + 1)
     }
     // Neither answer may have become impossible.
-    expect(outcomes.get(200)).toBeGreaterThan(100)
+    expect(outcomes.get(200)).toBeGreaterThan(50)
     expect(outcomes.get(400)).toBeGreaterThan(100)
   })
 })

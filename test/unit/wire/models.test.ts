@@ -35,6 +35,7 @@ describe('models', () => {
               types: { adaptive: no, between_tools: no, disabled: yes, enabled: no },
             },
             tools: no,
+            embeddings: no,
           },
         },
         {
@@ -62,6 +63,7 @@ describe('models', () => {
               types: { adaptive: yes, between_tools: no, disabled: yes, enabled: yes },
             },
             tools: yes,
+            embeddings: no,
           },
         },
       ],
@@ -125,6 +127,17 @@ describe('models', () => {
   it('are all there is to HEAD', async () => {
     const response = await send(scriptedHost(), '/v1/models', { method: 'HEAD' })
     expect([response.status, await response.text()]).toEqual([200, ''])
+  })
+
+  it('that embed say how long their vectors are, and write nothing', async () => {
+    const capabilities = { embeddings: { dimensions: 4 } }
+    const embedding: Model = { ...TINY, maxInputTokens: 512, maxOutputTokens: null, capabilities }
+    const host = scriptedHost({ overrides: { models: () => Promise.resolve([embedding]) } })
+    expect(await (await send(host, '/v1/models/@acme/tiny')).json()).toMatchObject({
+      max_input_tokens: 512,
+      max_tokens: null,
+      capabilities: { embeddings: { supported: true, dimensions: 4 }, structured_outputs: no },
+    })
   })
 
   it('may have any tag', async () => {

@@ -1,15 +1,10 @@
 import { InoriginError } from '../../../src/error.ts'
 import type {
-  Caller,
-  GenerationEvent,
-  GenerationRequest,
-  Host,
-  Model,
-  PredictionRequest,
-  Predictor,
-  Usage,
+  Caller, EmbeddingRequest, GenerationEvent, GenerationRequest, Host, Model, PredictionRequest,
+  Predictor, Usage,
 } from '../../../src/types/index.ts'
 import { handle } from '../../../src/wire/handler.ts'
+import { lengths } from './vectors.ts'
 
 export const KEY = 'sk-good'
 
@@ -88,6 +83,7 @@ export const HELLO: Script = [
 export interface ScriptedHost extends Host {
   /** What arrived, in order. */
   requests: GenerationRequest[]
+  embedded: EmbeddingRequest[]
   predictions: PredictionRequest[]
   callers: Caller[]
   authorized: number
@@ -121,12 +117,8 @@ export function scriptedHost({
     }
   }
   const host: ScriptedHost = {
-    requests: [],
-    predictions: [],
-    callers: [],
-    authorized: 0,
-    read: 0,
-    returned: false,
+    requests: [], embedded: [], predictions: [], callers: [],
+    authorized: 0, read: 0, returned: false,
     async authorize(caller) {
       host.authorized++
       admit(caller)
@@ -150,6 +142,11 @@ export function scriptedHost({
       admit(caller)
       host.requests.push(request)
       return 42
+    },
+    async embed(request, caller) {
+      admit(caller)
+      host.embedded.push(request)
+      return lengths(request)
     },
     async predictor(tag, caller) {
       admit(caller)

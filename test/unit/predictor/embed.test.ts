@@ -1,0 +1,192 @@
+/** Texts to vectors, by a predictor that makes a token of every word and vectors of their sums. */
+import { describe, expect, test } from 'vitest'
+import type { Embedder } from '../../../src/catalog/schema.ts'
+import {
+  batchesOf, checkDimensions, embedTexts, MOST_TOKENS, readTexts,
+} from '../../../src/predictor/embed.ts'
+import type { OpenPredictor } from '../../../src/predictor/run.ts'
+import { predictor } from '../catalog/entries.ts'
+
+const { signal } = new AbortController()
+
+function entryOf(changes: Partial<Embedder['embeddings']> = {}): Embedder {
+  const embeddings = {
+    input: 'text', output: 'vector', dimensions: 4, maxInputTokens: 1000, ...changes,
+  }
+  return { ...predictor({ tag: '@acme/embed' }), embeddings }
+}
+
+interface Fake extends OpenPredictor {
+  /** Lengths of the texts of each run. */
+  runs: number[][]
+  /** Characters that were tokenised. */
+  characters: number
+}
+
+/** `made` stands for the vectors of a run. */
+function fake(made?: (rows: readonly (readonly number[])[]) => unknown): Fake {
+  const sums = (rows: readonly (readonly number[])[]) => ({
+    data: Float32Array.from(rows.flatMap((row) => {
+      const sum = row.reduce((total, token) => total + token, 0)
+      return [sum, row.length, 0, 0]
+    })),
+  })
+  const predict = async (): Promise<never> => {
+    throw new Error('It is asked for what was read.')
+  }
+  const opened: Fake = {
+    runs: [],
+    characters: 0,
+    predict,
+    close: async () => undefined,
+    sample: () => ({}),
+    read(name, text) {
+      expect(name).toBe('text')
+      opened.characters += text.length
+      return text.split(' ').map((word) => word.length)
+    },
+    async predictRead(_name, rows, { aborted }) {
+      if (aborted) throw new Error('aborted')
+      opened.runs.push(rows.map((row) => row.length))
+      return { tag: '', outputs: { vector: (made ?? sums)(rows) }, latency: 0, device: 'wasm' }
+    },
+  }
+  return opened
+}
+
+async function embed(
+  texts: string[],
+  { entry = entryOf(), opened = fake(), dimensions = undefined as number | undefined } = {},
+): Promise<{ rows: number[][]; tokens: number; runs: number[][] }> {
+  const read = await readTexts(opened, entry, { model: entry.tag, input: texts }, signal)
+  const { vectors, dimensions: size, tokens } = await embedTexts(opened, entry, read, dimensions, signal)
+  expect(vectors).toHaveLength(texts.length * size)
+  const rows = texts.map((_text, at) => [...vectors.subarray(at * size, (at + 1) * size)])
+  return { rows, tokens, runs: opened.runs }
+}
+
+const words = (count: number): string => Array<string>(count).fill('ab').join(' ')
+
+describe('texts', () => {
+  test('get their vectors in their order, whatever order they are computed in', async () => {
+    const { rows, tokens } = await embed([words(9), words(1), words(5), words(1)])
+    expect(rows).toEqual([[18, 9, 0, 0], [2, 1, 0, 0], [10, 5, 0, 0], [2, 1, 0, 0]])
+    expect(tokens).toBe(16)
+  })
+
+  test('are computed in batches of like length that stay within a bound', async () => {
+    const lengths = Array.from({ length: 600 }, (_unused, at) => 1 + ((at * 7919) % 1000))
+    const { rows, runs } = await embed(lengths.slice(0, 200).map(words))
+    expect(rows.map(([, length]) => length)).toEqual(lengths.slice(0, 200))
+    expect(runs.length).toBeGreaterThan(5)
+    for (const run of runs) expect(run.length * Math.max(...run)).toBeLessThanOrEqual(8192)
+    const filled = runs.flatMap((run) => run.map(() => Math.max(...run))).reduce((a, b) => a + b)
+    expect(filled).toBeLessThan(1.3 * runs.flat().reduce((a, b) => a + b))
+  })
+
+  test('that are longer than the bound are computed alone', () => {
+    const rows = [9000, 3, 9000].map((length) => Array<number>(length).fill(1))
+    expect(batchesOf(rows)).toEqual([[1], [0], [2]])
+    expect(batchesOf([])).toEqual([])
+  })
+
+  test('are given up between batches', async () => {
+    const controller = new AbortController()
+    const opened = fake()
+    const { predictRead } = opened
+    opened.predictRead = (...given) => {
+      controller.abort()
+      return predictRead(...given)
+    }
+    const rows = Array.from({ length: 20 }, () => Array<number>(1000).fill(1))
+    const made = embedTexts(opened, entryOf(), rows, undefined, controller.signal)
+    await expect(made).rejects.toThrow('aborted')
+    expect(opened.runs).toEqual([])
+  })
+})
+
+describe('too much', () => {
+  const read = (opened: Fake, input: string[]) =>
+    readTexts(opened, entryOf(), { model: '', input }, signal)
+
+  test('one text is named by its place before anything is computed', async () => {
+    const opened = fake()
+    await expect(read(opened, ['a', words(1000), words(1001)])).rejects.toMatchObject({
+      kind: 'invalid_request',
+      code: 'context_length_exceeded',
+      param: 'input[2]',
+      message:
+        'input[2] is too long: 1001 tokens > 1000 maximum of @acme/embed. Cut it into several texts.',
+    })
+    expect(opened.runs).toEqual([])
+  })
+
+  test('a huge text is not tokenised to its end', async () => {
+    const opened = fake()
+    await expect(read(opened, [words(1e6)])).rejects.toMatchObject({
+      param: 'input[0]', message: expect.stringMatching(/: more than 2\d{4} tokens > 1000 maximum/),
+    })
+    expect(opened.characters).toBe(64_000)
+  })
+
+  test('a huge text of few tokens is read', async () => {
+    expect(await read(fake(), ['x'.repeat(100_000)])).toEqual([[100_000]])
+  })
+
+  test('all of them', async () => {
+    const most = Array<string>(MOST_TOKENS / 1000).fill(words(1000))
+    expect(await read(fake(), most)).toHaveLength(300)
+    await expect(read(fake(), [...most, 'a'])).rejects.toMatchObject({
+      param: 'input', message: expect.stringContaining('more than 300000 tokens'),
+    })
+  })
+
+  test('an abort is heard while they are read', async () => {
+    const controller = new AbortController()
+    const opened = fake()
+    const { read: quick } = opened
+    opened.read = (...given) => {
+      const end = performance.now() + 5
+      while (performance.now() < end);
+      return quick(...given)
+    }
+    setTimeout(() => controller.abort(), 30)
+    const input = Array<string>(1000).fill('a')
+    await expect(readTexts(opened, entryOf(), { model: '', input }, controller.signal)).rejects.toMatchObject(
+      { kind: 'aborted' },
+    )
+    expect(opened.characters).toBeLessThan(200)
+  })
+})
+
+describe('dimensions', () => {
+  const refused = (wanted: number, shortens?: boolean) => () =>
+    checkDimensions(entryOf({ shortens }), wanted)
+
+  test('are those of the model, or fewer where it was made for that', () => {
+    expect(refused(4)).not.toThrow()
+    expect(refused(2, true)).not.toThrow()
+    const error = { kind: 'invalid_request', param: 'dimensions' }
+    expect(refused(2)).toThrow(expect.objectContaining({
+      ...error, message: expect.stringMatching(/^dimensions must be 4, not 2: .*missed\.$/),
+    }))
+    expect(refused(5, true)).toThrow(expect.objectContaining({
+      ...error, message: expect.stringMatching(/^dimensions must be at most 4, not 5: /),
+    }))
+  })
+
+  test('that are fewer leave the vector as long as it was', async () => {
+    const opened = fake(() => ({ data: new Float32Array([0.6, 0, 0, 0.8, 0, 0, 0, 1]) }))
+    const { rows } = await embed(['a', 'b'], { opened, dimensions: 2, entry: entryOf({ shortens: true }) })
+    expect(rows).toEqual([[1, 0], [0, 0]])
+  })
+})
+
+test.each<[unknown, string]>([
+  [undefined, 'predictor_unusable'],
+  [{ data: new Float32Array(3) }, 'predictor_unusable'],
+  [{ data: new Float64Array(4) }, 'predictor_unusable'],
+  [{ data: new Float32Array([1, NaN, 0, 0]) }, 'not_finite'],
+])('vectors that are none: %j', async (made, code) => {
+  await expect(embed(['a'], { opened: fake(() => made) })).rejects.toMatchObject({ code })
+})
