@@ -1,6 +1,6 @@
 /** What a page shows, on its way to a worker. */
 import { expect, test } from 'vitest'
-import { release, toTransferable } from '../../../src/predictor/transfer.ts'
+import { carry, release, toTransferable } from '../../../src/predictor/transfer.ts'
 
 function painted(): HTMLCanvasElement {
   const canvas = document.createElement('canvas')
@@ -90,10 +90,29 @@ test('pixels of another origin are refused by name', async () => {
   other.hostname = 'other.localhost'
   const picture = new Image()
   picture.src = other.href
-  await expect(toTransferable({ picture })).rejects.toMatchObject({
-    kind: 'invalid_request',
-    message:
-      'inputs.picture: it shows pixels of another origin; ' +
-      'load the image with crossorigin="anonymous".',
+  for (const given of [picture, [painted(), picture]]) {
+    await expect(carry({ picture: given }, posted)).rejects.toMatchObject({
+      kind: 'invalid_request',
+      message:
+        'inputs.picture: it shows pixels of another origin; ' +
+        'load the image with crossorigin="anonymous".',
+    })
+  }
+})
+
+test('of several images, only those are closed that were made on the way', async () => {
+  const bitmap = await createImageBitmap(painted())
+  const frame = new VideoFrame(painted(), { timestamp: 0 })
+  const made: ImageBitmap[] = []
+  await carry({ pictures: [painted(), bitmap, frame], other: bitmap }, async (plain) => {
+    const [first, second, third] = plain['pictures'] as [ImageBitmap, unknown, unknown]
+    made.push(first)
+    expect([first.width, second, third]).toEqual([8, bitmap, frame])
   })
+  expect([made[0]?.width, bitmap.width, frame.codedWidth]).toEqual([0, 8, 8])
+  bitmap.close()
+  await expect(carry({ pictures: [bitmap] }, posted)).rejects.toMatchObject({
+    message: 'inputs.pictures: the image has no pixels: it was closed or transferred.',
+  })
+  frame.close()
 })

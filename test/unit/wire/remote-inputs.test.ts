@@ -1,0 +1,126 @@
+import { unzipSync, zipSync } from 'fflate'
+import { describe, expect, it, test } from 'vitest'
+import { bytesOf, bytesUrl, npz, PATH, plain, remoteHost, tag } from './remote-fixtures.ts'
+import { errorOf, send } from './scripted-host.ts'
+
+/** What the predictor got for the input of that name. */
+async function taken(name: string, value: unknown): Promise<unknown> {
+  const host = remoteHost()
+  const response = await send(host, PATH, { body: { tag, inputs: { [name]: value } } })
+  if (response.status !== 200) throw new Error(await response.text())
+  return host.ran[0]?.[name]
+}
+
+async function refusal(name: string, value: unknown, status = 400): Promise<string> {
+  const host = remoteHost()
+  const response = await send(host, PATH, { body: { tag, inputs: { [name]: value } } })
+  const { message, param } = await errorOf(response, status)
+  expect(host.ran).toEqual([])
+  expect(message.startsWith(`${param}: `)).toBe(true)
+  return message
+}
+
+describe('values as clients of today send them', () => {
+  it.each<[string, unknown, unknown]>([
+    ['float32', { data: npz('matrix'), dtype: 'float32' }, { data: Float32Array.of(0, 1, 2, 3, 4, 5), shape: [2, 3] }],
+    ['float32', { data: npz('turned'), dtype: 'float32' }, { data: Float32Array.of(0, 1, 2, 3, 4, 5), shape: [2, 3] }],
+    ['float16', { data: npz('halves'), dtype: 'float16' }, { data: Uint16Array.of(0x3800, 0xc000), shape: [2] }],
+    ['int64', { data: npz('large'), dtype: 'int64' }, { data: BigInt64Array.of(2n ** 62n), shape: [1] }],
+    ['bool', { data: npz('truth'), dtype: 'bool' }, { data: Uint8Array.of(1, 0), shape: [2] }],
+    // A whole number is an int32, whatever it is for.
+    ['int32', { data: npz('three'), dtype: 'int32' }, { data: Int32Array.of(3), shape: [] }],
+    ['float32', { data: npz('three'), dtype: 'int32' }, { data: [3], shape: [] }],
+    ['int64', { data: npz('three'), dtype: 'int32' }, { data: [3], shape: [] }],
+    ['float64', { data: npz('large'), dtype: 'int64' }, { data: [2 ** 62], shape: [1] }],
+    ['float32', { data: npz('halves'), dtype: 'float16' }, { data: [0.5, -2], shape: [2] }],
+    ['float32', { data: npz('truth'), dtype: 'bool' }, { data: [true, false], shape: [2] }],
+    ['string', { data: plain('\xc3\xa9t\xc3\xa9'), dtype: 'string' }, 'été'],
+    ['list', { data: plain('[1,["a",null]]', 'application/json'), dtype: 'list' }, [1, ['a', null]]],
+    ['float32', { data: plain('[0.5,2]', 'application/json'), dtype: 'list' }, [0.5, 2]],
+    ['dict', { data: plain('{"a":{"b":1}}', 'application/json'), dtype: 'dict' }, { a: { b: 1 } }],
+    ['binary', { data: plain('\x00\xff'), dtype: 'binary' }, Uint8Array.of(0, 255)],
+    ['binary', { data: plain(''), dtype: 'binary' }, new Uint8Array(0)],
+    ['string', { data: null, dtype: 'null' }, null],
+  ])('%s %o', async (name, value, input) => {
+    expect(await taken(name, value)).toEqual(input)
+  })
+
+  test('an image is a file', async () => {
+    const value = await taken('image', { data: plain('\x89PNG', 'image/png'), dtype: 'image' })
+    expect(value).toBeInstanceOf(Blob)
+    expect((value as Blob).type).toBe('image/png')
+    expect(new Uint8Array(await (value as Blob).arrayBuffer())).toEqual(bytesOf(btoa('') + ',' + btoa('\x89PNG')))
+  })
+})
+
+describe('values as others send them', () => {
+  const floats = bytesUrl(Float32Array.of(1.5, -2))
+
+  it.each<[string, unknown, unknown]>([
+    ['float32', { data: floats, type: 'float32', shape: [1, 2] }, { data: Float32Array.of(1.5, -2), shape: [1, 2] }],
+    ['float32', { data: floats, dtype: 'float32' }, Float32Array.of(1.5, -2)],
+    ['float64', { data: floats, dtype: 'float32', shape: [2] }, { data: [1.5, -2], shape: [2] }],
+    ['int64', { data: bytesUrl(BigInt64Array.of(-5n)), type: 'int64', shape: [] }, { data: BigInt64Array.of(-5n), shape: [] }],
+    ['float32', { data: plain('2.5'), dtype: 'float32' }, 2.5],
+    ['bool', { data: plain('true'), dtype: 'bool' }, true],
+    ['float32', 2.5, 2.5],
+    ['float32', [[1, 2]], [[1, 2]]],
+    ['string', 'data:text/plain,', 'data:text/plain,'],
+    ['dict', { data: 1 }, { data: 1 }],
+    ['binary', plain('ab'), Uint8Array.of(97, 98)],
+    ['bool', null, null],
+  ])('%s %o', async (name, value, input) => {
+    expect(await taken(name, value)).toEqual(input)
+  })
+})
+
+describe('what cannot be carried is refused by name', () => {
+  const lie = (url: string, at: number, size: number): string => {
+    const bytes = bytesOf(url)
+    const central = bytes.findIndex((_, start) => bytes[start] === 0x50 && bytes[start + 2] === 1)
+    new DataView(bytes.buffer).setUint32(central + at, size, true)
+    return bytesUrl(bytes)
+  }
+  const [array] = Object.values(unzipSync(bytesOf(npz('matrix'))))
+  const two = bytesUrl(zipSync({ 'a.npy': array ?? new Uint8Array(), 'b.npy': array ?? new Uint8Array() }))
+
+  it.each<[string, unknown, string]>([
+    ['float32', { data: npz('three'), dtype: 'bfloat16' }, 'inputs.float32.dtype: "bfloat16" cannot be carried here; there is float16, '],
+    ['list', { data: npz('three'), dtype: 'array_list' }, 'inputs.list.dtype: "array_list" cannot be carried'],
+    ['list', { data: npz('three'), type: 5 }, 'inputs.list.type: 5 cannot be carried'],
+    ['image', { data: 'https://a.b/c.png', dtype: 'image' }, 'inputs.image.data: is a URL that begins with https:; nothing is fetched here'],
+    ['image', 'http://a.b/c.png', 'inputs.image: is a URL that begins with http:'],
+    ['image', { data: 'c.png', dtype: 'image' }, 'inputs.image.data: is no URL'],
+    ['string', { data: 'data:text/plain,a', dtype: 'string' }, 'inputs.string.data: must be a data URL in base64.'],
+    ['string', { data: 'data:;base64', dtype: 'string' }, 'inputs.string.data: must be a data URL in base64.'],
+    ['string', { data: 'data:;base64,?', dtype: 'string' }, 'inputs.string.data: is not valid base64.'],
+    ['string', { data: null, dtype: 'string' }, 'inputs.string.data: must be a data URL.'],
+    ['string', { data: plain('\xff'), dtype: 'string' }, 'inputs.string.data: is not UTF-8.'],
+    ['dict', { data: plain('{'), dtype: 'dict' }, 'inputs.dict.data: is not JSON.'],
+    ['float32', { data: plain('a'), dtype: 'float32' }, 'inputs.float32.data: is not JSON.'],
+    ['float32', { data: npz('three'), dtype: 'float32' }, 'inputs.float32.data: holds int32, and is said to be float32.'],
+    ['float32', { data: npz('swapped'), dtype: 'float32' }, 'inputs.float32.data: holds an array of >f4'],
+    ['string', { data: npz('words'), dtype: 'int32' }, 'inputs.string.data: holds an array of <U1'],
+    ['float32', { data: two, dtype: 'float32' }, 'inputs.float32.data: must hold one array'],
+    ['float32', { data: plain('PK\x03\x04', 'application/zip'), dtype: 'float32' }, 'inputs.float32.data: is an archive that cannot be read.'],
+    ['float32', { data: plain('\x93NUMPY', ''), dtype: 'float32' }, 'inputs.float32.data: holds no array of NumPy.'],
+    ['float32', { data: plain('abc', ''), dtype: 'float32' }, 'inputs.float32.data: has 3 bytes, and each float32 takes 4.'],
+    ['float32', { data: bytesUrl(Float32Array.of(1)), dtype: 'float32', shape: [2] }, 'inputs.float32.data: shape [2] is 2 elements, but data has 1.'],
+    ['float32', { data: bytesUrl(Float32Array.of(1)), dtype: 'float32', shape: [0.5] }, 'inputs.float32.shape: must be an array of whole numbers.'],
+    ['radius', { data: npz('three'), dtype: 'int32' }, 'inputs.radius: there is no such input; there is float16, '],
+  ])('%s %o', async (name, value, message) => {
+    expect((await refusal(name, value)).slice(0, message.length)).toBe(message)
+  })
+
+  test('an archive that says it unfolds to more than is taken', async () => {
+    const value = { data: lie(npz('matrix'), 24, 2 ** 29), dtype: 'float32' }
+    expect(await refusal('float32', value, 413)).toBe(
+      'inputs.float32.data: unfolds to more than 268435456 bytes, which is the most taken here.',
+    )
+  })
+
+  test('an archive that unfolds to more than it says', async () => {
+    const value = { data: lie(npz('matrix'), 24, 100), dtype: 'float32' }
+    expect(await refusal('float32', value)).toMatch(/^inputs\.float32\.data: (is an archive|has|shape)/)
+  })
+})
