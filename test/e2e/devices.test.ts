@@ -1,8 +1,9 @@
 /** Where models run, what is in memory and in the store, and pages without a service worker. */
 import { chromium, type Page } from 'playwright'
 import { afterEach, expect, test } from 'vitest'
-import type { LoadProgress, Server } from '../../src/index.ts'
+import type { Catalog, Explanation, LoadProgress, Server } from '../../src/index.ts'
 import { ensureChromium } from '../setup/chromium.ts'
+import { REAL, wear, type Mask } from '../support/masks.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
 
 let site: Site
@@ -147,4 +148,116 @@ test('a page without a service worker is its own host and says so', async () => 
   expect(controlled).toBe(false)
   expect(warnings.join()).toContain('Use server.fetch')
   expect(await greedy(page, 'Hello', 3)).not.toMatch(/^\d{3} /)
+})
+
+const GIB = 2 ** 30
+const DIGITS = '@inorigin/digits'
+
+/** The digits again, with what their implementations need stated otherwise. */
+async function demanding(page: Page): Promise<Catalog> {
+  const { version, entries } = await page.evaluate(
+    async (): Promise<Catalog> => (await fetch('/inorigin/models/catalog.json')).json(),
+  )
+  const entry = entries.find(({ tag }) => tag === DIGITS)
+  const [, full, wasm] = entry?.implementations ?? []
+  if (!entry || !full || !wasm) throw new Error('The catalog has no such digits.')
+  const resources = full.resources.map((file) => ({ ...file, url: `/inorigin/models/${file.url}` }))
+  const implementations = [
+    { ...full, id: 'large', resources, requires: { limits: { maxBufferSize: 2 * GIB }, memory: 3 * GIB } },
+    { ...full, id: 'small', resources, requires: { limits: { maxBufferSize: GIB } } },
+    { ...wasm, id: 'threaded', resources, requires: { features: ['threads'] } },
+    { ...wasm, id: 'plain', resources },
+  ]
+  return { version, entries: [{ ...entry, tag: '@me/digits', implementations } as Catalog['entries'][number]] }
+}
+
+const explain = (page: Page, tag = DIGITS): Promise<Explanation> =>
+  page.evaluate((name) => (globalThis as unknown as InPage).server.explain(name), tag)
+
+/** `id: why` of the one that is chosen and of the others. */
+const reasonsOf = ({ reasons }: Explanation): Record<string, string> =>
+  Object.fromEntries(reasons.map(({ id, why }) => [id, why]))
+
+test('each device has its implementation, and explain says why not another', async () => {
+  site = await openSite()
+  const half = { gpu: REAL, features: ['shader-f16'] }
+  const cases: [Mask, chosen: string | null, Record<string, RegExp>][] = [
+    [{}, 'fp32-wasm', { 'fp32-wasm': /faster than the software GPU/, 'fp32-webgpu': /made of software/, 'fp16-webgpu': /no shader-f16/ }],
+    [half, 'fp16-webgpu', { 'fp16-webgpu': /acme one/, 'fp32-webgpu': /comes first/, 'fp32-wasm': /faster kind/ }],
+    [{ gpu: REAL, features: [] }, 'fp32-webgpu', { 'fp16-webgpu': /no shader-f16/ }],
+    [{ ...half, gpu: { ...REAL, isFallbackAdapter: true } }, 'fp32-wasm', { 'fp16-webgpu': /made of software/ }],
+    [{ gpu: null }, 'fp32-wasm', { 'fp16-webgpu': /offers no WebGPU/, 'fp32-webgpu': /offers no WebGPU/ }],
+    [{ simd: false }, null, { 'fp32-wasm': /no WebAssembly SIMD/ }],
+  ]
+  for (const [mask, chosen, whys] of cases) {
+    wear(site, mask)
+    const page = await site.open('/blank.html', await site.browser.newContext())
+    await serveIn(page)
+    const told = await explain(page)
+    expect({ mask, chosen: told.chosen }).toEqual({ mask, chosen })
+    expect(told.reasons.filter((reason) => reason.chosen).map(({ id }) => id)).toEqual(chosen ? [chosen] : [])
+    expect(told.device.gpu === null).toBe(mask.gpu === null)
+    for (const [id, why] of Object.entries(whys)) expect(reasonsOf(told)[id]).toMatch(why)
+    const states = await list(page)
+    expect(states.find(([tag]) => tag === DIGITS)?.[2]).toBe(chosen?.split('-')[1] ?? null)
+    await page.context().close()
+  }
+})
+
+test('limits and memory decide too, and a prediction hands out what was chosen', async () => {
+  site = await openSite()
+  const catalog = await demanding(await site.open())
+  const at = (limit: number, memory = 8): Mask => ({ gpu: REAL, limits: { maxBufferSize: limit }, memory })
+  const cases: [Mask, string, Record<string, RegExp>][] = [
+    [at(2 * GIB), 'large', { threaded: /no threads/, plain: /faster kind/ }],
+    [at(2 * GIB - 1), 'small', { large: /needs maxBufferSize of 2147483648 and the GPU has 2147483647/ }],
+    [at(2 * GIB, 2), 'small', { large: /needs 3 GiB of memory and the device has 2 GiB/ }],
+    [at(GIB / 2), 'plain', { small: /needs maxBufferSize/ }],
+  ]
+  for (const [mask, chosen, whys] of cases) {
+    wear(site, mask)
+    const page = await site.open('/blank.html', await site.browser.newContext())
+    await serveIn(page, { catalog })
+    const told = await explain(page, '@me/digits')
+    expect({ mask, chosen: told.chosen }).toEqual({ mask, chosen })
+    for (const [id, why] of Object.entries(whys)) expect(reasonsOf(told)[id]).toMatch(why)
+    await page.context().close()
+  }
+  // A tab with other options has what the host has; a wrong tag is told as everywhere.
+  wear(site, {})
+  const page = await site.open('/blank.html', await site.browser.newContext())
+  await serveIn(page)
+  await expect(explain(page, '@me/none')).rejects.toThrow('There is no "@me/none" here')
+})
+
+test('what is fastest here is found out once, after the first answer, and remembered', async () => {
+  site = await openSite()
+  wear(site, { gpu: REAL, features: [] })
+  const page = await site.open()
+  await serveIn(page)
+  const predict = () =>
+    page.evaluate(async (tag) => {
+      const { server } = globalThis as unknown as InPage
+      return (await server.predict(tag, { image: new ImageData(64, 64) })).device
+    }, DIGITS)
+
+  expect((await explain(page)).reasons.map(({ milliseconds }) => milliseconds)).toEqual([null, null, null])
+  expect(await predict()).toBe('webgpu')
+  // The GPU is one of software in disguise, so that WASM has to win.
+  const found = await explain(page)
+  expect(found.chosen).toBe('fp32-wasm')
+  const { 'fp32-wasm': winner, 'fp32-webgpu': loser } = reasonsOf(found)
+  expect(winner).toMatch(/nothing here is faster than its [\d.]+ ms a run/)
+  expect(loser).toMatch(/slower here: it takes \d+ ms a run, and fp32-wasm takes [\d.]+ ms/)
+  expect(await predict()).toBe('wasm')
+  expect((await list(page)).find(([tag]) => tag === DIGITS)).toEqual([DIGITS, 'loaded', 'wasm'])
+
+  await page.reload()
+  await serveIn(page)
+  expect(reasonsOf(await explain(page))).toEqual(reasonsOf(found))
+  // Another browser, or another adapter, is another matter.
+  wear(site, { gpu: { ...REAL, architecture: 'two' }, features: [] })
+  await page.reload()
+  await serveIn(page)
+  expect((await explain(page)).chosen).toBe('fp32-webgpu')
 })
