@@ -172,5 +172,5 @@ function toEntry(plan: Plan, facts: ReadonlyMap<string, Facts>, { tag, name }: A
     }),
   }))
   const created = new Date().toISOString().replace(/\.\d+/, '')
-  return { type, tag, ...rest, name: name ?? rest.name, created, implementations } as Entry
+  return { type, tag, created, ...rest, name: name ?? rest.name, implementations } as Entry
 }

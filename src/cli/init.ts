@@ -31,7 +31,7 @@ export interface InitResult {
 
 /** Whose model `--no-guide` leaves out. */
 const GUIDE = '@inorigin/guide'
-const SCRIPTS = ['index.js', 'worker.js', 'model-worker.js']
+const SCRIPTS = ['index.js', 'worker.js', 'model-worker.js', 'catalog.schema.json']
 /** The builds that are imported; the fourth, jsep, is not. */
 const RUNTIME = ['.jspi', '.asyncify', ''].flatMap((build) =>
   ['mjs', 'wasm'].map((type) => `ort-wasm-simd-threaded${build}.${type}`),

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import type { PredictorEntry } from '../catalog/schema.ts'
 import { validateCatalog } from '../catalog/validate.ts'
 import { InoriginError } from '../error.ts'
-import { comment, quote } from './types/code.ts'
+import { comment, keyOf, quote } from './types/code.ts'
 import { inputType, outputType } from './types/parameter.ts'
 
 export interface Types {
@@ -59,7 +59,7 @@ function member(
   mark: string,
   type: string,
 ): string {
-  return [...comment(description, '        '), `        ${quote(name)}${mark}: ${type}`].join('\n')
+  return [...comment(description, '        '), `        ${keyOf(name)}${mark}: ${type}`].join('\n')
 }
 
 function readPredictors(path: string): PredictorEntry[] {

@@ -1,5 +1,6 @@
 /** What to do with a model that was added: code to begin with. */
 import type { Entry, PredictorEntry } from '../../catalog/schema.ts'
+import { keyOf, quote } from '../types/code.ts'
 
 /** Longest tensor that is written as an array of its length. */
 const MOST_WRITTEN = 2 ** 24
@@ -32,7 +33,7 @@ function predictLines({ tag, signature, implementations }: PredictorEntry): stri
     ({ name, type }) => `  ${keyOf(name)}: ${example(type, bindings[name]?.shape)},`,
   )
   const first = signature.outputs[0]?.name ?? ''
-  const output = /^[A-Za-z_$][\w$]*$/.test(first) ? `.${first}` : `[${quote(first)}]`
+  const output = keyOf(first) === first ? `.${first}` : `[${quote(first)}]`
   return [
     `const { outputs } = await server.predict('${tag}', {`, ...inputs, '})', `console.log(outputs${output})`,
   ]
@@ -57,7 +58,3 @@ function example(type: string, shape: readonly (number | null)[] | undefined): s
   }
   return `{ data: new ${ARRAYS[type]}(${size}), shape: [${lengths.join(', ')}] }`
 }
-
-const keyOf = (name: string): string => (/^[A-Za-z_$][\w$]*$/.test(name) ? name : quote(name))
-
-const quote = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`

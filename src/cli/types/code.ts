@@ -5,12 +5,17 @@ export function quote(text: string): string {
   return `'${JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`
 }
 
+/** A text as the name of a member. */
+export function keyOf(name: string): string {
+  return /^[A-Za-z_$][\w$]*$/.test(name) ? name : quote(name)
+}
+
 /** A value of JSON as the literal type of it. */
 export function literal(value: unknown): string {
   if (typeof value === 'string') return quote(value)
   if (Array.isArray(value)) return `[${value.map(literal).join(', ')}]`
   if (typeof value !== 'object' || value === null) return String(value)
-  const members = Object.entries(value).map(([key, each]) => `${quote(key)}: ${literal(each)}`)
+  const members = Object.entries(value).map(([key, each]) => `${keyOf(key)}: ${literal(each)}`)
   return `{ ${members.join('; ')} }`
 }
 

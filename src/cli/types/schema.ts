@@ -1,5 +1,5 @@
 /** JSON Schema as a TypeScript type: what it cannot say becomes wider, never narrower. */
-import { literal, quote, union } from './code.ts'
+import { keyOf, literal, union } from './code.ts'
 
 type Schema = Readonly<Record<string, unknown>>
 
@@ -21,11 +21,11 @@ export function schemaType(schema: unknown, side: 'input' | 'output'): string {
     if (Array.isArray(values)) return union(values.map(literal))
     for (const key of ['anyOf', 'oneOf'] as const) {
       const choices = given[key]
-      if (Array.isArray(choices)) return bracketed(union(choices.map(deeper)))
+      if (Array.isArray(choices)) return union(choices.map(deeper))
     }
     const { allOf } = given
     if (Array.isArray(allOf)) return allOf.map((each) => bracketed(deeper(each))).join(' & ')
-    if (Array.isArray(type)) return bracketed(union(type.map((each) => deeper({ ...given, type: each }))))
+    if (Array.isArray(type)) return union(type.map((each) => deeper({ ...given, type: each })))
     if (type === 'number' || type === 'integer') return 'number'
     if (type === 'string' || type === 'boolean' || type === 'null') return type
     if (type === 'array' || 'items' in given || 'prefixItems' in given) return arrayOf(given, deeper)
@@ -46,7 +46,7 @@ export function schemaType(schema: unknown, side: 'input' | 'output'): string {
   ): string {
     const needed = Array.isArray(required) ? required : []
     const members = Object.entries(isObject(properties) ? properties : {}).map(
-      ([key, each]) => `${quote(key)}${needed.includes(key) ? '' : '?'}: ${deeper(each)}`,
+      ([key, each]) => `${keyOf(key)}${needed.includes(key) ? '' : '?'}: ${deeper(each)}`,
     )
     const isOpen = additionalProperties !== false
     // The type of other keys must hold for all of them, so beside others it is not told.

@@ -1,0 +1,84 @@
+import { expect, test } from 'vitest'
+import { checkModel } from '../../../src/cli/onnx/check.ts'
+import { draftSignature, imageOf } from '../../../src/cli/add/draft.ts'
+import type { OnnxModel, Value } from '../../../src/cli/onnx/model.ts'
+
+const value = (given: Partial<Value>): Value => ({
+  name: 'x', type: 'float32', isTensor: true, shape: [], description: '', ...given,
+})
+
+const model = (given: Partial<OnnxModel>): OnnxModel => ({
+  irVersion: 8, opsets: new Map([['', 17]]), description: '', externalData: [], usesHalves: false,
+  inputs: [value({})], outputs: [value({ name: 'y' })], ...given,
+})
+
+test.each<[Value['shape'], object | null]>([
+  [[1, 3, 224, 224], { width: 224, height: 224, channels: 'rgb', order: 'nchw' }],
+  [['N', 1, 28, 32], { width: 32, height: 28, channels: 'gray', order: 'nchw' }],
+  [[1, 300, 400, 4], { width: 400, height: 300, channels: 'rgba', order: 'nhwc' }],
+  [[1, 3, 'height', 'width'], { channels: 'rgb', order: 'nchw' }],
+  [[null, 'in_h', 'in_w', 3], { channels: 'rgb', order: 'nhwc' }],
+  [[1, 3, 'a', 'b'], null],
+  [[1, 3, 224, 'width'], null],
+  [[8, 3, 224, 224], null],
+  [[1, 3, 7, 7], null],
+  [[1, 64, 56, 56], null],
+  [[3, 224, 224], null],
+  [[1, 3, null, null], null],
+  [null, null],
+])('takes %j for an image as its shape says: %j', (shape, layout) => {
+  expect(imageOf(value({ shape }))).toEqual(layout)
+  expect(imageOf(value({ shape, type: 'int64' }))).toBeNull()
+})
+
+test('an image is marked to be confirmed, and stays a tensor when that is said', () => {
+  const given = model({ inputs: [value({ name: 'pixels', shape: [1, 3, 32, 32] })] })
+  const drafted = draftSignature(given, { tensors: new Set() })
+  expect(drafted.signature.inputs[0]).toMatchObject({
+    type: 'image', description: expect.stringMatching(/^To be confirmed/),
+  })
+  expect(drafted.notes[0]).toMatch(/"mean" and "std".*--tensor pixels/)
+  const kept = draftSignature(given, { tensors: new Set(['pixels']) })
+  expect(kept.signature.inputs[0]).toMatchObject({ type: 'float32', description: 'Shape [1, 3, 32, 32].' })
+  expect(kept.bindings['pixels']).toEqual({ tensor: 'pixels', shape: [1, 3, 32, 32] })
+  expect(kept.notes).toEqual([])
+})
+
+test('free lengths are told by their names, and bound as free', () => {
+  const { signature, bindings } = draftSignature(
+    model({ inputs: [value({ shape: ['batch', null, 3], description: 'Points' })] }), { tensors: new Set() },
+  )
+  expect(signature.inputs[0]?.description).toBe('Points. Shape [batch, any, 3].')
+  expect(bindings['x']).toEqual({ tensor: 'x', shape: [null, null, 3] })
+})
+
+test('outputs that no page can read are left out, and that is said', () => {
+  const outputs = [value({ name: 'label', type: 'int64' }), value({ name: 'map', type: 'a sequence', isTensor: false })]
+  const { signature, notes } = draftSignature(model({ outputs }), { tensors: new Set() })
+  expect(signature.outputs.map(({ name }) => name)).toEqual(['label'])
+  expect(notes).toEqual([expect.stringContaining('map is a sequence')])
+})
+
+test('tokens are made of one text where there is a tokenizer', () => {
+  const shape = ['batch', 'n']
+  const inputs = ['input_ids', 'attention_mask', 'extra'].map((name) => value({ name, type: 'int64', shape }))
+  const tokenizer = { name: 'tokenizer.json', most: 256 }
+  const { signature, bindings } = draftSignature(model({ inputs }), { tensors: new Set(), tokenizer })
+  expect(signature.inputs.map(({ name, type }) => [name, type])).toEqual([['text', 'string'], ['extra', 'int64']])
+  expect(bindings['text']).toEqual({
+    tensor: 'input_ids',
+    text: { tokenizer: 'tokenizer.json', mask: 'attention_mask', types: undefined, most: 256 },
+  })
+})
+
+test.each<[Partial<OnnxModel>, RegExp]>([
+  [{ opsets: new Map([['', 6]]) }, /version 6, .* takes those of 7 to 26\. Export it with opset_version/],
+  [{ opsets: new Map([['', 27]]) }, /version 27/],
+  [{ irVersion: 14 }, /version 14 of the ONNX format/],
+  [{ inputs: [value({ type: 'bfloat16' })] }, /input x of m\.onnx is of type bfloat16/],
+  [{ inputs: [value({ type: 'an optional value', isTensor: false })] }, /is an optional value/],
+  [{ outputs: [value({ name: 'z', type: 'complex64' })] }, /No output .*z \(complex64\)/],
+])('says what to do with a model that cannot run: %j', (given, says) => {
+  expect(() => checkModel(model(given), 'm.onnx')).toThrow(says)
+  expect(() => checkModel(model({}), 'm.onnx')).not.toThrow()
+})

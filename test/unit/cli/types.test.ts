@@ -1,0 +1,160 @@
+/** Types of predictors, as a compiler takes them. */
+import { spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { typesOf } from '../../../src/cli/types.ts'
+import { schemaType } from '../../../src/cli/types/schema.ts'
+import type { PredictorEntry } from '../../../src/catalog/schema.ts'
+import { catalog, model, predictor } from '../catalog/entries.ts'
+import { freshFolder, ROOT } from './graphs.ts'
+
+type Signature = PredictorEntry['signature']
+
+const names = ['low', "the 'high'"].map((name, value) => ({ name, value }))
+
+const signature: Signature = {
+  inputs: [
+    { name: 'x', type: 'float32', description: 'Of any length. */' },
+    { name: 'ids.0', type: 'int64', description: 'Two\nlines.' },
+    { name: 'mode', type: 'int32', enumeration: names, defaultValue: 'low' },
+    { name: 'image', type: 'image', optional: true },
+    { name: 'points', type: 'list', schema: { type: 'array', items: { type: 'number' } }, optional: true },
+    { name: 'file', type: 'binary', optional: true },
+    { name: 'words', type: 'string', optional: true },
+    { name: 'flag', type: 'bool', optional: true },
+  ],
+  outputs: [
+    { name: 'y', type: 'float16' },
+    { name: 'one', type: 'int64' },
+    { name: 'many', type: 'bool' },
+    { name: 'kind', type: 'int32', enumeration: names },
+    { name: 'counts', type: 'dict' },
+    { name: 'picture', type: 'image' },
+  ],
+}
+
+const bindings = {
+  one: { tensor: 'one', shape: [1] },
+  many: { tensor: 'many', shape: [null, 3] },
+  kind: { tensor: 'kind', shape: [] },
+  counts: { tensor: 'counts', keys: ['cats', 'dogs'] },
+  picture: { tensor: 'picture', shape: [1, 3, null, null] },
+}
+
+function entry(): PredictorEntry {
+  const given = predictor()
+  const implementations = given.implementations.map((one) => ({ ...one, bindings }))
+  return { ...given, tag: '@me/every', signature, implementations }
+}
+
+const GOOD = `
+import { serve } from 'inorigin'
+const server = await serve()
+const canvas = document.querySelector('canvas')!
+const { outputs, latency } = await server.predict('@me/every', {
+  x: { data: new Float32Array(4), shape: [2, 2] }, 'ids.0': [[1n, 2], [3, 4]], mode: 'low', image: canvas,
+  points: [1, 2], file: new Blob(), words: ['a', ['b']], flag: true,
+})
+export const y: number | Float32Array = typeof outputs.y === 'number' ? outputs.y : outputs.y.data
+export const one: bigint = outputs.one
+export const many: Uint8Array = outputs.many.data
+export const kind: 'low' | "the 'high'" = outputs.kind
+export const count = outputs.counts.dogs
+export const picture: ImageData = outputs.picture
+export const took: number = latency
+await server.predict('@me/every', { x: [1, 2], 'ids.0': new BigInt64Array(2), image: [canvas, new ImageData(1, 1)] })
+const handle = await server.predictor('@me/every')
+export const again: bigint = (await handle.predict({ x: 1, 'ids.0': 2n })).outputs.one
+// Tags that nothing is known of take and give anything.
+const other = await server.predict('@you/other', { anything: 1 })
+export const unknown: unknown = other.outputs['whatever']
+declare const tag: string
+await server.predict(tag, {})
+`
+
+/** A line each that must be refused. */
+const BAD = [
+  `await server.predict('@me/every', { 'ids.0': 1n })`,
+  `await server.predict('@me/every', { x: 'text', 'ids.0': 1n })`,
+  `await server.predict('@me/every', { x: new Int32Array(1), 'ids.0': 1n })`,
+  `await server.predict('@me/every', { x: 1, 'ids.0': 1n, mode: 'middle' })`,
+  `await server.predict('@me/every', { x: 1, 'ids.0': 1n, more: 1 })`,
+  `await server.predict('@me/every', { x: 1, 'ids.0': 1n, points: ['a'] })`,
+  `export const text: string = outputs.one`,
+  `export const middle: 'middle' = outputs.kind`,
+  `export const nothing = outputs.nothing`,
+  `export const length = outputs.y.data`,
+]
+
+test('types that a compiler takes hold what is right to them, and refuse what is wrong', () => {
+  const folder = freshFolder({ 'catalog.json': JSON.stringify(catalog(model(), entry())) })
+  const { text, tags } = typesOf([join(folder, 'catalog.json')])
+  expect(tags).toEqual(['@me/every'])
+  writeFileSync(join(folder, 'predictors.d.ts'), text)
+  writeFileSync(join(folder, 'good.ts'), GOOD)
+  const head = "import { serve } from 'inorigin'\nconst server = await serve()\n" +
+    "const { outputs } = await server.predict('@me/every', { x: 1, 'ids.0': 1n })\n"
+  writeFileSync(join(folder, 'bad.ts'), head + BAD.join('\n'))
+  writeFileSync(
+    join(folder, 'tsconfig.json'),
+    JSON.stringify({
+      compilerOptions: {
+        strict: true, noEmit: true, types: [], target: 'ES2023', module: 'ESNext', moduleResolution: 'bundler',
+        lib: ['ES2023', 'DOM', 'DOM.Iterable', 'DOM.AsyncIterable'], allowImportingTsExtensions: true,
+        skipLibCheck: true, paths: { inorigin: [join(ROOT, 'src/index.ts')] },
+      },
+      include: ['*.ts'],
+    }),
+  )
+  const compiler = join(ROOT, 'node_modules/typescript/bin/tsc')
+  const { stdout } = spawnSync(process.execPath, [compiler, '-p', folder], { encoding: 'utf8' })
+  const errors = stdout.split('\n').filter((line) => line.includes('error TS'))
+  const lines = errors.map((error) => /(\w+\.ts)\((\d+),/.exec(error)?.slice(1).join(':'))
+  expect([...new Set(lines)], stdout).toEqual(BAD.map((_, index) => `bad.ts:${index + 4}`))
+}, 60_000)
+
+test('the first catalog that has a tag says what it is', () => {
+  const plain = { ...entry(), signature: { inputs: [], outputs: [] } }
+  const folder = freshFolder({
+    'one.json': JSON.stringify(catalog(plain)),
+    'two.json': JSON.stringify(catalog(entry(), predictor())),
+  })
+  const { text, tags } = typesOf(['one.json', 'two.json'].map((name) => join(folder, name)))
+  expect(tags).toEqual(['@me/every', '@acme/digits'])
+  expect(text).toContain("    '@me/every': {\n      inputs: Record<string, never>\n      outputs: Record<string, never>\n    }")
+})
+
+test('says which catalog is none', () => {
+  const folder = freshFolder({ 'c.json': '{"version": 1, "entries": [{"type": "predictor"}]}' })
+  expect(() => typesOf([join(folder, 'c.json')])).toThrow(/c\.json cannot be used:\nentries\[0\]\./)
+  expect(() => typesOf([join(folder, 'd.json')])).toThrow(/d\.json cannot be read/)
+})
+
+test.each<[unknown, string]>([
+  [{ type: 'string' }, 'string'],
+  [{ type: ['string', 'null'] }, 'string | null'],
+  [{ enum: ['a', 1, null, true] }, "'a' | 1 | null | true"],
+  [{ const: { a: [1, "it's"] } }, "{ a: [1, 'it\\'s'] }"],
+  [{ type: 'array', items: { type: ['string', 'number'] } }, '(string | number)[]'],
+  [{ prefixItems: [{ type: 'string' }], items: false }, '[string?]'],
+  [{ type: 'array' }, 'unknown[]'],
+  [
+    { type: 'object', properties: { a: { type: 'integer' }, 'b c': {} }, required: ['a'], additionalProperties: false },
+    "{ a: number; 'b c'?: unknown }",
+  ],
+  [{ type: 'object', additionalProperties: { type: 'number' } }, '{ [key: string]: number }'],
+  [{ type: 'object', additionalProperties: false }, 'Record<string, never>'],
+  [{ anyOf: [{ type: 'string' }, { type: 'array', items: { type: 'number' } }] }, 'string | number[]'],
+  [{ allOf: [{ type: 'object', required: ['a'] }, true] }, '{ [key: string]: unknown } & unknown'],
+  [{ $ref: '#/$defs/n', $defs: { n: { type: 'number' } } }, 'number'],
+  [{ $ref: '#' }, 'unknown'],
+  [
+    { $ref: '#/$defs/t', $defs: { t: { type: 'array', items: { $ref: '#/$defs/t' } } } },
+    'unknown[]',
+  ],
+  [true, 'unknown'],
+  [false, 'never'],
+])('writes %j as %s', (schema, type) => {
+  expect(schemaType(schema, 'output')).toBe(type)
+})
