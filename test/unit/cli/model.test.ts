@@ -87,9 +87,9 @@ test.each<[string, Uint8Array | string, RegExp]>([
 })
 
 test('never hangs or crashes on damaged bytes', async () => {
-  const folder = freshFolder()
+  const path = join(freshFolder(), 'm.onnx')
   const good = onnxFile(MIXED)
-  const path = join(folder, 'm.onnx')
+  const outcomes: string[] = []
   let state = 7
   for (let round = 0; round < 100; round++) {
     const bytes = Uint8Array.from(good)
@@ -98,7 +98,7 @@ test('never hangs or crashes on damaged bytes', async () => {
       bytes[state % bytes.length] = state >>> 24
     }
     writeFileSync(path, bytes)
-    const read = await readModel(path).catch((error: unknown) => error)
-    if (read instanceof Error) expect(read).toMatchObject({ kind: 'invalid_request' })
+    outcomes.push(await readModel(path).then(() => 'read', (error: { kind?: string }) => String(error.kind)))
   }
+  expect(new Set(outcomes)).toEqual(new Set(['read', 'invalid_request']))
 })
