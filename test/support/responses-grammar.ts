@@ -48,7 +48,7 @@ const PLACES: Readonly<Record<string, readonly string[]>> = {
  * progress, items one after the other, each opened, told and closed, and the whole at the end. One
  * that was `cut` need not end.
  */
-export function checkResponseStream(raw: string, { cut = false } = {}): ResponseTranscript {
+export function checkResponseStream(raw: string, { cut: torn = false } = {}): ResponseTranscript {
   const seen: ResponseTranscript = { items: [], response: null, error: null }
   let stage = 'start' as 'start' | 'progress' | 'items' | 'closed'
   let open: ResponseItem | null = null
@@ -87,7 +87,7 @@ export function checkResponseStream(raw: string, { cut = false } = {}): Response
     if (name.endsWith('part.done')) ensure(object(data['part'], 'part')['text'] === item.text, 'part')
   }
 
-  for (const [number, frame] of parseFrames(raw, cut).entries()) {
+  for (const [number, frame] of parseFrames(raw, torn).entries()) {
     ensure(stage !== 'closed', 'something after the end')
     const data = parseObject(frame.data)
     ensure(frame.event === data['type'] && frame.event !== null, 'the event name is not the type')
@@ -130,7 +130,7 @@ export function checkResponseStream(raw: string, { cut = false } = {}): Response
       stage = 'closed'
     } else within(open ?? fail(`${name} outside of an item`), name, data)
   }
-  ensure(cut || stage === 'closed', 'the stream ended without the whole')
+  ensure(torn || stage === 'closed', 'the stream ended without the whole')
   return seen
 }
 

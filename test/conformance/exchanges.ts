@@ -1,0 +1,70 @@
+/** What went over the wire, judged by the grammars of streams and the shapes of bodies. */
+import { checkMessageStream } from '../support/anthropic-grammar.ts'
+import { checkErrorBody } from '../support/error-body.ts'
+import { checkChatStream, checkChatUsage } from '../support/openai-grammar.ts'
+import { checkResponse, checkResponseStream } from '../support/responses-grammar.ts'
+import { ensure, equal } from './judge.ts'
+import type { Exchange, Fields } from './tap.ts'
+
+/** Checks of which the client gives up what it gets. */
+const ABORTS = 'abort'
+/** Of which the client must learn at once that trying again is no use. */
+const FAILURES = ['invalid', 'unauthorised', 'unknown', 'tooLarge', 'overflow']
+
+/** Throws on the first thing that is not as it must be. */
+export function judgeExchanges(
+  check: string,
+  outcome: 'pass' | 'refused',
+  exchanges: readonly Exchange[],
+): void {
+  ensure(exchanges.length > 0, 'nothing was asked')
+  if (outcome === 'refused' || FAILURES.includes(check)) {
+    equal(exchanges.length, 1, 'how often it was asked')
+  }
+  exchanges.forEach(judgeExchange)
+  const ends = exchanges.map(({ end }) => end).filter((end) => end !== 'whole')
+  equal(ends, check === ABORTS ? ['given up'] : [], 'how answers ended')
+}
+
+function judgeExchange({ path, sent, status, headers, received, end }: Exchange): void {
+  ensure(headers['x-request-id']?.startsWith('req_') ?? false, 'no x-request-id')
+  equal(headers['request-id'], headers['x-request-id'], 'request-id')
+  const type = headers['content-type'] ?? ''
+  if (status >= 400) {
+    equal(type, 'application/json', 'the type of an error')
+    return checkErrorBody(received, headers)
+  }
+  if (type.startsWith('text/event-stream')) {
+    return judgeStream(path, sent ?? {}, received, end === 'given up')
+  }
+  if (path.includes('/resources/')) return
+  equal(type, 'application/json', 'the type of an answer')
+  judgeBody(path, JSON.parse(received) as Fields)
+}
+
+function judgeStream(path: string, sent: Fields, raw: string, cut: boolean): void {
+  const { stream_options: options, logprobs } = sent
+  switch (styleOf(path)) {
+    case 'chat': {
+      const includeUsage = Boolean((options as Fields | undefined)?.['include_usage'])
+      checkChatStream(raw, { includeUsage, logprobs: logprobs === true, cut })
+      break
+    }
+    case 'messages':
+      checkMessageStream(raw, { cut })
+      break
+    case 'responses':
+      checkResponseStream(raw, { cut })
+      break
+    default:
+      throw new Error(`a stream from ${path}`)
+  }
+}
+
+function judgeBody(path: string, body: Fields): void {
+  if (styleOf(path) === 'chat') checkChatUsage(body['usage'])
+  if (styleOf(path) === 'responses') checkResponse(body)
+}
+
+const styleOf = (path: string): string | undefined =>
+  /\/(chat|messages|responses)(?:\/completions)?$/.exec(path)?.[1]

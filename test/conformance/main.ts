@@ -1,0 +1,37 @@
+/**
+ * `npm run conformance`: runs every client against the built playground and compares with
+ * `docs/conformance.md`. `--write` writes that page; `--only TEXT` runs the columns, or the one check,
+ * of that name and compares nothing.
+ */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { buildDemo } from '../setup/demo.ts'
+import { DOCUMENT, documentOf } from './document.ts'
+import { runConformance } from './run.ts'
+
+const { values } = parseArgs({
+  options: { write: { type: 'boolean' }, only: { type: 'string', multiple: true } },
+})
+const { only = [], write = false } = values
+
+buildDemo()
+const results = await runConformance({
+  wanted: ({ table, title }, check) =>
+    only.every((text) => check === text || `${table} ${title}`.includes(text)),
+  tell: ({ table, title }, check, { outcome, reason }) =>
+    console.log([outcome, `${table} ${title}`, check, reason].join('\t')),
+})
+const outcomes = results.flatMap((result) => Object.values(result.outcomes))
+const count = (wanted: string) => outcomes.filter(({ outcome }) => outcome === wanted).length
+console.log(`${count('pass')} pass, ${count('refused')} refused, ${count('failed')} failed`)
+
+const page = documentOf(results)
+const before = existsSync(DOCUMENT) ? readFileSync(DOCUMENT, 'utf8') : ''
+if (count('failed') > 0) {
+  process.exitCode = 1
+} else if (write && only.length === 0) {
+  writeFileSync(DOCUMENT, page)
+} else if (only.length === 0 && page !== before) {
+  console.log('docs/conformance.md says something else; renew it with --write')
+  process.exitCode = 1
+}
