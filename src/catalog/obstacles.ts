@@ -9,8 +9,8 @@ const GIB = 2 ** 30
 /** What a 32-bit WebAssembly memory can hold. */
 const WASM_MEMORY = 4 * GIB
 
-/** From here on browsers round down so far that it only says "at least". */
-const MEMORY_CAP = 8 * GIB
+/** The most that browsers tell, the older and the newer ones: it says "at least". */
+const MEMORY_CAPS: readonly number[] = [8 * GIB, 32 * GIB]
 
 /** Empty when it can run there. */
 export function obstaclesOf(
@@ -31,7 +31,7 @@ export function obstaclesOf(
     obstacles.push(`it needs ${gib(needed)} of memory and WebAssembly can have ${gib(WASM_MEMORY)}`)
   }
   const { memory } = capabilities
-  if (memory !== null && memory < MEMORY_CAP && needed > memory) {
+  if (memory !== null && needed > memory && !MEMORY_CAPS.includes(memory)) {
     obstacles.push(`it needs ${gib(needed)} of memory and the device has ${gib(memory)}`)
   }
   return obstacles

@@ -72,6 +72,8 @@ describe('without a preference', () => {
     ['too little memory passes on', [big, wasm], device({ memory: 4 * GIB }), 'wasm'],
     ['memory at the cap of browsers may be more',
       [implementation('webgpu', { memory: 20 * GIB })], device({ memory: 8 * GIB }), 'webgpu'],
+    ['memory below a cap is all there is',
+      [implementation('webgpu', { memory: 20 * GIB }), wasm], device({ memory: 16 * GIB }), 'wasm'],
     ['unknown memory is taken to be enough', [big, wasm], device({ memory: null }), 'webgpu-big'],
     ['memory counts for WASM too',
       [roomy, wasm], device({ webgpu: null, memory: 2 * GIB }), 'wasm'],
