@@ -104,6 +104,8 @@ export interface Engine {
    * engine has none and `prepare` takes neither tools, tool messages nor `thinking`.
    */
   readonly template: string | null
+  /** Whether it looks at images in messages; absent: it does not, and none is given to it. */
+  readonly takesImages?: boolean
   /** What `load` found out about the GPU, to be kept for the next; `null` before, and on WASM. */
   readonly verdict?: GpuVerdict | null
   /**

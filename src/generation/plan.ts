@@ -8,6 +8,7 @@ import { checkSchema } from '../engine/schema.ts'
 import { InoriginError } from '../error.ts'
 import type { GenerationRequest, Tool, ToolUse } from '../types/index.ts'
 import { answerConstraint, type Before, wholeConstraint } from './constraint.ts'
+import { refuseImages } from './images.ts'
 import { createConversation, type Telling, writesCalls, writesTools } from './prompt.ts'
 import { detectMarks, hasSwitch, type Marks, stateOf } from './reasoning.ts'
 import { hermes } from './tools/hermes.ts'
@@ -38,12 +39,13 @@ export interface Plan {
 
 /**
  * Templates and tokenises, and checks what the answer has to be. Rejects with `invalid_request` for a
- * conversation that does not fit, tools that are not there, and schemas and grammars that cannot be
- * kept; `param` names the field as in {@link GenerationRequest}.
+ * conversation that does not fit, images that the engine does not take, tools that are not there, and
+ * schemas and grammars that cannot be kept; `param` names the field as in {@link GenerationRequest}.
  */
 export async function plan(engine: Engine, request: GenerationRequest, ways: Ways = {}): Promise<Plan> {
   const { template } = engine
   const { tools: use, format: answerFormat, reasoningBudget } = request
+  if (!engine.takesImages) refuseImages(request)
   if (use) checkTools(use)
 
   const telling = tellingOf(template, ways)

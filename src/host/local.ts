@@ -5,6 +5,7 @@ import type { Entry, Implementation, ModelEntry, PredictorEntry } from '../catal
 import { nameSmaller } from '../catalog/smaller.ts'
 import { probeDevice } from '../device/capabilities.ts'
 import { InoriginError } from '../error.ts'
+import { refuseImages } from '../generation/images.ts'
 import { call } from '../link/ask.ts'
 import { names, type HostSetup, type ModelCalls } from '../link/protocol.ts'
 import { checkDimensions } from '../predictor/embed.ts'
@@ -12,7 +13,9 @@ import { release } from '../predictor/transfer.ts'
 import { ensure } from '../store/ensure.ts'
 import { openDatabase } from '../store/open.ts'
 import { removeResource } from '../store/resources.ts'
-import type { Caller, Control, Host, LoadProgress, ModelState, Tag } from '../types/index.ts'
+import type {
+  Caller, Control, GenerationRequest, Host, LoadProgress, ModelState, Tag,
+} from '../types/index.ts'
 import { accept } from './accept.ts'
 import { createChoices } from './choices.ts'
 import { differences, digestOptions } from './digest.ts'
@@ -65,6 +68,13 @@ export function openHost(
     throw wrongType(tag, 'model', 'is a predictor; run it with server.predict()')
   }
 
+  /** The model that is asked, where it takes what it is shown. */
+  async function modelFor(request: GenerationRequest): Promise<ModelEntry> {
+    const entry = await modelOf(request.model)
+    if (!entry.capabilities?.imageInput) refuseImages(request)
+    return entry
+  }
+
   async function predictorOf(tag: Tag): Promise<PredictorEntry> {
     const entry = await entries.find(tag, 'tag')
     if (entry.type === 'predictor') return entry
@@ -108,13 +118,13 @@ export function openHost(
     },
     async generate(request, caller) {
       authorize(caller)
-      const lease = () => modelOf(request.model).then((entry) => acquire(entry, caller.signal))
+      const lease = () => modelFor(request).then((entry) => acquire(entry, caller.signal))
       return accept(lease, request, caller)
     },
     async countTokens(request, caller) {
       authorize(caller)
       const { signal } = caller
-      const { hosted, leave } = await acquire(await modelOf(request.model), signal)
+      const { hosted, leave } = await acquire(await modelFor(request), signal)
       signal.addEventListener('abort', leave)
       try {
         await hosted.opened

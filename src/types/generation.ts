@@ -31,6 +31,18 @@ export interface SystemMessage {
 export interface UserMessage {
   role: 'user'
   content: string
+  /** In their order. Only models whose capabilities say so take any. */
+  images?: readonly Image[]
+}
+
+/** An image as it was sent, neither fetched nor looked into. */
+export interface Image {
+  mediaType: 'image/png' | 'image/jpeg' | 'image/gif' | 'image/webp'
+  bytes: Uint8Array<ArrayBuffer>
+  /** How many characters of the message's content stand before it. */
+  at: number
+  /** Where the client's body has it, such as `messages[0].content[1]`; for errors. */
+  place: string
 }
 
 export interface AssistantMessage {

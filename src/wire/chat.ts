@@ -7,7 +7,6 @@ import {
   consistent,
   filled,
   flag,
-  image,
   listOf,
   never,
   not,
@@ -21,23 +20,29 @@ import {
   textOr,
 } from './fields.ts'
 import type { Fault } from './fields.ts'
+import { chatImage, imageOf, noImage, userMessage } from './images.ts'
 import type { Places } from './places.ts'
 import { budgetFault, outputEffort, reasoningOf } from './reasoning.ts'
 import { chatSampling, samplingOf } from './sampling.ts'
 import { elsewhere, formatElsewhere, sharedFields, topLogprobs } from './shared.ts'
 import * as calls from './tools.ts'
 
-/** None is an empty text. */
+const text = object({ type: v.literal('text'), text: string })
+const elseRefused = { input_audio: never, file: never }
+
+/** None is an empty text. What was refused was said too. */
 const contentRule = optional(
   textOr(
     tagged('type', {
-      text: object({ type: string, text: string }),
-      image_url: image,
-      input_audio: never,
-      file: never,
-      refusal: never,
+      text,
+      refusal: object({ type: v.literal('refusal'), refusal: string }),
+      image_url: noImage,
+      ...elseRefused,
     }),
   ),
+)
+const shownRule = optional(
+  textOr(tagged('type', { text, image_url: chatImage, ...elseRefused, refusal: never })),
 )
 
 const call = object({
@@ -49,10 +54,11 @@ const call = object({
 const messageRule = tagged('role', {
   system: object({ role: v.literal('system'), content: contentRule }),
   developer: object({ role: v.literal('developer'), content: contentRule }),
-  user: object({ role: v.literal('user'), content: contentRule }),
+  user: object({ role: v.literal('user'), content: shownRule }),
   assistant: object({
     role: v.literal('assistant'),
     content: contentRule,
+    refusal: optional(string),
     // Servers differ in what they call it, and clients send back what they got.
     reasoning_content: optional(string),
     reasoning: optional(string),
@@ -170,14 +176,13 @@ export function chatPlaces(body: ChatBody): Places {
   }
 }
 
-function chatMessage(message: ChatBody['messages'][number]): ChatMessage {
+function chatMessage(message: ChatBody['messages'][number], index: number): ChatMessage {
+  if (message.role === 'user') return userOf(message, index)
   const content = textOf(message.content)
   switch (message.role) {
     case 'system':
     case 'developer':
       return { role: 'system', content }
-    case 'user':
-      return { role: 'user', content }
     case 'assistant': {
       const reasoning = message.reasoning_content ?? message.reasoning
       const toolCalls = message.tool_calls?.map(({ id, function: { name, arguments: text } }) => ({
@@ -185,7 +190,7 @@ function chatMessage(message: ChatBody['messages'][number]): ChatMessage {
       }))
       return {
         role: 'assistant',
-        content,
+        content: content || (message.refusal ?? ''),
         ...(reasoning && { reasoning }),
         ...(toolCalls && toolCalls.length > 0 && { toolCalls }),
       }
@@ -198,7 +203,17 @@ function chatMessage(message: ChatBody['messages'][number]): ChatMessage {
 }
 
 function textOf(given: v.InferOutput<typeof contentRule>): string {
-  return typeof given === 'string' ? given : (given ?? []).map((part) => part.text).join('')
+  if (typeof given === 'string') return given
+  return (given ?? []).map((part) => (part.type === 'text' ? part.text : part.refusal)).join('')
+}
+
+function userOf({ content }: { content?: v.InferOutput<typeof shownRule> }, index: number) {
+  if (typeof content === 'string') return userMessage([content])
+  return userMessage(
+    (content ?? []).map((part, at) =>
+      part.type === 'text' ? part.text : imageOf(part, `messages[${index}].content[${at}]`),
+    ),
+  )
 }
 
 function chatTool({ function: told }: v.InferOutput<typeof tool>): Tool {

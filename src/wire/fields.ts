@@ -102,9 +102,6 @@ export function not(advice: string) {
 /** What cannot be honoured at all and has nothing in its place. */
 export const never = not('leave it out')
 
-/** Pictures: none of the models looks at them. */
-export const image = not('no model here takes images')
-
 /** Nothing but absence and `null` will do. */
 export const refused = optional(never)
 

@@ -7,7 +7,6 @@ import {
   consistent,
   filled,
   flag,
-  image,
   listOf,
   never,
   not,
@@ -19,6 +18,8 @@ import {
   tagged,
   textOr,
 } from './fields.ts'
+import { imageBlock, imageOf, noImage, userMessage } from './images.ts'
+import type { Spoken } from './images.ts'
 import type { Places } from './places.ts'
 import { budgetFault, outputEffort, reasoningOf } from './reasoning.ts'
 import { messagesSampling, samplingOf } from './sampling.ts'
@@ -28,7 +29,6 @@ import * as calls from './tools.ts'
 const text = object({ type: v.literal('text'), text: string })
 
 const refusedBlocks = {
-  image,
   document: not('no model here reads documents; send their text'),
   search_result: never,
 }
@@ -50,7 +50,7 @@ const serverBlocks = {
 const result = object({
   type: v.literal('tool_result'),
   tool_use_id: filled,
-  content: optional(textOr(tagged('type', { text, ...refusedBlocks, tool_reference: never }))),
+  content: optional(textOr(tagged('type', { text, image: imageBlock, ...refusedBlocks, tool_reference: never }))),
   is_error: optional(flag),
 })
 
@@ -60,7 +60,9 @@ const message = tagged('role', {
   user: object({
     role: v.literal('user'),
     content: textOr(
-      tagged('type', { text, tool_result: result, ...refusedBlocks, ...serverBlocks }),
+      tagged('type', {
+        text, image: imageBlock, tool_result: result, ...refusedBlocks, ...serverBlocks,
+      }),
     ),
   }),
   assistant: object({
@@ -76,6 +78,7 @@ const message = tagged('role', {
         tool_use: object({
           type: v.literal('tool_use'), id: filled, name: filled, input: anyObject,
         }),
+        image: noImage,
         ...refusedBlocks,
         ...serverBlocks,
       }),
@@ -179,15 +182,34 @@ export function messagesPlaces(body: CountBody): Places {
 type Message = CountBody['messages'][number]
 type Block = Extract<Message['content'], readonly unknown[]>[number]
 
-/** Results come before what the user says beside them: right behind their calls. */
-function turnsOf({ role, content }: Message): ChatMessage[] {
+/**
+ * Results come before what the user says beside them: right behind their calls. What they show, the
+ * user does.
+ */
+function turnsOf({ role, content }: Message, index: number): ChatMessage[] {
   if (typeof content === 'string') return [{ role, content }]
   if (role === 'assistant') return [assistantOf(content)]
+  if (role === 'system') return [{ role, content: textOf(content) }]
+  const place = `messages[${index}].content`
   const results = content.flatMap((block): ChatMessage[] =>
     block.type === 'tool_result' ? [resultOf(block)] : [],
   )
-  const spoken = content.some(({ type }) => type === 'text')
-  return results.length > 0 && !spoken ? results : [...results, { role, content: textOf(content) }]
+  const shown = content.flatMap((block, at) =>
+    block.type === 'tool_result' ? imagesIn(block, `${place}[${at}].content`) : [],
+  )
+  const said = content.flatMap((block, at): Spoken[] => {
+    if (block.type === 'text') return [block.text]
+    return block.type === 'image' ? [imageOf(block, `${place}[${at}]`)] : []
+  })
+  const spoken = [...shown, ...said]
+  return results.length > 0 && spoken.length === 0 ? results : [...results, userMessage(spoken)]
+}
+
+function imagesIn({ content }: v.InferOutput<typeof result>, place: string): Spoken[] {
+  if (typeof content === 'string') return []
+  return (content ?? []).flatMap((block, at) =>
+    block.type === 'image' ? [imageOf(block, `${place}[${at}]`)] : [],
+  )
 }
 
 function assistantOf(content: readonly Block[]): AssistantMessage {

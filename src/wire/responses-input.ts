@@ -3,40 +3,42 @@ import * as v from 'valibot'
 import type { AssistantMessage, ChatMessage } from '../types/index.ts'
 import {
   filled,
-  image,
   isObject,
   listOf,
   never,
   not,
   object,
-  oneOf,
   optional,
   string,
   tagged,
   textOr,
 } from './fields.ts'
+import { imageOf, inputImage, noImage, userMessage } from './images.ts'
+import type { Spoken } from './images.ts'
 import * as calls from './tools.ts'
 
 const part = object({ type: string, text: string })
-const content = textOr(
-  tagged('type', {
-    input_text: part,
-    output_text: part,
-    text: part,
-    input_image: image,
-    input_file: never,
-    input_audio: never,
-    refusal: never,
-  }),
-)
+const parts = {
+  input_text: object({ type: v.literal('input_text'), text: string }),
+  output_text: object({ type: v.literal('output_text'), text: string }),
+  text: object({ type: v.literal('text'), text: string }),
+  refusal: object({ type: v.literal('refusal'), refusal: string }),
+  input_file: never,
+  input_audio: never,
+}
+const content = textOr(tagged('type', { ...parts, input_image: noImage }))
+const shown = textOr(tagged('type', { ...parts, input_image: inputImage }))
 /** What clients send back as they got it, and what nobody needs. */
 const known = { id: optional(string), status: optional(string) }
 
-const message = object({
-  type: optional(v.literal('message')),
-  role: oneOf(['user', 'assistant', 'system', 'developer']),
-  content,
-  ...known,
+const messageOf = <const Role extends string, T extends v.GenericSchema>(role: Role, rule: T) =>
+  object({ type: optional(v.literal('message')), role: v.literal(role), content: rule, ...known })
+
+const message = tagged('role', {
+  user: messageOf('user', shown),
+  assistant: messageOf('assistant', content),
+  system: messageOf('system', content),
+  developer: messageOf('developer', content),
 })
 
 const thought = optional(listOf(part))
@@ -62,7 +64,7 @@ const item = tagged('type', {
     ...known,
   }),
   function_call_output: object({
-    type: v.literal('function_call_output'), call_id: filled, output: content, ...known,
+    type: v.literal('function_call_output'), call_id: filled, output: shown, ...known,
   }),
   reasoning: object({
     type: v.literal('reasoning'),
@@ -90,33 +92,44 @@ export const inputRule = v.lazy((input): typeof string | typeof items =>
 
 type Item = Exclude<v.InferOutput<typeof inputRule>, string>[number]
 
-/** Thoughts, texts and calls in a row are one turn of the model. */
+/**
+ * Thoughts, texts and calls in a row are one turn of the model. What results show, the user does,
+ * behind the last of them.
+ */
 export function turnsOf(input: v.InferOutput<typeof inputRule>): ChatMessage[] {
   if (typeof input === 'string') return [{ role: 'user', content: input }]
   const turns: ChatMessage[] = []
-  for (const each of input) {
+  let held: Spoken[] = []
+  const show = (): void => {
+    if (held.length > 0) turns.push(userMessage(held))
+    held = []
+  }
+  for (const [index, each] of input.entries()) {
     if (each.type === 'item_reference') continue
+    if (each.type === 'function_call_output') {
+      const spoken = spokenOf(each.output, `input[${index}].output`)
+      const content = textIn(spoken)
+      turns.push({ role: 'tool', toolCallId: calls.callId(each.call_id), name: '', content })
+      held.push(...spoken.filter((one) => typeof one !== 'string'))
+      continue
+    }
+    show()
     const last = turns.at(-1)
     const open = last?.role === 'assistant' ? last : undefined
-    const turn = turnOf(each, open)
+    const turn = turnOf(each, open, index)
     if (turn !== open) turns.push(turn)
   }
+  show()
   return turns
 }
 
 /** The turn that an item is, or the open one with the item added. */
 function turnOf(
-  given: Exclude<Item, { type: 'item_reference' }>,
+  given: Exclude<Item, { type: 'item_reference' | 'function_call_output' }>,
   open: AssistantMessage | undefined,
+  index: number,
 ): ChatMessage {
   switch (given.type) {
-    case 'function_call_output':
-      return {
-        role: 'tool',
-        toolCallId: calls.callId(given.call_id),
-        name: '',
-        content: textOf(given.output),
-      }
     case 'function_call': {
       const { call_id: id, name, arguments: text } = given
       const call = { id: calls.callId(id), name, arguments: calls.argumentsOf(text) }
@@ -130,18 +143,25 @@ function turnOf(
       return { role: 'assistant', content: '', ...(reasoning !== '' && { reasoning }) }
     }
     default: {
-      const { role } = given
-      const said = textOf(given.content)
-      if (role === 'developer') return { role: 'system', content: said }
-      if (role !== 'assistant') return { role, content: said }
+      const spoken = spokenOf(given.content, `input[${index}].content`)
+      if (given.role === 'user') return userMessage(spoken)
+      const said = textIn(spoken)
+      if (given.role !== 'assistant') return { role: 'system', content: said }
       // Behind a thought, and before any call, it is what the thought was for.
-      if (!open || open.content !== '' || open.toolCalls) return { role, content: said }
+      if (!open || open.content !== '' || open.toolCalls) return { role: 'assistant', content: said }
       open.content = said
       return open
     }
   }
 }
 
-function textOf(given: v.InferOutput<typeof content>): string {
-  return typeof given === 'string' ? given : given.map(({ text }) => text).join('')
+function spokenOf(given: v.InferOutput<typeof shown>, place: string): Spoken[] {
+  if (typeof given === 'string') return [given]
+  return given.map((each, at) => {
+    if (each.type === 'input_image') return imageOf(each, `${place}[${at}]`)
+    return each.type === 'refusal' ? each.refusal : each.text
+  })
 }
+
+const textIn = (spoken: readonly Spoken[]): string =>
+  spoken.filter((one) => typeof one === 'string').join('')

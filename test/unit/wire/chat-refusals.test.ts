@@ -25,7 +25,7 @@ describe('what cannot be honoured', () => {
     ['web_search_options', { web_search_options: {} }],
     [
       'messages[0].content[1]',
-      { messages: [{ role: 'user', content: [{ type: 'text', text: 'What?' }, image] }] },
+      { messages: [{ role: 'system', content: [{ type: 'text', text: 'What?' }, image] }] },
     ],
     ['messages[1].content[0]', messages({ role: 'user', content: [{ type: 'file', file: {} }] })],
     ['messages[1].content[0]', messages({ role: 'user', content: [{ type: 'input_audio' }] })],
@@ -55,8 +55,8 @@ describe('what cannot be honoured', () => {
     expect(await said({ tools: [{ type: 'custom', custom: {} }] })).toBe(
       '`tools[0]` with type "custom" is not supported by this server; leave it out.',
     )
-    expect(await said(messages({ role: 'user', content: [image] }))).toBe(
-      '`messages[1].content[0]` with type "image_url" is not supported by this server; no model here takes images.',
+    expect(await said(messages({ role: 'tool', content: [image] }))).toBe(
+      '`messages[1].content[0]` with type "image_url" is not supported by this server; put images into a message of role user.',
     )
     expect(await said(messages({ role: 'function', content: '' }))).toBe(
       '`messages[1]` with role "function" is not supported by this server; send a message of role tool instead.',

@@ -23,10 +23,10 @@ describe('what cannot be honoured', () => {
     ['container', { container: 'c' }],
     [
       'messages[1].content[1]',
-      user({ type: 'text', text: 'What?' }, { type: 'image', source: {} }),
+      user({ type: 'text', text: 'What?' }, { type: 'document', source: {} }),
     ],
     ['messages[1].content[0]', user({ type: 'document', source: {} })],
-    ['messages[1].content[0].content[0]', user(resultOf([{ type: 'image', source: {} }]))],
+    ['messages[1].content[0].content[0]', user(resultOf([{ type: 'search_result' }]))],
     ['messages[1].content[0].content[1]', user(resultOf([{ type: 'text', text: '1' }, { type: 'document' }]))],
     [
       'messages[0].content[0]',

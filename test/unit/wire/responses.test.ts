@@ -136,7 +136,7 @@ describe('what cannot be honoured', () => {
     ['stop', { stop: 'END' }],
     ['response_format', { response_format: { type: 'json_object' } }],
     ['input[0]', { input: [{ type: 'item_reference', id: 'msg_1' }] }],
-    ['input[0].content[0]', { input: [{ role: 'user', content: [{ type: 'input_image', image_url: 'data:,' }] }] }],
+    ['input[0].content[0]', { input: [{ role: 'assistant', content: [{ type: 'input_image', image_url: 'data:,' }] }] }],
     ['input[0].content[1]', { input: [{ role: 'user', content: [{ type: 'input_text', text: '' }, { type: 'input_file' }] }] }],
   ])('is refused by name: %s', async (param, fields) => {
     const error = await errorOf(await send(scriptedHost(), PATH, { body: bodyOf(fields) }), 400)
