@@ -19,8 +19,6 @@ import { InoriginError } from './error.ts'
 /** This script is `dist/cli.js` of the package. */
 const DIST = import.meta.dirname
 
-process.exitCode = await main(process.argv.slice(2))
-
 async function main(args: readonly string[]): Promise<number> {
   try {
     return await runCommand(args)
@@ -234,3 +232,6 @@ function say(text: string): number {
   process.stdout.write(text)
   return 0
 }
+
+// Last, when every constant above is there.
+process.exitCode = await main(process.argv.slice(2))
