@@ -3,6 +3,7 @@ import type { Tensor } from 'onnxruntime-web'
 import type { Implementation, PredictorEntry } from '../catalog/schema.ts'
 import { requestGpu } from '../device/gpu.ts'
 import type { Files } from '../engine/engine.ts'
+import { createTurns } from '../engine/onnx/run/turns.ts'
 import { loadRuntime, type Ort, type Runtime, type Session } from '../engine/onnx/runtime.ts'
 import { InoriginError } from '../error.ts'
 import type { Device, PredictionResult } from '../types/index.ts'
@@ -113,6 +114,7 @@ function createPredictor(
   close: () => Promise<void>,
 ): OpenPredictor {
   const wanted = bound.outputs.map((output) => output.tensor)
+  const turns = createTurns()
   let last: Promise<unknown> = Promise.resolve()
   let closing: Promise<void> | null = null
 
@@ -154,7 +156,9 @@ function createPredictor(
     if (closing)
       throw new InoriginError('unavailable', `${tag} has been unloaded. Load it again.`)
     const start = performance.now()
-    const turn = last.then(() => {
+    const turn = last.then(async () => {
+      // One run right after the other would leave the thread deaf to those who give up meanwhile.
+      await turns.next()
       stopIfAborted(signal)
       return run(checked, signal)
     })
@@ -179,7 +183,10 @@ function createPredictor(
     },
     sample: () => sampleInputs(bound.inputs),
     close() {
-      closing ??= last.then(close)
+      closing ??= last.then(() => {
+        turns.close()
+        return close()
+      })
       return closing
     },
   }

@@ -2,8 +2,9 @@
  * Arrays as predictor clients send and read them: NumPy's files, one `.npy` in a ZIP archive.
  * https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
  */
-import { unzipSync, zipSync } from 'fflate'
+import { unzipSync } from 'fflate'
 import { InoriginError } from '../error.ts'
+import { crc32 } from '../predictor/crc32.ts'
 import { ARRAYS, type Elements, size } from '../predictor/elements.ts'
 import { refuse } from '../predictor/refuse.ts'
 
@@ -25,6 +26,8 @@ const ZIP = [0x50, 0x4b, 0x03, 0x04]
 /** The header's length is such that the numbers begin at a multiple of this. */
 const ALIGNMENT = 64
 const ENTRY = 'arr_0.npy'
+/** The first of January 1980, where days begin in an archive. */
+const FIRST_DAY = 0x21
 
 /** The most bytes an archive may hold: a small one can unfold to any size. */
 export const MOST_UNFOLDED = 2 ** 28
@@ -133,5 +136,33 @@ export function writeArray({ type, data, shape }: ArrayElements): Uint8Array {
   bytes.set([...MAGIC, 1, 0, padded & 255, padded >>> 8])
   bytes.set(header, start)
   bytes.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), start + padded)
-  return zipSync({ [ENTRY]: bytes }, { level: 0 })
+  return archived(bytes)
+}
+
+/**
+ * An archive with one file, as it is. The library would bring its compressor along, half of its size,
+ * into a script that has to stay small.
+ * https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT
+ */
+function archived(file: Uint8Array): Uint8Array {
+  const name = new TextEncoder().encode(ENTRY)
+  const about = [crc32(file), file.length, file.length]
+  const [head, index, end] = [30, 46, 22]
+  const bytes = new Uint8Array(head + index + end + 2 * name.length + file.length)
+  const view = new DataView(bytes.buffer)
+  const directory = head + name.length + file.length
+  const last = directory + index + name.length
+  const numbers = (at: number, all: readonly number[]): void =>
+    all.forEach((number, place) => view.setUint32(at + 4 * place, number, true))
+
+  // Version 2.0, not compressed.
+  numbers(0, [0x04034b50, 20, 0])
+  view.setUint16(12, FIRST_DAY, true)
+  numbers(14, [...about, name.length])
+  numbers(directory, [0x02014b50, (20 << 16) | 20, 0, FIRST_DAY << 16, ...about, name.length])
+  numbers(last, [0x06054b50, 0, 0x10001, index + name.length, directory])
+  bytes.set(name, head)
+  bytes.set(file, head + name.length)
+  bytes.set(name, directory + index)
+  return bytes
 }
