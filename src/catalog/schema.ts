@@ -21,12 +21,15 @@ export const TOOL_FORMATS = [
 
 /** A file: where it is, how long, and what it must hash to. */
 const resourceSchema = v.strictObject({
+  /** What it is: a graph, its external weights, a tokenizer's file, a configuration, a module, MLC's. */
   type: v.picklist(RESOURCE_TYPES),
   /** Relative to the catalog's own URL, or absolute. */
   url: text,
   /** Path within the implementation, such as `onnx/model.onnx`. */
   name: path,
+  /** How long it is. */
   bytes: v.pipe(v.number(), v.integer(), v.minValue(0)),
+  /** What its bytes must hash to. */
   sha256,
   /** Hashes of consecutive 16 MiB pieces; with them a damaged piece is fetched again alone. */
   chunks: v.optional(v.array(sha256)),
@@ -51,10 +54,15 @@ const requirementsSchema = v.strictObject({
 const imageLayoutSchema = v.strictObject({
   /** Width and height go together; without them, an image keeps its own. */
   width: v.optional(count),
+  /** Width and height go together; without them, an image keeps its own. */
   height: v.optional(count),
+  /** How many numbers a pixel has, and which. */
   channels: v.picklist(['gray', 'rgb', 'rgba']),
+  /** Whether the channels of a tensor are planes (`nchw`) or stand together in each pixel (`nhwc`). */
   order: v.picklist(['nchw', 'nhwc']),
+  /** One number, or one for each channel; default 0. */
   mean: v.optional(v.array(v.number())),
+  /** One number, or one for each channel; default 1. */
   std: v.optional(v.array(v.pipe(v.number(), v.minValue(Number.MIN_VALUE)))),
   /** `contain` pads with the background, `cover` crops, `stretch` distorts. */
   fit: v.optional(v.picklist(['stretch', 'contain', 'cover'])),
@@ -76,9 +84,11 @@ const textLayoutSchema = v.strictObject({
 
 /** Which tensor of the model a parameter of the signature is, and its form there. */
 const bindingSchema = v.strictObject({
+  /** Name of the model's input or output. */
   tensor: text,
   /** Tensor shape, `null` for a free dimension; absent: the model's own. */
   shape: v.optional(v.array(v.nullable(count))),
+  /** The tensor holds an image in this layout. */
   image: v.optional(imageLayoutSchema),
   /** The tensor holds the tokens of a `string`, or of a `list` of them. */
   text: v.optional(textLayoutSchema),
@@ -86,12 +96,17 @@ const bindingSchema = v.strictObject({
   keys: v.optional(v.pipe(v.array(text), v.minLength(1))),
 })
 
+/** One way to run it: files, and what they need. */
 const implementationSchema = v.strictObject({
   /** Unique within the tag, such as `fp32-webgpu`. */
   id: text,
+  /** What runs it. */
   engine: v.literal('onnx'),
+  /** Where it runs. */
   device: v.picklist(['webgpu', 'wasm']),
+  /** What a device must have; without it, any will do. */
   requires: v.optional(requirementsSchema),
+  /** Its files. */
   resources: v.pipe(v.array(resourceSchema), v.minLength(1)),
   /**
    * Predictors: by parameter name. A parameter that is not listed binds to the tensor of its name.
@@ -99,27 +114,47 @@ const implementationSchema = v.strictObject({
   bindings: v.optional(v.record(text, bindingSchema)),
 })
 
+const ownerSchema = v.strictObject({
+  /** As in tags. */
+  username: text,
+  /** Since when there is that owner, RFC 3339. */
+  created: timestamp,
+})
+
 const described = {
+  /** What it is asked for by: `@owner/name`, in lower case. */
   tag,
+  /** A sentence on what it does. */
   description: v.optional(v.string()),
-  /** Markdown. */
+  /** All there is to say of it, in Markdown. */
   card: v.optional(v.string()),
-  owner: v.optional(v.strictObject({ username: text, created: timestamp })),
+  /** Who made it. Default: the owner in its tag. */
+  owner: v.optional(ownerSchema),
+  /** Default: `active`. */
   status: v.optional(v.picklist(['active', 'compiling', 'archived'])),
+  /** Default: `public`. */
   access: v.optional(v.picklist(['public', 'private', 'unlisted'])),
 }
 
 const shared = {
   ...described,
+  /** Its name for people. */
   name: text,
+  /** When it was made or added, RFC 3339. */
   created: timestamp,
+  /** Ways to run it, best first among equals: each device uses the one that suits it. */
   implementations: v.pipe(v.array(implementationSchema), v.minLength(1)),
 }
 
+/** What a model can do beyond text in, text out. */
 const capabilitiesSchema = v.strictObject({
+  /** Calls tools. */
   tools: v.optional(v.boolean()),
+  /** Reasons visibly, which can be switched and budgeted. */
   thinking: v.optional(v.boolean()),
+  /** Takes images in messages. */
   imageInput: v.optional(v.boolean()),
+  /** Answers as a JSON schema wants it. */
   structuredOutputs: v.optional(v.boolean()),
 })
 
@@ -131,12 +166,17 @@ const ways = {
   reasoningBudget: v.optional(v.pipe(v.number(), v.integer(), v.minValue(0))),
 }
 
+/** A language model by its files. */
 const modelEntrySchema = v.strictObject({
+  /** A language model. */
   type: v.literal('model'),
   ...shared,
   ...ways,
+  /** Most tokens of prompt and answer together. */
   maxInputTokens: tokens,
+  /** Most tokens of an answer. */
   maxOutputTokens: tokens,
+  /** What it can do beyond text in, text out. */
   capabilities: v.optional(capabilitiesSchema),
 })
 
@@ -146,6 +186,7 @@ const modelEntrySchema = v.strictObject({
  * before by `inorigin catalog refresh`.
  */
 export const hubEntrySchema = v.strictObject({
+  /** A language model. */
   type: v.optional(v.literal('model')),
   ...described,
   /** The repository, such as `onnx-community/Qwen3-0.6B-ONNX`. */
@@ -159,22 +200,29 @@ export const hubEntrySchema = v.strictObject({
   host: v.optional(text),
   /** Which precisions may be used, best first. Default: what suits the device. */
   dtypes: v.optional(v.pipe(v.array(v.picklist(DTYPES)), v.minLength(1))),
+  /** Its name for people. Default: the repository's. */
   name: v.optional(text),
+  /** When it was made or added, RFC 3339. Default: when the repository was. */
   created: v.optional(timestamp),
   /** Default: what the model's configuration says, 4,096 until that is known. */
   maxInputTokens: v.optional(tokens),
   /** Default: `maxInputTokens`, 4,096 at most. */
   maxOutputTokens: v.optional(tokens),
+  /** What it can do beyond text in, text out. */
   capabilities: v.optional(capabilitiesSchema),
   ...ways,
+  /** Ways to run it; written by `inorigin catalog refresh`, or taken from the hub. */
   implementations: v.optional(v.pipe(v.array(implementationSchema), v.minLength(1))),
 })
 
+/** A compiled model with a typed signature. */
 export const predictorEntrySchema = v.strictObject({
+  /** A compiled model with a typed signature. */
   type: v.literal('predictor'),
   ...shared,
   /** By which of its parameters it embeds texts, which makes it a model of `/v1/embeddings`. */
   embeddings: v.optional(embeddingsSchema),
+  /** What it takes and gives. */
   signature: signatureSchema,
 })
 
@@ -183,8 +231,11 @@ export const entrySchema = v.variant('type', [modelEntrySchema, predictorEntrySc
 
 const catalogOf = <const T extends v.GenericSchema>(entry: T) =>
   v.strictObject({
+    /** Where its schema is, for editors: `inorigin/catalog.schema.json` of the package. */
     $schema: v.optional(v.string()),
+    /** Of this format. */
     version: v.literal(1),
+    /** What is hosted; every tag once. */
     entries: v.array(entry),
   })
 

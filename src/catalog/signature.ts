@@ -9,30 +9,60 @@ const PARAMETER_TYPES = [
   'bool', 'string', 'list', 'dict', 'image', 'binary', 'null',
 ] as const
 
-const enumerationSchema = v.array(v.strictObject({ name: text, value: v.any() }))
+const enumerationSchema = v.array(
+  v.strictObject({
+    /** What callers say and get. */
+    name: text,
+    /** What the model takes and gives. */
+    value: v.any(),
+  }),
+)
+
+const rangeSchema = v.strictObject({
+  /** The least, itself included. */
+  min: v.optional(v.number()),
+  /** The most, itself included. */
+  max: v.optional(v.number()),
+})
+
 const jsonSchema = v.record(v.string(), v.unknown())
 
 const inputParameterSchema = v.strictObject({
+  /** By which its value is given. */
   name: text,
+  /** What its values are. */
   type: v.picklist(PARAMETER_TYPES),
+  /** What it is for. */
   description: v.optional(v.string()),
+  /** Whether it may be left out; it then needs a default value. */
   optional: v.optional(v.boolean()),
-  range: v.optional(v.strictObject({ min: v.optional(v.number()), max: v.optional(v.number()) })),
+  /** Bounds of a number. */
+  range: v.optional(rangeSchema),
+  /** The values it may have, by name. */
   enumeration: v.optional(enumerationSchema),
+  /** What it is when it is left out. */
   defaultValue: v.optional(v.unknown()),
+  /** JSON Schema of a `list` or `dict`. */
   schema: v.optional(jsonSchema),
 })
 
 const outputParameterSchema = v.strictObject({
+  /** By which its value is answered. */
   name: text,
+  /** What its values are. */
   type: v.picklist(PARAMETER_TYPES),
+  /** What it says. */
   description: v.optional(v.string()),
+  /** The values it may have, by name. */
   enumeration: v.optional(enumerationSchema),
+  /** JSON Schema of a `list` or `dict`. */
   schema: v.optional(jsonSchema),
 })
 
 export const signatureSchema = v.strictObject({
+  /** What it takes. */
   inputs: v.array(inputParameterSchema),
+  /** What it gives. */
   outputs: v.array(outputParameterSchema),
 })
 
