@@ -72,7 +72,9 @@ export function createAnswer(
     if (over) return
     switch (part.type) {
       case 'text':
-        takeText(part.text, (before ?? 0) + part.from)
+        // The answer was the calls: what a model goes on with it makes up, their results for one.
+        if (calls > 0) over = { reason: 'tool_calls', stopSequence: null }
+        else takeText(part.text, (before ?? 0) + part.from)
         break
       case 'call':
         flush()

@@ -108,8 +108,8 @@ export function turnsOf(input: v.InferOutput<typeof inputRule>): ChatMessage[] {
     if (each.type === 'item_reference') continue
     if (each.type === 'function_call_output') {
       const spoken = spokenOf(each.output, `input[${index}].output`)
-      const content = textIn(spoken)
-      turns.push({ role: 'tool', toolCallId: calls.callId(each.call_id), name: '', content })
+      const toolCallId = calls.callId(each.call_id)
+      turns.push({ role: 'tool', toolCallId, name: '', content: textIn(spoken) })
       held.push(...spoken.filter((one) => typeof one !== 'string'))
       continue
     }

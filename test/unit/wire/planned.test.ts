@@ -105,6 +105,24 @@ describe('thoughts and calls as a model writes them', () => {
     expect(checkMessageStream(raw).blocks.filter(({ type }) => type === 'tool_use')).toHaveLength(1)
   })
 
+  it.each([
+    ['a result of its own', ['\n', 'It is', ' 21 degrees.']],
+    ['a call of a tool that is not there', ['\n<tool_call>\n{"name": "nothing", "arguments": {}}\n</tool_call>']],
+  ])('end where the model goes on behind them with %s', async (_, more) => {
+    const writer = () => scripted([...PIECES, ...more, ' And', ' on.'], { template: TEMPLATE })
+    const seen = checkChatStream(
+      await (await send(planningHost(writer()), CHAT, { body: chatOf({ stream: true, tools: chatTools }) })).text(),
+    )
+    expect(seen).toMatchObject({ content: 'Let me look.', finishReason: 'tool_calls' })
+    expect(seen.toolCalls).toHaveLength(2)
+    const engineOf = writer()
+    const body = messageOf({ tools: messageTools })
+    const message = await (await send(planningHost(engineOf), MESSAGES, { body })).json()
+    expect(message.content.map(({ type }: { type: string }) => type)).toEqual(['text', 'tool_use', 'tool_use'])
+    expect([message.stop_reason, engineOf.closed]).toEqual(['tool_use', true])
+    expect(engineOf.given).toBeLessThan(PIECES.length + more.length + 2)
+  })
+
   it('are text where no tool may be called', async () => {
     const body = messageOf({ stream: true, tools: messageTools, tool_choice: { type: 'none' } })
     const raw = await (await send(planningHost(engine()), MESSAGES, { body })).text()
