@@ -27,14 +27,14 @@ import { chatSampling, samplingOf } from './sampling.ts'
 import { elsewhere, formatElsewhere, sharedFields, topLogprobs } from './shared.ts'
 import * as calls from './tools.ts'
 
-const text = object({ type: v.literal('text'), text: string })
+const textPart = object({ type: v.literal('text'), text: string })
 const elseRefused = { input_audio: never, file: never }
 
 /** None is an empty text. What was refused was said too. */
 const contentRule = optional(
   textOr(
     tagged('type', {
-      text,
+      text: textPart,
       refusal: object({ type: v.literal('refusal'), refusal: string }),
       image_url: noImage,
       ...elseRefused,
@@ -42,7 +42,7 @@ const contentRule = optional(
   ),
 )
 const shownRule = optional(
-  textOr(tagged('type', { text, image_url: chatImage, ...elseRefused, refusal: never })),
+  textOr(tagged('type', { text: textPart, image_url: chatImage, ...elseRefused, refusal: never })),
 )
 
 const call = object({

@@ -29,8 +29,11 @@ type Due = 'value' | 'first value' | 'name' | 'first name' | 'colon' | 'comma'
 
 const SPACE = /[ \t\n\r]*/y
 const SCALAR = /(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)(?![\w.+-])/y
-const PLAIN = /[^"\\\u0000-\u001f]*/y
 const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y
+
+/** Whether a character stands for itself in a string. */
+const isPlain = (sign: string | undefined): boolean =>
+  sign !== undefined && sign >= ' ' && sign !== '"' && sign !== '\\'
 
 /** How many characters of a text that is no JSON could be the beginning of some. */
 export function placeOfFault(text: string): number {
@@ -47,7 +50,7 @@ export function placeOfFault(text: string): number {
   /** Past a string; where it is none, at what is wrong with it. */
   const string = (): boolean => {
     at += 1
-    do skip(PLAIN)
+    do while (isPlain(text[at])) at += 1
     while (skip(ESCAPE))
     if (text[at] !== '"') return false
     at += 1
