@@ -2,9 +2,9 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { toJsonSchema } from '@valibot/to-json-schema'
-import { runnerImport, type Plugin } from 'vite'
+import type { Plugin } from 'vite'
 import type { CatalogDocument } from '../../src/catalog/schema.ts'
+import { catalogJsonSchema } from './schema.ts'
 
 /** Bytes that the package may carry for one model. */
 const MODEL_LIMIT = 8_000_000
@@ -14,12 +14,7 @@ export function emitCatalogSchema(): Plugin {
   return {
     name: 'inorigin:catalog-schema',
     async generateBundle() {
-      const path = join(import.meta.dirname, '../../src/catalog/schema.ts')
-      const { module } = await runnerImport<typeof import('../../src/catalog/schema.ts')>(path)
-      const schema = {
-        title: 'inorigin catalog',
-        ...toJsonSchema(module.publishedCatalogSchema, { typeMode: 'input', ignoreActions: ['check'] }),
-      }
+      const schema = await catalogJsonSchema()
       this.emitFile({
         type: 'asset',
         fileName: 'catalog.schema.json',

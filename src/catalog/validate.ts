@@ -131,9 +131,13 @@ function absolute(url: string, base: string): string | null {
   return resolvedUrl && /^https?:$/.test(resolvedUrl.protocol) ? resolvedUrl.href : null
 }
 
-/** `entries[3].implementations[0]` */
+/** `entries[3].implementations[0].bindings["input.1"]` */
 function pathOf(path: readonly { key: unknown }[] | undefined): string {
-  const step = (key: unknown) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`)
+  const step = (key: unknown) => {
+    const name = String(key)
+    if (typeof key === 'number') return `[${name}]`
+    return /^[\w$]+$/.test(name) ? `.${name}` : `[${JSON.stringify(name)}]`
+  }
   const steps = (path ?? []).map(({ key }) => step(key))
   return steps.join('').replace(/^\./, '') || 'the document'
 }

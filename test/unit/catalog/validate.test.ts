@@ -44,6 +44,11 @@ test.each([
   [['entries', 1, 'type'], 'thing', 'entries[1].type: '],
   [['entries', 0, 'implementations'], [], 'entries[0].implementations: '],
   [['version'], 2, 'version: '],
+  [
+    ['entries', 1, 'implementations', 0, 'bindings'], { 'input.1': { tensor: 1 } },
+    'entries[1].implementations[0].bindings["input.1"].tensor: ',
+  ],
+  [[...resource, 'partBytes'], 1.5, 'entries[0].implementations[0].resources[0].partBytes: '],
   [['entries'], {}, 'entries: '],
 ])('says where it is wrong: %j = %j', (path, value, problem) => {
   expect(problemsOf(changed(path, value))[0]).toContain(problem)

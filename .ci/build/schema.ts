@@ -1,0 +1,51 @@
+/** The catalog's schema as JSON Schema; the comments on its fields are their descriptions there. */
+import { join } from 'node:path'
+import { toJsonSchema } from '@valibot/to-json-schema'
+import { parseSync, runnerImport, Visitor, type Plugin } from 'vite'
+
+const CATALOG = join(import.meta.dirname, '../../src/catalog')
+
+/** Of every catalog that can be used, for editors and other languages. */
+export async function catalogJsonSchema(): Promise<Record<string, unknown>> {
+  type Module = typeof import('../../src/catalog/schema.ts')
+  const path = join(CATALOG, 'schema.ts')
+  const { module } = await runnerImport<Module>(path, { plugins: [describeFields()], logLevel: 'error' })
+  const schema = toJsonSchema(module.publishedCatalogSchema, {
+    typeMode: 'input', ignoreActions: ['check'],
+  })
+  return { title: 'inorigin catalog', ...schema }
+}
+
+/** Lets schemas carry the comments on them: `/** Why *\/ name: text` becomes one with a description. */
+function describeFields(): Plugin {
+  return {
+    name: 'inorigin:describe-fields',
+    enforce: 'pre',
+    transform(code, id) {
+      return id.startsWith(CATALOG) && code.includes("from 'valibot'") ? described(code, id) : undefined
+    },
+  }
+}
+
+function described(code: string, id: string): string {
+  const { program, comments } = parseSync(id, code)
+  const edits: { from: number; to: number; text: string }[] = []
+  const add = (at: number, value: { start: number; end: number }, name = ''): void => {
+    const comment = comments.findLast((one) => one.end <= at)
+    if (!comment?.value.startsWith('*') || code.slice(comment.end, at).trim() !== '') return
+    const text = comment.value.replaceAll(/^\s*\*+ ?/gm, '').replaceAll(/\s+/g, ' ').trim()
+    const { start: from, end: to } = value
+    const schema = `v.pipe(${code.slice(from, to)}, v.description(${JSON.stringify(text)}))`
+    edits.push({ from, to, text: name + schema })
+  }
+  new Visitor({
+    Property({ start, key, value, shorthand }) {
+      // A schema is a name or a call; objects in it have comments of their own.
+      if (shorthand && key.type === 'Identifier') add(start, value, `${key.name}: `)
+      else if (value.type === 'Identifier' || value.type === 'CallExpression') add(start, value)
+    },
+  }).visit(program)
+  return edits
+    .toSorted((one, other) => other.from - one.from)
+    .reduce((text, edit) => text.slice(0, edit.from) + edit.text + text.slice(edit.to), code)
+}
