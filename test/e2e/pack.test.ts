@@ -44,6 +44,10 @@ const server: Server = await serve({ device: 'wasm', apiKeys: ['key'] })
 export const catalog: Catalog = { version: 1, entries: [] }
 export const failed = new InoriginError('internal', 'no').kind satisfies string
 export const base: string = server.baseURL
+const { outputs } = await server.predict('@inorigin/edges', { image: new Blob(), mode: 'sobel' })
+export const edges: ImageData | ImageData[] = outputs.edges
+// @ts-expect-error There is no such mode.
+await server.predict('@inorigin/edges', { image: new Blob(), mode: 'nothing' })
 export { attach }
 `
 
@@ -189,6 +193,7 @@ test('answers without a bundler, from a plain static server', async () => {
 
 test('has types that resolve, in every library they mention', () => {
   write('typed.ts', TYPED)
+  npm('exec', '--offline', '--', 'inorigin', 'types', '-o', 'predictors.d.ts')
   write(
     'tsconfig.json',
     JSON.stringify({
@@ -196,7 +201,7 @@ test('has types that resolve, in every library they mention', () => {
         strict: true, noEmit: true, types: [], target: 'ES2023', module: 'ESNext',
         moduleResolution: 'bundler', lib: ['ES2023', 'DOM', 'DOM.Iterable', 'DOM.AsyncIterable'],
       },
-      files: ['typed.ts'],
+      files: ['typed.ts', 'predictors.d.ts'],
     }),
   )
   const compiler = join(ROOT, 'node_modules/typescript/bin/tsc')
