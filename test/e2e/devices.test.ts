@@ -261,3 +261,18 @@ test('what is fastest here is found out once, after the first answer, and rememb
   await serveIn(page)
   expect((await explain(page)).chosen).toBe('fp32-webgpu')
 })
+
+test('a predictor is not run on a GPU that computes wrong numbers either', async () => {
+  site = await openSite()
+  wear(site, { gpu: REAL, features: [], wrong: true })
+  const page = await site.open()
+  await serveIn(page)
+  const device = await page.evaluate(async (tag) => {
+    const { server } = globalThis as unknown as InPage
+    return (await server.predict(tag, { image: new ImageData(64, 64) })).device
+  }, DIGITS)
+  expect(device).toBe('wasm')
+  const told = await explain(page)
+  expect([told.chosen, told.device.gpu]).toEqual(['fp32-wasm', null])
+  expect(reasonsOf(told)['fp32-webgpu']).toBe('the GPU here computes wrong numbers')
+})

@@ -13,6 +13,8 @@ export interface Mask {
   memory?: number
   /** Whether WebAssembly has SIMD. */
   simd?: boolean
+  /** Every device has the feature with which the adapter of the tests computes wrong numbers. */
+  wrong?: boolean
 }
 
 /** A GPU that is not made of software, whatever it is made of here. */
@@ -29,7 +31,7 @@ export function wear(site: Site, mask: Mask): void {
 }
 
 /** Runs in a worker, before anything looks at the device. */
-function disguise({ gpu, features, limits, memory, simd }: Mask): void {
+function disguise({ gpu, features, limits, memory, simd, wrong }: Mask): void {
   const say = (object: object, name: string, value: unknown) =>
     Object.defineProperty(object, name, { get: () => value, configurable: true })
   if (gpu === null) say(navigator, 'gpu', undefined)
@@ -46,6 +48,12 @@ function disguise({ gpu, features, limits, memory, simd }: Mask): void {
     Object.defineProperty(GPUAdapter.prototype, 'limits', { get })
   }
   if (memory !== undefined) say(navigator, 'deviceMemory', memory)
+  if (wrong) {
+    const request = GPUAdapter.prototype.requestDevice
+    GPUAdapter.prototype.requestDevice = function (this: GPUAdapter, wanted = {}) {
+      return request.call(this, { ...wanted, requiredFeatures: ['subgroups' as GPUFeatureName] })
+    }
+  }
   if (simd === false) {
     const validate = WebAssembly.validate
     // Only what is asked with a module of a few bytes; the runtime's own are left alone.

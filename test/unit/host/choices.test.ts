@@ -1,0 +1,231 @@
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import type { Implementation, PredictorEntry } from '../../../src/catalog/schema.ts'
+import type { Capabilities } from '../../../src/device/capabilities.ts'
+import { InoriginError } from '../../../src/error.ts'
+import { createChoices } from '../../../src/host/choices.ts'
+import type { Hosted } from '../../../src/host/hosted.ts'
+import type { Models } from '../../../src/host/models.ts'
+import { answer } from '../../../src/link/answer.ts'
+import type { ModelCalls } from '../../../src/link/protocol.ts'
+import type { Database } from '../../../src/store/open.ts'
+import { predictor } from '../catalog/entries.ts'
+
+const MB = 1e6
+
+afterEach(() => {
+  vi.unstubAllGlobals()
+})
+
+function implementation(id: string, bytes = MB): Implementation {
+  const file = { type: 'onnx' as const, url: 'https://a.test/m', name: 'm.onnx', bytes }
+  const device = id.includes('wasm') ? 'wasm' : 'webgpu'
+  return { id, engine: 'onnx', device, resources: [{ ...file, sha256: id.padEnd(64, '0') }] }
+}
+
+const entryOf = (...implementations: Implementation[]): PredictorEntry => predictor({ implementations })
+
+const gpu = implementation('webgpu')
+const wasm = implementation('wasm')
+const other = implementation('wasm-other')
+
+function device(architecture = 'one'): Capabilities {
+  return {
+    webgpu: {
+      vendor: 'acme', architecture, device: '', description: '', software: false,
+      features: [], limits: {},
+    },
+    wasm: { simd: true, threads: false, jspi: true },
+    memory: null,
+    cores: 4,
+  }
+}
+
+/** Milliseconds of a run, what it fails with, or what brings it into memory fails with. */
+type Plan = Record<string, number | Error | { load: Error }>
+
+/** What the host keeps, in memory; `stored` are ids of implementations that are here whole. */
+function memory(stored: readonly string[] = []) {
+  const facts = new Map<string, unknown>()
+  const hashes = new Set(stored.map((id) => id.padEnd(64, '0')))
+  const connection = {
+    get: async (store: string, key: string) =>
+      store === 'device' ? facts.get(key) : hashes.has(key) ? { verified: true } : undefined,
+    put: async (_store: string, fact: unknown, key: string) => void facts.set(key, fact),
+    getAllKeys: async () => [...facts.keys()],
+    delete: async (_store: string, key: string) => void facts.delete(key),
+  }
+  const database = { name: 'test', use: (work) => work(connection as never) } as Database
+  return { database, facts }
+}
+
+/** Models that take as long as planned, and which were brought into memory, one after the other. */
+function models(plan: Plan) {
+  const raced: string[] = []
+  const closed: string[] = []
+  const loaded = new Map<string, Hosted>()
+  let most = 0
+  let current = 0
+  function host(one: Implementation): Hosted {
+    const planned = plan[one.id] ?? 1
+    const phase = { phase: 'download' }
+    const measure = async () => {
+      if (planned instanceof Error) throw planned
+      return planned as number
+    }
+    return {
+      implementation: one,
+      progress: { latest: phase },
+      users: 0,
+      async load() {
+        if (typeof planned === 'object' && 'load' in planned) throw planned.load
+        phase.phase = 'ready'
+      },
+      link: {
+        connect: (port: MessagePort) => {
+          void answer<Pick<ModelCalls, 'measure'>, object>(port, { life: null, calls: { measure }, streams: {} })
+        },
+        life: null, attempts: 1, patience: 1_000,
+      },
+      close: () => closed.push(one.id),
+    } as unknown as Hosted
+  }
+  const made = {
+    hasRoom: true,
+    acquire(_entry: unknown, one: Implementation, _verdict: unknown, isUnasked: boolean) {
+      expect(isUnasked).toBe(true)
+      raced.push(one.id)
+      most = Math.max(most, ++current)
+      const hosted = host(one)
+      loaded.set(one.id, hosted)
+      return { hosted, leave: () => (current -= 1) }
+    },
+    of: () => [...loaded.values()],
+  }
+  return { models: made as unknown as Models, made, raced, closed, most: () => most }
+}
+
+function open(plan: Plan, kept = memory(), capabilities = device()) {
+  vi.stubGlobal('navigator', { userAgent: 'Browser/1' })
+  const racing = models(plan)
+  const choices = createChoices({
+    database: kept.database, models: racing.models, verdict: async () => undefined,
+    device: async () => capabilities, preference: 'auto',
+  })
+  const chosen = async (entry: PredictorEntry, id?: string) =>
+    (await choices.pick(entry, id)).implementation.id
+  return { ...racing, ...choices, chosen, kept }
+}
+
+describe('a comparison', () => {
+  test('finds the fastest, one after the other, once, and closes the rest', async () => {
+    const { compare, chosen, raced, most, closed } = open({ webgpu: 30, wasm: 5, 'wasm-other': 20 })
+    const entry = entryOf(gpu, wasm, other)
+    expect(await chosen(entry)).toBe('webgpu')
+    await Promise.all([compare(entry), compare(entry)])
+    expect(await chosen(entry)).toBe('wasm')
+    await compare(entry)
+    expect([raced, most()]).toEqual([['webgpu', 'wasm', 'wasm-other'], 1])
+    expect(closed).toEqual(['webgpu', 'wasm-other'])
+  })
+
+  test('is remembered by another host, until the device is another one', async () => {
+    const kept = memory()
+    const entry = entryOf(gpu, wasm)
+    await open({ webgpu: 30, wasm: 5 }, kept).compare(entry)
+    const next = open({}, kept)
+    expect(await next.chosen(entry)).toBe('wasm')
+    await next.compare(entry)
+    expect(next.raced).toEqual([])
+    expect(await open({}, kept, device('two')).chosen(entry)).toBe('webgpu')
+    vi.stubGlobal('navigator', { userAgent: 'Browser/2' })
+    expect(await next.chosen(entry)).toBe('webgpu')
+  })
+
+  test('is of these very files, and of that device by its name', async () => {
+    const { compare, chosen } = open({ webgpu: 30, wasm: 5 })
+    await compare(entryOf(gpu, wasm), 'phone')
+    expect(await chosen(entryOf(gpu, wasm), 'phone')).toBe('wasm')
+    expect(await chosen(entryOf(gpu, wasm))).toBe('webgpu')
+    const renewed = { ...gpu, resources: [{ ...gpu.resources[0]!, sha256: 'f'.repeat(64) }] }
+    expect(await chosen(entryOf(renewed, wasm), 'phone')).toBe('webgpu')
+  })
+
+  test('goes on with what was not there before', async () => {
+    const kept = memory()
+    await open({ webgpu: 30, wasm: 25 }, kept).compare(entryOf(gpu, wasm))
+    const { compare, chosen, raced } = open({ 'wasm-other': 3 }, kept)
+    await compare(entryOf(gpu, wasm, other))
+    expect(raced).toEqual(['wasm-other'])
+    expect(await chosen(entryOf(gpu, wasm, other))).toBe('wasm-other')
+  })
+
+  const large = implementation('wasm-large', 8 * MB)
+  const huge = implementation('wasm-huge', 300 * MB)
+  test.each<[string, Implementation[], string[], string[]]>([
+    ['downloads nothing of 8 MB and more', [gpu, large], [], []],
+    ['takes what is here', [gpu, large], ['wasm-large'], ['webgpu', 'wasm-large']],
+    ['leaves alone what may not fit twice', [gpu, huge], ['wasm-huge'], []],
+    ['leaves alone what cannot become the choice', [large, gpu, wasm].map((one) =>
+      one === gpu ? implementation('webgpu', 9 * MB) : one), [], []],
+    ['needs two', [wasm], ['wasm'], []],
+  ])('%s', async (_, all, stored, expected) => {
+    const { compare, raced } = open({}, memory(stored))
+    await compare(entryOf(...all))
+    expect(raced).toEqual(expected)
+  })
+
+  test('fetches nothing where data is saved, nor where something would have to go for it', async () => {
+    const saving = open({})
+    vi.stubGlobal('navigator', { userAgent: 'Browser/1', connection: { saveData: true } })
+    await saving.compare(entryOf(gpu, wasm))
+    expect(saving.raced).toEqual([])
+    const full = open({})
+    full.made.hasRoom = false
+    await full.compare(entryOf(gpu, wasm))
+    expect(full.raced).toEqual([])
+  })
+
+  test('what fails here is passed over and says why', async () => {
+    const failure = new InoriginError('unavailable', 'The GPU gave out.')
+    const { compare, explain } = open({ webgpu: failure, wasm: 900 })
+    await compare(entryOf(gpu, wasm))
+    const told = await explain(entryOf(gpu, wasm))
+    expect(told.chosen).toBe('wasm')
+    expect(told.reasons[0]).toMatchObject({ id: 'webgpu', milliseconds: null })
+    expect(told.reasons[0]?.why).toContain('The GPU gave out.')
+    expect(told.reasons[1]).toMatchObject({ milliseconds: 900, chosen: true, bytes: MB })
+  })
+
+  test('inputs that are refused decide nothing, and are not tried again', async () => {
+    const refused = new InoriginError('invalid_request', 'inputs.ids must have another shape.')
+    const { compare, chosen, raced } = open({ webgpu: refused, wasm: refused })
+    const entry = entryOf(gpu, wasm)
+    await compare(entry)
+    await compare(entry)
+    expect([await chosen(entry), raced]).toEqual(['webgpu', ['webgpu', 'wasm']])
+  })
+
+  test('what the network kept back is tried another time', async () => {
+    const offline = { load: new InoriginError('unavailable', 'No network.') }
+    const plan: Plan = { webgpu: 30, wasm: offline }
+    const { compare, chosen, raced } = open(plan)
+    const entry = entryOf(gpu, wasm)
+    await compare(entry)
+    expect(await chosen(entry)).toBe('webgpu')
+    plan['wasm'] = 5
+    await compare(entry)
+    expect([await chosen(entry), raced]).toEqual(['wasm', ['webgpu', 'wasm', 'wasm']])
+  })
+})
+
+test('an explanation waits for the comparison that is under way, and describes the device', async () => {
+  const { compare, explain } = open({ webgpu: 30, wasm: 5 })
+  void compare(entryOf(gpu, wasm))
+  const told = await explain(entryOf(gpu, wasm))
+  expect(told).toMatchObject({ tag: '@acme/digits', chosen: 'wasm' })
+  expect(told.device).toEqual({
+    id: 'dev_acme-one-4cpu', memory: null, cores: 4,
+    gpu: { name: 'acme one', software: false, features: [] },
+    wasm: { simd: true, threads: false },
+  })
+})
