@@ -41,6 +41,7 @@ export const MOST_PIXELS = 2 ** 24
 export type Rasterise = (source: ImageSource, path: string) => Promise<Raster>
 
 export interface Raster {
+  /** Not to be written to. */
   rgba: Uint8ClampedArray
   extent: Extent
 }
@@ -51,6 +52,7 @@ export function createRasteriser(layout: ImageLayout): Rasterise {
   const fill = background ?? (layout.channels === 'rgba' ? null : 'black')
 
   return async (source, path) => {
+    if (isReady(source, layout)) return { rgba: source.data, extent: [source.width, source.height] }
     const drawable = await toDrawable(source, path)
     const own = extentOf(drawable, path)
     const [width, height] = sizeOf(layout) ?? limited(own, path)
@@ -74,6 +76,16 @@ export function createRasteriser(layout: ImageLayout): Rasterise {
     }
     return { rgba: context.getImageData(0, 0, width, height).data, extent: [width, height] }
   }
+}
+
+/** Whether pixels are what drawing them would give. */
+function isReady(source: ImageSource, layout: ImageLayout): source is ImageData {
+  if (!(source instanceof ImageData)) return false
+  const { data, width, height } = source
+  const [wantedWidth, wantedHeight] = sizeOf(layout) ?? [width, height]
+  if (width !== wantedWidth || height !== wantedHeight || width * height > MOST_PIXELS) return false
+  for (let alpha = 3; alpha < data.length; alpha += 4) if (data[alpha] !== 255) return false
+  return data instanceof Uint8ClampedArray
 }
 
 /** The size that a layout asks for; `null`: none. */

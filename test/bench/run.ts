@@ -1,7 +1,7 @@
 /**
  * `npm run bench`: the measured figures, each against its bar. Both sides of a ratio are measured in
  * one run, on the same files. `--json FILE` also writes them as one object; `--only NAME` (endpoint,
- * wasm, webgpu, memory, sizes) measures a part.
+ * predict, wasm, webgpu, memory, sizes) measures a part.
  */
 import { writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
@@ -15,6 +15,7 @@ import { measureSide, printComparison, type Device, type Effort, type Measured }
 import { measureEndpoint } from './endpoint.ts'
 import { atLeast, atMost, printFigures, type Figure } from './figure.ts'
 import { measureLoad } from './memory.ts'
+import { measurePredict } from './predict.ts'
 
 const FULL: Effort = { rounds: 5, answer: 64 }
 const SOFTWARE: Effort = { rounds: 1, answer: 12 }
@@ -27,6 +28,7 @@ async function main(): Promise<void> {
   buildDemo()
   const figures: Figure[] = []
   if (wanted('endpoint')) figures.push(...(await measureEndpoint()))
+  if (wanted('predict')) figures.push(...(await measurePredict()))
   if (['wasm', 'webgpu', 'memory'].some(wanted)) {
     await prepareComparison()
     const site = await openComparison()
