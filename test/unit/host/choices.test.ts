@@ -18,8 +18,8 @@ afterEach(() => {
 
 function implementation(id: string, bytes = MB): Implementation {
   const file = { type: 'onnx' as const, url: 'https://a.test/m', name: 'm.onnx', bytes }
-  const device = id.includes('wasm') ? 'wasm' : 'webgpu'
-  return { id, engine: 'onnx', device, resources: [{ ...file, sha256: id.padEnd(64, '0') }] }
+  const kind = id.includes('wasm') ? 'wasm' : 'webgpu'
+  return { id, engine: 'onnx', device: kind, resources: [{ ...file, sha256: id.padEnd(64, '0') }] }
 }
 
 const entryOf = (...implementations: Implementation[]): PredictorEntry => predictor({ implementations })
