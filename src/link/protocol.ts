@@ -14,7 +14,7 @@ import type {
   PredictionRequest, PredictionResult, Predictor, ResourceBody, ResourceInfo, Tag,
 } from '../types/index.ts'
 
-/** Raised whenever a message changes its form. Part of every lock, channel and database name. */
+/** Raised whenever a message changes its form. Part of the names of the host's lock and messages. */
 export const PROTOCOL = 1
 
 /** What is asked of the host and answered once; `event` is what it may tell meanwhile. */
@@ -205,6 +205,6 @@ export type HostToPage =
 
 /** The names that separate one server from another. */
 export function names(scope: string): { host: string; database: string } {
-  const base = `inorigin:${PROTOCOL}:${scope}`
-  return { host: `${base}:host`, database: base }
+  // The database has versions of its own: what was downloaded outlives the messages.
+  return { host: `inorigin:${PROTOCOL}:${scope}:host`, database: `inorigin:1:${scope}` }
 }

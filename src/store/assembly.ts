@@ -1,13 +1,17 @@
 /**
- * Bytes in order become chunks in the database and a hash of the whole. The hash is taken piece by
- * piece while they arrive, since `crypto.subtle` can only digest what is in memory at once.
+ * Bytes become chunks in the database and a hash of the whole. The hash is taken piece by piece in the
+ * order of the bytes, since `crypto.subtle` can only digest what is in memory at once: what is stored
+ * already is read on the way, and a stored chunk that is not what it was is taken as missing.
  */
 import { createSHA256 } from 'hash-wasm'
-import type { WantedResource } from './db.ts'
-import type { Database } from './open.ts'
+import type { Tag } from '../types/index.ts'
+import { UNNOTED, type WantedResource } from './db.ts'
 import { digestOf } from './hash.ts'
+import { contentOf } from './inspect.ts'
+import type { Database } from './open.ts'
+import { bytesHere } from './resources.ts'
 import {
-  beginWriting, discardChunks, finishWriting, putChunk, readChunk, rememberEtag,
+  beginWriting, discardChunks, dropChunk, finishWriting, putChunk, readChunk, rememberEtag,
 } from './writing.ts'
 
 /** A hash that is not the catalog's. `index` is the chunk's, absent when it is the whole. */
@@ -19,15 +23,21 @@ export interface Damage {
 
 /** A resource on its way into the store. */
 export interface Assembly {
-  /** Bytes that are here, those of the unfinished chunk included. */
+  /** The first byte that is missing; the resource's length when none is. */
   readonly position: number
+  /** Where bytes that are here begin again behind it; the resource's length when none do. */
+  readonly end: number
+  /** Bytes that are here, those of the unfinished chunk included. */
+  readonly here: number
   /** The server's tag of the version that is being put together. */
   readonly etag: string | null
   /** Whether the bytes that are here came in more than one answer, so perhaps of two versions. */
   readonly joined: boolean
+  /** It was whole once: only what was lost of it is missing. */
+  readonly repairs: boolean
   /**
-   * Takes the next bytes, never more than are missing, and stores every chunk they complete. A
-   * chunk whose hash is wrong is dropped and answered; `position` is then at its start.
+   * Takes the next bytes, never more than are missing up to `end`, and stores every chunk they
+   * complete. A chunk whose hash is wrong is dropped and answered; `position` is then at its start.
    */
   write(piece: Uint8Array<ArrayBuffer>): Promise<Damage | null>
   /** Says that the next bytes come in another answer than those that are here. */
@@ -41,26 +51,37 @@ export interface Assembly {
   finish(): Promise<Damage | null>
 }
 
+export interface AssemblyOptions {
+  /** Bytes of every chunk but the last. */
+  chunkBytes: number
+  signal: AbortSignal
+  /** What it is stored for. */
+  tag?: Tag | undefined
+}
+
 /** Goes on where an earlier download of the resource ended. */
 export async function openAssembly(
   database: Database,
   wanted: WantedResource,
-  chunkBytes: number,
-  signal: AbortSignal,
+  { chunkBytes, signal, tag }: AssemblyOptions,
 ): Promise<Assembly> {
   const { sha256, bytes } = wanted
   const hash = await createSHA256()
-  const turn = await beginWriting(database, wanted, chunkBytes)
-  let etag = turn.etag
+  const turn = await beginWriting(database, wanted, chunkBytes, tag)
+  /** The hash of each chunk that is here. */
+  let chunks = turn.chunks
+  const { known } = turn
+  let { etag } = turn
+  let repairs = known.length > 0
   /** State of the hash at the end of the last whole chunk. */
   let hashed = hash.init().save()
   let index = 0
   let pieces: Uint8Array<ArrayBuffer>[] = []
   let filled = 0
-  let joined = turn.chunks > 0
+  let joined = chunks.some((chunk) => chunk !== null)
 
   const startOf = (chunk: number) => Math.min(chunk * chunkBytes, bytes)
-  const lengthOf = (chunk: number) => Math.min(chunkBytes, bytes - startOf(chunk))
+  const lengthOf = (chunk: number) => startOf(chunk + 1) - startOf(chunk)
 
   function dropPieces(): void {
     hash.load(hashed)
@@ -68,43 +89,58 @@ export async function openAssembly(
     filled = 0
   }
 
-  /** Hashes what is stored; whether all of it could be read. */
-  async function hashStored(): Promise<boolean> {
-    for (; index < turn.chunks; index++) {
+  /** The content of a stored chunk, if it is what was stored. */
+  async function stored(at: number): Promise<Uint8Array<ArrayBuffer> | null> {
+    const content = await contentOf(await readChunk(database, sha256, at))
+    if (content?.byteLength !== lengthOf(at)) return null
+    const noted = wanted.chunks?.[at] ?? chunks[at]
+    const got = await digestOf('SHA-256', content)
+    if (noted !== UNNOTED && noted !== got) return null
+    chunks = chunks.with(at, got)
+    return new Uint8Array(content)
+  }
+
+  /** Goes over what is stored, up to the next chunk that is not. */
+  async function pass(): Promise<void> {
+    for (; index < chunks.length && chunks[index] !== null; index++) {
       signal.throwIfAborted()
-      const chunk = await readChunk(database, sha256, index)
-      const content = await contentOf(chunk)
-      if (content?.length !== lengthOf(index)) return false
+      const content = await stored(index)
+      if (!content) {
+        await dropChunk(database, turn, index)
+        chunks = chunks.with(index, null)
+        return
+      }
       hashed = hash.update(content).save()
     }
-    return true
   }
 
   async function restart(newTag: string | null): Promise<void> {
     await discardChunks(database, turn)
+    chunks = chunks.map(() => null)
     hashed = hash.init().save()
     index = 0
     dropPieces()
     joined = false
+    repairs = false
     etag = newTag
     if (etag !== null) await rememberEtag(database, turn, etag)
   }
 
   async function storeChunk(): Promise<Damage | null> {
     const chunk = new Blob(pieces)
-    const expected = wanted.chunks?.[index]
-    if (expected !== undefined) {
-      const got = await digestOf('SHA-256', await chunk.arrayBuffer())
-      if (got !== expected) {
-        const damage = { index, expected, got }
-        dropPieces()
-        return damage
-      }
+    const got = await digestOf('SHA-256', await chunk.arrayBuffer())
+    const expected = wanted.chunks?.[index] || known[index] || got
+    if (got !== expected) {
+      const damage = { index, expected, got }
+      dropPieces()
+      return damage
     }
-    await putChunk(database, turn, index, chunk)
+    await putChunk(database, turn, index, chunk, got)
+    chunks = chunks.with(index, got)
     hashed = hash.save()
     index++
     dropPieces()
+    await pass()
     return null
   }
 
@@ -125,21 +161,31 @@ export async function openAssembly(
   async function finish(): Promise<Damage | null> {
     const got = hash.digest()
     if (got !== sha256) return { expected: sha256, got }
-    await finishWriting(database, turn)
+    await finishWriting(database, turn, chunks)
     return null
   }
 
-  if (!(await hashStored())) await restart(null)
+  await pass()
 
   return {
     get position() {
       return startOf(index) + filled
+    },
+    get end() {
+      const next = chunks.findIndex((chunk, at) => at > index && chunk !== null)
+      return next === -1 ? bytes : startOf(next)
+    },
+    get here() {
+      return bytesHere({ bytes, chunkBytes, chunks }) + filled
     },
     get etag() {
       return etag
     },
     get joined() {
       return joined
+    },
+    get repairs() {
+      return repairs
     },
     join() {
       joined = true
@@ -148,11 +194,4 @@ export async function openAssembly(
     restart,
     finish,
   }
-}
-
-async function contentOf(chunk: Blob | ArrayBuffer | undefined): Promise<Uint8Array | null> {
-  if (!chunk) return null
-  if (chunk instanceof ArrayBuffer) return new Uint8Array(chunk)
-  // The browser may have lost the file behind a Blob; then it is downloaded again.
-  return chunk.arrayBuffer().then((content) => new Uint8Array(content), () => null)
 }

@@ -5,8 +5,8 @@
 import type { DBSchema } from 'idb'
 import type { ResourceType, Tag } from '../types/index.ts'
 
-/** Raised with a migration in `open.ts` whenever the stores below change. */
-export const DB_VERSION = 1
+/** Raised with a step in `migrations.ts` whenever the stores below change. */
+export const DB_VERSION = 2
 
 /** Bytes of every chunk but a resource's last. */
 export const CHUNK_BYTES = 16 * 1024 * 1024
@@ -39,16 +39,26 @@ export interface ResourceRecord {
   chunkBytes: number
   /** The server's tag of the version being downloaded; a change means starting over. */
   etag: string | null
-  /** Chunks that are whole, counted from the first. */
-  chunks: number
+  /** The sha256 of each chunk that is here, in order; `null` for one that is not. */
+  chunks: (string | null)[]
   /** Nothing is readable before the whole hash is right. */
   verified: boolean
   /** The download whose turn it is; chunks of any other are refused. `null` once verified. */
   writer: string | null
   /** Milliseconds since 1970; the least recently used goes first when room is needed. */
   lastUsed: number
-  /** Never evicted. */
-  pinned: boolean
+  /** What it was stored for, and used by since. */
+  tags: Tag[]
+}
+
+/** Stands for the hash of a chunk that a version stored which noted none. */
+export const UNNOTED = ''
+
+/** A tag whose resources are never evicted, whether they are here yet or not. */
+export interface PinRecord {
+  tag: Tag
+  /** RFC 3339. */
+  since: string
 }
 
 /** Which implementation an asker was given, so that it can be given again. */
@@ -75,6 +85,8 @@ export interface PredictionRecord {
 export interface Schema extends DBSchema {
   /** By sha256. */
   resources: { key: string; value: ResourceRecord; indexes: { lastUsed: number } }
+  /** By tag. */
+  pins: { key: Tag; value: PinRecord }
   /** By [sha256, index]. An `ArrayBuffer` where a browser cannot keep Blobs. */
   chunks: { key: [sha256: string, index: number]; value: Blob | ArrayBuffer }
   /** By id. */

@@ -1,5 +1,6 @@
 /** One resource, from its server into the store: resumed, retried, verified. */
 import { InoriginError } from '../error.ts'
+import type { Tag } from '../types/index.ts'
 import { alone } from './alone.ts'
 import { failed, wrongLength } from './answer.ts'
 import { openAssembly, type Assembly, type Damage } from './assembly.ts'
@@ -35,6 +36,8 @@ export interface DownloadOptions {
    * over the network. The first may step back, when the server makes us start over.
    */
   onBytes?: (here: number, received: number) => void
+  /** What it is for. */
+  tag?: Tag | undefined
   tuning?: Partial<Tuning>
 }
 
@@ -47,17 +50,17 @@ export interface DownloadOptions {
 export async function download(
   database: Database,
   wanted: WantedResource,
-  { signal, onBytes = () => undefined, tuning }: DownloadOptions,
+  { signal, onBytes = () => undefined, tag, tuning }: DownloadOptions,
 ): Promise<Blob> {
   const settings = { ...TUNING, ...tuning }
+  const { chunkBytes } = settings
   try {
-    const name = `${database.name}:download:${wanted.sha256}`
-    return await alone(name, { signal }, async (turn) => {
+    return await alone(downloadLock(database, wanted.sha256), { signal }, async (turn) => {
       const there = await readResource(database, wanted.sha256)
       if (there) return there
-      const assembly = await openAssembly(database, wanted, settings.chunkBytes, turn)
-      onBytes(assembly.position, 0)
-      const received = (bytes: number) => onBytes(assembly.position, bytes)
+      const assembly = await openAssembly(database, wanted, { chunkBytes, signal: turn, tag })
+      onBytes(assembly.here, 0)
+      const received = (bytes: number) => onBytes(assembly.here, bytes)
       await complete(database, wanted, assembly, settings, turn, received)
       const blob = await readResource(database, wanted.sha256)
       if (!blob) throw failed(wanted, 'the browser did not keep what was stored')
@@ -69,6 +72,11 @@ export async function download(
       cause: signal.reason,
     })
   }
+}
+
+/** The name of the lock under which a resource is written. */
+export function downloadLock({ name }: Database, sha256: string): string {
+  return `${name}:download:${sha256}`
 }
 
 /** Asks until everything is here and its hash is right, or until asking again is no use. */
@@ -83,7 +91,7 @@ async function complete(
   const { attempts, stall } = settings
   /** Once an answer did not go with what was here, only answers to all of it are trusted. */
   let ranges = true
-  let furthest = assembly.position
+  let most = assembly.here
   let failures = 0
   let damagedChunk = -1
   let lastEnd = -1
@@ -98,7 +106,7 @@ async function complete(
     if (assembly.position === wanted.bytes) {
       const damage = await assembly.finish()
       if (!damage) return
-      if (!assembly.joined) {
+      if (!assembly.joined && !assembly.repairs) {
         await removeResource(database, wanted.sha256)
         throw mismatch(wanted, damage)
       }
@@ -129,10 +137,10 @@ async function complete(
       if (lastEnd === position) throw wrongLength(wanted, String(position))
       lastEnd = position
     }
-    if (position > furthest) failures = 0
-    furthest = Math.max(furthest, position)
+    if (assembly.here > most) failures = 0
+    most = Math.max(most, assembly.here)
     failures++
-    if (failures === attempts) throw gaveUp(wanted, outcome, position, failures)
+    if (failures === attempts) throw gaveUp(wanted, outcome, assembly.here, failures)
     const after = outcome.type === 'retry' ? (outcome.after ?? 0) : 0
     await sleep(Math.max(after * 1000, backoff(failures, settings.backoff)), signal)
     if (!ranges) await startOver()

@@ -1,10 +1,14 @@
 /** All resources of an implementation: what is missing is downloaded, everything is handed out. */
+import { InoriginError } from '../error.ts'
+import type { Tag } from '../types/index.ts'
 import type { WantedResource } from './db.ts'
 import { download, type Tuning } from './download.ts'
+import { makeRoom, promiseRoom } from './evict.ts'
 import type { Database } from './open.ts'
-import { startRate } from './rate.ts'
+import { inParallel } from './parallel.ts'
+import { reportRegularly, secondsFor, startRate } from './rate.ts'
 import { bytesHere, readResource, resourceRecord, touchResources } from './resources.ts'
-import { requireRoom } from './room.ts'
+import { holdInUse } from './use.ts'
 
 /** How far a set of resources is. */
 export interface TransferProgress {
@@ -13,10 +17,16 @@ export interface TransferProgress {
   totalBytes: number
   /** Bytes per second over the last few seconds; 0 when nothing comes over the network. */
   bytesPerSecond: number
+  /** Seconds that the rest takes at that rate; `null` while nothing comes. */
+  remainingSeconds: number | null
 }
 
 export interface EnsureOptions {
   signal: AbortSignal
+  /** What they are for. */
+  tag?: Tag | undefined
+  /** They stay in use, so that none of them is evicted, until it aborts. Default: until they are here. */
+  inUse?: AbortSignal | undefined
   /** Told five times a second while something changes, and at the end. */
   onProgress?: (progress: TransferProgress) => void
   /** Something has to be downloaded, and there is room for it. */
@@ -27,6 +37,9 @@ export interface EnsureOptions {
 /** Resources that are downloaded at the same time. */
 const PARALLEL = 3
 
+/** Times that a download makes room again, when the browser takes less than it granted. */
+const MORE_ROOM = 3
+
 /**
  * The files by name, once all of them are here and verified. Rejects with `unavailable` before the
  * first byte when they do not fit, later when one cannot be had (the others are given up then;
@@ -35,94 +48,94 @@ const PARALLEL = 3
 export async function ensure(
   database: Database,
   wanted: readonly WantedResource[],
-  { signal, onProgress = () => undefined, onDownload = () => undefined, tuning }: EnsureOptions,
+  options: EnsureOptions,
 ): Promise<ReadonlyMap<string, Blob>> {
+  const { signal, inUse } = options
   const unique = new Map(wanted.map((resource) => [resource.sha256, resource]))
+  const release = await holdInUse(database, unique.keys(), signal)
+  if (!inUse) return bring(database, wanted, unique, options).finally(release)
+  inUse.addEventListener('abort', release, { once: true })
+  if (inUse.aborted) release()
+  return bring(database, wanted, unique, options).catch((error: unknown) => {
+    release()
+    throw error
+  })
+}
+
+async function bring(
+  database: Database,
+  wanted: readonly WantedResource[],
+  unique: ReadonlyMap<string, WantedResource>,
+  { signal, tag, onProgress = () => undefined, onDownload = () => undefined, tuning }: EnsureOptions,
+): Promise<ReadonlyMap<string, Blob>> {
   const blobs = new Map<string, Blob>()
   const missing: WantedResource[] = []
   const here = new Map<string, number>()
-  let room = 0
   for (const resource of unique.values()) {
     const { sha256, bytes } = resource
     const blob = await readResource(database, sha256)
     const record = blob ? undefined : await resourceRecord(database, sha256)
-    const stored = blob ? bytes : record && !record.verified ? bytesHere(record) : 0
-    here.set(sha256, stored)
+    here.set(sha256, blob ? bytes : record ? bytesHere(record) : 0)
     if (blob) blobs.set(sha256, blob)
     else missing.push(resource)
-    room += Math.max(0, bytes - stored)
   }
+  const toCome = ({ sha256, bytes }: WantedResource) => Math.max(0, bytes - (here.get(sha256) ?? 0))
 
   const rate = startRate()
   const totalBytes = sum(Array.from(unique.values(), (resource) => resource.bytes))
-  const progress = (): TransferProgress => ({
-    loadedBytes: sum(here.values()),
-    totalBytes,
-    bytesPerSecond: rate.perSecond(),
-  })
+  const progress = (): TransferProgress => {
+    const loadedBytes = sum(here.values())
+    const bytesPerSecond = rate.perSecond()
+    const remainingSeconds = secondsFor(totalBytes - loadedBytes, bytesPerSecond)
+    return { loadedBytes, totalBytes, bytesPerSecond, remainingSeconds }
+  }
+
+  async function fetchOne(resource: WantedResource, shared: AbortSignal): Promise<void> {
+    const { sha256, bytes } = resource
+    const onBytes = (stored: number, received: number) => {
+      here.set(sha256, stored)
+      rate.add(received)
+    }
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        const blob = await download(database, resource, { signal: shared, tag, onBytes, tuning })
+        blobs.set(sha256, blob)
+        here.set(sha256, bytes)
+        return
+      } catch (error) {
+        const isFull = error instanceof InoriginError && error.code === 'storage_full'
+        if (!isFull || attempt === MORE_ROOM) throw error
+        await inTurn(database, shared, () => makeRoom(database, new Map()))
+      }
+    }
+  }
 
   if (missing.length > 0) {
-    await requireRoom(room)
+    const kept = await inTurn(database, signal, async () => {
+      await makeRoom(database, new Map(missing.map((one) => [one.sha256, toCome(one)])))
+      return missing.map((resource) => promiseRoom(database, resource.sha256, () => toCome(resource)))
+    })
     onDownload()
     const stop = reportRegularly(progress, onProgress)
     try {
-      await inParallel(missing, PARALLEL, signal, async (resource, shared) => {
-        const { sha256, bytes } = resource
-        const onBytes = (stored: number, received: number) => {
-          here.set(sha256, stored)
-          rate.add(received)
-        }
-        blobs.set(sha256, await download(database, resource, { signal: shared, onBytes, tuning }))
-        here.set(sha256, bytes)
-      })
+      await inParallel(missing, PARALLEL, signal, fetchOne)
     } finally {
       stop()
+      for (const free of kept) free()
     }
   }
-  await touchResources(database, unique.keys())
+  await touchResources(database, unique.keys(), tag)
   onProgress(progress())
   return new Map(wanted.map(({ name, sha256 }) => [name, blobs.get(sha256)!]))
 }
 
-/**
- * Runs work for every item, a few at a time; the first failure ends the rest and is the one thrown.
- */
-async function inParallel<T>(
-  items: readonly T[],
-  width: number,
+/** One at a time over all threads: two that look for room would find the same. */
+function inTurn<T>(
+  { name }: Database,
   signal: AbortSignal,
-  work: (item: T, signal: AbortSignal) => Promise<void>,
-): Promise<void> {
-  const failed = new AbortController()
-  const shared = AbortSignal.any([signal, failed.signal])
-  const queue = items.values()
-  const lane = async () => {
-    for (const item of queue) {
-      await work(item, shared)
-    }
-  }
-  const lanes = Array.from({ length: width }, () =>
-    lane().catch((thrown: unknown) => failed.abort(thrown)),
-  )
-  // All of them have ended, so nothing writes any more when the caller hears of a failure.
-  await Promise.all(lanes)
-  if (failed.signal.aborted) throw failed.signal.reason
-}
-
-function reportRegularly(
-  progress: () => TransferProgress,
-  onProgress: (progress: TransferProgress) => void,
-): () => void {
-  let last = progress()
-  onProgress(last)
-  const timer = setInterval(() => {
-    const next = progress()
-    const { loadedBytes, bytesPerSecond } = last
-    const same = next.loadedBytes === loadedBytes && next.bytesPerSecond === bytesPerSecond
-    if (!same) onProgress(next)
-    last = next
-  }, 200)
-  return () => clearInterval(timer)
+  work: () => Promise<T>,
+): Promise<T> {
+  return navigator.locks.request(`${name}:room`, { signal }, work)
 }
 
 function sum(values: Iterable<number>): number {

@@ -2,6 +2,7 @@
 import { openDB, type IDBPDatabase } from 'idb'
 import { InoriginError } from '../error.ts'
 import { DB_VERSION, type Schema } from './db.ts'
+import { migrate } from './migrations.ts'
 import { isStorageFull, storageFull } from './room.ts'
 
 export type Connection = IDBPDatabase<Schema>
@@ -18,19 +19,37 @@ export interface Database {
   close(): void
 }
 
+/** A connection on its way; `stuck` rejects when another tab keeps it waiting for too long. */
+interface Opening {
+  connection: Promise<Connection>
+  stuck: Promise<never>
+}
+
+/** Milliseconds for tabs of an earlier version to let go of the database: a frozen one never does. */
+const BLOCKED_PATIENCE = 10_000
+
 /** A database of that name; nothing is opened before it is used. */
-export function openDatabase(name: string): Database {
-  let current: Promise<Connection> | null = null
+export function openDatabase(name: string, patience = BLOCKED_PATIENCE): Database {
+  let current: Opening | null = null
   let closed = false
 
-  function connect(): Promise<Connection> {
+  function connect(): Opening {
     if (closed) throw new InoriginError('unavailable', 'The store of this server was closed.')
     if (current) return current
     const drop = () => {
       if (current === opening) current = null
     }
-    const opening: Promise<Connection> = openDB<Schema>(name, DB_VERSION, {
-      upgrade: migrate,
+    let giveUp = (_error: InoriginError): void => {}
+    const stuck = new Promise<never>((_, reject) => (giveUp = reject))
+    stuck.catch(() => undefined)
+    let waiting: ReturnType<typeof setTimeout> | undefined
+    const connection = openDB<Schema>(name, DB_VERSION, {
+      upgrade: (upgraded, oldVersion, _newVersion, transaction) =>
+        migrate(upgraded, oldVersion, transaction),
+      // It goes on by itself as soon as that tab is closed.
+      blocked: () => {
+        waiting = setTimeout(() => giveUp(blockedByTab()), patience)
+      },
       // Another tab wants to upgrade or delete: let it, and open again when next needed.
       blocking(_current, _blocked, event) {
         drop()
@@ -38,14 +57,16 @@ export function openDatabase(name: string): Database {
       },
       terminated: drop,
     })
-    opening.catch(drop)
+    const opening: Opening = { connection, stuck }
+    connection.catch(drop).finally(() => clearTimeout(waiting))
     current = opening
     return opening
   }
 
   async function attempt<T>(work: (connection: Connection) => Promise<T>): Promise<Attempt<T>> {
     const opening = connect()
-    const connection = await opening.catch((thrown: unknown) => {
+    const open = Promise.race([opening.connection, opening.stuck])
+    const connection = await open.catch((thrown: unknown) => {
       throw cannotOpen(thrown)
     })
     try {
@@ -74,7 +95,7 @@ export function openDatabase(name: string): Database {
     use,
     close() {
       closed = true
-      current?.then((connection) => connection.close()).catch(() => undefined)
+      current?.connection.then((connection) => connection.close()).catch(() => undefined)
       current = null
     },
   }
@@ -97,21 +118,6 @@ export async function committed<T>(
 
 type Attempt<T> = { done: true; value: T } | { done: false; thrown: unknown }
 
-/** Brings a database of any earlier version to this one; each case falls through to the next. */
-function migrate(connection: Connection, oldVersion: number): void {
-  switch (oldVersion) {
-    case 0: {
-      const resources = connection.createObjectStore('resources', { keyPath: 'sha256' })
-      resources.createIndex('lastUsed', 'lastUsed')
-      connection.createObjectStore('chunks')
-      const predictions = connection.createObjectStore('predictions', { keyPath: 'id' })
-      predictions.createIndex('asker', ['tag', 'clientId', 'configurationId'])
-      predictions.createIndex('configuration', 'configuration')
-      connection.createObjectStore('device')
-    }
-  }
-}
-
 /**
  * Whether the connection is gone rather than the work wrong. Safari cuts connections of tabs in the
  * background ("Connection to Indexed Database server lost"), and says so only when they are used.
@@ -119,6 +125,15 @@ function migrate(connection: Connection, oldVersion: number): void {
 function isLost(thrown: unknown): boolean {
   if (!(thrown instanceof DOMException)) return false
   return thrown.name === 'InvalidStateError' || /connection.*(lost|clos)/i.test(thrown.message)
+}
+
+function blockedByTab(): InoriginError {
+  const what = 'The store on this device is to be brought to a newer version, and another tab of this'
+  return new InoriginError(
+    'unavailable',
+    `${what} app, which is asleep, still uses it as it was. Close or reload the other tabs.`,
+    { code: 'store_blocked', retryAfter: 5 },
+  )
 }
 
 function cannotOpen(thrown: unknown): unknown {

@@ -1,4 +1,4 @@
-/** How fast bytes come. */
+/** How fast bytes come, and how far they are. */
 
 export interface Rate {
   add(bytes: number): void
@@ -25,4 +25,27 @@ export function startRate(now: () => number = () => performance.now(), window = 
       return bytes === 0 ? 0 : (bytes * 1000) / Math.max(100, Math.min(window, time - started))
     },
   }
+}
+
+/** Seconds that many bytes take at that rate; `null` while none come. */
+export function secondsFor(bytes: number, bytesPerSecond: number): number | null {
+  if (bytes <= 0) return 0
+  return bytesPerSecond > 0 ? bytes / bytesPerSecond : null
+}
+
+/** Tells five times a second while what is told changes, until the function it returns is called. */
+export function reportRegularly<Progress extends { loadedBytes: number; bytesPerSecond: number }>(
+  progress: () => Progress,
+  onProgress: (progress: Progress) => void,
+): () => void {
+  let last = progress()
+  onProgress(last)
+  const timer = setInterval(() => {
+    const next = progress()
+    const { loadedBytes, bytesPerSecond } = last
+    const same = next.loadedBytes === loadedBytes && next.bytesPerSecond === bytesPerSecond
+    if (!same) onProgress(next)
+    last = next
+  }, 200)
+  return () => clearInterval(timer)
 }

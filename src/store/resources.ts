@@ -1,8 +1,12 @@
 /**
  * The verified resources of the store. Nothing here tells of one that is still being downloaded.
  */
+import type { Tag } from '../types/index.ts'
 import type { ResourceRecord } from './db.ts'
 import { committed, type Database } from './open.ts'
+
+/** Milliseconds for a byte of a stored chunk to be read; see {@link areSound}. */
+const PATIENCE = 10_000
 
 /** Whether the resource is here whole and verified. */
 export function hasResource(database: Database, sha256: string): Promise<boolean> {
@@ -25,41 +29,67 @@ export function resourceRecord(
  * reads only itself. `undefined` when it is not here, not verified, or the browser lost a part of
  * it.
  */
-export function readResource(database: Database, sha256: string): Promise<Blob | undefined> {
-  return database.use(async (connection) => {
+export async function readResource(database: Database, sha256: string): Promise<Blob | undefined> {
+  const stored = await database.use(async (connection) => {
     const transaction = connection.transaction(['resources', 'chunks'])
     const record = await transaction.objectStore('resources').get(sha256)
     if (!record?.verified) return undefined
     const store = transaction.objectStore('chunks')
     const parts: Blob[] = []
-    for (let index = 0; index < record.chunks; index++) {
+    for (let index = 0; index < record.chunks.length; index++) {
       const chunk = await store.get([sha256, index])
-      if (!chunk) return undefined
       // One at a time: where chunks are ArrayBuffers, only this one is in memory.
-      parts.push(chunk instanceof Blob ? chunk : new Blob([chunk]))
+      const part = chunk instanceof ArrayBuffer ? new Blob([chunk]) : chunk
+      if (part?.size !== chunkLength(record, index)) return undefined
+      parts.push(part)
     }
-    const blob = new Blob(parts, { type: 'application/octet-stream' })
-    return blob.size === record.bytes ? blob : undefined
+    return parts
   })
+  if (!stored || !(await areSound(stored))) return undefined
+  return new Blob(stored, { type: 'application/octet-stream' })
+}
+
+/** Bytes of that chunk: every one is as long as the others, but for the last. */
+export function chunkLength(
+  { bytes, chunkBytes }: Pick<ResourceRecord, 'bytes' | 'chunkBytes'>,
+  index: number,
+): number {
+  return Math.min(chunkBytes, bytes - index * chunkBytes)
 }
 
 /** Bytes of a resource that are stored. */
-export function bytesHere(record: ResourceRecord): number {
-  return Math.min(record.chunks * record.chunkBytes, record.bytes)
+export function bytesHere(
+  record: Pick<ResourceRecord, 'bytes' | 'chunkBytes' | 'chunks'>,
+): number {
+  return record.chunks.reduce(
+    (sum, chunk, index) => (chunk === null ? sum : sum + chunkLength(record, index)),
+    0,
+  )
 }
 
-/** Notes that resources were used now. */
-export function touchResources(database: Database, hashes: Iterable<string>): Promise<void> {
+/** Notes that resources were used now, for that tag. */
+export function touchResources(
+  database: Database,
+  hashes: Iterable<string>,
+  tag?: Tag,
+): Promise<void> {
   const now = Date.now()
   return database.use((connection) => {
     const transaction = connection.transaction('resources', 'readwrite', { durability: 'relaxed' })
     return committed(transaction, async () => {
       for (const sha256 of hashes) {
         const record = await transaction.store.get(sha256)
-        if (record) await transaction.store.put({ ...record, lastUsed: now })
+        if (!record) continue
+        const tags = withTag(record.tags, tag)
+        await transaction.store.put({ ...record, tags, lastUsed: now })
       }
     })
   })
+}
+
+/** The tags a resource is used by, that one among them. */
+export function withTag(tags: readonly Tag[], tag: Tag | undefined): Tag[] {
+  return tag === undefined ? [...tags] : [...new Set([...tags, tag])]
 }
 
 /** Deletes a resource, finished or not. A download of it that is under way fails. */
@@ -78,3 +108,18 @@ export function chunksOf(sha256: string): IDBKeyRange {
   return IDBKeyRange.bound([sha256, 0], [sha256, Number.MAX_SAFE_INTEGER])
 }
 
+/**
+ * Whether the files behind the Blobs are there and as long as they should be: a Blob knows its size
+ * from the database, whatever became of its file. Chromium refuses to read a file that is gone, and
+ * never answers for a byte behind the end of one that was cut short.
+ */
+async function areSound(parts: readonly Blob[]): Promise<boolean> {
+  const read = Promise.all(parts.map((part) => part.slice(-1).arrayBuffer()))
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const silence = new Promise<null>((resolve) => {
+    timer = setTimeout(() => resolve(null), PATIENCE)
+  })
+  const last = await Promise.race([read.catch(() => null), silence])
+  clearTimeout(timer)
+  return last !== null && last.every((byte) => byte.byteLength === 1)
+}

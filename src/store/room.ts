@@ -13,42 +13,28 @@ export async function estimateRoom(): Promise<Room> {
   return { usage: usage ?? null, quota: quota ?? null }
 }
 
-/**
- * Resolves when that many more bytes fit; rejects with `unavailable` saying how many are missing.
- */
-export async function requireRoom(bytes: number): Promise<void> {
-  if (bytes === 0) return
-  const { usage, quota } = await estimateRoom()
-  if (usage === null || quota === null) return
-  const free = Math.max(0, quota - usage)
-  if (bytes <= free) return
-  throw new InoriginError(
-    'unavailable',
-    `Not enough storage: ${megabytes(bytes)} are to be downloaded and the browser grants this ` +
-      `site ${megabytes(free)} more; ${megabytes(bytes - free)} are missing. ` +
-      'Remove models that are not needed, or free space on the disk.',
-    {
-      code: 'storage_full',
-      details: { neededBytes: bytes, freeBytes: free, missingBytes: bytes - free },
-    },
-  )
-}
-
 let asked: Promise<boolean> | null = null
 
-/**
- * Whether the browser keeps this origin's storage until the user clears it; asks for that the first
- * time. For pages: browsers take the question from no worker.
- */
+/** {@link askPersistence}, the first time. */
 export function requestPersistence(): Promise<boolean> {
-  asked ??= askOnce().catch(() => false)
+  asked ??= askPersistence()
   return asked
 }
 
-async function askOnce(): Promise<boolean> {
+/**
+ * Asks the browser to keep this origin's storage until the user clears it; whether it does. For pages:
+ * browsers take the question from no worker.
+ */
+export async function askPersistence(): Promise<boolean> {
   const storage: Partial<StorageManager> | undefined = navigator.storage
-  if (await storage?.persisted?.()) return true
-  return (await storage?.persist?.()) ?? false
+  if (await isPersisted()) return true
+  return (await storage?.persist?.().catch(() => false)) ?? false
+}
+
+/** Whether the browser keeps this origin's storage until the user clears it. */
+export async function isPersisted(): Promise<boolean> {
+  const storage: Partial<StorageManager> | undefined = navigator.storage
+  return (await storage?.persisted?.().catch(() => false)) ?? false
 }
 
 /** Whether that is the browser saying that nothing more fits. */
@@ -64,9 +50,4 @@ export function storageFull(cause: unknown): InoriginError {
       'remove models that are not needed, or free space on the disk, and try again.',
     { code: 'storage_full', cause },
   )
-}
-
-function megabytes(bytes: number): string {
-  const value = bytes / 1e6
-  return `${value < 10 ? value.toFixed(1) : Math.round(value)} MB`
 }

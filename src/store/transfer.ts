@@ -4,7 +4,10 @@ import type { Assembly, Damage } from './assembly.ts'
 import type { WantedResource } from './db.ts'
 import { partAt } from './parts.ts'
 
-/** How a request ended. Only `ended` may have brought everything; `next` has brought all of a part. */
+/**
+ * How a request ended. Only `ended` may have brought everything; `next` has brought all that was missing
+ * of a part.
+ */
 export type Outcome =
   | { type: 'ended' }
   | { type: 'next' }
@@ -39,13 +42,15 @@ export async function transfer(
   try {
     const part = partAt(wanted, assembly.position)
     const from = assembly.position - part.start
-    const end = part.start + part.bytes
+    const partEnd = part.start + part.bytes
+    const end = Math.min(partEnd, assembly.end)
+    const last = end < partEnd ? end - part.start - 1 : null
     let response: Response
     try {
       patience.renew()
       response = await fetch(part.url, {
         // The simple form of a range needs no preflight; `If-Range` would.
-        headers: from > 0 ? { range: `bytes=${from}-` } : {},
+        headers: from > 0 || last !== null ? { range: `bytes=${from}-${last ?? ''}` } : {},
         // Firefox cuts huge answers while it writes them to its cache.
         cache: 'no-store',
         signal: AbortSignal.any([signal, ending.signal]),
@@ -59,9 +64,10 @@ export async function transfer(
     // The tag that is kept is that of the first part.
     const verdict = judge(response, file, from, part.start === 0 ? assembly.etag : null)
     if (verdict.type !== 'take') return verdict
-    if (part.start === 0 && verdict.from === 0) await assembly.restart(etagOf(response))
+    const startsOver = part.start === 0 && verdict.from === 0 && !assembly.repairs
+    if (startsOver) await assembly.restart(etagOf(response))
     else if (from > 0) assembly.join()
-    /** Bytes of a later part that are here already and come again, from a server without ranges. */
+    /** Bytes that are here already and come again, from a server without ranges. */
     let again = assembly.position - part.start - verdict.from
     if (!response.body) return { type: 'ended' }
     const reader = response.body.getReader()
@@ -75,16 +81,20 @@ export async function transfer(
       } finally {
         patience.rest()
       }
-      if (!piece) return { type: assembly.position === end && end < wanted.bytes ? 'next' : 'ended' }
+      const isThere = assembly.position >= end && end < wanted.bytes
+      if (!piece) return { type: isThere ? 'next' : 'ended' }
+      const missing = end - assembly.position
       const news = piece.subarray(again)
       again = Math.max(0, again - piece.length)
-      if (news.length > end - assembly.position) {
+      if (news.length > missing && last === null) {
         if (verdict.from === 0) throw wrongLength(file, 'more')
         return { type: 'restart', why: 'the server sends more bytes than are missing' }
       }
-      const damage = await assembly.write(news)
+      const damage = await assembly.write(news.subarray(0, missing))
       onBytes(piece.length)
       if (damage) return { type: 'damaged', damage }
+      // Whatever a server sends behind what it was asked for is here already.
+      if (last !== null && assembly.position >= end) return { type: 'next' }
     }
   } finally {
     // Ends the request, whatever became of it.

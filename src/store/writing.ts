@@ -5,9 +5,10 @@
  */
 import type { IDBPObjectStore } from 'idb'
 import { InoriginError } from '../error.ts'
+import type { Tag } from '../types/index.ts'
 import type { ResourceRecord, Schema, WantedResource } from './db.ts'
 import { committed, type Database } from './open.ts'
-import { chunksOf } from './resources.ts'
+import { chunksOf, withTag } from './resources.ts'
 
 /** The right to write one resource, until another download takes it. */
 export interface Turn {
@@ -15,38 +16,51 @@ export interface Turn {
   writer: string
 }
 
+/** What {@link beginWriting} found. */
+export interface Begun extends Omit<ResourceRecord, 'writer'>, Turn {
+  /** The hashes of all chunks, where it was whole and verified once; else nothing. */
+  known: readonly (string | null)[]
+}
+
 /**
- * Takes the right to write. The record that comes back tells what is here already: whole chunks of
- * an earlier, unfinished download when they were cut the same way, nothing otherwise.
+ * Takes the right to write, for that tag. The record that comes back tells what is here already: whole
+ * chunks of an earlier, unfinished download when they were cut the same way, nothing otherwise.
  */
 export function beginWriting(
   database: Database,
   wanted: WantedResource,
   chunkBytes: number,
-): Promise<ResourceRecord & Turn> {
+  tag?: Tag,
+): Promise<Begun> {
   const { sha256, type, name, url, bytes } = wanted
   const writer = crypto.randomUUID()
   return write(database, async (resources, chunks) => {
     const before = await resources.get(sha256)
-    const goesOn =
-      before && !before.verified && before.bytes === bytes && before.chunkBytes === chunkBytes
+    const goesOn = before && before.bytes === bytes && before.chunkBytes === chunkBytes
     if (!goesOn) await chunks.delete(chunksOf(sha256))
+    const keys = await chunks.getAllKeys(chunksOf(sha256))
+    const here = new Set(keys.map(([, index]) => index))
+    const noted = goesOn ? before.chunks : noChunks(bytes, chunkBytes)
     const record = {
       sha256, type, name, url, bytes, chunkBytes, writer,
       // Tags of two servers say nothing about each other.
       etag: goesOn && before.url === url ? before.etag : null,
-      chunks: goesOn ? before.chunks : 0,
+      chunks: noted.map((hash, index) => (here.has(index) ? hash : null)),
       verified: false,
       lastUsed: Date.now(),
-      pinned: before?.pinned ?? false,
+      tags: withTag(before?.tags ?? [], tag),
     }
     await resources.put(record)
-    return record
+    return { ...record, known: before?.verified ? noted : [] }
   })
 }
 
+function noChunks(bytes: number, chunkBytes: number): null[] {
+  return Array.from({ length: Math.ceil(bytes / chunkBytes) }, () => null)
+}
+
 /**
- * Adds the next whole chunk. Falls back to an `ArrayBuffer` where the browser cannot store the
+ * Adds a whole chunk with that hash. Falls back to an `ArrayBuffer` where the browser cannot store the
  * Blob.
  */
 export async function putChunk(
@@ -54,12 +68,13 @@ export async function putChunk(
   turn: Turn,
   index: number,
   chunk: Blob,
+  hash: string,
 ): Promise<void> {
   try {
-    await put(database, turn, index, chunk)
+    await put(database, turn, index, chunk, hash)
   } catch (thrown) {
     if (!cannotKeepBlobs(thrown)) throw thrown
-    await put(database, turn, index, await chunk.arrayBuffer())
+    await put(database, turn, index, await chunk.arrayBuffer(), hash)
   }
 }
 
@@ -68,16 +83,21 @@ function put(
   turn: Turn,
   index: number,
   chunk: Blob | ArrayBuffer,
+  hash: string,
 ): Promise<void> {
   return write(database, async (resources, chunks) => {
     const record = ownRecord(await resources.get(turn.sha256), turn)
-    // This very chunk was stored just before the connection was lost.
-    if (record.chunks === index + 1) return
-    if (record.chunks !== index) {
-      throw new InoriginError('internal', `Chunk ${index} of ${record.name} came out of order.`)
-    }
     await chunks.put(chunk, [turn.sha256, index])
-    await resources.put({ ...record, chunks: index + 1 })
+    await resources.put({ ...record, chunks: record.chunks.with(index, hash) })
+  })
+}
+
+/** Throws away one chunk that is not what it should be; the turn stays. */
+export function dropChunk(database: Database, turn: Turn, index: number): Promise<void> {
+  return write(database, async (resources, chunks) => {
+    const record = ownRecord(await resources.get(turn.sha256), turn)
+    await chunks.delete([turn.sha256, index])
+    await resources.put({ ...record, chunks: record.chunks.with(index, null) })
   })
 }
 
@@ -102,18 +122,22 @@ export function rememberEtag(database: Database, turn: Turn, etag: string | null
 export function discardChunks(database: Database, turn: Turn): Promise<void> {
   return write(database, async (resources, chunks) => {
     const record = ownRecord(await resources.get(turn.sha256), turn)
-    await resources.put({ ...record, chunks: 0, etag: null })
+    await resources.put({ ...record, chunks: record.chunks.map(() => null), etag: null })
     await chunks.delete(chunksOf(turn.sha256))
   })
 }
 
-/** Makes the resource readable: its whole hash is right. Ends the turn. */
-export function finishWriting(database: Database, turn: Turn): Promise<void> {
+/** Makes the resource of those chunks readable: its whole hash is right. Ends the turn. */
+export function finishWriting(
+  database: Database,
+  turn: Turn,
+  chunks: (string | null)[],
+): Promise<void> {
   return write(database, async (resources) => {
     const record = await resources.get(turn.sha256)
     // Done by this very turn, just before the connection was lost.
     if (record?.verified) return
-    await resources.put({ ...ownRecord(record, turn), verified: true, writer: null })
+    await resources.put({ ...ownRecord(record, turn), chunks, verified: true, writer: null })
   })
 }
 
@@ -126,8 +150,8 @@ function write<T>(
 ): Promise<T> {
   return database.use((connection) => {
     const stores: Stores = ['resources', 'chunks']
-    // A chunk that a power cut takes is downloaded again: no need to wait for the disk.
-    const transaction = connection.transaction(stores, 'readwrite', { durability: 'relaxed' })
+    // A record must not outlive the chunk it tells of, not even when the power is cut.
+    const transaction = connection.transaction(stores, 'readwrite', { durability: 'strict' })
     return committed(transaction, () =>
       work(transaction.objectStore('resources'), transaction.objectStore('chunks')),
     )

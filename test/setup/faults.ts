@@ -52,7 +52,9 @@ async function answer(
   const fault = faults[next] ?? {}
   const [seed, bytes] = ['seed', 'bytes'].map((name) => Number(url.searchParams.get(name)))
   const file = partOf(url, contentOf(seed ?? 0, bytes ?? 0))
-  const start = fault.ignoreRange ? 0 : Number(/^bytes=(\d+)-$/.exec(range ?? '')?.[1] ?? 0)
+  const [, first = '0', final] = (!fault.ignoreRange && /^bytes=(\d+)-(\d*)$/.exec(range ?? '')) || []
+  const start = Number(first)
+  const end = final && !fault.ignoreEnd ? Number(final) + 1 : file.length
   const partial = range !== null && !fault.ignoreRange
   const log: Seen = { range, status: 200, sent: 0, fault: next }
   seen.push(log)
@@ -69,13 +71,13 @@ async function answer(
   }
   if (fault.corrupt !== undefined) file[fault.corrupt] = (file[fault.corrupt] ?? 0) ^ 0xff
   const body = Buffer.concat([
-    file.subarray(start + (fault.shift ?? 0)),
+    file.subarray(start + (fault.shift ?? 0), end),
     Buffer.alloc(fault.extra ?? 0),
   ])
   log.status = partial ? 206 : 200
   response.setHeader('content-type', 'application/octet-stream')
   response.setHeader('etag', fault.etag ?? '"one"')
-  const contentRange = fault.contentRange ?? `bytes ${start}-${file.length - 1}/${file.length}`
+  const contentRange = fault.contentRange ?? `bytes ${start}-${end - 1}/${file.length}`
   if (partial && contentRange) response.setHeader('content-range', contentRange)
   if (fault.end === undefined && !fault.extra) response.setHeader('content-length', body.length)
   response.writeHead(log.status)

@@ -41,6 +41,8 @@ export interface Fault {
   stall?: number
   /** Sends everything, whatever was asked for. */
   ignoreRange?: boolean
+  /** Sends a range up to the end of the file, wherever it was asked to end. */
+  ignoreEnd?: boolean
   /** Says this in `content-range`; empty: says nothing. */
   contentRange?: string
   /** Starts the body this many bytes too late. */

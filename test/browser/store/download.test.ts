@@ -163,7 +163,8 @@ test('gives up on a chunk that is damaged twice, and keeps those before it', asy
     details: { expected: chunks[2] },
   })
   const record = await resourceRecord(database, resource.sha256)
-  expect(record).toMatchObject({ chunks: 2, verified: false })
+  expect(record?.chunks.slice(0, 4)).toEqual([chunks[0], chunks[1], null, null])
+  expect(record?.verified).toBe(false)
 })
 
 test('does not believe chunk hashes that lead to another whole', async () => {
@@ -188,20 +189,9 @@ test('cuts a real file into chunks of 16 MiB', async () => {
   const bytes = 2 * CHUNK_BYTES + 5
   const { resource, content } = await fileOn({ bytes })
   const blob = await download(database, resource, { signal: never() })
-  expect(await resourceRecord(database, resource.sha256)).toMatchObject({ chunks: 3 })
+  expect((await resourceRecord(database, resource.sha256))?.chunks).toHaveLength(3)
   const seam = await bytesOf(blob.slice(CHUNK_BYTES - 3, CHUNK_BYTES + 3))
   expect(same(seam, content.subarray(CHUNK_BYTES - 3, CHUNK_BYTES + 3))).toBe(true)
-})
-
-test('downloads again what the browser lost', async () => {
-  const database = freshDatabase()
-  const { resource, content, seen } = await fileOn({ bytes: BYTES })
-  await download(database, resource, options)
-  await database.use((connection) => connection.delete('chunks', [resource.sha256, 1]))
-  expect(await readResource(database, resource.sha256)).toBeUndefined()
-  const blob = await download(database, resource, options)
-  expect(same(await bytesOf(blob), content)).toBe(true)
-  expect(await seen()).toHaveLength(2)
 })
 
 test('meets five faults in any order, twenty times, and is right or says why not', async () => {

@@ -1,12 +1,15 @@
 import { openDB } from 'idb'
-import { expect, test } from 'vitest'
-import { DB_VERSION } from '../../../src/store/db.ts'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { DB_VERSION, UNNOTED, type WantedResource } from '../../../src/store/db.ts'
+import { download } from '../../../src/store/download.ts'
 import { readFact, writeFact } from '../../../src/store/facts.ts'
-import { openDatabase, type Connection } from '../../../src/store/open.ts'
+import { openDatabase, type Connection, type Database } from '../../../src/store/open.ts'
 import {
   predictionByConfiguration, predictionById, predictionOf, putPrediction,
 } from '../../../src/store/predictions.ts'
-import { freshDatabase } from './fixture.ts'
+import { readResource, resourceRecord } from '../../../src/store/resources.ts'
+import { chunkHashes } from '../../support/content.ts'
+import { bytesOf, fileOn, freshDatabase, never, QUICK, same } from './fixture.ts'
 
 const isText = (value: unknown): value is string => typeof value === 'string'
 
@@ -14,7 +17,7 @@ test('makes every store and index of the schema', async () => {
   const database = freshDatabase()
   await database.use(async (connection) => {
     const stores = [...connection.objectStoreNames]
-    expect(stores).toEqual(['chunks', 'device', 'predictions', 'resources'])
+    expect(stores).toEqual(['chunks', 'device', 'pins', 'predictions', 'resources'])
     const { store } = connection.transaction('predictions')
     expect([...store.indexNames]).toEqual(['asker', 'configuration'])
     expect([...connection.transaction('resources').store.indexNames]).toEqual(['lastUsed'])
@@ -75,6 +78,95 @@ test('lets another tab upgrade, then says that the store is newer', async () => 
     code: 'store_newer',
   })
   newer.close()
+})
+
+describe('a database of version 1', () => {
+  /** As the first version of the app left it: one resource whole, one cut off, one given to somebody. */
+  async function makeFirst(database: Database, wanted: WantedResource[], content: Blob) {
+    const first = await openDB(database.name, 1, {
+      upgrade(connection) {
+        const resources = connection.createObjectStore('resources', { keyPath: 'sha256' })
+        resources.createIndex('lastUsed', 'lastUsed')
+        connection.createObjectStore('chunks')
+        const predictions = connection.createObjectStore('predictions', { keyPath: 'id' })
+        predictions.createIndex('asker', ['tag', 'clientId', 'configurationId'])
+        predictions.createIndex('configuration', 'configuration')
+        connection.createObjectStore('device')
+      },
+    })
+    for (const [place, resource] of wanted.entries()) {
+      const verified = place === 0
+      const chunks = verified ? 7 : 3
+      const { chunks: _, ...described } = resource
+      await first.put('resources', {
+        ...described, chunkBytes: QUICK.chunkBytes, etag: null, chunks, verified,
+        writer: verified ? null : 'gone', lastUsed: 1000 + place, pinned: false,
+      })
+      for (let index = 0; index < chunks; index++) {
+        const chunk = content.slice(index * QUICK.chunkBytes, (index + 1) * QUICK.chunkBytes)
+        await first.put('chunks', chunk, [resource.sha256, index])
+      }
+    }
+    const resources = wanted.slice(0, 1).map(({ type, name, sha256 }) => ({ type, name, sha256 }))
+    await first.put('predictions', prediction('pred_1', { resources }))
+    await first.put('device', 'fact', 'subject')
+    first.close()
+  }
+
+  test('keeps all that it holds', async () => {
+    const database = freshDatabase()
+    const whole = await fileOn({ bytes: 6 * QUICK.chunkBytes + 5 })
+    const partial = { ...whole.resource, sha256: 'e'.repeat(64) }
+    await makeFirst(database, [whole.resource, partial], new Blob([whole.content]))
+    const blob = await readResource(database, whole.resource.sha256)
+    expect(same(await bytesOf(blob), whole.content)).toBe(true)
+    const record = await resourceRecord(database, whole.resource.sha256)
+    expect(record).toMatchObject({ tags: ['@a/b'], chunks: Array(7).fill(UNNOTED), lastUsed: 1000 })
+    expect(record).not.toHaveProperty('pinned')
+    const chunks = [...Array(3).fill(UNNOTED), null, null, null, null]
+    expect(await resourceRecord(database, partial.sha256)).toMatchObject({ tags: [], chunks })
+    expect(await readFact(database, 'subject', isText)).toBe('fact')
+    expect(await predictionById(database, 'pred_1')).toMatchObject({ tag: '@a/b' })
+    expect(await whole.seen()).toEqual([])
+  })
+
+  test('goes on with what was cut off, and notes the hashes of chunks', async () => {
+    const database = freshDatabase()
+    const file = await fileOn({ bytes: 6 * QUICK.chunkBytes + 5 })
+    const other = { ...file.resource, sha256: 'e'.repeat(64) }
+    await makeFirst(database, [other, file.resource], new Blob([file.content]))
+    const options = { signal: never(), tuning: QUICK }
+    const blob = await download(database, file.resource, options)
+    expect(same(await bytesOf(blob), file.content)).toBe(true)
+    expect((await file.seen()).map(({ range }) => range)).toEqual([`bytes=${3 * QUICK.chunkBytes}-`])
+    const record = await resourceRecord(database, file.resource.sha256)
+    expect(record?.chunks).toEqual(await chunkHashes(file.content, QUICK.chunkBytes))
+  })
+
+  test('fetches a chunk that it lost alone, though it had noted no hashes', async () => {
+    const database = freshDatabase()
+    const file = await fileOn({ bytes: 6 * QUICK.chunkBytes + 5 })
+    await makeFirst(database, [file.resource], new Blob([file.content]))
+    const key: [string, number] = [file.resource.sha256, 2]
+    await database.use((connection) => connection.delete('chunks', key))
+    const blob = await download(database, file.resource, { signal: never(), tuning: QUICK })
+    expect(same(await bytesOf(blob), file.content)).toBe(true)
+    expect((await file.seen()).map(({ sent }) => sent)).toEqual([QUICK.chunkBytes])
+  })
+
+  test('that a sleeping tab keeps open is waited for, then said to be', async () => {
+    const database = freshDatabase()
+    await makeFirst(database, [], new Blob([]))
+    // It does not close its connection when it is asked to.
+    const asleep = await openDB(database.name, 1)
+    const impatient = openDatabase(database.name, 50)
+    onTestFinished(() => impatient.close())
+    await expect(readFact(impatient, 'subject', isText)).rejects.toMatchObject({
+      kind: 'unavailable', code: 'store_blocked', message: expect.stringMatching(/other tabs/),
+    })
+    asleep.close()
+    await vi.waitUntil(() => readFact(impatient, 'subject', isText).then(Boolean, () => false))
+  })
 })
 
 test('is deleted by another tab while it is open, and made again', async () => {

@@ -4,7 +4,7 @@ import {
   hasResource, readResource, removeResource, resourceRecord, touchResources,
 } from '../../../src/store/resources.ts'
 import {
-  beginWriting, discardChunks, finishWriting, putChunk, type Turn,
+  beginWriting, discardChunks, dropChunk, finishWriting, putChunk, type Turn,
 } from '../../../src/store/writing.ts'
 import type { Database } from '../../../src/store/open.ts'
 import { contentOf } from '../../support/content.ts'
@@ -18,12 +18,20 @@ function wantedOf(sha256: string, changes: Partial<WantedResource> = {}): Wanted
   return { type: 'onnx', url: 'https://a.test/m', name: 'm', bytes: 2500, sha256, ...changes }
 }
 
+/** What stands for the hash of a chunk. */
+const hash = (index: number) => `hash ${index}`
+
+const write = (database: Database, turn: Turn, index: number, chunk: Blob) =>
+  putChunk(database, turn, index, chunk, hash(index))
+
+const finish = (database: Database, turn: Turn) => finishWriting(database, turn, [0, 1, 2].map(hash))
+
 async function store(database: Database, sha256: string): Promise<void> {
   const turn = await beginWriting(database, wantedOf(sha256), CHUNK)
   for (const [index, piece] of pieces.entries()) {
-    await putChunk(database, turn, index, new Blob([piece]))
+    await write(database, turn, index, new Blob([piece]))
   }
-  await finishWriting(database, turn)
+  await finish(database, turn)
 }
 
 afterEach(() => {
@@ -42,12 +50,12 @@ test('reads nothing before it is verified', async () => {
   const database = freshDatabase()
   const turn = await beginWriting(database, wantedOf('a'), CHUNK)
   for (const [index, piece] of pieces.entries()) {
-    await putChunk(database, turn, index, new Blob([piece]))
+    await write(database, turn, index, new Blob([piece]))
     expect(await readResource(database, 'a')).toBeUndefined()
     expect(await hasResource(database, 'a')).toBe(false)
     expect(await listResources(database)).toEqual([])
   }
-  await finishWriting(database, turn)
+  await finish(database, turn)
   expect(await hasResource(database, 'a')).toBe(true)
 })
 
@@ -56,7 +64,7 @@ test('removes, lists, and counts what is stored', async () => {
   await store(database, 'a')
   await store(database, 'b')
   const turn = await beginWriting(database, wantedOf('c'), CHUNK)
-  await putChunk(database, turn, 0, new Blob([pieces[0]!]))
+  await write(database, turn, 0, new Blob([pieces[0]!]))
   expect((await listResources(database)).map(({ sha256 }) => sha256)).toEqual(['a', 'b'])
   expect(await storedBytes(database)).toBe(2 * 2500 + 1000)
 
@@ -83,60 +91,73 @@ describe('a later download', () => {
   test('goes on with the chunks of one that ended', async () => {
     const database = freshDatabase()
     const first = await beginWriting(database, wantedOf('a'), CHUNK)
-    await putChunk(database, first, 0, new Blob([pieces[0]!]))
+    await write(database, first, 0, new Blob([pieces[0]!]))
     const second = await beginWriting(database, wantedOf('a'), CHUNK)
-    expect(second.chunks).toBe(1)
-    await putChunk(database, second, 1, new Blob([pieces[1]!]))
-    await putChunk(database, second, 2, new Blob([pieces[2]!]))
-    await finishWriting(database, second)
+    expect(second.chunks).toEqual([hash(0), null, null])
+    await write(database, second, 1, new Blob([pieces[1]!]))
+    await write(database, second, 2, new Blob([pieces[2]!]))
+    await finish(database, second)
     expect(same(await bytesOf(await readResource(database, 'a')), content)).toBe(true)
   })
 
   test('starts over when the chunks are of another size, or of another length in all', async () => {
     const database = freshDatabase()
     const first = await beginWriting(database, wantedOf('a'), CHUNK)
-    await putChunk(database, first, 0, new Blob([pieces[0]!]))
-    expect(await beginWriting(database, wantedOf('a'), 2 * CHUNK)).toMatchObject({ chunks: 0 })
+    await write(database, first, 0, new Blob([pieces[0]!]))
+    expect(await beginWriting(database, wantedOf('a'), 2 * CHUNK)).toMatchObject({ chunks: [null, null] })
     const keys = await database.use((connection) => connection.getAllKeys('chunks'))
     expect(keys).toEqual([])
     const shorter = wantedOf('a', { bytes: 9 })
-    expect(await beginWriting(database, shorter, CHUNK)).toMatchObject({ chunks: 0 })
+    expect(await beginWriting(database, shorter, CHUNK)).toMatchObject({ chunks: [null] })
   })
 
   test('takes over: the earlier one can write nothing any more', async () => {
     const database = freshDatabase()
     const first = await beginWriting(database, wantedOf('a'), CHUNK)
-    await putChunk(database, first, 0, new Blob([pieces[0]!]))
+    await write(database, first, 0, new Blob([pieces[0]!]))
     await beginWriting(database, wantedOf('a'), CHUNK)
     const wrong = new Blob([new Uint8Array(1000)])
     const attempts: ((turn: Turn) => Promise<void>)[] = [
-      (turn) => putChunk(database, turn, 1, wrong),
+      (turn) => write(database, turn, 1, wrong),
       (turn) => discardChunks(database, turn),
-      (turn) => finishWriting(database, turn),
+      (turn) => finish(database, turn),
     ]
     for (const attempt of attempts) {
       const replaced = { kind: 'aborted', code: 'download_replaced' }
       await expect(attempt(first)).rejects.toMatchObject(replaced)
     }
-    expect(await resourceRecord(database, 'a')).toMatchObject({ chunks: 1, verified: false })
+    expect(await resourceRecord(database, 'a')).toMatchObject({ chunks: [hash(0), null, null], verified: false })
   })
 })
 
-test('refuses a chunk out of order, takes the last one twice', async () => {
+test('takes chunks in any order, and the same one twice', async () => {
   const database = freshDatabase()
   const turn = await beginWriting(database, wantedOf('a'), CHUNK)
-  await expect(putChunk(database, turn, 1, new Blob([pieces[1]!]))).rejects.toThrow('out of order')
-  await putChunk(database, turn, 0, new Blob([pieces[0]!]))
-  await putChunk(database, turn, 0, new Blob([pieces[0]!]))
-  expect(await resourceRecord(database, 'a')).toMatchObject({ chunks: 1 })
+  for (const index of [1, 0, 0, 2]) await write(database, turn, index, new Blob([pieces[index]!]))
+  await dropChunk(database, turn, 1)
+  expect(await resourceRecord(database, 'a')).toMatchObject({ chunks: [hash(0), null, hash(2)] })
+  expect(await storedBytes(database)).toBe(1500)
+  await write(database, turn, 1, new Blob([pieces[1]!]))
+  await finish(database, turn)
+  expect(same(await bytesOf(await readResource(database, 'a')), content)).toBe(true)
+})
+
+test('notes for which tags it is', async () => {
+  const database = freshDatabase()
+  await beginWriting(database, wantedOf('a'), CHUNK, '@a/one')
+  await beginWriting(database, wantedOf('a'), CHUNK, '@a/two')
+  await touchResources(database, ['a'], '@a/three')
+  await touchResources(database, ['a'], '@a/one')
+  const tags = ['@a/one', '@a/two', '@a/three']
+  expect(await resourceRecord(database, 'a')).toMatchObject({ tags })
 })
 
 test('a download whose resource is removed under it fails', async () => {
   const database = freshDatabase()
   const turn = await beginWriting(database, wantedOf('a'), CHUNK)
   await removeResource(database, 'a')
-  const put = putChunk(database, turn, 0, new Blob([pieces[0]!]))
-  await expect(put).rejects.toThrow('was removed while it was being downloaded')
+  const late = write(database, turn, 0, new Blob([pieces[0]!]))
+  await expect(late).rejects.toThrow('was removed while it was being downloaded')
   expect(await storedBytes(database)).toBe(0)
 })
 
@@ -144,7 +165,7 @@ test('says that storage is full when the browser does', async () => {
   const database = freshDatabase()
   const turn = await beginWriting(database, wantedOf('a'), CHUNK)
   refuseBlobs('QuotaExceededError')
-  await expect(putChunk(database, turn, 0, new Blob([pieces[0]!]))).rejects.toMatchObject({
+  await expect(write(database, turn, 0, new Blob([pieces[0]!]))).rejects.toMatchObject({
     kind: 'unavailable',
     code: 'storage_full',
   })

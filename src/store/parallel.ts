@@ -1,0 +1,27 @@
+/** Work on many items, a few at a time. */
+
+/**
+ * Runs work for every item, at most `width` at once; the first failure ends the rest and is the one
+ * thrown.
+ */
+export async function inParallel<T>(
+  items: readonly T[],
+  width: number,
+  signal: AbortSignal,
+  work: (item: T, signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const failed = new AbortController()
+  const shared = AbortSignal.any([signal, failed.signal])
+  const queue = items.values()
+  const lane = async () => {
+    for (const item of queue) {
+      await work(item, shared)
+    }
+  }
+  const lanes = Array.from({ length: width }, () =>
+    lane().catch((thrown: unknown) => failed.abort(thrown)),
+  )
+  // All of them have ended, so nothing writes any more when the caller hears of a failure.
+  await Promise.all(lanes)
+  if (failed.signal.aborted) throw failed.signal.reason
+}

@@ -1,0 +1,116 @@
+/** What a browser or a disk loses of what was stored. */
+import { describe, expect, test } from 'vitest'
+import { download } from '../../../src/store/download.ts'
+import { findDamage } from '../../../src/store/inspect.ts'
+import type { Database } from '../../../src/store/open.ts'
+import { hasResource, readResource } from '../../../src/store/resources.ts'
+import type { Fault } from '../../support/content.ts'
+import { bytesOf, fileOn, freshDatabase, KIB, never, QUICK, same } from './fixture.ts'
+
+const BYTES = 100 * KIB + 7
+
+const options = { signal: never(), tuning: QUICK }
+
+describe('fetches what the browser lost, and that alone:', () => {
+  const chunk = QUICK.chunkBytes
+  const losses: Record<string, { lost: number[]; ranges: string[] }> = {
+    'a chunk in the middle': { lost: [1], ranges: [`${chunk}-${2 * chunk - 1}`] },
+    'the first one': { lost: [0], ranges: [`0-${chunk - 1}`] },
+    'the last one': { lost: [6], ranges: [`${6 * chunk}-`] },
+    'two together and one apart': {
+      lost: [1, 2, 5], ranges: [`${chunk}-${3 * chunk - 1}`, `${5 * chunk}-${6 * chunk - 1}`],
+    },
+  }
+  test.for(Object.entries(losses))('%s', async ([, { lost, ranges }]) => {
+    const database = freshDatabase()
+    const { resource, content, seen } = await fileOn({ bytes: BYTES })
+    await download(database, resource, options)
+    for (const index of lost) await lose(database, resource.sha256, index)
+    expect(await readResource(database, resource.sha256)).toBeUndefined()
+    const blob = await download(database, resource, options)
+    expect(same(await bytesOf(blob), content)).toBe(true)
+    const asked = (await seen()).slice(1)
+    expect(asked.map(({ range }) => range)).toEqual(ranges.map((range) => `bytes=${range}`))
+    const bytes = lost.reduce((sum, index) => sum + Math.min(chunk, BYTES - index * chunk), 0)
+    expect(asked.reduce((sum, { sent }) => sum + sent, 0)).toBe(bytes)
+  })
+
+  const damages: Record<string, (chunk: Blob) => Blob> = {
+    'a chunk that is too short': (whole) => whole.slice(1),
+    'a chunk that is another one': (whole) => new Blob([new Uint8Array(whole.size)]),
+  }
+  test.for(Object.entries(damages))('%s', async ([, damage]) => {
+    const database = freshDatabase()
+    const { resource, content, seen } = await fileOn({ bytes: BYTES })
+    await download(database, resource, options)
+    await replace(database, resource.sha256, 2, damage)
+    // What has the right length shows when somebody looks, as after a load that failed.
+    const found = await findDamage(database, [resource.sha256], never())
+    expect(found).toBe(chunk)
+    expect(await readResource(database, resource.sha256)).toBeUndefined()
+    const blob = await download(database, resource, options)
+    expect(same(await bytesOf(blob), content)).toBe(true)
+    expect((await seen()).map(({ range }) => range)).toEqual([
+      null, `bytes=${2 * chunk}-${3 * chunk - 1}`,
+    ])
+    expect(await findDamage(database, [resource.sha256], never())).toBe(0)
+  })
+
+  test('of an unfinished download too', async () => {
+    const database = freshDatabase()
+    const { resource, content, seen } = await fileOn({ bytes: BYTES, faults: [{ stall: 90_000 }] })
+    const leaving = new AbortController()
+    const visit = download(database, resource, {
+      signal: leaving.signal,
+      tuning: { ...QUICK, stall: 60_000 },
+      onBytes: (here) => here >= 90_000 && leaving.abort(),
+    })
+    await expect(visit).rejects.toMatchObject({ kind: 'aborted' })
+    await lose(database, resource.sha256, 1)
+    const blob = await download(database, resource, options)
+    expect(same(await bytesOf(blob), content)).toBe(true)
+    expect((await seen()).map(({ range }) => range)[1]).toBe(`bytes=${chunk}-${2 * chunk - 1}`)
+  })
+
+  test.for<[string, Fault[]]>([
+    ['ranges', [{}, { ignoreRange: true }]],
+    ['the end of a range', [{}, { ignoreEnd: true }]],
+    ['a broken connection', [{}, { cut: 1000 }]],
+  ])('from a server that ignores %s', async ([, faults]) => {
+    const database = freshDatabase()
+    const { resource, content } = await fileOn({ bytes: BYTES, faults })
+    await download(database, resource, options)
+    await lose(database, resource.sha256, 3)
+    const blob = await download(database, resource, options)
+    expect(same(await bytesOf(blob), content)).toBe(true)
+  })
+
+  test('not from a server that has another file now', async () => {
+    const database = freshDatabase()
+    const wrong: Fault = { corrupt: 3 * QUICK.chunkBytes }
+    const { resource } = await fileOn({ bytes: BYTES, faults: [{}, wrong, wrong, wrong] })
+    await download(database, resource, options)
+    await lose(database, resource.sha256, 3)
+    await expect(download(database, resource, options)).rejects.toMatchObject({
+      code: 'hash_mismatch',
+    })
+    expect(await hasResource(database, resource.sha256)).toBe(false)
+  })
+})
+
+function lose(database: Database, sha256: string, index: number): Promise<void> {
+  return database.use((connection) => connection.delete('chunks', [sha256, index]))
+}
+
+/** Stores something else in place of a chunk, as a bad disk would. */
+async function replace(
+  database: Database,
+  sha256: string,
+  index: number,
+  damage: (chunk: Blob) => Blob,
+): Promise<void> {
+  await database.use(async (connection) => {
+    const chunk = await connection.get('chunks', [sha256, index])
+    if (chunk instanceof Blob) await connection.put('chunks', damage(chunk), [sha256, index])
+  })
+}
