@@ -17,6 +17,7 @@ import {
   string,
   tagged,
   textOr,
+  unsupported,
 } from './fields.ts'
 import { imageBlock, imageOf, noImage, userMessage } from './images.ts'
 import type { Spoken } from './images.ts'
@@ -92,8 +93,12 @@ const clientTool = object({
   name: filled,
   description: optional(string),
   input_schema: anyObject,
+  input_examples: optional(listOf(anyObject)),
   // Arguments always follow their schema.
   strict: optional(flag),
+  allowed_callers: optional(
+    unsupported(listOf(string), (callers) => callers.every((caller) => caller === 'direct')),
+  ),
 })
 
 /** Tools without a type are the client's; those of other types run on servers of their vendor. */
@@ -245,8 +250,13 @@ function textOf(content: string | readonly Block[], between = ''): string {
 }
 
 function toolOf(told: v.InferOutput<typeof clientTool>): Tool {
-  const { name, description, input_schema: parameters } = told
-  return { name, ...(description && { description }), parameters }
+  const { name, description, input_schema: parameters, input_examples: examples } = told
+  const lines = [
+    ...(description ? [description] : []),
+    ...(examples?.length ? ['Examples of its arguments:'] : []),
+    ...(examples ?? []).map((example) => JSON.stringify(example)),
+  ]
+  return { name, ...(lines.length > 0 && { description: lines.join('\n') }), parameters }
 }
 
 /** Leaves out a coding client's note to its vendor: no use to a model, and new on every request. */
