@@ -42,14 +42,16 @@ export type Feature = keyof typeof FEATURES
 
 /** What the client of predictors asks for. */
 export const REQUESTS = {
-  user: 'who the key belongs to',
+  user: 'whose key it is',
   predictor: 'a predictor, its slash raw',
   unknownPredictor: 'a predictor that is not there',
   prediction: 'a prediction: configuration and resources',
   samePrediction: 'the same prediction again',
   resource: 'the bytes of a resource',
   unknownTag: 'a prediction of nothing',
-  remote: 'a prediction computed by the server',
+  remote: 'a predictor run: an image in, a label and numbers out',
+  remoteStream: 'a predictor run, streamed',
+  invalidInput: 'a predictor run on a wrong input',
 } as const
 
 export type PredictorRequest = keyof typeof REQUESTS

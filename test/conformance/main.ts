@@ -15,11 +15,17 @@ const { values } = parseArgs({
 const { only = [], write = false } = values
 
 buildDemo()
+let last = performance.now()
+const elapsed = (): string => {
+  const from = last
+  last = performance.now()
+  return `${((last - from) / 1000).toFixed(2)} s`
+}
 const results = await runConformance({
   wanted: ({ table, title }, check) =>
     only.every((text) => check === text || `${table} ${title}`.includes(text)),
   tell: ({ table, title }, check, { outcome, reason }) =>
-    console.log([outcome, `${table} ${title}`, check, reason].join('\t')),
+    console.log([outcome, elapsed(), `${table} ${title}`, check, reason].join('\t')),
 })
 const outcomes = results.flatMap((result) => Object.values(result.outcomes))
 const count = (wanted: string) => outcomes.filter(({ outcome }) => outcome === wanted).length

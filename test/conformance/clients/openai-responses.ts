@@ -37,6 +37,7 @@ function createClient({ baseURL, apiKey, model }: Settings): Client<Items> {
       let text = ''
       let thought = ''
       const calls = new Map<string, string>()
+      let whole: Answer<Items> | undefined
       for await (const event of events) {
         switch (event.type) {
           case 'response.output_text.delta':
@@ -50,15 +51,14 @@ function createClient({ baseURL, apiKey, model }: Settings): Client<Items> {
             calls.set(event.item_id, (calls.get(event.item_id) ?? '') + event.delta)
             break
           case 'response.completed':
-          case 'response.incomplete': {
-            const whole = answerOf(event.response)
-            equal([whole.text, whole.thought], [text, thought], 'the whole')
-            equal(whole.calls.map(({ input }) => input), [...calls.values()].map(parse), 'the calls')
-            return whole
-          }
+          case 'response.incomplete':
+            whole = answerOf(event.response)
         }
       }
-      throw new Error('it broke off')
+      ensure(whole !== undefined, 'it broke off')
+      equal([whole.text, whole.thought], [text, thought], 'the whole')
+      equal(whole.calls.map(({ input }) => input), [...calls.values()].map(parse), 'the calls')
+      return whole
     },
 
     is: openaiError,

@@ -4,6 +4,7 @@
  */
 import type { Settings } from '../client.ts'
 import type { PredictorRequest } from '../features.ts'
+import { parseFrames } from '../../support/sse-grammar.ts'
 import { ensure, equal } from '../judge.ts'
 import type { Check } from '../suite.ts'
 
@@ -42,6 +43,9 @@ export function predictorChecks({ baseURL, apiKey }: Settings): Record<Predictor
     ensure(thrown instanceof RequestError, `it is told as ${String(thrown)}`)
     return [thrown.status, thrown.message]
   }
+  const inputs = () => ({ image: { data: drawing(), dtype: 'image' } })
+  const remote = { tag: '@inorigin/digits', clientId: 'conformance', acceleration: 'auto' }
+
   const refused = async (answer: Promise<unknown>): Promise<string> => {
     const [status, message] = await statusOf(answer)
     equal(status, 404, 'the status')
@@ -88,11 +92,53 @@ export function predictorChecks({ baseURL, apiKey }: Settings): Record<Predictor
       const answer = request('/predictions', { tag: '@nobody/nothing', clientId: 'conformance' })
       equal((await statusOf(answer))[0], 404, 'the status')
     },
-    remote: () =>
-      refused(
-        request('/predictions/remote', {
-          tag: '@inorigin/digits', clientId: 'conformance', acceleration: 'auto', inputs: {},
-        }),
-      ),
+    async remote() {
+      const body = { ...remote, inputs: inputs() }
+      judgeRun(await request<Run>('/predictions/remote', body))
+    },
+    async remoteStream() {
+      const body = JSON.stringify({ ...remote, inputs: inputs(), stream: true })
+      const headers = {
+        Authorization: `Bearer ${apiKey}`,
+        Accept: 'text/event-stream',
+        'Content-Type': 'application/json',
+      }
+      const response = await fetch(`${baseURL}/predictions/remote`, { method: 'POST', headers, body })
+      ensure(response.ok, `it is answered with ${response.status}`)
+      // Such clients take each event for a prediction, and the last only with an empty line behind it.
+      const frames = parseFrames(await response.text())
+      equal(frames.map(({ event }) => event), ['prediction'], 'the events')
+      for (const { data } of frames) judgeRun(JSON.parse(data) as Run)
+    },
+    async invalidInput() {
+      const image = { data: 'data:image/png;base64,AAAA', dtype: 'image' }
+      const answer = request('/predictions/remote', { ...remote, inputs: { image } })
+      const [status, message] = await statusOf(answer)
+      equal(status, 400, 'the status')
+      ensure(message.includes('image'), `the message is ${message}`)
+    },
   }
+}
+
+interface Run {
+  tag: string
+  error: string | null
+  results: Array<{ data: string; dtype: string }> | null
+}
+
+function judgeRun({ tag, error, results }: Run): void {
+  equal([tag, error], ['@inorigin/digits', null], 'the tag and the error')
+  equal(results?.map(({ dtype }) => dtype), ['string', 'float32', 'float32'], 'the types')
+  for (const { data } of results ?? []) {
+    ensure(/^data:[\w/+.-]+;base64,[A-Za-z0-9+/]+=*$/.test(data), `a result is ${data.slice(0, 60)}`)
+  }
+}
+
+/** A drawn one, as the file of an image. */
+function drawing(): string {
+  const canvas = document.createElement('canvas')
+  canvas.width = canvas.height = 64
+  const context = canvas.getContext('2d')
+  context?.fillRect(29, 10, 6, 44)
+  return canvas.toDataURL('image/png')
 }
