@@ -12,7 +12,7 @@ export interface GpuVerdict {
 export const TRIED_WITH = 'onnxruntime-web 1.30.0'
 
 /** Features that make a device faster where it has them, and that some drivers get wrong. */
-const OPTIONAL = ['subgroups', 'shader-f16']
+const OPTIONAL = ['shader-f16']
 
 /** The subject under which the verdict is kept: one for each GPU, driver, browser and runtime. */
 export function verdictSubject(adapter: AdapterDescription, userAgent: string): string {
@@ -32,11 +32,10 @@ export function isGpuVerdict(value: unknown): value is GpuVerdict {
 
 /**
  * Optional features to try a device with, one set after the other: all that are there first, then
- * without those that drivers are most likely to get wrong. `subgroups` says whether any may have
- * the feature of that name.
+ * without those that drivers are most likely to get wrong.
  */
-export function rungs(available: ReadonlySet<string>, subgroups = false): string[][] {
-  const wanted = OPTIONAL.filter((name) => available.has(name) && (subgroups || name !== 'subgroups'))
+export function rungs(available: ReadonlySet<string>): string[][] {
+  const wanted = OPTIONAL.filter((name) => available.has(name))
   return Array.from({ length: wanted.length + 1 }, (_, dropped) => wanted.slice(dropped))
 }
 

@@ -21,7 +21,7 @@ export function answerConstraint(
   format: AnswerFormat | undefined,
 ): Constraint | null {
   const said = format ? formatConstraint(format) : null
-  if (!tools || tools.use.choice === 'none' || callable(tools.use).length === 0) return said
+  if (!tools || callable(tools.use).length === 0) return said
   if (!said || tools.use.choice === 'required') return toolConstraint(tools.format, tools.use)
   const calls = toolConstraint(tools.format, { ...tools.use, choice: 'required' })
   return { type: 'choice', parts: [calls, calls.type === 'tagged' ? said : openEnded(said)] }

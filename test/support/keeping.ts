@@ -1,7 +1,8 @@
 /** Checks of constraints against an independent validator. */
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
-import { createConstraints, type ConstraintsOptions } from '../../src/engine/onnx/constraint/constraints.ts'
+import { createConstraints } from '../../src/engine/onnx/constraint/constraints.ts'
+import type { TokenTable } from '../../src/engine/onnx/constraint/vocabulary.ts'
 import { InoriginError } from '../../src/error.ts'
 import { createChance } from './random.ts'
 import { randomParameters, randomSchema, type Sample, type Schema } from './schemas.ts'
@@ -36,7 +37,7 @@ export function spaced(value: unknown): string {
 }
 
 /** Many random schemas: what is written under them is valid, and what is valid can be written. */
-export async function tallySchemas(vocabulary: ConstraintsOptions, from: number, count: number): Promise<Tally> {
+export async function tallySchemas(vocabulary: TokenTable, from: number, count: number): Promise<Tally> {
   const tally: Tally = { schemas: 0, refused: new Map(), texts: 0, values: 0, failures: [] }
   const constraints = createConstraints(vocabulary)
   for (let seed = from; seed < from + count; seed++) {

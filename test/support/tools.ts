@@ -1,5 +1,6 @@
 /** Checks of random sets of tools in every format of calls. */
-import { createConstraints, type ConstraintsOptions } from '../../src/engine/onnx/constraint/constraints.ts'
+import { createConstraints } from '../../src/engine/onnx/constraint/constraints.ts'
+import type { TokenTable } from '../../src/engine/onnx/constraint/vocabulary.ts'
 import { InoriginError } from '../../src/error.ts'
 import { createToolParser } from '../../src/generation/tools/parser.ts'
 import { callable, FORMATS, toolConstraint } from '../../src/generation/tools/index.ts'
@@ -12,7 +13,7 @@ import { walk } from './walk.ts'
 const signal = new AbortController().signal
 
 /** What is written where calls are demanded is one call or several, whose arguments are valid. */
-export async function tallyTools(vocabulary: ConstraintsOptions, from: number, count: number): Promise<Tally> {
+export async function tallyTools(vocabulary: TokenTable, from: number, count: number): Promise<Tally> {
   const tally: Tally = { schemas: 0, refused: new Map(), texts: 0, values: 0, failures: [] }
   const constraints = createConstraints(vocabulary)
   for (let seed = from; seed < from + count; seed++) {

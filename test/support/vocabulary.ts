@@ -1,7 +1,7 @@
 /** The tokens of the embedded model, as constraints take them. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { ConstraintsOptions } from '../../src/engine/onnx/constraint/constraints.ts'
+import type { TokenTable } from '../../src/engine/onnx/constraint/vocabulary.ts'
 import type { TokenizerFile } from '../../src/engine/onnx/text/file.ts'
 import { tokenBytes } from '../../src/engine/onnx/text/vocabulary.ts'
 
@@ -9,7 +9,7 @@ const GUIDE = join(import.meta.dirname, '../../demo/models/guide')
 
 const read = (name: string): unknown => JSON.parse(readFileSync(join(GUIDE, name), 'utf8'))
 
-export function guideVocabulary(): ConstraintsOptions {
+export function guideVocabulary(): TokenTable {
   const file = read('tokenizer.json') as TokenizerFile
   const bytes = tokenBytes(file, read('tokenizer_config.json') as object)
   const { eos_token_id: end } = read('config.json') as { eos_token_id: number | number[] }
@@ -22,7 +22,7 @@ export function guideVocabulary(): ConstraintsOptions {
 }
 
 /** A vocabulary of all single bytes, these texts and an end token, which is the last. */
-export function smallVocabulary(texts: readonly string[], special: readonly string[] = []): ConstraintsOptions {
+export function smallVocabulary(texts: readonly string[], special: readonly string[] = []): TokenTable {
   const encoder = new TextEncoder()
   const bytes: (Uint8Array | null)[] = [
     ...Array.from({ length: 256 }, (_, byte) => Uint8Array.of(byte)),
@@ -30,5 +30,5 @@ export function smallVocabulary(texts: readonly string[], special: readonly stri
   ]
   const names = special.map((name) => [name, bytes.push(null) - 1] as const)
   const end = bytes.push(null) - 1
-  return { bytes, special: new Map([...names, ['<end>', end]]), endTokens: [end], width: bytes.length }
+  return { bytes, special: new Map([...names, ['<end>', end]]), endTokens: [end] }
 }

@@ -1,5 +1,5 @@
 /** Texts that a model without a mind writes under a constraint. */
-import type { ConstraintsOptions } from '../../src/engine/onnx/constraint/constraints.ts'
+import type { TokenTable } from '../../src/engine/onnx/constraint/vocabulary.ts'
 import type { Matcher } from '../../src/engine/onnx/constraint/contract.ts'
 import type { Chance } from './random.ts'
 
@@ -16,7 +16,7 @@ export interface Walk {
 /** Chooses among the allowed tokens, first freely, then such as bring it to an end. */
 export async function walk(
   matcher: Matcher,
-  { bytes, endTokens }: ConstraintsOptions,
+  { bytes, endTokens }: TokenTable,
   chance: Chance,
   free = 30,
   most = 1500,
@@ -34,14 +34,14 @@ export async function walk(
     const wanted = hurry && closing.length > 0 && chance.often(0.8) ? closing : allowed
     const token = end !== undefined && (hurry || chance.often(0.2)) ? end : chance.pick(wanted)
     if (!matcher.accept(token)) throw new Error(`Token ${token} was allowed and then refused.`)
-    if (matcher.ended) return { text: text(), ended: true, stuck: false }
+    if (token === end) return { text: text(), ended: true, stuck: false }
     written.push(...(bytes[token] ?? []))
   }
   return { text: '', ended: false, stuck: false }
 }
 
 /** Whether the matcher takes the text, in the longest tokens there are, and may end behind it. */
-export async function takes(matcher: Matcher, { bytes, endTokens }: ConstraintsOptions, text: string): Promise<boolean> {
+export async function takes(matcher: Matcher, { bytes, endTokens }: TokenTable, text: string): Promise<boolean> {
   const left = new TextEncoder().encode(text)
   const byFirst = firsts(bytes)
   for (let at = 0; at < left.length; ) {
@@ -59,7 +59,7 @@ export async function takes(matcher: Matcher, { bytes, endTokens }: ConstraintsO
 const known = new WeakMap<object, Map<number, number[]>>()
 
 /** Tokens by their first byte. */
-function firsts(bytes: ConstraintsOptions['bytes']): Map<number, number[]> {
+function firsts(bytes: TokenTable['bytes']): Map<number, number[]> {
   const made = known.get(bytes) ?? new Map<number, number[]>()
   if (!known.has(bytes)) {
     known.set(bytes, made)

@@ -54,6 +54,9 @@ export function deviceLost(cause: unknown): InoriginError {
   )
 }
 
+export const loadingCancelled = (): InoriginError =>
+  new InoriginError('aborted', 'Loading was cancelled.')
+
 /** Nothing that its thread computes from here on can be trusted. */
 function runtimeCrashed(cause: unknown): InoriginError {
   return new InoriginError(

@@ -11,6 +11,7 @@
  */
 import { InoriginError } from '../../error.ts'
 import type { Engine, OpenEngine } from '../engine.ts'
+import { loadingCancelled } from './failure.ts'
 import { type Loaded, loadDecoder } from './load.ts'
 import { answer, type AnswerSetup } from './run/answer.ts'
 import { constraintsOf } from './run/constrain.ts'
@@ -42,13 +43,13 @@ export const openOnnx: OpenEngine = async ({ texts, maxInputTokens, ...setup }) 
   }
 
   const begin: Engine['load'] = async (weights, signal, onWarm) => {
-    if (signal.aborted) throw aborted()
+    if (signal.aborted) throw loadingCancelled()
     if (scheduler) return
     const options = { ...setup, contextWindow, firstPosition, heads, onWarm }
     const arrived = await loadDecoder(options, weights, signal)
     if (signal.aborted) {
       await arrived.release()
-      throw aborted()
+      throw loadingCancelled()
     }
     loaded = arrived
     scheduler = createScheduler({
@@ -105,11 +106,9 @@ export const openOnnx: OpenEngine = async ({ texts, maxInputTokens, ...setup }) 
 /** What the work gives, or `aborted` as soon as the signal says so. */
 function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
-    const stop = (): void => reject(aborted())
+    const stop = (): void => reject(loadingCancelled())
     if (signal.aborted) stop()
     signal.addEventListener('abort', stop)
     work.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop))
   })
 }
-
-const aborted = (): InoriginError => new InoriginError('aborted', 'Loading was cancelled.')

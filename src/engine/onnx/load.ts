@@ -8,6 +8,7 @@ import type { Decoder } from './decoder/contract.ts'
 import { createDecoder, type DecoderOptions } from './decoder/decoder.ts'
 import { staysInHeap, staysOnDevice } from './decoder/graph.ts'
 import { readOperations } from './decoder/operations.ts'
+import { loadingCancelled } from './failure.ts'
 import { findModel, type GraphFiles, type ModelFiles } from './files.ts'
 import { loadRuntime, type Runtime, type Session } from './runtime.ts'
 import { openTrusted } from './selftest/open.ts'
@@ -74,7 +75,7 @@ async function open(
     for (const each of releases.splice(0).toReversed()) await soon(each())
   }
   const check = (): void => {
-    if (signal.aborted) throw new InoriginError('aborted', 'Loading was cancelled.')
+    if (signal.aborted) throw loadingCancelled()
   }
   const large = weigh(main) + weigh(embed) >= LARGE
   const session = async (runtime: Runtime, graph: GraphFiles): Promise<Session> => {

@@ -2,6 +2,7 @@
 import { within } from '../../device/patience.ts'
 import type { InoriginError } from '../../error.ts'
 import { deviceLost, gpuFailure } from './failure.ts'
+import { openScopes } from './scopes.ts'
 
 export interface GpuWatch {
   /** The failure that makes everything computed since then worthless; `null` while all is well. */
@@ -12,8 +13,6 @@ export interface GpuWatch {
   settle(): Promise<void>
   stop(): void
 }
-
-const KINDS = ['validation', 'internal', 'out-of-memory'] as const
 
 export function watchGpu(gpu: GPUDevice): GpuWatch {
   let failure: InoriginError | null = null
@@ -27,13 +26,11 @@ export function watchGpu(gpu: GPUDevice): GpuWatch {
   gpu.addEventListener('uncapturederror', onError)
 
   const scope: GpuWatch['scope'] = async (task) => {
-    for (const kind of KINDS) gpu.pushErrorScope(kind)
+    const close = openScopes(gpu)
     try {
       return await task()
     } finally {
-      // A device that is lost has no errors to tell.
-      const errors = await Promise.all(KINDS.map(() => gpu.popErrorScope().catch(() => null)))
-      const first = errors.find((error) => error !== null)
+      const first = await close()
       if (first) failure ??= gpuFailure(first)
     }
   }

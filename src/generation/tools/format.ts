@@ -39,7 +39,6 @@ export interface ToolFormat {
 
 /** What an answer may be where these tools may be called. */
 export function toolConstraint(format: ToolFormat, use: ToolUse): Constraint {
-  if (use.choice === 'none') return { type: 'text' }
   const tools = callable(use)
   return format[use.choice === 'required' ? 'forced' : 'free'](tools, use.parallel)
 }

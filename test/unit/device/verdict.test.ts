@@ -15,16 +15,11 @@ const seen: Capabilities = {
 
 describe('features are tried', () => {
   test.each([
-    [['shader-f16', 'subgroups', 'timestamp-query'], false, [['shader-f16'], []]],
-    [
-      ['shader-f16', 'subgroups'], true,
-      [['subgroups', 'shader-f16'], ['shader-f16'], []],
-    ],
-    [['subgroups'], true, [['subgroups'], []]],
-    [['subgroups'], false, [[]]],
-    [[], true, [[]]],
-  ])('%j, subgroups: %s', (available, subgroups, expected) => {
-    expect(rungs(new Set(available), subgroups)).toEqual(expected)
+    [['shader-f16', 'subgroups', 'timestamp-query'], [['shader-f16'], []]],
+    [['subgroups'], [[]]],
+    [[], [[]]],
+  ])('%j', (available, expected) => {
+    expect(rungs(new Set(available))).toEqual(expected)
   })
 })
 

@@ -1,6 +1,6 @@
 import type { Tensor } from 'onnxruntime-web'
 import { beforeEach, expect, test } from 'vitest'
-import { createTrack } from '../../../src/engine/onnx/decoder/states.ts'
+import { createHistory } from '../../../src/engine/onnx/decoder/states.ts'
 
 const alive = new Set<Tensor>()
 
@@ -11,12 +11,12 @@ function state(): Tensor {
   return tensor
 }
 
-const track = () => createTrack(() => [state()])
+const history = () => createHistory(() => [state()])
 
 beforeEach(() => alive.clear())
 
 test('goes back to where it was marked, and to the beginning', () => {
-  const one = track()
+  const one = history()
   one.advance([state()], 5)
   const five = one.now
   one.mark()
@@ -32,7 +32,7 @@ test('goes back to where it was marked, and to the beginning', () => {
 })
 
 test('forks share what neither changes, and free it with the last', () => {
-  const one = track()
+  const one = history()
   one.advance([state()], 5)
   one.mark()
   one.advance([state()], 9)
@@ -49,7 +49,7 @@ test('forks share what neither changes, and free it with the last', () => {
 })
 
 test('keeps a bounded number of marks, the first and the latest among them', () => {
-  const one = track()
+  const one = history()
   for (const length of [3, 10, 11, 20, 30, 40, 50, 60, 70, 80, 90]) {
     one.advance([state()], length)
     one.mark()

@@ -53,7 +53,6 @@ function fakeConstraints(): Constraints {
       const may = (token: number): boolean =>
         wanted ? wanted[count] === token : constraint.type === 'pattern' && token % 2 === 0
       return {
-        ended: false,
         mask: async () => {
           const bits = new Int32Array(VOCABULARY / 32)
           for (let id = 0; id < VOCABULARY; id += 1)
@@ -65,9 +64,6 @@ function fakeConstraints(): Constraints {
           if (!may(token)) return false
           count += 1
           return true
-        },
-        rollback: (tokens) => {
-          count -= tokens
         },
         close: () => undefined,
       }

@@ -8,14 +8,6 @@ import { type CompiledGrammar, loadXgrammar, type Xgrammar } from './library.ts'
 import { createMatcher, findDoubtful } from './matcher.ts'
 import { type Prepared, prepareVocabulary, type TokenTable } from './vocabulary.ts'
 
-export interface ConstraintsOptions extends Omit<TokenTable, 'width'> {
-  /**
-   * Scores of a row, which may be more than tokens. Default: unknown; masks are told then where all
-   * tokens may come too, as there may be scores of none.
-   */
-  width?: number
-}
-
 /** Compiled grammars that are kept beside those in use. */
 const KEPT = 16
 
@@ -26,9 +18,7 @@ interface Compiled {
 }
 
 /** Loads nothing before the first constraint is opened. */
-export function createConstraints(options: ConstraintsOptions): Constraints {
-  const width = Math.max(options.width ?? 0, options.bytes.length)
-  const table: TokenTable = { ...options, width }
+export function createConstraints(table: TokenTable): Constraints {
   const budget = createBudget(table.bytes)
   const doubtful = findDoubtful(table.bytes)
   const vocabularies = new Map<string, Promise<Prepared>>()
@@ -93,7 +83,7 @@ export function createConstraints(options: ConstraintsOptions): Constraints {
         const { GrammarMatcher } = await loadXgrammar()
         const loose = await GrammarMatcher.createGrammarMatcher(grammar.loose)
         const exact = grammar.exact && (await GrammarMatcher.createGrammarMatcher(grammar.exact))
-        return createMatcher({ loose, exact, doubtful, width, open: options.width !== undefined, onClose })
+        return createMatcher({ loose, exact, doubtful, width: table.bytes.length, onClose })
       } catch (error) {
         onClose()
         throw error

@@ -12,15 +12,11 @@ export interface Constraints {
 
 /** One text that keeps a constraint, token by token. */
 export interface Matcher {
-  /** The tokens that may come next, a bit for each id; `null`: all of them. Valid until `accept`. */
-  mask(): Promise<Int32Array | null>
+  /** The tokens that may come next, a bit for each id. Valid until `accept`. */
+  mask(): Promise<Int32Array>
   /** The text that must come next, empty where there is a choice. */
   forced(): string
   /** Takes the next token, an end token included; false, and nothing taken, where it may not come. */
   accept(token: number): boolean
-  /** Takes back that many tokens. */
-  rollback(count: number): void
-  /** The text is whole, and an end token was taken. */
-  readonly ended: boolean
   close(): void
 }

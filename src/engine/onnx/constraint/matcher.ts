@@ -9,10 +9,8 @@ export interface MatcherOptions {
   /** Keeps all; `null` where there is no difference. Its masks take long. */
   exact: GrammarMatcher | null
   doubtful: Doubtful
-  /** Ids of a row of scores. */
+  /** How many tokens there are. */
   width: number
-  /** Whether a mask of all of them is left out. */
-  open: boolean
   /** Frees what was made for this text. */
   onClose: () => void
 }
@@ -44,10 +42,10 @@ export function findDoubtful(bytes: readonly (Uint8Array | null)[]): Doubtful {
 /** As long as a string goes on like this, there is room for any token but the doubtful ones. */
 const ROOM = 'a'.repeat(LONG)
 
-export function createMatcher({ loose, exact, doubtful, width, open, onClose }: MatcherOptions): Matcher {
+export function createMatcher({ loose, exact, doubtful, width, onClose }: MatcherOptions): Matcher {
   const rest = width % 32
   const last = rest === 0 ? -1 : (1 << rest) - 1
-  let mask: Int32Array | null | undefined
+  let mask: Int32Array | undefined
   let closed = false
 
   const takes = (matcher: GrammarMatcher, text: string): boolean => {
@@ -87,12 +85,12 @@ export function createMatcher({ loose, exact, doubtful, width, open, onClose }: 
     )
   }
 
-  const compute = async (): Promise<Int32Array | null> => {
+  const compute = async (): Promise<Int32Array> => {
     if (loose.isTerminated()) return new Int32Array(Math.ceil(width / 32))
     const words = (await bits()).slice(0, Math.ceil(width / 32))
     const end = words.length - 1
     words[end] = (words[end] ?? 0) & last
-    return open && isFull(words) ? null : words
+    return words
   }
 
   return {
@@ -117,15 +115,6 @@ export function createMatcher({ loose, exact, doubtful, width, open, onClose }: 
       }
       mask = undefined
       return true
-    },
-    rollback: (count) => {
-      if (count === 0) return
-      loose.rollBack(count)
-      exact?.rollBack(count)
-      mask = undefined
-    },
-    get ended() {
-      return loose.isTerminated()
     },
     close: () => {
       if (closed) return

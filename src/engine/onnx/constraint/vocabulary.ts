@@ -8,8 +8,6 @@ export interface TokenTable {
   special: ReadonlyMap<string, number>
   /** Tokens that end an answer. */
   endTokens: readonly number[]
-  /** Scores of a row: ids beyond the tokens are padding. */
-  width: number
 }
 
 export interface Prepared {
@@ -29,13 +27,13 @@ export async function prepareVocabulary(
   const spelled = new Map(visible.map((name) => [table.special.get(name), name]))
   const encoder = new TextEncoder()
   const encoded: string[] = []
-  for (let id = 0; id < table.width; id++) {
+  for (const [id, own] of table.bytes.entries()) {
     const name = spelled.get(id)
-    const bytes = name === undefined ? table.bytes[id] : encoder.encode(name)
+    const bytes = name === undefined ? own : encoder.encode(name)
     encoded.push(bytes && bytes.length > 0 ? byteLevel(bytes) : NO_TEXT)
   }
   const info: TokenizerInfo = await TokenizerInfo.createTokenizerInfo(
-    encoded, 'byte_level', false, table.width, [...table.endTokens],
+    encoded, 'byte_level', false, encoded.length, [...table.endTokens],
   )
   const compiler = await GrammarCompiler.createGrammarCompiler(info, false)
   const close = (): void => {

@@ -22,7 +22,7 @@ import { readGraph, type Graph, type GraphSources } from './graph.ts'
 import { createIdle } from './idle.ts'
 import { createScores } from './scores.ts'
 import { checkRoom, createSequence } from './sequence.ts'
-import { createTrack } from './states.ts'
+import { createHistory } from './states.ts'
 
 /** A graph that takes tokens, or one that takes what another makes of them. */
 export type Sessions = Session | { decoder: Session; embed: Session }
@@ -97,7 +97,7 @@ export function createDecoder(
   return {
     chunk: graph.logitsToKeep ? 256 : 64,
     batch: graph.ragged && layout === 'in place' ? batchOf(graph, contextWindow, gpu) : 1,
-    open: () => add({ seat: { bank: null, row: 0, length: 0 }, track: createTrack(blank) }),
+    open: () => add({ seat: { bank: null, row: 0, length: 0 }, history: createHistory(blank) }),
     step,
     // One that is lost is no reason to wait for ever; the next run tells.
     settled: () => within(PATIENCE, submitted(gpu), undefined),

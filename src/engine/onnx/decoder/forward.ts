@@ -5,12 +5,12 @@ import type { Session } from '../runtime.ts'
 import type { Bank, Banks, Layout, Seat } from './banks.ts'
 import type { Feeds } from './feeds.ts'
 import type { Graph } from './graph.ts'
-import type { Track } from './states.ts'
+import type { History } from './states.ts'
 
 /** What a conversation is remembered by. */
 export interface Memory {
   seat: Seat
-  track: Track
+  history: History
 }
 
 export interface Entry {
@@ -71,7 +71,7 @@ export function createForward(options: ForwardOptions): Forward {
     }
     for (const { memory } of ordered) {
       memory.seat.length += count
-      memory.track.advance(states.map(({ output }) => results[output] as Tensor), memory.seat.length)
+      memory.history.advance(states.map(({ output }) => results[output] as Tensor), memory.seat.length)
     }
     return keep > 0 ? (results['logits'] ?? null) : null
   }
@@ -81,7 +81,7 @@ export function createForward(options: ForwardOptions): Forward {
     lists.forEach(({ input }, index) => {
       inputs[input] = bank.tensors[index] as Tensor
     })
-    const now = entries[0]?.memory.track.now.tensors ?? []
+    const now = entries[0]?.memory.history.now.tensors ?? []
     states.forEach(({ input }, index) => {
       inputs[input] = now[index] as Tensor
     })

@@ -23,7 +23,7 @@ export interface SequenceOptions {
 
 export function createSequence(memory: Memory, options: SequenceOptions): Sequence {
   const { forward, banks, scores, keepsSome, marked, contextWindow } = options
-  const { seat, track } = memory
+  const { seat, history } = memory
   let closed = false
 
   const run = (tokens: readonly number[], keep: number): ReturnType<Forward> => {
@@ -32,7 +32,7 @@ export function createSequence(memory: Memory, options: SequenceOptions): Sequen
   }
 
   const reach = (length: number): number =>
-    marked ? track.reach(length) : Math.min(length, seat.length)
+    marked ? history.reach(length) : Math.min(length, seat.length)
 
   const checkReach = (length: number): void => {
     if (length === reach(length)) return
@@ -59,20 +59,20 @@ export function createSequence(memory: Memory, options: SequenceOptions): Sequen
       return seat.length
     },
     get bytes() {
-      return banks.bytes(seat) + track.bytes
+      return banks.bytes(seat) + history.bytes
     },
     extend,
     predict,
     reach,
-    mark: () => track.mark(),
+    mark: () => history.mark(),
     async cut(length) {
       checkReach(length)
-      track.cut(length)
+      history.cut(length)
       seat.length = length
     },
     async fork(length) {
       checkReach(length)
-      return options.open({ seat: banks.fork(seat, length), track: track.fork(length) })
+      return options.open({ seat: banks.fork(seat, length), history: history.fork(length) })
     },
     close() {
       if (closed) return
@@ -80,7 +80,7 @@ export function createSequence(memory: Memory, options: SequenceOptions): Sequen
       options.onClose()
       options.whenIdle(() => {
         banks.leave(seat)
-        track.close()
+        history.close()
       })
     },
   }

@@ -12,7 +12,7 @@ export interface States {
 }
 
 /** Where a conversation is, and where it can go back to. */
-export interface Track {
+export interface History {
   readonly now: States
   readonly bytes: number
   /** Goes on to what a run gave, which is of this length. */
@@ -24,7 +24,7 @@ export interface Track {
   /** Goes back to a length of `reach`. */
   cut(length: number): void
   /** Another conversation, to a length of `reach`. */
-  fork(length: number): Track
+  fork(length: number): History
   close(): void
 }
 
@@ -32,14 +32,14 @@ export interface Track {
 const MARKS = 8
 
 /** `blank` makes the states of nothing; `known` is taken over, with its users counted already. */
-export function createTrack(
+export function createHistory(
   blank: () => Tensor[],
   known: { length: number; now: States; marks: Map<number, States> } = {
     length: 0,
     now: { tensors: blank(), users: 1 },
     marks: new Map(),
   },
-): Track {
+): History {
   let { now, length: at } = known
   const { marks } = known
 
@@ -79,7 +79,7 @@ export function createTrack(
       for (const marked of marks.keys()) if (marked > length) drop(marks, marked)
     },
     fork: (length) =>
-      createTrack(blank, {
+      createHistory(blank, {
         length,
         now: statesAt(length),
         marks: new Map(marksTo(length).map(([marked, states]) => [marked, retain(states)])),

@@ -6,7 +6,7 @@ import type { Drafter } from './draft.ts'
 import type { Track } from './prefix.ts'
 
 /** The scores behind the last token that was taken; they last as long as `read` does. */
-export interface Scores {
+export interface Reading {
   readonly candidates: Candidates
   /** All of them, without adjustments. */
   row(): Promise<Float32Array>
@@ -19,7 +19,7 @@ export interface Reader {
    * are computed, and again where that has to be repeated.
    */
   ask(guessed: readonly number[]): Promise<Ask>
-  read(scores: Scores): Promise<void>
+  read(reading: Reading): Promise<void>
   /** Guesses the token to be read and those behind it, where their scores may be wanted too. */
   drafter: Drafter | null
   /** How many of those there can be. */

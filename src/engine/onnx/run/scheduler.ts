@@ -14,7 +14,7 @@
  */
 import { InoriginError } from '../../../error.ts'
 import type { Decoder } from '../decoder/contract.ts'
-import { type Begun, confirm, fill, forget, step, venture } from './forward.ts'
+import { type Begun, confirm, fill, forget, step, venture } from './steps.ts'
 import { allTokens, beginAnew, createPlace, deny, drop, grant, wishFor } from './place.ts'
 import type { Place, Reader, Visit } from './place.ts'
 import { createPrefixCache, type PrefixBudget, shared, type Track } from './prefix.ts'

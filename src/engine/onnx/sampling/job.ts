@@ -4,7 +4,7 @@ import { repetitionFactors } from './adjust.ts'
 import { CHUNK, ENTRY_WORDS, HEAD_WORDS, ROW_WORDS } from './layout.ts'
 
 /** Where rows of scores lie. */
-export interface Place {
+export interface Rows {
   half: boolean
   /** The buffer's row of each row that is meant. */
   order: readonly number[]
@@ -21,7 +21,7 @@ export interface Job {
 const COLDEST = 1e30
 
 /** `asks` has one for each row. */
-export function createJob({ half, order, vocabulary }: Place, asks: readonly Ask[]): Job {
+export function createJob({ half, order, vocabulary }: Rows, asks: readonly Ask[]): Job {
   const chunks = Math.ceil(vocabulary / CHUNK)
   const slots = Math.min(vocabulary, Math.max(...asks.map(({ count }) => count)))
   const entries = asks.map(({ adjustments }) => entriesOf(adjustments, vocabulary))

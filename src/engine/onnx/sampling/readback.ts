@@ -1,5 +1,6 @@
 /** Brings what a GPU computed into plain memory, through buffers that are used again. */
 import { deviceFailure, deviceLost, gpuFailure } from '../failure.ts'
+import { openScopes } from '../scopes.ts'
 
 export interface Readback {
   /**
@@ -17,8 +18,6 @@ const USAGE = 0x01 | 0x08
 /** GPUMapMode's. */
 const READ = 0x01
 
-const KINDS = ['validation', 'out-of-memory'] as const
-
 export function createReadback(gpu: GPUDevice): Readback {
   const free: GPUBuffer[] = []
 
@@ -35,7 +34,7 @@ export function createReadback(gpu: GPUDevice): Readback {
 
   const read: Readback['read'] = async (bytes, encode) => {
     // An invalid command is dropped without a word: what is read would be of an earlier time.
-    for (const kind of KINDS) gpu.pushErrorScope(kind)
+    const close = openScopes(gpu)
     const target = take(bytes)
     const encoder = gpu.createCommandEncoder({ label: 'scores' })
     encode(encoder, target)
@@ -44,8 +43,7 @@ export function createReadback(gpu: GPUDevice): Readback {
       () => null,
       (thrown: unknown) => deviceFailure(thrown) ?? deviceLost(thrown),
     )
-    const scopes = await Promise.all(KINDS.map(() => gpu.popErrorScope().catch(() => null)))
-    const refused = scopes.find((error) => error !== null)
+    const refused = await close()
     const failure = refused ? gpuFailure(refused) : await unmapped
     if (failure) {
       target.destroy()

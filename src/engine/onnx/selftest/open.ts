@@ -4,6 +4,7 @@ import { requestGpu } from '../../../device/gpu.ts'
 import { within } from '../../../device/patience.ts'
 import { type GpuVerdict, rungs } from '../../../device/verdict.ts'
 import { InoriginError } from '../../../error.ts'
+import { loadingCancelled } from '../failure.ts'
 import { loadRuntime, type Runtime } from '../runtime.ts'
 import { isRight } from './selftest.ts'
 
@@ -14,8 +15,6 @@ export interface TrustOptions {
   features?: readonly string[]
   /** What is known of this GPU; absent: it is tried, which takes seconds. */
   verdict?: GpuVerdict
-  /** Begin with `subgroups`, which only a trial can show to be sound. Default: never ask for it. */
-  subgroups?: boolean
 }
 
 export interface TrustedGpu {
@@ -35,18 +34,18 @@ const PATIENCE = 100_000
  * numbers, or right ones only without a feature that the weights need.
  */
 export async function openTrusted(
-  { folder, features = [], verdict: known, subgroups }: TrustOptions,
+  { folder, features = [], verdict: known }: TrustOptions,
   signal: AbortSignal,
 ): Promise<TrustedGpu> {
   if (known?.features === null) throw untrusted(known, features)
   const available = new Set<string>((await findAdapter())?.features)
   const sets = known
     ? [known.features.filter((name) => available.has(name))]
-    : rungs(available, subgroups)
+    : rungs(available)
   // Half precision is weighed with each set below; one that is not there at all is refused here.
   const must = features.filter((name) => name !== HALF || !available.has(name))
   for (const optional of sets) {
-    if (signal.aborted) throw new InoriginError('aborted', 'Loading was cancelled.')
+    if (signal.aborted) throw loadingCancelled()
     const { device: gpu } = await requestGpu({ features: must, optional })
     const runtime = await loadRuntime({ device: 'webgpu', folder, gpu })
     const verdict = { features: optional }
