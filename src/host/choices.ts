@@ -47,8 +47,10 @@ export function createChoices(options: ChoicesOptions): Choices {
   async function measure(entry: Entry, name: string | undefined): Promise<void> {
     const { capabilities, id, tried } = await known(entry, name)
     const all = rivals(entry, capabilities, preference)
-    const fit = await eligible(database, all)
     const isDecided = (one: Implementation) => tried.has(one.id)
+    // After every prediction this is asked, and mostly there is nothing left to look up.
+    if (all.length < 2 || all.every(isDecided)) return
+    const fit = await eligible(database, all)
     const due = fit.filter((one) => !isDecided(one))
     const first = all[0]
     // Without the first of them nothing would change, and alone none is faster.

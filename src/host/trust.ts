@@ -15,12 +15,19 @@ export interface Trust {
 
 export function createTrust(database: Database, probe: () => Promise<Capabilities>): Trust {
   let learnt: GpuVerdict | undefined
+  /** Once: every prediction asks, and nobody but this host writes it. */
+  let reading: Promise<GpuVerdict | undefined> | undefined
 
   async function verdict(): Promise<GpuVerdict | undefined> {
     const { webgpu } = await probe()
     if (learnt || !webgpu) return learnt
     const subject = verdictSubject(webgpu, navigator.userAgent)
-    return (learnt ??= await readFact(database, subject, isGpuVerdict))
+    reading ??= readFact(database, subject, isGpuVerdict).catch((error: unknown) => {
+      reading = undefined
+      throw error
+    })
+    const stored = await reading
+    return learnt ?? stored
   }
 
   async function keep(found: GpuVerdict): Promise<void> {
