@@ -114,11 +114,12 @@ export function createPredictions(options: PredictionsOptions): Predictions {
   async function create(request: PredictionRequest, signal: AbortSignal): Promise<Prediction> {
     const { tag, clientId, configurationId = '' } = request
     const pinned = await earlier(request)
-    const known = await predictionOf(database, { tag, clientId, configurationId })
-    // The token stands for the choice, so whoever was given the same need not be given it anew.
-    const isSame = known && (pinned ? pinned.configuration === known.configuration : await stillGood(known))
-    if (isSame) {
-      if (pinned) await again(known, signal)
+    const isPinned = request.predictionId !== undefined
+    // The token stands for the choice: whoever was given it before need not be given it anew.
+    const known = await predictionOf(database, { tag, clientId, configurationId }, (record) =>
+      pinned ? record.configuration === pinned.configuration : !record.isPinned,
+    )
+    if (known && (pinned ? await again(known, signal) : await stillGood(known))) {
       await touchPrediction(database, known)
       return toPrediction(known, scope)
     }
@@ -126,6 +127,7 @@ export function createPredictions(options: PredictionsOptions): Predictions {
     const record = recordOf(request, given, {
       deviceId: request.deviceId ?? deviceId(await device()),
       configuration: pinned?.configuration ?? `conf_${random()}`,
+      ...(isPinned && { isPinned }),
     })
     await putPrediction(database, record)
     return toPrediction(record, scope)
@@ -135,13 +137,13 @@ export function createPredictions(options: PredictionsOptions): Predictions {
 function recordOf(
   { tag, clientId, configurationId = '' }: PredictionRequest,
   given: Given,
-  learnt: Pick<PredictionRecord, 'deviceId' | 'configuration'>,
+  choice: Pick<PredictionRecord, 'deviceId' | 'configuration' | 'isPinned'>,
 ): PredictionRecord {
   const { id, resources } = given.implementation
   return {
     id: `pred_${random()}`,
     tag, clientId, configurationId,
-    ...learnt,
+    ...choice,
     implementation: id,
     resources: resources.map(({ type, name, sha256 }) => ({ type, name, sha256 })),
     entry: keep(given),

@@ -17,9 +17,10 @@ const SMALL = 8_000_000
 /** Bytes up to which one is brought into memory beside the one that is used. */
 const LARGE = 2 ** 28
 
-/** Milliseconds for one of them to be brought into memory and measured, and for all of them. */
-const EACH = 10_000
-const ALL = 20_000
+/** Milliseconds for one of them to be brought into memory, to be measured, and for all of them. */
+const LOADING = 60_000
+const MEASURING = 10_000
+const ALL = 90_000
 
 export interface RaceOptions {
   database: Database
@@ -71,9 +72,11 @@ export async function race(
     if (over.aborted || !models.hasRoom) return
     const lease = models.acquire(entry, implementation, await verdict(), true)
     const { hosted, leave } = lease
-    const signal = AbortSignal.any([over, AbortSignal.timeout(EACH)])
+    const within = (limit: number) => AbortSignal.any([over, AbortSignal.timeout(limit)])
+    let signal = within(LOADING)
     try {
       await unlessAborted(hosted.load(), signal)
+      signal = within(MEASURING)
       const milliseconds = await call<ModelCalls, 'measure'>(hosted.link, 'measure', [], { signal })
       await tell(implementation, { milliseconds })
     } catch (error) {
@@ -90,8 +93,8 @@ export async function race(
 }
 
 function late(): InoriginError {
-  const what = `it did not come to an end within ${EACH / 1000} s`
-  return new InoriginError('unavailable', what, { code: 'too_slow' })
+  const limits = `${LOADING / 1000} s to load and ${MEASURING / 1000} s to run`
+  return new InoriginError('unavailable', `it took longer than ${limits}`, { code: 'too_slow' })
 }
 
 function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {

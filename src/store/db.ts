@@ -76,6 +76,8 @@ export interface PredictionRecord {
   resources: { type: ResourceType; name: string; sha256: string }[]
   /** The catalog's entry of then with that implementation alone; first versions kept none. */
   entry?: unknown
+  /** It was asked for by the id of another one, so the asker's own choice is not this. */
+  isPinned?: boolean
   /** RFC 3339. */
   created: string
   /** Milliseconds since 1970; absent: never since it was created. */

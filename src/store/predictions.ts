@@ -51,14 +51,16 @@ export function predictionById(
   return database.use((connection) => connection.get('predictions', id))
 }
 
-/** The latest prediction of that asker. */
+/** The latest prediction of that asker, of those that are wanted. */
 export function predictionOf(
   database: Database,
   { tag, clientId, configurationId }: Asker,
+  isWanted: (record: PredictionRecord) => boolean = () => true,
 ): Promise<PredictionRecord | undefined> {
   return database.use(async (connection) => {
     const key: [string, string, string] = [tag, clientId, configurationId]
-    return latest(await connection.getAllFromIndex('predictions', 'asker', key))
+    const all = await connection.getAllFromIndex('predictions', 'asker', key)
+    return latest(all.filter(isWanted))
   })
 }
 

@@ -177,6 +177,9 @@ describe('a catalog that changes', () => {
     expect((await create(tab, { clientId: 'third', predictionId: given.id })).body.id).toBe(pinned.body.id)
     const fresh = await create(tab, { clientId: 'third' })
     expect(fresh.body.resources).not.toEqual(given.resources)
+    // Neither is in the way of the other.
+    expect((await create(tab, { clientId: 'third', predictionId: given.id })).body.id).toBe(pinned.body.id)
+    expect((await create(tab, { clientId: 'third' })).body.id).toBe(fresh.body.id)
 
     // Not stored, and served no more.
     const away = join(files, 'away.onnx')

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { Page } from 'playwright'
 import { afterEach, expect, test } from 'vitest'
 import type { LoadProgress, Server } from '../../src/index.ts'
+import { fetchIn } from '../support/answers.ts'
 import { openHub, repositoryOf, type Hub } from '../support/hub.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
 
@@ -70,6 +71,13 @@ test('two fields are enough; the commit of the first load stays, and needs no hu
   expect(hub.asked.filter((path) => path.includes('/resolve/'))).toEqual(
     hub.asked.filter((path) => path.includes(`/resolve/${COMMITS[0]}/`)),
   )
+
+  // Its files are told as those of any other tag are.
+  const prediction = await fetchIn(page, '/v1/predictions', { tag: TAG, clientId: 'test' })
+  const { resources } = JSON.parse(prediction.text)
+  const types = resources.map((resource: { type: string }) => resource.type)
+  expect(types).toEqual(expect.arrayContaining(['onnx', 'tokenizer', 'config']))
+  expect((await fetchIn(page, resources[0].url)).status).toBe(200)
 
   // The branch moves on, then the hub goes away: neither is noticed.
   hub.repositories = { 'me/guide': { files: {}, commit: COMMITS[1] } }
