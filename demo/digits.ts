@@ -1,7 +1,8 @@
 import type { LoadProgress, Server } from '../src/index.ts'
-import { byId, element } from './dom.ts'
+import { createBar } from './bars.ts'
+import { byId } from './dom.ts'
 import { exampleDigit } from './examples.ts'
-import { bytesOf, duration } from './format.ts'
+import { duration, preparing } from './format.ts'
 import { wordsOf } from './notice.ts'
 import { createPad } from './pad.ts'
 
@@ -18,7 +19,7 @@ export function createDigits(starting: Promise<Server>): void {
     running?.abort()
     const { signal } = (running = new AbortController())
     const onProgress = (progress: LoadProgress): void => {
-      if (!signal.aborted) verdict.textContent = words(progress)
+      if (!signal.aborted) verdict.textContent = preparing(progress)
     }
     try {
       const server = await starting
@@ -51,27 +52,15 @@ interface Bars {
 }
 
 function createBars(): Bars {
-  const rows = Array.from({ length: 10 }, (_unused, digit) => {
-    const item = element('li', '')
-    const meter = element('div', '')
-    const bar = element('i', '')
-    meter.role = 'meter'
-    meter.ariaLabel = `Score of ${digit}, in percent`
-    meter.append(bar)
-    const figure = element('span', '')
-    item.append(element('span', '', String(digit)), meter, figure)
-    return { item, meter, bar, figure }
-  })
+  const rows = Array.from({ length: 10 }, (_unused, digit) =>
+    createBar(String(digit), `Score of ${digit}`),
+  )
   byId('scores', HTMLElement).replaceChildren(...rows.map(({ item }) => item))
   return {
     show(scores, best) {
-      rows.forEach(({ item, meter, bar, figure }, digit) => {
-        const score = scores[digit]
-        const percent = Math.round(100 * (score ?? 0))
-        meter.ariaValueNow = String(percent)
-        bar.style.width = `${percent}%`
-        figure.textContent = score === undefined ? '' : `${percent} %`
-        item.classList.toggle('best', digit === best)
+      rows.forEach((row, digit) => {
+        row.show(scores[digit])
+        row.item.classList.toggle('best', digit === best)
       })
     },
   }
@@ -85,9 +74,4 @@ function toNumbers(tensor: unknown): number[] {
 
 function capital(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1)
-}
-
-function words({ phase, loadedBytes, totalBytes }: LoadProgress): string {
-  if (phase !== 'download') return 'Preparing …'
-  return `Downloading · ${bytesOf(loadedBytes, totalBytes)}`
 }

@@ -1,3 +1,5 @@
+import type { LoadProgress } from '../src/index.ts'
+
 const UNITS = ['B', 'kB', 'MB', 'GB', 'TB']
 
 /** `8.1 MB`; decimal units, as browsers and file listings count them. */
@@ -30,4 +32,10 @@ export function duration(milliseconds: number): string {
 /** `34.2`, or `340` from a hundred on. */
 export function rate(perSecond: number): string {
   return perSecond < 99.95 ? perSecond.toFixed(1) : String(Math.round(perSecond))
+}
+
+/** How far a predictor is on its way into memory. */
+export function preparing({ phase, loadedBytes, totalBytes }: LoadProgress): string {
+  if (phase !== 'download') return 'Preparing …'
+  return `Downloading · ${bytesOf(loadedBytes, totalBytes)}`
 }

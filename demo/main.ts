@@ -4,7 +4,9 @@ import { createComposer } from './composer.ts'
 import { createConversation } from './conversation.ts'
 import { showDevice } from './device.ts'
 import { createDigits } from './digits.ts'
+import { createEdges } from './edges.ts'
 import { createInspector } from './inspector.ts'
+import { createLikeness } from './likeness.ts'
 import { createLoading } from './loading.ts'
 import { createModels } from './models.ts'
 import { createPanel } from './panel.ts'
@@ -28,4 +30,6 @@ createChat({
   inspector: createInspector(),
 })
 createDigits(server)
+createEdges(server)
+createLikeness(server)
 panel.onShow('settings', [showDevice(server), createShelf(server)])

@@ -15,6 +15,7 @@ export interface ListedModel {
   id: Tag
   display_name: string
   max_tokens?: number | null
+  capabilities?: { embeddings?: { supported: boolean } } | null
 }
 
 export interface Models {
@@ -24,7 +25,7 @@ export interface Models {
   lock(locked: boolean): void
 }
 
-/** The selector of models: what `GET /v1/models` lists. */
+/** The selector of models: what `GET /v1/models` lists, but for those that do not chat. */
 export function createModels(starting: Promise<Server>, loading: Loading): Models {
   const select = byId('model', HTMLSelectElement)
   const place = byId('place', HTMLElement)
@@ -82,7 +83,7 @@ async function list(server: Server): Promise<ListedModel[]> {
   const response = await ask(`${server.baseURL}/models`)
   const body = (await response.json()) as { data: ListedModel[]; error?: { message: string } }
   if (!response.ok) throw new Error(body.error?.message ?? `It answered ${response.status}.`)
-  return body.data
+  return body.data.filter(({ capabilities }) => !capabilities?.embeddings?.supported)
 }
 
 function toOption(model: ListedModel): HTMLOptionElement {

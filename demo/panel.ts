@@ -1,6 +1,6 @@
 import { byId } from './dom.ts'
 
-const TABS = ['wire', 'digits', 'settings'] as const
+const TABS = ['wire', 'predictors', 'settings'] as const
 type Tab = (typeof TABS)[number]
 
 export interface Panel {

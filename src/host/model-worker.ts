@@ -90,9 +90,10 @@ async function embed(
   signal: AbortSignal,
 ): Promise<Embeddings> {
   if (!predictor || !embedder) throw notOpen()
-  const rows = await readTexts(predictor, embedder, request, signal)
   const ticket = queue.enter(client, signal)
   try {
+    // Before its turn: what is refused need not wait.
+    const rows = await readTexts(predictor, embedder, request, signal)
     await ticket.turn
     return await embedTexts(predictor, embedder, rows, request.dimensions, signal)
   } finally {

@@ -97,7 +97,7 @@ export interface ModelCalls {
   /** The result is what was found out about the GPU. */
   openPredictor: { args: [setup: PredictorFiles]; result: GpuVerdict | null; event: never }
   predict: { args: [inputs: Record<string, unknown>]; result: PredictionResult; event: never }
-  /** Queued once its texts have been read. */
+  /** Queued; what cannot be read is refused before its turn. */
   embed: { args: [request: EmbeddingRequest, sender: Sender]; result: Embeddings; event: never }
   /** Milliseconds of one run, of one token for a language model, with inputs that are made up. */
   measure: { args: []; result: number; event: never }

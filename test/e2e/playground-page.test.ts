@@ -1,4 +1,4 @@
-/** The playground around its chat: what the address chooses, the predictor, phones, themes. */
+/** The playground around its chat: what the address chooses, the predictors, phones, themes. */
 import { createServer, type Server as HttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { chromium, type Browser } from 'playwright'
@@ -119,7 +119,7 @@ describe('the page', () => {
 
   test('names a digit that is drawn', async () => {
     const { page, faults } = await open()
-    await page.getByRole('tab', { name: 'Predictor' }).click()
+    await page.getByRole('tab', { name: 'Predictors' }).click()
     const box = await page.locator('#pad').boundingBox()
     if (!box) throw new Error('There is nothing to draw on.')
     const at = (x: number, y: number) => [box.x + box.width * x, box.y + box.height * y] as const
@@ -132,6 +132,66 @@ describe('the page', () => {
     expect(faults).toEqual([])
   })
 
+  test('finds the edges of a picture as its parameters say, and of one that is chosen', async () => {
+    const { page, faults } = await open()
+    await page.getByRole('tab', { name: 'Predictors' }).click()
+    const said = page.locator('#edges-said')
+    /** Mean brightness of what came out. */
+    const light = () =>
+      page.locator('#edges-out').evaluate((canvas: HTMLCanvasElement) => {
+        const context = canvas.getContext('2d')!
+        const { data } = context.getImageData(0, 0, canvas.width, canvas.height)
+        return data.reduce((sum, byte, at) => (at % 4 === 3 ? sum : sum + byte), 0) / data.length
+      })
+    const changed = async (before: number) => {
+      await expect.poll(light, { timeout: 60_000 }).not.toBe(before)
+      return light()
+    }
+    expect(await light()).toBe(0)
+    await page.getByRole('button', { name: 'Find edges' }).click()
+    const plain = await changed(0)
+    expect(await said.innerText()).toMatch(/^320 × 240 · .* on WASM$/)
+    await page.getByLabel('Strength').fill('8')
+    expect(await changed(plain)).toBeGreaterThan(1.5 * plain)
+    await page.locator('#edges-mode').selectOption('outline')
+    // On the picture itself.
+    await expect.poll(light).toBeGreaterThan(3 * plain)
+    const choose = page.getByLabel('Another picture')
+    await choose.setInputFiles({ name: 'dot.png', mimeType: 'image/png', buffer: Buffer.from(DOT, 'base64') })
+    await page.getByText(/^1 × 1 · /).waitFor()
+    await choose.setInputFiles({ name: 'a.txt', mimeType: 'text/plain', buffer: Buffer.from('no') })
+    await page.getByText('a.txt is no picture that this browser can read.').waitFor()
+    expect(faults).toEqual([])
+  })
+
+  test('ranks sentences by their embeddings, and shows them as text', async () => {
+    const { page, faults } = await open()
+    await page.getByRole('tab', { name: 'Predictors' }).click()
+    const attack = '<img src=x onerror="stolen=1"> is about tractors'
+    await page.getByLabel('Others').fill(`The soup needs more salt\n\n${attack}\nI forgot my login credentials`)
+    await page.getByRole('button', { name: 'Compare' }).click()
+    await page.getByText(/^4 vectors of 128 numbers · \d+ tokens · /).waitFor({ timeout: 60_000 })
+    const rows = page.getByRole('list', { name: 'Likeness' }).getByRole('listitem')
+    expect(await rows.count()).toBe(3)
+    expect(await rows.first().innerText()).toMatch(/^I forgot my login credentials\s+\d+ %$/)
+    expect(await rows.locator('img').count()).toBe(0)
+    expect(await rows.getByText(attack).isVisible()).toBe(true)
+    await page.getByLabel('A sentence').fill('word '.repeat(9000))
+    await page.getByRole('button', { name: 'Compare' }).click()
+    await page.getByText(/^input\[0\] is too long: /).waitFor()
+    expect(faults.filter((fault) => !fault.includes('400'))).toEqual([])
+  })
+
+  test('offers only models that chat', async () => {
+    const { page } = await open()
+    await page.getByText('Runs here').waitFor()
+    const offered = await page.getByLabel('Model').locator('option').evaluateAll((options) =>
+      options.map((option) => (option as HTMLOptionElement).value),
+    )
+    expect(offered[0]).toBe('@inorigin/guide')
+    expect(offered).not.toContain('@inorigin/embed')
+  })
+
   test('fits a phone, and opens its panel over the chat', async () => {
     const { page } = await open('', { ...PHONE, before: hostileAnswer })
     const overflow = () => page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
@@ -139,11 +199,11 @@ describe('the page', () => {
     await page.getByRole('button', { name: 'What is inorigin?' }).tap()
     await page.locator('.meta').waitFor()
     expect(await overflow()).toBe(0)
-    const opener = page.getByRole('button', { name: 'Wire, predictor and settings' })
+    const opener = page.getByRole('button', { name: 'Wire, predictors and settings' })
     await opener.tap()
     expect(await page.locator('#events').isVisible()).toBe(true)
     expect(await page.getByRole('tab', { name: 'Wire' }).evaluate((tab) => tab.matches(':focus'))).toBe(true)
-    for (const tab of ['Predictor', 'Settings', 'Wire']) {
+    for (const tab of ['Predictors', 'Settings', 'Wire']) {
       await page.getByRole('tab', { name: tab }).tap()
       expect(await overflow()).toBe(0)
     }
@@ -183,6 +243,10 @@ describe('the page', () => {
     expect(nameless).toEqual([])
   })
 })
+
+/** A picture of one pixel. */
+const DOT =
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC'
 
 function foreignCatalog(): unknown {
   const resource = { type: 'onnx', url: 'model.onnx', name: 'onnx/model.onnx', bytes: 912_000_000 }

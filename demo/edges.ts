@@ -1,0 +1,75 @@
+import type { LoadProgress, Server } from '../src/index.ts'
+import { byId } from './dom.ts'
+import { duration, preparing } from './format.ts'
+import { wordsOf } from './notice.ts'
+import { drawScene } from './scene.ts'
+
+const TAG = '@inorigin/edges'
+/** Longer sides of pictures are scaled down to this; the predictor itself takes any size. */
+const LONGEST = 640
+
+/** The corner with an image predictor: a picture, two of its parameters, and what comes out. */
+export function createEdges(starting: Promise<Server>): void {
+  const picture = drawable('edges-in')
+  const result = drawable('edges-out')
+  const mode = byId('edges-mode', HTMLSelectElement)
+  const strength = byId('edges-strength', HTMLInputElement)
+  const figure = byId('edges-figure', HTMLElement)
+  const file = byId('edges-file', HTMLInputElement)
+  const said = byId('edges-said', HTMLElement)
+  let running: AbortController | undefined
+
+  async function predict(): Promise<void> {
+    running?.abort()
+    const { signal } = (running = new AbortController())
+    const onProgress = (progress: LoadProgress): void => {
+      if (!signal.aborted) said.textContent = preparing(progress)
+    }
+    figure.textContent = strength.value
+    try {
+      const server = await starting
+      const inputs = { image: picture.canvas, mode: mode.value, strength: strength.valueAsNumber }
+      if (signal.aborted) return
+      const { outputs, latency, device } = await server.predict(TAG, inputs, { signal, onProgress })
+      const { edges } = outputs
+      if (signal.aborted || !(edges instanceof ImageData)) return
+      Object.assign(result.canvas, { width: edges.width, height: edges.height })
+      result.putImageData(edges, 0, 0)
+      const place = device === 'webgpu' ? 'WebGPU' : 'WASM'
+      said.textContent = `${edges.width} × ${edges.height} · ${duration(latency)} on ${place}`
+    } catch (error) {
+      if (!signal.aborted) said.textContent = wordsOf(error)
+    }
+  }
+
+  async function choose(chosen: File): Promise<void> {
+    try {
+      const bitmap = await createImageBitmap(chosen)
+      const scale = Math.min(1, LONGEST / Math.max(bitmap.width, bitmap.height))
+      const size = [bitmap.width, bitmap.height].map((side) => Math.max(1, Math.round(side * scale)))
+      const [width = 1, height = 1] = size
+      Object.assign(picture.canvas, { width, height })
+      picture.drawImage(bitmap, 0, 0, width, height)
+      bitmap.close()
+    } catch {
+      said.textContent = `${chosen.name} is no picture that this browser can read.`
+      return
+    }
+    await predict()
+  }
+
+  drawScene(picture)
+  mode.addEventListener('change', () => void predict())
+  strength.addEventListener('input', () => void predict())
+  byId('edges-find', HTMLButtonElement).addEventListener('click', () => void predict())
+  file.addEventListener('change', () => {
+    const [chosen] = file.files ?? []
+    if (chosen) void choose(chosen)
+  })
+}
+
+function drawable(id: string): CanvasRenderingContext2D {
+  const context = byId(id, HTMLCanvasElement).getContext('2d')
+  if (!context) throw new Error('This browser gives no canvas to draw on.')
+  return context
+}

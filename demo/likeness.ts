@@ -1,0 +1,77 @@
+import type { Server } from '../src/index.ts'
+import { createBar } from './bars.ts'
+import { byId } from './dom.ts'
+import { duration } from './format.ts'
+import { wordsOf } from './notice.ts'
+
+const MODEL = '@inorigin/embed'
+
+/** What the playground reads of the answer of `POST /v1/embeddings`. */
+interface EmbeddingList {
+  data: { embedding: number[] }[]
+  usage: { total_tokens: number }
+  error?: { message: string }
+}
+
+/** The corner with embeddings: which of a few sentences means most nearly what the first one does. */
+export function createLikeness(starting: Promise<Server>): void {
+  const form = byId('likeness-form', HTMLFormElement)
+  const first = byId('likeness-first', HTMLInputElement)
+  const others = byId('likeness-others', HTMLTextAreaElement)
+  const list = byId('likeness', HTMLElement)
+  const said = byId('likeness-said', HTMLElement)
+  let running: AbortController | undefined
+
+  async function compare(): Promise<void> {
+    running?.abort()
+    const { signal } = (running = new AbortController())
+    const texts = others.value.split('\n').filter((line) => line.trim() !== '')
+    said.textContent = 'Reading …'
+    try {
+      const server = await starting
+      if (signal.aborted) return
+      const begun = performance.now()
+      const { data, usage } = await ask(server, [first.value, ...texts], signal)
+      const took = performance.now() - begun
+      const [wanted = [], ...vectors] = data.map(({ embedding }) => embedding)
+      const alike = vectors
+        .map((vector, index) => ({ text: texts[index] ?? '', near: dot(wanted, vector) }))
+        .toSorted((one, other) => other.near - one.near)
+      list.replaceChildren(...alike.map(row))
+      const size = `${data.length} vectors of ${wanted.length} numbers`
+      said.textContent = `${size} · ${usage.total_tokens} tokens · ${duration(took)}`
+    } catch (error) {
+      if (!signal.aborted) said.textContent = wordsOf(error)
+    }
+  }
+
+  form.addEventListener('submit', (event) => {
+    event.preventDefault()
+    void compare()
+  })
+}
+
+async function ask(server: Server, input: string[], signal: AbortSignal): Promise<EmbeddingList> {
+  const send = server.controlled ? fetch : server.fetch
+  const response = await send(`${server.baseURL}/embeddings`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ model: MODEL, input }),
+    signal,
+  })
+  const body = (await response.json()) as EmbeddingList
+  if (!response.ok) throw new Error(body.error?.message ?? `It answered ${response.status}.`)
+  return body
+}
+
+function row({ text, near }: { text: string; near: number }, place: number): HTMLElement {
+  const { item, show } = createBar(text, `Likeness of ${text}`)
+  item.classList.toggle('best', place === 0)
+  show(near)
+  return item
+}
+
+/** Of vectors of length 1: how much one is like the other, from -1 to 1. */
+function dot(one: readonly number[], other: readonly number[]): number {
+  return one.reduce((sum, number, at) => sum + number * (other[at] ?? 0), 0)
+}

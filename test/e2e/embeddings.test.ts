@@ -1,0 +1,163 @@
+/** Embeddings of the embedded model through the service worker, as OpenAI's client asks for them. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Page } from 'playwright'
+import { fetchIn } from '../support/answers.ts'
+import { bundleSdks } from '../support/sdks.ts'
+import { openSite, serveIn, type Site } from '../support/site.ts'
+
+interface InPage {
+  server: import('../../src/index.ts').Server
+  sdks: typeof import('../support/sdks-entry.ts')
+}
+
+const model = '@inorigin/embed'
+const guide = '@inorigin/guide'
+
+let site: Site
+let page: Page
+
+beforeAll(async () => {
+  site = await openSite({ pages: { '/sdks.js': await bundleSdks() } })
+  page = await site.open()
+  await serveIn(page, { apiKeys: ['right'] })
+  await page.addScriptTag({ url: '/sdks.js' })
+})
+
+afterAll(() => site?.close())
+
+const post = async (path: string, body: object, key = 'right') => {
+  const { status, text } = await fetchIn(page, path, body, { authorization: `Bearer ${key}` })
+  return { status, body: JSON.parse(text) }
+}
+
+test('both SDKs find it among the models', async () => {
+  const seen = await page.evaluate(async () => {
+    const { server, sdks } = globalThis as unknown as InPage
+    const given = { apiKey: 'right', dangerouslyAllowBrowser: true }
+    const openai = new sdks.OpenAI({ ...given, baseURL: server.baseURL })
+    const anthropic = new sdks.Anthropic({ ...given, baseURL: server.origin })
+    return [
+      await openai.models.retrieve('@inorigin/embed'),
+      (await anthropic.models.list()).data.find(({ id }) => id === '@inorigin/embed'),
+    ]
+  })
+  for (const found of seen) {
+    expect(found).toMatchObject({
+      id: model, display_name: 'Embed', max_input_tokens: 8192, max_tokens: null,
+      capabilities: { embeddings: { supported: true, dimensions: 128 } },
+    })
+  }
+})
+
+test('the SDK gets what the predictor computes, as base64 and as floats, in the order of the texts', async () => {
+  const seen = await page.evaluate(async () => {
+    const { server, sdks } = globalThis as unknown as InPage
+    const client = new sdks.OpenAI({
+      baseURL: server.baseURL, apiKey: 'right', dangerouslyAllowBrowser: true,
+    })
+    const words = ['dog', 'invoice', 'The soup needs more salt', '😀', 'x', ' ', '日本語']
+    // More than a batch holds, of mixed lengths.
+    const input = Array.from({ length: 120 }, (_unused, at) =>
+      Array.from({ length: 1 + ((at * 37) % 90) }, (_none, word) => words[(at + word) % 7]).join(' '),
+    )
+    const given = { model: '@inorigin/embed', input, user: 'someone' }
+    const coded = await client.embeddings.create(given)
+    const plain = await client.embeddings.create({ ...given, encoding_format: 'float' })
+    const { outputs } = await server.predict('@inorigin/embed', { text: input })
+    const { data } = outputs['vector'] as { data: Float32Array }
+    const tokens = outputs['tokens'] as { data: Int32Array }
+    const vectors = coded.data.map(({ embedding }) => embedding)
+    const off = vectors.map((vector, at) =>
+      Math.max(...vector.map((number, place) => Math.abs(number - (data[at * 128 + place] ?? NaN)))),
+    )
+    return {
+      model: coded.model,
+      indices: coded.data.every(({ index }, at) => index === at),
+      sizes: [...new Set(vectors.map(({ length }) => length))],
+      same: JSON.stringify(vectors) === JSON.stringify(plain.data.map(({ embedding }) => embedding)),
+      usage: [coded.usage, plain.usage],
+      tokens: tokens.data.reduce((sum, count) => sum + count, 0),
+      off: Math.max(...off),
+    }
+  })
+  expect(seen).toMatchObject({ model, indices: true, sizes: [128], same: true })
+  expect(seen.off).toBeLessThan(1e-5)
+  const usage = { prompt_tokens: seen.tokens, total_tokens: seen.tokens }
+  expect(seen.usage).toEqual([usage, usage])
+})
+
+test('like texts are near each other', async () => {
+  const input = ['I forgot my password', 'reset login credentials', 'banana bread']
+  const { status, body } = await post('/v1/embeddings', { model, input })
+  expect(status).toBe(200)
+  const [one, near, far] = body.data.map(({ embedding }: { embedding: number[] }) => embedding)
+  const dot = (a: number[], b: number[]) => a.reduce((sum, number, at) => sum + number * (b[at] ?? NaN), 0)
+  expect(dot(one, one)).toBeCloseTo(1, 4)
+  expect(dot(one, near)).toBeGreaterThan(dot(one, far) + 0.2)
+})
+
+test.each<[object, number, string, RegExp]>([
+  [{ input: ['a', 'b', 'c', 'word '.repeat(9000)] }, 400, 'input[3]', /^input\[3\] is too long: 9001 tokens > 8192/],
+  [{ input: 'word '.repeat(200_000) }, 400, 'input', /^input is too long: more than \d+ tokens > 8192/],
+  [{ input: 'a', dimensions: 64 }, 400, 'dimensions', /^dimensions must be 128, not 64/],
+  [{ input: ['a', ''] }, 400, 'input[1]', /not empty/],
+  [{ input: [[1, 2]] }, 400, 'input', /send the text itself/],
+  [{ input: 'a', model: guide }, 400, 'model', /writes text and does not embed; @inorigin\/embed does/],
+  [{ input: 'a', model: '@inorigin/digits' }, 404, 'model', /predictor that does not embed/],
+  [{ input: 'a', model: 'text-embedding-3-small' }, 404, 'model', /There is @inorigin\/embed\.$/],
+])('%#: refused by name', async (fields, status, param, message) => {
+  const sent = await post('/v1/embeddings', { model, ...fields })
+  expect([sent.status, sent.body.error.param]).toEqual([status, param])
+  expect(sent.body.error.message).toMatch(message)
+})
+
+test('it does not chat, and says so in every style', async () => {
+  const messages = [{ role: 'user', content: 'Hi' }]
+  const answers = [
+    await post('/v1/chat/completions', { model, messages }),
+    await post('/v1/messages', { model, messages, max_tokens: 5 }),
+    await post('/v1/messages/count_tokens', { model, messages }),
+    await post('/v1/responses', { model, input: 'Hi' }),
+  ]
+  for (const { status, body } of answers) {
+    expect([status, body.error.param]).toEqual([400, 'model'])
+    expect(body.error.message).toBe(`${model} embeds texts and does not chat; use /v1/embeddings.`)
+  }
+})
+
+test('a wrong key is 401', async () => {
+  expect((await post('/v1/embeddings', { model, input: 'a' }, 'wrong')).status).toBe(401)
+})
+
+test('what is given up leaves room for the next, and a burst gets turns or is told to come again', async () => {
+  const seen = await page.evaluate(async () => {
+    const ask = (input: unknown, signal?: AbortSignal) =>
+      fetch('/v1/embeddings', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', authorization: 'Bearer right' },
+        body: JSON.stringify({ model: '@inorigin/embed', input }),
+        signal,
+      })
+    const long = Array<string>(40).fill('word '.repeat(7000))
+    const aborting = new AbortController()
+    const given = ask(long, aborting.signal).then(
+      ({ status }) => `answered ${status}`,
+      (error: Error) => error.name,
+    )
+    setTimeout(() => aborting.abort(), 300)
+    const aborted = await given
+    const start = performance.now()
+    const next = (await ask('a')).status
+    const wait = performance.now() - start
+    const burst = await Promise.all(Array.from({ length: 24 }, () => ask(long.slice(0, 2))))
+    await Promise.all(burst.map((response) => response.arrayBuffer()))
+    const statuses = burst.map(({ status }) => status)
+    const told = burst.find(({ status }) => status === 429)?.headers.get('retry-after')
+    return { aborted, next, wait, statuses, told, after: (await ask('a')).status }
+  })
+  expect(seen).toMatchObject({ aborted: 'AbortError', next: 200, after: 200, told: '2' })
+  expect(seen.wait).toBeLessThan(5_000)
+  // All of one tab: as many as one may have waiting, and no more.
+  expect(seen.statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(16)
+  expect(new Set(seen.statuses)).toEqual(new Set([200, 429]))
+})
