@@ -122,7 +122,7 @@ function reportAdded(result: AddResult, { publicDir }: AddOptions): string {
   const { entry, folder, catalog, files, bytes, cut, notes, isReady } = result
   const url = `/${relative(publicDir, catalog).split(sep).join('/')}`
   const what = entry.type === 'predictor' ? 'predictor' : 'chat model'
-  const lines = [`Added the ${what} ${entry.tag}: ${files} files, ${megabytes(bytes)}, in ${folder}${sep}`]
+  const lines = [`Added the ${what} ${entry.tag}: ${files} ${files === 1 ? 'file' : 'files'}, ${megabytes(bytes)}, in ${folder}${sep}`]
   if (cut.length > 0) lines.push(`Cut into parts: ${cut.join(', ')}`)
   if (entry.type === 'predictor') {
     for (const side of ['inputs', 'outputs'] as const) {
@@ -144,7 +144,7 @@ function runTypes(catalog: string | undefined, { out, ...flags }: { out?: string
   const types = typesOf(catalogs)
   if (out === undefined) return say(types.text)
   writeFileSync(out, types.text)
-  return say(`${out}: types of ${types.tags.length} predictors: ${types.tags.join(', ') || 'none'}.\n`)
+  return say(`${out}: types of ${types.tags.join(', ') || 'no predictors'}.\n`)
 }
 
 /** The app's catalog and the one that came with the package, as far as they are there. */

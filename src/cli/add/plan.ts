@@ -178,10 +178,20 @@ function alike(one: unknown, other: unknown): boolean {
 
 /** What its chat template has words for. Any model can be held to a schema. */
 function capabilitiesOf(folder: string, files: readonly { path: string }[]): ModelEntry['capabilities'] {
-  const template = ['chat_template.jinja', 'chat_template.json', 'tokenizer_config.json']
-    .filter((name) => files.some(({ path }) => path === name))
-    .map((name) => readFileSync(join(folder, name), 'utf8'))
-    .join('\n')
+  const has = (name: string): boolean => files.some(({ path }) => path === name)
+  const jinja = 'chat_template.jinja'
+  const template = [
+    has(jinja) ? readFileSync(join(folder, jinja), 'utf8') : '',
+    ...['chat_template.json', 'tokenizer_config.json'].map((name) =>
+      has(name) ? JSON.stringify(readJson(join(folder, name))['chat_template'] ?? '') : '',
+    ),
+  ].join('')
+  if (template.replaceAll('"', '') === '') {
+    throw refuse(
+      `${folder} has no chat template, neither in tokenizer_config.json nor as ${jinja}.`,
+      'Take those of the model that it was made of, or add its graph alone.',
+    )
+  }
   return {
     ...(/\btools\b/.test(template) && { tools: true }),
     ...(/enable_thinking|<think>/.test(template) && { thinking: true }),

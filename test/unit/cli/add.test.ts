@@ -130,6 +130,17 @@ test('a folder of a chat model becomes one, in every precision that is there or 
   ])
 })
 
+test('a model that nobody can chat with is refused', async () => {
+  const folder = freshFolder({ 'm/tokenizer_config.json': '{"chat_template": ""}' })
+  for (const name of ['config.json', 'tokenizer.json', 'onnx/model.onnx']) {
+    cpSync(join(GUIDE, name), join(folder, 'm', name))
+  }
+  await expect(addIn(folder, 'm')).rejects.toThrow(/m has no chat template, .* add its graph alone/)
+  writeFileSync(join(folder, 'm/chat_template.jinja'), '{{ messages }}')
+  const { entry } = await addIn(folder, 'm')
+  expect(entry).toMatchObject({ type: 'model', capabilities: { structuredOutputs: true } })
+})
+
 test('a folder of an encoder becomes a predictor of texts', async () => {
   const shape = ['batch', 'n']
   const encoder = {
