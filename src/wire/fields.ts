@@ -108,7 +108,7 @@ export const refused = optional(never)
 /** What is wrong with a value although each of its fields is right by itself. */
 export interface Fault {
   /** Of the field to blame. */
-  path: readonly [string, ...string[]]
+  path: readonly [string, ...(string | number)[]]
   /** The end of the sentence "must be ...". */
   message: string
   input: unknown

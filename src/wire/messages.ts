@@ -19,6 +19,7 @@ import {
   textOr,
   unsupported,
 } from './fields.ts'
+import type { Fault } from './fields.ts'
 import { imageBlock, imageOf, noImage, userMessage } from './images.ts'
 import type { Spoken } from './images.ts'
 import type { Places } from './places.ts'
@@ -140,9 +141,21 @@ const table = object({
   ...fields,
 })
 
-export const messagesBody = consistent(table, ({ thinking, max_tokens }) =>
-  budgetFault(thinking, max_tokens),
+export const messagesBody = consistent(
+  table,
+  ({ thinking, max_tokens, messages }) => budgetFault(thinking, max_tokens) ?? openFault(messages),
 )
+
+/** This style has answers that the client begins; taking one for a whole turn would not do. */
+function openFault(messages: CountBody['messages']): Fault | undefined {
+  const last = messages.length - 1
+  if (messages[last]?.role !== 'assistant') return undefined
+  return {
+    path: ['messages', last, 'role'],
+    message: 'user in the last message, as no answer is continued here that has begun',
+    input: 'assistant',
+  }
+}
 
 /** What is only counted needs no limit. */
 export const countBody = object({ thread, ...fields, max_tokens: optional(atLeast(1)) })

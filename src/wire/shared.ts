@@ -82,6 +82,8 @@ export const sharedFields = {
   ),
   min_tokens: off,
   ignore_eos: off,
+  continue_final_message: off,
+  add_generation_prompt: optional(unsupported(v.unknown(), (value) => value === true)),
   echo: off,
   suffix: off,
   typical_p: optional(unsupported(v.unknown(), (value) => value === 1)),

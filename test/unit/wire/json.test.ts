@@ -120,6 +120,7 @@ describe('nesting', () => {
       messageOf({
         messages: [
           { role: 'assistant', content: [{ type: 'tool_use', id: 'a', name: 'f', input: { HERE } }] },
+          { role: 'user', content: 'Go on' },
         ],
       }),
     ],

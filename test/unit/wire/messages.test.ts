@@ -78,7 +78,8 @@ describe('the fields of a message', () => {
         { role: 'system', content: 'late' },
         { role: 'system', content: [{ type: 'text', text: 'later' }] },
         { role: 'user', content: 'b' },
-        { role: 'assistant', content: 'prefill' },
+        { role: 'assistant', content: 'B' },
+        { role: 'user', content: 'c' },
       ],
     })
     expect(request?.messages).toEqual([
@@ -87,7 +88,8 @@ describe('the fields of a message', () => {
       { role: 'system', content: 'late' },
       { role: 'system', content: 'later' },
       { role: 'user', content: 'b' },
-      { role: 'assistant', content: 'prefill' },
+      { role: 'assistant', content: 'B' },
+      { role: 'user', content: 'c' },
     ])
   })
 

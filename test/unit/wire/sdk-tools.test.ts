@@ -173,7 +173,7 @@ describe('@anthropic-ai/sdk', () => {
     const client = anthropic(host)
     const body = { ...MESSAGE, thinking: { type: 'adaptive' as const } }
     const { content } = await client.messages.create(body)
-    await client.messages.create({ ...body, messages: [...MESSAGE.messages, { role: 'assistant', content }] })
+    await client.messages.create({ ...body, messages: [...MESSAGE.messages, { role: 'assistant', content }, ...MESSAGE.messages] })
     expect(host.requests[1]?.messages[1]).toEqual({
       role: 'assistant', content: 'Let me look.', reasoning: 'Two cities.',
     })
