@@ -17,11 +17,15 @@ afterEach(async () => {
 
 describe('the length of a chunk', () => {
   /** Lengths that are taken, one after the other, where each takes that long. */
-  const lengths = async (most: number, cost: (tokens: number) => number): Promise<number[]> => {
+  const lengths = async (
+    most: number,
+    cost: (tokens: number) => number,
+    alone = false,
+  ): Promise<number[]> => {
     const chunks = createChunks(most)
     const taken: number[] = []
     for (let count = 0; count < 8; count += 1) {
-      const length = chunks.length()
+      const length = chunks.length(alone)
       taken.push(length)
       const start = clock.now
       clock.now += cost(length)
@@ -34,12 +38,22 @@ describe('the length of a chunk', () => {
     expect(await lengths(256, (tokens) => tokens / 10)).toEqual([64, ...Array(7).fill(256)])
     expect((await lengths(256, (tokens) => tokens * 1.5)).slice(-4)).toEqual([128, 128, 128, 128])
     expect((await lengths(256, (tokens) => tokens * 10)).slice(1)).toEqual(Array(7).fill(16))
-    expect((await lengths(256, () => 1_000)).slice(1)).toEqual(Array(7).fill(16))
+  })
+
+  test('is longer where nobody waits', async () => {
+    expect((await lengths(256, (tokens) => tokens * 3, true)).slice(-4)).toEqual([128, 128, 128, 128])
+    expect((await lengths(256, (tokens) => tokens * 3)).slice(-4)).toEqual([64, 64, 64, 64])
+  })
+
+  test('takes no longer than some tokens do, where each takes long anyway', async () => {
+    expect((await lengths(256, () => 1_000)).at(-1)).toBe(256)
+    expect((await lengths(256, (tokens) => 300 + 5 * tokens)).slice(-3)).toEqual([64, 64, 64])
+    expect((await lengths(256, (tokens) => 100 + 10 * tokens)).slice(-3)).toEqual([16, 16, 16])
   })
 
   test('counts what any number of tokens costs only once', async () => {
-    expect((await lengths(256, (tokens) => 90 + tokens)).slice(-4)).toEqual([64, 64, 64, 64])
-    expect((await lengths(256, (tokens) => 150 + tokens)).slice(-4)).toEqual([32, 32, 32, 32])
+    expect((await lengths(256, (tokens) => 40 + 2 * tokens)).slice(-4)).toEqual([64, 64, 64, 64])
+    expect((await lengths(256, (tokens) => 60 + 4 * tokens)).slice(-4)).toEqual([32, 32, 32, 32])
     expect((await lengths(256, (tokens) => 90 + tokens / 4)).at(-1)).toBe(256)
   })
 
@@ -64,7 +78,7 @@ describe('the length of a chunk', () => {
     }
     await take(256, 20)
     await take(1, 300)
-    expect(chunks.length()).toBe(256)
+    expect(chunks.length(false)).toBe(256)
   })
 
   test('is measured from when the device began with it', async () => {
@@ -76,11 +90,11 @@ describe('the length of a chunk', () => {
     clock.now = 180
     finish?.()
     await first
-    expect(chunks.length()).toBe(64)
+    expect(chunks.length(false)).toBe(64)
     clock.now = 360
     finishNext?.()
     await next
-    expect(chunks.length()).toBe(64)
+    expect(chunks.length(false)).toBe(64)
   })
 })
 
@@ -152,7 +166,7 @@ describe('a long prompt', () => {
     })
     const running = run(long, { signal: cancelling.signal }).all()
     const refused = await running.catch((thrown: unknown) => thrown)
-    expect(decoder.calls.slice(1, 6)).toEqual(Array(5).fill('extend 16'))
+    expect(decoder.calls.slice(1, 6)).toEqual(Array(5).fill('extend 32'))
     expect(refused).toMatchObject({ kind: 'aborted' })
   })
 

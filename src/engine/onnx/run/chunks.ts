@@ -1,19 +1,28 @@
 /** How much of a prompt to take at once, so that others write on meanwhile, and can be cancelled. */
 
 export interface Chunks {
-  /** Tokens to take next, by what the last ones took. */
-  length(): number
+  /** Tokens to take next, by what the last ones took; more where it is `alone`, and nobody waits. */
+  length(alone: boolean): number
   /** A device was given so many at `start`, and is `done` with them later; resolves when it is. */
   took(tokens: number, start: number, done: Promise<void>): Promise<void>
 }
 
-/** Milliseconds that are not too long to wait. */
+/** Milliseconds that are not too long for others to wait. */
 const PATIENCE = 200
+
+/** Where there are no others. Of two chunks on their way, who comes or cancels waits for both. */
+const PATIENCE_ALONE = 500
+
+/** A chunk may take as long as so many single tokens do. */
+const TOKENS = 3
 
 const SHORTEST = 16
 
 /** Where nothing is known yet. */
 const FIRST = 64
+
+/** From one to the next, since what is far from all that was measured is told badly. */
+const GROWTH = 4
 
 interface Measured {
   tokens: number
@@ -33,16 +42,21 @@ export function createChunks(most: number): Chunks {
   const slope = ({ tokens, time }: Measured): number => {
     const each = time / tokens
     if (!other) return each / 2
-    return Math.min(each, Math.max(0, (time - other.time) / (tokens - other.tokens)))
+    const measured = (time - other.time) / (tokens - other.tokens)
+    return Math.min(each, Math.max(each / 8, measured))
   }
 
   const predict = (measured: Measured, length: number): number =>
     measured.time + slope(measured) * (length - measured.tokens)
 
-  const length: Chunks['length'] = () => {
+  const length: Chunks['length'] = (alone) => {
     const known = last
+    const patience = alone ? PATIENCE_ALONE : PATIENCE
+    const limit = known && other ? Math.max(patience, TOKENS * predict(known, 1)) : patience
     const fits = (each: number): boolean =>
-      known ? predict(known, each) <= PATIENCE : each <= FIRST
+      known
+        ? predict(known, each) <= limit && each <= GROWTH * known.tokens
+        : each <= FIRST
     return lengths.findLast(fits) ?? (lengths[0] as number)
   }
 

@@ -139,7 +139,7 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
       if (!other.track || isReady(other) || other.visit.partition !== partition) return false
       const common = Math.min(shared(allTokens(other), prompt), prompt.length - 1)
       const soon = rewinds ? common : Math.max(0, ...other.marks.filter((each) => each <= common))
-      return soon > other.track.tokens.length && soon - now >= chunks.length()
+      return soon > other.track.tokens.length && soon - now >= chunks.length(false)
     })
   }
 
@@ -153,7 +153,7 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
     await forget(begun)
     const { track, pending, marks } = begun
     const from = track.tokens.length
-    const most = Math.min(pending.length, chunks.length())
+    const most = Math.min(pending.length, chunks.length(places.length === 1))
     const mark = rewinds ? undefined : marks.find((each) => each > from)
     const count = mark === undefined ? most : Math.min(most, mark - from)
     const ends = count === pending.length
