@@ -1,20 +1,28 @@
 /**
  * `npm run conformance`: runs every client against the built playground and compares with
  * `docs/conformance.md`. `--write` writes that page; `--only TEXT` runs the columns, or the one check,
- * of that name and compares nothing.
+ * of that name and compares nothing; `--public` runs a public suite instead, with what follows `--`.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { buildDemo } from '../setup/demo.ts'
 import { DOCUMENT, documentOf } from './document.ts'
-import { runConformance } from './run.ts'
+import { runPublic } from './public.ts'
+import { MODEL, runConformance } from './run.ts'
 
-const { values } = parseArgs({
-  options: { write: { type: 'boolean' }, only: { type: 'string', multiple: true } },
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    write: { type: 'boolean' },
+    only: { type: 'string', multiple: true },
+    public: { type: 'boolean' },
+  },
 })
 const { only = [], write = false } = values
 
 buildDemo()
+if (values.public) process.exit(await runPublic(MODEL, positionals))
+
 let last = performance.now()
 const elapsed = (): string => {
   const from = last

@@ -7,7 +7,7 @@ import { judgeExchanges } from './exchanges.ts'
 import type { Column, Seen } from './page.ts'
 import type { Tokens } from './suite.ts'
 
-const MODEL = '@inorigin/guide'
+export const MODEL = '@inorigin/guide'
 const KEY = 'conformance'
 
 /** What became of one check. */
