@@ -5,8 +5,8 @@ const PIECE = 2 * 2 ** 20
 
 /**
  * The same file, whose streams read piece by piece. Where it can, the runtime reads into a buffer of
- * its own, and Chromium (156, about once in 150 tensors of 16 MB on a busy machine) then leaves a read
- * without an answer for ever; of these streams it cannot, and reads as everybody does.
+ * its own, and Chromium (156, on a busy machine) then now and again leaves a read without an answer
+ * for ever; of these streams it cannot, and reads as everybody does.
  */
 export function inPieces(file: Blob): Blob {
   return file instanceof Pieces ? file : new Pieces(file)

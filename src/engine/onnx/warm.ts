@@ -5,10 +5,7 @@
 import type { Device } from '../../types/index.ts'
 import type { Decoder, Logits, Sequence } from './decoder/contract.ts'
 
-/**
- * Lengths of a prompt for which the kernels on GPUs differ, behind the chunk's. Measured as the
- * stall of a first run: beside these no length from 1 to 100 had one.
- */
+/** Lengths of a prompt for which the kernels on GPUs differ, behind the chunk's: many rows, few, one. */
 const SHADER_LENGTHS = [20, 3, 1]
 
 /**

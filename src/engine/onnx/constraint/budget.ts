@@ -3,12 +3,12 @@ import { InoriginError } from '../../../error.ts'
 import type { Grammar } from '../../schema/expression.ts'
 import { type Ebnf, toEbnf } from './ebnf.ts'
 
-/** Rules of which each costs a fraction of a millisecond, whatever the vocabulary. */
+/** Rules cost time whatever the vocabulary. */
 const MOST_RULES = 4000
 
 /**
- * Each token is tried in each place where its first byte may come: 0.3 microseconds on a laptop. Below
- * the first limit compiling takes about a second, below the second eight.
+ * Each token is tried in each place where its first byte may come. What is below the first limit is
+ * compiled as it is; what is above the second is refused, since nobody would wait for it.
  */
 const QUICK = 3_000_000
 const MOST = 25_000_000

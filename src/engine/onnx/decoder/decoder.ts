@@ -32,7 +32,7 @@ export interface DecoderOptions extends FeedsOptions, Omit<GraphSources, 'embed'
   gpu?: GPUDevice
 }
 
-/** Most conversations in one step: beyond, a step takes about as long as two. */
+/** Most conversations in one step; what each of them reads of its own is not shared. */
 const BATCH = 8
 
 /**
