@@ -3,14 +3,16 @@ export { serve } from './serve.ts'
 export { InoriginError } from './error.ts'
 export type { ServeOptions } from './serve.ts'
 export type { Models, PredictOptions, PredictorHandle, Server, TaskOptions } from './server.ts'
+export type { ImportOptions, ModelStorage } from './storage.ts'
 export type { ErrorDetails, ErrorKind } from './error.ts'
 export type {
   Binding, CatalogDocument as Catalog, Dtype, HubEntry, ImageLayout, Implementation, ModelEntry,
   PredictorEntry, Requirements, Resource,
 } from './catalog/schema.ts'
 export type {
-  Device, DeviceSummary, EnumerationMember, Explanation, InputParameter, LoadPhase, LoadProgress,
-  ModelState, OutputParameter, ParameterType, PredictionResult, Predictor, Reason, Signature, Tag,
+  Device, DeviceSummary, EnumerationMember, Explanation, ImportProgress, Imported, InputParameter,
+  LoadPhase, LoadProgress, ModelState, OutputParameter, ParameterType, PredictionResult, Predictor,
+  Reason, Signature, StorageUsage, StoredResource, StoredTag, Tag,
 } from './types/index.ts'
 // All of it: a declaration of the app's adds to what is exported so.
 export type * from './types/typed.ts'

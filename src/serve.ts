@@ -8,6 +8,7 @@ import { holdLife } from './link/life.ts'
 import { PROTOCOL, type HostSetup, type PageToWorker } from './link/protocol.ts'
 import { remoteControl, remoteHost } from './link/remote.ts'
 import { register, speaksOurs, tell, type Script } from './register.ts'
+import { askPersistence } from './store/room.ts'
 import type { PredictOptions, Server } from './server.ts'
 import type { Control, Device, Host, Tag } from './types/index.ts'
 
@@ -231,6 +232,19 @@ function createServer({ script, control, host, differences, controlled, close }:
       unload: (tag) => control.unload(tag),
       remove: (tag) => control.remove(tag),
     },
+    storage: {
+      usage: () => control.usage(),
+      list: () => control.stored(),
+      resources: () => control.storedFiles(),
+      pin: (tag) => control.pin(tag, true),
+      unpin: (tag) => control.pin(tag, false),
+      remove: (tag) => control.remove(tag),
+      clear: () => control.clear(),
+      persist: askPersistence,
+      repair: (tag, { signal = never } = {}) => control.repair(tag, signal),
+      import: (tag, files, { signal = never, onProgress = ignore } = {}) =>
+        control.take(tag, chosen(files), signal, onProgress),
+    },
     predict,
     async predictor(tag) {
       const described = await control.describe(tag)
@@ -243,6 +257,12 @@ function createServer({ script, control, host, differences, controlled, close }:
     differences,
     close,
   }
+}
+
+/** A `File` forgets the folder it was chosen in when it crosses to another thread. */
+function chosen(files: Iterable<File> | FileSystemDirectoryHandle) {
+  if (!(Symbol.iterator in files)) return files
+  return Array.from(files, (file) => ({ path: file.webkitRelativePath || file.name, file }))
 }
 
 function differs(names: string[]): string {

@@ -1,4 +1,5 @@
 /** The handle that `serve()` resolves with. */
+import type { ModelStorage } from './storage.ts'
 import type {
   Explanation, InputsOf, LoadProgress, ModelState, OutputsOf, PredictionResult, Predictor, Tag, TypedTag,
 } from './types/index.ts'
@@ -19,16 +20,19 @@ export interface PredictOptions extends TaskOptions {
 /** The models and predictors of the catalog, as they stand on this device. */
 export interface Models {
   list(): Promise<ModelState[]>
-  /** Downloads what is missing and brings it into memory. */
+  /**
+   * Downloads what is missing and brings it into memory. Aborting the signal pauses the download, unless
+   * others wait for the same; loading again resumes it.
+   */
   load(tag: Tag, options?: TaskOptions): Promise<void>
   /**
    * Every step of every load, whichever tab or request asked for it: `for await (const step of
    * server.models.progress())`. Ends with the signal, or when the loop is left.
    */
   progress(options?: { signal?: AbortSignal }): AsyncIterable<LoadProgress>
-  /** Frees its memory; what is stored stays. */
+  /** Frees its memory, or ends its load for all who wait; what is stored stays. */
   unload(tag: Tag): Promise<void>
-  /** Unloads it and deletes the stored files that no other tag uses. */
+  /** {@link ModelStorage.remove}. */
   remove(tag: Tag): Promise<void>
 }
 
@@ -49,6 +53,8 @@ export interface Server {
    */
   readonly fetch: typeof fetch
   readonly models: Models
+  /** The files of models and predictors on this device. */
+  readonly storage: ModelStorage
   /**
    * Runs a predictor. Inputs are given by parameter name: numbers, bigints, booleans and texts; arrays,
    * typed arrays and `{ data, shape }` for tensors; whatever shows an image (`ImageData`,

@@ -17,6 +17,8 @@ export interface Entries {
    * model stays the same until its catalog entry names another revision.
    */
   complete(entry: Entry, signal: AbortSignal): Promise<Entry>
+  /** Takes those implementations for what the hub would have said of it. */
+  adopt(entry: Entry & { hub: HubSource }, resolved: Resolved): Promise<void>
 }
 
 export function createEntries(database: Database, load: () => Promise<Catalog>): Entries {
@@ -56,10 +58,12 @@ export function createEntries(database: Database, load: () => Promise<Catalog>):
       const resolved = await Promise.race([resolve(entry.hub), aborted(signal)])
       return completeEntry(entry, resolved)
     },
+    adopt: ({ hub }, resolved) => writeFact(database, subjectOf(hub), resolved),
   }
 }
 
-function isShort(entry: Entry): entry is Entry & { type: 'model'; hub: HubSource } {
+/** One of a hub whose files have not been listed yet. */
+export function isShort(entry: Entry): entry is Entry & { type: 'model'; hub: HubSource } {
   return entry.type === 'model' && entry.hub !== undefined && entry.implementations.length === 0
 }
 

@@ -8,7 +8,8 @@ import type { GpuVerdict } from '../device/verdict.ts'
 import { InoriginError } from '../error.ts'
 import { call, type Link } from '../link/ask.ts'
 import type { ModelCalls, PageToHost } from '../link/protocol.ts'
-import type { LoadProgress } from '../types/index.ts'
+import { secondsFor } from '../store/rate.ts'
+import type { LoadProgress, Tag } from '../types/index.ts'
 import { createFeed, type Feed } from './feed.ts'
 import { verdictOf } from './trust.ts'
 
@@ -44,7 +45,7 @@ export interface HostedOptions {
   /** Files of those resources, downloaded if need be. */
   ensure(
     resources: readonly Resource[],
-    options: { signal: AbortSignal; onProgress: (progress: Transfer) => void },
+    options: { signal: AbortSignal; tag: Tag; onProgress: (progress: Transfer) => void },
   ): Promise<Files>
   /** What an earlier load found out about this GPU. */
   verdict: GpuVerdict | undefined
@@ -84,6 +85,7 @@ export function createHosted(options: HostedOptions): Hosted {
   const worker = startWorker(assets, entry.tag, closing)
   const start: LoadProgress = {
     tag: entry.tag, phase: 'download', loadedBytes: 0, totalBytes, bytesPerSecond: 0,
+    remainingSeconds: null,
   }
   const progress = createFeed(start, onProgress)
   let users = 0
@@ -119,6 +121,7 @@ export function createHosted(options: HostedOptions): Hosted {
     const texts = await get(resources.filter(isText), 0)
     if (entry.type !== 'model') return
     await ask('openModel', {
+      engine: implementation.engine,
       device: implementation.device,
       runtime: new URL('ort/', assets).href,
       texts,
@@ -153,15 +156,19 @@ export function createHosted(options: HostedOptions): Hosted {
       if (found) onVerdict(found)
     }
     ready = true
-    progress.push({ ...progress.latest, phase: 'ready', bytesPerSecond: 0 })
+    progress.push({ ...progress.latest, phase: 'ready', bytesPerSecond: 0, remainingSeconds: 0 })
     progress.end()
   }
 
   function get(wanted: readonly Resource[], before: number): Promise<Files> {
     return ensure(wanted, {
       signal: closing.signal,
-      onProgress: ({ loadedBytes, bytesPerSecond }) =>
-        progress.push({ ...progress.latest, loadedBytes: before + loadedBytes, bytesPerSecond }),
+      tag: entry.tag,
+      onProgress: ({ loadedBytes: here, bytesPerSecond }) => {
+        const loadedBytes = before + here
+        const remainingSeconds = secondsFor(totalBytes - loadedBytes, bytesPerSecond)
+        progress.push({ ...progress.latest, loadedBytes, bytesPerSecond, remainingSeconds })
+      },
     })
   }
 
@@ -174,7 +181,8 @@ export function createHosted(options: HostedOptions): Hosted {
   }
 
   function compiling(): void {
-    progress.push({ ...progress.latest, phase: 'compile', loadedBytes: totalBytes, bytesPerSecond: 0 })
+    const here = { loadedBytes: totalBytes, bytesPerSecond: 0, remainingSeconds: 0 }
+    progress.push({ ...progress.latest, phase: 'compile', ...here })
   }
 
   const hosted: Hosted = {

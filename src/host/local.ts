@@ -12,7 +12,6 @@ import { checkDimensions } from '../predictor/embed.ts'
 import { release } from '../predictor/transfer.ts'
 import { ensure } from '../store/ensure.ts'
 import { openDatabase } from '../store/open.ts'
-import { removeResource } from '../store/resources.ts'
 import type {
   Caller, Control, GenerationRequest, Host, LoadProgress, ModelState, Tag,
 } from '../types/index.ts'
@@ -21,11 +20,13 @@ import { createChoices } from './choices.ts'
 import { differences, digestOptions } from './digest.ts'
 import { embed } from './embed.ts'
 import { createEntries } from './entries.ts'
+import { createImporter } from './import.ts'
 import { createModels, type Lease } from './models.ts'
 import { createPredictions } from './predictions.ts'
 import { tellPrediction } from './predict.ts'
 import { areHere } from './race.ts'
-import { createResources, resourcesOf } from './resources.ts'
+import { createResources } from './resources.ts'
+import { createStorage } from './storage.ts'
 import { createTrust, unlessUntrusted } from './trust.ts'
 
 /**
@@ -42,11 +43,15 @@ export function openHost(
     assets: setup.assets,
     onVerdict: trust.learn,
     explain: async (error, { tag }, failed) =>
+      (await storage.damaged(error, failed)) ??
       nameSmaller(InoriginError.from(error), await entries.all(), tag, failed),
-    ensure: (resources, options) => ensure(database, resources, { ...options, onDownload }),
+    // In use until it is unloaded.
+    ensure: (resources, options) =>
+      ensure(database, resources, { ...options, inUse: options.signal, onDownload }),
   })
   const catalog = remember(() => loadCatalog(setup.catalog, defaultCatalog(setup), setup.scope))
   const entries = createEntries(database, catalog)
+  const storage = createStorage({ database, entries, models, onDownload })
   const device = trust.capabilities
   const choices = createChoices({
     database, models, device, verdict: trust.verdict, preference: setup.device,
@@ -172,15 +177,8 @@ export function openHost(
       await entries.find(tag, 'tag')
       models.unload(tag)
     },
-    async remove(tag) {
-      const entry = await entries.find(tag, 'tag')
-      models.unload(tag)
-      const others = (await entries.all()).filter((other) => other.tag !== tag)
-      const shared = new Set(resourcesOf(others).map((resource) => resource.sha256))
-      for (const { sha256 } of resourcesOf([entry])) {
-        if (!shared.has(sha256)) await removeResource(database, sha256)
-      }
-    },
+    ...storage,
+    take: createImporter({ database, entries, choices, onDownload }),
     describe: async (tag) => toPredictor(await predictorOf(tag)),
     async predict(tag, inputs, { configuration, signal, onProgress }) {
       const run = async () => {

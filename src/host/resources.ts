@@ -5,7 +5,7 @@ import type { WantedResource } from '../store/db.ts'
 import { ensure } from '../store/ensure.ts'
 import type { Database } from '../store/open.ts'
 import { readResource, resourceRecord } from '../store/resources.ts'
-import type { ResourceBody, ResourceInfo } from '../types/index.ts'
+import type { ResourceBody, ResourceInfo, Tag } from '../types/index.ts'
 import type { Entries } from './entries.ts'
 import type { Predictions } from './predictions.ts'
 
@@ -31,6 +31,11 @@ export function createResources(options: ResourcesOptions): Resources {
     return listed ?? predictions.resource(sha256)
   }
 
+  async function tagOf(sha256: string): Promise<Tag | undefined> {
+    const all = await entries.all()
+    return all.find((entry) => resourcesOf([entry]).some((one) => one.sha256 === sha256))?.tag
+  }
+
   /** Whatever is here whole is served, whoever it was stored for. */
   async function stored(sha256: string): Promise<ResourceBody | undefined> {
     const blob = await readResource(database, sha256)
@@ -48,7 +53,8 @@ export function createResources(options: ResourcesOptions): Resources {
     },
     async body(sha256, signal) {
       const wanted = await find(sha256)
-      const files = wanted && (await ensure(database, [wanted], { signal, onDownload }))
+      const tag = wanted && (await tagOf(sha256))
+      const files = wanted && (await ensure(database, [wanted], { signal, tag, onDownload }))
       const blob = wanted && files?.get(wanted.name)
       const body = blob ? { sha256, name: wanted.name, blob } : await stored(sha256)
       if (!body) throw notFound(sha256)

@@ -61,10 +61,20 @@ export type TryAgain = (error: unknown) => boolean
 /** With 16-bit floats, without, and without the GPU. */
 const ATTEMPTS = 3
 
-/** For one request: says yes to a GPU that a load gave up, as long as there is another choice left. */
+/**
+ * For one request: says yes to a GPU that a load gave up, as long as there is another choice left, and
+ * once to stored files that were damaged, which a load fetches anew.
+ */
 export function createTries(): TryAgain {
   let tried = 1
-  return (error) => verdictOf(error) !== null && ++tried <= ATTEMPTS
+  let repaired = false
+  return (error) => {
+    if (verdictOf(error) !== null) return ++tried <= ATTEMPTS
+    const isDamaged = error instanceof InoriginError && error.code === 'storage_damaged'
+    const again = isDamaged && !repaired
+    repaired ||= isDamaged
+    return again
+  }
 }
 
 /**

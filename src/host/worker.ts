@@ -67,6 +67,13 @@ function answersOf(host: Host, control: Control): Pick<HostAnswers, 'calls' | 's
       load: ([tag], { signal }, onProgress) => control.load(tag, signal, onProgress),
       unload: ([tag]) => control.unload(tag),
       remove: ([tag]) => control.remove(tag),
+      usage: () => control.usage(),
+      stored: () => control.stored(),
+      storedFiles: () => control.storedFiles(),
+      pin: ([tag, pinned]) => control.pin(tag, pinned),
+      repair: ([tag], { signal }) => control.repair(tag, signal),
+      clear: () => control.clear(),
+      take: ([tag, files], { signal }, onProgress) => control.take(tag, files, signal, onProgress),
       describe: ([tag]) => control.describe(tag),
       predict: ([tag, inputs, configuration], { signal }, onProgress) =>
         control.predict(tag, inputs, { configuration, signal, onProgress }),

@@ -3,15 +3,16 @@
  * the answering side `ack` at once, then either progress and one `result`, or a `result` (accepted)
  * followed by a stream of `event` and an `end`. An `error` ends both.
  */
-import type { CatalogDocument } from '../catalog/schema.ts'
+import type { CatalogDocument, Implementation } from '../catalog/schema.ts'
 import type { GpuVerdict } from '../device/verdict.ts'
 import type { EngineSetup, Files } from '../engine/engine.ts'
 import type { ErrorRecord } from '../error.ts'
 import type { PredictorSetup } from '../predictor/run.ts'
 import type {
-  Device, EmbeddingEvent, EmbeddingRequest, Embeddings, Explanation, GenerationEvent,
-  GenerationRequest, LoadProgress, Model, ModelState, OptionDigest, Prediction, PredictionEvent,
-  PredictionRequest, PredictionResult, Predictor, ResourceBody, ResourceInfo, Tag,
+  ChosenFile, Device, EmbeddingEvent, EmbeddingRequest, Embeddings, Explanation, GenerationEvent,
+  GenerationRequest, ImportProgress, Imported, LoadProgress, Model, ModelState, OptionDigest,
+  Prediction, PredictionEvent, PredictionRequest, PredictionResult, Predictor, ResourceBody,
+  ResourceInfo, StorageUsage, StoredResource, StoredTag, Tag,
 } from '../types/index.ts'
 
 /** Raised whenever a message changes its form. Part of the names of the host's lock and messages. */
@@ -30,6 +31,17 @@ export interface HostCalls {
   load: { args: [tag: Tag]; result: void; event: LoadProgress }
   unload: { args: [tag: Tag]; result: void; event: never }
   remove: { args: [tag: Tag]; result: void; event: never }
+  usage: { args: []; result: StorageUsage; event: never }
+  stored: { args: []; result: StoredTag[]; event: never }
+  storedFiles: { args: []; result: StoredResource[]; event: never }
+  pin: { args: [tag: Tag, pinned: boolean]; result: void; event: never }
+  repair: { args: [tag: Tag]; result: number; event: never }
+  clear: { args: []; result: void; event: never }
+  take: {
+    args: [tag: Tag, files: readonly ChosenFile[] | FileSystemDirectoryHandle]
+    result: Imported
+    event: ImportProgress
+  }
   describe: { args: [tag: Tag]; result: Predictor; event: never }
   predict: {
     args: [tag: Tag, inputs: Record<string, unknown>, configuration: string | undefined]
@@ -58,6 +70,7 @@ export interface HostStreams {
 
 /** What a model worker opens a language model with. */
 export interface ModelSetup extends EngineSetup {
+  engine: Implementation['engine']
   /** Most tokens of one answer. */
   maxOutputTokens: number
   /** The format in which it calls tools, where the catalog names one. */

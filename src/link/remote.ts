@@ -51,6 +51,14 @@ export function remoteControl(link: Link): Control {
     progress: (signal) => stoppable(signal, (stop) => watchProgress(link, stop)),
     unload: (tag) => call<HostCalls, 'unload'>(link, 'unload', [tag]),
     remove: (tag) => call<HostCalls, 'remove'>(link, 'remove', [tag]),
+    usage: () => call<HostCalls, 'usage'>(link, 'usage', []),
+    stored: () => call<HostCalls, 'stored'>(link, 'stored', []),
+    storedFiles: () => call<HostCalls, 'storedFiles'>(link, 'storedFiles', []),
+    pin: (tag, pinned) => call<HostCalls, 'pin'>(link, 'pin', [tag, pinned]),
+    repair: (tag, signal) => call<HostCalls, 'repair'>(link, 'repair', [tag], { signal }),
+    clear: () => call<HostCalls, 'clear'>(link, 'clear', []),
+    take: (tag, files, signal, onProgress) =>
+      call<HostCalls, 'take'>(link, 'take', [tag, files], { signal, onEvent: onProgress }),
     describe: (tag) => call<HostCalls, 'describe'>(link, 'describe', [tag]),
     predict: (tag, inputs, { configuration, signal, onProgress }) =>
       call<HostCalls, 'predict'>(link, 'predict', [tag, inputs, configuration], {

@@ -5,6 +5,9 @@ import type { LoadProgress, Model, ModelState, Tag } from './model.ts'
 import type {
   Prediction, PredictionEvent, PredictionRequest, PredictionResult, Predictor,
 } from './predictor.ts'
+import type {
+  ChosenFile, Imported, ImportProgress, StorageUsage, StoredResource, StoredTag,
+} from './storage.ts'
 
 /** Who asks, and how they give up. */
 export interface Caller {
@@ -85,8 +88,24 @@ export interface Control {
   progress(signal: AbortSignal): AsyncIterable<LoadProgress>
   /** Frees its memory; what is stored stays. */
   unload(tag: Tag): Promise<void>
-  /** Unloads and deletes what only this tag uses. */
+  /** Unloads and deletes what only this tag uses, also what is unfinished of it. */
   remove(tag: Tag): Promise<void>
+  usage(): Promise<StorageUsage>
+  stored(): Promise<StoredTag[]>
+  storedFiles(): Promise<StoredResource[]>
+  /** Keeps what is stored for it from being evicted, or no longer. */
+  pin(tag: Tag, pinned: boolean): Promise<void>
+  /** Reads all that is stored of it and fetches what is damaged; resolves with the bytes of that. */
+  repair(tag: Tag, signal: AbortSignal): Promise<number>
+  /** Unloads everything and deletes every resource. */
+  clear(): Promise<void>
+  /** Stores files of the user's as what the tag needs. */
+  take(
+    tag: Tag,
+    files: readonly ChosenFile[] | FileSystemDirectoryHandle,
+    signal: AbortSignal,
+    onProgress: (progress: ImportProgress) => void,
+  ): Promise<Imported>
   /** What the catalog says of it. Rejects with `not_found`. */
   describe(tag: Tag): Promise<Predictor>
   predict(

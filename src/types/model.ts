@@ -45,6 +45,8 @@ export interface LoadProgress {
   totalBytes: number
   /** Bytes per second over the last few seconds; 0 when nothing is being downloaded. */
   bytesPerSecond: number
+  /** Seconds that the rest of the download takes at that rate; `null` while nothing comes. */
+  remainingSeconds: number | null
 }
 
 /** A model or predictor of the catalog with where it stands on this device. */

@@ -56,11 +56,13 @@ export interface StoredResource {
 /** How far files are on their way from the user's disk into the store. */
 export interface ImportProgress {
   tag: Tag
-  /** Bytes that are stored. */
+  /** `check` reads files to tell what they are, `store` writes those that belong to the tag. */
+  phase: 'check' | 'store'
+  /** Bytes of the phase that are done. */
   loadedBytes: number
   totalBytes: number
   bytesPerSecond: number
-  /** Seconds that the rest will take at that rate; `null` while that cannot be told. */
+  /** Seconds that the rest of the phase takes at that rate; `null` while that cannot be told. */
   remainingSeconds: number | null
 }
 
@@ -70,13 +72,15 @@ export interface ChosenFile {
   file: File
 }
 
-/** What files were taken for. */
+/** What became of the files that were imported. */
 export interface Imported {
   tag: Tag
-  /** Bytes that came from the files; what was stored before is not counted. */
-  bytes: number
-  /** Paths of the files that are now stored. */
+  /** Paths of the files that are stored now. */
   files: string[]
-  /** Paths of files that are no part of the tag. */
+  /** Paths of those that are no part of the tag. */
   ignored: string[]
+  /** Bytes that were written; what was here before was not. */
+  bytes: number
+  /** All that this device uses of the tag is here; else loading it downloads the rest. */
+  complete: boolean
 }

@@ -6,7 +6,9 @@ import { memoryOf } from '../memory.ts'
 import type { HubSource, Implementation, ModelEntry, Resource } from '../schema.ts'
 import { limitsOf } from './entry.ts'
 import { findVariants, TEXTS } from './layout.ts'
-import { fetchHub, fetchListing, fileUrl, type HubAccess, type HubFile } from './listing.ts'
+import {
+  fetchHub, fetchListing, fileUrl, type HubAccess, type HubFile, type Listing,
+} from './listing.ts'
 
 /** What a hub knew of an entry at one commit. Plain data: it is kept, so that the next load needs no hub. */
 export interface Resolved {
@@ -21,37 +23,50 @@ export interface Resolved {
 /** A small file is read whole to be hashed; none of the kind is larger than this, in bytes. */
 const SMALL = 64 * 1024 * 1024
 
+/** A repository at one commit, wherever its files are. */
+export interface Repository extends Pick<Listing, 'revision' | 'created'> {
+  files: readonly HubFile[]
+  /** What a file of those hashes to. */
+  sha256(file: HubFile): Promise<string>
+  /** The content of a small one. */
+  read(file: HubFile): Promise<Uint8Array<ArrayBuffer>>
+}
+
 /**
  * Looks an entry's repository up. Rejects with `unavailable` when the hub cannot be reached, or when
  * the repository holds nothing that runs here.
  */
 export async function resolveHub(source: HubSource, access: HubAccess): Promise<Resolved> {
-  const { revision, created, files } = await fetchListing(source, access)
+  const listing = await fetchListing(source, access)
+  const read = (file: HubFile) => readSmall(source, listing.revision, file, access)
+  return resolveRepository(source, {
+    ...listing,
+    read,
+    sha256: async (file) => file.sha256 ?? digestOf('SHA-256', await read(file)),
+  })
+}
+
+/** The implementations that a repository's files make. Rejects with `unavailable` when none. */
+export async function resolveRepository(
+  source: HubSource,
+  { revision, created, files, sha256, read }: Repository,
+): Promise<Resolved> {
   const known = new Map(files.map((file) => [file.path, file]))
   const variants = findVariants(files, source.dtypes)
-  if (variants.length === 0 || !known.has('config.json') || !known.has('tokenizer.json')) {
-    throw unfit(source)
-  }
+  const configFile = known.get('config.json')
+  if (variants.length === 0 || !configFile || !known.has('tokenizer.json')) throw unfit(source)
 
-  let config: Record<string, unknown> = {}
-  const hashes = new Map<string, string>()
-  const hash = async (file: HubFile): Promise<void> => {
-    if (hashes.has(file.path)) return
-    const isConfig = file.path === 'config.json'
-    if (file.sha256 !== null && !isConfig) {
-      hashes.set(file.path, file.sha256)
-      return
-    }
-    const bytes = await readSmall(source, revision, file, access)
-    if (isConfig) config = parse(bytes) ?? {}
-    hashes.set(file.path, await digestOf('SHA-256', bytes))
-  }
+  const configBytes = await read(configFile)
+  const config = parse(configBytes) ?? {}
   const texts = TEXTS.flatMap(({ path, type }) => {
     const file = known.get(path)
     return file ? [{ file, type }] : []
   })
   const all = [...texts.map(({ file }) => file), ...variants.flatMap((variant) => variant.files)]
-  for (const file of all) await hash(file)
+  const hashes = new Map([[configFile.path, await digestOf('SHA-256', configBytes)]])
+  for (const file of all) {
+    if (!hashes.has(file.path)) hashes.set(file.path, await sha256(file))
+  }
 
   const resource = (file: HubFile, type: Resource['type']): Resource => ({
     type,

@@ -43,7 +43,9 @@ describe('a streamed chat completion', () => {
     ['compile', 5, 5, 0, 'compiling @acme/tiny 100%'],
     ['ready', 0, 0, 0, 'ready @acme/tiny'],
   ] as const)('tells of %s %i/%i at %i', async (phase, loadedBytes, totalBytes, rate, told) => {
-    const progress = { tag: '@acme/tiny', phase, loadedBytes, totalBytes, bytesPerSecond: rate }
+    const progress = {
+      tag: '@acme/tiny', phase, loadedBytes, totalBytes, bytesPerSecond: rate, remainingSeconds: null,
+    }
     const raw = await streamed({}, [{ type: 'progress', progress }, ...HELLO])
     expect(raw.startsWith(`: ${told}\n\n`)).toBe(true)
   })

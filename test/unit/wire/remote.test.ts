@@ -21,7 +21,9 @@ describe('the answer', () => {
     })
   })
 
-  const progress = { tag, phase: 'download', loadedBytes: 1, totalBytes: 2, bytesPerSecond: 0 } as const
+  const progress = {
+    tag, phase: 'download', loadedBytes: 1, totalBytes: 2, bytesPerSecond: 0, remainingSeconds: null,
+  } as const
 
   test('keeps the line alive while it is awaited, as JSON', async () => {
     const host = remoteHost({ string: 'a' }, [{ type: 'progress', progress }, { type: 'heartbeat' }])

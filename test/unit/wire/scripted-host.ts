@@ -70,6 +70,7 @@ export const HELLO: Script = [
       loadedBytes: 45,
       totalBytes: 100,
       bytesPerSecond: 3_100_000,
+      remainingSeconds: 80,
     },
   },
   { type: 'heartbeat' },

@@ -1,0 +1,135 @@
+/** What is stored, for the page's handle: looked at, kept, repaired, removed. */
+import type { Implementation } from '../catalog/schema.ts'
+import { InoriginError } from '../error.ts'
+import type { ResourceRecord, WantedResource } from '../store/db.ts'
+import { ensure } from '../store/ensure.ts'
+import { findDamage } from '../store/inspect.ts'
+import {
+  clearResources, removeTag, setPin, storedResources, storedTags, takeInventory, type Known,
+} from '../store/inventory.ts'
+import type { Database } from '../store/open.ts'
+import { bytesHere } from '../store/resources.ts'
+import { estimateRoom, isPersisted } from '../store/room.ts'
+import type { Control, Tag } from '../types/index.ts'
+import type { Entries } from './entries.ts'
+import type { Models } from './models.ts'
+import { resourcesOf } from './resources.ts'
+
+type Calls = Pick<
+  Control,
+  'usage' | 'stored' | 'storedFiles' | 'pin' | 'repair' | 'remove' | 'clear'
+>
+
+export interface HostStorage extends Calls {
+  /**
+   * What to say of a load that failed if damage of what is stored may be why, which is then taken out;
+   * `undefined` otherwise.
+   */
+  damaged(error: unknown, implementation: Implementation): Promise<InoriginError | undefined>
+}
+
+export interface StorageOptions {
+  database: Database
+  entries: Entries
+  models: Models
+  onDownload: () => void
+}
+
+/** Errors that a damaged file may lie behind. */
+const SUSPECT: ReadonlySet<string | undefined> = new Set([
+  undefined, 'model_unusable', 'runtime_crashed',
+])
+
+export function createStorage({ database, entries, models, onDownload }: StorageOptions): HostStorage {
+  /** Read over once, as it takes as long as a load: a model that never runs is not worth more. */
+  const suspected = new Set<string>()
+
+  async function known(): Promise<Known> {
+    const all = await entries.all()
+    return {
+      tagsOf: (sha256) =>
+        all
+          .filter((entry) => resourcesOf([entry]).some((resource) => resource.sha256 === sha256))
+          .map(({ tag }) => tag),
+      isWhole(tag, stored) {
+        const implementations = all.find((entry) => entry.tag === tag)?.implementations ?? []
+        if (implementations.length === 0) return undefined
+        return implementations.some(({ resources }) =>
+          resources.every(({ sha256 }) => stored.has(sha256)),
+        )
+      },
+    }
+  }
+
+  /** What is stored for a tag. Rejects with `not_found` for one that neither the catalog has. */
+  async function recordsOf(tag: Tag): Promise<ResourceRecord[]> {
+    const { records } = await takeInventory(database, await known())
+    const its = records.filter(({ tags }) => tags.includes(tag))
+    if (its.length === 0) await entries.find(tag, 'tag')
+    return its
+  }
+
+  return {
+    async usage() {
+      const [{ records }, room] = await Promise.all([takeInventory(database), estimateRoom()])
+      return {
+        bytes: records.reduce((sum, record) => sum + bytesHere(record), 0),
+        originBytes: room.usage,
+        quotaBytes: room.quota,
+        persisted: await isPersisted(),
+      }
+    },
+    async stored() {
+      const catalog = await known()
+      return storedTags(await takeInventory(database, catalog), catalog)
+    },
+    async storedFiles() {
+      return storedResources(await takeInventory(database, await known()))
+    },
+    async pin(tag, pinned) {
+      if (pinned) await recordsOf(tag)
+      await setPin(database, tag, pinned)
+    },
+    async repair(tag, signal) {
+      const its = await recordsOf(tag)
+      const damaged = await findDamage(database, its.map(({ sha256 }) => sha256), signal)
+      if (damaged === 0) return 0
+      const listed = new Map(resourcesOf(await entries.all()).map((one) => [one.sha256, one]))
+      const whole = its.filter(({ verified }) => verified)
+      const wanted = whole.map((record) => listed.get(record.sha256) ?? wantedOf(record))
+      await ensure(database, wanted, { signal, tag, onDownload })
+      return damaged
+    },
+    async remove(tag) {
+      await recordsOf(tag)
+      models.unload(tag)
+      await removeTag(database, tag, await known())
+    },
+    async clear() {
+      const { records } = await takeInventory(database, await known())
+      const tags = (await entries.all()).map(({ tag }) => tag)
+      for (const tag of new Set([...tags, ...records.flatMap((record) => record.tags)])) {
+        models.unload(tag)
+      }
+      await clearResources(database)
+    },
+    async damaged(thrown, { resources }) {
+      const error = InoriginError.from(thrown)
+      const hashes = resources.map(({ sha256 }) => sha256)
+      if (!SUSPECT.has(error.code) || suspected.has(hashes.join())) return undefined
+      suspected.add(hashes.join())
+      const bytes = await findDamage(database, hashes, new AbortController().signal)
+      if (bytes === 0) return undefined
+      const what = `${bytes} stored bytes were damaged or lost on this device, and were taken out`
+      return new InoriginError('unavailable', `${what}. Load it again to fetch them anew.`, {
+        code: 'storage_damaged',
+        retryAfter: 1,
+        cause: error,
+      })
+    },
+  }
+}
+
+function wantedOf({ type, url, name, bytes, sha256 }: ResourceRecord): WantedResource {
+  return { type, url, name, bytes, sha256 }
+}

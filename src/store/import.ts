@@ -1,0 +1,121 @@
+/** Files that the user chose, into the store: each as the resource that it is. */
+import { InoriginError } from '../error.ts'
+import type { ImportProgress, Tag } from '../types/index.ts'
+import type { WantedResource } from './db.ts'
+import { makeRoom, promiseRoom } from './evict.ts'
+import { hashFile, takeIn } from './intake.ts'
+import type { Database } from './open.ts'
+import { inParallel } from './parallel.ts'
+import { reportRegularly, secondsFor, startRate } from './rate.ts'
+import { bytesHere, readResource, resourceRecord, touchResources } from './resources.ts'
+import { holdInUse } from './use.ts'
+
+export interface ImportOptions {
+  tag: Tag
+  signal: AbortSignal
+  onProgress: (progress: ImportProgress) => void
+  /** Something is written, and there is room for it. */
+  onWrite?: () => void
+}
+
+/** A file and what it is. */
+export interface Match {
+  path: string
+  file: Blob
+  resource: WantedResource
+}
+
+/** Files that are written at the same time; they all come from one disk. */
+const PARALLEL = 2
+
+/** The sha256 of each file, in the same order. */
+export async function hashFiles(
+  files: readonly Blob[],
+  { tag, signal, onProgress }: ImportOptions,
+): Promise<string[]> {
+  const meter = startMeter(tag, 'check', files.reduce((sum, file) => sum + file.size, 0))
+  const stop = reportRegularly(meter.progress, onProgress)
+  const hashes: string[] = []
+  try {
+    for (const file of files) {
+      hashes.push(await hashFile(file, { signal, onBytes: meter.add }))
+    }
+  } finally {
+    stop()
+  }
+  onProgress(meter.progress())
+  return hashes
+}
+
+/**
+ * Stores the files; what is here already is not written again. Answers how many bytes were written.
+ * Rejects with `unavailable` before the first byte when they do not fit, `invalid_request` when a file
+ * changed since it was matched, and with `aborted`; whole chunks are kept.
+ */
+export async function importFiles(
+  database: Database,
+  matches: readonly Match[],
+  { tag, signal, onProgress, onWrite = () => undefined }: ImportOptions,
+): Promise<number> {
+  const unique = new Map(matches.map((match) => [match.resource.sha256, match]))
+  const release = await holdInUse(database, unique.keys(), signal)
+  const promises: (() => void)[] = []
+  try {
+    const missing: Match[] = []
+    const toCome = new Map<string, number>()
+    for (const match of unique.values()) {
+      const { sha256, bytes } = match.resource
+      if (await readResource(database, sha256)) continue
+      const record = await resourceRecord(database, sha256)
+      missing.push(match)
+      toCome.set(sha256, Math.max(0, bytes - (record ? bytesHere(record) : 0)))
+    }
+    if (missing.length > 0) {
+      await makeRoom(database, toCome)
+      onWrite()
+    }
+    const total = [...toCome.values()].reduce((sum, bytes) => sum + bytes, 0)
+    for (const sha256 of toCome.keys()) {
+      promises.push(promiseRoom(database, sha256, () => toCome.get(sha256) ?? 0))
+    }
+    const meter = startMeter(tag, 'store', total)
+    const stop = reportRegularly(meter.progress, onProgress)
+    await inParallel(missing, PARALLEL, signal, async ({ path, file, resource }, shared) => {
+      const { sha256 } = resource
+      const onBytes = (bytes: number) => {
+        meter.add(bytes)
+        toCome.set(sha256, Math.max(0, (toCome.get(sha256) ?? 0) - bytes))
+      }
+      const isSame = await takeIn(database, resource, file, { signal: shared, tag, onBytes })
+      if (!isSame) throw changed(path)
+    }).finally(stop)
+    await touchResources(database, unique.keys(), tag)
+    onProgress(meter.progress())
+    return total
+  } finally {
+    for (const free of promises) free()
+    release()
+  }
+}
+
+/** Counts the bytes of one phase. */
+function startMeter(tag: Tag, phase: ImportProgress['phase'], totalBytes: number) {
+  const rate = startRate()
+  let loadedBytes = 0
+  return {
+    add(bytes: number) {
+      loadedBytes = Math.min(totalBytes, loadedBytes + bytes)
+      rate.add(bytes)
+    },
+    progress(): ImportProgress {
+      const bytesPerSecond = rate.perSecond()
+      const remainingSeconds = secondsFor(totalBytes - loadedBytes, bytesPerSecond)
+      return { tag, phase, loadedBytes, totalBytes, bytesPerSecond, remainingSeconds }
+    },
+  }
+}
+
+function changed(path: string): InoriginError {
+  const what = `${path} changed while it was being read. Choose it again.`
+  return new InoriginError('invalid_request', what, { code: 'import_changed', param: 'files' })
+}

@@ -1,0 +1,66 @@
+/** A resource out of a file that the user chose, into the store. */
+import { createSHA256 } from 'hash-wasm'
+import type { Tag } from '../types/index.ts'
+import { alone } from './alone.ts'
+import { openAssembly } from './assembly.ts'
+import { CHUNK_BYTES, type WantedResource } from './db.ts'
+import { downloadLock } from './download.ts'
+import type { Database } from './open.ts'
+import { readResource, removeResource } from './resources.ts'
+
+/** Bytes of a file that are in memory at once. */
+const PIECE = 4 * 1024 * 1024
+
+export interface IntakeOptions {
+  signal: AbortSignal
+  tag: Tag
+  /** Told after every piece. */
+  onBytes: (bytes: number) => void
+}
+
+/** The sha256 of a file, which need not fit into memory. */
+export async function hashFile(
+  file: Blob,
+  { signal, onBytes }: Pick<IntakeOptions, 'signal' | 'onBytes'>,
+): Promise<string> {
+  const hash = (await createSHA256()).init()
+  for (let start = 0; start < file.size; start += PIECE) {
+    signal.throwIfAborted()
+    const piece = new Uint8Array(await file.slice(start, start + PIECE).arrayBuffer())
+    hash.update(piece)
+    onBytes(piece.length)
+  }
+  return hash.digest()
+}
+
+/**
+ * Stores a file as that resource; what is here of it already is not written again. Answers whether it
+ * is that resource: the file may have changed since it was looked at, and then nothing of it stays.
+ */
+export function takeIn(
+  database: Database,
+  wanted: WantedResource,
+  file: Blob,
+  { signal, tag, onBytes }: IntakeOptions,
+): Promise<boolean> {
+  return alone(downloadLock(database, wanted.sha256), { signal }, async (turn) => {
+    if (await readResource(database, wanted.sha256)) return true
+    const options = { chunkBytes: CHUNK_BYTES, signal: turn, tag }
+    const assembly = await openAssembly(database, wanted, options)
+    for (;;) {
+      while (assembly.position < wanted.bytes) {
+        turn.throwIfAborted()
+        const { position, end } = assembly
+        const content = await file.slice(position, Math.min(position + PIECE, end)).arrayBuffer()
+        if (content.byteLength === 0 || (await assembly.write(new Uint8Array(content)))) {
+          return removeResource(database, wanted.sha256).then(() => false)
+        }
+        onBytes(content.byteLength)
+      }
+      if (!(await assembly.finish())) return true
+      if (!assembly.joined) return removeResource(database, wanted.sha256).then(() => false)
+      // What came over the network before was of another file.
+      await assembly.restart(null)
+    }
+  })
+}
