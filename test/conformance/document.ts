@@ -32,7 +32,7 @@ export function documentOf(results: readonly Result[]): string {
   const sections = tables.map((table) =>
     sectionOf(table, results.filter((result) => result.table === table), reasons),
   )
-  const words = reasons.map((reason, index) => `${index + 1}. ${reason}`)
+  const words = reasons.map((reason, index) => `${index + 1}. ${reason.replace(/\.?$/, '.')}`)
   return [
     INTRODUCTION, ...sections, '## What is refused, in its own words\n', ...words, '',
   ].join('\n')

@@ -43,6 +43,7 @@ export type Feature = keyof typeof FEATURES
 /** What the client of predictors asks for. */
 export const REQUESTS = {
   user: 'whose key it is',
+  rawModel: 'a model, its slash raw',
   predictor: 'a predictor, its slash raw',
   unknownPredictor: 'a predictor that is not there',
   prediction: 'a prediction: configuration and resources',

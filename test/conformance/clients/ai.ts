@@ -68,7 +68,7 @@ export const aiChat = kindOf('openai.chat(id)', '@ai-sdk/openai', [], (settings)
     think: { openai: { reasoningEffort: 'minimal', forceReasoning: true } },
     silent: 'thoughts',
   }
-})
+}, 'Of thoughts, `openai.chat(id)` tells only how many tokens they were.')
 
 export const aiCompatible = kindOf('openai-compatible', '@ai-sdk/openai-compatible', [], (settings) => {
   const { baseURL, apiKey } = settings

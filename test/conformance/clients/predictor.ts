@@ -59,6 +59,10 @@ export function predictorChecks({ baseURL, apiKey }: Settings): Record<Predictor
 
   return {
     user: () => refused(request('/users')),
+    async rawModel() {
+      const { id } = await request<{ id: string }>('/models/@inorigin/guide')
+      equal(id, '@inorigin/guide', 'the id')
+    },
     async predictor() {
       const predictor = await request<{ tag: string; signature: { inputs: unknown[]; outputs: unknown[] } }>(
         '/predictors/@inorigin/digits',
