@@ -5,7 +5,13 @@ export const BODIES: Record<string, object> = {
     messages: [
       { role: 'system', content: 'S' },
       { role: 'developer', content: 'D' },
-      { role: 'user', content: [{ type: 'text', text: 'a' }] },
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'a' },
+          { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==', detail: 'low' } },
+        ],
+      },
       {
         role: 'assistant',
         content: null,
@@ -101,6 +107,7 @@ export const BODIES: Record<string, object> = {
             content: [{ type: 'text', text: '1' }],
             is_error: false,
           },
+          { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AA==' } },
         ],
       },
       { role: 'system', content: 'S' },
@@ -147,7 +154,14 @@ export const BODIES: Record<string, object> = {
     model: '@acme/tiny',
     input: [
       { role: 'developer', content: 'D' },
-      { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'a' }] },
+      {
+        type: 'message',
+        role: 'user',
+        content: [
+          { type: 'input_text', text: 'a' },
+          { type: 'input_image', image_url: 'data:image/png;base64,AA==', detail: 'low' },
+        ],
+      },
       { type: 'reasoning', id: 'rs_1', summary: [{ type: 'summary_text', text: 'Hm.' }] },
       { type: 'function_call', id: 'fc_1', call_id: 'call_1', name: 'f', arguments: '{}' },
       { type: 'function_call_output', call_id: 'call_1', output: '1' },
@@ -221,15 +235,8 @@ const DEEP = JSON.parse('['.repeat(200) + ']'.repeat(200)) as unknown
 
 /** What a client could put anywhere. */
 export const VALUES: unknown[] = [
-  null,
-  true,
-  false,
-  0,
-  -0,
-  1,
-  -1,
-  0.5,
-  2,
+  null, true, false,
+  0, -0, 1, -1, 0.5, 2,
   1e308,
   -1e308,
   Number.MAX_SAFE_INTEGER,

@@ -7,35 +7,12 @@ import type { ChatMessage, GenerationRequest } from '../../../src/types/index.ts
 import { MAX_STOPS } from '../../../src/wire/fields.ts'
 import { checkMessageStream } from '../../support/anthropic-grammar.ts'
 import { checkChatStream } from '../../support/openai-grammar.ts'
+import { createChance } from '../../support/random.ts'
 import { checkResponseStream } from '../../support/responses-grammar.ts'
 import { BODIES, VALUES } from './fuzz-values.ts'
+import { mutate, pathsOf, put } from './mutate.ts'
 import { errorOf, scriptedHost, send } from './scripted-host.ts'
 import type { ScriptedHost } from './scripted-host.ts'
-
-type Path = ReadonlyArray<string | number>
-
-/** All places in a value, itself left out. */
-function pathsOf(value: unknown, at: Path = []): Path[] {
-  if (typeof value !== 'object' || value === null) return []
-  return Object.entries(value).flatMap(([key, inner]) => {
-    const path = [...at, Array.isArray(value) ? Number(key) : key]
-    return [path, ...pathsOf(inner, path)]
-  })
-}
-
-/** A copy with something else in one place; `undefined` takes it out. */
-function put(value: unknown, [key, ...rest]: Path, replacement: unknown): unknown {
-  if (key === undefined) return replacement
-  const copy = (Array.isArray(value) ? [...value] : { ...(value as object) }) as Record<
-    string | number,
-    unknown
-  >
-  const inner = put(copy[key], rest, replacement)
-  if (inner !== undefined) copy[key] = inner
-  else if (Array.isArray(copy)) copy.splice(Number(key), 1)
-  else delete copy[key]
-  return copy
-}
 
 const isObject = (value: unknown) =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -133,17 +110,6 @@ async function outcomeOf(host: ScriptedHost, path: string, body: unknown): Promi
   return { status, param: null }
 }
 
-/** The same numbers every time. */
-function randomOf(seed: number): (below: number) => number {
-  let state = seed
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0
-    let t = Math.imul(state ^ (state >>> 15), 1 | state)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) % below
-  }
-}
-
 /** Refusals of bodies with few fields. */
 const LEAST: Record<string, number> = { '/v1/predictions': 100, '/v1/embeddings': 300 }
 
@@ -181,15 +147,11 @@ describe.each(Object.keys(BODIES))('%s', { timeout: 60_000 }, (path) => {
 
   it('answers bodies that are wrong in several places', async () => {
     const host = scriptedHost()
-    const random = randomOf(path.length)
+    const chance = createChance(path.length)
     const outcomes = new Map<number, number>()
     for (let round = 0; round < 2500; round++) {
-      let mutant: unknown = random(4) === 0 ? { ...body, stream: true } : body
-      for (let times = random(4); times >= 0; times--) {
-        const paths = pathsOf(mutant)
-        const at = paths[random(Math.max(1, paths.length))]
-        if (at !== undefined) mutant = put(mutant, at, VALUES[random(VALUES.length)])
-      }
+      const whole = chance.often(0.25) ? { ...body, stream: true } : body
+      const mutant = mutate(whole, VALUES, chance, 1 + chance.below(4))
       const { status } = await outcomeOf(host, path, mutant)
       outcomes.set(status, (outcomes.get(status) ?? 0) + 1)
     }
