@@ -124,7 +124,7 @@ export default defineConfig(({ command }) => ({
   optimizeDeps: {
     // Found late, a dependency makes the page reload: in the middle of a test, or of an answer.
     include: [
-      '@cfworker/json-schema', '@huggingface/jinja', '@huggingface/tokenizers', '@mlc-ai/web-xgrammar',
+      '@cfworker/json-schema', '@huggingface/jinja', '@huggingface/tokenizers', '@mlc-ai/web-llm', '@mlc-ai/web-xgrammar',
       'hash-wasm', 'hono/tiny', 'idb', 'valibot',
     ],
     exclude: ['onnxruntime-web'],

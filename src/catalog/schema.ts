@@ -101,7 +101,7 @@ const implementationSchema = v.strictObject({
   /** Unique within the tag, such as `fp32-webgpu`. */
   id: text,
   /** What runs it. */
-  engine: v.literal('onnx'),
+  engine: v.picklist(['onnx', 'mlc']),
   /** Where it runs. */
   device: v.picklist(['webgpu', 'wasm']),
   /** What a device must have; without it, any will do. */

@@ -66,6 +66,7 @@ function resolved(
     if (entry.type === 'predictor') checkEmbeddings(entry, `${path}.embeddings`, say)
     repeated(entry.implementations.map(({ id }) => id), `${path}.implementations`, 'id', say)
     const implementations = entry.implementations.map((implementation, at): Implementation => {
+      checkEngine(implementation, entry.type, `${path}.implementations[${at}]`, say)
       const list = `${path}.implementations[${at}].resources`
       repeated(implementation.resources.map(({ name }) => name), list, 'name', say)
       const resources = implementation.resources.map((resource, place): Resource => {
@@ -116,6 +117,20 @@ function checkEmbeddings(entry: PredictorEntry, path: string, say: Say): void {
     else if (layout.most < maxInputTokens) {
       say(`${path}.maxInputTokens`, `is above the ${layout.most} tokens that ${id} reads`)
     }
+  }
+}
+
+function checkEngine(
+  { engine, device, resources }: Implementation,
+  type: Entry['type'],
+  path: string,
+  say: Say,
+): void {
+  if (engine !== 'mlc') return
+  if (type !== 'model') say(`${path}.engine`, 'mlc runs language models alone')
+  if (device !== 'webgpu') say(`${path}.device`, 'mlc runs on webgpu alone')
+  if (!resources.some((resource) => resource.type === 'wasm')) {
+    say(`${path}.resources`, 'mlc needs the library that the model was compiled to, of type wasm')
   }
 }
 

@@ -68,7 +68,10 @@ self.onmessage = (event: MessageEvent<PageToHost>) => {
 }
 
 async function openModel(setup: ModelSetup): Promise<void> {
-  model = { engine: await openOnnx(setup), setup }
+  // Large, so that it comes only where a model needs it.
+  const open =
+    setup.engine === 'mlc' ? (await import('../engine/webllm/index.ts')).openWebllm : openOnnx
+  model = { engine: await open(setup), setup }
 }
 
 async function loadModel(

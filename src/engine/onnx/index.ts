@@ -10,9 +10,9 @@
  * by `sampling/`, within what `constraint/` allows, and tells its text.
  */
 import { InoriginError } from '../../error.ts'
-import type { Engine, OpenEngine } from '../engine.ts'
+import type { Engine, EngineSetup, Files, OpenEngine } from '../engine.ts'
 import { loadingCancelled } from './failure.ts'
-import { type Loaded, loadDecoder } from './load.ts'
+import { type Loaded, loadDecoder, type LoadOptions } from './load.ts'
 import { answer, type AnswerSetup } from './run/answer.ts'
 import { constraintsOf } from './run/constrain.ts'
 import { createOutputs } from './run/output.ts'
@@ -21,7 +21,22 @@ import { createScheduler, type Scheduler } from './run/scheduler.ts'
 import { readConfig } from './text/config.ts'
 import { createPrompts } from './text/prompt.ts'
 
-export const openOnnx: OpenEngine = async ({ texts, maxInputTokens, ...setup }) => {
+/** What computes the scores, where the rest of an engine is the same. */
+export interface Decoding {
+  load(options: LoadOptions, weights: Files, signal: AbortSignal): Promise<Loaded>
+  /** Whether scores of several tokens cost little more than those of one. */
+  drafts: boolean
+}
+
+export const openOnnx: OpenEngine = (setup) =>
+  // On the CPU several tokens take as long as one after the other.
+  openDecoding(setup, { load: loadDecoder, drafts: setup.device === 'webgpu' })
+
+/** An engine around any decoder. */
+export async function openDecoding(
+  { texts, maxInputTokens, ...setup }: EngineSetup,
+  decoding: Decoding,
+): Promise<Engine> {
   const config = await readConfig(texts)
   const { endTokens, firstPosition, heads, templates } = config
   const contextWindow = Math.min(maxInputTokens, config.contextWindow)
@@ -46,7 +61,7 @@ export const openOnnx: OpenEngine = async ({ texts, maxInputTokens, ...setup }) 
     if (signal.aborted) throw loadingCancelled()
     if (scheduler) return
     const options = { ...setup, contextWindow, firstPosition, heads, onWarm }
-    const arrived = await loadDecoder(options, weights, signal)
+    const arrived = await decoding.load(options, weights, signal)
     if (signal.aborted) {
       await arrived.release()
       throw loadingCancelled()
@@ -73,8 +88,7 @@ export const openOnnx: OpenEngine = async ({ texts, maxInputTokens, ...setup }) 
       encode: trusted,
       endTokens,
       contextWindow,
-      // On the CPU several tokens take as long as one after the other.
-      drafts: setup.device === 'webgpu',
+      drafts: decoding.drafts,
     }
     return answer(answering, outputs(prompt, options), prompt, options)
   }

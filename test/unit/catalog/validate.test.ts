@@ -65,6 +65,19 @@ test('lists some problems and counts the rest', () => {
   )
 })
 
+test('knows what a model compiled by MLC must have', () => {
+  const [one] = model().implementations
+  if (!one) throw new Error('no implementation')
+  const implementations = [{ ...one, engine: 'mlc' as const, device: 'wasm' as const }]
+  expect(problemsOf(catalog(model({ implementations })))).toEqual([
+    'entries[0].implementations[0].device: mlc runs on webgpu alone',
+    'entries[0].implementations[0].resources: mlc needs the library that the model was compiled to, of type wasm',
+  ])
+  expect(problemsOf(catalog(predictor({ implementations })))[0]).toBe(
+    'entries[0].implementations[0].engine: mlc runs language models alone',
+  )
+})
+
 test('refuses a tag twice', () => {
   expect(problemsOf(catalog(model(), predictor(), model()))).toEqual([
     'entries[2].tag: "@acme/tiny" is already entries[0]',

@@ -1,0 +1,66 @@
+/**
+ * A stand-in for WebLLM at its documented low-level calls, the only one in these tests: libraries and
+ * weights that MLC compiled cannot be had here. It computes scores for real, by the tiny model.
+ */
+import { openOver } from '../../../src/engine/webllm/index.ts'
+import type { LoadedPipeline } from '../../../src/engine/webllm/pipeline.ts'
+import type { Engine } from '../../../src/engine/engine.ts'
+import type { Sequence } from '../../../src/engine/onnx/decoder/contract.ts'
+import { loadDecoder } from '../../../src/engine/onnx/load.ts'
+import { runtimeFolder, tinyFiles } from '../../models/tiny.ts'
+import { never, WEIGHTS } from './run-engine.ts'
+
+/** What was asked of it. */
+export interface Log {
+  opened: number
+  resets: number
+  /** Tokens of each call. */
+  forwards: number[]
+  /** Calls that fail as a lost device does; counted down. */
+  failures: number
+}
+
+/** As MLC writes it. */
+const CHAT = { context_window_size: 512, model_config: {}, eos_token_id: 0, tokenizer_files: ['tokenizer.json'] }
+
+export async function loadStandIn(): Promise<{ engine: Engine; log: Log }> {
+  const log: Log = { opened: 0, resets: 0, forwards: [], failures: 0 }
+  const config = (await (await tinyFiles(['config.json'])).get('config.json')?.text()) ?? '{}'
+  const { eos_token_id } = JSON.parse(config) as { eos_token_id: unknown }
+  const texts = await tinyFiles(['tokenizer.json', 'tokenizer_config.json'])
+  texts.set('mlc-chat-config.json', new Blob([JSON.stringify({ ...CHAT, eos_token_id })]))
+  const engine = await openOver(
+    async (_files, signal) => {
+      log.opened += 1
+      return standIn(log, signal)
+    },
+    { device: 'webgpu', maxInputTokens: 512, runtime: runtimeFolder(), texts },
+  )
+  await engine.load(new Map(), never)
+  return { engine, log }
+}
+
+async function standIn(log: Log, signal: AbortSignal): Promise<LoadedPipeline> {
+  const setup = { device: 'wasm', runtime: runtimeFolder(), contextWindow: 512, warm: false } as const
+  const model = await loadDecoder({ ...setup, firstPosition: 0 }, await tinyFiles(WEIGHTS), signal)
+  let sequence: Sequence = model.decoder.open()
+  return {
+    async forward(tokens) {
+      log.forwards.push(tokens.length)
+      if (log.failures > 0) {
+        log.failures -= 1
+        throw new Error('Device is lost')
+      }
+      const logits = await sequence.predict(tokens)
+      const row = (await logits.row(0)).slice()
+      logits.release()
+      return row
+    },
+    async reset() {
+      log.resets += 1
+      sequence.close()
+      sequence = model.decoder.open()
+    },
+    release: () => model.release(),
+  }
+}
