@@ -1,4 +1,5 @@
 /** Random schemas and tools on the embedded model, asked for through the endpoint. */
+import { availableParallelism } from 'node:os'
 import type { Page } from 'playwright'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fetchIn } from '../support/answers.ts'
@@ -8,16 +9,22 @@ import { randomParameters, randomSchema, type Schema } from '../support/schemas.
 import { openSite, serveIn, type Site } from '../support/site.ts'
 
 const COUNT = Number(process.env['LONG_COUNT'] ?? 1000)
-/** Asked at once. */
+/** Asked at once of each page. */
 const TOGETHER = 4
 
 let site: Site
-let page: Page
+/** Each in a profile of its own: a model of one origin computes in one thread. */
+let pages: Page[]
 
 beforeAll(async () => {
   site = await openSite()
-  page = await site.open()
-  await serveIn(page)
+  pages = await Promise.all(
+    Array.from({ length: Math.min(4, availableParallelism()) }, async () => {
+      const page = await site.open(undefined, await site.browser.newContext())
+      await serveIn(page)
+      return page
+    }),
+  )
 })
 
 afterAll(() => site?.close())
@@ -46,7 +53,7 @@ interface Tally {
 }
 
 /** `null`: refused, for a schema that is not supported. */
-async function ask(body: object): Promise<Choice | null> {
+async function ask(page: Page, body: object): Promise<Choice | null> {
   const { status, text } = await fetchIn(page, '/v1/chat/completions', { ...REQUEST, ...body })
   if (status === 400) return null
   if (status !== 200) throw new Error(`${status}: ${text}`)
@@ -58,9 +65,9 @@ async function tallyAll(
   request: (seed: number) => { body: object; wrong: (choice: Choice) => string | null },
 ): Promise<Tally> {
   const tally: Tally = { checked: 0, refused: 0, cut: 0, failures: [] }
-  const one = async (seed: number): Promise<void> => {
+  const one = async (page: Page, seed: number): Promise<void> => {
     const { body, wrong } = request(seed)
-    const choice = await ask(body)
+    const choice = await ask(page, body)
     if (!choice) tally.refused += 1
     else if (choice.finish_reason === 'length') tally.cut += 1
     else {
@@ -69,10 +76,11 @@ async function tallyAll(
       if (what) tally.failures.push(`seed ${seed}: ${what}\n${JSON.stringify(choice)}\n${JSON.stringify(body)}`)
     }
   }
-  const line = async (first: number): Promise<void> => {
-    for (let seed = first; seed < COUNT; seed += TOGETHER) await one(seed)
+  let next = 0
+  const line = async (page: Page): Promise<void> => {
+    while (next < COUNT) await one(page, next++)
   }
-  await Promise.all(Array.from({ length: TOGETHER }, (_, first) => line(first)))
+  await Promise.all(pages.flatMap((page) => Array.from({ length: TOGETHER }, () => line(page))))
   console.log(JSON.stringify({ ...tally, failures: tally.failures.length }))
   return tally
 }
