@@ -38,6 +38,8 @@ export function createModels(
 ): Models {
   /** By tag and implementation, the least recently used first. */
   const all = new Map<string, Hosted>()
+  /** Those whose way is not told. */
+  const unasked = new WeakSet<Hosted>()
   const watchers = new Set<(progress: LoadProgress) => void>()
   const onProgress = (progress: LoadProgress) => {
     for (const watcher of watchers) watcher(progress)
@@ -63,6 +65,7 @@ export function createModels(
         ...options, entry, implementation, verdict, onClose,
         onProgress: isUnasked ? () => undefined : onProgress,
       })
+      if (!known && isUnasked) unasked.add(hosted)
       all.set(key, hosted)
       return { hosted, leave: hosted.join() }
     },
@@ -75,7 +78,9 @@ export function createModels(
     },
     async *progress(signal) {
       // What is on its way already, then every step.
-      const loading = [...all.values()].filter((hosted) => !hosted.ready)
+      const loading = [...all.values()].filter(
+        (hosted) => !hosted.ready && !unasked.has(hosted),
+      )
       const seen: LoadProgress[] = loading.map((hosted) => hosted.progress.latest)
       let wake = () => {}
       const watcher = (progress: LoadProgress) => {
