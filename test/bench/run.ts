@@ -1,7 +1,7 @@
 /**
  * `npm run bench`: the measured figures, each against its bar. Both sides of a ratio are measured in
  * one run, on the same files. `--json FILE` also writes them as one object; `--only NAME` (endpoint,
- * predict, wasm, webgpu, memory, sizes) measures a part.
+ * predict, wasm, webgpu, drafts, memory, sizes) measures a part.
  */
 import { writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
@@ -10,8 +10,9 @@ import { parseArgs } from 'node:util'
 import { sizes } from '../../.ci/build/size.ts'
 import { buildDemo } from '../setup/demo.ts'
 import type { Site } from '../support/site.ts'
-import { findAdapter, openComparison, prepareComparison } from './compare.ts'
+import { type Adapter, findAdapter, openComparison, prepareComparison } from './compare.ts'
 import { measureSide, printComparison, type Device, type Effort, type Measured } from './decode.ts'
+import { measureDrafts } from './drafts.ts'
 import { measureEndpoint } from './endpoint.ts'
 import { atLeast, atMost, printFigures, type Figure } from './figure.ts'
 import { measureLoad } from './memory.ts'
@@ -29,13 +30,14 @@ async function main(): Promise<void> {
   const figures: Figure[] = []
   if (wanted('endpoint')) figures.push(...(await measureEndpoint()))
   if (wanted('predict')) figures.push(...(await measurePredict()))
-  if (['wasm', 'webgpu', 'memory'].some(wanted)) {
+  if (['wasm', 'webgpu', 'drafts', 'memory'].some(wanted)) {
     await prepareComparison()
     const site = await openComparison()
     try {
       console.log(await describe(site))
       if (wanted('wasm')) figures.push(...(await compareOn(site, 'wasm')))
       if (wanted('webgpu')) figures.push(...(await compareOn(site, 'webgpu')))
+      if (wanted('drafts')) figures.push(...(await draftsOn(site)))
       if (wanted('memory')) figures.push(...(await measureMemory(site)))
     } finally {
       await site.close()
@@ -49,13 +51,20 @@ async function main(): Promise<void> {
   }
 }
 
+const effortOf = (gpu: Adapter | null): Effort => (gpu?.software ? SOFTWARE : FULL)
+
+async function draftsOn(site: Site): Promise<Figure[]> {
+  const gpu = await findAdapter(site)
+  return gpu ? measureDrafts(site, effortOf(gpu)) : []
+}
+
 async function compareOn(site: Site, device: Device): Promise<Figure[]> {
   const gpu = device === 'webgpu' ? await findAdapter(site) : null
   if (device === 'webgpu' && gpu === null) {
     console.log('webgpu: this browser offers none here')
     return []
   }
-  const effort = gpu?.software ? SOFTWARE : FULL
+  const effort = effortOf(gpu)
   const ours = await measureSide(site, 'inorigin', device, effort)
   const theirs = await measureSide(site, 'transformers', device, effort)
   if (ours.texts.join('\0') !== theirs.texts.join('\0')) {

@@ -1,5 +1,6 @@
 /** Our engine, with nothing around it. */
-import { openOnnx } from '../../src/engine/onnx/index.ts'
+import { openDecoding } from '../../src/engine/onnx/index.ts'
+import { loadDecoder } from '../../src/engine/onnx/load.ts'
 import type { Engine } from '../../src/engine/engine.ts'
 import { serveSide } from './side.ts'
 
@@ -18,15 +19,16 @@ async function filesOf(model: string, names: readonly string[]): Promise<Map<str
 }
 
 serveSide({
-  async open(model, device) {
+  async open({ model, device, drafts = device === 'webgpu' }) {
     const runtime = `${location.origin}/inorigin/ort/`
     const texts = await filesOf(model, TEXTS)
-    engine = await openOnnx({ device, runtime, texts, maxInputTokens: 4096 })
+    const setup = { device, runtime, texts, maxInputTokens: 4096 }
+    engine = await openDecoding(setup, { load: loadDecoder, drafts })
     await engine.load(await filesOf(model, WEIGHTS), signal)
   },
-  async continue(tokens, answer, onPiece) {
+  async continue(tokens, { answer, sampling }, onPiece) {
     const prompt = { tokens, boundaries: [], opening: '' }
-    const options = { maxTokens: answer, sampling: { temperature: 0 }, signal }
+    const options = { maxTokens: answer, sampling: { temperature: 0, seed: 1, ...sampling }, signal }
     const pieces = engine.generate(prompt, options)
     for (;;) {
       const { done, value } = await pieces.next()

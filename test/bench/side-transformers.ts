@@ -1,7 +1,7 @@
 /** transformers.js, as its documentation uses it. */
 import { AutoModelForCausalLM, env, Tensor, type PreTrainedModel } from '@huggingface/transformers'
 import { createDecoding, type Detokenizer } from '../../src/engine/onnx/text/detokenizer.ts'
-import { serveSide, type OnPiece } from './side.ts'
+import { serveSide, type OnPiece, type Task } from './side.ts'
 
 env.allowLocalModels = true
 env.allowRemoteModels = false
@@ -26,19 +26,19 @@ let model: PreTrainedModel
 let openText: () => Detokenizer
 
 serveSide({
-  async open(name, device) {
+  async open({ model: name, device }) {
     model = await AutoModelForCausalLM.from_pretrained(name, { dtype: 'fp32', device })
     const tokenizer = await fetch(`/bench/models/${name}/tokenizer.json`)
     openText = createDecoding(await tokenizer.json(), {})
     // Ready when the first answer costs no more than the second, as on the other side.
-    await answer([1], 2, () => undefined)
+    await answer([1], { answer: 2 }, () => undefined)
   },
   continue: answer,
 })
 
 async function answer(
   tokens: readonly number[],
-  count: number,
+  { answer: count }: Pick<Task, 'answer'>,
   onPiece: OnPiece,
 ): Promise<void> {
   const dims = [1, tokens.length]

@@ -1,14 +1,17 @@
 /** What is measured of either side, on the same files, device and run: ours and transformers.js. */
+import type { Sampling } from '../../src/types/index.ts'
 
 export type SideName = 'inorigin' | 'transformers'
 
-/** One decode of random tokens; greedy. */
+/** One decode of random tokens. */
 export interface Task {
   /** Tokens of the prompt, drawn from this seed. */
   prompt: number
   seed: number
   /** Tokens of the answer. */
   answer: number
+  /** Ours only. Default: greedy. */
+  sampling?: Pick<Sampling, 'temperature' | 'frequencyPenalty'>
 }
 
 export interface Run {
@@ -20,9 +23,16 @@ export interface Run {
   text: string
 }
 
+export interface Opening {
+  model: string
+  device: 'wasm' | 'webgpu'
+  /** Ours only: whether to guess tokens ahead. Default: as it does on that device. */
+  drafts?: boolean
+}
+
 /** Asked of a side's worker; every order is answered by one message. */
 export type Order =
-  | { type: 'open'; model: string; device: 'wasm' | 'webgpu' }
+  | ({ type: 'open' } & Opening)
   /** One after the other, or all at once. */
   | { type: 'run'; tasks: Task[]; together: boolean }
   /** A prompt, and then the same prompt with this many tokens more. */
@@ -49,17 +59,21 @@ export type OnPiece = (text: string, tokens: number) => void
 
 /** A side: how to load a model and how to continue tokens. */
 export interface Side {
-  open(model: string, device: 'wasm' | 'webgpu'): Promise<void>
+  open(opening: Opening): Promise<void>
   /** Calls `onPiece` whenever tokens of the answer are there. */
-  continue(tokens: readonly number[], answer: number, onPiece: OnPiece): Promise<void>
+  continue(
+    tokens: readonly number[],
+    wanted: Pick<Task, 'answer' | 'sampling'>,
+    onPiece: OnPiece,
+  ): Promise<void>
 }
 
 /** Answers orders with a side. */
 export function serveSide(side: Side): void {
-  async function run(prompt: readonly number[], answer: number): Promise<Run> {
+  async function run(prompt: readonly number[], wanted: Task): Promise<Run> {
     const begin = performance.now()
     let [first, last, text, count, before] = [0, 0, '', 0, 0]
-    await side.continue(prompt, answer, (piece, tokens) => {
+    await side.continue(prompt, wanted, (piece, tokens) => {
       last = performance.now()
       if (first === 0) [first, before] = [last, tokens]
       text += piece
@@ -72,20 +86,21 @@ export function serveSide(side: Side): void {
     const begin = performance.now()
     switch (order.type) {
       case 'open':
-        await side.open(order.model, order.device)
+        await side.open(order)
         return performance.now() - begin
       case 'run': {
-        const work = ({ prompt, seed, answer }: Task) => run(drawTokens(prompt, seed), answer)
+        const work = (task: Task) => run(drawTokens(task.prompt, task.seed), task)
         const runs: Run[] = []
         if (order.together) runs.push(...(await Promise.all(order.tasks.map(work))))
         else for (const task of order.tasks) runs.push(await work(task))
         return { runs, milliseconds: performance.now() - begin }
       }
       case 'turns': {
-        const { prompt, seed, answer } = order.task
+        const { task } = order
+        const { prompt, seed } = task
         const tokens = drawTokens(prompt, seed)
-        const one = await run(tokens, answer)
-        return [one, await run([...tokens, ...drawTokens(order.more, seed + 1)], answer)]
+        const one = await run(tokens, task)
+        return [one, await run([...tokens, ...drawTokens(order.more, seed + 1)], task)]
       }
     }
   }
