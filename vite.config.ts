@@ -39,7 +39,12 @@ const modules: EnvironmentOptions = {
     license: { fileName: 'licenses.md' },
     lib: { entry: { ...SCRIPTS, 'sw/index': at('sw/index.ts') }, formats: ['es'] },
     rolldownOptions: {
-      output: { entryFileNames: '[name].js', chunkFileNames: 'chunks/[name]-[hash].js' },
+      output: {
+        entryFileNames: '[name].js',
+        // `inorigin init` leaves out what only models compiled by MLC need, by this name.
+        chunkFileNames: ({ moduleIds }) =>
+          `chunks/${moduleIds.some((id) => id.includes('/@mlc-ai/web-llm/')) ? 'mlc' : '[name]'}-[hash].js`,
+      },
     },
   },
 }
@@ -88,7 +93,7 @@ const builder: UserConfig['builder'] = {
       const environment = vite.environments[name]
       if (environment) await vite.build(environment)
     }
-    init({ publicDir: DEMO, sw: 'sw.js', guide: true, dist: DIST, runtime: RUNTIME })
+    init({ publicDir: DEMO, sw: 'sw.js', guide: true, mlc: false, dist: DIST, runtime: RUNTIME })
     vite.config.logger.info(sizeReport(DIST))
   },
 }

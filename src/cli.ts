@@ -37,6 +37,7 @@ function runCommand(args: readonly string[]): number | Promise<number> {
     allowNegative: true,
     options: {
       guide: { type: 'boolean' },
+      mlc: { type: 'boolean' },
       sw: { type: 'string' },
       'own-sw': { type: 'boolean' },
       host: { type: 'string' },
@@ -79,6 +80,7 @@ async function runRefresh(file: string, host: string | undefined): Promise<numbe
 
 interface Flags {
   guide?: boolean
+  mlc?: boolean
   sw?: string
   'own-sw'?: boolean
 }
@@ -186,8 +188,9 @@ function runInit(folder: string | undefined, flags: Flags): number {
     throw usageError(`--sw takes the name of a script, such as inorigin-sw.js, not ${sw}`)
   }
   const guide = flags.guide ?? kept?.guide ?? true
-  const result = init({ publicDir, sw: sw || null, guide, dist: DIST, runtime: findRuntime() })
-  const isRemembered = remember(app, { publicDir, sw, guide })
+  const mlc = flags.mlc ?? kept?.mlc ?? false
+  const result = init({ publicDir, sw: sw || null, guide, mlc, dist: DIST, runtime: findRuntime() })
+  const isRemembered = remember(app, { publicDir, sw, guide, mlc })
   return say(report(result, sw, isRemembered))
 }
 

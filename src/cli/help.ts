@@ -12,6 +12,7 @@ without one, \`inorigin init\` refreshes it, as after an update of the package.
 
   folder         What your web server serves at the root of your app, such as public
   --no-guide     Leave the embedded language model out (--guide puts it back)
+  --mlc          Add WebLLM, 6 MB, which runs models compiled by MLC (--no-mlc takes it away)
   --sw <name>    Name of the service worker script (default: sw.js)
   --own-sw       Write no such script: your own calls attach() of 'inorigin/sw'
 

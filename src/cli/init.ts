@@ -13,6 +13,8 @@ export interface InitOptions {
   sw: string | null
   /** Whether the embedded language model is copied too. */
   guide: boolean
+  /** Whether WebLLM is copied too, which runs models that MLC compiled. */
+  mlc: boolean
   /** The built package: its `dist` folder. */
   dist: string
   /** The folder of onnxruntime-web that holds the wasm builds. */
@@ -29,6 +31,8 @@ export interface InitResult {
   removed: readonly string[]
 }
 
+/** How the name of the chunk begins that is WebLLM. */
+const MLC = 'mlc-'
 /** Whose model `--no-guide` leaves out. */
 const GUIDE = '@inorigin/guide'
 const SCRIPTS = ['index.js', 'worker.js', 'model-worker.js', 'catalog.schema.json']
@@ -73,9 +77,11 @@ export function init(options: InitOptions): InitResult {
   return { script, folder, files: written.length, bytes, removed }
 }
 
-function collect({ dist, runtime, guide }: InitOptions): Map<string, Source> {
+function collect({ dist, runtime, guide, mlc }: InitOptions): Map<string, Source> {
   const sources = new Map<string, Source>()
-  const chunks = filesBelow(join(dist, 'chunks')).map((name) => `chunks/${name}`)
+  const chunks = filesBelow(join(dist, 'chunks'))
+    .filter((name) => mlc || !name.startsWith(MLC))
+    .map((name) => `chunks/${name}`)
   for (const name of [...SCRIPTS, ...chunks]) sources.set(name, { from: join(dist, name) })
   for (const name of RUNTIME) sources.set(`ort/${name}`, { from: join(runtime, name) })
 

@@ -9,6 +9,8 @@ export interface Remembered {
   sw?: string | false
   /** Absent: true. */
   guide?: boolean
+  /** Absent: false. */
+  mlc?: boolean
 }
 
 /** What was remembered in the folder of an app; undefined when there is nothing. */
@@ -17,7 +19,7 @@ export function recall(app: string): Remembered | undefined {
   if (!existsSync(path)) return undefined
   const { inorigin } = parse(path, readFileSync(path, 'utf8'))
   if (inorigin === undefined) return undefined
-  const { publicDir, sw, guide } = inorigin as Partial<Remembered>
+  const { publicDir, sw, guide, mlc } = inorigin as Partial<Remembered>
   if (typeof publicDir !== 'string') {
     const what = `"inorigin" in ${path} names no "publicDir".`
     throw new InoriginError('invalid_request', `${what} Run \`inorigin init <folder>\`.`)
@@ -26,11 +28,12 @@ export function recall(app: string): Remembered | undefined {
     publicDir,
     ...((typeof sw === 'string' || sw === false) && { sw }),
     ...(typeof guide === 'boolean' && { guide }),
+    ...(typeof mlc === 'boolean' && { mlc }),
   }
 }
 
 /** Remembers; false when the app has no package.json. The file keeps its indentation. */
-export function remember(app: string, { publicDir, sw, guide }: Required<Remembered>): boolean {
+export function remember(app: string, { publicDir, sw, guide, mlc }: Required<Remembered>): boolean {
   const path = join(app, 'package.json')
   if (!existsSync(path)) return false
   const text = readFileSync(path, 'utf8')
@@ -38,6 +41,7 @@ export function remember(app: string, { publicDir, sw, guide }: Required<Remembe
     publicDir,
     ...(sw !== 'sw.js' && { sw }),
     ...(!guide && { guide }),
+    ...(mlc && { mlc }),
   }
   const indent = /^[ \t]+/m.exec(text)?.[0] ?? 2
   const end = text.endsWith('\n') ? '\n' : ''

@@ -42,10 +42,16 @@ test('modules for the browser import nothing that a bundler would have to find',
 
 test('leaves the runtime to the package that ships it', () => {
   expect(files().filter((name) => name.endsWith('.wasm'))).toEqual([])
-  const largest = files().filter((name) => name.endsWith('.js') && read(name).length > 500_000)
+  const isLarge = (name: string) => name.endsWith('.js') && read(name).length > 500_000
+  const [engine = '', ...others] = files().filter((name) => /(^|\/)mlc-/.test(name))
+  expect([isLarge(engine), others]).toEqual([true, []])
+  const largest = files().filter((name) => isLarge(name) && name !== engine)
   // Grammars are compiled by a wasm module of its own, in a chunk that is loaded with the first of them.
   expect(largest.map((name) => read(name).includes('GrammarMatcher'))).toEqual([true])
   const [grammars = ''] = largest.map((name) => name.replace('chunks/', ''))
+  for (const name of ['index.js', 'worker.js', 'sw.js', 'sw/index.js', 'model-worker.js']) {
+    expect(read(name)).not.toContain(engine.replace('chunks/', ''))
+  }
   for (const name of ['index.js', 'worker.js', 'sw.js']) expect(read(name)).not.toContain(grammars)
 })
 

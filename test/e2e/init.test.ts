@@ -141,6 +141,18 @@ test('--no-guide leaves the language model out until --guide', () => {
   expect(has('public/inorigin/models/guide')).toBe(true)
 })
 
+test('--mlc adds the engine for models compiled by MLC until --no-mlc', () => {
+  const engines = () => readdirSync(join(app, 'public/inorigin/chunks')).filter((name) => name.startsWith('mlc-'))
+  inorigin('init', 'public')
+  expect(engines()).toEqual([])
+  inorigin('init', '--mlc')
+  expect(engines()).toHaveLength(1)
+  inorigin('init')
+  expect(engines()).toHaveLength(1)
+  inorigin('init', '--no-mlc')
+  expect(engines()).toEqual([])
+})
+
 test('works in a folder without package.json, and says what it cannot do', () => {
   rmSync(join(app, 'package.json'))
   const { code, out } = inorigin('init', 'public')

@@ -23,7 +23,11 @@ export async function openPipeline(files: Files, signal: AbortSignal): Promise<L
   if (library === undefined) throw modelUnusable('its catalog entry has no resource of type wasm.')
   // WebLLM knows no other way to be given files. This thread is its own, and ends with the model.
   Object.defineProperty(globalThis, 'caches', { value: openArtifacts(files), configurable: true })
-  const { MLCEngine: Engine } = await import('@mlc-ai/web-llm')
+  const { MLCEngine: Engine } = await import('@mlc-ai/web-llm').catch((cause: unknown) => {
+    const what = 'WebLLM, which runs models compiled by MLC, is not among the files of this app.'
+    const todo = 'Run `npx inorigin init <public folder> --mlc`.'
+    throw new InoriginError('unavailable', `${what} ${todo}`, { code: 'engine_missing', cause })
+  })
 
   let scores: Float32Array | null = null
   const reader: LogitProcessor = {
