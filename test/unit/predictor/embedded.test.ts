@@ -79,6 +79,37 @@ test('half precision is for GPUs that have it', () => {
   }
 })
 
+test('between them the predictors use every kind of parameter', () => {
+  const inputs = embedded().flatMap((entry) =>
+    entry.type === 'predictor' ? entry.signature.inputs : [],
+  )
+  const some = (fits: (input: (typeof inputs)[number]) => unknown): boolean => inputs.some(fits)
+  const isNumber = (type: string): boolean => /^(float|u?int)\d+$/.test(type)
+  expect({
+    image: some(({ type }) => type === 'image'),
+    numberWithRangeAndDefault: some(
+      ({ type, range, defaultValue }) =>
+        isNumber(type) && range?.min !== undefined && range.max !== undefined && defaultValue !== undefined,
+    ),
+    enumeration: some(({ enumeration }) => (enumeration?.length ?? 0) > 1),
+    optional: some(({ optional }) => optional),
+    required: some(({ optional }) => !optional),
+    bool: some(({ type }) => type === 'bool'),
+    string: some(({ type }) => type === 'string'),
+    listWithSchema: some(({ type, schema }) => type === 'list' && schema),
+    dictWithSchema: some(({ type, schema }) => type === 'dict' && schema),
+    described: inputs.every(({ description }) => description),
+  }).toEqual({
+    image: true, numberWithRangeAndDefault: true, enumeration: true, optional: true, required: true,
+    bool: true, string: true, listWithSchema: true, dictWithSchema: true, described: true,
+  })
+  const outputs = embedded().flatMap((entry) =>
+    entry.type === 'predictor' ? entry.signature.outputs : [],
+  )
+  expect(outputs.some(({ type }) => type === 'image')).toBe(true)
+  expect(outputs.some(({ enumeration }) => enumeration)).toBe(true)
+})
+
 test('the package stays small', () => {
   const files = embedded().flatMap(({ implementations }) =>
     implementations.flatMap(({ resources }) => resources),

@@ -1,7 +1,7 @@
 """Trains the reader, measures it and writes model.onnx, model.fp16.onnx and scores.json.
 
-python train.py [--quick]: ten to fifteen minutes on one core, under one with --quick (which
-measures, but writes only to --out, when that is given).
+python train.py [--quick] [--out FOLDER]: ten to fifteen minutes on one core, under one with --quick,
+which writes to recipe/quick unless told otherwise.
 """
 import argparse
 import json
@@ -76,7 +76,7 @@ def train(steps: int, lessons: Lessons, gen: torch.Generator) -> Reader:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--quick', action='store_true', help='few steps, to see that it all runs')
-    parser.add_argument('--out', type=Path, help='default: the model folder, unless --quick')
+    parser.add_argument('--out', type=Path, help='default: the model folder; with --quick, recipe/quick')
     options = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(SEED)
@@ -85,12 +85,13 @@ def main() -> None:
     scores = measure(reader, 1 if options.quick else 5)
     for name, share in scores.items():
         print(f'{name}: {share:.2%}')
-    out = options.out or (None if options.quick else Path(__file__).resolve().parent.parent)
-    if out:
-        out.mkdir(parents=True, exist_ok=True)
-        export(reader, out / 'model.onnx')
-        halve(out / 'model.onnx')
-        (out / 'scores.json').write_text(json.dumps(scores, indent=2) + '\n')
+    here = Path(__file__).resolve().parent
+    out = options.out or (here / 'quick' if options.quick else here.parent)
+    out.mkdir(parents=True, exist_ok=True)
+    export(reader, out / 'model.onnx')
+    halve(out / 'model.onnx')
+    (out / 'scores.json').write_text(json.dumps(scores, indent=2) + '\n')
+    print(f'The model is in {out}.')
 
 
 if __name__ == '__main__':

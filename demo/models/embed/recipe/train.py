@@ -1,7 +1,7 @@
 """Trains the embedder, measures it and writes its files.
 
-python train.py [--quick] [--lists FOLDER] [--out FOLDER]: about ten minutes on one core, two
-with --quick (which measures, but writes only to --out, when that is given).
+python train.py [--quick] [--own] [--lists FOLDER] [--out FOLDER]: about ten minutes on one core, two
+with --quick, which writes to recipe/quick unless told otherwise.
 """
 import argparse
 import json
@@ -79,7 +79,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--quick', action='store_true', help='few steps, to see that it all runs')
     parser.add_argument('--lists', type=Path, default=descriptions.LISTS, help="apt's lists, with English descriptions")
-    parser.add_argument('--out', type=Path, help='default: the model folder, unless --quick')
+    parser.add_argument('--own', action='store_true',
+                        help='learn from our own text alone; descriptions only measure what came of it')
+    parser.add_argument('--out', type=Path, help='default: the model folder; with --quick, recipe/quick')
     parser.add_argument('--fixtures', type=Path, help='writes what the tests compare with to this file')
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -89,6 +91,8 @@ def main() -> None:
     held_out, described = described[:HELD_OUT], described[HELD_OUT:]
     if options.quick:
         described = described[:6000]
+    if options.own:
+        described = []
     lessons = Lessons(SEED, described)
     texts = texts_of(described, lessons)
     tokenizer = vocabulary.train(texts, [sign for sign, _ in lessons.signs], TOKENS)
@@ -102,12 +106,13 @@ def main() -> None:
     embed = embedder(model, tokenizer)
     scores = measure(embed, held_out, texts)
     print(json.dumps(scores, indent=2))
-    out = options.out or (None if options.quick else Path(__file__).resolve().parent.parent)
-    if out:
-        out.mkdir(parents=True, exist_ok=True)
-        vocabulary.save(tokenizer, out / 'tokenizer.json')
-        export(model, out)
-        (out / 'scores.json').write_text(json.dumps(scores, indent=2) + '\n')
+    here = Path(__file__).resolve().parent
+    out = options.out or (here / 'quick' if options.quick else here.parent)
+    out.mkdir(parents=True, exist_ok=True)
+    vocabulary.save(tokenizer, out / 'tokenizer.json')
+    export(model, out)
+    (out / 'scores.json').write_text(json.dumps(scores, indent=2) + '\n')
+    print(f'The model is in {out}.')
     if options.fixtures:
         fixtures.write(options.fixtures, tokenizer, embed)
 
