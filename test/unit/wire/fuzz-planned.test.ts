@@ -8,7 +8,7 @@ import type { Engine } from '../../../src/engine/engine.ts'
 import { createChance } from '../../support/random.ts'
 import { BODIES, VALUES } from './fuzz-values.ts'
 import { openGuide, planningHost } from './guide-host.ts'
-import { mutate } from './mutate.ts'
+import { mutate, withoutImages } from './mutate.ts'
 import { chatOf, errorOf, messageOf, scriptedHost, send } from './scripted-host.ts'
 
 /** Milliseconds that a request may keep a thread for, on a machine that has other things to do. */
@@ -42,19 +42,13 @@ async function statusOf(path: string, body: string): Promise<number> {
 
 const PATHS = [CHAT, MESSAGES, '/v1/messages/count_tokens', '/v1/responses']
 
-/** Without what this model refuses of every body: pictures. */
-const withoutImages = (body: object): object =>
-  JSON.parse(JSON.stringify(body), (_, value: unknown) =>
-    Array.isArray(value) ? value.filter((each) => !/^(?:image|image_url|input_image)$/.test(String(each?.type))) : value,
-  ) as object
-
 describe.each(PATHS)('%s', { timeout: 120_000 }, (path) => {
   it('answers bodies that are wrong in a few places', async () => {
     const chance = createChance(path.length)
     const seen = new Map<number, number>()
     for (let round = 0; round < 120; round += 1) {
       const stream = chance.often(0.25) && !path.endsWith('tokens')
-      const mutant = mutate({ ...withoutImages(BODIES[path] ?? {}), ...(stream && { stream }) }, VALUES, chance, chance.below(3))
+      const mutant = mutate({ ...(withoutImages(BODIES[path]) as object), ...(stream && { stream }) }, VALUES, chance, chance.below(3))
       const status = await statusOf(path, JSON.stringify(mutant))
       seen.set(status, (seen.get(status) ?? 0) + 1)
     }

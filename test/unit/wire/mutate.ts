@@ -26,6 +26,19 @@ export function put(value: unknown, [key, ...rest]: Path, replacement: unknown):
   return copy
 }
 
+const IMAGES = ['image', 'image_url', 'input_image']
+
+/** A copy of a body for models that do not look at images. */
+export function withoutImages(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) {
+    const isImage = (each: unknown): boolean =>
+      typeof each === 'object' && each !== null && IMAGES.includes(String(Reflect.get(each, 'type')))
+    return value.filter((each) => !isImage(each)).map(withoutImages)
+  }
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, withoutImages(inner)]))
+}
+
 /** A copy with some of the values in so many of its places. */
 export function mutate(
   body: unknown,
