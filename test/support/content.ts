@@ -55,7 +55,7 @@ export interface Fault {
   status?: number
   retryAfter?: string
   etag?: string
-  /** Milliseconds between two pieces of 4 KiB. */
+  /** Milliseconds between two pieces. */
   slow?: number
 }
 
@@ -76,26 +76,32 @@ export interface ServedFile {
   seen(): Promise<Seen[]>
 }
 
+export interface FileOptions {
+  bytes: number
+  seed?: number
+  name?: string
+  faults?: readonly Fault[]
+  /** Bytes that are sent at once; default 4 KiB. */
+  piece?: number
+  /** It is there in parts of this size only. */
+  partBytes?: number
+}
+
 let counter = 0
 
 /** A file of the fault server: each request meets the next of its faults, later ones none. */
 export async function fileOn(
   server: string,
-  options: {
-    bytes: number
-    seed?: number
-    name?: string
-    faults?: readonly Fault[]
-    /** It is there in parts of this size only. */
-    partBytes?: number
-  },
+  options: FileOptions,
 ): Promise<ServedFile> {
-  const { bytes, seed = ++counter + Date.now(), name = 'model.onnx', faults = [], partBytes } = options
+  const { bytes, seed = ++counter + Date.now(), name = 'model.onnx', faults = [] } = options
+  const { piece, partBytes } = options
   const id = crypto.randomUUID()
   const url = new URL(`file/${id}`, server)
   url.searchParams.set('seed', String(seed))
   url.searchParams.set('bytes', String(bytes))
   url.searchParams.set('faults', JSON.stringify(faults))
+  if (piece !== undefined) url.searchParams.set('piece', String(piece))
   if (partBytes !== undefined) url.searchParams.set('partBytes', String(partBytes))
   const content = contentOf(seed, bytes)
   return {

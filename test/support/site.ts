@@ -18,18 +18,28 @@ export interface Site extends StaticServer {
   context: BrowserContext
 }
 
-/** Starts server and browser; the path prefix is where the demo lies. */
-export async function openSite(
-  options: Partial<StaticOptions> & { base?: string; gpu?: 'software' | 'hardware' } = {},
-): Promise<Site> {
-  const { base = '/', folders = {}, pages = {}, gpu, ...rest } = options
+export interface SiteOptions extends Partial<StaticOptions> {
+  /** Where the demo lies. */
+  base?: string
+  gpu?: 'software' | 'hardware'
+  /** Folder of a profile that outlives the browser; by default nothing does, as in a private window. */
+  profile?: string
+}
+
+/** Starts server and browser. */
+export async function openSite(options: SiteOptions = {}): Promise<Site> {
+  const { base = '/', folders = {}, pages = {}, gpu, profile, ...rest } = options
   const server = await serveStatic({
     folders: { ...folders, [base]: 'dist-demo' },
     pages: { [`${base}blank.html`]: BLANK, ...pages },
     ...rest,
   })
-  const browser = await chromium.launch(chromiumLaunch(gpu))
-  const context = await browser.newContext()
+  const launch = chromiumLaunch(gpu)
+  const context =
+    profile === undefined
+      ? await (await chromium.launch(launch)).newContext()
+      : await chromium.launchPersistentContext(profile, launch)
+  const browser = context.browser() as Browser
   return {
     ...server,
     browser,
@@ -40,6 +50,7 @@ export async function openSite(
       return page
     },
     async close() {
+      await context.close()
       await browser.close()
       await server.close()
     },

@@ -201,6 +201,9 @@ test('meets five faults in any order, twenty times, and is right or says why not
     () => ({ end: random(BYTES) }),
     () => ({ status: 500 + random(4) }),
     () => ({ ignoreRange: true, cut: random(BYTES) }),
+    () => ({ status: 429, retryAfter: '0' }),
+    () => ({ stall: random(BYTES) }),
+    () => ({ html: random(8) === 0, cut: random(BYTES) }),
     (index) => ({ contentRange: `bytes ${random(BYTES)}-${BYTES - 1}/${BYTES}`, shift: 1 + index }),
     () => ({ etag: `"${random(3)}"`, corrupt: random(BYTES), cut: random(BYTES) }),
   ]
@@ -209,14 +212,15 @@ test('meets five faults in any order, twenty times, and is right or says why not
     const plan = JSON.stringify(faults)
     const database = freshDatabase()
     const { resource, content } = await fileOn({ bytes: BYTES, faults })
-    const tuning = { ...QUICK, attempts: 10, backoff: 1 }
+    const tuning = { ...QUICK, attempts: 10, backoff: 1, stall: 150 }
     const asked = download(database, resource, { signal: never(), tuning })
     const outcome = await asked.then(
       async (blob) => (same(await bytesOf(blob), content) ? 'right' : 'wrong'),
       (thrown: unknown) => InoriginError.from(thrown).code,
     )
-    // Wrong bytes in an answer to everything are an error, not bad luck.
-    expect(outcome, plan).toBeOneOf(['right', 'hash_mismatch'])
+    // Wrong bytes in an answer to everything are an error, not bad luck; so is a page in their place.
+    const wrong = plan.includes('"html":true') ? 'download_failed' : 'hash_mismatch'
+    expect(outcome, plan).toBeOneOf(['right', wrong, 'hash_mismatch'])
     expect(await hasResource(database, resource.sha256), plan).toBe(outcome === 'right')
   }
 })
