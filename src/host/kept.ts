@@ -81,8 +81,14 @@ async function isServed(resource: Resource, signal: AbortSignal): Promise<boolea
       retryAfter: 5,
     })
   }
-  // Servers of single-page apps answer their index page for files they do not have.
-  const length = response.headers.get('content-length')
-  const isEncoded = response.headers.has('content-encoding')
-  return response.ok && (isEncoded || length === null || Number(length) === bytes)
+  return response.ok && !isOther(response, bytes)
+}
+
+/** Whether it is another file, such as the index page that servers of single-page apps have for any. */
+function isOther({ headers, type }: Response, bytes: number): boolean {
+  if (/^text\/html\b/i.test(headers.get('content-type') ?? '')) return true
+  const length = headers.get('content-length')
+  // The length is that of what is sent; other origins do not let a page read whether it is encoded.
+  const isPlain = type === 'basic' && !headers.has('content-encoding')
+  return isPlain && length !== null && Number(length) !== bytes
 }
