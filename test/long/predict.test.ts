@@ -11,8 +11,8 @@ const COUNT = Number(process.env['LONG_COUNT'] ?? 10_000)
 const STEPS = [0.1, 0.4, 0.5].map((part) => Math.round(part * COUNT))
 /** What may come and go: caches of the browser, and what its collector has not come to yet. */
 const SLACK = 6 * 2 ** 20
-/** The same of the process, which gives memory back when it likes. */
-const PROCESS_SLACK = 48 * 2 ** 20
+/** The same of the process from half of the runs on: it takes its time to fill its own caches. */
+const PROCESS_SLACK = 32 * 2 ** 20
 
 let site: Site
 let page: Page
@@ -114,8 +114,8 @@ test(`${COUNT} predictions leave nothing behind`, async () => {
     looks.push(seen)
     console.log(`${done} runs: ${inMiB(seen.told)} MiB told, ${inMiB(seen.process)} MiB of the process`)
   }
-  const [first, last] = [looks[0], looks.at(-1)]
+  const [first, half, last] = looks
   expect(first?.told).toBeGreaterThan(0)
   expect((last?.told ?? Infinity) - (first?.told ?? 0)).toBeLessThan(SLACK)
-  expect((last?.process ?? Infinity) - (first?.process ?? 0)).toBeLessThan(PROCESS_SLACK)
+  expect((last?.process ?? Infinity) - (half?.process ?? 0)).toBeLessThan(PROCESS_SLACK)
 })

@@ -56,6 +56,16 @@ describe('a batch of images', () => {
     expect(outputs['brightness']).toBeCloseTo(0.2)
   })
 
+  test('lies on the background of its layout where it is transparent, whatever its size', async () => {
+    const [ready, larger] = [grey(255), grey(255, 8, 4)]
+    for (const { data } of [ready, larger]) {
+      for (let alpha = data.length / 2 + 3; alpha < data.length; alpha += 4) data[alpha] = 0
+    }
+    const { outputs } = await batch.predict({ pictures: [ready, larger] }, signal)
+    const rows = (outputs['negatives'] as ImageData[]).map(({ data }) => [data[0], data[4 * 4 * 2 - 4]])
+    expect(rows).toEqual([[0, 255], [0, 255]])
+  })
+
   test.each<[string, () => unknown, string]>([
     ['none', () => [], 'inputs.pictures: must be at least 1 at a time for this model, not 0.'],
     ['no image', () => [grey(1), 5], 'inputs.pictures[1]: must be an image'],
