@@ -1,6 +1,6 @@
 /** `POST /v1/chat/completions`: its table of fields, and what they ask for. */
 import * as v from 'valibot'
-import type { AnswerFormat, ChatMessage, GenerationRequest, Tool } from '../types/index.ts'
+import type { AnswerFormat, ChatMessage, GenerationRequest } from '../types/index.ts'
 import {
   anyObject,
   atLeast,
@@ -76,16 +76,7 @@ const messageRule = tagged('role', {
 })
 
 const tool = tagged('type', {
-  function: object({
-    type: string,
-    function: object({
-      name: filled,
-      description: optional(string),
-      parameters: optional(anyObject),
-      // Arguments always follow their schema.
-      strict: optional(flag),
-    }),
-  }),
+  function: object({ type: string, function: object(calls.functionFields) }),
   custom: never,
 })
 
@@ -152,7 +143,7 @@ export function chatRequest(body: ChatBody): GenerationRequest {
     sampling: samplingOf(body),
     stop: typeof stop === 'string' ? [stop] : (stop ?? []),
     tools: calls.toolUse(
-      (body.tools ?? []).map(chatTool),
+      (body.tools ?? []).map((told) => calls.toolOf(told.function)),
       calls.choiceOf(body.tool_choice),
       calls.mayCallSeveral(body),
     ),
@@ -214,15 +205,6 @@ function userOf({ content }: { content?: v.InferOutput<typeof shownRule> }, inde
       part.type === 'text' ? part.text : imageOf(part, `messages[${index}].content[${at}]`),
     ),
   )
-}
-
-function chatTool({ function: told }: v.InferOutput<typeof tool>): Tool {
-  const { name, description, parameters } = told
-  return {
-    name,
-    ...(description && { description }),
-    parameters: parameters ?? calls.NO_ARGUMENTS,
-  }
 }
 
 function formatOf(given: ChatBody['response_format']): AnswerFormat | undefined {

@@ -1,6 +1,6 @@
 /** `POST /v1/responses`: its table of fields, and what they ask for. Nothing is kept. */
 import * as v from 'valibot'
-import type { GenerationRequest, Tool } from '../types/index.ts'
+import type { GenerationRequest } from '../types/index.ts'
 import {
   anyObject,
   atLeast,
@@ -30,7 +30,6 @@ import * as calls from './tools.ts'
 const INCLUDE_LOGPROBS = 'message.output_text.logprobs'
 
 const ref = object({ type: optional(oneOf(['function'])), name: filled })
-const word = oneOf(['auto', 'none', 'required'])
 const choice = tagged('type', {
   function: object({ type: v.literal('function'), name: filled }),
   allowed_tools: object({
@@ -39,14 +38,7 @@ const choice = tagged('type', {
   custom: never,
 })
 
-const functionTool = object({
-  type: oneOf(['function']),
-  name: filled,
-  description: optional(string),
-  parameters: optional(anyObject),
-  // Arguments always follow their schema.
-  strict: optional(flag),
-})
+const functionTool = object({ type: oneOf(['function']), ...calls.functionFields })
 
 /** Tools of other types run on servers of their vendor. */
 const tool = v.lazy((input): typeof functionTool | typeof never => {
@@ -84,9 +76,7 @@ const table = object({
   stop: elsewhere('use /v1/chat/completions, which has it'),
   stop_sequences: elsewhere('use /v1/chat/completions, which has stop'),
   tools: optional(listOf(tool)),
-  tool_choice: optional(
-    v.lazy((input): typeof word | typeof choice => (typeof input === 'string' ? word : choice)),
-  ),
+  tool_choice: calls.wordOr(choice),
   text: optional(object({ format: optional(format), verbosity: sharedFields.verbosity })),
   response_format: formatElsewhere('send text.format instead'),
   output_format: formatElsewhere('send text.format instead'),
@@ -135,7 +125,7 @@ export function responsesRequest(body: ResponsesBody): GenerationRequest {
     sampling: samplingOf(body),
     stop: [],
     tools: calls.toolUse(
-      (body.tools ?? []).map(toolOf),
+      (body.tools ?? []).map(calls.toolOf),
       choiceOf(body.tool_choice),
       calls.mayCallSeveral({ parallel_tool_calls: body.parallel_tool_calls }),
     ),
@@ -179,14 +169,6 @@ function choiceOf(given: ResponsesBody['tool_choice']): calls.Choice {
   if (typeof given === 'string') return { choice: given }
   if (given.type === 'function') return { choice: 'required', only: [given.name] }
   return { choice: given.mode, only: given.tools.map(({ name }) => name) }
-}
-
-function toolOf({ name, description, parameters }: v.InferOutput<typeof functionTool>): Tool {
-  return {
-    name,
-    ...(description && { description }),
-    parameters: parameters ?? calls.NO_ARGUMENTS,
-  }
 }
 
 function formatOf(given: v.InferOutput<typeof format> | null | undefined) {

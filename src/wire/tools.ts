@@ -2,6 +2,7 @@
 import * as v from 'valibot'
 import type { ChatMessage, Tool, ToolMessage, ToolUse } from '../types/index.ts'
 import {
+  anyObject,
   filled,
   flag,
   isObject,
@@ -19,11 +20,15 @@ const parallel = { disable_parallel_tool_use: optional(flag) }
 const named = object({ name: filled })
 const ref = object({ type: optional(oneOf(['function'])), function: named })
 
-/** Which tools are to be called: a word of the one style, or an object of either. */
-export const toolChoice = optional(
-  v.lazy((input): typeof word | typeof choice => (typeof input === 'string' ? word : choice)),
-)
 const word = oneOf(['auto', 'none', 'required'])
+
+/** Which tools are to be called: a word, or an object of the style. */
+export function wordOr<T extends v.GenericSchema>(choice: T) {
+  return optional(
+    v.lazy((input): typeof word | T => (typeof input === 'string' ? word : choice)),
+  )
+}
+
 const choice = tagged('type', {
   auto: object({ type: v.literal('auto'), ...parallel }),
   none: object({ type: v.literal('none'), ...parallel }),
@@ -36,6 +41,9 @@ const choice = tagged('type', {
   }),
   custom: never,
 })
+
+/** The objects of two styles, whose clients send each other's. */
+export const toolChoice = wordOr(choice)
 
 /** Which of the tools, if any, are to be called. */
 export type Choice = Pick<ToolUse, 'choice' | 'only'>
@@ -82,8 +90,25 @@ export function toolUse(
   return { tools, ...asked, parallel: severally }
 }
 
+/** What is told of a function, wherever the style has it. */
+export const functionFields = {
+  name: filled,
+  description: optional(string),
+  parameters: optional(anyObject),
+  // Arguments always follow their schema.
+  strict: optional(flag),
+}
+
+const functionRule = object(functionFields)
+
 /** The schema of a tool that takes nothing. */
-export const NO_ARGUMENTS = { type: 'object', properties: {} } as const
+const NO_ARGUMENTS = { type: 'object', properties: {} } as const
+
+/** A function, free of a style. */
+export function toolOf(told: v.InferOutput<typeof functionRule>): Tool {
+  const { name, description, parameters } = told
+  return { name, ...(description && { description }), parameters: parameters ?? NO_ARGUMENTS }
+}
 
 /** The JSON text of an object; an empty text is that of an empty one. */
 export const argumentsText = v.lazy((input) => {
