@@ -8,11 +8,11 @@ import { loadingCancelled } from '../onnx/failure.ts'
 import { openDecoding } from '../onnx/index.ts'
 import type { Loaded } from '../onnx/load.ts'
 import { createDecoder } from './decoder.ts'
-import { type LoadedPipeline, openPipeline } from './pipeline.ts'
+import { type LoadedPipeline, openPipeline, type PipelineOptions } from './pipeline.ts'
 import { textsOf } from './texts.ts'
 
 /** Loads a model's files into what computes its scores. */
-export type OpenPipeline = (files: Files, signal: AbortSignal) => Promise<LoadedPipeline>
+export type OpenPipeline = (files: Files, options: PipelineOptions) => Promise<LoadedPipeline>
 
 export const openWebllm: OpenEngine = (setup) => openOver(openPipeline, setup)
 
@@ -25,15 +25,19 @@ export async function openOver(open: OpenPipeline, setup: EngineSetup): Promise<
   const engine = await openDecoding(
     { ...setup, texts: await textsOf(texts) },
     {
-      load: (_options, weights, signal) => loadDecoder(open, new Map([...texts, ...weights]), signal),
+      load: ({ contextWindow }, weights, signal) =>
+        loadDecoder((until) => open(new Map([...texts, ...weights]), { contextWindow, signal: until }), signal),
       drafts: false,
     },
   )
   return { ...engine, generate: oneAfterTheOther(engine) }
 }
 
-async function loadDecoder(open: OpenPipeline, files: Files, signal: AbortSignal): Promise<Loaded> {
-  let pipeline = await open(files, signal)
+async function loadDecoder(
+  open: (signal: AbortSignal) => Promise<LoadedPipeline>,
+  signal: AbortSignal,
+): Promise<Loaded> {
+  let pipeline = await open(signal)
   let decoder = createDecoder(pipeline)
   return {
     get decoder() {
@@ -43,7 +47,7 @@ async function loadDecoder(open: OpenPipeline, files: Files, signal: AbortSignal
     async reopen(until) {
       await pipeline.release()
       if (until.aborted) throw loadingCancelled()
-      pipeline = await open(files, until)
+      pipeline = await open(until)
       decoder = createDecoder(pipeline)
       return decoder
     },

@@ -1,14 +1,21 @@
 /** The package itself: a model loaded by it, and its documented low-level calls. */
-import type { LogitProcessor, MLCEngine } from '@mlc-ai/web-llm'
+import type { ChatOptions, LogitProcessor, MLCEngine } from '@mlc-ai/web-llm'
 import { InoriginError } from '../../error.ts'
 import type { Files } from '../engine.ts'
 import { deviceFailure, loadingCancelled, modelUnusable } from '../onnx/failure.ts'
 import { MODEL_URL, openArtifacts } from './artifacts.ts'
 import type { Pipeline } from './decoder.ts'
+import { readChatConfig } from './texts.ts'
 
 export interface LoadedPipeline extends Pipeline {
   /** Frees the model and its device. */
   release(): Promise<void>
+}
+
+export interface PipelineOptions {
+  /** Tokens that memory is laid out for, where the model does not see a window of them alone. */
+  contextWindow: number
+  signal: AbortSignal
 }
 
 /** What it is called in the one list that WebLLM is given. */
@@ -18,7 +25,10 @@ const ID = 'model'
  * Loads the model in those files. Rejects with `unavailable` that tells what is wrong with the files
  * or the device, and with `aborted`.
  */
-export async function openPipeline(files: Files, signal: AbortSignal): Promise<LoadedPipeline> {
+export async function openPipeline(
+  files: Files,
+  { contextWindow, signal }: PipelineOptions,
+): Promise<LoadedPipeline> {
   const library = [...files.keys()].find((name) => name.endsWith('.wasm'))
   if (library === undefined) throw modelUnusable('its catalog entry has no resource of type wasm.')
   // WebLLM knows no other way to be given files. This thread is its own, and ends with the model.
@@ -47,7 +57,9 @@ export async function openPipeline(files: Files, signal: AbortSignal): Promise<L
     logitProcessorRegistry: new Map([[ID, reader]]),
     logLevel: 'SILENT',
   })
-  await load(engine, signal)
+  const { sliding_window_size: window } = await readChatConfig(files)
+  const slides = typeof window === 'number' && window > 0
+  await load(engine, slides ? {} : { context_window_size: contextWindow }, signal)
 
   return {
     async forward(tokens) {
@@ -62,13 +74,14 @@ export async function openPipeline(files: Files, signal: AbortSignal): Promise<L
   }
 }
 
-async function load(engine: MLCEngine, signal: AbortSignal): Promise<void> {
+async function load(engine: MLCEngine, options: ChatOptions, signal: AbortSignal): Promise<void> {
   const stop = (): void => void engine.unload().catch(() => undefined)
   signal.addEventListener('abort', stop)
   try {
     signal.throwIfAborted()
     // What it samples itself is thrown away: the choice is made elsewhere, by its scores.
     await engine.reload(ID, {
+      ...options,
       temperature: 0, top_p: 1, repetition_penalty: 1, frequency_penalty: 0, presence_penalty: 0,
     })
     signal.throwIfAborted()

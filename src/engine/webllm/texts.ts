@@ -6,7 +6,7 @@ const CONFIG = 'mlc-chat-config.json'
 
 /** With a `config.json` and a `generation_config.json` that say what MLC's own file does. */
 export async function textsOf(files: Files): Promise<Files> {
-  const chat = await readJson(files)
+  const chat = await readChatConfig(files)
   const { model_config: model, context_window_size: context, sliding_window_size: window } = chat
   const inner = typeof model === 'object' && model !== null ? model : {}
   const tokens = [context, window].find((length) => typeof length === 'number' && length > 0)
@@ -21,7 +21,8 @@ export async function textsOf(files: Files): Promise<Files> {
   return new Map([['config.json', blob(config)], ['generation_config.json', blob(generation)], ...files])
 }
 
-async function readJson(files: Files): Promise<Record<string, unknown>> {
+/** MLC's own file. */
+export async function readChatConfig(files: Files): Promise<Record<string, unknown>> {
   const file = files.get(CONFIG)
   if (!file) throw modelUnusable(`its catalog entry has no resource named ${CONFIG}.`)
   try {

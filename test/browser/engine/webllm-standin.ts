@@ -13,6 +13,7 @@ import { never, WEIGHTS } from './run-engine.ts'
 /** What was asked of it. */
 export interface Log {
   opened: number
+  contextWindow: number
   resets: number
   /** Tokens of each call. */
   forwards: number[]
@@ -24,17 +25,18 @@ export interface Log {
 const CHAT = { context_window_size: 512, model_config: {}, eos_token_id: 0, tokenizer_files: ['tokenizer.json'] }
 
 export async function loadStandIn(): Promise<{ engine: Engine; log: Log }> {
-  const log: Log = { opened: 0, resets: 0, forwards: [], failures: 0 }
+  const log: Log = { opened: 0, contextWindow: 0, resets: 0, forwards: [], failures: 0 }
   const config = (await (await tinyFiles(['config.json'])).get('config.json')?.text()) ?? '{}'
   const { eos_token_id } = JSON.parse(config) as { eos_token_id: unknown }
   const texts = await tinyFiles(['tokenizer.json', 'tokenizer_config.json'])
   texts.set('mlc-chat-config.json', new Blob([JSON.stringify({ ...CHAT, eos_token_id })]))
   const engine = await openOver(
-    async (_files, signal) => {
+    async (_files, { signal, contextWindow }) => {
       log.opened += 1
+      log.contextWindow = contextWindow
       return standIn(log, signal)
     },
-    { device: 'webgpu', maxInputTokens: 512, runtime: runtimeFolder(), texts },
+    { device: 'webgpu', maxInputTokens: 400, runtime: runtimeFolder(), texts },
   )
   await engine.load(new Map(), never)
   return { engine, log }

@@ -38,6 +38,11 @@ describe('over a stand-in for the package', () => {
     expect(ending).toEqual({ reason: 'length', completionTokens: 16 })
   })
 
+  test('has memory laid out for no more than the catalog promises', () => {
+    expect(log.contextWindow).toBe(400)
+    expect(engine.contextWindow).toBe(400)
+  })
+
   test('samples, tells probabilities and keeps to a constraint as the other engine does', async () => {
     const sampling = { temperature: 1.5, topP: 0.9, topK: 30, seed: 7 }
     const constraint = { type: 'pattern', pattern: '[a-z ]{5,9}' } as const
@@ -117,14 +122,14 @@ describe('the package itself', () => {
     ['a library of something else', { 'lib.wasm': EMPTY }, /The model cannot be used: /],
     ['a configuration that is none', { 'lib.wasm': EMPTY, 'mlc-chat-config.json': '{' }, /The model cannot be used: .*JSON/],
   ])('says what is wrong with %s', async (_, given, says) => {
-    await expect(openPipeline(await files(given), never)).rejects.toMatchObject({
+    await expect(openPipeline(await files(given), { contextWindow: 128, signal: never })).rejects.toMatchObject({
       kind: 'unavailable', message: expect.stringMatching(says),
     })
   })
 
   test('is given up while it loads', async () => {
     const giving = new AbortController()
-    const opening = openPipeline(await files({ 'lib.wasm': EMPTY }), giving.signal)
+    const opening = openPipeline(await files({ 'lib.wasm': EMPTY }), { contextWindow: 128, signal: giving.signal })
     giving.abort()
     await expect(opening).rejects.toMatchObject({ kind: 'aborted' })
   })
