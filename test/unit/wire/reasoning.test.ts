@@ -1,14 +1,17 @@
 /** How much may be thought, and what is told of a field that had no effect. */
 import { describe, expect, it } from 'vitest'
-import { chatOf, messageOf, scriptedHost, send } from './scripted-host.ts'
+import { chatOf, errorOf, messageOf, scriptedHost, send } from './scripted-host.ts'
 import { askedOf } from './scripts.ts'
 
 const CHAT = '/v1/chat/completions'
 const MESSAGES = '/v1/messages'
-const bodyOf = (path: string, fields: object) =>
-  path === CHAT ? chatOf(fields) : messageOf({ max_tokens: 9999, ...fields })
+const RESPONSES = '/v1/responses'
+const bodyOf = (path: string, fields: object) => {
+  if (path === RESPONSES) return { model: '@acme/tiny', input: 'Hi', ...fields }
+  return path === CHAT ? chatOf(fields) : messageOf({ max_tokens: 9999, ...fields })
+}
 
-describe.each([CHAT, MESSAGES])('the budget of thought in %s', (path) => {
+describe.each([CHAT, MESSAGES, RESPONSES])('the budget of thought in %s', (path) => {
   it.each([
     [{}, undefined],
     [{ reasoning_effort: null, thinking: null, output_config: { effort: null } }, undefined],
@@ -48,4 +51,48 @@ describe.each([CHAT, MESSAGES])('the budget of thought in %s', (path) => {
 it('need not be below a limit that is not given', async () => {
   const thinking = { type: 'enabled', budget_tokens: 1e6 }
   expect((await askedOf(CHAT, chatOf({ thinking }))).request.reasoningBudget).toBe(1e6)
+})
+
+it.each([
+  ['none', 0],
+  ['minimal', 64],
+  ['low', 256],
+  ['medium', 1024],
+  ['high', 4096],
+  ['xhigh', Infinity],
+  ['max', Infinity],
+])('has a field of its own in responses: %s', async (effort, budget) => {
+  const { request, ignored } = await askedOf(RESPONSES, bodyOf(RESPONSES, { reasoning: { effort } }))
+  expect([request.reasoningBudget, ignored]).toEqual([budget, null])
+  const host = scriptedHost({ ignored: ['reasoningBudget'] })
+  const sent = await send(host, RESPONSES, { body: bodyOf(RESPONSES, { reasoning: { effort } }) })
+  expect(sent.headers.get('x-inorigin-ignored')).toBe('reasoning.effort')
+})
+
+describe('a budget that cannot be', () => {
+  const limits = { [CHAT]: 'max_completion_tokens', [MESSAGES]: 'max_tokens', [RESPONSES]: 'max_output_tokens' }
+
+  it.each(Object.entries(limits))('of %s is refused by name', async (path, limit) => {
+    for (const [budget_tokens, status] of [[99, 200], [100, 400], [101, 400], [0, 400], [-1, 400], [1.5, 400], ['9', 400], [null, 400]]) {
+      const thinking = { type: 'enabled', budget_tokens }
+      const sent = await send(scriptedHost(), path, { body: bodyOf(path, { thinking, [limit]: 100 }) })
+      if (status === 200) expect(sent.status).toBe(200)
+      else expect((await errorOf(sent, 400)).param).toBe('thinking.budget_tokens')
+    }
+  })
+
+  it.each([
+    [CHAT, { reasoning_effort: 'ultra' }, 'reasoning_effort'],
+    [CHAT, { reasoning_effort: 5 }, 'reasoning_effort'],
+    [MESSAGES, { output_config: { effort: 'minimal' } }, 'output_config.effort'],
+    [MESSAGES, { output_config: { effort: 'none' } }, 'output_config.effort'],
+    [MESSAGES, { thinking: { type: 'sometimes' } }, 'thinking.type'],
+    [MESSAGES, { thinking: { type: 'enabled' } }, 'thinking.budget_tokens'],
+    [MESSAGES, { thinking: {} }, 'thinking.type'],
+    [MESSAGES, { thinking: true }, 'thinking'],
+    [RESPONSES, { reasoning: { effort: 'ultra' } }, 'reasoning.effort'],
+  ])('%s %j', async (path, fields, param) => {
+    const sent = await send(scriptedHost(), path, { body: bodyOf(path, fields) })
+    expect((await errorOf(sent, 400)).param).toBe(param)
+  })
 })
