@@ -23,6 +23,7 @@ import { createEntries } from './entries.ts'
 import { createImporter } from './import.ts'
 import { createModels, type Lease } from './models.ts'
 import { createPredictions } from './predictions.ts'
+import { createQueue } from './queue.ts'
 import { tellPrediction } from './predict.ts'
 import { areHere } from './race.ts'
 import { createResources } from './resources.ts'
@@ -58,6 +59,9 @@ export function openHost(
   })
   const predictions = createPredictions({ database, scope: setup.scope, entries, device, choices })
   const resources = createResources({ database, entries, predictions, onDownload })
+
+  /** Predictions over HTTP; each waits again for its predictor, which runs one at a time. */
+  const remote = createQueue({ served: 32, perClient: 64, total: 256 })
 
   function authorize({ key }: Caller): void {
     if (setup.apiKeys === null || (key !== null && setup.apiKeys.includes(key))) return
@@ -154,8 +158,13 @@ export function openHost(
     },
     async predict(tag, inputs, caller) {
       authorize(caller)
-      const { signal } = caller
-      return tellPrediction((onProgress) => control.predict(tag, inputs, { signal, onProgress }))
+      const { client = '', signal } = caller
+      const ticket = remote.enter(client, signal)
+      return tellPrediction((onProgress) =>
+        ticket.turn
+          .then(() => control.predict(tag, inputs, { signal, onProgress }))
+          .finally(ticket.leave),
+      )
     },
     resourceInfo: (sha256) => resources.info(sha256),
     resource: (sha256, { signal }) => resources.body(sha256, signal),

@@ -16,7 +16,7 @@ type Pixels = Pick<ImageData, 'data' | 'width' | 'height'>
 
 /** The bytes of a PNG file; without alpha where all pixels are opaque. */
 export async function encodePng({ data, width, height }: Pixels): Promise<Uint8Array> {
-  const opaque = data.every((value, at) => at % 4 !== 3 || value === 255)
+  const opaque = isOpaque(data)
   const header = new DataView(new ArrayBuffer(13))
   header.setUint32(0, width)
   header.setUint32(4, height)
@@ -30,6 +30,11 @@ export async function encodePng({ data, width, height }: Pixels): Promise<Uint8A
     chunk('IEND', new Uint8Array(0)),
   ]
   return new Uint8Array(await new Blob(parts).arrayBuffer())
+}
+
+function isOpaque(data: Pixels['data']): boolean {
+  for (let alpha = 3; alpha < data.length; alpha += 4) if (data[alpha] !== 255) return false
+  return true
 }
 
 /** Outputs with images as PNG files, which can go where pixels cannot. */

@@ -179,6 +179,26 @@ describe('over HTTP', () => {
     expect(stream.endsWith('\n\n')).toBe(true)
   })
 
+  test('a flood is told to come again, and what was taken is answered', async () => {
+    const picture = await drawing('image/png')
+    const answers = await page.evaluate(async (image) => {
+      const init = {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ tag: '@values/slow', inputs: { picture: image } }),
+      }
+      const ask = async () => {
+        const response = await fetch('/v1/predictions/remote', init)
+        const { results } = (await response.json()) as { results?: unknown[] }
+        return [response.status, results?.length ?? 0, response.headers.get('retry-after')]
+      }
+      return Promise.all(Array.from({ length: 80 }, ask))
+    }, picture)
+    const kinds = answers.map((answer) => answer.join())
+    expect([...new Set(kinds)].toSorted()).toEqual(['200,1,', '429,0,2'])
+    expect(kinds.filter((kind) => kind.startsWith('200')).length).toBeGreaterThanOrEqual(64)
+  })
+
   test('what is wrong is said by name, in the shape that clients read, and nothing is fetched', async () => {
     const image = { data: await drawing('image/png'), dtype: 'image' }
     const cases: [string, Record<string, unknown>, number, string][] = [
