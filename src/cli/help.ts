@@ -21,7 +21,8 @@ add
 Makes an ONNX model a predictor of your app: drafts its signature from the inputs and
 outputs of the graph, tries it in the runtime, copies its files to
 <public>/inorigin/@me/name and lists it in <public>/inorigin/catalog.json. A folder with
-config.json, tokenizer.json and onnx/ becomes a chat model, or an encoder of texts.
+config.json, tokenizer.json and onnx/ becomes a chat model, or an encoder of texts; one
+that MLC compiled a model to, with its library beside, becomes a chat model by WebLLM.
 
   --tag <tag>    What it is asked for by, such as @me/name
   --name <name>  Its name for people (default: the file's)

@@ -1,6 +1,5 @@
 /** From files to a catalog entry that is complete but for lengths and hashes. */
-import { readFileSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import { contextOf } from '../../catalog/context.ts'
 import { limitsOf } from '../../catalog/hub/entry.ts'
 import { findVariants, TEXTS } from '../../catalog/hub/layout.ts'
@@ -10,6 +9,8 @@ import { checkModel } from '../onnx/check.ts'
 import { type OnnxModel, readModel } from '../onnx/model.ts'
 import { refuse } from '../onnx/refuse.ts'
 import { draftSignature } from './draft.ts'
+import { capabilitiesOf, MEMORY_FACTOR, readJson, titleOf } from './facts.ts'
+import { planMlc } from './mlc.ts'
 import { type Item, itemsOf, type Source } from './source.ts'
 
 /** An implementation whose files are still to be copied. */
@@ -33,14 +34,12 @@ export interface PlanOptions {
   tensors: ReadonlySet<string>
 }
 
-/** What weights need beside themselves when a model runs. */
-const MEMORY_FACTOR = 1.25
-
 /** Tokens of a text where its encoder does not say. */
 const MOST_TOKENS = 512
 
 export async function makePlan(source: Source, options: PlanOptions): Promise<Plan> {
   if (source.kind === 'layout') return planLayout(source, options)
+  if (source.kind === 'mlc') return planMlc(source)
   const { path } = source
   const model = await readModel(path)
   checkModel(model, path)
@@ -174,41 +173,4 @@ function inFolder(graph: string, items: readonly Item[]): Item[] {
 
 function alike(one: unknown, other: unknown): boolean {
   return JSON.stringify(one) === JSON.stringify(other)
-}
-
-/** What its chat template has words for. Any model can be held to a schema. */
-function capabilitiesOf(folder: string, files: readonly { path: string }[]): ModelEntry['capabilities'] {
-  const has = (name: string): boolean => files.some(({ path }) => path === name)
-  const jinja = 'chat_template.jinja'
-  const template = [
-    has(jinja) ? readFileSync(join(folder, jinja), 'utf8') : '',
-    ...['chat_template.json', 'tokenizer_config.json'].map((name) =>
-      has(name) ? JSON.stringify(readJson(join(folder, name))['chat_template'] ?? '') : '',
-    ),
-  ].join('')
-  if (template.replaceAll('"', '') === '') {
-    throw refuse(
-      `${folder} has no chat template, neither in tokenizer_config.json nor as ${jinja}.`,
-      'Take those of the model that it was made of, or add its graph alone.',
-    )
-  }
-  return {
-    ...(/\btools\b/.test(template) && { tools: true }),
-    ...(/enable_thinking|<think>/.test(template) && { thinking: true }),
-    structuredOutputs: true,
-  }
-}
-
-function readJson(path: string): Record<string, unknown> {
-  try {
-    return JSON.parse(readFileSync(path, 'utf8')) as Record<string, unknown>
-  } catch (cause) {
-    throw refuse(`${path} is not JSON: ${String(cause)}.`, 'Download it again.', cause)
-  }
-}
-
-/** `Super resolution` of `models/super_resolution.onnx`. */
-function titleOf(path: string): string {
-  const words = basename(path).replace(/\.onnx$/, '').replaceAll(/[_-]+/g, ' ').trim()
-  return words ? words.charAt(0).toUpperCase() + words.slice(1) : 'Model'
 }

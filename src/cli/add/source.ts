@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path'
 import type { HubFile } from '../../catalog/hub/listing.ts'
+import type { Resource } from '../../catalog/schema.ts'
 import type { OnnxModel } from '../onnx/model.ts'
 import { refuse } from '../onnx/refuse.ts'
 
@@ -9,12 +10,15 @@ export type Source =
   | { kind: 'graph'; path: string }
   /** A folder with configuration, tokenizer and `onnx/`; files by their path in it. */
   | { kind: 'layout'; folder: string; files: HubFile[] }
+  /** A folder of MLC's. */
+  | { kind: 'mlc'; folder: string; files: HubFile[] }
 
 /** Throws `invalid_request` that says what is expected there. */
 export function findSource(path: string): Source {
   if (!existsSync(path)) throw refuse(`There is no ${path}.`, 'Name an .onnx file, or a folder.')
   if (!statSync(path).isDirectory()) return { kind: 'graph', path }
   const has = (name: string): boolean => existsSync(join(path, name))
+  if (has('mlc-chat-config.json')) return { kind: 'mlc', folder: path, files: listFiles(path) }
   if (has('config.json') && has('tokenizer.json') && has('onnx')) {
     return { kind: 'layout', folder: path, files: listFiles(path) }
   }
@@ -41,7 +45,7 @@ function listFiles(folder: string): HubFile[] {
 
 /** A file that goes into the app, by its name among the resources. */
 export interface Item {
-  type: 'onnx' | 'data' | 'tokenizer' | 'config'
+  type: Resource['type']
   /** With forward slashes. */
   name: string
   path: string
