@@ -57,9 +57,11 @@ const answers: Answers<ModelCalls, ModelStreams> = {
       // Copies, made when they crossed the port.
       return predictor.predict(inputs, signal).finally(() => release(inputs))
     },
-    embed: ([request, sender], { signal }) => embed(request, sender, signal),
   },
-  streams: { generate: ([request, sender], { signal }) => accept(request, sender, signal) },
+  streams: {
+    generate: ([request, sender], { signal }) => accept(request, sender, signal),
+    embed: ([request, sender], { signal }) => acceptTexts(request, sender, signal),
+  },
 }
 
 self.onmessage = (event: MessageEvent<PageToHost>) => {
@@ -86,21 +88,28 @@ async function loadModel(
   return engine.verdict ?? null
 }
 
-/** Those served at once take turns by batches. */
-async function embed(
+/** Queues texts that can be read. Those that are served at once take turns by batches. */
+async function acceptTexts(
   request: EmbeddingRequest,
   { client }: Sender,
   signal: AbortSignal,
-): Promise<Embeddings> {
+): Promise<Reply<void, Embeddings>> {
   if (!predictor || !embedder) throw notOpen()
+  const [opened, entry] = [predictor, embedder]
   const ticket = queue.enter(client, signal)
-  try {
-    // Before its turn: what is refused need not wait.
-    const rows = await readTexts(predictor, embedder, request, signal)
-    await ticket.turn
-    return await embedTexts(predictor, embedder, rows, request.dimensions, signal)
-  } finally {
+  const rows = await readTexts(opened, entry, request, signal).catch((error: unknown) => {
     ticket.leave()
+    throw error
+  })
+  return { result: undefined, events: events() }
+
+  async function* events(): AsyncGenerator<Embeddings> {
+    try {
+      await ticket.turn
+      yield await embedTexts(opened, entry, rows, request.dimensions, signal)
+    } finally {
+      ticket.leave()
+    }
   }
 }
 

@@ -110,8 +110,6 @@ export interface ModelCalls {
   /** The result is what was found out about the GPU. */
   openPredictor: { args: [setup: PredictorFiles]; result: GpuVerdict | null; event: never }
   predict: { args: [inputs: Record<string, unknown>]; result: PredictionResult; event: never }
-  /** Queued; what cannot be read is refused before its turn. */
-  embed: { args: [request: EmbeddingRequest, sender: Sender]; result: Embeddings; event: never }
   /** Milliseconds of one run, of one token for a language model, with inputs that are made up. */
   measure: { args: []; result: number; event: never }
 }
@@ -124,6 +122,8 @@ export interface ModelStreams {
     result: { ignored: string[] }
     event: GenerationEvent
   }
+  /** Accepted once its texts are read and it is queued; the one event is all vectors. */
+  embed: { args: [request: EmbeddingRequest, sender: Sender]; result: void; event: Embeddings }
 }
 
 /** From the side that asks. */

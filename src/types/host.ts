@@ -59,8 +59,8 @@ export interface Host {
    */
   countTokens(request: GenerationRequest, caller: Caller): Promise<number>
   /**
-   * Vectors of texts. Resolves when they are made, or after 5 s; what goes wrong before is a rejection,
-   * what goes wrong later is thrown by the events, which end after `finish`.
+   * Vectors of texts. Resolves when the texts are read and queued, or after 5 s; what goes wrong before
+   * is a rejection, what goes wrong later is thrown by the events, which end after `finish`.
    */
   embed(request: EmbeddingRequest, caller: Caller): Promise<AsyncIterable<EmbeddingEvent>>
   predictor(tag: Tag, caller: Caller): Promise<Predictor>

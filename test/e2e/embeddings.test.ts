@@ -139,13 +139,13 @@ test('what is given up leaves room for the next, and a burst gets turns or is to
         signal,
       })
     const long = Array<string>(40).fill('word '.repeat(7000))
-    const aborting = new AbortController()
-    const given = ask(long, aborting.signal).then(
-      ({ status }) => `answered ${status}`,
-      (error: Error) => error.name,
-    )
-    setTimeout(() => aborting.abort(), 300)
-    const aborted = await given
+    const given = []
+    for (const wait of [50, 400, 1_000]) {
+      const aborting = new AbortController()
+      const sent = ask(long, aborting.signal).then((response) => response.text())
+      setTimeout(() => aborting.abort(), wait)
+      given.push(await sent.then(() => 'answered', (error: Error) => error.name))
+    }
     const start = performance.now()
     const next = (await ask('a')).status
     const wait = performance.now() - start
@@ -153,11 +153,11 @@ test('what is given up leaves room for the next, and a burst gets turns or is to
     await Promise.all(burst.map((response) => response.arrayBuffer()))
     const statuses = burst.map(({ status }) => status)
     const told = burst.find(({ status }) => status === 429)?.headers.get('retry-after')
-    return { aborted, next, wait, statuses, told, after: (await ask('a')).status }
+    return { given, next, wait, statuses, told, after: (await ask('a')).status }
   })
-  expect(seen).toMatchObject({ aborted: 'AbortError', next: 200, after: 200, told: '2' })
+  expect(seen).toMatchObject({ given: Array(3).fill('AbortError'), next: 200, after: 200, told: '2' })
   expect(seen.wait).toBeLessThan(5_000)
-  // All of one tab: as many as one may have waiting, and no more.
-  expect(seen.statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(16)
+  // All of one tab, which may have 16; a worker hears late of a request given up before its headers.
+  expect(seen.statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(13)
   expect(new Set(seen.statuses)).toEqual(new Set([200, 429]))
 })
