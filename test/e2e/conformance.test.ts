@@ -10,7 +10,7 @@ let results: Result[]
 
 beforeAll(async () => {
   results = await runConformance()
-}, 400_000)
+}, 600_000)
 
 test.each(TABLES)('%s: each check passes, or is refused by name', (table) => {
   const columns = results.filter((result) => result.table === table)
