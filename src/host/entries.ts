@@ -1,7 +1,7 @@
 /** The catalog's entries, with what hubs said of those that are listed by their repository alone. */
 import { completeEntry, resolveHub, type Resolved } from '../catalog/hub/resolve.ts'
 import { findEntry } from '../catalog/resolve.ts'
-import type { Catalog, Entry, HubSource } from '../catalog/schema.ts'
+import type { Catalog, Entry, HubSource, ModelEntry } from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
 import { readFact, writeFact } from '../store/facts.ts'
 import type { Database } from '../store/open.ts'
@@ -18,7 +18,7 @@ export interface Entries {
    */
   complete(entry: Entry, signal: AbortSignal): Promise<Entry>
   /** Takes those implementations for what the hub would have said of it. */
-  adopt(entry: Entry & { hub: HubSource }, resolved: Resolved): Promise<void>
+  adopt(entry: ModelEntry & { hub: HubSource }, resolved: Resolved): Promise<void>
 }
 
 export function createEntries(database: Database, load: () => Promise<Catalog>): Entries {
@@ -63,7 +63,7 @@ export function createEntries(database: Database, load: () => Promise<Catalog>):
 }
 
 /** One of a hub whose files have not been listed yet. */
-export function isShort(entry: Entry): entry is Entry & { type: 'model'; hub: HubSource } {
+export function isShort(entry: Entry): entry is ModelEntry & { hub: HubSource } {
   return entry.type === 'model' && entry.hub !== undefined && entry.implementations.length === 0
 }
 

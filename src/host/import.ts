@@ -1,6 +1,7 @@
 /** Files of the user's as a tag: told by what they hold, stored as a download would be. */
-import { resolveRepository } from '../catalog/hub/resolve.ts'
-import type { Entry, Resource } from '../catalog/schema.ts'
+import { isPart } from '../catalog/hub/layout.ts'
+import { completeEntry, resolveRepository, type Resolved } from '../catalog/hub/resolve.ts'
+import type { Entry, Implementation, Resource } from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
 import { hashFiles, importFiles, type ImportOptions, type Match } from '../store/import.ts'
 import type { Database } from '../store/open.ts'
@@ -23,55 +24,66 @@ export interface ImporterOptions {
 export function createImporter(options: ImporterOptions): Control['take'] {
   const { database, entries, choices, onDownload } = options
 
-  async function isComplete(entry: Entry): Promise<boolean> {
-    const choice = await choices.pick(entry).catch(() => undefined)
-    return choice !== undefined && areHere(database, choice.implementation)
+  /** Those that this device uses, where that can be made of them; else all of them. */
+  async function needed(matches: readonly Match[], chosen: Implementation | undefined) {
+    const its = new Set(chosen?.resources.map(({ sha256 }) => sha256))
+    const used = matches.filter(({ resource }) => its.has(resource.sha256))
+    const given = new Set(used.map(({ resource }) => resource.sha256))
+    const rest = chosen?.resources.filter(({ sha256 }) => !given.has(sha256)) ?? []
+    const isWhole = chosen !== undefined && (await areHere(database, { resources: rest }))
+    return isWhole ? used : matches
   }
 
   return async (tag, chosen, signal, onProgress) => {
     const entry = await entries.find(tag, 'tag')
     const files = isFolder(chosen) ? await filesIn(chosen) : [...chosen]
     const how: ImportOptions = { tag, signal, onProgress, onWrite: onDownload }
-    if (isShort(entry)) await adopt(entries, entry, files, how)
-    const listed = await entries.find(tag, 'tag')
+    const folder = isShort(entry) ? await readFolder(entry, files, how) : undefined
+    const listed = folder?.entry ?? entry
     const resources = resourcesOf([listed])
-    const matches = await match(files, resources, how)
+    const matches = folder?.matches ?? (await match(files, resources, how))
     if (matches.length === 0) throw nothingFits(tag, files, resources)
-    const bytes = await importFiles(database, matches, how)
-    const paths = new Set(matches.map(({ path }) => path))
+    const choice = await choices.pick(listed).catch(() => undefined)
+    const taken = await needed(matches, choice?.implementation)
+    const bytes = await importFiles(database, taken, how)
+    if (folder && isShort(entry)) await entries.adopt(entry, folder.resolved)
+    const paths = new Set(taken.map(({ path }) => path))
     return {
       tag, bytes,
       files: [...paths],
       ignored: files.map(({ path }) => path).filter((path) => !paths.has(path)),
-      complete: await isComplete(listed),
+      complete: choice !== undefined && (await areHere(database, choice.implementation)),
     }
   }
 }
 
 /** What a hub would say of an entry, said by the folder itself: no network is needed. */
-async function adopt(
-  entries: Entries,
+async function readFolder(
   entry: Parameters<Entries['adopt']>[0],
   files: readonly ChosenFile[],
   how: ImportOptions,
-): Promise<void> {
+): Promise<{ entry: Entry; resolved: Resolved; matches: Match[] }> {
   const root = rootOf(files)
   const inside = new Map(
-    files.flatMap(({ path, file }) =>
-      path.startsWith(root) ? [[path.slice(root.length), file] as const] : [],
+    files.flatMap((chosen) =>
+      chosen.path.startsWith(root) ? [[chosen.path.slice(root.length), chosen] as const] : [],
     ),
   )
-  const get = ({ path }: { path: string }) => inside.get(path) as File
-  const resolved = await resolveRepository(entry.hub, {
-    revision: entry.hub.revision,
+  const get = (path: string) => inside.get(path) as ChosenFile
+  const parts = [...inside.keys()].filter(isPart)
+  const hashed = await hashFiles(parts.map((path) => get(path).file), how)
+  const hashes = new Map(parts.map((path, index) => [path, hashed[index] ?? '']))
+  const { hub } = entry
+  const resolved = await resolveRepository(hub, {
+    revision: hub.revision,
     created: undefined,
-    files: Array.from(inside, ([path, file]) => ({
-      path, bytes: file.size, sha256: null, blobId: '',
-    })),
-    sha256: async (file) => (await hashFiles([get(file)], how))[0] ?? '',
-    read: async (file) => new Uint8Array(await get(file).arrayBuffer()),
+    files: parts.map((path) => ({ path, bytes: get(path).file.size, sha256: null, blobId: '' })),
+    sha256: async ({ path }) => hashes.get(path) ?? '',
+    read: async ({ path }) => new Uint8Array(await get(path).file.arrayBuffer()),
   })
-  await entries.adopt(entry, resolved)
+  const complete = completeEntry(entry, resolved)
+  const matches = resourcesOf([complete]).map((resource) => ({ ...get(resource.name), resource }))
+  return { entry: complete, resolved, matches }
 }
 
 /** Files of the length of a resource are read, those with its hash are it. */

@@ -1,6 +1,7 @@
 /** All resources of an implementation: what is missing is downloaded, everything is handed out. */
 import { InoriginError } from '../error.ts'
 import type { Tag } from '../types/index.ts'
+import { alone } from './alone.ts'
 import type { WantedResource } from './db.ts'
 import { download, type Tuning } from './download.ts'
 import { makeRoom, promiseRoom } from './evict.ts'
@@ -135,7 +136,7 @@ function inTurn<T>(
   signal: AbortSignal,
   work: () => Promise<T>,
 ): Promise<T> {
-  return navigator.locks.request(`${name}:room`, { signal }, work)
+  return alone(`${name}:room`, { signal }, work)
 }
 
 function sum(values: Iterable<number>): number {

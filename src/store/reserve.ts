@@ -20,8 +20,11 @@ export async function freeBytes(wanted: number): Promise<number | null> {
   const { usage, quota } = await estimateRoom()
   const estimated = usage === null || quota === null ? null : Math.max(0, quota - usage)
   if (estimated !== null && estimated < wanted) return estimated
-  // One at a time: what one thread reserves, another would miss.
-  const reserved = await navigator.locks.request(FOLDER, () => reserve(wanted)).catch(() => null)
+  // One at a time, as what one thread reserves another would miss. A thread that is frozen in the middle
+  // is not waited for.
+  const reserved = await navigator.locks
+    .request(FOLDER, { ifAvailable: true }, (lock) => (lock ? reserve(wanted) : null))
+    .catch(() => null)
   return reserved === null ? estimated : Math.min(reserved, wanted)
 }
 

@@ -77,7 +77,7 @@ export interface Imported {
   tag: Tag
   /** Paths of the files that are stored now. */
   files: string[]
-  /** Paths of those that are no part of the tag. */
+  /** Paths of those that are no part of the tag, or that this device has no use for. */
   ignored: string[]
   /** Bytes that were written; what was here before was not. */
   bytes: number

@@ -73,7 +73,7 @@ export async function killDownloads(count: number, seed: number): Promise<Kills>
 
   try {
     while (losses.length < count) {
-      const slow = Array(20).fill({ slow: 10 })
+      const slow = Array.from({ length: 20 }, () => ({ slow: 10 }))
       const file = await fileOn(faults.url, { bytes: BYTES, piece: MIB / 2, faults: slow })
       let kept = 0
       while (losses.length < count && kept < BYTES - 40 * MIB) {

@@ -64,13 +64,17 @@ export function storage<Name extends 'usage' | 'list' | 'resources' | 'pin' | 'u
   ) as Promise<Awaited<ReturnType<ModelStorage[Name]>>>
 }
 
-/** The sha256 of a resource as the page is served it, or the status it is refused with. */
+/**
+ * The sha256 of a resource as the page is served it. `failed` when it is refused, or breaks off: headers
+ * may go out before it is downloaded.
+ */
 export function digest(page: Page, sha256: string): Promise<string> {
   return page.evaluate(async (name) => {
     const { server } = globalThis as unknown as InPage
     const response = await server.fetch(`/v1/resources/${name}`)
-    if (!response.ok) return String(response.status)
-    const hash = await crypto.subtle.digest('SHA-256', await response.arrayBuffer())
+    const content = response.ok ? await response.arrayBuffer().catch(() => null) : null
+    if (!content) return 'failed'
+    const hash = await crypto.subtle.digest('SHA-256', content)
     return Array.from(new Uint8Array(hash), (byte) => byte.toString(16).padStart(2, '0')).join('')
   }, sha256)
 }

@@ -50,6 +50,11 @@ export const TEXTS: readonly { path: string; type: 'config' | 'tokenizer' }[] = 
   { path: 'chat_template.json', type: 'tokenizer' },
 ]
 
+/** Whether a model may need the file of that path. */
+export function isPart(path: string): boolean {
+  return path.startsWith('onnx/') || TEXTS.some((text) => text.path === path)
+}
+
 /** A model in one precision for one kind of device. */
 export interface Variant {
   dtype: Dtype
