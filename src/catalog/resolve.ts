@@ -27,7 +27,8 @@ export function findEntry(
   const known = nearest.slice(0, LISTED).join(', ')
   const more = nearest.length > LISTED ? ` and ${nearest.length - LISTED} more` : ''
   const hint = nearest.length > 0 ? `There is ${known}${more}.` : 'The catalog is empty.'
-  throw new InoriginError('not_found', `There is no ${JSON.stringify(String(tag))} here. ${hint}`, {
+  const asked = JSON.stringify(String(tag).slice(0, 100))
+  throw new InoriginError('not_found', `There is no ${asked} here. ${hint}`, {
     code: 'model_not_found',
     param,
   })

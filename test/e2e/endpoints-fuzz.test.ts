@@ -71,6 +71,18 @@ function check({ status, type, ids, retry, text }: Seen, body: string): void {
   })
 }
 
+const REMOTE = '/v1/predictions/remote'
+const BASES: Record<string, object> = {
+  ...BODIES,
+  [REMOTE]: {
+    tag: '@inorigin/embed',
+    inputs: { text: { data: 'data:text/plain;base64,SGVsbG8=', dtype: 'string' } },
+    clientId: 'test',
+    acceleration: 'auto',
+    stream: false,
+  },
+}
+
 describe('bodies that are wrong in a few places', () => {
   test.each([
     [CHAT, { model, max_completion_tokens: 3, logit_bias: null, thinking: null, response_format: null }],
@@ -78,11 +90,12 @@ describe('bodies that are wrong in a few places', () => {
     ['/v1/messages/count_tokens', { model }],
     ['/v1/responses', { model, max_output_tokens: 3 }],
     ['/v1/predictions', { tag: '@inorigin/digits', configurationId: null, predictionId: null }],
+    [REMOTE, { tag: '@inorigin/embed', stream: false }],
   ])('%s', async (path, fixed) => {
     const chance = createChance(path.length)
     const bodies = Array.from({ length: 30 }, () => {
-      const stream = chance.often(0.3) && path !== '/v1/predictions' && !path.endsWith('tokens')
-      const mutant = mutate({ ...(withoutImages(BODIES[path]) as object), ...fixed, ...(stream && { stream }) }, VALUES, chance, chance.below(3))
+      const stream = chance.often(0.3) && !path.includes('predictions') && !path.endsWith('tokens')
+      const mutant = mutate({ ...(withoutImages(BASES[path]) as object), ...fixed, ...(stream && { stream }) }, VALUES, chance, chance.below(3))
       return JSON.stringify({ ...(mutant as object), ...(chance.often(0.8) && fixed) })
     })
     const seen = await sendAll(path, bodies)
