@@ -25,7 +25,8 @@ const picture = v.pipe(
   v.string('a data: URL'),
   v.check((url) => !/^(?:https?:)?\/\//i.test(url), 'nothing is fetched; send a data: URL'),
   v.rawTransform<string, Picture>(({ dataset, addIssue, NEVER }) => {
-    const [head = '', type = ''] = /^data:image\/(\w+)(?:;[^;,]*)*;base64,/i.exec(dataset.value) ?? []
+    const [head = '', type = ''] =
+      /^data:image\/(\w+)(?:;[^;,]*)*;base64,/i.exec(dataset.value) ?? []
     const mediaType = typeOf(type)
     const bytes = mediaType && bytesOf(dataset.value.slice(head.length))
     if (mediaType && bytes) return { mediaType, bytes }

@@ -52,7 +52,11 @@ const serverBlocks = {
 const result = object({
   type: v.literal('tool_result'),
   tool_use_id: filled,
-  content: optional(textOr(tagged('type', { text, image: imageBlock, ...refusedBlocks, tool_reference: never }))),
+  content: optional(
+    textOr(
+      tagged('type', { text, image: imageBlock, ...refusedBlocks, tool_reference: never }),
+    ),
+  ),
   is_error: optional(flag),
 })
 

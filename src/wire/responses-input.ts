@@ -148,7 +148,8 @@ function turnOf(
       const said = textIn(spoken)
       if (given.role !== 'assistant') return { role: 'system', content: said }
       // Behind a thought, and before any call, it is what the thought was for.
-      if (!open || open.content !== '' || open.toolCalls) return { role: 'assistant', content: said }
+      if (!open || open.content !== '' || open.toolCalls)
+        return { role: 'assistant', content: said }
       open.content = said
       return open
     }

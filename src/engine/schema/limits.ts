@@ -7,7 +7,7 @@ const MOST_NAMES = 500
 /** Keywords, names and values in all. */
 const MOST_VALUES = 20_000
 
-/** Refuses what is larger, naming it by its place. Looks at each part once, however deep it lies. */
+/** Refuses what is larger, naming its place. Looks at each part once, however deep it lies. */
 export function checkLimits(schema: JsonSchema, path: string): void {
   const waiting: Array<{ part: unknown; path: string }> = [{ part: schema, path }]
   let values = 0

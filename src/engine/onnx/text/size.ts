@@ -31,7 +31,8 @@ export function createSize(file: TokenizerFile, config: object, rest: readonly A
       const { messages } = conversation
       // Templates forget what was reasoned for earlier answers.
       const characters = countCharacters(conversation) - countReasoning(messages)
-      const likely = Math.max(messages.length + countCalls(messages), Math.ceil(characters / longest))
+      const turns = messages.length + countCalls(messages)
+      const likely = Math.max(turns, Math.ceil(characters / longest))
       return { likely, least: Math.ceil(likely / SLACK) }
     },
   }
