@@ -66,9 +66,16 @@ describe('over a stand-in for the package', () => {
     expect(await cachedOf(turn)).toBe(taken)
     expect(log).toMatchObject({ resets: 0 })
     expect(log.forwards[0]).toBe(next.length - taken)
-    // The same prompt of another key begins anew, though the device would have it.
-    expect(await cachedOf(turn, 'two')).toBe(0)
+  })
+
+  test('begins anew for another partition, though the device holds the beginning', async () => {
+    await cachedOf(short.prompt)
+    Object.assign(log, { resets: 0, forwards: [] })
+    const { prompt, greedy } = short
+    const tokens = [...prompt.tokens, ...greedy.slice(0, 4), ...long.prompt.tokens.slice(0, 9)]
+    expect(await cachedOf({ ...prompt, tokens, boundaries: [] }, 'two')).toBe(0)
     expect(log.resets).toBe(1)
+    expect(log.forwards[0]).toBe(tokens.length)
   })
 
   test('answers that are asked for at once are computed one after the other, and an end takes none with it', async () => {
