@@ -2,8 +2,9 @@
 export { serve } from './serve.ts'
 export { InoriginError } from './error.ts'
 export type { ServeOptions } from './serve.ts'
-export type { Models, PredictOptions, PredictorHandle, Server, TaskOptions } from './server.ts'
-export type { ImportOptions, ModelStorage } from './storage.ts'
+export type {
+  ImportOptions, ModelStorage, Models, PredictOptions, PredictorHandle, Server, TaskOptions,
+} from './server.ts'
 export type { ErrorDetails, ErrorKind } from './error.ts'
 export type {
   Binding, CatalogDocument as Catalog, Dtype, HubEntry, ImageLayout, Implementation, ModelEntry,

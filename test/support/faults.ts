@@ -22,7 +22,8 @@ export async function openFaults(): Promise<FaultServer> {
     response.setHeader('access-control-allow-origin', '*')
     response.setHeader('access-control-expose-headers', 'content-range, etag, retry-after')
     const url = new URL(request.url ?? '/', 'http://localhost')
-    const [, route, id = ''] = url.pathname.split('/')
+    const [, route, name = ''] = url.pathname.split('/')
+    const id = name.replace(/\.\d+$/, '')
     const seen = requests.get(id) ?? []
     requests.set(id, seen)
     if (route === 'seen') return void response.end(JSON.stringify(seen))
