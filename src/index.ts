@@ -16,4 +16,4 @@ export type {
   Reason, Signature, StorageUsage, StoredResource, StoredTag, Tag,
 } from './types/index.ts'
 // All of it: a declaration of the app's adds to what is exported so.
-export type * from './types/typed.ts'
+export type * from './typed.ts'

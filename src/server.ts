@@ -1,7 +1,8 @@
 /** The handle that `serve()` resolves with. */
+import type { InputsOf, OutputsOf, TypedTag } from './typed.ts'
 import type {
-  Explanation, ImportProgress, Imported, InputsOf, LoadProgress, ModelState, OutputsOf,
-  PredictionResult, Predictor, StorageUsage, StoredResource, StoredTag, Tag, TypedTag,
+  Explanation, ImportProgress, Imported, LoadProgress, ModelState, PredictionResult, Predictor,
+  StorageUsage, StoredResource, StoredTag, Tag,
 } from './types/index.ts'
 
 /** Options of everything that takes longer than a moment. */

@@ -110,6 +110,11 @@ export type AnswerFormat =
 export interface GenerationRequest {
   model: Tag
   messages: ChatMessage[]
+  /**
+   * The beginning of the answer, behind all messages: what is generated goes on from its end and has
+   * none of it, and no reasoning comes before. Takes neither `format` nor calls that are required.
+   */
+  begun?: string
   /** Absent or above the model's own: the model's own limit. */
   maxTokens?: number
   sampling: Sampling

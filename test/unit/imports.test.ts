@@ -12,7 +12,8 @@ const LAYERS: readonly (readonly string[])[] = [
   // What `npm run ask` shares with the tests.
   ['test/setup'],
   ['sw'],
-  ['src/index.ts', 'src/serve.ts', 'src/server.ts', 'src/register.ts', 'src/cli.ts', 'src/cli'],
+  ['src/index.ts', 'src/serve.ts', 'src/register.ts', 'src/cli.ts', 'src/cli'],
+  ['src/server.ts', 'src/typed.ts'],
   ['src/wire'],
   ['src/host'],
   ['src/link'],

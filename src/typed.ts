@@ -1,6 +1,5 @@
 /** Types of predictors by tag, for `server.predict`; `inorigin types` writes them from a catalog. */
-import type { Tag } from './model.ts'
-import type { ParameterType, TensorValue } from './predictor.ts'
+import type { ParameterType, Tag, TensorValue } from './types/index.ts'
 
 /**
  * Inputs and outputs by tag. Empty by itself: a declaration of the app's own adds to it, and makes
