@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /** The command `inorigin`. */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -11,8 +11,8 @@ import { init, type InitResult } from './cli/init.ts'
 import { snippet } from './cli/add/next.ts'
 import { megabytes, startProgress } from './cli/progress.ts'
 import { recall, remember } from './cli/project.ts'
-import { typesOf } from './cli/types.ts'
-import { isUsageError, usageError } from './cli/usage.ts'
+import { typesOf, writeTypes } from './cli/types.ts'
+import { isUsageError, refuseOptions, usageError } from './cli/usage.ts'
 import { DTYPES } from './catalog/schema.ts'
 import { InoriginError } from './error.ts'
 
@@ -57,6 +57,7 @@ function runCommand(args: readonly string[]): number | Promise<number> {
   if (values.version) return say(`${version()}\n`)
   if (values.help) return say(HELP)
   const [command, first, second, ...rest] = positionals
+  refuseOptions(command, values)
   if (command === 'init' && second === undefined) return runInit(first, values)
   if (command === 'add' && first !== undefined && second === undefined) return runAdd(first, values)
   if (command === 'types' && second === undefined) return runTypes(first, values)
@@ -145,7 +146,7 @@ function runTypes(catalog: string | undefined, { out, ...flags }: { out?: string
   const catalogs = catalog === undefined ? catalogsIn(publicFolder(flags.public)) : [catalog]
   const types = typesOf(catalogs)
   if (out === undefined) return say(types.text)
-  writeFileSync(out, types.text)
+  writeTypes(out, types)
   return say(`${out}: types of ${types.tags.join(', ') || 'no predictors'}.\n`)
 }
 

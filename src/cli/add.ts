@@ -8,7 +8,7 @@ import type { Dtype, Entry, Implementation, Resource } from '../catalog/schema.t
 import { tag as tagSchema } from '../catalog/values.ts'
 import { InoriginError } from '../error.ts'
 import type { Device, Tag } from '../types/index.ts'
-import { readBook, SCHEMA, withEntry, writeBook } from './add/book.ts'
+import { checkBook, readBook, SCHEMA, withEntry, writeBook } from './add/book.ts'
 import { copyItem, type Facts } from './add/copy.ts'
 import { makePlan, type Plan, type Planned } from './add/plan.ts'
 import { findSource, type Item } from './add/source.ts'
@@ -86,6 +86,7 @@ export async function add(options: AddOptions): Promise<AddResult> {
     const facts = await copyAll(items, staging, options)
     const entry = toEntry(plan, facts, options)
     const next = withEntry(book, entry)
+    checkBook(next, catalog)
     signal.throwIfAborted()
     await rm(folder, { recursive: true, force: true })
     await rename(staging, folder)

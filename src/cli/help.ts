@@ -40,6 +40,7 @@ server.predict('@me/name', { ... }) typed in its inputs and outputs.
 
   catalog        A catalog's path (default: those in the public folder)
   -o, --out <file>         Where to write (default: to the terminal)
+  --public <folder>        Your app's public folder (default: the one init was given)
 
 catalog refresh
 

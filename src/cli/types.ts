@@ -1,5 +1,6 @@
 /** `inorigin types`: TypeScript types for the predictors of catalogs. */
-import { readFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import type { PredictorEntry } from '../catalog/schema.ts'
 import { validateCatalog } from '../catalog/validate.ts'
 import { InoriginError } from '../error.ts'
@@ -29,6 +30,17 @@ export function typesOf(catalogs: readonly string[]): Types {
   }
   const body = Array.from(entries.values(), (entry) => declare(entry))
   return { text: `${[HEAD, ...body].join('\n')}\n  }\n}\n`, tags: [...entries.keys()] }
+}
+
+/** Makes the folder, too. Throws `invalid_request` where it cannot be written. */
+export function writeTypes(path: string, { text }: Types): void {
+  try {
+    mkdirSync(dirname(path), { recursive: true })
+    writeFileSync(path, text)
+  } catch (cause) {
+    const what = `${path} cannot be written: ${String(cause)}.`
+    throw new InoriginError('invalid_request', `${what} Name another file with --out.`, { cause })
+  }
 }
 
 function declare({ tag, description, signature, implementations }: PredictorEntry): string {

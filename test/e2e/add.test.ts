@@ -183,9 +183,9 @@ test('a chat model answers as it did where it came from', async () => {
 })
 
 test('inorigin types writes what predict takes of it', () => {
-  const { code, out } = inorigin('types', '-o', 'predictors.d.ts')
-  expect([code, out]).toEqual([0, expect.stringMatching(/^predictors\.d\.ts: types of @me\/mixed, @me\/mean, /)])
-  const text = readFileSync(join(app, 'predictors.d.ts'), 'utf8')
+  const { code, out } = inorigin('types', '-o', 'src/predictors.d.ts')
+  expect([code, out]).toEqual([0, expect.stringMatching(/^src\/predictors\.d\.ts: types of @me\/mixed, @me\/mean, /)])
+  const text = readFileSync(join(app, 'src/predictors.d.ts'), 'utf8')
   expect(text).toContain("'bytes.in': InputValue<'uint8'>")
   expect(text).toContain("byte: OutputValue<'int32', 'one'>")
   expect(inorigin('types').out).toBe(text)
@@ -197,6 +197,9 @@ test.each([
   { args: ['add', 'models/mean.onnx', '--tag', '@me/x', '--max-file-bytes', '1k'], says: 'number of bytes', code: 2 },
   { args: ['add', 'models/mean.onnx', '--tag', '@me/x', '--dtypes', 'q4,q5'], says: 'not q5', code: 2 },
   { args: ['add', 'package.json', '--tag', '@me/x'], says: 'is not an ONNX model', code: 1 },
+  { args: ['init', 'public', '--tag', '@me/x'], says: 'inorigin init takes no --tag', code: 2 },
+  { args: ['types', '--no-mlc'], says: 'inorigin types takes no --mlc', code: 2 },
+  { args: ['types', '-o', 'package.json/x.d.ts'], says: 'cannot be written', code: 1 },
   { args: ['types', 'nowhere.json'], says: 'nowhere.json cannot be read', code: 1 },
 ])('exits with $code: $args', ({ args, says, code }) => {
   const result = inorigin(...args)

@@ -19,7 +19,7 @@ export function readBook(path: string): CatalogDocument {
   } catch (cause) {
     throw refuse(`${path} is not JSON: ${String(cause)}.`, 'Correct it first.', cause)
   }
-  check(document, path)
+  checkBook(document, path)
   return document as CatalogDocument
 }
 
@@ -30,15 +30,15 @@ export function withEntry(book: CatalogDocument, entry: Written): CatalogDocumen
   return { ...book, entries }
 }
 
-/** Writes it at once or not at all. What could not be read again is not written. */
+/** Writes what {@link checkBook} let pass, at once or not at all. */
 export function writeBook(path: string, book: CatalogDocument): void {
-  check(book, path)
   const next = `${path}.${process.pid}.tmp`
   writeFileSync(next, `${JSON.stringify(book, null, 2)}\n`)
   renameSync(next, path)
 }
 
-function check(document: unknown, path: string): void {
+/** Throws `invalid_request` for what could not be read again. */
+export function checkBook(document: unknown, path: string): void {
   // Its relative addresses are not followed here; any base makes them absolute.
   validateCatalog(document, { source: path, base: 'http://localhost/', embedded: false })
 }

@@ -47,7 +47,7 @@ export function draftSignature(model: OnnxModel, options: DraftOptions): Draft {
     }
     signature.outputs.push(parameterOf(value))
     // One name may be an input's and an output's; they have one binding, as they have one tensor.
-    bindings[value.name] ??= bindingOf(value)
+    if (!Object.hasOwn(bindings, value.name)) bindings[value.name] = bindingOf(value)
   }
   return draft
 }

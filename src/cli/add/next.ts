@@ -51,10 +51,11 @@ function example(type: string, shape: readonly (number | null)[] | undefined): s
   if (type === 'image') return "document.querySelector('img')"
   const lengths = (shape ?? []).map((length) => length ?? 1)
   const size = lengths.reduce((product, length) => product * length, 1)
-  if (type === 'string') return lengths.length > 1 ? `{ data: ['text'], shape: [${lengths.join(', ')}] }` : "'text'"
+  if (type === 'string' && size === 1 && lengths.length < 2) return "'text'"
   if (lengths.length === 0 || size > MOST_WRITTEN) {
     if (type === 'bool') return 'true'
     return type === 'int64' || type === 'uint64' ? '0n' : '0'
   }
-  return `{ data: new ${ARRAYS[type]}(${size}), shape: [${lengths.join(', ')}] }`
+  const data = type === 'string' ? `Array(${size}).fill('text')` : `new ${ARRAYS[type]}(${size})`
+  return `{ data: ${data}, shape: [${lengths.join(', ')}] }`
 }

@@ -39,7 +39,12 @@ const MOST_TOKENS = 512
 
 export async function makePlan(source: Source, options: PlanOptions): Promise<Plan> {
   if (source.kind === 'layout') return planLayout(source, options)
-  if (source.kind === 'mlc') return planMlc(source)
+  refuseDtypes(options)
+  if (source.kind === 'mlc') {
+    refuseTensors(options)
+    if (options.devices.includes('webgpu')) return planMlc(source)
+    throw refuse('--device wasm: a model compiled by MLC runs on WebGPU alone.', 'Leave it out.')
+  }
   const { path } = source
   const model = await readModel(path)
   checkModel(model, path)
@@ -90,6 +95,7 @@ async function planLayout(
   const [best] = planned
   const name = titleOf(folder)
   if (best && isDecoder(best.model)) {
+    refuseTensors({ tensors })
     const { maxInputTokens, maxOutputTokens } = limitsOf(
       { maxInputTokens: null, maxOutputTokens: null }, contextOf(config),
     )
@@ -151,6 +157,16 @@ function isDecoder({ inputs, outputs }: OnnxModel): boolean {
     inputs.some(({ name }) => name.startsWith('past_')) ||
     outputs.some(({ name }) => name.startsWith('present'))
   )
+}
+
+function refuseDtypes({ dtypes }: Pick<PlanOptions, 'dtypes'>): void {
+  if (dtypes === null) return
+  throw refuse('--dtypes chooses among the graphs of a folder, and this is one model.', 'Leave it out.')
+}
+
+function refuseTensors({ tensors }: Pick<PlanOptions, 'tensors'>): void {
+  if (tensors.size === 0) return
+  throw refuse('--tensor is for the inputs of predictors, and this is a chat model.', 'Leave it out.')
 }
 
 function checkTensors({ inputs }: OnnxModel, { tensors }: Pick<PlanOptions, 'tensors'>): void {

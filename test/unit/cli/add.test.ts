@@ -3,8 +3,10 @@ import { createHash } from 'node:crypto'
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { snippet } from '../../../src/cli/add/next.ts'
 import { validateCatalog } from '../../../src/catalog/validate.ts'
 import type { CatalogDocument, PredictorEntry } from '../../../src/catalog/schema.ts'
+import { onnxFile } from '../../support/onnx.ts'
 import { addIn, freshFolder, MIXED, passing, ROOT, WEIGHTS } from './graphs.ts'
 
 const GUIDE = join(ROOT, 'demo/models/guide')
@@ -57,6 +59,14 @@ test('drafts a predictor, with its weights in files of their own', async () => {
     ['data', 'weights/w.bin', '@me/model/weights/w.bin'],
   ])
   expectWhole(folder)
+})
+
+test('the code to begin with gives as many texts as the model takes', async () => {
+  const folder = freshFolder({ 'm.onnx': passing({ type: 'string', shape: [2, 3] }) })
+  const written = async (): Promise<string> => snippet((await addIn(folder, 'm.onnx', { force: true })).entry, '/c.json')
+  expect(await written()).toContain("x: { data: Array(6).fill('text'), shape: [2, 3] },")
+  writeFileSync(join(folder, 'm.onnx'), onnxFile(passing({ type: 'string', shape: ['n'] })))
+  expect(await written()).toContain("x: 'text',")
 })
 
 test('cuts what is over the limit, and gives large files hashes of their chunks', async () => {
@@ -220,6 +230,7 @@ test.each<[string, Parameters<typeof freshFolder>[0], object, RegExp]>([
   ['weights that are too short', { 'm.onnx': MIXED, 'weights/w.bin': WEIGHTS.subarray(0, 4100) }, {}, /The runtime cannot open/],
   ['a type no value has', { 'm.onnx': passing({ type: 'complex64' }) }, {}, /of type complex64/],
   ['an input that is not there', { 'm.onnx': passing({}) }, { tensors: ['z'] }, /--tensor z: there is no such input\. There is x/],
+  ['precisions of one graph', { 'm.onnx': passing({}) }, { dtypes: ['q4'] }, /--dtypes chooses among the graphs of a folder/],
   ['a folder of several', { 'm.onnx/a.onnx': passing({}), 'm.onnx/b.onnx': passing({}) }, {}, /has 2 graphs: a\.onnx, b\.onnx\. Name one/],
   ['a folder of none', { 'm.onnx/readme.md': '' }, {}, /has no \.onnx file/],
 ])('refuses %s, and leaves nothing behind', async (_, files, options, says) => {
@@ -228,6 +239,23 @@ test.each<[string, Parameters<typeof freshFolder>[0], object, RegExp]>([
     kind: 'invalid_request', message: expect.stringMatching(says),
   })
   expect(existsSync(join(folder, 'public'))).toBe(false)
+})
+
+test('what cannot be written into the catalog leaves the model that is there', async () => {
+  const folder = freshFolder({ 'one.onnx': passing({}), 'two.onnx': passing({}) })
+  await addIn(folder, 'one.onnx')
+  await expect(addIn(folder, 'two.onnx', { force: true, name: '' })).rejects.toThrow('entries[0].name')
+  expect(readdirSync(join(folder, 'public/inorigin/@me/model'))).toEqual(['one.onnx'])
+  expectWhole(folder)
+})
+
+test('what a chat model has no use for is refused', async () => {
+  const folder = compiled()
+  cpSync(GUIDE, join(folder, 'g'), { recursive: true })
+  await expect(addIn(folder, 'g', { tensors: ['input_ids'] })).rejects.toThrow('this is a chat model')
+  await expect(addIn(folder, 'c', { tensors: ['input_ids'] })).rejects.toThrow('this is a chat model')
+  await expect(addIn(folder, 'c', { dtypes: ['q4'] })).rejects.toThrow('--dtypes')
+  await expect(addIn(folder, 'c', { devices: ['wasm'] })).rejects.toThrow('runs on WebGPU alone')
 })
 
 test('what runs on a GPU alone is not tried without one', async () => {

@@ -82,3 +82,8 @@ test.each<[Partial<OnnxModel>, RegExp]>([
   expect(() => checkModel(model(given), 'm.onnx')).toThrow(says)
   expect(() => checkModel(model({}), 'm.onnx')).not.toThrow()
 })
+
+test('an output may be called what every object has', () => {
+  const { bindings } = draftSignature(model({ outputs: [value({ name: 'constructor', shape: [2] })] }), { tensors: new Set() })
+  expect(Object.entries(bindings)).toContainEqual(['constructor', { tensor: 'constructor', shape: [2] }])
+})
