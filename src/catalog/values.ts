@@ -38,5 +38,9 @@ export const sha256 = v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/, 'a sha256 is 
 /** Names become part of URLs, where dot segments would lead elsewhere. */
 export const path = v.pipe(
   v.string(),
-  v.regex(/^(?!.*(^|\/)\.{0,2}(\/|$))[^\\]+$/, 'a name is a path without empty, "." or ".." parts'),
+  // `.` would stop at the end of a line, and miss what comes behind.
+  v.regex(
+    /^(?![\s\S]*(^|\/)\.{0,2}(\/|$))[^\\]+$/,
+    'a name is a path without empty, "." or ".." parts',
+  ),
 )

@@ -144,7 +144,9 @@ test.each(['2026-02-28T23:59:59Z', '2024-02-29T00:00:00.125+05:30'])('takes %j',
   expect(validateCatalog(document, options).entries[0]?.created).toBe(created)
 })
 
-test.each(['../a', 'a/../b', './a', 'a/.', '/a', 'a//b', 'a\\b', '..', ''])(
+const escapes = ['../a', 'a/../b', './a', 'a/.', '/a', 'a//b', 'a\\b', '..', '', 'a\n/../../b', 'a\u2028/..']
+
+test.each(escapes)(
   'refuses %j as the name of a file',
   (name) => {
     expect(problemsOf(changed([...resource, 'name'], name))[0]).toContain(
