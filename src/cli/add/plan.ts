@@ -108,7 +108,7 @@ async function planLayout(
     }
   }
 
-  const tokenizer = { name: 'tokenizer.json', most: contextOf(config) ?? MOST_TOKENS }
+  const tokenizer = { name: 'tokenizer.json', most: mostTokens(config) }
   const drafts = planned.map((variant) => draftSignature(variant.model, { tensors, tokenizer }))
   const [draft] = drafts
   if (!best || !draft) throw refuse(`${folder} has no graph.`, 'Look at its files.')
@@ -131,6 +131,17 @@ async function planLayout(
     if (!model) throw refuse(`${folder} has no ${path}.`, 'Look at its files.')
     return model
   }
+}
+
+/** Families whose positions begin behind the id that rows are filled up with. */
+const BEHIND = /^(camembert|data2vec-text|ibert|longformer|mpnet|xmod|(xlm-)?roberta(-.+)?)$/
+
+/** Tokens of a text that an encoder has positions for. */
+function mostTokens(config: Readonly<Record<string, unknown>>): number {
+  const positions = contextOf(config) ?? MOST_TOKENS
+  const { model_type: family, pad_token_id: filling = 1 } = config
+  const unused = BEHIND.test(String(family)) && typeof filling === 'number' ? filling + 1 : 0
+  return positions > unused ? positions - unused : positions
 }
 
 function implementation(

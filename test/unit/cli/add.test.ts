@@ -173,6 +173,14 @@ test('a folder of an encoder becomes a predictor of texts', async () => {
   expect(entry?.implementations.map(({ id }) => id)).toEqual(['fp32-webgpu', 'fp32-wasm'])
   expect(notes.at(-1)).toBe('q8 has other inputs or outputs, and was left out.')
   expectWhole(folder)
+
+  // Positions of this family begin at 2.
+  writeFileSync(
+    join(folder, 'e/config.json'),
+    '{"model_type": "xlm-roberta", "max_position_embeddings": 514, "pad_token_id": 1}',
+  )
+  const { entry: another } = await addIn(folder, 'e', { force: true })
+  expect(another.implementations[0]?.bindings?.['text']?.text?.most).toBe(512)
 })
 
 const CHAT = { context_window_size: 131_072, quantization: 'q4f16_1', tokenizer_files: ['tokenizer.json'] }
