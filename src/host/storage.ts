@@ -35,10 +35,14 @@ export interface StorageOptions {
   onDownload: () => void
 }
 
-/** Errors that a damaged file may lie behind. */
+/** Codes of errors that a damaged file may lie behind. */
 const SUSPECT: ReadonlySet<string | undefined> = new Set([
   undefined, 'model_unusable', 'runtime_crashed',
 ])
+
+/** Whether it may: who gives up or asks for the wrong thing says nothing of the files. */
+const mayBeDamage = ({ kind, code }: InoriginError): boolean =>
+  (kind === 'internal' || kind === 'unavailable') && SUSPECT.has(code)
 
 export function createStorage({ database, entries, models, onDownload }: StorageOptions): HostStorage {
   /** Read over once, as it takes as long as a load: a model that never runs is not worth more. */
@@ -116,7 +120,7 @@ export function createStorage({ database, entries, models, onDownload }: Storage
     async damaged(thrown, { resources }) {
       const error = InoriginError.from(thrown)
       const hashes = resources.map(({ sha256 }) => sha256)
-      if (!SUSPECT.has(error.code) || suspected.has(hashes.join())) return undefined
+      if (!mayBeDamage(error) || suspected.has(hashes.join())) return undefined
       suspected.add(hashes.join())
       const bytes = await findDamage(database, hashes, new AbortController().signal)
       if (bytes === 0) return undefined

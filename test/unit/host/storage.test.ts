@@ -1,0 +1,51 @@
+import { describe, expect, test } from 'vitest'
+import { InoriginError } from '../../../src/error.ts'
+import type { Implementation } from '../../../src/catalog/schema.ts'
+import { createStorage } from '../../../src/host/storage.ts'
+import type { Database } from '../../../src/store/open.ts'
+import { model } from '../catalog/entries.ts'
+
+/** A storage in which nothing of an implementation can be read, and what was looked at of it. */
+function open() {
+  const looked: string[] = []
+  const record = { verified: true, bytes: 1000, chunkBytes: 1000, chunks: ['noted'] }
+  const transaction = { done: Promise.resolve(), store: { delete: async () => undefined } }
+  const connection = {
+    get: async (store: string, key: string) => {
+      if (store === 'resources') looked.push(key)
+      return store === 'resources' ? record : undefined
+    },
+    transaction: () => transaction,
+  }
+  const database = { name: 'test', use: (work) => work(connection as never) } as Database
+  const storage = createStorage({
+    database, entries: {} as never, models: {} as never, onDownload: () => undefined,
+  })
+  return { storage, looked }
+}
+
+const implementation = model().implementations[0] as Implementation
+
+describe('what is stored is looked through', () => {
+  test.each([
+    new DOMException('The answer was cancelled.', 'AbortError'),
+    new InoriginError('aborted', 'The request was cancelled.'),
+    new InoriginError('rate_limit', 'Too many.'),
+    new InoriginError('invalid_request', 'messages: too long.'),
+    new InoriginError('unavailable', 'The GPU was lost.', { code: 'device_lost' }),
+  ])('not for %s, and later for what it may explain', async (harmless) => {
+    const { storage, looked } = open()
+    expect(await storage.damaged(harmless, implementation)).toBeUndefined()
+    expect(looked).toEqual([])
+    const found = await storage.damaged(new TypeError('bad graph'), implementation)
+    expect(found).toMatchObject({ code: 'storage_damaged', retryAfter: 1 })
+    expect(looked).not.toEqual([])
+  })
+
+  test('once', async () => {
+    const { storage } = open()
+    const unusable = new InoriginError('unavailable', 'No graph.', { code: 'model_unusable' })
+    expect(await storage.damaged(unusable, implementation)).toBeDefined()
+    expect(await storage.damaged(unusable, implementation)).toBeUndefined()
+  })
+})
