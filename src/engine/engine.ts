@@ -37,6 +37,16 @@ export interface Conversation {
    * it may take from the conversation.
    */
   writeCalls?: (calls: readonly ToolCall[]) => string
+  /** How the answer begins. */
+  begun?: Begun
+}
+
+/** The beginning of an answer, which a prompt ends with. */
+export interface Begun {
+  /** What goes before: special tokens are meant in it. */
+  block?: string
+  /** Special tokens are not. */
+  text: string
 }
 
 /** A prompt ready to run: templated and tokenised. */
@@ -49,6 +59,8 @@ export interface Prompt {
   readonly boundaries: readonly number[]
   /** The text behind the last message, with which the template opens the answer. */
   readonly opening: string
+  /** The answer has begun in it: a space with which it goes on is one. */
+  readonly begun?: boolean
 }
 
 /** Text the model produced, and how many tokens went into it. */

@@ -3,7 +3,7 @@
  * before weights are there.
  */
 import type { Constraint } from '../engine/constraint.ts'
-import type { Engine, Prompt } from '../engine/engine.ts'
+import type { Conversation, Engine, Prompt } from '../engine/engine.ts'
 import { checkSchema } from '../engine/schema.ts'
 import { InoriginError } from '../error.ts'
 import type { GenerationRequest, Tool, ToolUse } from '../types/index.ts'
@@ -47,12 +47,19 @@ export async function plan(engine: Engine, request: GenerationRequest, ways: Way
   const { tools: use, format: answerFormat, reasoningBudget } = request
   if (!engine.takesImages) refuseImages(request)
   if (use) checkTools(use)
+  if (request.begun) checkBegun(request)
 
   const telling = tellingOf(template, ways)
-  const marks = ways.reasons === false ? null : detectMarks(template)
-  const thinking = marks && reasoningBudget !== undefined ? reasoningBudget > 0 : undefined
-  const prompt = engine.prepare(createConversation(request, telling, thinking))
-  const asks = use && use.choice !== 'none' && use.tools.length > 0
+  const known = ways.reasons === false ? null : detectMarks(template)
+  // Reasoning comes before an answer: there is none where one has begun.
+  const marks = request.begun ? null : known
+  const budget = request.begun ? 0 : reasoningBudget
+  const thinking = known && budget !== undefined ? budget > 0 : undefined
+  const conversation = createConversation(request, telling, thinking)
+  const prompt = request.begun ? goOn(engine, conversation, known) : engine.prepare(conversation)
+  // Calls that are a whole answer cannot stand behind the beginning of one.
+  const late = request.begun && telling.format.alone
+  const asks = use && use.choice !== 'none' && use.tools.length > 0 && !late
   const offered = asks ? { format: telling.format, use } : null
   const answer = answerConstraint(offered, answerFormat)
   let before = whatComesBefore(prompt, marks, hasSwitch(template), reasoningBudget)
@@ -78,6 +85,30 @@ export async function plan(engine: Engine, request: GenerationRequest, ways: Way
       budget: limitBudget(reasoningBudget, engine),
     },
   }
+}
+
+/** A prompt that ends with the beginning of the answer, and with no reasoning before it. */
+function goOn(engine: Engine, conversation: Conversation, marks: Marks | null): Prompt {
+  const prompt = engine.prepare(conversation)
+  const { begun } = conversation
+  if (!begun || !marks || stateOf(prompt.opening, marks) !== 'open') return prompt
+  const block = closed(marks)
+  return engine.prepare({ ...conversation, begun: { ...begun, block } })
+}
+
+/** What ends reasoning that the prompt has begun. */
+const closed = ({ close }: Marks): string => `\n${close}\n\n`
+
+/** What is to be kept from an answer's first sign on cannot be asked of the rest of one. */
+function checkBegun({ format, tools }: GenerationRequest): void {
+  const refuse = (what: string, param: string): InoriginError =>
+    new InoriginError(
+      'invalid_request',
+      `${what} is kept by a whole answer, and the last message begins this one: leave out either.`,
+      { param },
+    )
+  if (format) throw refuse('A format', 'format')
+  if (tools?.choice === 'required') throw refuse('A call that is required', 'tool_choice')
 }
 
 /** Reasoning that was asked for leaves half of the context to the answer. */
@@ -111,7 +142,7 @@ function whatComesBefore(
   if (!marks) return { type: 'nothing' }
   const state = stateOf(opening, marks)
   if (budget !== 0) return { type: state === 'open' ? 'begun' : 'free', marks }
-  if (state === 'open') return { type: 'block', text: `\n${marks.close}\n\n` }
+  if (state === 'open') return { type: 'block', text: closed(marks) }
   if (state === 'closed' || switched) return { type: 'nothing' }
   return { type: 'block', text: `${marks.open}\n\n${marks.close}\n\n` }
 }

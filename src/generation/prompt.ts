@@ -31,7 +31,7 @@ const LONGEST_SCHEMA = 2_000
  * write them.
  */
 export function createConversation(
-  { messages: given, tools: use, format }: GenerationRequest,
+  { messages: given, tools: use, format, begun }: GenerationRequest,
   telling: Telling,
   thinking: boolean | undefined,
 ): Conversation {
@@ -50,6 +50,7 @@ export function createConversation(
     ...(offered.length > 0 && telling.tools && { tools: offered }),
     ...(called && telling.calls === 'engine' && { writeCalls: telling.format.write }),
     ...(thinking !== undefined && { thinking }),
+    ...(begun && { begun: { text: begun } }),
   }
 }
 

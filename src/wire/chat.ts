@@ -1,6 +1,7 @@
 /** `POST /v1/chat/completions`: its table of fields, and what they ask for. */
 import * as v from 'valibot'
 import type { AnswerFormat, ChatMessage, GenerationRequest } from '../types/index.ts'
+import { beginWith, begunFault } from './begun.ts'
 import {
   anyObject,
   atLeast,
@@ -119,11 +120,14 @@ const table = object({
   logprobs: optional(flag),
   top_logprobs: topLogprobs,
   ...sharedFields,
+  continue_final_message: optional(flag),
+  add_generation_prompt: optional(flag),
 })
 
 export const chatBody = consistent(table, (body) => {
   const { thinking, max_completion_tokens, max_tokens } = body
-  return budgetFault(thinking, max_completion_tokens ?? max_tokens) ?? logprobsFault(body)
+  const most = max_completion_tokens ?? max_tokens
+  return budgetFault(thinking, most) ?? logprobsFault(body) ?? openFault(body)
 })
 
 export type ChatBody = v.InferOutput<typeof table>
@@ -133,12 +137,38 @@ function logprobsFault({ logprobs, top_logprobs: input }: ChatBody): Fault | und
   return { path: ['top_logprobs'], message: '0 or left out where logprobs is not true', input }
 }
 
+/** Either the last message is gone on with, or an answer is opened behind it. */
+function openFault(body: ChatBody): Fault | undefined {
+  const { messages, continue_final_message: goesOn, add_generation_prompt: opens } = body
+  if (goesOn ? opens === true : opens === false) {
+    const message = goesOn
+      ? 'false or left out where continue_final_message is true'
+      : 'true or left out where continue_final_message is not true'
+    return { path: ['add_generation_prompt'], message, input: opens }
+  }
+  if (!goesOn) return undefined
+  const last = messages.length - 1
+  const begun = messages[last]
+  if (begun?.role !== 'assistant') {
+    const message = 'false or left out where the last message is not of role assistant'
+    return { path: ['continue_final_message'], message, input: goesOn }
+  }
+  for (const field of ['tool_calls', 'reasoning_content', 'reasoning'] as const) {
+    const input = begun[field]
+    if (!input?.length) continue
+    const message = 'left out where the answer goes on from the text of the last message'
+    return { path: ['messages', last, field], message, input }
+  }
+  return begunFault(messages, body)
+}
+
 /** What a chat completion asks for, free of its style. */
 export function chatRequest(body: ChatBody): GenerationRequest {
   const { stop, max_completion_tokens, max_tokens, logprobs, top_logprobs } = body
+  const messages = calls.nameResults(body.messages.map(chatMessage))
   return {
     model: body.model,
-    messages: calls.nameResults(body.messages.map(chatMessage)),
+    ...(body.continue_final_message ? beginWith(messages) : { messages }),
     maxTokens: max_completion_tokens ?? max_tokens ?? undefined,
     sampling: samplingOf(body),
     stop: typeof stop === 'string' ? [stop] : (stop ?? []),

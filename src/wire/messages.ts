@@ -1,6 +1,7 @@
 /** `POST /v1/messages`: its table of fields, and what they ask for. */
 import * as v from 'valibot'
 import type { AssistantMessage, ChatMessage, GenerationRequest, Tool } from '../types/index.ts'
+import { begins, beginWith, lastFault } from './begun.ts'
 import {
   anyObject,
   atLeast,
@@ -19,7 +20,6 @@ import {
   textOr,
   unsupported,
 } from './fields.ts'
-import type { Fault } from './fields.ts'
 import { imageBlock, imageOf, noImage, userMessage } from './images.ts'
 import type { Spoken } from './images.ts'
 import type { Places } from './places.ts'
@@ -147,19 +147,8 @@ const table = object({
 
 export const messagesBody = consistent(
   table,
-  ({ thinking, max_tokens, messages }) => budgetFault(thinking, max_tokens) ?? openFault(messages),
+  (body) => budgetFault(body.thinking, body.max_tokens) ?? lastFault(body),
 )
-
-/** This style has answers that the client begins; taking one for a whole turn would not do. */
-function openFault(messages: CountBody['messages']): Fault | undefined {
-  const last = messages.length - 1
-  if (messages[last]?.role !== 'assistant') return undefined
-  return {
-    path: ['messages', last, 'role'],
-    message: 'user in the last message, as no answer is continued here that has begun',
-    input: 'assistant',
-  }
-}
 
 /** What is only counted needs no limit. */
 export const countBody = object({ thread, ...fields, max_tokens: optional(atLeast(1)) })
@@ -171,12 +160,13 @@ export type CountBody = v.InferOutput<typeof countBody>
 export function messagesRequest(body: CountBody): GenerationRequest {
   const system = systemOf(body.system ?? '')
   const turns = body.messages.flatMap(turnsOf)
+  const messages = calls.nameResults(
+    system === '' ? turns : [{ role: 'system', content: system }, ...turns],
+  )
   const { schema } = body.output_config?.format ?? body.output_format ?? {}
   return {
     model: body.model,
-    messages: calls.nameResults(
-      system === '' ? turns : [{ role: 'system', content: system }, ...turns],
-    ),
+    ...(begins(body.messages) ? beginWith(messages) : { messages }),
     maxTokens: body.max_tokens ?? undefined,
     sampling: samplingOf(body),
     stop: body.stop_sequences ?? [],

@@ -12,7 +12,7 @@
  * line break; results come before what is said beside them; a failed result says so to the model; a
  * call that a limit cut off has an empty input; a call that ended the answer outweighs a stop text; a
  * limit outweighs a call; there is a signature; `max_tokens` and at least one message are required; a
- * last message of the assistant is refused rather than taken for a whole turn; xhigh is no bound.
+ * last message of the assistant begins the answer (`begun.test.ts`); xhigh is no bound.
  */
 import { describe, expect, it } from 'vitest'
 import { checkMessageStream } from '../../support/anthropic-grammar.ts'
@@ -124,16 +124,6 @@ describe('a conversation', () => {
     ],
   ])('keeps what was thought %s', async (_, content, kept) => {
     expect(await messagesOf({ role: 'assistant', content })).toEqual([{ role: 'assistant', ...kept }])
-  })
-
-  it('that ends with an answer begun is refused, but counted', async () => {
-    const body = messageOf({ messages: [{ role: 'user', content: 'Hi' }, { role: 'assistant', content: '{' }] })
-    const error = await errorOf(await send(scriptedHost(), PATH, { body }), 400)
-    expect(error.param).toBe('messages[1].role')
-    expect(error.message).toBe(
-      '`messages[1].role` must be user in the last message, as no answer is continued here that has begun, not "assistant".',
-    )
-    expect((await send(scriptedHost(), `${PATH}/count_tokens`, { body })).status).toBe(200)
   })
 
   it.each([['messages', { messages: [] }], ['messages', { messages: undefined }], ['max_tokens', { max_tokens: undefined }], ['max_tokens', { max_tokens: 0 }]])(

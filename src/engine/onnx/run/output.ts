@@ -28,9 +28,13 @@ export function createOutputs({ tokenizer, tokenizerConfig, sampling: defaults }
 
   return (prompt, { sampling, visible = [], logprobs }) => ({
     sampler: createSampler(sampling, defaults, prompt.tokens),
-    text: openText(visible),
+    text: openText(visible, prompt.begun),
     ...(logprobs !== undefined && {
-      logprob: describe(bytesOf(visible), (token) => openText(visible).push(token), logprobs),
+      logprob: describe(
+        bytesOf(visible),
+        (token) => openText(visible, prompt.begun).push(token),
+        logprobs,
+      ),
     }),
   })
 }

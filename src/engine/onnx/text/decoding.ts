@@ -21,8 +21,11 @@ interface Config {
   stop?: number
 }
 
-/** Opens a fresh set of stages per text. Rejects decoders that cannot work piece by piece. */
-export function createStages(decoder: unknown): () => Stage[] {
+/**
+ * Opens a fresh set of stages per text, which `begun` says others came before. Rejects decoders that
+ * cannot work piece by piece.
+ */
+export function createStages(decoder: unknown): (begun: boolean) => Stage[] {
   const chain = flatten(decoder as Config | null)
   const openers = chain.map((config, index) =>
     opener(
@@ -30,7 +33,7 @@ export function createStages(decoder: unknown): () => Stage[] {
       chain.slice(0, index).some(({ type }) => type === 'Fuse'),
     ),
   )
-  return () => openers.map((open) => open())
+  return (begun) => openers.map((open) => open(begun))
 }
 
 /** The bytes that a token writes in the middle of a text; `added` ones stand for themselves. */
@@ -73,7 +76,7 @@ function flatten(config: Config | null): Config[] {
 }
 
 /** `fused`: what arrives are parts of one text, not tokens. */
-function opener(config: Config, fused: boolean): () => Stage {
+function opener(config: Config, fused: boolean): (begun: boolean) => Stage {
   const { type, content = '', replacement = '▁', start = 0, stop = 0 } = config
   switch (type) {
     case 'ByteLevel':
@@ -81,7 +84,7 @@ function opener(config: Config, fused: boolean): () => Stage {
     case 'ByteFallback':
       return byteFallback
     case 'Metaspace':
-      return () => metaspace(replacement)
+      return (begun) => metaspace(replacement, begun)
     case 'Fuse':
       return () => each((text) => text)
     case 'Replace': {
@@ -92,7 +95,7 @@ function opener(config: Config, fused: boolean): () => Stage {
     }
     case 'Strip':
       return fused
-        ? () => stripText(content, start, stop)
+        ? (begun) => stripText(content, begun ? 0 : start, stop)
         : () => each((text) => strip(text, content, start, stop))
   }
   throw modelUnusable(
@@ -147,8 +150,8 @@ function byteFallback(): Stage {
 }
 
 /** Spaces are written as a mark, and one stands before the first word. */
-function metaspace(replacement: string): Stage {
-  let first = true
+function metaspace(replacement: string, begun: boolean): Stage {
+  let first = !begun
   return each((text) => {
     const spaced = text.replaceAll(replacement, ' ')
     const plain = first && spaced.startsWith(' ') ? spaced.slice(1) : spaced

@@ -15,17 +15,17 @@ export interface Detokenizer {
 
 /**
  * Reads a tokenizer once; each call of the result begins a new text, in which the `visible` ones of
- * the special tokens are told.
+ * the special tokens are told. `begun`: what it goes on from is somewhere else.
  */
 export function createDecoding(
   file: TokenizerFile,
   config: object,
-): (visible?: readonly string[]) => Detokenizer {
+): (visible?: readonly string[], begun?: boolean) => Detokenizer {
   const { names, added, special } = readVocabulary(file, config)
   const open = createStages(file.decoder)
 
-  return (visible = []) => {
-    const stages = open()
+  return (visible = [], begun = false) => {
+    const stages = open(begun)
     return {
       push: (token) => {
         const name = names[token]

@@ -51,8 +51,8 @@ export function tooLong(tokens: number, most: number, exact: boolean): InoriginE
 }
 
 /** Of all that the conversation holds, in UTF-16 units. */
-export function countCharacters({ messages, tools = [] }: Conversation): number {
-  let count = countReasoning(messages)
+export function countCharacters({ messages, tools = [], begun }: Conversation): number {
+  let count = countReasoning(messages) + (begun?.text.length ?? 0)
   for (const message of messages) {
     count += message.content.length
     if (message.role !== 'assistant') continue

@@ -9,12 +9,14 @@ import { countCharacters } from './size.ts'
 import { type Form, FORM, type Hide, variablesOf } from './variables.ts'
 
 export interface Rendering {
-  /** The conversation up to where the answer begins. */
+  /** The conversation up to where the answer begins, or goes on. */
   text: string
   /** Where messages end: each from the last that is said in one to the first in the next. */
   ends: readonly Range[]
   /** Where the answer is opened. */
   opening: number
+  /** Where it begins: the end of the text, unless it has begun. */
+  answer: number
 }
 
 export interface ChatTemplate {
@@ -42,7 +44,7 @@ export function parseTemplate(
   }
 
   /** Rendered a second time, with marks in what is said. `null`: system text is left out. */
-  const locate = (text: string, conversation: Conversation, hide: Hide): Rendering | null => {
+  const locate = (text: string, conversation: Conversation, hide: Hide): Located | null => {
     const marks = createMarks(text)
     const found = marks.take(attempt(conversation, hide, marks, false))
     const kept = conversation.messages.every(
@@ -53,9 +55,33 @@ export function parseTemplate(
     // The marks changed what the template did if the texts part before the last of them.
     const parting = partingOf(text, found.text)
     const last = found.places.at(-1)?.at ?? 0
-    if (parting >= last) return { text, ends: found.ends(parting), opening: parting }
+    if (parting >= last) return { ends: found.ends(parting), opening: parting }
     const opening = partingOf(text, attempt(conversation, hide, null, false))
-    return { text, ends: found.ends(parting).filter(({ to }) => to <= parting), opening }
+    return { ends: found.ends(parting).filter(({ to }) => to <= parting), opening }
+  }
+
+  /** With the beginning of the answer behind what opens it. */
+  const begin = (
+    text: string,
+    located: Located,
+    conversation: Conversation,
+    hide: Hide,
+  ): Rendering => {
+    const { messages, begun } = conversation
+    const answer = text.length
+    if (!begun) return { ...located, text, answer }
+    const { block = '', text: given } = begun
+    const space = (): string => {
+      const whole = { ...conversation, messages: [...messages, ANSWER] }
+      try {
+        return gapBehind(text, attempt(whole, hide, null, false))
+      } catch {
+        // It never gets to see the answer, for which it need not have a way.
+        return ''
+      }
+    }
+    const gap = block === '' && !/^\s/.test(given) ? space() : ''
+    return { ...located, text: text + block + gap + hide(given), answer }
   }
 
   const render: ChatTemplate['render'] = (conversation, hide = (text) => text) => {
@@ -67,8 +93,8 @@ export function parseTemplate(
       try {
         if (candidate === null) continue
         const text = attempt(candidate, hide)
-        const rendering = locate(text, candidate, hide)
-        if (rendering) return rendering
+        const located = locate(text, candidate, hide)
+        if (located) return begin(text, located, candidate, hide)
       } catch (thrown) {
         if (!(thrown instanceof Refusal)) throw explain(thrown)
         refusal = thrown
@@ -78,6 +104,14 @@ export function parseTemplate(
   }
   return { render }
 }
+
+type Located = Pick<Rendering, 'ends' | 'opening'>
+
+const ANSWER: AssistantMessage = { role: 'assistant', content: 'Yes' }
+
+/** The space that a template has between what opens an answer and the answer, once it is there. */
+const gapBehind = (open: string, whole: string): string =>
+  whole.startsWith(open) ? (/^\s*(?=\S)/.exec(whole.slice(open.length))?.[0] ?? '') : ''
 
 type Attempt = (
   conversation: Conversation,

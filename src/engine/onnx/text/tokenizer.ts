@@ -108,7 +108,7 @@ export function createEncoder(
     })
     if (tokens.length > most) throw tooLong(tokens.length, most, true)
 
-    const { text, ends, opening } = rendering
+    const { text, ends, opening, answer } = rendering
     const open = sections.find((each) => each.id !== null && each.at + each.text.length > opening)
     const boundaries = endsIn(sections, ends, endTokens).map(
       (index) => lengths[index] ?? tokens.length,
@@ -116,7 +116,8 @@ export function createEncoder(
     return {
       tokens,
       boundaries: [...new Set(boundaries)],
-      opening: disguise.off(text.slice(Math.min(opening, open?.at ?? opening))),
+      opening: disguise.off(text.slice(Math.min(opening, open?.at ?? opening), answer)),
+      ...(answer < text.length && { begun: true }),
     }
   }
   return {
