@@ -28,6 +28,7 @@ import { reply } from './reply.ts'
 import { digestIn, refuseLoads, resourceResponse } from './resources.ts'
 import { responseJson, responseStream } from './responses-answer.ts'
 import {
+  ignoredByResponses,
   logprobsOf,
   responsesBody,
   responsesPlaces,
@@ -115,6 +116,7 @@ const responses: Answer = async ({ req, env }) => {
     sealed: wantsSeals(fields),
   }
   const encoder = fields.stream ? responseStream(telling) : responseJson(telling)
+  ignored.push(...ignoredByResponses(fields))
   const asked = { request: responsesRequest(fields), places: responsesPlaces(fields), ignored }
   return generate(asked, encoder, env)
 }

@@ -29,6 +29,9 @@ import * as calls from './tools.ts'
 /** Asks for probabilities of tokens without saying how many. */
 const INCLUDE_LOGPROBS = 'message.output_text.logprobs'
 
+/** Asks for thoughts in a form in which they can be sent back. */
+const INCLUDE_SEALS = 'reasoning.encrypted_content'
+
 const ref = object({ type: optional(oneOf(['function'])), name: filled })
 const choice = tagged('type', {
   function: object({ type: v.literal('function'), name: filled }),
@@ -156,7 +159,13 @@ export function responsesPlaces(body: ResponsesBody): Places {
 
 /** Whether the client means to send thoughts back. */
 export function wantsSeals({ include }: ResponsesBody): boolean {
-  return include?.includes('reasoning.encrypted_content') ?? false
+  return include?.includes(INCLUDE_SEALS) ?? false
+}
+
+/** Fields without effect: what an answer here does not have, none can include. */
+export function ignoredByResponses({ include }: ResponsesBody): string[] {
+  const isHad = (name: string): boolean => name === INCLUDE_LOGPROBS || name === INCLUDE_SEALS
+  return include?.every(isHad) ?? true ? [] : ['include']
 }
 
 /** How many probable tokens to tell beside each; `undefined`: nothing is told. */

@@ -28,6 +28,11 @@ describe('the fields of a response', () => {
     expect(ignored).toBe('store, metadata')
   })
 
+  it('are told as without effect where they ask for what no answer here has', async () => {
+    const include = ['reasoning.encrypted_content', 'web_search_call.action.sources']
+    expect((await askedOf(PATH, bodyOf({ include }))).ignored).toBe('include')
+  })
+
   it.each([
     [{ reasoning: { effort: 'low', summary: 'auto' } }, { reasoningBudget: 256 }],
     [{ reasoning: { effort: 'none' } }, { reasoningBudget: 0 }],
