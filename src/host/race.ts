@@ -22,6 +22,9 @@ const LOADING = 60_000
 const MEASURING = 10_000
 const ALL = 90_000
 
+/** Codes of failures that pass: they say nothing of what failed. */
+const PASSING: ReadonlySet<string | undefined> = new Set(['unloaded', 'queue_full', 'storage_damaged'])
+
 export interface RaceOptions {
   database: Database
   models: Models
@@ -59,7 +62,8 @@ export async function areHere(
 
 /**
  * Measures one after the other, as they would disturb each other, and tells each as it is known: `null`
- * for one that does not take inputs that were made up. What could not be had in time is not told.
+ * for one that does not take inputs that were made up. What could not be had in time is not told, nor how
+ * long a language model takes while others wait for their turns at it; it ends there then.
  */
 export async function race(
   { models, verdict }: RaceOptions,
@@ -73,17 +77,20 @@ export async function race(
     const lease = models.acquire(entry, implementation, await verdict(), true)
     const { hosted, leave } = lease
     const within = (limit: number) => AbortSignal.any([over, AbortSignal.timeout(limit)])
+    const isShared = () => entry.type === 'model' && hosted.users > 1
     let signal = within(LOADING)
     try {
       await unlessAborted(hosted.load(), signal)
+      if (isShared()) return
       signal = within(MEASURING)
       const milliseconds = await call<ModelCalls, 'measure'>(hosted.link, 'measure', [], { signal })
+      if (isShared()) return
       await tell(implementation, { milliseconds })
     } catch (error) {
       const failure = signal.aborted && !over.aborted ? late() : InoriginError.from(error)
       // What the network kept back, and what the GPU's verdict decides, are no matter of speed.
-      const isKnown = hosted.progress.latest.phase !== 'download' && !over.aborted
-      if (isKnown && verdictOf(error) === null && failure.code !== 'unloaded') {
+      const isKnown = hosted.progress.latest.phase !== 'download' && !over.aborted && !isShared()
+      if (isKnown && verdictOf(error) === null && !PASSING.has(failure.code)) {
         await tell(implementation, failure.kind === 'invalid_request' ? null : { failure: failure.message })
       }
     } finally {

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import type { Implementation, PredictorEntry } from '../../../src/catalog/schema.ts'
+import type { Entry, Implementation, PredictorEntry } from '../../../src/catalog/schema.ts'
 import type { Capabilities } from '../../../src/device/capabilities.ts'
 import { InoriginError } from '../../../src/error.ts'
 import { createChoices } from '../../../src/host/choices.ts'
@@ -8,7 +8,7 @@ import type { Models } from '../../../src/host/models.ts'
 import { answer } from '../../../src/link/answer.ts'
 import type { ModelCalls } from '../../../src/link/protocol.ts'
 import type { Database } from '../../../src/store/open.ts'
-import { predictor } from '../catalog/entries.ts'
+import { model, predictor } from '../catalog/entries.ts'
 
 const MB = 1e6
 
@@ -65,6 +65,7 @@ function models(plan: Plan) {
   const loaded = new Map<string, Hosted>()
   let most = 0
   let current = 0
+  const made = { hasRoom: true, users: 0 }
   function host(one: Implementation): Hosted {
     const planned = plan[one.id] ?? 1
     const phase = { phase: 'download' }
@@ -75,7 +76,9 @@ function models(plan: Plan) {
     return {
       implementation: one,
       progress: { latest: phase },
-      users: 0,
+      get users() {
+        return made.users
+      },
       async load() {
         if (typeof planned === 'object' && 'load' in planned) throw planned.load
         phase.phase = 'ready'
@@ -89,8 +92,7 @@ function models(plan: Plan) {
       close: () => closed.push(one.id),
     } as unknown as Hosted
   }
-  const made = {
-    hasRoom: true,
+  Object.assign(made, {
     acquire(_entry: unknown, one: Implementation, _verdict: unknown, isUnasked: boolean) {
       expect(isUnasked).toBe(true)
       raced.push(one.id)
@@ -100,7 +102,7 @@ function models(plan: Plan) {
       return { hosted, leave: () => (current -= 1) }
     },
     of: () => [...loaded.values()],
-  }
+  })
   return { models: made as unknown as Models, made, raced, closed, most: () => most }
 }
 
@@ -111,7 +113,7 @@ function open(plan: Plan, kept = memory(), capabilities = device()) {
     database: kept.database, models: racing.models, verdict: async () => undefined,
     device: async () => capabilities, preference: 'auto',
   })
-  const chosen = async (entry: PredictorEntry, id?: string) =>
+  const chosen = async (entry: Entry, id?: string) =>
     (await choices.pick(entry, id)).implementation.id
   return { ...racing, ...choices, chosen, kept }
 }
@@ -194,6 +196,32 @@ describe('a comparison', () => {
     expect(told.reasons[0]).toMatchObject({ id: 'webgpu', milliseconds: null })
     expect(told.reasons[0]?.why).toContain('The GPU gave out.')
     expect(told.reasons[1]).toMatchObject({ milliseconds: 900, chosen: true, bytes: MB })
+  })
+
+  test('a language model that answers somebody is measured another time', async () => {
+    const waited = new InoriginError('unavailable', 'It waited for its turn until the time was over.')
+    const plan: Plan = { webgpu: waited, wasm: 5 }
+    const { compare, chosen, made, explain } = open(plan)
+    const entry = model({ implementations: [gpu, wasm] })
+    made.users = 2
+    await compare(entry)
+    expect((await explain(entry)).reasons.map(({ milliseconds }) => milliseconds)).toEqual([null, null])
+    expect(await chosen(entry)).toBe('webgpu')
+    made.users = 1
+    plan['webgpu'] = 3
+    await compare(entry)
+    expect((await explain(entry)).reasons.map(({ milliseconds }) => milliseconds)).toEqual([3, 5])
+    expect(await chosen(entry)).toBe('webgpu')
+  })
+
+  test.each(['queue_full', 'storage_damaged'])('what passes is not held against it: %s', async (code) => {
+    const plan: Plan = { webgpu: new InoriginError('unavailable', 'Later.', { code, retryAfter: 1 }), wasm: 5 }
+    const { compare, chosen } = open(plan)
+    await compare(entryOf(gpu, wasm))
+    expect(await chosen(entryOf(gpu, wasm))).toBe('webgpu')
+    plan['webgpu'] = 30
+    await compare(entryOf(gpu, wasm))
+    expect(await chosen(entryOf(gpu, wasm))).toBe('wasm')
   })
 
   test('inputs that are refused decide nothing, and are not tried again', async () => {
