@@ -32,6 +32,9 @@ export interface PredictionsOptions {
   choices: Choices
 }
 
+/** Parameters that refer to an earlier choice. */
+type Reference = 'predictionId' | 'configurationId' | 'configuration'
+
 /** Milliseconds that an answer waits for implementations to be compared, as it will not change later. */
 const PATIENCE = 3_000
 
@@ -50,15 +53,22 @@ export function createPredictions(options: PredictionsOptions): Predictions {
     return token && token.tag === tag ? token : undefined
   }
 
-  /** By the catalog, with whatever was corrected there since; else as it was kept. */
-  async function again(record: PredictionRecord, signal: AbortSignal): Promise<Given> {
+  /**
+   * By the catalog, with whatever was corrected there since; else as it was kept. `param` is what asked
+   * for it.
+   */
+  async function again(
+    record: PredictionRecord,
+    param: Reference,
+    signal: AbortSignal,
+  ): Promise<Given> {
     const listed = await catalogEntry(record.tag)
     const same = listed && stillIn(listed, record)
     if (same) return { entry: listed, implementation: same }
     const given = kept(record)
-    if (!given) throw gone(record, 'and it was given by a version that kept nothing of it')
+    if (!given) throw gone(record, param, 'and it was given by a version that kept nothing of it')
     const lost = await firstGone(database, given.implementation.resources, signal)
-    if (lost) throw gone(record, `and ${lost.name} is neither stored here nor at ${lost.url}`)
+    if (lost) throw gone(record, param, `and ${lost.name} is neither stored here nor at ${lost.url}`)
     return given
   }
 
@@ -102,7 +112,7 @@ export function createPredictions(options: PredictionsOptions): Predictions {
         throw unknown('configuration', `No configuration ${configuration} of ${tag} is known here.`)
       }
       await touchPrediction(database, record)
-      return again(record, signal)
+      return again(record, 'configuration', signal)
     },
     async resource(sha256) {
       const record = await predictionWith(database, sha256)
@@ -115,15 +125,19 @@ export function createPredictions(options: PredictionsOptions): Predictions {
     const { tag, clientId, configurationId = '' } = request
     const pinned = await earlier(request)
     const isPinned = request.predictionId !== undefined
+    const reference = isPinned ? 'predictionId' : 'configurationId'
     // The token stands for the choice: whoever was given it before need not be given it anew.
     const known = await predictionOf(database, { tag, clientId, configurationId }, (record) =>
       pinned ? record.configuration === pinned.configuration : !record.isPinned,
     )
-    if (known && (pinned ? await again(known, signal) : await stillGood(known))) {
+    if (known && (pinned ? await again(known, reference, signal) : await stillGood(known))) {
       await touchPrediction(database, known)
       return toPrediction(known, scope)
     }
-    const given = pinned ? await again(pinned, signal) : await best(tag, request.deviceId, signal)
+    const given = pinned
+      ? await again(pinned, reference, signal)
+      : await best(tag, request.deviceId, signal)
+    signal.throwIfAborted()
     const record = recordOf(request, given, {
       deviceId: request.deviceId ?? deviceId(await device()),
       configuration: pinned?.configuration ?? `conf_${random()}`,
@@ -161,12 +175,16 @@ function toPrediction(record: PredictionRecord, scope: string): Prediction {
   return { id, tag, configuration, resources, created }
 }
 
-function gone({ id, tag, implementation }: PredictionRecord, why: string): InoriginError {
+function gone(
+  { id, tag, implementation }: PredictionRecord,
+  param: Reference,
+  why: string,
+): InoriginError {
   const what = `The catalog no longer has the implementation '${implementation}' of ${tag}`
-  const todo = 'Create a new prediction, without predictionId and configuration.'
+  const todo = `Ask again without that ${param}, and another one is chosen.`
   return new InoriginError('not_found', `${what} that ${id} was given, ${why}. ${todo}`, {
     code: 'implementation_gone',
-    param: 'predictionId',
+    param,
   })
 }
 
