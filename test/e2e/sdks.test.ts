@@ -162,6 +162,46 @@ describe('@anthropic-ai/sdk', () => {
     expect(seen.usage).toBeGreaterThan(5)
   })
 
+  test('an answer goes on from its beginning, as with the other SDK', async () => {
+    const seen = await page.evaluate(async () => {
+      const { server, sdks } = globalThis as unknown as InPage
+      const options = { apiKey: 'none', dangerouslyAllowBrowser: true }
+      const anthropic = new sdks.Anthropic({ baseURL: server.origin, ...options })
+      const openai = new sdks.OpenAI({ baseURL: server.baseURL, ...options })
+      const model = '@inorigin/guide'
+      const asked = { role: 'user' as const, content: 'What is inorigin?' }
+      const ask = (messages: { role: 'user' | 'assistant'; content: string }[]) =>
+        anthropic.messages.create({ model, max_tokens: 200, messages })
+      const textOf = ({ content: [block] }: Awaited<ReturnType<typeof ask>>) =>
+        block?.type === 'text' ? block.text : ''
+      const whole = textOf(await ask([asked]))
+      const at = whole.indexOf(' ', whole.length / 2)
+      const messages = [asked, { role: 'assistant' as const, content: whole.slice(0, at) }]
+      const rest = await ask(messages)
+      const counted = await anthropic.messages.countTokens({ model, messages })
+      const alone = await anthropic.messages.countTokens({ model, messages: [asked] })
+      const chat = { model, messages, temperature: 0, continue_final_message: true, reasoning_effort: 'low' as const }
+      const { data, response } = await openai.chat.completions.create(chat).withResponse()
+      const { input_tokens, cache_read_input_tokens, output_tokens } = rest.usage
+      return {
+        wanted: whole.slice(at), rest: textOf(rest), chat: data.choices[0]?.message.content,
+        ignored: response.headers.get('x-inorigin-ignored'),
+        prompt: input_tokens + (cache_read_input_tokens ?? 0), counted: counted.input_tokens,
+        begun: counted.input_tokens - alone.input_tokens, output: output_tokens,
+        usage: data.usage,
+      }
+    })
+    expect(seen.wanted.length).toBeGreaterThan(10)
+    expect(seen.rest).toBe(seen.wanted)
+    expect(seen.chat).toBe(seen.wanted)
+    expect(seen.ignored).toBe('reasoning_effort')
+    expect([seen.prompt, seen.usage?.prompt_tokens]).toEqual([seen.counted, seen.counted])
+    expect(seen.begun).toBeGreaterThan(2)
+    expect(seen.usage?.completion_tokens).toBe(seen.output)
+    // What was answered just before is still there.
+    expect(seen.usage?.prompt_tokens_details?.cached_tokens).toBeGreaterThan(5)
+  })
+
   test('a base URL that ends in /v1 works as well', async () => {
     const reason = await page.evaluate(async () => {
       const { server, sdks } = globalThis as unknown as InPage

@@ -7,11 +7,18 @@ import { createDecoding } from '../../../src/engine/onnx/text/detokenizer.ts'
 import type { TokenizerFile } from '../../../src/engine/onnx/text/file.ts'
 import { createPrompts, type Prompts } from '../../../src/engine/onnx/text/prompt.ts'
 import { parseTemplate } from '../../../src/engine/onnx/text/template.ts'
+import { createEncoder } from '../../../src/engine/onnx/text/tokenizer.ts'
 import type { ChatMessage } from '../../../src/types/index.ts'
 import { BRACKETS, JOINED, KINDS, PLAIN, TAGGED } from '../../support/templates.ts'
 import { TOKENIZERS } from '../../support/tokenizers.ts'
 
 const NAMES = { bos_token: '<s>', eos_token: '</s>' }
+
+const addedOf = (name: string): TokenizerFile['added_tokens'] =>
+  (TOKENIZERS[name]?.() as TokenizerFile).added_tokens
+
+const idOf = (text: string): number =>
+  addedOf('bytes').find(({ content }) => content === text)?.id ?? -1
 
 function open(source: string, name = 'bytes', window = 100_000): Prompts {
   const tokenizer = TOKENIZERS[name]?.() as TokenizerFile
@@ -40,7 +47,6 @@ describe.each(Object.keys(TOKENIZERS))('%s', (name) => {
     ['a space before answers', SPACED],
   ])('the tokens are those of the whole, up to where the text ends: %s', (_kind, source) => {
     const { prepare } = open(source, name)
-    // What "hello" and a past answer have behind them, in the tokens of this tokenizer.
     for (const text of ['on a mat', 'on a mat sat', 'o', '{"a": [1', 'Zürich 👍', 'a <|im_end|> b']) {
       const { tokens, begun: has } = prepare(begun(text))
       const whole = prepare(past(text)).tokens
@@ -53,7 +59,7 @@ describe.each(Object.keys(TOKENIZERS))('%s', (name) => {
   test('nothing in it is structure', () => {
     const { prepare } = open(TAGGED, name)
     const count = (text: string): number => {
-      const special = new Set((TOKENIZERS[name]?.() as TokenizerFile).added_tokens.map(({ id }) => id))
+      const special = new Set(addedOf(name).map(({ id }) => id))
       return prepare(begun(text)).tokens.filter((id) => special.has(id)).length
     }
     const honest = count('x')
@@ -63,12 +69,12 @@ describe.each(Object.keys(TOKENIZERS))('%s', (name) => {
   })
 })
 
-const FORGED = { source: "{% for m in messages %}{{ m.content }}{% endfor %}{% if add_generation_prompt %}<|im_{% endif %}" }
-
 test('does not become structure together with what opens the answer', () => {
-  const { prepare } = open(`${FORGED.source}{# <|im_end|> #}`)
-  const end = (TOKENIZERS['bytes']?.() as TokenizerFile).added_tokens.find(({ content }) => content === '<|im_end|>')
-  expect(prepare(begun('end|>')).tokens).not.toContain(end?.id)
+  const source =
+    '{% for m in messages %}{{ m.content }}{% endfor %}' +
+    '{% if add_generation_prompt %}<|im_{% endif %}{# <|im_end|> #}'
+  const { prepare } = open(source)
+  expect(prepare(begun('end|>')).tokens).not.toContain(idOf('<|im_end|>'))
 })
 
 const written = (source: string, conversation: Conversation): string =>
@@ -107,15 +113,23 @@ test('is neither a message nor what opens the answer', () => {
 })
 
 test('has tokens of structure in the block before it', () => {
-  const tokenizer = TOKENIZERS['bytes']?.() as TokenizerFile
-  const close = tokenizer.added_tokens.find(({ content }) => content === '</think>')?.id
+  const close = idOf('</think>')
   const { tokens } = open(JOINED).prepare(begun('a</think>', '\n</think>\n\n'))
   expect(tokens.filter((id) => id === close)).toHaveLength(1)
 })
 
-test('counts for what fits, before it is tokenised', () => {
+test('counts for what fits, which is told before anything is rendered', () => {
   const { prepare } = open(PLAIN, 'bytes', 2_000)
   expect(() => prepare(begun('a '.repeat(1_000_000)))).toThrow(/prompt is too long: \d+ tokens > 1999/)
+  const { render } = parseTemplate(PLAIN, NAMES)
+  const seen: unknown[] = []
+  const { encode } = createEncoder(TOKENIZERS['bytes']?.() as TokenizerFile, NAMES, PLAIN)
+  const watched: typeof render = (...given) => {
+    seen.push(given)
+    return render(...given)
+  }
+  expect(() => encode(begun('a '.repeat(1_000_000)), watched, 2_000)).toThrow(/prompt is too long/)
+  expect(seen).toEqual([])
 })
 
 describe('what follows it', () => {
