@@ -14,14 +14,13 @@ import { TOKENIZERS } from '../../support/tokenizers.ts'
 
 const NAMES = { bos_token: '<s>', eos_token: '</s>' }
 
-const addedOf = (name: string): TokenizerFile['added_tokens'] =>
-  (TOKENIZERS[name]?.() as TokenizerFile).added_tokens
+const fileOf = (name: string): TokenizerFile => TOKENIZERS[name]?.() as TokenizerFile
 
 const idOf = (text: string): number =>
-  addedOf('bytes').find(({ content }) => content === text)?.id ?? -1
+  fileOf('bytes').added_tokens.find(({ content }) => content === text)?.id ?? -1
 
 function open(source: string, name = 'bytes', window = 100_000): Prompts {
-  const tokenizer = TOKENIZERS[name]?.() as TokenizerFile
+  const tokenizer = fileOf(name)
   const ends = tokenizer.added_tokens.filter(({ content }) => ['<|im_end|>', '</s>'].includes(content))
   const config = {
     tokenizer, tokenizerConfig: NAMES, tokenNames: NAMES, templates: { plain: source, tools: null },
@@ -59,7 +58,7 @@ describe.each(Object.keys(TOKENIZERS))('%s', (name) => {
   test('nothing in it is structure', () => {
     const { prepare } = open(TAGGED, name)
     const count = (text: string): number => {
-      const special = new Set(addedOf(name).map(({ id }) => id))
+      const special = new Set(fileOf(name).added_tokens.map(({ id }) => id))
       return prepare(begun(text)).tokens.filter((id) => special.has(id)).length
     }
     const honest = count('x')
@@ -123,7 +122,7 @@ test('counts for what fits, which is told before anything is rendered', () => {
   expect(() => prepare(begun('a '.repeat(1_000_000)))).toThrow(/prompt is too long: \d+ tokens > 1999/)
   const { render } = parseTemplate(PLAIN, NAMES)
   const seen: unknown[] = []
-  const { encode } = createEncoder(TOKENIZERS['bytes']?.() as TokenizerFile, NAMES, PLAIN)
+  const { encode } = createEncoder(fileOf('bytes'), NAMES, PLAIN)
   const watched: typeof render = (...given) => {
     seen.push(given)
     return render(...given)
@@ -134,7 +133,7 @@ test('counts for what fits, which is told before anything is rendered', () => {
 
 describe('what follows it', () => {
   test.each(Object.keys(TOKENIZERS))('keeps the space before its first word: %s', (name) => {
-    const file = TOKENIZERS[name]?.() as TokenizerFile
+    const file = fileOf(name)
     const { prepare } = open(PLAIN, name)
     const start = prepare(begun('the cat')).tokens.length
     const ids = prepare(begun('the cat sat on')).tokens.slice(start)
@@ -143,7 +142,7 @@ describe('what follows it', () => {
   })
 
   test.each(Object.keys(TOKENIZERS))('is told with the bytes of that space: %s', (name) => {
-    const tokenizer = TOKENIZERS[name]?.() as TokenizerFile
+    const tokenizer = fileOf(name)
     const outputs = createOutputs({ tokenizer, tokenizerConfig: NAMES, sampling: { suppress: [] } } as unknown as ModelConfig)
     const { prepare } = open(PLAIN, name)
     const start = prepare(begun('the cat')).tokens.length
