@@ -1,10 +1,9 @@
 /** All resources of an implementation: what is missing is downloaded, everything is handed out. */
 import { InoriginError } from '../error.ts'
 import type { Tag } from '../types/index.ts'
-import { alone } from './alone.ts'
 import type { WantedResource } from './db.ts'
 import { download, type Tuning } from './download.ts'
-import { makeRoom, promiseRoom } from './evict.ts'
+import { takeRoom } from './evict.ts'
 import type { Database } from './open.ts'
 import { inParallel } from './parallel.ts'
 import { reportRegularly, secondsFor, startRate } from './rate.ts'
@@ -106,37 +105,26 @@ async function bring(
       } catch (error) {
         const isFull = error instanceof InoriginError && error.code === 'storage_full'
         if (!isFull || attempt === MORE_ROOM) throw error
-        await inTurn(database, shared, () => makeRoom(database, new Map()))
+        await takeRoom(database, new Map(), shared)
       }
     }
   }
 
   if (missing.length > 0) {
-    const kept = await inTurn(database, signal, async () => {
-      await makeRoom(database, new Map(missing.map((one) => [one.sha256, toCome(one)])))
-      return missing.map((resource) => promiseRoom(database, resource.sha256, () => toCome(resource)))
-    })
+    const wantedRoom = new Map(missing.map((one) => [one.sha256, () => toCome(one)]))
+    const free = await takeRoom(database, wantedRoom, signal)
     onDownload()
     const stop = reportRegularly(progress, onProgress)
     try {
       await inParallel(missing, PARALLEL, signal, fetchOne)
     } finally {
       stop()
-      for (const free of kept) free()
+      free()
     }
   }
   await touchResources(database, unique.keys(), tag)
   onProgress(progress())
   return new Map(wanted.map(({ name, sha256 }) => [name, blobs.get(sha256)!]))
-}
-
-/** One at a time over all threads: two that look for room would find the same. */
-function inTurn<T>(
-  { name }: Database,
-  signal: AbortSignal,
-  work: () => Promise<T>,
-): Promise<T> {
-  return alone(`${name}:room`, { signal }, work)
 }
 
 function sum(values: Iterable<number>): number {

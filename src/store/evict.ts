@@ -1,6 +1,7 @@
 /** Room for a download: what is not needed makes way, and if that is not enough, what to say. */
 import { InoriginError } from '../error.ts'
 import type { StoredTag } from '../types/index.ts'
+import { alone } from './alone.ts'
 import type { ResourceRecord } from './db.ts'
 import { isPinned, storedTags, takeInventory, type Inventory } from './inventory.ts'
 import type { Database } from './open.ts'
@@ -17,20 +18,27 @@ interface Promised {
 
 const promised = new Set<Promised>()
 
-/** What is still to come of a resource is counted until the returned function is called. */
-export function promiseRoom({ name }: Database, sha256: string, toCome: () => number): () => void {
-  const one = { database: name, sha256, toCome }
-  promised.add(one)
-  return () => promised.delete(one)
+/**
+ * Resolves when what is still to come of these resources, by sha256, fits beside what downloads and imports
+ * under way are still to bring; it counts among that until the returned function is called. The least
+ * recently used resources go for it if that suffices, never what is pinned or in use; else rejects with
+ * `unavailable`, saying how much is missing and what could be removed, and nothing has gone.
+ */
+export function takeRoom(
+  database: Database,
+  wanted: ReadonlyMap<string, () => number>,
+  signal: AbortSignal,
+): Promise<() => void> {
+  // One at a time over all threads: two that look for room would find the same.
+  return alone(`${database.name}:room`, { signal }, async () => {
+    await makeRoom(database, new Map(Array.from(wanted, ([sha256, toCome]) => [sha256, toCome()])))
+    const mine = Array.from(wanted, ([sha256, toCome]) => ({ database: database.name, sha256, toCome }))
+    for (const one of mine) promised.add(one)
+    return () => mine.forEach((one) => promised.delete(one))
+  })
 }
 
-/**
- * Resolves when the bytes of these resources, by sha256, fit beside those that downloads under way are
- * still to bring. The least recently used resources go for it if that suffices, never what is pinned or
- * in use; else rejects with `unavailable`, saying how much is missing and what could be removed, and
- * nothing has gone.
- */
-export async function makeRoom(
+async function makeRoom(
   database: Database,
   wanted: ReadonlyMap<string, number>,
 ): Promise<void> {

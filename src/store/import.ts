@@ -2,7 +2,7 @@
 import { InoriginError } from '../error.ts'
 import type { ImportProgress, Tag } from '../types/index.ts'
 import type { WantedResource } from './db.ts'
-import { makeRoom, promiseRoom } from './evict.ts'
+import { takeRoom } from './evict.ts'
 import { hashFile, takeIn } from './intake.ts'
 import type { Database } from './open.ts'
 import { inParallel } from './parallel.ts'
@@ -59,7 +59,7 @@ export async function importFiles(
 ): Promise<number> {
   const unique = new Map(matches.map((match) => [match.resource.sha256, match]))
   const release = await holdInUse(database, unique.keys(), signal)
-  const promises: (() => void)[] = []
+  let free = () => {}
   try {
     const missing: Match[] = []
     const toCome = new Map<string, number>()
@@ -71,13 +71,11 @@ export async function importFiles(
       toCome.set(sha256, Math.max(0, bytes - (record ? bytesHere(record) : 0)))
     }
     if (missing.length > 0) {
-      await makeRoom(database, toCome)
+      const left = Array.from(toCome.keys(), (sha256) => [sha256, () => toCome.get(sha256) ?? 0] as const)
+      free = await takeRoom(database, new Map(left), signal)
       onWrite()
     }
     const total = [...toCome.values()].reduce((sum, bytes) => sum + bytes, 0)
-    for (const sha256 of toCome.keys()) {
-      promises.push(promiseRoom(database, sha256, () => toCome.get(sha256) ?? 0))
-    }
     const meter = startMeter(tag, 'store', total)
     const stop = reportRegularly(meter.progress, onProgress)
     await inParallel(missing, PARALLEL, signal, async ({ path, file, resource }, shared) => {
@@ -93,7 +91,7 @@ export async function importFiles(
     onProgress(meter.progress())
     return total
   } finally {
-    for (const free of promises) free()
+    free()
     release()
   }
 }

@@ -1,0 +1,37 @@
+/** Files of the user's, into the store. */
+import { afterEach, expect, test, vi } from 'vitest'
+import { importFiles, type ImportOptions, type Match } from '../../../src/store/import.ts'
+import { hasResource } from '../../../src/store/resources.ts'
+import { freshDatabase, KIB, never, storedBytes } from './fixture.ts'
+
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+const how: ImportOptions = { tag: '@me/model', signal: never(), onProgress: () => undefined }
+
+/** A file of that many bytes, matched with the resource it is. */
+async function fileOf(bytes: number, fill: number): Promise<Match> {
+  const content = new Uint8Array(bytes).fill(fill)
+  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', content))
+  const sha256 = Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('')
+  const name = `file ${fill}`
+  const url = 'https://nowhere.test/'
+  return { path: name, file: new Blob([content]), resource: { type: 'data', url, name, bytes, sha256 } }
+}
+
+test('of two that begin at once, only as much is taken in as there is room for', async () => {
+  const database = freshDatabase()
+  vi.spyOn(navigator.storage, 'estimate').mockImplementation(async () => ({
+    quota: 40 * KIB,
+    usage: await storedBytes(database),
+  }))
+  const files = await Promise.all([1, 2].map((fill) => fileOf(30 * KIB, fill)))
+  const ended = await Promise.allSettled(files.map((file) => importFiles(database, [file], how)))
+  expect(ended.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected'])
+  expect(ended.find((one) => one.status === 'rejected')?.reason).toMatchObject({
+    code: 'storage_full', details: { neededBytes: 60 * KIB },
+  })
+  const here = await Promise.all(files.map(({ resource }) => hasResource(database, resource.sha256)))
+  expect(here.toSorted()).toEqual([false, true])
+})
