@@ -11,7 +11,7 @@ import type { Device, Tag } from '../types/index.ts'
 import { checkBook, readBook, SCHEMA, withEntry, writeBook } from './add/book.ts'
 import { copyItem, type Facts } from './add/copy.ts'
 import { makePlan, type Plan, type Planned } from './add/plan.ts'
-import { findSource, type Item } from './add/source.ts'
+import { findSource, type Item, placeOf } from './add/source.ts'
 import { refuse } from './onnx/refuse.ts'
 import { tryModel } from './onnx/trial.ts'
 
@@ -168,8 +168,7 @@ function toEntry(plan: Plan, facts: ReadonlyMap<string, Facts>, { tag, name }: A
     ...planned,
     resources: items.map((item): Resource => {
       const { bytes, sha256, ...cut } = facts.get(item.name) as Facts
-      const url = [tag, ...item.name.split('/').map(encodeURIComponent)].join('/')
-      return { type: item.type, url, name: item.name, bytes, sha256, ...cut }
+      return { type: item.type, url: `${tag}/${placeOf(item)}`, name: item.name, bytes, sha256, ...cut }
     }),
   }))
   const created = new Date().toISOString().replace(/\.\d+/, '')

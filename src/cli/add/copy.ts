@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import type { Resource } from '../../catalog/schema.ts'
 import { CHUNK_BYTES } from '../../store/db.ts'
 import { refuse } from '../onnx/refuse.ts'
-import type { Item } from './source.ts'
+import { type Item, placeOf } from './source.ts'
 
 export type Facts = Pick<Resource, 'bytes' | 'sha256' | 'chunks' | 'partBytes'>
 
@@ -21,10 +21,10 @@ export interface CopyOptions {
 /** Bytes that are copied at once. */
 const PIECE = 2 ** 20
 
-/** Copies it to its name below a folder, and tells what a catalog says of it. */
+/** Copies it to its place below a folder, and tells what a catalog says of it. */
 export async function copyItem(item: Item, folder: string, options: CopyOptions): Promise<Facts> {
   const { maxFileBytes, signal, onBytes } = options
-  const to = join(folder, item.name)
+  const to = join(folder, placeOf(item))
   const isCut = item.bytes > maxFileBytes
   const whole = createHash('sha256')
   const chunks: string[] = []

@@ -48,7 +48,7 @@ const ARRAYS: Readonly<Record<string, string>> = {
 
 /** A value of that type and shape; free lengths are 1. */
 function example(type: string, shape: readonly (number | null)[] | undefined): string {
-  if (type === 'image') return "document.querySelector('img')"
+  if (type === 'image') return 'document.images[0]'
   const lengths = (shape ?? []).map((length) => length ?? 1)
   const size = lengths.reduce((product, length) => product * length, 1)
   if (type === 'string' && size === 1 && lengths.length < 2) return "'text'"

@@ -52,6 +52,14 @@ export interface Item {
   bytes: number
 }
 
+/**
+ * Where it lies in the app, with forward slashes: servers differ in what they make of spaces, signs and
+ * letters with accents in a URL, so that there are none.
+ */
+export function placeOf({ name }: Item): string {
+  return name.replaceAll(/[^\w./-]/gu, (sign) => `_${sign.codePointAt(0)?.toString(16)}`)
+}
+
 /** A graph and the files of its weights; throws `invalid_request` that names the one that is missing. */
 export function itemsOf(graph: string, { externalData }: OnnxModel): Item[] {
   const folder = dirname(graph)

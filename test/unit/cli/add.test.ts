@@ -1,44 +1,13 @@
 /** Models of the user's own, from their files to the catalog. */
-import { createHash } from 'node:crypto'
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { snippet } from '../../../src/cli/add/next.ts'
-import { validateCatalog } from '../../../src/catalog/validate.ts'
-import type { CatalogDocument, PredictorEntry } from '../../../src/catalog/schema.ts'
+import type { PredictorEntry } from '../../../src/catalog/schema.ts'
 import { onnxFile } from '../../support/onnx.ts'
-import { addIn, freshFolder, MIXED, passing, ROOT, WEIGHTS } from './graphs.ts'
-
-const GUIDE = join(ROOT, 'demo/models/guide')
-
-function catalogIn(folder: string): CatalogDocument {
-  return JSON.parse(readFileSync(join(folder, 'public/inorigin/catalog.json'), 'utf8')) as CatalogDocument
-}
-
-/** Every resource, put together again from what lies at its URL, is what its entry says. */
-function expectWhole(folder: string): void {
-  const document = catalogIn(folder)
-  validateCatalog(document, { source: 'test', base: 'http://localhost/', embedded: false })
-  const home = join(folder, 'public/inorigin')
-  for (const { implementations = [] } of document.entries) {
-    for (const { url, bytes, sha256, chunks, partBytes } of implementations.flatMap((one) => one.resources)) {
-      const path = join(home, decodeURIComponent(url))
-      const parts = partBytes === undefined ? [path] : Array.from(
-        { length: Math.ceil(bytes / partBytes) }, (_, index) => `${path}.${index}`,
-      )
-      const pieces = parts.map((part) => readFileSync(part))
-      expect(pieces.every((piece) => piece.length <= (partBytes ?? bytes))).toBe(true)
-      const whole = Buffer.concat(pieces)
-      const hash = (content: Uint8Array) => createHash('sha256').update(content).digest('hex')
-      expect([whole.length, hash(whole)], url).toEqual([bytes, sha256])
-      const size = 16 * 2 ** 20
-      const expected = Array.from({ length: Math.ceil(bytes / size) }, (_, index) =>
-        hash(whole.subarray(index * size, (index + 1) * size)),
-      )
-      expect(chunks ?? expected).toEqual(expected)
-    }
-  }
-}
+import {
+  addIn, catalogIn, expectWhole, freshFolder, GUIDE, MIXED, passing, WEIGHTS,
+} from './graphs.ts'
 
 const mixed = () => freshFolder({ 'a b/mixed.onnx': MIXED, 'a b/weights/w.bin': WEIGHTS })
 
@@ -58,6 +27,17 @@ test('drafts a predictor, with its weights in files of their own', async () => {
     ['onnx', 'mixed.onnx', '@me/model/mixed.onnx'],
     ['data', 'weights/w.bin', '@me/model/weights/w.bin'],
   ])
+  expectWhole(folder)
+})
+
+test('lies where every server finds it, whatever it is called', async () => {
+  const name = 'weights é #1 %41?.bin'
+  const weights = [{ name: 'w', type: 'uint8', shape: [3], data: { location: name } }] as const
+  const folder = freshFolder({ 'm.onnx': { ...passing({}), weights }, [name]: Uint8Array.of(1, 2, 3) })
+  const { cut } = await addIn(folder, 'm.onnx', { maxFileBytes: 2 })
+  expect(cut).toContain(name)
+  const data = catalogIn(folder).entries[0]?.implementations?.[0]?.resources[1]
+  expect(data).toMatchObject({ name, url: '@me/model/weights_20_e9_20_231_20_2541_3f.bin' })
   expectWhole(folder)
 })
 
@@ -183,45 +163,6 @@ test('a folder of an encoder becomes a predictor of texts', async () => {
   expect(another.implementations[0]?.bindings?.['text']?.text?.most).toBe(512)
 })
 
-const CHAT = { context_window_size: 131_072, quantization: 'q4f16_1', tokenizer_files: ['tokenizer.json'] }
-
-const compiled = () => freshFolder({
-  'c/mlc-chat-config.json': JSON.stringify(CHAT),
-  'c/tokenizer.json': readFileSync(join(GUIDE, 'tokenizer.json')),
-  'c/tokenizer_config.json': readFileSync(join(GUIDE, 'tokenizer_config.json')),
-  'c/ndarray-cache.json': JSON.stringify({ records: [{ dataPath: 'params_shard_0.bin' }, { dataPath: 'params_shard_1.bin' }] }),
-  'c/params_shard_0.bin': new Uint8Array(100),
-  'c/params_shard_1.bin': new Uint8Array(50).fill(1),
-  'c/model-webgpu.wasm': Uint8Array.of(0, 0x61, 0x73, 0x6d),
-})
-
-test('a folder that MLC compiled a model to becomes an entry for its engine', async () => {
-  const folder = compiled()
-  const { notes } = await addIn(folder, 'c')
-  const [entry] = catalogIn(folder).entries
-  expect(entry).toMatchObject({
-    type: 'model', maxInputTokens: 4096, capabilities: { tools: true },
-    implementations: [{ id: 'q4f16_1', engine: 'mlc', device: 'webgpu', requires: { features: ['shader-f16'] } }],
-  })
-  expect(entry?.implementations?.[0]?.resources.map(({ type, name }) => `${type} ${name}`)).toEqual([
-    'config mlc-chat-config.json', 'tokenizer tokenizer.json', 'tokenizer tokenizer_config.json',
-    'wasm model-webgpu.wasm', 'mlc ndarray-cache.json', 'mlc params_shard_0.bin', 'mlc params_shard_1.bin',
-  ])
-  expect(notes.join(' ')).toMatch(/init --mlc.*131072 tokens/)
-  expectWhole(folder)
-})
-
-test.each([
-  ['params_shard_1.bin', /has no params_shard_1\.bin/],
-  ['ndarray-cache.json', /has no tensor-cache\.json/],
-  ['model-webgpu.wasm', /has 0 libraries/],
-  ['tokenizer.json', /has no tokenizer\.json/],
-])('such a folder without %s is refused', async (name, says) => {
-  const folder = compiled()
-  rmSync(join(folder, 'c', name))
-  await expect(addIn(folder, 'c')).rejects.toThrow(says)
-})
-
 test.each<[string, Parameters<typeof freshFolder>[0], object, RegExp]>([
   ['nothing there', {}, {}, /There is no .*m\.onnx\. Name an \.onnx file/],
   ['a tag without an owner', { 'm.onnx': passing({}) }, { tag: 'model' }, /--tag model: a tag looks like @owner\/name/],
@@ -255,15 +196,6 @@ test('what cannot be written into the catalog leaves the model that is there', a
   await expect(addIn(folder, 'two.onnx', { force: true, name: '' })).rejects.toThrow('entries[0].name')
   expect(readdirSync(join(folder, 'public/inorigin/@me/model'))).toEqual(['one.onnx'])
   expectWhole(folder)
-})
-
-test('what a chat model has no use for is refused', async () => {
-  const folder = compiled()
-  cpSync(GUIDE, join(folder, 'g'), { recursive: true })
-  await expect(addIn(folder, 'g', { tensors: ['input_ids'] })).rejects.toThrow('this is a chat model')
-  await expect(addIn(folder, 'c', { tensors: ['input_ids'] })).rejects.toThrow('this is a chat model')
-  await expect(addIn(folder, 'c', { dtypes: ['q4'] })).rejects.toThrow('--dtypes')
-  await expect(addIn(folder, 'c', { devices: ['wasm'] })).rejects.toThrow('runs on WebGPU alone')
 })
 
 test('what runs on a GPU alone is not tried without one', async () => {

@@ -1,12 +1,17 @@
 /** Graphs that nobody trained, and folders to add them from. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { onTestFinished } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
+import type { CatalogDocument } from '../../../src/catalog/schema.ts'
+import { validateCatalog } from '../../../src/catalog/validate.ts'
 import { add, type AddOptions } from '../../../src/cli/add.ts'
 import { type Graph, onnxFile } from '../../support/onnx.ts'
 
 export const ROOT = join(import.meta.dirname, '../../..')
+
+export const GUIDE = join(ROOT, 'demo/models/guide')
 
 /** `y = x * w + sum(ids)`, and values of other types as they are; weights lie in a file of their own. */
 export const MIXED: Graph = {
@@ -87,4 +92,34 @@ export function addIn(folder: string, source: string, options: Partial<AddOption
     onStep: () => undefined,
     ...options,
   })
+}
+
+/** The catalog in the folder's `public`. */
+export function catalogIn(folder: string): CatalogDocument {
+  return JSON.parse(readFileSync(join(folder, 'public/inorigin/catalog.json'), 'utf8')) as CatalogDocument
+}
+
+/** Every resource, put together again from what lies at its URL, is what its entry says. */
+export function expectWhole(folder: string): void {
+  const document = catalogIn(folder)
+  validateCatalog(document, { source: 'test', base: 'http://localhost/', embedded: false })
+  const home = join(folder, 'public/inorigin')
+  for (const { implementations = [] } of document.entries) {
+    for (const { url, bytes, sha256, chunks, partBytes } of implementations.flatMap((one) => one.resources)) {
+      const path = join(home, decodeURIComponent(url))
+      const parts = partBytes === undefined ? [path] : Array.from(
+        { length: Math.ceil(bytes / partBytes) }, (_, index) => `${path}.${index}`,
+      )
+      const pieces = parts.map((part) => readFileSync(part))
+      expect(pieces.every((piece) => piece.length <= (partBytes ?? bytes))).toBe(true)
+      const whole = Buffer.concat(pieces)
+      const hash = (content: Uint8Array) => createHash('sha256').update(content).digest('hex')
+      expect([whole.length, hash(whole)], url).toEqual([bytes, sha256])
+      const size = 16 * 2 ** 20
+      const expected = Array.from({ length: Math.ceil(bytes / size) }, (_, index) =>
+        hash(whole.subarray(index * size, (index + 1) * size)),
+      )
+      expect(chunks ?? expected).toEqual(expected)
+    }
+  }
 }
