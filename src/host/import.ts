@@ -4,6 +4,7 @@ import { completeEntry, resolveRepository, type Resolved } from '../catalog/hub/
 import type { Entry, Implementation, Resource } from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
 import { hashFiles, importFiles, type ImportOptions, type Match } from '../store/import.ts'
+import { readPiece } from '../store/intake.ts'
 import type { Database } from '../store/open.ts'
 import type { ChosenFile, Control, Tag } from '../types/index.ts'
 import { filesIn, rootOf } from './chosen.ts'
@@ -79,7 +80,7 @@ async function readFolder(
     created: undefined,
     files: parts.map((path) => ({ path, bytes: get(path).file.size, sha256: null, blobId: '' })),
     sha256: async ({ path }) => hashes.get(path) ?? '',
-    read: async ({ path }) => new Uint8Array(await get(path).file.arrayBuffer()),
+    read: ({ path }) => readPiece(get(path).file),
   })
   const complete = completeEntry(entry, resolved)
   const matches = resourcesOf([complete]).map((resource) => ({ ...get(resource.name), resource }))

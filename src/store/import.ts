@@ -1,9 +1,8 @@
 /** Files that the user chose, into the store: each as the resource that it is. */
-import { InoriginError } from '../error.ts'
 import type { ImportProgress, Tag } from '../types/index.ts'
 import type { WantedResource } from './db.ts'
 import { takeRoom } from './evict.ts'
-import { hashFile, takeIn } from './intake.ts'
+import { changed, hashFile, takeIn } from './intake.ts'
 import type { Database } from './open.ts'
 import { inParallel } from './parallel.ts'
 import { reportRegularly, secondsFor, startRate } from './rate.ts'
@@ -111,9 +110,4 @@ function startMeter(tag: Tag, phase: ImportProgress['phase'], totalBytes: number
       return { tag, phase, loadedBytes, totalBytes, bytesPerSecond, remainingSeconds }
     },
   }
-}
-
-function changed(path: string): InoriginError {
-  const what = `${path} changed while it was being read. Choose it again.`
-  return new InoriginError('invalid_request', what, { code: 'import_changed', param: 'files' })
 }

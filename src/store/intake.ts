@@ -1,5 +1,6 @@
 /** A resource out of a file that the user chose, into the store. */
 import { createSHA256 } from 'hash-wasm'
+import { InoriginError } from '../error.ts'
 import type { Tag } from '../types/index.ts'
 import { alone } from './alone.ts'
 import { openAssembly } from './assembly.ts'
@@ -18,6 +19,27 @@ export interface IntakeOptions {
   onBytes: (bytes: number) => void
 }
 
+/** Bytes of a file. Rejects with `invalid_request` when they cannot be read, as after it was changed. */
+export async function readPiece(
+  file: Blob,
+  start = 0,
+  end = file.size,
+): Promise<Uint8Array<ArrayBuffer>> {
+  try {
+    return new Uint8Array(await file.slice(start, end).arrayBuffer())
+  } catch (cause) {
+    throw changed(file instanceof File ? file.name : 'A file', cause)
+  }
+}
+
+/** A file is not what it was when it was chosen. */
+export function changed(path: string, cause?: unknown): InoriginError {
+  const what = `${path} was changed or taken away while it was being read. Choose it again.`
+  return new InoriginError('invalid_request', what, {
+    code: 'import_changed', param: 'files', cause,
+  })
+}
+
 /** The sha256 of a file, which need not fit into memory. */
 export async function hashFile(
   file: Blob,
@@ -26,7 +48,7 @@ export async function hashFile(
   const hash = (await createSHA256()).init()
   for (let start = 0; start < file.size; start += PIECE) {
     signal.throwIfAborted()
-    const piece = new Uint8Array(await file.slice(start, start + PIECE).arrayBuffer())
+    const piece = await readPiece(file, start, start + PIECE)
     hash.update(piece)
     onBytes(piece.length)
   }
@@ -51,11 +73,11 @@ export function takeIn(
       while (assembly.position < wanted.bytes) {
         turn.throwIfAborted()
         const { position, end } = assembly
-        const content = await file.slice(position, Math.min(position + PIECE, end)).arrayBuffer()
-        if (content.byteLength === 0 || (await assembly.write(new Uint8Array(content)))) {
+        const content = await readPiece(file, position, Math.min(position + PIECE, end))
+        if (content.length === 0 || (await assembly.write(content))) {
           return removeResource(database, wanted.sha256).then(() => false)
         }
-        onBytes(content.byteLength)
+        onBytes(content.length)
       }
       if (!(await assembly.finish())) return true
       if (!assembly.joined) return removeResource(database, wanted.sha256).then(() => false)

@@ -1,6 +1,6 @@
 /** Files of the user's, into the store. */
 import { afterEach, expect, test, vi } from 'vitest'
-import { importFiles, type ImportOptions, type Match } from '../../../src/store/import.ts'
+import { hashFiles, importFiles, type ImportOptions, type Match } from '../../../src/store/import.ts'
 import { hasResource } from '../../../src/store/resources.ts'
 import { freshDatabase, KIB, never, storedBytes } from './fixture.ts'
 
@@ -34,4 +34,23 @@ test('of two that begin at once, only as much is taken in as there is room for',
   })
   const here = await Promise.all(files.map(({ resource }) => hasResource(database, resource.sha256)))
   expect(here.toSorted()).toEqual([false, true])
+})
+
+test('a file that changes on the disk is told from one that cannot be taken', async () => {
+  const root = await navigator.storage.getDirectory()
+  const handle = await root.getFileHandle('changing', { create: true })
+  const write = async (content: string) => {
+    const writable = await handle.createWritable()
+    await writable.write(content)
+    await writable.close()
+  }
+  await write('one')
+  const file = await handle.getFile()
+  const { resource } = await fileOf(3, 1)
+  await write('another')
+  const changed = { kind: 'invalid_request', code: 'import_changed', param: 'files' }
+  await expect(hashFiles([file], how)).rejects.toMatchObject(changed)
+  const match = { path: 'changing', file, resource }
+  await expect(importFiles(freshDatabase(), [match], how)).rejects.toMatchObject(changed)
+  await root.removeEntry('changing')
 })
