@@ -40,7 +40,7 @@ export interface Plan {
 /**
  * Templates and tokenises, and checks what the answer has to be. Rejects with `invalid_request` for a
  * conversation that does not fit, images that the engine does not take, tools that are not there, and
- * schemas and grammars that cannot be kept; `param` names the field as in {@link GenerationRequest}.
+ * schemas and grammars that cannot be kept, as by an answer that has begun; `param` names the field as in {@link GenerationRequest}.
  */
 export async function plan(engine: Engine, request: GenerationRequest, ways: Ways = {}): Promise<Plan> {
   const { template } = engine
@@ -101,14 +101,13 @@ const closed = ({ close }: Marks): string => `\n${close}\n\n`
 
 /** What is to be kept from an answer's first sign on cannot be asked of the rest of one. */
 function checkBegun({ format, tools }: GenerationRequest): void {
-  const refuse = (what: string, param: string): InoriginError =>
-    new InoriginError(
-      'invalid_request',
-      `${what} is kept by a whole answer, and the last message begins this one: leave out either.`,
-      { param },
-    )
-  if (format) throw refuse('A format', 'format')
-  if (tools?.choice === 'required') throw refuse('A call that is required', 'tool_choice')
+  const param = format ? 'format' : tools?.choice === 'required' ? 'tool_choice' : null
+  if (param === null) return
+  throw new InoriginError(
+    'invalid_request',
+    `${param} is kept by a whole answer, and the last message begins this one: leave out either.`,
+    { param },
+  )
 }
 
 /** Reasoning that was asked for leaves half of the context to the answer. */

@@ -77,7 +77,10 @@ describe('tools', () => {
     ['format', { format: { type: 'json_schema', schema: {} } }],
     ['format', { format: { type: 'grammar', grammar: 'root ::= "a"' } }],
   ])('%s of a whole answer is refused: %j', async (param, fields) => {
-    await expect(planned(fields)).rejects.toMatchObject({ kind: 'invalid_request', param })
+    await expect(planned(fields)).rejects.toMatchObject({
+      kind: 'invalid_request', param,
+      message: `${param} is kept by a whole answer, and the last message begins this one: leave out either.`,
+    })
     await expect(planned({ ...fields, begun: undefined })).resolves.toBeDefined()
   })
 })
