@@ -1,27 +1,47 @@
 /** What a user chose to import: single files, or a folder with all that lies in it. */
+import { InoriginError } from '../error.ts'
 import type { ChosenFile } from '../types/index.ts'
 
-/** More than any folder of a model has: somebody chose the wrong one. */
-const MOST_FILES = 10_000
+/** Files and folders; more than any folder of a model has: somebody chose the wrong one. */
+const MOST = 10_000
 
 /** A handle of a directory, as far as TypeScript's types for pages do not know it. */
 interface Directory {
   values(): AsyncIterable<FileSystemFileHandle | FileSystemDirectoryHandle>
 }
 
-/** The files below a folder, with their paths in it. */
+/**
+ * The files below a folder, with their paths in it. Rejects with `invalid_request` when there are too many
+ * for a model, and with the signal's reason.
+ */
 export async function filesIn(
   folder: FileSystemDirectoryHandle,
-  below = '',
+  signal: AbortSignal,
 ): Promise<ChosenFile[]> {
   const files: ChosenFile[] = []
-  for await (const handle of (folder as unknown as Directory).values()) {
-    const path = `${below}${handle.name}`
-    if (handle.kind === 'directory') files.push(...(await filesIn(handle, `${path}/`)))
-    else files.push({ path, file: await handle.getFile() })
-    if (files.length > MOST_FILES) break
+  let seen = 0
+
+  async function walk(below: FileSystemDirectoryHandle, prefix: string): Promise<void> {
+    for await (const handle of (below as unknown as Directory).values()) {
+      signal.throwIfAborted()
+      seen += 1
+      if (seen > MOST) throw tooMany()
+      const path = `${prefix}${handle.name}`
+      if (handle.kind === 'directory') await walk(handle, `${path}/`)
+      else files.push({ path, file: await handle.getFile() })
+    }
   }
+
+  await walk(folder, '')
   return files
+}
+
+function tooMany(): InoriginError {
+  const what = `The folder has more than ${MOST} files and folders in it, which no model has.`
+  return new InoriginError('invalid_request', `${what} Choose the one that the model lies in.`, {
+    code: 'too_many_files',
+    param: 'files',
+  })
 }
 
 /** The folder a model lies in, with a trailing slash: where the uppermost config.json is. */

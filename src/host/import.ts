@@ -37,7 +37,7 @@ export function createImporter(options: ImporterOptions): Control['take'] {
 
   return async (tag, chosen, signal, onProgress) => {
     const entry = await entries.find(tag, 'tag')
-    const files = isFolder(chosen) ? await filesIn(chosen) : [...chosen]
+    const files = isFolder(chosen) ? await filesIn(chosen, signal) : [...chosen]
     const how: ImportOptions = { tag, signal, onProgress, onWrite: onDownload }
     const folder = isShort(entry) ? await readFolder(entry, files, how) : undefined
     const listed = folder?.entry ?? entry
