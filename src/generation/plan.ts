@@ -40,7 +40,8 @@ export interface Plan {
 /**
  * Templates and tokenises, and checks what the answer has to be. Rejects with `invalid_request` for a
  * conversation that does not fit, images that the engine does not take, tools that are not there, and
- * schemas and grammars that cannot be kept, as by an answer that has begun; `param` names the field as in {@link GenerationRequest}.
+ * schemas and grammars that cannot be kept, as by an answer that has begun; `param` names the field as
+ * in {@link GenerationRequest}.
  */
 export async function plan(engine: Engine, request: GenerationRequest, ways: Ways = {}): Promise<Plan> {
   const { template } = engine
