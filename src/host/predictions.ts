@@ -20,7 +20,7 @@ export interface Predictions {
   /** The implementation that a configuration stands for, whatever became of the catalog. */
   configured(tag: Tag, configuration: string, signal: AbortSignal): Promise<Given>
   /** A resource of an implementation that was given and that the catalog need not have any more. */
-  resource(sha256: string): Promise<Resource | undefined>
+  resource(sha256: string): Promise<{ resource: Resource; tag: Tag } | undefined>
 }
 
 export interface PredictionsOptions {
@@ -117,7 +117,8 @@ export function createPredictions(options: PredictionsOptions): Predictions {
     async resource(sha256) {
       const record = await predictionWith(database, sha256)
       const resources = record && kept(record)?.implementation.resources
-      return resources?.find((resource) => resource.sha256 === sha256)
+      const resource = resources?.find((one) => one.sha256 === sha256)
+      return record && resource && { resource, tag: record.tag }
     },
   }
 

@@ -15,6 +15,12 @@ export interface Resources {
   body(sha256: string, signal: AbortSignal): Promise<ResourceBody>
 }
 
+/** A resource, and what it is stored for. */
+interface Found {
+  resource: WantedResource
+  tag: Tag
+}
+
 export interface ResourcesOptions {
   database: Database
   entries: Entries
@@ -26,14 +32,12 @@ export function createResources(options: ResourcesOptions): Resources {
   const { database, entries, predictions, onDownload } = options
 
   /** One of the catalog, or of a prediction that the catalog knows no more. */
-  async function find(sha256: string): Promise<WantedResource | undefined> {
-    const listed = resourcesOf(await entries.all()).find((resource) => resource.sha256 === sha256)
-    return listed ?? predictions.resource(sha256)
-  }
-
-  async function tagOf(sha256: string): Promise<Tag | undefined> {
-    const all = await entries.all()
-    return all.find((entry) => resourcesOf([entry]).some((one) => one.sha256 === sha256))?.tag
+  async function find(sha256: string): Promise<Found | undefined> {
+    for (const entry of await entries.all()) {
+      const resource = resourcesOf([entry]).find((one) => one.sha256 === sha256)
+      if (resource) return { resource, tag: entry.tag }
+    }
+    return predictions.resource(sha256)
   }
 
   /** Whatever is here whole is served, whoever it was stored for. */
@@ -45,18 +49,17 @@ export function createResources(options: ResourcesOptions): Resources {
 
   return {
     async info(sha256) {
-      const { name, bytes } = (await find(sha256)) ?? {}
-      if (name !== undefined && bytes !== undefined) return { sha256, name, bytes }
+      const found = await find(sha256)
+      if (found) return { sha256, name: found.resource.name, bytes: found.resource.bytes }
       const body = await stored(sha256)
       if (!body) throw notFound(sha256)
       return { sha256, name: body.name, bytes: body.blob.size }
     },
     async body(sha256, signal) {
-      const wanted = await find(sha256)
-      const tag = wanted && (await tagOf(sha256))
-      const files = wanted && (await ensure(database, [wanted], { signal, tag, onDownload }))
-      const blob = wanted && files?.get(wanted.name)
-      const body = blob ? { sha256, name: wanted.name, blob } : await stored(sha256)
+      const { resource, tag } = (await find(sha256)) ?? {}
+      const files = resource && (await ensure(database, [resource], { signal, tag, onDownload }))
+      const blob = resource && files?.get(resource.name)
+      const body = blob ? { sha256, name: resource.name, blob } : await stored(sha256)
       if (!body) throw notFound(sha256)
       return body
     },
