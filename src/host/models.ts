@@ -61,11 +61,14 @@ export function createModels(
       const onClose = (closed: Hosted) => {
         if (all.get(key) === closed) all.delete(key)
       }
-      const hosted = known ?? createHosted({
+      const hosted: Hosted = known ?? createHosted({
         ...options, entry, implementation, verdict, onClose,
-        onProgress: isUnasked ? () => undefined : onProgress,
+        onProgress: (progress) => {
+          if (!unasked.has(hosted)) onProgress(progress)
+        },
       })
-      if (!known && isUnasked) unasked.add(hosted)
+      if (!isUnasked) unasked.delete(hosted)
+      else if (!known) unasked.add(hosted)
       all.set(key, hosted)
       return { hosted, leave: hosted.join() }
     },
