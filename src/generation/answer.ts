@@ -118,7 +118,8 @@ export function createAnswer(
     buffer?.add(piece)
     const inside = splitter?.inside === true
     take(splitter ? splitter.push(piece.text) : { reasoning: '', text: piece.text })
-    if (inside || splitter?.inside) reasoned.tokens += piece.tokens
+    // What closes it by force is ours, not the model's: a budget is for what it thinks.
+    if ((inside || splitter?.inside) && !closing) reasoned.tokens += piece.tokens
     if (over) return { events: finish(tokens) }
 
     if (written < plan.given) return { events }

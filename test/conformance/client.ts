@@ -92,6 +92,8 @@ export interface Kind<Own = unknown> {
   lacks: readonly Feature[]
   /** How it makes a call certain. Default: `required`. */
   force?: 'weather'
+  /** Tokens of the least it can be asked to think. Default: those of the effort `minimal`. */
+  thoughts?: number
   /** What users have to know. */
   note?: string
   create(settings: Settings): Client<Own>

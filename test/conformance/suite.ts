@@ -25,7 +25,8 @@ const QUESTION = 'What is inorigin?'
 const LIMIT = 24
 /** Room for thoughts of the smallest effort and some text. */
 const THINKING = { think: true, limit: 100 } as const
-const MOST_THOUGHT = 64
+/** Tokens of the effort `minimal`. */
+const MINIMAL = 64
 const TOO_LARGE = 33 * 1024 * 1024
 
 export function checksOf<Own>(
@@ -36,7 +37,7 @@ export function checksOf<Own>(
 ): Checks {
   const client = kind.create(settings)
   const { own = {}, refused = {}, silent } = client
-  const { force = 'required' } = kind
+  const { force = 'required', thoughts = MINIMAL } = kind
   const ask = (turns: ReadonlyArray<Turn<Own>>, options?: Options): Promise<Answer<Own>> =>
     client.ask(turns, { limit: LIMIT, ...options })
   const say = (text = QUESTION): Turn<Own> => ({ role: 'user', text })
@@ -46,6 +47,8 @@ export function checksOf<Own>(
   const add = (...fields: Fields[]) => drive(() => Object.assign({}, ...fields) as Fields)
   const GREEDY = { temperature: 0 }
   const ENDLESS = bias(tokens.end, -100)
+  /** The model by itself ends neither its thoughts nor the answer. */
+  const THOUGHTFUL = bias([...tokens.end, tokens.thoughtEnd], -100)
 
   async function stream(options: Options): Promise<Answer<Own> & { pieces: string[] }> {
     const pieces: string[] = []
@@ -62,10 +65,11 @@ export function checksOf<Own>(
     if (calls.length > 0) equal(end, 'calls', 'the end')
   }
 
-  function judgeThought({ thought, usage }: Answer<Own>): void {
+  function judgeThought({ text, thought, end, usage }: Answer<Own>): void {
     if (silent !== 'thoughts') ensure(thought.trim() !== '', 'there is no thought')
-    if (usage.thought === undefined) return
-    ensure(usage.thought > 0 && usage.thought <= MOST_THOUGHT, `it thought ${usage.thought} tokens`)
+    ensure(text.trim() !== '' && !text.includes('think>'), `behind its thoughts it said "${text}"`)
+    equal(end, 'limit', 'the end')
+    if (usage.thought !== undefined) equal(usage.thought, thoughts, 'tokens of thought')
   }
 
   const fails = (failure: Failure, names: string, attempt: () => Promise<unknown>): Check =>
@@ -144,8 +148,11 @@ export function checksOf<Own>(
       judgeCalls(await ask([say()], { tools: 'auto', limit: 160 }), 1)
     },
     async toolsNone() {
-      const { text, calls } = await ask([say()], { tools: 'none' })
-      ensure(text !== '' && calls.length === 0, `there are ${calls.length} calls and "${text}"`)
+      const { text } = await ask([say()], { tools: 'none' })
+      ensure(text !== '', 'there is no text')
+      // What makes a call of any answer that may have one.
+      add(GREEDY, bias([tokens.callStart], 100))
+      judgeCalls(await ask([say()], { tools: 'none', limit: 160 }), 0, 0)
     },
     async toolsRequired() {
       judgeCalls(await ask([say()], { tools: 'required', limit: 160 }), 1)
@@ -183,14 +190,14 @@ export function checksOf<Own>(
     },
     async thinking() {
       equal((await ask([say()])).thought, '', 'a thought that nobody asked for')
-      add(bias([tokens.thoughtEnd], -100))
+      add(THOUGHTFUL)
       const first = await ask([say()], THINKING)
       judgeThought(first)
       const turns = [say(), { role: 'assistant', own: first.own }, say('And what else?')] as const
       judgeThought(await ask(turns, THINKING))
     },
     async thinkingStream() {
-      add(bias([tokens.thoughtEnd], -100))
+      add(THOUGHTFUL)
       judgeThought(await stream(THINKING))
     },
     invalid: fails('invalid', '`top_p`', () => ask([say()], { topP: 9 })),

@@ -83,7 +83,7 @@ export const aiCompatible = kindOf('openai-compatible', '@ai-sdk/openai-compatib
   }
 })
 
-export const aiAnthropic = kindOf('anthropic', '@ai-sdk/anthropic', ['jsonObject', 'embeddings'], (settings) => {
+const anthropicKind = kindOf('anthropic', '@ai-sdk/anthropic', ['jsonObject', 'embeddings'], (settings) => {
   const { baseURL, apiKey } = settings
   const headers = { 'anthropic-dangerous-direct-browser-access': 'true' }
   const anthropic = createAnthropic({ baseURL, apiKey, headers })
@@ -93,6 +93,7 @@ export const aiAnthropic = kindOf('anthropic', '@ai-sdk/anthropic', ['jsonObject
     think: { anthropic: { thinking: { type: 'enabled', budgetTokens: 16 } } },
   }
 })
+export const aiAnthropic: Kind<Own> = { ...anthropicKind, thoughts: 16 }
 
 const tools = {
   weather: tool({ description: WEATHER.description, inputSchema: WEATHER.input }),

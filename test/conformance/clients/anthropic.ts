@@ -26,10 +26,14 @@ interface Line {
 
 const LACKS: readonly Feature[] = ['jsonObject', 'logprobs', 'embeddings', 'several']
 
+/** The budget asked for. */
+const THOUGHTS = 16
+
 export const anthropic1: Kind<Content> = {
   title: '1.x',
   packages: ['@anthropic-ai/sdk'],
   lacks: LACKS,
+  thoughts: THOUGHTS,
   create: (settings) =>
     createClient(settings, {
       Sdk: Anthropic, betaZodTool, zodOutputFormat,
@@ -41,6 +45,7 @@ export const anthropic0: Kind<Content> = {
   title: '0.x',
   packages: ['anthropic-sdk-0'],
   lacks: LACKS,
+  thoughts: THOUGHTS,
   create: (settings) =>
     createClient(settings, {
       Sdk: Anthropic0 as unknown as typeof Anthropic,
@@ -198,7 +203,7 @@ function paramsOf(model: string, turns: ReadonlyArray<Turn<Content>>, options: O
     // No field of the newer line any more, but one of the service.
     ...(topP !== undefined && { top_p: topP }),
     ...(tools && { tools: TOOLS.map(toolOf), tool_choice: choiceOf(tools, single) }),
-    ...(think && { thinking: { type: 'enabled', budget_tokens: 16 } }),
+    ...(think && { thinking: { type: 'enabled', budget_tokens: THOUGHTS } }),
   }
 }
 

@@ -83,6 +83,7 @@ export const langchainResponses: Kind<AIMessage> = {
 
 export const langchainAnthropic: Kind<AIMessage> = {
   title: 'ChatAnthropic',
+  thoughts: 16,
   packages: ['@langchain/core', '@langchain/anthropic'],
   lacks: [...LACKS, 'document', 'jsonObject', 'embeddings'],
   create: (settings) =>

@@ -113,7 +113,8 @@ describe('a budget', () => {
     expect(engine.steered).toEqual([{ append: '\n</think>\n\n' }])
     expect(engine.conversations[0]).toMatchObject({ thinking: true })
     expect(sum(events)).toMatchObject({ reasoning: 'ab', text: 'So yes', reason: 'stop' })
-    expect(events.at(-1)).toMatchObject({ usage: { reasoningTokens: 4 } })
+    // As many as the budget: what closes it is not thought.
+    expect(events.at(-1)).toMatchObject({ usage: { reasoningTokens: 3 } })
   })
 
   test('that is not used up changes nothing', async () => {
