@@ -85,7 +85,9 @@ export function createStorage({ database, entries, models, onDownload }: Storage
     },
     async stored() {
       const catalog = await known()
-      return storedTags(await takeInventory(database, catalog), catalog)
+      const tags = storedTags(await takeInventory(database, catalog), catalog)
+      // Of files that tags share, the store cannot tell which of them uses it.
+      return tags.map((one) => ({ ...one, inUse: one.inUse || models.of(one.tag).length > 0 }))
     },
     async storedFiles() {
       return storedResources(await takeInventory(database, await known()))

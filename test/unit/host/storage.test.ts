@@ -1,9 +1,13 @@
-import { describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
 import type { Implementation } from '../../../src/catalog/schema.ts'
 import { createStorage } from '../../../src/host/storage.ts'
 import type { Database } from '../../../src/store/open.ts'
-import { model } from '../catalog/entries.ts'
+import { HASH, model } from '../catalog/entries.ts'
+
+afterEach(() => {
+  vi.unstubAllGlobals()
+})
 
 /** A storage in which nothing of an implementation can be read, and what was looked at of it. */
 function open() {
@@ -48,4 +52,23 @@ describe('what is stored is looked through', () => {
     expect(await storage.damaged(unusable, implementation)).toBeDefined()
     expect(await storage.damaged(unusable, implementation)).toBeUndefined()
   })
+})
+
+test('of tags that share all their files, the one that is loaded is in use', async () => {
+  const held = [{ name: `test:use:${HASH}` }]
+  vi.stubGlobal('navigator', { locks: { query: async () => ({ held }) } })
+  const record = {
+    sha256: HASH, bytes: 10, chunkBytes: 10, chunks: ['noted'], verified: true, lastUsed: 0,
+    tags: ['@me/one', '@me/two'],
+  }
+  const stores = { resources: { index: () => ({ getAll: async () => [record] }) }, pins: { getAllKeys: async () => [] } }
+  const connection = { transaction: () => ({ objectStore: (name: keyof typeof stores) => stores[name] }) }
+  const database = { name: 'test', use: (work) => work(connection as never) } as Database
+  const storage = createStorage({
+    database, onDownload: () => undefined,
+    entries: { all: async () => [] } as never,
+    models: { of: (tag: string) => (tag === '@me/two' ? [{}] : []) } as never,
+  })
+  const stored = await storage.stored()
+  expect(stored.map(({ tag, inUse }) => [tag, inUse])).toEqual([['@me/one', false], ['@me/two', true]])
 })
