@@ -162,6 +162,11 @@ function openFault(body: ChatBody): Fault | undefined {
   return begunFault(messages, body)
 }
 
+/** Fields without effect: of two limits, the older name gives way. */
+export function ignoredByChat({ max_tokens: older, max_completion_tokens: newer }: ChatBody): string[] {
+  return older && newer && older !== newer ? ['max_tokens'] : []
+}
+
 /** What a chat completion asks for, free of its style. */
 export function chatRequest(body: ChatBody): GenerationRequest {
   const { stop, max_completion_tokens, max_tokens, logprobs, top_logprobs } = body

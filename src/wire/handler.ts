@@ -5,13 +5,19 @@ import type { Caller, GenerationRequest, Host } from '../types/index.ts'
 import { answerBody } from './answer.ts'
 import type { Encoder } from './answer.ts'
 import { readBody } from './body.ts'
-import { chatBody, chatPlaces, chatRequest } from './chat.ts'
+import { chatBody, chatPlaces, chatRequest, ignoredByChat } from './chat.ts'
 import { chatJson, chatStream } from './chat-answer.ts'
 import { embeddingsBody, embeddingsJson, embeddingsPlaces, embeddingsRequest } from './embeddings.ts'
 import { errorResponse } from './errors.ts'
 import { id } from './id.ts'
 import { keyOf } from './key.ts'
-import { countBody, messagesBody, messagesPlaces, messagesRequest } from './messages.ts'
+import {
+  countBody,
+  ignoredByMessages,
+  messagesBody,
+  messagesPlaces,
+  messagesRequest,
+} from './messages.ts'
 import { messageJson, messageStream } from './messages-answer.ts'
 import { findModel, modelList, modelObject } from './models.ts'
 import { ignoredIn, inWordsOf } from './places.ts'
@@ -94,6 +100,7 @@ const chat: Answer = async ({ req, env }) => {
   const encoder = stream
     ? chatStream(telling, stream_options?.include_usage ?? false)
     : chatJson(telling)
+  ignored.push(...ignoredByChat(fields))
   const asked = { request: chatRequest(fields), places: chatPlaces(fields), ignored }
   return generate(asked, encoder, env)
 }
@@ -103,6 +110,7 @@ const messages: Answer = async ({ req, env }) => {
   const telling = { model: fields.model, reasoning: reasoningOf(fields).shown }
   const encoder = fields.stream ? messageStream(telling) : messageJson(telling)
   if (req.header('anthropic-beta')) ignored.push('anthropic-beta')
+  ignored.push(...ignoredByMessages(fields))
   const asked = { request: messagesRequest(fields), places: messagesPlaces(fields), ignored }
   return generate(asked, encoder, env)
 }
@@ -124,6 +132,7 @@ const responses: Answer = async ({ req, env }) => {
 const countTokens: Answer = async ({ req, env }) => {
   const { fields, ignored } = await readBody(req.raw, countBody, env.host, env.caller)
   if (req.header('anthropic-beta')) ignored.push('anthropic-beta')
+  ignored.push(...ignoredByMessages(fields))
   const count = env.host.countTokens(messagesRequest(fields), env.caller)
   const input_tokens = await count.catch(thrownInWordsOf(messagesPlaces(fields)))
   return json({ input_tokens }, ignoredHeader(ignored))

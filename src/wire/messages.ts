@@ -156,6 +156,11 @@ export const countBody = object({ thread, ...fields, max_tokens: optional(atLeas
 /** What both come to; only what is answered must have a limit. */
 export type CountBody = v.InferOutput<typeof countBody>
 
+/** Fields without effect: of two formats, the older name gives way. */
+export function ignoredByMessages({ output_config: config, output_format: older }: CountBody): string[] {
+  return older && config?.format ? ['output_format'] : []
+}
+
 /** What a message asks for, free of its style. */
 export function messagesRequest(body: CountBody): GenerationRequest {
   const system = systemOf(body.system ?? '')

@@ -46,6 +46,15 @@ describe('the format', () => {
   })
 })
 
+it('of a message that has two is the newer one, and the other is told as ignored', async () => {
+  const both = {
+    output_config: { format: { type: 'json_schema', schema } },
+    output_format: { type: 'json_schema', schema: { type: 'string' } },
+  }
+  const { request, ignored } = await askedOf(MESSAGES, messageOf(both))
+  expect([request.format, ignored]).toEqual([{ type: 'json_schema', schema }, 'output_format'])
+})
+
 describe('probabilities of tokens', () => {
   it.each([
     [{}, undefined],
