@@ -3,7 +3,7 @@ import { createResources } from '../../../src/host/resources.ts'
 import { ensure } from '../../../src/store/ensure.ts'
 import { HASH, model } from '../catalog/entries.ts'
 
-vi.mock('../../../src/store/ensure.ts', () => ({ ensure: vi.fn() }))
+vi.mock('../../../src/store/ensure.ts', () => ({ ensure: vi.fn<typeof ensure>() }))
 
 test('what only an earlier prediction knows is stored for its tag', async () => {
   const entry = model({ tag: '@me/old' })
