@@ -27,6 +27,7 @@ export const STATUS: Readonly<Record<ErrorKind, number>> = {
   unavailable: 503,
 }
 
+/** What an error tells beside its kind and message. */
 export interface ErrorDetails {
   /** Machine-readable reason within the kind, such as `model_not_found` or `context_length_exceeded`. */
   code?: string

@@ -12,6 +12,7 @@ import { askPersistence } from './store/room.ts'
 import type { PredictOptions, Server } from './server.ts'
 import type { Control, Device, Host, Tag } from './types/index.ts'
 
+/** What is served, and where it runs. */
 export interface ServeOptions {
   /** A catalog, or its URL, in addition to the default one. Default: the default one alone. */
   catalog?: string | URL | CatalogDocument

@@ -13,6 +13,7 @@ export interface TaskOptions {
   onProgress?: (progress: LoadProgress) => void
 }
 
+/** How a predictor is run. */
 export interface PredictOptions extends TaskOptions {
   /** The `configuration` of a prediction, to run the implementation it chose. */
   configuration?: string
@@ -37,6 +38,7 @@ export interface Models {
   remove(tag: Tag): Promise<void>
 }
 
+/** How the user's files are taken in. */
 export interface ImportOptions {
   /** Aborting it gives the import up; what was stored stays. */
   signal?: AbortSignal

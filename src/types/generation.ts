@@ -23,11 +23,13 @@ export interface ToolCall {
 /** One turn of a conversation, free of wire style. */
 export type ChatMessage = SystemMessage | UserMessage | AssistantMessage | ToolMessage
 
+/** What the model is told to be, by whoever made the app. */
 export interface SystemMessage {
   role: 'system'
   content: string
 }
 
+/** What the user says and shows. */
 export interface UserMessage {
   role: 'user'
   content: string
@@ -45,6 +47,7 @@ export interface Image {
   place: string
 }
 
+/** What the model said before. */
 export interface AssistantMessage {
   role: 'assistant'
   content: string

@@ -13,6 +13,7 @@ export interface EnumerationMember {
   value: unknown
 }
 
+/** A value that a predictor takes. */
 export interface InputParameter {
   name: string
   type: ParameterType
@@ -27,6 +28,7 @@ export interface InputParameter {
   schema?: Record<string, unknown>
 }
 
+/** A value that a predictor gives. */
 export interface OutputParameter {
   name: string
   type: ParameterType
@@ -36,6 +38,7 @@ export interface OutputParameter {
   schema?: Record<string, unknown>
 }
 
+/** What a predictor takes and gives, in its order. */
 export interface Signature {
   inputs: InputParameter[]
   outputs: OutputParameter[]

@@ -2,15 +2,12 @@
 import { join } from 'node:path'
 import * as v from 'valibot'
 import { path } from '../../catalog/values.ts'
+import { LISTS } from '../../engine/webllm/artifacts.ts'
+import { CONFIG } from '../../engine/webllm/texts.ts'
 import { refuse } from '../onnx/refuse.ts'
 import { capabilitiesOf, MEMORY_FACTOR, readJson, titleOf } from './facts.ts'
 import type { Plan } from './plan.ts'
 import type { Item, Source } from './source.ts'
-
-const CONFIG = 'mlc-chat-config.json'
-
-/** Names that the list of weights has had, the newest first. */
-const LISTS = ['tensor-cache.json', 'ndarray-cache.json']
 
 /** Memory is laid out for every token that is promised; more than this is for its author to promise. */
 const MOST_TOKENS = 4_096

@@ -3,6 +3,7 @@ import { existsSync, readdirSync, statSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path'
 import type { HubFile } from '../../catalog/hub/listing.ts'
 import type { Resource } from '../../catalog/schema.ts'
+import { CONFIG } from '../../engine/webllm/texts.ts'
 import type { OnnxModel } from '../onnx/model.ts'
 import { refuse } from '../onnx/refuse.ts'
 
@@ -18,7 +19,7 @@ export function findSource(path: string): Source {
   if (!existsSync(path)) throw refuse(`There is no ${path}.`, 'Name an .onnx file, or a folder.')
   if (!statSync(path).isDirectory()) return { kind: 'graph', path }
   const has = (name: string): boolean => existsSync(join(path, name))
-  if (has('mlc-chat-config.json')) return { kind: 'mlc', folder: path, files: listFiles(path) }
+  if (has(CONFIG)) return { kind: 'mlc', folder: path, files: listFiles(path) }
   if (has('config.json') && has('tokenizer.json') && has('onnx')) {
     return { kind: 'layout', folder: path, files: listFiles(path) }
   }

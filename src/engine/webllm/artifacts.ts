@@ -6,7 +6,7 @@ import { modelUnusable } from '../onnx/failure.ts'
 export const MODEL_URL = 'https://model.invalid/resolve/main/'
 
 /** Names that lists of weights have had, the newest first. */
-const LISTS = ['tensor-cache.json', 'ndarray-cache.json']
+export const LISTS = ['tensor-cache.json', 'ndarray-cache.json']
 
 /**
  * As `caches` of the worker. A file that is not there rejects with `unavailable`, which names it,

@@ -2,7 +2,8 @@
 import type { Files } from '../engine.ts'
 import { modelUnusable } from '../onnx/failure.ts'
 
-const CONFIG = 'mlc-chat-config.json'
+/** The file that says of a model what MLC knows. */
+export const CONFIG = 'mlc-chat-config.json'
 
 /** With a `config.json` and a `generation_config.json` that say what MLC's own file does. */
 export async function textsOf(files: Files): Promise<Files> {
