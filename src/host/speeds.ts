@@ -39,13 +39,21 @@ const MOST = 200
 export function createSpeeds(database: Database): Speeds {
   const facts = new Map<string, Fact>()
 
+  /** The last of them, as what is stored is read again where it is asked for again. */
+  function remember(subject: string, fact: Fact): void {
+    facts.delete(subject)
+    facts.set(subject, fact)
+    const [oldest] = facts.keys()
+    if (facts.size > MOST && oldest !== undefined) facts.delete(oldest)
+  }
+
   async function read(subject: string, where: string): Promise<Fact> {
     const nothing: Fact = { where, runs: {} }
     // Where nothing can be stored, what was learnt counts until this host ends.
     const stored = () => readFact(database, subject, isFact).catch(() => undefined)
     const fact = facts.get(subject) ?? (await stored()) ?? nothing
     const current = fact.where === where ? fact : nothing
-    facts.set(subject, current)
+    remember(subject, current)
     return current
   }
 
@@ -65,7 +73,7 @@ export function createSpeeds(database: Database): Speeds {
       const subject = subjectOf(tag, deviceId)
       const { where, runs } = await read(subject, whereOf(capabilities))
       const fact: Fact = { where, runs: { ...runs, [keyOf(implementation)]: measurement } }
-      facts.set(subject, fact)
+      remember(subject, fact)
       const keep = async () => {
         await writeFact(database, subject, fact)
         await trimFacts(database, PREFIX, MOST, subject)
