@@ -2,7 +2,7 @@
  * Arrays as predictor clients send and read them: NumPy's files, one `.npy` in a ZIP archive.
  * https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
  */
-import { unzipSync } from 'fflate'
+import { Inflate, unzipSync, type UnzipFileInfo } from 'fflate'
 import { InoriginError } from '../error.ts'
 import { crc32 } from '../predictor/crc32.ts'
 import { ARRAYS, type Elements, size } from '../predictor/elements.ts'
@@ -29,6 +29,12 @@ const ENTRY = 'arr_0.npy'
 /** The first of January 1980, where days begin in an archive. */
 const FIRST_DAY = 0x21
 
+/** Bytes of what stands before a file, but for the file's name and what else is said of it. */
+const HEAD = 30
+
+/** Bytes that are unfolded at once, each to a thousand at most. */
+const STEP = 2 ** 14
+
 /** The most bytes an archive may hold: a small one can unfold to any size. */
 export const MOST_UNFOLDED = 2 ** 28
 
@@ -45,23 +51,41 @@ export function readArray(bytes: Uint8Array<ArrayBuffer>, path: string): ArrayEl
   return readNpy(begins(bytes, ZIP) ? unfold(bytes, path) : bytes, path)
 }
 
+/** The file in an archive that has no other. */
 function unfold(archive: Uint8Array, path: string): Uint8Array {
-  let unfolded = 0
+  const files: UnzipFileInfo[] = []
   try {
-    const files = unzipSync(archive, {
-      filter({ name, originalSize }) {
-        unfolded += originalSize
-        if (unfolded > MOST_UNFOLDED) throw tooLarge(path)
-        return name.endsWith('.npy')
-      },
-    })
-    const [file, ...others] = Object.values(files)
-    if (file && others.length === 0) return file
+    // Only what the archive says of itself is read.
+    unzipSync(archive, { filter: (file) => files.push(file) < 0 })
+    const [file, ...others] = files
+    if (!file?.name.endsWith('.npy') || others.length > 0) {
+      return refuse(path, 'must hold one array, in one .npy file.')
+    }
+    if (file.originalSize > MOST_UNFOLDED) throw tooLarge(path)
+    const view = new DataView(archive.buffer, archive.byteOffset, archive.byteLength)
+    const start = HEAD + view.getUint16(26, true) + view.getUint16(28, true)
+    const content = archive.subarray(start, start + file.size)
+    return file.compression === 0 ? content : inflated(content, file.originalSize, path)
   } catch (cause) {
     if (cause instanceof InoriginError) throw cause
-    refuse(path, 'is an archive that cannot be read.', cause)
+    return refuse(path, 'is an archive that cannot be read.', cause)
   }
-  return refuse(path, 'must hold one array, in one .npy file.')
+}
+
+/** As many bytes as that, which is what was said of them: a little can unfold to minutes of work. */
+function inflated(content: Uint8Array, bytes: number, path: string): Uint8Array {
+  const whole = new Uint8Array(bytes)
+  let at = 0
+  const inflate = new Inflate((piece) => {
+    if (at + piece.length > bytes) refuse(path, 'is an archive that unfolds to more than it says.')
+    whole.set(piece, at)
+    at += piece.length
+  })
+  for (let start = 0; start < content.length; start += STEP) {
+    inflate.push(content.subarray(start, start + STEP), start + STEP >= content.length)
+  }
+  if (at < bytes) refuse(path, 'is an archive that unfolds to less than it says.')
+  return whole
 }
 
 function tooLarge(path: string): InoriginError {
@@ -147,7 +171,7 @@ export function writeArray({ type, data, shape }: ArrayElements): Uint8Array {
 function archived(file: Uint8Array): Uint8Array {
   const name = new TextEncoder().encode(ENTRY)
   const about = [crc32(file), file.length, file.length]
-  const [head, index, end] = [30, 46, 22]
+  const [head, index, end] = [HEAD, 46, 22]
   const bytes = new Uint8Array(head + index + end + 2 * name.length + file.length)
   const view = new DataView(bytes.buffer)
   const directory = head + name.length + file.length

@@ -123,4 +123,16 @@ describe('what cannot be carried is refused by name', () => {
     const value = { data: lie(npz('matrix'), 24, 100), dtype: 'float32' }
     expect(await refusal('float32', value)).toMatch(/^inputs\.float32\.data: (is an archive|has|shape)/)
   })
+
+  test('which ends where it does, as a little can unfold to minutes of work', async () => {
+    const large = bytesUrl(zipSync({ 'a.npy': new Uint8Array(2 ** 25) }, { level: 9 }))
+    expect(await refusal('float32', { data: lie(large, 24, 100), dtype: 'float32' })).toBe(
+      'inputs.float32.data: is an archive that unfolds to more than it says.',
+    )
+  })
+
+  test('an archive that unfolds to less than it says', async () => {
+    const value = { data: lie(npz('matrix'), 24, 10_000), dtype: 'float32' }
+    expect(await refusal('float32', value)).toMatch(/^inputs\.float32\.data: (is an archive|has|shape)/)
+  })
 })
