@@ -17,11 +17,13 @@ const guide = {
   tag: '@inorigin/guide',
   name: 'Guide',
   description:
-    'Greets, tells what inorigin is and how it is used, and does small sums. In English.',
+    'Tells what inorigin is and how it is used, calls tools, fills JSON, does small sums, and thinks '
+    + 'when asked to. In English.',
   created: '2026-11-21T00:00:00Z',
   owner,
   maxInputTokens: 2048,
   maxOutputTokens: 1024,
+  capabilities: { tools: true, thinking: true, structuredOutputs: true },
   implementations: onBoth([
     { type: 'config', name: 'config.json' },
     { type: 'config', name: 'generation_config.json' },

@@ -154,7 +154,7 @@ class Chat:
 
 
 # Turns of topics, sums, memory, the unknown, follow-ups and calls, in chats of each kind.
-MIXES = [((52, 19, 12, 13, 4, 0), 26), ((1, 97, 1, 1, 0, 0), 13), ((18, 5, 72, 5, 0, 0), 11), ((20, 5, 5, 70, 0, 0), 7)]
+MIXES = [((52, 19, 12, 13, 4, 0), 40), ((1, 97, 1, 1, 0, 0), 13), ((18, 5, 72, 5, 0, 0), 11), ((20, 5, 5, 70, 0, 0), 7)]
 TOOLED = (10, 5, 5, 12, 1, 67)
 
 
@@ -165,7 +165,7 @@ def chat(rng: random.Random, long=False):
         c = Chat(rng, thinking)
         c.json()
         return c.messages, None
-    if roll < 0.5:
+    if roll < 0.42:
         c, mix = Chat(rng, thinking, True), TOOLED
         turns = rng.choices(range(1, 7), [30, 28, 20, 12, 6, 4])[0]
     else:

@@ -2,7 +2,8 @@
 
 Matrices learn with Muon, embeddings and norms with AdamW. The trunk of the training keeps one learning rate, so that it
 can be cut or prolonged anywhere; its state is trunk.pt. `--finish N` branches off: from the trunk's weights the rate
-falls to nothing over N steps, and checkpoint.pt is what is exported. The trunk can go on after that.
+falls to nothing over N steps, and checkpoint.pt is what is exported. The trunk can go on after that; `--finish N --again`
+goes on from checkpoint.pt instead, best at a lower `--rate`.
 """
 import argparse
 import json
@@ -141,6 +142,10 @@ def train(args, log):
     at = {'step': 0, 'spent': 0.0, 'seen': 0, 'shard': -1, 'from': 0}
     if args.finish and not path.exists():
         at |= restore(model, opts, trunk)
+        if args.again:
+            finished = torch.load(out, weights_only=True, map_location=device)
+            model.load_state_dict(finished['model'])
+            at |= {name: finished[name] for name in ('step', 'seen', 'spent', 'shard')}
         at['from'] = at['step']
     elif path.exists() and not args.fresh:
         at |= restore(model, opts, path)
@@ -160,7 +165,7 @@ def train(args, log):
         for x, learn in batches(*data, np.random.default_rng(shard), args.tokens):
             if step >= last_step:
                 save()
-                torch.save({'shape': asdict(model.s), 'model': model.state_dict(), 'step': step, 'seen': seen, 'spent': spent}, out)
+                torch.save({'shape': asdict(model.s), 'model': model.state_dict(), 'step': step, 'seen': seen, 'spent': spent, 'shard': shard}, out)
                 path.unlink() if args.finish else None
                 log(f'done: step {step}, {seen:,} tokens, {spent / 60:.1f} min, loss {mean(losses[-200:]):.4f}')
                 return
@@ -192,6 +197,7 @@ def arguments(parser=None):
     args = parser or argparse.ArgumentParser(description=__doc__)
     args.add_argument('--steps', type=int, default=14_000, help='the step at which the trunk ends')
     args.add_argument('--finish', type=int, default=0, help='branch off the trunk: so many steps of falling rate')
+    args.add_argument('--again', action='store_true', help='branch off what was finished last, not the trunk')
     args.add_argument('--prompt', type=float, default=0.1, help='weight of the loss on what the assistant does not say')
     args.add_argument('--chats', type=int, default=20_000, help='chats in a shard')
     args.add_argument('--rate', type=float, default=2.5e-3)
