@@ -2,6 +2,7 @@
 import * as v from 'valibot'
 import type { EmbeddingEvent, EmbeddingRequest, Embeddings } from '../types/index.ts'
 import type { Encoder } from './answer.ts'
+import { toBase64 } from './base64.ts'
 import { atLeast, filled, flag, not, object, oneOf, optional, refused, unsupported } from './fields.ts'
 import type { Places } from './places.ts'
 import { JSON_TYPE } from './reply.ts'
@@ -99,6 +100,5 @@ function vectorsOf({ vectors, dimensions }: Embeddings): Float32Array[] {
 
 /** Its numbers as float32, little-endian, which is what every browser computes with. */
 function base64({ buffer, byteOffset, byteLength }: Float32Array): string {
-  const bytes = new Uint8Array(buffer, byteOffset, byteLength)
-  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''))
+  return toBase64(new Uint8Array(buffer, byteOffset, byteLength))
 }

@@ -1,6 +1,7 @@
 /** Images in messages: taken as they are sent, never fetched. */
 import * as v from 'valibot'
 import type { Image, UserMessage } from '../types/index.ts'
+import { fromBase64 } from './base64.ts'
 import { never, not, object, oneOf, optional, tagged } from './fields.ts'
 
 const TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'] as const
@@ -42,9 +43,7 @@ function typeOf(subtype: string): Image['mediaType'] | undefined {
 
 function bytesOf(text: string): Image['bytes'] | undefined {
   try {
-    const binary = atob(text)
-    const bytes = new Uint8Array(binary.length)
-    for (let at = 0; at < binary.length; at += 1) bytes[at] = binary.charCodeAt(at)
+    const bytes = fromBase64(text)
     return bytes.length > 0 ? bytes : undefined
   } catch {
     return undefined

@@ -1,5 +1,6 @@
 /** Bytes inside of data URLs, which is how values travel in the bodies of predictions. */
 import { refuse } from '../predictor/refuse.ts'
+import { fromBase64, toBase64 } from './base64.ts'
 
 /** The bytes of a value and what they are said to be, such as `image/png`; empty when nothing is said. */
 export interface DataFile {
@@ -19,31 +20,19 @@ export function readDataUrl(url: unknown, path: string): DataFile {
   const head = url.slice('data:'.length, Math.max(comma, 0))
   if (comma < 0 || !/;\s*base64$/i.test(head)) refuse(path, 'must be a data URL in base64.')
   const mime = head.split(';', 1)[0]?.trim().toLowerCase() ?? ''
-  return { mime, bytes: fromBase64(url.slice(comma + 1), path) }
+  return { mime, bytes: bytesOf(url.slice(comma + 1), path) }
 }
 
-function fromBase64(text: string, path: string): Uint8Array<ArrayBuffer> {
-  let binary: string
+function bytesOf(text: string, path: string): Uint8Array<ArrayBuffer> {
   try {
-    binary = atob(text)
+    return fromBase64(text)
   } catch (cause) {
     return refuse(path, 'is not valid base64.', cause)
   }
-  const bytes = new Uint8Array(binary.length)
-  for (let at = 0; at < bytes.length; at += 1) bytes[at] = binary.charCodeAt(at)
-  return bytes
 }
 
-/** Bytes that are made into a text at once: more arguments than this no engine takes. */
-const STEP = 2 ** 15
-
-export function toDataUrl(mime: string, bytes: Uint8Array): string {
-  let binary = ''
-  for (let at = 0; at < bytes.length; at += STEP) {
-    binary += String.fromCharCode(...bytes.subarray(at, at + STEP))
-  }
-  return `data:${mime};base64,${btoa(binary)}`
-}
+export const toDataUrl = (mime: string, bytes: Uint8Array): string =>
+  `data:${mime};base64,${toBase64(bytes)}`
 
 /** Throws `invalid_request` that names `path` for bytes that are no text. */
 export function readText({ bytes }: DataFile, path: string): string {
