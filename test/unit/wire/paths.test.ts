@@ -10,6 +10,7 @@ const POSTS = [
   '/v1/responses',
   '/v1/embeddings',
   '/v1/predictions',
+  '/v1/predictions/remote',
 ]
 
 describe('paths', () => {
@@ -143,6 +144,7 @@ describe('keys', () => {
     ['/v1/predictors/@yusuf/area', undefined],
     ['/v1/chat/completions', chatOf()],
     ['/v1/messages', messageOf()],
+    ['/v1/embeddings', { model: '@acme/embed', input: 'x' }],
     ['/v1/predictions', { tag: '@yusuf/area', clientId: 'node' }],
   ])('guard %s, whichever header carries them', async (path, body) => {
     const host = scriptedHost({ keyed: true })
