@@ -13,12 +13,11 @@ import { type Dialect, decodeValue, encodeValue, type RemoteValue } from './remo
 import { JSON_TYPE, SSE_TYPE } from './reply.ts'
 import { comment, frame } from './sse.ts'
 
-/** Its table of fields. */
+/** Its table of fields. Who asks, `clientId`, changes nothing, and is told as any unknown field is. */
 export const remoteBody = object({
   tag: filled,
   inputs: optional(anyObject),
   acceleration: optional(string),
-  clientId: optional(string),
   stream: optional(flag),
 })
 

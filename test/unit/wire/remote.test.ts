@@ -9,7 +9,7 @@ describe('the answer', () => {
       body: { tag, inputs: {}, acceleration: 'remote_auto', clientId: 'node', extra: 1 },
     })
     expect(response.headers.get('content-type')).toBe('application/json')
-    expect(response.headers.get('x-inorigin-ignored')).toBe('extra')
+    expect(response.headers.get('x-inorigin-ignored')).toBe('clientId, extra')
     expect(await response.json()).toEqual({
       id: expect.stringMatching(/^pred_[0-9a-f]{24}$/),
       tag,
