@@ -8,7 +8,7 @@ import { crc32 } from '../predictor/crc32.ts'
 import { ARRAYS, type Elements, size } from '../predictor/elements.ts'
 import { refuse } from '../predictor/refuse.ts'
 
-type NumberType = keyof typeof ARRAYS
+export type NumberType = keyof typeof ARRAYS
 
 /** Numbers with a shape; float16 as bits, bool as bytes of 0 and 1. */
 export type ArrayElements = Elements & { type: NumberType; data: InstanceType<(typeof ARRAYS)[NumberType]> }

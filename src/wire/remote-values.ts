@@ -6,11 +6,9 @@ import { refuse } from '../predictor/refuse.ts'
 import type { InputParameter, OutputParameter, TensorValue } from '../types/index.ts'
 import { isObject } from './fields.ts'
 import {
-  type ArrayElements, isArrayFile, readArray, readElements, writeArray,
+  type ArrayElements, isArrayFile, type NumberType, readArray, readElements, writeArray,
 } from './remote-arrays.ts'
 import { type DataFile, readDataUrl, readText, toDataUrl, toTextUrl } from './remote-data.ts'
-
-type NumberType = keyof typeof ARRAYS
 
 /** How a client writes values; it is answered in the same way. */
 export interface Dialect {

@@ -25,8 +25,6 @@ export const ELEMENTS = [
   'uint2', 'int2',
 ] as const
 
-export type ElementName = (typeof ELEMENTS)[number]
-
 /** What is no tensor, by the field of its type. */
 export const OTHERS: Readonly<Record<number, string>> = {
   [TYPE.sequence]: 'a sequence',
