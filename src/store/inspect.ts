@@ -40,7 +40,7 @@ export async function contentOf(
   return chunk instanceof ArrayBuffer ? chunk : chunk.arrayBuffer().catch(() => null)
 }
 
-/** A record keeps the hash of a chunk that was taken out, which it must have again. */
+/** Its hash stays noted, which it must have again. */
 function takeOut(database: Database, sha256: string, index: number): Promise<void> {
   return database.use((connection) => {
     const transaction = connection.transaction('chunks', 'readwrite')

@@ -2,11 +2,11 @@
 import type { StoredResource, StoredTag, Tag } from '../types/index.ts'
 import type { ResourceRecord } from './db.ts'
 import { committed, type Database } from './open.ts'
-import { bytesHere, chunksOf } from './resources.ts'
+import { bytesHere, chunksOf, isWhole, stillHere } from './resources.ts'
 import { resourcesInUse } from './use.ts'
 
 export interface Inventory {
-  /** The least recently used first; finished or not. */
+  /** The least recently used first; finished or not. Chunks that were lost are `null`. */
   records: ResourceRecord[]
   pins: ReadonlySet<Tag>
   /** By sha256. */
@@ -23,10 +23,15 @@ export interface Known {
 
 export async function takeInventory(database: Database, known?: Known): Promise<Inventory> {
   const inUse = await resourcesInUse(database)
-  const [records, pins] = await database.use((connection) => {
-    const transaction = connection.transaction(['resources', 'pins'])
-    const resources = transaction.objectStore('resources').index('lastUsed').getAll()
-    return Promise.all([resources, transaction.objectStore('pins').getAllKeys()])
+  const [records, pins] = await database.use(async (connection) => {
+    const transaction = connection.transaction(['resources', 'chunks', 'pins'])
+    const noted = await transaction.objectStore('resources').index('lastUsed').getAll()
+    const chunks = transaction.objectStore('chunks')
+    const stored = noted.map(async (record) => {
+      const keys = await chunks.getAllKeys(chunksOf(record.sha256))
+      return { ...record, chunks: stillHere(record.chunks, keys) }
+    })
+    return Promise.all([Promise.all(stored), transaction.objectStore('pins').getAllKeys()])
   })
   return {
     records: records.map((record) =>
@@ -55,7 +60,7 @@ export function storedResources({ records, pins, inUse }: Inventory): StoredReso
     sha256: record.sha256,
     type: record.type,
     name: record.name,
-    status: record.verified ? 'stored' : 'partial',
+    status: isWhole(record) ? 'stored' : 'partial',
     bytes: record.bytes,
     storedBytes: bytesHere(record),
     tags: record.tags,

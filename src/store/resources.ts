@@ -9,19 +9,38 @@ import { committed, type Database } from './open.ts'
 const PATIENCE = 10_000
 
 /** Whether the resource is here whole and verified. */
-export function hasResource(database: Database, sha256: string): Promise<boolean> {
-  return database.use(async (connection) => {
-    const record = await connection.get('resources', sha256)
-    return record?.verified ?? false
-  })
+export async function hasResource(database: Database, sha256: string): Promise<boolean> {
+  const record = await resourceRecord(database, sha256)
+  return record !== undefined && isWhole(record)
 }
 
-/** What is known of a resource, verified or not. */
+/** What is known of a resource, verified or not; chunks that were lost are `null`. */
 export function resourceRecord(
   database: Database,
   sha256: string,
 ): Promise<ResourceRecord | undefined> {
-  return database.use((connection) => connection.get('resources', sha256))
+  return database.use(async (connection) => {
+    const transaction = connection.transaction(['resources', 'chunks'])
+    const [record, keys] = await Promise.all([
+      transaction.objectStore('resources').get(sha256),
+      transaction.objectStore('chunks').getAllKeys(chunksOf(sha256)),
+    ])
+    return record && { ...record, chunks: stillHere(record.chunks, keys) }
+  })
+}
+
+/** Verified once, and nothing was lost since. */
+export function isWhole({ verified, chunks }: ResourceRecord): boolean {
+  return verified && !chunks.includes(null)
+}
+
+/** The hashes that were noted of chunks, `null` for those that are not among the stored `keys`. */
+export function stillHere(
+  chunks: readonly (string | null)[],
+  keys: readonly [sha256: string, index: number][],
+): (string | null)[] {
+  const here = new Set(keys.map(([, index]) => index))
+  return chunks.map((hash, index) => (here.has(index) ? hash : null))
 }
 
 /**

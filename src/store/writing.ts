@@ -8,7 +8,7 @@ import { InoriginError } from '../error.ts'
 import type { Tag } from '../types/index.ts'
 import type { ResourceRecord, Schema, WantedResource } from './db.ts'
 import { committed, type Database } from './open.ts'
-import { chunksOf, withTag } from './resources.ts'
+import { chunksOf, stillHere, withTag } from './resources.ts'
 
 /** The right to write one resource, until another download takes it. */
 export interface Turn {
@@ -39,13 +39,12 @@ export function beginWriting(
     const goesOn = before && before.bytes === bytes && before.chunkBytes === chunkBytes
     if (!goesOn) await chunks.delete(chunksOf(sha256))
     const keys = await chunks.getAllKeys(chunksOf(sha256))
-    const here = new Set(keys.map(([, index]) => index))
     const noted = goesOn ? before.chunks : noChunks(bytes, chunkBytes)
     const record = {
       sha256, type, name, url, bytes, chunkBytes, writer,
       // Tags of two servers say nothing about each other.
       etag: goesOn && before.url === url ? before.etag : null,
-      chunks: noted.map((hash, index) => (here.has(index) ? hash : null)),
+      chunks: stillHere(noted, keys),
       verified: false,
       lastUsed: Date.now(),
       tags: withTag(before?.tags ?? [], tag),

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { download } from '../../../src/store/download.ts'
 import { findDamage } from '../../../src/store/inspect.ts'
+import { storedResources, takeInventory } from '../../../src/store/inventory.ts'
 import type { Database } from '../../../src/store/open.ts'
 import { hasResource, readResource } from '../../../src/store/resources.ts'
 import type { Fault } from '../../support/content.ts'
@@ -48,8 +49,12 @@ describe('fetches what the browser lost, and that alone:', () => {
     const found = await findDamage(database, [resource.sha256], never())
     expect(found).toBe(chunk)
     expect(await readResource(database, resource.sha256)).toBeUndefined()
+    expect(await hasResource(database, resource.sha256)).toBe(false)
+    const left = { status: 'partial', storedBytes: BYTES - chunk }
+    expect(storedResources(await takeInventory(database))).toMatchObject([left])
     const blob = await download(database, resource, options)
     expect(same(await bytesOf(blob), content)).toBe(true)
+    expect(await hasResource(database, resource.sha256)).toBe(true)
     expect((await seen()).map(({ range }) => range)).toEqual([
       null, `bytes=${2 * chunk}-${3 * chunk - 1}`,
     ])
