@@ -199,7 +199,7 @@ function report(result: InitResult, sw: string | false, isRemembered: boolean): 
   const { script, folder, files, bytes, removed } = result
   const lines = [
     `inorigin ${version()}: wrote ${script === null ? '' : `${script} and `}${folder}${sep}, ${files} files, ` +
-      `${(bytes / 1e6).toFixed(1)} MB.`,
+      `${megabytes(bytes)}.`,
   ]
   if (removed.length > 0) lines.push(`Removed ${removed.length} files that are no longer needed.`)
   lines.push(

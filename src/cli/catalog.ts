@@ -1,10 +1,10 @@
 /** `inorigin catalog refresh`: writes into a catalog what its hub says of the models listed by repository. */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { limitsOf } from '../catalog/hub/entry.ts'
 import { resolveHub } from '../catalog/hub/resolve.ts'
-import type { Catalog, CatalogDocument, HubEntry, ModelEntry } from '../catalog/schema.ts'
-import { validateCatalog } from '../catalog/validate.ts'
+import type { CatalogDocument, HubEntry, ModelEntry } from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
+import { checkDocument, readDocument } from './document.ts'
 
 export interface RefreshOptions {
   /** The catalog's path. */
@@ -33,8 +33,8 @@ const PUBLIC = 'https://huggingface.co/'
  */
 export async function refreshCatalog(options: RefreshOptions): Promise<RefreshResult> {
   const { file, host, onEntry, signal } = options
-  const document = read(file)
-  const catalog = check(document, file)
+  const document = readDocument(file)
+  const catalog = checkDocument(document, file, true)
   const result: RefreshResult = { refreshed: [], failed: [] }
   const entries: CatalogDocument['entries'] = []
   for (const [index, written] of document.entries.entries()) {
@@ -54,7 +54,7 @@ export async function refreshCatalog(options: RefreshOptions): Promise<RefreshRe
   }
   const refreshed = { ...document, entries }
   // What cannot be read again is not written.
-  check(refreshed, file)
+  checkDocument(refreshed, file, true)
   writeFileSync(file, `${JSON.stringify(refreshed, null, 2)}\n`)
   return result
 }
@@ -70,18 +70,4 @@ async function refresh(
   const token = source.host === PUBLIC ? process.env['HF_TOKEN'] : undefined
   const { revision, created, context, implementations } = await resolveHub(source, { signal, token })
   return { created, ...written, revision, ...limitsOf(hub, context), implementations }
-}
-
-function read(file: string): CatalogDocument {
-  try {
-    return JSON.parse(readFileSync(file, 'utf8')) as CatalogDocument
-  } catch (cause) {
-    const what = `The catalog ${file} cannot be read: ${String(cause)}`
-    throw new InoriginError('invalid_request', what, { code: 'invalid_catalog', cause })
-  }
-}
-
-function check(document: CatalogDocument, file: string): Catalog {
-  // Its relative addresses are not followed here; any base makes them absolute.
-  return validateCatalog(document, { source: file, base: 'http://localhost/', embedded: true })
 }

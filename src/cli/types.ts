@@ -1,9 +1,9 @@
 /** `inorigin types`: TypeScript types for the predictors of catalogs. */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { PredictorEntry } from '../catalog/schema.ts'
-import { validateCatalog } from '../catalog/validate.ts'
 import { InoriginError } from '../error.ts'
+import { checkDocument, readDocument } from './document.ts'
 import { comment, keyOf, quote } from './types/code.ts'
 import { inputType, outputType } from './types/parameter.ts'
 
@@ -75,16 +75,6 @@ function member(
 }
 
 function readPredictors(path: string): PredictorEntry[] {
-  let document: unknown
-  try {
-    document = JSON.parse(readFileSync(path, 'utf8'))
-  } catch (cause) {
-    throw new InoriginError('invalid_request', `The catalog ${path} cannot be read: ${String(cause)}`, {
-      code: 'invalid_catalog',
-      cause,
-    })
-  }
-  // Its relative addresses are not followed here; any base makes them absolute.
-  const catalog = validateCatalog(document, { source: path, base: 'http://localhost/', embedded: true })
-  return catalog.entries.filter((entry) => entry.type === 'predictor')
+  const { entries } = checkDocument(readDocument(path), path, true)
+  return entries.filter((entry) => entry.type === 'predictor')
 }

@@ -1,7 +1,7 @@
 /** The app's own catalog, in its public folder. */
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import type { CatalogDocument } from '../../catalog/schema.ts'
-import { validateCatalog } from '../../catalog/validate.ts'
+import { checkDocument } from '../document.ts'
 import { refuse } from '../onnx/refuse.ts'
 
 /** Beside the catalog, for editors. */
@@ -39,6 +39,5 @@ export function writeBook(path: string, book: CatalogDocument): void {
 
 /** Throws `invalid_request` for what could not be read again. */
 export function checkBook(document: unknown, path: string): void {
-  // Its relative addresses are not followed here; any base makes them absolute.
-  validateCatalog(document, { source: path, base: 'http://localhost/', embedded: false })
+  checkDocument(document, path, false)
 }

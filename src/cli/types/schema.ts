@@ -1,4 +1,5 @@
 /** JSON Schema as a TypeScript type: what it cannot say becomes wider, never narrower. */
+import { isObject } from '../../engine/schema/node.ts'
 import { keyOf, literal, union } from './code.ts'
 
 type Schema = Readonly<Record<string, unknown>>
@@ -66,7 +67,3 @@ export function schemaType(schema: unknown, side: 'input' | 'output'): string {
 }
 
 const bracketed = (type: string): string => (/[ |&]/.test(type) && !/^\{[^{}]*\}$/.test(type) ? `(${type})` : type)
-
-function isObject(value: unknown): value is Schema {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
