@@ -20,14 +20,12 @@ function isEmptyable(expression: Expression): boolean {
 function withoutEmpty(expression: Expression): Expression {
   if (!isEmptyable(expression)) return expression
   if (expression.type === 'choice') {
-    return choice(...expression.parts.map(withoutEmpty).filter((part) => part !== NOTHING))
+    return choice(...expression.parts.map(withoutEmpty))
   }
   if (expression.type === 'sequence') {
     const [first = EMPTY, ...rest] = expression.parts
     const others = sequence(...rest)
-    return choice(
-      ...[sequence(withoutEmpty(first), others), withoutEmpty(others)].filter((part) => part !== NOTHING),
-    )
+    return choice(sequence(withoutEmpty(first), others), withoutEmpty(others))
   }
   if (expression.type === 'repeat') return repeat(withoutEmpty(expression.part), 1, expression.max)
   return NOTHING
