@@ -3,9 +3,9 @@ import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright'
-import { build } from 'vite'
 import { openSite, type Site } from '../support/site.ts'
 import { drawModel } from './models/weights.ts'
+import { buildScripts } from './scripts.ts'
 import type { Answers, Order, SideName } from './side.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -25,22 +25,8 @@ export async function prepareComparison(): Promise<void> {
   for (const name of ['small', 'large']) {
     drawModel(name, join(MODELS, name), join(ROOT, 'demo/models/guide'))
   }
-  await build({
-    configFile: false,
-    logLevel: 'error',
-    resolve: { conditions: ['onnxruntime-web-use-extern-wasm', 'browser', 'module', 'import', 'default'] },
-    build: {
-      outDir: SCRIPTS,
-      emptyOutDir: true,
-      lib: {
-        entry: {
-          inorigin: join(import.meta.dirname, 'side-inorigin.ts'),
-          transformers: join(import.meta.dirname, 'side-transformers.ts'),
-        },
-        formats: ['es'],
-      },
-    },
-  })
+  const sides = { inorigin: 'side-inorigin.ts', transformers: 'side-transformers.ts' }
+  await buildScripts(SCRIPTS, sides, 'error')
 }
 
 /** A site with the models, both sides and their runtimes; on a GPU where the machine has one. */

@@ -1,10 +1,10 @@
 /** The endpoint beside the engine it stands on: what the way through `fetch` costs. */
 import { join } from 'node:path'
-import { build } from 'vite'
 import { openSite } from '../support/site.ts'
 import { endlessModel } from './endless.ts'
 import { atLeast, atMost, median, type Figure } from './figure.ts'
 import type { Bench, Timing, Wish } from './page.ts'
+import { buildScripts } from './scripts.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const OUT = join(ROOT, 'node_modules/.cache/inorigin-bench/endpoint')
@@ -14,28 +14,8 @@ const HEADER_ROUNDS = 40
 /** Tokens of one decode. */
 const TOKENS = 512
 
-/** The bench's own two scripts, from the sources. */
-async function buildScripts(): Promise<void> {
-  await build({
-    configFile: false,
-    logLevel: 'warn',
-    resolve: { conditions: ['onnxruntime-web-use-extern-wasm', 'browser', 'module', 'import', 'default'] },
-    build: {
-      outDir: OUT,
-      emptyOutDir: true,
-      lib: {
-        entry: {
-          page: join(import.meta.dirname, 'page.ts'),
-          'engine-worker': join(import.meta.dirname, 'engine-worker.ts'),
-        },
-        formats: ['es'],
-      },
-    },
-  })
-}
-
 export async function measureEndpoint(): Promise<Figure[]> {
-  await buildScripts()
+  await buildScripts(OUT, { page: 'page.ts', 'engine-worker': 'engine-worker.ts' })
   const page = `<!doctype html><meta charset="utf-8"><title>bench</title>
     <script type="module">
       import { serve } from '/inorigin/index.js'

@@ -1,10 +1,10 @@
 /** `server.predict()` beside a bare `session.run()`: what checking, converting and crossing threads cost. */
 import { join } from 'node:path'
-import { build } from 'vite'
 import { openSite } from '../support/site.ts'
 import { SLOW, VALUES, valuesCatalog } from '../support/values.ts'
 import { atMost, median, type Figure } from './figure.ts'
 import type { PredictBench } from './predict-page.ts'
+import { buildScripts } from './scripts.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const OUT = join(ROOT, 'node_modules/.cache/inorigin-bench/predict')
@@ -20,28 +20,8 @@ const PAGE = `<!doctype html><meta charset="utf-8"><title>bench</title>
     globalThis.bench = openPredictBench(serve, ${JSON.stringify(valuesCatalog(SLOW))})
   </script>`
 
-/** The bench's own two scripts, from the sources. */
-async function buildScripts(): Promise<void> {
-  await build({
-    configFile: false,
-    logLevel: 'warn',
-    resolve: { conditions: ['onnxruntime-web-use-extern-wasm', 'browser', 'module', 'import', 'default'] },
-    build: {
-      outDir: OUT,
-      emptyOutDir: true,
-      lib: {
-        entry: {
-          'predict-page': join(import.meta.dirname, 'predict-page.ts'),
-          'predict-worker': join(import.meta.dirname, 'predict-worker.ts'),
-        },
-        formats: ['es'],
-      },
-    },
-  })
-}
-
 export async function measurePredict(): Promise<Figure[]> {
-  await buildScripts()
+  await buildScripts(OUT, { 'predict-page': 'predict-page.ts', 'predict-worker': 'predict-worker.ts' })
   const folders = { ...VALUES, '/bench/': OUT }
   const site = await openSite({ folders, pages: { '/predict.html': PAGE } })
   try {
