@@ -49,11 +49,12 @@ function memory(stored: readonly string[] = []) {
   const hashes = new Set(stored.map((id) => id.padEnd(64, '0')))
   const connection = {
     get: async (store: string, key: string) =>
-      store === 'device' ? facts.get(key) : hashes.has(key) ? { verified: true } : undefined,
+      store === 'device' ? facts.get(key) : hashes.has(key) ? { verified: true, chunks: ['noted'] } : undefined,
     put: async (_store: string, fact: unknown, key: string) => void facts.set(key, fact),
-    getAllKeys: async () => [...facts.keys()],
+    getAllKeys: async (store: string) => (store === 'device' ? [...facts.keys()] : [['', 0]]),
     delete: async (_store: string, key: string) => void facts.delete(key),
   }
+  vi.stubGlobal('IDBKeyRange', { bound: () => null })
   const database = { name: 'test', use: (work) => work(connection as never) } as Database
   return { database, facts }
 }
@@ -128,6 +129,13 @@ describe('a comparison', () => {
     await compare(entry)
     expect([raced, most()]).toEqual([['webgpu', 'wasm', 'wasm-other'], 1])
     expect(closed).toEqual(['webgpu', 'wasm-other'])
+  })
+
+  test('closes nothing that somebody uses', async () => {
+    const { compare, chosen, made, closed } = open({ webgpu: 30, wasm: 5 })
+    made.users = 1
+    await compare(entryOf(gpu, wasm))
+    expect([await chosen(entryOf(gpu, wasm)), closed]).toEqual(['wasm', []])
   })
 
   test('is remembered by another host, until the device is another one', async () => {

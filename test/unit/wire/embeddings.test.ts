@@ -86,6 +86,13 @@ describe('embeddings', () => {
     [{ model, input: 'x', normalize: false }, 'normalize', /leave it out/],
     [{ model, input: 'x', output_dtype: 'int8' }, 'output_dtype', /leave it out/],
     [{ model, input: 'x', stream: true }, 'stream', /leave it out/],
+    [{ model, input: 'x', truncate_prompt_tokens: 8 }, 'truncate_prompt_tokens', /leave it out/],
+    [{ model, input: 'x', late_chunking: true }, 'late_chunking', /leave it out/],
+    [{ model, input: 'x', add_special_tokens: false }, 'add_special_tokens', /leave it out/],
+    [{ model, input: 'x', embedding_types: ['int8'] }, 'embedding_types', /leave it out/],
+    [{ model, input: 'x', task: 'query' }, 'task', /own prefix/],
+    [{ model, input: 'x', prompt_name: 'query' }, 'prompt_name', /own prefix/],
+    [{ model, input: 'x', output_dimension: 2 }, 'output_dimension', /send dimensions instead/],
   ])('%#: of %j are refused', async (body, param, why) => {
     const error = await errorOf(await post(body), 400)
     expect(error.param).toBe(param)
