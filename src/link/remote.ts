@@ -15,6 +15,11 @@ export function remoteHost(link: Link): Host {
     args: HostCalls[Name]['args'],
     { key, signal }: Caller,
   ) => call<HostCalls, Name>(link, name, args, { key, signal })
+  const streamed = <Name extends keyof HostStreams>(
+    name: Name,
+    args: HostStreams[Name]['args'],
+    { key, signal }: Caller,
+  ) => stream<HostStreams, Name>(link, name, args, { key, signal, silence: SILENCE })
   return {
     authorize: (caller) => once('authorize', [], caller),
     models: (caller) => once('models', [], caller),
@@ -23,21 +28,17 @@ export function remoteHost(link: Link): Host {
     createPrediction: (request, caller) => once('createPrediction', [request], caller),
     resourceInfo: (sha256, caller) => once('resourceInfo', [sha256], caller),
     resource: (sha256, caller) => once('resource', [sha256], caller),
-    async predict(tag, inputs, { key, signal }) {
-      const reply = await stream<HostStreams, 'runPredictor'>(link, 'runPredictor', [tag, inputs], {
-        key, signal, silence: SILENCE,
-      })
-      return reply.events
+    async predict(tag, inputs, caller) {
+      const { events } = await streamed('runPredictor', [tag, inputs], caller)
+      return events
     },
-    async generate(request, { key, signal }) {
-      const reply = await stream<HostStreams, 'generate'>(link, 'generate', [request], {
-        key, signal, silence: SILENCE,
-      })
-      return { ignored: reply.result.ignored, events: reply.events }
+    async generate(request, caller) {
+      const { result, events } = await streamed('generate', [request], caller)
+      return { ignored: result.ignored, events }
     },
-    async embed(request, { key, signal }) {
-      const options = { key, signal, silence: SILENCE }
-      return (await stream<HostStreams, 'embed'>(link, 'embed', [request], options)).events
+    async embed(request, caller) {
+      const { events } = await streamed('embed', [request], caller)
+      return events
     },
   }
 }

@@ -205,11 +205,9 @@ const remote: Answer = async ({ req, env }) => {
   const { inputs, dialect } = remoteInputs(fields, signature)
   const events = await host.predict(tag, inputs, caller)
   const encoder = remoteEncoder({ tag, signature, dialect }, fields.stream ?? false)
+  ignored.push(...ignoredByRemote(fields))
   return reply(answerBody(events, encoder, work, (error) => error), {
-    headers: {
-      'content-type': encoder.type,
-      ...ignoredHeader([...ignored, ...ignoredByRemote(fields)]),
-    },
+    headers: { 'content-type': encoder.type, ...ignoredHeader(ignored) },
   })
 }
 
