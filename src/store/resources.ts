@@ -20,12 +20,10 @@ export function resourceRecord(
   sha256: string,
 ): Promise<ResourceRecord | undefined> {
   return database.use(async (connection) => {
-    const transaction = connection.transaction(['resources', 'chunks'])
-    const [record, keys] = await Promise.all([
-      transaction.objectStore('resources').get(sha256),
-      transaction.objectStore('chunks').getAllKeys(chunksOf(sha256)),
-    ])
-    return record && { ...record, chunks: stillHere(record.chunks, keys) }
+    const record = await connection.get('resources', sha256)
+    if (!record) return undefined
+    const keys = await connection.getAllKeys('chunks', chunksOf(sha256))
+    return { ...record, chunks: stillHere(record.chunks, keys) }
   })
 }
 

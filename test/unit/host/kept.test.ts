@@ -54,8 +54,8 @@ describe('what is kept of an entry', () => {
 
 describe('a file that is not stored', () => {
   const file: Resource = { type: 'onnx', url: 'https://a.test/m.onnx', name: 'm.onnx', bytes: 10, sha256: HASH }
-  const nothing = { name: 'test', use: async () => false } as unknown as Database
-  const here = { name: 'test', use: async () => true } as unknown as Database
+  const nothing = { name: 'test', use: async () => undefined } as unknown as Database
+  const here = { name: 'test', use: async () => ({ verified: true, chunks: ['noted'] }) } as unknown as Database
   const never = new AbortController().signal
 
   const asked = (answer: () => Response | Promise<Response>, resource = file, database = nothing) => {

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
 import type { Implementation } from '../../../src/catalog/schema.ts'
 import { createStorage } from '../../../src/host/storage.ts'
@@ -7,6 +7,10 @@ import { HASH, model } from '../catalog/entries.ts'
 
 afterEach(() => {
   vi.unstubAllGlobals()
+})
+
+beforeEach(() => {
+  vi.stubGlobal('IDBKeyRange', { bound: () => null })
 })
 
 /** A storage in which nothing of an implementation can be read, and what was looked at of it. */
@@ -19,6 +23,7 @@ function open() {
       if (store === 'resources') looked.push(key)
       return store === 'resources' ? record : undefined
     },
+    getAllKeys: async () => [],
     transaction: () => transaction,
   }
   const database = { name: 'test', use: (work) => work(connection as never) } as Database
@@ -61,7 +66,11 @@ test('of tags that share all their files, the one that is loaded is in use', asy
     sha256: HASH, bytes: 10, chunkBytes: 10, chunks: ['noted'], verified: true, lastUsed: 0,
     tags: ['@me/one', '@me/two'],
   }
-  const stores = { resources: { index: () => ({ getAll: async () => [record] }) }, pins: { getAllKeys: async () => [] } }
+  const stores = {
+    resources: { index: () => ({ getAll: async () => [record] }) },
+    chunks: { getAllKeys: async () => [[HASH, 0]] },
+    pins: { getAllKeys: async () => [] },
+  }
   const connection = { transaction: () => ({ objectStore: (name: keyof typeof stores) => stores[name] }) }
   const database = { name: 'test', use: (work) => work(connection as never) } as Database
   const storage = createStorage({
