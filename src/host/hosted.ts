@@ -2,6 +2,7 @@
  * One implementation on its way into memory and then there: its files, its worker, and who uses it.
  * Ending the worker is the only way to get wasm memory back, so each has one of its own.
  */
+import { bytesOf } from '../catalog/memory.ts'
 import type { Entry, Implementation, Resource } from '../catalog/schema.ts'
 import type { Files } from '../engine/engine.ts'
 import type { GpuVerdict } from '../device/verdict.ts'
@@ -80,7 +81,7 @@ export function createHosted(options: HostedOptions): Hosted {
   const { entry, implementation, assets, ensure, verdict, onVerdict, onProgress, onClose } = options
   const explain = (error: unknown) => options.explain(error, entry, implementation)
   const { resources } = implementation
-  const totalBytes = sum(resources)
+  const totalBytes = bytesOf(implementation)
   const closing = new AbortController()
   const worker = startWorker(assets, entry.tag, closing)
   const start: LoadProgress = {
@@ -148,7 +149,7 @@ export function createHosted(options: HostedOptions): Hosted {
     if (entry.type === 'model') {
       const texts = resources.filter(isText)
       const weights = resources.filter((resource) => !isText(resource))
-      const files = await get(weights, sum(texts))
+      const files = await get(weights, bytesOf({ resources: texts }))
       compiling()
       const found = await ask('loadModel', files, () =>
         progress.push({ ...progress.latest, phase: 'warm' }),
@@ -238,8 +239,4 @@ function startWorker(assets: string, tag: string, closing: AbortController): Wor
     closing.abort(new InoriginError('internal', `${what} Try again, or unload the model.`))
   }
   return worker
-}
-
-function sum(resources: readonly Resource[]): number {
-  return resources.reduce((bytes, resource) => bytes + resource.bytes, 0)
 }

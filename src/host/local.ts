@@ -1,5 +1,6 @@
 /** The host itself: what answers `/v1` and the page's handle, inside the host's dedicated worker. */
 import { loadCatalog } from '../catalog/load.ts'
+import { bytesOf } from '../catalog/memory.ts'
 import { findEmbedder, isEmbedder, toModel, toPredictor, unfit } from '../catalog/resolve.ts'
 import type { Entry, Implementation, ModelEntry, PredictorEntry } from '../catalog/schema.ts'
 import { nameSmaller } from '../catalog/smaller.ts'
@@ -220,14 +221,13 @@ export function openHost(
     const all = models.of(tag)
     const hosted = all.findLast(({ ready: isReady }) => isReady) ?? all.at(-1)
     const implementation = hosted?.implementation ?? (await fitting(entry))
-    const files = implementation?.resources ?? []
     const isListed = entry.implementations.length > 0
     const isHere = implementation && (await areHere(database, implementation))
     const stored = isHere ? 'stored' : 'remote'
     return {
       tag, type, name,
       status: hosted ? (hosted.ready ? 'loaded' : 'loading') : stored,
-      bytes: isListed ? files.reduce((bytes, resource) => bytes + resource.bytes, 0) : null,
+      bytes: isListed ? bytesOf(implementation ?? { resources: [] }) : null,
       device: implementation?.device ?? null,
     }
   }

@@ -1,10 +1,8 @@
 /** A prediction for those who only have a response to wait by. */
 import { imagesToFiles } from '../predictor/png.ts'
 import type { LoadProgress, PredictionEvent, PredictionResult } from '../types/index.ts'
+import { elapsed, PATIENCE } from './accept.ts'
 import { withHeartbeat } from './heartbeat.ts'
-
-/** Milliseconds after which a request gets its 200 although nobody knows yet how it will end. */
-const PATIENCE = 5_000
 
 /**
  * Resolves when `run` has, or after 5 s; rejects with what it failed with before. From then on there is
@@ -21,7 +19,7 @@ export async function tellPrediction(
   }).then(withFiles)
   // Whoever reads the events hears of it.
   running.catch(() => undefined)
-  await Promise.race([running, new Promise((resolve) => setTimeout(resolve, PATIENCE))])
+  await Promise.race([running, elapsed(PATIENCE)])
   return withHeartbeat(events())
 
   async function* events(): AsyncGenerator<PredictionEvent> {

@@ -10,6 +10,7 @@ import {
   touchPrediction,
 } from '../store/predictions.ts'
 import type { Prediction, PredictionRequest, Tag } from '../types/index.ts'
+import { elapsed } from './accept.ts'
 import type { Choices } from './choices.ts'
 import type { Entries } from './entries.ts'
 import { firstGone, keep, kept, stillIn, type Given } from './kept.ts'
@@ -195,8 +196,4 @@ function unknown(param: string, what: string): InoriginError {
 
 function random(): string {
   return crypto.randomUUID().replaceAll('-', '')
-}
-
-function elapsed(milliseconds: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, milliseconds))
 }

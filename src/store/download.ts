@@ -22,7 +22,7 @@ export interface Tuning {
   stall: number
 }
 
-export const TUNING: Readonly<Tuning> = {
+const TUNING: Readonly<Tuning> = {
   chunkBytes: CHUNK_BYTES,
   attempts: 6,
   backoff: 500,

@@ -19,7 +19,6 @@ export async function writeFact<T>(database: Database, subject: string, fact: T)
   await database.use((connection) => connection.put('device', fact, subject))
 }
 
-
 /** Forgets facts whose subjects begin so until no more than `most` are left, never that of `spare`. */
 export async function trimFacts(
   database: Database,

@@ -17,7 +17,7 @@ export function partAt({ url, bytes, partBytes }: WantedResource, position: numb
 }
 
 /** `https://host/model.onnx.2?v=1` of `https://host/model.onnx?v=1`. */
-export function partUrl(url: string, index: number): string {
+function partUrl(url: string, index: number): string {
   const part = new URL(url)
   part.pathname += `.${index}`
   return part.href

@@ -6,7 +6,7 @@ import { committed, type Connection, type Database } from './open.ts'
 export type Asker = Pick<PredictionRecord, 'tag' | 'clientId' | 'configurationId'>
 
 /** Predictions that are kept; beyond, those that were not used for longest are forgotten. */
-export const MOST_PREDICTIONS = 1000
+const MOST_PREDICTIONS = 1000
 
 /** How many are forgotten at once, so that not every new one has to look for the oldest. */
 const FORGOTTEN = 100

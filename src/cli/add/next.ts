@@ -1,5 +1,6 @@
 /** What to do with a model that was added: code to begin with. */
 import type { Entry, PredictorEntry } from '../../catalog/schema.ts'
+import { ARRAYS, size } from '../../predictor/elements.ts'
 import { keyOf, quote } from '../types/code.ts'
 
 /** Longest tensor that is written as an array of its length. */
@@ -39,23 +40,20 @@ function predictLines({ tag, signature, implementations }: PredictorEntry): stri
   ]
 }
 
-const ARRAYS: Readonly<Record<string, string>> = {
-  float16: 'Float32Array', float32: 'Float32Array', float64: 'Float64Array',
-  int8: 'Int8Array', int16: 'Int16Array', int32: 'Int32Array', int64: 'BigInt64Array',
-  uint8: 'Uint8Array', uint16: 'Uint16Array', uint32: 'Uint32Array', uint64: 'BigUint64Array',
-  bool: 'Uint8Array',
-}
+/** The name of the typed array that a tensor of that type is given in; halves are given wider. */
+const arrayOf = (type: string): string =>
+  ARRAYS[type === 'float16' ? 'float32' : (type as keyof typeof ARRAYS)].name
 
 /** A value of that type and shape; free lengths are 1. */
 function example(type: string, shape: readonly (number | null)[] | undefined): string {
   if (type === 'image') return 'document.images[0]'
   const lengths = (shape ?? []).map((length) => length ?? 1)
-  const size = lengths.reduce((product, length) => product * length, 1)
-  if (type === 'string' && size === 1 && lengths.length < 2) return "'text'"
-  if (lengths.length === 0 || size > MOST_WRITTEN) {
+  const count = size(lengths)
+  if (type === 'string' && count === 1 && lengths.length < 2) return "'text'"
+  if (lengths.length === 0 || count > MOST_WRITTEN) {
     if (type === 'bool') return 'true'
     return type === 'int64' || type === 'uint64' ? '0n' : '0'
   }
-  const data = type === 'string' ? `Array(${size}).fill('text')` : `new ${ARRAYS[type]}(${size})`
+  const data = type === 'string' ? `Array(${count}).fill('text')` : `new ${arrayOf(type)}(${count})`
   return `{ data: ${data}, shape: [${lengths.join(', ')}] }`
 }
