@@ -60,6 +60,7 @@ function fakeConstraints(): Constraints {
           return bits
         },
         forced: () => textOf(wanted?.slice(count, -1) ?? []),
+        goesOn: () => false,
         accept: (token) => {
           if (!may(token)) return false
           count += 1

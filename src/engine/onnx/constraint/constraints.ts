@@ -5,6 +5,7 @@ import { createBudget } from './budget.ts'
 import { buildGrammar, spelled } from './build.ts'
 import type { Constraints } from './contract.ts'
 import { type CompiledGrammar, loadXgrammar, type Xgrammar } from './library.ts'
+import { findLonger } from './longer.ts'
 import { createMatcher, findDoubtful } from './matcher.ts'
 import { type Prepared, prepareVocabulary, type TokenTable } from './vocabulary.ts'
 
@@ -21,6 +22,7 @@ interface Compiled {
 export function createConstraints(table: TokenTable): Constraints {
   const budget = createBudget(table.bytes)
   const doubtful = findDoubtful(table.bytes)
+  const longer = findLonger(table.bytes)
   const vocabularies = new Map<string, Promise<Prepared>>()
   const compiled = new Map<string, Promise<Compiled>>()
   let closed = false
@@ -83,7 +85,9 @@ export function createConstraints(table: TokenTable): Constraints {
         const { GrammarMatcher } = await loadXgrammar()
         const loose = await GrammarMatcher.createGrammarMatcher(grammar.loose)
         const exact = grammar.exact && (await GrammarMatcher.createGrammarMatcher(grammar.exact))
-        return createMatcher({ loose, exact, doubtful, width: table.bytes.length, onClose })
+        return createMatcher({
+          loose, exact, doubtful, longer, width: table.bytes.length, onClose,
+        })
       } catch (error) {
         onClose()
         throw error

@@ -16,6 +16,8 @@ export interface Matcher {
   mask(): Promise<Int32Array>
   /** The text that must come next, empty where there is a choice. */
   forced(): string
+  /** A longer token that begins like this one may come in its place. */
+  goesOn(token: number): boolean
   /** Takes the next token, an end token included; false, and nothing taken, where it may not come. */
   accept(token: number): boolean
   close(): void

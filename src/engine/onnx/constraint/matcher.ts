@@ -9,6 +9,8 @@ export interface MatcherOptions {
   /** Keeps all; `null` where there is no difference. Its masks take long. */
   exact: GrammarMatcher | null
   doubtful: Doubtful
+  /** Tokens that begin like that one and are longer. */
+  longer: (token: number) => readonly number[]
   /** How many tokens there are. */
   width: number
   /** Frees what was made for this text. */
@@ -39,10 +41,14 @@ export function findDoubtful(bytes: readonly (Uint8Array | null)[]): Doubtful {
   }
 }
 
+/** More longer tokens than these are not tried: one of them will do. */
+const TRIED = 200
+
 /** As long as a string goes on like this, there is room for any token but the doubtful ones. */
 const ROOM = 'a'.repeat(LONG)
 
-export function createMatcher({ loose, exact, doubtful, width, onClose }: MatcherOptions): Matcher {
+export function createMatcher(options: MatcherOptions): Matcher {
+  const { loose, exact, doubtful, longer, width, onClose } = options
   const rest = width % 32
   const last = rest === 0 ? -1 : (1 << rest) - 1
   let mask: Int32Array | undefined
@@ -105,6 +111,10 @@ export function createMatcher({ loose, exact, doubtful, width, onClose }: Matche
       if ((characters.at(-1) ?? '') > '\u007f') characters.pop()
       const text = characters.join('')
       return text !== '' && takes(loose, text) ? text : ''
+    },
+    goesOn: (token) => {
+      const others = longer(token)
+      return others.length > TRIED || others.some((other) => tries(exact ?? loose, other))
     },
     accept: (token) => {
       if (loose.isTerminated() || token < 0 || token >= width) return false

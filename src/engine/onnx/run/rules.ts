@@ -30,11 +30,17 @@ export function createRules({ constraints, encode, signal }: RulesOptions): Rule
   let matcher: Matcher | null = null
   const given: number[] = []
 
-  /** Tokens are accepted when they are certain, so that what they force in turn is told. */
+  /**
+   * Tokens are accepted when they are certain, so that what they force in turn is told. The last of a
+   * text is not where a longer one may stand for it: a model that has learnt `{"` as one token does
+   * not know how to go on behind `{`, so it chooses.
+   */
   const force = (): void => {
     const text = given.length === 0 ? (matcher?.forced() ?? '') : ''
     if (text === '') return
-    for (const token of encode(text)) {
+    const tokens = encode(text)
+    for (const [index, token] of tokens.entries()) {
+      if (index === tokens.length - 1 && matcher?.goesOn(token)) return
       if (!matcher?.accept(token)) return
       given.push(token)
     }
