@@ -49,6 +49,11 @@ export function etagOf(response: Response): string | null {
   return response.headers.get('etag')
 }
 
+/** Whether both tags are known and differ. */
+export function isOtherVersion(one: string | null, other: string | null): boolean {
+  return one !== null && other !== null && strong(one) !== strong(other)
+}
+
 /** A download that cannot succeed as things are, with the URL in its message. */
 export function failed(
   wanted: WantedResource,
@@ -94,8 +99,9 @@ function judgePart(
   from: number,
   etag: string | null,
 ): Verdict {
-  const version = etagOf(response)
-  if (etag !== null && version !== null && strong(etag) !== strong(version)) {
+  // Where each chunk has a hash of its own, that tells: servers of one farm may tag the same file
+  // differently.
+  if (!wanted.chunks && isOtherVersion(etag, etagOf(response))) {
     return { type: 'restart', why: 'the file has changed on the server' }
   }
   const range = response.headers.get('content-range')

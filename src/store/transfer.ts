@@ -1,5 +1,5 @@
 /** One request for what is missing of a resource, its body written as it comes. */
-import { etagOf, judge, wrongLength } from './answer.ts'
+import { etagOf, isOtherVersion, judge, wrongLength } from './answer.ts'
 import type { Assembly, Damage } from './assembly.ts'
 import type { WantedResource } from './db.ts'
 import { partAt } from './parts.ts'
@@ -64,8 +64,7 @@ export async function transfer(
     // The tag that is kept is that of the first part.
     const verdict = judge(response, file, from, part.start === 0 ? assembly.etag : null)
     if (verdict.type !== 'take') return verdict
-    const startsOver = part.start === 0 && verdict.from === 0 && !assembly.repairs
-    if (startsOver) await assembly.restart(etagOf(response))
+    if (part.start === 0 && startsOver(response, assembly)) await assembly.restart(etagOf(response))
     else if (from > 0) assembly.join()
     /** Bytes that are here already and come again, from a server without ranges. */
     let again = assembly.position - part.start - verdict.from
@@ -101,6 +100,15 @@ export async function transfer(
     ending.abort()
     patience.rest()
   }
+}
+
+/**
+ * Whether an answer to everything leaves nothing as it was: there was nothing, or it is said to be of
+ * another version. What was verified once is known chunk by chunk.
+ */
+function startsOver(response: Response, { here, etag, repairs }: Assembly): boolean {
+  if (repairs || response.status !== 200) return false
+  return here === 0 || isOtherVersion(etag, etagOf(response))
 }
 
 /** Calls `onEnd` when it was not put to rest in time. */

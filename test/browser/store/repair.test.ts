@@ -61,20 +61,34 @@ describe('fetches what the browser lost, and that alone:', () => {
     expect(await findDamage(database, [resource.sha256], never())).toBe(0)
   })
 
-  test('of an unfinished download too', async () => {
-    const database = freshDatabase()
-    const { resource, content, seen } = await fileOn({ bytes: BYTES, faults: [{ stall: 90_000 }] })
-    const leaving = new AbortController()
-    const visit = download(database, resource, {
-      signal: leaving.signal,
-      tuning: { ...QUICK, stall: 60_000 },
-      onBytes: (here) => here >= 90_000 && leaving.abort(),
-    })
-    await expect(visit).rejects.toMatchObject({ kind: 'aborted' })
-    await lose(database, resource.sha256, 1)
+  const cutOff: Record<string, { lost: number; faults: Fault[]; ranges: (string | null)[] }> = {
+    'a chunk in the middle': {
+      lost: 1, faults: [], ranges: [`bytes=${chunk}-${2 * chunk - 1}`, `bytes=${5 * chunk}-`],
+    },
+    'the first one': {
+      lost: 0, faults: [], ranges: [`bytes=0-${chunk - 1}`, `bytes=${5 * chunk}-`],
+    },
+    'the first one, from a server without ranges': {
+      lost: 0, faults: [{ ignoreRange: true, end: 20_000 }, { ignoreRange: true }],
+      ranges: [`bytes=0-${chunk - 1}`, `bytes=${5 * chunk}-`],
+    },
+  }
+  test.for(Object.entries(cutOff))('of an unfinished download: %s', async ([, wants]) => {
+    const { database, resource, content, seen } = await cutOffAt90000(wants.faults)
+    await lose(database, resource.sha256, wants.lost)
     const blob = await download(database, resource, options)
     expect(same(await bytesOf(blob), content)).toBe(true)
-    expect((await seen()).map(({ range }) => range)[1]).toBe(`bytes=${chunk}-${2 * chunk - 1}`)
+    expect((await seen()).slice(1).map(({ range }) => range)).toEqual(wants.ranges)
+  })
+
+  test('of an unfinished download in parts: the first one', async () => {
+    const { database, resource, content, seen } = await cutOffAt90000([], chunk / 2)
+    await lose(database, resource.sha256, 0)
+    const before = (await seen()).length
+    const blob = await download(database, resource, options)
+    expect(same(await bytesOf(blob), content)).toBe(true)
+    const sent = (await seen()).slice(before).reduce((sum, request) => sum + request.sent, 0)
+    expect(sent).toBe(chunk + BYTES - 5 * chunk)
   })
 
   test.for<[string, Fault[]]>([
@@ -102,6 +116,24 @@ describe('fetches what the browser lost, and that alone:', () => {
     expect(await hasResource(database, resource.sha256)).toBe(false)
   })
 })
+
+/** A download of which five chunks were stored when it ended, and what the server does then. */
+async function cutOffAt90000(faults: Fault[], partBytes?: number) {
+  const database = freshDatabase()
+  const before = partBytes ? Math.floor(90_000 / partBytes) : 0
+  const stall = { stall: 90_000 - before * (partBytes ?? 0) }
+  const file = await fileOn({
+    bytes: BYTES, partBytes, faults: [...Array<Fault>(before).fill({}), stall, ...faults],
+  })
+  const leaving = new AbortController()
+  const visit = download(database, file.resource, {
+    signal: leaving.signal,
+    tuning: { ...QUICK, stall: 60_000 },
+    onBytes: (here) => here >= 90_000 && leaving.abort(),
+  })
+  await expect(visit).rejects.toMatchObject({ kind: 'aborted' })
+  return { database, ...file }
+}
 
 function lose(database: Database, sha256: string, index: number): Promise<void> {
   return database.use((connection) => connection.delete('chunks', [sha256, index]))

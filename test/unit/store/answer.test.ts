@@ -78,6 +78,12 @@ describe('an answer with a part', () => {
     expect(verdict('W/"a"', '"a"')).toBe('take')
     expect(verdict('"a"')).toBe('take')
   })
+
+  test('of another version is taken where each chunk has a hash to be told by', () => {
+    const listed = { ...wanted, chunks: ['a', 'b'] }
+    const rest = part('bytes 400-999/1000', { etag: '"b"' })
+    expect(judge(rest, listed, 400, '"a"')).toEqual({ type: 'take', from: 400 })
+  })
 })
 
 describe('an answer that is none', () => {
