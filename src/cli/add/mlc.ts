@@ -1,18 +1,12 @@
 /** A folder that MLC compiled a model to, as a catalog entry. */
 import { join } from 'node:path'
-import * as v from 'valibot'
-import { path } from '../../catalog/values.ts'
-import { LISTS } from '../../engine/webllm/artifacts.ts'
-import { CONFIG } from '../../engine/webllm/texts.ts'
+import {
+  CONFIG, featuresOf, LISTS, MOST_PROMISED, shardsOf, tokensOf,
+} from '../../catalog/mlc/layout.ts'
 import { refuse } from '../onnx/refuse.ts'
 import { capabilitiesOf, MEMORY_FACTOR, readJson, titleOf } from './facts.ts'
 import type { Plan } from './plan.ts'
 import type { Item, Source } from './source.ts'
-
-/** Memory is laid out for every token that is promised; more than this is for its author to promise. */
-const MOST_TOKENS = 4_096
-
-const listSchema = v.object({ records: v.array(v.object({ dataPath: path })) })
 
 /** Throws `invalid_request` that names what is missing. */
 export function planMlc({ folder, files }: Source & { kind: 'mlc' }): Plan {
@@ -30,7 +24,7 @@ export function planMlc({ folder, files }: Source & { kind: 'mlc' }): Plan {
     )
   }
   const list = LISTS.find((name) => files.some((file) => file.path === name)) ?? 'tensor-cache.json'
-  const shards = shardsOf(item('mlc', list).path)
+  const shards = shardsIn(item('mlc', list).path)
   const chat = readJson(join(folder, CONFIG))
   const template = files.filter((file) => file.path === 'chat_template.jinja')
   const items = [
@@ -42,11 +36,10 @@ export function planMlc({ folder, files }: Source & { kind: 'mlc' }): Plan {
     item('mlc', list),
     ...shards.map((name) => item('mlc', name)),
   ]
-  const context = [chat['context_window_size'], chat['sliding_window_size']]
-    .find((length): length is number => typeof length === 'number' && length > 0)
-  const maxInputTokens = Math.min(context ?? MOST_TOKENS, MOST_TOKENS)
+  const context = tokensOf(chat)
+  const maxInputTokens = Math.min(context ?? MOST_PROMISED, MOST_PROMISED)
   const quantization = String(chat['quantization'] ?? 'mlc')
-  const features = quantization.includes('f16') ? ['shader-f16'] : []
+  const features = featuresOf(quantization)
   const memory = Math.ceil(items.reduce((sum, { bytes }) => sum + bytes, 0) * MEMORY_FACTOR)
   return {
     entry: {
@@ -60,15 +53,15 @@ export function planMlc({ folder, files }: Source & { kind: 'mlc' }): Plan {
     }],
     notes: [
       'It runs by WebLLM, on WebGPU alone: run `npx inorigin init --mlc` once.',
-      ...((context ?? 0) > MOST_TOKENS
+      ...((context ?? 0) > MOST_PROMISED
         ? [`It was made for ${context} tokens; raise "maxInputTokens" if devices have the memory.`]
         : []),
     ],
   }
 }
 
-function shardsOf(list: string): string[] {
-  const { success, output } = v.safeParse(listSchema, readJson(list))
-  if (success) return [...new Set(output.records.map(({ dataPath }) => dataPath))]
+function shardsIn(list: string): string[] {
+  const shards = shardsOf(readJson(list))
+  if (shards) return shards.map(({ path }) => path)
   throw refuse(`${list} is no list of weights.`, 'Download it again.')
 }

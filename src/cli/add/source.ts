@@ -2,8 +2,8 @@
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path'
 import type { HubFile } from '../../catalog/hub/listing.ts'
+import { CONFIG } from '../../catalog/mlc/layout.ts'
 import type { Resource } from '../../catalog/schema.ts'
-import { CONFIG } from '../../engine/webllm/texts.ts'
 import type { OnnxModel } from '../onnx/model.ts'
 import { refuse } from '../onnx/refuse.ts'
 

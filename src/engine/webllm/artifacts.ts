@@ -1,12 +1,10 @@
 /** A model's files as the cache that WebLLM reads them from: nothing is fetched, nothing kept twice. */
+import { LISTS } from '../../catalog/mlc/layout.ts'
 import type { Files } from '../engine.ts'
 import { modelUnusable } from '../onnx/failure.ts'
 
 /** An address that is never asked: what is behind it is in {@link openArtifacts}. */
 export const MODEL_URL = 'https://model.invalid/resolve/main/'
-
-/** Names that lists of weights have had, the newest first. */
-export const LISTS = ['tensor-cache.json', 'ndarray-cache.json']
 
 /**
  * As `caches` of the worker. A file that is not there rejects with `unavailable`, which names it,
