@@ -78,6 +78,8 @@ export function chatStream(
       choices: [
         { index: 0, delta, finish_reason: end, logprobs: told ? logprobsObject(told) : null },
       ],
+      // Until the last, which has it.
+      ...(includeUsage && { usage: null }),
     })
   return {
     type: SSE_TYPE,

@@ -162,9 +162,11 @@ function openFault(body: ChatBody): Fault | undefined {
   return begunFault(messages, body)
 }
 
-/** Fields without effect: of two limits, the older name gives way. */
-export function ignoredByChat({ max_tokens: older, max_completion_tokens: newer }: ChatBody): string[] {
-  return older && newer && older !== newer ? ['max_tokens'] : []
+/** Fields without effect: of two limits, the older name gives way; a budget, or none, to no effort. */
+export function ignoredByChat(body: ChatBody): string[] {
+  const { max_tokens: older, max_completion_tokens: newer } = body
+  const limit = older && newer && older !== newer ? ['max_tokens'] : []
+  return [...limit, ...reasoningOf(body).ignored]
 }
 
 /** What a chat completion asks for, free of its style. */

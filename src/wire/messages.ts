@@ -156,9 +156,10 @@ export const countBody = object({ thread, ...fields, max_tokens: optional(atLeas
 /** What both come to; only what is answered must have a limit. */
 export type CountBody = v.InferOutput<typeof countBody>
 
-/** Fields without effect: of two formats, the older name gives way. */
-export function ignoredByMessages({ output_config: config, output_format: older }: CountBody): string[] {
-  return older && config?.format ? ['output_format'] : []
+/** Fields without effect: of two formats, the older name gives way; a budget, or none, to no effort. */
+export function ignoredByMessages(body: CountBody): string[] {
+  const format = body.output_format && body.output_config?.format ? ['output_format'] : []
+  return [...format, ...reasoningOf(body).ignored]
 }
 
 /** What a message asks for, free of its style. */

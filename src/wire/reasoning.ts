@@ -47,6 +47,8 @@ export interface Reasoning {
   shown: boolean
   /** The fields that asked for it. */
   fields: string[]
+  /** Of those, the ones that ask for another budget than the one that counts. */
+  ignored: string[]
 }
 
 /** What is asked for. Thinking that is switched off stays so, whatever the effort. */
@@ -57,6 +59,8 @@ export function reasoningOf({
 }: ReasoningFields): Reasoning {
   const level = direct ?? output?.effort ?? undefined
   const budget = budgetOf(config, level)
+  const isOther = (asked: keyof typeof BUDGET | null | undefined): boolean =>
+    Boolean(asked && BUDGET[asked] !== budget)
   return {
     budget,
     shown: (budget ?? 0) > 0 && !(config && 'display' in config && config.display === 'omitted'),
@@ -64,6 +68,10 @@ export function reasoningOf({
       ...(direct ? ['reasoning_effort'] : []),
       ...(config ? ['thinking'] : []),
       ...(output?.effort ? ['output_config.effort'] : []),
+    ],
+    ignored: [
+      ...(isOther(direct) ? ['reasoning_effort'] : []),
+      ...(isOther(output?.effort) ? ['output_config.effort'] : []),
     ],
   }
 }

@@ -142,10 +142,16 @@ export function responsesRequest(body: ResponsesBody): GenerationRequest {
 export function responsesReasoning(body: ResponsesBody): Reasoning {
   const own = body.reasoning?.effort
   if (!own) return reasoningOf(body)
+  const { reasoning_effort: general } = body
   const asked = reasoningOf({ ...body, reasoning_effort: own })
+  const named = (name: string) => (name === 'reasoning_effort' ? 'reasoning.effort' : name)
   return {
     ...asked,
-    fields: asked.fields.map((name) => (name === 'reasoning_effort' ? 'reasoning.effort' : name)),
+    fields: asked.fields.map(named),
+    ignored: [
+      ...asked.ignored.map(named),
+      ...(general && general !== own ? ['reasoning_effort'] : []),
+    ],
   }
 }
 
@@ -163,9 +169,10 @@ export function wantsSeals({ include }: ResponsesBody): boolean {
 }
 
 /** Fields without effect: what an answer here does not have, none can include. */
-export function ignoredByResponses({ include }: ResponsesBody): string[] {
+export function ignoredByResponses(body: ResponsesBody): string[] {
   const isHad = (name: string): boolean => name === INCLUDE_LOGPROBS || name === INCLUDE_SEALS
-  return include?.every(isHad) ?? true ? [] : ['include']
+  const included = body.include?.every(isHad) ?? true ? [] : ['include']
+  return [...included, ...responsesReasoning(body).ignored]
 }
 
 /** How many probable tokens to tell beside each; `undefined`: nothing is told. */

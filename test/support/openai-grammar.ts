@@ -176,7 +176,8 @@ export function checkChatStream(
       stage = 'done'
       continue
     }
-    head(keys(chunk, 'chunk', ['id', 'object', 'created', 'model', 'choices', 'usage?']))
+    const until = includeUsage ? ['usage'] : []
+    head(keys(chunk, 'chunk', ['id', 'object', 'created', 'model', 'choices', ...until]))
     ensure((chunk['usage'] ?? null) === null, 'usage before its chunk')
     const choices = chunk['choices']
     ensure(Array.isArray(choices) && choices.length === 1, 'not one choice')

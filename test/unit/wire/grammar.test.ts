@@ -18,6 +18,8 @@ const CALLED = delta('{}', '"tool_calls"')
 const USAGE =
   `data: {${HEAD},"choices":[],"usage":{"prompt_tokens":2,"completion_tokens":1,"total_tokens":3,` +
   '"prompt_tokens_details":{"cached_tokens":1},"completion_tokens_details":{"reasoning_tokens":0}}}\n\n'
+/** Chunks as they are where usage was asked for. */
+const untilUsage = (raw: string) => raw.replaceAll('}]}\n', '}],"usage":null}\n')
 const DONE = 'data: [DONE]\n\n'
 const ERROR = 'data: {"error":{"message":"Gone.","type":"api_error","code":null,"param":null}}\n\n'
 
@@ -26,7 +28,7 @@ describe('checkChatStream', () => {
     ['text', ROLE + HELLO + HELLO + STOP + DONE, false],
     ['nothing', ROLE + STOP + DONE, false],
     ['comments', `: wait\n\n${ROLE}: wait\n\n${HELLO}${STOP}${DONE}`, false],
-    ['usage', ROLE + HELLO + STOP + USAGE + DONE, true],
+    ['usage', untilUsage(ROLE + HELLO + STOP) + USAGE + DONE, true],
     ['reasoning and a call', ROLE + REASONING + HELLO + CALL + ARGUMENTS + CALLED + DONE, false],
     ['an error', ROLE + HELLO + ERROR, false],
     ['an error at once', ERROR, false],
@@ -36,7 +38,7 @@ describe('checkChatStream', () => {
 
   it('tells what was in the stream', () => {
     const seen = checkChatStream(
-      ROLE + REASONING + HELLO + CALL + ARGUMENTS + CALLED + USAGE + DONE,
+      untilUsage(ROLE + REASONING + HELLO + CALL + ARGUMENTS + CALLED) + USAGE + DONE,
       { includeUsage: true },
     )
     expect(seen).toMatchObject({
@@ -114,20 +116,16 @@ describe('checkChatStream', () => {
     ['twice', ROLE + STOP + USAGE + USAGE + DONE],
     ['without an id', ROLE + STOP + USAGE.replace('"id":"chatcmpl-1",', '') + DONE],
     ['without choices', ROLE + STOP + USAGE.replace('"choices":[],', '') + DONE],
-    [
-      'with a wrong sum',
-      ROLE + STOP + USAGE.replace('"total_tokens":3', '"total_tokens":4') + DONE,
-    ],
-    [
-      'with too much cached',
-      ROLE + STOP + USAGE.replace('"cached_tokens":1', '"cached_tokens":9') + DONE,
-    ],
-    [
-      'with half a token',
-      ROLE + STOP + USAGE.replace('"cached_tokens":1', '"cached_tokens":0.5') + DONE,
-    ],
+    ['with a wrong sum', ROLE + STOP + USAGE.replace('"total_tokens":3', '"total_tokens":4') + DONE],
+    ['with too much cached', ROLE + STOP + USAGE.replace('"cached_tokens":1', '"cached_tokens":9') + DONE],
+    ['with half a token', ROLE + STOP + USAGE.replace('"cached_tokens":1', '"cached_tokens":0.5') + DONE],
   ])('refuses usage %s', (_, raw) => {
-    expect(() => checkChatStream(raw, { includeUsage: true })).toThrow('off grammar')
+    expect(() => checkChatStream(untilUsage(raw), { includeUsage: true })).toThrow('off grammar')
+  })
+
+  it('refuses chunks that do not say that usage is still to come', () => {
+    const raw = untilUsage(ROLE) + STOP + USAGE + DONE
+    expect(() => checkChatStream(raw, { includeUsage: true })).toThrow('lacks the key usage')
   })
 })
 

@@ -25,9 +25,9 @@ describe.each([CHAT, MESSAGES, RESPONSES])('the budget of thought in %s', (path)
     [{ output_config: { effort: 'low' } }, 256],
     [{ output_config: { effort: 'max' } }, Infinity],
     [{ thinking: { type: 'disabled' } }, 0],
-    [{ thinking: { type: 'disabled' }, output_config: { effort: 'high' } }, 0],
+    [{ thinking: { type: 'disabled' }, reasoning_effort: 'none' }, 0],
     [{ thinking: { type: 'enabled', budget_tokens: 1234 } }, 1234],
-    [{ thinking: { type: 'enabled', budget_tokens: 1 }, output_config: { effort: 'high' } }, 1],
+    [{ thinking: { type: 'enabled', budget_tokens: 256 }, output_config: { effort: 'low' } }, 256],
     [{ thinking: { type: 'adaptive' } }, 1024],
     [{ thinking: { type: 'adaptive', display: 'omitted' } }, 1024],
     [{ thinking: { type: 'adaptive' }, output_config: { effort: 'high' } }, 4096],
@@ -35,6 +35,16 @@ describe.each([CHAT, MESSAGES, RESPONSES])('the budget of thought in %s', (path)
     const { request, ignored } = await askedOf(path, bodyOf(path, fields))
     expect(request.reasoningBudget).toBe(budget)
     expect(ignored).toBeNull()
+  })
+
+  it.each([
+    [{ thinking: { type: 'disabled' }, output_config: { effort: 'high' } }, 0, 'output_config.effort'],
+    [{ thinking: { type: 'enabled', budget_tokens: 9 }, reasoning_effort: 'high' }, 9, 'reasoning_effort'],
+    [{ reasoning_effort: 'low', output_config: { effort: 'high' } }, 256, 'output_config.effort'],
+  ])('is not of an effort that disagrees, which is told: %j %j', async (fields, budget, told) => {
+    const { request, ignored } = await askedOf(path, bodyOf(path, fields))
+    expect(request.reasoningBudget).toBe(budget)
+    expect(ignored).toBe(told)
   })
 
   it.each([
