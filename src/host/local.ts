@@ -22,12 +22,14 @@ import { differences, digestOptions } from './digest.ts'
 import { embed } from './embed.ts'
 import { createEntries } from './entries.ts'
 import { createImporter } from './import.ts'
+import { knownOf } from './known.ts'
 import { createModels, type Lease } from './models.ts'
 import { createPredictions } from './predictions.ts'
 import { createQueue } from './queue.ts'
 import { tellPrediction } from './predict.ts'
 import { areHere } from './race.ts'
 import { createResources } from './resources.ts'
+import { createResponses } from './responses.ts'
 import { createStorage } from './storage.ts'
 import { createTrust, unlessUntrusted } from './trust.ts'
 
@@ -49,7 +51,9 @@ export function openHost(
       nameSmaller(InoriginError.from(error), await entries.all(), tag, failed),
     // In use until it is unloaded.
     ensure: (resources, options) =>
-      ensure(database, resources, { ...options, inUse: options.signal, onDownload }),
+      ensure(database, resources, {
+        ...options, inUse: options.signal, known: () => knownOf(entries), onDownload,
+      }),
   })
   const catalog = remember(() => loadCatalog(setup.catalog, defaultCatalog(setup), setup.scope))
   const entries = createEntries(database, catalog)
@@ -149,6 +153,7 @@ export function openHost(
       checkDimensions(entry, request.dimensions)
       return embed(() => acquire(entry, caller.signal), request, caller)
     },
+    ...createResponses(authorize),
     async predictor(tag, caller) {
       authorize(caller)
       return toPredictor(await predictorOf(tag))

@@ -10,8 +10,8 @@ import type { ErrorRecord } from '../error.ts'
 import type { PredictorSetup } from '../predictor/run.ts'
 import type {
   ChosenFile, Device, EmbeddingEvent, EmbeddingRequest, Embeddings, Explanation, GenerationEvent,
-  GenerationRequest, ImportProgress, Imported, LoadProgress, Model, ModelState, OptionDigest,
-  Prediction, PredictionEvent, PredictionRequest, PredictionResult, Predictor, ResourceBody,
+  GenerationRequest, ImportProgress, Imported, KeptItem, KeptResponse, LoadProgress, Model, ModelState,
+  OptionDigest, Prediction, PredictionEvent, PredictionRequest, PredictionResult, Predictor, ResourceBody,
   ResourceInfo, StorageUsage, StoredResource, StoredTag, Tag,
 } from '../types/index.ts'
 
@@ -23,6 +23,10 @@ export interface HostCalls {
   authorize: { args: []; result: void; event: never }
   models: { args: []; result: Model[]; event: never }
   countTokens: { args: [request: GenerationRequest]; result: number; event: never }
+  keepResponse: { args: [response: KeptResponse]; result: void; event: never }
+  keptResponse: { args: [id: string]; result: KeptResponse | null; event: never }
+  keptItems: { args: [ids: readonly string[]]; result: Array<KeptItem | null>; event: never }
+  forgetResponse: { args: [id: string]; result: boolean; event: never }
   predictor: { args: [tag: Tag]; result: Predictor; event: never }
   createPrediction: { args: [request: PredictionRequest]; result: Prediction; event: never }
   resourceInfo: { args: [sha256: string]; result: ResourceInfo; event: never }

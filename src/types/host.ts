@@ -5,6 +5,7 @@ import type { LoadProgress, Model, ModelState, Tag } from './model.ts'
 import type {
   Prediction, PredictionEvent, PredictionRequest, PredictionResult, Predictor,
 } from './predictor.ts'
+import type { KeptItem, KeptResponse } from './response.ts'
 import type {
   ChosenFile, Imported, ImportProgress, StorageUsage, StoredResource, StoredTag,
 } from './storage.ts'
@@ -63,6 +64,17 @@ export interface Host {
    * is a rejection, what goes wrong later is thrown by the events, which end after `finish`.
    */
   embed(request: EmbeddingRequest, caller: Caller): Promise<AsyncIterable<EmbeddingEvent>>
+  /**
+   * Keeps a response for requests with the same key, in memory alone: it is forgotten with the host, or
+   * when others need the room.
+   */
+  keepResponse(response: KeptResponse, caller: Caller): Promise<void>
+  /** `null` for what is not kept, or not for this key. */
+  keptResponse(id: string, caller: Caller): Promise<KeptResponse | null>
+  /** What responses answered, by the ids of the items; `null` as above. */
+  keptItems(ids: readonly string[], caller: Caller): Promise<Array<KeptItem | null>>
+  /** Whether it was kept. */
+  forgetResponse(id: string, caller: Caller): Promise<boolean>
   predictor(tag: Tag, caller: Caller): Promise<Predictor>
   createPrediction(request: PredictionRequest, caller: Caller): Promise<Prediction>
   /**

@@ -158,8 +158,8 @@ export type CountBody = v.InferOutput<typeof countBody>
 
 /** Fields without effect: of two formats, the older name gives way; a budget, or none, to no effort. */
 export function ignoredByMessages(body: CountBody): string[] {
-  const format = body.output_format && body.output_config?.format ? ['output_format'] : []
-  return [...format, ...reasoningOf(body).ignored]
+  const older = body.output_format && body.output_config?.format ? ['output_format'] : []
+  return [...older, ...reasoningOf(body).ignored]
 }
 
 /** What a message asks for, free of its style. */

@@ -1,4 +1,5 @@
 import { InoriginError } from '../../../src/error.ts'
+import { createResponses } from '../../../src/host/responses.ts'
 import type {
   Caller, EmbeddingRequest, GenerationEvent, GenerationRequest, Host, Model, PredictionRequest,
   Predictor, Usage,
@@ -149,6 +150,7 @@ export function scriptedHost({
       host.embedded.push(request)
       return lengths(request)
     },
+    ...createResponses(admit),
     async predictor(tag, caller) {
       admit(caller)
       if (tag !== AREA.tag) throw new InoriginError('not_found', `There is no predictor ${tag}.`)
