@@ -10,8 +10,8 @@ import type { ChosenFile, Control, Tag } from '../types/index.ts'
 import { filesIn, rootOf } from './chosen.ts'
 import type { Choices } from './choices.ts'
 import { isShort, type Entries } from './entries.ts'
+import { knownOf, resourcesOf } from './known.ts'
 import { areHere } from './race.ts'
-import { resourcesOf } from './resources.ts'
 
 export interface ImporterOptions {
   database: Database
@@ -38,7 +38,8 @@ export function createImporter(options: ImporterOptions): Control['take'] {
   return async (tag, chosen, signal, onProgress) => {
     const entry = await entries.find(tag, 'tag')
     const files = isFolder(chosen) ? await filesIn(chosen, signal) : [...chosen]
-    const how: ImportOptions = { tag, signal, onProgress, onWrite: onDownload }
+    const known = () => knownOf(entries)
+    const how: ImportOptions = { tag, signal, known, onProgress, onWrite: onDownload }
     const folder = isShort(entry) ? await readFolder(entry, files, how) : undefined
     const listed = folder?.entry ?? entry
     const resources = resourcesOf([listed])

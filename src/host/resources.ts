@@ -1,5 +1,4 @@
 /** The files behind predictions, for whoever asks for one by its hash. */
-import type { Entry, Resource } from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
 import type { WantedResource } from '../store/db.ts'
 import { ensure } from '../store/ensure.ts'
@@ -7,6 +6,7 @@ import type { Database } from '../store/open.ts'
 import { readResource, resourceRecord } from '../store/resources.ts'
 import type { ResourceBody, ResourceInfo, Tag } from '../types/index.ts'
 import type { Entries } from './entries.ts'
+import { knownOf, resourcesOf } from './known.ts'
 import type { Predictions } from './predictions.ts'
 
 export interface Resources {
@@ -57,17 +57,15 @@ export function createResources(options: ResourcesOptions): Resources {
     },
     async body(sha256, signal) {
       const { resource, tag } = (await find(sha256)) ?? {}
-      const files = resource && (await ensure(database, [resource], { signal, tag, onDownload }))
+      const known = () => knownOf(entries)
+      const files =
+        resource && (await ensure(database, [resource], { signal, tag, known, onDownload }))
       const blob = resource && files?.get(resource.name)
       const body = blob ? { sha256, name: resource.name, blob } : await stored(sha256)
       if (!body) throw notFound(sha256)
       return body
     },
   }
-}
-
-export function resourcesOf(entries: readonly Entry[]): Resource[] {
-  return entries.flatMap((entry) => entry.implementations.flatMap((one) => one.resources))
 }
 
 function notFound(sha256: string): InoriginError {

@@ -5,15 +5,15 @@ import type { ResourceRecord, WantedResource } from '../store/db.ts'
 import { ensure } from '../store/ensure.ts'
 import { findDamage } from '../store/inspect.ts'
 import {
-  clearResources, removeTag, setPin, storedResources, storedTags, takeInventory, type Known,
+  clearResources, removeTag, setPin, storedResources, storedTags, takeInventory,
 } from '../store/inventory.ts'
 import type { Database } from '../store/open.ts'
 import { bytesHere } from '../store/resources.ts'
 import { estimateRoom, isPersisted } from '../store/room.ts'
 import type { Control, Tag } from '../types/index.ts'
 import type { Entries } from './entries.ts'
+import { knownOf, resourcesOf } from './known.ts'
 import type { Models } from './models.ts'
-import { resourcesOf } from './resources.ts'
 
 type Calls = Pick<
   Control,
@@ -48,22 +48,7 @@ export function createStorage({ database, entries, models, onDownload }: Storage
   /** Read over once, as it takes as long as a load: a model that never runs is not worth more. */
   const suspected = new Set<string>()
 
-  async function known(): Promise<Known> {
-    const all = await entries.all()
-    return {
-      tagsOf: (sha256) =>
-        all
-          .filter((entry) => resourcesOf([entry]).some((resource) => resource.sha256 === sha256))
-          .map(({ tag }) => tag),
-      isWhole(tag, stored) {
-        const implementations = all.find((entry) => entry.tag === tag)?.implementations ?? []
-        if (implementations.length === 0) return undefined
-        return implementations.some(({ resources }) =>
-          resources.every(({ sha256 }) => stored.has(sha256)),
-        )
-      },
-    }
-  }
+  const known = () => knownOf(entries)
 
   /** What is stored for a tag. Rejects with `not_found` for one that neither the catalog has. */
   async function recordsOf(tag: Tag): Promise<ResourceRecord[]> {
@@ -103,7 +88,7 @@ export function createStorage({ database, entries, models, onDownload }: Storage
       const listed = new Map(resourcesOf(await entries.all()).map((one) => [one.sha256, one]))
       const whole = its.filter(({ verified }) => verified)
       const wanted = whole.map((record) => listed.get(record.sha256) ?? wantedOf(record))
-      await ensure(database, wanted, { signal, tag, onDownload })
+      await ensure(database, wanted, { signal, tag, known, onDownload })
       return damaged
     },
     async remove(tag) {

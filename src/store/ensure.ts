@@ -1,13 +1,14 @@
 /** All resources of an implementation: what is missing is downloaded, everything is handed out. */
-import { InoriginError } from '../error.ts'
 import type { Tag } from '../types/index.ts'
 import type { WantedResource } from './db.ts'
 import { download, type Tuning } from './download.ts'
-import { takeRoom } from './evict.ts'
+import { takeRoom, withRoom } from './evict.ts'
+import type { Known } from './inventory.ts'
 import type { Database } from './open.ts'
 import { inParallel } from './parallel.ts'
 import { reportRegularly, secondsFor, startRate } from './rate.ts'
 import { bytesHere, readResource, resourceRecord, touchResources } from './resources.ts'
+import { isFull } from './room.ts'
 import { holdInUse } from './use.ts'
 
 /** How far a set of resources is. */
@@ -25,6 +26,8 @@ export interface EnsureOptions {
   signal: AbortSignal
   /** What they are for. */
   tag?: Tag | undefined
+  /** What the catalog knows of what is stored, where room is to be made. Default: nothing. */
+  known?: (() => Promise<Known>) | undefined
   /** They stay in use, so that none of them is evicted, until it aborts. Default: until they are here. */
   inUse?: AbortSignal | undefined
   /** Told five times a second while something changes, and at the end. */
@@ -36,9 +39,6 @@ export interface EnsureOptions {
 
 /** Resources that are downloaded at the same time. */
 const PARALLEL = 3
-
-/** Times that a download makes room again, when the browser takes less than it granted. */
-const MORE_ROOM = 3
 
 /**
  * The files by name, once all of them are here and verified. Rejects with `unavailable` before the
@@ -66,8 +66,9 @@ async function bring(
   database: Database,
   wanted: readonly WantedResource[],
   unique: ReadonlyMap<string, WantedResource>,
-  { signal, tag, onProgress = () => undefined, onDownload = () => undefined, tuning }: EnsureOptions,
+  options: EnsureOptions,
 ): Promise<ReadonlyMap<string, Blob>> {
+  const { signal, tag, onProgress = () => undefined, onDownload = () => undefined, tuning } = options
   const blobs = new Map<string, Blob>()
   const missing: WantedResource[] = []
   const here = new Map<string, number>()
@@ -96,23 +97,16 @@ async function bring(
       here.set(sha256, stored)
       rate.add(received)
     }
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        const blob = await download(database, resource, { signal: shared, tag, onBytes, tuning })
-        blobs.set(sha256, blob)
-        here.set(sha256, bytes)
-        return
-      } catch (error) {
-        const isFull = error instanceof InoriginError && error.code === 'storage_full'
-        if (!isFull || attempt === MORE_ROOM) throw error
-        await takeRoom(database, new Map(), shared)
-      }
-    }
+    const blob = await withRoom(database, { ...options, signal: shared }, () =>
+      download(database, resource, { signal: shared, tag, onBytes, tuning }),
+    )
+    blobs.set(sha256, blob)
+    here.set(sha256, bytes)
   }
 
   if (missing.length > 0) {
     const wantedRoom = new Map(missing.map((one) => [one.sha256, () => toCome(one)]))
-    const free = await takeRoom(database, wantedRoom, signal)
+    const free = await takeRoom(database, wantedRoom, options)
     onDownload()
     const stop = reportRegularly(progress, onProgress)
     try {
@@ -122,9 +116,14 @@ async function bring(
       free()
     }
   }
-  await touchResources(database, unique.keys(), tag)
+  await touchResources(database, unique.keys(), tag).catch(unlessFull)
   onProgress(progress())
   return new Map(wanted.map(({ name, sha256 }) => [name, blobs.get(sha256)!]))
+}
+
+/** When something was last used need not be known, where nothing more can be written. */
+function unlessFull(error: unknown): void {
+  if (!isFull(error)) throw error
 }
 
 function sum(values: Iterable<number>): number {

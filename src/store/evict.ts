@@ -3,10 +3,12 @@ import { InoriginError } from '../error.ts'
 import type { StoredTag } from '../types/index.ts'
 import { alone } from './alone.ts'
 import type { ResourceRecord } from './db.ts'
-import { isPinned, storedTags, takeInventory, type Inventory } from './inventory.ts'
+import { isPinned, storedTags, takeInventory, type Inventory, type Known } from './inventory.ts'
 import type { Database } from './open.ts'
+import { sleep } from './patience.ts'
 import { freeBytes } from './reserve.ts'
 import { bytesHere, removeResource } from './resources.ts'
+import { isFull } from './room.ts'
 import { unlessInUse } from './use.ts'
 
 /** A resource on its way, and the bytes that are still to come of it. */
@@ -16,7 +18,22 @@ interface Promised {
   toCome: () => number
 }
 
+export interface RoomOptions {
+  signal: AbortSignal
+  /** What the catalog knows of what is stored. Default: nothing. */
+  known?: (() => Promise<Known>) | undefined
+}
+
+/** Milliseconds that a browser may take to give back the room of what was deleted. */
+const SETTLING = 3000
+
+/** Milliseconds between two tries meanwhile. */
+const PAUSE = 500
+
 const promised = new Set<Promised>()
+
+/** When something last went to make room, in milliseconds of this thread. */
+let evicted = -Infinity
 
 /**
  * Resolves when what is still to come of these resources, by sha256, fits beside what downloads and imports
@@ -27,38 +44,77 @@ const promised = new Set<Promised>()
 export function takeRoom(
   database: Database,
   wanted: ReadonlyMap<string, () => number>,
-  signal: AbortSignal,
+  options: RoomOptions,
 ): Promise<() => void> {
-  // One at a time over all threads: two that look for room would find the same.
-  return alone(`${database.name}:room`, { signal }, async () => {
-    await makeRoom(database, new Map(Array.from(wanted, ([sha256, toCome]) => [sha256, toCome()])))
+  return inTurn(database, options, async () => {
+    const needed = toStore(database, wanted)
+    const free = needed === 0 ? null : await freeBytes(needed)
+    if (free !== null && free < needed) await makeRoom(database, needed, free, options)
     const mine = Array.from(wanted, ([sha256, toCome]) => ({ database: database.name, sha256, toCome }))
     for (const one of mine) promised.add(one)
     return () => mine.forEach((one) => promised.delete(one))
   })
 }
 
-async function makeRoom(
+/**
+ * What the write answers, for which {@link takeRoom} found room. Where the browser refuses it all the same,
+ * as on a disk that others fill, more goes and it is tried again, as long as anything can go; then rejects
+ * as {@link takeRoom} does.
+ */
+export async function withRoom<T>(
   database: Database,
-  wanted: ReadonlyMap<string, number>,
-): Promise<void> {
+  options: RoomOptions,
+  write: () => Promise<T>,
+): Promise<T> {
+  for (;;) {
+    try {
+      return await write()
+    } catch (error) {
+      if (!isFull(error)) throw error
+    }
+    await inTurn(database, options, async () => {
+      const isSettling = performance.now() - evicted < SETTLING
+      if (isSettling) return sleep(PAUSE, options.signal)
+      // What was refused is some bytes at least.
+      await makeRoom(database, Math.max(1, toStore(database, new Map())), 0, options)
+    })
+  }
+}
+
+/** One at a time over all threads: two that look for room would find the same. */
+function inTurn<T>(database: Database, { signal }: RoomOptions, work: () => Promise<T>): Promise<T> {
+  return alone(`${database.name}:room`, { signal }, work)
+}
+
+/** Bytes that are still to come, of these and of all that is under way. */
+function toStore(database: Database, wanted: ReadonlyMap<string, () => number>): number {
   const all = new Map(wanted)
   for (const { database: name, sha256, toCome } of promised) {
-    if (name === database.name && !all.has(sha256)) all.set(sha256, toCome())
+    if (name === database.name && !all.has(sha256)) all.set(sha256, toCome)
   }
-  const needed = [...all.values()].reduce((total, bytes) => total + bytes, 0)
-  if (needed === 0) return
-  let free = await freeBytes(needed)
-  if (free === null || free >= needed) return
-  const inventory = await takeInventory(database)
+  return Array.from(all.values(), (toCome) => toCome()).reduce((total, bytes) => total + bytes, 0)
+}
+
+async function makeRoom(
+  database: Database,
+  needed: number,
+  freeNow: number,
+  { known }: RoomOptions,
+): Promise<void> {
+  let free = freeNow
+  // What cannot be told must not keep a download from its room.
+  const catalog = await known?.().catch(() => undefined)
+  const inventory = await takeInventory(database, catalog)
   const evictable = evictableOf(inventory)
   if (free + sum(evictable) < needed) throw shortage(needed, needed - free, inventory)
   for (const record of evictable) {
     if (free >= needed) return
     const evict = () => removeResource(database, record.sha256)
-    if (await unlessInUse(database, record.sha256, evict)) free += bytesHere(record)
+    if (!(await unlessInUse(database, record.sha256, evict))) continue
+    evicted = performance.now()
+    free += bytesHere(record)
   }
-  if (free < needed) throw shortage(needed, needed - free, await takeInventory(database))
+  if (free < needed) throw shortage(needed, needed - free, await takeInventory(database, catalog))
 }
 
 /** The least recently used first, and of those that were used together the largest. */

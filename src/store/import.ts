@@ -1,7 +1,7 @@
 /** Files that the user chose, into the store: each as the resource that it is. */
 import type { ImportProgress, Tag } from '../types/index.ts'
 import type { WantedResource } from './db.ts'
-import { takeRoom } from './evict.ts'
+import { takeRoom, withRoom, type RoomOptions } from './evict.ts'
 import { changed, hashFile, takeIn } from './intake.ts'
 import type { Database } from './open.ts'
 import { inParallel } from './parallel.ts'
@@ -9,9 +9,8 @@ import { reportRegularly, secondsFor, startRate } from './rate.ts'
 import { bytesHere, readResource, resourceRecord, touchResources } from './resources.ts'
 import { holdInUse } from './use.ts'
 
-export interface ImportOptions {
+export interface ImportOptions extends RoomOptions {
   tag: Tag
-  signal: AbortSignal
   onProgress: (progress: ImportProgress) => void
   /** Something is written, and there is room for it. */
   onWrite?: () => void
@@ -54,8 +53,9 @@ export async function hashFiles(
 export async function importFiles(
   database: Database,
   matches: readonly Match[],
-  { tag, signal, onProgress, onWrite = () => undefined }: ImportOptions,
+  options: ImportOptions,
 ): Promise<number> {
+  const { tag, signal, onProgress, onWrite = () => undefined } = options
   const unique = new Map(matches.map((match) => [match.resource.sha256, match]))
   const release = await holdInUse(database, unique.keys(), signal)
   let free = () => {}
@@ -71,7 +71,7 @@ export async function importFiles(
     }
     if (missing.length > 0) {
       const left = Array.from(toCome.keys(), (sha256) => [sha256, () => toCome.get(sha256) ?? 0] as const)
-      free = await takeRoom(database, new Map(left), signal)
+      free = await takeRoom(database, new Map(left), options)
       onWrite()
     }
     const total = [...toCome.values()].reduce((sum, bytes) => sum + bytes, 0)
@@ -83,7 +83,9 @@ export async function importFiles(
         meter.add(bytes)
         toCome.set(sha256, Math.max(0, (toCome.get(sha256) ?? 0) - bytes))
       }
-      const isSame = await takeIn(database, resource, file, { signal: shared, tag, onBytes })
+      const isSame = await withRoom(database, { ...options, signal: shared }, () =>
+        takeIn(database, resource, file, { signal: shared, tag, onBytes }),
+      )
       if (!isSame) throw changed(path)
     }).finally(stop)
     await touchResources(database, unique.keys(), tag)

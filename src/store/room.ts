@@ -42,6 +42,11 @@ export function isStorageFull(thrown: unknown): boolean {
   return thrown instanceof Error && thrown.name === 'QuotaExceededError'
 }
 
+/** Whether that is {@link storageFull}, or what is said where nothing can make room. */
+export function isFull(thrown: unknown): boolean {
+  return thrown instanceof InoriginError && thrown.code === 'storage_full'
+}
+
 /** The same as an {@link InoriginError} that says what to do. */
 export function storageFull(cause: unknown): InoriginError {
   return new InoriginError(

@@ -1,0 +1,25 @@
+/** What the catalog knows of stored files that the store does not. */
+import type { Entry, Resource } from '../catalog/schema.ts'
+import type { Known } from '../store/inventory.ts'
+import type { Entries } from './entries.ts'
+
+export async function knownOf(entries: Pick<Entries, 'all'>): Promise<Known> {
+  const all = await entries.all()
+  return {
+    tagsOf: (sha256) =>
+      all
+        .filter((entry) => resourcesOf([entry]).some((resource) => resource.sha256 === sha256))
+        .map(({ tag }) => tag),
+    isWhole(tag, stored) {
+      const implementations = all.find((entry) => entry.tag === tag)?.implementations ?? []
+      if (implementations.length === 0) return undefined
+      return implementations.some(({ resources }) =>
+        resources.every(({ sha256 }) => stored.has(sha256)),
+      )
+    },
+  }
+}
+
+export function resourcesOf(entries: readonly Entry[]): Resource[] {
+  return entries.flatMap((entry) => entry.implementations.flatMap((one) => one.resources))
+}

@@ -1,0 +1,135 @@
+/** Disks and browsers that take less than they said they would. */
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { ensure } from '../../../src/store/ensure.ts'
+import { importFiles, type Match } from '../../../src/store/import.ts'
+import { setPin, type Known } from '../../../src/store/inventory.ts'
+import type { Database } from '../../../src/store/open.ts'
+import { hasResource, resourceRecord } from '../../../src/store/resources.ts'
+import { fileOn, freshDatabase, KIB, never, QUICK, storedBytes } from './fixture.ts'
+
+const options = { signal: never(), tuning: QUICK }
+
+beforeEach(() => {
+  vi.spyOn(navigator.storage, 'estimate').mockResolvedValue({ quota: 1e9, usage: 0 })
+})
+
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+/** A disk of that many bytes, whatever the browser estimates. */
+function limitDisk(bytes: number): void {
+  const sizes = new Map<string, number>()
+  const { put, delete: remove } = IDBObjectStore.prototype
+  vi.spyOn(IDBObjectStore.prototype, 'put').mockImplementation(function (
+    this: IDBObjectStore, value: unknown, key,
+  ) {
+    if (this.name === 'chunks') {
+      const size = value instanceof Blob ? value.size : (value as ArrayBuffer).byteLength
+      const others = [...sizes].filter(([one]) => one !== String(key))
+      const used = others.reduce((sum, [, each]) => sum + each, 0)
+      if (used + size > bytes) throw new DOMException('No space.', 'QuotaExceededError')
+      sizes.set(String(key), size)
+    }
+    return key === undefined ? put.call(this, value) : put.call(this, value, key)
+  })
+  vi.spyOn(IDBObjectStore.prototype, 'delete').mockImplementation(function (
+    this: IDBObjectStore, key,
+  ) {
+    const first = String(key instanceof IDBKeyRange ? (key.lower as unknown[])[0] : key)
+    for (const one of sizes.keys()) if (one.startsWith(first)) sizes.delete(one)
+    return remove.call(this, key)
+  })
+}
+
+/** Files of 40 KiB, the first stored first, each for a tag of its own. */
+async function storeTags(database: Database, tags: readonly string[]) {
+  const files = await Promise.all(tags.map((name) => fileOn({ bytes: 40 * KIB, name })))
+  for (const [index, { resource }] of files.entries()) {
+    await ensure(database, [resource], { ...options, tag: tags[index] as `@${string}/${string}` })
+  }
+  return {
+    here: async () => {
+      const all = await Promise.all(
+        files.map(({ resource }) => hasResource(database, resource.sha256)),
+      )
+      return tags.filter((_, index) => all[index])
+    },
+  }
+}
+
+test('a disk that is full in the middle takes what was not used for longest, and goes on', async () => {
+  const database = freshDatabase()
+  limitDisk(140 * KIB)
+  const { here } = await storeTags(database, ['@a/pinned', '@a/old', '@a/new'])
+  await setPin(database, '@a/pinned', true)
+  const file = await fileOn({ bytes: 50 * KIB })
+  const found = await ensure(database, [file.resource], options)
+  expect(found.get('model.onnx')?.size).toBe(50 * KIB)
+  expect(await here()).toEqual(['@a/pinned'])
+  // The chunk that was there is not fetched again.
+  expect((await file.seen()).map(({ range }) => range)).toEqual([null, `bytes=${16 * KIB}-`])
+})
+
+test('what several downloads are refused at once makes room once', async () => {
+  const database = freshDatabase()
+  limitDisk(200 * KIB)
+  const tags = ['@a/one', '@a/two', '@a/three', '@a/four', '@a/five']
+  const { here } = await storeTags(database, tags)
+  const files = await Promise.all(
+    ['x', 'y', 'z'].map((name) => fileOn({ bytes: 20 * KIB, name })),
+  )
+  const found = await ensure(database, files.map(({ resource }) => resource), options)
+  expect(found.size).toBe(3)
+  expect(await here()).toEqual(['@a/three', '@a/four', '@a/five'])
+})
+
+test('a disk that is full says what is missing and could be removed, and nothing goes for it', async () => {
+  const database = freshDatabase()
+  limitDisk(100 * KIB)
+  const { here } = await storeTags(database, ['@a/pinned', '@a/old'])
+  await setPin(database, '@a/pinned', true)
+  const file = await fileOn({ bytes: 90 * KIB })
+  const error: unknown = await ensure(database, [file.resource], options).catch((thrown) => thrown)
+  expect(error).toMatchObject({
+    kind: 'unavailable',
+    code: 'storage_full',
+    message: expect.stringMatching(/are missing\..* @a\/old \(0\.0 MB\), @a\/pinned \(0\.0 MB, pinned\)/),
+    details: { freeBytes: 0, removable: [{ tag: '@a/old' }, { tag: '@a/pinned', pinned: true }] },
+  })
+  expect(await here()).toEqual(['@a/pinned', '@a/old'])
+  const record = await resourceRecord(database, file.resource.sha256)
+  expect(record?.chunks.filter((chunk) => chunk !== null)).toHaveLength(1)
+})
+
+test('files of the user make room as downloads do', async () => {
+  const database = freshDatabase()
+  limitDisk(100 * KIB)
+  const { here } = await storeTags(database, ['@a/old', '@a/new'])
+  const { resource, content } = await fileOn({ bytes: 30 * KIB })
+  const match: Match = { path: 'model.onnx', file: new Blob([content]), resource }
+  const how = { tag: '@me/model', signal: never(), onProgress: () => undefined } as const
+  await importFiles(database, [match], how)
+  expect(await hasResource(database, resource.sha256)).toBe(true)
+  expect(await here()).toEqual(['@a/new'])
+})
+
+test('what was stored before tags were noted is pinned by what the catalog knows of it', async () => {
+  const database = freshDatabase()
+  const [pinned, other] = await Promise.all(
+    ['pinned', 'other'].map((name) => fileOn({ bytes: 40 * KIB, name })),
+  )
+  for (const file of [pinned, other]) await ensure(database, [file!.resource], options)
+  await setPin(database, '@a/pinned', true)
+  vi.mocked(navigator.storage.estimate).mockImplementation(async () => ({
+    quota: 100 * KIB, usage: await storedBytes(database),
+  }))
+  const known = async (): Promise<Known> => ({
+    tagsOf: (sha256) => (sha256 === pinned!.resource.sha256 ? ['@a/pinned'] : []),
+    isWhole: () => undefined,
+  })
+  const file = await fileOn({ bytes: 50 * KIB })
+  await ensure(database, [file.resource], { ...options, known })
+  expect(await hasResource(database, pinned!.resource.sha256)).toBe(true)
+  expect(await hasResource(database, other!.resource.sha256)).toBe(false)
+})
