@@ -4,7 +4,7 @@
 import type { Capabilities } from '../device/capabilities.ts'
 import { InoriginError } from '../error.ts'
 import type { Device, Reason } from '../types/index.ts'
-import { bytesOf } from './memory.ts'
+import { bytesOf, isListed } from './memory.ts'
 import { obstaclesOf } from './obstacles.ts'
 import type { Entry, Implementation } from './schema.ts'
 
@@ -83,7 +83,8 @@ export function judge(
     const measurement = measured.get(id)
     const milliseconds =
       measurement && 'milliseconds' in measurement ? measurement.milliseconds : null
-    return { id, device, chosen: candidate === best, why, bytes: bytesOf(implementation), milliseconds }
+    const bytes = isListed(implementation) ? bytesOf(implementation) : null
+    return { id, device, chosen: candidate === best, why, bytes, milliseconds }
   })
   return { chosen: best?.implementation, reasons }
 }

@@ -1,7 +1,7 @@
 /** The catalog of a server: the app's own, then the one that comes with the package. */
 import { InoriginError } from '../error.ts'
 import type { Catalog, CatalogDocument } from './schema.ts'
-import { validateCatalog } from './validate.ts'
+import { namesMlc, validateCatalog, type ValidateOptions } from './validate.ts'
 
 /** Bytes a catalog document may have. */
 export const CATALOG_LIMIT = 4 * 1024 * 1024
@@ -26,7 +26,7 @@ export async function loadCatalog(
   if (url === defaultUrl) return loadEmbedded(defaultUrl)
   const [own, embedded] = await Promise.all([
     url === null
-      ? validateCatalog(source, { source: 'given to serve()', base, embedded: false })
+      ? checked(source, { source: 'given to serve()', base, embedded: false })
       : fetchCatalog(url, false),
     fetchCatalog(defaultUrl, true).catch((thrown: unknown) => {
       if (thrown instanceof InoriginError && thrown.kind === 'unavailable') return null
@@ -62,7 +62,12 @@ async function fetchCatalog(url: string, embedded: boolean): Promise<Catalog> {
     if (/^\s*</.test(text)) throw unavailable(url, 'the answer is an HTML page, not JSON')
     throw invalid(`The catalog ${url} is not JSON: ${messageOf(thrown)}.`, thrown)
   }
-  return validateCatalog(document, { source: url, base, embedded })
+  return checked(document, { source: url, base, embedded })
+}
+
+async function checked(document: unknown, options: ValidateOptions): Promise<Catalog> {
+  const mlc = namesMlc(document) ? (await import('./mlc/list.ts')).MLC_LIST : undefined
+  return validateCatalog(document, { ...options, mlc })
 }
 
 async function fetchText(url: string): Promise<{ text: string; base: string }> {

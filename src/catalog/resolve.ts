@@ -19,14 +19,10 @@ export function findEntry(
 ): Entry {
   const entry = entries.find((one) => one.tag === tag)
   if (entry) return entry
-  const nearest = entries
-    .filter(fits)
-    .map((one) => ({ tag: one.tag, far: distance(one.tag, String(tag)) }))
-    .toSorted((one, other) => one.far - other.far)
-    .map((one) => one.tag)
-  const known = nearest.slice(0, LISTED).join(', ')
-  const more = nearest.length > LISTED ? ` and ${nearest.length - LISTED} more` : ''
-  const hint = nearest.length > 0 ? `There is ${known}${more}.` : 'The catalog is empty.'
+  const alike = nearest(entries.filter(fits).map((one) => one.tag), String(tag))
+  const known = alike.slice(0, LISTED).join(', ')
+  const more = alike.length > LISTED ? ` and ${alike.length - LISTED} more` : ''
+  const hint = alike.length > 0 ? `There is ${known}${more}.` : 'The catalog is empty.'
   const asked = JSON.stringify(String(tag).slice(0, 100))
   throw new InoriginError('not_found', `There is no ${asked} here. ${hint}`, {
     code: 'model_not_found',
@@ -87,6 +83,14 @@ export function toPredictor(entry: PredictorEntry): Predictor {
 /** `owner` of `@owner/name`. */
 export function ownerOf(tag: Tag): string {
   return tag.slice(1, tag.indexOf('/'))
+}
+
+/** Those names, the one that looks most like `to` first. */
+export function nearest(names: readonly string[], to: string): string[] {
+  return names
+    .map((name) => ({ name, far: distance(name.toLowerCase(), to) }))
+    .toSorted((one, other) => one.far - other.far)
+    .map(({ name }) => name)
 }
 
 /** How many letters must be changed, added or taken away to make one of the other. */

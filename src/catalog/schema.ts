@@ -4,10 +4,13 @@
  * schema; `dist/catalog.schema.json` is the same schema as JSON Schema.
  */
 import * as v from 'valibot'
+import type {
+  bindingSchema, imageLayoutSchema, requirementsSchema, resourceSchema, textLayoutSchema,
+} from './implementation.ts'
+import { implementationSchema } from './implementation.ts'
+import { mlcSchema, publishedMlcSchema, type MlcRecord } from './mlc/record.ts'
 import { embeddingsSchema, signatureSchema } from './signature.ts'
-import { count, path, sha256, tag, text, timestamp, tokens } from './values.ts'
-
-const RESOURCE_TYPES = ['onnx', 'data', 'tokenizer', 'config', 'wasm', 'mlc'] as const
+import { tag, text, timestamp, tokens } from './values.ts'
 
 /** Precisions of weights as exports on a hub are named by. */
 export const DTYPES = [
@@ -18,101 +21,6 @@ export const DTYPES = [
 export const TOOL_FORMATS = [
   'hermes', 'llama', 'mistral', 'mistral-args', 'lfm', 'granite', 'xml',
 ] as const
-
-/** A file: where it is, how long, and what it must hash to. */
-const resourceSchema = v.strictObject({
-  /** What it is: a graph, its external weights, a tokenizer's file, a configuration, a module, MLC's. */
-  type: v.picklist(RESOURCE_TYPES),
-  /** Relative to the catalog's own URL, or absolute. */
-  url: text,
-  /** Path within the implementation, such as `onnx/model.onnx`. */
-  name: path,
-  /** How long it is. */
-  bytes: v.pipe(v.number(), v.integer(), v.minValue(0)),
-  /** What its bytes must hash to. */
-  sha256,
-  /** Hashes of consecutive 16 MiB pieces; with them a damaged piece is fetched again alone. */
-  chunks: v.optional(v.array(sha256)),
-  /**
-   * For hosts that refuse large files: it lies there in parts of this many bytes, the last one shorter,
-   * at `url` with `.0`, `.1` and so on behind.
-   */
-  partBytes: v.optional(count),
-})
-
-/** What a device must have for an implementation to be considered. */
-const requirementsSchema = v.strictObject({
-  /** WebGPU features, such as `shader-f16`; on `wasm`: `simd`, `threads`, `jspi`. */
-  features: v.optional(v.array(text)),
-  /** WebGPU limits that must be at least this. */
-  limits: v.optional(v.record(text, v.pipe(v.number(), v.minValue(0)))),
-  /** Bytes of memory it needs to run. */
-  memory: v.optional(count),
-})
-
-/** How an image becomes a tensor: scaled to size, then `(value / 255 - mean) / std` per channel. */
-const imageLayoutSchema = v.strictObject({
-  /** Width and height go together; without them, an image keeps its own. */
-  width: v.optional(count),
-  /** Width and height go together; without them, an image keeps its own. */
-  height: v.optional(count),
-  /** How many numbers a pixel has, and which. */
-  channels: v.picklist(['gray', 'rgb', 'rgba']),
-  /** Whether the channels of a tensor are planes (`nchw`) or stand together in each pixel (`nhwc`). */
-  order: v.picklist(['nchw', 'nhwc']),
-  /** One number, or one for each channel; default 0. */
-  mean: v.optional(v.array(v.number())),
-  /** One number, or one for each channel; default 1. */
-  std: v.optional(v.array(v.pipe(v.number(), v.minValue(Number.MIN_VALUE)))),
-  /** `contain` pads with the background, `cover` crops, `stretch` distorts. */
-  fit: v.optional(v.picklist(['stretch', 'contain', 'cover'])),
-  /** CSS colour under transparent pixels and padding; default black. */
-  background: v.optional(text),
-})
-
-/** How text becomes tensors of tokens, a row for each text, filled up to the longest with zeros. */
-const textLayoutSchema = v.strictObject({
-  /** Name of the resource that is the tokenizer, such as `tokenizer.json`. */
-  tokenizer: path,
-  /** Tensor that is 1 where there is a token, 0 where a row is filled up. */
-  mask: v.optional(text),
-  /** Tensor that tells the parts of a pair of texts apart: zeros. */
-  types: v.optional(text),
-  /** Most tokens of a text. */
-  most: count,
-})
-
-/** Which tensor of the model a parameter of the signature is, and its form there. */
-const bindingSchema = v.strictObject({
-  /** Name of the model's input or output. */
-  tensor: text,
-  /** Tensor shape, `null` for a free dimension; absent: the model's own. */
-  shape: v.optional(v.array(v.nullable(count))),
-  /** The tensor holds an image in this layout. */
-  image: v.optional(imageLayoutSchema),
-  /** The tensor holds the tokens of a `string`, or of a `list` of them. */
-  text: v.optional(textLayoutSchema),
-  /** Names of the values of a `dict`, as they stand in the tensor. */
-  keys: v.optional(v.pipe(v.array(text), v.minLength(1))),
-})
-
-/** One way to run it: files, and what they need. */
-const implementationSchema = v.strictObject({
-  /** Unique within the tag, such as `fp32-webgpu`. */
-  id: text,
-  /** What runs it. */
-  engine: v.picklist(['onnx', 'mlc']),
-  /** Where it runs. */
-  device: v.picklist(['webgpu', 'wasm']),
-  /** What a device must have; without it, any will do. */
-  requires: v.optional(requirementsSchema),
-  /** Its files. */
-  resources: v.pipe(v.array(resourceSchema), v.minLength(1)),
-  /**
-   * Predictors: by parameter name. A parameter that is not listed binds to the tensor of its name.
-   */
-  bindings: v.optional(v.record(text, bindingSchema)),
-})
 
 const ownerSchema = v.strictObject({
   /** As in tags. */
@@ -180,20 +88,16 @@ const modelEntrySchema = v.strictObject({
   capabilities: v.optional(capabilitiesSchema),
 })
 
-/**
- * A language model of a hub that speaks Hugging Face's protocol. `tag` and `huggingface` are enough;
- * what is left out is taken from the hub when the model is first loaded, or written into the catalog
- * before by `inorigin catalog refresh`.
- */
-export const hubEntrySchema = v.strictObject({
+const repository = v.pipe(
+  v.string(),
+  v.regex(/^[\w.-]+\/[\w.-]+$/, 'a repository looks like owner/name'),
+)
+
+/** What an entry need not say that is looked up when the model is first loaded. */
+const found = {
   /** A language model. */
   type: v.optional(v.literal('model')),
   ...described,
-  /** The repository, such as `onnx-community/Qwen3-0.6B-ONNX`. */
-  huggingface: v.pipe(
-    v.string(),
-    v.regex(/^[\w.-]+\/[\w.-]+$/, 'a repository looks like owner/name'),
-  ),
   /** A commit, branch or tag. Default: `main`, kept at the commit it was at the first load. */
   revision: v.optional(text),
   /** URL of the hub or of a mirror, from the catalog's own. Default: https://huggingface.co */
@@ -213,7 +117,33 @@ export const hubEntrySchema = v.strictObject({
   ...ways,
   /** Ways to run it; written by `inorigin catalog refresh`, or taken from the hub. */
   implementations: v.optional(v.pipe(v.array(implementationSchema), v.minLength(1))),
+}
+
+/**
+ * A language model of a hub that speaks Hugging Face's protocol. `tag` and `huggingface` are enough;
+ * what is left out is taken from the hub when the model is first loaded, or written into the catalog
+ * before by `inorigin catalog refresh`.
+ */
+export const hubEntrySchema = v.strictObject({
+  ...found,
+  /** The repository, such as `onnx-community/Qwen3-0.6B-ONNX`. */
+  huggingface: repository,
 })
+
+const mlcEntryOf = <const T extends v.GenericSchema>(mlc: T) =>
+  v.strictObject({
+    ...found,
+    /**
+     * A model that MLC compiled: its id in WebLLM's own list, which brings the one with 32-bit floats along
+     * for GPUs without 16-bit ones; or WebLLM's record of it, or several of both, best first.
+     */
+    mlc,
+    /** The repository of the same model for devices that run none of them. */
+    huggingface: v.optional(repository),
+  })
+
+/** A language model by what WebLLM knows it by. `tag` and `mlc` are enough. */
+export const mlcEntrySchema = mlcEntryOf(mlcSchema)
 
 /** A compiled model with a typed signature. */
 export const predictorEntrySchema = v.strictObject({
@@ -241,15 +171,17 @@ const catalogOf = <const T extends v.GenericSchema>(entry: T) =>
 
 /** As a document is checked: which kind an entry means is told by its keys, so messages fit it. */
 export const catalogSchema = catalogOf(
-  v.lazy((input): typeof hubEntrySchema | typeof entrySchema =>
-    typeof input === 'object' && input !== null && 'huggingface' in input
-      ? hubEntrySchema
-      : entrySchema,
-  ),
+  v.lazy((input): typeof mlcEntrySchema | typeof hubEntrySchema | typeof entrySchema => {
+    const has = (key: string) => typeof input === 'object' && input !== null && key in input
+    if (has('mlc')) return mlcEntrySchema
+    return has('huggingface') ? hubEntrySchema : entrySchema
+  }),
 )
 
-/** The same for readers that cannot look at the input: one of both kinds. */
-export const publishedCatalogSchema = catalogOf(v.union([hubEntrySchema, entrySchema]))
+/** The same for readers that cannot look at the input: one of all kinds. */
+export const publishedCatalogSchema = catalogOf(
+  v.union([mlcEntryOf(publishedMlcSchema), hubEntrySchema, entrySchema]),
+)
 
 export type Resource = v.InferOutput<typeof resourceSchema>
 export type Requirements = v.InferOutput<typeof requirementsSchema>
@@ -259,6 +191,7 @@ export type Binding = v.InferOutput<typeof bindingSchema>
 export type Dtype = (typeof DTYPES)[number]
 export type Implementation = v.InferOutput<typeof implementationSchema>
 export type HubEntry = v.InferOutput<typeof hubEntrySchema>
+export type MlcEntry = v.InferOutput<typeof mlcEntrySchema>
 export type PredictorEntry = v.InferOutput<typeof predictorEntrySchema>
 
 /** A predictor that embeds texts. */
@@ -281,8 +214,14 @@ export interface HubSource {
   created: string | null
 }
 
-/** A language model; one of a hub has no implementations until its files have been listed. */
-export type ModelEntry = v.InferOutput<typeof modelEntrySchema> & { hub?: HubSource }
+/**
+ * A language model; one of a hub has no implementations until its files have been listed. One of MLC has
+ * an implementation for each of its records, without resources until those have been listed.
+ */
+export type ModelEntry = v.InferOutput<typeof modelEntrySchema> & {
+  hub?: HubSource
+  mlc?: readonly MlcRecord[]
+}
 export type Entry = ModelEntry | PredictorEntry
 
 /** A catalog that has been checked: URLs are absolute and defaults are there. */

@@ -3,7 +3,10 @@ import * as v from 'valibot'
 import { InoriginError } from '../error.ts'
 import { CHUNK_BYTES } from '../store/db.ts'
 import { ownerOf } from './resolve.ts'
-import { expandHubEntry } from './hub/entry.ts'
+import { expandHubEntry, HOST } from './hub/entry.ts'
+import { expandMlcEntry } from './mlc/entry.ts'
+import type { MlcList } from './mlc/list.ts'
+import { recordsOf } from './mlc/records.ts'
 import {
   catalogSchema,
   type Catalog,
@@ -11,6 +14,7 @@ import {
   type Entry,
   type HubEntry,
   type Implementation,
+  type MlcEntry,
   type ModelEntry,
   type PredictorEntry,
   type Resource,
@@ -23,6 +27,8 @@ export interface ValidateOptions {
   base: string
   /** Whether it may list tags of `@inorigin`: only the one that comes with the package may. */
   embedded: boolean
+  /** WebLLM's own list, where the document names a model of it; see {@link namesMlc}. */
+  mlc?: MlcList | undefined
 }
 
 /** Problems a message lists at most. */
@@ -46,17 +52,24 @@ export function validateCatalog(document: unknown, options: ValidateOptions): Ca
   return catalog
 }
 
+/** Whether an entry names a model of WebLLM's own list, which is then needed to check it. */
+export function namesMlc(document: unknown): boolean {
+  const { entries } = Object(document) as { entries?: unknown }
+  if (!Array.isArray(entries)) return false
+  return entries.some((entry) => [Object(entry).mlc].flat().some((one) => typeof one === 'string'))
+}
+
 /** Checks what a schema cannot say, and makes every URL absolute. */
 function resolved(
   catalog: CatalogDocument,
-  { base, embedded }: ValidateOptions,
+  { base, embedded, mlc }: ValidateOptions,
   problems: string[],
 ): Catalog {
   const say = (path: string, problem: string) => problems.push(`${path}: ${problem}`)
   repeated(catalog.entries.map((entry) => entry.tag), 'entries', 'tag', say)
   const entries = catalog.entries.map((written, index): Entry => {
     const path = `entries[${index}]`
-    const entry = 'huggingface' in written ? expanded(written, path) : written
+    const entry = 'mlc' in written || 'huggingface' in written ? expanded(written, path) : written
     if (!embedded && ownerOf(entry.tag) === RESERVED) {
       say(`${path}.tag`, `tags of @${RESERVED} are reserved; use an owner name of your own`)
     }
@@ -81,15 +94,18 @@ function resolved(
   })
   return { version: catalog.version, entries }
 
-  function expanded(entry: HubEntry, path: string): ModelEntry {
-    if (entry.host === undefined) return expandHubEntry(entry, undefined)
-    const host = absolute(entry.host.replace(/\/*$/, '/'), base)
+  function expanded(entry: HubEntry | MlcEntry, path: string): ModelEntry {
+    const host = entry.host === undefined ? HOST : absolute(entry.host.replace(/\/*$/, '/'), base)
     if (!host) say(`${path}.host`, `"${entry.host}" is no http or https URL`)
-    return expandHubEntry(entry, host ?? undefined)
+    if (!('mlc' in entry)) return expandHubEntry(entry, host ?? undefined)
+    const absoluteUrl = (url: string) => absolute(url, base)
+    const records = recordsOf(entry, { list: mlc, host: host ?? HOST, absoluteUrl }, path, say)
+    return expandMlcEntry(entry, records, host ?? undefined)
   }
 }
 
-type Say = (path: string, problem: string) => void
+/** Told of what is wrong, and where. */
+export type Say = (path: string, problem: string) => void
 
 function repeated(values: readonly string[], path: string, field: string, say: Say): void {
   for (const [index, value] of values.entries()) {
@@ -129,7 +145,7 @@ function checkEngine(
   if (engine !== 'mlc') return
   if (type !== 'model') say(`${path}.engine`, 'mlc runs language models alone')
   if (device !== 'webgpu') say(`${path}.device`, 'mlc runs on webgpu alone')
-  if (!resources.some((resource) => resource.type === 'wasm')) {
+  if (resources.length > 0 && !resources.some((resource) => resource.type === 'wasm')) {
     say(`${path}.resources`, 'mlc needs the library that the model was compiled to, of type wasm')
   }
 }

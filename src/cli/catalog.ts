@@ -1,8 +1,11 @@
-/** `inorigin catalog refresh`: writes into a catalog what its hub says of the models listed by repository. */
+/** `inorigin catalog refresh`: writes into a catalog what is to be looked up of its models. */
 import { writeFileSync } from 'node:fs'
-import { limitsOf } from '../catalog/hub/entry.ts'
-import { resolveHub } from '../catalog/hub/resolve.ts'
-import type { CatalogDocument, HubEntry, ModelEntry } from '../catalog/schema.ts'
+import { HOST, limitsOf } from '../catalog/hub/entry.ts'
+import { completeEntry, resolveHub } from '../catalog/hub/resolve.ts'
+import { completeMlcEntry } from '../catalog/mlc/entry.ts'
+import type { MlcRecord } from '../catalog/mlc/record.ts'
+import { resolveMlc } from '../catalog/mlc/resolve.ts'
+import type { CatalogDocument, HubEntry, MlcEntry, ModelEntry } from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
 import { checkDocument, readDocument } from './document.ts'
 
@@ -23,12 +26,9 @@ export interface RefreshResult {
   failed: { tag: string; why: string }[]
 }
 
-/** Where the public hub is: its token is sent nowhere else. */
-const PUBLIC = 'https://huggingface.co/'
-
 /**
- * Looks every hub entry up again at its revision and writes commit, files, lengths and hashes into the
- * catalog. An entry that cannot be looked up stays as it was. Throws `invalid_request` when the file is
+ * Looks every model up again that is listed by its repository or by what WebLLM calls it, at its revision, and
+ * writes commit, files, lengths and hashes into the catalog. An entry that cannot be looked up stays as it was. Throws `invalid_request` when the file is
  * not a catalog.
  */
 export async function refreshCatalog(options: RefreshOptions): Promise<RefreshResult> {
@@ -39,13 +39,14 @@ export async function refreshCatalog(options: RefreshOptions): Promise<RefreshRe
   const entries: CatalogDocument['entries'] = []
   for (const [index, written] of document.entries.entries()) {
     const entry = catalog.entries[index]
-    if (!('huggingface' in written) || entry?.type !== 'model' || !entry.hub) {
+    if (!isShort(written) || entry?.type !== 'model') {
       entries.push(written)
       continue
     }
-    onEntry(entry.tag, entry.hub.repository)
+    onEntry(entry.tag, entry.hub?.repository ?? entry.mlc?.map((one) => one.model_id).join(', ') ?? '')
     try {
-      entries.push(await refresh(written, entry, host, signal))
+      const look = 'mlc' in written ? refreshMlc(written, entry, host, signal) : refresh(written, entry, host, signal)
+      entries.push(await look)
       result.refreshed.push(entry.tag)
     } catch (error) {
       entries.push(written)
@@ -59,6 +60,12 @@ export async function refreshCatalog(options: RefreshOptions): Promise<RefreshRe
   return result
 }
 
+type Written = CatalogDocument['entries'][number]
+
+/** One of which something is to be looked up. */
+const isShort = (written: Written): written is HubEntry | MlcEntry =>
+  'mlc' in written || 'huggingface' in written
+
 async function refresh(
   written: HubEntry,
   { hub }: ModelEntry,
@@ -66,8 +73,53 @@ async function refresh(
   signal: AbortSignal,
 ): Promise<HubEntry> {
   if (!hub) return written
-  const source = { ...hub, ...(host !== undefined && { host: host.replace(/\/*$/, '/') }) }
-  const token = source.host === PUBLIC ? process.env['HF_TOKEN'] : undefined
-  const { revision, created, context, implementations } = await resolveHub(source, { signal, token })
+  const source = { ...hub, host: hostOf(hub.host, host) }
+  const found = await resolveHub(source, { signal, token: tokenFor(source.host) })
+  const { revision, created, context, implementations } = found
   return { created, ...written, revision, ...limitsOf(hub, context), implementations }
+}
+
+/** Whatever of it a device may come to need. */
+async function refreshMlc(
+  written: MlcEntry,
+  entry: ModelEntry,
+  host: string | undefined,
+  signal: AbortSignal,
+): Promise<MlcEntry> {
+  const { hub, mlc: records = [] } = entry
+  refuseRelative(written)
+  const ids = new Set(records.map((record) => record.model_id))
+  let found: ModelEntry = {
+    ...entry,
+    // Of a repository, everything is listed anew.
+    implementations: entry.implementations.filter(({ id }) => !hub || ids.has(id)),
+  }
+  for (const record of records) {
+    const model = host === undefined ? record.model : record.model.replace(HOST, hostOf(HOST, host))
+    const access = { signal, token: tokenFor(model) }
+    found = completeMlcEntry(found, record, await resolveMlc({ ...record, model }, access))
+  }
+  if (hub) {
+    const source = { ...hub, host: hostOf(hub.host, host) }
+    found = completeEntry(found, await resolveHub(source, { signal, token: tokenFor(source.host) }))
+  }
+  const { created, maxInputTokens, maxOutputTokens, implementations } = found
+  return { created, ...written, maxInputTokens, maxOutputTokens, implementations }
+}
+
+const hostOf = (own: string, instead: string | undefined): string =>
+  instead === undefined ? own : instead.replace(/\/*$/, '/')
+
+/** The token of the public hub is sent nowhere else. */
+const tokenFor = (url: string): string | undefined =>
+  url.startsWith(HOST) ? process.env['HF_TOKEN'] : undefined
+
+/** Where the app will lie is not known here. */
+function refuseRelative({ mlc }: MlcEntry): void {
+  const own = [mlc].flat().filter((one): one is MlcRecord => typeof one === 'object')
+  const url = own.flatMap(({ model, model_lib }) => [model, model_lib]).find((one) => !URL.canParse(one))
+  if (url === undefined) return
+  const what = `${url} is relative to the catalog, whose address is not known here.`
+  const todo = 'Write it in full, or add the folder by `inorigin add`.'
+  throw new InoriginError('invalid_request', `${what} ${todo}`)
 }

@@ -1,6 +1,7 @@
 /** Catalogs as files, which commands read and write. */
 import { readFileSync } from 'node:fs'
 import type { Catalog, CatalogDocument } from '../catalog/schema.ts'
+import { MLC_LIST } from '../catalog/mlc/list.ts'
 import { validateCatalog } from '../catalog/validate.ts'
 import { InoriginError } from '../error.ts'
 
@@ -20,5 +21,7 @@ export function readDocument(path: string): CatalogDocument {
  */
 export function checkDocument(document: unknown, path: string, embedded: boolean): Catalog {
   // Its relative addresses are not followed here; any base makes them absolute.
-  return validateCatalog(document, { source: path, base: 'http://localhost/', embedded })
+  return validateCatalog(document, {
+    source: path, base: 'http://localhost/', embedded, mlc: MLC_LIST,
+  })
 }

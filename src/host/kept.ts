@@ -20,7 +20,7 @@ const PATIENCE = 10_000
 export function keep({ entry, implementation }: Given): unknown {
   const { card: _, description: __, ...rest } = entry
   if (rest.type === 'predictor') return { ...rest, implementations: [implementation] }
-  const { hub: ___, ...model } = rest
+  const { hub: ___, mlc: ____, ...model } = rest
   return { ...model, implementations: [implementation] }
 }
 

@@ -1,6 +1,5 @@
 /** Runs implementations of a tag against each other, to learn which is the fastest on this device. */
-import type { Measurement } from '../catalog/choose.ts'
-import { bytesOf } from '../catalog/memory.ts'
+import { bytesOf, isListed } from '../catalog/memory.ts'
 import type { Entry, Implementation } from '../catalog/schema.ts'
 import type { GpuVerdict } from '../device/verdict.ts'
 import { InoriginError } from '../error.ts'
@@ -9,6 +8,7 @@ import type { ModelCalls } from '../link/protocol.ts'
 import { hasResource } from '../store/resources.ts'
 import type { Database } from '../store/open.ts'
 import type { Models } from './models.ts'
+import type { Found } from './speeds.ts'
 import { verdictOf } from './trust.ts'
 
 /** Bytes up to which an implementation is downloaded to be measured. */
@@ -24,6 +24,9 @@ const ALL = 90_000
 
 /** Codes of failures that pass: they say nothing of what failed. */
 const PASSING: ReadonlySet<string | undefined> = new Set(['unloaded', 'queue_full', 'storage_damaged'])
+
+/** Codes of failures that another program, or what else is in memory, may be to blame for. */
+const MAY_PASS: ReadonlySet<string | undefined> = new Set(['device_lost', 'out_of_memory', 'too_slow'])
 
 export interface RaceOptions {
   database: Database
@@ -43,6 +46,7 @@ export async function eligible(
   const few = connection?.saveData ? 0 : SMALL
   const found = await Promise.all(
     implementations.map(async (implementation) => {
+      if (!isListed(implementation)) return false
       const bytes = bytesOf(implementation)
       if (bytes < few) return true
       return bytes <= LARGE && (await areHere(database, implementation))
@@ -69,7 +73,7 @@ export async function race(
   { models, verdict }: RaceOptions,
   entry: Entry,
   implementations: readonly Implementation[],
-  tell: (implementation: Implementation, measurement: Measurement | null) => Promise<void>,
+  tell: (implementation: Implementation, found: Found) => Promise<void>,
 ): Promise<void> {
   const over = AbortSignal.timeout(ALL)
   for (const implementation of implementations) {
@@ -85,13 +89,14 @@ export async function race(
       signal = within(MEASURING)
       const milliseconds = await call<ModelCalls, 'measure'>(hosted.link, 'measure', [], { signal })
       if (isShared()) return
-      await tell(implementation, { milliseconds })
+      await tell(implementation, { measurement: { milliseconds } })
     } catch (error) {
       const failure = signal.aborted && !over.aborted ? late() : InoriginError.from(error)
       // What the network kept back, and what the GPU's verdict decides, are no matter of speed.
       const isKnown = hosted.progress.latest.phase !== 'download' && !over.aborted && !isShared()
       if (isKnown && verdictOf(error) === null && !PASSING.has(failure.code)) {
-        await tell(implementation, failure.kind === 'invalid_request' ? null : { failure: failure.message })
+        const measurement = failure.kind === 'invalid_request' ? null : { failure: failure.message }
+        await tell(implementation, { measurement, mayPass: MAY_PASS.has(failure.code) })
       }
     } finally {
       leave()

@@ -8,8 +8,8 @@ export interface Reason {
   chosen: boolean
   /** For people. */
   why: string
-  /** Of all its resources. */
-  bytes: number
+  /** Of all its resources; `null` where they are looked up when it is first loaded. */
+  bytes: number | null
   /** Milliseconds of one run, as measured on this device; `null` where it was not. */
   milliseconds: number | null
 }

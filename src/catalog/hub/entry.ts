@@ -1,7 +1,8 @@
 /** A short entry with its defaults: what a catalog need not say of a model on a hub. */
 import type { HubEntry, HubSource, ModelEntry } from '../schema.ts'
 
-const HOST = 'https://huggingface.co/'
+/** The public hub. */
+export const HOST = 'https://huggingface.co/'
 
 /** Tokens of context that every chat model in use has, until the model's own number is known. */
 const CONTEXT = 4_096

@@ -72,6 +72,11 @@ export function fileUrl({ repository, host }: HubSource, revision: string, path:
   return new URL(`${repository}/resolve/${revision}/${parts}`, host).href
 }
 
+/** Whether what failed is that a server is no hub, or keeps no such repository in the way hubs do. */
+export function isNoHub({ code, details }: InoriginError): boolean {
+  return code === 'hub_not_found' || code === 'hub_refused' || details?.['isStrange'] === true
+}
+
 /** A good answer; every other one is an error that says what to do. */
 export async function fetchHub(
   source: HubSource,
@@ -123,5 +128,6 @@ function strange({ host, repository }: HubSource, what: string): InoriginError {
   const todo = 'Set "host" of the catalog entry to the hub itself or another mirror.'
   return new InoriginError('unavailable', `${host} ${what} (${repository}). ${todo}`, {
     code: 'hub_unreachable',
+    details: { isStrange: true },
   })
 }

@@ -37,13 +37,18 @@ export interface Repository extends Pick<Listing, 'revision' | 'created'> {
  * the repository holds nothing that runs here.
  */
 export async function resolveHub(source: HubSource, access: HubAccess): Promise<Resolved> {
+  return resolveRepository(source, await openRepository(source, access))
+}
+
+/** A repository of a hub, as it is now. Rejects with `unavailable` and `not_found`. */
+export async function openRepository(source: HubSource, access: HubAccess): Promise<Repository> {
   const listing = await fetchListing(source, access)
   const read = (file: HubFile) => readSmall(source, listing.revision, file, access)
-  return resolveRepository(source, {
+  return {
     ...listing,
     read,
     sha256: async (file) => file.sha256 ?? digestOf('SHA-256', await read(file)),
-  })
+  }
 }
 
 /** The implementations that a repository's files make. Rejects with `unavailable` when none. */
@@ -93,9 +98,11 @@ export async function resolveRepository(
 
 /** The entry with what the hub knew; what the catalog says itself stays. */
 export function completeEntry(entry: ModelEntry, resolved: Resolved): ModelEntry {
-  const { implementations, context } = resolved
+  const { context } = resolved
   const limits = entry.hub && limitsOf(entry.hub, context)
   const created = entry.hub?.created ?? resolved.created ?? entry.created
+  // What MLC compiled of the same model comes first.
+  const implementations = [...entry.implementations, ...resolved.implementations]
   return { ...entry, ...limits, created, implementations }
 }
 
@@ -121,7 +128,8 @@ async function readSmall(
   return bytes
 }
 
-function parse(bytes: Uint8Array): Record<string, unknown> | null {
+/** An object of JSON; `null` for anything else. */
+export function parse(bytes: Uint8Array): Record<string, unknown> | null {
   try {
     const json: unknown = JSON.parse(new TextDecoder().decode(bytes))
     return typeof json === 'object' ? (json as Record<string, unknown> | null) : null
