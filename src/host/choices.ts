@@ -56,8 +56,8 @@ export function createChoices(options: ChoicesOptions): Choices {
     // Without the first of them nothing would change, and alone none is faster.
     const counts = first && (isDecided(first) || due.includes(first))
     if (!counts || due.length === 0 || all.filter(isDecided).length + due.length < 2) return
-    await race(options, entry, due, (implementation, measurement) =>
-      speeds.learn({ tag: entry.tag, implementation, measurement }, id, capabilities),
+    await race(options, entry, due, (implementation, found) =>
+      speeds.learn({ tag: entry.tag, implementation, ...found }, id, capabilities),
     )
     const { implementation } = await pick(entry, name)
     for (const hosted of models.of(entry.tag)) {

@@ -15,11 +15,18 @@ export interface Known {
   tried: Set<string>
 }
 
+/** What came of measuring an implementation. */
+export interface Found {
+  /** `null`: nothing can be said of it, as it does not take inputs that were made up. */
+  measurement: Measurement | null
+  /** It may have failed for what the device was doing then: another visit tries it again. */
+  mayPass?: boolean
+}
+
 export interface Speeds {
   of(entry: Entry, deviceId: string, capabilities: Capabilities): Promise<Known>
-  /** `null`: nothing can be said of it, as it does not take inputs that were made up. */
   learn(
-    found: { tag: Tag; implementation: Implementation; measurement: Measurement | null },
+    found: { tag: Tag; implementation: Implementation } & Found,
     deviceId: string,
     capabilities: Capabilities,
   ): Promise<void>
@@ -29,6 +36,15 @@ interface Fact {
   /** Adapter and browser; anything learnt with others says nothing. */
   where: string
   runs: Record<string, Measurement | null>
+  /** What failed in ways that may pass: how many visits it did so in a row. */
+  failed?: Record<string, number>
+  /** Milliseconds since 1970, to the day; older versions noted none. */
+  lastUsed?: number
+}
+
+/** A fact, and what counts until this host ends. */
+interface Current extends Fact {
+  now?: Record<string, Measurement>
 }
 
 const PREFIX = 'speed '
@@ -36,52 +52,81 @@ const PREFIX = 'speed '
 /** Tags times devices that are remembered; clients may name devices as they like. */
 const MOST = 200
 
+/** Visits in which an implementation fails for what may pass, after which it is not tried again. */
+const VISITS = 3
+
+/** Milliseconds for which a use is not noted again. */
+const SAME_USE = 86_400_000
+
 export function createSpeeds(database: Database): Speeds {
-  const facts = new Map<string, Fact>()
+  const facts = new Map<string, Current>()
 
   /** The last of them, as what is stored is read again where it is asked for again. */
-  function remember(subject: string, fact: Fact): void {
+  function remember(subject: string, fact: Current): void {
     facts.delete(subject)
     facts.set(subject, fact)
     const [oldest] = facts.keys()
     if (facts.size > MOST && oldest !== undefined) facts.delete(oldest)
   }
 
-  async function read(subject: string, where: string): Promise<Fact> {
+  async function read(subject: string, where: string): Promise<Current> {
     const nothing: Fact = { where, runs: {} }
-    // Where nothing can be stored, what was learnt counts until this host ends.
-    const stored = () => readFact(database, subject, isFact).catch(() => undefined)
-    const fact = facts.get(subject) ?? (await stored()) ?? nothing
-    const current = fact.where === where ? fact : nothing
+    const known = facts.get(subject) ?? (await stored(subject)) ?? nothing
+    const current = known.where === where ? known : nothing
     remember(subject, current)
     return current
   }
 
+  async function stored(subject: string): Promise<Fact | undefined> {
+    // Where nothing can be stored, what was learnt counts until this host ends.
+    const fact = await readFact(database, subject, isFact).catch(() => undefined)
+    // A clock that was wrong may have noted a time that is still to come.
+    const isNoted = Math.abs(Date.now() - (fact?.lastUsed ?? 0)) < SAME_USE
+    if (fact && !isNoted) void write(subject, fact)
+    return fact
+  }
+
+  async function write(subject: string, { where, runs, failed }: Fact): Promise<void> {
+    const fact: Fact = { where, runs, ...(failed && { failed }), lastUsed: Date.now() }
+    const keep = async () => {
+      await writeFact(database, subject, fact)
+      await trimFacts(database, PREFIX, { most: MOST, spare: subject, lastUse })
+    }
+    await keep().catch(() => undefined)
+  }
+
   return {
     async of({ tag, implementations }, deviceId, capabilities) {
-      const { runs } = await read(subjectOf(tag, deviceId), whereOf(capabilities))
+      const { runs, now } = await read(subjectOf(tag, deviceId), whereOf(capabilities))
       const measured = new Map<string, Measurement>()
       const tried = new Set<string>()
       for (const implementation of implementations) {
-        const run = runs[keyOf(implementation)]
+        const key = keyOf(implementation)
+        const run = runs[key] === undefined ? now?.[key] : runs[key]
         if (run !== undefined) tried.add(implementation.id)
         if (run) measured.set(implementation.id, run)
       }
       return { measured, tried }
     },
-    async learn({ tag, implementation, measurement }, deviceId, capabilities) {
+    async learn({ tag, implementation, ...found }, deviceId, capabilities) {
       const subject = subjectOf(tag, deviceId)
-      const { where, runs } = await read(subject, whereOf(capabilities))
-      const fact: Fact = { where, runs: { ...runs, [keyOf(implementation)]: measurement } }
+      const fact = withFound(await read(subject, whereOf(capabilities)), keyOf(implementation), found)
       remember(subject, fact)
-      const keep = async () => {
-        await writeFact(database, subject, fact)
-        await trimFacts(database, PREFIX, MOST, subject)
-      }
-      await keep().catch(() => undefined)
+      await write(subject, fact)
     },
   }
 }
+
+function withFound(fact: Current, key: string, { measurement, mayPass }: Found): Current {
+  const { [key]: before = 0, ...others } = fact.failed ?? {}
+  const visits = before + 1
+  if (measurement && mayPass && visits < VISITS) {
+    return { ...fact, failed: { ...others, [key]: visits }, now: { ...fact.now, [key]: measurement } }
+  }
+  return { ...fact, failed: others, runs: { ...fact.runs, [key]: measurement } }
+}
+
+const lastUse = (fact: unknown): number => (isFact(fact) ? (fact.lastUsed ?? 0) : 0)
 
 const subjectOf = (tag: Tag, deviceId: string): string => `${PREFIX}${deviceId} ${tag}`
 

@@ -19,18 +19,26 @@ export async function writeFact<T>(database: Database, subject: string, fact: T)
   await database.use((connection) => connection.put('device', fact, subject))
 }
 
-/** Forgets facts whose subjects begin so until no more than `most` are left, never that of `spare`. */
+/**
+ * Forgets facts whose subjects begin so until no more than `most` are left: those that were not used for
+ * longest, never that of `spare`. `lastUse` is when a fact was, in milliseconds since 1970.
+ */
 export async function trimFacts(
   database: Database,
   prefix: string,
-  most: number,
-  spare: string,
+  { most, spare, lastUse }: { most: number; spare: string; lastUse: (fact: unknown) => number },
 ): Promise<void> {
   await database.use(async (connection) => {
     const range = IDBKeyRange.bound(prefix, `${prefix}\uffff`)
     const subjects = await connection.getAllKeys('device', range)
-    const others = subjects.filter((subject) => subject !== spare)
-    for (const subject of others.slice(0, Math.max(0, subjects.length - most))) {
+    if (subjects.length <= most) return
+    const facts = await Promise.all(
+      subjects.map(async (subject) => [subject, lastUse(await connection.get('device', subject))] as const),
+    )
+    const oldest = facts
+      .filter(([subject]) => subject !== spare)
+      .toSorted(([, one], [, other]) => one - other)
+    for (const [subject] of oldest.slice(0, subjects.length - most)) {
       await connection.delete('device', subject)
     }
   })

@@ -232,6 +232,28 @@ describe('a comparison', () => {
     expect(await chosen(entryOf(gpu, wasm))).toBe('wasm')
   })
 
+  test.each(['device_lost', 'out_of_memory'])('%s counts for this visit, for good after three', async (code) => {
+    const kept = memory()
+    const entry = entryOf(gpu, wasm)
+    const failure = new InoriginError('unavailable', 'The GPU was taken away.', { code })
+    const visit = async (plan: Plan) => {
+      const { compare, chosen, raced, explain } = open(plan, kept)
+      const before = await chosen(entry)
+      await compare(entry)
+      await compare(entry)
+      const why = (await explain(entry)).reasons[0]?.why
+      expect(why?.includes(failure.message)).toBe((await chosen(entry)) === 'wasm')
+      return [before, raced, await chosen(entry)]
+    }
+    expect(await visit({ webgpu: failure, wasm: 90 })).toEqual(['webgpu', ['webgpu', 'wasm'], 'wasm'])
+    expect(await visit({ webgpu: 3 })).toEqual(['webgpu', ['webgpu'], 'webgpu'])
+    kept.facts.clear()
+    for (const raced of [['webgpu', 'wasm'], ['webgpu'], ['webgpu']]) {
+      expect(await visit({ webgpu: failure, wasm: 90 })).toEqual(['webgpu', raced, 'wasm'])
+    }
+    expect(await visit({ webgpu: 3 })).toEqual(['wasm', [], 'wasm'])
+  })
+
   test('inputs that are refused decide nothing, and are not tried again', async () => {
     const refused = new InoriginError('invalid_request', 'inputs.ids must have another shape.')
     const { compare, chosen, raced } = open({ webgpu: refused, wasm: 5 })
