@@ -207,13 +207,15 @@ function createServer({ script, control, host, differences, controlled, close }:
   const scope = new URL(script.scope)
   const never = new AbortController().signal
   const ignore = () => {}
+  /** Kept, as an import takes longer than a message even where the module is there. */
+  let carry: typeof import('./predictor/transfer.ts').carry | undefined
   // What a tag's predictor takes and gives is known to types alone.
   const predict = (async (
     tag: Tag,
     inputs: Record<string, unknown>,
     { configuration, signal = never, onProgress = ignore }: PredictOptions = {},
   ) => {
-    const { carry } = await import('./predictor/transfer.ts')
+    carry ??= (await import('./predictor/transfer.ts')).carry
     return carry(inputs, (plain) => control.predict(tag, plain, { configuration, signal, onProgress }))
   }) as Server['predict']
   return {

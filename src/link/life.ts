@@ -13,6 +13,9 @@ export function holdLife(locks: LockManager, kind: string): Promise<string> {
   })
 }
 
+/** Who is to be told of which death. Asking the browser for each request would cost more than a message. */
+const watched = new Map<string, Set<() => void>>()
+
 /** Calls `onDeath` once the holder of that lock is gone; stops watching when the signal aborts. */
 export function watchLife(
   locks: LockManager,
@@ -20,7 +23,22 @@ export function watchLife(
   signal: AbortSignal,
   onDeath: () => void,
 ): void {
-  locks.request(name, { mode: 'shared', signal }, onDeath).catch(() => {
-    // Aborted: nobody is interested in this life any more.
-  })
+  if (signal.aborted) return
+  const told = watched.get(name) ?? watch(locks, name)
+  told.add(onDeath)
+  signal.addEventListener('abort', () => told.delete(onDeath), { once: true })
+}
+
+/** Goes on until that death, as whoever was talked to once is mostly talked to again. */
+function watch(locks: LockManager, name: string): Set<() => void> {
+  const told = new Set<() => void>()
+  watched.set(name, told)
+  const forget = () => watched.delete(name)
+  const onDeath = () => {
+    forget()
+    for (const tell of told) tell()
+  }
+  // Refused where this thread itself is about to end.
+  locks.request(name, { mode: 'shared' }, onDeath).catch(forget)
+  return told
 }

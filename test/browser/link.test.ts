@@ -38,6 +38,16 @@ test('a worker that ends in the middle of a stream is noticed', async () => {
   expect(performance.now() - start).toBeLessThan(5_000)
 })
 
+test('however many requests are open, each side waits for the death of the other once', async () => {
+  const open = () => stream<Streams, 'endless'>(link, 'endless', [])
+  const replies = await Promise.all([open(), open(), open()])
+  await Promise.all(replies.map(({ events }) => events[Symbol.asyncIterator]().next()))
+  const { pending = [] } = await navigator.locks.query()
+  const awaited = pending.map(({ name }) => name).filter((name) => name?.startsWith('inorigin:life:'))
+  expect(awaited).toContain(link.life)
+  expect(new Set(awaited).size).toBe(awaited.length)
+})
+
 test('leaving a stream cancels it in the worker', async () => {
   const reply = await stream<Streams, 'endless'>(link, 'endless', [])
   for await (const number of reply.events) if (number === 2) break
