@@ -55,38 +55,59 @@ export async function firstGone(
   return undefined
 }
 
-/** Rejects with `unavailable` when the server cannot be asked. */
+/** Rejects with `unavailable` when the server cannot be asked, or keeps the answer to itself. */
 async function isServed(resource: Resource, signal: AbortSignal): Promise<boolean> {
-  const { name } = resource
   const { url, bytes } = partAt(resource, 0)
+  const head = await ask(resource, url, { method: 'HEAD' }, signal)
+  const { status } = head
+  if (head.ok || status === 404 || status === 410) return head.ok && !isOther(head, bytes)
+  if (isBusy(status)) throw unknown(resource, `${url} answers ${status}`)
+  // A server that does not take this question may still take the one of a download: addresses that are
+  // signed are so for that one alone.
+  const first = await ask(resource, url, { headers: { range: 'bytes=0-0' } }, signal)
+  if (first.status === 401 || first.status === 403 || isBusy(first.status)) {
+    throw unknown(resource, `${url} answers ${first.status}`)
+  }
+  return first.status === 416 ? bytes === 0 : first.ok && !isOther(first, bytes)
+}
+
+const isBusy = (status: number): boolean =>
+  (status >= 500 && status !== 501) || status === 429 || status === 408
+
+/** The head of the answer; whatever would follow is given up. */
+async function ask(
+  resource: Resource,
+  url: string,
+  init: RequestInit,
+  signal: AbortSignal,
+): Promise<Response> {
   const patience = AbortSignal.any([signal, AbortSignal.timeout(PATIENCE)])
-  let response: Response
   try {
-    response = await fetch(url, { method: 'HEAD', cache: 'no-store', signal: patience })
+    const response = await fetch(url, { ...init, cache: 'no-store', signal: patience })
+    void response.body?.cancel().catch(() => undefined)
+    return response
   } catch (cause) {
     if (signal.aborted) throw InoriginError.from(signal.reason)
-    const what = `Whether ${url} can still be downloaded is not known: its server cannot be reached`
-    throw new InoriginError('unavailable', `${what}. ${name} is not stored here. Try again.`, {
-      code: 'resource_unreachable',
-      retryAfter: 5,
-      cause,
-    })
+    const why = `Whether ${url} can still be downloaded is not known: its server cannot be reached`
+    throw unknown(resource, why, cause)
   }
-  // A server that does not know the question may still have the file.
-  if (response.status === 405 || response.status === 501) return true
-  if (response.status >= 500 || response.status === 429) {
-    const what = `${url} answers ${response.status}, and ${name} is not stored here`
-    throw new InoriginError('unavailable', `${what}. Try again.`, {
-      code: 'resource_unreachable',
-      retryAfter: 5,
-    })
-  }
-  return response.ok && !isOther(response, bytes)
+}
+
+function unknown({ name }: Resource, why: string, cause?: unknown): InoriginError {
+  return new InoriginError('unavailable', `${why}. ${name} is not stored here. Try again.`, {
+    code: 'resource_unreachable',
+    retryAfter: 5,
+    cause,
+  })
 }
 
 /** Whether it is another file, such as the index page that servers of single-page apps have for any. */
-function isOther({ headers, type }: Response, bytes: number): boolean {
+function isOther({ headers, status, type }: Response, bytes: number): boolean {
   if (/^text\/html\b/i.test(headers.get('content-type') ?? '')) return true
+  if (status === 206) {
+    const total = /\/(\d+)\s*$/.exec(headers.get('content-range') ?? '')?.[1]
+    return total !== undefined && Number(total) !== bytes
+  }
   const length = headers.get('content-length')
   // The length is that of what is sent; other origins do not let a page read whether it is encoded.
   const isPlain = type === 'basic' && !headers.has('content-encoding')

@@ -72,7 +72,6 @@ describe('a file that is not stored', () => {
     ['is had where it says nothing of its length', own({}), false],
     ['is had where its length is that of an encoding', own({ 'content-length': '7', 'content-encoding': 'gzip' }), false],
     ['is had where another origin keeps that from us', new Response(null, { headers: { 'content-length': '7' } }), false],
-    ['is had where the question is not known', own({}, 405), false],
     ['is gone where the server says so', own({}, 404), true],
     ['is gone where it is another one', own({ 'content-length': '7' }), true],
     ['is gone where a page is in its place', new Response(null, { headers: { 'content-type': 'text/html; charset=utf-8' } }), true],
@@ -80,6 +79,22 @@ describe('a file that is not stored', () => {
     const { gone, fetching } = asked(() => response)
     expect(await gone).toEqual(isGone ? file : undefined)
     expect(fetching.mock.calls.map(([url, init]) => [url, init?.method])).toEqual([[file.url, 'HEAD']])
+  })
+
+  test.each<[string, Response[], boolean]>([
+    ['does not know the question and has it', [own({}, 405), own({}, 206)], false],
+    ['is for that one question signed otherwise', [own({}, 403), own({ 'content-range': 'bytes 0-0/10' }, 206)], false],
+    ['knows no ranges', [own({}, 501), own({ 'content-length': '10' })], false],
+    ['has another one', [own({}, 403), own({ 'content-range': 'bytes 0-0/11' }, 206)], true],
+    ['does not know the question, nor has it', [own({}, 405), own({}, 404)], true],
+    ['has nothing of it', [own({}, 400), own({}, 416)], true],
+  ])('is asked for as a download does where the server %s', async (_, answers, isGone) => {
+    const left = [...answers]
+    const { gone, fetching } = asked(() => left.shift() as Response)
+    expect(await gone).toEqual(isGone ? file : undefined)
+    expect(fetching.mock.calls.map(([, init]) => init?.method ?? init?.headers)).toEqual([
+      'HEAD', { range: 'bytes=0-0' },
+    ])
   })
 
   test('is asked for by its first part where it lies in parts', async () => {
@@ -91,6 +106,8 @@ describe('a file that is not stored', () => {
   test.each([
     ['cannot be reached', () => Promise.reject(new TypeError('Failed to fetch'))],
     ['is busy', () => own({}, 503)],
+    ['wants to be told who asks', () => own({}, 401)],
+    ['tells it to others alone', () => own({}, 403)],
   ])('is neither here nor gone where its server %s', async (_, answer) => {
     await expect(asked(answer).gone).rejects.toMatchObject({
       kind: 'unavailable', code: 'resource_unreachable', retryAfter: 5,
