@@ -1,5 +1,5 @@
 /** Our engine, with nothing around it. */
-import { openDecoding } from '../../src/engine/onnx/index.ts'
+import { openDecoding } from '../../src/engine/decoding.ts'
 import { loadDecoder } from '../../src/engine/onnx/load.ts'
 import type { Engine } from '../../src/engine/engine.ts'
 import { serveSide } from './side.ts'

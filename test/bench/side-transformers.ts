@@ -1,6 +1,6 @@
 /** transformers.js, as its documentation uses it. */
 import { AutoModelForCausalLM, env, Tensor, type PreTrainedModel } from '@huggingface/transformers'
-import { createDecoding, type Detokenizer } from '../../src/engine/onnx/text/detokenizer.ts'
+import { createDecoding, type Detokenizer } from '../../src/engine/text/detokenizer.ts'
 import { serveSide, type OnPiece, type Task } from './side.ts'
 
 env.allowLocalModels = true

@@ -1,6 +1,6 @@
 /** Decoders of the layouts that exports have, on either device. */
 import { requestGpu } from '../../src/device/gpu.ts'
-import type { Decoder, Logits, Sequence } from '../../src/engine/onnx/decoder/contract.ts'
+import type { Decoder, Logits, Sequence } from '../../src/engine/decoder.ts'
 import { createDecoder } from '../../src/engine/onnx/decoder/decoder.ts'
 import { staysInHeap, staysOnDevice } from '../../src/engine/onnx/decoder/graph.ts'
 import { readOperations } from '../../src/engine/onnx/decoder/operations.ts'

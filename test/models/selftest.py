@@ -81,6 +81,7 @@ def weights():
 
 
 def export(made, half):
+    """The file, and the part of it that says what is computed."""
     kind, size = (T.FLOAT16, 2) if half else (T.FLOAT, 4)
     nodes, initializers, offset = [], [], 0
     for name, shape, exponent, values in made:
@@ -167,7 +168,8 @@ def export(made, half):
     outputs += [value(name, kind, "b", KV_HEADS, "q", HEAD) for name in present]
     graph = h.make_graph(nodes, "trial", inputs, outputs, initializers)
     opsets = [h.make_opsetid("", 17), h.make_opsetid("com.microsoft", 1)]
-    return h.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+    model = h.make_model(graph, opset_imports=opsets, ir_version=8)
+    return model.SerializeToString(), onnx.GraphProto(node=nodes).SerializeToString()
 
 
 def forward(made, ids):
@@ -224,6 +226,9 @@ def main():
             [rows(whole[: second + 2], second + 1), rows(whole[: first + 1], first)]
         ),
     }
+    models = {half: export(made, half) for half in (False, True)}
+    nodes = models[False][1]
+    encode = lambda part: base64.b64encode(part).decode()
     layout = [[values.size, exponent] for _, _, exponent, values in made]
     constants = {
         "CONTEXT": CONTEXT,
@@ -233,22 +238,27 @@ def main():
         "LOCATION": LOCATION,
         "LAYOUT": layout,
         "ANSWERS": {key: [round(float(x), 4) for x in value.ravel()] for key, value in answers.items()},
-        "GRAPHS": {
-            f"float{16 if half else 32}": base64.b64encode(export(made, half)).decode()
-            for half in (False, True)
+        "NODES": encode(nodes),
+        "AROUND": {
+            f"float{16 if half else 32}": [encode(part) for part in model.split(nodes)]
+            for half, (model, nodes) in models.items()
         },
     }
     comments = {
         "LAYOUT": "Tensors of the weights: how many values, below which power of two; null: bytes.",
         "ANSWERS": "Scores of each run, row by row.",
-        "GRAPHS": "In base64.",
+        "NODES": "What both graphs compute, in base64: a part of their files.",
+        "AROUND": "What stands before and behind that part.",
+    }
+    types = {
+        "LAYOUT": ": readonly (readonly [count: number, exponent: number | null])[]",
+        "AROUND": ": Record<'float32' | 'float16', readonly [before: string, behind: string]>",
     }
     lines = ["/** Written by `test/models/selftest.py`, which says what is in it. */"]
     for name, constant in constants.items():
         if name in comments:
             lines.append(f"/** {comments[name]} */")
-        typed = ": readonly (readonly [count: number, exponent: number | null])[]"
-        begin = f"export const {name}{typed if name == 'LAYOUT' else ''} ="
+        begin = f"export const {name}{types.get(name, '')} ="
         first, *rest = wrap(constant)
         lines += [f"{begin} {first}", *rest]
     OUT.write_text("\n".join(lines) + "\n")
@@ -273,6 +283,12 @@ def wrap(constant, width=94):
         return [f"'{piece}'" + (" +" if piece is not pieces[-1] else "") for piece in pieces]
     if isinstance(constant, list):
         lines, line = ["["], "  "
+        if isinstance(constant[0], str):
+            for item in constant:
+                first, *rest = wrap(item, width - 2)
+                lines += [f"  {first}", *(f"    {line}" for line in rest)]
+                lines[-1] += ","
+            return [*lines, "]"]
         for item in constant:
             text = json.dumps(item) + ", "
             if len(line + text) > width:

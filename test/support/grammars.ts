@@ -1,6 +1,6 @@
 /** Random grammars, and whether what compiles them keeps to them. */
-import { loadXgrammar } from '../../src/engine/onnx/constraint/library.ts'
-import { toEbnf } from '../../src/engine/onnx/constraint/ebnf.ts'
+import { loadXgrammar } from '../../src/engine/constraint/library.ts'
+import { toEbnf } from '../../src/engine/constraint/ebnf.ts'
 import {
   choice, type Expression, optional, repeat, sequence, text,
 } from '../../src/engine/schema/expression.ts'

@@ -1,8 +1,8 @@
 /** Checks of constraints against an independent validator. */
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
-import { createConstraints } from '../../src/engine/onnx/constraint/constraints.ts'
-import type { TokenTable } from '../../src/engine/onnx/constraint/vocabulary.ts'
+import { createConstraints } from '../../src/engine/constraint/constraints.ts'
+import type { TokenTable } from '../../src/engine/constraint/vocabulary.ts'
 import { InoriginError } from '../../src/error.ts'
 import { createChance } from './random.ts'
 import { randomParameters, randomSchema, type Sample, type Schema } from './schemas.ts'

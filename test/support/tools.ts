@@ -1,6 +1,6 @@
 /** Checks of random sets of tools in every format of calls. */
-import { createConstraints } from '../../src/engine/onnx/constraint/constraints.ts'
-import type { TokenTable } from '../../src/engine/onnx/constraint/vocabulary.ts'
+import { createConstraints } from '../../src/engine/constraint/constraints.ts'
+import type { TokenTable } from '../../src/engine/constraint/vocabulary.ts'
 import { InoriginError } from '../../src/error.ts'
 import { createToolParser } from '../../src/generation/tools/parser.ts'
 import { callable, FORMATS, toolConstraint } from '../../src/generation/tools/index.ts'

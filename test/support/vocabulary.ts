@@ -1,9 +1,9 @@
 /** The tokens of the embedded model, as constraints take them. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { TokenTable } from '../../src/engine/onnx/constraint/vocabulary.ts'
-import type { TokenizerFile } from '../../src/engine/onnx/text/file.ts'
-import { tokenBytes } from '../../src/engine/onnx/text/vocabulary.ts'
+import type { TokenTable } from '../../src/engine/constraint/vocabulary.ts'
+import type { TokenizerFile } from '../../src/engine/text/file.ts'
+import { tokenBytes } from '../../src/engine/text/vocabulary.ts'
 
 const GUIDE = join(import.meta.dirname, '../../demo/models/guide')
 

@@ -19,6 +19,8 @@ const LAYERS: readonly (readonly string[])[] = [
   ['src/link'],
   ['src/generation'],
   ['src/predictor'],
+  ['src/engine/onnx', 'src/engine/webllm'],
+  // What the engines share.
   ['src/engine'],
   ['src/catalog'],
   ['src/device'],
@@ -31,7 +33,10 @@ const SECRETS: Readonly<Record<string, readonly string[]>> = {
   demo: ['src/wire', 'src/host', 'src/link', 'src/engine', 'src/store'],
   sw: ['src/host', 'src/generation', 'src/predictor', 'src/engine', 'src/device', 'src/store'],
   'src/wire': ['src/host', 'src/link', 'src/engine', 'src/device', 'src/store'],
-  'src/generation': ['onnxruntime-web'],
+  'src/generation': ['src/engine/onnx', 'src/engine/webllm', 'onnxruntime-web'],
+  'src/engine': ['onnxruntime-web', '@mlc-ai/web-llm'],
+  'src/engine/onnx': ['src/engine/webllm', '@mlc-ai/web-llm'],
+  'src/engine/webllm': ['src/engine/onnx', 'onnxruntime-web'],
   'src/store': ['onnxruntime-web'],
 }
 
@@ -96,6 +101,10 @@ test.each([
   ['src/store/db.ts', "import type { Entry } from '../catalog/schema.ts'"],
   ['src/error.ts', "export * from './wire/errors.ts'"],
   ['src/engine/onnx/run.ts', "const queue = await import('../../host/queue.ts')"],
+  ['src/engine/decoding.ts', "import { loadDecoder } from './onnx/load.ts'"],
+  ['src/engine/webllm/index.ts', "import { loadDecoder } from '../onnx/load.ts'"],
+  ['src/engine/onnx/load.ts', "import { openPipeline } from '../webllm/pipeline.ts'"],
+  ['src/engine/sampling/logits.ts', "import type { Tensor } from 'onnxruntime-web'"],
   ['src/link/ask.ts', "type Queue = import('../host/queue.ts').Queue"],
   ['src/wire/handler.ts', "import { ask } from '../link/ask.ts'"],
   ['src/serve.ts', "import { attach } from '../sw/index.ts'"],
@@ -110,6 +119,7 @@ test.each([
   ['src/link/protocol.ts', "import type { Entry } from '../catalog/schema.ts'"],
   ['src/wire/chat.ts', "import { fields } from './fields.ts'"],
   ['src/store/db.ts', "import { openDB } from 'idb'"],
+  ['src/engine/webllm/index.ts', "import { openDecoding } from '../decoding.ts'"],
   ['demo/main.ts', "import { serve } from '../src/index.ts'"],
 ])('allows in %s: %s', (path, source) => {
   expect(faults(path, source)).toEqual([])

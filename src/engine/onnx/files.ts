@@ -1,7 +1,7 @@
 /** Which files of an implementation are the graphs of its decoder, and which hold their weights. */
 import { DECODERS, PRECISIONS } from '../../catalog/hub/layout.ts'
 import type { Files } from '../engine.ts'
-import { modelUnusable } from './failure.ts'
+import { modelUnusable } from '../failure.ts'
 
 /** A graph, and its weights by the path that it refers to them by. */
 export interface GraphFiles {

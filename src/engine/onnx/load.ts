@@ -1,43 +1,25 @@
 /** From downloaded weights to a decoder that is ready. */
 import { within } from '../../device/patience.ts'
-import type { GpuVerdict } from '../../device/verdict.ts'
 import { InoriginError } from '../../error.ts'
 import { sleep } from '../../store/patience.ts'
-import type { EngineSetup, Files } from '../engine.ts'
-import type { Decoder } from './decoder/contract.ts'
-import { createDecoder, type DecoderOptions } from './decoder/decoder.ts'
+import type { Loaded, LoadOptions } from '../decoding.ts'
+import type { Files } from '../engine.ts'
+import { loadingCancelled } from '../failure.ts'
+import { createDecoder } from './decoder/decoder.ts'
 import { staysInHeap, staysOnDevice } from './decoder/graph.ts'
 import { readOperations } from './decoder/operations.ts'
-import { loadingCancelled } from './failure.ts'
 import { findModel, type GraphFiles, type ModelFiles } from './files.ts'
 import { loadRuntime, type Runtime, type Session } from './runtime.ts'
 import { openTrusted } from './selftest/open.ts'
 import { warmUp } from './warm.ts'
 
-export interface Loaded {
-  decoder: Decoder
-  /** What is known of the GPU now; `null` on `wasm`. */
-  verdict: GpuVerdict | null
-  /**
-   * Frees the decoder, which failed, and gives another one on a new device, with the same weights
-   * and nothing in it. Rejects when the device is not to be had any more.
-   */
-  reopen(signal: AbortSignal): Promise<Decoder>
-  /** Frees the model and the device. */
-  release(): Promise<void>
-}
-
-export interface LoadOptions
-  extends Pick<EngineSetup, 'device' | 'runtime' | 'features' | 'verdict'>,
-    Pick<DecoderOptions, 'contextWindow' | 'firstPosition' | 'heads'> {
-  /** Told when the weights are where they compute, and the first runs begin. */
-  onWarm?: () => void
+export interface DecoderSetup extends LoadOptions {
   /** Whether to run every kind of forward once. Default: yes. */
   warm?: boolean
 }
 
 export async function loadDecoder(
-  options: LoadOptions,
+  options: DecoderSetup,
   weights: Files,
   signal: AbortSignal,
 ): Promise<Loaded> {
@@ -65,7 +47,7 @@ export async function loadDecoder(
 type Opened = Omit<Loaded, 'reopen'>
 
 async function open(
-  options: LoadOptions,
+  options: DecoderSetup,
   { decoder: main, embed }: ModelFiles,
   signal: AbortSignal,
 ): Promise<Opened> {

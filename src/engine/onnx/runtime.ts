@@ -5,15 +5,14 @@
 import type { InferenceSession, Tensor } from 'onnxruntime-web'
 import { InoriginError } from '../../error.ts'
 import type { Device } from '../../types/index.ts'
-import { watchGpu } from './watch.ts'
-import {
-  deviceFailure, isRuntimeMissing, modelUnusable, outOfMemory, runtimeMissing,
-} from './failure.ts'
+import { deviceFailure, modelUnusable, outOfMemory } from '../failure.ts'
 import { createHeap, type Heap } from './heap/heap.ts'
 import { openModule } from './heap/module.ts'
 import { createHeapSession } from './heap/session.ts'
+import { isRuntimeMissing, runtimeMissing } from './missing.ts'
 import { inPieces } from './pieces.ts'
 import { separateWeights } from './separate.ts'
+import { watchGpu } from './watch.ts'
 
 /** The namespace of the build in use: `Tensor`, `env`, `InferenceSession`. */
 export type Ort = typeof import('onnxruntime-web')

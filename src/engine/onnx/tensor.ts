@@ -1,6 +1,6 @@
 /** What tensors are made of: the types of their elements, and how many bytes those take. */
 import type { Tensor } from 'onnxruntime-web'
-import { modelUnusable } from './failure.ts'
+import { modelUnusable } from '../failure.ts'
 
 /** Numbers that ONNX has for types, and the arrays that their elements are kept in. */
 const TYPES = {

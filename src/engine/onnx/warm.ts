@@ -3,7 +3,7 @@
  * shape, and a runtime arranges its memory.
  */
 import type { Device } from '../../types/index.ts'
-import type { Decoder, Logits, Sequence } from './decoder/contract.ts'
+import type { Decoder, Logits, Sequence } from '../decoder.ts'
 
 /** Lengths of a prompt for which the kernels on GPUs differ, behind the chunk's: many rows, few, one. */
 const SHADER_LENGTHS = [20, 3, 1]

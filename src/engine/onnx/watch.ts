@@ -1,7 +1,7 @@
 /** Watches a GPUDevice for failures that WebGPU reports beside the call that caused them. */
 import { within } from '../../device/patience.ts'
 import type { InoriginError } from '../../error.ts'
-import { deviceLost, gpuFailure } from './failure.ts'
+import { deviceLost, gpuFailure } from '../failure.ts'
 import { openScopes } from './scopes.ts'
 
 export interface GpuWatch {

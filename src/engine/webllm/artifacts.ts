@@ -1,7 +1,7 @@
 /** A model's files as the cache that WebLLM reads them from: nothing is fetched, nothing kept twice. */
 import { LISTS } from '../../catalog/mlc/layout.ts'
 import type { Files } from '../engine.ts'
-import { modelUnusable } from '../onnx/failure.ts'
+import { modelUnusable } from '../failure.ts'
 
 /** An address that is never asked: what is behind it is in {@link openArtifacts}. */
 export const MODEL_URL = 'https://model.invalid/resolve/main/'

@@ -4,9 +4,9 @@
  * it is, any other begins anew.
  */
 import { InoriginError } from '../../error.ts'
-import type { Decoder, Sequence } from '../onnx/decoder/contract.ts'
-import { deviceFailure } from '../onnx/failure.ts'
-import { createCpuLogits } from '../onnx/sampling/logits.ts'
+import type { Decoder, Sequence } from '../decoder.ts'
+import { deviceFailure } from '../failure.ts'
+import { createCpuLogits } from '../sampling/logits.ts'
 
 /** What is computed with: the documented low-level calls of WebLLM. */
 export interface Pipeline {

@@ -3,10 +3,9 @@
  * choices, constraints and texts are those of any other model.
  */
 import { InoriginError } from '../../error.ts'
+import { type Loaded, openDecoding } from '../decoding.ts'
 import type { Engine, EngineSetup, Files, OpenEngine } from '../engine.ts'
-import { loadingCancelled } from '../onnx/failure.ts'
-import { openDecoding } from '../onnx/index.ts'
-import type { Loaded } from '../onnx/load.ts'
+import { loadingCancelled } from '../failure.ts'
 import { createDecoder } from './decoder.ts'
 import { type LoadedPipeline, openPipeline, type PipelineOptions } from './pipeline.ts'
 import { textsOf } from './texts.ts'

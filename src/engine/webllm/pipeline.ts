@@ -2,7 +2,7 @@
 import type { ChatOptions, LogitProcessor, MLCEngine } from '@mlc-ai/web-llm'
 import { InoriginError } from '../../error.ts'
 import type { Files } from '../engine.ts'
-import { deviceFailure, loadingCancelled, modelUnusable } from '../onnx/failure.ts'
+import { deviceFailure, loadingCancelled, modelUnusable } from '../failure.ts'
 import { MODEL_URL, openArtifacts } from './artifacts.ts'
 import type { Pipeline } from './decoder.ts'
 import { readChatConfig } from './texts.ts'

@@ -1,7 +1,7 @@
 /** What MLC writes beside its weights, as the files that a model is told by elsewhere. */
 import { CONFIG } from '../../catalog/mlc/layout.ts'
 import type { Files } from '../engine.ts'
-import { modelUnusable } from '../onnx/failure.ts'
+import { modelUnusable } from '../failure.ts'
 
 /** With a `config.json` and a `generation_config.json` that say what MLC's own file does. */
 export async function textsOf(files: Files): Promise<Files> {

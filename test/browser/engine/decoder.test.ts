@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Sequence } from '../../../src/engine/onnx/decoder/contract.ts'
+import type { Sequence } from '../../../src/engine/decoder.ts'
 import {
   best, difference, greedy, openDecoder, prefill, take, type Opened,
 } from '../../models/layouts.ts'

@@ -1,10 +1,10 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { requestGpu } from '../../../src/device/gpu.ts'
-import type { Ask, Logits } from '../../../src/engine/onnx/decoder/contract.ts'
+import type { Ask, Logits } from '../../../src/engine/decoder.ts'
 import { widen } from '../../../src/engine/onnx/half.ts'
-import { createCpuLogits } from '../../../src/engine/onnx/sampling/logits.ts'
-import { createGpuLogits, type GpuLogits } from '../../../src/engine/onnx/sampling/logits-gpu.ts'
-import { createRandom } from '../../../src/engine/onnx/sampling/random.ts'
+import { createCpuLogits } from '../../../src/engine/sampling/logits.ts'
+import { createGpuLogits, type GpuLogits } from '../../../src/engine/onnx/logits/gpu.ts'
+import { createRandom } from '../../../src/engine/sampling/random.ts'
 
 /** To be copied from and to, and used by shaders: GPUBufferUsage's numbers. */
 const USAGE = 0x04 | 0x08 | 0x80

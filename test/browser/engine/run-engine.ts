@@ -1,8 +1,8 @@
 /** The engine with the tiny model, and what its runs give. */
 import type { Ending, Engine, GenerateOptions, Piece, Prompt } from '../../../src/engine/engine.ts'
-import { createDecoding } from '../../../src/engine/onnx/text/detokenizer.ts'
+import { createDecoding } from '../../../src/engine/text/detokenizer.ts'
 import { openOnnx } from '../../../src/engine/onnx/index.ts'
-import type { TokenizerFile } from '../../../src/engine/onnx/text/file.ts'
+import type { TokenizerFile } from '../../../src/engine/text/file.ts'
 import tokenizer from '../../models/tiny/tokenizer.json'
 import { CASES, runtimeFolder, TEXTS, tinyFiles } from '../../models/tiny.ts'
 

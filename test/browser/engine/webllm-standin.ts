@@ -5,7 +5,7 @@
 import { openOver } from '../../../src/engine/webllm/index.ts'
 import type { LoadedPipeline } from '../../../src/engine/webllm/pipeline.ts'
 import type { Engine } from '../../../src/engine/engine.ts'
-import type { Sequence } from '../../../src/engine/onnx/decoder/contract.ts'
+import type { Sequence } from '../../../src/engine/decoder.ts'
 import { loadDecoder } from '../../../src/engine/onnx/load.ts'
 import { runtimeFolder, tinyFiles } from '../../models/tiny.ts'
 import { never, WEIGHTS } from './run-engine.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readConfig } from '../../../src/engine/onnx/text/config.ts'
+import { readConfig } from '../../../src/engine/text/config.ts'
 
 const TOKENIZER = {
   added_tokens: [{ id: 7, content: '<|end|>', special: true }],

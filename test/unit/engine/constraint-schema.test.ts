@@ -1,6 +1,6 @@
 /** Single keywords: which values may be written, and which may not. */
 import { afterAll, describe, expect, test } from 'vitest'
-import { createConstraints } from '../../../src/engine/onnx/constraint/constraints.ts'
+import { createConstraints } from '../../../src/engine/constraint/constraints.ts'
 import { smallVocabulary } from '../../support/vocabulary.ts'
 import { takes } from '../../support/walk.ts'
 import { placeXgrammar } from '../../support/xgrammar.ts'

@@ -1,8 +1,8 @@
 import { Tokenizer } from '@huggingface/tokenizers'
 import { describe, expect, test } from 'vitest'
-import { createDecoding } from '../../../src/engine/onnx/text/detokenizer.ts'
-import { createRandom } from '../../../src/engine/onnx/sampling/random.ts'
-import type { TokenizerFile } from '../../../src/engine/onnx/text/file.ts'
+import { createDecoding } from '../../../src/engine/text/detokenizer.ts'
+import { createRandom } from '../../../src/engine/sampling/random.ts'
+import type { TokenizerFile } from '../../../src/engine/text/file.ts'
 import { TEXTS, TOKENIZERS } from '../../support/tokenizers.ts'
 
 const CONFIG = { bos_token: '<s>', eos_token: '</s>', clean_up_tokenization_spaces: false }

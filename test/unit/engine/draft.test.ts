@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { createDrafter } from '../../../src/engine/onnx/run/draft.ts'
-import { createSpeculation } from '../../../src/engine/onnx/run/speculation.ts'
+import { createDrafter } from '../../../src/engine/run/draft.ts'
+import { createSpeculation } from '../../../src/engine/run/speculation.ts'
 import { repeating } from './run-decoder.ts'
 import { fakeEngine, failure, greedy, numbers, textOf } from './run-fakes.ts'
 import type { Engine, EngineOptions } from './run-fakes.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { deviceFailure } from '../../../src/engine/onnx/failure.ts'
+import { deviceFailure } from '../../../src/engine/failure.ts'
 
 describe('what a failure of the device is', () => {
   test.each<[string, unknown, string | undefined]>([

@@ -1,9 +1,9 @@
 import { Tokenizer } from '@huggingface/tokenizers'
 import { describe, expect, test } from 'vitest'
-import { createOutputs } from '../../../src/engine/onnx/run/output.ts'
-import { createRandom } from '../../../src/engine/onnx/sampling/random.ts'
-import type { ModelConfig } from '../../../src/engine/onnx/text/config.ts'
-import type { TokenizerFile } from '../../../src/engine/onnx/text/file.ts'
+import { createOutputs } from '../../../src/engine/run/output.ts'
+import { createRandom } from '../../../src/engine/sampling/random.ts'
+import type { ModelConfig } from '../../../src/engine/text/config.ts'
+import type { TokenizerFile } from '../../../src/engine/text/file.ts'
 import { TEXTS, TOKENIZERS } from '../../support/tokenizers.ts'
 
 const CONFIG = { bos_token: '<s>', eos_token: '</s>' }

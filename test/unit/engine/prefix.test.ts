@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { prefixBudget } from '../../../src/engine/onnx/run/prefix.ts'
+import { prefixBudget } from '../../../src/engine/run/prefix.ts'
 import { fakeEngine, greedy, numbers, textOf } from './run-fakes.ts'
 import type { Engine, EngineOptions } from './run-fakes.ts'
 

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import type { Constraint } from '../../../src/engine/constraint.ts'
-import { createConstraints } from '../../../src/engine/onnx/constraint/constraints.ts'
-import { createRules } from '../../../src/engine/onnx/run/rules.ts'
+import { createConstraints } from '../../../src/engine/constraint/constraints.ts'
+import { createRules } from '../../../src/engine/run/rules.ts'
 import { smallVocabulary } from '../../support/vocabulary.ts'
 import { placeXgrammar } from '../../support/xgrammar.ts'
 

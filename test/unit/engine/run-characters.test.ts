@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest'
-import type { Output } from '../../../src/engine/onnx/run/output.ts'
+import type { Output } from '../../../src/engine/run/output.ts'
 import { fakeEngine, greedy, numbers, textOf } from './run-fakes.ts'
 import type { Engine } from './run-fakes.ts'
 

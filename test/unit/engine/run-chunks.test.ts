@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { createChunks } from '../../../src/engine/onnx/run/chunks.ts'
+import { createChunks } from '../../../src/engine/run/chunks.ts'
 import { fakeEngine, greedy, numbers, textOf } from './run-fakes.ts'
 import type { Engine, EngineOptions } from './run-fakes.ts'
 

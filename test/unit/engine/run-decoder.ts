@@ -2,8 +2,8 @@
  * A decoder whose scores are a function of all the tokens it was given, so that whatever goes wrong
  * with a cache, a batch or a draft changes the text.
  */
-import type { Decoder, Logits, Sequence } from '../../../src/engine/onnx/decoder/contract.ts'
-import { createCpuLogits } from '../../../src/engine/onnx/sampling/logits.ts'
+import type { Decoder, Logits, Sequence } from '../../../src/engine/decoder.ts'
+import { createCpuLogits } from '../../../src/engine/sampling/logits.ts'
 
 export const VOCABULARY = 64
 export const END = 63

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { beforeEach, expect, test, vi } from 'vitest'
 import type { Engine } from '../../../src/engine/engine.ts'
 import { openOnnx } from '../../../src/engine/onnx/index.ts'
-import type { Loaded, LoadOptions } from '../../../src/engine/onnx/load.ts'
+import type { Loaded, LoadOptions } from '../../../src/engine/decoding.ts'
 import { InoriginError } from '../../../src/error.ts'
 import { fakeDecoder } from './run-decoder.ts'
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import type { Sequence } from '../../../src/engine/onnx/decoder/contract.ts'
+import type { Sequence } from '../../../src/engine/decoder.ts'
 import { scoresOf } from './run-decoder.ts'
 import { fakeEngine, failure, greedy, numbers, textOf } from './run-fakes.ts'
 import type { Engine, EngineOptions } from './run-fakes.ts'

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import type { Candidates } from '../../../src/engine/onnx/decoder/contract.ts'
-import { adjust } from '../../../src/engine/onnx/sampling/adjust.ts'
-import { topOf } from '../../../src/engine/onnx/sampling/logits.ts'
-import type { Range } from '../../../src/engine/onnx/sampling/draw.ts'
-import { createRandom } from '../../../src/engine/onnx/sampling/random.ts'
-import { createSampler, type Sampler } from '../../../src/engine/onnx/sampling/sampler.ts'
+import type { Candidates } from '../../../src/engine/decoder.ts'
+import { adjust } from '../../../src/engine/sampling/adjust.ts'
+import { topOf } from '../../../src/engine/sampling/logits.ts'
+import type { Range } from '../../../src/engine/sampling/draw.ts'
+import { createRandom } from '../../../src/engine/sampling/random.ts'
+import { createSampler, type Sampler } from '../../../src/engine/sampling/sampler.ts'
 import type { Sampling } from '../../../src/types/index.ts'
 
 const PLAIN = { temperature: 1, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, suppress: [] }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { topOf } from '../../../src/engine/onnx/sampling/logits.ts'
-import { createRandom } from '../../../src/engine/onnx/sampling/random.ts'
-import { createSampler } from '../../../src/engine/onnx/sampling/sampler.ts'
+import { topOf } from '../../../src/engine/sampling/logits.ts'
+import { createRandom } from '../../../src/engine/sampling/random.ts'
+import { createSampler } from '../../../src/engine/sampling/sampler.ts'
 
 test('numbers are spread evenly from 0 to 1', () => {
   const random = createRandom(7)

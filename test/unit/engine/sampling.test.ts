@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import type { Adjustments } from '../../../src/engine/onnx/decoder/contract.ts'
-import { adjust } from '../../../src/engine/onnx/sampling/adjust.ts'
+import type { Adjustments } from '../../../src/engine/decoder.ts'
+import { adjust } from '../../../src/engine/sampling/adjust.ts'
 import { widen } from '../../../src/engine/onnx/half.ts'
-import { createCpuLogits, rowOf, topOf } from '../../../src/engine/onnx/sampling/logits.ts'
-import { logprobsOf } from '../../../src/engine/onnx/sampling/logprobs.ts'
-import { createRandom } from '../../../src/engine/onnx/sampling/random.ts'
+import { rowOf } from '../../../src/engine/onnx/logits/row.ts'
+import { createCpuLogits, topOf } from '../../../src/engine/sampling/logits.ts'
+import { logprobsOf } from '../../../src/engine/sampling/logprobs.ts'
+import { createRandom } from '../../../src/engine/sampling/random.ts'
 
 const random = createRandom(11)
 const below = (limit: number): number => Math.floor(random() * limit)

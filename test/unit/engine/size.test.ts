@@ -1,9 +1,9 @@
 import { Tokenizer } from '@huggingface/tokenizers'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { modelUnusable } from '../../../src/engine/onnx/failure.ts'
-import { parseTemplate } from '../../../src/engine/onnx/text/template.ts'
-import type { TokenizerFile } from '../../../src/engine/onnx/text/file.ts'
-import { createEncoder } from '../../../src/engine/onnx/text/tokenizer.ts'
+import { modelUnusable } from '../../../src/engine/failure.ts'
+import { parseTemplate } from '../../../src/engine/text/template.ts'
+import type { TokenizerFile } from '../../../src/engine/text/file.ts'
+import { createEncoder } from '../../../src/engine/text/tokenizer.ts'
 import type { ChatMessage } from '../../../src/types/index.ts'
 import { TEMPLATE, TEXTS, TOKENIZERS } from '../../support/tokenizers.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Conversation } from '../../../src/engine/engine.ts'
-import { parseTemplate } from '../../../src/engine/onnx/text/template.ts'
+import { parseTemplate } from '../../../src/engine/text/template.ts'
 
 const conversation: Conversation = {
   messages: [{ role: 'user', content: 'Hi' }],

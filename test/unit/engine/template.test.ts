@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import { parseTemplate } from '../../../src/engine/onnx/text/template.ts'
+import { parseTemplate } from '../../../src/engine/text/template.ts'
 import type { ChatMessage } from '../../../src/types/index.ts'
 
 const system: ChatMessage = { role: 'system', content: 'Be kind.' }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Conversation } from '../../../src/engine/engine.ts'
-import { parseTemplate } from '../../../src/engine/onnx/text/template.ts'
+import { parseTemplate } from '../../../src/engine/text/template.ts'
 import type { ChatMessage, Tool } from '../../../src/types/index.ts'
 import { BRACKETS, JOINED, PLAIN, PYTHONIC, TAGGED } from '../../support/templates.ts'
 

@@ -1,9 +1,9 @@
 import { Tokenizer } from '@huggingface/tokenizers'
 import { describe, expect, test } from 'vitest'
-import { createRandom } from '../../../src/engine/onnx/sampling/random.ts'
-import { createDecoding } from '../../../src/engine/onnx/text/detokenizer.ts'
-import type { TokenizerFile } from '../../../src/engine/onnx/text/file.ts'
-import { tokenBytes } from '../../../src/engine/onnx/text/vocabulary.ts'
+import { createRandom } from '../../../src/engine/sampling/random.ts'
+import { createDecoding } from '../../../src/engine/text/detokenizer.ts'
+import type { TokenizerFile } from '../../../src/engine/text/file.ts'
+import { tokenBytes } from '../../../src/engine/text/vocabulary.ts'
 import { TEXTS, TOKENIZERS } from '../../support/tokenizers.ts'
 
 const CONFIG = { bos_token: '<s>', eos_token: '</s>' }

@@ -1,8 +1,8 @@
 import { Tokenizer } from '@huggingface/tokenizers'
 import { describe, expect, test } from 'vitest'
-import { parseTemplate } from '../../../src/engine/onnx/text/template.ts'
-import type { TokenizerFile } from '../../../src/engine/onnx/text/file.ts'
-import { createEncoder } from '../../../src/engine/onnx/text/tokenizer.ts'
+import { parseTemplate } from '../../../src/engine/text/template.ts'
+import type { TokenizerFile } from '../../../src/engine/text/file.ts'
+import { createEncoder } from '../../../src/engine/text/tokenizer.ts'
 import type { ChatMessage } from '../../../src/types/index.ts'
 import { TEMPLATE, TEXTS, TOKENIZERS } from '../../support/tokenizers.ts'
 

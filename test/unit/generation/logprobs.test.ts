@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Piece } from '../../../src/engine/engine.ts'
-import { createRandom } from '../../../src/engine/onnx/sampling/random.ts'
+import { createRandom } from '../../../src/engine/sampling/random.ts'
 import { createLogprobBuffer } from '../../../src/generation/logprobs.ts'
 import type { TokenLogprob } from '../../../src/types/index.ts'
 import { collect, scripted, sum, use } from './scripted.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createRandom } from '../../../src/engine/onnx/sampling/random.ts'
+import { createRandom } from '../../../src/engine/sampling/random.ts'
 import { createStops } from '../../../src/generation/stops.ts'
 
 /** What is shown of a text that arrives in the given pieces, and what ended it. */

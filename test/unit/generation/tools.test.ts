@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createRandom } from '../../../src/engine/onnx/sampling/random.ts'
+import { createRandom } from '../../../src/engine/sampling/random.ts'
 import { TOOL_FORMATS } from '../../../src/catalog/schema.ts'
 import { detectFormat, FORMATS, type ToolFormat } from '../../../src/generation/tools/index.ts'
 import { createToolParser, type Part } from '../../../src/generation/tools/parser.ts'

@@ -1,7 +1,7 @@
 /** What a constraint allows is what the parser reads: answers are written at random and read again. */
 import { expect, test } from 'vitest'
-import { buildGrammar } from '../../../src/engine/onnx/constraint/build.ts'
-import { createRandom } from '../../../src/engine/onnx/sampling/random.ts'
+import { buildGrammar } from '../../../src/engine/constraint/build.ts'
+import { createRandom } from '../../../src/engine/sampling/random.ts'
 import type { Expression, Rules } from '../../../src/engine/schema/expression.ts'
 import { answerConstraint, type Before, wholeConstraint } from '../../../src/generation/constraint.ts'
 import { createSplitter } from '../../../src/generation/reasoning.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { topOf } from '../../../src/engine/onnx/sampling/logits.ts'
-import { createSampler } from '../../../src/engine/onnx/sampling/sampler.ts'
+import { topOf } from '../../../src/engine/sampling/logits.ts'
+import { createSampler } from '../../../src/engine/sampling/sampler.ts'
 import type { Sampling } from '../../../src/types/index.ts'
 import { chatOf, messageOf, scriptedHost, send } from './scripted-host.ts'
 

@@ -1,6 +1,6 @@
 /** One run of a decoder's graph, for one conversation or for several of one token each. */
 import type { Tensor } from 'onnxruntime-web'
-import { modelUnusable } from '../failure.ts'
+import { modelUnusable } from '../../failure.ts'
 import type { Session } from '../runtime.ts'
 import type { Bank, Banks, Layout, Seat } from './banks.ts'
 import type { Feeds } from './feeds.ts'

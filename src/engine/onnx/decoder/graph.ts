@@ -3,7 +3,7 @@
  * inputs they have, how their caches are named and shaped, and in which precision they compute.
  */
 import type { InferenceSession, Tensor } from 'onnxruntime-web'
-import { modelUnusable } from '../failure.ts'
+import { modelUnusable } from '../../failure.ts'
 import type { Session } from '../runtime.ts'
 import type { Operation } from './operations.ts'
 

@@ -1,8 +1,9 @@
 /** From the tensor of a run to the scores that are asked of it. */
 import type { Tensor } from 'onnxruntime-web'
-import { createGpuLogits } from '../sampling/logits-gpu.ts'
-import { createCpuLogits, rowOf } from '../sampling/logits.ts'
-import type { Logits } from './contract.ts'
+import { createGpuLogits } from '../logits/gpu.ts'
+import { createCpuLogits } from '../../sampling/logits.ts'
+import { rowOf } from '../logits/row.ts'
+import type { Logits } from '../../decoder.ts'
 
 export interface Scores {
   /** `order` has the tensor's row of each row that is wanted. Takes the tensor over. */

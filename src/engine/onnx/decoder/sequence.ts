@@ -1,7 +1,7 @@
 /** One conversation of a decoder. */
 import { InoriginError } from '../../../error.ts'
 import type { Banks } from './banks.ts'
-import type { Sequence } from './contract.ts'
+import type { Sequence } from '../../decoder.ts'
 import type { Forward, Memory } from './forward.ts'
 import type { Scores } from './scores.ts'
 

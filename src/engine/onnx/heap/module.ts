@@ -3,7 +3,7 @@
  * of it again: for what a conversation is remembered by, that is most of the time of a long one.
  */
 
-import { outOfMemory } from '../failure.ts'
+import { outOfMemory } from '../../failure.ts'
 
 /** What is used of the module; its functions are those of ONNX Runtime's C interface. */
 export interface HeapModule {

@@ -4,7 +4,7 @@ import { requestGpu } from '../../../device/gpu.ts'
 import { within } from '../../../device/patience.ts'
 import { type GpuVerdict, rungs } from '../../../device/verdict.ts'
 import { InoriginError } from '../../../error.ts'
-import { loadingCancelled } from '../failure.ts'
+import { loadingCancelled } from '../../failure.ts'
 import { loadRuntime, type Runtime } from '../runtime.ts'
 import { isRight } from './selftest.ts'
 

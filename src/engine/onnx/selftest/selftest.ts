@@ -8,13 +8,13 @@ import { STORAGE_USAGE } from '../../../device/gpu.ts'
 import { InoriginError } from '../../../error.ts'
 import { toHalf } from '../half.ts'
 import type { Runtime, Session } from '../runtime.ts'
-import { rowOf } from '../sampling/logits.ts'
+import { rowOf } from '../logits/row.ts'
 import { bytesOf, product } from '../tensor.ts'
 import {
-  ANSWERS, CONTEXT, GRAPHS, HEAD, KV_HEADS, LAYOUT, LOCATION, VOCABULARY,
+  ANSWERS, AROUND, CONTEXT, HEAD, KV_HEADS, LAYOUT, LOCATION, NODES, VOCABULARY,
 } from './graphs.ts'
 
-export type Precision = keyof typeof GRAPHS
+export type Precision = keyof typeof AROUND
 
 /**
  * By how much a score may be off, where scores are about 0.4 and up to 1.5. Some kernels round what
@@ -67,7 +67,11 @@ async function* errorsOf(
 
 /** The graph, whose weights are in {@link weightsOf}. */
 export function graphOf(precision: Precision): Blob {
-  return new Blob([Uint8Array.from(atob(GRAPHS[precision]), (each) => each.charCodeAt(0))])
+  const [before, behind] = AROUND[precision]
+  const parts = [before, NODES, behind].map((part) =>
+    Uint8Array.from(atob(part), (each) => each.charCodeAt(0)),
+  )
+  return new Blob(parts)
 }
 
 /** Numbers that look random, drawn as `test/models/selftest.py` draws them. */

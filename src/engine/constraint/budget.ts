@@ -1,0 +1,43 @@
+/** Keeps the time that compiling takes, during which nothing else is answered, within limits. */
+import { InoriginError } from '../../error.ts'
+import type { Grammar } from '../schema/expression.ts'
+import { type Ebnf, toEbnf } from './ebnf.ts'
+
+/** Rules cost time whatever the vocabulary. */
+const MOST_RULES = 4000
+
+/**
+ * Each token is tried in each place where its first byte may come. What is below the first limit is
+ * compiled as it is; what is above the second is refused, since nobody would wait for it.
+ */
+const QUICK = 3_000_000
+const MOST = 25_000_000
+
+/** Repetitions that are counted rule by rule: many, or as few as it takes. */
+const [MANY, FEW] = [64, 8] as const
+
+/** Writes a grammar for a vocabulary; throws `invalid_request` where it would take too long. */
+export function createBudget(
+  bytes: readonly (Uint8Array | null)[],
+): (grammar: Grammar, exact: boolean) => Ebnf {
+  const tokens = new Uint32Array(256)
+  for (const [first] of bytes.map((each) => each ?? [])) {
+    if (first !== undefined) tokens[first] = (tokens[first] ?? 0) + 1
+  }
+  const cost = ({ places }: Ebnf): number =>
+    places.reduce((sum, count, byte) => sum + count * (tokens[byte] ?? 0), 0)
+
+  return (grammar, exact) => {
+    const fits = (made: Ebnf, most: number): boolean => made.rules <= MOST_RULES && cost(made) <= most
+    const best = toEbnf(grammar, { exact, chained: MANY })
+    if (fits(best, QUICK)) return best
+    const small = toEbnf(grammar, { exact, chained: FEW })
+    if (fits(small, MOST)) return small
+    throw new InoriginError(
+      'invalid_request',
+      'This format, or these tools, take too long to prepare for this model. Use fewer properties, or ' +
+        'plainer patterns and shorter lists.',
+      { code: 'constraint_too_large' },
+    )
+  }
+}

@@ -1,0 +1,200 @@
+/**
+ * A grammar in the EBNF of xgrammar, in the few forms of it that do what they say: version 0.1.27 takes
+ * ranges of characters for ranges of bytes, so characters are written byte by byte, and deep brackets
+ * overflow its stack, so there are none.
+ */
+import { inString } from '../schema/characters.ts'
+import { solidRepeat } from '../schema/empty.ts'
+import {
+  type Dispatch, type Expression, type Grammar, NOTHING, type StringOf,
+} from '../schema/expression.ts'
+import {
+  countPlaces, determinize, type Item, type Production, type Productions, quote, writeRule,
+} from './production.ts'
+import { utf8 } from './utf8.ts'
+
+/** Of longer strings than this, a state for each length costs too much: tens of milliseconds each. */
+export const COUNTED = 8
+
+export interface Writing {
+  /** False: strings with limits above {@link COUNTED} have any length. */
+  exact: boolean
+  /**
+   * Repetitions up to here have a rule for each time, which takes long to compile; beyond, they are put
+   * together from powers of two, which takes long for each token.
+   */
+  chained: number
+}
+
+export interface Ebnf {
+  source: string
+  rules: number
+  /** In how many places a text may go on with each byte. */
+  places: Uint32Array
+}
+
+export function toEbnf({ root, rules }: Grammar, { exact, chained }: Writing): Ebnf {
+  const productions: Productions = new Map()
+  const dispatches: string[] = []
+  const whole = new Set<string>()
+  const pending: (readonly [id: string, body: Expression])[] = []
+  const names = new Map<string, string>()
+  const bodies = new Map<string, Item>()
+  let count = 0
+  const fresh = (): string => `r${count++}`
+
+  /** A rule for these alternatives, which may name it; equal ones share it. */
+  const define = (alternatives: (self: Item) => readonly Production[]): Item => {
+    const key = JSON.stringify(alternatives({ rule: '' }))
+    const known = bodies.get(key)
+    if (known) return known
+    const name = fresh()
+    const item = { rule: name }
+    bodies.set(key, item)
+    productions.set(name, alternatives(item))
+    return item
+  }
+
+  const alternatives = (expression: Expression): Production[] => {
+    if (expression.type === 'set') return utf8(expression.set)
+    if (expression.type !== 'choice') return [write(expression)]
+    const all = expression.parts.flatMap(alternatives)
+    return [...new Map(all.map((each) => [JSON.stringify(each), each])).values()]
+  }
+
+  const write = (expression: Expression): Production => {
+    switch (expression.type) {
+      case 'text':
+        return bytesOf(expression.text)
+      case 'set':
+      case 'choice': {
+        const all = alternatives(expression)
+        const [only] = all
+        return all.length === 1 && only ? only : [define(() => all)]
+      }
+      case 'sequence':
+        return expression.parts.flatMap(write)
+      case 'repeat': {
+        const { part, min, max } = solidRepeat(expression.part, expression.min, expression.max)
+        return times(part, min, max)
+      }
+      case 'rule':
+        return [named(expression.name)]
+      case 'string':
+        return quoted(expression)
+      case 'dispatch':
+        return [dispatch(expression)]
+    }
+  }
+
+  const named = (name: string): Item => {
+    const known = names.get(name)
+    if (known !== undefined) return { rule: known }
+    const id = fresh()
+    names.set(name, id)
+    pending.push([id, rules.get(name) ?? NOTHING])
+    return { rule: id }
+  }
+
+  /** `length` times and then the rest, or `early` in its place at any earlier time. */
+  const chain = (
+    each: readonly Production[],
+    length: number,
+    rest: Production,
+    early: Production | null,
+  ): Production => {
+    let tail = rest
+    for (let i = 0; i < length; i++) {
+      const next = tail
+      tail = [define(() => [...(early ? [early] : []), ...each.map((one) => [...one, ...next])])]
+    }
+    return tail
+  }
+
+  const times = (part: Expression, min: number, max: number): Production => {
+    const each = alternatives(part)
+    if (max === Infinity) {
+      const star = define((self) => [[], ...each.map((one) => [...one, self])])
+      return min > chained ? [...exactly(each, min), star] : chain(each, min, [star], null)
+    }
+    if (max <= chained) return chain(each, min, chain(each, max - min, [], []), null)
+    return [...exactly(each, min), ...upTo(each, max - min)]
+  }
+
+  /** As {@link define}, of rules that must not be taken apart: there would be one for each number. */
+  const defineWhole = (all: readonly Production[]): Item => {
+    const item = define(() => all)
+    whole.add(ruleOf(item))
+    return item
+  }
+
+  const power = (each: readonly Production[], exponent: number): Item => {
+    let item = define(() => each)
+    for (let i = 0; i < exponent; i++) item = defineWhole([[item, item]])
+    return item
+  }
+
+  const exactly = (each: readonly Production[], length: number): Production => {
+    const exponents = [...Array(32).keys()].filter((i) => Math.floor(length / 2 ** i) % 2 === 1)
+    return exponents.map((exponent) => power(each, exponent))
+  }
+
+  /** Fewer than a power of two: with or without half as many, and fewer than that. */
+  const below = (each: readonly Production[], exponent: number): Production => {
+    if (exponent === 0) return []
+    const rest = below(each, exponent - 1)
+    return [defineWhole([rest, [power(each, exponent - 1), ...rest]])]
+  }
+
+  const upTo = (each: readonly Production[], length: number): Production => {
+    const exponent = Math.floor(Math.log2(length + 1))
+    const left = length - 2 ** exponent
+    const few = below(each, exponent)
+    return left < 0 ? few : [defineWhole([few, [power(each, exponent), ...upTo(each, left)]])]
+  }
+
+  /** With the closing quote inside the rules, nearly all tokens of a string are told in advance. */
+  const quoted = ({ set, min, max }: StringOf): Production => {
+    const low = !exact && min > COUNTED ? 0 : min
+    const high = !exact && max > COUNTED ? Infinity : max
+    const each = alternatives(inString(set))
+    const mark = bytesOf('"')
+    if (high <= COUNTED) {
+      return [...mark, ...chain(each, low, chain(each, high - low, mark, mark), null)]
+    }
+    if (high === Infinity) {
+      const rest = define((self) => [mark, ...each.map((one) => [...one, self])])
+      const first = low > COUNTED ? [...exactly(each, low), rest] : chain(each, low, [rest], null)
+      return [...mark, ...first]
+    }
+    return [...mark, ...exactly(each, low), ...upTo(each, high - low), ...mark]
+  }
+
+  const dispatch = ({ triggers, stop, single }: Dispatch): Item => {
+    const name = fresh()
+    const pairs = triggers.map(({ text, rule }) => `(${quote(text)}, ${ruleOf(named(rule))}), `)
+    const ends = stop === undefined
+    const stops = ends ? '' : quote(stop)
+    const rest = `stop_eos=${ends}, stop_str=(${stops}), loop_after_dispatch=${!single}`
+    dispatches.push(`${name} ::= TagDispatch(${pairs.join('')}${rest})`)
+    return { rule: name }
+  }
+
+  productions.set('root', alternatives(root))
+  for (let next = pending.pop(); next; next = pending.pop()) {
+    const [id, body] = next
+    productions.set(id, alternatives(body))
+  }
+  determinize(productions, whole)
+  const lines = [...productions].map(([name, each]) => writeRule(name, each))
+  return {
+    source: [...dispatches, ...lines].join('\n'),
+    rules: dispatches.length + lines.length,
+    places: countPlaces(productions),
+  }
+}
+
+const ruleOf = (item: Item): string => ('rule' in item ? item.rule : '')
+
+const bytesOf = (text: string): Production =>
+  Array.from(new TextEncoder().encode(text), (byte) => [[byte, byte]])

@@ -1,0 +1,158 @@
+/**
+ * Reads a grammar in xgrammar's EBNF. It is read here because the runtime gives up altogether on one
+ * that it cannot read, and takes characters beyond ASCII for what they are not.
+ */
+import { InoriginError } from '../../error.ts'
+import { ANY, both, type Characters, characters, not } from '../schema/characters.ts'
+import {
+  choice, type Expression, type Grammar, repeat, rule, type Rules, sequence, text,
+} from '../schema/expression.ts'
+
+const MOST = 100_000
+const DEEPEST = 100
+
+const ESCAPES: Readonly<Record<string, string>> = {
+  n: '\n', r: '\r', t: '\t', b: '\b', f: '\f', v: '\v', a: '\x07', e: '\x1b', '0': '\0',
+}
+
+/** The grammar with the rule `root`; the names of its rules begin with `scope`. */
+export function parseGrammar(source: string, scope: string): Grammar {
+  const read = createReader(source)
+  const rules: Rules = new Map()
+  const used: string[] = []
+
+  const alternatives = (depth: number): Expression => {
+    if (depth > DEEPEST) read.fail(`more than ${DEEPEST} brackets within each other`)
+    const parts = [elements(depth)]
+    while (read.take('|')) parts.push(elements(depth))
+    return choice(...parts)
+  }
+
+  const elements = (depth: number): Expression => {
+    const parts: Expression[] = []
+    for (let part = element(depth); part; part = element(depth)) parts.push(counted(part))
+    return parts.length > 0 ? sequence(...parts) : read.fail('nothing where an element belongs')
+  }
+
+  const element = (depth: number): Expression | null => {
+    if (read.take('"')) return text(read.quoted())
+    if (read.take('[')) return { type: 'set', set: read.bracket() }
+    if (read.take('(')) {
+      if (read.take('=')) read.fail('a look-ahead, which is not supported')
+      const inner = alternatives(depth + 1)
+      if (!read.take(')')) read.fail('an unclosed (')
+      return inner
+    }
+    const name = read.reference()
+    if (name === null) return null
+    used.push(name)
+    return rule(scope + name)
+  }
+
+  const counted = (part: Expression): Expression => {
+    if (read.take('*')) return repeat(part, 0)
+    if (read.take('+')) return repeat(part, 1)
+    if (read.take('?')) return repeat(part, 0, 1)
+    const [min, max] = read.braces() ?? [1, 1]
+    return repeat(part, min, max)
+  }
+
+  while (!read.done()) {
+    const name = read.definition()
+    if (rules.has(scope + name)) read.fail(`the rule ${name} a second time`)
+    rules.set(scope + name, alternatives(0))
+  }
+  for (const name of ['root', ...used]) {
+    if (!rules.has(scope + name)) read.fail(`no rule ${name}`)
+  }
+  return { root: rule(`${scope}root`), rules }
+}
+
+/** Reads a grammar from left to right; blanks and comments are passed over. */
+function createReader(source: string) {
+  let at = 0
+  const fail = (what: string): never => {
+    const line = source.slice(0, at).split('\n').length
+    throw new InoriginError('invalid_request', `The grammar has ${what}, in line ${line}.`, {
+      code: 'invalid_grammar',
+    })
+  }
+  const match = (form: RegExp): RegExpExecArray | null => {
+    form.lastIndex = at
+    const found = form.exec(source)
+    if (found) at = form.lastIndex
+    return found
+  }
+  const skip = (): void => void match(/(?:\s|#[^\n]*)*/y)
+  const take = (token: string): boolean => {
+    skip()
+    if (!source.startsWith(token, at)) return false
+    at += token.length
+    return true
+  }
+
+  const character = (end: string): number | null => {
+    const [found] = match(/[^]/uy) ?? []
+    if (found === undefined || found === '\n') return fail(`an unclosed ${end}`)
+    if (found === end) return null
+    if (found !== '\\') return found.codePointAt(0) ?? 0
+    const digits = match(/x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})/y)
+    if (digits) return Number.parseInt(digits[1] ?? digits[2] ?? digits[3] ?? '', 16)
+    const [escaped = ''] = match(/[^]/uy) ?? []
+    const known = ESCAPES[escaped] ?? (/[\w\s]/.test(escaped) ? null : escaped)
+    return known?.codePointAt(0) ?? fail(`an unknown escape \\${escaped}`)
+  }
+
+  const quoted = (): string => {
+    let value = ''
+    for (let code = character('"'); code !== null; code = character('"')) {
+      if (code === 0 || both([[code, code]], ANY).length === 0) fail('a text with what is no character')
+      value += String.fromCodePoint(code)
+    }
+    return value
+  }
+
+  const bracket = (): Characters => {
+    const negated = source.startsWith('^', at) && ++at > 0
+    const ranges: [number, number][] = []
+    for (let code = character(']'); code !== null; code = character(']')) {
+      const dashed = source.startsWith('-', at) && source[at + 1] !== ']' && ++at > 0
+      const last = dashed ? character(']') : code
+      if (last === null || last < code) return fail('a range that is none')
+      ranges.push([code, last])
+    }
+    const set = both(characters(ranges), ANY)
+    return negated ? not(set) : set
+  }
+
+  return {
+    fail,
+    take,
+    quoted,
+    bracket,
+    done: (): boolean => {
+      skip()
+      return at >= source.length
+    },
+    /** The name of a rule and the sign behind it. */
+    definition: (): string => {
+      const found = match(/([A-Za-z_][\w.-]*)\s*::=/y)
+      return found?.[1] ?? fail('something else where a rule begins')
+    },
+    /** The name of a rule where one is used. */
+    reference: (): string | null => {
+      skip()
+      const found = match(/([A-Za-z_][\w.-]*)(?!\s*::=)(?![\w.-])/y)
+      if (found?.[1] === 'TagDispatch') fail('a TagDispatch, which is not supported')
+      return found?.[1] ?? null
+    },
+    braces: (): [number, number] | null => {
+      if (!take('{')) return null
+      const found = match(/\s*(\d+)\s*(,)?\s*(\d+)?\s*\}/y) ?? fail('a { that is no count')
+      const min = Number(found[1])
+      const max = found[3] === undefined ? (found[2] ? Infinity : min) : Number(found[3])
+      if (max < min || min > MOST || (max > MOST && max < Infinity)) fail('a count that is none')
+      return [min, max]
+    },
+  }
+}

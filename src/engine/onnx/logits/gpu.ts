@@ -1,0 +1,143 @@
+/**
+ * Scores in GPU memory, of which the highest are found there: two dispatches for all rows of a
+ * step, one where the vocabulary is small, and at most 520 bytes of a row to read.
+ */
+import { InoriginError } from '../../../error.ts'
+import type { Ask, Candidates, Logits } from '../../decoder.ts'
+import { deviceFailure } from '../../failure.ts'
+import { widen } from '../half.ts'
+import { createJob } from './job.ts'
+import { bitsOf } from '../../sampling/key.ts'
+import { recordWords } from './layout.ts'
+import { inOrder } from '../../sampling/rank.ts'
+import { createReadback } from './readback.ts'
+import { createScratch } from './scratch.ts'
+import { MERGE, SCAN } from './shader.ts'
+
+/** Some rows of a buffer of scores. */
+export interface GpuScores {
+  /** Storage that can be copied from. It is only read, and not after `release`. */
+  buffer: GPUBuffer
+  type: 'float32' | 'float16'
+  /** The buffer's row of each row that is meant. */
+  order: readonly number[]
+  /** Scores of a row. */
+  vocabulary: number
+  /** What the logits' own `release` is to do. */
+  release?: () => void
+}
+
+/** Wraps scores; calls of the logits reject with `unavailable` when the device gives out. */
+export type GpuLogits = (scores: GpuScores) => Logits
+
+const opened = new WeakMap<GPUDevice, Promise<GpuLogits>>()
+
+/**
+ * Resolves when the shaders are compiled, which happens once for a device; rejects with
+ * `unavailable` when it refuses them. What it allocates goes with the device.
+ */
+export function createGpuLogits(gpu: GPUDevice): Promise<GpuLogits> {
+  const known = opened.get(gpu) ?? open(gpu)
+  opened.set(gpu, known)
+  return known
+}
+
+async function open(gpu: GPUDevice): Promise<GpuLogits> {
+  const [scan, merge] = await Promise.all([compile(gpu, SCAN), compile(gpu, MERGE)])
+  const readback = createReadback(gpu)
+  const scratch = createScratch(gpu)
+
+  const dispatch = (
+    pass: GPUComputePassEncoder,
+    pipeline: GPUComputePipeline,
+    buffers: readonly GPUBufferBinding[],
+    groups: readonly [number, number],
+  ): void => {
+    const layout = pipeline.getBindGroupLayout(0)
+    const entries = buffers.map((resource, binding) => ({ binding, resource }))
+    pass.setPipeline(pipeline)
+    pass.setBindGroup(0, gpu.createBindGroup({ layout, entries }))
+    pass.dispatchWorkgroups(...groups)
+  }
+
+  return ({ buffer, type, order, vocabulary, release }) => {
+    const half = type === 'float16'
+    const width = half ? 2 : 4
+    const rows = order.length
+    const size = roundUp((Math.max(...order) + 1) * vocabulary * width)
+
+    const top = async (asks: readonly Ask[]): Promise<Candidates[]> => {
+      const { words, chunks, slots } = createJob({ half, order, vocabulary }, asks)
+      const record = recordWords(slots)
+      const bytes = 4 * record * rows
+      const sizes = { job: words.byteLength, records: bytes * chunks, merged: bytes }
+      const read = await readback.read(bytes, (encoder, target) => {
+        const { job, records, merged } = scratch(sizes)
+        gpu.queue.writeBuffer(job, 0, words)
+        const found = { buffer: records, size: bytes * chunks }
+        const pass = encoder.beginComputePass()
+        dispatch(pass, scan, [{ buffer, size }, { buffer: job }, found], [chunks, rows])
+        if (chunks > 1)
+          dispatch(pass, merge, [found, { buffer: job }, { buffer: merged }], [1, rows])
+        pass.end()
+        encoder.copyBufferToBuffer(chunks > 1 ? merged : records, 0, target, 0, bytes)
+      })
+      const result = new Uint32Array(read)
+      return asks.map((ask, row) =>
+        candidatesOf(result.subarray(row * record, (row + 1) * record), ask, vocabulary),
+      )
+    }
+
+    const row = async (index: number): Promise<Float32Array> => {
+      const begin = (order[index] as number) * vocabulary * width
+      const from = begin & ~3
+      const bytes = roundUp(begin + vocabulary * width) - from
+      const read = await readback.read(bytes, (encoder, target) =>
+        encoder.copyBufferToBuffer(buffer, from, target, 0, bytes),
+      )
+      return half
+        ? widen(new Uint16Array(read, begin - from, vocabulary))
+        : new Float32Array(read, 0, vocabulary)
+    }
+    return { rows, vocabulary, top, row, release: () => release?.() }
+  }
+}
+
+function candidatesOf(record: Uint32Array, ask: Ask, vocabulary: number): Candidates {
+  const [peak = 0, sum = 0] = record
+  const pairs = record.subarray(2)
+  const keys = pairs.filter((_, index) => index % 2 === 0)
+  const ids = pairs.filter((_, index) => index % 2 === 1)
+  const [max = 0, total = 0] = new Float32Array(Uint32Array.of(bitsOf(peak), sum).buffer)
+  const logSum = Number.isFinite(max) ? max / ask.temperature + Math.log(total) : max
+  return {
+    ...inOrder(keys, ids, Math.min(ask.count, vocabulary)),
+    logSumExp: ask.temperature > 0 ? logSum : Number.NaN,
+  }
+}
+
+/** The error scope keeps a refusal here: what watches the device is not to take it for broken. */
+async function compile(gpu: GPUDevice, code: string): Promise<GPUComputePipeline> {
+  gpu.pushErrorScope('validation')
+  const module = gpu.createShaderModule({ code })
+  const refused = gpu.popErrorScope()
+  try {
+    return await gpu.createComputePipelineAsync({
+      layout: 'auto',
+      compute: { module, entryPoint: 'main' },
+    })
+  } catch (cause) {
+    const why = (await refused)?.message ?? String(cause)
+    throw (
+      deviceFailure(cause) ??
+      new InoriginError(
+        'unavailable',
+        `The GPU refused a shader (${why.slice(0, 200)}). Use the wasm device, or another browser.`,
+        { code: 'gpu_error', cause },
+      )
+    )
+  }
+}
+
+/** Copies and bindings are of whole words. */
+const roundUp = (bytes: number): number => Math.ceil(bytes / 4) * 4

@@ -1,0 +1,63 @@
+/** Brings what a GPU computed into plain memory, through buffers that are used again. */
+import { deviceFailure, deviceLost, gpuFailure } from '../../failure.ts'
+import { openScopes } from '../scopes.ts'
+
+export interface Readback {
+  /**
+   * What `encode`, which runs at once, copies to the beginning of `target`. Rejects with
+   * `unavailable` when the device gave out or refused any of it.
+   */
+  read(
+    bytes: number,
+    encode: (encoder: GPUCommandEncoder, target: GPUBuffer) => void,
+  ): Promise<ArrayBuffer>
+}
+
+/** To be mapped for reading, and copied to: GPUBufferUsage's numbers. */
+const USAGE = 0x01 | 0x08
+/** GPUMapMode's. */
+const READ = 0x01
+
+export function createReadback(gpu: GPUDevice): Readback {
+  const free: GPUBuffer[] = []
+
+  const take = (bytes: number): GPUBuffer => {
+    const index = free.findIndex(({ size }) => size >= bytes && size <= 4 * Math.max(bytes, 1024))
+    const found = index === -1 ? undefined : free.splice(index, 1)[0]
+    return found ?? gpu.createBuffer({ label: 'readback', size: powerOfTwo(bytes), usage: USAGE })
+  }
+
+  const giveBack = (buffer: GPUBuffer): void => {
+    if (free.length >= 4) buffer.destroy()
+    else free.push(buffer)
+  }
+
+  const read: Readback['read'] = async (bytes, encode) => {
+    // An invalid command is dropped without a word: what is read would be of an earlier time.
+    const close = openScopes(gpu)
+    const target = take(bytes)
+    const encoder = gpu.createCommandEncoder({ label: 'scores' })
+    encode(encoder, target)
+    gpu.queue.submit([encoder.finish()])
+    const unmapped = target.mapAsync(READ, 0, bytes).then(
+      () => null,
+      (thrown: unknown) => deviceFailure(thrown) ?? deviceLost(thrown),
+    )
+    const refused = await close()
+    const failure = refused ? gpuFailure(refused) : await unmapped
+    if (failure) {
+      target.destroy()
+      throw failure
+    }
+    const copy = target.getMappedRange(0, bytes).slice(0)
+    target.unmap()
+    giveBack(target)
+    return copy
+  }
+  return { read }
+}
+
+/** At least 1 KiB. */
+export function powerOfTwo(bytes: number): number {
+  return 2 ** Math.max(10, Math.ceil(Math.log2(bytes)))
+}

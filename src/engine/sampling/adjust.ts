@@ -1,0 +1,48 @@
+/** Penalties, bias and mask on the CPU, number for number as the GPU does them. */
+import type { Adjustments } from '../decoder.ts'
+
+/** The row after its adjustments: a copy, or the row itself where there are none. */
+export function adjust(row: Float32Array, adjustments: Adjustments = {}): Float32Array {
+  const { repetition, bias, mask } = adjustments
+  if (!repetition && !bias && !mask) return row
+  const scores = row.slice()
+  if (repetition) penalise(scores, repetition)
+  if (bias) {
+    bias.ids.forEach((id, index) => {
+      if (id >= scores.length) return
+      scores[id] = (scores[id] as number) + Math.fround(bias.amounts[index] ?? 0)
+    })
+  }
+  if (mask) exclude(scores, mask)
+  return scores
+}
+
+/** What positive and what negative scores are multiplied with: a division is not exact on GPUs. */
+export function repetitionFactors(factor: number): { positive: number; negative: number } {
+  return { positive: Math.fround(1 / factor), negative: Math.fround(factor) }
+}
+
+function penalise(
+  scores: Float32Array,
+  { ids, factor }: NonNullable<Adjustments['repetition']>,
+): void {
+  const { positive, negative } = repetitionFactors(factor)
+  for (const id of ids) {
+    if (id >= scores.length) continue
+    const score = scores[id] as number
+    scores[id] = score * (score > 0 ? positive : negative)
+  }
+}
+
+/** What is not a number stays so: it tells of a model gone wrong, which a mask must not hide. */
+function exclude(scores: Float32Array, mask: Int32Array): void {
+  for (let first = 0; first < scores.length; first += 32) {
+    const word = mask[first >>> 5] ?? 0
+    if (word === -1) continue
+    const end = Math.min(first + 32, scores.length)
+    for (let id = first; id < end; id += 1) {
+      if ((word >>> (id & 31)) & 1 || Number.isNaN(scores[id])) continue
+      scores[id] = Number.NEGATIVE_INFINITY
+    }
+  }
+}

@@ -1,0 +1,163 @@
+/** What a model's own files say about how it is run. */
+import { contextOf } from '../../catalog/context.ts'
+import { InoriginError } from '../../error.ts'
+import type { Files } from '../engine.ts'
+import { modelUnusable } from '../failure.ts'
+import type { SamplingDefaults } from '../sampling/sampler.ts'
+import type { AddedToken, TokenizerFile } from './file.ts'
+
+export interface ModelConfig {
+  tokenizer: TokenizerFile
+  tokenizerConfig: Record<string, unknown>
+  /** Sources of the chat template, and of another for conversations with tools where there is one. */
+  templates: { plain: string; tools: string | null }
+  /** Names that templates use for special tokens, such as `bos_token`. */
+  tokenNames: Record<string, string>
+  /** Tokens that end an answer. */
+  endTokens: ReadonlySet<number>
+  /** Tokens of prompt and answer together that the model was made for. */
+  contextWindow: number
+  sampling: SamplingDefaults
+  /** Heads of attention, by which some caches are shaped; absent where nothing says. */
+  heads?: number
+  /** Where positions begin; a few families count from 1. */
+  firstPosition: 0 | 1
+}
+
+type Json = Record<string, unknown>
+
+export async function readConfig(files: Files): Promise<ModelConfig> {
+  const [config, generation, tokenizer, tokenizerConfig, jinja, older] = await Promise.all([
+    readJson(files, 'config.json'),
+    files.has('generation_config.json') ? readJson(files, 'generation_config.json') : {},
+    readJson(files, 'tokenizer.json'),
+    readJson(files, 'tokenizer_config.json'),
+    files.get('chat_template.jinja')?.text(),
+    files.has('chat_template.json') ? readJson(files, 'chat_template.json') : ({} as Json),
+  ])
+  const tokenizerFile = checkTokenizer(tokenizer, tokenizerConfig['added_tokens_decoder'])
+  const tokenNames = specialNames(tokenizerConfig)
+  return {
+    tokenizer: tokenizerFile,
+    tokenizerConfig,
+    templates: readTemplates(jinja ?? older['chat_template'] ?? tokenizerConfig['chat_template']),
+    tokenNames,
+    endTokens: endTokens(config, generation, tokenizerFile, tokenNames['eos_token']),
+    contextWindow: contextOf(config) ?? Number.POSITIVE_INFINITY,
+    sampling: samplingDefaults(generation),
+    ...headsOf(config),
+    firstPosition: /^(gemma3|gemma3_text|paligemma)$/.test(String(config['model_type'])) ? 1 : 0,
+  }
+}
+
+async function readJson(files: Files, name: string): Promise<Json> {
+  const file = files.get(name)
+  if (!file) throw modelUnusable(`its catalog entry has no resource named ${name}.`)
+  try {
+    return record(JSON.parse(await file.text())) ?? fail('is not an object')
+  } catch (cause) {
+    throw modelUnusable(`${name} cannot be read (${String(cause)}).`, cause)
+  }
+}
+
+const fail = (why: string): never => {
+  throw new Error(why)
+}
+
+const record = (value: unknown): Json | null =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : null
+
+/** `decoder` lists added tokens by id; a few repositories have them nowhere else. */
+function checkTokenizer(json: Json, decoder: unknown): TokenizerFile {
+  const vocab = record(json['model'])?.['vocab']
+  if (typeof vocab !== 'object' || vocab === null)
+    throw modelUnusable('tokenizer.json has no vocabulary.')
+  const file = { ...json, added_tokens: json['added_tokens'] ?? [] } as TokenizerFile & Json
+  const known = new Set(file.added_tokens.map(({ id }) => id))
+  const others = Object.entries(record(decoder) ?? {}).flatMap(([id, token]): AddedToken[] => {
+    const content = tokenText(token)
+    return content === null || known.has(Number(id))
+      ? []
+      : [{ ...record(token), id: Number(id), content }]
+  })
+  return { ...file, added_tokens: [...file.added_tokens, ...others] }
+}
+
+/** Tokens in these files are a text, or an object that has it. */
+function tokenText(value: unknown): string | null {
+  const text = record(value)?.['content'] ?? value
+  return typeof text === 'string' ? text : null
+}
+
+function specialNames(tokenizerConfig: Json): Record<string, string> {
+  const names: Record<string, string> = {}
+  for (const [name, value] of Object.entries(tokenizerConfig)) {
+    const text = name.endsWith('_token') ? tokenText(value) : null
+    if (text !== null) names[name] = text
+  }
+  return names
+}
+
+function readTemplates(value: unknown): ModelConfig['templates'] {
+  if (typeof value === 'string') return { plain: value, tools: null }
+  const named = new Map(
+    (Array.isArray(value) ? value.map(record) : []).map((each) => [each?.['name'], each?.['template']]),
+  )
+  const tools = named.get('tool_use')
+  const plain = named.get('default') ?? tools
+  if (typeof plain === 'string') return { plain, tools: typeof tools === 'string' ? tools : null }
+  throw new InoriginError(
+    'unavailable',
+    'The model cannot chat: it has no chat template, neither in tokenizer_config.json ' +
+      'nor as chat_template.jinja.',
+    { code: 'no_chat_template' },
+  )
+}
+
+function endTokens(
+  config: Json,
+  generation: Json,
+  tokenizer: TokenizerFile,
+  endText: string | undefined,
+): ReadonlySet<number> {
+  const listed = [
+    generation['eos_token_id'] ?? config['eos_token_id'] ?? nested(config)['eos_token_id'],
+  ].flat()
+  const named = tokenizer.added_tokens
+    .filter(({ content }) => content === endText)
+    .map(({ id }) => id)
+  const ids = [...listed, ...named].filter((id) => typeof id === 'number')
+  if (ids.length === 0) throw modelUnusable('its configuration names no token that ends an answer.')
+  return new Set(ids)
+}
+
+function headsOf(config: Json): Pick<ModelConfig, 'heads'> {
+  const text = nested(config)
+  const heads = text['num_attention_heads'] ?? text['n_head']
+  return typeof heads === 'number' && heads > 0 ? { heads } : {}
+}
+
+/** The part of a configuration of several models that is about text. */
+const nested = (config: Json): Json =>
+  record(config['text_config']) ?? record(config['llm_config']) ?? config
+
+/**
+ * A configuration that names no temperature and does not ask for sampling is greedy. What it says of
+ * penalties and suppressed tokens holds either way.
+ */
+function samplingDefaults(generation: Json): SamplingDefaults {
+  const number = (name: string): number | undefined => {
+    const value = generation[name]
+    return typeof value === 'number' && Number.isFinite(value) ? value : undefined
+  }
+  const sampled = generation['do_sample'] ?? generation['temperature'] !== undefined
+  const repetitionPenalty = number('repetition_penalty') ?? 1
+  return {
+    temperature: sampled === true ? (number('temperature') ?? 1) : 0,
+    topP: number('top_p') ?? 1,
+    topK: number('top_k') ?? 0,
+    minP: number('min_p') ?? 0,
+    repetitionPenalty: repetitionPenalty > 0 ? repetitionPenalty : 1,
+    suppress: [generation['suppress_tokens']].flat().filter((id) => typeof id === 'number'),
+  }
+}

@@ -1,0 +1,166 @@
+/**
+ * Text to tokens, such that what users wrote can never become a token that gives a conversation its
+ * structure. Such a token is one that the tokenizer calls special, or that the chat template
+ * writes.
+ */
+import { InoriginError } from '../../error.ts'
+import type { Conversation, Prompt } from '../engine.ts'
+import { createDisguises } from './disguise.ts'
+import type { AddedToken, TokenizerFile } from './file.ts'
+import type { Range } from './marks.ts'
+import { createMatcher } from './matcher.ts'
+import { createPlainEncoder } from './plain.ts'
+import { createSize, tooLong } from './size.ts'
+import type { Rendering } from './template.ts'
+import { type Hide, shallow } from './variables.ts'
+
+export interface Encoder {
+  /**
+   * The prompt that `render` makes of a conversation. Throws `invalid_request` where it has more than
+   * `most` tokens, as early as that can be told.
+   */
+  encode(conversation: Conversation, render: Render, most: number): Prompt
+  /** Tokens of a text in which structure is meant: what the engine itself writes. */
+  trusted(text: string): number[]
+}
+
+type Render = (conversation: Conversation, hide: Hide) => Rendering
+
+/** A piece of a prompt: a structural token, or the text between two. */
+interface Section {
+  /** Where it begins. */
+  at: number
+  text: string
+  /** `null` for text. */
+  id: number | null
+}
+
+/**
+ * `template` is the chat template's source; tokens that it names count as structure. `endTokens` end
+ * messages. Changes `file`.
+ *
+ * In all that comes from a request, what could be structural text, or become it together with what
+ * stands around it, is disguised before the template sees it; the result is cut at the structural
+ * tokens still to be seen, which are the template's own. What lies between them is undisguised and
+ * encoded by a tokenizer that does not know the structural tokens at all.
+ */
+export function createEncoder(
+  file: TokenizerFile,
+  config: object,
+  template: string,
+  endTokens: ReadonlySet<number> = new Set(),
+): Encoder {
+  const structure = file.added_tokens.filter((token) => isStructure(token, template))
+  const words = structure.map(({ content }) => content)
+  const matcher = createMatcher(words)
+  const disguises = createDisguises(words)
+  const byText = new Map(structure.map((token) => [token.content, token]))
+  const rest = file.added_tokens.filter((token) => !structure.includes(token))
+  const size = createSize(file, config, rest)
+  const plain = createPlainEncoder(file, config, structure, rest)
+
+  const cut = (text: string): Section[] => {
+    let at = 0
+    const texts = matcher.split(text)
+    return texts.map((section, index) => {
+      const begin = at
+      at += section.length
+      const token = byText.get(section)
+      if (token) return { at: begin, text: section, id: token.id }
+      let bare = section
+      if (byText.get(texts[index + 1] ?? '')?.lstrip) bare = bare.trimEnd()
+      if (byText.get(texts[index - 1] ?? '')?.rstrip) bare = bare.trimStart()
+      return { at: begin, text: bare, id: null }
+    })
+  }
+
+  const tokensOf = ({ text, id }: Section, first: boolean): number[] => {
+    if (id !== null) return [id]
+    return text === '' ? [] : plain.encode(text, first)
+  }
+
+  const encode: Encoder['encode'] = (conversation, render, most) => {
+    for (const { parameters } of conversation.tools ?? []) shallow(parameters)
+    const { least, likely } = size.conversation(conversation)
+    if (least > most) throw tooLong(least, most, false)
+    const disguise = disguises(template + JSON.stringify(conversation))
+    let rendering
+    try {
+      rendering = render(conversation, disguise.on)
+    } catch (thrown) {
+      // Not the template's fault if it cannot cope with more than would fit anyway.
+      const failed = thrown instanceof InoriginError && thrown.kind === 'unavailable'
+      if (failed && likely > most) throw tooLong(likely, most, false)
+      throw thrown
+    }
+    const sections = cut(rendering.text)
+    const shown = sections.map((section) => ({ ...section, text: disguise.off(section.text) }))
+    const fewest = shown.reduce(
+      (sum, { text, id }) => sum + (id === null ? size.text(plain.normalise(text)) : 1),
+      0,
+    )
+    if (fewest > most) throw tooLong(fewest, most, false)
+    const tokens: number[] = []
+    const lengths = shown.map((section, index) => {
+      const before = tokens.length
+      for (const token of tokensOf(section, index === 0)) tokens.push(token)
+      return before
+    })
+    if (tokens.length > most) throw tooLong(tokens.length, most, true)
+
+    const { text, ends, opening, answer } = rendering
+    const open = sections.find((each) => each.id !== null && each.at + each.text.length > opening)
+    const boundaries = endsIn(sections, ends, endTokens).map(
+      (index) => lengths[index] ?? tokens.length,
+    )
+    return {
+      tokens,
+      boundaries: [...new Set(boundaries)],
+      opening: disguise.off(text.slice(Math.min(opening, open?.at ?? opening), answer)),
+      ...(answer < text.length && { begun: true }),
+    }
+  }
+  return {
+    encode,
+    trusted: (text) => cut(text).flatMap((section) => tokensOf(section, false)),
+  }
+}
+
+/**
+ * The sections before which messages end: behind the last end token in the range, or where the text
+ * stops in which the message ends. Of those that end within a text nothing is known.
+ */
+function endsIn(
+  sections: readonly Section[],
+  ends: readonly Range[],
+  endTokens: ReadonlySet<number>,
+): number[] {
+  const found: number[] = []
+  let index = 0
+  for (const { from, to } of ends) {
+    let end = -1
+    while ((sections[index]?.at ?? Infinity) < from) index += 1
+    for (; (sections[index]?.at ?? Infinity) <= to; index += 1) {
+      const id = sections[index]?.id ?? null
+      if (id === null) continue
+      if (endTokens.has(id)) end = index + 1
+      else if (end < 0) end = index
+    }
+    // What begins where the next message does may be what that one ends with.
+    if (sections[index - 1]?.at === to) index -= 1
+    if (end >= 0) found.push(end)
+  }
+  return found
+}
+
+/**
+ * Tokens that are special, that the template names, or that are named like ones: markup of documents
+ * is text. Runs of spaces or letters are not structure even where the template happens to contain them.
+ */
+function isStructure({ special, content }: AddedToken, template: string): boolean {
+  if (special === true || CONTROL.test(content)) return true
+  return /[^\s\p{L}\p{N}▁]/u.test(content) && template.includes(content)
+}
+
+const CONTROL =
+  /^<[|｜].+[|｜]>$|^[<[].*(think|thought|reason|tool|call|response|turn|role|system|user|assistant).*[>\]]$/i
