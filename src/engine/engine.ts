@@ -18,6 +18,8 @@ export interface EngineSetup {
   texts: Files
   /** The catalog's limit of prompt and answer together. */
   maxInputTokens: number
+  /** What replaces parts of MLC's own configuration of a model. Default: nothing. */
+  overrides?: Readonly<Record<string, unknown>>
   /** WebGPU features that the weights need, such as `shader-f16`. Default: none. */
   features?: readonly string[]
   /** What an earlier load found out about this GPU; absent: `load` tries it first. */

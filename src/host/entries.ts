@@ -1,11 +1,15 @@
-/** The catalog's entries, with what hubs said of those that are listed by their repository alone. */
+/** The catalog's entries, with what was looked up of those that do not list their files. */
 import { completeEntry, resolveHub, type Resolved } from '../catalog/hub/resolve.ts'
+import { isListed } from '../catalog/memory.ts'
+import { completeMlcEntry } from '../catalog/mlc/entry.ts'
+import type { MlcRecord } from '../catalog/mlc/record.ts'
+import { type MlcFiles, resolveMlc } from '../catalog/mlc/resolve.ts'
 import { findEntry } from '../catalog/resolve.ts'
-import type { Catalog, Entry, HubSource, ModelEntry } from '../catalog/schema.ts'
-import { InoriginError } from '../error.ts'
+import type { Catalog, Entry, HubSource, Implementation, ModelEntry } from '../catalog/schema.ts'
 import { readFact, writeFact } from '../store/facts.ts'
 import type { Database } from '../store/open.ts'
 import type { Tag } from '../types/index.ts'
+import { createShared } from './shared.ts'
 
 export interface Entries {
   /** All of them, as complete as is known without asking a hub. */
@@ -17,32 +21,36 @@ export interface Entries {
    * model stays the same until its catalog entry names another revision.
    */
   complete(entry: Entry, signal: AbortSignal): Promise<Entry>
+  /** With the files of that implementation, which are looked up and stay in the same way. */
+  list(entry: Entry, implementation: Implementation, signal: AbortSignal): Promise<Entry>
   /** Takes those implementations for what the hub would have said of it. */
   adopt(entry: ModelEntry & { hub: HubSource }, resolved: Resolved): Promise<void>
 }
 
 export function createEntries(database: Database, load: () => Promise<Catalog>): Entries {
-  const resolving = new Map<string, Promise<Resolved>>()
+  const lookUps = createShared()
 
   async function known(entry: Entry): Promise<Entry> {
-    if (!isShort(entry)) return entry
-    const fact = await readFact(database, subjectOf(entry.hub), isResolved)
-    return fact ? completeEntry(entry, fact) : entry
+    let found = entry
+    if (isShort(found)) {
+      const fact = await readFact(database, subjectOf(found.hub), isResolved)
+      if (fact) found = completeEntry(found, fact)
+    }
+    for (const record of unlistedOf(found)) {
+      const fact = await readFact(database, subjectOfMlc(record), isMlcFiles)
+      if (fact && found.type === 'model') found = completeMlcEntry(found, record, fact)
+    }
+    return found
   }
 
-  function resolve(source: HubSource): Promise<Resolved> {
-    const subject = subjectOf(source)
-    const running = resolving.get(subject)
-    if (running) return running
-    // Not ended by the one who asked first: others may wait for the same.
-    const resolved = resolveHub(source, { signal: new AbortController().signal })
-      .then(async (found) => {
-        await writeFact(database, subject, found)
-        return found
-      })
-      .finally(() => resolving.delete(subject))
-    resolving.set(subject, resolved)
-    return resolved
+  /** Looked up once for all who ask, and kept. */
+  function lookUp<T>(subject: string, work: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
+    const kept = async (until: AbortSignal) => {
+      const found = await work(until)
+      await writeFact(database, subject, found)
+      return found
+    }
+    return lookUps(subject, kept, signal)
   }
 
   return {
@@ -55,8 +63,15 @@ export function createEntries(database: Database, load: () => Promise<Catalog>):
     },
     async complete(entry, signal) {
       if (!isShort(entry)) return entry
-      const resolved = await Promise.race([resolve(entry.hub), aborted(signal)])
-      return completeEntry(entry, resolved)
+      const { hub } = entry
+      const work = (until: AbortSignal) => resolveHub(hub, { signal: until })
+      return completeEntry(entry, await lookUp(subjectOf(hub), work, signal))
+    },
+    async list(entry, { id }, signal) {
+      const record = unlistedOf(entry).find((one) => one.model_id === id)
+      if (!record || entry.type !== 'model') return entry
+      const work = (until: AbortSignal) => resolveMlc(record, { signal: until })
+      return completeMlcEntry(entry, record, await lookUp(subjectOfMlc(record), work, signal))
     },
     adopt: ({ hub }, resolved) => writeFact(database, subjectOf(hub), resolved),
   }
@@ -64,21 +79,29 @@ export function createEntries(database: Database, load: () => Promise<Catalog>):
 
 /** One of a hub whose files have not been listed yet. */
 export function isShort(entry: Entry): entry is ModelEntry & { hub: HubSource } {
-  return entry.type === 'model' && entry.hub !== undefined && entry.implementations.length === 0
+  if (entry.type !== 'model' || entry.hub === undefined) return false
+  return !entry.implementations.some(({ engine }) => engine === 'onnx')
+}
+
+/** Records whose files have not been listed yet. */
+function unlistedOf(entry: Entry): MlcRecord[] {
+  if (entry.type !== 'model') return []
+  const open = entry.implementations.filter((one) => !isListed(one)).map(({ id }) => id)
+  return entry.mlc?.filter((record) => open.includes(record.model_id)) ?? []
 }
 
 function subjectOf({ host, repository, revision, dtypes }: HubSource): string {
   return ['hub', host, repository, revision, ...(dtypes ?? [])].join(' ')
 }
 
+function subjectOfMlc({ model, model_lib, model_manifest = '', integrity = {} }: MlcRecord): string {
+  return ['mlc', model, model_lib, model_manifest, JSON.stringify(integrity)].join(' ')
+}
+
 function isResolved(value: unknown): value is Resolved {
   return typeof value === 'object' && value !== null && 'implementations' in value
 }
 
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    const stop = () => reject(InoriginError.from(signal.reason))
-    if (signal.aborted) stop()
-    signal.addEventListener('abort', stop, { once: true })
-  })
+function isMlcFiles(value: unknown): value is MlcFiles {
+  return typeof value === 'object' && value !== null && 'resources' in value && 'features' in value
 }

@@ -132,6 +132,7 @@ export function createHosted(options: HostedOptions): Hosted {
       reasons: entry.capabilities && entry.capabilities.thinking === true,
       reasoningBudget: entry.reasoningBudget ?? 0,
       features: implementation.requires?.features,
+      overrides: implementation.overrides,
       verdict,
     })
   }

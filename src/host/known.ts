@@ -1,4 +1,5 @@
 /** What the catalog knows of stored files that the store does not. */
+import { isListed } from '../catalog/memory.ts'
 import type { Entry, Resource } from '../catalog/schema.ts'
 import type { Known } from '../store/inventory.ts'
 import type { Entries } from './entries.ts'
@@ -11,7 +12,8 @@ export async function knownOf(entries: Pick<Entries, 'all'>): Promise<Known> {
         .filter((entry) => resourcesOf([entry]).some((resource) => resource.sha256 === sha256))
         .map(({ tag }) => tag),
     isWhole(tag, stored) {
-      const implementations = all.find((entry) => entry.tag === tag)?.implementations ?? []
+      const entry = all.find((one) => one.tag === tag)
+      const implementations = entry?.implementations.filter(isListed) ?? []
       if (implementations.length === 0) return undefined
       return implementations.some(({ resources }) =>
         resources.every(({ sha256 }) => stored.has(sha256)),

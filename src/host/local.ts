@@ -1,6 +1,7 @@
 /** The host itself: what answers `/v1` and the page's handle, inside the host's dedicated worker. */
 import { loadCatalog } from '../catalog/load.ts'
-import { bytesOf } from '../catalog/memory.ts'
+import { bytesOf, isListed } from '../catalog/memory.ts'
+import { obstaclesOf } from '../catalog/obstacles.ts'
 import { findEmbedder, isEmbedder, toModel, toPredictor, unfit } from '../catalog/resolve.ts'
 import type { Entry, Implementation, ModelEntry, PredictorEntry } from '../catalog/schema.ts'
 import { nameSmaller } from '../catalog/smaller.ts'
@@ -29,6 +30,7 @@ import { createQueue } from './queue.ts'
 import { tellPrediction } from './predict.ts'
 import { areHere } from './race.ts'
 import { createResources } from './resources.ts'
+import { settle } from './settle.ts'
 import { createResponses } from './responses.ts'
 import { createStorage } from './storage.ts'
 import { createTrust, unlessUntrusted } from './trust.ts'
@@ -46,9 +48,13 @@ export function openHost(
   const models = createModels({
     assets: setup.assets,
     onVerdict: trust.learn,
-    explain: async (error, { tag }, failed) =>
-      (await storage.damaged(error, failed)) ??
-      nameSmaller(InoriginError.from(error), await entries.all(), tag, failed),
+    explain: async (error, { tag }, failed) => {
+      const damage = await storage.damaged(error, failed)
+      if (damage) return damage
+      const [all, capabilities] = await Promise.all([entries.all(), device()])
+      const fits = (one: Implementation) => obstaclesOf(one, capabilities, setup.device).length === 0
+      return nameSmaller(InoriginError.from(error), all, tag, failed, fits)
+    },
     // In use until it is unloaded.
     ensure: (resources, options) =>
       ensure(database, resources, {
@@ -96,8 +102,7 @@ export function openHost(
   }
 
   async function acquire(entry: Entry, signal: AbortSignal): Promise<Lease> {
-    const complete = await entries.complete(entry, signal)
-    const { implementation } = await choices.pick(complete)
+    const { entry: complete, implementation } = await settle({ entries, choices }, entry, signal)
     const { hosted, leave } = models.acquire(complete, implementation, await trust.verdict())
     return {
       hosted,
@@ -226,13 +231,13 @@ export function openHost(
     const all = models.of(tag)
     const hosted = all.findLast(({ ready: isReady }) => isReady) ?? all.at(-1)
     const implementation = hosted?.implementation ?? (await fitting(entry))
-    const isListed = entry.implementations.length > 0
-    const isHere = implementation && (await areHere(database, implementation))
+    const isKnown = implementation ? isListed(implementation) : entry.implementations.some(isListed)
+    const isHere = implementation && isKnown && (await areHere(database, implementation))
     const stored = isHere ? 'stored' : 'remote'
     return {
       tag, type, name,
       status: hosted ? (hosted.ready ? 'loaded' : 'loading') : stored,
-      bytes: isListed ? bytesOf(implementation ?? { resources: [] }) : null,
+      bytes: isKnown ? bytesOf(implementation ?? { resources: [] }) : null,
       device: implementation?.device ?? null,
     }
   }

@@ -15,6 +15,7 @@ import type { Choices } from './choices.ts'
 import type { Entries } from './entries.ts'
 import { firstGone, keep, kept, stillIn, type Given } from './kept.ts'
 import { areHere } from './race.ts'
+import { settle } from './settle.ts'
 
 export interface Predictions {
   create(request: PredictionRequest, signal: AbortSignal): Promise<Prediction>
@@ -87,7 +88,7 @@ export function createPredictions(options: PredictionsOptions): Predictions {
   }
 
   async function best(tag: Tag, id: string | undefined, signal: AbortSignal): Promise<Given> {
-    const entry = await entries.complete(await entries.find(tag, 'tag'), signal)
+    const { entry } = await settle({ entries, choices }, await entries.find(tag, 'tag'), signal, id)
     await Promise.race([choices.compare(entry, id), elapsed(PATIENCE)])
     return { entry, implementation: (await choices.pick(entry, id)).implementation }
   }

@@ -8,7 +8,7 @@ import type { Engine, EngineSetup, Files, OpenEngine } from '../engine.ts'
 import { loadingCancelled } from '../failure.ts'
 import { createDecoder } from './decoder.ts'
 import { type LoadedPipeline, openPipeline, type PipelineOptions } from './pipeline.ts'
-import { textsOf } from './texts.ts'
+import { textsOf, withOverrides } from './texts.ts'
 
 /** Loads a model's files into what computes its scores. */
 export type OpenPipeline = (files: Files, options: PipelineOptions) => Promise<LoadedPipeline>
@@ -20,7 +20,7 @@ export async function openOver(open: OpenPipeline, setup: EngineSetup): Promise<
   if (setup.device !== 'webgpu') {
     throw new InoriginError('internal', 'Models compiled by MLC run on WebGPU alone.')
   }
-  const { texts } = setup
+  const texts = await withOverrides(setup.texts, setup.overrides)
   const engine = await openDecoding(
     { ...setup, texts: await textsOf(texts) },
     {

@@ -1,5 +1,6 @@
 /** The package itself: a model loaded by it, and its documented low-level calls. */
 import type { ChatOptions, LogitProcessor, MLCEngine } from '@mlc-ai/web-llm'
+import { MANIFEST } from '../../catalog/mlc/layout.ts'
 import { InoriginError } from '../../error.ts'
 import type { Files } from '../engine.ts'
 import { deviceFailure, loadingCancelled, modelUnusable } from '../failure.ts'
@@ -52,7 +53,10 @@ export async function openPipeline(
   const engine = new Engine({
     appConfig: {
       cacheBackend: 'cache',
-      model_list: [{ model: MODEL_URL, model_id: ID, model_lib: new URL(library, MODEL_URL).href }],
+      model_list: [{
+        model: MODEL_URL, model_id: ID, model_lib: new URL(library, MODEL_URL).href,
+        ...(files.has(MANIFEST) && { model_manifest: MANIFEST }),
+      }],
     },
     logitProcessorRegistry: new Map([[ID, reader]]),
     logLevel: 'SILENT',

@@ -20,6 +20,16 @@ export async function textsOf(files: Files): Promise<Files> {
   return new Map([['config.json', blob(config)], ['generation_config.json', blob(generation)], ...files])
 }
 
+/** With parts of MLC's own file replaced. */
+export async function withOverrides(
+  files: Files,
+  overrides: Readonly<Record<string, unknown>> = {},
+): Promise<Files> {
+  if (Object.keys(overrides).length === 0) return files
+  const chat = { ...(await readChatConfig(files)), ...overrides }
+  return new Map([...files, [CONFIG, new Blob([JSON.stringify(chat)])]])
+}
+
 /** MLC's own file. */
 export async function readChatConfig(files: Files): Promise<Record<string, unknown>> {
   const file = files.get(CONFIG)

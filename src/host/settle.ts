@@ -1,0 +1,24 @@
+/** The implementation that this device uses, with its files. */
+import { isListed } from '../catalog/memory.ts'
+import type { Entry } from '../catalog/schema.ts'
+import type { Choices } from './choices.ts'
+import type { Entries } from './entries.ts'
+import type { Given } from './kept.ts'
+
+/**
+ * Looks up what is not known of it, and of no other than the one that is chosen; where its files say that
+ * it needs more than was known, another one is. `device` as in {@link Choices.pick}.
+ */
+export async function settle(
+  { entries, choices }: { entries: Entries; choices: Choices },
+  entry: Entry,
+  signal: AbortSignal,
+  device?: string,
+): Promise<Given> {
+  let complete = await entries.complete(entry, signal)
+  for (;;) {
+    const { implementation } = await choices.pick(complete, device)
+    if (isListed(implementation)) return { entry: complete, implementation }
+    complete = await entries.list(complete, implementation, signal)
+  }
+}

@@ -1,0 +1,49 @@
+/** Work that several wait for: done once, and given up when nobody waits any more. */
+import { InoriginError } from '../error.ts'
+
+/**
+ * Does what is under that name, or joins those who wait for it. Rejects as the work does, and with the
+ * signal's reason.
+ */
+export type Shared = <T>(
+  name: string,
+  work: (signal: AbortSignal) => Promise<T>,
+  signal: AbortSignal,
+) => Promise<T>
+
+export function createShared(): Shared {
+  const running = new Map<string, { result: Promise<unknown>; waiting: number; over: AbortController }>()
+
+  function start<T>(name: string, work: (signal: AbortSignal) => Promise<T>) {
+    const over = new AbortController()
+    const begun = { result: work(over.signal), waiting: 0, over }
+    running.set(name, begun)
+    const end = () => {
+      if (running.get(name) === begun) running.delete(name)
+    }
+    begun.result.then(end, end)
+    return begun
+  }
+
+  return async <T>(name: string, work: (signal: AbortSignal) => Promise<T>, signal: AbortSignal) => {
+    if (signal.aborted) throw InoriginError.from(signal.reason)
+    const joined = running.get(name) ?? start(name, work)
+    joined.waiting += 1
+    let leave = (): void => {}
+    const left = new Promise<never>((_, reject) => {
+      leave = () => reject(InoriginError.from(signal.reason))
+      signal.addEventListener('abort', leave, { once: true })
+    })
+    try {
+      return (await Promise.race([joined.result, left])) as T
+    } finally {
+      signal.removeEventListener('abort', leave)
+      joined.waiting -= 1
+      if (joined.waiting === 0 && running.get(name) === joined) {
+        // Who asks from here on begins anew.
+        running.delete(name)
+        joined.over.abort(signal.reason)
+      }
+    }
+  }
+}
