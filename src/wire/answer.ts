@@ -10,6 +10,8 @@ export interface Encoder<Event = GenerationEvent> {
   encode(event: Event): string
   /** The last words of a generation that failed late. Absent: the body is aborted instead. */
   fail?(error: InoriginError): string
+  /** What is to be done once, before the last words go out or when nobody waits for them any more. */
+  settle?(): Promise<void>
 }
 
 /**
@@ -26,12 +28,15 @@ export function answerBody<Event extends { type: string }>(
   const iterator = events[Symbol.asyncIterator]()
   const utf8 = new TextEncoder()
   const { signal } = work
+  let settled: Promise<void> | undefined
+  const settle = (): Promise<void> => (settled ??= encoder.settle?.() ?? Promise.resolve())
 
   return new ReadableStream<Uint8Array>(
     {
       start(controller) {
         const stop = (): void => {
           controller.error(signal.reason)
+          void settle()
           void abandon(iterator)
         }
         if (signal.aborted) stop()
@@ -54,6 +59,7 @@ export function answerBody<Event extends { type: string }>(
           text = encoder.fail(error)
           last = true
         }
+        if (last) await settle()
         if (signal.aborted) return
         controller.enqueue(utf8.encode(text))
         if (!last) return

@@ -9,6 +9,8 @@ export const MAX_BODY = 32 * 1024 * 1024
 /** A body that fits its table, and what of it the table does not know. */
 export interface Body<T> {
   fields: T
+  /** As it was sent. */
+  sent: unknown
   /** Paths of the fields without effect, such as `messages[].name`. */
   ignored: string[]
 }
@@ -96,7 +98,7 @@ function check<T extends v.GenericSchema>(table: T, input: unknown): Body<v.Infe
   if (!result.success) throw complaint(result.issues[0])
   const ignored = new Set<string>()
   unread(input, result.output, '', ignored)
-  return { fields: result.output, ignored: [...ignored] }
+  return { fields: result.output, sent: input, ignored: [...ignored] }
 }
 
 /** Collects what the input has and the output, which keeps only what its table knows, has not. */

@@ -1,9 +1,7 @@
 import { Hono } from 'hono/tiny'
-import type { Context } from 'hono'
 import { InoriginError } from '../error.ts'
-import type { Caller, GenerationRequest, Host } from '../types/index.ts'
+import type { Host } from '../types/index.ts'
 import { answerBody } from './answer.ts'
-import type { Encoder } from './answer.ts'
 import { readBody } from './body.ts'
 import { chatBody, chatPlaces, chatRequest, ignoredByChat } from './chat.ts'
 import { chatJson, chatStream } from './chat-answer.ts'
@@ -20,8 +18,7 @@ import {
 } from './messages.ts'
 import { messageJson, messageStream } from './messages-answer.ts'
 import { findModel, modelList, modelObject } from './models.ts'
-import { ignoredIn, inWordsOf } from './places.ts'
-import type { Places } from './places.ts'
+import { inWordsOf } from './places.ts'
 import {
   predictionBody,
   predictionObject,
@@ -32,30 +29,10 @@ import { reasoningOf } from './reasoning.ts'
 import { ignoredByRemote, remoteBody, remoteEncoder, remoteInputs } from './remote.ts'
 import { reply } from './reply.ts'
 import { digestIn, refuseLoads, resourceResponse } from './resources.ts'
-import { responseJson, responseStream } from './responses-answer.ts'
-import {
-  ignoredByResponses,
-  logprobsOf,
-  responsesBody,
-  responsesPlaces,
-  responsesReasoning,
-  responsesRequest,
-  wantsSeals,
-} from './responses.ts'
+import { responsesRoutes } from './responses-routes.ts'
+import { countTokens, generate, ignoredHeader, json, thrownInWordsOf } from './route.ts'
+import type { Answer, Bindings, Route } from './route.ts'
 import { workOf } from './work.ts'
-import type { Work } from './work.ts'
-
-/** What one request is answered with. */
-interface Bindings {
-  host: Host
-  caller: Caller
-  work: Work
-  requestId: string
-  /** What comes before the paths below: the scope and `v1`. */
-  prefix: string
-}
-
-type Answer = (context: Context<{ Bindings: Bindings }>) => Promise<Response>
 
 /**
  * Answers a request inside `<base>v1/`: the service itself. Everything that goes wrong becomes an
@@ -115,46 +92,13 @@ const messages: Answer = async ({ req, env }) => {
   return generate(asked, encoder, env)
 }
 
-const responses: Answer = async ({ req, env }) => {
-  const { fields, ignored } = await readBody(req.raw, responsesBody, env.host, env.caller)
-  const telling = {
-    asked: fields,
-    reasoning: responsesReasoning(fields).shown,
-    logprobs: logprobsOf(fields) !== undefined,
-    sealed: wantsSeals(fields),
-  }
-  const encoder = fields.stream ? responseStream(telling) : responseJson(telling)
-  ignored.push(...ignoredByResponses(fields))
-  const asked = { request: responsesRequest(fields), places: responsesPlaces(fields), ignored }
-  return generate(asked, encoder, env)
-}
-
-const countTokens: Answer = async ({ req, env }) => {
+const count: Answer = async ({ req, env }) => {
   const { fields, ignored } = await readBody(req.raw, countBody, env.host, env.caller)
   if (req.header('anthropic-beta')) ignored.push('anthropic-beta')
   ignored.push(...ignoredByMessages(fields))
-  const count = env.host.countTokens(messagesRequest(fields), env.caller)
-  const input_tokens = await count.catch(thrownInWordsOf(messagesPlaces(fields)))
+  const asked = { request: messagesRequest(fields), places: messagesPlaces(fields), ignored }
+  const input_tokens = await countTokens(asked, env)
   return json({ input_tokens }, ignoredHeader(ignored))
-}
-
-/** What a body asks for, free of its style, and the way back to its words. */
-interface Asked {
-  request: GenerationRequest
-  places: Places
-  ignored: readonly string[]
-}
-
-async function generate(
-  { request, places, ignored }: Asked,
-  encoder: Encoder,
-  { host, caller, work }: Bindings,
-): Promise<Response> {
-  const generation = await host.generate(request, caller).catch(thrownInWordsOf(places))
-  const without = [...ignored, ...ignoredIn(places, generation.ignored)]
-  return reply(answerBody(generation.events, encoder, work, (error) => inWordsOf(places, error)), {
-    headers: { 'content-type': encoder.type, ...ignoredHeader(without) },
-  })
 }
 
 const embeddings: Answer = async ({ req, env }) => {
@@ -166,21 +110,6 @@ const embeddings: Answer = async ({ req, env }) => {
   return reply(answerBody(events, encoder, work, (error) => inWordsOf(places, error)), {
     headers: { 'content-type': encoder.type, ...ignoredHeader(ignored) },
   })
-}
-
-function thrownInWordsOf(places: Places): (thrown: unknown) => never {
-  return (thrown) => {
-    throw inWordsOf(places, InoriginError.from(thrown))
-  }
-}
-
-/** The fields without effect. What a header cannot carry is a `?`, what is too much is left off. */
-function ignoredHeader(names: readonly string[]): Record<string, string> {
-  if (names.length === 0) return {}
-  const listed = [...new Set(names)]
-    .slice(0, 50)
-    .map((name) => name.slice(0, 80).replaceAll(/[^\w.[\]-]/g, '?'))
-  return { 'x-inorigin-ignored': listed.join(', ') }
 }
 
 const models: Answer = async ({ req, env }) =>
@@ -218,16 +147,12 @@ const resource: Answer = async ({ req, env }) => {
   return resourceResponse(req.raw, info, () => host.resource(info.sha256, caller), env)
 }
 
-function json(body: object, headers: Record<string, string> = {}): Response {
-  return reply(JSON.stringify(body), { headers })
-}
-
 /** Every path there is. A tag may come with its slash raw or encoded. */
-const ROUTES: ReadonlyArray<[method: 'GET' | 'POST', path: string, answer: Answer]> = [
+const ROUTES: readonly Route[] = [
   ['POST', '/chat/completions', chat],
-  ['POST', '/responses', responses],
+  ...responsesRoutes,
   ['POST', '/messages', messages],
-  ['POST', '/messages/count_tokens', countTokens],
+  ['POST', '/messages/count_tokens', count],
   ['POST', '/embeddings', embeddings],
   ['GET', '/models', models],
   ['GET', '/models/:path{.+}', model],
@@ -252,8 +177,12 @@ const app = new Hono<{ Bindings: Bindings }>({
 
 for (const [method, path, answer] of ROUTES) {
   app.on(method, path, answer)
+}
+for (const [, path] of ROUTES) {
+  const allow = ROUTES.filter(([, each]) => each === path)
+    .map(([method]) => (method === 'GET' ? 'GET, HEAD' : method))
+    .join(', ')
   app.all(path, ({ req, env }) => {
-    const allow = method === 'GET' ? 'GET, HEAD' : method
     const message = `${req.method} is not what this path answers; use ${allow}.`
     return errorResponse(new InoriginError('method_not_allowed', message), env.requestId, {
       headers: { allow },
@@ -263,8 +192,8 @@ for (const [method, path, answer] of ROUTES) {
 
 app.notFound(({ req }) => {
   const { pathname } = new URL(req.url)
-  const paths = ROUTES.map(([, path]) => `/v1${path.replace(/:path.*/, '...')}`).join(', ')
-  const what = `${req.method} ${pathname} is not an endpoint here; there are ${paths}.`
+  const paths = new Set(ROUTES.map(([, path]) => `/v1${path.replace(/:(?:path.*|id)/, '...')}`))
+  const what = `${req.method} ${pathname} is not an endpoint here; there are ${[...paths].join(', ')}.`
   throw new InoriginError('not_found', what)
 })
 

@@ -1,5 +1,5 @@
 /** A response, at once and as a stream of events about its items. */
-import type { TokenLogprob, Usage } from '../types/index.ts'
+import type { KeptItem, TokenLogprob, Usage } from '../types/index.ts'
 import type { Encoder } from './answer.ts'
 import { progressText } from './answer.ts'
 import { wireError } from './errors.ts'
@@ -20,6 +20,14 @@ export interface ResponseTelling {
   logprobs: boolean
   /** Thoughts are to come back. */
   sealed: boolean
+  /** Keeps a response for later requests to refer to; absent: it is not kept. */
+  keep?(body: ResponseBody): Promise<void>
+}
+
+/** A response as it is answered, at the end or as far as it came. */
+export interface ResponseBody extends Readonly<Record<string, unknown>> {
+  id: string
+  output: readonly KeptItem[]
 }
 
 type Status = 'in_progress' | 'completed' | 'incomplete'
@@ -35,12 +43,12 @@ function createHead({ asked }: ResponseTelling) {
     metadata: {},
     model: asked.model,
     parallel_tool_calls: asked.parallel_tool_calls ?? true,
-    previous_response_id: null,
+    previous_response_id: asked.previous_response_id ?? null,
     reasoning: {
       effort: asked.reasoning?.effort ?? null,
       summary: asked.reasoning?.summary ?? null,
     },
-    store: false,
+    store: asked.store ?? true,
     temperature: asked.temperature ?? null,
     text: { format: asked.text?.format ?? { type: 'text' } },
     tool_choice: asked.tool_choice ?? 'auto',
@@ -48,11 +56,12 @@ function createHead({ asked }: ResponseTelling) {
     top_p: asked.top_p ?? null,
     truncation: 'disabled',
   }
-  return (status: Status, output: readonly object[], usage: Usage | null) => ({
+  return (status: Status, output: readonly KeptItem[], usage: Usage | null): ResponseBody => ({
     ...head,
     status,
     ...repeated,
-    incomplete_details: status === 'incomplete' ? { reason: 'max_output_tokens' } : null,
+    // One that was cut off says nothing of why.
+    incomplete_details: status === 'incomplete' && usage ? { reason: 'max_output_tokens' } : null,
     output,
     usage: usage && usageOf(usage),
   })
@@ -73,15 +82,19 @@ const statusOf = ({ reason }: Finish) => (reason === 'length' ? 'incomplete' : '
 /** A response as one JSON body; leading spaces while it is being made. */
 export function responseJson(telling: ResponseTelling): Encoder {
   const whole = createHead(telling)
-  return jsonEncoder((parts, finish) => {
+  let body: ResponseBody | null = null
+  const encoder = jsonEncoder((parts, finish) => {
     const status = statusOf(finish)
     const told = parts.filter(({ type }) => telling.reasoning || type !== 'reasoning')
     const items = (told.length > 0 ? told : [NOTHING]).map((part) => itemOf(part, telling.sealed))
     const output = items.map((item, index) =>
       bodyOf(item, index === items.length - 1 ? status : 'completed'),
     )
-    return whole(status, output, finish.usage)
+    body = whole(status, output, finish.usage)
+    return body
   })
+  // Of one that was cut off, nobody has an id.
+  return { ...encoder, settle: async () => void (body && (await telling.keep?.(body))) }
 }
 
 /** An answer of nothing has a message too. */
@@ -90,7 +103,9 @@ const NOTHING: Part = { type: 'text', text: '', logprobs: [] }
 /** A response as a stream of events. */
 export function responseStream(telling: ResponseTelling): Encoder {
   const whole = createHead(telling)
-  const output: object[] = []
+  const output: KeptItem[] = []
+  let begun = false
+  let body: ResponseBody | null = null
   let open: Item | null = null
   let number = 0
   const say = (type: string, fields: object): string =>
@@ -134,6 +149,7 @@ export function responseStream(telling: ResponseTelling): Encoder {
         case 'heartbeat':
           return comment('heartbeat')
         case 'start': {
+          begun = true
           const response = whole('in_progress', [], null)
           return say('response.created', { response }) + say('response.in_progress', { response })
         }
@@ -149,7 +165,8 @@ export function responseStream(telling: ResponseTelling): Encoder {
           const status = statusOf(event)
           const nothing = output.length === 0 && !open ? begin(NOTHING) : ''
           const last = nothing + close(status)
-          return last + say(`response.${status}`, { response: whole(status, output, event.usage) })
+          body = whole(status, output, event.usage)
+          return last + say(`response.${status}`, { response: body })
         }
       }
     },
@@ -157,6 +174,12 @@ export function responseStream(telling: ResponseTelling): Encoder {
       // Some clients look for the one form, some for the other.
       const fields = wireError(error)
       return frame({ ...fields, type: 'error', sequence_number: number++, error: fields }, 'error')
+    },
+    // Who broke it off may refer to what they were told.
+    settle: async () => {
+      if (!begun) return
+      const told = open ? [...output, bodyOf(open, 'incomplete')] : output
+      await telling.keep?.(body ?? whole('incomplete', told, null))
     },
   }
 }

@@ -6,7 +6,6 @@ import {
   isObject,
   listOf,
   never,
-  not,
   object,
   optional,
   string,
@@ -43,17 +42,6 @@ const message = tagged('role', {
 
 const thought = optional(listOf(part))
 
-const kept = not(
-  'nothing is kept here between requests; send the item itself, as the AI SDK does with ' +
-    '`store: false` among its options',
-)
-/** Templates forget most thoughts, so an answer can do without; its id counts as ignored. */
-const thoughtReference = object({ type: v.literal('item_reference') })
-const reference = v.lazy((input): typeof thoughtReference | typeof kept => {
-  const id = isObject(input) ? input['id'] : undefined
-  return typeof id === 'string' && id.startsWith('rs_') ? thoughtReference : kept
-})
-
 const item = tagged('type', {
   message,
   function_call: object({
@@ -73,7 +61,7 @@ const item = tagged('type', {
     encrypted_content: optional(string),
     ...known,
   }),
-  item_reference: reference,
+  item_reference: object({ type: v.literal('item_reference'), id: filled }),
 })
 
 /** A message need not say that it is one. */
@@ -81,33 +69,39 @@ const anyItem = v.lazy((input): typeof message | typeof item =>
   isObject(input) && (input['type'] ?? null) === null ? message : item,
 )
 
-const items = v.pipe(
+export const itemsRule = v.pipe(
   v.array(anyItem, 'a string or an array of items'),
   v.minLength(1, 'an array with at least one item'),
 )
 
-export const inputRule = v.lazy((input): typeof string | typeof items =>
-  typeof input === 'string' ? string : items,
+export const inputRule = v.lazy((input): typeof string | typeof itemsRule =>
+  typeof input === 'string' ? string : itemsRule,
 )
 
-type Item = Exclude<v.InferOutput<typeof inputRule>, string>[number]
+type Item = v.InferOutput<typeof itemsRule>[number]
+
+/** An item, and where the body has it. */
+export interface Placed {
+  item: Item
+  place: string
+}
 
 /**
  * Thoughts, texts and calls in a row are one turn of the model. What results show, the user does,
  * behind the last of them.
  */
-export function turnsOf(input: v.InferOutput<typeof inputRule>): ChatMessage[] {
-  if (typeof input === 'string') return [{ role: 'user', content: input }]
+export function turnsOf(items: readonly Placed[]): ChatMessage[] {
   const turns: ChatMessage[] = []
   let held: Spoken[] = []
   const show = (): void => {
     if (held.length > 0) turns.push(userMessage(held))
     held = []
   }
-  for (const [index, each] of input.entries()) {
+  for (const { item: each, place } of items) {
+    // What it stands for was put in its place.
     if (each.type === 'item_reference') continue
     if (each.type === 'function_call_output') {
-      const spoken = spokenOf(each.output, `input[${index}].output`)
+      const spoken = spokenOf(each.output, `${place}.output`)
       const toolCallId = calls.callId(each.call_id)
       turns.push({ role: 'tool', toolCallId, name: '', content: textIn(spoken) })
       held.push(...spoken.filter((one) => typeof one !== 'string'))
@@ -116,7 +110,7 @@ export function turnsOf(input: v.InferOutput<typeof inputRule>): ChatMessage[] {
     show()
     const last = turns.at(-1)
     const open = last?.role === 'assistant' ? last : undefined
-    const turn = turnOf(each, open, index)
+    const turn = turnOf(each, open, place)
     if (turn !== open) turns.push(turn)
   }
   show()
@@ -127,7 +121,7 @@ export function turnsOf(input: v.InferOutput<typeof inputRule>): ChatMessage[] {
 function turnOf(
   given: Exclude<Item, { type: 'item_reference' | 'function_call_output' }>,
   open: AssistantMessage | undefined,
-  index: number,
+  place: string,
 ): ChatMessage {
   switch (given.type) {
     case 'function_call': {
@@ -143,7 +137,7 @@ function turnOf(
       return { role: 'assistant', content: '', ...(reasoning !== '' && { reasoning }) }
     }
     default: {
-      const spoken = spokenOf(given.content, `input[${index}].content`)
+      const spoken = spokenOf(given.content, `${place}.content`)
       if (given.role === 'user') return userMessage(spoken)
       const said = textIn(spoken)
       if (given.role !== 'assistant') return { role: 'system', content: said }

@@ -1,5 +1,5 @@
 /** The items that a response is made of, and the events that tell of one. */
-import type { TokenLogprob } from '../types/index.ts'
+import type { KeptItem, TokenLogprob } from '../types/index.ts'
 import { probability } from './chat-answer.ts'
 import { id } from './id.ts'
 import type { Part } from './parts.ts'
@@ -24,7 +24,7 @@ export function itemOf(part: Part, sealed: boolean): Item {
 }
 
 /** As it stands in the output. */
-export function bodyOf({ id: own, part, seal }: Item, status: Status): object {
+export function bodyOf({ id: own, part, seal }: Item, status: Status): KeptItem {
   switch (part.type) {
     case 'reasoning': {
       const summary = [{ type: 'summary_text', text: part.text }]

@@ -1,4 +1,4 @@
-/** `POST /v1/responses`: its table of fields, and what they ask for. Nothing is kept. */
+/** `POST /v1/responses`: its table of fields, and what they ask for. */
 import * as v from 'valibot'
 import type { GenerationRequest } from '../types/index.ts'
 import {
@@ -24,6 +24,7 @@ import type { Reasoning } from './reasoning.ts'
 import { chatSampling, samplingOf } from './sampling.ts'
 import { elsewhere, formatElsewhere, sharedFields, topLogprobs } from './shared.ts'
 import { inputRule, turnsOf } from './responses-input.ts'
+import type { Placed } from './responses-input.ts'
 import * as calls from './tools.ts'
 
 /** Asks for probabilities of tokens without saying how many. */
@@ -63,7 +64,7 @@ const format = tagged('type', {
 
 const summary = optional(oneOf(['auto', 'concise', 'detailed']))
 
-const stateless = 'nothing is kept here between requests; send the whole conversation as input'
+const noConversation = 'send previous_response_id, or the whole conversation as input'
 
 const table = object({
   model: filled,
@@ -97,8 +98,9 @@ const table = object({
   ),
   include: optional(listOf(string)),
   top_logprobs: topLogprobs,
-  previous_response_id: optional(not(stateless)),
-  conversation: optional(not(stateless)),
+  previous_response_id: optional(filled),
+  conversation: optional(not(noConversation)),
+  store: optional(flag),
   prompt: refused,
   background: optional(unsupported(flag, (on) => !on)),
   truncation: optional(
@@ -115,10 +117,10 @@ export const responsesBody = consistent(table, ({ thinking, max_output_tokens })
 
 export type ResponsesBody = v.InferOutput<typeof table>
 
-/** What a response asks for, free of its style. */
-export function responsesRequest(body: ResponsesBody): GenerationRequest {
+/** What a response asks for, free of its style; `items` are what its input comes to. */
+export function responsesRequest(body: ResponsesBody, items: readonly Placed[]): GenerationRequest {
   const { instructions, text } = body
-  const turns = turnsOf(body.input)
+  const turns = turnsOf(items)
   return {
     model: body.model,
     messages: calls.nameResults(

@@ -32,7 +32,7 @@ describe('a streamed response', () => {
   it('is what the book says, to the letter', async () => {
     const rest =
       '"background":false,"error":null,"instructions":null,"max_output_tokens":null,"metadata":{},"model":"@acme/tiny",' +
-      '"parallel_tool_calls":true,"previous_response_id":null,"reasoning":{"effort":null,"summary":null},"store":false,' +
+      '"parallel_tool_calls":true,"previous_response_id":null,"reasoning":{"effort":null,"summary":null},"store":true,' +
       '"temperature":null,"text":{"format":{"type":"text"}},"tool_choice":"auto","tools":[],"top_p":null,"truncation":"disabled",' +
       '"incomplete_details":null'
     const head = (status: string, end: string) =>
@@ -131,7 +131,7 @@ describe('a streamed response', () => {
 describe('a response', () => {
   it('tells at once what it streams', async () => {
     expect(await whole({ ...thinking, instructions: 'S', max_output_tokens: 50 })).toMatchObject({
-      status: 'completed', instructions: 'S', max_output_tokens: 50, store: false,
+      status: 'completed', instructions: 'S', max_output_tokens: 50, store: true,
       output: [
         { type: 'reasoning', summary: [{ type: 'summary_text', text: 'Two cities.' }] },
         { type: 'message', content: [{ type: 'output_text', text: 'Let me look.', annotations: [] }] },

@@ -1,0 +1,128 @@
+/** The conversation that a response goes on from: what of it was kept, and what is new. */
+import * as v from 'valibot'
+import { InoriginError } from '../error.ts'
+import type { Caller, Host, KeptItem, KeptResponse } from '../types/index.ts'
+import { isObject } from './fields.ts'
+import { id } from './id.ts'
+import { itemsRule } from './responses-input.ts'
+import type { Placed } from './responses-input.ts'
+import type { ResponsesBody } from './responses.ts'
+import { argumentsText } from './tools.ts'
+
+export interface Conversation {
+  /** Without references: each is what it stood for. */
+  items: readonly Placed[]
+  /** The same as it is kept. */
+  kept: readonly KeptItem[]
+}
+
+type Sent = Readonly<Record<string, unknown>>
+
+/**
+ * Reads the input of a body, with what it refers to. `sent` is the body as it came. Rejects with what to
+ * do where something it refers to is not kept.
+ */
+export async function conversationOf(
+  { input, previous_response_id: previous }: ResponsesBody,
+  sent: unknown,
+  host: Host,
+  caller: Caller,
+): Promise<Conversation> {
+  const said = itemsOf(sent)
+  const before = previous ? await continued(previous, host, caller) : []
+  const known = await referred(said, host, caller)
+  const items = [
+    ...parsed(before).map((item) => ({ item, place: 'previous_response_id' })),
+    ...(typeof input === 'string'
+      ? [{ item: { role: 'user' as const, content: input }, place: 'input' }]
+      : input.map((item, index) => ({
+          item: (item.type === 'item_reference' && parsed([known.get(item.id)])[0]) || item,
+          place: `input[${index}]`,
+        }))),
+  ]
+  const own = said.map((item) => (isReference(item) && known.get(item['id'])) || named(item))
+  return { items, kept: [...before, ...own] }
+}
+
+/** All that was said up to the end of that response. */
+async function continued(previous: string, host: Host, caller: Caller): Promise<KeptItem[]> {
+  const response = await host.keptResponse(previous, caller)
+  if (response) return [...response.input, ...response.output]
+  const what = `Previous response with id '${shortOf(previous)}' not found. ${TO_DO}`
+  throw new InoriginError('invalid_request', what, {
+    code: 'previous_response_not_found', param: 'previous_response_id',
+  })
+}
+
+/** The items that are referred to, by their ids. */
+async function referred(
+  said: readonly Sent[],
+  host: Host,
+  caller: Caller,
+): Promise<Map<unknown, KeptItem>> {
+  const ids = said.flatMap((item) => (isReference(item) ? [item['id']] : []))
+  const found = ids.length > 0 ? await host.keptItems(ids, caller) : []
+  const known = new Map(found.flatMap((item) => (item ? [[item.id, item]] : [])))
+  for (const [index, item] of said.entries()) {
+    if (!isReference(item) || known.has(item['id'])) continue
+    const what = `Item with id '${shortOf(item['id'])}' not found. ${TO_DO}`
+    throw new InoriginError('not_found', what, { code: 'item_not_found', param: `input[${index}].id` })
+  }
+  return known
+}
+
+/** A response that is kept, for the paths that name one. */
+export async function responseCalled(name: string, host: Host, caller: Caller): Promise<KeptResponse> {
+  return (await host.keptResponse(name, caller)) ?? notKept(name)
+}
+
+export function notKept(name: string): never {
+  const what = `Response with id '${shortOf(name)}' not found. ${KEPT}`
+  throw new InoriginError('not_found', what, { code: 'response_not_found' })
+}
+
+const KEPT =
+  'Responses are kept in memory by the tab that hosts the models, for the key that asked, until that ' +
+  'tab is closed or the room is needed; those with store: false are not.'
+const TO_DO = `${KEPT} Send the items themselves, as clients do that are given store: false.`
+
+/** An id is short; what else may have been sent for one need not come back as a whole. */
+const shortOf = (name: string): string => (name.length > 80 ? `${name.slice(0, 80)}...` : name)
+
+function isReference(item: Sent): item is Sent & { id: string } {
+  return item['type'] === 'item_reference' && typeof item['id'] === 'string'
+}
+
+function itemsOf(sent: unknown): readonly Sent[] {
+  const given = isObject(sent) ? sent['input'] : undefined
+  return Array.isArray(given) ? given.filter(isObject) : [{ role: 'user', content: given }]
+}
+
+/** Items that were read before, or were answered. */
+function parsed(items: ReadonlyArray<KeptItem | undefined>) {
+  const known = items.flatMap((item) => (item ? [sound(item)] : []))
+  return known.length > 0 ? v.parse(itemsRule, known) : []
+}
+
+/** A call that was cut off has no arguments that could be read. */
+function sound(item: KeptItem): Sent {
+  if (item['type'] !== 'function_call' || v.is(argumentsText, item['arguments'])) return item
+  return { ...item, arguments: '{}' }
+}
+
+const PREFIX: Readonly<Record<string, string>> = {
+  message: 'msg_', function_call: 'fc_', function_call_output: 'fco_', reasoning: 'rs_',
+}
+
+/** An item as lists of items have it: with an id and a type, its text in a part. */
+function named(item: Sent): KeptItem {
+  const type = String(item['type'] ?? 'message')
+  const { role, content } = item
+  const part = role === 'assistant' ? { type: 'output_text', annotations: [] } : { type: 'input_text' }
+  return {
+    ...item,
+    type,
+    ...(typeof content === 'string' && { content: [{ ...part, text: content }] }),
+    id: typeof item['id'] === 'string' ? item['id'] : id(PREFIX[type] ?? 'item_'),
+  }
+}

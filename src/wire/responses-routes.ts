@@ -1,0 +1,112 @@
+/** The paths of `/v1/responses`: one is made, what was kept of it is read, and forgotten. */
+import { InoriginError } from '../error.ts'
+import type { Caller, Host, KeptItem } from '../types/index.ts'
+import { readBody } from './body.ts'
+import { conversationOf, notKept, responseCalled } from './conversation.ts'
+import type { Conversation } from './conversation.ts'
+import { responseJson, responseStream } from './responses-answer.ts'
+import type { ResponseBody } from './responses-answer.ts'
+import {
+  ignoredByResponses,
+  logprobsOf,
+  responsesBody,
+  responsesPlaces,
+  responsesReasoning,
+  responsesRequest,
+  wantsSeals,
+} from './responses.ts'
+import { countTokens, generate, ignoredHeader, json } from './route.ts'
+import type { Answer, Bindings, Route } from './route.ts'
+
+/** Milliseconds after which an answer goes out although its host has not kept it. */
+const PATIENCE = 2_000
+
+async function read(request: Request, { host, caller }: Bindings) {
+  const { fields, sent, ignored } = await readBody(request, responsesBody, host, caller)
+  const conversation = await conversationOf(fields, sent, host, caller)
+  ignored.push(...ignoredByResponses(fields))
+  return {
+    fields,
+    conversation,
+    request: responsesRequest(fields, conversation.items),
+    places: responsesPlaces(fields),
+    ignored,
+  }
+}
+
+const create: Answer = async ({ req, env }) => {
+  const { fields, conversation, ...rest } = await read(req.raw, env)
+  const keep = keeper(conversation, env.host, env.caller)
+  const telling = {
+    asked: fields,
+    reasoning: responsesReasoning(fields).shown,
+    logprobs: logprobsOf(fields) !== undefined,
+    sealed: wantsSeals(fields),
+    ...(fields.store !== false && { keep }),
+  }
+  const encoder = fields.stream ? responseStream(telling) : responseJson(telling)
+  return generate(rest, encoder, env)
+}
+
+/** Has a response kept with all that came before it; an answer does not fail where that does. */
+function keeper({ kept: input }: Conversation, host: Host, { key, client }: Caller) {
+  return async (body: ResponseBody): Promise<void> => {
+    // A client that left may come back for what it was told.
+    const signal = AbortSignal.timeout(PATIENCE)
+    const caller = { key, signal, ...(client !== undefined && { client }) }
+    const { id, output } = body
+    await host.keepResponse({ id, body, input, output }, caller).catch(() => undefined)
+  }
+}
+
+const count: Answer = async ({ req, env }) => {
+  const question = await read(req.raw, env)
+  const input_tokens = await countTokens(question, env)
+  return json({ object: 'response.input_tokens', input_tokens }, ignoredHeader(question.ignored))
+}
+
+const show: Answer = async ({ req, env: { host, caller } }) => {
+  const { body } = await responseCalled(req.param('id') ?? '', host, caller)
+  if (req.query('stream') !== 'true') return json(body)
+  const what = '`stream` = "true" is not supported by this server; leave it out.'
+  throw new InoriginError('invalid_request', what, { code: 'unsupported_parameter', param: 'stream' })
+}
+
+const forget: Answer = async ({ req, env: { host, caller } }) => {
+  const id = req.param('id') ?? ''
+  if (!(await host.forgetResponse(id, caller))) notKept(id)
+  return json({ id, object: 'response', deleted: true })
+}
+
+const showInput: Answer = async ({ req, env: { host, caller } }) => {
+  const { input } = await responseCalled(req.param('id') ?? '', host, caller)
+  return json(page(input, new URL(req.url).searchParams))
+}
+
+/** Some of the items, the last one first unless told otherwise. */
+function page(items: readonly KeptItem[], query: URLSearchParams) {
+  const ordered = query.get('order') === 'asc' ? items : items.toReversed()
+  const after = query.get('after')
+  const from = after === null ? 0 : ordered.findIndex(({ id }) => id === after) + 1
+  const rest = after !== null && from === 0 ? [] : ordered.slice(from)
+  const limit = Number(query.get('limit') ?? NaN)
+  const data = rest.slice(0, limit >= 1 ? Math.min(limit, MOST) : USUAL)
+  return {
+    object: 'list',
+    data,
+    first_id: data[0]?.id ?? null,
+    last_id: data.at(-1)?.id ?? null,
+    has_more: data.length < rest.length,
+  }
+}
+
+const USUAL = 20
+const MOST = 100
+
+export const responsesRoutes: readonly Route[] = [
+  ['POST', '/responses', create],
+  ['POST', '/responses/input_tokens', count],
+  ['GET', '/responses/:id', show],
+  ['DELETE', '/responses/:id', forget],
+  ['GET', '/responses/:id/input_items', showInput],
+]

@@ -1,0 +1,195 @@
+/** Responses that refer to what was answered before, and the paths that tell of it. */
+import OpenAI, { NotFoundError } from 'openai'
+import { describe, expect, it } from 'vitest'
+import { checkResponse, checkResponseStream } from '../../support/responses-grammar.ts'
+import { errorOf, fetchOf, scriptedHost, send, USAGE } from './scripted-host.ts'
+import type { HostOptions, Script, ScriptedHost } from './scripted-host.ts'
+
+const PATH = '/v1/responses'
+const bodyOf = (fields: object = {}) => ({ model: '@acme/tiny', input: 'Hi', ...fields })
+const START = { type: 'start', promptTokens: 12, cachedTokens: 0 } as const
+
+/** Thinks, says something and calls. */
+const CALLS: Script = [
+  START,
+  { type: 'reasoning', text: 'Hm.' },
+  { type: 'text', text: 'Let me look.' },
+  { type: 'tool_call', index: 0, id: 'call_1', name: 'weather' },
+  { type: 'tool_arguments', index: 0, text: '{"city":"Oslo"}' },
+  { type: 'finish', reason: 'tool_calls', stopSequence: null, usage: USAGE },
+]
+const OPTIONS: HostOptions = { script: CALLS }
+
+interface Answered {
+  id: string
+  store: boolean
+  previous_response_id: string | null
+  output: Array<{ id: string; type: string }>
+}
+
+async function ask(host: ScriptedHost, fields: object = {}): Promise<Answered> {
+  const response = await send(host, PATH, { body: bodyOf({ reasoning: { effort: 'low' }, ...fields }) })
+  if (!('stream' in fields)) return (await response.json()) as Answered
+  return checkResponseStream(await response.text()).response as unknown as Answered
+}
+
+const RESULT = { type: 'function_call_output', call_id: 'call_1', output: '5 degrees' }
+const TURNS = [
+  { role: 'user', content: 'Hi' },
+  {
+    role: 'assistant',
+    content: 'Let me look.',
+    reasoning: 'Hm.',
+    toolCalls: [{ id: 'call_1', name: 'weather', arguments: '{"city":"Oslo"}' }],
+  },
+  { role: 'tool', toolCallId: 'call_1', name: 'weather', content: '5 degrees' },
+]
+
+describe.each([['a body', {}], ['a stream', { stream: true }]])('what %s answered', (_, way) => {
+  it('can be referred to item by item', async () => {
+    const host = scriptedHost(OPTIONS)
+    const { output } = await ask(host, way)
+    expect(output.map(({ type }) => type)).toEqual(['reasoning', 'message', 'function_call'])
+    const references = output.map(({ id }) => ({ type: 'item_reference', id }))
+    await ask(host, { ...way, input: [{ role: 'user', content: 'Hi' }, ...references, RESULT] })
+    expect(host.requests.at(-1)?.messages).toEqual(TURNS)
+  })
+
+  it('can be gone on from as a whole, turn after turn', async () => {
+    const host = scriptedHost(OPTIONS)
+    const first = await ask(host, { ...way, instructions: 'Of the first alone.' })
+    const second = await ask(host, { ...way, input: [RESULT], previous_response_id: first.id })
+    expect(second.previous_response_id).toBe(first.id)
+    expect(host.requests.at(-1)?.messages).toEqual(TURNS)
+    await ask(host, { ...way, input: 'And?', previous_response_id: second.id })
+    expect(host.requests.at(-1)?.messages).toEqual([
+      ...TURNS, TURNS[1], { role: 'user', content: 'And?' },
+    ])
+  })
+
+  it('is not kept where it is not to be', async () => {
+    const host = scriptedHost(OPTIONS)
+    const { id, store, output } = await ask(host, { ...way, store: false })
+    expect(store).toBe(false)
+    await errorOf(await send(host, `${PATH}/${id}`), 404)
+    const input = [{ type: 'item_reference', id: output[0]?.id }]
+    await errorOf(await send(host, PATH, { body: bodyOf({ input }) }), 404)
+  })
+})
+
+it('a stream that is cut can be gone on from as far as it was told', async () => {
+  const host = scriptedHost(OPTIONS)
+  const response = await send(host, PATH, { body: bodyOf({ stream: true }) })
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+  let told = ''
+  while (!told.includes('"delta":"Let me look."')) told += (await reader.read()).value
+  await reader.cancel()
+  const { items } = checkResponseStream(told, { cut: true })
+  const input = [{ type: 'item_reference', id: items[0]?.id }, { role: 'user', content: 'Well?' }]
+  await ask(host, { input })
+  expect(host.requests.at(-1)?.messages).toEqual([
+    { role: 'assistant', content: 'Let me look.' }, { role: 'user', content: 'Well?' },
+  ])
+})
+
+it('a call that was cut has no arguments', async () => {
+  const cut: Script = [
+    START,
+    { type: 'tool_call', index: 0, id: 'call_1', name: 'weather' },
+    { type: 'tool_arguments', index: 0, text: '{"ci' },
+    { type: 'finish', reason: 'length', stopSequence: null, usage: USAGE },
+  ]
+  const host = scriptedHost({ script: cut })
+  const { id } = await ask(host)
+  await ask(host, { input: 'And?', previous_response_id: id })
+  expect(host.requests.at(-1)?.messages[1]).toEqual({
+    role: 'assistant', content: '', toolCalls: [{ id: 'call_1', name: 'weather', arguments: '{}' }],
+  })
+})
+
+it('an answer does not wait for ever, nor fail, where it cannot be kept', async () => {
+  const keepResponse = () => Promise.reject(new Error('Full.'))
+  const host = scriptedHost({ ...OPTIONS, overrides: { keepResponse } })
+  expect((await ask(host, { stream: true })).output).toHaveLength(3)
+})
+
+describe('what is not kept', () => {
+  const KEPT = /Responses are kept in memory .* Send the items themselves, as clients do that are given store: false\.$/
+
+  it('is said of an item as clients know it: 404', async () => {
+    const input = [{ role: 'user', content: 'Hi' }, { type: 'item_reference', id: 'fc_1' }]
+    const error = await errorOf(await send(scriptedHost(), PATH, { body: bodyOf({ input }) }), 404)
+    expect(error).toMatchObject({ param: 'input[1].id', code: 'item_not_found' })
+    expect(error.message).toMatch(/^Item with id 'fc_1' not found\. /)
+    expect(error.message).toMatch(KEPT)
+  })
+
+  it('is said of a response as clients know it: 400', async () => {
+    const body = bodyOf({ previous_response_id: 'resp_1' })
+    const error = await errorOf(await send(scriptedHost(), PATH, { body }), 400)
+    expect(error).toMatchObject({ param: 'previous_response_id', code: 'previous_response_not_found' })
+    expect(error.message).toMatch(/^Previous response with id 'resp_1' not found\. /)
+    expect(error.message).toMatch(KEPT)
+  })
+
+  it('is what another key was answered', async () => {
+    const host = scriptedHost(OPTIONS)
+    const asked = { body: bodyOf(), headers: { authorization: 'Bearer ann' } }
+    const { id, output } = (await (await send(host, PATH, asked)).json()) as Answered
+    const other = { headers: { 'x-api-key': 'bea' } }
+    await errorOf(await send(host, `${PATH}/${id}`, other), 404)
+    await errorOf(await send(host, `${PATH}/${id}`, { ...other, method: 'DELETE' }), 404)
+    const input = [{ type: 'item_reference', id: output[0]?.id }]
+    await errorOf(await send(host, PATH, { ...other, body: bodyOf({ input }) }), 404)
+    const body = bodyOf({ previous_response_id: id })
+    await errorOf(await send(host, PATH, { ...other, body }), 400)
+    expect((await send(host, `${PATH}/${id}`, { headers: asked.headers })).status).toBe(200)
+  })
+})
+
+describe('with the official client, a response', () => {
+  const clientOf = (host: ScriptedHost) =>
+    new OpenAI({ baseURL: 'http://localhost/v1', apiKey: 'k', fetch: fetchOf(host), maxRetries: 0 })
+
+  it('is read, and forgotten', async () => {
+    const client = clientOf(scriptedHost(OPTIONS))
+    const { id, output_text } = await client.responses.create({ ...bodyOf(), store: true })
+    const { output_text: text, ...again } = await client.responses.retrieve(id)
+    checkResponse(again)
+    expect(text).toBe(output_text)
+    await client.responses.delete(id)
+    await expect(client.responses.retrieve(id)).rejects.toThrow(NotFoundError)
+    await expect(client.responses.delete(id)).rejects.toThrow(NotFoundError)
+  })
+
+  it('tells what was asked, page by page', async () => {
+    const client = clientOf(scriptedHost(OPTIONS))
+    const first = await client.responses.create({ ...bodyOf({ input: 'One' }) })
+    const input = [{ role: 'user' as const, content: 'Two' }, { type: 'message' as const, role: 'user' as const, content: 'Three' }]
+    const { id } = await client.responses.create({ ...bodyOf(), input, previous_response_id: first.id })
+    const told = []
+    for await (const item of client.responses.inputItems.list(id, { order: 'asc', limit: 2 })) told.push(item)
+    expect(told.map(({ type }) => type)).toEqual([
+      'message', 'message', 'function_call', 'message', 'message',
+    ])
+    expect(told[3]).toMatchObject({ role: 'user', content: [{ type: 'input_text', text: 'Two' }] })
+    const { data } = await client.responses.inputItems.list(id)
+    expect(data.map((item) => item.id)).toEqual(told.map((item) => item.id).toReversed())
+    expect((await client.responses.inputItems.list(id, { after: 'msg_other' })).data).toEqual([])
+  })
+
+  it('is counted before it is made', async () => {
+    const host = scriptedHost(OPTIONS)
+    const { input_tokens } = await clientOf(host).responses.inputTokens.count(bodyOf())
+    expect(input_tokens).toBe(42)
+    expect(host.requests.at(-1)?.messages).toEqual([{ role: 'user', content: 'Hi' }])
+  })
+
+  it('cannot be streamed again', async () => {
+    const client = clientOf(scriptedHost(OPTIONS))
+    const { id } = await client.responses.create(bodyOf())
+    await expect(client.responses.retrieve(id, { stream: true })).rejects.toMatchObject({
+      status: 400, param: 'stream', code: 'unsupported_parameter',
+    })
+  })
+})
