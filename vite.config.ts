@@ -2,7 +2,7 @@ import { playwright } from '@vitest/browser-playwright'
 import { resolve } from 'node:path'
 import { defaultClientConditions, type EnvironmentOptions, type Plugin, type UserConfig } from 'vite'
 import { defineConfig } from 'vitest/config'
-import { emitCatalogSchema, emitModels } from './.ci/build/emit.ts'
+import { emitCatalogSchema, emitMlcCatalog, emitModels } from './.ci/build/emit.ts'
 import { devFolder, strictPolicy } from './.ci/build/serve.ts'
 import { sizeReport } from './.ci/build/size.ts'
 import packageJson from './package.json' with { type: 'json' }
@@ -138,6 +138,7 @@ export default defineConfig(({ command }) => ({
   preview: { port: Number(process.env['PORT'] ?? 5173), strictPort: true },
   plugins: [
     inModules(emitCatalogSchema()),
+    inModules(emitMlcCatalog()),
     inModules(emitModels(MODELS)),
     strictPolicy(),
     devFolder({

@@ -3,6 +3,8 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Plugin } from 'vite'
+import { mlcCatalog } from '../../src/catalog/mlc/catalog.ts'
+import { MLC_LIST } from '../../src/catalog/mlc/list.ts'
 import type { CatalogDocument } from '../../src/catalog/schema.ts'
 import { catalogJsonSchema } from './schema.ts'
 
@@ -19,6 +21,22 @@ export function emitCatalogSchema(): Plugin {
         type: 'asset',
         fileName: 'catalog.schema.json',
         source: `${JSON.stringify(schema, null, 2)}\n`,
+      })
+    },
+  }
+}
+
+/** `catalogs/mlc.json`: WebLLM's own list of models as a catalog. */
+export function emitMlcCatalog(): Plugin {
+  return {
+    name: 'inorigin:mlc-catalog',
+    generateBundle() {
+      const { version, entries } = mlcCatalog(MLC_LIST)
+      const lines = entries.map((entry) => `    ${JSON.stringify(entry)}`)
+      this.emitFile({
+        type: 'asset',
+        fileName: 'catalogs/mlc.json',
+        source: `{\n  "version": ${version},\n  "entries": [\n${lines.join(',\n')}\n  ]\n}\n`,
       })
     },
   }

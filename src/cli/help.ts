@@ -12,7 +12,8 @@ without one, \`inorigin init\` refreshes it, as after an update of the package.
 
   folder         What your web server serves at the root of your app, such as public
   --no-guide     Leave the embedded language model out (--guide puts it back)
-  --mlc          Add WebLLM, 6 MB, which runs models compiled by MLC (--no-mlc takes it away)
+  --mlc          Add WebLLM, 6 MB, which runs models compiled by MLC, and the catalog of
+                 those it knows, inorigin/catalogs/mlc.json (--no-mlc takes them away)
   --sw <name>    Name of the service worker script (default: sw.js)
   --own-sw       Write no such script: your own calls attach() of 'inorigin/sw'
 
@@ -44,8 +45,9 @@ server.predict('@me/name', { ... }) typed in its inputs and outputs.
 
 catalog refresh
 
-Looks up every model that a catalog lists by its repository on a hub, and writes its
-commit, files, lengths and hashes into the catalog, so that browsers need not ask.
+Looks up every model that a catalog lists by its repository on a hub, or by what WebLLM
+calls it ("mlc"), and writes its commit, files, lengths and hashes into the catalog, so
+that browsers need not ask.
 
   file           The catalog, a JSON document
   --host <url>   A mirror to ask in place of the hub that entries name

@@ -31,8 +31,9 @@ export interface InitResult {
   removed: readonly string[]
 }
 
-/** How the name of the chunk begins that is WebLLM. */
+/** How the name of the chunk begins that is WebLLM, and the catalog of its models. */
 const MLC = 'mlc-'
+const MLC_CATALOG = 'catalogs/mlc.json'
 /** Whose model `--no-guide` leaves out. */
 const GUIDE = '@inorigin/guide'
 const SCRIPTS = ['index.js', 'worker.js', 'model-worker.js', 'catalog.schema.json']
@@ -82,7 +83,8 @@ function collect({ dist, runtime, guide, mlc }: InitOptions): Map<string, Source
   const chunks = filesBelow(join(dist, 'chunks'))
     .filter((name) => mlc || !name.startsWith(MLC))
     .map((name) => `chunks/${name}`)
-  for (const name of [...SCRIPTS, ...chunks]) sources.set(name, { from: join(dist, name) })
+  const scripts = [...SCRIPTS, ...chunks, ...(mlc ? [MLC_CATALOG] : [])]
+  for (const name of scripts) sources.set(name, { from: join(dist, name) })
   for (const name of RUNTIME) sources.set(`ort/${name}`, { from: join(runtime, name) })
 
   const catalog = JSON.parse(read(join(dist, 'models', 'catalog.json'))) as CatalogFile

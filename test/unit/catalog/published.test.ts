@@ -44,8 +44,12 @@ test('takes the catalog that comes with the package, and every kind of entry', (
   const embedded: unknown = JSON.parse(readFileSync(EMBEDDED, 'utf8'))
   expect(check(embedded)).toEqual([])
   const hub = { tag: '@me/hub', huggingface: 'me/hub' }
+  const record = { model_id: 'own-q4f32_1', model: './own/', model_lib: './own/library.wasm' }
+  const mlc = ['Qwen3-0.6B-q4f16_1-MLC', record, [record, 'Qwen3-0.6B-q4f32_1-MLC']].map((one, at) => ({
+    tag: `@me/mlc-${at}`, mlc: one,
+  }))
   const given = { $schema: './catalog.schema.json', ...catalog(model(), predictor()) }
-  expect(check({ ...given, entries: [...given.entries, hub] })).toEqual([])
+  expect(check({ ...given, entries: [...given.entries, hub, ...mlc] })).toEqual([])
   expect(check({ ...given, entries: [] })).toEqual([])
 })
 
@@ -54,6 +58,8 @@ test.each<[string, (document: ReturnType<typeof catalog>) => unknown]>([
   ['a tag', ({ entries: [entry] }) => Object.assign(entry ?? {}, { tag: 'Model' })],
   ['an unknown field', ({ entries: [entry] }) => Object.assign(entry ?? {}, { colour: 'red' })],
   ['no files', ({ entries: [entry] }) => Object.assign(entry?.implementations[0] ?? {}, { resources: [] })],
+  ['a record without a library', ({ entries }) => (entries[0] = { tag: '@me/mlc', mlc: { model_id: 'x', model: 'y' } } as never)],
+  ['nothing of MLC', ({ entries }) => (entries[0] = { tag: '@me/mlc', mlc: [] } as never)],
   ['a version', (document) => Object.assign(document, { version: 2 })],
   ['parts of nothing', ({ entries: [entry] }) => Object.assign(entry?.implementations[0]?.resources[0] ?? {}, { partBytes: 0 })],
 ])('refuses what loading refuses: %s', (_, spoil) => {
