@@ -225,7 +225,7 @@ export function checksOf<Own>(
   const callOnce: Drive = (sent) => {
     const conversation = JSON.stringify(sent['messages'] ?? sent['input'])
     const answered = /"(tool|tool_result|function_call_output)"/.test(conversation)
-    return bias([tokens.callStart], answered ? -100 : 100)
+    return { ...GREEDY, ...bias([tokens.callStart], answered ? -100 : 100) }
   }
 
   const checks: Checks = { ...shared, ...own }

@@ -19,16 +19,16 @@ type ProviderOptions = NonNullable<Parameters<typeof generateText>[0]['providerO
 interface Provider {
   model: LanguageModel
   embedder?: EmbeddingModel
-  /** Of every request. */
-  options?: ProviderOptions
   single: ProviderOptions
   think: ProviderOptions
+  /** Goes on from an answer that the server keeps. */
+  after?: (answer: string) => ProviderOptions
   silent?: 'thoughts'
 }
 
 /** The SDK itself tells of no such thing. */
 const LACKS: readonly Feature[] = [
-  'helper', 'countTokens', 'models', 'model', 'logprobs', 'serverTool', 'several', 'stored',
+  'helper', 'countTokens', 'models', 'model', 'logprobs', 'serverTool', 'several',
 ]
 
 function kindOf(
@@ -53,12 +53,11 @@ export const aiResponses = kindOf('openai(id)', '@ai-sdk/openai', ['stop'], (set
   return {
     model: openai(settings.model),
     embedder: openai.embedding(settings.embedder),
-    // Else it refers to what the server would have kept.
-    options: { openai: { store: false } },
-    single: { openai: { store: false, parallelToolCalls: false } },
-    think: { openai: { store: false, ...think } },
+    single: { openai: { parallelToolCalls: false } },
+    think: { openai: think },
+    after: (previousResponseId) => ({ openai: { previousResponseId } }),
   }
-}, '`openai(id)` speaks to `/v1/responses`. Nothing is kept there: give it `store: false`, or it refers to what was.')
+}, '`openai(id)` speaks to `/v1/responses` and refers to what was answered there, unless it is given `store: false`.')
 
 export const aiChat = kindOf('openai.chat(id)', '@ai-sdk/openai', [], (settings) => {
   const openai = createOpenAI(settings)
@@ -103,7 +102,7 @@ const tools = {
 const ENDS = { stop: 'stop', length: 'limit', 'tool-calls': 'calls' } as const
 
 function createClient(provider: Provider): Client<Own> {
-  const { model, embedder, silent } = provider
+  const { model, embedder, after, silent } = provider
   const paramsOf = (turns: ReadonlyArray<Turn<Own>>, options: Options) => {
     const { system, limit, stop, tools: choice, single, think, topP, signal } = options
     return {
@@ -118,7 +117,7 @@ function createClient(provider: Provider): Client<Own> {
         tools,
         toolChoice: choice === 'weather' ? { type: 'tool' as const, toolName: choice } : choice,
       }),
-      providerOptions: single ? provider.single : think ? provider.think : provider.options,
+      ...((single || think) && { providerOptions: single ? provider.single : provider.think }),
     }
   }
 
@@ -169,20 +168,38 @@ function createClient(provider: Provider): Client<Own> {
           called.push(input)
           return { of: input }
         }
-        const { text, steps } = await generateText({
+        const params = {
           model,
-          prompt: 'What is inorigin?',
           tools: {
             weather: tool({ ...tools.weather, execute }),
             clock: tool({ ...tools.clock, execute }),
           },
           stopWhen: stepCountIs(4),
           maxOutputTokens: 160,
-          providerOptions: provider.options,
-        })
+        }
+        const asked: ModelMessage = { role: 'user', content: 'What is inorigin?' }
+        const { text, steps, response } = await generateText({ ...params, messages: [asked] })
         ensure(called.length > 0 && text !== '', `${called.length} tools were run`)
         equal(steps.length, 2, 'how many steps there were')
+        const more: ModelMessage = { role: 'user', content: 'And what else?' }
+        const again = streamText({ ...params, messages: [asked, ...response.messages, more] })
+        const said = await again.text
+        equal((await again.steps).length, 1, 'how many more steps there were')
+        ensure(said !== '', 'there is no second text')
+        const streamed = streamText({ ...params, messages: [asked] })
+        equal([await streamed.text, (await streamed.steps).length], [text, 2], 'the same as a stream')
       },
+      ...(after && {
+        async stored() {
+          const few = { model, maxOutputTokens: 8 }
+          const first = await generateText({ ...few, prompt: 'What is inorigin?' })
+          const { text, usage } = await generateText({
+            ...few, prompt: 'And what else?', providerOptions: after(first.response.id),
+          })
+          const [before = NaN, read = NaN] = [first.usage.inputTokens, usage.inputTokens]
+          ensure(text !== '' && read > before, `${before} tokens were read, then ${read}`)
+        },
+      }),
       ...(embedder && {
         async embeddings() {
           const values = ['a cat', 'a kitten']

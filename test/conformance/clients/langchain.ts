@@ -72,7 +72,6 @@ export const langchainResponses: Kind<AIMessage> = {
       make: ({ limit, topP, think }) =>
         chatOf(settings, {
           useResponsesApi: true,
-          zdrEnabled: true,
           maxTokens: limit,
           topP,
           ...(think && { modelKwargs: { reasoning: { effort: 'minimal', summary: 'auto' } } }),

@@ -1,8 +1,8 @@
-/** OpenAI's SDK: responses, of which the server keeps none. */
-import OpenAI from 'openai'
+/** OpenAI's SDK: responses, which the server keeps. */
+import OpenAI, { NotFoundError } from 'openai'
 import { zodResponsesFunction, zodTextFormat } from 'openai/helpers/zod'
 import type { Answer, Client, End, Kind, Options, Settings, Turn } from '../client.ts'
-import { ensure, equal } from '../judge.ts'
+import { ensure, equal, thrownBy } from '../judge.ts'
 import { REPORT, TOOLS } from '../tools.ts'
 import { openaiComplaint, openaiError } from './openai-errors.ts'
 
@@ -85,6 +85,24 @@ function createClient({ baseURL, apiKey, model }: Settings): Client<Items> {
         equal(tokens.map(({ token }) => token).join(''), output_text, 'the tokens')
         ensure(tokens.every((token) => token.top_logprobs.length === 2), 'there are not two beside each')
       },
+      async stored() {
+        const few = { max_output_tokens: 8 }
+        const first = await openai.responses.create({ ...question, ...few })
+        const { id, output_text, usage } = await openai.responses.create({
+          model, input: 'And what else?', previous_response_id: first.id, ...few,
+        })
+        const [before, after] = [first.usage?.input_tokens ?? 0, usage?.input_tokens ?? 0]
+        ensure(after > before && before > 0, `${before} tokens were read, then ${after}`)
+        equal((await openai.responses.retrieve(id)).output_text, output_text, 'the kept text')
+        const { data } = await openai.responses.inputItems.list(id, { order: 'asc' })
+        equal(data.map(({ type }) => type), ['message', 'message', 'message'], 'what was read')
+        await openai.responses.delete(id)
+        const gone = await thrownBy(openai.responses.retrieve(id))
+        ensure(gone instanceof NotFoundError, `a response that was deleted is told as ${String(gone)}`)
+        const lost = openai.responses.create({ ...question, previous_response_id: id })
+        const { message } = openaiComplaint(await thrownBy(lost))
+        ensure(message.includes('store: false'), `the message is ${message}`)
+      },
     },
 
     refused: {
@@ -95,7 +113,6 @@ function createClient({ baseURL, apiKey, model }: Settings): Client<Items> {
         type: 'input_file', filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBERi0=',
       }) }),
       serverTool: () => openai.responses.create({ ...question, tools: [{ type: 'web_search' }] }),
-      stored: () => openai.responses.create({ ...question, previous_response_id: 'resp_1' }),
     },
   }
 }
@@ -118,7 +135,6 @@ function paramsOf(model: string, turns: ReadonlyArray<Turn<Items>>, options: Opt
         type: 'function_call_output', call_id: call.id, output: text,
       }))
     }),
-    store: false,
     max_output_tokens: limit,
     top_p: topP,
     ...(tools && {
