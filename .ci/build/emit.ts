@@ -26,18 +26,16 @@ export function emitCatalogSchema(): Plugin {
   }
 }
 
-/** `catalogs/mlc.json`: WebLLM's own list of models as a catalog. */
+/** `catalogs/mlc.json`: WebLLM's own list of models as a catalog; as a module, too, for all that import. */
 export function emitMlcCatalog(): Plugin {
   return {
     name: 'inorigin:mlc-catalog',
     generateBundle() {
       const { version, entries } = mlcCatalog(MLC_LIST)
       const lines = entries.map((entry) => `    ${JSON.stringify(entry)}`)
-      this.emitFile({
-        type: 'asset',
-        fileName: 'catalogs/mlc.json',
-        source: `{\n  "version": ${version},\n  "entries": [\n${lines.join(',\n')}\n  ]\n}\n`,
-      })
+      const source = `{\n  "version": ${version},\n  "entries": [\n${lines.join(',\n')}\n  ]\n}\n`
+      this.emitFile({ type: 'asset', fileName: 'catalogs/mlc.json', source })
+      this.emitFile({ type: 'asset', fileName: 'catalogs/mlc.js', source: `export default ${source}` })
     },
   }
 }

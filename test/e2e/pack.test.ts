@@ -39,9 +39,10 @@ document.querySelector('#answer').textContent = JSON.stringify(await response.js
 
 const TYPED = `
 import { InoriginError, serve, type Catalog, type Server } from 'inorigin'
+import mlc from 'inorigin/catalogs/mlc'
 import { attach } from 'inorigin/sw'
 const server: Server = await serve({ device: 'wasm', apiKeys: ['key'] })
-export const catalog: Catalog = { version: 1, entries: [] }
+export const catalog: Catalog = { version: 1, entries: [...mlc.entries, { tag: '@me/mlc', mlc: 'Qwen3-0.6B-q4f16_1-MLC' }] }
 export const failed = new InoriginError('internal', 'no').kind satisfies string
 export const base: string = server.baseURL
 const { outputs } = await server.predict('@inorigin/edges', { image: new Blob(), mode: 'sobel' })

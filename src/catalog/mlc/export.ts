@@ -1,4 +1,4 @@
-/** What `inorigin/catalogs/mlc` is: `dist/catalogs/mlc.json`, of which an importer has the default. */
+/** What `inorigin/catalogs/mlc` is, `dist/catalogs/mlc.js`. */
 import type { CatalogDocument } from '../schema.ts'
 
 declare const catalog: CatalogDocument
