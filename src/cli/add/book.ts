@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import type { CatalogDocument } from '../../catalog/schema.ts'
 import { checkDocument } from '../document.ts'
-import { refuse } from '../onnx/refuse.ts'
+import { refuse } from '../../host/draft/refuse.ts'
 
 /** Beside the catalog, for editors. */
 export const SCHEMA = 'catalog.schema.json'

@@ -5,8 +5,9 @@ import { mkdir, open, type FileHandle } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Resource } from '../../catalog/schema.ts'
 import { CHUNK_BYTES } from '../../store/db.ts'
-import { refuse } from '../onnx/refuse.ts'
-import { type Item, placeOf } from './source.ts'
+import { refuse } from '../../host/draft/refuse.ts'
+import type { Item } from '../../host/draft/items.ts'
+import { placeOf } from './source.ts'
 
 export type Facts = Pick<Resource, 'bytes' | 'sha256' | 'chunks' | 'partBytes'>
 

@@ -1,17 +1,22 @@
 /** Files on disk, read a window at a time: weights may be larger than memory. */
+import { statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
-import type { Window } from '../../engine/onnx/protobuf.ts'
+import { join } from 'node:path'
+import type { Folder, OpenFile } from '../../host/draft/folder.ts'
 
 /** Bytes that are read at once. */
 const WINDOW = 2 ** 20
 
-export interface OpenFile extends Window {
-  /** In bytes. */
-  size: number
-  close(): Promise<void>
+/** A folder on the disk. */
+export function folderOn(root: string): Folder {
+  return {
+    nameOf: (path) => join(root, path),
+    sizeOf: (path) => statSync(join(root, path), { throwIfNoEntry: false })?.size,
+    open: (path) => openFile(join(root, path)),
+  }
 }
 
-export async function openFile(path: string): Promise<OpenFile> {
+async function openFile(path: string): Promise<OpenFile> {
   const handle = await open(path, 'r')
   const { size } = await handle.stat()
   let start = 0

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { refuse } from './refuse.ts'
+import { refuse } from '../../host/draft/refuse.ts'
 
 /** A graph, and its weights by the path that it refers to them by. */
 export interface Trial {

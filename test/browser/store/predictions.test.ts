@@ -63,9 +63,12 @@ test('facts of one kind are trimmed, the one in hand and other kinds are not', a
   for (const subject of ['speed a', 'speed b', 'speed c', 'speed', 'gpu a']) {
     await writeFact(database, subject, subject)
   }
-  await trimFacts(database, 'speed ', 2, 'speed a')
+  // By age and not by name: the oldest go.
+  const ages = ['speed a', 'speed c', 'speed b']
+  const lastUse = (fact: unknown) => ages.indexOf(String(fact))
+  await trimFacts(database, 'speed ', { most: 2, spare: 'speed a', lastUse })
   const isText = (value: unknown): value is string => typeof value === 'string'
   const found = async (subject: string) => (await readFact(database, subject, isText)) ?? null
   expect(await Promise.all(['speed a', 'speed b', 'speed c', 'speed', 'gpu a'].map(found)))
-    .toEqual(['speed a', null, 'speed c', 'speed', 'gpu a'])
+    .toEqual(['speed a', 'speed b', null, 'speed', 'gpu a'])
 })

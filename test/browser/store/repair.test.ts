@@ -123,7 +123,7 @@ async function cutOffAt90000(faults: Fault[], partBytes?: number) {
   const before = partBytes ? Math.floor(90_000 / partBytes) : 0
   const stall = { stall: 90_000 - before * (partBytes ?? 0) }
   const file = await fileOn({
-    bytes: BYTES, partBytes, faults: [...Array<Fault>(before).fill({}), stall, ...faults],
+    bytes: BYTES, partBytes, faults: [...Array.from({ length: before }, () => ({})), stall, ...faults],
   })
   const leaving = new AbortController()
   const visit = download(database, file.resource, {

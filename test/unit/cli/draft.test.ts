@@ -1,11 +1,13 @@
 import { expect, test } from 'vitest'
-import { checkModel } from '../../../src/cli/onnx/check.ts'
-import { draftSignature, imageOf } from '../../../src/cli/add/draft.ts'
-import type { OnnxModel, Value } from '../../../src/cli/onnx/model.ts'
+import { checkModel } from '../../../src/host/draft/check.ts'
+import { draftSignature, imageOf } from '../../../src/host/draft/signature.ts'
+import type { OnnxModel, Value } from '../../../src/host/draft/model.ts'
 
 const value = (given: Partial<Value>): Value => ({
   name: 'x', type: 'float32', isTensor: true, shape: [], description: '', ...given,
 })
+
+const keep = (name: string) => `--tensor ${name}`
 
 const model = (given: Partial<OnnxModel>): OnnxModel => ({
   irVersion: 8, opsets: new Map([['', 17]]), description: '', externalData: [], usesHalves: false,
@@ -33,12 +35,12 @@ test.each<[Value['shape'], object | null]>([
 
 test('an image is marked to be confirmed, and stays a tensor when that is said', () => {
   const given = model({ inputs: [value({ name: 'pixels', shape: [1, 3, 32, 32] })] })
-  const drafted = draftSignature(given, { tensors: new Set() })
+  const drafted = draftSignature(given, { tensors: new Set(), keep })
   expect(drafted.signature.inputs[0]).toMatchObject({
     type: 'image', description: expect.stringMatching(/^To be confirmed/),
   })
   expect(drafted.notes[0]).toMatch(/"mean" and "std".*--tensor pixels/)
-  const kept = draftSignature(given, { tensors: new Set(['pixels']) })
+  const kept = draftSignature(given, { tensors: new Set(['pixels']), keep })
   expect(kept.signature.inputs[0]).toMatchObject({ type: 'float32', description: 'Shape [1, 3, 32, 32].' })
   expect(kept.bindings['pixels']).toEqual({ tensor: 'pixels', shape: [1, 3, 32, 32] })
   expect(kept.notes).toEqual([])
@@ -46,7 +48,7 @@ test('an image is marked to be confirmed, and stays a tensor when that is said',
 
 test('free lengths are told by their names, and bound as free', () => {
   const { signature, bindings } = draftSignature(
-    model({ inputs: [value({ shape: ['batch', null, 3], description: 'Points' })] }), { tensors: new Set() },
+    model({ inputs: [value({ shape: ['batch', null, 3], description: 'Points' })] }), { tensors: new Set(), keep },
   )
   expect(signature.inputs[0]?.description).toBe('Points. Shape [batch, any, 3].')
   expect(bindings['x']).toEqual({ tensor: 'x', shape: [null, null, 3] })
@@ -54,7 +56,7 @@ test('free lengths are told by their names, and bound as free', () => {
 
 test('outputs that no page can read are left out, and that is said', () => {
   const outputs = [value({ name: 'label', type: 'int64' }), value({ name: 'map', type: 'a sequence', isTensor: false })]
-  const { signature, notes } = draftSignature(model({ outputs }), { tensors: new Set() })
+  const { signature, notes } = draftSignature(model({ outputs }), { tensors: new Set(), keep })
   expect(signature.outputs.map(({ name }) => name)).toEqual(['label'])
   expect(notes).toEqual([expect.stringContaining('map is a sequence')])
 })
@@ -63,7 +65,7 @@ test('tokens are made of one text where there is a tokenizer', () => {
   const shape = ['batch', 'n']
   const inputs = ['input_ids', 'attention_mask', 'extra'].map((name) => value({ name, type: 'int64', shape }))
   const tokenizer = { name: 'tokenizer.json', most: 256 }
-  const { signature, bindings } = draftSignature(model({ inputs }), { tensors: new Set(), tokenizer })
+  const { signature, bindings } = draftSignature(model({ inputs }), { tensors: new Set(), keep, tokenizer })
   expect(signature.inputs.map(({ name, type }) => [name, type])).toEqual([['text', 'string'], ['extra', 'int64']])
   expect(bindings['text']).toEqual({
     tensor: 'input_ids',
@@ -84,6 +86,6 @@ test.each<[Partial<OnnxModel>, RegExp]>([
 })
 
 test('an output may be called what every object has', () => {
-  const { bindings } = draftSignature(model({ outputs: [value({ name: 'constructor', shape: [2] })] }), { tensors: new Set() })
+  const { bindings } = draftSignature(model({ outputs: [value({ name: 'constructor', shape: [2] })] }), { tensors: new Set(), keep })
   expect(Object.entries(bindings)).toContainEqual(['constructor', { tensor: 'constructor', shape: [2] }])
 })

@@ -1,10 +1,13 @@
 /** What is read of ONNX files, and what is said of files that are none. */
 import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
-import { readModel } from '../../../src/cli/onnx/model.ts'
+import { readModel as read } from '../../../src/host/draft/model.ts'
 import { onnxFile, onnxGraph } from '../../support/onnx.ts'
+import { folderOn } from '../../../src/cli/onnx/file.ts'
 import { freshFolder, MIXED, passing, ROOT } from './graphs.ts'
+
+const readModel = (path: string) => read(folderOn(dirname(path)), basename(path))
 
 test('reads inputs, outputs, shapes and where weights are', async () => {
   const path = join(freshFolder({ 'm.onnx': MIXED }), 'm.onnx')

@@ -1,31 +1,33 @@
 /** A folder that MLC compiled a model to, as a catalog entry. */
-import { join } from 'node:path'
+import type { HubFile } from '../../catalog/hub/listing.ts'
 import {
   CONFIG, featuresOf, LISTS, MOST_PROMISED, shardsOf, tokensOf,
 } from '../../catalog/mlc/layout.ts'
-import { refuse } from '../onnx/refuse.ts'
-import { capabilitiesOf, MEMORY_FACTOR, readJson, titleOf } from './facts.ts'
+import { memoryOf } from '../../catalog/memory.ts'
+import { readJson, type Folder } from './folder.ts'
+import type { Item } from './items.ts'
 import type { Plan } from './plan.ts'
-import type { Item, Source } from './source.ts'
+import { refuse } from './refuse.ts'
+import { capabilitiesOf, titleOf } from './texts.ts'
 
 /** Throws `invalid_request` that names what is missing. */
-export function planMlc({ folder, files }: Source & { kind: 'mlc' }): Plan {
+export async function planMlc(folder: Folder, files: readonly HubFile[]): Promise<Plan> {
   const item = (type: Item['type'], name: string): Item => {
     const file = files.find((one) => one.path === name)
-    if (file) return { type, name, path: join(folder, name), bytes: file.bytes }
-    throw refuse(`${folder} has no ${name}.`, 'Take all files of the model that MLC made.')
+    if (file) return { type, name, path: name, bytes: file.bytes }
+    throw refuse(`${folder.nameOf('')} has no ${name}.`, 'Take all files of the model that MLC made.')
   }
   const libraries = files.filter((file) => file.path.endsWith('.wasm'))
   const [library] = libraries
   if (!library || libraries.length > 1) {
     throw refuse(
-      `${folder} has ${libraries.length} libraries (.wasm), and one is needed.`,
+      `${folder.nameOf('')} has ${libraries.length} libraries (.wasm), and one is needed.`,
       'Put the one beside it that the model was compiled to.',
     )
   }
   const list = LISTS.find((name) => files.some((file) => file.path === name)) ?? 'tensor-cache.json'
-  const shards = shardsIn(item('mlc', list).path)
-  const chat = readJson(join(folder, CONFIG))
+  const shards = await shardsIn(folder, item('mlc', list).path)
+  const chat = await readJson(folder, CONFIG)
   const template = files.filter((file) => file.path === 'chat_template.jinja')
   const items = [
     item('config', CONFIG),
@@ -40,11 +42,11 @@ export function planMlc({ folder, files }: Source & { kind: 'mlc' }): Plan {
   const maxInputTokens = Math.min(context ?? MOST_PROMISED, MOST_PROMISED)
   const quantization = String(chat['quantization'] ?? 'mlc')
   const features = featuresOf(quantization)
-  const memory = Math.ceil(items.reduce((sum, { bytes }) => sum + bytes, 0) * MEMORY_FACTOR)
+  const memory = memoryOf(items.reduce((sum, { bytes }) => sum + bytes, 0))
   return {
     entry: {
-      type: 'model', name: titleOf(folder), maxInputTokens, maxOutputTokens: maxInputTokens,
-      capabilities: capabilitiesOf(folder, files),
+      type: 'model', name: titleOf(folder.nameOf('')), maxInputTokens, maxOutputTokens: maxInputTokens,
+      capabilities: await capabilitiesOf(folder),
     },
     implementations: [{
       id: quantization, engine: 'mlc', device: 'webgpu',
@@ -60,8 +62,8 @@ export function planMlc({ folder, files }: Source & { kind: 'mlc' }): Plan {
   }
 }
 
-function shardsIn(list: string): string[] {
-  const shards = shardsOf(readJson(list))
+async function shardsIn(folder: Folder, list: string): Promise<string[]> {
+  const shards = shardsOf(await readJson(folder, list))
   if (shards) return shards.map(({ path }) => path)
-  throw refuse(`${list} is no list of weights.`, 'Download it again.')
+  throw refuse(`${folder.nameOf(list)} is no list of weights.`, 'Download it again.')
 }

@@ -1,7 +1,7 @@
 /** A signature drafted from a graph's inputs and outputs; what only its author knows is left to them. */
 import type { Binding, ImageLayout, PredictorEntry } from '../../catalog/schema.ts'
-import { isUsable } from '../onnx/check.ts'
-import type { OnnxModel, Value } from '../onnx/model.ts'
+import { isUsable } from './check.ts'
+import type { OnnxModel, Value } from './model.ts'
 
 type Signature = PredictorEntry['signature']
 type Parameter = Signature['inputs'][number]
@@ -13,9 +13,14 @@ export interface Draft {
   notes: string[]
 }
 
-export interface DraftOptions {
+export interface KeepTensor {
   /** Inputs that stay tensors although they look like images. */
   tensors: ReadonlySet<string>
+  /** How one says so of an input, such as `--tensor x`. */
+  keep: (name: string) => string
+}
+
+export interface DraftOptions extends KeepTensor {
   /** The tokenizer beside the graph, which its tokens come from. */
   tokenizer?: { name: string; most: number }
 }
@@ -29,7 +34,7 @@ export function draftSignature(model: OnnxModel, options: DraftOptions): Draft {
     const image = options.tensors.has(value.name) ? null : imageOf(value)
     signature.inputs.push(image ? imageParameter(value) : parameterOf(value))
     bindings[value.name] = { ...bindingOf(value), ...(image && { image }) }
-    if (image) notes.push(imageNote(value, image))
+    if (image) notes.push(imageNote(value, image, options))
   }
   if (texts && options.tokenizer) {
     const { tokenizer: { name: tokenizer, most } } = options
@@ -110,14 +115,18 @@ function imageParameter({ name, shape, description }: Value): Parameter {
   return { name, type: 'image', description: [description.trim(), drafted].filter(Boolean).join(' ') }
 }
 
-function imageNote({ name, type, shape }: Value, { channels, order }: ImageLayout): string {
+function imageNote(
+  { name, type, shape }: Value,
+  { channels, order }: ImageLayout,
+  { keep }: KeepTensor,
+): string {
   const scale =
     type === 'uint8'
       ? 'Its bytes are given as they are'
       : 'Its values are scaled to 0 to 1: set "mean" and "std" if the model was trained on others'
   return (
     `The input ${name} was taken for an image (${channels}, ${order}) by its shape ${listed(shape ?? [])}. ` +
-    `${scale}, or keep it a tensor with --tensor ${name}.`
+    `${scale}, or keep it a tensor with ${keep(name)}.`
   )
 }
 

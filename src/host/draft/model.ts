@@ -1,6 +1,6 @@
 /** What an ONNX file says of itself, read without its weights. */
 import { type Field, fieldsOfFile } from '../../engine/onnx/protobuf.ts'
-import { type OpenFile, openFile } from './file.ts'
+import type { Folder, OpenFile } from './folder.ts'
 import {
   ATTRIBUTE, DIMENSION, ELEMENTS, ENTRY, FUNCTION, GRAPH, MODEL, NODE, OPSET, OTHERS, SHAPE, SPARSE,
   TENSOR, TENSOR_TYPE, TYPE, VALUE,
@@ -35,10 +35,10 @@ export interface OnnxModel {
 type Span = Pick<Field, 'from' | 'to'>
 
 /** Reads it; throws `invalid_request` that says what the file is instead. */
-export async function readModel(path: string): Promise<OnnxModel> {
-  const file = await openFile(path)
+export async function readModel(folder: Folder, path: string): Promise<OnnxModel> {
+  const file = await folder.open(path)
   try {
-    return await read(file, path)
+    return await read(file, folder.nameOf(path))
   } finally {
     await file.close()
   }

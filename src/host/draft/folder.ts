@@ -1,0 +1,42 @@
+/** Files of a model, on a disk or as a user chose them in a page. */
+import { refuse } from './refuse.ts'
+import { createWindow, type Window } from '../../engine/onnx/protobuf.ts'
+
+export interface OpenFile extends Window {
+  /** In bytes. */
+  size: number
+  close(): Promise<void>
+}
+
+/** Paths have forward slashes. */
+export interface Folder {
+  /** What messages call a file; of an empty path, the folder. */
+  nameOf(path: string): string
+  /** In bytes; `undefined` where there is no such file. */
+  sizeOf(path: string): number | undefined
+  open(path: string): Promise<OpenFile>
+}
+
+/** A file of a page, which needs no closing. */
+export function openBlob(file: Blob): OpenFile {
+  return { ...createWindow(file), size: file.size, close: async () => undefined }
+}
+
+/** The content of a small file. */
+export async function readText(folder: Folder, path: string): Promise<string> {
+  const file = await folder.open(path)
+  try {
+    return new TextDecoder().decode(await file.read(0, file.size))
+  } finally {
+    await file.close()
+  }
+}
+
+/** Throws `invalid_request` where it is no object. */
+export async function readJson(folder: Folder, path: string): Promise<Record<string, unknown>> {
+  try {
+    return JSON.parse(await readText(folder, path)) as Record<string, unknown>
+  } catch (cause) {
+    throw refuse(`${folder.nameOf(path)} is not JSON: ${String(cause)}.`, 'Download it again.', cause)
+  }
+}
