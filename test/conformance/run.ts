@@ -122,5 +122,6 @@ function readTokens(): Tokens {
     if (id === undefined) throw new Error(`The guide has no token ${text}.`)
     return id
   }
-  return { end, brace: idOf('}'), thoughtEnd: idOf('</think>'), callStart: idOf('<tool_call>') }
+  const braces = [idOf('{'), idOf('}')]
+  return { end, braces, thoughtEnd: idOf('</think>'), callStart: idOf('<tool_call>') }
 }

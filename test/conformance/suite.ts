@@ -9,8 +9,8 @@ import { judgeCall, REPORT } from './tools.ts'
 export interface Tokens {
   /** Those that end an answer. */
   end: readonly number[]
-  /** `}` */
-  brace: number
+  /** `{` and `}` */
+  braces: readonly number[]
   thoughtEnd: number
   callStart: number
 }
@@ -181,7 +181,7 @@ export function checksOf<Own>(
       judgeCalls(await ask([say()], { tools: force, single: true, limit: 160 }), 1, 1)
     },
     async jsonObject() {
-      add(GREEDY, bias([tokens.brace], 100))
+      add(GREEDY, bias(tokens.braces, 100))
       const value: unknown = JSON.parse((await ask([say()], { json: 'object' })).text)
       ensure(typeof value === 'object' && value !== null && !Array.isArray(value), 'it is no object')
     },
