@@ -16,8 +16,11 @@ export const embeds = ({ model_type }: MlcRecord): boolean => model_type === EMB
 export function findRecord({ version, records }: MlcList, id: string): MlcRecord | string {
   const found = records.find((record) => record.model_id === id)
   if (found) return found
-  const alike = nearest(records.map((record) => record.model_id), id).slice(0, LISTED)
-  return `WebLLM ${version} has no ${JSON.stringify(id)}; there is ${alike.join(', ')}`
+  const alike = nearest(records.map((record) => record.model_id), id)
+  // Mostly a piece of the name is missing, which many letters make.
+  const wider = alike.filter((one) => one.toLowerCase().includes(id.toLowerCase()))
+  const listed = [...new Set([...wider, ...alike])].slice(0, LISTED)
+  return `WebLLM ${version} has no ${JSON.stringify(id)}; there is ${listed.join(', ')}`
 }
 
 /** The same weights for GPUs that compute no 16-bit floats, where the list has them. */
