@@ -245,8 +245,8 @@ function createServer({ script, control, host, differences, controlled, close }:
       clear: () => control.clear(),
       persist: askPersistence,
       repair: (tag, { signal = never } = {}) => control.repair(tag, signal),
-      import: (tag, files, { signal = never, onProgress = ignore } = {}) =>
-        control.take(tag, chosen(files), signal, onProgress),
+      import: (tag, files, { signal = never, onProgress = ignore, name, tensors } = {}) =>
+        control.take(tag, chosen(files), { name, tensors }, signal, onProgress),
     },
     predict,
     async predictor(tag) {

@@ -44,6 +44,10 @@ export interface ImportOptions {
   signal?: AbortSignal
   /** Bytes, rate and remaining time, several times a second. */
   onProgress?: (progress: ImportProgress) => void
+  /** Of a tag that no catalog lists: what it is called. Default: as its file or folder is, or the tag. */
+  name?: string
+  /** Of such a tag: inputs that stay tensors although they look like images. */
+  tensors?: readonly string[]
 }
 
 /**
@@ -90,12 +94,19 @@ export interface ModelStorage {
    * downloads are. Where a tag names a repository of a hub that was not asked yet, a folder in that
    * layout says itself what the tag consists of.
    *
+   * A tag that no catalog lists becomes one of the user's own, on this device: of an ONNX graph with its
+   * weights beside it, whose signature is drafted as `inorigin add` does (look at the `notes`), or of a
+   * folder of a model as exports for the web or MLC make it. It is pinned, as it can be had from nowhere
+   * else, listed wherever others are, kept over reloads, replaced when the tag is imported anew, and ends
+   * with {@link ModelStorage.remove}.
+   *
    * @example
    * ```ts
    * await server.storage.import('@onnx-community/qwen3-0.6b', await showDirectoryPicker())
+   * const { notes } = await server.storage.import('@me/model', input.files)
    * ```
-   * @throws InoriginError `not_found` for a tag that the catalog does not list, `invalid_request` when
-   * none of the files belongs to it, `unavailable` when they do not fit.
+   * @throws InoriginError `invalid_request` when none of the files belongs to the tag, or they are no model
+   * that runs here, `unavailable` when they do not fit, or nothing of them runs on this device.
    */
   import(
     tag: Tag,

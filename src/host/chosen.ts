@@ -1,4 +1,5 @@
 /** What a user chose to import: single files, or a folder with all that lies in it. */
+import { CONFIG } from '../catalog/mlc/layout.ts'
 import { InoriginError } from '../error.ts'
 import type { ChosenFile } from '../types/index.ts'
 
@@ -44,11 +45,15 @@ function tooMany(): InoriginError {
   })
 }
 
-/** The folder a model lies in, with a trailing slash: where the uppermost config.json is. */
+/** The folder a model lies in, with a trailing slash: where the uppermost configuration is. */
 export function rootOf(files: readonly ChosenFile[]): string {
   const [first] = files
-    .filter(({ path }) => path === 'config.json' || path.endsWith('/config.json'))
     .map(({ path }) => path)
+    .filter((path) => CONFIGS.includes(nameOf(path)))
     .toSorted((one, other) => one.split('/').length - other.split('/').length)
-  return first === undefined ? '' : first.slice(0, -'config.json'.length)
+  return first === undefined ? '' : first.slice(0, -nameOf(first).length)
 }
+
+const CONFIGS = ['config.json', CONFIG]
+
+const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1)

@@ -1,18 +1,25 @@
-/** The catalog's entries, with what was looked up of those that do not list their files. */
+/**
+ * The catalog's entries, with what was looked up of those that do not list their files, and those of what
+ * the user imported.
+ */
+import * as v from 'valibot'
 import { completeEntry, resolveHub, type Resolved } from '../catalog/hub/resolve.ts'
 import { isListed } from '../catalog/memory.ts'
 import { completeMlcEntry } from '../catalog/mlc/entry.ts'
 import type { MlcRecord } from '../catalog/mlc/record.ts'
 import { type MlcFiles, resolveMlc } from '../catalog/mlc/resolve.ts'
 import { findEntry } from '../catalog/resolve.ts'
-import type { Catalog, Entry, HubSource, Implementation, ModelEntry } from '../catalog/schema.ts'
+import {
+  entrySchema, type Catalog, type Entry, type HubSource, type Implementation, type ModelEntry,
+} from '../catalog/schema.ts'
+import { entryRecords } from '../store/entries.ts'
 import { readFact, writeFact } from '../store/facts.ts'
 import type { Database } from '../store/open.ts'
 import type { Tag } from '../types/index.ts'
 import { createShared } from './shared.ts'
 
 export interface Entries {
-  /** All of them, as complete as is known without asking a hub. */
+  /** All of them, as complete as is known without asking a hub; what was imported comes last. */
   all(): Promise<Entry[]>
   /** The one of that tag. Rejects with `not_found`, naming what looks like it and `fits`. */
   find(tag: Tag, param: 'model' | 'tag', fits?: (entry: Entry) => boolean): Promise<Entry>
@@ -43,6 +50,14 @@ export function createEntries(database: Database, load: () => Promise<Catalog>):
     return found
   }
 
+  /** What the user imported; a tag of the catalog is what the catalog says. */
+  async function imported(entries: readonly Entry[]): Promise<Entry[]> {
+    // Where nothing can be stored, nothing was.
+    const records = await entryRecords(database).catch(() => [])
+    const own = records.map(({ entry }) => entry).filter((entry) => v.is(entrySchema, entry))
+    return own.filter(({ tag }) => !entries.some((entry) => entry.tag === tag))
+  }
+
   /** Looked up once for all who ask, and kept. */
   function lookUp<T>(subject: string, work: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
     const kept = async (until: AbortSignal) => {
@@ -56,10 +71,13 @@ export function createEntries(database: Database, load: () => Promise<Catalog>):
   return {
     async all() {
       const { entries } = await load()
-      return Promise.all(entries.map(known))
+      return Promise.all([...entries, ...(await imported(entries))].map(known))
     },
     async find(tag, param, fits) {
-      return known(findEntry(await load(), tag, param, fits))
+      const { entries } = await load()
+      const isHere = entries.some((entry) => entry.tag === tag)
+      const own = isHere ? [] : await imported(entries)
+      return known(findEntry({ entries: [...entries, ...own] }, tag, param, fits))
     },
     async complete(entry, signal) {
       if (!isShort(entry)) return entry

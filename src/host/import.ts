@@ -1,29 +1,36 @@
-/** Files of the user's as a tag: told by what they hold, stored as a download would be. */
+/**
+ * Files of the user's as a tag: told by what they hold where a catalog lists it, else what they are is
+ * drafted; stored as a download would be.
+ */
 import { isPart } from '../catalog/hub/layout.ts'
 import { completeEntry, resolveRepository, type Resolved } from '../catalog/hub/resolve.ts'
 import type { Entry, Implementation, Resource } from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
+import { isImported, putEntry } from '../store/entries.ts'
 import { hashFiles, importFiles, type ImportOptions, type Match } from '../store/import.ts'
 import { readPiece } from '../store/intake.ts'
 import type { Database } from '../store/open.ts'
-import type { ChosenFile, Control, Tag } from '../types/index.ts'
+import type { ChosenFile, Control, Imported, ImportWishes, Tag } from '../types/index.ts'
 import { filesIn, rootOf } from './chosen.ts'
 import type { Choices } from './choices.ts'
+import { draftOwn, toEntry } from './draft/own.ts'
 import { isShort, type Entries } from './entries.ts'
 import { knownOf, resourcesOf } from './known.ts'
+import type { Models } from './models.ts'
 import { areHere } from './race.ts'
 
 export interface ImporterOptions {
   database: Database
   entries: Entries
   choices: Choices
+  models: Pick<Models, 'unload'>
   /** Something is written. */
   onDownload: () => void
 }
 
 /** Makes what `server.storage.import` asks. */
 export function createImporter(options: ImporterOptions): Control['take'] {
-  const { database, entries, choices, onDownload } = options
+  const { database, entries, choices, models, onDownload } = options
 
   /** Those that this device uses, where that can be made of them; else all of them. */
   async function needed(matches: readonly Match[], chosen: Implementation | undefined) {
@@ -35,11 +42,13 @@ export function createImporter(options: ImporterOptions): Control['take'] {
     return isWhole ? used : matches
   }
 
-  return async (tag, chosen, signal, onProgress) => {
-    const entry = await entries.find(tag, 'tag')
-    const files = isFolder(chosen) ? await filesIn(chosen, signal) : [...chosen]
-    const known = () => knownOf(entries)
-    const how: ImportOptions = { tag, signal, known, onProgress, onWrite: onDownload }
+  /** As what the catalog says, or what was imported before. */
+  async function takeListed(
+    entry: Entry,
+    files: readonly ChosenFile[],
+    how: ImportOptions,
+  ): Promise<Imported> {
+    const { tag } = entry
     const folder = isShort(entry) ? await readFolder(entry, files, how) : undefined
     const listed = folder?.entry ?? entry
     const resources = resourcesOf([listed])
@@ -49,14 +58,64 @@ export function createImporter(options: ImporterOptions): Control['take'] {
     const taken = await needed(matches, choice?.implementation)
     const bytes = await importFiles(database, taken, how)
     if (folder && isShort(entry)) await entries.adopt(entry, folder.resolved)
-    const paths = new Set(taken.map(({ path }) => path))
-    return {
-      tag, bytes,
-      files: [...paths],
-      ignored: files.map(({ path }) => path).filter((path) => !paths.has(path)),
-      complete: choice !== undefined && (await areHere(database, choice.implementation)),
-    }
+    const complete = choice !== undefined && (await areHere(database, choice.implementation))
+    return { ...told(tag, files, taken), bytes, complete, notes: [] }
   }
+
+  /** As a tag of the user's own. */
+  async function takeOwn(
+    tag: Tag,
+    files: readonly ChosenFile[],
+    wishes: ImportWishes,
+    how: ImportOptions,
+  ): Promise<Imported> {
+    const plan = await draftOwn(tag, files, wishes)
+    // What this device does not use would not be downloaded either.
+    const { implementation } = await choices.pick(toEntry(tag, plan, new Map()))
+    const its = plan.implementations.find(({ id }) => id === implementation.id)?.items ?? []
+    const parts = its.map(({ path }) => files.find((one) => one.path === path) as ChosenFile)
+    const hashed = await hashFiles(parts.map(({ file }) => file), how)
+    const entry = toEntry(tag, plan, new Map(its.map(({ path }, at) => [path, hashed[at] ?? ''])))
+    const resources = new Map(resourcesOf([entry]).map((resource) => [resource.name, resource]))
+    const matches = its.map(({ name }, at): Match => {
+      return { ...(parts[at] as ChosenFile), resource: resources.get(name) as Resource }
+    })
+    const bytes = await importFiles(database, matches, how)
+    await putEntry(database, { tag, entry }, new Set(hashed))
+    models.unload(tag)
+    return { ...told(tag, files, matches), bytes, complete: true, notes: plan.notes }
+  }
+
+  return async (tag, chosen, wishes, signal, onProgress) => {
+    const entry = (await entries.all()).find((one) => one.tag === tag)
+    const files = isFolder(chosen) ? await filesIn(chosen, signal) : [...chosen]
+    const known = () => knownOf(entries)
+    const how: ImportOptions = { tag, signal, known, onProgress, onWrite: onDownload }
+    if (entry && !(await isOther(entry, files, how))) return takeListed(entry, files, how)
+    return takeOwn(tag, files, wishes, how)
+  }
+}
+
+/** Whether files chosen for a tag that was imported are another model than that one. */
+async function isOther(
+  entry: Entry,
+  files: readonly ChosenFile[],
+  how: ImportOptions,
+): Promise<boolean> {
+  const resources = resourcesOf([entry])
+  if (!resources.some(isImported)) return false
+  const same = new Set((await match(files, resources, how)).map(({ path }) => path))
+  return same.size === 0 || files.some(({ path }) => path.endsWith('.onnx') && !same.has(path))
+}
+
+function told(
+  tag: Tag,
+  files: readonly ChosenFile[],
+  taken: readonly Match[],
+): Pick<Imported, 'tag' | 'files' | 'ignored'> {
+  const paths = new Set(taken.map(({ path }) => path))
+  const ignored = files.map(({ path }) => path).filter((path) => !paths.has(path))
+  return { tag, files: [...paths], ignored }
 }
 
 /** What a hub would say of an entry, said by the folder itself: no network is needed. */

@@ -3,6 +3,7 @@ import * as v from 'valibot'
 import { entrySchema, type Entry, type Implementation, type Resource } from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
 import type { PredictionRecord } from '../store/db.ts'
+import { isImported } from '../store/entries.ts'
 import type { Database } from '../store/open.ts'
 import { partAt } from '../store/parts.ts'
 import { hasResource } from '../store/resources.ts'
@@ -50,7 +51,7 @@ export async function firstGone(
 ): Promise<Resource | undefined> {
   for (const resource of resources) {
     if (await hasResource(database, resource.sha256)) continue
-    if (!(await isServed(resource, signal))) return resource
+    if (isImported(resource) || !(await isServed(resource, signal))) return resource
   }
   return undefined
 }

@@ -198,7 +198,7 @@ export function openHost(
       models.unload(tag)
     },
     ...storage,
-    take: createImporter({ database, entries, choices, onDownload }),
+    take: createImporter({ database, entries, choices, models, onDownload }),
     describe: async (tag) => toPredictor(await predictorOf(tag)),
     async predict(tag, inputs, { configuration, signal, onProgress }) {
       const run = async () => {

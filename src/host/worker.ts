@@ -77,7 +77,8 @@ function answersOf(host: Host, control: Control): Pick<HostAnswers, 'calls' | 's
       pin: ([tag, pinned]) => control.pin(tag, pinned),
       repair: ([tag], { signal }) => control.repair(tag, signal),
       clear: () => control.clear(),
-      take: ([tag, files], { signal }, onProgress) => control.take(tag, files, signal, onProgress),
+      take: ([tag, files, wishes], { signal }, onProgress) =>
+        control.take(tag, files, wishes, signal, onProgress),
       describe: ([tag]) => control.describe(tag),
       predict: ([tag, inputs, configuration], { signal }, onProgress) =>
         control.predict(tag, inputs, { configuration, signal, onProgress }),

@@ -10,7 +10,8 @@ import type { ErrorRecord } from '../error.ts'
 import type { PredictorSetup } from '../predictor/run.ts'
 import type {
   ChosenFile, Device, EmbeddingEvent, EmbeddingRequest, Embeddings, Explanation, GenerationEvent,
-  GenerationRequest, ImportProgress, Imported, KeptItem, KeptResponse, LoadProgress, Model, ModelState,
+  GenerationRequest, ImportProgress, Imported, ImportWishes, KeptItem, KeptResponse,
+  LoadProgress, Model, ModelState,
   OptionDigest, Prediction, PredictionEvent, PredictionRequest, PredictionResult, Predictor, ResourceBody,
   ResourceInfo, StorageUsage, StoredResource, StoredTag, Tag,
 } from '../types/index.ts'
@@ -42,7 +43,11 @@ export interface HostCalls {
   repair: { args: [tag: Tag]; result: number; event: never }
   clear: { args: []; result: void; event: never }
   take: {
-    args: [tag: Tag, files: readonly ChosenFile[] | FileSystemDirectoryHandle]
+    args: [
+      tag: Tag,
+      files: readonly ChosenFile[] | FileSystemDirectoryHandle,
+      wishes: ImportWishes,
+    ]
     result: Imported
     event: ImportProgress
   }

@@ -62,8 +62,8 @@ export function remoteControl(link: Link): Control {
     pin: (tag, pinned) => call<HostCalls, 'pin'>(link, 'pin', [tag, pinned]),
     repair: (tag, signal) => call<HostCalls, 'repair'>(link, 'repair', [tag], { signal }),
     clear: () => call<HostCalls, 'clear'>(link, 'clear', []),
-    take: (tag, files, signal, onProgress) =>
-      call<HostCalls, 'take'>(link, 'take', [tag, files], { signal, onEvent: onProgress }),
+    take: (tag, files, wishes, signal, onProgress) =>
+      call<HostCalls, 'take'>(link, 'take', [tag, files, wishes], { signal, onEvent: onProgress }),
     describe: (tag) => call<HostCalls, 'describe'>(link, 'describe', [tag]),
     predict: (tag, inputs, { configuration, signal, onProgress }) =>
       call<HostCalls, 'predict'>(link, 'predict', [tag, inputs, configuration], {

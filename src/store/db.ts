@@ -6,7 +6,7 @@ import type { DBSchema } from 'idb'
 import type { ResourceType, Tag } from '../types/index.ts'
 
 /** Raised with a step in `migrations.ts` whenever the stores below change. */
-export const DB_VERSION = 2
+export const DB_VERSION = 3
 
 /** Bytes of every chunk but a resource's last. */
 export const CHUNK_BYTES = 16 * 1024 * 1024
@@ -14,7 +14,7 @@ export const CHUNK_BYTES = 16 * 1024 * 1024
 /** A file to be had. What a catalog calls a resource, its URL made absolute. */
 export interface WantedResource {
   type: ResourceType
-  /** Absolute, http or https. */
+  /** Absolute, http or https; `import:` and its name where it was imported and nobody else has it. */
   url: string
   /** Path within the implementation, such as `onnx/model.onnx`. */
   name: string
@@ -61,6 +61,13 @@ export interface PinRecord {
   since: string
 }
 
+/** What the user's own files are, as a catalog would tell it. */
+export interface EntryRecord {
+  tag: Tag
+  /** The catalog's entry for it. */
+  entry: unknown
+}
+
 /** Which implementation an asker was given, so that it can be given again. */
 export interface PredictionRecord {
   id: string
@@ -89,6 +96,8 @@ export interface Schema extends DBSchema {
   resources: { key: string; value: ResourceRecord; indexes: { lastUsed: number } }
   /** By tag. */
   pins: { key: Tag; value: PinRecord }
+  /** By tag: those that were imported and that no catalog lists. */
+  entries: { key: Tag; value: EntryRecord }
   /** By [sha256, index]. An `ArrayBuffer` where a browser cannot keep Blobs. */
   chunks: { key: [sha256: string, index: number]; value: Blob | ArrayBuffer }
   /** By id. */

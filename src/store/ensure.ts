@@ -1,7 +1,9 @@
 /** All resources of an implementation: what is missing is downloaded, everything is handed out. */
+import { InoriginError } from '../error.ts'
 import type { Tag } from '../types/index.ts'
 import type { WantedResource } from './db.ts'
 import { download, type Tuning } from './download.ts'
+import { isImported } from './entries.ts'
 import { takeRoom, withRoom } from './evict.ts'
 import type { Known } from './inventory.ts'
 import type { Database } from './open.ts'
@@ -104,6 +106,8 @@ async function bring(
     here.set(sha256, bytes)
   }
 
+  const lost = missing.filter(isImported)
+  if (lost.length > 0) throw notStored(lost, tag)
   if (missing.length > 0) {
     const wantedRoom = new Map(missing.map((one) => [one.sha256, () => toCome(one)]))
     const free = await takeRoom(database, wantedRoom, options)
@@ -119,6 +123,15 @@ async function bring(
   await touchResources(database, unique.keys(), tag).catch(unlessFull)
   onProgress(progress())
   return new Map(wanted.map(({ name, sha256 }) => [name, blobs.get(sha256)!]))
+}
+
+/** Nobody but the user has them. */
+function notStored(lost: readonly WantedResource[], tag: Tag | undefined): InoriginError {
+  const names = lost.map(({ name }) => name).join(', ')
+  const what = `${tag ?? 'A model'} was imported from files of yours, and ${names} is not stored any more`
+  return new InoriginError('unavailable', `${what}. Import it again with server.storage.import().`, {
+    code: 'import_lost',
+  })
 }
 
 /** When something was last used need not be known, where nothing more can be written. */

@@ -94,12 +94,13 @@ export function storedTags(inventory: Inventory, known?: Known): StoredTag[] {
     .toSorted((one, other) => (one.lastUsed < other.lastUsed ? -1 : 1))
 }
 
-/** Deletes what only that tag uses, finished or not; a download of it that is under way fails. */
+/** Deletes what only that tag uses, finished or not, and what it was imported as; a download of it that is under way fails. */
 export async function removeTag(database: Database, tag: Tag, known?: Known): Promise<void> {
   const { records } = await takeInventory(database, known)
   const its = new Map(records.map(({ sha256, tags }) => [sha256, tags]))
   await database.use((connection) => {
-    const transaction = connection.transaction(['resources', 'chunks', 'pins'], 'readwrite')
+    const stores = ['resources', 'chunks', 'pins', 'entries'] as const
+    const transaction = connection.transaction(stores, 'readwrite')
     return committed(transaction, async () => {
       const resources = transaction.objectStore('resources')
       for (const [sha256, tags] of its) {
@@ -114,18 +115,18 @@ export async function removeTag(database: Database, tag: Tag, known?: Known): Pr
         await transaction.objectStore('chunks').delete(chunksOf(sha256))
       }
       await transaction.objectStore('pins').delete(tag)
+      await transaction.objectStore('entries').delete(tag)
     })
   })
 }
 
-/** Deletes every resource and every pin. Downloads that are under way fail. */
+/** Deletes every resource, every pin and what was imported. Downloads that are under way fail. */
 export function clearResources(database: Database): Promise<void> {
   return database.use((connection) => {
-    const transaction = connection.transaction(['resources', 'chunks', 'pins'], 'readwrite')
+    const stores = ['resources', 'chunks', 'pins', 'entries'] as const
+    const transaction = connection.transaction(stores, 'readwrite')
     return committed(transaction, async () => {
-      await transaction.objectStore('resources').clear()
-      await transaction.objectStore('chunks').clear()
-      await transaction.objectStore('pins').clear()
+      for (const store of stores) await transaction.objectStore(store).clear()
     })
   })
 }

@@ -7,7 +7,7 @@ type Transaction = IDBPTransaction<Schema, StoreNames<Schema>[], 'versionchange'
 type Step = (connection: Connection, transaction: Transaction) => void | Promise<void>
 
 /** What made each version of the one before, the first of nothing. Steps are added, never changed. */
-const STEPS: readonly Step[] = [createStores, noteChunks]
+const STEPS: readonly Step[] = [createStores, noteChunks, addEntries]
 
 /** Runs the steps that a database of that version has not seen. */
 export async function migrate(
@@ -52,4 +52,9 @@ async function noteChunks(connection: Connection, transaction: Transaction): Pro
     await cursor.update({ ...record, chunks, tags })
     cursor = await cursor.continue()
   }
+}
+
+/** What the user imports is listed where no catalog does. */
+function addEntries(connection: Connection): void {
+  connection.createObjectStore('entries', { keyPath: 'tag' })
 }

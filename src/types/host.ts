@@ -7,7 +7,7 @@ import type {
 } from './predictor.ts'
 import type { KeptItem, KeptResponse } from './response.ts'
 import type {
-  ChosenFile, Imported, ImportProgress, StorageUsage, StoredResource, StoredTag,
+  ChosenFile, Imported, ImportProgress, ImportWishes, StorageUsage, StoredResource, StoredTag,
 } from './storage.ts'
 
 /** Who asks, and how they give up. */
@@ -111,10 +111,11 @@ export interface Control {
   repair(tag: Tag, signal: AbortSignal): Promise<number>
   /** Unloads everything and deletes every resource. */
   clear(): Promise<void>
-  /** Stores files of the user's as what the tag needs. */
+  /** Stores files of the user's as what the tag needs; of a tag that is not listed, drafts what it is. */
   take(
     tag: Tag,
     files: readonly ChosenFile[] | FileSystemDirectoryHandle,
+    wishes: ImportWishes,
     signal: AbortSignal,
     onProgress: (progress: ImportProgress) => void,
   ): Promise<Imported>

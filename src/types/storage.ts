@@ -72,6 +72,14 @@ export interface ChosenFile {
   file: File
 }
 
+/** What is wished of files that no catalog tells of. */
+export interface ImportWishes {
+  /** Default: what the file, the folder or the tag is called. */
+  name?: string | undefined
+  /** Inputs that stay tensors although they look like images. */
+  tensors?: readonly string[] | undefined
+}
+
 /** What became of the files that were imported. */
 export interface Imported {
   tag: Tag
@@ -83,4 +91,6 @@ export interface Imported {
   bytes: number
   /** All that this device uses of the tag is here; else loading it downloads the rest. */
   complete: boolean
+  /** What to look at where the signature was drafted, a sentence each. */
+  notes: string[]
 }

@@ -1,0 +1,104 @@
+/** Files that a user chose in a page, as a catalog entry of a tag that no catalog has. */
+import * as v from 'valibot'
+import { ownerOf } from '../../catalog/resolve.ts'
+import type { Entry, Implementation, Resource } from '../../catalog/schema.ts'
+import { tag as tagSchema } from '../../catalog/values.ts'
+import { InoriginError } from '../../error.ts'
+import { importedUrl } from '../../store/entries.ts'
+import type { ChosenFile, ImportWishes, Tag } from '../../types/index.ts'
+import { rootOf } from '../chosen.ts'
+import { openBlob, type Folder } from './folder.ts'
+import { kindOf } from './kind.ts'
+import { planMlc } from './mlc.ts'
+import { planGraph, planLayout, refuseTensors, type Plan, type PlanOptions } from './plan.ts'
+import { titleOf } from './texts.ts'
+
+/**
+ * What they are: one graph with its weights beside it, a folder as exports for the web have it, or one
+ * that MLC compiled a model to. Paths of its items are those of the files. Rejects with `invalid_request`
+ * that says what is missing or wrong.
+ */
+export async function draftOwn(
+  tag: Tag,
+  files: readonly ChosenFile[],
+  { name, tensors = [] }: ImportWishes,
+): Promise<Plan> {
+  checkTag(tag)
+  const root = rootOf(files)
+  const keep = (input: string): string => `tensors: ['${input}']`
+  const options: PlanOptions = {
+    devices: ['webgpu', 'wasm'], dtypes: null, tensors: new Set(tensors), keep,
+  }
+  try {
+    const plan = await planIn(root, files, options)
+    const implementations = plan.implementations.map((one) => ({
+      ...one, items: one.items.map((item) => ({ ...item, path: root + item.path })),
+    }))
+    return { ...plan, entry: { ...plan.entry, name: name ?? nameFor(tag, root, plan) }, implementations }
+  } catch (thrown) {
+    const error = InoriginError.from(thrown)
+    if (error.kind !== 'invalid_request' || error.code !== undefined) throw error
+    throw new InoriginError('invalid_request', `${tag} is in no catalog, and becomes no tag of your own: ${error.message}`, {
+      code: 'import_unfit', param: 'files', cause: error,
+    })
+  }
+}
+
+/** With those of its implementations of whose files all hashes are known; without any, with all. */
+export function toEntry(tag: Tag, plan: Plan, hashes: ReadonlyMap<string, string>): Entry {
+  const implementations = plan.implementations
+    .filter(({ items }) => hashes.size === 0 || items.every(({ path }) => hashes.has(path)))
+    .map(({ items, ...planned }): Implementation => ({
+      ...planned,
+      resources: items.map(({ type, name, path, bytes }): Resource => ({
+        type, url: importedUrl(name), name, bytes, sha256: hashes.get(path) ?? '',
+      })),
+    }))
+  const created = new Date().toISOString().replace(/\.\d+/, '')
+  return { ...plan.entry, tag, created, implementations } as Entry
+}
+
+async function planIn(
+  root: string,
+  files: readonly ChosenFile[],
+  options: PlanOptions,
+): Promise<Plan> {
+  const inside = new Map(
+    files
+      .filter(({ path }) => path.startsWith(root))
+      .map(({ path, file }) => [path.slice(root.length), file] as const)
+      .filter(([path]) => !path.split('/').some((part) => part.startsWith('.'))),
+  )
+  const folder: Folder = {
+    nameOf: (path) => (path === '' ? titleFor(root) : root + path),
+    sizeOf: (path) => inside.get(path)?.size,
+    open: async (path) => openBlob(inside.get(path) as File),
+  }
+  const paths = [...inside.keys()].toSorted()
+  const found = kindOf(titleFor(root), paths)
+  if (found.kind === 'graph') return planGraph(folder, found.path, options)
+  const listed = paths.map((path) => ({
+    path, bytes: folder.sizeOf(path) ?? 0, sha256: null, blobId: '',
+  }))
+  if (found.kind === 'layout') return planLayout(folder, listed, options)
+  refuseTensors(options)
+  return planMlc(folder, listed)
+}
+
+const titleFor = (root: string): string => root.replace(/\/$/, '') || 'What was chosen'
+
+/** A folder's handle does not tell what it is called, and files of one graph are mostly called `model`. */
+function nameFor(tag: Tag, root: string, { entry }: Plan): string {
+  const isTold = entry.type === 'model' ? root !== '' : entry.name !== 'Model'
+  return isTold ? entry.name : titleOf(tag)
+}
+
+function checkTag(tag: Tag): void {
+  const { issues, success } = v.safeParse(tagSchema, tag)
+  const isReserved = success && ownerOf(tag) === 'inorigin'
+  if (success && !isReserved) return
+  const why = success ? 'tags of @inorigin are reserved' : issues[0].message
+  throw new InoriginError('invalid_request', `${tag}: ${why}. Use one such as @me/name.`, {
+    code: 'import_tag', param: 'tag',
+  })
+}
