@@ -1,9 +1,11 @@
 /** What must hold of the package as it is built. */
 import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, posix } from 'node:path'
 import { parseSync, Visitor } from 'vite'
 import { expect, test } from 'vitest'
 import { sizeReport, sizes } from '../../.ci/build/size.ts'
+import { mlcCatalog } from '../../src/catalog/mlc/catalog.ts'
+import { MLC_LIST } from '../../src/catalog/mlc/list.ts'
 
 const DIST = join(import.meta.dirname, '../../dist')
 
@@ -53,6 +55,51 @@ test('leaves the runtime to the package that ships it', () => {
     expect(read(name)).not.toContain(engine.replace('chunks/', ''))
   }
   for (const name of ['index.js', 'worker.js', 'sw.js']) expect(read(name)).not.toContain(grammars)
+})
+
+/** A script and all that it loads, at once or later. */
+function reach(entry: string): string[] {
+  const found = new Set([entry])
+  for (const name of found) {
+    const { program, module } = parseSync(name, read(name))
+    const requests = module.staticImports.map((item) => item.moduleRequest.value)
+    for (const item of module.staticExports) {
+      requests.push(...item.entries.flatMap(({ moduleRequest }) => moduleRequest?.value ?? []))
+    }
+    new Visitor({
+      ImportExpression: ({ source }) => {
+        if (source.type === 'Literal') requests.push(String(source.value))
+        // Minified, a text is a template without places in it.
+        const [text, ...others] = source.type === 'TemplateLiteral' ? source.quasis : []
+        if (text && others.length === 0) requests.push(text.value.cooked ?? '')
+      },
+    }).visit(program)
+    const own = requests.filter((request) => request.startsWith('.'))
+    for (const request of own) found.add(posix.join(posix.dirname(name), request))
+  }
+  return [...found]
+}
+
+test('nothing of WebLLM is in what a page or the service worker loads', () => {
+  const marks = ['MLCEngine', 'binary-mlc-llm-libs', 'mlc-chat-config', 'tvmjs']
+  const marked = (names: readonly string[]): string[] =>
+    names.filter((name) => marks.some((mark) => read(name).includes(mark)))
+  expect(marked([...reach('index.js'), ...reach('sw.js'), ...reach('sw/index.js')])).toEqual([])
+  // The list is loaded by the host for catalogs that name a model of it, the engine by its worker.
+  const host = reach('worker.js')
+  const list = host.filter((name) => read(name).includes('binary-mlc-llm-libs'))
+  expect(list).toEqual([expect.stringMatching(/^chunks\/list-/)])
+  expect(host.filter((name) => read(name).includes('MLCEngine'))).toEqual([])
+  const engine = reach('model-worker.js').filter((name) => read(name).includes('binary-mlc-llm-libs'))
+  expect(engine).toEqual([expect.stringMatching(/^chunks\/mlc-/)])
+})
+
+test('has the catalog of WebLLM\'s models, to be fetched and to be imported', async () => {
+  const fetched = JSON.parse(read('catalogs/mlc.json'))
+  const { default: imported } = await import(join(DIST, 'catalogs/mlc.js'))
+  expect(imported).toEqual(fetched)
+  expect(fetched).toEqual(JSON.parse(JSON.stringify(mlcCatalog(MLC_LIST))))
+  expect(fetched.entries).toContainEqual(expect.objectContaining({ tag: '@mlc-ai/smollm2-360m-instruct' }))
 })
 
 test('describes the catalog to editors', () => {
