@@ -6,7 +6,7 @@ const file = inPieces(new Blob([content]))
 
 async function streamed(blob: Blob): Promise<{ bytes: Buffer; pieces: number }> {
   const pieces: Uint8Array[] = []
-  for await (const piece of blob.stream()) pieces.push(piece)
+  for await (const piece of blob.stream()) pieces.push(piece.slice())
   return { bytes: Buffer.concat(pieces), pieces: pieces.length }
 }
 
@@ -28,4 +28,13 @@ test('and so is a part of it', async () => {
 
 test('nobody reads it into a buffer of theirs', () => {
   expect(() => file.stream().getReader({ mode: 'byob' })).toThrow(TypeError)
+})
+
+test('a piece is there until the next one is read', async () => {
+  const reader = file.stream().getReader()
+  const first = (await reader.read()).value
+  expect(first?.byteLength).toBe(2 ** 21)
+  const second = (await reader.read()).value
+  expect([first?.byteLength, second?.byteLength]).toEqual([0, 2 ** 21])
+  expect(second?.[0]).toBe(2 ** 21 % 251)
 })
