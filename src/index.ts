@@ -7,7 +7,7 @@ export type {
 } from './server.ts'
 export type { ErrorDetails, ErrorKind } from './error.ts'
 export type {
-  Binding, CatalogDocument as Catalog, Dtype, HubEntry, ImageLayout, Implementation, ModelEntry,
+  Binding, CatalogDocument as Catalog, Dtype, HubEntry, ImageLayout, Implementation, MlcEntry, ModelEntry,
   PredictorEntry, Requirements, Resource,
 } from './catalog/schema.ts'
 export type {
