@@ -61,7 +61,7 @@ export function createChoices(options: ChoicesOptions): Choices {
     )
     const { implementation } = await pick(entry, name)
     for (const hosted of models.of(entry.tag)) {
-      if (hosted.users === 0 && hosted.implementation.id !== implementation.id) hosted.close()
+      if (hosted.users === 0 && hosted.implementation.id !== implementation.id) hosted.close('replaced')
     }
   }
 

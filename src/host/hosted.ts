@@ -8,7 +8,7 @@ import type { Files } from '../engine/engine.ts'
 import type { GpuVerdict } from '../device/verdict.ts'
 import { InoriginError } from '../error.ts'
 import { call, type Link } from '../link/ask.ts'
-import type { ModelCalls, PageToHost } from '../link/protocol.ts'
+import type { HostToModel, ModelCalls, ModelToHost } from '../link/protocol.ts'
 import { secondsFor } from '../store/rate.ts'
 import type { LoadProgress, Tag } from '../types/index.ts'
 import { createFeed, type Feed } from './feed.ts'
@@ -24,7 +24,7 @@ export interface Hosted {
   readonly ready: boolean
   /** Ends when it is loaded. */
   readonly progress: Feed<LoadProgress>
-  /** How many use it or wait for it. */
+  /** How many use it or wait for it, pages that were lent a way to it included. */
   readonly users: number
   /** Brings the weights, once; resolves when requests can be answered. */
   load(): Promise<void>
@@ -35,7 +35,10 @@ export interface Hosted {
    * thread, which then ends.
    */
   failed(error: unknown): Promise<unknown>
-  close(): void
+  /** A port straight to its worker, for ports of `predict`. */
+  lend(): MessagePort
+  /** Ends its worker; `replaced` where something else needs the room or is used in its place. */
+  close(why?: 'unloaded' | 'replaced'): void
 }
 
 export interface HostedOptions {
@@ -55,6 +58,8 @@ export interface HostedOptions {
   /** An error of its worker with what the catalog knows to do about it. */
   explain(error: unknown, entry: Entry, implementation: Implementation): Promise<unknown>
   onProgress(progress: LoadProgress): void
+  /** A page uses it, or is done with that, without having asked here. */
+  onUse(): void
   /** It was closed or could not be loaded. */
   onClose(hosted: Hosted): void
 }
@@ -84,17 +89,23 @@ export function createHosted(options: HostedOptions): Hosted {
   const totalBytes = bytesOf(implementation)
   const closing = new AbortController()
   const worker = startWorker(assets, entry.tag, closing)
+  worker.onmessage = ({ data }: MessageEvent<ModelToHost>) => {
+    direct = data.requests
+    options.onUse()
+  }
   const start: LoadProgress = {
     tag: entry.tag, phase: 'download', loadedBytes: 0, totalBytes, bytesPerSecond: 0,
     remainingSeconds: null,
   }
   const progress = createFeed(start, onProgress)
   let users = 0
+  /** Requests that its worker was sent over lent ports. */
+  let direct = 0
   let ready = false
   let loading: Promise<void> | undefined
 
   const link: Link = {
-    connect: (port) => worker.postMessage({ type: 'port' } satisfies PageToHost, [port]),
+    connect: (port) => worker.postMessage({ type: 'port' } satisfies HostToModel, [port]),
     life: null,
     attempts: 1,
     // Compiling a graph blocks its thread; the worker answers when it is done.
@@ -193,7 +204,7 @@ export function createHosted(options: HostedOptions): Hosted {
       return ready
     },
     get users() {
-      return users
+      return users + direct
     },
     load() {
       if (!loading) {
@@ -209,7 +220,7 @@ export function createHosted(options: HostedOptions): Hosted {
         if (!joined) return
         joined = false
         users -= 1
-        if (users === 0 && !ready) hosted.close()
+        if (hosted.users === 0 && !ready) hosted.close()
       }
     },
     async failed(error) {
@@ -219,9 +230,14 @@ export function createHosted(options: HostedOptions): Hosted {
       }
       return explained
     },
-    close() {
-      const what = `${entry.tag} was unloaded while it was in use. Try again.`
-      closing.abort(new InoriginError('unavailable', what, { code: 'unloaded', retryAfter: 1 }))
+    lend() {
+      const { port1, port2 } = new MessageChannel()
+      worker.postMessage({ type: 'lend' } satisfies HostToModel, [port2])
+      return port1
+    },
+    close(why = 'unloaded') {
+      const what = `${entry.tag} was ${why} while it was in use. Try again.`
+      closing.abort(new InoriginError('unavailable', what, { code: why, retryAfter: 1 }))
     },
   }
   closing.signal.addEventListener('abort', () => {

@@ -24,6 +24,7 @@ import { embed } from './embed.ts'
 import { createEntries } from './entries.ts'
 import { createImporter } from './import.ts'
 import { knownOf } from './known.ts'
+import { createLender, type Lend } from './lend.ts'
 import { createModels, type Lease } from './models.ts'
 import { createPredictions } from './predictions.ts'
 import { createQueue } from './queue.ts'
@@ -42,7 +43,7 @@ import { createTrust, unlessUntrusted } from './trust.ts'
 export function openHost(
   setup: HostSetup,
   onDownload: () => void,
-): { host: Host; control: Control } {
+): { host: Host; control: Control; lend: Lend } {
   const database = openDatabase(names(setup.scope).database)
   const trust = createTrust(database, remember(probeDevice))
   const models = createModels({
@@ -246,7 +247,15 @@ export function openHost(
     return choices.pick(entry).then(({ implementation }) => implementation, () => undefined)
   }
 
-  return { host, control }
+  const lend = createLender(models, async (tag, configuration, signal) => {
+    if (configuration !== undefined) return predictions.configured(tag, configuration, signal)
+    const entry = await predictorOf(tag)
+    // Until it is replaced, nobody asks again whether another one is faster.
+    await choices.compare(entry)
+    return settle({ entries, choices }, entry, signal)
+  })
+
+  return { host, control, lend }
 }
 
 /** Waits for it to be loaded and tells how far it is. */

@@ -12,7 +12,7 @@ import { plan } from '../generation/plan.ts'
 import { answer, type Answers } from '../link/answer.ts'
 import type { Reply } from '../link/ask.ts'
 import type {
-  ModelCalls, ModelSetup, ModelStreams, PageToHost, PredictorFiles, Sender,
+  HostToModel, ModelCalls, ModelSetup, ModelStreams, ModelToHost, PredictorFiles, Sender,
 } from '../link/protocol.ts'
 import { embedTexts, readTexts } from '../predictor/embed.ts'
 import { openPredictor, type OpenPredictor } from '../predictor/run.ts'
@@ -64,9 +64,29 @@ const answers: Answers<ModelCalls, ModelStreams> = {
   },
 }
 
-self.onmessage = (event: MessageEvent<PageToHost>) => {
-  const port = event.ports[0]
-  if (port) void answer(port, answers)
+/** What pages may ask for that were lent a way here. */
+const lent: Answers<Pick<ModelCalls, 'predict'>, object> = {
+  life: null,
+  calls: { predict: answers.calls.predict },
+  streams: {},
+}
+let direct = 0
+
+self.onmessage = ({ data, ports: [port] }: MessageEvent<HostToModel>) => {
+  if (!port) return
+  if (data.type === 'port') void answer(port, answers)
+  else port.onmessage = ({ ports: [request] }) => request && void answerDirect(request)
+}
+
+/** The host sees nothing of it, so it is told for how long the model must stay in memory. */
+async function answerDirect(port: MessagePort): Promise<void> {
+  tellUse((direct += 1))
+  await answer(port, lent)
+  tellUse((direct -= 1))
+}
+
+function tellUse(requests: number): void {
+  self.postMessage({ type: 'use', requests } satisfies ModelToHost)
 }
 
 async function openModel(setup: ModelSetup): Promise<void> {

@@ -24,6 +24,8 @@ export interface Models {
     verdict?: GpuVerdict,
     isUnasked?: boolean,
   ): Lease
+  /** That implementation, where it is in memory or on its way there; its place in line stays. */
+  find(entry: Entry, implementation: Implementation): Hosted | undefined
   /** Another one can be brought into memory without one that must go for it. */
   readonly hasRoom: boolean
   /** All of that tag. */
@@ -48,7 +50,7 @@ export function createModels(
   function makeRoom(): void {
     for (const hosted of Array.from(all.values())) {
       if (all.size < MAX_LOADED) return
-      if (hosted.users === 0) hosted.close()
+      if (hosted.users === 0) hosted.close('replaced')
     }
   }
 
@@ -61,8 +63,11 @@ export function createModels(
       const onClose = (closed: Hosted) => {
         if (all.get(key) === closed) all.delete(key)
       }
+      const onUse = () => {
+        if (all.delete(key)) all.set(key, hosted)
+      }
       const hosted: Hosted = known ?? createHosted({
-        ...options, entry, implementation, verdict, onClose,
+        ...options, entry, implementation, verdict, onUse, onClose,
         onProgress: (progress) => {
           if (!unasked.has(hosted)) onProgress(progress)
         },
@@ -72,6 +77,7 @@ export function createModels(
       all.set(key, hosted)
       return { hosted, leave: hosted.join() }
     },
+    find: (entry, implementation) => all.get(keyOf(entry, implementation)),
     get hasRoom() {
       return all.size < MAX_LOADED
     },

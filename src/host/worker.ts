@@ -4,7 +4,6 @@ import { holdLife } from '../link/life.ts'
 import {
   PROTOCOL, type HostCalls, type HostSetup, type HostStreams, type HostToPage, type PageToHost,
 } from '../link/protocol.ts'
-import type { Control, Host } from '../types/index.ts'
 import { HEARTBEAT_INTERVAL } from './heartbeat.ts'
 import { openHost } from './local.ts'
 
@@ -35,8 +34,7 @@ setInterval(() => {
 
 async function start(setup: HostSetup): Promise<HostAnswers> {
   const life = navigator.locks ? await holdLife(navigator.locks, 'host') : null
-  const { host, control } = openHost(setup, () => tell({ type: 'downloading' }))
-  return { life, ...answersOf(host, control) }
+  return { life, ...answersOf(openHost(setup, () => tell({ type: 'downloading' }))) }
 }
 
 async function serve(port: MessagePort): Promise<void> {
@@ -53,7 +51,15 @@ function tell(message: HostToPage): void {
   self.postMessage(message)
 }
 
-function answersOf(host: Host, control: Control): Pick<HostAnswers, 'calls' | 'streams'> {
+/** For as long as that request is open. */
+function watch(signal: AbortSignal): void {
+  watching += 1
+  signal.addEventListener('abort', () => (watching -= 1), { once: true })
+}
+
+function answersOf(
+  { host, control, lend }: ReturnType<typeof openHost>,
+): Pick<HostAnswers, 'calls' | 'streams'> {
   return {
     calls: {
       authorize: (_args, caller) => host.authorize(caller),
@@ -82,6 +88,10 @@ function answersOf(host: Host, control: Control): Pick<HostAnswers, 'calls' | 's
       describe: ([tag]) => control.describe(tag),
       predict: ([tag, inputs, configuration], { signal }, onProgress) =>
         control.predict(tag, inputs, { configuration, signal, onProgress }),
+      lend: ([tag, configuration], { signal }, tellPort) => {
+        watch(signal)
+        return lend(tag, configuration, signal, tellPort)
+      },
       explain: ([tag], { signal }) => control.explain(tag, signal),
       compare: ([options], { signal }) => control.compare(options, signal),
     },
@@ -99,8 +109,7 @@ function answersOf(host: Host, control: Control): Pick<HostAnswers, 'calls' | 's
         events: await host.embed(request, caller),
       }),
       progress: async (_args, { signal }) => {
-        watching += 1
-        signal.addEventListener('abort', () => (watching -= 1))
+        watch(signal)
         return { result: undefined, events: control.progress(signal) }
       },
     },

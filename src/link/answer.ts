@@ -49,7 +49,10 @@ export function answer<Calls, Streams>(
 ): Promise<void> {
   const cancelled = new AbortController()
   const credit = createCredit()
-  const send = (message: AnswerMessage) => port.postMessage(message)
+  const send = (message: AnswerMessage) => {
+    const isPort = message.type === 'event' && message.event instanceof MessagePort
+    port.postMessage(message, isPort ? [message.event as MessagePort] : [])
+  }
 
   return new Promise((over) => {
     cancelled.signal.addEventListener('abort', () => {

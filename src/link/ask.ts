@@ -42,6 +42,8 @@ export interface AskOptions<Event> {
   signal?: AbortSignal | undefined
   /** Milliseconds without a message after which a stream's other side counts as gone. Default: none. */
   silence?: number
+  /** The other side has it: from here on it may be under way. */
+  onTaken?: () => void
   onEvent?: (event: Event) => void
 }
 
@@ -64,6 +66,7 @@ export async function call<Methods, Name extends keyof Methods & string>(
   options: AskOptions<Told<Methods, Name>> = {},
 ): Promise<Result<Methods, Name>> {
   const conversation = await converse(link, method, args, options)
+  options.onTaken?.()
   try {
     for (;;) {
       const message = await conversation.next()

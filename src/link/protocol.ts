@@ -57,6 +57,11 @@ export interface HostCalls {
     result: PredictionResult
     event: LoadProgress
   }
+  /**
+   * Tells of a port straight to the predictor's worker, for ports of `predict`, where it is in memory.
+   * Fails when it leaves that.
+   */
+  lend: { args: [tag: Tag, configuration: string | undefined]; result: void; event: MessagePort }
   explain: { args: [tag: Tag]; result: Explanation; event: never }
   compare: { args: [options: OptionDigest]; result: string[]; event: never }
 }
@@ -216,6 +221,20 @@ export type PageToHost =
   | { type: 'start'; setup: HostSetup }
   /** With a port that carries one request. */
   | { type: 'port' }
+
+/** The host to a model worker. */
+export type HostToModel =
+  /** With a port that carries one request. */
+  | { type: 'port' }
+  /** With a port that a page posts such ports to. */
+  | { type: 'lend' }
+
+/** What a model worker tells the host of itself. */
+export interface ModelToHost {
+  type: 'use'
+  /** Requests that came over lent ports and are not answered yet. */
+  requests: number
+}
 
 /** Dedicated worker to its page. */
 export type HostToPage =

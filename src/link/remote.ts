@@ -1,6 +1,7 @@
 /** The host as seen through a port: the same interfaces, somewhere else. */
 import type { Caller, Control, Host, LoadProgress } from '../types/index.ts'
 import { call, isHostLost, stream, type Link } from './ask.ts'
+import { borrowing } from './borrow.ts'
 import type { HostCalls, HostStreams } from './protocol.ts'
 
 /** Three times the interval at which a host that lives gives a sign of it. */
@@ -65,11 +66,12 @@ export function remoteControl(link: Link): Control {
     take: (tag, files, wishes, signal, onProgress) =>
       call<HostCalls, 'take'>(link, 'take', [tag, files, wishes], { signal, onEvent: onProgress }),
     describe: (tag) => call<HostCalls, 'describe'>(link, 'describe', [tag]),
-    predict: (tag, inputs, { configuration, signal, onProgress }) =>
+    predict: borrowing(link, (tag, inputs, { configuration, signal, onProgress }) =>
       call<HostCalls, 'predict'>(link, 'predict', [tag, inputs, configuration], {
         signal,
         onEvent: onProgress,
       }),
+    ),
     explain: (tag, signal) => call<HostCalls, 'explain'>(link, 'explain', [tag], { signal }),
     compare: (options, signal) => call<HostCalls, 'compare'>(link, 'compare', [options], { signal }),
   }

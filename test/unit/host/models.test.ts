@@ -2,13 +2,27 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createModels } from '../../../src/host/models.ts'
 import type { Implementation } from '../../../src/catalog/schema.ts'
 import type { Transfer } from '../../../src/host/hosted.ts'
+import type { ModelToHost } from '../../../src/link/protocol.ts'
 import { predictor } from '../catalog/entries.ts'
 
+/** Those that were started, in that order. */
+let workers: FakeWorker[] = []
+
+class FakeWorker {
+  onmessage: ((event: { data: ModelToHost }) => void) | undefined
+  isEnded = false
+  constructor() {
+    workers.push(this)
+  }
+  postMessage(): void {}
+  terminate(): void {
+    this.isEnded = true
+  }
+}
+
 beforeEach(() => {
-  vi.stubGlobal('Worker', class {
-    postMessage(): void {}
-    terminate(): void {}
-  })
+  workers = []
+  vi.stubGlobal('Worker', FakeWorker)
 })
 
 afterEach(() => {
@@ -60,5 +74,25 @@ test('and goes on being told while it is measured too', async () => {
   models.acquire(entry, implementation, undefined, true)
   await here(1)
   expect(told).toEqual([1])
+  await stop()
+})
+
+test('what pages use without asking the host stays, and was used last', async () => {
+  const { models, stop } = open()
+  const begin = (id: string) => models.acquire(entry, { ...implementation, id })
+  const use = (worker: number, requests: number) =>
+    workers[worker]?.onmessage?.({ data: { type: 'use', requests } })
+  const ended = () => workers.flatMap(({ isEnded }, index) => (isEnded ? [index] : []))
+  const leases = ['0', '1', '2', '3'].map(begin)
+  // All are left, but not given up, as they would be while they are on their way.
+  for (const worker of workers.keys()) use(worker, 1)
+  for (const { leave } of leases) leave()
+  for (const worker of [1, 2, 3, 0]) use(worker, worker === 1 ? 1 : 0)
+  begin('4')
+  expect(ended()).toEqual([2])
+  use(1, 0)
+  begin('5')
+  begin('6')
+  expect(ended()).toEqual([0, 2, 3])
   await stop()
 })
