@@ -182,7 +182,10 @@ function nothingFits(
   })
   const what = `None of the ${files.length} files is one of ${tag} as the catalog describes it`
   const names = resources.map(({ name, bytes }) => `${name} (${bytes} bytes)`)
-  const why = alike.length > 0 ? alike.join('; ') : `expected are ${names.slice(0, 8).join(', ')}`
+  const expected = names.length > 0
+    ? `expected are ${names.slice(0, 8).join(', ')}`
+    : 'its files have not been looked up yet, which loading it does, and `inorigin catalog refresh`'
+  const why = alike.length > 0 ? alike.join('; ') : expected
   return new InoriginError('invalid_request', `${what}: ${why}. Choose other files.`, {
     code: 'import_mismatch',
     param: 'files',

@@ -115,6 +115,6 @@ function loadingFailure(thrown: unknown): InoriginError {
       code: 'no_webgpu', cause: thrown,
     })
   }
-  if (name === 'DeviceLostError') return deviceFailure('device lost') ?? InoriginError.from(thrown)
+  // One that is lost while a model is loaded had no room for it: WebLLM says so in its error.
   return deviceFailure(thrown) ?? modelUnusable(`${message.replace(/\.?$/, '.')}`, thrown)
 }

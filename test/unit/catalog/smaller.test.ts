@@ -39,6 +39,32 @@ describe('the next smaller choice', () => {
   })
 })
 
+describe('among models of MLC', () => {
+  const compiled = (id: string, memory: number, sizes: number[] = [], features?: string[]): Implementation => ({
+    ...of(id, ...sizes), engine: 'mlc', requires: { memory, ...(features && { features }) },
+  })
+  const halves = compiled('q4f16', 4e8, [], ['shader-f16'])
+  const wide = compiled('q4f32', 6e8, [5e8])
+  const entries = [
+    entry('@a/big', halves, wide), entry('@a/small', compiled('q4f32', 3e8)), entry('@a/onnx', of('x', 1e8)),
+  ]
+  const error = new InoriginError('unavailable', 'No memory.', { code: 'out_of_memory' })
+
+  test('those that were not looked up count by the memory that they need', () => {
+    expect(smallerChoice(entries, '@a/big', wide)).toEqual({ tag: '@a/big', implementation: 'q4f16', bytes: null })
+    expect(nameSmaller(error, entries, '@a/big', wide).message).toMatch(
+      /@a\/big \(500 MB\)\. Use its implementation q4f16 \(needs 400 MB of memory\)/,
+    )
+  })
+
+  test('none is named that the device cannot run', () => {
+    const fits = ({ requires }: Implementation) => !requires?.features
+    expect(smallerChoice(entries, '@a/big', wide, fits)).toEqual({ tag: '@a/small', bytes: null })
+    expect(nameSmaller(error, entries, '@a/big', wide, fits).message).toContain('Use @a/small (needs 300 MB of memory)')
+    expect(smallerChoice(entries, '@a/small', compiled('q4f32', 3e8), fits)).toEqual({ tag: '@a/onnx', bytes: 1e8 })
+  })
+})
+
 describe('the message', () => {
   const error = new InoriginError('unavailable', 'No memory.', { code: 'out_of_memory' })
 
