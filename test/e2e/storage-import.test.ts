@@ -5,6 +5,7 @@ import type { Page } from 'playwright'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Imported, ImportProgress, Server } from '../../src/index.ts'
 import { fetchIn } from '../support/answers.ts'
+import { onnxFile, type Graph } from '../support/onnx.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
 
 const MODELS = join(import.meta.dirname, '../../demo/models')
@@ -103,15 +104,122 @@ test('files are told by what they hold; what is something else is refused', asyn
 
   await page.setInputFiles('#files', [asFile('renamed.bin', DIGITS), asFile('notes.txt', Buffer.from('?'))])
   expect(await importFrom('files', '@inorigin/digits', true)).toMatchObject({ code: 'aborted' })
-  expect(await importFrom('files', '@me/unknown')).toMatchObject({ code: 'model_not_found' })
+  expect(await importFrom('files', '@me/unknown')).toMatchObject({
+    code: 'import_unfit', message: expect.stringMatching(/@me\/unknown is in no catalog.* has no \.onnx file/),
+  })
   const { imported } = await importFrom('files', '@inorigin/digits')
   expect(imported).toEqual({
     tag: '@inorigin/digits', files: ['renamed.bin'], ignored: ['notes.txt'], bytes: DIGITS.length,
-    complete: true,
+    complete: true, notes: [],
   })
   const asked = site.requests.length
   await page.evaluate(() => (globalThis as unknown as InPage).server.models.load('@inorigin/digits'))
   expect(site.requests.slice(asked).filter((path) => path.includes('/models/'))).toEqual([])
+})
+
+/** `y = x * w + sum(ids)` and an image as it is, with weights in a file beside it. */
+const ADDS: Graph = {
+  inputs: [
+    { name: 'x', type: 'float32', shape: ['batch', 4] },
+    { name: 'ids', type: 'int64', shape: ['n'] },
+    { name: 'pixels', type: 'float32', shape: [1, 1, 32, 32] },
+  ],
+  outputs: [
+    { name: 'y', type: 'float32', shape: ['batch', 2] },
+    { name: 'same', type: 'float32', shape: [1, 1, 32, 32] },
+  ],
+  nodes: [
+    { type: 'MatMul', inputs: ['x', 'w'], outputs: ['xw'] },
+    { type: 'Cast', inputs: ['ids'], outputs: ['floats'], attributes: { to: 1 } },
+    { type: 'ReduceSum', inputs: ['floats'], outputs: ['sum'], attributes: { keepdims: 0 } },
+    { type: 'Add', inputs: ['xw', 'sum'], outputs: ['y'] },
+    { type: 'Identity', inputs: ['pixels'], outputs: ['same'] },
+  ],
+  weights: [{ name: 'w', type: 'float32', shape: [4, 2], data: { location: 'w.bin', offset: 0, length: 32 } }],
+}
+const WEIGHTS = Buffer.from(Float32Array.of(1, 2, 3, 4, 5, 6, 7, 8).buffer)
+const GRAPH = Buffer.from(onnxFile(ADDS))
+
+const runAdds = () =>
+  page.evaluate(async () => {
+    const { server } = globalThis as unknown as InPage
+    const inputs = { x: [[1, 1, 1, 1]], ids: [1n, 2n], pixels: { data: new Float32Array(1024), shape: [1, 1, 32, 32] } }
+    const { outputs } = await server.predict('@me/adds', inputs)
+    return Array.from((outputs['y'] as { data: Float32Array }).data)
+  })
+
+test('a graph that no catalog lists becomes a tag of its own, until it is removed', async () => {
+  const files = [asFile('adds.onnx', GRAPH), asFile('w.bin', WEIGHTS), asFile('notes.txt', Buffer.from('?'))]
+  await page.setInputFiles('#files', files.slice(0, 1))
+  expect(await importFrom('files', '@me/adds')).toMatchObject({
+    code: 'import_unfit', message: expect.stringContaining('keeps weights in w.bin, which is not beside it'),
+  })
+  expect(await importFrom('files', '@inorigin/adds')).toMatchObject({ code: 'import_tag' })
+  expect(await importFrom('files', 'adds')).toMatchObject({ code: 'import_tag' })
+  await page.setInputFiles('#files', files)
+  expect((await importFrom('files', '@me/adds')).imported).toEqual({
+    tag: '@me/adds', files: ['adds.onnx', 'w.bin'], ignored: ['notes.txt'],
+    bytes: GRAPH.length + WEIGHTS.length, complete: true,
+    notes: [expect.stringContaining("pixels was taken for an image")],
+  })
+  // It replaces what it was, by what the user knows better.
+  const again = await page.evaluate(() => {
+    const { files: given } = document.getElementById('files') as HTMLInputElement
+    const { server } = globalThis as unknown as InPage
+    return server.storage.remove('@me/adds').then(() =>
+      server.storage.import('@me/adds', given ?? [], { tensors: ['pixels'], name: 'Adder' }))
+  })
+  expect(again).toMatchObject({ complete: true, notes: [] })
+  expect(await runAdds()).toEqual([19, 23])
+
+  const asked = site.requests.length
+  await page.reload()
+  await serveIn(page, { device: 'wasm' })
+  expect(await runAdds()).toEqual([19, 23])
+  const told = JSON.parse((await fetchIn(page, '/v1/predictors/@me/adds')).text)
+  expect(told).toMatchObject({ tag: '@me/adds', name: 'Adder', signature: { inputs: [{ name: 'x' }, {}, { type: 'float32' }] } })
+  const bytes = (data: ArrayBufferView, shape: number[], dtype = 'float32') => {
+    const content = Buffer.from(data.buffer as ArrayBuffer).toString('base64')
+    return { data: `data:application/octet-stream;base64,${content}`, dtype, shape }
+  }
+  const remote = await fetchIn(page, '/v1/predictions/remote', {
+    tag: '@me/adds', clientId: 'test', inputs: {
+      x: bytes(Float32Array.of(0, 0, 0, 1), [1, 4]), ids: bytes(BigInt64Array.of(3n), [1], 'int64'),
+      pixels: bytes(new Float32Array(1024), [1, 1, 32, 32]),
+    },
+  })
+  expect(remote.status, remote.text).toBe(200)
+  const prediction = await fetchIn(page, '/v1/predictions', { tag: '@me/adds', clientId: 'test' })
+  const { resources } = JSON.parse(prediction.text) as { resources: { url: string; name: string }[] }
+  const weights = resources.find(({ name }) => name === 'w.bin')?.url ?? ''
+  expect(await page.evaluate(async (url) => [...new Float32Array(await (await fetch(url)).arrayBuffer())], weights))
+    .toEqual([1, 2, 3, 4, 5, 6, 7, 8])
+  const [stored] = await page.evaluate(() => (globalThis as unknown as InPage).server.storage.list())
+  expect(stored).toMatchObject({ tag: '@me/adds', status: 'stored', pinned: true })
+  expect(site.requests.slice(asked).filter((path) => /w\.bin|adds\.onnx/.test(path))).toEqual([])
+
+  await page.evaluate(() => (globalThis as unknown as InPage).server.storage.remove('@me/adds'))
+  expect((await fetchIn(page, '/v1/predictors/@me/adds')).status).toBe(404)
+  // A prediction still knows of it.
+  expect((await fetchIn(page, new URL(weights).pathname)).text).toContain('Import it again')
+  expect(await page.evaluate(() => (globalThis as unknown as InPage).server.storage.resources())).toEqual([])
+})
+
+test('a folder of a chat model that no catalog lists is one of the models, after a reload too', async () => {
+  await page.setInputFiles('#folder', join(MODELS, 'guide'))
+  const { imported, message } = await importFrom('folder', '@me/mine')
+  expect(message).toBeUndefined()
+  expect(imported).toMatchObject({ tag: '@me/mine', complete: true, notes: [] })
+  await page.reload()
+  await serveIn(page, { device: 'wasm' })
+  const listed = JSON.parse((await fetchIn(page, '/v1/models/@me/mine')).text)
+  expect(listed).toMatchObject({ id: '@me/mine' })
+  const { status, text } = await fetchIn(page, '/v1/chat/completions', {
+    model: '@me/mine', temperature: 0, max_tokens: 8, messages: [{ role: 'user', content: 'Hello' }],
+  })
+  expect([status, JSON.parse(text).choices?.[0].message.content.length > 0]).toEqual([200, true])
+  await page.evaluate(() => (globalThis as unknown as InPage).server.storage.clear())
+  expect((await fetchIn(page, '/v1/models/@me/mine')).status).toBe(404)
 })
 
 test('the handle of a folder will do', async () => {

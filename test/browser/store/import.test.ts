@@ -1,6 +1,9 @@
 /** Files of the user's, into the store. */
 import { afterEach, expect, test, vi } from 'vitest'
+import { ensure } from '../../../src/store/ensure.ts'
+import { entryRecords, importedUrl, putEntry } from '../../../src/store/entries.ts'
 import { hashFiles, importFiles, type ImportOptions, type Match } from '../../../src/store/import.ts'
+import { clearResources, removeTag, takeInventory } from '../../../src/store/inventory.ts'
 import { hasResource } from '../../../src/store/resources.ts'
 import { freshDatabase, KIB, never, storedBytes } from './fixture.ts'
 
@@ -53,4 +56,44 @@ test('a file that changes on the disk is told from one that cannot be taken', as
   const match = { path: 'changing', file, resource }
   await expect(importFiles(freshDatabase(), [match], how)).rejects.toMatchObject(changed)
   await root.removeEntry('changing')
+})
+
+test('a tag that was imported is pinned, replaced with what only it used, and gone when it is removed', async () => {
+  const database = freshDatabase()
+  const [one, shared, two] = await Promise.all([1, 2, 3].map((fill) => fileOf(1000, fill)))
+  await importFiles(database, [one!, shared!], how)
+  const other = { ...how, tag: '@me/other' } as const
+  await importFiles(database, [shared!], other)
+  const put = (...files: Match[]) =>
+    putEntry(database, { tag: '@me/model', entry: files.length }, new Set(files.map(({ resource }) => resource.sha256)))
+  await put(one!, shared!)
+  expect((await takeInventory(database)).pins).toEqual(new Set(['@me/model']))
+
+  await importFiles(database, [two!], how)
+  await put(two!)
+  expect(await entryRecords(database)).toEqual([{ tag: '@me/model', entry: 1 }])
+  const here = async () => {
+    const { records } = await takeInventory(database)
+    return Object.fromEntries(records.map(({ name, tags }) => [name, tags]))
+  }
+  expect(await here()).toEqual({ 'file 2': ['@me/other'], 'file 3': ['@me/model'] })
+
+  await removeTag(database, '@me/model')
+  expect([await here(), await entryRecords(database)]).toEqual([{ 'file 2': ['@me/other'] }, []])
+  await put(two!)
+  await clearResources(database)
+  expect([await here(), await entryRecords(database)]).toEqual([{}, []])
+})
+
+test('what was imported is not asked for anywhere when it is lost', async () => {
+  const database = freshDatabase()
+  const { resource } = await fileOf(1000, 4)
+  const url = importedUrl('onnx/a b.onnx')
+  expect(url).toBe('import:onnx/a%20b.onnx')
+  const fetching = vi.spyOn(globalThis, 'fetch')
+  const lost = ensure(database, [{ ...resource, url }], { signal: never(), tag: '@me/model' })
+  await expect(lost).rejects.toMatchObject({
+    code: 'import_lost', message: expect.stringMatching(/@me\/model .* file 4 is not stored any more\. Import it again/),
+  })
+  expect(fetching).not.toHaveBeenCalled()
 })
