@@ -40,7 +40,7 @@ function createHead({ asked }: ResponseTelling) {
     error: null,
     instructions: asked.instructions ?? null,
     max_output_tokens: asked.max_output_tokens ?? null,
-    metadata: {},
+    metadata: asked.metadata ?? {},
     model: asked.model,
     parallel_tool_calls: asked.parallel_tool_calls ?? true,
     previous_response_id: asked.previous_response_id ?? null,

@@ -101,6 +101,7 @@ const table = object({
   previous_response_id: optional(filled),
   conversation: optional(not(noConversation)),
   store: optional(flag),
+  metadata: optional(anyObject),
   prompt: refused,
   background: optional(unsupported(flag, (on) => !on)),
   truncation: optional(
