@@ -9,6 +9,8 @@ export interface Decoder {
   readonly chunk: number
   /** Most sequences that {@link Decoder.step} computes together; 1: it computes one at a time. */
   readonly batch: number
+  /** Whether {@link Sequence.mark} is of use: prompts are taken up to each length to be marked. Default: yes. */
+  readonly marks?: boolean
   /** Begins a conversation of nothing. */
   open(): Sequence
   /** Takes one token in each of these, at most `batch`; gives a row of scores for each. */

@@ -1,10 +1,9 @@
 /** From downloaded weights to a decoder that is ready. */
-import { within } from '../../device/patience.ts'
 import { InoriginError } from '../../error.ts'
-import { sleep } from '../../store/patience.ts'
 import type { Loaded, LoadOptions } from '../decoding.ts'
 import type { Files } from '../engine.ts'
 import { loadingCancelled } from '../failure.ts'
+import { persist, soon } from '../persist.ts'
 import { createDecoder } from './decoder/decoder.ts'
 import { staysInHeap, staysOnDevice } from './decoder/graph.ts'
 import { readOperations } from './decoder/operations.ts'
@@ -104,28 +103,3 @@ const LARGE = 150 * 2 ** 20
 
 const weigh = (files: GraphFiles | undefined): number =>
   files?.externalData.reduce((bytes, { data }) => bytes + data.size, files.model.size) ?? 0
-
-/** A device that is lost may keep its runtime from ever coming to an end. */
-const PATIENCE = 5_000
-
-function soon(work: unknown): Promise<unknown> {
-  // What cannot be freed any more is gone already.
-  const done = Promise.resolve(work).catch(() => undefined)
-  return within(PATIENCE, done, undefined)
-}
-
-/** Milliseconds to wait for a GPU that has just been lost to be there again. */
-const PAUSES = [300, 1_000, 3_000]
-
-async function persist<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
-  for (const pause of PAUSES) {
-    try {
-      return await work()
-    } catch (thrown) {
-      const { code } = InoriginError.from(thrown)
-      if (signal.aborted || (code !== 'no_webgpu' && code !== 'device_lost')) throw thrown
-      await sleep(pause, signal)
-    }
-  }
-  return work()
-}

@@ -154,7 +154,7 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
     const { track, pending, marks } = begun
     const from = track.tokens.length
     const most = Math.min(pending.length, chunks.length(places.length === 1))
-    const mark = rewinds ? undefined : marks.find((each) => each > from)
+    const mark = rewinds || decoder.marks === false ? undefined : marks.find((each) => each > from)
     const count = mark === undefined ? most : Math.min(most, mark - from)
     const ends = count === pending.length
     const start = performance.now()

@@ -95,6 +95,7 @@ export function createDecoder(pipeline: Pipeline): Decoder {
   return {
     chunk: CHUNK,
     batch: 1,
+    marks: false,
     open: () => open(Symbol('conversation'), []),
     async step(entries) {
       const [entry, ...others] = entries

@@ -4,9 +4,11 @@
  */
 import { InoriginError } from '../../error.ts'
 import { type Loaded, openDecoding } from '../decoding.ts'
-import type { Engine, EngineSetup, Files, OpenEngine } from '../engine.ts'
+import type { Engine, EngineSetup, Files, OpenEngine, Steer } from '../engine.ts'
 import { loadingCancelled } from '../failure.ts'
+import { persist } from '../persist.ts'
 import { createDecoder } from './decoder.ts'
+import { createFloor } from './floor.ts'
 import { type LoadedPipeline, openPipeline, type PipelineOptions } from './pipeline.ts'
 import { textsOf, withOverrides } from './texts.ts'
 
@@ -24,20 +26,34 @@ export async function openOver(open: OpenPipeline, setup: EngineSetup): Promise<
   const engine = await openDecoding(
     { ...setup, texts: await textsOf(texts) },
     {
-      load: ({ contextWindow }, weights, signal) =>
-        loadDecoder((until) => open(new Map([...texts, ...weights]), { contextWindow, signal: until }), signal),
+      load: ({ contextWindow, onWarm }, weights, signal) => {
+        const files = new Map([...texts, ...weights])
+        return loadDecoder((until) => open(files, { contextWindow, signal: until }), signal, onWarm)
+      },
       drafts: false,
     },
   )
-  return { ...engine, generate: oneAfterTheOther(engine) }
+  return { ...engine, generate: inTurn(engine) }
 }
 
 async function loadDecoder(
   open: (signal: AbortSignal) => Promise<LoadedPipeline>,
   signal: AbortSignal,
+  onWarm?: () => void,
 ): Promise<Loaded> {
   let pipeline = await open(signal)
   let decoder = createDecoder(pipeline)
+  onWarm?.()
+  try {
+    await warmUp(pipeline)
+  } catch (thrown) {
+    await pipeline.release()
+    throw thrown
+  }
+  if (signal.aborted) {
+    await pipeline.release()
+    throw loadingCancelled()
+  }
   return {
     get decoder() {
       return decoder
@@ -46,7 +62,7 @@ async function loadDecoder(
     async reopen(until) {
       await pipeline.release()
       if (until.aborted) throw loadingCancelled()
-      pipeline = await open(until)
+      pipeline = await persist(() => open(until), until)
       decoder = createDecoder(pipeline)
       return decoder
     },
@@ -54,27 +70,36 @@ async function loadDecoder(
   }
 }
 
-/** Two at once would each throw away what the other has computed, token by token. */
-function oneAfterTheOther(engine: Engine): Engine['generate'] {
-  let last: Promise<unknown> = Promise.resolve()
-  return async function* (prompt, options) {
-    const before = last
-    let leave = (): void => {}
-    last = new Promise<void>((resolve) => (leave = resolve))
-    try {
-      await Promise.race([before, aborted(options.signal)])
-      return yield* engine.generate(prompt, options)
-    } finally {
-      // Behind those who came before, though this one may have given up on them.
-      void before.then(leave)
-    }
+/** Both kinds of forward once: what does not work is known before anybody asks. */
+async function warmUp(pipeline: LoadedPipeline): Promise<void> {
+  for (const tokens of [[0, 0], [0]]) {
+    const scores = await pipeline.forward(tokens)
+    if (scores.some(Number.isFinite) && !scores.some(Number.isNaN)) continue
+    const what = 'The GPU computes what are no numbers with this model.'
+    const todo = 'Choose another implementation, such as one with 32-bit floats, or another browser.'
+    throw new InoriginError('unavailable', `${what} ${todo}`, { code: 'gpu_untrusted' })
   }
+  await pipeline.reset()
 }
 
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    const stop = (): void => reject(new InoriginError('aborted', 'The request was cancelled.'))
-    if (signal.aborted) stop()
-    signal.addEventListener('abort', stop, { once: true })
-  })
+/** Answers one after the other. */
+function inTurn(engine: Engine): Engine['generate'] {
+  const floor = createFloor()
+  return async function* (prompt, options) {
+    const seat = floor.enter(options.signal)
+    const running = engine.generate(prompt, options)
+    let steer: Steer | undefined
+    try {
+      for (;;) {
+        await seat.take()
+        const { value, done } = await running.next(steer)
+        if (done) return value
+        seat.rest()
+        steer = yield value
+      }
+    } finally {
+      await running.return(undefined as never).catch(() => undefined)
+      seat.leave()
+    }
+  }
 }

@@ -3,9 +3,11 @@ import type { ChatOptions, LogitProcessor, MLCEngine } from '@mlc-ai/web-llm'
 import { MANIFEST } from '../../catalog/mlc/layout.ts'
 import { InoriginError } from '../../error.ts'
 import type { Files } from '../engine.ts'
-import { deviceFailure, loadingCancelled, modelUnusable } from '../failure.ts'
+import { deviceFailure, loadingCancelled, modelUnusable, outOfMemory } from '../failure.ts'
+import { soon } from '../persist.ts'
 import { MODEL_URL, openArtifacts } from './artifacts.ts'
 import type { Pipeline } from './decoder.ts'
+import { watchDevice } from './device.ts'
 import { readChatConfig } from './texts.ts'
 
 export interface LoadedPipeline extends Pipeline {
@@ -43,8 +45,8 @@ export async function openPipeline(
   let scores: Float32Array | null = null
   const reader: LogitProcessor = {
     processLogits(logits) {
-      // The package goes on to write into what it gives.
-      scores = logits.slice()
+      // A copy that the package made, and only reads again.
+      scores = logits
       return logits
     },
     processSampledToken() {},
@@ -63,18 +65,38 @@ export async function openPipeline(
   })
   const { sliding_window_size: window } = await readChatConfig(files)
   const slides = typeof window === 'number' && window > 0
-  await load(engine, slides ? {} : { context_window_size: contextWindow }, signal)
+  const device = watchDevice()
+  const release = async (): Promise<void> => {
+    await soon(engine.unload())
+    // A model that was not loaded to its end is none that the package frees.
+    device.release()
+  }
+  try {
+    const options = slides ? {} : { context_window_size: contextWindow }
+    await device.guard(() => load(engine, options, signal))
+  } catch (thrown) {
+    await release()
+    throw signal.aborted ? loadingCancelled() : loadingFailure(thrown)
+  }
 
+  const run = async (tokens: readonly number[]): Promise<unknown> => {
+    try {
+      return await engine.forwardTokensAndSample([...tokens], tokens.length > 1)
+    } catch (thrown) {
+      // It finds none to sample, which is told where the choice is made.
+      if (scores?.some(Number.isNaN)) return null
+      throw thrown
+    }
+  }
   return {
     async forward(tokens) {
       scores = null
-      await engine.forwardTokensAndSample([...tokens], tokens.length > 1)
+      await device.guard(() => run(tokens))
       if (!scores) throw new InoriginError('internal', 'WebLLM gave no scores.')
       return scores
     },
-    reset: () => engine.resetChat(),
-    // What cannot be freed any more is gone already.
-    release: () => engine.unload().catch(() => undefined),
+    reset: () => device.guard(() => engine.resetChat()),
+    release,
   }
 }
 
@@ -89,9 +111,6 @@ async function load(engine: MLCEngine, options: ChatOptions, signal: AbortSignal
       temperature: 0, top_p: 1, repetition_penalty: 1, frequency_penalty: 0, presence_penalty: 0,
     })
     signal.throwIfAborted()
-  } catch (thrown) {
-    await engine.unload().catch(() => undefined)
-    throw signal.aborted ? loadingCancelled() : loadingFailure(thrown)
   } finally {
     signal.removeEventListener('abort', stop)
   }
@@ -105,16 +124,29 @@ const DEVICE_LACKS: Readonly<Record<string, string>> = {
   FeatureSupportError: 'the GPU lacks a feature that it needs',
 }
 
+/** By their words, the same of those that have no name. */
+const LACKING: readonly (readonly [says: RegExp, lacks: string])[] = [
+  [/unable to find a compatible gpu/i, 'this browser offers no WebGPU here'],
+  [/cannot initialize runtime because of requested (\w+)/i, 'a limit of the GPU is too low for it'],
+  [/requires unsupported webgpu feature|requires maxStorageBufferBindingSize/i, 'the GPU lacks what it needs'],
+  [/requestDevice/, 'the GPU gave no device'],
+]
+
 function loadingFailure(thrown: unknown): InoriginError {
   if (thrown instanceof InoriginError) return thrown
   const { name, message } = thrown instanceof Error ? thrown : { name: '', message: String(thrown) }
-  const lacks = DEVICE_LACKS[name]
+  const lacks = DEVICE_LACKS[name] ?? LACKING.find(([says]) => says.test(message))?.[1]
   if (lacks !== undefined) {
     const todo = 'Choose another implementation, such as one of the same model with 32-bit floats.'
-    return new InoriginError('unavailable', `The model cannot run: ${lacks}. ${todo}`, {
+    return new InoriginError('unavailable', `The model cannot run: ${lacks} (${message.slice(0, 200)}). ${todo}`, {
       code: 'no_webgpu', cause: thrown,
     })
   }
-  // One that is lost while a model is loaded had no room for it: WebLLM says so in its error.
-  return deviceFailure(thrown) ?? modelUnusable(`${message.replace(/\.?$/, '.')}`, thrown)
+  // Most often a buffer that found no room, as the package itself has it.
+  if (name === 'DeviceLostError') return outOfMemory(thrown)
+  const failed = deviceFailure(thrown)
+  // A library of another version lacks functions, which says nothing of memory.
+  const foreign = failed?.code === 'runtime_crashed' && thrown instanceof TypeError
+  if (failed && !foreign) return failed
+  return modelUnusable(`${message.replace(/\.?$/, '.')}`, thrown)
 }

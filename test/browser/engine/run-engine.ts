@@ -27,7 +27,7 @@ export async function open({
     device,
     maxInputTokens,
     runtime: runtime ?? runtimeFolder(),
-    texts: await tinyFiles(TEXTS, texts),
+    texts: await tinyFiles([...new Set([...TEXTS, ...Object.keys(texts ?? {})])], texts),
   })
 }
 

@@ -24,11 +24,20 @@ export interface Log {
 /** As MLC writes it. */
 const CHAT = { context_window_size: 512, model_config: {}, eos_token_id: 0, tokenizer_files: ['tokenizer.json'] }
 
-export async function loadStandIn(): Promise<{ engine: Engine; log: Log }> {
+interface Options {
+  maxInputTokens?: number
+  /** Files that are replaced, or come to those of the tiny model. */
+  texts?: Readonly<Record<string, unknown>>
+}
+
+export async function loadStandIn(
+  { maxInputTokens = 400, texts: given }: Options = {},
+): Promise<{ engine: Engine; log: Log }> {
   const log: Log = { opened: 0, contextWindow: 0, resets: 0, forwards: [], failures: 0 }
   const config = (await (await tinyFiles(['config.json'])).get('config.json')?.text()) ?? '{}'
   const { eos_token_id } = JSON.parse(config) as { eos_token_id: unknown }
-  const texts = await tinyFiles(['tokenizer.json', 'tokenizer_config.json'])
+  const names = new Set(['tokenizer.json', 'tokenizer_config.json', ...Object.keys(given ?? {})])
+  const texts = await tinyFiles([...names], given)
   texts.set('mlc-chat-config.json', new Blob([JSON.stringify({ ...CHAT, eos_token_id })]))
   const engine = await openOver(
     async (_files, { signal, contextWindow }) => {
@@ -36,7 +45,7 @@ export async function loadStandIn(): Promise<{ engine: Engine; log: Log }> {
       log.contextWindow = contextWindow
       return standIn(log, signal)
     },
-    { device: 'webgpu', maxInputTokens: 400, runtime: runtimeFolder(), texts },
+    { device: 'webgpu', maxInputTokens, runtime: runtimeFolder(), texts },
   )
   await engine.load(new Map(), never)
   return { engine, log }

@@ -1,7 +1,9 @@
 /** The engine for models that MLC compiled: over a stand-in, and the package itself up to its files. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { within } from '../../../src/device/patience.ts'
 import type { Engine, Piece, Prompt } from '../../../src/engine/engine.ts'
 import { MODEL_URL, openArtifacts } from '../../../src/engine/webllm/artifacts.ts'
+import { watchDevice } from '../../../src/engine/webllm/device.ts'
 import { openPipeline } from '../../../src/engine/webllm/pipeline.ts'
 import { tinyFiles } from '../../models/tiny.ts'
 import { decoded, GREEDY, load, long, never, run, short, textOf } from './run-engine.ts'
@@ -115,6 +117,10 @@ describe('the package itself', () => {
   const chat = { tokenizer_files: ['tokenizer.json'], context_window_size: 128, vocab_size: 64 }
   /** The smallest module that there is, which is no model's. */
   const EMPTY = Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0)
+  /** A module with a memory and the functions of another version, each of which does nothing. */
+  const FOREIGN = moduleOf(['_initialize', 'TVMWasmAllocSpace', 'TVMWasmFreeSpace', 'TVMFuncCall'])
+  /** A module that wants what WebLLM has not. */
+  const WANTING = Uint8Array.of(...EMPTY, 1, 4, 1, 0x60, 0, 0, 2, 7, 1, 1, 0x65, 1, 0x66, 0, 0)
   const files = async (given: Readonly<Record<string, BlobPart>>): Promise<Map<string, Blob>> => {
     const all = await tinyFiles(['tokenizer.json'])
     all.set('mlc-chat-config.json', new Blob([JSON.stringify(chat)]))
@@ -127,11 +133,48 @@ describe('the package itself', () => {
     ['a library that is none', { 'lib.wasm': 'hello' }, /The model cannot be used: .*(wasm|magic)/i],
     ['a library that is cut', { 'lib.wasm': EMPTY.slice(0, 6) }, /The model cannot be used: /],
     ['a library of something else', { 'lib.wasm': EMPTY }, /The model cannot be used: /],
+    ['a library of another version', { 'lib.wasm': FOREIGN }, /The model cannot be used: /],
+    ['a library that wants what is not there', { 'lib.wasm': WANTING }, /The model cannot be used: .*import/i],
     ['a configuration that is none', { 'lib.wasm': EMPTY, 'mlc-chat-config.json': '{' }, /The model cannot be used: .*JSON/],
   ])('says what is wrong with %s', async (_, given, says) => {
     await expect(openPipeline(await files(given), { contextWindow: 128, signal: never })).rejects.toMatchObject({
       kind: 'unavailable', message: expect.stringMatching(says),
     })
+  })
+
+  test('gives the device back where a model is not loaded to its end', async () => {
+    const given: GPUDevice[] = []
+    const { requestDevice } = GPUAdapter.prototype
+    GPUAdapter.prototype.requestDevice = async function (this: GPUAdapter, ...asked) {
+      const device = await requestDevice.apply(this, asked)
+      given.push(device)
+      return device
+    }
+    try {
+      const watch = watchDevice()
+      const adapter = await navigator.gpu.requestAdapter()
+      const working = watch.guard(() => new Promise(() => undefined))
+      await adapter?.requestDevice()
+      watch.release()
+      expect((await given[0]?.lost)?.reason).toBe('destroyed')
+      await expect(within(200, working, 'still waiting')).resolves.toBe('still waiting')
+    } finally {
+      GPUAdapter.prototype.requestDevice = requestDevice
+    }
+  })
+
+  test.each([
+    // The package destroys its device where a buffer finds no room.
+    ['out_of_memory', (device: GPUDevice) => device.destroy()],
+    ['gpu_error', (device: GPUDevice) => device.queue.writeBuffer(device.createBuffer({ size: 4, usage: 0x80 }), 0, new Uint8Array(4))],
+  ])('tells whoever waits, and whoever comes, of %s', async (code, harm) => {
+    const watch = watchDevice()
+    const device = await (await navigator.gpu.requestAdapter())?.requestDevice()
+    const waiting = watch.guard(() => new Promise(() => undefined))
+    if (device) harm(device)
+    await expect(waiting).rejects.toMatchObject({ kind: 'unavailable', code })
+    await expect(watch.guard(async () => 'fine')).rejects.toMatchObject({ code })
+    watch.release()
   })
 
   test('is given up while it loads', async () => {
@@ -153,3 +196,21 @@ describe('the package itself', () => {
     })
   })
 })
+
+/** A module that exports a memory, and functions of no parameters under these names. */
+function moduleOf(names: readonly string[]): Uint8Array<ArrayBuffer> {
+  const section = (id: number, content: readonly number[]): number[] => [id, content.length, ...content]
+  const named = (name: string, kind: number, index: number): number[] => {
+    const bytes = [...new TextEncoder().encode(name)]
+    return [bytes.length, ...bytes, kind, index]
+  }
+  const exported = [...named('memory', 2, 0), ...names.flatMap((name, index) => named(name, 0, index))]
+  return Uint8Array.of(
+    0, 0x61, 0x73, 0x6d, 1, 0, 0, 0,
+    ...section(1, [1, 0x60, 0, 0]),
+    ...section(3, [names.length, ...names.map(() => 0)]),
+    ...section(5, [1, 0, 1]),
+    ...section(7, [names.length + 1, ...exported]),
+    ...section(10, [names.length, ...names.flatMap(() => [2, 0, 0x0b])]),
+  )
+}
