@@ -7,6 +7,12 @@ import type { GenerationEvent } from '../types/index.ts'
  */
 const INTERVAL = 8
 
+/** The same where many come in that time: a frame, as no screen shows more often. */
+const LONG_INTERVAL = 16
+
+/** As many tokens at once are many. */
+const MANY = 3
+
 type Told = Extract<GenerationEvent, { text: string }>
 
 /**
@@ -18,6 +24,8 @@ export async function* pace(
   now: () => number = () => performance.now(),
 ): AsyncGenerator<GenerationEvent> {
   let held: Told | null = null
+  let count = 0
+  let interval = INTERVAL
   let last = -Infinity
   try {
     for await (const event of events) {
@@ -28,10 +36,12 @@ export async function* pace(
         yield event
         continue
       }
+      count = joined ? count + 1 : 1
       const time = now()
-      if (time - last < INTERVAL) held = joined ?? event
+      if (time - last < interval) held = joined ?? event
       else {
         last = time
+        interval = count < MANY ? INTERVAL : LONG_INTERVAL
         yield joined ?? event
       }
     }

@@ -45,6 +45,14 @@ test('texts that follow fast are put together, in order, and none is lost', asyn
   expect(await run(events)).toEqual([start, text('a'), text('bcd'), text('e'), finish])
 })
 
+test('a fast model is heard once a frame, until it slows down', async () => {
+  const times = [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 40, 49, 58]
+  const texts = times.map((at): [number, GenerationEvent] => [at, text(String.fromCharCode(97 + times.indexOf(at)))])
+  expect(await run([[0, start], ...texts, [60, finish]])).toEqual([
+    start, text('a'), text('bcde'), text('fghijklm'), text('n'), text('o'), text('p'), finish,
+  ])
+})
+
 test('so are reasoning and the arguments of one call, and kinds stay apart and in order', async () => {
   const events: [number, GenerationEvent][] = [
     [0, start], [0, thought('a')], [1, thought('b')], [2, thought('c')], [3, text('d')], [4, text('e')],
