@@ -3,6 +3,7 @@ import type { Site } from '../support/site.ts'
 import { openSide, type OpenSide } from './compare.ts'
 import { median, printTable } from './figure.ts'
 import type { Run, SideName, Task } from './side.ts'
+import type { Work } from './work.ts'
 
 export type Device = 'wasm' | 'webgpu'
 
@@ -19,12 +20,19 @@ export interface Measured {
   load: number
   /** Tokens per second of a decode, by tokens of context. */
   decode: Record<number, number>
+  /** What a token of those asks of the GPU. */
+  work: Record<number, Work>
   /** Tokens per second of a prompt of 512. */
   prefill: number
   /** Time to the first token of a second turn over that of the first, with 1,000 tokens of history. */
   turn2: number
-  /** Tokens per second of four streams at once over those of one after the other. */
-  concurrent: number
+  /** Four streams at once over one after the other. */
+  concurrent: {
+    /** Tokens per second. */
+    rate: number
+    /** Dispatches. */
+    dispatches: number
+  }
   /** What was written, to be the same on both sides. */
   texts: string[]
 }
@@ -51,6 +59,7 @@ export async function measureSide(
       return runs[0] as Run
     }
     const decode: Record<number, number> = {}
+    const work: Record<number, Work> = {}
     const texts: string[] = []
     const firsts: number[] = []
     for (const context of CONTEXTS) {
@@ -59,11 +68,12 @@ export async function measureSide(
       const runs: Run[] = []
       for (let round = 0; round < rounds; round += 1) runs.push(await once(context, round))
       decode[context] = median(runs.map(({ rate }) => rate))
+      if (runs[0]) work[context] = runs[0].work
       texts.push(...runs.map(({ text }) => text))
       if (context === 512) firsts.push(...runs.map(({ first }) => first))
     }
     return {
-      load, decode, texts,
+      load, decode, work, texts,
       prefill: (512 / median(firsts)) * 1000,
       turn2: await secondTurns(side, rounds),
       concurrent: await atOnce(side, rounds, answer),
@@ -84,8 +94,13 @@ async function secondTurns(side: OpenSide, rounds: number): Promise<number> {
 }
 
 /** Short prompts, so that what is compared is the writing. */
-async function atOnce(side: OpenSide, rounds: number, answer: number): Promise<number> {
+async function atOnce(
+  side: OpenSide,
+  rounds: number,
+  answer: number,
+): Promise<Measured['concurrent']> {
   const ratios: number[] = []
+  let dispatches = 0
   for (let round = 0; round <= rounds; round += 1) {
     const tasks = (seed: number): Task[] =>
       Array.from({ length: STREAMS }, (_, index) => ({ prompt: 16, seed: seed + index, answer }))
@@ -93,8 +108,9 @@ async function atOnce(side: OpenSide, rounds: number, answer: number): Promise<n
     const together = await side.order({ type: 'run', tasks: tasks(600 + 10 * round), together: true })
     // The first round may still compile something.
     if (round > 0) ratios.push(alone.milliseconds / together.milliseconds)
+    dispatches = together.work.dispatches / alone.work.dispatches
   }
-  return median(ratios)
+  return { rate: median(ratios), dispatches }
 }
 
 export function printComparison(device: string, ours: Measured, theirs: Measured): void {
@@ -108,6 +124,25 @@ export function printComparison(device: string, ours: Measured, theirs: Measured
       row(`decode at ${context}`, ours.decode[context] ?? 0, theirs.decode[context] ?? 0, 'tokens/s'),
     ),
     row('turn 2 over turn 1', ours.turn2 * 100, theirs.turn2 * 100, '%', theirs.turn2 / ours.turn2),
-    row('4 streams over 1', ours.concurrent * 100, theirs.concurrent * 100, '%'),
+    row('4 streams over 1', ours.concurrent.rate * 100, theirs.concurrent.rate * 100, '%'),
+    ...(device === 'webgpu' ? workRows(ours, theirs) : []),
   ])
+}
+
+/** Less is better. */
+function workRows(ours: Measured, theirs: Measured): string[][] {
+  const row = (what: string, one: number, other: number, unit: string): string[] =>
+    [`webgpu ${what}`, one.toFixed(1), other.toFixed(1), unit, `${(other / one).toFixed(2)} x`]
+  const rows = CONTEXTS.flatMap((context) => {
+    const [one, other] = [ours.work[context], theirs.work[context]]
+    if (!one || !other) return []
+    const moved = ({ cleared, copied }: Work): number => (cleared + copied) / 1e6
+    return [
+      row(`dispatches at ${context}`, one.dispatches, other.dispatches, 'a token'),
+      row('their workgroups', one.workgroups, other.workgroups, 'a token'),
+      row('cleared, copied', moved(one), moved(other), 'MB a token'),
+    ]
+  })
+  const [one, other] = [ours.concurrent.dispatches, theirs.concurrent.dispatches]
+  return [...rows, row('dispatches of 4 streams', one * 100, other * 100, '% of one by one')]
 }

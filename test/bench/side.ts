@@ -1,5 +1,6 @@
 /** What is measured of either side, on the same files, device and run: ours and transformers.js. */
 import type { Sampling } from '../../src/types/index.ts'
+import { countWork, type Work, workBetween, workDone } from './work.ts'
 
 export type SideName = 'inorigin' | 'transformers'
 
@@ -21,6 +22,8 @@ export interface Run {
   rate: number
   /** What was written, by the same decoder on both sides. */
   text: string
+  /** What a token after the first asked of the GPU; of no use where others ran beside it. */
+  work: Work
 }
 
 export interface Opening {
@@ -41,7 +44,7 @@ export type Order =
 export interface Answers {
   /** Milliseconds from the files on the disk to a model that answers. */
   open: number
-  run: { runs: Run[]; milliseconds: number }
+  run: { runs: Run[]; milliseconds: number; work: Work }
   /** The two runs. */
   turns: [Run, Run]
 }
@@ -70,16 +73,21 @@ export interface Side {
 
 /** Answers orders with a side. */
 export function serveSide(side: Side): void {
+  countWork()
   async function run(prompt: readonly number[], wanted: Task): Promise<Run> {
     const begin = performance.now()
     let [first, last, text, count, before] = [0, 0, '', 0, 0]
+    let [from, to] = [workDone(), workDone()]
     await side.continue(prompt, wanted, (piece, tokens) => {
       last = performance.now()
-      if (first === 0) [first, before] = [last, tokens]
+      to = workDone()
+      if (first === 0) [first, before, from] = [last, tokens, to]
       text += piece
       count += tokens
     })
-    return { first: first - begin, rate: ((count - before) / (last - first)) * 1000, text }
+    const tokens = count - before
+    const rate = (tokens / (last - first)) * 1000
+    return { first: first - begin, rate, text, work: workBetween(from, to, 1 / tokens) }
   }
 
   async function obey(order: Order): Promise<Answers[Order['type']]> {
@@ -91,9 +99,11 @@ export function serveSide(side: Side): void {
       case 'run': {
         const work = (task: Task) => run(drawTokens(task.prompt, task.seed), task)
         const runs: Run[] = []
+        const from = workDone()
         if (order.together) runs.push(...(await Promise.all(order.tasks.map(work))))
         else for (const task of order.tasks) runs.push(await work(task))
-        return { runs, milliseconds: performance.now() - begin }
+        const milliseconds = performance.now() - begin
+        return { runs, milliseconds, work: workBetween(from, workDone(), 1) }
       }
       case 'turns': {
         const { task } = order
