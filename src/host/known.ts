@@ -11,6 +11,12 @@ export async function knownOf(entries: Pick<Entries, 'all'>): Promise<Known> {
       all
         .filter((entry) => resourcesOf([entry]).some((resource) => resource.sha256 === sha256))
         .map(({ tag }) => tag),
+    needs(tag, sha256) {
+      const implementations = all.find((one) => one.tag === tag)?.implementations ?? []
+      // Of what is not listed yet, files may be stored from before.
+      if (implementations.length === 0 || !implementations.every(isListed)) return undefined
+      return implementations.some(({ resources }) => resources.some((one) => one.sha256 === sha256))
+    },
     isWhole(tag, stored) {
       const entry = all.find((one) => one.tag === tag)
       const implementations = entry?.implementations.filter(isListed) ?? []

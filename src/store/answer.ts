@@ -104,6 +104,9 @@ function judgePart(
   if (!wanted.chunks && isOtherVersion(etag, etagOf(response))) {
     return { type: 'restart', why: 'the file has changed on the server' }
   }
+  // It counts bytes of what was encoded, of which a part cannot be decoded.
+  const encoding = response.headers.get('content-encoding') ?? 'identity'
+  if (encoding !== 'identity') return { type: 'restart', why: `a partial answer is ${encoding}` }
   const range = response.headers.get('content-range')
   if (range === null) {
     // Other origins seldom let us see it; the hash of the whole is the judge then.

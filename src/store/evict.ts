@@ -105,7 +105,7 @@ async function makeRoom(
   // What cannot be told must not keep a download from its room.
   const catalog = await known?.().catch(() => undefined)
   const inventory = await takeInventory(database, catalog)
-  const evictable = evictableOf(inventory)
+  const evictable = evictableOf(inventory, catalog)
   if (free + sum(evictable) < needed) throw shortage(needed, needed - free, inventory)
   for (const record of evictable) {
     if (free >= needed) return
@@ -117,10 +117,18 @@ async function makeRoom(
   if (free < needed) throw shortage(needed, needed - free, await takeInventory(database, catalog))
 }
 
-/** The least recently used first, and of those that were used together the largest. */
-function evictableOf({ records, pins, inUse }: Inventory): ResourceRecord[] {
+/**
+ * The least recently used first, and of those that were used together the largest. What a pinned tag was
+ * before its catalog changed is not what was pinned.
+ */
+function evictableOf(
+  { records, pins, inUse }: Inventory,
+  catalog: Known | undefined,
+): ResourceRecord[] {
+  const isKept = ({ sha256, tags }: ResourceRecord): boolean =>
+    isPinned({ tags: tags.filter((tag) => catalog?.needs(tag, sha256) !== false) }, pins)
   return records
-    .filter((record) => !isPinned(record, pins) && !inUse.has(record.sha256))
+    .filter((record) => !isKept(record) && !inUse.has(record.sha256))
     .toSorted((one, other) => one.lastUsed - other.lastUsed || bytesHere(other) - bytesHere(one))
 }
 

@@ -17,6 +17,8 @@ export interface Inventory {
 export interface Known {
   /** Tags that list a resource of that hash: of those that were stored before tags were noted. */
   tagsOf(sha256: string): Tag[]
+  /** Whether the tag may need that resource; `undefined` where it is not listed, or not with its files. */
+  needs(tag: Tag, sha256: string): boolean | undefined
   /** Whether the stored resources are all that the tag needs; `undefined` for a tag it does not list. */
   isWhole(tag: Tag, stored: ReadonlySet<string>): boolean | undefined
 }
@@ -42,7 +44,7 @@ export async function takeInventory(database: Database, known?: Known): Promise<
   }
 }
 
-export function isPinned({ tags }: ResourceRecord, pins: ReadonlySet<Tag>): boolean {
+export function isPinned({ tags }: Pick<ResourceRecord, 'tags'>, pins: ReadonlySet<Tag>): boolean {
   return tags.some((tag) => pins.has(tag))
 }
 

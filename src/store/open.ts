@@ -43,7 +43,8 @@ export function openDatabase(name: string, patience = BLOCKED_PATIENCE): Databas
     const stuck = new Promise<never>((_, reject) => (giveUp = reject))
     stuck.catch(() => undefined)
     let waiting: ReturnType<typeof setTimeout> | undefined
-    const connection = openDB<Schema>(name, DB_VERSION, {
+    // Where a site may store nothing, browsers throw at once.
+    const connection = promised(() => openDB<Schema>(name, DB_VERSION, {
       upgrade: (upgraded, oldVersion, _newVersion, transaction) =>
         migrate(upgraded, oldVersion, transaction),
       // It goes on by itself as soon as that tab is closed.
@@ -56,7 +57,7 @@ export function openDatabase(name: string, patience = BLOCKED_PATIENCE): Databas
         ;(event.target as IDBDatabase).close()
       },
       terminated: drop,
-    })
+    }))
     const opening: Opening = { connection, stuck }
     connection.catch(drop).finally(() => clearTimeout(waiting))
     current = opening
@@ -86,7 +87,8 @@ export function openDatabase(name: string, patience = BLOCKED_PATIENCE): Databas
       if (second.done) return second.value
       throw isLost(second.thrown) ? cannotOpen(second.thrown) : second.thrown
     } catch (thrown) {
-      throw isStorageFull(thrown) ? storageFull(thrown) : thrown
+      if (isStorageFull(thrown)) throw storageFull(thrown)
+      throw thrown instanceof DOMException ? failed(thrown) : thrown
     }
   }
 
@@ -111,19 +113,34 @@ export async function committed<T>(
 ): Promise<T> {
   const { done } = transaction
   done.catch(() => undefined)
-  const value = await work()
-  await done
-  return value
+  try {
+    const value = await work()
+    await done
+    return value
+  } catch (thrown) {
+    // Its requests only say that it was aborted; why, it says itself.
+    throw isAbort(thrown) ? await done.then(() => thrown, (why: unknown) => why) : thrown
+  }
+}
+
+async function promised<T>(work: () => Promise<T>): Promise<T> {
+  return work()
+}
+
+function isAbort(thrown: unknown): boolean {
+  return thrown instanceof DOMException && thrown.name === 'AbortError'
 }
 
 type Attempt<T> = { done: true; value: T } | { done: false; thrown: unknown }
 
 /**
  * Whether the connection is gone rather than the work wrong. Safari cuts connections of tabs in the
- * background ("Connection to Indexed Database server lost"), and says so only when they are used.
+ * background ("Connection to Indexed Database server lost"), and says so only when they are used. No work
+ * aborts its transaction: where that happened for no other reason, the browser did.
  */
 function isLost(thrown: unknown): boolean {
   if (!(thrown instanceof DOMException)) return false
+  if (isAbort(thrown)) return true
   return thrown.name === 'InvalidStateError' || /connection.*(lost|clos)/i.test(thrown.message)
 }
 
@@ -134,6 +151,14 @@ function blockedByTab(): InoriginError {
     `${what} app, which is asleep, still uses it as it was. Close or reload the other tabs.`,
     { code: 'store_blocked', retryAfter: 5 },
   )
+}
+
+/** A disk that cannot be read or written, or a browser that does not know what is wrong either. */
+function failed(cause: DOMException): InoriginError {
+  const what = `The browser could not use its database (${cause.message || cause.name}).`
+  return new InoriginError('unavailable', `${what} Reload the page, or free space on the disk.`, {
+    code: 'store_unavailable', cause,
+  })
 }
 
 function cannotOpen(thrown: unknown): unknown {

@@ -98,8 +98,11 @@ async function find(
 const lastUse = ({ lastUsed, created }: PredictionRecord): number => lastUsed ?? Date.parse(created)
 
 function latest(records: readonly PredictionRecord[]): PredictionRecord | undefined {
+  const now = new Date().toISOString()
+  // What a clock that was wrong dates to a time that is still to come was there before.
+  const age = ({ created }: PredictionRecord): string => (created > now ? '' : created)
   return records.reduce<PredictionRecord | undefined>(
-    (best, record) => (best && best.created > record.created ? best : record),
+    (best, record) => (best && age(best) > age(record) ? best : record),
     undefined,
   )
 }

@@ -172,8 +172,6 @@ function ownRecord(record: ResourceRecord | undefined, turn: Turn): ResourceReco
  * Safari refuses Blobs now and then ("Error preparing Blob/File data"), private windows always did.
  */
 function cannotKeepBlobs(thrown: unknown): boolean {
-  return (
-    thrown instanceof DOMException &&
-    (thrown.name === 'UnknownError' || thrown.name === 'DataCloneError')
-  )
+  const { name } = ((thrown instanceof InoriginError && thrown.cause) || thrown) as { name?: unknown }
+  return name === 'UnknownError' || name === 'DataCloneError'
 }

@@ -52,6 +52,8 @@ export interface Fault {
   /** Sends this many bytes too many. */
   extra?: number
   html?: boolean
+  /** Sends elsewhere, which is here again. */
+  redirect?: boolean
   status?: number
   retryAfter?: string
   etag?: string

@@ -77,6 +77,10 @@ async function answer(
     response.writeHead(log.status).end('no')
     return
   }
+  if (fault.redirect) {
+    response.writeHead(302, { location: request.url ?? '/' }).end()
+    return
+  }
   if (fault.html) {
     response.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html><p>App')
     return

@@ -38,6 +38,7 @@ describe('brings the file byte by byte whatever the server does:', () => {
     'the range is not said and right': [CUT, { contentRange: '' }],
     'the file changes on the server': [{ ...CUT, etag: '"old"', corrupt: 3 }],
     'a range is answered 416': [CUT, { status: 416 }],
+    'it is elsewhere, and so is the rest': [{ redirect: true }, CUT, { redirect: true }],
     'a part has bytes too many': [CUT, { extra: 3 }],
     'it is busy': [{ status: 503 }, { status: 429, retryAfter: '0' }, { status: 500 }],
     'what came first was another version': [{ ...CUT, corrupt: 77 }],
@@ -64,6 +65,7 @@ describe('says what is wrong and leaves nothing that counts as whole:', () => {
     },
     'wrong bytes': { faults: always({ corrupt: 5 }), message: /sha256/, code: 'hash_mismatch' },
     'bytes too many': { faults: always({ extra: 1 }), message: /102407 bytes, .* has more/ },
+    'sent around in circles': { faults: Array.from({ length: 100 }, () => ({ redirect: true })), message: /cannot be reached/ },
     'silence': { faults: always({ stall: 0 }), message: /no byte came/ },
     'never whole': {
       faults: always({ cut: 50_000, ignoreRange: true }),

@@ -4,7 +4,7 @@ import { ensure } from '../../../src/store/ensure.ts'
 import { entryRecords, importedUrl, putEntry } from '../../../src/store/entries.ts'
 import { hashFiles, importFiles, type ImportOptions, type Match } from '../../../src/store/import.ts'
 import { clearResources, removeTag, takeInventory } from '../../../src/store/inventory.ts'
-import { hasResource } from '../../../src/store/resources.ts'
+import { hasResource, readResource } from '../../../src/store/resources.ts'
 import { freshDatabase, KIB, never, storedBytes } from './fixture.ts'
 
 afterEach(() => {
@@ -83,6 +83,14 @@ test('a tag that was imported is pinned, replaced with what only it used, and go
   await put(two!)
   await clearResources(database)
   expect([await here(), await entryRecords(database)]).toEqual([{}, []])
+})
+
+test('an empty file is one too', async () => {
+  const database = freshDatabase()
+  const empty = await fileOf(0, 0)
+  expect(await importFiles(database, [empty], how)).toBe(0)
+  expect(await hasResource(database, empty.resource.sha256)).toBe(true)
+  expect((await readResource(database, empty.resource.sha256))?.size).toBe(0)
 })
 
 test('what was imported is not asked for anywhere when it is lost', async () => {

@@ -1,9 +1,9 @@
 import { openDB } from 'idb'
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { DB_VERSION, UNNOTED, type WantedResource } from '../../../src/store/db.ts'
 import { download } from '../../../src/store/download.ts'
 import { readFact, writeFact } from '../../../src/store/facts.ts'
-import { openDatabase, type Connection, type Database } from '../../../src/store/open.ts'
+import { committed, openDatabase, type Connection, type Database } from '../../../src/store/open.ts'
 import {
   predictionByConfiguration, predictionById, predictionOf, putPrediction,
 } from '../../../src/store/predictions.ts'
@@ -56,6 +56,64 @@ test('gives up with a clear error when the connection is lost twice', async () =
     return connection.count('resources')
   })
   await expect(use).rejects.toMatchObject({ kind: 'unavailable', code: 'store_unavailable' })
+})
+
+test('opens again when a transaction was aborted for no reason that it tells', async () => {
+  const database = freshDatabase()
+  let runs = 0
+  await database.use((connection) => {
+    const transaction = connection.transaction('device', 'readwrite')
+    return committed(transaction, async () => {
+      runs += 1
+      await transaction.store.put('fact', 'subject')
+      if (runs === 1) transaction.abort()
+    })
+  })
+  expect([runs, await readFact(database, 'subject', isText)]).toEqual([2, 'fact'])
+})
+
+test('tells why a transaction was aborted, not that its requests were', async () => {
+  const aborted = new DOMException('The transaction was aborted.', 'AbortError')
+  const done = Promise.reject<void>(new DOMException('', 'QuotaExceededError'))
+  done.catch(() => undefined)
+  const database = freshDatabase()
+  const use = database.use(() => committed({ done }, () => Promise.reject(aborted)))
+  await expect(use).rejects.toMatchObject({ code: 'storage_full' })
+})
+
+describe('where a site may store nothing', () => {
+  afterEach(() => {
+    vi.restoreAllMocks()
+    vi.unstubAllGlobals()
+  })
+
+  test.each<[string, () => void]>([
+    ['by the settings for cookies', () => {
+      const denied = new DOMException('access to the Indexed Database API is denied', 'SecurityError')
+      vi.spyOn(IDBFactory.prototype, 'open').mockImplementation(() => {
+        throw denied
+      })
+    }],
+    ['without IndexedDB', () => vi.stubGlobal('indexedDB', undefined)],
+  ])('says so: %s', async (_, refuse) => {
+    const database = openDatabase(`test:${crypto.randomUUID()}`)
+    refuse()
+    await expect(readFact(database, 'subject', isText)).rejects.toMatchObject({
+      kind: 'unavailable', code: 'store_unavailable', message: expect.stringMatching(/Private windows/),
+    })
+    vi.restoreAllMocks()
+    vi.unstubAllGlobals()
+    // It is asked again the next time.
+    expect(await readFact(database, 'subject', isText)).toBeUndefined()
+    database.close()
+    indexedDB.deleteDatabase(database.name)
+  })
+
+  test('or its disk fails', async () => {
+    const broken = new DOMException('Internal error.', 'UnknownError')
+    const use = freshDatabase().use(() => Promise.reject(broken))
+    await expect(use).rejects.toMatchObject({ kind: 'unavailable', code: 'store_unavailable' })
+  })
 })
 
 test('does not repeat work that is itself wrong', async () => {

@@ -3,7 +3,7 @@ import type { PredictionRecord } from '../../../src/store/db.ts'
 import { readFact, trimFacts, writeFact } from '../../../src/store/facts.ts'
 import type { Database } from '../../../src/store/open.ts'
 import {
-  predictionById, predictionWith, putPrediction, touchPrediction,
+  predictionById, predictionOf, predictionWith, putPrediction, touchPrediction,
 } from '../../../src/store/predictions.ts'
 import { freshDatabase } from './fixture.ts'
 
@@ -56,6 +56,14 @@ test('one is found by a file, if it says where that is from', async () => {
   await putPrediction(database, prediction('pred_2', { resources }))
   expect((await predictionWith(database, 'shared'))?.id).toBe('pred_2')
   expect(await predictionWith(database, 'none')).toBeUndefined()
+})
+
+test('a clock that was ahead does not hide what is given since', async () => {
+  const database = freshDatabase()
+  const asker = { tag: '@a/b', clientId: 'app', configurationId: '' } as const
+  await putPrediction(database, prediction('ahead', { ...asker, created: '2999-01-01T00:00:00.000Z' }))
+  await putPrediction(database, prediction('since', { ...asker, created: new Date().toISOString() }))
+  expect((await predictionOf(database, asker))?.id).toBe('since')
 })
 
 test('facts of one kind are trimmed, the one in hand and other kinds are not', async () => {

@@ -126,10 +126,35 @@ test('what was stored before tags were noted is pinned by what the catalog knows
   }))
   const known = async (): Promise<Known> => ({
     tagsOf: (sha256) => (sha256 === pinned!.resource.sha256 ? ['@a/pinned'] : []),
+    needs: () => undefined,
     isWhole: () => undefined,
   })
   const file = await fileOn({ bytes: 50 * KIB })
   await ensure(database, [file.resource], { ...options, known })
   expect(await hasResource(database, pinned!.resource.sha256)).toBe(true)
   expect(await hasResource(database, other!.resource.sha256)).toBe(false)
+})
+
+test('files that a pinned tag had before its catalog changed make way', async () => {
+  const database = freshDatabase()
+  const [before, now] = await Promise.all(
+    ['before', 'now'].map((name) => fileOn({ bytes: 40 * KIB, name })),
+  )
+  for (const { resource } of [now!, before!]) {
+    await ensure(database, [resource], { ...options, tag: '@a/pinned' })
+  }
+  await setPin(database, '@a/pinned', true)
+  vi.mocked(navigator.storage.estimate).mockImplementation(async () => ({
+    quota: 100 * KIB, usage: await storedBytes(database),
+  }))
+  const known = async (): Promise<Known> => ({
+    tagsOf: () => [],
+    needs: (_, sha256) => sha256 === now!.resource.sha256,
+    isWhole: () => undefined,
+  })
+  const file = await fileOn({ bytes: 50 * KIB })
+  await expect(ensure(database, [file.resource], options)).rejects.toMatchObject({ code: 'storage_full' })
+  await ensure(database, [file.resource], { ...options, known })
+  expect(await hasResource(database, now!.resource.sha256)).toBe(true)
+  expect(await hasResource(database, before!.resource.sha256)).toBe(false)
 })

@@ -68,6 +68,12 @@ describe('an answer with a part', () => {
     expect(judge(response(206, {}, 'cors'), wanted, 400, null)).toEqual({ type: 'take', from: 400 })
   })
 
+  test('that is encoded means starting over: it is a part of something else', () => {
+    const encoded = (encoding: string) => part('bytes 400-999/1000', { 'content-encoding': encoding })
+    expect(judge(encoded('gzip'), wanted, 400, null)).toMatchObject({ type: 'restart' })
+    expect(judge(encoded('identity'), wanted, 400, null)).toEqual({ type: 'take', from: 400 })
+  })
+
   test('of another version means starting over', () => {
     const verdict = (before: string, now?: string) => {
       const rest = part('bytes 400-999/1000', now ? { etag: now } : {})
