@@ -30,6 +30,8 @@ export interface Entries {
   complete(entry: Entry, signal: AbortSignal): Promise<Entry>
   /** With the files of that implementation, which are looked up and stay in the same way. */
   list(entry: Entry, implementation: Implementation, signal: AbortSignal): Promise<Entry>
+  /** Files of that implementation are not what was looked up, where they were: the next load looks again. */
+  forget(entry: Entry, implementation: Implementation): Promise<void>
   /** Takes those implementations for what the hub would have said of it. */
   adopt(entry: ModelEntry & { hub: HubSource }, resolved: Resolved): Promise<void>
 }
@@ -90,6 +92,10 @@ export function createEntries(database: Database, load: () => Promise<Catalog>):
       if (!record || entry.type !== 'model') return entry
       const work = (until: AbortSignal) => resolveMlc(record, { signal: until })
       return completeMlcEntry(entry, record, await lookUp(subjectOfMlc(record), work, signal))
+    },
+    async forget(entry, { id }) {
+      const record = entry.type === 'model' && entry.mlc?.find((one) => one.model_id === id)
+      if (record) await writeFact(database, subjectOfMlc(record), null)
     },
     adopt: ({ hub }, resolved) => writeFact(database, subjectOf(hub), resolved),
   }

@@ -49,12 +49,15 @@ export function openHost(
   const models = createModels({
     assets: setup.assets,
     onVerdict: trust.learn,
-    explain: async (error, { tag }, failed) => {
+    explain: async (error, entry, failed) => {
+      const { tag } = entry
       const damage = await storage.damaged(error, failed)
       if (damage) return damage
       const [all, capabilities] = await Promise.all([entries.all(), device()])
       const fits = (one: Implementation) => obstaclesOf(one, capabilities, setup.device).length === 0
-      return nameSmaller(InoriginError.from(error), all, tag, failed, fits)
+      const told = nameSmaller(InoriginError.from(error), all, tag, failed, fits)
+      if (told.code === 'hash_mismatch') await entries.forget(entry, failed)
+      return told
     },
     // In use until it is unloaded.
     ensure: (resources, options) =>
