@@ -106,6 +106,58 @@ test('the host tab is closed while it answers another: an error frame, not a cle
   expect(text).not.toContain('message_stop')
 })
 
+/** A response; its status and the message where there is none. */
+function respond(page: Page, fields: object) {
+  return page.evaluate(async (more) => {
+    const response = await fetch('/v1/responses', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ model: '@inorigin/guide', max_output_tokens: 4, ...more }),
+    })
+    const { id, output, usage, error } = await response.json()
+    const items = output?.map((item: { id: string }) => item.id) as string[] | undefined
+    return { status: response.status, id, items, read: usage?.input_tokens, error: error?.message }
+  }, fields)
+}
+
+test('responses are kept by the host tab, also where they were cut, and are gone with it', async () => {
+  const one = await site.open()
+  await serveIn(one)
+  const two = await site.open()
+  await serveIn(two)
+  const first = await respond(two, { input: 'What is inorigin?' })
+  const after = { input: 'And what else?', previous_response_id: first.id }
+  const second = await respond(one, after)
+  expect(second).toMatchObject({ status: 200 })
+  expect(second.read).toBeGreaterThan(first.read)
+
+  const cut = await two.evaluate(async () => {
+    const leaving = new AbortController()
+    const response = await fetch('/v1/responses', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ model: '@inorigin/guide', input: 'What is inorigin?', stream: true }),
+      signal: leaving.signal,
+    })
+    const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+    let told = ''
+    while (!told.includes('output_text.delta')) told += (await reader.read()).value
+    leaving.abort()
+    return /"item_id":"(msg_\w+)"/.exec(told)?.[1]
+  })
+  const referring = { input: [{ type: 'item_reference', id: cut }, { role: 'user', content: 'Well?' }] }
+  await expect.poll(() => respond(two, referring), { timeout: 5000 }).toMatchObject({ status: 200 })
+
+  await one.close()
+  await expect.poll(() => respond(two, { input: 'Hi' }), { timeout: 10_000 }).toMatchObject({ status: 200 })
+  const lost = await respond(two, after)
+  expect(lost).toMatchObject({ status: 400 })
+  expect(lost.error).toMatch(/^Previous response with id 'resp_\w+' not found\. .* store: false\.$/)
+  const unknown = await respond(two, referring)
+  expect(unknown).toMatchObject({ status: 404 })
+  expect(unknown.error).toContain(`Item with id '${cut}' not found.`)
+})
+
 test('a hard reload: the page is controlled again without another reload', async () => {
   const page = await site.open()
   await serveIn(page)
