@@ -162,6 +162,14 @@ describe('what does not fit', () => {
       'inputs.x: the model has no tensor x.',
     ],
     [
+      {
+        inputs: x({}),
+        bindings: { x: { tensor: '__proto__' } },
+        model: { inputs: { ['__proto__']: ['float32'] } },
+      },
+      'inputs.x: a tensor named __proto__ cannot be given. Rename it.',
+    ],
+    [
       { inputs: x({}), model: { inputs: { x: ['int32'] } } },
       "inputs.x: is declared float32, but the model's x is int32.",
     ],
