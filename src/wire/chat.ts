@@ -25,10 +25,9 @@ import { chatImage, imageOf, noImage, userMessage } from './images.ts'
 import type { Places } from './places.ts'
 import { budgetFault, outputEffort, reasoningOf } from './reasoning.ts'
 import { chatSampling, samplingOf } from './sampling.ts'
-import { elsewhere, formatElsewhere, sharedFields, topLogprobs } from './shared.ts'
+import { elsewhere, formatElsewhere, sharedFields, textPart, topLogprobs } from './shared.ts'
 import * as calls from './tools.ts'
 
-const textPart = object({ type: v.literal('text'), text: string })
 const elseRefused = { input_audio: never, file: never }
 
 /** None is an empty text. What was refused was said too. */

@@ -25,10 +25,8 @@ import type { Spoken } from './images.ts'
 import type { Places } from './places.ts'
 import { budgetFault, outputEffort, reasoningOf } from './reasoning.ts'
 import { messagesSampling, samplingOf } from './sampling.ts'
-import { elsewhere, formatElsewhere, noLogprobs, sharedFields } from './shared.ts'
+import { elsewhere, formatElsewhere, noLogprobs, sharedFields, textPart as text } from './shared.ts'
 import * as calls from './tools.ts'
-
-const text = object({ type: v.literal('text'), text: string })
 
 const refusedBlocks = {
   document: not('no model here reads documents; send their text'),

@@ -14,13 +14,14 @@ import {
 } from './fields.ts'
 import { imageOf, inputImage, noImage, userMessage } from './images.ts'
 import type { Spoken } from './images.ts'
+import { textPart } from './shared.ts'
 import * as calls from './tools.ts'
 
 const part = object({ type: string, text: string })
 const parts = {
   input_text: object({ type: v.literal('input_text'), text: string }),
   output_text: object({ type: v.literal('output_text'), text: string }),
-  text: object({ type: v.literal('text'), text: string }),
+  text: textPart,
   refusal: object({ type: v.literal('refusal'), refusal: string }),
   input_file: never,
   input_audio: never,

@@ -10,9 +10,11 @@ import {
   atLeast,
   flag,
   isObject,
+  object,
   oneOf,
   optional,
   refused,
+  string,
   unsupported,
 } from './fields.ts'
 import { effort, thinking } from './reasoning.ts'
@@ -31,6 +33,9 @@ const off = optional(
   unsupported(v.unknown(), (value) => value === false || value === 0 || value === ''),
 )
 const noList = optional(unsupported(anyList, (list) => list.length === 0))
+
+/** A text among other parts, as all styles write it. */
+export const textPart = object({ type: v.literal('text'), text: string })
 
 /** What has another name or place in this style; an empty one asks for nothing. */
 export function elsewhere(advice: string) {

@@ -1,7 +1,10 @@
 /** Responses that refer to what was answered before, and the paths that tell of it. */
 import OpenAI, { NotFoundError } from 'openai'
 import { describe, expect, it } from 'vitest'
+import { createChance } from '../../support/random.ts'
 import { checkResponse, checkResponseStream } from '../../support/responses-grammar.ts'
+import { BODIES, VALUES } from './fuzz-values.ts'
+import { mutate } from './mutate.ts'
 import { errorOf, fetchOf, scriptedHost, send, USAGE } from './scripted-host.ts'
 import type { HostOptions, Script, ScriptedHost } from './scripted-host.ts'
 
@@ -105,6 +108,28 @@ it('a call that was cut has no arguments', async () => {
   expect(host.requests.at(-1)?.messages[1]).toEqual({
     role: 'assistant', content: '', toolCalls: [{ id: 'call_1', name: 'weather', arguments: '{}' }],
   })
+})
+
+it('can be gone on from whatever was taken', async () => {
+  const host = scriptedHost(OPTIONS)
+  const chance = createChance(7)
+  const { input, ...rest } = BODIES[PATH] as { input: object[] }
+  let taken = 0
+  for (let round = 0; round < 150; round += 1) {
+    const items = input
+      .filter(() => chance.often(0.7))
+      .map((item) => mutate(item, VALUES, chance, chance.below(2)))
+    const response = await send(host, PATH, { body: { ...rest, input: items } })
+    if (response.status !== 200) continue
+    taken += 1
+    const { id, output } = (await response.json()) as Answered
+    const more = [{ type: 'item_reference', id: output[0]?.id }, { role: 'user', content: 'And?' }]
+    const next = await send(host, PATH, { body: bodyOf({ input: more, previous_response_id: id }) })
+    expect(next.status, `${JSON.stringify(items)} ${await next.text()}`).toBe(200)
+    const { data } = (await (await send(host, `${PATH}/${id}/input_items`)).json()) as { data: object[] }
+    expect(data).toHaveLength(items.length)
+  }
+  expect(taken).toBeGreaterThan(10)
 })
 
 it('an answer does not wait for ever, nor fail, where it cannot be kept', async () => {
