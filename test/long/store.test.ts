@@ -1,4 +1,7 @@
 /** Downloads from a server that does what it can to spoil them, and downloads that are killed. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Page } from 'playwright'
 import { fileOn, type Fault, type ServedFile } from '../support/content.ts'
@@ -97,6 +100,49 @@ test(`${COUNT} downloads end byte by byte as they should, or with a clear error`
   }
   console.log(`seed ${SEED}:`, Object.fromEntries(tally))
   expect([...tally.values()].reduce((sum, count) => sum + count, 0)).toBe(COUNT)
+})
+
+test('room that others take in the middle of a download is made again, or said to be missing', async () => {
+  const profile = mkdtempSync(join(tmpdir(), 'inorigin-'))
+  const own = await openSite({ profile })
+  try {
+    const page = await own.open()
+    const cdp = await own.context.newCDPSession(page)
+    const { origin } = new URL(own.url)
+    const grant = (megabytes: number) =>
+      cdp.send('Storage.overrideQuotaForOrigin', { origin, quotaSize: megabytes * 1e6 })
+    // Chromium looks how much is left every 30 s.
+    const slow = Array.from({ length: 20 }, () => ({ slow: 250 }))
+    const fast = () => fileOn(faults.url, { bytes: 30 * MIB, piece: MIB })
+    const tedious = () => fileOn(faults.url, { bytes: 60 * MIB, piece: MIB / 4, faults: slow })
+    const files = { one: await fast(), two: await fast(), three: await tedious(), four: await tedious() }
+    const entries = Object.entries(files).map(([name, file]) => entryOf(`@me/${name}`, file))
+    await serveIn(page, { catalog: { version: 1, entries } })
+    const tagsHere = async () => (await storage(page, 'list')).map(({ tag }) => tag).toSorted()
+    const loadWhile = async (name: 'three' | 'four', megabytes: number) => {
+      await grant(1000)
+      const loaded = load(page, `@me/${name}`)
+      while (((await files[name].seen())[0]?.sent ?? 0) < 4 * MIB) await page.waitForTimeout(50)
+      await grant(megabytes)
+      return loaded
+    }
+
+    for (const name of ['one', 'two']) await load(page, `@me/${name}`)
+    await storage(page, 'pin', '@me/two')
+    expect(await loadWhile('three', 110)).toBe('model_unusable')
+    expect(await tagsHere()).toEqual(['@me/three', '@me/two'])
+    const { sha256 } = files.three.resource
+    expect(await digest(page, sha256)).toBe(sha256)
+
+    await storage(page, 'pin', '@me/three')
+    expect(await loadWhile('four', 110)).toBe('storage_full')
+    expect(await tagsHere()).toEqual(['@me/four', '@me/three', '@me/two'])
+    const last = (await storage(page, 'list')).find(({ tag }) => tag === '@me/four')
+    expect(last).toMatchObject({ status: 'partial', inUse: false })
+  } finally {
+    await own.close()
+    rmSync(profile, { recursive: true, force: true })
+  }
 })
 
 test(`${KILLS} downloads that are killed lose one chunk at most each`, async () => {
