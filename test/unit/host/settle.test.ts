@@ -1,5 +1,5 @@
 /** The implementation that a device uses, whose files are looked up only then. */
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { choose } from '../../../src/catalog/choose.ts'
 import { completeMlcEntry, expandMlcEntry } from '../../../src/catalog/mlc/entry.ts'
 import type { MlcRecord } from '../../../src/catalog/mlc/record.ts'
@@ -7,6 +7,7 @@ import type { Entry } from '../../../src/catalog/schema.ts'
 import type { Capabilities } from '../../../src/device/capabilities.ts'
 import type { Choices } from '../../../src/host/choices.ts'
 import type { Entries } from '../../../src/host/entries.ts'
+import { eligible } from '../../../src/host/race.ts'
 import { settle } from '../../../src/host/settle.ts'
 import { HASH } from '../catalog/entries.ts'
 
@@ -52,4 +53,12 @@ test('what turns out to need more than the device has makes room for the next', 
   await expect(settled(['one'], gpu(), { one: ['shader-f16'] })).rejects.toMatchObject({
     code: 'no_implementation', message: expect.stringContaining('one: the GPU has no shader-f16'),
   })
+})
+
+test('one that was not looked up is not brought here to be measured', async () => {
+  vi.stubGlobal('navigator', {})
+  const { given } = await settled(['x-q4f16_1', 'x-q4f32_1'], gpu('shader-f16'))
+  const fit = await eligible(null as never, given.entry.implementations)
+  expect(fit.map(({ id }) => id)).toEqual(['x-q4f16_1'])
+  vi.unstubAllGlobals()
 })
