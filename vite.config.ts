@@ -187,6 +187,18 @@ export default defineConfig(({ command }) => ({
       {
         extends: true,
         test: {
+          name: 'mlc',
+          include: ['test/mlc/**/*.test.ts'],
+          environment: 'node',
+          globalSetup: 'test/setup/demo.ts',
+          testTimeout: 600_000,
+          hookTimeout: 600_000,
+          sequence: { groupOrder: 4 },
+        },
+      },
+      {
+        extends: true,
+        test: {
           name: 'long',
           include: ['test/long/**/*.test.ts'],
           environment: 'node',
