@@ -1,4 +1,4 @@
-/** How long to wait before asking a server again. */
+/** How long to wait: before asking a server again, and for what may never come to an end. */
 
 /** Milliseconds before the next try: twice as long each time, and never two clients in step. */
 export function backoff(failures: number, first: number): number {
@@ -20,4 +20,17 @@ export function sleep(milliseconds: number, signal: AbortSignal): Promise<void> 
     }
     signal.addEventListener('abort', stop, { once: true })
   })
+}
+
+/** What the work gives, or `otherwise` where that takes longer. Rejects as the work does before. */
+export function within<T, Otherwise>(
+  milliseconds: number,
+  work: Promise<T>,
+  otherwise: Otherwise,
+): Promise<T | Otherwise> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<Otherwise>((resolve) => {
+    timer = setTimeout(resolve, milliseconds, otherwise)
+  })
+  return Promise.race([work, late]).finally(() => clearTimeout(timer))
 }

@@ -1,9 +1,10 @@
 /** Disks and browsers that take less than they said they would. */
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { ensure } from '../../../src/store/ensure.ts'
 import { importFiles, type Match } from '../../../src/store/import.ts'
 import { setPin, type Known } from '../../../src/store/inventory.ts'
 import type { Database } from '../../../src/store/open.ts'
+import { freeBytes } from '../../../src/store/reserve.ts'
 import { hasResource, resourceRecord } from '../../../src/store/resources.ts'
 import { fileOn, freshDatabase, KIB, never, QUICK, storedBytes } from './fixture.ts'
 
@@ -157,4 +158,17 @@ test('files that a pinned tag had before its catalog changed make way', async ()
   await ensure(database, [file.resource], { ...options, known })
   expect(await hasResource(database, now!.resource.sha256)).toBe(true)
   expect(await hasResource(database, before!.resource.sha256)).toBe(false)
+})
+
+test('a browser that never says how much there is really room for is not waited for', async () => {
+  // Pages have no such files, workers do.
+  Object.assign(FileSystemFileHandle.prototype, { createSyncAccessHandle: () => undefined })
+  onTestFinished(() => {
+    Reflect.deleteProperty(FileSystemFileHandle.prototype, 'createSyncAccessHandle')
+  })
+  const asked = vi.spyOn(navigator.storage, 'getDirectory').mockReturnValue(new Promise(() => undefined))
+  expect(await freeBytes(1e6, 50)).toBe(1e9)
+  // One that did not answer is not asked again.
+  expect(await freeBytes(1e6)).toBe(1e9)
+  expect(asked).toHaveBeenCalledOnce()
 })
