@@ -10,6 +10,7 @@ import type { Device, PredictionResult } from '../types/index.ts'
 import { bind, type Bound } from './bind.ts'
 import type { ElementData, ElementType } from './elements.ts'
 import { findForeign } from './foreign.ts'
+import { mismatchOf } from './mismatch.ts'
 import { refuse, unusable } from './refuse.ts'
 import { sampleInputs } from './sample.ts'
 import { type Checked, checkInputs } from './signature.ts'
@@ -210,12 +211,11 @@ function fromTensor(tensor: Tensor): RawTensor {
   }
 }
 
-/** Lengths that no signature states, such as two inputs of one length, the model itself checks. */
+/** What no signature states, such as two inputs of one length, the model itself checks. */
 function blame(thrown: unknown): never {
   const error = InoriginError.from(thrown)
-  if (error.kind === 'internal' && /invalid dimensions|invalid.argument/i.test(error.message)) {
-    refuse('inputs', `the model does not take them: ${error.message}`, thrown)
-  }
+  const said = error.kind === 'internal' ? mismatchOf(error.message) : null
+  if (said !== null) refuse('inputs', `the model does not take them: ${said}`, thrown)
   throw error
 }
 
