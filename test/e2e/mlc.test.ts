@@ -62,9 +62,28 @@ const entry = (tag: string, implementations: Implementation[]): Catalog['entries
   implementations,
 })
 
+/** With one file that the server has otherwise than the catalog says. */
+const flawed = (change: (library: Resource) => Partial<Resource>): Implementation => {
+  const whole = mlc()
+  const resources = whole.resources.map((one) => (one.type === 'wasm' ? { ...one, ...change(one) } : one))
+  return { ...whole, resources }
+}
+const another = (bytes: number): Pick<Resource, 'bytes' | 'sha256'> => ({
+  bytes, sha256: createHash('sha256').update(`another of ${bytes}`).digest('hex'),
+})
+
+const FLAWED: Readonly<Record<string, Implementation>> = {
+  '@me/missing': flawed(() => ({ ...another(8), url: 'mlc/nowhere.wasm' })),
+  '@me/truncated': flawed(() => another(64)),
+  '@me/corrupt': flawed(({ bytes }) => another(bytes ?? 0)),
+}
+
 const CATALOG: Catalog = {
   version: 1,
-  entries: [entry('@me/alone', [mlc()]), entry('@me/halves', [mlc(['shader-f16'])]), entry('@me/both', [mlc(), onnx])],
+  entries: [
+    ...Object.entries(FLAWED).map(([tag, implementation]) => entry(tag, [implementation])),
+    entry('@me/alone', [mlc()]), entry('@me/halves', [mlc(['shader-f16'])]), entry('@me/both', [mlc(), onnx]),
+  ],
 }
 
 let app: string
@@ -130,4 +149,14 @@ test('a library that is none is an error that says so', async () => {
   )
   expect(await error).toMatch(/The model cannot be used: /)
   expect(engines().length).toBeGreaterThan(0)
+})
+
+test.each(Object.keys(FLAWED))('a download of %s is refused, and the model is not there', async (tag) => {
+  const [error, states] = await page.evaluate(async (name) => {
+    const { models } = (globalThis as unknown as { server: Server }).server
+    const thrown = await models.load(name).then(() => null, (reason: { kind: string; message: string }) => reason)
+    return [thrown && `${thrown.kind}: ${thrown.message}`, await models.list()] as const
+  }, tag)
+  expect(error).toMatch(/^unavailable: .*(library|nowhere)\.wasm/)
+  expect(states.find((state) => state.tag === tag)).toMatchObject({ status: 'remote' })
 })
