@@ -1,5 +1,5 @@
 /** The WebGPU adapter: whether there is one, and what it says of itself. */
-import { within } from './patience.ts'
+import { within } from '../store/patience.ts'
 
 /** What an adapter says of itself. */
 export interface AdapterDescription {

@@ -1,5 +1,5 @@
 /** What a GPU that was lost needs: patience with it while it goes, and until it is there again. */
-import { within } from '../device/patience.ts'
+import { within } from '../store/patience.ts'
 import { InoriginError } from '../error.ts'
 import { sleep } from '../store/patience.ts'
 

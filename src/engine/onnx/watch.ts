@@ -1,5 +1,5 @@
 /** Watches a GPUDevice for failures that WebGPU reports beside the call that caused them. */
-import { within } from '../../device/patience.ts'
+import { within } from '../../store/patience.ts'
 import type { InoriginError } from '../../error.ts'
 import { deviceLost, gpuFailure } from '../failure.ts'
 import { openScopes } from './scopes.ts'

@@ -1,6 +1,6 @@
 /** The engine for models that MLC compiled: over a stand-in, and the package itself up to its files. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { within } from '../../../src/device/patience.ts'
+import { within } from '../../../src/store/patience.ts'
 import type { Engine, Piece, Prompt } from '../../../src/engine/engine.ts'
 import { MODEL_URL, openArtifacts } from '../../../src/engine/webllm/artifacts.ts'
 import { watchDevice } from '../../../src/engine/webllm/device.ts'

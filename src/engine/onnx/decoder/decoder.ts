@@ -9,7 +9,7 @@
  * is a GPU's, the wasm runtime's, or plain (`blocks.ts`). A `sequence.ts` is one conversation;
  * `forward.ts` is a run, for one of them or for several of one token each.
  */
-import { within } from '../../../device/patience.ts'
+import { within } from '../../../store/patience.ts'
 import { InoriginError } from '../../../error.ts'
 import type { Runtime, Session } from '../runtime.ts'
 import { bytesOf } from '../tensor.ts'

@@ -1,7 +1,7 @@
 /** A GPU that computes right, with as many of its features as that allows. */
 import { findAdapter } from '../../../device/adapter.ts'
 import { requestGpu } from '../../../device/gpu.ts'
-import { within } from '../../../device/patience.ts'
+import { within } from '../../../store/patience.ts'
 import { type GpuVerdict, rungs } from '../../../device/verdict.ts'
 import { InoriginError } from '../../../error.ts'
 import { loadingCancelled } from '../../failure.ts'
