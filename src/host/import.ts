@@ -6,10 +6,12 @@ import { isPart } from '../catalog/hub/layout.ts'
 import { completeEntry, resolveRepository, type Resolved } from '../catalog/hub/resolve.ts'
 import type { Entry, Implementation, Resource } from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
+import { alone } from '../store/alone.ts'
 import { isImported, putEntry } from '../store/entries.ts'
 import { hashFiles, importFiles, type ImportOptions, type Match } from '../store/import.ts'
 import { readPiece } from '../store/intake.ts'
 import type { Database } from '../store/open.ts'
+import { holdInUse } from '../store/use.ts'
 import type { ChosenFile, Control, Imported, ImportWishes, Tag } from '../types/index.ts'
 import { filesIn, rootOf } from './chosen.ts'
 import type { Choices } from './choices.ts'
@@ -80,13 +82,19 @@ export function createImporter(options: ImporterOptions): Control['take'] {
     const matches = its.map(({ name }, at): Match => {
       return { ...(parts[at] as ChosenFile), resource: resources.get(name) as Resource }
     })
-    const bytes = await importFiles(database, matches, how)
-    await putEntry(database, { tag, entry }, new Set(hashed))
-    models.unload(tag)
-    return { ...told(tag, files, matches), bytes, complete: true, notes: plan.notes }
+    // Before it is pinned, nothing else keeps them.
+    const release = await holdInUse(database, hashed, how.signal)
+    try {
+      const bytes = await importFiles(database, matches, how)
+      await putEntry(database, { tag, entry }, new Set(hashed))
+      models.unload(tag)
+      return { ...told(tag, files, matches), bytes, complete: true, notes: plan.notes }
+    } finally {
+      release()
+    }
   }
 
-  return async (tag, chosen, wishes, signal, onProgress) => {
+  const take: Control['take'] = async (tag, chosen, wishes, signal, onProgress) => {
     const entry = (await entries.all()).find((one) => one.tag === tag)
     const files = isFolder(chosen) ? await filesIn(chosen, signal) : [...chosen]
     const known = () => knownOf(entries)
@@ -94,6 +102,12 @@ export function createImporter(options: ImporterOptions): Control['take'] {
     if (entry && !(await isOther(entry, files, how))) return takeListed(entry, files, how)
     return takeOwn(tag, files, wishes, how)
   }
+
+  // What one import of a tag puts in its place, another one must not be bringing.
+  return (tag, chosen, wishes, signal, onProgress) =>
+    alone(`${database.name}:import:${tag}`, { signal }, (turn) =>
+      take(tag, chosen, wishes, turn, onProgress),
+    )
 }
 
 /** Whether files chosen for a tag that was imported are another model than that one. */

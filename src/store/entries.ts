@@ -1,4 +1,5 @@
 /** What files of the user's are, of which no catalog tells. */
+import { InoriginError } from '../error.ts'
 import type { EntryRecord } from './db.ts'
 import { committed, type Database } from './open.ts'
 import { chunksOf } from './resources.ts'
@@ -13,6 +14,7 @@ export function entryRecords(database: Database): Promise<EntryRecord[]> {
 /**
  * Keeps what a tag is, in place of what it was; of the resources that were stored for it, those that are
  * not among these go, unless another tag uses them. It is pinned: nothing brings it back but its user.
+ * Rejects with `unavailable`, and leaves all as it was, where one of these is not here any more.
  */
 export function putEntry(
   database: Database,
@@ -25,7 +27,10 @@ export function putEntry(
     const transaction = connection.transaction(stores, 'readwrite')
     return committed(transaction, async () => {
       const resources = transaction.objectStore('resources')
-      const others = (await resources.getAll()).filter(({ sha256 }) => !hashes.has(sha256))
+      const stored = await resources.getAll()
+      const here = stored.filter(({ sha256, verified }) => verified && hashes.has(sha256))
+      if (here.length < hashes.size) throw removed(tag)
+      const others = stored.filter(({ sha256 }) => !hashes.has(sha256))
       for (const other of others.filter(({ tags }) => tags.includes(tag))) {
         const tags = other.tags.filter((one) => one !== tag)
         if (tags.length > 0) {
@@ -39,6 +44,11 @@ export function putEntry(
       await transaction.objectStore('pins').put({ tag, since: new Date().toISOString() })
     })
   })
+}
+
+function removed(tag: string): InoriginError {
+  const what = `Files of ${tag} were removed while it was being imported. Import it again.`
+  return new InoriginError('unavailable', what, { code: 'import_lost' })
 }
 
 /** Whether nobody but the user has that file: it was imported. */

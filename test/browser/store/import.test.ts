@@ -80,6 +80,9 @@ test('a tag that was imported is pinned, replaced with what only it used, and go
 
   await removeTag(database, '@me/model')
   expect([await here(), await entryRecords(database)]).toEqual([{ 'file 2': ['@me/other'] }, []])
+  await expect(put(shared!, two!)).rejects.toMatchObject({ kind: 'unavailable', code: 'import_lost' })
+  expect([await here(), await entryRecords(database)]).toEqual([{ 'file 2': ['@me/other'] }, []])
+  await importFiles(database, [two!], how)
   await put(two!)
   await clearResources(database)
   expect([await here(), await entryRecords(database)]).toEqual([{}, []])
