@@ -23,7 +23,7 @@ export function createLender(
   return async (tag, configuration, signal, tell) => {
     const { entry, implementation } = await given(tag, configuration, signal)
     const hosted = models.find(entry, implementation)
-    if (entry.type !== 'predictor' || !hosted?.ready) return
+    if (entry.type !== 'predictor' || !hosted?.ready || signal.aborted) return
     tell(hosted.lend())
     await ended(hosted, signal)
   }

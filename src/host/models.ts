@@ -64,7 +64,9 @@ export function createModels(
         if (all.get(key) === closed) all.delete(key)
       }
       const onUse = () => {
-        if (all.delete(key)) all.set(key, hosted)
+        if (all.get(key) !== hosted) return
+        all.delete(key)
+        all.set(key, hosted)
       }
       const hosted: Hosted = known ?? createHosted({
         ...options, entry, implementation, verdict, onUse, onClose,

@@ -66,8 +66,8 @@ export async function call<Methods, Name extends keyof Methods & string>(
   options: AskOptions<Told<Methods, Name>> = {},
 ): Promise<Result<Methods, Name>> {
   const conversation = await converse(link, method, args, options)
-  options.onTaken?.()
   try {
+    options.onTaken?.()
     for (;;) {
       const message = await conversation.next()
       if (message.type === 'result') return message.value as Result<Methods, Name>

@@ -4,7 +4,7 @@
  */
 import { InoriginError } from '../error.ts'
 import type { Control, LoadProgress, Tag } from '../types/index.ts'
-import { call, type Link } from './ask.ts'
+import { call, isHostLost, type Link } from './ask.ts'
 import type { HostCalls, ModelCalls } from './protocol.ts'
 
 type Predict = Control['predict']
@@ -15,8 +15,11 @@ interface Loan {
   progress: LoadProgress | undefined
 }
 
-/** Milliseconds for a worker to take a request: its thread is blocked while another one runs. */
-const PATIENCE = 120_000
+/**
+ * Milliseconds for a worker to take a request: its thread is blocked while another one runs. Of one that
+ * takes longer the host knows whether it lives, unless its tab is frozen too: then another one takes over.
+ */
+const PATIENCE = 20_000
 
 /** `link` is to the host, and `predict` asks it. */
 export function borrowing(link: Link, predict: Predict): Predict {
@@ -31,25 +34,28 @@ export function borrowing(link: Link, predict: Predict): Predict {
   ): Promise<void> {
     const key = keyOf(tag, configuration)
     if (loans.has(key)) return
-    loans.set(key, null)
+    let loan: Loan | null = null
+    loans.set(key, loan)
     const ended = new AbortController()
     const onEvent = (port: MessagePort) => {
       const connect = (request: MessagePort) => port.postMessage(null, [request])
       const direct = { ...link, connect, attempts: 1, patience: PATIENCE, gone: ended.signal }
-      loans.set(key, { link: direct, progress })
+      loan = { link: direct, progress }
+      loans.set(key, loan)
     }
     try {
       await call<HostCalls, 'lend'>(link, 'lend', [tag, configuration], { onEvent })
     } catch (error) {
       ended.abort(error)
     } finally {
-      loans.delete(key)
+      if (loans.get(key) === loan) loans.delete(key)
     }
   }
 
   return async (tag, inputs, options) => {
     const { configuration, signal, onProgress } = options
-    const loan = loans.get(keyOf(tag, configuration))
+    const key = keyOf(tag, configuration)
+    const loan = loans.get(key)
     if (loan) {
       let isTaken = false
       const onTaken = () => {
@@ -60,6 +66,8 @@ export function borrowing(link: Link, predict: Predict): Predict {
         return await call<ModelCalls, 'predict'>(loan.link, 'predict', [inputs], { signal, onTaken })
       } catch (error) {
         if (isTaken && isFinal(error)) throw error
+        // Who comes next need not wait as long.
+        if (!isTaken && isHostLost(error) && loans.get(key) === loan) loans.delete(key)
       }
     }
     let latest: LoadProgress | undefined

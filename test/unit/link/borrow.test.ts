@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { InoriginError, type ErrorKind } from '../../../src/error.ts'
 import { answer, type Answers } from '../../../src/link/answer.ts'
 import type { HostCalls, ModelCalls } from '../../../src/link/protocol.ts'
@@ -21,7 +21,7 @@ type Run = (signal: AbortSignal) => Promise<string>
 function open(worker: Run = async () => 'worker') {
   const asked = { loans: [] as unknown[], host: 0, worker: 0 }
   const state = { lends: true, isDeaf: false, worker }
-  let end = (_error: unknown): void => undefined
+  const ends: Array<(error: unknown) => void> = []
   const resultOf = (said: string): PredictionResult => ({
     tag: TAG, outputs: { said }, latency: 1, device: 'wasm',
   })
@@ -52,7 +52,7 @@ function open(worker: Run = async () => 'worker') {
           if (request && !state.isDeaf) void answer(request, worked)
         }
         tell(port2)
-        return new Promise((_, reject) => (end = reject))
+        return new Promise((_, reject) => ends.push(reject))
       },
     },
     streams: {},
@@ -69,7 +69,11 @@ function open(worker: Run = async () => 'worker') {
     const { outputs } = await control.predict(TAG, inputs, { configuration, signal, onProgress })
     return outputs['said']
   }
-  return { predict, asked, told, state, end: (error: unknown) => end(error) }
+  return {
+    control, predict, asked, told, state,
+    end: (error: unknown) => ends.at(-1)?.(error),
+    endFirst: (error: unknown) => ends[0]?.(error),
+  }
 }
 
 /** The same after a first prediction, with a way to the worker. */
@@ -80,7 +84,15 @@ async function lent(worker?: Run) {
   return opening
 }
 
-const moment = () => new Promise((resolve) => setTimeout(resolve, 20))
+const moment = async () => {
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  await arrived()
+}
+
+/** Time for messages, whatever the clock says. */
+const arrived = async () => {
+  for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+}
 
 function failure(kind: ErrorKind, code?: string): InoriginError {
   return new InoriginError(kind, `It failed: ${code ?? kind}.`, code === undefined ? {} : { code })
@@ -161,6 +173,47 @@ test('one that had not reached it is the host\'s, whatever it ended with', async
   await moment()
   end(failure('unavailable', 'unloaded'))
   expect(await answered).toBe('host')
+})
+
+test('a worker that takes nothing, as in a tab that was frozen, is waited for once', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  try {
+    const opening = open()
+    expect(await opening.predict()).toBe('host')
+    await vi.advanceTimersByTimeAsync(0)
+    await arrived()
+    opening.state.isDeaf = true
+    const first = opening.predict()
+    await vi.advanceTimersByTimeAsync(20_000)
+    expect(await first).toBe('host')
+    expect(await opening.predict()).toBe('host')
+    expect(opening.asked).toMatchObject({ host: 3, worker: 0 })
+    // The end of the way that was given up is not that of the next one.
+    await arrived()
+    opening.state.isDeaf = false
+    opening.endFirst(failure('unavailable', 'host_gone'))
+    await arrived()
+    expect(await opening.predict()).toBe('worker')
+  } finally {
+    vi.useRealTimers()
+  }
+})
+
+test('what fails where progress is told ends the prediction at the worker too', async () => {
+  let isGivenUp = false
+  const { control } = await lent((signal) => {
+    signal.addEventListener('abort', () => (isGivenUp = true))
+    return new Promise(() => undefined)
+  })
+  const onProgress = () => {
+    throw new Error('The page cannot show it.')
+  }
+  const answered = control.predict(TAG, {}, {
+    configuration: undefined, signal: new AbortController().signal, onProgress,
+  })
+  await expect(answered).rejects.toThrow('cannot show it')
+  await moment()
+  expect(isGivenUp).toBe(true)
 })
 
 test('giving up reaches the worker, and nobody else is asked', async () => {
