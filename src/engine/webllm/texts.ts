@@ -1,5 +1,5 @@
 /** What MLC writes beside its weights, as the files that a model is told by elsewhere. */
-import { CONFIG } from '../../catalog/mlc/layout.ts'
+import { CONFIG, tokensOf } from '../../catalog/mlc/layout.ts'
 import type { Files } from '../engine.ts'
 import { modelUnusable } from '../failure.ts'
 import { endsOf, templateOf } from './template.ts'
@@ -10,9 +10,9 @@ import { endsOf, templateOf } from './template.ts'
  */
 export async function textsOf(files: Files): Promise<Files> {
   const chat = await readChatConfig(files)
-  const { model_config: model, context_window_size: context, sliding_window_size: window } = chat
+  const { model_config: model } = chat
   const inner = typeof model === 'object' && model !== null ? model : {}
-  const tokens = [context, window].find((length) => typeof length === 'number' && length > 0)
+  const tokens = tokensOf(chat)
   const special = await specialOf(files)
   const listed = endsOf(chat['conv_template'], (text) => special.byText.get(text))
   const all = [...new Set([chat['eos_token_id'] ?? [], listed].flat())]

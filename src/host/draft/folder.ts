@@ -1,6 +1,7 @@
 /** Files of a model, on a disk or as a user chose them in a page. */
 import { refuse } from './refuse.ts'
 import { createWindow, type Window } from '../../engine/onnx/protobuf.ts'
+import { isObject } from '../../engine/schema/node.ts'
 
 export interface OpenFile extends Window {
   /** In bytes. */
@@ -34,9 +35,12 @@ export async function readText(folder: Folder, path: string): Promise<string> {
 
 /** Throws `invalid_request` where it is no object. */
 export async function readJson(folder: Folder, path: string): Promise<Record<string, unknown>> {
+  let json: unknown
   try {
-    return JSON.parse(await readText(folder, path)) as Record<string, unknown>
+    json = JSON.parse(await readText(folder, path))
   } catch (cause) {
     throw refuse(`${folder.nameOf(path)} is not JSON: ${String(cause)}.`, 'Download it again.', cause)
   }
+  if (isObject(json)) return json
+  throw refuse(`${folder.nameOf(path)} is no JSON object.`, 'Download it again.')
 }

@@ -1,9 +1,10 @@
 /** A folder that MLC compiled a model to, as a catalog entry. */
 import type { HubFile } from '../../catalog/hub/listing.ts'
 import {
-  CONFIG, featuresOf, LISTS, MOST_PROMISED, shardsOf, tokensOf,
+  CONFIG, featuresOf, LISTS, MOST_PROMISED, shardsOf, TOKENIZERS, tokensOf,
 } from '../../catalog/mlc/layout.ts'
 import { memoryOf } from '../../catalog/memory.ts'
+import { isObject } from '../../engine/schema/node.ts'
 import { readJson, type Folder } from './folder.ts'
 import type { Item } from './items.ts'
 import type { Plan } from './plan.ts'
@@ -12,8 +13,9 @@ import { capabilitiesOf, titleOf } from './texts.ts'
 
 /** Throws `invalid_request` that names what is missing. */
 export async function planMlc(folder: Folder, files: readonly HubFile[]): Promise<Plan> {
+  const find = (name: string) => files.find((file) => file.path === name)
   const item = (type: Item['type'], name: string): Item => {
-    const file = files.find((one) => one.path === name)
+    const file = find(name)
     if (file) return { type, name, path: name, bytes: file.bytes }
     throw refuse(`${folder.nameOf('')} has no ${name}.`, 'Take all files of the model that MLC made.')
   }
@@ -25,15 +27,14 @@ export async function planMlc(folder: Folder, files: readonly HubFile[]): Promis
       'Put the one beside it that the model was compiled to.',
     )
   }
-  const list = LISTS.find((name) => files.some((file) => file.path === name)) ?? 'tensor-cache.json'
+  const list = LISTS.find(find) ?? LISTS[0] ?? ''
   const shards = await shardsIn(folder, item('mlc', list).path)
   const chat = await readJson(folder, CONFIG)
-  const template = files.filter((file) => file.path === 'chat_template.jinja')
+  const [tokenizer = '', ...others] = TOKENIZERS
   const items = [
     item('config', CONFIG),
-    ...['tokenizer.json', 'tokenizer_config.json', ...template.map((file) => file.path)].map((name) =>
-      item('tokenizer', name),
-    ),
+    item('tokenizer', tokenizer),
+    ...others.filter(find).map((name) => item('tokenizer', name)),
     item('wasm', library.path),
     item('mlc', list),
     ...shards.map((name) => item('mlc', name)),
@@ -46,7 +47,7 @@ export async function planMlc(folder: Folder, files: readonly HubFile[]): Promis
   return {
     entry: {
       type: 'model', name: titleOf(folder.nameOf('')), maxInputTokens, maxOutputTokens: maxInputTokens,
-      capabilities: await capabilitiesOf(folder),
+      capabilities: await capabilitiesOf(folder, isObject(chat['conv_template'])),
     },
     implementations: [{
       id: quantization, engine: 'mlc', device: 'webgpu',

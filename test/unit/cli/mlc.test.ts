@@ -1,5 +1,5 @@
 /** Folders that MLC compiled models to, from their files to the catalog. */
-import { cpSync, readFileSync, rmSync } from 'node:fs'
+import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { addIn, catalogIn, expectWhole, freshFolder, GUIDE } from './graphs.ts'
@@ -29,6 +29,20 @@ test('a folder that MLC compiled a model to becomes an entry for its engine', as
     'wasm model-webgpu.wasm', 'mlc ndarray-cache.json', 'mlc params_shard_0.bin', 'mlc params_shard_1.bin',
   ])
   expect(notes.join(' ')).toMatch(/init --mlc.*131072 tokens/)
+  expectWhole(folder)
+})
+
+test('one that brings no chat template needs the words that MLC keeps of it', async () => {
+  const folder = compiled()
+  rmSync(join(folder, 'c', 'tokenizer_config.json'))
+  await expect(addIn(folder, 'c')).rejects.toThrow('no chat template')
+  const told = { ...CHAT, conv_template: { name: 'chatml' } }
+  writeFileSync(join(folder, 'c', 'mlc-chat-config.json'), JSON.stringify(told))
+  await addIn(folder, 'c')
+  const [entry] = catalogIn(folder).entries
+  expect(entry).toMatchObject({ capabilities: { structuredOutputs: true } })
+  expect(entry?.implementations?.[0]?.resources.filter(({ type }) => type === 'tokenizer'))
+    .toMatchObject([{ name: 'tokenizer.json' }])
   expectWhole(folder)
 })
 
