@@ -92,8 +92,8 @@ export async function fetchHub(
     if (signal.aborted) throw InoriginError.from(signal.reason)
     const what = `${source.repository} could not be looked up: ${source.host} cannot be reached`
     const todo =
-      'Try again when it can, set "host" of the catalog entry to a mirror, or run ' +
-      '"npx inorigin catalog refresh" and serve the files yourself.'
+      'Try again when it can, set "host" of the catalog entry to a mirror, or serve the files ' +
+      'yourself and list them in the catalog.'
     throw new InoriginError('unavailable', `${what} (${String(cause)}). ${todo}`, {
       code: 'hub_unreachable',
       retryAfter: 5,
