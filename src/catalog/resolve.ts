@@ -88,7 +88,7 @@ export function ownerOf(tag: Tag): string {
 /** Those names, the one that looks most like `to` first. */
 export function nearest(names: readonly string[], to: string): string[] {
   return names
-    .map((name) => ({ name, far: distance(name.toLowerCase(), to) }))
+    .map((name) => ({ name, far: distance(name, to) }))
     .toSorted((one, other) => one.far - other.far)
     .map(({ name }) => name)
 }
@@ -98,7 +98,7 @@ function distance(one: string, other: string): number {
   // What is sent may be of any length; beyond this nothing looks alike.
   const text = Array.from(other.slice(0, 100).toLowerCase())
   let row = Array.from({ length: text.length + 1 }, (_, index) => index)
-  for (const [line, letter] of Array.from(one).slice(0, 100).entries()) {
+  for (const [line, letter] of Array.from(one.slice(0, 100).toLowerCase()).entries()) {
     const next = [line + 1]
     for (const [column, same] of text.entries()) {
       const change = (row[column] ?? 0) + (same === letter ? 0 : 1)

@@ -27,9 +27,9 @@ export interface RefreshResult {
 }
 
 /**
- * Looks every model up again that is listed by its repository or by what WebLLM calls it, at its revision, and
- * writes commit, files, lengths and hashes into the catalog. An entry that cannot be looked up stays as it was. Throws `invalid_request` when the file is
- * not a catalog.
+ * Looks every model up again that is listed by its repository or by what WebLLM calls it, at its
+ * revision, and writes commit, files, lengths and hashes into the catalog. An entry that cannot be looked
+ * up stays as it was. Throws `invalid_request` when the file is not a catalog.
  */
 export async function refreshCatalog(options: RefreshOptions): Promise<RefreshResult> {
   const { file, host, onEntry, signal } = options
@@ -45,7 +45,8 @@ export async function refreshCatalog(options: RefreshOptions): Promise<RefreshRe
     }
     onEntry(entry.tag, entry.hub?.repository ?? entry.mlc?.map((one) => one.model_id).join(', ') ?? '')
     try {
-      const look = 'mlc' in written ? refreshMlc(written, entry, host, signal) : refresh(written, entry, host, signal)
+      const look = 'mlc' in written ? refreshMlc(written, entry, host, signal)
+        : refreshHub(written, entry, host, signal)
       entries.push(await look)
       result.refreshed.push(entry.tag)
     } catch (error) {
@@ -66,7 +67,7 @@ type Written = CatalogDocument['entries'][number]
 const isShort = (written: Written): written is HubEntry | MlcEntry =>
   'mlc' in written || 'huggingface' in written
 
-async function refresh(
+async function refreshHub(
   written: HubEntry,
   { hub }: ModelEntry,
   host: string | undefined,

@@ -1,7 +1,6 @@
 /** What a GPU that was lost needs: patience with it while it goes, and until it is there again. */
-import { within } from '../store/patience.ts'
 import { InoriginError } from '../error.ts'
-import { sleep } from '../store/patience.ts'
+import { sleep, within } from '../store/patience.ts'
 
 /** A device that is lost may keep its runtime from ever coming to an end. */
 const PATIENCE = 5_000
