@@ -103,7 +103,7 @@ export interface ModelStorage {
    * @example
    * ```ts
    * await server.storage.import('@onnx-community/qwen3-0.6b', await showDirectoryPicker())
-   * const { notes } = await server.storage.import('@me/model', input.files)
+   * const { notes } = await server.storage.import('@me/model', input.files ?? [])
    * ```
    * @throws InoriginError `invalid_request` when none of the files belongs to the tag, or they are no model
    * that runs here, `unavailable` when they do not fit, or nothing of them runs on this device.

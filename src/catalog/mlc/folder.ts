@@ -2,12 +2,18 @@
 import { createSHA256 } from 'hash-wasm'
 import { InoriginError } from '../../error.ts'
 import type { HubAccess, HubFile } from '../hub/listing.ts'
-import { parse } from '../hub/resolve.ts'
+import { parse, type Repository } from '../hub/resolve.ts'
 import { CONFIG, LISTS, MANIFEST, shardsOf, TOKENIZERS } from './layout.ts'
-import type { Located } from './resolve.ts'
+
+/** A model's files, and where they can be downloaded. */
+export interface Located extends Omit<Repository, 'revision'> {
+  /** The commit's hash; `null` where they lie on a server that is no hub. */
+  revision: string | null
+  urlOf(file: HubFile): string
+}
 
 /** A file that was read. */
-export interface Fetched {
+interface Fetched {
   bytes: Uint8Array<ArrayBuffer>
   sha256: string
 }

@@ -2,9 +2,9 @@
 import { InoriginError } from '../../error.ts'
 import { HOST } from '../hub/entry.ts'
 import { fileUrl, type HubAccess, type HubFile, isNoHub } from '../hub/listing.ts'
-import { openRepository, parse, type Repository } from '../hub/resolve.ts'
+import { openRepository, parse } from '../hub/resolve.ts'
 import type { HubSource, Resource } from '../schema.ts'
-import { fetchFile, openFolder } from './folder.ts'
+import { fetchFile, openFolder, type Located } from './folder.ts'
 import { checkIntegrity } from './integrity.ts'
 import {
   CONFIG, featuresOf, LISTS, MANIFEST, type Shard, shardsOf, TOKENIZERS, tokensOf,
@@ -21,12 +21,6 @@ export interface MlcFiles {
   /** WebGPU features that its weights need. */
   features: string[]
   resources: Resource[]
-}
-
-/** A repository, and where its files can be downloaded. */
-export interface Located extends Omit<Repository, 'revision'> {
-  revision: string | null
-  urlOf(file: HubFile): string
 }
 
 /**
