@@ -64,9 +64,9 @@ test('a disk that is full in the middle takes what was not used for longest, and
   limitDisk(140 * KIB)
   const { here } = await storeTags(database, ['@a/pinned', '@a/old', '@a/new'])
   await setPin(database, '@a/pinned', true)
-  const file = await fileOn({ bytes: 50 * KIB })
+  const file = await fileOn({ bytes: 70 * KIB })
   const found = await ensure(database, [file.resource], options)
-  expect(found.get('model.onnx')?.size).toBe(50 * KIB)
+  expect(found.get('model.onnx')?.size).toBe(70 * KIB)
   expect(await here()).toEqual(['@a/pinned'])
   // The chunk that was there is not fetched again.
   expect((await file.seen()).map(({ range }) => range)).toEqual([null, `bytes=${16 * KIB}-`])
