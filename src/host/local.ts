@@ -1,27 +1,24 @@
 /** The host itself: what answers `/v1` and the page's handle, inside the host's dedicated worker. */
 import { loadCatalog } from '../catalog/load.ts'
-import { bytesOf, isListed } from '../catalog/memory.ts'
 import { obstaclesOf } from '../catalog/obstacles.ts'
-import { findEmbedder, isEmbedder, toModel, toPredictor, unfit } from '../catalog/resolve.ts'
-import type { Entry, Implementation, ModelEntry, PredictorEntry } from '../catalog/schema.ts'
+import { findEmbedder, isEmbedder, toModel, toPredictor } from '../catalog/resolve.ts'
+import type { Entry, Implementation } from '../catalog/schema.ts'
 import { nameSmaller } from '../catalog/smaller.ts'
 import { probeDevice } from '../device/capabilities.ts'
 import { InoriginError } from '../error.ts'
-import { refuseImages } from '../generation/images.ts'
 import { call } from '../link/ask.ts'
 import { names, type HostSetup, type ModelCalls } from '../link/protocol.ts'
 import { checkDimensions } from '../predictor/embed.ts'
 import { release } from '../predictor/transfer.ts'
 import { ensure } from '../store/ensure.ts'
 import { openDatabase } from '../store/open.ts'
-import type {
-  Caller, Control, GenerationRequest, Host, LoadProgress, ModelState, Tag,
-} from '../types/index.ts'
+import type { Caller, Control, Host, LoadProgress, Tag } from '../types/index.ts'
 import { accept } from './accept.ts'
 import { createChoices } from './choices.ts'
 import { differences, digestOptions } from './digest.ts'
 import { embed } from './embed.ts'
 import { createEntries } from './entries.ts'
+import { findModel, findPredictor, notPredictor } from './find.ts'
 import { createImporter } from './import.ts'
 import { knownOf } from './known.ts'
 import { createLender, type Lend } from './lend.ts'
@@ -29,10 +26,10 @@ import { createModels, type Lease } from './models.ts'
 import { createPredictions } from './predictions.ts'
 import { createQueue } from './queue.ts'
 import { tellPrediction } from './predict.ts'
-import { areHere } from './race.ts'
 import { createResources } from './resources.ts'
-import { settle } from './settle.ts'
 import { createResponses } from './responses.ts'
+import { settle } from './settle.ts'
+import { stateOf } from './state.ts'
 import { createStorage } from './storage.ts'
 import { createTrust, unlessUntrusted } from './trust.ts'
 
@@ -85,26 +82,6 @@ export function openHost(
     throw new InoriginError('authentication', `${what} ${todo}`, { code: 'invalid_api_key' })
   }
 
-  async function modelOf(tag: Tag): Promise<ModelEntry> {
-    const entry = await entries.find(tag, 'model')
-    if (entry.type === 'model') return entry
-    if (isEmbedder(entry)) throw unfit(tag, 'embeds texts and does not chat; use /v1/embeddings')
-    throw wrongType(tag, 'model', 'is a predictor; run it with server.predict()')
-  }
-
-  /** The model that is asked, where it takes what it is shown. */
-  async function modelFor(request: GenerationRequest): Promise<ModelEntry> {
-    const entry = await modelOf(request.model)
-    if (!entry.capabilities?.imageInput) refuseImages(request)
-    return entry
-  }
-
-  async function predictorOf(tag: Tag): Promise<PredictorEntry> {
-    const entry = await entries.find(tag, 'tag')
-    if (entry.type === 'predictor') return entry
-    throw notPredictor(tag)
-  }
-
   async function acquire(entry: Entry, signal: AbortSignal): Promise<Lease> {
     const { entry: complete, implementation } = await settle({ entries, choices }, entry, signal)
     const { hosted, leave } = models.acquire(complete, implementation, await trust.verdict())
@@ -124,7 +101,7 @@ export function openHost(
     configuration: string | undefined,
     signal: AbortSignal,
   ): Promise<Lease> {
-    if (configuration === undefined) return acquire(await predictorOf(tag), signal)
+    if (configuration === undefined) return acquire(await findPredictor(entries, tag), signal)
     const { entry, implementation } = await predictions.configured(tag, configuration, signal)
     if (entry.type !== 'predictor') throw notPredictor(tag)
     return models.acquire(entry, implementation, await trust.verdict())
@@ -141,13 +118,13 @@ export function openHost(
     },
     async generate(request, caller) {
       authorize(caller)
-      const lease = () => modelFor(request).then((entry) => acquire(entry, caller.signal))
+      const lease = () => findModel(entries, request).then((entry) => acquire(entry, caller.signal))
       return accept(lease, request, caller)
     },
     async countTokens(request, caller) {
       authorize(caller)
       const { signal } = caller
-      const { hosted, leave } = await acquire(await modelFor(request), signal)
+      const { hosted, leave } = await acquire(await findModel(entries, request), signal)
       signal.addEventListener('abort', leave)
       try {
         await hosted.opened
@@ -165,7 +142,7 @@ export function openHost(
     ...createResponses(authorize),
     async predictor(tag, caller) {
       authorize(caller)
-      return toPredictor(await predictorOf(tag))
+      return toPredictor(await findPredictor(entries, tag))
     },
     async createPrediction(request, caller) {
       authorize(caller)
@@ -188,7 +165,7 @@ export function openHost(
   const control: Control = {
     async list() {
       const all = await entries.all()
-      return Promise.all(all.map(stateOf))
+      return Promise.all(all.map((entry) => stateOf(entry, { database, models, choices })))
     },
     async load(tag, signal, onProgress) {
       await unlessUntrusted(async () => {
@@ -203,7 +180,7 @@ export function openHost(
     },
     ...storage,
     take: createImporter({ database, entries, choices, models, onDownload }),
-    describe: async (tag) => toPredictor(await predictorOf(tag)),
+    describe: async (tag) => toPredictor(await findPredictor(entries, tag)),
     async predict(tag, inputs, { configuration, signal, onProgress }) {
       const run = async () => {
         const lease = await acquirePredictor(tag, configuration, signal)
@@ -230,29 +207,9 @@ export function openHost(
     },
   }
 
-  async function stateOf(entry: Entry): Promise<ModelState> {
-    const { tag, type, name } = entry
-    const all = models.of(tag)
-    const hosted = all.findLast(({ ready: isReady }) => isReady) ?? all.at(-1)
-    const implementation = hosted?.implementation ?? (await fitting(entry))
-    const isKnown = implementation ? isListed(implementation) : entry.implementations.some(isListed)
-    const isHere = implementation && isKnown && (await areHere(database, implementation))
-    const stored = isHere ? 'stored' : 'remote'
-    return {
-      tag, type, name,
-      status: hosted ? (hosted.ready ? 'loaded' : 'loading') : stored,
-      bytes: isKnown ? bytesOf(implementation ?? { resources: [] }) : null,
-      device: implementation?.device ?? null,
-    }
-  }
-
-  function fitting(entry: Entry): Promise<Implementation | undefined> {
-    return choices.pick(entry).then(({ implementation }) => implementation, () => undefined)
-  }
-
   const lend = createLender(models, async (tag, configuration, signal) => {
     if (configuration !== undefined) return predictions.configured(tag, configuration, signal)
-    const entry = await predictorOf(tag)
+    const entry = await findPredictor(entries, tag)
     // Until it is replaced, nobody asks again whether another one is faster.
     await choices.compare(entry)
     return settle({ entries, choices }, entry, signal)
@@ -275,14 +232,6 @@ async function ready(
 
 function defaultCatalog(setup: HostSetup): string {
   return new URL('models/catalog.json', setup.assets).href
-}
-
-function notPredictor(tag: Tag): InoriginError {
-  return wrongType(tag, 'tag', 'is a language model; use /v1/chat/completions or /v1/messages')
-}
-
-function wrongType(tag: Tag, param: 'model' | 'tag', what: string): InoriginError {
-  return new InoriginError('not_found', `${tag} ${what}.`, { code: 'model_not_found', param })
 }
 
 /** Runs once; a failure is not kept, so the next asker tries again. */

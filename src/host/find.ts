@@ -1,0 +1,36 @@
+/** The entry of a tag, where it is of the kind that was asked for. */
+import { isEmbedder, unfit } from '../catalog/resolve.ts'
+import type { ModelEntry, PredictorEntry } from '../catalog/schema.ts'
+import { InoriginError } from '../error.ts'
+import { refuseImages } from '../generation/images.ts'
+import type { GenerationRequest, Tag } from '../types/index.ts'
+import type { Entries } from './entries.ts'
+
+type Found = Pick<Entries, 'find'>
+
+/** The model that is asked, where it takes what it is shown. Rejects with what to ask instead. */
+export async function findModel(entries: Found, request: GenerationRequest): Promise<ModelEntry> {
+  const { model: tag } = request
+  const entry = await entries.find(tag, 'model')
+  if (isEmbedder(entry)) throw unfit(tag, 'embeds texts and does not chat; use /v1/embeddings')
+  if (entry.type !== 'model') {
+    throw wrongType(tag, 'model', 'is a predictor; run it with server.predict()')
+  }
+  if (!entry.capabilities?.imageInput) refuseImages(request)
+  return entry
+}
+
+/** Rejects with what to ask instead. */
+export async function findPredictor(entries: Found, tag: Tag): Promise<PredictorEntry> {
+  const entry = await entries.find(tag, 'tag')
+  if (entry.type === 'predictor') return entry
+  throw notPredictor(tag)
+}
+
+export function notPredictor(tag: Tag): InoriginError {
+  return wrongType(tag, 'tag', 'is a language model; use /v1/chat/completions or /v1/messages')
+}
+
+function wrongType(tag: Tag, param: 'model' | 'tag', what: string): InoriginError {
+  return new InoriginError('not_found', `${tag} ${what}.`, { code: 'model_not_found', param })
+}
