@@ -114,6 +114,13 @@ describe('a file that is not stored', () => {
     })
   })
 
+  test('is gone where it was imported, as nobody can be asked for it', async () => {
+    const imported = { ...file, url: 'import:m.onnx' }
+    const { gone, fetching } = asked(() => own({}), imported)
+    expect(await gone).toEqual(imported)
+    expect(fetching).not.toHaveBeenCalled()
+  })
+
   test('is not asked for where it is stored after all', async () => {
     const { gone, fetching } = asked(() => own({}, 404), file, here)
     expect(await gone).toBeUndefined()

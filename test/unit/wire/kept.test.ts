@@ -1,6 +1,7 @@
 /** Responses that refer to what was answered before, and the paths that tell of it. */
 import OpenAI, { NotFoundError } from 'openai'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
+import type { Caller } from '../../../src/types/index.ts'
 import { createChance } from '../../support/random.ts'
 import { checkResponse, checkResponseStream } from '../../support/responses-grammar.ts'
 import { BODIES, VALUES } from './fuzz-values.ts'
@@ -133,9 +134,23 @@ it('can be gone on from whatever was taken', async () => {
 })
 
 it('an answer does not wait for ever, nor fail, where it cannot be kept', async () => {
-  const keepResponse = () => Promise.reject(new Error('Full.'))
-  const host = scriptedHost({ ...OPTIONS, overrides: { keepResponse } })
-  expect((await ask(host, { stream: true })).output).toHaveLength(3)
+  const fails = () => Promise.reject(new Error('Full.'))
+  const hangs = (_: unknown, { signal }: Caller) =>
+    new Promise<never>((_resolve, reject) =>
+      signal.addEventListener('abort', () => reject(signal.reason)),
+    )
+  for (const keepResponse of [fails, hangs]) {
+    const host = scriptedHost({ ...OPTIONS, overrides: { keepResponse } })
+    expect((await ask(host, { stream: true })).output).toHaveLength(3)
+  }
+})
+
+it('what failed before anybody was told of it is not kept', async () => {
+  const keepResponse = vi.fn(async () => undefined)
+  const script = [{ type: 'heartbeat' }, new Error('The tab was closed.')] as const
+  const host = scriptedHost({ script, overrides: { keepResponse } })
+  expect(await (await send(host, PATH, { body: bodyOf({ stream: true }) })).text()).toContain('event: error')
+  expect(keepResponse).not.toHaveBeenCalled()
 })
 
 describe('what is not kept', () => {
