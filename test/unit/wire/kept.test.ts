@@ -1,7 +1,7 @@
 /** Responses that refer to what was answered before, and the paths that tell of it. */
 import OpenAI, { NotFoundError } from 'openai'
 import { describe, expect, it, vi } from 'vitest'
-import type { Caller } from '../../../src/types/index.ts'
+import type { Caller, Host } from '../../../src/types/index.ts'
 import { createChance } from '../../support/random.ts'
 import { checkResponse, checkResponseStream } from '../../support/responses-grammar.ts'
 import { BODIES, VALUES } from './fuzz-values.ts'
@@ -146,7 +146,7 @@ it('an answer does not wait for ever, nor fail, where it cannot be kept', async 
 })
 
 it('what failed before anybody was told of it is not kept', async () => {
-  const keepResponse = vi.fn(async () => undefined)
+  const keepResponse = vi.fn<Host['keepResponse']>(async () => undefined)
   const script = [{ type: 'heartbeat' }, new Error('The tab was closed.')] as const
   const host = scriptedHost({ script, overrides: { keepResponse } })
   expect(await (await send(host, PATH, { body: bodyOf({ stream: true }) })).text()).toContain('event: error')
