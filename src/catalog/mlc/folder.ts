@@ -18,7 +18,7 @@ interface Fetched {
   sha256: string
 }
 
-/** Milliseconds for a server to begin its answer. */
+/** Milliseconds for a server to begin its answer, or to go on with it. */
 const PATIENCE = 30_000
 
 /**
@@ -72,40 +72,52 @@ const urlOf = (base: string, path: string): string =>
 
 /** A small file, whole; `null` where there is none. Rejects with `unavailable` and `aborted`. */
 export async function fetchFile(url: string, access: HubAccess): Promise<Fetched | null> {
-  return reading(url, access, async (response) => {
-    const bytes = new Uint8Array(await response.arrayBuffer())
+  return reading(url, access, async (pieces) => {
+    const parts: Uint8Array<ArrayBuffer>[] = []
+    for await (const piece of pieces) parts.push(piece)
+    const bytes = new Uint8Array(await new Blob(parts).arrayBuffer())
     return { bytes, sha256: (await createSHA256()).init().update(bytes).digest() }
   })
 }
 
 /** The same of one that need not fit into memory, without its content. */
 function hashFile(url: string, access: HubAccess): Promise<{ bytes: number; sha256: string } | null> {
-  return reading(url, access, async ({ body }) => {
+  return reading(url, access, async (pieces) => {
     const hash = (await createSHA256()).init()
-    const reader = body?.getReader()
     let bytes = 0
-    for (;;) {
-      const piece = (await reader?.read())?.value
-      if (!piece) return { bytes, sha256: hash.digest() }
+    for await (const piece of pieces) {
       hash.update(piece)
       bytes += piece.length
     }
+    return { bytes, sha256: hash.digest() }
   })
 }
+
+type Pieces = AsyncIterable<Uint8Array<ArrayBuffer>>
 
 async function reading<T>(
   url: string,
   { signal }: HubAccess,
-  read: (response: Response) => Promise<T>,
+  read: (pieces: Pieces) => Promise<T>,
 ): Promise<T | null> {
   const late = new AbortController()
-  const timer = setTimeout(() => late.abort(), PATIENCE)
+  const give = () => late.abort(new Error(`nothing came for ${PATIENCE / 1000} s`))
+  let timer = setTimeout(give, PATIENCE)
+  async function* piecesOf({ body }: Response): Pieces {
+    const reader = body?.getReader()
+    for (;;) {
+      const piece = (await reader?.read())?.value
+      if (!piece) return
+      clearTimeout(timer)
+      timer = setTimeout(give, PATIENCE)
+      yield piece
+    }
+  }
   try {
     const response = await fetch(url, { signal: AbortSignal.any([signal, late.signal]) })
-    clearTimeout(timer)
     // Servers of single-page apps answer their index page for files they do not have.
     const isPage = /^text\/html\b/i.test(response.headers.get('content-type') ?? '')
-    if (response.ok && !isPage) return await read(response)
+    if (response.ok && !isPage) return await read(piecesOf(response))
     await response.body?.cancel()
     if (response.ok || [403, 404, 410].includes(response.status)) return null
     throw unreachable(url, `its server answers ${response.status}`)
