@@ -124,7 +124,7 @@ const found = {
  * what is left out is taken from the hub when the model is first loaded, or written into the catalog
  * before by `inorigin catalog refresh`.
  */
-export const hubEntrySchema = v.strictObject({
+const hubEntrySchema = v.strictObject({
   ...found,
   /** The repository, such as `onnx-community/Qwen3-0.6B-ONNX`. */
   huggingface: repository,
@@ -143,7 +143,7 @@ const mlcEntryOf = <const T extends v.GenericSchema>(mlc: T) =>
   })
 
 /** A language model by what WebLLM knows it by. `tag` and `mlc` are enough. */
-export const mlcEntrySchema = mlcEntryOf(mlcSchema)
+const mlcEntrySchema = mlcEntryOf(mlcSchema)
 
 /** A compiled model with a typed signature. */
 export const predictorEntrySchema = v.strictObject({

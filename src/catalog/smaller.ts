@@ -4,7 +4,7 @@ import type { Tag } from '../types/index.ts'
 import { bytesOf, isListed, memoryFor } from './memory.ts'
 import type { Entry, Implementation } from './schema.ts'
 
-export interface Smaller {
+interface Smaller {
   tag: Tag
   /** Another one of the same tag; absent: another tag, whatever suits the device. */
   implementation?: string
@@ -15,21 +15,7 @@ export interface Smaller {
 type Sized = Pick<Entry, 'type' | 'tag' | 'implementations'>
 
 /** Whether a device could run it, for all that is known before. */
-export type Fits = (implementation: Implementation) => boolean
-
-/**
- * The next smaller choice: another implementation of that tag, else a model of the catalog, of the
- * same type; of those that `fits` lets pass and that need less memory, the one that needs the most.
- * `null` when there is none.
- */
-export function smallerChoice(
-  entries: readonly Sized[],
-  tag: Tag,
-  failed: Implementation,
-  fits: Fits = () => true,
-): Smaller | null {
-  return (next(entries, tag, failed, fits) ?? { smaller: null }).smaller
-}
+type Fits = (implementation: Implementation) => boolean
 
 /** A choice, and the implementation that makes it small. */
 interface Found {
@@ -37,7 +23,12 @@ interface Found {
   by: Implementation
 }
 
-function next(
+/**
+ * The next smaller choice: another implementation of that tag, else a model of the catalog, of the
+ * same type; of those that `fits` lets pass and that need less memory, the one that needs the most.
+ * `null` when there is none.
+ */
+function smallerChoice(
   entries: readonly Sized[],
   tag: Tag,
   failed: Implementation,
@@ -66,10 +57,10 @@ export function nameSmaller(
   entries: readonly Sized[],
   tag: Tag,
   failed: Implementation,
-  fits?: Fits,
+  fits: Fits = () => true,
 ): InoriginError {
   if (error.code !== 'out_of_memory') return error
-  const found = next(entries, tag, failed, fits ?? (() => true))
+  const found = smallerChoice(entries, tag, failed, fits)
   const what = `The device has no memory for ${tag} (${sizeOf(bytesOf(failed))}).`
   const close = 'unload other models or close other tabs'
   const todo = found

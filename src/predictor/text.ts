@@ -7,7 +7,7 @@ import { refuse, unusable } from './refuse.ts'
 import type { RawTensor } from './value.ts'
 
 /** Most tokens of a call, all texts counted as long as the longest. */
-export const MOST_AT_ONCE = 2 ** 18
+const MOST_AT_ONCE = 2 ** 18
 
 /** Tokens of a text, with those that the tokenizer puts around it. */
 export type Tokenise = (text: string) => readonly number[]

@@ -4,7 +4,7 @@ import type { Caller, Host } from '../types/index.ts'
 import { MAX_DEPTH, placeOfFault, tooDeep } from './json.ts'
 
 /** The largest body taken, in bytes: 32 MiB, room for a long conversation with images. */
-export const MAX_BODY = 32 * 1024 * 1024
+const MAX_BODY = 32 * 1024 * 1024
 
 /** A body that fits its table, and what of it the table does not know. */
 export interface Body<T> {

@@ -36,7 +36,7 @@ const HEAD = 30
 const STEP = 2 ** 14
 
 /** The most bytes an archive may hold: a small one can unfold to any size. */
-export const MOST_UNFOLDED = 2 ** 28
+const MOST_UNFOLDED = 2 ** 28
 
 const begins = (bytes: Uint8Array, mark: readonly number[]): boolean =>
   mark.every((byte, at) => bytes[at] === byte)

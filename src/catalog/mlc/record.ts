@@ -19,7 +19,7 @@ const integritySchema = v.strictObject({
 })
 
 /** As in WebLLM's `model_list`, so that one can be taken from there; URLs may be the catalog's own. */
-export const mlcRecordSchema = v.strictObject({
+const mlcRecordSchema = v.strictObject({
   /** What it is called there; here, the id of the implementation that it makes. */
   model_id: text,
   /**

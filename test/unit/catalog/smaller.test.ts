@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Implementation } from '../../../src/catalog/schema.ts'
-import { nameSmaller, smallerChoice } from '../../../src/catalog/smaller.ts'
+import { nameSmaller } from '../../../src/catalog/smaller.ts'
 import { InoriginError } from '../../../src/error.ts'
 import { HASH, model, predictor } from './entries.ts'
 
@@ -12,6 +12,12 @@ const of = (id: string, ...sizes: number[]): Implementation => ({
 })
 const entry = (tag: string, ...implementations: Implementation[]) => model({ tag, implementations })
 
+const error = new InoriginError('unavailable', 'No memory.', { code: 'out_of_memory' })
+
+/** What the error of a model that was too large tells programs. */
+const smallerThan = (...failed: FailedIn): unknown => nameSmaller(error, ...failed).details?.['smaller']
+type FailedIn = Parameters<typeof nameSmaller> extends [unknown, ...infer Rest] ? Rest : never
+
 const big = of('fp32', 2e9, 1e9)
 const half = of('q4f16', 0.9e9)
 const quarter = of('q4', 1.2e9)
@@ -19,10 +25,10 @@ const quarter = of('q4', 1.2e9)
 describe('the next smaller choice', () => {
   test('is another implementation of the tag, the largest that is smaller', () => {
     const entries = [entry('@a/big', half, big, quarter), entry('@a/other', of('x', 2e9))]
-    expect(smallerChoice(entries, '@a/big', big)).toEqual({
+    expect(smallerThan(entries, '@a/big', big)).toEqual({
       tag: '@a/big', implementation: 'q4', bytes: 1.2e9,
     })
-    expect(smallerChoice(entries, '@a/big', quarter)?.implementation).toBe('q4f16')
+    expect(smallerThan(entries, '@a/big', quarter)).toMatchObject({ implementation: 'q4f16' })
   })
 
   test('is else another model, by its smallest implementation', () => {
@@ -34,8 +40,8 @@ describe('the next smaller choice', () => {
       entry('@a/empty', of('x', 0)),
       predictor({ implementations: [of('x', 5e8)] }),
     ]
-    expect(smallerChoice(entries, '@a/big', half)).toEqual({ tag: '@a/small', bytes: 2e8 })
-    expect(smallerChoice(entries, '@a/tiny', of('x', 1e6))).toBeNull()
+    expect(smallerThan(entries, '@a/big', half)).toEqual({ tag: '@a/small', bytes: 2e8 })
+    expect(smallerThan(entries, '@a/tiny', of('x', 1e6))).toBeNull()
   })
 })
 
@@ -48,10 +54,9 @@ describe('among models of MLC', () => {
   const entries = [
     entry('@a/big', halves, wide), entry('@a/small', compiled('q4f32', 3e8)), entry('@a/onnx', of('x', 1e8)),
   ]
-  const error = new InoriginError('unavailable', 'No memory.', { code: 'out_of_memory' })
 
   test('those that were not looked up count by the memory that they need', () => {
-    expect(smallerChoice(entries, '@a/big', wide)).toEqual({ tag: '@a/big', implementation: 'q4f16', bytes: null })
+    expect(smallerThan(entries, '@a/big', wide)).toEqual({ tag: '@a/big', implementation: 'q4f16', bytes: null })
     expect(nameSmaller(error, entries, '@a/big', wide).message).toMatch(
       /@a\/big \(500 MB\)\. Use its implementation q4f16 \(needs 400 MB of memory\)/,
     )
@@ -59,15 +64,13 @@ describe('among models of MLC', () => {
 
   test('none is named that the device cannot run', () => {
     const fits = ({ requires }: Implementation) => !requires?.features
-    expect(smallerChoice(entries, '@a/big', wide, fits)).toEqual({ tag: '@a/small', bytes: null })
+    expect(smallerThan(entries, '@a/big', wide, fits)).toEqual({ tag: '@a/small', bytes: null })
     expect(nameSmaller(error, entries, '@a/big', wide, fits).message).toContain('Use @a/small (needs 300 MB of memory)')
-    expect(smallerChoice(entries, '@a/small', compiled('q4f32', 3e8), fits)).toEqual({ tag: '@a/onnx', bytes: 1e8 })
+    expect(smallerThan(entries, '@a/small', compiled('q4f32', 3e8), fits)).toEqual({ tag: '@a/onnx', bytes: 1e8 })
   })
 })
 
 describe('the message', () => {
-  const error = new InoriginError('unavailable', 'No memory.', { code: 'out_of_memory' })
-
   test('names it', () => {
     const entries = [entry('@a/big', big, half), entry('@a/small', of('x', 2.5e8))]
     const named = nameSmaller(error, entries, '@a/big', big)
