@@ -1,4 +1,4 @@
-import { asks, documents, fieldsOf } from './documented.ts'
+import { asks, documents, fieldsOf, HINTS } from './documented.ts'
 import type { Row } from './documented.ts'
 import { chatOf } from './scripted-host.ts'
 import type { Script } from './scripted-host.ts'
@@ -136,13 +136,8 @@ const ROWS: Row[] = [
   ['moderation', {}, 'refused'],
   ['web_search_options', {}, 'refused'],
   ['metadata', { a: 'b' }, 'ignored'],
-  ['prompt_cache_key', 'k', 'ignored'],
-  ['prompt_cache_options', {}, 'ignored'],
-  ['prompt_cache_retention', '24h', 'ignored'],
-  ['safety_identifier', 's', 'ignored'],
-  ['service_tier', 'flex', 'ignored'],
+  ...HINTS,
   ['store', true, 'ignored'],
-  ['user', 'u', 'ignored'],
   ['something_new', { a: 1 }, 'ignored'],
 ]
 

@@ -1,4 +1,4 @@
-import { asks, documents, fieldsOf } from './documented.ts'
+import { asks, documents, fieldsOf, HINTS } from './documented.ts'
 import type { Row } from './documented.ts'
 import { THINKING } from './scripts.ts'
 
@@ -71,14 +71,9 @@ const ROWS: Row[] = [
   ['context_management', [{ type: 'compaction' }], 'refused'],
   ['moderation', {}, 'refused'],
   ['metadata', { a: 'b' }, { answers: /"metadata":\{"a":"b"\}/ }],
-  ['prompt_cache_key', 'k', 'ignored'],
-  ['prompt_cache_options', {}, 'ignored'],
-  ['prompt_cache_retention', '24h', 'ignored'],
-  ['safety_identifier', 's', 'ignored'],
-  ['service_tier', 'flex', 'ignored'],
+  ...HINTS,
   ['store', true, 'as ever'],
   ['store', false, { answers: /"store":false/ }],
-  ['user', 'u', 'ignored'],
 ]
 
 documents(

@@ -22,6 +22,16 @@ export type Verdict =
 /** A field by its path, a value, and what becomes of it. */
 export type Row = readonly [field: string, value: unknown, verdict: Verdict]
 
+/** What OpenAI's styles say to those who bill and route, which cannot change an answer. */
+export const HINTS: readonly Row[] = [
+  ['prompt_cache_key', 'k', 'ignored'],
+  ['prompt_cache_options', {}, 'ignored'],
+  ['prompt_cache_retention', '24h', 'ignored'],
+  ['safety_identifier', 's', 'ignored'],
+  ['service_tier', 'flex', 'ignored'],
+  ['user', 'u', 'ignored'],
+]
+
 export const asks = (request: Asked): Verdict => ({ asks: request })
 
 /** A copy of the body with a value at a path such as `messages[0].content`. */
