@@ -82,7 +82,8 @@ export async function add(options: AddOptions): Promise<AddResult> {
   })
   await tryPlan(plan, options)
 
-  const items = [...new Map(plan.implementations.flatMap((one) => one.items).map((one) => [one.name, one])).values()]
+  const all = plan.implementations.flatMap((one) => one.items)
+  const items = [...new Map(all.map((one) => [one.name, one])).values()]
   const staging = join(dirname(folder), `.${tag.slice(tag.indexOf('/') + 1)}.${process.pid}.tmp`)
   try {
     const facts = await copyAll(items, staging, options)
@@ -97,7 +98,7 @@ export async function add(options: AddOptions): Promise<AddResult> {
     if (existsSync(schema)) copyFileSync(schema, join(home, SCHEMA))
     return {
       entry, catalog, folder,
-      files: (await readdir(folder, { recursive: true, withFileTypes: true })).filter((one) => one.isFile()).length,
+      files: await countFiles(folder),
       bytes: items.reduce((sum, { bytes }) => sum + bytes, 0),
       cut: items.map(({ name }) => name).filter((name) => facts.get(name)?.partBytes !== undefined),
       notes: plan.notes,
@@ -110,6 +111,11 @@ export async function add(options: AddOptions): Promise<AddResult> {
     if (signal.aborted) throw new InoriginError('aborted', 'Given up; nothing was added.', { cause: thrown })
     throw thrown
   }
+}
+
+async function countFiles(folder: string): Promise<number> {
+  const all = await readdir(folder, { recursive: true, withFileTypes: true })
+  return all.filter((one) => one.isFile()).length
 }
 
 function checkTag(tag: string): void {

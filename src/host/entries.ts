@@ -61,7 +61,11 @@ export function createEntries(database: Database, load: () => Promise<Catalog>):
   }
 
   /** Looked up once for all who ask, and kept. */
-  function lookUp<T>(subject: string, work: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
+  function lookUp<T>(
+    subject: string,
+    work: (signal: AbortSignal) => Promise<T>,
+    signal: AbortSignal,
+  ): Promise<T> {
     const kept = async (until: AbortSignal) => {
       const found = await work(until)
       await writeFact(database, subject, found)

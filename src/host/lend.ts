@@ -1,4 +1,4 @@
-/** Ways for pages straight to the workers of predictors, so that a prediction after another saves a thread. */
+/** Ways for pages straight to the workers of predictors: each further prediction saves a thread. */
 import type { Tag } from '../types/index.ts'
 import type { Hosted } from './hosted.ts'
 import type { Given } from './kept.ts'

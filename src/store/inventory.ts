@@ -96,7 +96,10 @@ export function storedTags(inventory: Inventory, known?: Known): StoredTag[] {
     .toSorted((one, other) => (one.lastUsed < other.lastUsed ? -1 : 1))
 }
 
-/** Deletes what only that tag uses, finished or not, and what it was imported as; a download of it that is under way fails. */
+/**
+ * Deletes what only that tag uses, finished or not, and what it was imported as; a download of it that is
+ * under way fails.
+ */
 export async function removeTag(database: Database, tag: Tag, known?: Known): Promise<void> {
   const { records } = await takeInventory(database, known)
   const its = new Map(records.map(({ sha256, tags }) => [sha256, tags]))

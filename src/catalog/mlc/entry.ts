@@ -36,7 +36,8 @@ export function expandMlcEntry(
     ],
   }
   if (huggingface !== undefined) {
-    return { ...expandHubEntry({ ...described, huggingface, maxInputTokens }, host), ...shared, type: 'model' }
+    const hub = expandHubEntry({ ...described, huggingface, maxInputTokens }, host)
+    return { ...hub, ...shared, type: 'model' }
   }
   const { revision: ___, dtypes: ____, ...own } = shared
   return {

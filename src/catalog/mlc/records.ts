@@ -25,7 +25,8 @@ export function recordsOf(
 ): MlcRecord[] {
   for (const key of ['revision', 'dtypes'] as const) {
     if (entry[key] === undefined || entry.huggingface !== undefined) continue
-    say(`${path}.${key}`, 'is of `huggingface`; a record\'s `model` has its commit in it, as /resolve/<commit>/')
+    const instead = 'a record\'s `model` has its commit in it, as /resolve/<commit>/'
+    say(`${path}.${key}`, `is of \`huggingface\`; ${instead}`)
   }
   const { mlc } = entry
   const several = Array.isArray(mlc)
@@ -40,7 +41,8 @@ export function recordsOf(
       return []
     }
     if (embeds(found)) {
-      say(item.path, `${found.model_id} turns texts into vectors, which a predictor with \`embeddings\` does here`)
+      const instead = 'which a predictor with `embeddings` does here'
+      say(item.path, `${found.model_id} turns texts into vectors, ${instead}`)
     }
     const record = located(found, item.path)
     // Who names one alone wants it to run; who names several knows which.

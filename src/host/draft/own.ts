@@ -38,7 +38,8 @@ export async function draftOwn(
   } catch (thrown) {
     const error = InoriginError.from(thrown)
     if (error.kind !== 'invalid_request' || error.code !== undefined) throw error
-    throw new InoriginError('invalid_request', `${tag} is in no catalog, and becomes no tag of your own: ${error.message}`, {
+    const what = `${tag} is in no catalog, and becomes no tag of your own: ${error.message}`
+    throw new InoriginError('invalid_request', what, {
       code: 'import_unfit', param: 'files', cause: error,
     })
   }
