@@ -99,7 +99,7 @@ export function createImporter(options: ImporterOptions): Control['take'] {
     const files = isFolder(chosen) ? await filesIn(chosen, signal) : [...chosen]
     const known = () => knownOf(entries)
     const how: ImportOptions = { tag, signal, known, onProgress, onWrite: onDownload }
-    if (entry && !(await isOther(entry, files, how))) return takeListed(entry, files, how)
+    if (entry && !(await isOther(entry, files, wishes, how))) return takeListed(entry, files, how)
     return takeOwn(tag, files, wishes, how)
   }
 
@@ -110,16 +110,26 @@ export function createImporter(options: ImporterOptions): Control['take'] {
     )
 }
 
-/** Whether files chosen for a tag that was imported are another model than that one. */
+/**
+ * Whether files chosen for a tag that was imported are another model than that one: none of them is of it,
+ * or some are called as those that are not among them. What is wished otherwise is another one too.
+ */
 async function isOther(
   entry: Entry,
   files: readonly ChosenFile[],
+  { name, tensors }: ImportWishes,
   how: ImportOptions,
 ): Promise<boolean> {
   const resources = resourcesOf([entry])
   if (!resources.some(isImported)) return false
-  const same = new Set((await match(files, resources, how)).map(({ path }) => path))
-  return same.size === 0 || files.some(({ path }) => path.endsWith('.onnx') && !same.has(path))
+  if (name !== undefined || tensors !== undefined) return true
+  const same = await match(files, resources, how)
+  const paths = new Set(same.map(({ path }) => path))
+  const hashes = new Set(same.map(({ resource }) => resource.sha256))
+  const changed = resources.filter(({ sha256 }) => !hashes.has(sha256)).map((one) => `/${one.name}`)
+  const isOfIt = ({ path }: ChosenFile): boolean =>
+    path.endsWith('.onnx') || changed.some((called) => `/${path}`.endsWith(called))
+  return same.length === 0 || files.some((one) => !paths.has(one.path) && isOfIt(one))
 }
 
 function told(

@@ -4,8 +4,8 @@ import type { Choices } from '../../../src/host/choices.ts'
 import { createEntries } from '../../../src/host/entries.ts'
 import { createImporter } from '../../../src/host/import.ts'
 import { resourcesOf } from '../../../src/host/known.ts'
-import { hasResource } from '../../../src/store/resources.ts'
-import type { Imported } from '../../../src/types/index.ts'
+import { hasResource, readResource } from '../../../src/store/resources.ts'
+import type { Imported, ImportWishes } from '../../../src/types/index.ts'
 import { onnxFile } from '../../support/onnx.ts'
 import { freshDatabase, never } from './fixture.ts'
 
@@ -30,13 +30,16 @@ function open() {
   const take = createImporter({
     database, entries, choices, models: { unload: () => undefined }, onDownload: () => undefined,
   })
-  const importing = (name: string, signal = never()): Promise<Imported> =>
-    take(TAG, [{ path: `${name}.onnx`, file: new File([graphOf(name)], `${name}.onnx`) }], {}, signal, () => undefined)
+  const taking = (files: Record<string, BlobPart>, wishes: ImportWishes = {}): Promise<Imported> => {
+    const chosen = Object.entries(files).map(([path, content]) => ({ path, file: new File([content], path) }))
+    return take(TAG, chosen, wishes, never(), () => undefined)
+  }
+  const importing = (name: string) => taking({ [`${name}.onnx`]: graphOf(name) })
   const isWhole = async () => {
     const here = resourcesOf(await entries.all()).map(({ sha256 }) => hasResource(database, sha256))
     return here.length > 0 && (await Promise.all(here)).every(Boolean)
   }
-  return { importing, isWhole }
+  return { database, entries, taking, importing, isWhole }
 }
 
 test('whatever is imported for one tag at once, the last of it is what the tag is, and whole', async () => {
@@ -47,4 +50,32 @@ test('whatever is imported for one tag at once, the last of it is what the tag i
     expect(ended.map(({ status }) => status)).toEqual(names.map(() => 'fulfilled'))
     expect(await isWhole()).toBe(true)
   }
+})
+
+/** A graph whose weights lie beside it. */
+const WEIGHED = new Uint8Array(onnxFile({
+  inputs: [{ name: 'x', type: 'float32', shape: [1, 1] }],
+  outputs: [{ name: 'y', type: 'float32', shape: [1, 1] }],
+  nodes: [{ type: 'MatMul', inputs: ['x', 'w'], outputs: ['y'] }],
+  weights: [{ name: 'w', type: 'float32', shape: [1, 1], data: { location: 'w.bin', offset: 0, length: 4 } }],
+}))
+
+test('the same graph with other weights is another model, and so is what is wished otherwise', async () => {
+  const { taking, database, entries, isWhole } = open()
+  const weights = async () => {
+    const found = resourcesOf(await entries.all()).find(({ name }) => name === 'w.bin')
+    const blob = found && (await readResource(database, found.sha256))
+    return blob && [...new Float32Array(await blob.arrayBuffer())]
+  }
+  const named = async () => (await entries.all()).map(({ name }) => name)
+  await taking({ 'm.onnx': WEIGHED, 'w.bin': Float32Array.of(1) })
+  await taking({ 'm.onnx': WEIGHED, 'w.bin': Float32Array.of(2) })
+  expect([await weights(), await isWhole()]).toEqual([[2], true])
+
+  // What it has already needs no second look, nor does a part of it.
+  expect(await taking({ 'w.bin': Float32Array.of(2), 'notes.txt': '?' })).toMatchObject({
+    files: ['w.bin'], ignored: ['notes.txt'], bytes: 0, complete: true,
+  })
+  await taking({ 'm.onnx': WEIGHED, 'w.bin': Float32Array.of(2) }, { name: 'Mine' })
+  expect([await named(), await weights()]).toEqual([['Mine'], [2]])
 })
