@@ -9,6 +9,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Catalog, Server } from '../../src/index.ts'
 import { chromiumLaunch } from '../setup/chromium.ts'
 import { fetchIn } from '../support/answers.ts'
+import { LIBRARY, mlcFiles } from '../support/mlc.ts'
 import { serveStatic, type StaticServer } from '../support/static.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -20,15 +21,10 @@ const PAGE = `<!doctype html><title>App</title><link rel="icon" href="data:,">
 </script>`
 
 const read = (name: string): Uint8Array => readFileSync(join(GUIDE, name))
-const chat = { tokenizer_files: ['tokenizer.json'], context_window_size: 128, eos_token_id: 0, model_config: {} }
 
 /** No model's library, however well it is downloaded. */
 const FILES: Readonly<Record<string, Uint8Array>> = {
-  'mlc-chat-config.json': Buffer.from(JSON.stringify(chat)),
-  'tokenizer.json': read('tokenizer.json'),
-  'tokenizer_config.json': read('tokenizer_config.json'),
-  'library.wasm': Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0),
-  'tensor-cache.json': Buffer.from('{"records": []}'),
+  ...mlcFiles({ context_window_size: 128 }), 'library.wasm': LIBRARY,
 }
 const ONNX = ['config.json', 'generation_config.json', 'tokenizer.json', 'tokenizer_config.json', 'onnx/model.onnx']
 
@@ -44,7 +40,7 @@ const typeOf = (name: string): Resource['type'] => {
   if (name.startsWith('tokenizer')) return 'tokenizer'
   if (name.endsWith('.wasm')) return 'wasm'
   if (name.endsWith('.onnx')) return 'onnx'
-  return name === 'tensor-cache.json' ? 'mlc' : 'config'
+  return name.endsWith('.bin') || name === 'tensor-cache.json' ? 'mlc' : 'config'
 }
 
 const mlc = (features: string[] = []): Implementation => ({
