@@ -96,8 +96,9 @@ export async function openDecoding(
   }
 
   const generate: Engine['generate'] = (prompt, options) => {
-    if (!scheduler)
+    if (!scheduler) {
       throw new InoriginError('internal', 'The engine was asked to generate while it was not loaded.')
+    }
     const answering: AnswerSetup = {
       scheduler,
       constraints,

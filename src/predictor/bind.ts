@@ -116,8 +116,9 @@ function findTensor(
   const found = tensors.find((tensor) => tensor.name === binding.tensor)
   if (!found) return fail(param, `the model has no tensor ${binding.tensor}.`)
   // The runtime keeps tensors in plain objects, by their names.
-  if (found.name === '__proto__')
+  if (found.name === '__proto__') {
     return fail(param, 'a tensor named __proto__ cannot be given. Rename it.')
+  }
   if (!found.isTensor) return fail(param, `the model's ${binding.tensor} is not a tensor.`)
   if (!tensorTypes(type, binding).some((possible) => possible === found.type)) {
     return fail(param, `is declared ${type}, but the model's ${binding.tensor} is ${found.type}.`)
