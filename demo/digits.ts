@@ -2,7 +2,8 @@ import type { LoadProgress, Server } from '../src/index.ts'
 import { createBar } from './bars.ts'
 import { byId } from './dom.ts'
 import { exampleDigit } from './examples.ts'
-import { duration, preparing } from './format.ts'
+import { preparing, runTime } from './format.ts'
+import { createLatest } from './latest.ts'
 import { wordsOf } from './notice.ts'
 import { createPad } from './pad.ts'
 
@@ -13,11 +14,10 @@ export function createDigits(starting: Promise<Server>): void {
   const verdict = byId('verdict', HTMLElement)
   const bars = createBars()
   const pad = createPad(byId('pad', HTMLCanvasElement), () => void predict())
-  let running: AbortController | undefined
+  const latest = createLatest()
 
   async function predict(): Promise<void> {
-    running?.abort()
-    const { signal } = (running = new AbortController())
+    const signal = latest.begin()
     const onProgress = (progress: LoadProgress): void => {
       if (!signal.aborted) verdict.textContent = preparing(progress)
     }
@@ -30,9 +30,8 @@ export function createDigits(starting: Promise<Server>): void {
       const best = scores.indexOf(Math.max(...scores))
       bars.show(scores, best)
       const name = String(result.outputs['digit'])
-      const place = result.device === 'webgpu' ? 'WebGPU' : 'WASM'
       const percent = Math.round(100 * (scores[best] ?? 0))
-      verdict.textContent = `${capital(name)}, ${percent} % · ${duration(result.latency)} on ${place}`
+      verdict.textContent = `${capital(name)}, ${percent} % · ${runTime(result)}`
     } catch (error) {
       if (!signal.aborted) verdict.textContent = wordsOf(error)
     }
@@ -40,7 +39,7 @@ export function createDigits(starting: Promise<Server>): void {
 
   byId('pad-example', HTMLButtonElement).addEventListener('click', () => pad.draw(exampleDigit()))
   byId('pad-clear', HTMLButtonElement).addEventListener('click', () => {
-    running?.abort()
+    latest.giveUp()
     pad.clear()
     bars.show([], -1)
     verdict.textContent = ''

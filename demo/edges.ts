@@ -1,6 +1,7 @@
 import type { LoadProgress, Server } from '../src/index.ts'
 import { byId } from './dom.ts'
-import { duration, preparing } from './format.ts'
+import { preparing, runTime } from './format.ts'
+import { createLatest } from './latest.ts'
 import { wordsOf } from './notice.ts'
 import { drawScene } from './scene.ts'
 
@@ -17,11 +18,10 @@ export function createEdges(starting: Promise<Server>): void {
   const figure = byId('edges-figure', HTMLElement)
   const file = byId('edges-file', HTMLInputElement)
   const said = byId('edges-said', HTMLElement)
-  let running: AbortController | undefined
+  const latest = createLatest()
 
   async function predict(): Promise<void> {
-    running?.abort()
-    const { signal } = (running = new AbortController())
+    const signal = latest.begin()
     const onProgress = (progress: LoadProgress): void => {
       if (!signal.aborted) said.textContent = preparing(progress)
     }
@@ -30,13 +30,12 @@ export function createEdges(starting: Promise<Server>): void {
       const server = await starting
       const inputs = { image: picture.canvas, mode: mode.value, strength: strength.valueAsNumber }
       if (signal.aborted) return
-      const { outputs, latency, device } = await server.predict(TAG, inputs, { signal, onProgress })
-      const { edges } = outputs
+      const found = await server.predict(TAG, inputs, { signal, onProgress })
+      const { edges } = found.outputs
       if (signal.aborted || !(edges instanceof ImageData)) return
       Object.assign(result.canvas, { width: edges.width, height: edges.height })
       result.putImageData(edges, 0, 0)
-      const place = device === 'webgpu' ? 'WebGPU' : 'WASM'
-      said.textContent = `${edges.width} × ${edges.height} · ${duration(latency)} on ${place}`
+      said.textContent = `${edges.width} × ${edges.height} · ${runTime(found)}`
     } catch (error) {
       if (!signal.aborted) said.textContent = wordsOf(error)
     }

@@ -1,4 +1,4 @@
-import type { LoadProgress } from '../src/index.ts'
+import type { LoadProgress, PredictionResult } from '../src/index.ts'
 
 const UNITS = ['B', 'kB', 'MB', 'GB', 'TB']
 
@@ -27,6 +27,11 @@ export function duration(milliseconds: number): string {
   if (milliseconds < 999.5) return `${Math.round(milliseconds)} ms`
   if (seconds >= 119.5) return `${Math.round(seconds / 60)} min`
   return `${seconds < 9.995 ? seconds.toFixed(2) : Math.round(seconds)} s`
+}
+
+/** `3.2 ms on WASM`. */
+export function runTime({ latency, device }: Pick<PredictionResult, 'latency' | 'device'>): string {
+  return `${duration(latency)} on ${device === 'webgpu' ? 'WebGPU' : 'WASM'}`
 }
 
 /** `34.2`, or `340` from a hundred on. */

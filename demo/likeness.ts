@@ -2,6 +2,7 @@ import type { Server } from '../src/index.ts'
 import { createBar } from './bars.ts'
 import { byId } from './dom.ts'
 import { duration } from './format.ts'
+import { createLatest } from './latest.ts'
 import { wordsOf } from './notice.ts'
 
 const MODEL = '@inorigin/embed'
@@ -20,11 +21,10 @@ export function createLikeness(starting: Promise<Server>): void {
   const others = byId('likeness-others', HTMLTextAreaElement)
   const list = byId('likeness', HTMLElement)
   const said = byId('likeness-said', HTMLElement)
-  let running: AbortController | undefined
+  const latest = createLatest()
 
   async function compare(): Promise<void> {
-    running?.abort()
-    const { signal } = (running = new AbortController())
+    const signal = latest.begin()
     const texts = others.value.split('\n').filter((line) => line.trim() !== '')
     said.textContent = 'Reading …'
     try {
