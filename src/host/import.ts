@@ -15,7 +15,7 @@ import { holdInUse } from '../store/use.ts'
 import type { ChosenFile, Control, Imported, ImportWishes, Tag } from '../types/index.ts'
 import { filesIn, rootOf } from './chosen.ts'
 import type { Choices } from './choices.ts'
-import { draftOwn, toEntry } from './draft/own.ts'
+import { checkEntry, draftOwn, toEntry } from './draft/own.ts'
 import { isShort, type Entries } from './entries.ts'
 import { knownOf, resourcesOf } from './known.ts'
 import type { Models } from './models.ts'
@@ -78,6 +78,7 @@ export function createImporter(options: ImporterOptions): Control['take'] {
     const parts = its.map(({ path }) => files.find((one) => one.path === path) as ChosenFile)
     const hashed = await hashFiles(parts.map(({ file }) => file), how)
     const entry = toEntry(tag, plan, new Map(its.map(({ path }, at) => [path, hashed[at] ?? ''])))
+    checkEntry(entry)
     const resources = new Map(resourcesOf([entry]).map((resource) => [resource.name, resource]))
     const matches = its.map(({ name }, at): Match => {
       return { ...(parts[at] as ChosenFile), resource: resources.get(name) as Resource }

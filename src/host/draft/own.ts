@@ -1,7 +1,7 @@
 /** Files that a user chose in a page, as a catalog entry of a tag that no catalog has. */
 import * as v from 'valibot'
 import { ownerOf } from '../../catalog/resolve.ts'
-import type { Entry, Implementation, Resource } from '../../catalog/schema.ts'
+import { entrySchema, type Entry, type Implementation, type Resource } from '../../catalog/schema.ts'
 import { tag as tagSchema } from '../../catalog/values.ts'
 import { InoriginError } from '../../error.ts'
 import { importedUrl } from '../../store/entries.ts'
@@ -24,6 +24,7 @@ export async function draftOwn(
   { name, tensors = [] }: ImportWishes,
 ): Promise<Plan> {
   checkTag(tag)
+  checkWishes({ name, tensors })
   const root = rootOf(files)
   const keep = (input: string): string => `tensors: ['${input}']`
   const options: PlanOptions = {
@@ -38,11 +39,20 @@ export async function draftOwn(
   } catch (thrown) {
     const error = InoriginError.from(thrown)
     if (error.kind !== 'invalid_request' || error.code !== undefined) throw error
-    const what = `${tag} is in no catalog, and becomes no tag of your own: ${error.message}`
-    throw new InoriginError('invalid_request', what, {
-      code: 'import_unfit', param: 'files', cause: error,
-    })
+    throw unfit(tag, error.message, error)
   }
+}
+
+/** Throws `invalid_request` for what no catalog could list, such as an input without a name. */
+export function checkEntry(entry: Entry): void {
+  const { issues, success } = v.safeParse(entrySchema, entry)
+  if (success) return
+  throw unfit(entry.tag, `${v.getDotPath(issues[0])} cannot be described (${issues[0].message}).`)
+}
+
+function unfit(tag: Tag, why: string, cause?: unknown): InoriginError {
+  const what = `${tag} is in no catalog, and becomes no tag of your own: ${why}`
+  return new InoriginError('invalid_request', what, { code: 'import_unfit', param: 'files', cause })
 }
 
 /** With those of its implementations of whose files all hashes are known; without any, with all. */
@@ -102,4 +112,17 @@ function checkTag(tag: Tag): void {
   throw new InoriginError('invalid_request', `${tag}: ${why}. Use one such as @me/name.`, {
     code: 'import_tag', param: 'tag',
   })
+}
+
+function checkWishes({ name, tensors }: ImportWishes): void {
+  const isText = (value: unknown): boolean => typeof value === 'string' && value.trim() !== ''
+  if (name !== undefined && !isText(name)) {
+    throw unwished('name', 'a text that is not empty. Leave it out, and the tag is called as its files are')
+  }
+  if (Array.isArray(tensors) && tensors.every(isText)) return
+  throw unwished('tensors', 'an array of names of inputs')
+}
+
+function unwished(param: string, what: string): InoriginError {
+  return new InoriginError('invalid_request', `${param} must be ${what}.`, { code: 'invalid_value', param })
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import * as v from 'valibot'
 import { expect, test } from 'vitest'
 import { entrySchema } from '../../../src/catalog/schema.ts'
-import { draftOwn, toEntry } from '../../../src/host/draft/own.ts'
+import { checkEntry, draftOwn, toEntry } from '../../../src/host/draft/own.ts'
 import type { ChosenFile, ImportWishes } from '../../../src/types/index.ts'
 import { onnxFile } from '../../support/onnx.ts'
 import { MIXED, passing, WEIGHTS } from '../cli/graphs.ts'
@@ -72,4 +72,23 @@ test.each<[string, Record<string, BlobPart>, ImportWishes, RegExp]>([
 
 test.each(['me/model', '@Me/model', '@inorigin/model', ''])('%s is no tag for it', async (tag) => {
   await expect(draft({ 'a.onnx': graph }, {}, tag)).rejects.toMatchObject({ code: 'import_tag', param: 'tag' })
+})
+
+test.each<[string, unknown]>([
+  ['name', ''], ['name', '  '], ['name', 5], ['tensors', 'x'], ['tensors', [5]], ['tensors', null],
+])('%s: %j cannot be wished', async (param, value) => {
+  const wishes = { [param]: value } as ImportWishes
+  await expect(draft({ 'a.onnx': graph }, wishes)).rejects.toMatchObject({
+    kind: 'invalid_request', param, message: expect.stringContaining(`${param} must be`),
+  })
+})
+
+test('what no catalog could list is not taken, as nobody would find it', async () => {
+  const entryOf = async (name: string) => {
+    const plan = await draft({ 'm.onnx': onnxFile(passing({ name })) })
+    return toEntry('@me/model', plan, new Map([['m.onnx', 'a'.repeat(64)]]))
+  }
+  checkEntry(await entryOf('input:0'))
+  const nameless = await entryOf('')
+  expect(() => checkEntry(nameless)).toThrow(/becomes no tag of your own: implementations\.0\.bindings/)
 })
