@@ -16,7 +16,7 @@ import tools
 import topics
 import unknown
 from noise import vary
-from values import Draw
+from values import Draw, capitalized
 
 FOLDER = Path(__file__).resolve().parent.parent / 'evaluation'
 KNOWN = ["don't know"]
@@ -72,7 +72,7 @@ def unknown_cases(rng, d):
 def asked(d, box, count):
     parts = [(t, *t.request(d, plain=i > 0)) for i, t in enumerate([d.one(box) for _ in range(count)])]
     text = d.one(generate.AND).join(p[1] for p in parts)
-    return text[0].upper() + text[1:], [{'name': t.name, 'arguments': a} for t, _, a in parts]
+    return capitalized(text, parts[0][2].values()), [{'name': t.name, 'arguments': a} for t, _, a in parts]
 
 
 def tool_cases(d):

@@ -3,7 +3,7 @@ import json
 
 from template import dump
 from tools import RECORDS, everyday, invented, spaced
-from values import Draw
+from values import Draw, capitalized
 
 # The first of each is what inorigin says for a response_format; the others are what people write themselves.
 WITH_SCHEMA = ['Answer in JSON, by this schema: {}'] * 12 + ['Answer with JSON that matches this schema:\n{}', 'Answer with a JSON object that follows this JSON Schema:\n{}', 'Respond only with JSON that conforms to this schema:\n{}',
@@ -45,7 +45,7 @@ def turn(d: Draw):
     text, values, tool = record(d)
     thought = 'The values: ' + ', '.join(f'{k} = {v if isinstance(v, str) else json.dumps(v, ensure_ascii=False)}' for k, v in values.items()) + '.'
     if d.chance(0.6):
-        text = text[0].upper() + text[1:]
+        text = capitalized(text, values.values())
     if d.chance(0.25):
         asked = d.one(KEYS).format(k=joined_keys(d, values), t=text) + d.one(['', '.'])
         # Where the user speaks of JSON, nothing else does.

@@ -19,7 +19,7 @@ import unknown
 from noise import finish, vary
 from settings import MODEL_DIR, WORK_DIR
 from template import dump, pieces, render
-from values import Draw
+from values import Draw, capitalized
 
 TOPICS = topic_files.read()
 # What newcomers type first, more often than the rest.
@@ -74,7 +74,7 @@ class Chat:
         self.add(vary(self.rng, question), self.rng.choice(topic.answers), f'This is about {topic.name}.', topic)
 
     def sum(self):
-        question, answer, thought, short = sums.turn(self.rng) if self.d.chance(0.8) else sums.comparison(self.rng, topic_files.expand)
+        question, answer, thought, short = sums.turn(self.rng) if self.d.chance(0.68) else sums.comparison(self.rng, topic_files.expand)
         # Slips would change the numbers' words.
         question = vary(self.rng, question, 0.5) if question[0].isalpha() and 'have' not in question else finish(self.rng, question, True)
         self.add(question, short if self.thinking else answer, thought)
@@ -124,7 +124,7 @@ class Chat:
             both = self.d.chance(0.4) and asked[0][0].twice(self.d)
             if both:
                 text, asked = both[0], [(asked[0][0], '', a) for a in both[1]]
-        text = text[0].upper() + text[1:] if self.d.chance(0.6) else text
+        text = capitalized(text, asked[0][2].values()) if self.d.chance(0.6) else text
         last = asked[-1][0].fields and asked[-1][0].fields[-1].kind
         text += self.d.one(['?', '?', '']) if text.lower().startswith(('what', 'how', 'is ', 'can ', 'could', 'will', 'do ', 'where', 'who', 'which', 'would')) else self.d.one(['', '', '.']) if last not in ('message', 'phrase') else ''
         calls = [{'type': 'function', 'function': {'name': t.name, 'arguments': a}} for t, _, a in asked]
@@ -154,18 +154,18 @@ class Chat:
 
 
 # Turns of topics, sums, memory, the unknown, follow-ups and calls, in chats of each kind.
-MIXES = [((52, 19, 12, 13, 4, 0), 40), ((1, 97, 1, 1, 0, 0), 13), ((18, 5, 72, 5, 0, 0), 11), ((20, 5, 5, 70, 0, 0), 7)]
-TOOLED = (10, 5, 5, 12, 1, 67)
+MIXES = [((52, 19, 12, 13, 4, 0), 40), ((1, 97, 1, 1, 0, 0), 13), ((18, 5, 72, 5, 0, 0), 15), ((20, 5, 5, 70, 0, 0), 7)]
+TOOLED = (9, 5, 5, 16, 1, 64)
 
 
 def chat(rng: random.Random, long=False):
     """(messages, tools) of one chat."""
     thinking, roll = rng.random() < 0.3, rng.random()
-    if roll < 0.12:
+    if roll < 0.13:
         c = Chat(rng, thinking)
         c.json()
         return c.messages, None
-    if roll < 0.42:
+    if roll < 0.48:
         c, mix = Chat(rng, thinking, True), TOOLED
         turns = rng.choices(range(1, 7), [30, 28, 20, 12, 6, 4])[0]
     else:

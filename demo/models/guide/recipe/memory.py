@@ -38,7 +38,7 @@ KINDS = {
     'place': (Draw.place,
               ['I live in {}', 'I am from {}', "I'm from {}", 'my city is {}', 'I come from {}', 'my home is in {}', 'I am living in {}', 'my town is {}', 'I moved to {}', 'I was born in {}', 'we live in {}', 'home is {}'],
               ['I will remember that you live in {}.', '{} sounds like a nice place!'],
-              ['where do I live', 'where am I from', 'which city do I live in', 'what is my city', 'do you know where I live', 'where is my home', 'where do I come from', 'what city am I from', 'do you remember where I live', 'in which town do I live'],
+              ['where do I live', 'where am I from', 'in which place do I live', 'what place did I say I live in', 'tell me where I live', 'and where is my home', 'which town am I from', 'which city do I live in', 'what is my city', 'do you know where I live', 'where is my home', 'where do I come from', 'what city am I from', 'do you remember where I live', 'in which town do I live'],
               'You live in {}.', 'You have not told me where you live.'),
     'colour': (lambda d: d.one(COLOURS),
                ['my favourite colour is {}', 'my favorite color is {}', 'I like {} best', '{} is my favourite colour', 'I love the colour {}', 'the colour I like most is {}'],
@@ -58,7 +58,7 @@ KINDS = {
     'pet': (lambda d: d.one(ANIMALS) + d.one([' called ', ' named ']) + d.name(),
             ['I have a {}', "I've got a {}", 'at home I have a {}', 'there is a {} in my house', 'my pet is a {}'],
             ['How nice, a {}!', 'I will remember: a {}.'],
-            ['which pet do I have', 'what is my pet called', 'do you remember my pet', 'what pet do I have', "what is my pet's name", 'what animal do I have', 'tell me about my pet', 'do I have a pet'],
+            ['which pet do I have', 'what animal did I tell you about', 'and my pet', 'who is my pet', 'what do I call my pet', 'is there a pet at my home', 'tell me which animal I have', 'what is my pet called', 'do you remember my pet', 'what pet do I have', "what is my pet's name", 'what animal do I have', 'tell me about my pet', 'do I have a pet'],
             'You have a {}.', 'You have not told me about a pet.'),
     'job': (lambda d: d.one(JOBS) if d.chance(0.7) else d.word(),
             ['I am a {}', 'I work as a {}', "I'm a {}", 'my job is {}', 'I am working as a {}'],
@@ -79,7 +79,8 @@ def tell(d: Draw, known: dict):
         value = value_of(d, what)
         known['my ' + what] = (f'my {what}', value)
         statement = d.one(['my {w} is {v}', 'my {w} is {v}', 'remember that my {w} is {v}', 'remember: my {w} is {v}', '{v} is my {w}', 'by the way, my {w} is {v}', 'note that my {w} is {v}', 'please remember my {w}, it is {v}', 'my {w}: {v}',
-                           'just so you know, my {w} is {v}', 'keep in mind that my {w} is {v}', 'do not forget: my {w} is {v}', "my {w}'s {v}"])
+                           'just so you know, my {w} is {v}', 'keep in mind that my {w} is {v}', 'do not forget: my {w} is {v}', "my {w}'s {v}",
+                           'the {w} is {v}', 'remember the {w}: {v}', 'note that the {w} is {v}', 'my {w} will be {v}', 'it is my {w}: {v}', 'for my {w} I have {v}', 'I chose {v} as my {w}', 'my {w} was always {v}', 'save this: the {w} is {v}'])
         reply = d.one([f'I will remember that your {what} is {value}.', f'Noted: your {what} is {value}.'])
         return statement.format(w=what, v=value), reply, value, f'The user tells me: {what} = {value}.'
     if roll < 0.58:
@@ -88,7 +89,9 @@ def tell(d: Draw, known: dict):
         known['my ' + who] = (f"my {who}'s name", value)
         statement = d.one(['my {w} is called {v}', "my {w}'s name is {v}", 'my {w} is {v}', 'I have a {w} called {v}', 'I have a {w} named {v}', '{v} is my {w}', 'the name of my {w} is {v}'])
         return statement.format(w=who, v=value), f'I will remember that your {who} is called {value}.', value, f'The user tells me: {who} = {value}.'
-    kind = 'name' if d.chance(0.55) else d.one(list(KINDS))
+    if roll < 0.66:
+        return two(d, known)
+    kind = 'name' if d.chance(0.5) else d.one(list(KINDS))
     draw, statements, replies, *_ = KINDS[kind]
     value = draw(d)
     statement = d.one(statements)
@@ -96,6 +99,17 @@ def tell(d: Draw, known: dict):
         value = value.lower()
     known[kind] = value
     return statement.format(value), first_upper(d.one(replies).format(value)), value, f'The user tells me: {kind} = {value}.'
+
+
+def two(d: Draw, known: dict):
+    """Two things in one sentence."""
+    parts = [('name', 'I am {}'), ('name', 'my name is {}'), ('place', 'I live in {}'), ('place', 'I come from {}'), ('age', 'I am {} years old'), ('job', 'I work as a {}'), ('food', 'I like {}'), ('pet', 'I have a {}'), ('colour', 'my favourite colour is {}')]
+    while (first := d.one(parts))[0] == (second := d.one(parts))[0]:
+        pass
+    values = [KINDS[kind][0](d) for kind, _ in (first, second)]
+    known.update({first[0]: values[0], second[0]: values[1]})
+    text = d.one([' and ', ' and ', ', ', ', and ']).join(wording.format(value) for (_, wording), value in zip((first, second), values))
+    return text, d.one([f'I will remember both: {values[0]} and {values[1]}.', f'Noted: {first[0]} {values[0]}, {second[0]} {values[1]}.']), values[0], f'The user tells me: {first[0]} = {values[0]}, {second[0]} = {values[1]}.'
 
 
 def recall(d: Draw, known: dict, asked=None):
@@ -109,7 +123,8 @@ def recall(d: Draw, known: dict, asked=None):
         return question, f'Your {what} is called {known[kind][1]}.', f'The user told me: {what} = {known[kind][1]}.'
     if kind.startswith('my '):
         question = d.one(['what is my {w}', 'what is my {w}', "what's my {w}", 'do you remember my {w}', 'do you know my {w}', 'tell me my {w}', 'what was my {w}', 'my {w}', 'which {w} do I have', 'what did I say my {w} was', 'can you tell me my {w}',
-                          'remind me of my {w}', 'and my {w}', 'do you still know my {w}', 'what did I tell you about my {w}', 'say my {w}']).format(w=what)
+                          'remind me of my {w}', 'and my {w}', 'do you still know my {w}', 'what did I tell you about my {w}', 'say my {w}', 'what {w} did I mention', 'which {w} did I tell you', 'tell me the {w} I gave you', 'and what is the {w}', 'I forgot my {w}, what is it',
+                          'remind me what the {w} is', 'do you recall the {w}', 'please repeat the {w}', 'what about my {w}', 'the {w} was what', 'what was it, my {w}', "what's the {w}", 'which {w} is mine', 'can you recall my {w}', 'I told you my {w}, which is it']).format(w=what)
         if kind not in known:
             return question, f'You have not told me your {what}.', f'I have not been told: {what}.'
         return question, f'Your {what} is {known[kind][1]}.', f'The user told me: {what} = {known[kind][1]}.'

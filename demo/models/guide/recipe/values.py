@@ -27,6 +27,11 @@ ENDINGS = 'txt pdf csv png jpg md json docx zip mp3 py html log'.split()
 HOSTS = 'com org net io dev de fr'.split()
 
 
+def capitalized(text: str, values) -> str:
+    """With a capital at its start, but where a value stands there: that one is copied as it is."""
+    return text if any(isinstance(v, str) and text.startswith(v) for v in values) else text[:1].upper() + text[1:]
+
+
 def held_out(word: str) -> bool:
     return zlib.crc32(word.lower().encode()) % 8 == 0
 
@@ -70,7 +75,7 @@ class Draw:
     def phrase(self):
         """Two to four words, such as a title or a search."""
         a, n, m, v = self.of(ADJECTIVES), self.noun(), self.word(), self.of(VERBS)
-        text = self.one([n, f'{a} {n}', f'{n} {m}', f'{v} {n}', f'{v} the {n}', f'{a} {m}', f'{m} {n}', f'{v} {a} {n}', f'{n} for {m}', f'{a} {n} {m}', f'the {a} {n}'])
+        text = self.one([n, f'{a} {n}', f'{n} {m}', f'{v} {n}', f'{v} the {n}', f'{a} {m}', f'{m} {n}', f'{v} {a} {n}', f'{n} for {m}', f'{a} {n} {m}'])
         return text.title() if self.chance(0.12) else text[0].upper() + text[1:] if self.chance(0.15) else text
 
     def message(self):
