@@ -43,7 +43,7 @@ def sum_cases(rng):
                 break
         yield case(f'sums {"with" if i % 2 else "without"} thinking', sums.question(rng, op, a, b), {'number': str(sums.result(op, a, b))}, think=i % 2 == 1)
     for i in range(40):
-        question, said, _, _ = sums.comparison(rng, topics.expand)
+        question, _, _, said = sums.comparison(rng, topics.expand)
         yield case('comparisons', question + '?', {'any': [said]}, think=i % 2 == 1)
 
 

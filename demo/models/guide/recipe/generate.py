@@ -99,7 +99,7 @@ class Chat:
                 text, _ = other.request(self.d)
                 return self.add(finish(self.rng, text, False), NO_TOOL if self.box else self.rng.choice(unknown.ANSWERS), 'I do not know this.')
         question = unknown.question(self.d)
-        if any(t.subject.split()[0] in question for t in self.box) or any(t.subject in ('get_weather', 'search_web', 'define_word', 'get_recipe', 'get_news', 'translate', 'get_distance', 'get_directions', 'get_time', 'calculator', 'book_flight') for t in self.box):
+        if any(t.subject.split()[0] in question for t in self.box) or any(t.subject in ('get_weather', 'search_web', 'define_word', 'get_recipe', 'get_news', 'translate', 'get_distance', 'get_directions', 'get_time', 'calculator', 'book_flight', 'get_rate', 'get_score') for t in self.box):
             return self.about_topic()
         self.add(vary(self.rng, question, 0.7), NO_TOOL if self.box else self.rng.choice(unknown.ANSWERS), 'I do not know this.')
 

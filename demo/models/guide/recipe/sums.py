@@ -116,9 +116,11 @@ def compared(a: int, b: int) -> str:
     if len(str(a)) != len(str(b)):
         digits = lambda n: f'{n} has {SMALL[len(str(n))]} digit{"s" * (n > 9)}'
         return f'{digits(a)}, {digits(b)}: {a} {sign} {b}.'
+    steps = []
     for x, y in zip(str(a), str(b)):
         if x != y:
-            return f'The first digits that differ are {x} and {y}, {x} {sign} {y}: {a} {sign} {b}.'
+            return ', '.join([*steps, f'{x} {sign} {y}']) + f': {a} {sign} {b}.'
+        steps.append(f'{x} = {y}')
 
 
 def comparison(rng: random.Random, expand):
@@ -140,5 +142,8 @@ def comparison(rng: random.Random, expand):
     else:
         word, true = (('greater', a > b) if kind == 'is greater' else ('less', a < b))
         said = f'Yes, {a} is {word} than {b}.' if true else f'No, {a} is {"less" if word == "greater" else "greater"} than {b}.'
+    # Without thinking the digits are looked at in the answer, where one look is not enough.
+    steps = compared(a, b)
+    worked = f'{steps} {said}' if a != b and len(str(a)) == len(str(b)) > 1 else said
     wordings = {'greater': GREATER, 'less': LESS, 'is greater': IS_GREATER, 'is less': IS_LESS, 'compare': COMPARE}[kind]
-    return expand(rng, rng.choice(wordings).replace('{a}', str(a)).replace('{b}', str(b))), said, compared(a, b), said
+    return expand(rng, rng.choice(wordings).replace('{a}', str(a)).replace('{b}', str(b))), worked, steps, said
