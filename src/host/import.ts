@@ -71,7 +71,7 @@ export function createImporter(options: ImporterOptions): Control['take'] {
     wishes: ImportWishes,
     how: ImportOptions,
   ): Promise<Imported> {
-    const plan = await draftOwn(tag, files, wishes)
+    const plan = await draftOwn(tag, files, wishes, how)
     // What this device does not use would not be downloaded either.
     const { implementation } = await choices.pick(toEntry(tag, plan, new Map()))
     const its = plan.implementations.find(({ id }) => id === implementation.id)?.items ?? []

@@ -27,22 +27,26 @@ export interface Match {
 const PARALLEL = 2
 
 /** The sha256 of each file, in the same order. */
-export async function hashFiles(
+export function hashFiles(files: readonly Blob[], options: ImportOptions): Promise<string[]> {
+  const { signal } = options
+  return checkFiles(files, options, async (onBytes) => {
+    const hashes: string[] = []
+    for (const file of files) hashes.push(await hashFile(file, { signal, onBytes }))
+    return hashes
+  })
+}
+
+/** What `read` finds out of the files; the bytes that it says it has come past are told as `check`. */
+export async function checkFiles<T>(
   files: readonly Blob[],
-  { tag, signal, onProgress }: ImportOptions,
-): Promise<string[]> {
+  { tag, onProgress }: Pick<ImportOptions, 'tag' | 'onProgress'>,
+  read: (onBytes: (bytes: number) => void) => Promise<T>,
+): Promise<T> {
   const meter = startMeter(tag, 'check', files.reduce((sum, file) => sum + file.size, 0))
   const stop = reportRegularly(meter.progress, onProgress)
-  const hashes: string[] = []
-  try {
-    for (const file of files) {
-      hashes.push(await hashFile(file, { signal, onBytes: meter.add }))
-    }
-  } finally {
-    stop()
-  }
+  const found = await read(meter.add).finally(stop)
   onProgress(meter.progress())
-  return hashes
+  return found
 }
 
 /**

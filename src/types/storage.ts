@@ -56,7 +56,10 @@ export interface StoredResource {
 /** How far files are on their way from the user's disk into the store. */
 export interface ImportProgress {
   tag: Tag
-  /** `check` reads files to tell what they are, `store` writes those that belong to the tag. */
+  /**
+   * `check` reads files to tell what they are, again for what it found in them; `store` writes those that
+   * belong to the tag.
+   */
   phase: 'check' | 'store'
   /** Bytes of the phase that are done. */
   loadedBytes: number

@@ -1,6 +1,6 @@
 /** Files of a model, on a disk or as a user chose them in a page. */
 import { refuse } from './refuse.ts'
-import { createWindow, type Window } from '../../engine/onnx/protobuf.ts'
+import type { Window } from '../../engine/onnx/protobuf.ts'
 import { isObject } from '../../engine/schema/node.ts'
 
 export interface OpenFile extends Window {
@@ -16,11 +16,6 @@ export interface Folder {
   /** In bytes; `undefined` where there is no such file. */
   sizeOf(path: string): number | undefined
   open(path: string): Promise<OpenFile>
-}
-
-/** A file of a page, which needs no closing. */
-export function openBlob(file: Blob): OpenFile {
-  return { ...createWindow(file), size: file.size, close: async () => undefined }
 }
 
 /** The content of a small file. */

@@ -5,9 +5,11 @@ import { entrySchema, type Entry, type Implementation, type Resource } from '../
 import { tag as tagSchema } from '../../catalog/values.ts'
 import { InoriginError } from '../../error.ts'
 import { importedUrl } from '../../store/entries.ts'
+import { checkFiles, type ImportOptions } from '../../store/import.ts'
 import type { ChosenFile, ImportWishes, Tag } from '../../types/index.ts'
 import { rootOf } from '../chosen.ts'
-import { openBlob, type Folder } from './folder.ts'
+import { openBlob } from './blob.ts'
+import type { Folder } from './folder.ts'
 import { kindOf } from './kind.ts'
 import { planMlc } from './mlc.ts'
 import { planGraph, planLayout, refuseTensors, type Plan, type PlanOptions } from './plan.ts'
@@ -15,13 +17,15 @@ import { titleOf } from './texts.ts'
 
 /**
  * What they are: one graph with its weights beside it, a folder as exports for the web have it, or one
- * that MLC compiled a model to. Paths of its items are those of the files. Rejects with `invalid_request`
- * that says what is missing or wrong.
+ * that MLC compiled a model to. Paths of its items are those of the files. What is read is told as the
+ * `check` of an import. Rejects with `invalid_request` that says what is missing or wrong, and with the
+ * signal's reason.
  */
 export async function draftOwn(
   tag: Tag,
   files: readonly ChosenFile[],
   { name, tensors = [] }: ImportWishes,
+  how: Pick<ImportOptions, 'tag' | 'signal' | 'onProgress'>,
 ): Promise<Plan> {
   checkTag(tag)
   checkWishes({ name, tensors })
@@ -31,12 +35,13 @@ export async function draftOwn(
     devices: ['webgpu', 'wasm'], dtypes: null, tensors: new Set(tensors), keep,
   }
   try {
-    const plan = await planIn(root, files, options)
+    const plan = await planIn(root, files, options, how)
     const implementations = plan.implementations.map((one) => ({
       ...one, items: one.items.map((item) => ({ ...item, path: root + item.path })),
     }))
     return { ...plan, entry: { ...plan.entry, name: name ?? nameFor(tag, root, plan) }, implementations }
   } catch (thrown) {
+    if (how.signal.aborted) throw how.signal.reason
     const error = InoriginError.from(thrown)
     if (error.kind !== 'invalid_request' || error.code !== undefined) throw error
     throw unfit(tag, error.message, error)
@@ -73,6 +78,7 @@ async function planIn(
   root: string,
   files: readonly ChosenFile[],
   options: PlanOptions,
+  how: Pick<ImportOptions, 'tag' | 'signal' | 'onProgress'>,
 ): Promise<Plan> {
   const inside = new Map(
     files
@@ -80,13 +86,25 @@ async function planIn(
       .map(({ path, file }) => [path.slice(root.length), file] as const)
       .filter(([path]) => !path.split('/').some((part) => part.startsWith('.'))),
   )
-  const folder: Folder = {
-    nameOf: (path) => (path === '' ? titleFor(root) : root + path),
-    sizeOf: (path) => inside.get(path)?.size,
-    open: async (path) => openBlob(inside.get(path) as File),
-  }
-  const paths = [...inside.keys()].toSorted()
-  const found = kindOf(titleFor(root), paths)
+  // Weights are long and are not read.
+  const told = Array.from(inside, ([path, file]) => (/\.(onnx|json)$/.test(path) ? [file] : [])).flat()
+  return checkFiles(told, how, (onBytes) => {
+    const folder: Folder = {
+      nameOf: (path) => (path === '' ? titleFor(root) : root + path),
+      sizeOf: (path) => inside.get(path)?.size,
+      open: async (path) => openBlob(inside.get(path) as File, { signal: how.signal, onBytes }),
+    }
+    return planFolder(folder, titleFor(root), [...inside.keys()].toSorted(), options)
+  })
+}
+
+async function planFolder(
+  folder: Folder,
+  title: string,
+  paths: readonly string[],
+  options: PlanOptions,
+): Promise<Plan> {
+  const found = kindOf(title, paths)
   if (found.kind === 'graph') return planGraph(folder, found.path, options)
   const listed = paths.map((path) => ({
     path, bytes: folder.sizeOf(path) ?? 0, sha256: null, blobId: '',

@@ -5,7 +5,7 @@ import * as v from 'valibot'
 import { expect, test } from 'vitest'
 import { entrySchema } from '../../../src/catalog/schema.ts'
 import { checkEntry, draftOwn, toEntry } from '../../../src/host/draft/own.ts'
-import type { ChosenFile, ImportWishes } from '../../../src/types/index.ts'
+import type { ChosenFile, ImportProgress, ImportWishes, Tag } from '../../../src/types/index.ts'
 import { onnxFile } from '../../support/onnx.ts'
 import { MIXED, passing, WEIGHTS } from '../cli/graphs.ts'
 
@@ -15,8 +15,11 @@ const fileOf = (path: string, content: BlobPart): ChosenFile => ({
   path, file: new File([content], path.slice(path.lastIndexOf('/') + 1)),
 })
 
-const draft = (files: Record<string, BlobPart>, wishes: ImportWishes = {}, tag = '@me/model') =>
-  draftOwn(tag as '@me/model', Object.entries(files).map(([path, content]) => fileOf(path, content)), wishes)
+const draft = (files: Record<string, BlobPart>, wishes: ImportWishes = {}, tag = '@me/model') => {
+  const { signal } = new AbortController()
+  const chosen = Object.entries(files).map(([path, content]) => fileOf(path, content))
+  return draftOwn(tag as Tag, chosen, wishes, { tag: tag as Tag, signal, onProgress: () => undefined })
+}
 
 test('a graph in a folder is a predictor, with its weights by the names that it knows them by', async () => {
   const plan = await draft({ 'mine/m.onnx': onnxFile(MIXED), 'mine/weights/w.bin': WEIGHTS as BlobPart, 'mine/.DS_Store': '' })
@@ -91,4 +94,27 @@ test('what no catalog could list is not taken, as nobody would find it', async (
   checkEntry(await entryOf('input:0'))
   const nameless = await entryOf('')
   expect(() => checkEntry(nameless)).toThrow(/becomes no tag of your own: implementations\.0\.bindings/)
+})
+
+test('what is read is told, given up where it is asked, and refused where it was changed meanwhile', async () => {
+  const bytes = onnxFile(MIXED)
+  const chosen = [fileOf('m.onnx', bytes), fileOf('weights/w.bin', WEIGHTS as BlobPart)]
+  const steps: ImportProgress[] = []
+  const over = new AbortController()
+  const how = { tag: '@me/model', signal: over.signal, onProgress: (step: ImportProgress) => void steps.push(step) } as const
+  await draftOwn('@me/model', chosen, {}, how)
+  expect(steps[0]).toMatchObject({ tag: '@me/model', phase: 'check', loadedBytes: 0, totalBytes: bytes.length })
+  expect(steps.at(-1)).toMatchObject({ loadedBytes: bytes.length, remainingSeconds: 0 })
+
+  const gone = Object.assign(fileOf('m.onnx', bytes).file, {
+    slice: () => ({ arrayBuffer: () => Promise.reject(new DOMException('It was changed.', 'NotReadableError')) }),
+  })
+  await expect(draftOwn('@me/model', [{ path: 'm.onnx', file: gone }], {}, how)).rejects.toMatchObject({
+    kind: 'invalid_request', code: 'import_changed', message: expect.stringContaining('m.onnx'),
+  })
+  const reason = new Error('enough')
+  const slow = Object.assign(fileOf('m.onnx', bytes).file, {
+    slice: () => ({ arrayBuffer: async () => (over.abort(reason), bytes) }),
+  })
+  await expect(draftOwn('@me/model', [{ path: 'm.onnx', file: slow }], {}, how)).rejects.toBe(reason)
 })
