@@ -2,16 +2,18 @@
 import { InoriginError } from '../error.ts'
 import type { WantedResource } from '../store/db.ts'
 import { ensure } from '../store/ensure.ts'
+import { isImported } from '../store/entries.ts'
 import type { Database } from '../store/open.ts'
-import { readResource, resourceRecord } from '../store/resources.ts'
+import { hasResource, readResource, resourceRecord } from '../store/resources.ts'
 import type { ResourceBody, ResourceInfo, Tag } from '../types/index.ts'
 import type { Entries } from './entries.ts'
 import { knownOf, resourcesOf } from './known.ts'
 import type { Predictions } from './predictions.ts'
 
 export interface Resources {
+  /** Rejects with `not_found` for what is neither known nor here, and for what only the user had. */
   info(sha256: string): Promise<ResourceInfo>
-  /** Downloaded first where it is missing. */
+  /** Downloaded first where it is missing; rejects as `info` does, and as a download. */
   body(sha256: string, signal: AbortSignal): Promise<ResourceBody>
 }
 
@@ -32,12 +34,19 @@ export function createResources(options: ResourcesOptions): Resources {
   const { database, entries, predictions, onDownload } = options
 
   /** One of the catalog, or of a prediction that the catalog knows no more. */
-  async function find(sha256: string): Promise<Found | undefined> {
+  async function known(sha256: string): Promise<Found | undefined> {
     for (const entry of await entries.all()) {
       const resource = resourcesOf([entry]).find((one) => one.sha256 === sha256)
       if (resource) return { resource, tag: entry.tag }
     }
     return predictions.resource(sha256)
+  }
+
+  async function find(sha256: string): Promise<Found | undefined> {
+    const found = await known(sha256)
+    const isLost = found && isImported(found.resource) && !(await hasResource(database, sha256))
+    if (isLost) throw lost(found)
+    return found
   }
 
   /** Whatever is here whole is served, whoever it was stored for. */
@@ -57,9 +66,8 @@ export function createResources(options: ResourcesOptions): Resources {
     },
     async body(sha256, signal) {
       const { resource, tag } = (await find(sha256)) ?? {}
-      const known = () => knownOf(entries)
-      const files =
-        resource && (await ensure(database, [resource], { signal, tag, known, onDownload }))
+      const how = { signal, tag, known: () => knownOf(entries), onDownload }
+      const files = resource && (await ensure(database, [resource], how))
       const blob = resource && files?.get(resource.name)
       const body = blob ? { sha256, name: resource.name, blob } : await stored(sha256)
       if (!body) throw notFound(sha256)
@@ -70,4 +78,11 @@ export function createResources(options: ResourcesOptions): Resources {
 
 function notFound(sha256: string): InoriginError {
   return new InoriginError('not_found', `No resource that is known here has the sha256 ${sha256}.`)
+}
+
+/** Asking again brings it back no more than asking once. */
+function lost({ resource: { name }, tag }: Found): InoriginError {
+  const what = `${name} of ${tag} was imported from a file of yours, and is not stored any more`
+  const todo = 'Import it again with server.storage.import(), and the same URL serves it.'
+  return new InoriginError('not_found', `${what}. ${todo}`, { code: 'import_lost' })
 }

@@ -200,9 +200,14 @@ test('a graph that no catalog lists becomes a tag of its own, until it is remove
 
   await page.evaluate(() => (globalThis as unknown as InPage).server.storage.remove('@me/adds'))
   expect((await fetchIn(page, '/v1/predictors/@me/adds')).status).toBe(404)
-  // A prediction still knows of it.
-  expect((await fetchIn(page, new URL(weights).pathname)).text).toContain('Import it again')
+  // A prediction still knows of it, but nobody can send it again until it is imported.
+  const lost = await fetchIn(page, new URL(weights).pathname)
+  expect([lost.status, lost.text]).toEqual([404, expect.stringContaining('import_lost')])
+  expect(lost.text).toContain('w.bin of @me/adds was imported from a file of yours')
   expect(await page.evaluate(() => (globalThis as unknown as InPage).server.storage.resources())).toEqual([])
+  await page.setInputFiles('#files', files)
+  expect((await importFrom('files', '@me/adds')).imported).toMatchObject({ complete: true })
+  expect((await fetchIn(page, new URL(weights).pathname)).status).toBe(200)
 })
 
 test('a folder of a chat model that no catalog lists is one of the models, after a reload too', async () => {
