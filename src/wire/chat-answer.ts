@@ -1,8 +1,7 @@
-import type {
-  FinishReason, TokenLogprob, TokenProbability, ToolCall, Usage,
-} from '../types/index.ts'
+import type { FinishReason, TokenLogprob, TokenProbability, Usage } from '../types/index.ts'
 import type { Encoder } from './answer.ts'
 import { progressText } from './answer.ts'
+import type { CallForm } from './chat-calls.ts'
 import { wireError } from './errors.ts'
 import { id, seconds } from './id.ts'
 import { jsonEncoder, only, textOf } from './parts.ts'
@@ -14,14 +13,19 @@ export interface ChatTelling {
   model: string
   reasoning: boolean
   logprobs: boolean
+  calls: CallForm
 }
 
-const FINISH = {
-  stop: 'stop',
-  length: 'length',
-  stop_sequence: 'stop',
-  tool_calls: 'tool_calls',
-} as const satisfies Record<FinishReason, string>
+function ending(reason: FinishReason, { finish }: CallForm): string {
+  switch (reason) {
+    case 'tool_calls':
+      return finish
+    case 'stop_sequence':
+      return 'stop'
+    default:
+      return reason
+  }
+}
 
 function usageOf({ promptTokens, cachedTokens, completionTokens, reasoningTokens }: Usage) {
   return {
@@ -34,7 +38,7 @@ function usageOf({ promptTokens, cachedTokens, completionTokens, reasoningTokens
 }
 
 /** A chat completion as one JSON body; leading spaces while it is being made. */
-export function chatJson({ model, reasoning, logprobs }: ChatTelling): Encoder {
+export function chatJson({ model, reasoning, logprobs, calls: form }: ChatTelling): Encoder {
   const head = { id: id('chatcmpl-'), object: 'chat.completion', created: seconds(), model }
   return jsonEncoder((parts, { reason, usage }) => {
     const text = textOf('text', parts)
@@ -45,26 +49,22 @@ export function chatJson({ model, reasoning, logprobs }: ChatTelling): Encoder {
       content: text === '' && calls.length > 0 ? null : text,
       ...(thought !== '' && { reasoning_content: thought }),
       refusal: null,
-      ...(calls.length > 0 && { tool_calls: calls.map(callObject) }),
+      ...(calls.length > 0 && form.whole(calls)),
     }
     const probabilities = only('text', parts).flatMap((part) => part.logprobs)
     const choice = {
       index: 0,
       message,
-      finish_reason: FINISH[reason],
+      finish_reason: ending(reason, form),
       logprobs: logprobs ? logprobsObject(probabilities) : null,
     }
     return { ...head, choices: [choice], usage: usageOf(usage) }
   })
 }
 
-function callObject({ id: callId, name, arguments: text }: ToolCall) {
-  return { id: callId, type: 'function', function: { name, arguments: text } }
-}
-
 /** A chat completion as a stream of chunks. */
 export function chatStream(
-  { model, reasoning, logprobs }: ChatTelling,
+  { model, reasoning, logprobs, calls: form }: ChatTelling,
   includeUsage: boolean,
 ): Encoder {
   const head = { id: id('chatcmpl-'), object: 'chat.completion.chunk', created: seconds(), model }
@@ -97,20 +97,15 @@ export function chatStream(
           // Tokens of a character that is not whole have no text.
           if (event.text === '' && !event.logprobs?.length) return ''
           return chunk({ content: event.text }, null, logprobs ? (event.logprobs ?? []) : undefined)
-        case 'tool_call': {
-          const call = { index: event.index, ...callObject({ ...event, arguments: '' }) }
-          return chunk({ tool_calls: [call] })
-        }
-        case 'tool_arguments': {
-          if (event.text === '') return ''
-          const more = { index: event.index, function: { arguments: event.text } }
-          return chunk({ tool_calls: [more] })
-        }
+        case 'tool_call':
+          return chunk(form.opening(event))
+        case 'tool_arguments':
+          return event.text === '' ? '' : chunk(form.more(event))
         case 'finish': {
           const usage = includeUsage
             ? frame({ ...head, choices: [], usage: usageOf(event.usage) })
             : ''
-          return chunk({}, FINISH[event.reason]) + usage + DONE
+          return chunk({}, ending(event.reason, form)) + usage + DONE
         }
       }
     },

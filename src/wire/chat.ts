@@ -10,7 +10,6 @@ import {
   flag,
   listOf,
   never,
-  not,
   object,
   oneOf,
   optional,
@@ -21,6 +20,14 @@ import {
   textOr,
 } from './fields.ts'
 import type { Fault } from './fields.ts'
+import {
+  functionCall,
+  functionPlaces,
+  functionsFault,
+  functionsFields,
+  hasFunctions,
+  withTools,
+} from './functions.ts'
 import { chatImage, imageOf, noImage, userMessage } from './images.ts'
 import type { Places } from './places.ts'
 import { budgetFault, outputEffort, reasoningOf } from './reasoning.ts'
@@ -63,7 +70,7 @@ const messageRule = tagged('role', {
     reasoning_content: optional(string),
     reasoning: optional(string),
     tool_calls: optional(listOf(call)),
-    function_call: optional(not('send tool_calls instead')),
+    function_call: functionCall,
     audio: refused,
   }),
   tool: object({
@@ -72,7 +79,7 @@ const messageRule = tagged('role', {
     tool_call_id: optional(string),
     name: optional(string),
   }),
-  function: not('send a message of role tool instead'),
+  function: object({ role: v.literal('function'), name: filled, content: contentRule }),
 })
 
 const tool = tagged('type', {
@@ -119,6 +126,7 @@ const table = object({
   logprobs: optional(flag),
   top_logprobs: topLogprobs,
   ...sharedFields,
+  ...functionsFields,
   continue_final_message: optional(flag),
   add_generation_prompt: optional(flag),
 })
@@ -126,7 +134,9 @@ const table = object({
 export const chatBody = consistent(table, (body) => {
   const { thinking, max_completion_tokens, max_tokens } = body
   const most = max_completion_tokens ?? max_tokens
-  return budgetFault(thinking, most) ?? logprobsFault(body) ?? openFault(body)
+  return (
+    budgetFault(thinking, most) ?? logprobsFault(body) ?? functionsFault(body) ?? openFault(body)
+  )
 })
 
 export type ChatBody = v.InferOutput<typeof table>
@@ -152,24 +162,29 @@ function openFault(body: ChatBody): Fault | undefined {
     const message = 'false or left out where the last message is not of role assistant'
     return { path: ['continue_final_message'], message, input: goesOn }
   }
-  for (const field of ['tool_calls', 'reasoning_content', 'reasoning'] as const) {
+  for (const field of ['tool_calls', 'function_call', 'reasoning_content', 'reasoning'] as const) {
     const input = begun[field]
-    if (!input?.length) continue
+    if (!input || (Array.isArray(input) && input.length === 0)) continue
     const message = 'left out where the answer goes on from the text of the last message'
     return { path: ['messages', last, field], message, input }
   }
   return begunFault(messages, body)
 }
 
-/** Fields without effect: of two limits, the older name gives way; a budget, or none, to no effort. */
+/**
+ * Fields without effect: of two limits, the older name gives way; a budget, or none, to no effort; and
+ * functions are called one at a time.
+ */
 export function ignoredByChat(body: ChatBody): string[] {
   const { max_tokens: older, max_completion_tokens: newer } = body
   const limit = older && newer && older !== newer ? ['max_tokens'] : []
-  return [...limit, ...reasoningOf(body).ignored]
+  const several = hasFunctions(body) && body.parallel_tool_calls ? ['parallel_tool_calls'] : []
+  return [...limit, ...several, ...reasoningOf(body).ignored]
 }
 
 /** What a chat completion asks for, free of its style. */
-export function chatRequest(body: ChatBody): GenerationRequest {
+export function chatRequest(given: ChatBody): GenerationRequest {
+  const body = withTools(given)
   const { stop, max_completion_tokens, max_tokens, logprobs, top_logprobs } = body
   const messages = calls.nameResults(body.messages.map(chatMessage))
   return {
@@ -195,6 +210,7 @@ export function chatPlaces(body: ChatBody): Places {
     body.response_format?.type === 'json_object' ? 'schema' : 'json_schema.schema'
   return {
     rename: [
+      ...(hasFunctions(body) ? functionPlaces : []),
       [/^tools\[(\d+)\]\.(?=name|parameters)/, 'tools[$1].function.'],
       [/^format\.schema/, `response_format.${schema}`],
       [/^format\b/, 'response_format'],
@@ -203,7 +219,10 @@ export function chatPlaces(body: ChatBody): Places {
   }
 }
 
-function chatMessage(message: ChatBody['messages'][number], index: number): ChatMessage {
+function chatMessage(
+  message: ReturnType<typeof withTools>['messages'][number],
+  index: number,
+): ChatMessage {
   if (message.role === 'user') return userOf(message, index)
   const content = textOf(message.content)
   switch (message.role) {

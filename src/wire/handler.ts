@@ -5,8 +5,10 @@ import { answerBody } from './answer.ts'
 import { readBody } from './body.ts'
 import { chatBody, chatPlaces, chatRequest, ignoredByChat } from './chat.ts'
 import { chatJson, chatStream } from './chat-answer.ts'
+import { FUNCTION_CALL, TOOL_CALLS } from './chat-calls.ts'
 import { embeddingsBody, embeddingsJson, embeddingsPlaces, embeddingsRequest } from './embeddings.ts'
 import { errorResponse } from './errors.ts'
+import { hasFunctions } from './functions.ts'
 import { id } from './id.ts'
 import { keyOf } from './key.ts'
 import {
@@ -73,7 +75,12 @@ export async function handle(
 const chat: Answer = async ({ req, env }) => {
   const { fields, ignored } = await readBody(req.raw, chatBody, env.host, env.caller)
   const { model, stream, stream_options, logprobs } = fields
-  const telling = { model, reasoning: reasoningOf(fields).shown, logprobs: logprobs ?? false }
+  const telling = {
+    model,
+    reasoning: reasoningOf(fields).shown,
+    logprobs: logprobs ?? false,
+    calls: hasFunctions(fields) ? FUNCTION_CALL : TOOL_CALLS,
+  }
   const encoder = stream
     ? chatStream(telling, stream_options?.include_usage ?? false)
     : chatJson(telling)

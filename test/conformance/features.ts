@@ -17,6 +17,7 @@ export const FEATURES = {
   toolsTwo: 'tools: two calls at once, and their results',
   toolsSingle: 'tools: never two at once',
   toolLoop: "the client's own tool loop",
+  functions: 'functions, as before there were tools',
   jsonObject: 'a JSON object',
   jsonSchema: 'JSON of a schema',
   thinking: 'thinking: apart from text, within its budget, sent back',

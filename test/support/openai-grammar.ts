@@ -23,6 +23,8 @@ export interface ChatTranscript {
   reasoning: string
   content: string
   toolCalls: ChatToolCall[]
+  /** In the form that was there before tools. */
+  functionCall: Omit<ChatToolCall, 'id'> | null
   /** Of all tokens of the content, where they were asked for. */
   logprobs: Fields[]
   finishReason: string | null
@@ -50,6 +52,7 @@ export function checkChatStream(
     reasoning: '',
     content: '',
     toolCalls: [],
+    functionCall: null,
     logprobs: [],
     finishReason: null,
     usage: null,
@@ -102,6 +105,18 @@ export function checkChatStream(
     )
   }
 
+  const functionDelta = (value: unknown): void => {
+    ensure(seen.toolCalls.length === 0, 'a function is called beside tools')
+    if (!seen.functionCall) {
+      const call = keys(value, 'first function call delta', ['name', 'arguments'])
+      ensure(call['arguments'] === '', 'arguments begin in the first delta')
+      seen.functionCall = { name: text(call['name'], 'name'), arguments: '' }
+      return
+    }
+    const more = keys(value, 'function call delta', ['arguments'])
+    seen.functionCall.arguments += text(more['arguments'], 'arguments')
+  }
+
   const delta = (fields: Fields, tokens: number): void => {
     if (stage === 'role') {
       keys(fields, 'role delta', ['role', 'content'])
@@ -121,6 +136,9 @@ export function checkChatStream(
       const { content } = keys(fields, 'delta', ['content'])
       // Tokens of a character that is not whole have no text.
       if (content !== '' || tokens === 0) seen.content += text(content, 'content')
+    } else if ('function_call' in fields) {
+      advance('tools')
+      functionDelta(keys(fields, 'delta', ['function_call'])['function_call'])
     } else {
       advance('tools')
       const calls = keys(fields, 'delta', ['tool_calls'])['tool_calls']
@@ -132,12 +150,13 @@ export function checkChatStream(
   const finish = (choice: Fields): void => {
     ensure(stage !== 'role', 'finish before role')
     keys(choice['delta'], 'finish delta', [])
-    const reasons =
-      seen.toolCalls.length > 0 ? ['tool_calls', 'length'] : ['stop', 'length', 'content_filter']
+    const { toolCalls, functionCall } = seen
+    const called = toolCalls.length > 0 ? 'tool_calls' : functionCall && 'function_call'
+    const reasons = called ? [called, 'length'] : ['stop', 'length', 'content_filter']
     oneOf(choice['finish_reason'], 'finish_reason', reasons)
     seen.finishReason = choice['finish_reason'] as string
-    for (const call of seen.toolCalls) {
-      if (seen.finishReason === 'tool_calls') parseObject(call.arguments)
+    for (const call of functionCall ? [functionCall] : toolCalls) {
+      if (seen.finishReason === called) parseObject(call.arguments)
     }
     advance(includeUsage ? 'usage' : 'done')
   }

@@ -1,6 +1,7 @@
 /** OpenAI's SDK: chat completions, models, embeddings. */
 import OpenAI from 'openai'
 import { zodFunction, zodResponseFormat } from 'openai/helpers/zod'
+import * as z from 'zod'
 import type { Answer, Client, Kind, Options, Settings, Turn } from '../client.ts'
 import { ensure, equal } from '../judge.ts'
 import { CLOCK, REPORT, TOOLS, WEATHER } from '../tools.ts'
@@ -93,6 +94,33 @@ function createClient({ baseURL, apiKey, model, embedder }: Settings): Client<Me
         const runner = completions.runTools({ ...question, tools, max_tokens: 160 })
         ensure((await runner.finalContent()) !== null, 'there is no final text')
         ensure(called.length > 0, 'no tool was run')
+      },
+      async functions() {
+        const { name, description, input } = WEATHER
+        const body = {
+          ...question,
+          functions: [{ name, description, parameters: z.toJSONSchema(input) }],
+          function_call: { name },
+          max_tokens: 160,
+        }
+        const plain = (await completions.create(body)).choices[0]
+        const streamed = (await completions.stream(body).finalChatCompletion()).choices[0]
+        for (const choice of [plain, streamed]) {
+          const { name: called, arguments: text } = choice?.message.function_call ?? {}
+          equal([choice?.finish_reason, called], ['function_call', name], 'the end, and what was called')
+          input.parse(JSON.parse(text ?? ''))
+        }
+        const called = plain?.message.function_call
+        const { choices } = await completions.create({
+          ...question,
+          messages: [
+            ...question.messages,
+            { role: 'assistant', content: null, function_call: called },
+            { role: 'function', name, content: '5 degrees' },
+          ],
+          max_tokens: 24,
+        })
+        ensure(Boolean(choices[0]?.message.content), 'there is no text behind the result')
       },
       async logprobs() {
         const { choices } = await completions.create({

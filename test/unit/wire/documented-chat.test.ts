@@ -33,7 +33,11 @@ const ROWS: Row[] = [
   ['messages', [{ role: 'user', content: 'X' }], asks({ messages: [{ role: 'user', content: 'X' }] })],
   ['messages', [], 'refused'],
   ['messages', [{ role: 'robot', content: '' }], 'refused'],
-  ['messages', [{ role: 'function', name: 'f', content: '' }], 'refused'],
+  [
+    'messages',
+    [{ role: 'function', name: 'f', content: 'X' }],
+    asks({ messages: [{ role: 'tool', name: 'f', content: 'X' }] }),
+  ],
   ['messages[0].role', 'user', message(0, { role: 'user' })],
   ['messages[0].content', 'T', message(0, { content: 'T' })],
   ['messages[0].name', 'n', 'ignored'],
@@ -59,7 +63,11 @@ const ROWS: Row[] = [
   ['messages[3].tool_calls[0].id', 'toolu_b', message(3, { toolCalls: [{ id: 'call_b' }] })],
   ['messages[3].tool_calls[0].type', 'custom', 'refused'],
   ['messages[3].tool_calls[0].function', { name: 'g', arguments: '{"a":1}' }, message(3, { toolCalls: [{ name: 'g', arguments: '{"a":1}' }] })],
-  ['messages[3].function_call', { name: 'f', arguments: '{}' }, 'refused'],
+  [
+    'messages[3].function_call',
+    { name: 'h', arguments: '{}' },
+    message(3, { toolCalls: [{ name: 'f' }, { name: 'h', arguments: '{}' }] }),
+  ],
   ['messages[3].audio', { id: 'a' }, 'refused'],
   ['messages[3].name', 'n', 'ignored'],
   ['messages[4].content', 'T', message(4, { content: 'T' })],
@@ -92,6 +100,7 @@ const ROWS: Row[] = [
   ['tool_choice', { type: 'custom', custom: { name: 'f' } }, 'refused'],
   ['parallel_tool_calls', false, tools({ parallel: false })],
   ['parallel_tool_calls', true, 'as ever'],
+  // Beside tools; without them `functions.test.ts` has it.
   ['functions', [{ name: 'f' }], 'refused'],
   ['function_call', { name: 'f' }, 'refused'],
   ['function_call', 'none', 'as ever'],

@@ -22,6 +22,8 @@ export const BODIES: Record<string, object> = {
         tool_call_id: null,
       },
       { role: 'tool', tool_call_id: 'call_1', name: 'f', content: [{ type: 'text', text: '1' }] },
+      { role: 'assistant', content: null, function_call: { name: 'f', arguments: '{}' } },
+      { role: 'function', name: 'f', content: '1' },
     ],
     stream: false,
     stream_options: { include_usage: true },

@@ -23,8 +23,6 @@ async function ignoredOf(path: string, fields: object) {
 
 describe.each([CHAT, MESSAGES])('%s', (path) => {
   it.each([
-    ['functions', { functions: [{ name: 'f' }] }],
-    ['function_call', { function_call: { name: 'f' } }],
     ['n', { n: 2 }],
     ['best_of', { best_of: 2 }],
     ['guided_json', { guided_json: { type: 'object' } }],
@@ -93,6 +91,8 @@ describe('what has another name in this style', () => {
     [MESSAGES, { stop: ['END'] }, '', 'stop_sequences'],
     [MESSAGES, { max_completion_tokens: 5 }, '= 5', 'max_tokens'],
     [MESSAGES, { response_format: { type: 'json_object' } }, 'with type "json_object"', 'output_config.format'],
+    [MESSAGES, { functions: [{ name: 'f' }] }, '', 'tools'],
+    [MESSAGES, { function_call: { name: 'f' } }, '', 'tool_choice'],
     [CHAT, { output_format: { type: 'json_schema', schema: {} } }, 'with type "json_schema"', 'response_format'],
     [CHAT, { stop_sequences: ['END'] }, '', 'stop'],
     [CHAT, { system: 'S' }, '= "S"', 'a message of role system'],
