@@ -13,9 +13,13 @@ import {
   entrySchema, type Catalog, type Entry, type HubSource, type Implementation, type ModelEntry,
 } from '../catalog/schema.ts'
 import { entryRecords } from '../store/entries.ts'
+import { withRoom } from '../store/evict.ts'
 import { readFact, writeFact } from '../store/facts.ts'
 import type { Database } from '../store/open.ts'
-import type { Tag } from '../types/index.ts'
+import { unlessFull } from '../store/room.ts'
+import type { LoadProgress, Tag } from '../types/index.ts'
+import { withKeeper } from './keeper.ts'
+import { knownOf } from './known.ts'
 import { createShared } from './shared.ts'
 
 export interface Entries {
@@ -33,13 +37,25 @@ export interface Entries {
   /** Files of that implementation are not what was looked up, where they were: the next load looks again. */
   forget(entry: Entry, implementation: Implementation): Promise<void>
   /** Takes those implementations for what the hub would have said of it. */
-  adopt(entry: ModelEntry & { hub: HubSource }, resolved: Resolved): Promise<void>
+  adopt(entry: ModelEntry & { hub: HubSource }, resolved: Resolved, signal: AbortSignal): Promise<void>
 }
 
-export function createEntries(database: Database, load: () => Promise<Catalog>): Entries {
+/** What a look-up that reads long files tells of. */
+export interface LookUpOptions {
+  onDownload: () => void
+  onProgress: (progress: LoadProgress) => void
+}
+
+const UNTOLD: LookUpOptions = { onDownload: () => undefined, onProgress: () => undefined }
+
+export function createEntries(
+  database: Database,
+  load: () => Promise<Catalog>,
+  { onDownload, onProgress }: LookUpOptions = UNTOLD,
+): Entries {
   const lookUps = createShared()
 
-  async function known(entry: Entry): Promise<Entry> {
+  async function asKnown(entry: Entry): Promise<Entry> {
     let found = entry
     if (isShort(found)) {
       const fact = await readFact(database, subjectOf(found.hub), isResolved)
@@ -60,6 +76,11 @@ export function createEntries(database: Database, load: () => Promise<Catalog>):
     return own.filter(({ tag }) => !entries.some((entry) => entry.tag === tag))
   }
 
+  /** Where there is no room for it, what was not used for longest makes way. */
+  function write(subject: string, fact: unknown, signal: AbortSignal): Promise<void> {
+    return withRoom(database, { signal, known }, () => writeFact(database, subject, fact))
+  }
+
   /** Looked up once for all who ask, and kept. */
   function lookUp<T>(
     subject: string,
@@ -68,22 +89,26 @@ export function createEntries(database: Database, load: () => Promise<Catalog>):
   ): Promise<T> {
     const kept = async (until: AbortSignal) => {
       const found = await work(until)
-      await writeFact(database, subject, found)
+      await write(subject, found, until)
       return found
     }
     return lookUps(subject, kept, signal)
   }
 
+  async function all(): Promise<Entry[]> {
+    const { entries } = await load()
+    return Promise.all([...entries, ...(await imported(entries))].map(asKnown))
+  }
+
+  const known = () => knownOf({ all })
+
   return {
-    async all() {
-      const { entries } = await load()
-      return Promise.all([...entries, ...(await imported(entries))].map(known))
-    },
+    all,
     async find(tag, param, fits) {
       const { entries } = await load()
       const isHere = entries.some((entry) => entry.tag === tag)
       const own = isHere ? [] : await imported(entries)
-      return known(findEntry({ entries: [...entries, ...own] }, tag, param, fits))
+      return asKnown(findEntry({ entries: [...entries, ...own] }, tag, param, fits))
     },
     async complete(entry, signal) {
       if (!isShort(entry)) return entry
@@ -94,14 +119,18 @@ export function createEntries(database: Database, load: () => Promise<Catalog>):
     async list(entry, { id }, signal) {
       const record = unlistedOf(entry).find((one) => one.model_id === id)
       if (!record || entry.type !== 'model') return entry
-      const work = (until: AbortSignal) => resolveMlc(record, { signal: until })
+      const { tag } = entry
+      const work = (signal: AbortSignal) =>
+        withKeeper(database, { tag, signal, known, onWrite: onDownload, onProgress }, (keeper) =>
+          resolveMlc(record, { signal, keeper }),
+        )
       return completeMlcEntry(entry, record, await lookUp(subjectOfMlc(record), work, signal))
     },
     async forget(entry, { id }) {
       const record = entry.type === 'model' && entry.mlc?.find((one) => one.model_id === id)
-      if (record) await writeFact(database, subjectOfMlc(record), null)
+      if (record) await writeFact(database, subjectOfMlc(record), null).catch(unlessFull)
     },
-    adopt: ({ hub }, resolved) => writeFact(database, subjectOf(hub), resolved),
+    adopt: ({ hub }, resolved, signal) => write(subjectOf(hub), resolved, signal),
   }
 }
 

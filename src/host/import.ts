@@ -8,6 +8,7 @@ import type { Entry, Implementation, Resource } from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
 import { alone } from '../store/alone.ts'
 import { isImported, putEntry } from '../store/entries.ts'
+import { withRoom } from '../store/evict.ts'
 import { hashFiles, importFiles, type ImportOptions, type Match } from '../store/import.ts'
 import { readPiece } from '../store/intake.ts'
 import type { Database } from '../store/open.ts'
@@ -59,7 +60,7 @@ export function createImporter(options: ImporterOptions): Control['take'] {
     const choice = await choices.pick(listed).catch(() => undefined)
     const taken = await needed(matches, choice?.implementation)
     const bytes = await importFiles(database, taken, how)
-    if (folder && isShort(entry)) await entries.adopt(entry, folder.resolved)
+    if (folder && isShort(entry)) await entries.adopt(entry, folder.resolved, how.signal)
     const complete = choice !== undefined && (await areHere(database, choice.implementation))
     return { ...told(tag, files, taken), bytes, complete, notes: [] }
   }
@@ -87,7 +88,7 @@ export function createImporter(options: ImporterOptions): Control['take'] {
     const release = await holdInUse(database, hashed, how.signal)
     try {
       const bytes = await importFiles(database, matches, how)
-      await putEntry(database, { tag, entry }, new Set(hashed))
+      await withRoom(database, how, () => putEntry(database, { tag, entry }, new Set(hashed)))
       models.unload(tag)
       return { ...told(tag, files, matches), bytes, complete: true, notes: plan.notes }
     } finally {

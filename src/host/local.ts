@@ -63,7 +63,7 @@ export function openHost(
       }),
   })
   const catalog = remember(() => loadCatalog(setup.catalog, defaultCatalog(setup), setup.scope))
-  const entries = createEntries(database, catalog)
+  const entries = createEntries(database, catalog, { onDownload, onProgress: models.tell })
   const storage = createStorage({ database, entries, models, onDownload })
   const device = trust.capabilities
   const choices = createChoices({
@@ -82,8 +82,14 @@ export function openHost(
     throw new InoriginError('authentication', `${what} ${todo}`, { code: 'invalid_api_key' })
   }
 
-  async function acquire(entry: Entry, signal: AbortSignal): Promise<Lease> {
-    const { entry: complete, implementation } = await settle({ entries, choices }, entry, signal)
+  async function acquire(
+    entry: Entry,
+    signal: AbortSignal,
+    onProgress: (progress: LoadProgress) => void = () => undefined,
+  ): Promise<Lease> {
+    const stop = models.watch((step) => step.tag === entry.tag && onProgress(step))
+    const settled = settle({ entries, choices }, entry, signal).finally(stop)
+    const { entry: complete, implementation } = await settled
     const { hosted, leave } = models.acquire(complete, implementation, await trust.verdict())
     return {
       hosted,
@@ -169,7 +175,7 @@ export function openHost(
     },
     async load(tag, signal, onProgress) {
       await unlessUntrusted(async () => {
-        const lease = await acquire(await entries.find(tag, 'tag'), signal)
+        const lease = await acquire(await entries.find(tag, 'tag'), signal, onProgress)
         await ready(lease, signal, onProgress).finally(lease.leave)
       })
     },

@@ -31,6 +31,10 @@ export interface Models {
   /** All of that tag. */
   of(tag: Tag): Hosted[]
   unload(tag: Tag): void
+  /** A step of what comes before a load. */
+  tell(progress: LoadProgress): void
+  /** Hears every step of every load until the function that it returns is called. */
+  watch(watcher: (progress: LoadProgress) => void): () => void
   /** Every step of every load, until the signal aborts. */
   progress(signal: AbortSignal): AsyncGenerator<LoadProgress>
 }
@@ -87,6 +91,11 @@ export function createModels(
     unload(tag) {
       for (const hosted of this.of(tag)) hosted.close()
     },
+    tell: onProgress,
+    watch(watcher) {
+      watchers.add(watcher)
+      return () => watchers.delete(watcher)
+    },
     async *progress(signal) {
       // What is on its way already, then every step.
       const loading = [...all.values()].filter(
@@ -94,12 +103,11 @@ export function createModels(
       )
       const seen: LoadProgress[] = loading.map((hosted) => hosted.progress.latest)
       let wake = () => {}
-      const watcher = (progress: LoadProgress) => {
+      const stop = () => wake()
+      const leave = this.watch((progress) => {
         seen.push(progress)
         wake()
-      }
-      const stop = () => wake()
-      watchers.add(watcher)
+      })
       signal.addEventListener('abort', stop)
       try {
         while (!signal.aborted) {
@@ -108,7 +116,7 @@ export function createModels(
           else await new Promise<void>((resolve) => (wake = resolve))
         }
       } finally {
-        watchers.delete(watcher)
+        leave()
         signal.removeEventListener('abort', stop)
       }
     },

@@ -4,16 +4,19 @@ import type { Entry, Resource } from '../catalog/schema.ts'
 import { deviceId, type Capabilities } from '../device/capabilities.ts'
 import { InoriginError } from '../error.ts'
 import type { PredictionRecord } from '../store/db.ts'
+import { withRoom } from '../store/evict.ts'
 import type { Database } from '../store/open.ts'
 import {
   predictionByConfiguration, predictionById, predictionOf, predictionWith, putPrediction,
   touchPrediction,
 } from '../store/predictions.ts'
+import { unlessFull } from '../store/room.ts'
 import type { Prediction, PredictionRequest, Tag } from '../types/index.ts'
 import { elapsed } from './accept.ts'
 import type { Choices } from './choices.ts'
 import type { Entries } from './entries.ts'
 import { firstGone, keep, kept, stillIn, type Given } from './kept.ts'
+import { knownOf } from './known.ts'
 import { areHere } from './race.ts'
 import { settle } from './settle.ts'
 
@@ -113,7 +116,7 @@ export function createPredictions(options: PredictionsOptions): Predictions {
       if (!record || record.tag !== tag) {
         throw unknown('configuration', `No configuration ${configuration} of ${tag} is known here.`)
       }
-      await touchPrediction(database, record)
+      await touchPrediction(database, record).catch(unlessFull)
       return again(record, 'configuration', signal)
     },
     async resource(sha256) {
@@ -134,7 +137,7 @@ export function createPredictions(options: PredictionsOptions): Predictions {
       pinned ? record.configuration === pinned.configuration : !record.isPinned,
     )
     if (known && (pinned ? await again(known, reference, signal) : await stillGood(known))) {
-      await touchPrediction(database, known)
+      await touchPrediction(database, known).catch(unlessFull)
       return toPrediction(known, scope)
     }
     const given = pinned
@@ -146,7 +149,8 @@ export function createPredictions(options: PredictionsOptions): Predictions {
       configuration: pinned?.configuration ?? `conf_${random()}`,
       ...(isPinned && { isPinned }),
     })
-    await putPrediction(database, record)
+    const room = { signal, known: () => knownOf(entries) }
+    await withRoom(database, room, () => putPrediction(database, record))
     return toPrediction(record, scope)
   }
 }

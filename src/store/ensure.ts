@@ -10,7 +10,7 @@ import type { Database } from './open.ts'
 import { inParallel } from './parallel.ts'
 import { reportRegularly, secondsFor, startRate } from './rate.ts'
 import { bytesHere, readResource, resourceRecord, touchResources } from './resources.ts'
-import { isFull } from './room.ts'
+import { unlessFull } from './room.ts'
 import { holdInUse } from './use.ts'
 
 /** How far a set of resources is. */
@@ -132,11 +132,6 @@ function notStored(lost: readonly WantedResource[], tag: Tag | undefined): Inori
   return new InoriginError('unavailable', `${what}. Import it again with server.storage.import().`, {
     code: 'import_lost',
   })
-}
-
-/** When something was last used need not be known, where nothing more can be written. */
-function unlessFull(error: unknown): void {
-  if (!isFull(error)) throw error
 }
 
 function sum(values: Iterable<number>): number {

@@ -47,6 +47,11 @@ export function isFull(thrown: unknown): boolean {
   return thrown instanceof InoriginError && thrown.code === 'storage_full'
 }
 
+/** Passes over that error alone: what may as well stay unsaid, such as when something was last used. */
+export function unlessFull(thrown: unknown): void {
+  if (!isFull(thrown)) throw thrown
+}
+
 /** The same as an {@link InoriginError} that says what to do. */
 export function storageFull(cause: unknown): InoriginError {
   return new InoriginError(

@@ -185,10 +185,15 @@ test('a file that is not the one that was looked up is refused, and not kept', a
 })
 
 test('a record of its own, on a server that is no hub, is looked up by its files', async () => {
+  site.requests.length = 0
   const { error, seen } = await load(page, '@me/own')
   expect(error).toMatch(/The model cannot be used: /)
   expect(seen.at(-1)).toMatchObject({ loadedBytes: BYTES, totalBytes: BYTES })
   expect((await stateOf(page, '@me/own')).stored).toMatchObject({ status: 'stored', bytes: BYTES })
+  // What was read to be hashed is what is stored: nothing comes twice.
+  const sent = site.requests.filter((request) => request.startsWith('GET /own/'))
+  expect(sent).toEqual([...new Set(sent)])
+  expect(sent).toContain('GET /own/params_shard_1.bin')
 })
 
 test('where there is no WebGPU, the same model of a repository answers; where there is none, a 503 says so', async () => {

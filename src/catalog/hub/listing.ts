@@ -3,6 +3,7 @@ import * as v from 'valibot'
 import { InoriginError } from '../../error.ts'
 import type { HubSource } from '../schema.ts'
 import { timestamp } from '../values.ts'
+import { fetching, type Pieces, wholeOf } from './fetching.ts'
 
 /** One file of a repository at one commit. */
 export interface HubFile {
@@ -29,9 +30,6 @@ export interface HubAccess {
   token?: string | undefined
 }
 
-/** Milliseconds for a hub to begin its answer. */
-const PATIENCE = 30_000
-
 const listingSchema = v.object({
   sha: v.pipe(v.string(), v.regex(/^[0-9a-f]{40}$/)),
   // Of no weight: a mirror that says it in another way says nothing.
@@ -53,9 +51,8 @@ const listingSchema = v.object({
 export async function fetchListing(source: HubSource, access: HubAccess): Promise<Listing> {
   const { repository, revision, host } = source
   const path = `api/models/${repository}/revision/${encodeURIComponent(revision)}?blobs=true`
-  const response = await fetchHub(source, new URL(path, host).href, access)
-  const body: unknown = await response.json().catch(() => null)
-  const { success, output } = v.safeParse(listingSchema, body)
+  const body = await fetchHub(source, new URL(path, host).href, access)
+  const { success, output } = v.safeParse(listingSchema, jsonOf(body))
   if (!success) throw strange(source, 'lists the files of a repository in a form that is not known')
   const files = output.siblings.map(({ rfilename, size, blobId, lfs }) => {
     if (size === undefined || blobId === undefined) {
@@ -77,19 +74,25 @@ export function isNoHub({ code, details }: InoriginError): boolean {
   return code === 'hub_not_found' || code === 'hub_refused' || details?.['isStrange'] === true
 }
 
-/** A good answer; every other one is an error that says what to do. */
+/**
+ * The content of a good answer, of `most` bytes; every other one is an error that says what to do.
+ */
 export async function fetchHub(
   source: HubSource,
   url: string,
   { signal, token }: HubAccess,
-): Promise<Response> {
-  let response: Response
+  most?: number,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` }
+  const read = async (response: Response, pieces: Pieces) => {
+    if (response.ok) return wholeOf(pieces)
+    throw refusal(source, response)
+  }
   try {
-    const headers = token === undefined ? undefined : { authorization: `Bearer ${token}` }
-    const patience = AbortSignal.any([signal, AbortSignal.timeout(PATIENCE)])
-    response = await fetch(url, { headers, signal: patience })
+    return await fetching(url, { signal, headers, most }, read)
   } catch (cause) {
     if (signal.aborted) throw InoriginError.from(signal.reason)
+    if (cause instanceof InoriginError) throw cause
     const what = `${source.repository} could not be looked up: ${source.host} cannot be reached`
     const todo =
       'Try again when it can, set "host" of the catalog entry to a mirror, or serve the files ' +
@@ -100,8 +103,14 @@ export async function fetchHub(
       cause,
     })
   }
-  if (response.ok) return response
-  throw refusal(source, response)
+}
+
+function jsonOf(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder().decode(bytes))
+  } catch {
+    return null
+  }
 }
 
 function refusal(source: HubSource, { status, headers }: Response): InoriginError {

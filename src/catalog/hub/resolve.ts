@@ -5,6 +5,7 @@ import { contextOf } from '../context.ts'
 import { memoryOf } from '../memory.ts'
 import type { HubSource, Implementation, ModelEntry, Resource } from '../schema.ts'
 import { limitsOf } from './entry.ts'
+import { SMALL } from './fetching.ts'
 import { findVariants, TEXTS } from './layout.ts'
 import {
   fetchHub, fetchListing, fileUrl, type HubAccess, type HubFile, type Listing,
@@ -19,9 +20,6 @@ export interface Resolved {
   context: number | undefined
   implementations: Implementation[]
 }
-
-/** A small file is read whole to be hashed; none of the kind is larger than this, in bytes. */
-const SMALL = 64 * 1024 * 1024
 
 /** A repository at one commit, wherever its files are. */
 export interface Repository extends Pick<Listing, 'revision' | 'created'> {
@@ -106,7 +104,7 @@ export function completeEntry(entry: ModelEntry, resolved: Resolved): ModelEntry
   return { ...entry, ...limits, created, implementations }
 }
 
-/** A file of a few kilobytes, checked against what git knows it by. */
+/** A file that is read whole to be hashed, checked against what git knows it by. */
 async function readSmall(
   source: HubSource,
   revision: string,
@@ -114,8 +112,7 @@ async function readSmall(
   access: HubAccess,
 ): Promise<Uint8Array<ArrayBuffer>> {
   if (file.bytes > SMALL) throw damaged(source, file)
-  const response = await fetchHub(source, fileUrl(source, revision, file.path), access)
-  const bytes = new Uint8Array(await response.arrayBuffer())
+  const bytes = await fetchHub(source, fileUrl(source, revision, file.path), access, file.bytes)
   const head = new TextEncoder().encode(`blob ${bytes.length}\0`)
   const object = new Uint8Array(head.length + bytes.length)
   object.set(head)

@@ -1,9 +1,13 @@
-/** A model's files on a server that is no hub: found by their names, hashed by reading them. */
+/** A model's files on a server that is no hub: found by their names, hashed by reading them, and kept. */
 import { createSHA256 } from 'hash-wasm'
 import { InoriginError } from '../../error.ts'
+import { digestOf } from '../../store/hash.ts'
+import { fetching, type Pieces, SMALL, wholeOf } from '../hub/fetching.ts'
 import type { HubAccess, HubFile } from '../hub/listing.ts'
 import { parse, type Repository } from '../hub/resolve.ts'
-import { CONFIG, LISTS, MANIFEST, shardsOf, TOKENIZERS } from './layout.ts'
+import type { Resource } from '../schema.ts'
+import { holdPieces, type MlcAccess } from './keeper.ts'
+import { CONFIG, LISTS, MANIFEST, shardsOf, TOKENIZERS, typeOf } from './layout.ts'
 
 /** A model's files, and where they can be downloaded. */
 export interface Located extends Omit<Repository, 'revision'> {
@@ -18,14 +22,14 @@ interface Fetched {
   sha256: string
 }
 
-/** Milliseconds for a server to begin its answer, or to go on with it. */
-const PATIENCE = 30_000
+/** Bytes of a file of weights whose list does not say how long it is. */
+const MOST_WEIGHTS = 4 * 2 ** 30
 
 /**
  * Opens the folder, at its URL as WebLLM reads it (`resolve/main/` behind, where it has none) or as it
  * stands. Rejects with `unavailable` where there is no model, and with `aborted`.
  */
-export async function openFolder(model: string, access: HubAccess): Promise<Located> {
+export async function openFolder(model: string, access: MlcAccess): Promise<Located> {
   const bases = /\/resolve\/[^/]+\/$/.test(model) ? [model] : [`${model}resolve/main/`, model]
   for (const base of bases) {
     const config = await fetchFile(new URL(CONFIG, base).href, access)
@@ -37,7 +41,7 @@ export async function openFolder(model: string, access: HubAccess): Promise<Loca
   })
 }
 
-async function readFolder(base: string, config: Fetched, access: HubAccess): Promise<Located> {
+async function readFolder(base: string, config: Fetched, access: MlcAccess): Promise<Located> {
   const small = new Map<string, Fetched>([[CONFIG, config]])
   for (const path of [...TOKENIZERS, MANIFEST, ...LISTS]) {
     const file = await fetchFile(urlOf(base, path), access)
@@ -49,11 +53,21 @@ async function readFolder(base: string, config: Fetched, access: HubAccess): Pro
   const shards = (list && shardsOf(parse(list.bytes))) ?? []
   const hashes = new Map(Array.from(small, ([path, { sha256 }]) => [path, sha256]))
   const files = Array.from(small, ([path, { bytes }]) => fileOf(path, bytes.length))
-  for (const { path } of shards) {
-    const found = await hashFile(urlOf(base, path), access)
+  const { keeper } = access
+  const resourceOf = (path: string, bytes: number): Resource => ({
+    type: typeOf(path), url: urlOf(base, path), name: path, bytes, sha256: hashes.get(path) ?? '',
+  })
+  await keeper?.expect(sum([...files, ...shards].map(({ bytes }) => bytes ?? 0)))
+  for (const { path, bytes } of shards) {
+    const found = await fetchWeights(urlOf(base, path), bytes, access)
     if (!found) continue
     hashes.set(path, found.sha256)
     files.push(fileOf(path, found.bytes))
+    if (found.content) await keeper?.keep(resourceOf(path, found.bytes), found.content)
+  }
+  for (const [path, { bytes }] of small) {
+    keeper?.onBytes(bytes.length)
+    await keeper?.keep(resourceOf(path, bytes.length), new Blob([bytes]))
   }
   return {
     revision: null,
@@ -70,62 +84,53 @@ const fileOf = (path: string, bytes: number): HubFile => ({ path, bytes, sha256:
 const urlOf = (base: string, path: string): string =>
   new URL(path.split('/').map(encodeURIComponent).join('/'), base).href
 
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0)
+
 /** A small file, whole; `null` where there is none. Rejects with `unavailable` and `aborted`. */
 export async function fetchFile(url: string, access: HubAccess): Promise<Fetched | null> {
-  return reading(url, access, async (pieces) => {
-    const parts: Uint8Array<ArrayBuffer>[] = []
-    for await (const piece of pieces) parts.push(piece)
-    const bytes = new Uint8Array(await new Blob(parts).arrayBuffer())
-    return { bytes, sha256: (await createSHA256()).init().update(bytes).digest() }
+  return reading(url, access, SMALL, async (pieces) => {
+    const bytes = await wholeOf(pieces)
+    return { bytes, sha256: await digestOf('SHA-256', bytes) }
   })
 }
 
-/** The same of one that need not fit into memory, without its content. */
-function hashFile(url: string, access: HubAccess): Promise<{ bytes: number; sha256: string } | null> {
-  return reading(url, access, async (pieces) => {
+/** The same of one that need not fit into memory, with its content where that is kept. */
+function fetchWeights(
+  url: string,
+  most: number | undefined,
+  access: MlcAccess,
+): Promise<{ bytes: number; sha256: string; content: Blob | undefined } | null> {
+  return reading(url, access, most ?? MOST_WEIGHTS, async (pieces) => {
     const hash = (await createSHA256()).init()
+    const held = access.keeper && holdPieces()
     let bytes = 0
     for await (const piece of pieces) {
       hash.update(piece)
+      held?.add(piece)
       bytes += piece.length
+      access.keeper?.onBytes(piece.length)
     }
-    return { bytes, sha256: hash.digest() }
+    return { bytes, sha256: hash.digest(), content: held?.end() }
   })
 }
-
-type Pieces = AsyncIterable<Uint8Array<ArrayBuffer>>
 
 async function reading<T>(
   url: string,
   { signal }: HubAccess,
+  most: number,
   read: (pieces: Pieces) => Promise<T>,
 ): Promise<T | null> {
-  const late = new AbortController()
-  const give = () => late.abort(new Error(`nothing came for ${PATIENCE / 1000} s`))
-  let timer = setTimeout(give, PATIENCE)
-  async function* piecesOf({ body }: Response): Pieces {
-    const reader = body?.getReader()
-    for (;;) {
-      const piece = (await reader?.read())?.value
-      if (!piece) return
-      clearTimeout(timer)
-      timer = setTimeout(give, PATIENCE)
-      yield piece
-    }
-  }
   try {
-    const response = await fetch(url, { signal: AbortSignal.any([signal, late.signal]) })
-    // Servers of single-page apps answer their index page for files they do not have.
-    const isPage = /^text\/html\b/i.test(response.headers.get('content-type') ?? '')
-    if (response.ok && !isPage) return await read(piecesOf(response))
-    await response.body?.cancel()
-    if (response.ok || [403, 404, 410].includes(response.status)) return null
-    throw unreachable(url, `its server answers ${response.status}`)
+    return await fetching(url, { signal, most }, async ({ ok, status, headers }, pieces) => {
+      // Servers of single-page apps answer their index page for files they do not have.
+      const isPage = /^text\/html\b/i.test(headers.get('content-type') ?? '')
+      if (ok && !isPage) return read(pieces)
+      if (ok || [403, 404, 410].includes(status)) return null
+      throw unreachable(url, `its server answers ${status}`)
+    })
   } catch (thrown) {
     if (signal.aborted) throw InoriginError.from(signal.reason)
     throw thrown instanceof InoriginError ? thrown : unreachable(url, String(thrown), thrown)
-  } finally {
-    clearTimeout(timer)
   }
 }
 

@@ -1,5 +1,6 @@
 /** How a model that MLC compiled lies in its folder. */
 import * as v from 'valibot'
+import type { ResourceType } from '../../types/index.ts'
 import { MOST_TOKENS } from '../context.ts'
 import { path } from '../values.ts'
 
@@ -14,6 +15,12 @@ export const LISTS = ['tensor-cache.json', 'ndarray-cache.json']
 
 /** Files of which texts are made, in the order in which they are listed. */
 export const TOKENIZERS = ['tokenizer.json', 'tokenizer_config.json', 'chat_template.jinja']
+
+/** What a file of that name is. */
+export function typeOf(name: string): ResourceType {
+  if (name === CONFIG || name === MANIFEST) return 'config'
+  return TOKENIZERS.includes(name) ? 'tokenizer' : 'mlc'
+}
 
 /** Memory is laid out for every token that is promised; more than this is for a catalog to promise. */
 export const MOST_PROMISED = 4_096

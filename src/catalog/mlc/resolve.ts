@@ -1,11 +1,12 @@
 /** From a record of WebLLM's to the files it stands for, with lengths and hashes. */
 import { InoriginError } from '../../error.ts'
 import { HOST } from '../hub/entry.ts'
-import { fileUrl, type HubAccess, type HubFile, isNoHub } from '../hub/listing.ts'
+import { fileUrl, type HubFile, isNoHub } from '../hub/listing.ts'
 import { openRepository, parse } from '../hub/resolve.ts'
 import type { HubSource, Resource } from '../schema.ts'
 import { fetchFile, openFolder, type Located } from './folder.ts'
 import { checkIntegrity } from './integrity.ts'
+import type { MlcAccess } from './keeper.ts'
 import {
   CONFIG, featuresOf, LISTS, MANIFEST, type Shard, shardsOf, TOKENIZERS, tokensOf,
 } from './layout.ts'
@@ -28,8 +29,7 @@ export interface MlcFiles {
  * and, as nothing tells their hashes, every file once. Rejects with `unavailable` that names what is
  * missing, and `aborted`.
  */
-export async function resolveMlc(record: MlcRecord, access: HubAccess): Promise<MlcFiles> {
-  const at = await locate(record, access)
+export async function resolveMlc(record: MlcRecord, access: MlcAccess): Promise<MlcFiles> {
   const library = await fetchFile(record.model_lib, access)
   if (!library) throw unfit(record, `its library ${record.model_lib} is not there`)
   if (!isModule(library.bytes)) {
@@ -37,16 +37,20 @@ export async function resolveMlc(record: MlcRecord, access: HubAccess): Promise<
   }
   await checkIntegrity(record, 'model_lib', library.bytes)
   const name = record.model_lib.replace(/[?#].*$/, '').replace(/^.*\//, '')
-  return describeFiles(record, at, {
+  const wasm: Resource = {
     type: 'wasm',
     url: record.model_lib,
     name: name.endsWith('.wasm') ? decodeURIComponent(name) : 'library.wasm',
     bytes: library.bytes.length,
     sha256: library.sha256,
-  })
+  }
+  // The weights, of which there may be gigabytes, come last.
+  const found = await describeFiles(record, await locate(record, access), wasm)
+  await access.keeper?.keep(wasm, new Blob([library.bytes]))
+  return found
 }
 
-async function locate({ model }: MlcRecord, access: HubAccess): Promise<Located> {
+async function locate({ model }: MlcRecord, access: MlcAccess): Promise<Located> {
   const source = sourceOf(model)
   if (!source) return openFolder(model, access)
   try {

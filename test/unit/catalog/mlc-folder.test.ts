@@ -1,6 +1,8 @@
-/** Files of a server that is no hub, as slowly as they may come. */
+/** Files of a server that is no hub, as slowly and as long as they may come. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { fetchFile } from '../../../src/catalog/mlc/folder.ts'
+import { SMALL } from '../../../src/catalog/hub/fetching.ts'
+import { fetchListing } from '../../../src/catalog/hub/listing.ts'
+import { fetchFile, openFolder } from '../../../src/catalog/mlc/folder.ts'
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
@@ -44,4 +46,48 @@ test('what stops coming is not, and can be asked for again', async () => {
   expect(await Promise.race([reading, 'it is still read'])).toMatchObject({
     kind: 'unavailable', code: 'hub_unreachable', message: expect.stringContaining('nothing came for 30 s'),
   })
+})
+
+/** A server that sends the same piece without end for what is named so, and those files else. */
+function sendEndlessly(name: string, piece: Uint8Array, files: Record<string, string> = {}) {
+  const sent = { bytes: 0 }
+  vi.stubGlobal('fetch', async (url: string) => {
+    const path = url.replace(/^.*\//, '')
+    const known = files[path]
+    if (known !== undefined) return new Response(known)
+    if (!url.includes(name)) return new Response(null, { status: 404 })
+    return new Response(new ReadableStream<Uint8Array>({
+      pull(controller) {
+        sent.bytes += piece.length
+        controller.enqueue(piece)
+      },
+    }))
+  })
+  return sent
+}
+
+const MIB = 2 ** 20
+const source = {
+  host: 'https://h.test/', repository: 'me/it', revision: 'main', dtypes: null, maxInputTokens: null,
+  maxOutputTokens: null, created: null,
+}
+
+test.each<[string, () => Promise<unknown>]>([
+  ['file', () => read()],
+  ['listing', () => fetchListing(source, { signal: new AbortController().signal })],
+])('a %s without end is given up before it fills the memory', async (_, reading) => {
+  const sent = sendEndlessly('h.test', new Uint8Array(MIB))
+  await expect(reading()).rejects.toMatchObject({
+    kind: 'unavailable', code: 'hub_unfit', message: expect.stringContaining(`sends more than the ${SMALL} bytes`),
+  })
+  expect(sent.bytes).toBeLessThan(SMALL + 4 * MIB)
+})
+
+test('weights that are longer than their list says are no further read', async () => {
+  const list = JSON.stringify({ records: [{ dataPath: 'w.bin', nbytes: 3000 }] })
+  const sent = sendEndlessly('w.bin', new Uint8Array(1000), { 'mlc-chat-config.json': '{}', 'tensor-cache.json': list })
+  await expect(openFolder('https://h.test/m/', { signal: new AbortController().signal })).rejects.toMatchObject({
+    code: 'hub_unfit', message: expect.stringContaining('w.bin sends more than the 3000 bytes'),
+  })
+  expect(sent.bytes).toBeLessThan(10_000)
 })
