@@ -116,7 +116,7 @@ export function createEntries(
       const work = (until: AbortSignal) => resolveHub(hub, { signal: until })
       return completeEntry(entry, await lookUp(subjectOf(hub), work, signal))
     },
-    async list(entry, { id }, signal) {
+    async list(entry, { id }, asker) {
       const record = unlistedOf(entry).find((one) => one.model_id === id)
       if (!record || entry.type !== 'model') return entry
       const { tag } = entry
@@ -124,7 +124,7 @@ export function createEntries(
         withKeeper(database, { tag, signal, known, onWrite: onDownload, onProgress }, (keeper) =>
           resolveMlc(record, { signal, keeper }),
         )
-      return completeMlcEntry(entry, record, await lookUp(subjectOfMlc(record), work, signal))
+      return completeMlcEntry(entry, record, await lookUp(subjectOfMlc(record), work, asker))
     },
     async forget(entry, { id }) {
       const record = entry.type === 'model' && entry.mlc?.find((one) => one.model_id === id)
