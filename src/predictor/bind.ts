@@ -11,7 +11,8 @@ import { imageShape } from './image-tensor.ts'
 import { unusable } from './refuse.ts'
 import { checkValue } from './signature.ts'
 import type { TextSlot, Tokenizers } from './text.ts'
-import type { InputSlot, OutputSlot, Shape } from './value.ts'
+import type { Shape } from './tensor.ts'
+import type { InputSlot, OutputSlot } from './value.ts'
 
 /** The two halves of a session that binding looks at. */
 export interface Interface {

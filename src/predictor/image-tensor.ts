@@ -6,7 +6,7 @@ import {
   channels, denormalise, type Extent, type ImageSource, MOST_PIXELS, normalise, type Rasterise,
 } from './image.ts'
 import { refuse } from './refuse.ts'
-import type { RawTensor, Shape } from './value.ts'
+import type { RawTensor, Shape } from './tensor.ts'
 
 /** What an input's tensor must be. */
 interface ImageSlot {

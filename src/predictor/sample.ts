@@ -3,7 +3,8 @@ import type { InputParameter } from '../types/index.ts'
 import type { BoundInput } from './bind.ts'
 import { size } from './elements.ts'
 import { sizeOf } from './image.ts'
-import type { InputSlot, Shape } from './value.ts'
+import type { Shape } from './tensor.ts'
+import type { InputSlot } from './value.ts'
 
 /** Pixels of a side, where images keep their own size. */
 const SIDE = 224

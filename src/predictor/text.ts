@@ -4,7 +4,7 @@ import type { Implementation, PredictorEntry, TextLayout } from '../catalog/sche
 import type { Files } from '../engine/engine.ts'
 import { ARRAYS, type ElementType } from './elements.ts'
 import { refuse, unusable } from './refuse.ts'
-import type { RawTensor } from './value.ts'
+import type { RawTensor } from './tensor.ts'
 
 /** Most tokens of a call, all texts counted as long as the longest. */
 const MOST_AT_ONCE = 2 ** 18

@@ -1,24 +1,13 @@
 /** Checked inputs to tensors, tensors to what a caller gets, without any runtime. */
 import type { ImageLayout } from '../catalog/schema.ts'
 import type { OutputParameter, TensorValue } from '../types/index.ts'
-import {
-  type ElementData, type Elements, type ElementType, parseElements, readable, rounded, size,
-} from './elements.ts'
+import { type Elements, type ElementType, parseElements, readable, rounded, size } from './elements.ts'
 import type { Rasterise } from './image.ts'
 import { decodeImages, encodeImages } from './image-tensor.ts'
 import { refuse } from './refuse.ts'
 import { type Checked, same } from './signature.ts'
+import type { RawTensor, Shape } from './tensor.ts'
 import { encodeRows, encodeText, type TextSlot } from './text.ts'
-
-/** A tensor by its parts. float16 is bits in a `Uint16Array`, bool is 0 and 1 in a `Uint8Array`. */
-export interface RawTensor {
-  type: ElementType
-  data: ElementData
-  shape: readonly number[]
-}
-
-/** A length, or `null` where any will do. */
-export type Shape = readonly (number | null)[]
 
 /** What an input's tensor must be. */
 export interface InputSlot {

@@ -3,7 +3,7 @@
  * ranges of characters for ranges of bytes, so characters are written byte by byte, and deep brackets
  * overflow its stack, so there are none.
  */
-import { inString } from '../schema/characters.ts'
+import { inString } from '../schema/escape.ts'
 import { solidRepeat } from '../schema/empty.ts'
 import {
   type Dispatch, type Expression, type Grammar, NOTHING, type StringOf,

@@ -10,12 +10,10 @@ import { createHeap, type Heap } from './heap/heap.ts'
 import { openModule } from './heap/module.ts'
 import { createHeapSession } from './heap/session.ts'
 import { isRuntimeMissing, runtimeMissing } from './missing.ts'
+import type { Ort } from './ort.ts'
 import { inPieces } from './pieces.ts'
 import { separateWeights } from './separate.ts'
 import { watchGpu } from './watch.ts'
-
-/** The namespace of the build in use: `Tensor`, `env`, `InferenceSession`. */
-export type Ort = typeof import('onnxruntime-web')
 
 export interface RuntimeOptions {
   device: Device

@@ -1,7 +1,7 @@
 /** What a request and a model's configuration add to scores, and take off them for repetition. */
 import type { Sampling } from '../../types/index.ts'
 import type { Adjustments } from '../decoder.ts'
-import type { SamplingDefaults } from './sampler.ts'
+import type { SamplingDefaults } from './defaults.ts'
 
 export interface Penalties {
   /** For the token that follows those accepted and then these. */

@@ -4,16 +4,10 @@ import type { Sampling } from '../../types/index.ts'
 import type { Adjustments, Ask, Candidates } from '../decoder.ts'
 import { adjust } from './adjust.ts'
 import { draw, type Range } from './draw.ts'
+import type { SamplingDefaults } from './defaults.ts'
 import { createPenalties } from './penalties.ts'
 import { createRandom } from './random.ts'
 import { highest, logSumExp } from './rank.ts'
-
-/** What the model's own configuration says, where a request says nothing. */
-export interface SamplingDefaults
-  extends Required<Pick<Sampling, 'temperature' | 'topP' | 'topK' | 'minP' | 'repetitionPenalty'>> {
-  /** Tokens that are never chosen. */
-  suppress: readonly number[]
-}
 
 /** One for each answer. */
 export interface Sampler {

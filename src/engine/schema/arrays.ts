@@ -1,5 +1,5 @@
 /** The texts of arrays. */
-import type { Compiler } from './compile.ts'
+import type { Compiler } from './compiler.ts'
 import { choice, EMPTY, type Expression, isNothing, NOTHING, repeat, sequence, text } from './expression.ts'
 import { rangeOf } from './flat.ts'
 import type { Flat } from './flatten.ts'

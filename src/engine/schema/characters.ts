@@ -1,6 +1,4 @@
 /** Sets of code points, as ranges that neither touch nor overlap, ascending. */
-import type { Expression } from './expression.ts'
-import { choice, text } from './expression.ts'
 
 export type Characters = readonly (readonly [first: number, last: number])[]
 
@@ -46,34 +44,4 @@ export const size = (set: Characters): number =>
 export const one = (character: string): Characters => {
   const code = character.codePointAt(0) ?? 0
   return [[code, code]]
-}
-
-const SHORT: Readonly<Record<string, string>> = {
-  '"': '\\"',
-  '\\': '\\\\',
-  '\b': '\\b',
-  '\f': '\\f',
-  '\n': '\\n',
-  '\r': '\\r',
-  '\t': '\\t',
-}
-
-/** How JSON writes a character in a string: each in one way, so that equal strings are equal texts. */
-export function escaped(character: string): string {
-  const code = character.charCodeAt(0)
-  return SHORT[character] ?? (code < 0x20 ? `\\u${code.toString(16).padStart(4, '0')}` : character)
-}
-
-const ESCAPED: Characters = characters([[0, 0x1f], ...one('"'), ...one('\\')])
-
-/** One character of the set, as JSON writes it in a string. */
-export function inString(set: Characters): Expression {
-  const plain = without(set, ESCAPED)
-  const others: Expression[] = []
-  for (const [first, last] of both(set, ESCAPED)) {
-    for (let code = first; code <= last; code++) {
-      others.push(text(escaped(String.fromCharCode(code))))
-    }
-  }
-  return choice(...(plain.length > 0 ? [{ type: 'set', set: plain } as const] : []), ...others)
 }

@@ -1,9 +1,10 @@
 /** The texts of the JSON values that a schema allows. */
 import { ANY } from './characters.ts'
 import { arrays } from './arrays.ts'
+import type { Compiler } from './compiler.ts'
 import { choice, type Expression, isNothing, NOTHING, rule, type Rules, text } from './expression.ts'
 import { boundsOf, listedOf, patternsOf, rangeOf, typesOf } from './flat.ts'
-import { type Context, type Flat, flatten } from './flatten.ts'
+import { type Flat, flatten } from './flatten.ts'
 import { createContext } from './apart.ts'
 import { quoted, stringOf, write } from './literal.ts'
 import { lengths, loopOf } from './match.ts'
@@ -11,16 +12,6 @@ import { type Node, refuse, type TypeName } from './node.ts'
 import { integers, numbers } from './numbers.ts'
 import { objects } from './objects.ts'
 import { isOf } from './validate.ts'
-
-export interface Compiler {
-  readonly context: Context
-  /** The texts of values of which all these schemas hold. */
-  value(nodes: readonly Node[]): Expression
-  /** A rule of its own, under a name that no other has. */
-  define(body: (name: string) => Expression): Expression
-  /** The texts of strings that the flat allows, with their quotes. */
-  string(flat: Flat): Expression
-}
 
 /** Most rules of one schema: beyond, compiling takes seconds. */
 const MOST = 5000

@@ -1,5 +1,6 @@
 /** JSON as it is written here: a blank behind each comma and colon, every string in one way. */
-import { type Characters, escaped, inString } from './characters.ts'
+import type { Characters } from './characters.ts'
+import { escaped, inString } from './escape.ts'
 import { choice, type Expression, NOTHING, repeat, sequence, type StringOf, text } from './expression.ts'
 import { isObject } from './node.ts'
 

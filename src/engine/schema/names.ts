@@ -1,5 +1,6 @@
 /** Names of properties that no schema names. */
-import { ANY, characters, escaped, inString, not, one } from './characters.ts'
+import { ANY, characters, not, one } from './characters.ts'
+import { escaped, inString } from './escape.ts'
 import { choice, type Expression, repeat, sequence, text } from './expression.ts'
 
 interface Branch {

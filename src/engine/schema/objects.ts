@@ -1,5 +1,5 @@
 /** The texts of objects: named properties in the order of the schema, others behind them. */
-import type { Compiler } from './compile.ts'
+import type { Compiler } from './compiler.ts'
 import { choice, EMPTY, type Expression, isNothing, NOTHING, repeat, sequence, text } from './expression.ts'
 import { listedOf, rangeOf, typesOf } from './flat.ts'
 import { children, type Flat, flatten } from './flatten.ts'

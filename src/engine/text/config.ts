@@ -3,7 +3,7 @@ import { contextOf } from '../../catalog/context.ts'
 import { InoriginError } from '../../error.ts'
 import type { Files } from '../engine.ts'
 import { modelUnusable } from '../failure.ts'
-import type { SamplingDefaults } from '../sampling/sampler.ts'
+import type { SamplingDefaults } from '../sampling/defaults.ts'
 import type { AddedToken, TokenizerFile } from './file.ts'
 
 export interface ModelConfig {

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { createBanks, type Banks, type Layout, type Seat } from '../../../src/engine/onnx/decoder/banks.ts'
 import { cpuBlocks, gpuBlocks, type Blocks } from '../../../src/engine/onnx/decoder/blocks.ts'
 import type { CacheSlot } from '../../../src/engine/onnx/decoder/graph.ts'
-import type { Ort } from '../../../src/engine/onnx/runtime.ts'
+import type { Ort } from '../../../src/engine/onnx/ort.ts'
 
 const HEADS = 2
 const HEAD = 4

@@ -4,7 +4,8 @@ import type { TextLayout } from '../../../src/catalog/schema.ts'
 import type { ElementType } from '../../../src/predictor/elements.ts'
 import { encodeText } from '../../../src/predictor/text.ts'
 import { checkValue } from '../../../src/predictor/signature.ts'
-import { encodeInput, type RawTensor } from '../../../src/predictor/value.ts'
+import type { RawTensor } from '../../../src/predictor/tensor.ts'
+import { encodeInput } from '../../../src/predictor/value.ts'
 
 const layout: TextLayout = { tokenizer: 'tokenizer.json', mask: 'mask', types: 'types', most: 3 }
 const tokenise = (text: string): number[] => text.split(' ').map((word) => word.length)

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
-import { decode, encode, type RawTensor, type Shape } from '../../../src/predictor/value.ts'
+import type { RawTensor, Shape } from '../../../src/predictor/tensor.ts'
+import { decode, encode } from '../../../src/predictor/value.ts'
 import { checkValue } from '../../../src/predictor/signature.ts'
 import type { OutputParameter } from '../../../src/types/index.ts'
 

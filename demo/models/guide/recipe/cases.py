@@ -16,6 +16,7 @@ import tools
 import topics
 import unknown
 from noise import vary
+from toolbox import toolbox
 from values import Draw, capitalized
 
 FOLDER = Path(__file__).resolve().parent.parent / 'evaluation'
@@ -77,15 +78,15 @@ def asked(d, box, count):
 
 def tool_cases(d):
     for i in range(120):
-        box = tools.toolbox(d)
+        box = toolbox(d)
         say, calls = asked(d, box, 1)
         yield case('tools: one call', say, {'calls': calls}, tools=[t.schema(d)['function'] for t in box], think=i % 4 == 3)
     for i in range(40):
-        box = tools.toolbox(d)
+        box = toolbox(d)
         say, calls = asked(d, box, 2)
         yield case('tools: two calls', say, {'calls': calls}, tools=[t.schema(d)['function'] for t in box], think=i % 4 == 3)
     for i in range(60):
-        box = tools.toolbox(d)
+        box = toolbox(d)
         schemas = [t.schema(d)['function'] for t in box]
         if i % 3 == 0:
             topic = d.one(generate.TOPICS)

@@ -19,6 +19,7 @@ import unknown
 from noise import finish, vary
 from settings import MODEL_DIR, WORK_DIR
 from template import dump, pieces, render
+from toolbox import toolbox
 from values import Draw, capitalized
 
 TOPICS = topic_files.read()
@@ -46,7 +47,7 @@ class Chat:
 
     def __init__(self, rng, thinking=False, tooled=False):
         self.rng, self.d, self.known, self.topic, self.said, self.thinking = rng, Draw(rng), {}, None, [], thinking
-        self.box = tools.toolbox(self.d) if tooled else []
+        self.box = toolbox(self.d) if tooled else []
         self.tools = [t.schema(self.d) for t in self.box] or None
         self.messages = [{'role': 'system', 'content': self.system()}] if rng.random() < 0.3 else []
 
@@ -189,7 +190,7 @@ def encode(tokenizer, messages, box=None):
 
 def digest() -> str:
     """Names what the shards depend on, so that a changed text is never mixed with an old shard."""
-    here, names = Path(__file__).parent, ('families', 'fill', 'generate', 'memory', 'noise', 'results', 'sums', 'template', 'tools', 'topics', 'unknown', 'values')
+    here, names = Path(__file__).parent, ('families', 'fill', 'generate', 'memory', 'noise', 'results', 'sums', 'template', 'toolbox', 'tools', 'topics', 'unknown', 'values')
     files = [here / f'{n}.py' for n in names] + sorted((here / 'text').iterdir()) + [MODEL_DIR / 'tokenizer.json']
     return hashlib.sha256(b''.join(f.read_bytes() for f in files)).hexdigest()[:8]
 

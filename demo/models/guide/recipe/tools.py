@@ -317,16 +317,3 @@ def invented(d: Draw, like: Tool | None = None) -> Tool:
     clear = roll < 0.82
     description = d.one([f'{said.capitalize()} a {noun}', f'{said} the {noun}', f'{said.capitalize()} {noun}', f'Use this to {said} a {noun}', f'{said.capitalize()} one {noun}, given its data', f'Function to {said} a {noun}.'])
     return Tool(styled(d, name), '' if clear and d.chance(0.25) else description, fields, noun, None, verbs)
-
-
-def toolbox(d: Draw) -> list[Tool]:
-    """One to four tools of different names and subjects, sometimes confusingly alike."""
-    from families import spoken
-    out = []
-    wanted = d.rng.choices([1, 2, 3, 4], [25, 30, 25, 20])[0]
-    share = d.one([0.0, 0.5, 0.5, 1.0])
-    while len(out) < wanted:
-        tool = everyday(d) if d.chance(share) else spoken(d) if d.chance(0.5) else invented(d, d.one(out) if out and d.chance(0.35) else None)
-        if all(tool.name != t.name and (tool.subject, tool.verbs) != (t.subject, t.verbs) for t in out):
-            out.append(tool)
-    return out

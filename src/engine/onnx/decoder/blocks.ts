@@ -2,7 +2,7 @@
 import type { Tensor } from 'onnxruntime-web'
 import { STORAGE_USAGE } from '../../../device/gpu.ts'
 import type { Heap } from '../heap/heap.ts'
-import type { Ort } from '../runtime.ts'
+import type { Ort } from '../ort.ts'
 import { bytesOf, kindOf, product } from '../tensor.ts'
 import type { CacheSlot } from './graph.ts'
 

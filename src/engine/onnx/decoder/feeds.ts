@@ -1,6 +1,6 @@
 /** What a run is told beside its caches: tokens, and where in their conversations they stand. */
 import type { Tensor } from 'onnxruntime-web'
-import type { Ort } from '../runtime.ts'
+import type { Ort } from '../ort.ts'
 import type { Graph } from './graph.ts'
 
 /** Tokens of one conversation, and how many it has before them. */

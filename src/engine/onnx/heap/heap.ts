@@ -1,6 +1,6 @@
 /** Tensors in the memory of the wasm runtime, which its runs read and write where they are. */
 import type { Tensor } from 'onnxruntime-web'
-import type { Ort } from '../runtime.ts'
+import type { Ort } from '../ort.ts'
 import { bytesOf, kindOf, typeName } from '../tensor.ts'
 import { allocate, check, given, writeNumbers, type HeapModule } from './module.ts'
 

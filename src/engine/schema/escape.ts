@@ -1,0 +1,33 @@
+/** How JSON writes characters in a string. */
+import { both, type Characters, characters, one, without } from './characters.ts'
+import { choice, type Expression, text } from './expression.ts'
+
+const SHORT: Readonly<Record<string, string>> = {
+  '"': '\\"',
+  '\\': '\\\\',
+  '\b': '\\b',
+  '\f': '\\f',
+  '\n': '\\n',
+  '\r': '\\r',
+  '\t': '\\t',
+}
+
+/** How JSON writes a character in a string: each in one way, so that equal strings are equal texts. */
+export function escaped(character: string): string {
+  const code = character.charCodeAt(0)
+  return SHORT[character] ?? (code < 0x20 ? `\\u${code.toString(16).padStart(4, '0')}` : character)
+}
+
+const ESCAPED: Characters = characters([[0, 0x1f], ...one('"'), ...one('\\')])
+
+/** One character of the set, as JSON writes it in a string. */
+export function inString(set: Characters): Expression {
+  const plain = without(set, ESCAPED)
+  const others: Expression[] = []
+  for (const [first, last] of both(set, ESCAPED)) {
+    for (let code = first; code <= last; code++) {
+      others.push(text(escaped(String.fromCharCode(code))))
+    }
+  }
+  return choice(...(plain.length > 0 ? [{ type: 'set', set: plain } as const] : []), ...others)
+}
