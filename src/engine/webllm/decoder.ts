@@ -8,7 +8,10 @@ import type { Decoder, Sequence } from '../decoder.ts'
 import { deviceFailure } from '../failure.ts'
 import { createCpuLogits } from '../sampling/logits.ts'
 
-/** What is computed with: the documented low-level calls of WebLLM. */
+/**
+ * What is computed with: the documented low-level calls of WebLLM (0.2.86). There is none between them that
+ * would take back a part, so a prompt that leaves an earlier one anywhere but at its end is computed anew.
+ */
 export interface Pipeline {
   /** Takes tokens behind those before, and gives the scores of what follows. */
   forward(tokens: readonly number[]): Promise<Float32Array>
