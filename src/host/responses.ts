@@ -20,19 +20,25 @@ interface Kept {
 
 type Responses = Pick<Host, 'keepResponse' | 'keptResponse' | 'keptItems' | 'forgetResponse'>
 
+/** What one key, or all of them, hold. */
+interface Held {
+  responses: number
+  bytes: number
+}
+
 /**
- * That part of a host. What was not asked for the longest is forgotten, and what alone is larger than
- * the bounds not kept; each key sees its own alone. `authorize` throws where a key is not good.
+ * That part of a host. Each key sees its own alone. Where room is needed, the key that holds the most
+ * gives up what it has not asked for the longest; what could only be kept at the cost of keys that hold
+ * less is not kept. `authorize` throws where a key is not good.
  */
 export function createResponses(
   authorize: (caller: Caller) => void,
-  { responses: most, bytes: mostBytes }: Bounds = BOUNDS,
+  bounds: Bounds = BOUNDS,
 ): Responses {
   /** By id, the least recently used first. */
   const kept = new Map<string, Kept>()
   /** Ids of responses, by those of the items that they answered. */
   const homes = new Map<string, string>()
-  let bytes = 0
 
   function find(id: string, key: string | null): KeptResponse | null {
     const found = kept.get(id)
@@ -43,11 +49,8 @@ export function createResponses(
   }
 
   function drop(id: string): void {
-    const dropped = kept.get(id)
-    if (!dropped) return
+    for (const item of kept.get(id)?.response.output ?? []) homes.delete(item.id)
     kept.delete(id)
-    for (const item of dropped.response.output) homes.delete(item.id)
-    bytes -= dropped.bytes
   }
 
   return {
@@ -55,15 +58,15 @@ export function createResponses(
       authorize(caller)
       const { id, output } = response
       drop(id)
-      const size = 2 * JSON.stringify(response).length
-      if (size > mostBytes) return
-      kept.set(id, { response, key: caller.key, bytes: size })
-      for (const item of output) homes.set(item.id, id)
-      bytes += size
-      for (const oldest of kept.keys()) {
-        if (kept.size <= most && bytes <= mostBytes) break
-        drop(oldest)
+      kept.set(id, { response, key: caller.key, bytes: 2 * JSON.stringify(response).length })
+      const tooMany = excess(kept, bounds)
+      if (tooMany.includes(id)) {
+        kept.delete(id)
+        return false
       }
+      tooMany.forEach(drop)
+      for (const item of output) homes.set(item.id, id)
+      return true
     },
     async keptResponse(id, caller) {
       authorize(caller)
@@ -83,4 +86,35 @@ export function createResponses(
       return isOurs
     },
   }
+}
+
+/** The ids of what has to go for the rest to be within the bounds. */
+function excess(kept: ReadonlyMap<string, Kept>, bounds: Bounds): string[] {
+  const all: Held = { responses: 0, bytes: 0 }
+  const byKey = new Map<string | null, Held & { ids: string[] }>()
+  for (const [id, { key, bytes }] of kept) {
+    const own = byKey.get(key) ?? { responses: 0, bytes: 0, ids: [] }
+    byKey.set(key, own)
+    own.ids.push(id)
+    for (const held of [all, own]) {
+      held.responses += 1
+      held.bytes += bytes
+    }
+  }
+  const shareOf = ({ responses, bytes }: Held): number =>
+    Math.max(responses / bounds.responses, bytes / bounds.bytes)
+  const gone: string[] = []
+  while (shareOf(all) > 1) {
+    const [most, ...others] = byKey.values()
+    if (!most) break
+    const largest = others.reduce((one, other) => (shareOf(other) > shareOf(one) ? other : one), most)
+    const id = largest.ids.shift() ?? ''
+    const { bytes = 0 } = kept.get(id) ?? {}
+    gone.push(id)
+    for (const held of [all, largest]) {
+      held.responses -= 1
+      held.bytes -= bytes
+    }
+  }
+  return gone
 }

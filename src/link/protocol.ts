@@ -24,7 +24,7 @@ export interface HostCalls {
   authorize: { args: []; result: void; event: never }
   models: { args: []; result: Model[]; event: never }
   countTokens: { args: [request: GenerationRequest]; result: number; event: never }
-  keepResponse: { args: [response: KeptResponse]; result: void; event: never }
+  keepResponse: { args: [response: KeptResponse]; result: boolean; event: never }
   keptResponse: { args: [id: string]; result: KeptResponse | null; event: never }
   keptItems: { args: [ids: readonly string[]]; result: Array<KeptItem | null>; event: never }
   forgetResponse: { args: [id: string]; result: boolean; event: never }

@@ -66,9 +66,9 @@ export interface Host {
   embed(request: EmbeddingRequest, caller: Caller): Promise<AsyncIterable<EmbeddingEvent>>
   /**
    * Keeps a response for requests with the same key, in memory alone: it is forgotten with the host, or
-   * when others need the room.
+   * when others need the room. Whether it is kept: not what is too large.
    */
-  keepResponse(response: KeptResponse, caller: Caller): Promise<void>
+  keepResponse(response: KeptResponse, caller: Caller): Promise<boolean>
   /** `null` for what is not kept, or not for this key. */
   keptResponse(id: string, caller: Caller): Promise<KeptResponse | null>
   /** What responses answered, by the ids of the items; `null` as above. */

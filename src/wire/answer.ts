@@ -10,8 +10,11 @@ export interface Encoder<Event = GenerationEvent> {
   encode(event: Event): string
   /** The last words of a generation that failed late. Absent: the body is aborted instead. */
   fail?(error: InoriginError): string
-  /** What is to be done once, before the last words go out or when nobody waits for them any more. */
-  settle?(): Promise<void>
+  /**
+   * What is to be done once, before the last words go out or when nobody waits for them any more.
+   * Resolves with those words, where they depend on it.
+   */
+  settle?(): Promise<string>
 }
 
 /**
@@ -28,8 +31,8 @@ export function answerBody<Event extends { type: string }>(
   const iterator = events[Symbol.asyncIterator]()
   const utf8 = new TextEncoder()
   const { signal } = work
-  let settled: Promise<void> | undefined
-  const settle = (): Promise<void> => (settled ??= encoder.settle?.() ?? Promise.resolve())
+  let settled: Promise<string> | undefined
+  const settle = (): Promise<string> => (settled ??= encoder.settle?.() ?? Promise.resolve(''))
 
   return new ReadableStream<Uint8Array>(
     {
@@ -46,7 +49,7 @@ export function answerBody<Event extends { type: string }>(
         let text = ''
         let last = false
         try {
-          while (text === '') {
+          while (text === '' && !last) {
             const { done, value } = await iterator.next()
             if (done)
               throw new InoriginError('internal', 'The answer broke off before its end.')
@@ -59,7 +62,7 @@ export function answerBody<Event extends { type: string }>(
           text = encoder.fail(error)
           last = true
         }
-        if (last) await settle()
+        if (last) text += await settle()
         if (signal.aborted) return
         controller.enqueue(utf8.encode(text))
         if (!last) return

@@ -83,7 +83,8 @@ export function notKept(name: string): never {
 
 const KEPT =
   'Responses are kept in memory by the tab that hosts the models, for the key that asked, until that ' +
-  'tab is closed or the room is needed; those with store: false are not.'
+  'tab is closed or the room is needed. Those that were answered with store: false are not: that was ' +
+  'asked for, or they are too large.'
 const TO_DO = `${KEPT} Send the items themselves, as clients do that are given store: false.`
 
 /** An id is short; what else may have been sent for one need not come back as a whole. */

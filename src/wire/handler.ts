@@ -154,7 +154,10 @@ const resource: Answer = async ({ req, env }) => {
   return resourceResponse(req.raw, info, () => host.resource(info.sha256, caller), env)
 }
 
-/** Every path there is. A tag may come with its slash raw or encoded. */
+/**
+ * Every path there is, those that are fixed before those that would take them for a name. A tag may come
+ * with its slash raw or encoded.
+ */
 const ROUTES: readonly Route[] = [
   ['POST', '/chat/completions', chat],
   ...responsesRoutes,
@@ -182,13 +185,10 @@ const app = new Hono<{ Bindings: Bindings }>({
   },
 })
 
-for (const [method, path, answer] of ROUTES) {
-  app.on(method, path, answer)
-}
-for (const [, path] of ROUTES) {
-  const allow = ROUTES.filter(([, each]) => each === path)
-    .map(([method]) => (method === 'GET' ? 'GET, HEAD' : method))
-    .join(', ')
+for (const path of new Set(ROUTES.map(([, each]) => each))) {
+  const own = ROUTES.filter(([, each]) => each === path)
+  for (const [method, , answer] of own) app.on(method, path, answer)
+  const allow = own.map(([method]) => (method === 'GET' ? 'GET, HEAD' : method)).join(', ')
   app.all(path, ({ req, env }) => {
     const message = `${req.method} is not what this path answers; use ${allow}.`
     return errorResponse(new InoriginError('method_not_allowed', message), env.requestId, {

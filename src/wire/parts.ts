@@ -12,16 +12,20 @@ export type Part =
 export type Finish = Extract<GenerationEvent, { type: 'finish' }>
 
 /** One JSON body; leading spaces while it is being made. */
-export function jsonEncoder(write: (parts: readonly Part[], finish: Finish) => object): Encoder {
+export function jsonEncoder(
+  write: (parts: readonly Part[], finish: Finish) => object | Promise<object>,
+): Encoder {
   const parts: Part[] = []
+  let finish: Finish | null = null
   return {
     type: JSON_TYPE,
     encode(event) {
-      if (event.type === 'finish') return JSON.stringify(write(parts, event))
       if (event.type === 'progress' || event.type === 'heartbeat') return ' '
-      gather(parts, event)
+      if (event.type === 'finish') finish = event
+      else gather(parts, event)
       return ''
     },
+    settle: async () => (finish ? JSON.stringify(await write(parts, finish)) : ''),
   }
 }
 

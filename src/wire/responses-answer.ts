@@ -20,13 +20,14 @@ export interface ResponseTelling {
   logprobs: boolean
   /** Thoughts are to come back. */
   sealed: boolean
-  /** Keeps a response for later requests to refer to; absent: it is not kept. */
-  keep?(body: ResponseBody): Promise<void>
+  /** Keeps a response for later requests to refer to, where it can; absent: it is not kept. */
+  keep?(body: ResponseBody): Promise<boolean>
 }
 
 /** A response as it is answered, at the end or as far as it came. */
 export interface ResponseBody extends Readonly<Record<string, unknown>> {
   id: string
+  status: Status
   output: readonly KeptItem[]
 }
 
@@ -82,19 +83,21 @@ const statusOf = ({ reason }: Finish) => (reason === 'length' ? 'incomplete' : '
 /** A response as one JSON body; leading spaces while it is being made. */
 export function responseJson(telling: ResponseTelling): Encoder {
   const whole = createHead(telling)
-  let body: ResponseBody | null = null
-  const encoder = jsonEncoder((parts, finish) => {
+  // One that was cut off is not kept: nobody has its id.
+  return jsonEncoder((parts, finish) => {
     const status = statusOf(finish)
     const told = parts.filter(({ type }) => telling.reasoning || type !== 'reasoning')
     const items = (told.length > 0 ? told : [NOTHING]).map((part) => itemOf(part, telling.sealed))
     const output = items.map((item, index) =>
       bodyOf(item, index === items.length - 1 ? status : 'completed'),
     )
-    body = whole(status, output, finish.usage)
-    return body
+    return settled(whole(status, output, finish.usage), telling)
   })
-  // Of one that was cut off, nobody has an id.
-  return { ...encoder, settle: async () => void (body && (await telling.keep?.(body))) }
+}
+
+/** As it is told at last: whether it is kept, which may not have been what was asked for. */
+async function settled(body: ResponseBody, { keep }: ResponseTelling): Promise<ResponseBody> {
+  return keep && !(await keep(body)) ? { ...body, store: false } : body
 }
 
 /** An answer of nothing has a message too. */
@@ -166,7 +169,7 @@ export function responseStream(telling: ResponseTelling): Encoder {
           const nothing = output.length === 0 && !open ? begin(NOTHING) : ''
           const last = nothing + close(status)
           body = whole(status, output, event.usage)
-          return last + say(`response.${status}`, { response: body })
+          return last
         }
       }
     },
@@ -177,9 +180,13 @@ export function responseStream(telling: ResponseTelling): Encoder {
     },
     // Who broke it off may refer to what they were told.
     settle: async () => {
-      if (!begun) return
+      if (body) {
+        const response = await settled(body, telling)
+        return say(`response.${response.status}`, { response })
+      }
       const told = open ? [...output, bodyOf(open, 'incomplete')] : output
-      await telling.keep?.(body ?? whole('incomplete', told, null))
+      if (begun) await telling.keep?.(whole('incomplete', told, null))
+      return ''
     },
   }
 }

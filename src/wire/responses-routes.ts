@@ -48,14 +48,14 @@ const create: Answer = async ({ req, env }) => {
   return generate(rest, encoder, env)
 }
 
-/** Has a response kept with all that came before it; an answer does not fail where that does. */
+/** Has a response kept with all that came before it, if it can be; an answer does not fail where not. */
 function keeper({ kept: input }: Conversation, host: Host, { key, client }: Caller) {
-  return async (body: ResponseBody): Promise<void> => {
+  return async (body: ResponseBody): Promise<boolean> => {
     // A client that left may come back for what it was told.
     const signal = AbortSignal.timeout(PATIENCE)
     const caller = { key, signal, ...(client !== undefined && { client }) }
     const { id, output } = body
-    await host.keepResponse({ id, body, input, output }, caller).catch(() => undefined)
+    return host.keepResponse({ id, body, input, output }, caller).catch(() => false)
   }
 }
 

@@ -1,5 +1,5 @@
 /** How much of responses is kept, for how long, and for whom. */
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
 import { createResponses } from '../../../src/host/responses.ts'
 import type { Caller, KeptResponse } from '../../../src/types/index.ts'
@@ -46,13 +46,43 @@ it('are forgotten when told so, with their items', async () => {
 it('are so many at most, those that were used last', async () => {
   const host = open({ responses: 2, bytes: 1e6 })
   await host.keepResponse(responseOf('a'), ANN)
-  await host.keepResponse(responseOf('b'), BEA)
+  await host.keepResponse(responseOf('b'), ANN)
   await host.keptItems(['msg_a'], ANN)
   await host.keepResponse(responseOf('c'), ANN)
-  expect(await host.keptResponse('resp_b', BEA)).toBeNull()
-  expect(await host.keptItems(['msg_a', 'msg_c'], ANN)).toEqual([
-    { id: 'msg_a', text: 'Hello' }, { id: 'msg_c', text: 'Hello' },
+  expect(await host.keptResponse('resp_b', ANN)).toBeNull()
+  expect(await host.keptItems(['msg_a', 'msg_b', 'msg_c'], ANN)).toEqual([
+    { id: 'msg_a', text: 'Hello' }, null, { id: 'msg_c', text: 'Hello' },
   ])
+})
+
+describe('of several keys', () => {
+  /** Whether each of these is still kept. */
+  const areKept = async (host: ReturnType<typeof open>, ids: string, caller: Caller) =>
+    (await host.keptItems([...ids].map((id) => `msg_${id}`), caller)).map(Boolean)
+
+  it('push out those of the key that has the most, never those of one that has less', async () => {
+    const host = open({ responses: 4, bytes: 1e6 })
+    for (const id of 'xy') await host.keepResponse(responseOf(id), BEA)
+    for (const id of 'abcde') await host.keepResponse(responseOf(id), ANN)
+    expect(await areKept(host, 'xy', BEA)).toEqual([true, true])
+    expect(await areKept(host, 'abcde', ANN)).toEqual([false, false, false, true, true])
+    await host.keepResponse(responseOf('n'), callerOf(null))
+    expect(await areKept(host, 'xy', BEA)).toEqual([false, true])
+    expect(await areKept(host, 'de', ANN)).toEqual([true, true])
+  })
+
+  it('are measured in bytes too', async () => {
+    const host = open({ responses: 100, bytes: 5000 })
+    const long = (id: string, length: number) => responseOf(id, 'x'.repeat(length))
+    expect(await host.keepResponse(long('x', 900), BEA)).toBe(true)
+    for (const id of 'abc') expect(await host.keepResponse(responseOf(id), ANN)).toBe(true)
+    // There is room for it only at the cost of who has less: nobody loses anything by it.
+    expect(await host.keepResponse(long('d', 1500), ANN)).toBe(false)
+    expect(await areKept(host, 'abcd', ANN)).toEqual([true, true, true, false])
+    expect(await host.keepResponse(long('e', 1100), ANN)).toBe(true)
+    expect(await areKept(host, 'abce', ANN)).toEqual([false, true, true, true])
+    expect(await areKept(host, 'x', BEA)).toEqual([true])
+  })
 })
 
 it('have so many bytes at most', async () => {
@@ -61,7 +91,7 @@ it('have so many bytes at most', async () => {
   expect(await host.keptItems(['msg_a'], ANN)).toEqual([null])
   expect((await host.keptItems(['msg_b', 'msg_c'], ANN)).every(Boolean)).toBe(true)
   // Larger than all: it is not kept, and nothing is forgotten for it.
-  await host.keepResponse(responseOf('d', 'x'.repeat(3000)), ANN)
+  expect(await host.keepResponse(responseOf('d', 'x'.repeat(3000)), ANN)).toBe(false)
   expect(await host.keptResponse('resp_d', ANN)).toBeNull()
   expect((await host.keptItems(['msg_b', 'msg_c'], ANN)).every(Boolean)).toBe(true)
 })

@@ -73,9 +73,11 @@ describe.each([['a body', {}], ['a stream', { stream: true }]])('what %s answere
 
   it('is not kept where it is not to be', async () => {
     const host = scriptedHost(OPTIONS)
+    expect((await ask(host, way)).store).toBe(true)
     const { id, store, output } = await ask(host, { ...way, store: false })
     expect(store).toBe(false)
-    await errorOf(await send(host, `${PATH}/${id}`), 404)
+    const { message } = await errorOf(await send(host, `${PATH}/${id}`), 404)
+    expect(message).toMatch(/answered with store: false are not: .* or they are too large\.$/)
     const input = [{ type: 'item_reference', id: output[0]?.id }]
     await errorOf(await send(host, PATH, { body: bodyOf({ input }) }), 404)
   })
@@ -133,20 +135,24 @@ it('can be gone on from whatever was taken', async () => {
   expect(taken).toBeGreaterThan(10)
 })
 
-it('an answer does not wait for ever, nor fail, where it cannot be kept', async () => {
+it('an answer does not wait for ever, nor fail, where it cannot be kept, but says so', async () => {
   const fails = () => Promise.reject(new Error('Full.'))
   const hangs = (_: unknown, { signal }: Caller) =>
     new Promise<never>((_resolve, reject) =>
       signal.addEventListener('abort', () => reject(signal.reason)),
     )
-  for (const keepResponse of [fails, hangs]) {
+  const tooLarge = async () => false
+  for (const keepResponse of [fails, hangs, tooLarge]) {
     const host = scriptedHost({ ...OPTIONS, overrides: { keepResponse } })
-    expect((await ask(host, { stream: true })).output).toHaveLength(3)
+    for (const way of [{}, { stream: true }]) {
+      const { output, store } = await ask(host, way)
+      expect([output.length, store]).toEqual([3, false])
+    }
   }
 })
 
 it('what failed before anybody was told of it is not kept', async () => {
-  const keepResponse = vi.fn<Host['keepResponse']>(async () => undefined)
+  const keepResponse = vi.fn<Host['keepResponse']>(async () => true)
   const script = [{ type: 'heartbeat' }, new Error('The tab was closed.')] as const
   const host = scriptedHost({ script, overrides: { keepResponse } })
   expect(await (await send(host, PATH, { body: bodyOf({ stream: true }) })).text()).toContain('event: error')

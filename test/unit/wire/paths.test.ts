@@ -54,6 +54,15 @@ describe('paths', () => {
     ['POST', '/v1/models/@acme/tiny', 'GET, HEAD'],
     ['POST', '/v1/predictors/@yusuf/area', 'GET, HEAD'],
     ['PATCH', '/v1/resources/x', 'GET, HEAD'],
+    ['GET', '/v1/responses', 'POST'],
+    ['GET', '/v1/responses/input_tokens', 'POST'],
+    ['DELETE', '/v1/responses/input_tokens', 'POST'],
+    ['HEAD', '/v1/v1/responses/input_tokens/', 'POST'],
+    ['POST', '/v1/responses/resp_1', 'GET, HEAD, DELETE'],
+    ['DELETE', '/v1/responses/resp_1/input_items', 'GET, HEAD'],
+    ['GET', '/v1/messages/count_tokens', 'POST'],
+    ['GET', '/v1/predictions/remote', 'POST'],
+    ['GET', '/v1/embeddings', 'POST'],
   ])('%s %s: 405', async (method, path, allow) => {
     const response = await send(scriptedHost({ keyed: true }), path, { method })
     expect(response.headers.get('allow')).toBe(allow)
