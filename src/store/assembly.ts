@@ -9,6 +9,7 @@ import { UNNOTED, type WantedResource } from './db.ts'
 import { digestOf } from './hash.ts'
 import { contentOf } from './inspect.ts'
 import type { Database } from './open.ts'
+import { deleting } from './owed.ts'
 import { bytesHere } from './resources.ts'
 import {
   beginWriting, discardChunks, dropChunk, finishWriting, putChunk, readChunk, rememberEtag,
@@ -115,7 +116,8 @@ export async function openAssembly(
   }
 
   async function restart(newTag: string | null): Promise<void> {
-    await discardChunks(database, turn)
+    const leaving = bytesHere({ bytes, chunkBytes, chunks })
+    await deleting(database, leaving, () => discardChunks(database, turn))
     chunks = chunks.map(() => null)
     hashed = hash.init().save()
     index = 0

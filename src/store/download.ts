@@ -6,6 +6,7 @@ import { failed, wrongLength } from './answer.ts'
 import { openAssembly, type Assembly, type Damage } from './assembly.ts'
 import { CHUNK_BYTES, type WantedResource } from './db.ts'
 import type { Database } from './open.ts'
+import { deleting } from './owed.ts'
 import { backoff, sleep } from './patience.ts'
 import { readResource, removeResource } from './resources.ts'
 import { transfer, type Outcome } from './transfer.ts'
@@ -107,7 +108,7 @@ async function complete(
       const damage = await assembly.finish()
       if (!damage) return
       if (!assembly.joined && !assembly.repairs) {
-        await removeResource(database, wanted.sha256)
+        await deleting(database, wanted.bytes, () => removeResource(database, wanted.sha256))
         throw mismatch(wanted, damage)
       }
       await startOver()

@@ -5,7 +5,7 @@ import { alone } from './alone.ts'
 import type { ResourceRecord } from './db.ts'
 import { isPinned, storedTags, takeInventory, type Inventory, type Known } from './inventory.ts'
 import type { Database } from './open.ts'
-import { sleep } from './patience.ts'
+import { deleting, owed, settle } from './owed.ts'
 import { freeBytes } from './reserve.ts'
 import { bytesHere, removeResource } from './resources.ts'
 import { isFull } from './room.ts'
@@ -24,22 +24,14 @@ export interface RoomOptions {
   known?: (() => Promise<Known>) | undefined
 }
 
-/** Milliseconds that a browser may take to give back the room of what was deleted. */
-const SETTLING = 3000
-
-/** Milliseconds between two tries meanwhile. */
-const PAUSE = 500
-
 const promised = new Set<Promised>()
-
-/** When something last went to make room, in milliseconds of this thread. */
-let evicted = -Infinity
 
 /**
  * Resolves when what is still to come of these resources, by sha256, fits beside what downloads and imports
  * under way are still to bring; it counts among that until the returned function is called. The least
- * recently used resources go for it if that suffices, never what is pinned or in use; else rejects with
- * `unavailable`, saying how much is missing and what could be removed, and nothing has gone.
+ * recently used resources go for it if that suffices, never what is pinned or in use, and the browser is
+ * given time to give their room back; else rejects with `unavailable`, saying how much is missing and what
+ * could be removed, and nothing has gone.
  */
 export function takeRoom(
   database: Database,
@@ -48,8 +40,16 @@ export function takeRoom(
 ): Promise<() => void> {
   return inTurn(database, options, async () => {
     const needed = toStore(database, wanted)
+    // Looked at first: what comes back in between is counted twice, and not missed.
+    const back = await owed(database)
     const free = needed === 0 ? null : await freeBytes(needed)
-    if (free !== null && free < needed) await makeRoom(database, needed, free, options)
+    const isRoom = async () => {
+      const left = toStore(database, wanted)
+      return ((await freeBytes(left)) ?? 0) >= left
+    }
+    if (free !== null && free < needed) {
+      await makeRoom(database, needed, free + back, options, isRoom)
+    }
     const mine = Array.from(wanted, ([sha256, toCome]) => ({ database: database.name, sha256, toCome }))
     for (const one of mine) promised.add(one)
     return () => mine.forEach((one) => promised.delete(one))
@@ -67,18 +67,26 @@ export async function withRoom<T>(
   write: () => Promise<T>,
 ): Promise<T> {
   for (;;) {
+    const before = await storedHashes(database)
     try {
       return await write()
     } catch (error) {
       if (!isFull(error)) throw error
     }
     await inTurn(database, options, async () => {
-      const isSettling = performance.now() - evicted < SETTLING
-      if (isSettling) return sleep(PAUSE, options.signal)
       // What was refused is some bytes at least.
-      await makeRoom(database, Math.max(1, toStore(database, new Map())), 0, options)
+      const needed = Math.max(1, toStore(database, new Map()))
+      if ((await owed(database)) > 0) return makeRoom(database, needed, needed, options)
+      const here = new Set(await storedHashes(database))
+      // Another has made room meanwhile, here or in another tab.
+      if (before.some((sha256) => !here.has(sha256))) return
+      await makeRoom(database, needed, 0, options)
     })
   }
+}
+
+function storedHashes(database: Database): Promise<string[]> {
+  return database.use((connection) => connection.getAllKeys('resources'))
 }
 
 /** One at a time over all threads: two that look for room would find the same. */
@@ -95,11 +103,16 @@ function toStore(database: Database, wanted: ReadonlyMap<string, () => number>):
   return Array.from(all.values(), (toCome) => toCome()).reduce((total, bytes) => total + bytes, 0)
 }
 
+/**
+ * Resolves when what is missing of that much has gone, and what went has been given back. `freeNow` is what
+ * is free, or will be when the browser has given back what it owes.
+ */
 async function makeRoom(
   database: Database,
   needed: number,
   freeNow: number,
-  { known }: RoomOptions,
+  { known, signal }: RoomOptions,
+  isEnough?: () => Promise<boolean>,
 ): Promise<void> {
   let free = freeNow
   // What cannot be told must not keep a download from its room.
@@ -108,13 +121,16 @@ async function makeRoom(
   const evictable = evictableOf(inventory, catalog)
   if (free + sum(evictable) < needed) throw shortage(needed, needed - free, inventory)
   for (const record of evictable) {
-    if (free >= needed) return
-    const evict = () => removeResource(database, record.sha256)
-    if (!(await unlessInUse(database, record.sha256, evict))) continue
-    evicted = performance.now()
-    free += bytesHere(record)
+    if (free >= needed) break
+    const bytes = bytesHere(record)
+    const evict = () => deleting(database, bytes, () => removeResource(database, record.sha256))
+    if (await unlessInUse(database, record.sha256, evict)) free += bytes
   }
-  if (free < needed) throw shortage(needed, needed - free, await takeInventory(database, catalog))
+  const isThere = await settle(database, { signal, isEnough })
+  if (free >= needed && isThere) return
+  const late = isThere ? 0 : await owed(database)
+  const missing = Math.max(0, needed - free) + Math.min(late, needed)
+  throw shortage(needed, missing, await takeInventory(database, catalog), late)
 }
 
 /**
@@ -140,14 +156,22 @@ function removable(inventory: Inventory): StoredTag[] {
     .toSorted((one, other) => rank(one) - rank(other))
 }
 
-function shortage(bytes: number, missingBytes: number, inventory: Inventory): InoriginError {
+/** `late` are bytes of what was removed that the browser has not given back. */
+function shortage(
+  bytes: number,
+  missingBytes: number,
+  inventory: Inventory,
+  late = 0,
+): InoriginError {
   const tags = removable(inventory)
   const named = tags.map(({ tag, ownBytes, pinned, inUse }) => {
     const why = [pinned && 'pinned', inUse && 'in use'].filter(Boolean).join(', ')
     return `${tag} (${megabytes(ownBytes)}${why && `, ${why}`})`
   })
-  const todo =
-    named.length > 0
+  const todo = late > 0
+    ? `The browser has not given back ${megabytes(late)} of what was removed; close other tabs of this ` +
+      'site, or try again in some minutes.'
+    : named.length > 0
       ? `What could be removed with server.storage.remove(): ${named.join(', ')}.`
       : 'Nothing of this app could be removed; free space on the disk.'
   const freeBytesLeft = Math.max(0, bytes - missingBytes)

@@ -2,6 +2,7 @@
 import type { StoredResource, StoredTag, Tag } from '../types/index.ts'
 import type { ResourceRecord } from './db.ts'
 import { committed, type Database } from './open.ts'
+import { deleting } from './owed.ts'
 import { bytesHere, chunksOf, isWhole, stillHere } from './resources.ts'
 import { resourcesInUse } from './use.ts'
 
@@ -103,7 +104,8 @@ export function storedTags(inventory: Inventory, known?: Known): StoredTag[] {
 export async function removeTag(database: Database, tag: Tag, known?: Known): Promise<void> {
   const { records } = await takeInventory(database, known)
   const its = new Map(records.map(({ sha256, tags }) => [sha256, tags]))
-  await database.use((connection) => {
+  const alone = records.filter(({ tags }) => tags.length === 1 && tags[0] === tag)
+  const remove = () => database.use((connection) => {
     const stores = ['resources', 'chunks', 'pins', 'entries'] as const
     const transaction = connection.transaction(stores, 'readwrite')
     return committed(transaction, async () => {
@@ -123,17 +125,24 @@ export async function removeTag(database: Database, tag: Tag, known?: Known): Pr
       await transaction.objectStore('entries').delete(tag)
     })
   })
+  await deleting(database, bytesOf(alone), remove)
 }
 
 /** Deletes every resource, every pin and what was imported. Downloads that are under way fail. */
-export function clearResources(database: Database): Promise<void> {
-  return database.use((connection) => {
+export async function clearResources(database: Database): Promise<void> {
+  const { records } = await takeInventory(database)
+  const clear = () => database.use((connection) => {
     const stores = ['resources', 'chunks', 'pins', 'entries'] as const
     const transaction = connection.transaction(stores, 'readwrite')
     return committed(transaction, async () => {
       for (const store of stores) await transaction.objectStore(store).clear()
     })
   })
+  await deleting(database, bytesOf(records), clear)
+}
+
+function bytesOf(records: readonly ResourceRecord[]): number {
+  return records.reduce((bytes, record) => bytes + bytesHere(record), 0)
 }
 
 function sum(resources: readonly StoredResource[]): number {

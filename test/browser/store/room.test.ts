@@ -1,8 +1,8 @@
 /** Disks and browsers that take less than they said they would. */
-import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { ensure } from '../../../src/store/ensure.ts'
 import { importFiles, type Match } from '../../../src/store/import.ts'
-import { setPin, type Known } from '../../../src/store/inventory.ts'
+import { removeTag, setPin, type Known } from '../../../src/store/inventory.ts'
 import type { Database } from '../../../src/store/open.ts'
 import { freeBytes } from '../../../src/store/reserve.ts'
 import { hasResource, resourceRecord } from '../../../src/store/resources.ts'
@@ -18,18 +18,23 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-/** A disk of that many bytes, whatever the browser estimates. */
-function limitDisk(bytes: number): void {
+/**
+ * A disk of that many bytes, which a browser counts as it should; `late` milliseconds after something is
+ * deleted its room is there again. Quota is what the browser says there is.
+ */
+function limitDisk(bytes: number, { late = 0, quota = 1e9 } = {}): void {
   const sizes = new Map<string, number>()
+  let leaving = 0
+  const used = () => [...sizes.values()].reduce((sum, each) => sum + each, leaving)
+  vi.mocked(navigator.storage.estimate).mockImplementation(async () => ({ quota, usage: used() }))
   const { put, delete: remove } = IDBObjectStore.prototype
   vi.spyOn(IDBObjectStore.prototype, 'put').mockImplementation(function (
     this: IDBObjectStore, value: unknown, key,
   ) {
     if (this.name === 'chunks') {
       const size = value instanceof Blob ? value.size : (value as ArrayBuffer).byteLength
-      const others = [...sizes].filter(([one]) => one !== String(key))
-      const used = others.reduce((sum, [, each]) => sum + each, 0)
-      if (used + size > bytes) throw new DOMException('No space.', 'QuotaExceededError')
+      const before = sizes.get(String(key)) ?? 0
+      if (used() - before + size > bytes) throw new DOMException('No space.', 'QuotaExceededError')
       sizes.set(String(key), size)
     }
     return key === undefined ? put.call(this, value) : put.call(this, value, key)
@@ -38,14 +43,20 @@ function limitDisk(bytes: number): void {
     this: IDBObjectStore, key,
   ) {
     const first = String(key instanceof IDBKeyRange ? (key.lower as unknown[])[0] : key)
-    for (const one of sizes.keys()) if (one.startsWith(first)) sizes.delete(one)
+    for (const [one, size] of sizes) {
+      if (!one.startsWith(first)) continue
+      sizes.delete(one)
+      if (late === 0) continue
+      leaving += size
+      setTimeout(() => (leaving -= size), late)
+    }
     return remove.call(this, key)
   })
 }
 
-/** Files of 40 KiB, the first stored first, each for a tag of its own. */
-async function storeTags(database: Database, tags: readonly string[]) {
-  const files = await Promise.all(tags.map((name) => fileOn({ bytes: 40 * KIB, name })))
+/** Files of 40 KiB if not told, the first stored first, each for a tag of its own. */
+async function storeTags(database: Database, tags: readonly string[], bytes = 40 * KIB) {
+  const files = await Promise.all(tags.map((name) => fileOn({ bytes, name, piece: 256 * KIB })))
   for (const [index, { resource }] of files.entries()) {
     await ensure(database, [resource], { ...options, tag: tags[index] as `@${string}/${string}` })
   }
@@ -83,6 +94,62 @@ test('what several downloads are refused at once makes room once', async () => {
   const found = await ensure(database, files.map(({ resource }) => resource), options)
   expect(found.size).toBe(3)
   expect(await here()).toEqual(['@a/three', '@a/four', '@a/five'])
+})
+
+describe('a browser that is slow to give room back', () => {
+  const MIB = 2 ** 20
+  const slow = { late: 3500, quota: 1e9 }
+  const tuned = { signal: never(), tuning: { ...QUICK, chunkBytes: MIB } }
+
+  test('is waited for: no second one goes for what the first leaves', async () => {
+    const database = freshDatabase()
+    limitDisk(7 * MIB, { ...slow, quota: 7 * MIB })
+    const { here } = await storeTags(database, ['@a/one', '@a/two', '@a/three'], 2 * MIB)
+    const file = await fileOn({ bytes: 2 * MIB, piece: MIB })
+    await ensure(database, [file.resource], tuned)
+    expect(await here()).toEqual(['@a/two', '@a/three'])
+    // Nothing was fetched for a place that was not there yet.
+    expect((await file.seen()).map(({ range }) => range)).toEqual([null])
+  })
+
+  test('is waited for where it said that there was room, and writes are refused', async () => {
+    const database = freshDatabase()
+    limitDisk(7 * MIB, slow)
+    const { here } = await storeTags(database, ['@a/one', '@a/two', '@a/three'], 2 * MIB)
+    const files = await Promise.all(
+      ['x', 'y'].map((name) => fileOn({ bytes: MIB, name, piece: MIB })),
+    )
+    await Promise.all(files.map(({ resource }) => ensure(database, [resource], tuned)))
+    expect(await here()).toEqual(['@a/two', '@a/three'])
+  })
+
+  test('is waited for after the user made the room', async () => {
+    const database = freshDatabase()
+    limitDisk(7 * MIB, { ...slow, quota: 7 * MIB })
+    const { here } = await storeTags(database, ['@a/one', '@a/two', '@a/three'], 2 * MIB)
+    await removeTag(database, '@a/three')
+    const file = await fileOn({ bytes: 2 * MIB, piece: MIB })
+    await ensure(database, [file.resource], tuned)
+    expect(await here()).toEqual(['@a/one', '@a/two'])
+  })
+
+  test('can be left waiting', async () => {
+    const database = freshDatabase()
+    limitDisk(7 * MIB, { late: 1e6, quota: 7 * MIB })
+    const { here } = await storeTags(database, ['@a/one', '@a/two', '@a/three'], 2 * MIB)
+    const file = await fileOn({ bytes: 2 * MIB, piece: MIB })
+    const leaving = new AbortController()
+    const load = ensure(database, [file.resource], { ...tuned, signal: leaving.signal })
+    await vi.waitFor(async () => expect(await here()).toHaveLength(2))
+    leaving.abort()
+    await expect(load).rejects.toMatchObject({ name: 'AbortError' })
+    // Who comes next waits for the same.
+    const next = new AbortController()
+    const again = ensure(database, [file.resource], { ...tuned, signal: next.signal })
+    setTimeout(() => next.abort(), 1500)
+    await expect(again).rejects.toMatchObject({ name: 'AbortError' })
+    expect(await here()).toEqual(['@a/two', '@a/three'])
+  })
 })
 
 test('a disk that is full says what is missing and could be removed, and nothing goes for it', async () => {
