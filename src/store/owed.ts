@@ -1,7 +1,7 @@
 /**
  * Room that the browser has still to give back. A Blob keeps its file until it is collected as garbage,
- * which a worker that does little may put off for a minute, and Chromium deletes such files some seconds
- * later still (`kInitialJournalCleaningWindowTime`, https://chromium.googlesource.com/chromium/src/+/main/content/browser/indexed_db/).
+ * which a worker that does little may put off for a minute, and Chromium deletes such files two to five
+ * seconds later (`kInitialJournalCleaningWindowTime`, https://crsrc.org/c/content/browser/indexed_db).
  * Until then what was deleted counts as used, and nothing more need go for what it leaves.
  */
 import type { Database } from './open.ts'
@@ -41,7 +41,7 @@ const LOOKS = 5
 /** What a database needs for itself comes and goes; this much of it is nothing. */
 const SLACK = 2 ** 20
 
-/** A dropped buffer of this size has Chromium collect garbage; it costs no memory, as nothing is written. */
+/** A buffer of this size, dropped, has Chromium collect garbage; unwritten, it takes no memory. */
 const NUDGE = 64 * 2 ** 20
 
 const debts = new Map<string, Debt>()
