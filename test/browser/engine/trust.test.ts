@@ -10,6 +10,7 @@ import { graphOf, idAt, weightsOf } from '../../../src/engine/onnx/selftest/self
 import { ANSWERS, HEAD, KV_HEADS, LOCATION } from '../../../src/engine/onnx/selftest/graphs.ts'
 import { openTrusted } from '../../../src/engine/onnx/selftest/open.ts'
 import { CASES, FIRST_SCORES, runtimeFolder, tinyFiles } from '../../models/tiny.ts'
+import { hasHalves } from '../halves.ts'
 
 const folder = runtimeFolder()
 const never = new AbortController().signal
@@ -74,7 +75,26 @@ describe('the trial', { timeout: 180_000 }, () => {
     gpu.destroy()
   })
 
-  test('leaves a GPU that is wrong with every set of features', async () => {
+  test('leaves a GPU that gives nothing more after a trial', async () => {
+    const adapter = (await findAdapter()) as GPUAdapter
+    const features = ['shader-f16', ...adapter.features]
+    vi.spyOn(adapter, 'features', 'get').mockReturnValue(new Set(features) as never)
+    const request = adapter.requestDevice.bind(adapter)
+    // A device without the feature: what needs it cannot be compiled.
+    vi.spyOn(adapter, 'requestDevice').mockImplementationOnce((wanted) =>
+      request({ ...wanted, requiredFeatures: [] }).finally(() => {
+        vi.spyOn(navigator.gpu, 'requestAdapter').mockResolvedValue(null)
+      }),
+    )
+    vi.spyOn(navigator.gpu, 'requestAdapter').mockResolvedValue(adapter)
+    await expect(openTrusted({ folder }, never)).rejects.toMatchObject({
+      code: 'gpu_untrusted',
+      details: { verdict: { features: null } },
+    })
+  })
+
+  // On other adapters, llvmpipe for one, numbers are right with that feature.
+  test.skipIf(hasHalves)('leaves a GPU that is wrong with every set of features', async () => {
     // A browser or an extension that gives every device the feature.
     const request = GPUAdapter.prototype.requestDevice
     vi.spyOn(GPUAdapter.prototype, 'requestDevice').mockImplementation(function (
@@ -103,13 +123,14 @@ describe('the trial', { timeout: 180_000 }, () => {
 
   test('names a feature that the GPU lacks, or gets wrong', async () => {
     const features = ['shader-f16']
+    const adapter = (await findAdapter()) as GPUAdapter
+    vi.spyOn(navigator.gpu, 'requestAdapter').mockResolvedValue(adapter)
+    const has = vi.spyOn(adapter, 'features', 'get').mockReturnValue(new Set() as never)
     await expect(openTrusted({ folder, features, verdict: right }, never)).rejects.toMatchObject({
       code: 'no_webgpu',
       message: expect.stringContaining('shader-f16'),
     })
-    const adapter = (await findAdapter()) as GPUAdapter
-    vi.spyOn(adapter, 'features', 'get').mockReturnValue(new Set(features) as never)
-    vi.spyOn(navigator.gpu, 'requestAdapter').mockResolvedValue(adapter)
+    has.mockReturnValue(new Set(features) as never)
     await expect(openTrusted({ folder, features, verdict: right }, never)).rejects.toMatchObject({
       code: 'gpu_untrusted',
       message: expect.stringContaining('only without shader-f16'),

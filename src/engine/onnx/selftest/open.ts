@@ -44,9 +44,14 @@ export async function openTrusted(
     : rungs(available)
   // Half precision is weighed with each set below; one that is not there at all is refused here.
   const must = features.filter((name) => name !== HALF || !available.has(name))
-  for (const optional of sets) {
+  for (const [tried, optional] of sets.entries()) {
     if (signal.aborted) throw loadingCancelled()
-    const { device: gpu } = await requestGpu({ features: must, optional })
+    const opened = await requestGpu({ features: must, optional }).catch((thrown: unknown) => {
+      // After a trial that hung, a GPU may give nothing more: it is then as good as wrong.
+      if (tried > 0) throw untrusted({ features: null }, features)
+      throw thrown
+    })
+    const { device: gpu } = opened
     const runtime = await loadRuntime({ device: 'webgpu', folder, gpu })
     const verdict = { features: optional }
     const drop = (): void => {
