@@ -4,7 +4,9 @@ from onnx import TensorProto as T
 
 from layout_builder import Builder, scalar, value
 from layout_mixers import MIXERS, bias
-from layout_weights import EXTRA, HIDDEN, LAYOUTS, VOCAB, quantize
+from layout_weights import (
+    BRANCHES, EXTRA, HALVES, HIDDEN, LAYOUTS, QUARTERS, VOCAB, quantize,
+)
 
 ROWS = "batch_size", "sequence_length"
 
@@ -12,9 +14,9 @@ ROWS = "batch_size", "sequence_length"
 def export(name, made):
     """The graph, and the one before it where there is one."""
     layout = LAYOUTS[name]["layers"]
-    kind = T.FLOAT16 if name == "fp16" else T.FLOAT
+    kind = T.FLOAT16 if name in HALVES else T.FLOAT
     given = dict(made)
-    if name == "q4":
+    if name in QUARTERS:
         for key in [key for key, array in made.items() if array.ndim == 2 and key != "embed"]:
             if key not in ("cos", "sin"):
                 packed, scales, _ = quantize(given.pop(key))
@@ -34,7 +36,7 @@ def export(name, made):
     else:
         inputs.insert(0, value("input_ids", T.INT64, *ROWS))
         stream = b.add("Gather", ["embed", "input_ids"])
-    keeps = name in ("conv", "split", "fp16")
+    keeps = name in ("conv", "split", "fp16", "q4f16")
     if keeps:
         inputs.append(value("num_logits_to_keep", T.INT64))
     positions = "position_ids"
@@ -43,7 +45,7 @@ def export(name, made):
         positions = b.add("Gather", ["position_ids", scalar(b, 0)], axis=0)
     elif "grouped" not in layout:
         inputs.append(value("position_ids", T.INT64, *ROWS))
-    if name == "branch":
+    if name in BRANCHES:
         inputs.append(value("use_cache_branch", T.BOOL, 1))
         stream = b.add("Add", [stream, b.add("Gather", ["places", "position_ids"])])
         positions = b.add("Sub", ["position_ids", b.ints(1)])

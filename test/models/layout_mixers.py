@@ -13,7 +13,7 @@ def bias(b, shared):
     queries = b.add("Unsqueeze", [shared["positions"], b.ints(1, 3)])
     here = b.add("Unsqueeze", [b.add("Cast", ["attention_mask"], to=T.BOOL), b.ints(1, 2)])
     seen = b.add("And", [b.add("LessOrEqual", [keys, queries]), here])
-    return b.add("Where", [seen, b.number(0.0), b.number(-1e9)])
+    return b.add("Where", [seen, b.number(0.0), b.number(-6e4 if b.kind == T.FLOAT16 else -1e9)])
 
 
 def pasts(caches, layer, shape, grown):
@@ -98,7 +98,7 @@ def branch(b, x, layer, shared, caches):
     queries = heads("q", [0, 2, 1, 3], long)
     new = heads("k", [0, 2, 3, 1], tall), heads("v", [0, 2, 1, 3], long)
     for (past, present), states, axis in zip((key, val), new, (2, 1)):
-        out = h.make_tensor_value_info(f"{present}.out", T.FLOAT, None)
+        out = h.make_tensor_value_info(f"{present}.out", b.kind, None)
         join = h.make_node("Concat", [past, states], [f"{present}.out"], axis=axis)
         only = h.make_node("Identity", [states], [f"{present}.out"])
         sides = [h.make_graph([node], side, [], [out]) for node, side in ((join, "w"), (only, "o"))]

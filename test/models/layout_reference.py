@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from layout_weights import DECAY, EPSILON, EXTRA, HEAD, HEADS, HIDDEN, LAYOUTS, MEMORY, TAPS
+from layout_weights import BRANCHES, DECAY, EPSILON, EXTRA, HEAD, HEADS, HIDDEN, LAYOUTS, MEMORY, TAPS
 
 
 def forward(name, made, ids):
@@ -13,7 +13,7 @@ def forward(name, made, ids):
         return x / np.sqrt((x * x).mean(-1, keepdims=True) + EPSILON) * scale
 
     def rotate(x):
-        if name == "branch":
+        if name in BRANCHES:
             return x
         cos, sin = made["cos"][:length, None], made["sin"][:length, None]
         a, b = x[..., : HEAD // 2], x[..., HEAD // 2 :]
@@ -44,7 +44,7 @@ def forward(name, made, ids):
 
     mixers = {"conv": convolution, "recurrent": recurrence}
     stream = made["embed"][np.array(ids)]
-    if name == "branch":
+    if name in BRANCHES:
         stream = stream + made["places"][1 : length + 1]
     for layer, sort in enumerate(LAYOUTS[name]["layers"]):
         mixed = mixers.get(sort, attention)(norm(stream, made[f"before{layer}"]), layer)

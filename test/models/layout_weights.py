@@ -32,7 +32,12 @@ LAYOUTS = {
         },
     },
     "fp16": {"layers": ["grouped", "grouped"], "config": {"model_type": "llama"}},
+    "q4f16": {"layers": ["grouped", "grouped"], "config": {"model_type": "llama"}},
+    "branch16": {"layers": ["branch", "branch"], "config": {"model_type": "bloom"}},
 }
+HALVES = ("fp16", "q4f16", "branch16")
+QUARTERS = ("q4", "q4f16")
+BRANCHES = ("branch", "branch16")
 
 
 def weights(name, seed):
@@ -68,30 +73,30 @@ def weights(name, seed):
             made[f"mix{layer}"] = draw(EXTRA, HIDDEN)
     if name == "split":
         made["extra"] = draw(VOCAB, 2 * EXTRA, scale=1.0)
-    if name == "branch":
+    if name in BRANCHES:
         made["places"] = draw(CONTEXT + 1, HIDDEN, scale=0.5)
     else:
         angles = np.arange(CONTEXT)[:, None] / 10_000 ** (np.arange(0, HEAD, 2) / HEAD)[None]
         made |= {"cos": np.cos(angles).astype(np.float32), "sin": np.sin(angles).astype(np.float32)}
-    if name == "fp16":
+    if name in HALVES:
         made = {key: array.astype(np.float16) for key, array in made.items()}
     return made
 
 
 def quantize(array):
     """Blocks of 4 bits along the first dimension: packed, scales, and what they stand for."""
-    count, rows = array.shape[1], array.T.reshape(array.shape[1], -1, BLOCK)
-    scales = np.abs(rows).max(-1, keepdims=True) / 7
+    count, rows = array.shape[1], array.T.reshape(array.shape[1], -1, BLOCK).astype(np.float32)
+    scales = (np.abs(rows).max(-1, keepdims=True) / 7).astype(array.dtype)
     whole = np.clip(np.round(rows / scales), -8, 7)
     packed = (whole + 8).astype(np.uint8)
     packed = packed[..., 0::2] | packed[..., 1::2] << 4
     restored = (whole * scales).reshape(count, -1).T.astype(np.float32)
-    return packed, scales.reshape(-1).astype(np.float32), restored
+    return packed, scales.reshape(-1), restored
 
 
 def meaning(name, made):
     """The numbers that the weights stand for."""
-    if name == "q4":
+    if name in QUARTERS:
         kept = {"embed", "cos", "sin"}
         made = {
             key: array if array.ndim < 2 or key in kept else quantize(array)[2]

@@ -4,6 +4,7 @@ import type { OpenPredictor } from '../../../src/predictor/run.ts'
 import type { PredictionResult } from '../../../src/types/index.ts'
 import { digitsEntry, openDigits } from './digits.ts'
 import { openEmbedded } from './embedded.ts'
+import { hasHalves } from '../halves.ts'
 import { type Drawing, images, plain, strokes } from './draw.ts'
 
 const NAMES = ['zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine']
@@ -96,8 +97,9 @@ test('both devices give the same numbers', async () => {
   }
 })
 
-test('half precision reads as single precision does', async () => {
-  const half = await openEmbedded('digits', 'fp16-webgpu', { device: 'wasm' })
+const devices = hasHalves ? (['wasm', 'webgpu'] as const) : (['wasm'] as const)
+test.each(devices)('half precision reads as single precision does, %s', async (device) => {
+  const half = await openEmbedded('digits', 'fp16-webgpu', { device })
   for (const { canvas } of strokes(plain)) {
     const [one, other] = await Promise.all([
       wasm.predict({ image: canvas }, signal),

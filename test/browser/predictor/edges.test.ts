@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { OpenPredictor } from '../../../src/predictor/run.ts'
 import cases from './edges.json'
 import { entryOf, openEmbedded } from './embedded.ts'
+import { hasHalves } from '../halves.ts'
 
 const { signal } = new AbortController()
 
@@ -34,10 +35,13 @@ async function farthest(predictor: OpenPredictor, each: Case): Promise<number> {
   return Math.max(...colours.map((colour, at) => Math.abs(colour - (each.edges[at] ?? NaN))))
 }
 
+const HALF = 'fp16-webgpu'
+
 describe.each([
   ['fp32-wasm', 'wasm', 0.6],
   ['fp32-webgpu', 'webgpu', 1],
-  ['fp16-webgpu', 'wasm', 2],
+  [HALF, 'wasm', 2],
+  ...(hasHalves ? [[HALF, 'webgpu', 2] as const] : []),
 ] as const)('%s on %s', (id, device, most) => {
   let edges: OpenPredictor
   beforeAll(async () => {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { OpenPredictor } from '../../../src/predictor/run.ts'
 import cases from './embed.json'
 import { entryOf, openEmbedded } from './embedded.ts'
+import { hasHalves } from '../halves.ts'
 
 const { signal } = new AbortController()
 const SIZE = entryOf('embed').embeddings?.dimensions ?? NaN
@@ -27,10 +28,13 @@ async function embed(predictor: OpenPredictor, text: string | string[]): Promise
 const dot = (one: ArrayLike<number>, other: ArrayLike<number>): number =>
   Array.from(one).reduce((sum, value, at) => sum + value * (other[at] ?? NaN), 0)
 
+const HALF = 'fp16-webgpu'
+
 describe.each([
   ['fp32-wasm', 'wasm', 0.9999],
   ['fp32-webgpu', 'webgpu', 0.9999],
-  ['fp16-webgpu', 'wasm', 0.999],
+  [HALF, 'wasm', 0.999],
+  ...(hasHalves ? [[HALF, 'webgpu', 0.999] as const] : []),
 ] as const)('%s on %s', (id, device, least) => {
   let predictor: OpenPredictor
   beforeAll(async () => {

@@ -4,6 +4,7 @@ import { STORAGE_USAGE } from '../../../device/gpu.ts'
 import type { Heap } from '../heap/heap.ts'
 import type { Ort } from '../ort.ts'
 import { bytesOf, kindOf, product } from '../tensor.ts'
+import { createByteCopies, type Ranges } from './bytes.ts'
 import type { CacheSlot } from './graph.ts'
 
 /** One conversation among those that a tensor holds. */
@@ -25,7 +26,7 @@ export interface Blocks {
 export function cpuBlocks(ort: Pick<Ort, 'Tensor'>): Blocks {
   const copy: Blocks['copy'] = (slot, from, to, length) => {
     const [source, target] = [bytes(from.tensor), bytes(to.tensor)]
-    for (const { start, end, at } of pieces(slot, from, to, length)) {
+    for (const { start, end, at } of pieces(rangesOf(slot, from, to, length))) {
       target.set(source.subarray(start, end), at)
     }
   }
@@ -40,7 +41,7 @@ export function cpuBlocks(ort: Pick<Ort, 'Tensor'>): Blocks {
 export function heapBlocks(heap: Heap): Blocks {
   const copy: Blocks['copy'] = (slot, from, to, length) => {
     const [source, target] = [from, to].map(({ tensor }) => heap.find(tensor)?.address ?? 0)
-    for (const { start, end, at } of pieces(slot, from, to, length)) {
+    for (const { start, end, at } of pieces(rangesOf(slot, from, to, length))) {
       const { HEAPU8 } = heap.module
       HEAPU8.copyWithin((target ?? 0) + at, (source ?? 0) + start, (source ?? 0) + end)
     }
@@ -55,6 +56,7 @@ export function heapBlocks(heap: Heap): Blocks {
 /** Blocks in buffers of that device. */
 export function gpuBlocks(ort: Pick<Ort, 'Tensor'>, gpu: GPUDevice): Blocks {
   let encoder: GPUCommandEncoder | null = null
+  const byteCopies = createByteCopies(gpu)
 
   const allocate: Blocks['allocate'] = (slot, rows, capacity) => {
     const dims = shape(slot, rows, capacity)
@@ -74,32 +76,41 @@ export function gpuBlocks(ort: Pick<Ort, 'Tensor'>, gpu: GPUDevice): Blocks {
     if (length === 0) return
     encoder ??= gpu.createCommandEncoder()
     const [source, target] = [from.tensor.gpuBuffer, to.tensor.gpuBuffer]
-    for (const { start, end, at } of pieces(slot, from, to, length)) {
+    const ranges = rangesOf(slot, from, to, length)
+    if (tokenBytes(slot) % 4) return byteCopies.add(encoder, source, target, ranges)
+    for (const { start, end, at } of pieces(ranges)) {
       encoder.copyBufferToBuffer(source, start, target, at, end - start)
     }
   }
 
   const flush = (): void => {
     if (encoder) gpu.queue.submit([encoder.finish()])
+    byteCopies.submitted()
     encoder = null
   }
   return { allocate, copy, flush }
 }
 
-/** Ranges of bytes that hold the first tokens of a line: one for each head, or whatever is outside. */
-function* pieces(
-  { dims, axis, type }: CacheSlot,
-  from: Line,
-  to: Line,
-  length: number,
-): Generator<{ start: number; end: number; at: number }> {
-  const outer = product(dims.slice(0, axis))
-  const token = product(dims.slice(axis + 1)) * kindOf(type).array.BYTES_PER_ELEMENT
-  const stride = (line: Line): number => token * (line.tensor.dims[axis] ?? 0)
-  const [sourceStride, targetStride] = [stride(from), stride(to)]
-  for (let index = 0; index < outer; index += 1) {
-    const start = (from.row * outer + index) * sourceStride
-    yield { start, end: start + length * token, at: (to.row * outer + index) * targetStride }
+/** What holds the first tokens of a line: one range for each head, or whatever is outside. */
+function rangesOf(slot: CacheSlot, from: Line, to: Line, length: number): Ranges {
+  const count = product(slot.dims.slice(0, slot.axis))
+  const token = tokenBytes(slot)
+  const place = ({ tensor, row }: Line): Ranges['source'] => {
+    const stride = token * (tensor.dims[slot.axis] ?? 0)
+    return { start: row * count * stride, stride }
+  }
+  return { count, length: length * token, source: place(from), target: place(to) }
+}
+
+/** Bytes of a token that are side by side. */
+const tokenBytes = ({ dims, axis, type }: CacheSlot): number =>
+  product(dims.slice(axis + 1)) * kindOf(type).array.BYTES_PER_ELEMENT
+
+function* pieces(ranges: Ranges): Generator<{ start: number; end: number; at: number }> {
+  const { count, length, source, target } = ranges
+  for (let index = 0; index < count; index += 1) {
+    const start = source.start + index * source.stride
+    yield { start, end: start + length, at: target.start + index * target.stride }
   }
 }
 
