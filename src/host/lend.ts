@@ -31,6 +31,8 @@ export function createLender(
 
 function ended({ link: { gone } }: Hosted, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
+    if (gone?.aborted) return reject(gone.reason)
+    if (signal.aborted) return resolve()
     gone?.addEventListener('abort', () => reject(gone.reason), { signal })
     signal.addEventListener('abort', () => resolve(), { once: true })
   })

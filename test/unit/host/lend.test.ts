@@ -7,7 +7,7 @@ import type { Models } from '../../../src/host/models.ts'
 
 const given = { entry: { type: 'predictor' }, implementation: {} } as Given
 
-function open() {
+function open({ leaves = false } = {}) {
   const gone = new AbortController()
   const state = { ready: true, lent: 0 }
   const hosted = {
@@ -25,7 +25,11 @@ function open() {
   const lend = createLender({ find: () => hosted } as unknown as Models, () => found)
   const asker = new AbortController()
   let told = 0
-  const ended = lend('@a/b', undefined, asker.signal, () => (told += 1)).then(
+  const tell = () => {
+    told += 1
+    if (leaves) asker.abort()
+  }
+  const ended = lend('@a/b', undefined, asker.signal, tell).then(
     () => 'over', (error: Error) => error.message,
   )
   const soon = () => Promise.race([ended, new Promise((resolve) => setTimeout(resolve, 50, 'lent'))])
@@ -50,4 +54,17 @@ test('nothing is lent of what is not in memory, nor to who left before it was fo
   two.find()
   expect([await one.soon(), await two.soon()]).toEqual(['over', 'over'])
   expect([one.state.lent, two.state.lent, one.told(), two.told()]).toEqual([0, 0, 0, 0])
+})
+
+test('a worker that ended before its way was lent is told of at once', async () => {
+  const one = open()
+  one.gone.abort(new Error('It crashed.'))
+  one.find()
+  expect(await one.soon()).toBe('It crashed.')
+})
+
+test('who leaves while the way is told waits for nothing', async () => {
+  const one = open({ leaves: true })
+  one.find()
+  expect(await one.soon()).toBe('over')
 })
