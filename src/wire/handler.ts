@@ -173,14 +173,17 @@ const ROUTES: readonly Route[] = [
 ]
 
 const app = new Hono<{ Bindings: Bindings }>({
-  /** The path below `/v1`; clients that add a second `/v1` to the one they were given mean that. */
+  /**
+   * The path below `/v1`. Clients that add a second `/v1`, or a second slash, to what they were given
+   * mean that.
+   */
   getPath(request, { env } = {}) {
     const { pathname } = new URL(request.url)
     const prefix = env?.prefix ?? ''
     if (!pathname.startsWith(`${prefix}/`)) return '/'
     return pathname
       .slice(prefix.length)
-      .replace(/^\/v1(?=\/)/, '')
+      .replace(/^\/+(?:v1\/+)?/, '/')
       .replace(/\/+$/, '')
   },
 })

@@ -85,12 +85,15 @@ const showInput: Answer = async ({ req, env: { host, caller } }) => {
 
 /** Some of the items, the last one first unless told otherwise. */
 function page(items: readonly KeptItem[], query: URLSearchParams) {
-  const ordered = query.get('order') === 'asc' ? items : items.toReversed()
+  const order = query.get('order') ?? 'desc'
+  if (order !== 'asc' && order !== 'desc') throw wrong('order', 'asc or desc', order)
+  const limit = query.get('limit') ?? String(USUAL)
+  if (!/^[1-9]\d?$|^100$/.test(limit)) throw wrong('limit', 'an integer from 1 to 100', limit)
+  const ordered = order === 'asc' ? items : items.toReversed()
   const after = query.get('after')
   const from = after === null ? 0 : ordered.findIndex(({ id }) => id === after) + 1
   const rest = after !== null && from === 0 ? [] : ordered.slice(from)
-  const limit = Number(query.get('limit') ?? NaN)
-  const data = rest.slice(0, limit >= 1 ? Math.min(limit, MOST) : USUAL)
+  const data = rest.slice(0, Number(limit))
   return {
     object: 'list',
     data,
@@ -101,7 +104,11 @@ function page(items: readonly KeptItem[], query: URLSearchParams) {
 }
 
 const USUAL = 20
-const MOST = 100
+
+function wrong(param: string, what: string, sent: string): InoriginError {
+  const message = `\`${param}\` must be ${what}, not ${JSON.stringify(sent.slice(0, 60))}.`
+  return new InoriginError('invalid_request', message, { code: 'invalid_value', param })
+}
 
 export const responsesRoutes: readonly Route[] = [
   ['POST', '/responses', create],

@@ -178,6 +178,16 @@ describe('what is not kept', () => {
     expect(error.message).toMatch(KEPT)
   })
 
+  it('is named by no more than the beginning of what was sent for an id', async () => {
+    const [id, longer] = ['x'.repeat(80), 'x'.repeat(81)]
+    const named = async (sent: string) => {
+      const body = bodyOf({ previous_response_id: sent })
+      const { message } = await errorOf(await send(scriptedHost(), PATH, { body }), 400)
+      return /'(.*?)'/.exec(message)?.[1]
+    }
+    expect([await named(id), await named(longer)]).toEqual([id, `${id}...`])
+  })
+
   it('is what another key was answered', async () => {
     const host = scriptedHost(OPTIONS)
     const asked = { body: bodyOf(), headers: { authorization: 'Bearer ann' } }
@@ -222,6 +232,17 @@ describe('with the official client, a response', () => {
     const { data } = await client.responses.inputItems.list(id)
     expect(data.map((item) => item.id)).toEqual(told.map((item) => item.id).toReversed())
     expect((await client.responses.inputItems.list(id, { after: 'msg_other' })).data).toEqual([])
+  })
+
+  it('is paged as asked, or not at all', async () => {
+    const host = scriptedHost(OPTIONS)
+    const { id } = await ask(host)
+    const { data } = (await (await send(host, `${PATH}/${id}/input_items?limit=1`)).json()) as { data: object[] }
+    expect(data).toHaveLength(1)
+    for (const [query, param] of [['limit=0', 'limit'], ['limit=101', 'limit'], ['limit=x', 'limit'], ['order=up', 'order']]) {
+      const error = await errorOf(await send(host, `${PATH}/${id}/input_items?${query}`), 400)
+      expect([error.param, error.code]).toEqual([param, 'invalid_value'])
+    }
   })
 
   it('is counted before it is made', async () => {

@@ -69,7 +69,10 @@ describe('paths', () => {
     expect(response.status).toBe(405)
   })
 
-  it.each(['/v1/v1/models', '/v1/models/', '/v1/models?limit=1&beta=true', '/v1/v1/models/'])(
+  it.each([
+    '/v1/v1/models', '/v1/models/', '/v1/models?limit=1&beta=true', '/v1/v1/models/', '/v1//models',
+    '/v1//v1///models//',
+  ])(
     '%s is the list of models',
     async (path) => {
       expect(await (await send(scriptedHost(), path)).json()).toMatchObject({ object: 'list' })
