@@ -1,6 +1,7 @@
 /** Page side: makes this page's origin answer `/v1`. */
 import type { CatalogDocument } from './catalog/schema.ts'
 import { InoriginError } from './error.ts'
+import { filesOf, optionsOf, tagOf } from './given.ts'
 import { digestOptions } from './host/digest.ts'
 import { hostPage, type HostPage } from './host/page.ts'
 import type { Link } from './link/ask.ts'
@@ -205,18 +206,13 @@ interface Parts {
 
 function createServer({ script, control, host, differences, controlled, close }: Parts): Server {
   const scope = new URL(script.scope)
-  const never = new AbortController().signal
-  const ignore = () => {}
   /** Kept, as an import takes longer than a message even where the module is there. */
   let carry: typeof import('./predictor/transfer.ts').carry | undefined
   // What a tag's predictor takes and gives is known to types alone.
-  const predict = (async (
-    tag: Tag,
-    inputs: Record<string, unknown>,
-    { configuration, signal = never, onProgress = ignore }: PredictOptions = {},
-  ) => {
+  const predict = (async (tag: Tag, inputs: Record<string, unknown>, options?: PredictOptions) => {
+    const given = optionsOf(options)
     carry ??= (await import('./predictor/transfer.ts')).carry
-    return carry(inputs, (plain) => control.predict(tag, plain, { configuration, signal, onProgress }))
+    return carry(inputs, (plain) => control.predict(tagOf(tag), plain, given))
   }) as Server['predict']
   return {
     fetch: async (input, init) => {
@@ -229,43 +225,41 @@ function createServer({ script, control, host, differences, controlled, close }:
     },
     models: {
       list: () => control.list(),
-      load: (tag, { signal = never, onProgress = ignore } = {}) =>
-        control.load(tag, signal, onProgress),
-      progress: ({ signal = never } = {}) => control.progress(signal),
-      unload: (tag) => control.unload(tag),
-      remove: (tag) => control.remove(tag),
+      async load(tag, options) {
+        const { signal, onProgress } = optionsOf(options)
+        return control.load(tagOf(tag), signal, onProgress)
+      },
+      progress: (options) => control.progress(optionsOf(options).signal),
+      unload: async (tag) => control.unload(tagOf(tag)),
+      remove: async (tag) => control.remove(tagOf(tag)),
     },
     storage: {
       usage: () => control.usage(),
       list: () => control.stored(),
       resources: () => control.storedFiles(),
-      pin: (tag) => control.pin(tag, true),
-      unpin: (tag) => control.pin(tag, false),
-      remove: (tag) => control.remove(tag),
+      pin: async (tag) => control.pin(tagOf(tag), true),
+      unpin: async (tag) => control.pin(tagOf(tag), false),
+      remove: async (tag) => control.remove(tagOf(tag)),
       clear: () => control.clear(),
       persist: askPersistence,
-      repair: (tag, { signal = never } = {}) => control.repair(tag, signal),
-      import: (tag, files, { signal = never, onProgress = ignore, name, tensors } = {}) =>
-        control.take(tag, chosen(files), { name, tensors }, signal, onProgress),
+      repair: async (tag, options) => control.repair(tagOf(tag), optionsOf(options).signal),
+      async import(tag, files, options) {
+        const { signal, onProgress, name, tensors } = optionsOf(options)
+        return control.take(tagOf(tag), filesOf(files), { name, tensors }, signal, onProgress)
+      },
     },
     predict,
     async predictor(tag) {
-      const described = await control.describe(tag)
+      const described = await control.describe(tagOf(tag))
       return { ...described, predict: (inputs, options) => predict(tag, inputs, options) }
     },
-    explain: (tag, { signal = never } = {}) => control.explain(tag, signal),
+    explain: async (tag, options) => control.explain(tagOf(tag), optionsOf(options).signal),
     baseURL: `${scope.href}v1`,
     origin: scope.href.replace(/\/$/, ''),
     controlled,
     differences,
     close,
   }
-}
-
-/** A `File` forgets the folder it was chosen in when it crosses to another thread. */
-function chosen(files: Iterable<File> | FileSystemDirectoryHandle) {
-  if (!(Symbol.iterator in files)) return files
-  return Array.from(files, (file) => ({ path: file.webkitRelativePath || file.name, file }))
 }
 
 function differs(names: string[]): string {

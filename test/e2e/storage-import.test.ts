@@ -227,6 +227,31 @@ test('a folder of a chat model that no catalog lists is one of the models, after
   expect((await fetchIn(page, '/v1/models/@me/mine')).status).toBe(404)
 })
 
+test('what is handed over and cannot be meant is refused by its name, and nothing is thrown at once', async () => {
+  const said = await page.evaluate(async () => {
+    const { storage, models, explain, predict } = (globalThis as unknown as InPage).server as never as Record<
+      string, never> & { explain: (...given: unknown[]) => Promise<unknown>; predict: (...given: unknown[]) => Promise<unknown> }
+    const { remove, unpin, pin, repair, import: take } = storage as Record<string, (...given: unknown[]) => Promise<unknown>>
+    const { load } = models as Record<string, (...given: unknown[]) => Promise<unknown>>
+    const file = new File(['x'], 'm.onnx')
+    const handle = await (await navigator.storage.getDirectory()).getFileHandle('m.onnx', { create: true })
+    const calls = {
+      'tag undefined': remove!(), 'tag function': pin!(() => 1), 'tag Array': pin!(['@inorigin/digits']), 'tag Object': unpin!({}),
+      'tag number': predict(5, {}), 'options null': repair!('@inorigin/digits', null), 'signal number': explain('@inorigin/digits', { signal: 5 }),
+      'onProgress number': load!('@inorigin/digits', { onProgress: 5 }), 'files undefined': take!('@me/x'), 'files string': take!('@me/x', 'm.onnx'),
+      'files File': take!('@me/x', file), 'files Object': take!('@me/x', {}), 'files Array': take!('@me/x', [file, null]),
+      'files FileSystemFileHandle': take!('@me/x', handle),
+    }
+    return Promise.all(Object.entries(calls).map(([name, call]) =>
+      call.then(() => [name, 'taken'], ({ kind, param, message }) => [name, `${kind} ${param}`, message])))
+  })
+  for (const [name = '', what, message] of said) {
+    const [param, kind] = name.split(' ')
+    expect([name, what]).toEqual([name, `invalid_request ${param}`])
+    expect(message).toContain(`not ${kind}`)
+  }
+})
+
 test('the handle of a folder will do', async () => {
   const imported = await page.evaluate(async (bytes) => {
     const { server } = globalThis as unknown as InPage

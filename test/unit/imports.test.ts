@@ -13,7 +13,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ['test/setup'],
   ['sw'],
   ['src/index.ts', 'src/serve.ts', 'src/register.ts', 'src/cli.ts', 'src/cli'],
-  ['src/server.ts', 'src/typed.ts'],
+  ['src/server.ts', 'src/typed.ts', 'src/given.ts'],
   ['src/wire'],
   ['src/host'],
   ['src/link'],
