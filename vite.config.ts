@@ -150,6 +150,8 @@ export default defineConfig(({ command }) => ({
     }),
   ],
   test: {
+    // A second, the default, is little where many processes share a core.
+    expect: { poll: { timeout: 20_000 } },
     projects: [
       {
         extends: true,

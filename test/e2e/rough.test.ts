@@ -148,7 +148,7 @@ test('unloading what is still on its way is not called a cancellation', async ()
   const asking = fetchIn(page, '/v1/messages', {
     model: '@inorigin/guide', max_tokens: 5, messages: [{ role: 'user', content: 'Hi' }],
   })
-  await new Promise((resolve) => setTimeout(resolve, 1_000))
+  await expect.poll(() => site.requests).toContain('GET /inorigin/models/guide/tokenizer.json')
   await page.evaluate(() => (globalThis as unknown as InPage).server.models.unload('@inorigin/guide'))
   const { status, text, headers } = await asking
   expect([status, JSON.parse(text).error.code, headers['retry-after']]).toEqual([503, 'unloaded', '1'])

@@ -140,7 +140,7 @@ describe('a browser that is slow to give room back', () => {
     const file = await fileOn({ bytes: 2 * MIB, piece: MIB })
     const leaving = new AbortController()
     const load = ensure(database, [file.resource], { ...tuned, signal: leaving.signal })
-    await vi.waitFor(async () => expect(await here()).toHaveLength(2))
+    await vi.waitFor(async () => expect(await here()).toHaveLength(2), 20_000)
     leaving.abort()
     await expect(load).rejects.toMatchObject({ name: 'AbortError' })
     // Who comes next waits for the same.
