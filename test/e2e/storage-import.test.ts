@@ -229,15 +229,16 @@ test('a folder of a chat model that no catalog lists is one of the models, after
 
 test('what is handed over and cannot be meant is refused by its name, and nothing is thrown at once', async () => {
   const said = await page.evaluate(async () => {
-    const { storage, models, explain, predict } = (globalThis as unknown as InPage).server as never as Record<
-      string, never> & { explain: (...given: unknown[]) => Promise<unknown>; predict: (...given: unknown[]) => Promise<unknown> }
-    const { remove, unpin, pin, repair, import: take } = storage as Record<string, (...given: unknown[]) => Promise<unknown>>
-    const { load } = models as Record<string, (...given: unknown[]) => Promise<unknown>>
+    type Calls = Record<string, (...given: unknown[]) => Promise<unknown>>
+    const { server } = globalThis as unknown as { server: Calls & { storage: Calls; models: Calls } }
+    const { remove, unpin, pin, repair, import: take } = server.storage
+    const { predict, explain } = server
+    const { load } = server.models
     const file = new File(['x'], 'm.onnx')
     const handle = await (await navigator.storage.getDirectory()).getFileHandle('m.onnx', { create: true })
     const calls = {
       'tag undefined': remove!(), 'tag function': pin!(() => 1), 'tag Array': pin!(['@inorigin/digits']), 'tag Object': unpin!({}),
-      'tag number': predict(5, {}), 'options null': repair!('@inorigin/digits', null), 'signal number': explain('@inorigin/digits', { signal: 5 }),
+      'tag number': predict!(5, {}), 'options null': repair!('@inorigin/digits', null), 'signal number': explain!('@inorigin/digits', { signal: 5 }),
       'onProgress number': load!('@inorigin/digits', { onProgress: 5 }), 'files undefined': take!('@me/x'), 'files string': take!('@me/x', 'm.onnx'),
       'files File': take!('@me/x', file), 'files Object': take!('@me/x', {}), 'files Array': take!('@me/x', [file, null]),
       'files FileSystemFileHandle': take!('@me/x', handle),
