@@ -127,8 +127,11 @@ export interface Engine {
    * more than the second. Rejects with `gpu_untrusted` where the GPU computes wrong numbers.
    */
   load(weights: Files, signal: AbortSignal, onWarm?: () => void): Promise<void>
-  /** Templates and tokenises. What users wrote cannot forge special tokens. */
-  prepare(conversation: Conversation): Prompt
+  /**
+   * Templates and tokenises. What users wrote cannot forge special tokens. Throws `invalid_request` for
+   * what is longer than so many contexts; more than one, the default, are only to be counted.
+   */
+  prepare(conversation: Conversation, contexts?: number): Prompt
   /** Rejects with `invalid_request` when the constraint cannot be kept; costs nothing a second time. */
   check(constraint: Constraint): Promise<void>
   /**

@@ -28,6 +28,8 @@ import { createQueue } from './queue.ts'
  * told to come again.
  */
 const queue = createQueue({ served: 4, perClient: 16, total: 64 })
+/** Contexts up to which a prompt is counted, for clients that shorten it then; more would take seconds. */
+const COUNTED = 4
 /** What a language model is measured with. */
 const SAMPLE: GenerationRequest = {
   model: '',
@@ -49,7 +51,7 @@ const answers: Answers<ModelCalls, ModelStreams> = {
   calls: {
     openModel: ([setup]) => openModel(setup),
     loadModel: ([files], { signal }, tell) => loadModel(files, signal, () => tell('warm')),
-    countTokens: async ([asked]) => (await prepare(asked)).planned.prompt.tokens.length,
+    countTokens: async ([asked]) => (await prepare(asked, COUNTED)).planned.prompt.tokens.length,
     openPredictor: ([setup], { signal }) => loadPredictor(setup, signal),
     measure: (_args, { signal }) => measure(runOf(signal), signal),
     predict: ([inputs], { signal }) => {
@@ -174,13 +176,14 @@ function runOf(signal: AbortSignal): () => Promise<number> {
 }
 
 /** What is asked, with the model's own defaults; refuses what cannot be answered. */
-async function prepare(asked: GenerationRequest) {
+async function prepare(asked: GenerationRequest, contexts = 1) {
   if (!model) throw notOpen()
   const { engine, setup } = model
   const { maxOutputTokens, toolFormat, reasons } = setup
   const reasoningBudget = asked.reasoningBudget ?? setup.reasoningBudget
   const request = { ...asked, reasoningBudget }
-  const planned = await plan(engine, request, { toolFormat, reasons })
+  const reader: Engine = { ...engine, prepare: (spoken) => engine.prepare(spoken, contexts) }
+  const planned = await plan(reader, request, { toolFormat, reasons })
   return { engine, request, planned, maxOutputTokens }
 }
 

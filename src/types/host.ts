@@ -55,8 +55,9 @@ export interface Host {
   /** Resolves when the request is accepted and queued, or its model is loading, or after 5 s. */
   generate(request: GenerationRequest, caller: Caller): Promise<Generation>
   /**
-   * Tokens of the prompt that such a request makes; it may be refused as by `generate`. Waits for the
-   * model's tokenizer, but neither for its weights nor in its queue.
+   * Tokens of the prompt that such a request makes; it may be refused as by `generate`, but for what is
+   * too long only where it is four times so. Waits for the model's tokenizer, but neither for its weights
+   * nor in its queue.
    */
   countTokens(request: GenerationRequest, caller: Caller): Promise<number>
   /**

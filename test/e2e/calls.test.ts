@@ -35,7 +35,16 @@ test('a prompt is counted exactly, and without the weights', async () => {
   expect(counted.status).toBe(200)
   expect(site.requests.filter((request) => request.includes('.onnx'))).toEqual([])
   const { usage } = JSON.parse((await ask('/v1/messages', { ...body, max_tokens: 3 })).text)
-  expect(usage.input_tokens + usage.cache_read_input_tokens).toBe(JSON.parse(counted.text).input_tokens)
+  const { input_tokens } = JSON.parse(counted.text)
+  expect(usage.input_tokens + usage.cache_read_input_tokens).toBe(input_tokens)
+  // What does not fit is counted too, for clients that then shorten it; with an end.
+  const long = (words: number) => ({ ...body, messages: [{ role: 'user', content: 'word '.repeat(words) }] })
+  const [one, many] = [await ask('/v1/messages/count_tokens', long(1000)), await ask('/v1/messages/count_tokens', long(4000))]
+  expect(JSON.parse(many.text).input_tokens - JSON.parse(one.text).input_tokens).toBe(3000)
+  const endless = await ask('/v1/messages/count_tokens', long(100_000))
+  expect([endless.status, JSON.parse(endless.text).error.message]).toEqual([
+    400, expect.stringMatching(/^prompt is too long: \d+ tokens > 2047 maximum/),
+  ])
 })
 
 test('a tool that must be called is called as its schema says, in every style', async () => {

@@ -5,8 +5,11 @@ import { parseTemplate } from './template.ts'
 import { createEncoder } from './tokenizer.ts'
 
 export interface Prompts {
-  /** Throws `invalid_request` where a conversation does not fit, or the template refuses it. */
-  prepare(conversation: Conversation): Prompt
+  /**
+   * Throws `invalid_request` where a conversation does not fit into so many contexts, by default one, or
+   * the template refuses it.
+   */
+  prepare(conversation: Conversation, contexts?: number): Prompt
   /** Tokens of a text in which structural tokens are meant. */
   trusted(text: string): number[]
 }
@@ -20,9 +23,10 @@ export function createPrompts(config: ModelConfig, contextWindow: number): Promp
   const encoder = createEncoder(tokenizer, tokenizerConfig, source, endTokens)
 
   // An answer needs a token at least.
-  const prepare: Prompts['prepare'] = (conversation) => {
+  const fitting = contextWindow - 1
+  const prepare: Prompts['prepare'] = (conversation, contexts = 1) => {
     const { render } = usesTools(conversation) ? tools : plain
-    return encoder.encode(conversation, render, contextWindow - 1)
+    return encoder.encode(conversation, render, contexts * fitting, fitting)
   }
   return { prepare, trusted: encoder.trusted }
 }

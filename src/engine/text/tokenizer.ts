@@ -17,9 +17,9 @@ import { type Hide, shallow } from './variables.ts'
 export interface Encoder {
   /**
    * The prompt that `render` makes of a conversation. Throws `invalid_request` where it has more than
-   * `most` tokens, as early as that can be told.
+   * `most` tokens, as early as that can be told; `fitting`, by default as many, is what it says would fit.
    */
-  encode(conversation: Conversation, render: Render, most: number): Prompt
+  encode(conversation: Conversation, render: Render, most: number, fitting?: number): Prompt
   /** Tokens of a text in which structure is meant: what the engine itself writes. */
   trusted(text: string): number[]
 }
@@ -79,10 +79,10 @@ export function createEncoder(
     return text === '' ? [] : plain.encode(text, first)
   }
 
-  const encode: Encoder['encode'] = (conversation, render, most) => {
+  const encode: Encoder['encode'] = (conversation, render, most, fitting = most) => {
     for (const { parameters } of conversation.tools ?? []) shallow(parameters)
     const { least, likely } = size.conversation(conversation)
-    if (least > most) throw tooLong(least, most, false)
+    if (least > most) throw tooLong(least, fitting, false)
     const disguise = disguises(template + JSON.stringify(conversation))
     let rendering
     try {
@@ -90,7 +90,7 @@ export function createEncoder(
     } catch (thrown) {
       // Not the template's fault if it cannot cope with more than would fit anyway.
       const failed = thrown instanceof InoriginError && thrown.kind === 'unavailable'
-      if (failed && likely > most) throw tooLong(likely, most, false)
+      if (failed && likely > most) throw tooLong(likely, fitting, false)
       throw thrown
     }
     const sections = cut(rendering.text)
@@ -99,14 +99,14 @@ export function createEncoder(
       (sum, { text, id }) => sum + (id === null ? size.text(plain.normalise(text)) : 1),
       0,
     )
-    if (fewest > most) throw tooLong(fewest, most, false)
+    if (fewest > most) throw tooLong(fewest, fitting, false)
     const tokens: number[] = []
     const lengths = shown.map((section, index) => {
       const before = tokens.length
       for (const token of tokensOf(section, index === 0)) tokens.push(token)
       return before
     })
-    if (tokens.length > most) throw tooLong(tokens.length, most, true)
+    if (tokens.length > most) throw tooLong(tokens.length, fitting, true)
 
     const { text, ends, opening, answer } = rendering
     const open = sections.find((each) => each.id !== null && each.at + each.text.length > opening)

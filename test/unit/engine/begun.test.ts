@@ -117,6 +117,16 @@ test('has tokens of structure in the block before it', () => {
   expect(tokens.filter((id) => id === close)).toHaveLength(1)
 })
 
+test('is made of more than fits where it is only to be counted', () => {
+  const { prepare } = open(PLAIN, 'bytes', 200)
+  const said = (words: number) => ({ messages: [{ role: 'user' as const, content: 'a '.repeat(words) }] })
+  const more = prepare(said(2), 4).tokens.length - prepare(said(1), 4).tokens.length
+  expect(() => prepare(said(300))).toThrow(/prompt is too long: \d+ tokens > 199 /)
+  const counted = prepare(said(300), 4).tokens.length
+  expect(counted).toBe(prepare(said(1)).tokens.length + 299 * more)
+  expect(() => prepare(said(900), 4)).toThrow(/prompt is too long: \d+ tokens > 199 /)
+})
+
 test('counts for what fits, which is told before anything is rendered', () => {
   const { prepare } = open(PLAIN, 'bytes', 2_000)
   expect(() => prepare(begun('a '.repeat(1_000_000)))).toThrow(/prompt is too long: \d+ tokens > 1999/)
