@@ -1,6 +1,6 @@
 /** Vite plugins that put into the package what is not code. */
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Plugin } from 'vite'
 import { mlcCatalog } from '../../src/catalog/mlc/catalog.ts'
@@ -40,7 +40,7 @@ export function emitMlcCatalog(): Plugin {
   }
 }
 
-/** `models/`: the catalog in `folder` and the files it lists, and nothing else that lies there. */
+/** `models/`: the catalog in `folder`, the files it lists and the notices on them, and nothing else there. */
 export function emitModels(folder: string): Plugin {
   return {
     name: 'inorigin:models',
@@ -59,6 +59,11 @@ export function emitModels(folder: string): Plugin {
           }
           bytes += content.length
           this.emitFile({ type: 'asset', fileName: `models/${url}`, source: content })
+        }
+        for (const model of new Set(resources.map(({ url }) => url.split('/', 1)[0] ?? ''))) {
+          const notice = join(folder, model, 'NOTICE.md')
+          if (!existsSync(notice)) continue
+          this.emitFile({ type: 'asset', fileName: `models/${model}/NOTICE.md`, source: readFileSync(notice) })
         }
         if (bytes > MODEL_LIMIT) {
           this.error(`${tag} has ${bytes} bytes; the package carries at most ${MODEL_LIMIT}.`)

@@ -96,6 +96,9 @@ function collect({ dist, runtime, guide, mlc }: InitOptions): Map<string, Source
     for (const { url } of implementations.flatMap((one) => one.resources)) {
       if (URL.canParse(url)) continue
       sources.set(`models/${url}`, { from: join(dist, 'models', url) })
+      // What others ask to be kept with copies of what a model was learnt from.
+      const notice = `models/${url.split('/', 1)[0] ?? ''}/NOTICE.md`
+      if (existsSync(join(dist, notice))) sources.set(notice, { from: join(dist, notice) })
     }
   }
   for (const source of sources.values()) if ('from' in source) demand(source.from)
