@@ -7,6 +7,7 @@ import { expandHubEntry, HOST } from './hub/entry.ts'
 import { expandMlcEntry } from './mlc/entry.ts'
 import type { MlcList } from './mlc/list.ts'
 import { recordsOf } from './mlc/records.ts'
+import { checkParameters, repeated, type Say } from './parameters.ts'
 import {
   catalogSchema,
   type Catalog,
@@ -42,6 +43,9 @@ const RESERVED = 'inorigin'
  * of every problem, such as `entries[3].implementations[0].resources[1].sha256`.
  */
 export function validateCatalog(document: unknown, options: ValidateOptions): Catalog {
+  if (Array.isArray(document)) {
+    throw invalid(options, ['the document: is a list; its entries go into { "version": 1, "entries": [] }'])
+  }
   const { success, output, issues } = v.safeParse(catalogSchema, document)
   if (!success) {
     throw invalid(options, issues.map((issue) => `${pathOf(issue.path)}: ${issue.message}`))
@@ -76,7 +80,10 @@ function resolved(
     if (entry.type === 'model' && entry.maxOutputTokens > entry.maxInputTokens) {
       say(`${path}.maxOutputTokens`, 'is above maxInputTokens, which counts the answer too')
     }
-    if (entry.type === 'predictor') checkEmbeddings(entry, `${path}.embeddings`, say)
+    if (entry.type === 'predictor') {
+      checkParameters(entry, path, say)
+      checkEmbeddings(entry, `${path}.embeddings`, say)
+    }
     repeated(entry.implementations.map(({ id }) => id), `${path}.implementations`, 'id', say)
     const implementations = entry.implementations.map((implementation, at): Implementation => {
       checkEngine(implementation, entry.type, `${path}.implementations[${at}]`, say)
@@ -101,18 +108,6 @@ function resolved(
     const absoluteUrl = (url: string) => absolute(url, base)
     const records = recordsOf(entry, { list: mlc, host: host ?? HOST, absoluteUrl }, path, say)
     return expandMlcEntry(entry, records, host ?? undefined)
-  }
-}
-
-/** Told of what is wrong, and where. */
-export type Say = (path: string, problem: string) => void
-
-function repeated(values: readonly string[], path: string, field: string, say: Say): void {
-  for (const [index, value] of values.entries()) {
-    const first = values.indexOf(value)
-    if (first !== index) {
-      say(`${path}[${index}].${field}`, `${JSON.stringify(value)} is already ${path}[${first}]`)
-    }
   }
 }
 

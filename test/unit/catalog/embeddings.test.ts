@@ -27,6 +27,10 @@ function embedder(embeddings: object = {}, text: object | undefined = layout): P
     implementations: plain.implementations.map((implementation) => ({
       ...implementation,
       bindings: { text: { tensor: 'ids', text } },
+      resources: [
+        ...implementation.resources,
+        { type: 'tokenizer', url: 't.json', name: layout.tokenizer, bytes: 1, sha256: 'b'.repeat(64) },
+      ],
     })) as PredictorEntry['implementations'],
   }
 }

@@ -54,6 +54,23 @@ test.each([
   expect(problemsOf(changed(path, value))[0]).toContain(problem)
 })
 
+const INPUT = { name: 'x', type: 'float32' }
+const TEXT = { tensor: 'ids', text: { tokenizer: 'tokenizer.json', most: 8 } }
+test.each<[string, object, string]>([
+  ['inputs', { inputs: [INPUT, INPUT] }, 'entries[0].signature.inputs[1].name: "x" is already'],
+  ['outputs', { outputs: [INPUT, INPUT] }, 'entries[0].signature.outputs[1].name: "x" is already'],
+  ['members', { inputs: [{ ...INPUT, enumeration: [{ name: 'a', value: 1 }, { name: 'a', value: 2 }] }] }, 'entries[0].signature.inputs[0].enumeration[1].name: '],
+  ['range', { inputs: [{ ...INPUT, range: { min: 5, max: 1 } }] }, 'entries[0].signature.inputs[0].range: min 5 is above max 1'],
+  ['default', { inputs: [{ ...INPUT, range: { max: 1 }, defaultValue: 7 }] }, 'entries[0].signature.inputs[0].defaultValue: 7 is out of its range'],
+  ['default member', { inputs: [{ ...INPUT, enumeration: [{ name: 'a', value: 1 }], defaultValue: 'b' }] }, 'entries[0].signature.inputs[0].defaultValue: is none of'],
+  ['binding', { bindings: { 'z.1': { tensor: 'z' } } }, 'entries[0].implementations[0].bindings["z.1"]: there is no parameter z.1'],
+  ['tokenizer', { bindings: { x: TEXT } }, 'entries[0].implementations[0].bindings["x"].text.tokenizer: there is no resource tokenizer.json'],
+])('parameters that do not go together are named: %s', (_, { bindings, ...signature }: { bindings?: object }, problem) => {
+  const entry = predictor({ signature: { inputs: [INPUT], outputs: [], ...signature } as never })
+  const implementations = entry.implementations.map((one) => ({ ...one, ...(bindings && { bindings }) }))
+  expect(problemsOf(catalog({ ...entry, implementations } as never))[0]).toContain(problem)
+})
+
 test.each([null, 'text', 7, []])('says that %j is no catalog at all', (document) => {
   expect(problemsOf(document)[0]).toMatch(/^(the document|version|entries): /)
 })
