@@ -159,6 +159,7 @@ export default defineConfig(({ command }) => ({
           name: 'unit',
           include: ['test/unit/**/*.test.ts'],
           environment: 'node',
+          testTimeout: 60_000,
           sequence: { groupOrder: 0 },
         },
       },

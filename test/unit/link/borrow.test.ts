@@ -4,6 +4,7 @@ import { answer, type Answers } from '../../../src/link/answer.ts'
 import type { HostCalls, ModelCalls } from '../../../src/link/protocol.ts'
 import { remoteControl } from '../../../src/link/remote.ts'
 import type { LoadProgress, PredictionResult } from '../../../src/types/index.ts'
+import { arrived } from '../../support/arrived.ts'
 
 const TAG = '@a/b'
 const READY: LoadProgress = {
@@ -87,11 +88,6 @@ async function lent(worker?: Run) {
 const moment = async () => {
   await new Promise((resolve) => setTimeout(resolve, 20))
   await arrived()
-}
-
-/** Time for messages, whatever the clock says. */
-const arrived = async () => {
-  for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve))
 }
 
 function failure(kind: ErrorKind, code?: string): InoriginError {

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
 import { answer, type Answers, type Request } from '../../../src/link/answer.ts'
 import { call, stream, unreachable, type Link } from '../../../src/link/ask.ts'
+import { arrived } from '../../support/arrived.ts'
 
 interface Calls {
   double: { args: [number]; result: number; event: string }
@@ -55,13 +56,16 @@ function connect(overrides: Partial<Link> = {}) {
     connect: (port) => void answer(port, answers).then(() => (seen.over += 1)),
     life: null,
     attempts: 1,
-    patience: 100,
+    patience: 2000,
     ...overrides,
   }
   return { link, seen, answers }
 }
 
-const settle = () => new Promise((resolve) => setTimeout(resolve, 20))
+const settle = async () => {
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  await arrived()
+}
 
 describe('call', () => {
   test('gives the result, and what was told before it', async () => {
@@ -123,10 +127,10 @@ describe('call', () => {
   test('a worker that is starting is waited for longer than one that is silent', async () => {
     const { link: working } = connect()
     const { link } = connect({
-      patience: 20,
+      patience: 250,
       connect: (port) => {
         port.postMessage({ type: 'starting' })
-        setTimeout(() => void working.connect(port, 0), 80)
+        setTimeout(() => void working.connect(port, 0), 750)
       },
     })
     expect(await call<Calls, 'double'>(link, 'double', [5])).toBe(10)
@@ -208,7 +212,7 @@ describe('stream', () => {
         }
       },
     })
-    const reply = await stream<Streams, 'count'>(link, 'count', [3], { silence: 30 })
+    const reply = await stream<Streams, 'count'>(link, 'count', [3], { silence: 300 })
     const seen: number[] = []
     const read = async () => {
       for await (const number of reply.events) seen.push(number)
