@@ -1,5 +1,6 @@
 /** transformers.js, as its documentation uses it. */
 import { AutoModelForCausalLM, env, Tensor, type PreTrainedModel } from '@huggingface/transformers'
+import { isTrusted } from '../../src/device/adapter.ts'
 import { createDecoding, type Detokenizer } from '../../src/engine/text/detokenizer.ts'
 import { serveSide, type OnPiece, type Task } from './side.ts'
 
@@ -10,14 +11,14 @@ env.useBrowserCache = false
 const { wasm } = env.backends.onnx
 if (wasm) wasm.wasmPaths = `${location.origin}/bench/ort/`
 
-/** Its device without `subgroups` too: with that feature a driver in use computes wrong numbers. */
+/** Its device without `subgroups` too, and without what rests on them: as ours. */
 if (navigator.gpu) {
   const request = GPUAdapter.prototype.requestDevice
   GPUAdapter.prototype.requestDevice = function (descriptor) {
     const all = Array.from(descriptor?.requiredFeatures ?? [])
     return request.call(this, {
       ...descriptor,
-      requiredFeatures: all.filter((feature) => !feature.startsWith('subgroup')),
+      requiredFeatures: all.filter(isTrusted),
     })
   }
 }
