@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Page } from 'playwright'
 import { fetchIn } from '../support/answers.ts'
+import { checkChatStream } from '../support/openai-grammar.ts'
 import { createChance } from '../support/random.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
 import { BODIES, VALUES } from '../unit/wire/fuzz-values.ts'
@@ -102,6 +103,53 @@ describe('bodies that are wrong in a few places', () => {
     seen.forEach((one, index) => check(one, bodies[index] ?? ''))
     expect(new Set(seen.map(({ status }) => status)).size).toBeGreaterThan(1)
   })
+})
+
+const zone = { type: 'object', properties: { zone: { enum: ['utc', 'local'] } }, required: ['zone'], additionalProperties: false }
+const functions = [{ name: 'now', parameters: zone }, { name: 'then' }]
+const tools = functions.map((told) => ({ type: 'function', function: told }))
+const history = [
+  { role: 'user', content: 'What time is it?' },
+  { role: 'assistant', content: null, function_call: { name: 'now', arguments: '{"zone": "utc"}' } },
+  { role: 'function', name: 'now', content: '12:00' },
+]
+
+test.each([
+  ['a question', {}],
+  ['one token, and all beside it', { max_tokens: 1, logprobs: true, top_logprobs: 20 }],
+  ['an answer that is stopped', { stop: ['e', ' i'], logprobs: true }],
+  ['a thought', { reasoning_effort: 'minimal', frequency_penalty: 1, presence_penalty: 0.5 }],
+  ['calls behind a thought', { tools, tool_choice: 'required', reasoning_effort: 'low' }],
+  ['a call that is cut', { tools, tool_choice: { type: 'function', function: { name: 'now' } }, max_tokens: 4 }],
+  ['a function', { functions, function_call: { name: 'now' } }],
+  ['a function that is cut', { functions, function_call: { name: 'now' }, max_tokens: 4 }],
+  ['no function', { messages: history, functions, function_call: 'none' }],
+  ['a list of a schema', { response_format: { type: 'json_schema', json_schema: { name: 'x', schema: { type: 'array', items: zone, maxItems: 2 } } } }],
+  ['the rest of an answer', { messages: [...history, { role: 'assistant', content: 'It' }], continue_final_message: true }],
+])('%s: a stream tells what one body does', async (_what, fields) => {
+  const body = { model, messages: history.slice(0, 1), temperature: 0, max_tokens: 60, ...fields }
+  const { text } = await fetchIn(page, CHAT, body)
+  const { choices: [{ message, finish_reason, logprobs }], usage } = JSON.parse(text)
+  const stream = { stream: true, stream_options: { include_usage: true } }
+  const streamed = (await fetchIn(page, CHAT, { ...body, ...stream })).text
+  const seen = checkChatStream(streamed, { includeUsage: true, logprobs: 'logprobs' in fields })
+  expect(seen).toMatchObject({
+    content: message.content ?? '',
+    reasoning: message.reasoning_content ?? '',
+    functionCall: message.function_call ?? null,
+    finishReason: finish_reason,
+    logprobs: logprobs?.content ?? [],
+    // How much of the prompt was cached is another matter.
+    usage: {
+      prompt_tokens: usage.prompt_tokens,
+      completion_tokens: usage.completion_tokens,
+      completion_tokens_details: usage.completion_tokens_details,
+    },
+  })
+  const called = (message.tool_calls ?? []).map((call: { function: object }) => call.function)
+  expect(seen.toolCalls.map(({ name, arguments: given }) => ({ name, arguments: given }))).toEqual(called)
+  const forced = 'functions' in fields && fields.function_call !== 'none' && finish_reason !== 'length'
+  if (forced) expect([seen.functionCall?.name, finish_reason]).toEqual(['now', 'function_call'])
 })
 
 test('extremes are answered or refused, and the model goes on', async () => {
