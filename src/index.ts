@@ -3,7 +3,7 @@ export { serve } from './serve.ts'
 export { InoriginError } from './error.ts'
 export type { ServeOptions } from './serve.ts'
 export type {
-  ImportOptions, ModelStorage, Models, PredictOptions, PredictorHandle, Server, TaskOptions,
+  ImportOptions, ModelStorage, Models, PredictOptions, PredictorHandle, RepairOptions, Server, TaskOptions,
 } from './server.ts'
 export type { ErrorDetails, ErrorKind } from './error.ts'
 export type {
@@ -13,7 +13,7 @@ export type {
 export type {
   Device, DeviceSummary, EnumerationMember, Explanation, ImportProgress, Imported, InputParameter,
   LoadPhase, LoadProgress, ModelState, OutputParameter, ParameterType, PredictionResult, Predictor,
-  Reason, Signature, StorageUsage, StoredResource, StoredTag, Tag,
+  Reason, RepairProgress, Signature, StorageUsage, StoredResource, StoredTag, Tag,
 } from './types/index.ts'
 // All of it: a declaration of the app's adds to what is exported so.
 export type * from './typed.ts'

@@ -242,7 +242,10 @@ function createServer({ script, control, host, differences, controlled, close }:
       remove: async (tag) => control.remove(tagOf(tag)),
       clear: () => control.clear(),
       persist: askPersistence,
-      repair: async (tag, options) => control.repair(tagOf(tag), optionsOf(options).signal),
+      async repair(tag, options) {
+        const { signal, onProgress } = optionsOf(options)
+        return control.repair(tagOf(tag), signal, onProgress)
+      },
       async import(tag, files, options) {
         const { signal, onProgress, name, tensors } = optionsOf(options)
         return control.take(tagOf(tag), filesOf(files), { name, tensors }, signal, onProgress)

@@ -2,7 +2,7 @@
 import type { InputsOf, OutputsOf, TypedTag } from './typed.ts'
 import type {
   Explanation, ImportProgress, Imported, LoadProgress, ModelState, PredictionResult, Predictor,
-  StorageUsage, StoredResource, StoredTag, Tag,
+  RepairProgress, StorageUsage, StoredResource, StoredTag, Tag,
 } from './types/index.ts'
 
 /** Options of everything that takes longer than a moment. */
@@ -50,6 +50,14 @@ export interface ImportOptions {
   tensors?: readonly string[]
 }
 
+/** How what is stored is repaired. */
+export interface RepairOptions {
+  /** Aborting it gives the repair up. */
+  signal?: AbortSignal
+  /** Bytes, rate and phase, several times a second. */
+  onProgress?: (progress: RepairProgress) => void
+}
+
 /**
  * The files of models and predictors on this device, shared by all tabs of the origin.
  *
@@ -87,7 +95,7 @@ export interface ModelStorage {
    * Reads everything that is stored of the tag and fetches again the parts that a disk or browser lost;
    * resolves with the bytes of those, 0 when all is well. A load does so by itself where it fails.
    */
-  repair(tag: Tag, options?: { signal?: AbortSignal }): Promise<number>
+  repair(tag: Tag, options?: RepairOptions): Promise<number>
   /**
    * Stores files that the user chose as those of the tag, without the network: files of a file input, or
    * the handle of a folder. They are told by what they hold, whatever they are called, and verified as

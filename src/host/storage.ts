@@ -8,6 +8,7 @@ import {
   clearResources, removeTag, setPin, storedResources, storedTags, takeInventory,
 } from '../store/inventory.ts'
 import type { Database } from '../store/open.ts'
+import { reportRegularly, startMeter } from '../store/rate.ts'
 import { bytesHere } from '../store/resources.ts'
 import { estimateRoom, isPersisted } from '../store/room.ts'
 import type { Control, Tag } from '../types/index.ts'
@@ -81,14 +82,21 @@ export function createStorage({ database, entries, models, onDownload }: Storage
       if (pinned) await recordsOf(tag)
       await setPin(database, tag, pinned)
     },
-    async repair(tag, signal) {
+    async repair(tag, signal, onProgress) {
       const its = await recordsOf(tag)
-      const damaged = await findDamage(database, its.map(({ sha256 }) => sha256), signal)
+      const whole = its.filter(({ verified }) => verified)
+      const meter = startMeter(tag, 'check', whole.reduce((sum, { bytes }) => sum + bytes, 0))
+      const stop = reportRegularly(meter.progress, onProgress)
+      const hashes = whole.map(({ sha256 }) => sha256)
+      const damaged = await findDamage(database, hashes, signal, meter.add).finally(stop)
+      onProgress(meter.progress())
       if (damaged === 0) return 0
       const listed = new Map(resourcesOf(await entries.all()).map((one) => [one.sha256, one]))
-      const whole = its.filter(({ verified }) => verified)
       const wanted = whole.map((record) => listed.get(record.sha256) ?? wantedOf(record))
-      await ensure(database, wanted, { signal, tag, known, onDownload })
+      await ensure(database, wanted, {
+        signal, tag, known, onDownload,
+        onProgress: (step) => onProgress({ tag, phase: 'download', ...step }),
+      })
       return damaged
     },
     async remove(tag) {

@@ -81,7 +81,7 @@ function answersOf(
       stored: () => control.stored(),
       storedFiles: () => control.storedFiles(),
       pin: ([tag, pinned]) => control.pin(tag, pinned),
-      repair: ([tag], { signal }) => control.repair(tag, signal),
+      repair: ([tag], { signal }, onProgress) => control.repair(tag, signal, onProgress),
       clear: () => control.clear(),
       take: ([tag, files, wishes], { signal }, onProgress) =>
         control.take(tag, files, wishes, signal, onProgress),

@@ -12,7 +12,8 @@ import type {
   ChosenFile, Device, EmbeddingEvent, EmbeddingRequest, Embeddings, Explanation, GenerationEvent,
   GenerationRequest, ImportProgress, Imported, ImportWishes, KeptItem, KeptResponse,
   LoadProgress, Model, ModelState,
-  OptionDigest, Prediction, PredictionEvent, PredictionRequest, PredictionResult, Predictor, ResourceBody,
+  OptionDigest, Prediction, PredictionEvent, PredictionRequest, PredictionResult, Predictor, RepairProgress,
+  ResourceBody,
   ResourceInfo, StorageUsage, StoredResource, StoredTag, Tag,
 } from '../types/index.ts'
 
@@ -40,7 +41,7 @@ export interface HostCalls {
   stored: { args: []; result: StoredTag[]; event: never }
   storedFiles: { args: []; result: StoredResource[]; event: never }
   pin: { args: [tag: Tag, pinned: boolean]; result: void; event: never }
-  repair: { args: [tag: Tag]; result: number; event: never }
+  repair: { args: [tag: Tag]; result: number; event: RepairProgress }
   clear: { args: []; result: void; event: never }
   take: {
     args: [

@@ -61,7 +61,8 @@ export function remoteControl(link: Link): Control {
     stored: () => call<HostCalls, 'stored'>(link, 'stored', []),
     storedFiles: () => call<HostCalls, 'storedFiles'>(link, 'storedFiles', []),
     pin: (tag, pinned) => call<HostCalls, 'pin'>(link, 'pin', [tag, pinned]),
-    repair: (tag, signal) => call<HostCalls, 'repair'>(link, 'repair', [tag], { signal }),
+    repair: (tag, signal, onProgress) =>
+      call<HostCalls, 'repair'>(link, 'repair', [tag], { signal, onEvent: onProgress }),
     clear: () => call<HostCalls, 'clear'>(link, 'clear', []),
     take: (tag, files, wishes, signal, onProgress) =>
       call<HostCalls, 'take'>(link, 'take', [tag, files, wishes], { signal, onEvent: onProgress }),

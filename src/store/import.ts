@@ -5,7 +5,7 @@ import { takeRoom, withRoom, type RoomOptions } from './evict.ts'
 import { changed, hashFile, takeIn } from './intake.ts'
 import type { Database } from './open.ts'
 import { inParallel } from './parallel.ts'
-import { reportRegularly, secondsFor, startRate } from './rate.ts'
+import { reportRegularly, startMeter } from './rate.ts'
 import { bytesHere, readResource, resourceRecord, touchResources } from './resources.ts'
 import { holdInUse } from './use.ts'
 
@@ -98,22 +98,5 @@ export async function importFiles(
   } finally {
     free()
     release()
-  }
-}
-
-/** Counts the bytes of one phase. */
-function startMeter(tag: Tag, phase: ImportProgress['phase'], totalBytes: number) {
-  const rate = startRate()
-  let loadedBytes = 0
-  return {
-    add(bytes: number) {
-      loadedBytes = Math.min(totalBytes, loadedBytes + bytes)
-      rate.add(bytes)
-    },
-    progress(): ImportProgress {
-      const bytesPerSecond = rate.perSecond()
-      const remainingSeconds = secondsFor(totalBytes - loadedBytes, bytesPerSecond)
-      return { tag, phase, loadedBytes, totalBytes, bytesPerSecond, remainingSeconds }
-    },
   }
 }

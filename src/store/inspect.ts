@@ -8,12 +8,13 @@ import { readChunk } from './writing.ts'
 /**
  * Reads all that is stored of these resources, and takes out every chunk that cannot be read or is not
  * what it was: their resources are not readable then, and the next download fetches those chunks alone.
- * Answers how many bytes were taken out.
+ * Answers how many bytes were taken out; `onBytes` is told of what was read, chunk by chunk.
  */
 export async function findDamage(
   database: Database,
   hashes: Iterable<string>,
   signal: AbortSignal,
+  onBytes: (bytes: number) => void = () => undefined,
 ): Promise<number> {
   let bytes = 0
   for (const sha256 of new Set(hashes)) {
@@ -23,6 +24,7 @@ export async function findDamage(
       signal.throwIfAborted()
       const content = await contentOf(await readChunk(database, sha256, index))
       const isWhole = content?.byteLength === chunkLength(record, index)
+      onBytes(chunkLength(record, index))
       const isSame = isWhole && (noted === UNNOTED || (await digestOf('SHA-256', content)) === noted)
       if (isSame) continue
       await takeOut(database, sha256, index)

@@ -1,4 +1,5 @@
 /** How fast bytes come, and how far they are. */
+import type { Tag } from '../types/index.ts'
 
 export interface Rate {
   add(bytes: number): void
@@ -48,4 +49,21 @@ export function reportRegularly<Progress extends { loadedBytes: number; bytesPer
     last = next
   }, 200)
   return () => clearInterval(timer)
+}
+
+/** Counts the bytes of one phase of what is done for a tag. */
+export function startMeter<Phase extends string>(tag: Tag, phase: Phase, totalBytes: number) {
+  const rate = startRate()
+  let loadedBytes = 0
+  return {
+    add(bytes: number) {
+      loadedBytes = Math.min(totalBytes, loadedBytes + bytes)
+      rate.add(bytes)
+    },
+    progress() {
+      const bytesPerSecond = rate.perSecond()
+      const remainingSeconds = secondsFor(totalBytes - loadedBytes, bytesPerSecond)
+      return { tag, phase, loadedBytes, totalBytes, bytesPerSecond, remainingSeconds }
+    },
+  }
 }

@@ -7,7 +7,8 @@ import type {
 } from './predictor.ts'
 import type { KeptItem, KeptResponse } from './response.ts'
 import type {
-  ChosenFile, Imported, ImportProgress, ImportWishes, StorageUsage, StoredResource, StoredTag,
+  ChosenFile, Imported, ImportProgress, ImportWishes, RepairProgress, StorageUsage, StoredResource,
+  StoredTag,
 } from './storage.ts'
 
 /** Who asks, and how they give up. */
@@ -109,7 +110,11 @@ export interface Control {
   /** Keeps what is stored for it from being evicted, or no longer. */
   pin(tag: Tag, pinned: boolean): Promise<void>
   /** Reads all that is stored of it and fetches what is damaged; resolves with the bytes of that. */
-  repair(tag: Tag, signal: AbortSignal): Promise<number>
+  repair(
+    tag: Tag,
+    signal: AbortSignal,
+    onProgress: (progress: RepairProgress) => void,
+  ): Promise<number>
   /** Unloads everything and deletes every resource. */
   clear(): Promise<void>
   /** Stores files of the user's as what the tag needs; of a tag that is not listed, drafts what it is. */

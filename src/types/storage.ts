@@ -69,6 +69,12 @@ export interface ImportProgress {
   remainingSeconds: number | null
 }
 
+/** How far a repair is. */
+export interface RepairProgress extends Omit<ImportProgress, 'phase'> {
+  /** `check` reads what is stored, `download` fetches what was lost of it. */
+  phase: 'check' | 'download'
+}
+
 /** A file that the user chose, with its path within the folder that was chosen. */
 export interface ChosenFile {
   path: string

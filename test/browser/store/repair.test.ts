@@ -1,10 +1,12 @@
 /** What a browser or a disk loses of what was stored. */
 import { describe, expect, test } from 'vitest'
+import { createStorage } from '../../../src/host/storage.ts'
 import { download } from '../../../src/store/download.ts'
 import { findDamage } from '../../../src/store/inspect.ts'
 import { storedResources, takeInventory } from '../../../src/store/inventory.ts'
 import type { Database } from '../../../src/store/open.ts'
 import { hasResource, readResource } from '../../../src/store/resources.ts'
+import type { RepairProgress } from '../../../src/types/index.ts'
 import type { Fault } from '../../support/content.ts'
 import { bytesOf, fileOn, freshDatabase, KIB, never, QUICK, same } from './fixture.ts'
 
@@ -134,6 +136,23 @@ async function cutOffAt90000(faults: Fault[], partBytes?: number) {
   await expect(visit).rejects.toMatchObject({ kind: 'aborted' })
   return { database, ...file }
 }
+
+test('a repair says how far it has read and fetched', async () => {
+  const database = freshDatabase()
+  const { resource } = await fileOn({ bytes: BYTES })
+  await download(database, resource, { ...options, tag: '@a/one' })
+  await replace(database, resource.sha256, 2, (whole) => new Blob([new Uint8Array(whole.size)]))
+  const storage = createStorage({
+    database, entries: { all: async () => [] } as never, models: {} as never, onDownload: () => undefined,
+  })
+  const steps: RepairProgress[] = []
+  expect(await storage.repair('@a/one', never(), (step) => void steps.push(step))).toBe(QUICK.chunkBytes)
+  const checked = steps.filter(({ phase }) => phase === 'check')
+  const whole = { tag: '@a/one', loadedBytes: BYTES, totalBytes: BYTES, remainingSeconds: 0 }
+  expect([checked[0]?.loadedBytes, checked.at(-1)]).toMatchObject([0, whole])
+  expect(steps.at(-1)).toMatchObject({ ...whole, phase: 'download' })
+  expect(await hasResource(database, resource.sha256)).toBe(true)
+})
 
 function lose(database: Database, sha256: string, index: number): Promise<void> {
   return database.use((connection) => connection.delete('chunks', [sha256, index]))
