@@ -10,6 +10,9 @@ const MOST_IR = 13
 /** Types of elements whose values can come from JavaScript and go back to it. */
 const USABLE = new Set<string>(ELEMENTS.slice(1, ELEMENTS.indexOf('complex64')))
 
+/** Of these the runtime opens no model that gives them, though it were asked for others alone. */
+const UNOPENED = new Set<string>(ELEMENTS.slice(ELEMENTS.indexOf('complex64'), ELEMENTS.indexOf('uint4')))
+
 export function isUsable({ isTensor, type }: Value): boolean {
   return isTensor && USABLE.has(type)
 }
@@ -39,7 +42,15 @@ export function checkModel(model: OnnxModel, path: string): void {
       'Export the model with an input of another type, such as float32.',
     )
   }
-  if (outputs.some(isUsable)) return
-  const list = outputs.map(({ name, type }) => `${name} (${type})`).join(', ')
-  throw refuse(`No output of ${path} can be read in a page: ${list}.`, 'Export it with tensors as outputs.')
+  if (!outputs.some(isUsable)) {
+    const list = outputs.map(({ name, type }) => `${name} (${type})`).join(', ')
+    throw refuse(`No output of ${path} can be read in a page: ${list}.`, 'Export it with tensors as outputs.')
+  }
+  const closed = outputs.find(({ isTensor, type }) => isTensor && UNOPENED.has(type))
+  if (closed) {
+    const what = `The output ${closed.name} of ${path} is ${closed.type}, and the runtime opens no such model.`
+    throw refuse(what, 'Cast it inside of the model, or leave it out.')
+  }
+  if (![...inputs, ...outputs].some(({ name }) => name === '__proto__')) return
+  throw refuse(`A tensor of ${path} is named __proto__, which none can be in a page.`, 'Rename it.')
 }

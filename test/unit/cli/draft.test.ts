@@ -80,6 +80,8 @@ test.each<[Partial<OnnxModel>, RegExp]>([
   [{ inputs: [value({ type: 'bfloat16' })] }, /input x of m\.onnx is of type bfloat16/],
   [{ inputs: [value({ type: 'an optional value', isTensor: false })] }, /is an optional value/],
   [{ outputs: [value({ name: 'z', type: 'complex64' })] }, /No output .*z \(complex64\)/],
+  [{ outputs: [value({ name: 'y' }), value({ name: 'z', type: 'bfloat16' })] }, /output z of m\.onnx is bfloat16.* Cast it/],
+  [{ outputs: [value({ name: '__proto__' })] }, /named __proto__/],
 ])('says what to do with a model that cannot run: %j', (given, says) => {
   expect(() => checkModel(model(given), 'm.onnx')).toThrow(says)
   expect(() => checkModel(model({}), 'm.onnx')).not.toThrow()
