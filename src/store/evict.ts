@@ -129,7 +129,7 @@ async function makeRoom(
   const isThere = await settle(database, { signal, isEnough })
   if (free >= needed && isThere) return
   const late = isThere ? 0 : await owed(database)
-  const missing = Math.max(0, needed - free) + Math.min(late, needed)
+  const missing = Math.min(needed, Math.max(0, needed - free + late))
   throw shortage(needed, missing, await takeInventory(database, catalog), late)
 }
 
@@ -181,6 +181,7 @@ function shortage(
       `${megabytes(freeBytesLeft)} more; ${megabytes(missingBytes)} are missing. ${todo}`,
     {
       code: 'storage_full',
+      ...(late > 0 && { retryAfter: 60 }),
       details: {
         neededBytes: bytes,
         freeBytes: freeBytesLeft,

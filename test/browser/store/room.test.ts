@@ -133,6 +133,24 @@ describe('a browser that is slow to give room back', () => {
     expect(await here()).toEqual(['@a/one', '@a/two'])
   })
 
+  test('is not waited for without end, and nothing more goes for it', async () => {
+    const database = freshDatabase()
+    limitDisk(7 * MIB, { late: 1e6, quota: 7 * MIB })
+    const { here } = await storeTags(database, ['@a/one', '@a/two', '@a/three'], 2 * MIB)
+    const file = await fileOn({ bytes: 2 * MIB, piece: MIB })
+    // A minute takes a second and a half.
+    const now = performance.now.bind(performance)
+    vi.spyOn(performance, 'now').mockImplementation(() => now() * 40)
+    await expect(ensure(database, [file.resource], tuned)).rejects.toMatchObject({
+      code: 'storage_full',
+      message: expect.stringContaining('The browser has not given back 2.1 MB of what was removed'),
+      retryAfter: 60,
+      details: { neededBytes: 2 * MIB, missingBytes: MIB, freeBytes: MIB },
+    })
+    expect(await here()).toEqual(['@a/two', '@a/three'])
+    expect(await file.seen()).toEqual([])
+  })
+
   test('can be left waiting', async () => {
     const database = freshDatabase()
     limitDisk(7 * MIB, { late: 1e6, quota: 7 * MIB })
