@@ -100,6 +100,10 @@ describe('the beginning of an answer', () => {
       '`messages[1].tool_calls` must be left out where the answer goes on from the text of the last message, not an array of 1.',
     ],
     [
+      'messages[1].function_call', chat(assistant('A', { function_call: { name: 'f', arguments: '{}' } })),
+      '`messages[1].function_call` must be left out where the answer goes on from the text of the last message, not an object.',
+    ],
+    [
       'messages[1].reasoning_content', chat(assistant('A', { reasoning_content: 'Hm.' })),
       '`messages[1].reasoning_content` must be left out where the answer goes on from the text of the last message, not "Hm.".',
     ],
