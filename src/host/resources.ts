@@ -21,6 +21,8 @@ export interface Resources {
 interface Found {
   resource: WantedResource
   tag: Tag
+  /** The catalog has it, so that its server should, too. */
+  isListed: boolean
 }
 
 export interface ResourcesOptions {
@@ -37,9 +39,10 @@ export function createResources(options: ResourcesOptions): Resources {
   async function known(sha256: string): Promise<Found | undefined> {
     for (const entry of await entries.all()) {
       const resource = resourcesOf([entry]).find((one) => one.sha256 === sha256)
-      if (resource) return { resource, tag: entry.tag }
+      if (resource) return { resource, tag: entry.tag, isListed: true }
     }
-    return predictions.resource(sha256)
+    const given = await predictions.resource(sha256)
+    return given && { ...given, isListed: false }
   }
 
   async function find(sha256: string): Promise<Found | undefined> {
@@ -47,6 +50,16 @@ export function createResources(options: ResourcesOptions): Resources {
     const isLost = found && isImported(found.resource) && !(await hasResource(database, sha256))
     if (isLost) throw lost(found)
     return found
+  }
+
+  async function bring(found: Found, signal: AbortSignal): Promise<ResourceBody> {
+    const { resource, tag, isListed } = found
+    const { sha256, name } = resource
+    const how = { signal, tag, known: () => knownOf(entries), onDownload }
+    const files = await ensure(database, [resource], how).catch((error: unknown) => {
+      throw isListed || !isGone(error) ? error : gone(found, error)
+    })
+    return { sha256, name, blob: files.get(name) as Blob }
   }
 
   /** Whatever is here whole is served, whoever it was stored for. */
@@ -65,11 +78,9 @@ export function createResources(options: ResourcesOptions): Resources {
       return { sha256, name: body.name, bytes: body.blob.size }
     },
     async body(sha256, signal) {
-      const { resource, tag } = (await find(sha256)) ?? {}
-      const how = { signal, tag, known: () => knownOf(entries), onDownload }
-      const files = resource && (await ensure(database, [resource], how))
-      const blob = resource && files?.get(resource.name)
-      const body = blob ? { sha256, name: resource.name, blob } : await stored(sha256)
+      const found = await find(sha256)
+      if (found) return bring(found, signal)
+      const body = await stored(sha256)
       if (!body) throw notFound(sha256)
       return body
     },
@@ -78,6 +89,19 @@ export function createResources(options: ResourcesOptions): Resources {
 
 function notFound(sha256: string): InoriginError {
   return new InoriginError('not_found', `No resource that is known here has the sha256 ${sha256}.`)
+}
+
+/** Whether its server says that it has no such file. */
+function isGone(error: unknown): boolean {
+  const status = error instanceof InoriginError && error.details?.['status']
+  return status === 404 || status === 410
+}
+
+function gone({ resource: { name, url }, tag }: Found, cause: unknown): InoriginError {
+  const what = `${name} of ${tag} is in the catalog no more, not stored here and gone from ${url}`
+  return new InoriginError('not_found', `${what}. Ask for another prediction of ${tag}.`, {
+    code: 'resource_gone', cause,
+  })
 }
 
 /** Asking again brings it back no more than asking once. */

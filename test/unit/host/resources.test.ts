@@ -1,4 +1,5 @@
 import { expect, test, vi } from 'vitest'
+import { InoriginError } from '../../../src/error.ts'
 import { createResources } from '../../../src/host/resources.ts'
 import { ensure } from '../../../src/store/ensure.ts'
 import { HASH, model } from '../catalog/entries.ts'
@@ -19,4 +20,21 @@ test('what only an earlier prediction knows is stored for its tag', async () => 
   const { signal } = new AbortController()
   expect((await resources.body(HASH, signal)).blob.size).toBe(10)
   expect(vi.mocked(ensure).mock.calls[0]?.slice(1)).toMatchObject([[resource], { signal, tag: '@me/old' }])
+})
+
+test('what is gone from its server is gone for good where the catalog has it no more', async () => {
+  const entry = model()
+  const [resource] = entry.implementations[0]?.resources ?? []
+  const { signal } = new AbortController()
+  const bodyOf = (all: unknown[], status: number) => {
+    vi.mocked(ensure).mockRejectedValue(new InoriginError('unavailable', 'Could not download.', { details: { status } }))
+    const resources = createResources({
+      database: {} as never, onDownload: () => undefined, entries: { all: async () => all } as never,
+      predictions: { resource: async () => ({ resource, tag: entry.tag }) } as never,
+    })
+    return resources.body(HASH, signal)
+  }
+  await expect(bodyOf([], 404)).rejects.toMatchObject({ kind: 'not_found', code: 'resource_gone' })
+  await expect(bodyOf([], 403)).rejects.toMatchObject({ kind: 'unavailable' })
+  await expect(bodyOf([entry], 404)).rejects.toMatchObject({ kind: 'unavailable' })
 })
