@@ -136,7 +136,7 @@ test('what is no input at all is refused by name too', async () => {
     nothing: expect.stringMatching(/^invalid_request inputs: must be an object/),
     nil: expect.stringMatching(/^invalid_request inputs: must be an object/),
     symbol: named, element: named, closed: named,
-    noTag: expect.stringMatching(/^not_found /),
+    noTag: expect.stringMatching(/^invalid_request tag must be a text such as @owner\/name, not undefined/),
   })
 })
 
