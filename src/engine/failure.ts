@@ -15,6 +15,7 @@ const OUT_OF_MEMORY = oneOf(
   'invalid (typed )?array length',
   // A size that 32 bits cannot even count.
   'integer overflow',
+  'storage size overflowed',
   'maximum memory size exceeded',
   // A buffer or a binding that is beyond the limits of the device.
   'createbuffer failed',
