@@ -75,6 +75,7 @@ test('lays every file of the catalog beside it', () => {
   for (const { url, bytes } of resources) {
     expect(readFileSync(join(app, 'public/inorigin/models', url)).length, url).toBe(bytes)
   }
+  expect(get('public/inorigin/models/embed/NOTICE.md')).toContain('WordNet 3.0 Copyright 2006 by Princeton University')
 })
 
 test('without a folder, refreshes the remembered one', () => {

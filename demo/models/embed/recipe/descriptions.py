@@ -1,13 +1,15 @@
-"""What Debian says of its packages: the short line and the paragraphs of each description."""
+"""What Debian says of its packages, to measure with: the short line and the paragraphs of each description."""
+import random
 import re
 import subprocess
 from pathlib import Path
 
-LISTS = Path('/var/lib/apt/lists')
-HELP = """No descriptions of packages in {}. Fetch them first, which leaves apt as it is:
-  mkdir -p {}/partial
-  printf 'Acquire::Languages "en";\\nDir::State::Lists "{}";\\n' > /tmp/apt.conf
-  APT_CONFIG=/tmp/apt.conf apt-get -o Acquire::Languages=en update"""
+LISTS, FILES = Path('/var/lib/apt/lists'), '*_main_i18n_Translation-en*'
+HELP = """No descriptions of packages in {}, so they do not measure. To fetch them, which leaves apt as it is:
+  mkdir -p FOLDER/partial
+  printf 'Acquire::Languages "en";\\nDir::State::Lists "FOLDER";\\n' > /tmp/apt.conf
+  APT_CONFIG=/tmp/apt.conf apt-get -o Acquire::Languages=en update
+and --lists FOLDER."""
 # Boilerplate that many packages share says nothing of any of them.
 COMMON = re.compile(r'^(this (is a |is an |is the )?(dummy|transitional|empty|package (contains|provides|is|includes|installs|ships))'
                     r'|install this|to use this|these are|note|homepage|see )', re.I)
@@ -15,13 +17,20 @@ PART = re.compile(r'\s*[-–(:,]\s*\(?(common|shared|runtime|development|devel|d
                   r'dev|doc|examples?|transitional|python ?3?|architecture|binary|meta).*$', re.I)
 
 
-def read(lists: Path = LISTS) -> list[tuple[str, list[str]]]:
+def some(lists: Path, count: int, seed: int) -> list[tuple[str, list[str]]]:
+    """As many of them, or none where there are none. Nothing is learnt from them."""
+    if not any(lists.glob(FILES)):
+        print(HELP.format(lists))
+        return []
+    found = read(lists)
+    random.Random(seed).shuffle(found)
+    return found[:count]
+
+
+def read(lists: Path) -> list[tuple[str, list[str]]]:
     """(short line, paragraphs) of each, without the families that one description is shared by."""
-    files = sorted(lists.glob('*_main_i18n_Translation-en*'))
-    if not files:
-        raise SystemExit(HELP.format(lists, lists, lists))
     seen, found = set(), []
-    for file in files:
+    for file in sorted(lists.glob(FILES)):
         text = subprocess.run(['/usr/lib/apt/apt-helper', 'cat-file', str(file)],
                               check=True, capture_output=True, text=True).stdout
         for record in text.split('\n\n'):

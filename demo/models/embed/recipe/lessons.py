@@ -1,10 +1,11 @@
-"""Pairs of texts that mean the like: from descriptions, words, sayings, questions and emoji."""
+"""Pairs of texts that mean the like: from WordNet, manuals, words, sayings, questions and emoji."""
 import random
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
-import pictures
+from paraphrase import Paraphrase
+from wordnet import Meaning
 
 TEXT = Path(__file__).with_name('text')
 GUIDE = Path(__file__).parents[2] / 'guide' / 'recipe' / 'text'
@@ -105,33 +106,60 @@ def wear(rng: random.Random, text: str) -> str:
     return ' '.join(kept)
 
 
-class Lessons:
-    """Draws pairs; one batch holds no two pairs of one meaning, so that all others are wrong."""
+def framed(rng: random.Random, words: str) -> str:
+    return rng.choice(FRAMES).format(words)
 
-    def __init__(self, seed: int, described: list[tuple[str, list[str]]]):
-        self.rng = random.Random(seed)
-        self.described = described
-        self.words, self.sayings, self.signs = words(), sayings(), pictures.read()
+
+class Lessons:
+    """Draws pairs; in a batch hardly two are of one meaning, so that all others are wrong."""
+
+    def __init__(self, rng: random.Random, paraphrase: Paraphrase, manuals: list[tuple[str, list[str]]],
+                 signs: list[tuple[str, list[str]]]):
+        self.rng, self.paraphrase, self.manuals, self.signs = rng, paraphrase, manuals, signs
+        self.words, self.sayings = words(), sayings()
         self.topics, _ = topics()
         self.alike = [(w.topic, group) for w in self.words for group in w.alike]
+        several = lambda source: lambda size: rng.sample(source, min(len(source), size))
+        # Of each hundred pairs, how many are made in which way of what.
+        self.shares = [
+            (16, paraphrase.define, paraphrase.known.sample),
+            (12, paraphrase.illustrate, paraphrase.shown.sample),
+            (6, paraphrase.relate, paraphrase.known.sample),
+            (5, self.frame, paraphrase.met.sample),
+            (8, self.mix, paraphrase.met.sample),
+            (4, paraphrase.halve, several(paraphrase.texts)),
+            (12, self.describe, several(manuals)),
+            (5, self.mean, several(self.alike)),
+            (11, self.compose, several(self.alike)),
+            (10, self.say, several(self.sayings)),
+            (2, self.say_else, several(self.sayings)),
+            (6, self.ask, several(self.topics)),
+            (3, self.show, several(signs)),
+        ]
 
     def batch(self, size: int) -> list[tuple[str, str]]:
-        rng = self.rng
-        shares = [(self.describe, self.described, 44), (self.mean, self.alike, 10), (self.compose, self.alike, 20),
-                  (self.say, self.sayings, 16), (self.ask, self.topics, 6), (self.show, self.signs, 4)]
-        pairs = []
-        for draw, source, share in shares:
-            for item in rng.sample(source, min(len(source), size * share // 100)):
-                first, second = draw(item)
+        rng, pairs = self.rng, []
+        for share, draw, source in self.shares:
+            for item in source(size * share // 100):
+                first, second = draw(item) if rng.random() < 0.5 else draw(item)[::-1]
                 pairs.append((wear(rng, first), wear(rng, second)))
         return pairs
 
+    def frame(self, meaning: Meaning) -> tuple[str, str]:
+        one, other = self.paraphrase.names(meaning)
+        return framed(self.rng, one), framed(self.rng, other)
+
+    def mix(self, meaning: Meaning) -> tuple[str, str]:
+        """Two or three of WordNet's meanings among words that say little."""
+        others = self.paraphrase.met.sample(self.rng.choice([1, 2, 2]))
+        return self.blend([self.paraphrase.names(one) for one in [meaning, *others]])
+
     def describe(self, item: tuple[str, list[str]]) -> tuple[str, str]:
+        """A heading and some of what is below it, or two places below it."""
         rng = self.rng
-        short, paragraphs = item
-        chosen = part(rng, rng.choice(paragraphs))
-        other = short if rng.random() < 0.6 else part(rng, rng.choice(paragraphs))
-        return (other, chosen) if rng.random() < 0.5 else (chosen, other)
+        heading, paragraphs = item
+        other = heading if rng.random() < 0.6 else part(rng, rng.choice(paragraphs))
+        return other, part(rng, rng.choice(paragraphs))
 
     def mean(self, item: tuple[str, list[str]]) -> tuple[str, str]:
         rng = self.rng
@@ -139,13 +167,16 @@ class Lessons:
         one, other = rng.sample(group, 2) if len(group) > 1 else (group[0], topic)
         if rng.random() < 0.08:
             other = topic
-        return rng.choice(FRAMES).format(one), rng.choice(FRAMES).format(other)
+        return framed(rng, one), framed(rng, other)
 
     def compose(self, item: tuple[str, list[str]]) -> tuple[str, str]:
-        """Two or three meanings among words that say little, in other words and another order."""
+        """The same with words of ours."""
         rng = self.rng
         groups = [item[1]] + [group for _, group in rng.sample(self.alike, rng.choice([1, 2, 2]))]
-        pairs = [rng.sample(group, 2) if len(group) > 1 else group * 2 for group in groups]
+        return self.blend([rng.sample(group, 2) if len(group) > 1 else group * 2 for group in groups])
+
+    def blend(self, pairs: list[tuple[str, str]]) -> tuple[str, str]:
+        """Each meaning in both texts, in other words and another order."""
         return self.fill([one for one, _ in pairs]), self.fill([other for _, other in pairs])
 
     def fill(self, words: list[str]) -> str:
@@ -160,7 +191,17 @@ class Lessons:
     def ask(self, item: Topic) -> tuple[str, str]:
         return self.say(item.wordings)
 
-    def show(self, item: tuple[str, str]) -> tuple[str, str]:
+    def say_else(self, item: list[str]) -> tuple[str, str]:
+        one, other = self.say(item)
+        return one, self.paraphrase.reword(other, 0.4)
+
+    def show(self, item: tuple[str, list[str]]) -> tuple[str, str]:
+        """An emoji and some of its names, or two of them."""
         rng = self.rng
-        sign, name = item
-        return rng.choice([sign, sign, sign * 2, f'{rng.choice(["hi", "look", "so", "ok"])} {sign}']), rng.choice(FRAMES).format(name)
+        sign, names = item
+        if len(names) > 2 and rng.random() < 0.4:
+            one, other = rng.sample(names, 2)
+            return framed(rng, one), framed(rng, other)
+        some = rng.sample(names, min(len(names), rng.choice([1, 1, 2])))
+        name = names[0] if rng.random() < 0.4 else ' '.join(some)
+        return rng.choice([sign, sign, sign * 2, f'{rng.choice(["hi", "look", "so", "ok"])} {sign}']), framed(rng, name)

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from lessons import expand, topics
+from wordnet import Meaning
 
-EVERYDAY = Path(__file__).parents[1] / 'evaluation' / 'everyday.json'
+EVALUATION = Path(__file__).parents[1] / 'evaluation'
 Embed = Callable[[list[str]], np.ndarray]
 
 
@@ -43,26 +44,31 @@ def found(embed: Embed, queries: list[str], wanted: list[str], first: int) -> fl
     return float(((near >= own).sum(1) <= first).mean())
 
 
-def measure(embed: Embed, held_out: list[tuple[str, list[str]]], texts: list[str]) -> dict:
+def measure(embed: Embed, described: list[tuple[str, list[str]]], meanings: list[Meaning], texts: list[str]) -> dict:
     rng = random.Random(5)
-    shorts = [short for short, _ in held_out]
-    longs = [paragraphs[0] for _, paragraphs in held_out]
     asked = {'taught': [], 'new': []}
     for kind, group in zip(asked, topics()):
         for topic in group:
             if topic.held_out:
                 asked[kind].append((topic.held_out[0], expand(rng, topic.wordings[0])))
-    everyday = json.loads(EVERYDAY.read_text())
+    everyday, more = (json.loads((EVALUATION / name).read_text()) for name in ('everyday.json', 'more.json'))
+    sets = {
+        'descriptions': [(short, paragraphs[0]) for short, paragraphs in described],
+        'words and what they mean': [(meaning.words[0], meaning.gloss) for meaning in meanings],
+        'sentences and what a word in them means': [(meaning.examples[0], meaning.gloss) for meaning in meanings],
+        'topics taught, new wordings': asked['taught'],
+        'topics never taught': asked['new'],
+        'everyday sentences': everyday['pairs'],
+        'more everyday sentences': more['pairs'],
+    }
     scores = {}
     for name, how in (('embed', embed), ('bag of words', bag_of_words(texts))):
-        scores[name] = {
-            'descriptions, first of 1000': found(how, shorts, longs, 1),
-            'descriptions, in ten of 1000': found(how, shorts, longs, 10),
-            f'topics taught, new wordings, first of {len(asked["taught"])}': found(how, *zip(*asked['taught']), 1),
-            f'topics never taught, first of {len(asked["new"])}': found(how, *zip(*asked['new']), 1),
-            f'everyday sentences, first of {len(everyday["pairs"])}': found(how, *zip(*everyday['pairs']), 1),
-            f'nearer than one of the same words, of {len(everyday["triples"])}': nearer(how, everyday['triples']),
-        }
+        scores[name] = {}
+        for kind, pairs in sets.items():
+            for first in (1, 10) if len(pairs) >= 1000 else (1,) if pairs else ():
+                place = 'first' if first == 1 else 'in ten'
+                scores[name][f'{kind}, {place} of {len(pairs)}'] = found(how, *zip(*pairs), first)
+        scores[name][f'nearer than one of the same words, of {len(everyday["triples"])}'] = nearer(how, everyday['triples'])
     return scores
 
 

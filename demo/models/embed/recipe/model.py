@@ -1,6 +1,7 @@
 """The embedder: learnt vectors of tokens, one look at their neighbours, and a weighed mean."""
 import torch
 from torch import nn
+from torch.nn.functional import embedding_bag, pad
 
 SIZE, WIDTH, REACH = 128, 256, 5
 
@@ -21,16 +22,31 @@ class Embedder(nn.Module):
         self.narrow.bias.data.zero_()
         self.matter = nn.Linear(SIZE, 1)
         self.matter.weight.data.zero_()
-        # Whether context is looked at yet: without it, training is many times quicker.
-        self.context = True
 
     def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Unit vectors (n, SIZE) of tokens (n, length), 0 where `mask` is 0."""
         here = mask.unsqueeze(-1).to(self.table.weight.dtype)
         read = self.table(ids)
-        if self.context:
-            seen = self.around((self.norm(read) * here).transpose(1, 2)).transpose(1, 2)
-            read = read + self.narrow(torch.relu(self.wide(seen)))
+        seen = self.around((self.norm(read) * here).transpose(1, 2)).transpose(1, 2)
+        read = read + self.narrow(torch.relu(self.wide(seen)))
         weight = torch.sigmoid(self.weigh(ids) + self.matter(read)) * here
-        whole = (read * weight).sum(1)
-        return whole / (whole.pow(2).sum(1, keepdim=True) + 1e-12).sqrt()
+        return unit((read * weight).sum(1))
+
+    def bags(self, ids: torch.Tensor, starts: torch.Tensor) -> torch.Tensor:
+        """The same without a look at neighbours, of texts end to end that begin at `starts`: many times quicker."""
+        share = torch.sigmoid(self.weigh.weight + self.matter(self.table.weight))
+        return unit(embedding_bag(ids, self.table.weight * share, starts, mode='sum'))
+
+    def strung(self, ids: torch.Tensor, texts: torch.Tensor, count: int) -> torch.Tensor:
+        """The same as `forward`, of texts end to end, with REACH // 2 tokens of no text (`count`) behind each."""
+        here = (texts < count).unsqueeze(-1).to(self.table.weight.dtype)
+        read = self.table(ids)
+        even = pad(self.norm(read) * here, (0, 0, REACH // 2, REACH // 2))
+        seen = sum(even[at:at + len(ids)] * self.around.weight[:, 0, at] for at in range(REACH)) + self.around.bias
+        read = read + self.narrow(torch.relu(self.wide(seen)))
+        weight = torch.sigmoid(self.weigh(ids) + self.matter(read))
+        return unit(torch.zeros(count + 1, SIZE).index_add(0, texts, read * weight)[:count])
+
+
+def unit(rows: torch.Tensor) -> torch.Tensor:
+    return rows / (rows.pow(2).sum(1, keepdim=True) + 1e-12).sqrt()
