@@ -95,7 +95,7 @@ describe('resources', () => {
         return held.some((lock) => lock.name?.endsWith(`download:${sha256}`))
       }
       const until = async (state: boolean) => {
-        const end = performance.now() + 5_000
+        const end = performance.now() + 20_000
         while ((await downloading()) !== state && performance.now() < end) {
           await new Promise((resolve) => setTimeout(resolve, 50))
         }

@@ -142,7 +142,7 @@ test('progress goes on with the next host, and can be left while it waits', asyn
 })
 
 test('unloading what is still on its way is not called a cancellation', async () => {
-  site = await openSite({ slow: { '/inorigin/models/guide/tokenizer.json': 3_000 } })
+  site = await openSite({ slow: { '/inorigin/models/guide/tokenizer.json': 10_000 } })
   const page = await site.open()
   await serveIn(page)
   const asking = fetchIn(page, '/v1/messages', {

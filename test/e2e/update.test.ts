@@ -43,8 +43,9 @@ test('another protocol: server.fetch serves until the script is replaced', async
 })
 
 test('a new script of the same protocol takes over only when nothing streams', async () => {
-  // The model comes slowly, so that the stream is open for that long.
-  site = await openSite({ slow: { '/inorigin/models/guide/onnx/model.onnx': 15_000 } })
+  // The model comes late, so that the stream is open for that long.
+  const late = () => site.reports.length > 0
+  site = await openSite({ slow: { '/inorigin/models/guide/onnx/model.onnx': late } })
   const page = await site.open()
   await serveIn(page)
   site.pages['/sw.js'] = `${readFileSync('dist-demo/sw.js', 'utf8')}\n// a later build`
@@ -65,9 +66,10 @@ test('a new script of the same protocol takes over only when nothing streams', a
     // Longer than the page waits between its looks at whether the new script may take over.
     await new Promise((resolve) => setTimeout(resolve, 7_000))
     const waited = registration.active === before && registration.waiting !== null
+    await fetch('/report', { method: 'POST', body: 'waited' })
     for (let next = await reader.read(); !next.done; next = await reader.read()) text += next.value
     const whole = text.includes('message_stop')
-    const deadline = performance.now() + 20_000
+    const deadline = performance.now() + 40_000
     while (registration.active === before && performance.now() < deadline) {
       await new Promise((resolve) => setTimeout(resolve, 250))
     }

@@ -20,8 +20,11 @@ export interface StaticOptions {
   /** Bodies by path; `.html` and `.js` names give their type. */
   pages?: Readonly<Record<string, string>>
   headers?: Readonly<Record<string, string>>
-  /** Milliseconds that a file takes, by path: it is sent in even pieces over that time. */
-  slow?: Readonly<Record<string, number>>
+  /**
+   * Milliseconds that a file takes, by path: it is sent in even pieces over that time. Or what its last
+   * piece waits for.
+   */
+  slow?: Readonly<Record<string, number | (() => boolean)>>
 }
 
 export interface StaticServer {
@@ -97,20 +100,28 @@ function sendFile(response: ServerResponse, path: string | undefined): void {
 async function trickle(
   response: ServerResponse,
   path: string | undefined,
-  milliseconds: number,
+  slow: number | (() => boolean),
 ): Promise<void> {
   if (path === undefined) return end(response, 404)
   const bytes = readFileSync(path)
   response.setHeader('content-type', typeOf(path))
   response.setHeader('content-length', bytes.length)
-  const pieces = Math.ceil(milliseconds / 250)
+  const pieces = typeof slow === 'number' ? Math.ceil(slow / PAUSE) : 4
   const size = Math.ceil(bytes.length / pieces)
   for (let start = 0; start < bytes.length; start += size) {
+    const isLast = start + size >= bytes.length
+    const waits = isLast && typeof slow === 'function' ? slow : () => true
+    while (!waits() && !response.destroyed) await pause()
     response.write(bytes.subarray(start, start + size))
-    await new Promise((resolve) => setTimeout(resolve, 250))
+    await pause()
   }
   response.end()
 }
+
+/** Milliseconds between two pieces. */
+const PAUSE = 250
+
+const pause = () => new Promise((resolve) => setTimeout(resolve, PAUSE))
 
 function typeOf(path: string): string {
   return TYPES[extname(path)] ?? 'application/octet-stream'

@@ -114,9 +114,10 @@ describe('the trial', { timeout: 180_000 }, () => {
     await expect(openTrusted({ folder, verdict: { features: null } }, never)).rejects.toMatchObject({
       code: 'gpu_untrusted',
     })
-    const begin = performance.now()
+    // Nothing is computed.
+    const submitted = vi.spyOn(GPUQueue.prototype, 'submit')
     const { gpu, runtime } = await openTrusted({ folder, verdict: right }, never)
-    expect(performance.now() - begin).toBeLessThan(1_000)
+    expect(submitted).not.toHaveBeenCalled()
     runtime.release()
     gpu.destroy()
   })
@@ -145,7 +146,7 @@ describe('the trial', { timeout: 180_000 }, () => {
   })
 })
 
-describe('a decoder whose device is lost', { timeout: 180_000 }, () => {
+describe('a decoder whose device is lost', { timeout: 600_000 }, () => {
   const load = async (): Promise<{ loaded: Loaded; devices: GPUDevice[] }> => {
     const devices: GPUDevice[] = []
     const request = GPUAdapter.prototype.requestDevice

@@ -67,12 +67,15 @@ test('passes over a holder that is silent', async () => {
 test('the one that was passed over is told, and its work aborted', async () => {
   const name = fresh()
   let aborted = false
+  let begin = (): void => undefined
+  const begun = new Promise<void>((resolve) => (begin = resolve))
   const old = alone(name, { signal: never() }, async (signal) => {
+    begin()
     await untilAborted(signal).catch(() => undefined)
     aborted = true
   })
   const told = old.catch((thrown: unknown) => thrown)
-  await sleep(10)
+  await begun
   await navigator.locks.request(name, { steal: true }, async () => undefined)
   expect(await told).toMatchObject({ kind: 'aborted', code: 'download_replaced' })
   expect(aborted).toBe(true)

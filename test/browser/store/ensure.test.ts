@@ -58,7 +58,7 @@ test('tells how far it is, in bytes over all files', async () => {
 
 test('ends the others when one cannot be had, and says which', async () => {
   const database = freshDatabase()
-  const good = await fileOn({ bytes: 200 * KIB, name: 'good', faults: [{ slow: 50 }] })
+  const good = await fileOn({ bytes: 200 * KIB, name: 'good', faults: [{ slow: 2_000 }] })
   const bad = await fileOn({ bytes: 5000, name: 'bad', faults: [{ end: 0 }, { status: 404 }] })
   const started = performance.now()
   const both = ensure(database, [good.resource, bad.resource], options)
@@ -66,7 +66,7 @@ test('ends the others when one cannot be had, and says which', async () => {
     kind: 'unavailable',
     message: expect.stringContaining(bad.resource.url),
   })
-  expect(performance.now() - started).toBeLessThan(2000)
+  expect(performance.now() - started).toBeLessThan(10_000)
   expect(await hasResource(database, good.resource.sha256)).toBe(false)
 })
 
