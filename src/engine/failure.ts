@@ -86,11 +86,15 @@ export function gpuFailure(error: GPUError): InoriginError {
   if (error instanceof GPUOutOfMemoryError || OUT_OF_MEMORY.test(error.message)) {
     return outOfMemory(error)
   }
+  return gpuRefused(error.message, error)
+}
+
+/** It cannot do what it was asked for, however often. */
+export function gpuRefused(why: string, cause: unknown): InoriginError {
   return new InoriginError(
     'unavailable',
-    `The GPU refused the work (${error.message.slice(0, 200)}). Use the wasm device, or another ` +
-      'browser.',
-    { code: 'gpu_error', cause: error },
+    `The GPU refused the work (${why.slice(0, 200)}). Use the wasm device, or another browser.`,
+    { code: 'gpu_error', cause },
   )
 }
 

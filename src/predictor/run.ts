@@ -2,6 +2,7 @@
 import type { Tensor } from 'onnxruntime-web'
 import type { Implementation, PredictorEntry } from '../catalog/schema.ts'
 import { requestGpu } from '../device/gpu.ts'
+import { gpuRefused } from '../engine/failure.ts'
 import type { Files } from '../engine/engine.ts'
 import { createTurns } from '../engine/run/turns.ts'
 import type { Ort } from '../engine/onnx/ort.ts'
@@ -11,7 +12,7 @@ import type { Device, PredictionResult } from '../types/index.ts'
 import { bind, type Bound } from './bind.ts'
 import type { ElementData, ElementType } from './elements.ts'
 import { findForeign } from './foreign.ts'
-import { mismatchOf } from './mismatch.ts'
+import { gpuLackOf, mismatchOf } from './mismatch.ts'
 import { refuse, unusable } from './refuse.ts'
 import { sampleInputs } from './sample.ts'
 import { type Checked, checkInputs } from './signature.ts'
@@ -218,7 +219,8 @@ function blame(thrown: unknown): never {
   const error = InoriginError.from(thrown)
   const said = error.kind === 'internal' ? mismatchOf(error.message) : null
   if (said !== null) refuse('inputs', `the model does not take them: ${said}`, thrown)
-  throw error
+  const lack = error.kind === 'internal' ? gpuLackOf(error.message) : null
+  throw lack === null ? error : gpuRefused(lack, thrown)
 }
 
 function stopIfAborted(signal: AbortSignal | undefined): void {

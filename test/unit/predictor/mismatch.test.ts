@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { mismatchOf } from '../../../src/predictor/mismatch.ts'
+import { gpuLackOf, mismatchOf } from '../../../src/predictor/mismatch.ts'
 
 const failed = (code: number, message: string) =>
   `failed to call OrtRun(). ERROR_CODE: ${code}, ERROR_MESSAGE: ${message}`
@@ -27,4 +27,11 @@ test.each([
   ['memory access out of bounds', null],
 ])('%s', (message, said) => {
   expect(mismatchOf(message)).toBe(said)
+})
+
+test('what a GPU lacks is not blamed on the inputs', () => {
+  const lacks = failed(1, 'Non-zero status code returned while running Split node. Status Message: /build/core/providers/webgpu/shader_helper.cc:308 ShaderVariableHelper &onnxruntime::webgpu::ShaderHelper::AddVariableImpl(bool, const TensorShape &) numbers_storage_buffers_ <= limits_.max was false. Too many storage buffers in shader. Current: 11, Max is 10\n')
+  expect([mismatchOf(lacks), gpuLackOf(lacks)]).toEqual([null, 'Too many storage buffers in shader. Current: 11, Max is 10'])
+  const lengths = failed(1, '/build/core/providers/webgpu/math/binary.cc:1 was false. Attempting to broadcast an axis by a dimension other than 1. 2 by 3')
+  expect(gpuLackOf(lengths)).toBeNull()
 })
