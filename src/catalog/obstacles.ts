@@ -41,15 +41,16 @@ type Requires = NonNullable<Implementation['requires']>
 
 function gpuObstacles(
   { features = [], limits = {} }: Requires,
-  { webgpu, distrusted, unsound = [] }: Capabilities,
+  { webgpu, doubt, unsound = [] }: Capabilities,
 ): string[] {
-  if (distrusted) return ['the GPU here computes wrong numbers']
+  const fault = doubt === 'late' ? 'did not come to the end of a trial' : 'computes wrong numbers'
+  if (!webgpu && doubt) return [`the GPU here ${fault}`]
   if (!webgpu) return ['this browser offers no WebGPU here']
   const lacking = features
     .filter((feature) => !webgpu.features.includes(feature))
     .map((feature) =>
       unsound.includes(feature)
-        ? `the GPU here computes wrong numbers with ${feature}`
+        ? `the GPU here ${fault} with ${feature}`
         : `the GPU has no ${feature}`,
     )
   const tooLow = Object.entries(limits)

@@ -5,9 +5,9 @@ import { describeAdapter, findAdapter, type AdapterDescription } from './adapter
 export interface Capabilities {
   /** `null` where there is no WebGPU, or none to be trusted. */
   webgpu: AdapterDescription | null
-  /** There is a GPU, and it computes wrong numbers. */
-  distrusted?: boolean
-  /** Features of the GPU with which it was found to compute wrong numbers; `webgpu` is without them. */
+  /** Why the GPU, or a feature of it, is not to be trusted: its numbers were wrong, or came too late. */
+  doubt?: 'wrong' | 'late'
+  /** Features of the GPU that are not to be trusted; `webgpu` is without them. */
   unsound?: readonly string[]
   wasm: {
     simd: boolean

@@ -6,6 +6,11 @@ import type { Capabilities } from './capabilities.ts'
 export interface GpuVerdict {
   /** The optional features with which its numbers were right; `null`: they never were. */
   features: readonly string[] | null
+  /**
+   * A trial with more did not come to an end in time, which another may on a day that is less busy: such a
+   * verdict holds as long as the thread that has it, and is not kept.
+   */
+  late?: boolean
 }
 
 /** What it was tried with; another one may have other kernels, and is tried anew. */
@@ -43,11 +48,12 @@ export function rungs(available: ReadonlySet<string>): string[][] {
 export function trusted(capabilities: Capabilities, verdict: GpuVerdict | undefined): Capabilities {
   const { webgpu } = capabilities
   if (!webgpu || !verdict) return capabilities
-  const right = verdict.features
-  if (right === null) return { ...capabilities, webgpu: null, distrusted: true }
+  const { features: right, late = false } = verdict
+  const doubt = late ? 'late' : 'wrong'
+  if (right === null) return { ...capabilities, webgpu: null, doubt }
   const isRight = (name: string): boolean => !OPTIONAL.includes(name) || right.includes(name)
   const unsound = webgpu.features.filter((name) => !isRight(name))
   if (unsound.length === 0) return capabilities
   const features = webgpu.features.filter(isRight)
-  return { ...capabilities, webgpu: { ...webgpu, features }, unsound }
+  return { ...capabilities, webgpu: { ...webgpu, features }, doubt, unsound }
 }

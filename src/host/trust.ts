@@ -9,7 +9,7 @@ export interface Trust {
   capabilities(): Promise<Capabilities>
   /** What is known of the GPU; `undefined` before it has been tried. */
   verdict(): Promise<GpuVerdict | undefined>
-  /** What a load found out; counts at once and is kept. */
+  /** What a load found out; counts at once and is kept, unless it was found out by waiting. */
   learn(verdict: GpuVerdict): void
 }
 
@@ -42,6 +42,7 @@ export function createTrust(database: Database, probe: () => Promise<Capabilitie
     },
     learn(found) {
       learnt = found
+      if (found.late) return
       // Where nothing can be stored, the GPU is tried again by the next host.
       keep(found).catch(() => undefined)
     },

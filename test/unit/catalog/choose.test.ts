@@ -158,9 +158,12 @@ test('WASM is asked for features by name', () => {
 })
 
 test('a feature that computes wrong numbers is not called missing', () => {
-  const unsound = { ...plainGpu, unsound: ['shader-f16'] }
+  const unsound = { ...plainGpu, doubt: 'wrong' as const, unsound: ['shader-f16'] }
   expect(choose({ tag: '@a/b', implementations: [half, full] }, unsound).reasons[0]?.why)
     .toBe('the GPU here computes wrong numbers with shader-f16')
+  const late = { ...unsound, doubt: 'late' as const }
+  expect(choose({ tag: '@a/b', implementations: [half, full] }, late).reasons[0]?.why)
+    .toBe('the GPU here did not come to the end of a trial with shader-f16')
 })
 
 describe('when nothing fits, says what each one lacks:', () => {
@@ -179,7 +182,7 @@ describe('when nothing fits, says what each one lacks:', () => {
     [[full], device(), 'wasm', ['webgpu-full: it runs on WebGPU and WASM was asked for']],
     [[full, wasm], noGpu, 'webgpu',
       ['webgpu-full: this browser offers no WebGPU', 'wasm: it runs on WASM']],
-    [[full], device({ webgpu: null, distrusted: true }), 'auto',
+    [[full], device({ webgpu: null, doubt: 'wrong' }), 'auto',
       ['webgpu-full: the GPU here computes wrong numbers']],
     [[wasm], noSimd, 'auto', ['no WebAssembly SIMD']],
   ])('%#', (all, on, preference, words) => {

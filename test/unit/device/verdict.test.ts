@@ -58,6 +58,7 @@ describe('what a device can do is judged', () => {
   })
 
   test('without its GPU, where that is always wrong', () => {
-    expect(trusted(seen, { features: null })).toEqual({ ...seen, webgpu: null, distrusted: true })
+    expect(trusted(seen, { features: null })).toEqual({ ...seen, webgpu: null, doubt: 'wrong' })
+    expect(trusted(seen, { features: null, late: true }).doubt).toBe('late')
   })
 })

@@ -25,13 +25,13 @@ export interface TrustedGpu {
 
 const HALF = 'shader-f16'
 
-/** Milliseconds for one trial; most of it is the compilation of shaders. */
+/** Milliseconds for a trial in one precision; most of it is the compilation of shaders. */
 const PATIENCE = 100_000
 
 /**
  * A device of our own and a runtime on it; the caller releases and destroys. Rejects with
  * `unavailable`: code `gpu_untrusted`, with the verdict in its details, when the GPU computes wrong
- * numbers, or right ones only without a feature that the weights need.
+ * numbers, or none in time, or right ones only without a feature that the weights need.
  */
 export async function openTrusted(
   { folder, features = [], verdict: known }: TrustOptions,
@@ -44,22 +44,25 @@ export async function openTrusted(
     : rungs(available)
   // Half precision is weighed with each set below; one that is not there at all is refused here.
   const must = features.filter((name) => name !== HALF || !available.has(name))
+  let late = false
   for (const [tried, optional] of sets.entries()) {
     if (signal.aborted) throw loadingCancelled()
     const opened = await requestGpu({ features: must, optional }).catch((thrown: unknown) => {
-      // After a trial that hung, a GPU may give nothing more: it is then as good as wrong.
-      if (tried > 0) throw untrusted({ features: null }, features)
+      // After a trial that hung, a GPU may give nothing more.
+      if (tried > 0) throw untrusted({ features: null, late: true }, features)
       throw thrown
     })
     const { device: gpu } = opened
     const runtime = await loadRuntime({ device: 'webgpu', folder, gpu })
-    const verdict = { features: optional }
     const drop = (): void => {
       runtime.release()
       gpu.destroy()
     }
     try {
-      if (known || (await isSound(runtime, gpu, optional))) {
+      const sound = known ? true : await isSound(runtime, gpu, optional)
+      late ||= sound === null
+      if (sound) {
+        const verdict = known ?? verdictOf(optional, late)
         if (needsMore(features, optional)) throw untrusted(verdict, features)
         return { gpu, runtime, verdict }
       }
@@ -69,29 +72,37 @@ export async function openTrusted(
     }
     drop()
   }
-  throw untrusted({ features: null }, features)
+  throw untrusted(verdictOf(null, late), features)
 }
+
+const verdictOf = (features: readonly string[] | null, late: boolean): GpuVerdict => ({
+  features,
+  ...(late && { late }),
+})
 
 const needsMore = (features: readonly string[], optional: readonly string[]): boolean =>
   features.includes(HALF) && !optional.includes(HALF)
 
-/** A device that does not come to an end computes nothing right either. */
-function isSound(
+/** `null` where it does not come to an end in time. */
+async function isSound(
   runtime: Runtime,
   gpu: GPUDevice,
   features: readonly string[],
-): Promise<boolean> {
-  const tried = async (): Promise<boolean> =>
-    (await isRight(runtime, gpu, 'float32')) &&
-    (!features.includes(HALF) || (await isRight(runtime, gpu, 'float16')))
-  return within(PATIENCE, tried(), false)
+): Promise<boolean | null> {
+  for (const precision of ['float32', 'float16'] as const) {
+    if (precision === 'float16' && !features.includes(HALF)) continue
+    const right = await within(PATIENCE, isRight(runtime, gpu, precision), null)
+    if (!right) return right
+  }
+  return true
 }
 
 function untrusted(verdict: GpuVerdict, features: readonly string[]): InoriginError {
-  const what =
-    verdict.features === null
-      ? 'The GPU here computes wrong numbers'
-      : `The GPU here computes right numbers only without ${features.join(', ')}`
+  const names = features.join(', ')
+  const only = verdict.features === null ? '' : verdict.late ? ` with ${names}` : ` without ${names}`
+  const what = verdict.late
+    ? `The GPU here did not come to the end of a trial${only}`
+    : `The GPU here computes ${only ? `right numbers only${only}` : 'wrong numbers'}`
   return new InoriginError(
     'unavailable',
     `${what}, so this model is not run on it. Use device: "wasm", or another browser.`,

@@ -1,0 +1,29 @@
+/** Which verdicts on a GPU the next host finds. */
+import { expect, test } from 'vitest'
+import type { GpuVerdict } from '../../../src/device/verdict.ts'
+import { probeDevice } from '../../../src/device/capabilities.ts'
+import { createTrust } from '../../../src/host/trust.ts'
+import { openDatabase } from '../../../src/store/open.ts'
+
+test.each<[string, GpuVerdict, boolean]>([
+  ['right without a feature', { features: [] }, true],
+  ['wrong', { features: null }, true],
+  ['late', { features: null, late: true }, false],
+  ['late with a feature', { features: [], late: true }, false],
+])('%s', async (_, found, isKept) => {
+  const database = openDatabase(`test:${crypto.randomUUID()}`)
+  const host = createTrust(database, probeDevice)
+  host.learn(found)
+  expect(await host.verdict()).toEqual(found)
+  const next = () => createTrust(database, probeDevice).verdict()
+  if (isKept) await expect.poll(next).toEqual(found)
+  else {
+    // One that is kept comes after it: what would have been written is there by then.
+    const other = { features: ['other'] }
+    host.learn(other)
+    await expect.poll(next).toEqual(other)
+    host.learn(found)
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    expect(await next()).toEqual(other)
+  }
+})
