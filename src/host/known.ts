@@ -2,9 +2,8 @@
 import { isListed } from '../catalog/memory.ts'
 import type { Entry, Resource } from '../catalog/schema.ts'
 import type { Known } from '../store/inventory.ts'
-import type { Entries } from './entries.ts'
 
-export async function knownOf(entries: Pick<Entries, 'all'>): Promise<Known> {
+export async function knownOf(entries: { all(): Promise<Entry[]> }): Promise<Known> {
   const all = await entries.all()
   return {
     tagsOf: (sha256) =>
