@@ -16,7 +16,7 @@ export async function* withHeartbeat<Event>(
       let first = await Promise.race([next, clock.tick()])
       while (first === undefined) {
         if (quiet) yield { type: 'heartbeat' }
-        quiet = true
+        quiet = !quiet
         first = await Promise.race([next, clock.tick()])
       }
       if (first.done) return
