@@ -7,7 +7,10 @@ export type Say = (path: string, problem: string) => void
 type Input = PredictorEntry['signature']['inputs'][number]
 type Members = NonNullable<Input['enumeration']>
 
-/** Tells of names that are there twice, of bounds and defaults that nothing fits, and of bindings of nothing. */
+/**
+ * Tells of names that are there twice, of bounds and defaults that nothing fits, and of bindings of nothing.
+ * Several values may be answered by one name: classes that a data set tells apart are often called alike.
+ */
 export function checkParameters(
   { signature, implementations }: PredictorEntry,
   path: string,
@@ -16,9 +19,6 @@ export function checkParameters(
   for (const side of ['inputs', 'outputs'] as const) {
     const list = `${path}.signature.${side}`
     repeated(signature[side].map(({ name }) => name), list, 'name', say)
-    for (const [index, { enumeration = [] }] of signature[side].entries()) {
-      repeated(enumeration.map(({ name }) => name), `${list}[${index}].enumeration`, 'name', say)
-    }
   }
   for (const [index, input] of signature.inputs.entries()) {
     checkInput(input, `${path}.signature.inputs[${index}]`, say)
@@ -36,6 +36,7 @@ export function checkParameters(
 }
 
 function checkInput({ range, enumeration = [], defaultValue }: Input, path: string, say: Say): void {
+  repeated(enumeration.map(({ name }) => name), `${path}.enumeration`, 'name', say)
   const { min = -Infinity, max = Infinity } = range ?? {}
   if (min > max) return say(`${path}.range`, `min ${min} is above max ${max}, so no value fits`)
   if (defaultValue === undefined || defaultValue === null) return
@@ -46,11 +47,14 @@ function checkInput({ range, enumeration = [], defaultValue }: Input, path: stri
   }
 }
 
-/** By name or value; of several, all of them. */
+/** By name or value, where true is 1; of several, all of them. Whole tensors are looked at when they are used. */
 function isMember(members: Members, given: unknown): boolean {
   if (Array.isArray(given)) return given.every((one) => isMember(members, one))
-  return members.some(({ name, value }) => name === given || value === given)
+  if (typeof given === 'object') return true
+  return members.some(({ name, value }) => name === given || number(value) === number(given))
 }
+
+const number = (value: unknown): unknown => (typeof value === 'boolean' ? Number(value) : value)
 
 /** Tells of values that are in the list before, where a field of its items has them. */
 export function repeated(values: readonly string[], path: string, field: string, say: Say): void {

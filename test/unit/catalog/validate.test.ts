@@ -71,6 +71,17 @@ test.each<[string, object, string]>([
   expect(problemsOf(catalog({ ...entry, implementations } as never))[0]).toContain(problem)
 })
 
+const BIT = { enumeration: [{ name: 'on', value: 1 }, { name: 'off', value: 0 }] }
+test.each<[string, object]>([
+  ['two classes of one name', { outputs: [{ ...INPUT, enumeration: [{ name: 'crane', value: 134 }, { name: 'crane', value: 517 }] }] }],
+  ['the name of a member', { inputs: [{ ...INPUT, ...BIT, defaultValue: ['on', 0] }] }],
+  ['a boolean for a number', { inputs: [{ name: 'x', type: 'bool', ...BIT, defaultValue: true }] }],
+  ['a tensor of members', { inputs: [{ ...INPUT, ...BIT, defaultValue: { data: [1, 0], shape: [2] } }] }],
+])('parameters that a prediction takes are taken: %s', (_, signature) => {
+  const entry = predictor({ signature: { inputs: [], outputs: [], ...signature } as never })
+  expect(validateCatalog(catalog(entry as never), options).entries).toHaveLength(1)
+})
+
 test.each([null, 'text', 7, []])('says that %j is no catalog at all', (document) => {
   expect(problemsOf(document)[0]).toMatch(/^(the document|version|entries): /)
 })
