@@ -42,7 +42,8 @@ export function functionsFault(body: ChatBody): Fault | undefined {
     return { path: ['functions'], message, input: functions }
   }
   const type = typeof choice === 'object' ? choice?.type : choice
-  if (!type || type === 'auto' || type === 'none') return undefined
+  const isSame = type === 'none' && (!called || called === 'none')
+  if (!type || type === 'auto' || isSame) return undefined
   const message = 'left out where there are functions; send function_call instead'
   return { path: ['tool_choice'], message, input: choice }
 }
@@ -57,7 +58,10 @@ export function withTools(body: ChatBody): ToolsBody {
     ...body,
     messages,
     tools: functions?.map((told) => ({ type: 'function', function: told })),
-    tool_choice: typeof called === 'object' && called ? { type: 'function', function: called } : called,
+    tool_choice:
+      typeof called === 'object' && called
+        ? { type: 'function', function: called }
+        : (called ?? body.tool_choice),
     parallel_tool_calls: false,
   }
 }

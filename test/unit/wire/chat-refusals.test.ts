@@ -171,6 +171,11 @@ describe('what is wrong', () => {
     ['function_call', { function_call: { name: 'f' } }, 'auto, none or left out where there are no functions, not an object'],
     [
       'tool_choice',
+      { functions: [{ name: 'f' }], function_call: { name: 'f' }, tool_choice: 'none' },
+      'left out where there are functions; send function_call instead, not "none"',
+    ],
+    [
+      'tool_choice',
       { functions: [{ name: 'f' }], tool_choice: 'required' },
       'left out where there are functions; send function_call instead, not "required"',
     ],

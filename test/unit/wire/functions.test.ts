@@ -29,6 +29,7 @@ describe('functions', () => {
     [{ function_call: null }, {}],
     [{ function_call: 'auto', tools: [], tool_choice: 'auto' }, { tool_choice: 'auto' }],
     [{ function_call: 'none', parallel_tool_calls: false }, { tool_choice: 'none' }],
+    [{ tool_choice: 'none' }, { tool_choice: 'none' }],
     [{ function_call: { name: 'now' } }, { tool_choice: { type: 'function', function: now } }],
   ])('with %j are tools, called one at a time', async (fields, same) => {
     const { request, ignored } = await asked({ ...FUNCTIONS, ...fields })
