@@ -52,13 +52,18 @@ export async function deleting<T>(
   bytes: number,
   work: () => Promise<T>,
 ): Promise<T> {
+  if (bytes === 0) return work()
   // What came back meanwhile is not owed any more.
   await owed(database)
   const before = debts.get(database.name)
   const beside = before ? before.beside : await usedBeside(database)
   const result = await work()
-  const owedBefore = debts.get(database.name)?.bytes ?? 0
-  debts.set(database.name, { beside, bytes: owedBefore + bytes, since: performance.now() })
+  const there = debts.get(database.name)
+  debts.set(database.name, {
+    beside: there ? least(there.beside, beside) : beside,
+    bytes: (there?.bytes ?? 0) + bytes,
+    since: performance.now(),
+  })
   nudge()
   return result
 }
@@ -106,6 +111,11 @@ async function usedBeside(database: Database): Promise<number | null> {
     }
     return usage === null || usage < after ? null : usage - after
   }
+}
+
+/** Of two that delete at once, one may have looked when what the other deleted was beside already. */
+function least(one: number | null, other: number | null): number | null {
+  return one === null || other === null ? (one ?? other) : Math.min(one, other)
 }
 
 async function storedBytes(database: Database): Promise<number> {

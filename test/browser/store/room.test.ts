@@ -4,8 +4,9 @@ import { ensure } from '../../../src/store/ensure.ts'
 import { importFiles, type Match } from '../../../src/store/import.ts'
 import { removeTag, setPin, type Known } from '../../../src/store/inventory.ts'
 import type { Database } from '../../../src/store/open.ts'
+import { deleting, owed } from '../../../src/store/owed.ts'
 import { freeBytes } from '../../../src/store/reserve.ts'
-import { hasResource, resourceRecord } from '../../../src/store/resources.ts'
+import { hasResource, removeResource, resourceRecord } from '../../../src/store/resources.ts'
 import { fileOn, freshDatabase, KIB, never, QUICK, storedBytes } from './fixture.ts'
 
 const options = { signal: never(), tuning: QUICK }
@@ -149,6 +150,29 @@ describe('a browser that is slow to give room back', () => {
     })
     expect(await here()).toEqual(['@a/two', '@a/three'])
     expect(await file.seen()).toEqual([])
+  })
+
+  test('owes what went at once, though one began when another had just gone', async () => {
+    const database = freshDatabase()
+    limitDisk(20 * MIB, { late: 1e6 })
+    const tags = ['one', 'two'].map((name) => fileOn({ bytes: 2 * MIB, name, piece: MIB }))
+    const [one, two] = (await Promise.all(tags)).map(({ resource }) => resource)
+    await ensure(database, [one!, two!], tuned)
+    let begin = (): void => undefined
+    const begun = new Promise<void>((resolve) => (begin = resolve))
+    let second: Promise<void> | undefined
+    const first = deleting(database, 2 * MIB, async () => {
+      await removeResource(database, one!.sha256)
+      second = deleting(database, 2 * MIB, async () => {
+        begin()
+        await first
+        await removeResource(database, two!.sha256)
+      })
+      await begun
+    })
+    await first
+    await second
+    expect(await owed(database)).toBe(4 * MIB)
   })
 
   test('can be left waiting', async () => {
