@@ -47,8 +47,8 @@ export function createResources(options: ResourcesOptions): Resources {
 
   async function find(sha256: string): Promise<Found | undefined> {
     const found = await known(sha256)
-    const isLost = found && isImported(found.resource) && !(await hasResource(database, sha256))
-    if (isLost) throw lost(found)
+    const isMissing = found && isImported(found.resource) && !(await hasResource(database, sha256))
+    if (isMissing) throw lost(found)
     return found
   }
 
@@ -57,6 +57,7 @@ export function createResources(options: ResourcesOptions): Resources {
     const { sha256, name } = resource
     const how = { signal, tag, known: () => knownOf(entries), onDownload }
     const files = await ensure(database, [resource], how).catch((error: unknown) => {
+      if (isLost(error)) throw lost(found, error)
       throw isListed || !isGone(error) ? error : gone(found, error)
     })
     return { sha256, name, blob: files.get(name) as Blob }
@@ -91,6 +92,11 @@ function notFound(sha256: string): InoriginError {
   return new InoriginError('not_found', `No resource that is known here has the sha256 ${sha256}.`)
 }
 
+/** Whether only the user could bring it, as when the browser lost a part of what was noted as here. */
+function isLost(error: unknown): boolean {
+  return error instanceof InoriginError && error.code === 'import_lost'
+}
+
 /** Whether its server says that it has no such file. */
 function isGone(error: unknown): boolean {
   const status = error instanceof InoriginError && error.details?.['status']
@@ -105,8 +111,8 @@ function gone({ resource: { name, url }, tag }: Found, cause: unknown): Inorigin
 }
 
 /** Asking again brings it back no more than asking once. */
-function lost({ resource: { name }, tag }: Found): InoriginError {
+function lost({ resource: { name }, tag }: Found, cause?: unknown): InoriginError {
   const what = `${name} of ${tag} was imported from a file of yours, and is not stored any more`
   const todo = 'Import it again with server.storage.import(), and the same URL serves it.'
-  return new InoriginError('not_found', `${what}. ${todo}`, { code: 'import_lost' })
+  return new InoriginError('not_found', `${what}. ${todo}`, { code: 'import_lost', cause })
 }

@@ -26,8 +26,8 @@ test('what is gone from its server is gone for good where the catalog has it no 
   const entry = model()
   const [resource] = entry.implementations[0]?.resources ?? []
   const { signal } = new AbortController()
-  const bodyOf = (all: unknown[], status: number) => {
-    vi.mocked(ensure).mockRejectedValue(new InoriginError('unavailable', 'Could not download.', { details: { status } }))
+  const bodyOf = (all: unknown[], status: number, code = 'download_failed') => {
+    vi.mocked(ensure).mockRejectedValue(new InoriginError('unavailable', 'Could not download.', { code, details: { status } }))
     const resources = createResources({
       database: {} as never, onDownload: () => undefined, entries: { all: async () => all } as never,
       predictions: { resource: async () => ({ resource, tag: entry.tag }) } as never,
@@ -37,4 +37,6 @@ test('what is gone from its server is gone for good where the catalog has it no 
   await expect(bodyOf([], 404)).rejects.toMatchObject({ kind: 'not_found', code: 'resource_gone' })
   await expect(bodyOf([], 403)).rejects.toMatchObject({ kind: 'unavailable' })
   await expect(bodyOf([entry], 404)).rejects.toMatchObject({ kind: 'unavailable' })
+  // What the user brought, and the browser lost a part of: nobody sends that again.
+  await expect(bodyOf([entry], 0, 'import_lost')).rejects.toMatchObject({ kind: 'not_found', code: 'import_lost' })
 })
