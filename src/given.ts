@@ -44,7 +44,8 @@ export function filesOf(
   const given: unknown = files
   if (isObject(given) && 'kind' in given && given.kind === 'directory') return files as FileSystemDirectoryHandle
   const listed = isObject(given) && Symbol.iterator in given ? Array.from(files as Iterable<File>) : null
-  if (listed?.every((file) => file instanceof File)) {
+  // Those of another frame are of another class.
+  if (listed?.every((file) => kind(file) === 'File')) {
     return listed.map((file) => ({ path: file.webkitRelativePath || file.name, file }))
   }
   const what = 'files must be the files of an input, or the handle of a folder'
