@@ -7,7 +7,8 @@ import { openAssembly } from './assembly.ts'
 import { CHUNK_BYTES, type WantedResource } from './db.ts'
 import { downloadLock } from './download.ts'
 import type { Database } from './open.ts'
-import { readResource, removeResource } from './resources.ts'
+import { deleting } from './owed.ts'
+import { bytesHere, readResource, removeResource, resourceRecord } from './resources.ts'
 
 /** Bytes of a file that are in memory at once. */
 const PIECE = 4 * 1024 * 1024
@@ -75,14 +76,22 @@ export function takeIn(
         const { position, end } = assembly
         const content = await readPiece(file, position, Math.min(position + PIECE, end))
         if (content.length === 0 || (await assembly.write(content))) {
-          return removeResource(database, wanted.sha256).then(() => false)
+          return refuse(database, wanted.sha256)
         }
         onBytes(content.length)
       }
       if (!(await assembly.finish())) return true
-      if (!assembly.joined) return removeResource(database, wanted.sha256).then(() => false)
+      if (!assembly.joined) return refuse(database, wanted.sha256)
       // What came over the network before was of another file.
       await assembly.restart(null)
     }
   })
+}
+
+/** Nothing stays of what is not that resource. */
+async function refuse(database: Database, sha256: string): Promise<false> {
+  const record = await resourceRecord(database, sha256)
+  const bytes = record ? bytesHere(record) : 0
+  await deleting(database, bytes, () => removeResource(database, sha256))
+  return false
 }

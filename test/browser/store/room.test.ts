@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { ensure } from '../../../src/store/ensure.ts'
 import { importFiles, type Match } from '../../../src/store/import.ts'
+import { takeIn } from '../../../src/store/intake.ts'
 import { removeTag, setPin, type Known } from '../../../src/store/inventory.ts'
 import type { Database } from '../../../src/store/open.ts'
 import { deleting, owed } from '../../../src/store/owed.ts'
@@ -173,6 +174,16 @@ describe('a browser that is slow to give room back', () => {
     await first
     await second
     expect(await owed(database)).toBe(4 * MIB)
+  })
+
+  test('owes what was taken in of a file that proved to be another', async () => {
+    const database = freshDatabase()
+    limitDisk(20 * MIB, { late: 1e6 })
+    const { resource, content } = await fileOn({ bytes: 2 * MIB })
+    const other = new Blob([content.slice(0, -1), 'x'])
+    const how = { tag: '@me/model', signal: never(), onBytes: () => undefined } as const
+    expect(await takeIn(database, resource, other, how)).toBe(false)
+    expect(await owed(database)).toBe(2 * MIB)
   })
 
   test('can be left waiting', async () => {
