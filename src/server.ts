@@ -42,7 +42,7 @@ export interface Models {
 export interface ImportOptions {
   /** Aborting it gives the import up; what was stored stays. */
   signal?: AbortSignal
-  /** Bytes, rate and remaining time, several times a second. */
+  /** Bytes, rate, remaining time and phase, several times a second. */
   onProgress?: (progress: ImportProgress) => void
   /** Of a tag that no catalog lists: what it is called. Default: as its file or folder is, or the tag. */
   name?: string
@@ -52,9 +52,9 @@ export interface ImportOptions {
 
 /** How what is stored is repaired. */
 export interface RepairOptions {
-  /** Aborting it gives the repair up. */
+  /** Aborting it gives the repair up; what was fetched stays. */
   signal?: AbortSignal
-  /** Bytes, rate and phase, several times a second. */
+  /** Bytes, rate, remaining time and phase, several times a second. */
   onProgress?: (progress: RepairProgress) => void
 }
 

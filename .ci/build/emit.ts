@@ -40,7 +40,7 @@ export function emitMlcCatalog(): Plugin {
   }
 }
 
-/** `models/`: the catalog in `folder`, the files it lists and the notices on them, and nothing else there. */
+/** `models/`: the catalog in `folder`, the files it lists and the notices on them; nothing else. */
 export function emitModels(folder: string): Plugin {
   return {
     name: 'inorigin:models',
@@ -63,7 +63,8 @@ export function emitModels(folder: string): Plugin {
         for (const model of new Set(resources.map(({ url }) => url.split('/', 1)[0] ?? ''))) {
           const notice = join(folder, model, 'NOTICE.md')
           if (!existsSync(notice)) continue
-          this.emitFile({ type: 'asset', fileName: `models/${model}/NOTICE.md`, source: readFileSync(notice) })
+          const fileName = `models/${model}/NOTICE.md`
+          this.emitFile({ type: 'asset', fileName, source: readFileSync(notice) })
         }
         if (bytes > MODEL_LIMIT) {
           this.error(`${tag} has ${bytes} bytes; the package carries at most ${MODEL_LIMIT}.`)

@@ -1,4 +1,4 @@
-/** What a schema cannot say of a predictor's parameters: whether what is said of them goes together. */
+/** What a schema cannot say of a predictor's parameters: whether what is said fits together. */
 import type { PredictorEntry } from './schema.ts'
 
 /** Told of what is wrong, and where. */
@@ -8,8 +8,9 @@ type Input = PredictorEntry['signature']['inputs'][number]
 type Members = NonNullable<Input['enumeration']>
 
 /**
- * Tells of names that are there twice, of bounds and defaults that nothing fits, and of bindings of nothing.
- * Several values may be answered by one name: classes that a data set tells apart are often called alike.
+ * Tells of names that are there twice, of bounds and defaults that nothing fits, and of bindings of
+ * nothing. Several values may be answered by one name: classes that a data set tells apart are often
+ * called alike.
  */
 export function checkParameters(
   { signature, implementations }: PredictorEntry,
@@ -35,19 +36,24 @@ export function checkParameters(
   }
 }
 
-function checkInput({ range, enumeration = [], defaultValue }: Input, path: string, say: Say): void {
+function checkInput(input: Input, path: string, say: Say): void {
+  const { range, enumeration = [], defaultValue } = input
   repeated(enumeration.map(({ name }) => name), `${path}.enumeration`, 'name', say)
   const { min = -Infinity, max = Infinity } = range ?? {}
   if (min > max) return say(`${path}.range`, `min ${min} is above max ${max}, so no value fits`)
   if (defaultValue === undefined || defaultValue === null) return
   if (enumeration.length > 0) {
-    if (!isMember(enumeration, defaultValue)) say(`${path}.defaultValue`, 'is none of its enumeration')
+    const isThere = isMember(enumeration, defaultValue)
+    if (!isThere) say(`${path}.defaultValue`, 'is none of its enumeration')
   } else if (typeof defaultValue === 'number' && (defaultValue < min || defaultValue > max)) {
     say(`${path}.defaultValue`, `${defaultValue} is out of its range`)
   }
 }
 
-/** By name or value, where true is 1; of several, all of them. Whole tensors are looked at when they are used. */
+/**
+ * By name or value, where true is 1; of several, all of them. Whole tensors are looked at when they are
+ * used.
+ */
 function isMember(members: Members, given: unknown): boolean {
   if (Array.isArray(given)) return given.every((one) => isMember(members, one))
   if (typeof given === 'object') return true

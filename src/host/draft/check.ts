@@ -11,7 +11,9 @@ const MOST_IR = 13
 const USABLE = new Set<string>(ELEMENTS.slice(1, ELEMENTS.indexOf('complex64')))
 
 /** Of these the runtime opens no model that gives them, though it were asked for others alone. */
-const UNOPENED = new Set<string>(ELEMENTS.slice(ELEMENTS.indexOf('complex64'), ELEMENTS.indexOf('uint4')))
+const UNOPENED = new Set<string>(
+  ELEMENTS.slice(ELEMENTS.indexOf('complex64'), ELEMENTS.indexOf('uint4')),
+)
 
 export function isUsable({ isTensor, type }: Value): boolean {
   return isTensor && USABLE.has(type)
