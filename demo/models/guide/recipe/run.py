@@ -14,8 +14,9 @@ from pathlib import Path
 from settings import MODEL_DIR, WORK_DIR
 
 HERE = Path(__file__).resolve().parent
-# The trunk, from which the rate falls to nothing; then thrice more from a rate that is raised anew.
-STAGES = ['--steps 5941', '--finish 2300', '--finish 1650 --again --rate 0.0016', '--finish 7000 --again --rate 0.002', '--finish 2000 --again --rate 0.0011']
+# The trunk, from which the rate falls to nothing; then five times more from a rate that is raised anew.
+STAGES = ['--steps 5941', '--finish 2300', '--finish 1650 --again --rate 0.0016', '--finish 7000 --again --rate 0.002', '--finish 2000 --again --rate 0.0011',
+          '--finish 5100 --again --rate 0.0018', '--finish 1850 --again --rate 0.0012']
 QUICK = ['--steps 80', '--finish 30', '--finish 10 --again --rate 0.001']
 
 
