@@ -70,7 +70,7 @@ export function openHost(
     database, models, device, verdict: trust.verdict, preference: setup.device,
   })
   const predictions = createPredictions({ database, scope: setup.scope, entries, device, choices })
-  const resources = createResources({ database, entries, predictions, onDownload })
+  const resources = createResources({ database, ensure, entries, predictions, onDownload })
 
   /** Predictions over HTTP; each waits again for its predictor, which runs one at a time. */
   const remote = createQueue({ served: 32, perClient: 64, total: 256 })

@@ -1,7 +1,7 @@
 /** The files behind predictions, for whoever asks for one by its hash. */
 import { InoriginError } from '../error.ts'
 import type { WantedResource } from '../store/db.ts'
-import { ensure } from '../store/ensure.ts'
+import type { ensure } from '../store/ensure.ts'
 import { isImported } from '../store/entries.ts'
 import type { Database } from '../store/open.ts'
 import { hasResource, readResource, resourceRecord } from '../store/resources.ts'
@@ -29,11 +29,12 @@ export interface ResourcesOptions {
   database: Database
   entries: Entries
   predictions: Predictions
+  ensure: typeof ensure
   onDownload: () => void
 }
 
 export function createResources(options: ResourcesOptions): Resources {
-  const { database, entries, predictions, onDownload } = options
+  const { database, ensure, entries, predictions, onDownload } = options
 
   /** One of the catalog, or of a prediction that the catalog knows no more. */
   async function known(sha256: string): Promise<Found | undefined> {

@@ -33,9 +33,7 @@ test('a worker that ends in the middle of a stream is noticed', async () => {
   const read = async () => {
     for await (const number of reply.events) if (number === 3) worker.terminate()
   }
-  const start = performance.now()
   await expect(read()).rejects.toMatchObject({ kind: 'unavailable', code: 'host_gone' })
-  expect(performance.now() - start).toBeLessThan(5_000)
 })
 
 test('however many requests are open, each side waits for the death of the other once', async () => {

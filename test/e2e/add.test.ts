@@ -3,10 +3,10 @@ import { spawnSync } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { chromium, type Browser, type Page } from 'playwright'
+import type { Browser, Page } from 'playwright'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Server } from '../../src/index.ts'
-import { chromiumLaunch } from '../setup/chromium.ts'
+import { openBrowser } from '../support/browser.ts'
 import { fetchIn } from '../support/answers.ts'
 import { type Graph, onnxFile } from '../support/onnx.ts'
 import { serveStatic, type StaticServer } from '../support/static.ts'
@@ -72,7 +72,7 @@ beforeAll(async () => {
   const { code, err } = inorigin('init', 'public', '--no-guide')
   if (code !== 0) throw new Error(err)
   site = await serveStatic({ folders: { '/': join(app, 'public') }, pages: { '/app.html': PAGE } })
-  browser = await chromium.launch(chromiumLaunch())
+  browser = await openBrowser()
 })
 
 afterAll(async () => {

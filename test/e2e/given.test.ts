@@ -103,9 +103,7 @@ describe('resources', () => {
       }
       const first = new AbortController()
       const second = new AbortController()
-      const start = performance.now()
       const one = await fetch(url, { signal: first.signal })
-      const headersAfter = performance.now() - start
       const isRunning = await downloading()
       first.abort()
       const reading = await one.arrayBuffer().then(() => 'read', (error: Error) => error.name)
@@ -115,9 +113,8 @@ describe('resources', () => {
       second.abort()
       await left.arrayBuffer().catch(() => undefined)
       const bytes = (await stayed.arrayBuffer()).byteLength
-      return { headersAfter, isRunning, reading, hasStopped, whole: bytes === Number(stayed.headers.get('content-length')) }
+      return { isRunning, reading, hasStopped, whole: bytes === Number(stayed.headers.get('content-length')) }
     }, '@me/digits')
-    expect(seen.headersAfter).toBeLessThan(3_000)
     expect(seen).toMatchObject({ isRunning: true, reading: 'AbortError', hasStopped: true, whole: true })
     await context.close()
   })

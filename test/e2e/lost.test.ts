@@ -54,7 +54,7 @@ async function end(page: Page): Promise<State> {
 }
 
 test('the stream goes on, token for token, when the GPU process dies', async () => {
-  site = await openSite()
+  site = await openSite({ ownBrowser: true })
   const page = await site.open()
   // A GPU made of software takes its time.
   page.setDefaultTimeout(100_000)

@@ -7,6 +7,7 @@ import { chromium, type Browser, type Page } from 'playwright'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Catalog, LoadProgress, Server } from '../../src/index.ts'
 import { chromiumLaunch } from '../setup/chromium.ts'
+import { openBrowser } from '../support/browser.ts'
 import { fetchIn } from '../support/answers.ts'
 import { openHub, repositoryOf, type Hub } from '../support/hub.ts'
 import { LIBRARY, mlcFiles } from '../support/mlc.ts'
@@ -48,7 +49,7 @@ beforeAll(async () => {
     folders: { '/own/': join(folder, 'own'), '/': join(folder, 'public') },
     pages: { '/app.html': PAGE, '/catalog.json': JSON.stringify(catalog()) },
   })
-  browser = await chromium.launch(chromiumLaunch('software'))
+  browser = await openBrowser()
   page = await openIn(browser)
 })
 
@@ -197,9 +198,7 @@ test('a record of its own, on a server that is no hub, is looked up by its files
 })
 
 test('where there is no WebGPU, the same model of a repository answers; where there is none, a 503 says so', async () => {
-  const bare = await chromium.launch({
-    ...chromiumLaunch(), args: ['--no-sandbox', '--disable-background-networking', '--disable-features=WebGPU', '--disable-gpu'],
-  })
+  const bare = await chromium.launch(chromiumLaunch('none'))
   try {
     const tab = await openIn(bare)
     expect(await tab.evaluate(() => navigator.gpu?.requestAdapter() ?? null)).toBeNull()

@@ -4,10 +4,10 @@ import { createHash } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { chromium, type Browser, type Page } from 'playwright'
+import type { Browser, Page } from 'playwright'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Catalog, Server } from '../../src/index.ts'
-import { chromiumLaunch } from '../setup/chromium.ts'
+import { openBrowser } from '../support/browser.ts'
 import { fetchIn } from '../support/answers.ts'
 import { LIBRARY, mlcFiles } from '../support/mlc.ts'
 import { serveStatic, type StaticServer } from '../support/static.ts'
@@ -100,7 +100,7 @@ beforeAll(async () => {
   })
   mkdirSync(join(app, 'mlc'))
   for (const [name, content] of Object.entries(FILES)) writeFileSync(join(app, 'mlc', name), content)
-  browser = await chromium.launch(chromiumLaunch('software'))
+  browser = await openBrowser()
   page = await browser.newPage()
   await page.goto(`${site.url}/app.html`)
   await page.waitForFunction(() => 'server' in globalThis)

@@ -5,9 +5,9 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, extname, join, normalize } from 'node:path'
-import { chromium, type Browser } from 'playwright'
+import type { Browser } from 'playwright'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { chromiumLaunch } from '../setup/chromium.ts'
+import { openBrowser } from '../support/browser.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const TYPES: Readonly<Record<string, string>> = {
@@ -64,7 +64,7 @@ beforeAll(async () => {
   write('public/plain.js', code('/inorigin/index.js'))
   install(pack())
   npm('exec', '--offline', '--', 'inorigin', 'init', 'public')
-  browser = await chromium.launch(chromiumLaunch())
+  browser = await openBrowser()
 }, 240_000)
 
 afterAll(async () => {

@@ -1,9 +1,9 @@
 /** The playground around its chat: what the address chooses, the predictors, phones, themes. */
 import { createServer, type Server as HttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { chromium, type Browser } from 'playwright'
+import type { Browser } from 'playwright'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest'
-import { chromiumLaunch } from '../setup/chromium.ts'
+import { openBrowser } from '../support/browser.ts'
 import { hostileAnswer, missingScript, refusedWorker } from '../support/fakes.ts'
 import {
   openPlayground,
@@ -16,7 +16,7 @@ let browser: Browser
 let playground: Playground | undefined
 
 beforeAll(async () => {
-  browser = await chromium.launch(chromiumLaunch())
+  browser = await openBrowser()
 })
 
 afterAll(() => browser?.close())

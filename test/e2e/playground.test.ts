@@ -1,7 +1,7 @@
 /** The playground's chat as a newcomer meets it: built, in a real browser, with nothing cached. */
-import { chromium, type Browser } from 'playwright'
+import type { Browser } from 'playwright'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest'
-import { chromiumLaunch } from '../setup/chromium.ts'
+import { openBrowser } from '../support/browser.ts'
 import { brokenAnswer, endlessAnswer, hostileAnswer } from '../support/fakes.ts'
 import { openPlayground, type Playground, type PlaygroundOptions } from '../support/playground.ts'
 
@@ -9,7 +9,7 @@ let browser: Browser
 let playground: Playground | undefined
 
 beforeAll(async () => {
-  browser = await chromium.launch(chromiumLaunch())
+  browser = await openBrowser()
 })
 
 afterAll(() => browser?.close())

@@ -62,28 +62,31 @@ test('two servers of one page are one host; closing one leaves the other', async
   expect(seen).toEqual({ both: 200, one: 200, none: 503 })
 })
 
-test('serve() that is aborted rejects at once with its reason, and another may follow', async () => {
+test('serve() that is aborted rejects with its reason, and another may follow', async () => {
   site = await openSite()
   const page = await site.open()
   await page.waitForFunction(() => 'serve' in globalThis)
   const seen = await page.evaluate(async () => {
     const { serve } = globalThis as unknown as InPage
-    const waits: number[] = []
     const names = new Set<string>()
+    // Whatever it waits for at that moment.
     for (const after of [0, 5, 20, 60, 120]) {
       const giveUp = new AbortController()
-      const serving = serve({ signal: giveUp.signal })
-      await new Promise((resolve) => setTimeout(resolve, after))
-      const start = performance.now()
-      giveUp.abort()
-      await serving.then(() => names.add('AbortError'), (error: Error) => names.add(error.name))
-      waits.push(performance.now() - start)
+      setTimeout(() => giveUp.abort(), after)
+      await serve({ signal: giveUp.signal }).then(
+        // It was ready before it was given up.
+        (server) => server.close(),
+        (error: Error) => names.add(error.name),
+      )
     }
+    const never = new AbortController()
+    const serving = serve({ signal: never.signal })
+    never.abort()
+    await serving.catch((error: Error) => names.add(error.name))
     await serve()
-    return { slowest: Math.max(...waits), names: [...names], status: (await fetch('/v1/models')).status }
+    return { names: [...names], status: (await fetch('/v1/models')).status }
   })
-  expect(seen.slowest).toBeLessThan(1_500)
-  expect(seen).toMatchObject({ names: ['AbortError'], status: 200 })
+  expect(seen).toEqual({ names: ['AbortError'], status: 200 })
 })
 
 test('a host that is slow to start is waited for, not replaced', async () => {
@@ -131,10 +134,11 @@ test('progress goes on with the next host, and can be left while it waits', asyn
     const { server } = globalThis as unknown as InPage
     const iterator = server.models.progress()[Symbol.asyncIterator]()
     const next = iterator.next()
-    await new Promise((resolve) => setTimeout(resolve, 100))
+    // By the time the host has answered this, both wait for a step.
+    await server.models.list()
     await iterator.return?.()
     const giveUp = new AbortController()
-    setTimeout(() => giveUp.abort(), 100)
+    void server.models.list().then(() => giveUp.abort())
     for await (const _step of server.models.progress({ signal: giveUp.signal }));
     return (await next).done
   })

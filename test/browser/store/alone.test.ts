@@ -1,16 +1,34 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { alone } from '../../../src/store/alone.ts'
 import { never } from './fixture.ts'
 
 const fresh = () => `test:${crypto.randomUUID()}`
-const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))
+/** Resolves when the holder has been asked that many times whether it is alive. */
+function questions(name: string, count: number): Promise<void> {
+  const channel = new BroadcastChannel(name)
+  let asked = 0
+  return new Promise((resolve) => {
+    channel.addEventListener('message', ({ data }) => {
+      if (data !== 'there?' || ++asked < count) return
+      channel.close()
+      resolve()
+    })
+  })
+}
+
+/** Resolves when that many requests for the lock are waiting. */
+const queued = (name: string, count: number) =>
+  vi.waitFor(async () => {
+    const { pending = [] } = await navigator.locks.query()
+    expect(pending.filter((lock) => lock.name === name)).toHaveLength(count)
+  })
 
 test('runs one at a time, in the order asked', async () => {
   const name = fresh()
   const events: string[] = []
   const work = (who: string) => async () => {
     events.push(`${who} begins`)
-    await sleep(20)
+    await new Promise((resolve) => setTimeout(resolve))
     events.push(`${who} ends`)
     return who
   }
@@ -35,7 +53,7 @@ test('leaves the queue when it is aborted', async () => {
   const held = alone(name, { signal: holder.signal }, untilAborted)
   const waiter = new AbortController()
   const waiting = alone(name, { signal: waiter.signal }, async () => 'never')
-  await sleep(20)
+  await queued(name, 1)
   waiter.abort(new Error('enough'))
   await expect(waiting).rejects.toThrow('enough')
   holder.abort(new Error('done'))
@@ -47,8 +65,12 @@ test('leaves the queue when it is aborted', async () => {
 
 test('waits for a holder that answers, however long it takes', async () => {
   const name = fresh()
-  const held = alone(name, { signal: never() }, () => sleep(2500).then(() => 'holder'))
-  const waiting = alone(name, { signal: never(), patience: 100 }, async () => 'waiter')
+  let finish = (_who: string): void => undefined
+  const work = new Promise<string>((resolve) => (finish = resolve))
+  const held = alone(name, { signal: never() }, () => work)
+  const waiting = alone(name, { signal: never(), patience: 50 }, async () => 'waiter')
+  await questions(name, 20)
+  finish('holder')
   expect(await held).toBe('holder')
   expect(await waiting).toBe('waiter')
 })
@@ -59,7 +81,10 @@ test('passes over a holder that is silent', async () => {
   const frozen = navigator.locks
     .request(name, () => new Promise(() => undefined))
     .catch((thrown: unknown) => thrown)
-  await sleep(10)
+  await vi.waitFor(async () => {
+    const { held = [] } = await navigator.locks.query()
+    expect(held.map((lock) => lock.name)).toContain(name)
+  })
   expect(await alone(name, { signal: never(), patience: 20 }, async () => 'new')).toBe('new')
   expect(await frozen).toHaveProperty('name', 'AbortError')
 })

@@ -58,15 +58,14 @@ test('tells how far it is, in bytes over all files', async () => {
 
 test('ends the others when one cannot be had, and says which', async () => {
   const database = freshDatabase()
-  const good = await fileOn({ bytes: 200 * KIB, name: 'good', faults: [{ slow: 2_000 }] })
+  const good = await fileOn({ bytes: 200 * KIB, name: 'good', faults: [{ stall: 100 * KIB }] })
   const bad = await fileOn({ bytes: 5000, name: 'bad', faults: [{ end: 0 }, { status: 404 }] })
-  const started = performance.now()
+  // The good one never ends by itself.
   const both = ensure(database, [good.resource, bad.resource], options)
   await expect(both).rejects.toMatchObject({
     kind: 'unavailable',
     message: expect.stringContaining(bad.resource.url),
   })
-  expect(performance.now() - started).toBeLessThan(10_000)
   expect(await hasResource(database, good.resource.sha256)).toBe(false)
 })
 

@@ -1,8 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { beforeEach, expect, test, vi } from 'vitest'
 import type { Engine } from '../../../src/engine/engine.ts'
-import { openOnnx } from '../../../src/engine/onnx/index.ts'
-import type { Loaded, LoadOptions } from '../../../src/engine/decoding.ts'
+import { openDecoding, type Decoding, type Loaded } from '../../../src/engine/decoding.ts'
 import { InoriginError } from '../../../src/error.ts'
 import { fakeDecoder } from './run-decoder.ts'
 
@@ -14,10 +13,11 @@ interface Loading {
   released: boolean
 }
 
-const loads: Loading[] = vi.hoisted(() => [])
+const loads: Loading[] = []
 
-vi.mock('../../../src/engine/onnx/load.ts', () => ({
-  loadDecoder: (_: LoadOptions, __: unknown, signal: AbortSignal) =>
+const decoding: Decoding = {
+  drafts: false,
+  load: (_options, _weights, signal) =>
     new Promise<Loaded>((resolve, reject) => {
       const decoder = fakeDecoder()
       const loading: Loading = {
@@ -36,7 +36,8 @@ vi.mock('../../../src/engine/onnx/load.ts', () => ({
       }
       loads.push(loading)
     }),
-}))
+}
+
 beforeEach(() => void loads.splice(0))
 
 const never = new AbortController().signal
@@ -46,7 +47,7 @@ async function open(): Promise<Engine> {
   const texts = new Map<string, Blob>()
   for (const name of TEXTS)
     texts.set(name, new Blob([await readFile(`test/models/tiny/${name}`)]))
-  return openOnnx({ device: 'wasm', maxInputTokens: 64, runtime: '/', texts })
+  return openDecoding({ device: 'wasm', maxInputTokens: 64, runtime: '/', texts }, decoding)
 }
 
 const write = async (engine: Engine): Promise<unknown> => {
@@ -60,7 +61,8 @@ const failure = (load: Promise<void>): Promise<unknown> =>
     () => null,
     (thrown: unknown) => thrown,
   )
-const soon = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 10))
+/** Resolves after what is due by now. */
+const soon = (): Promise<void> => new Promise((resolve) => setTimeout(resolve))
 
 test('two loads at once make one decoder', async () => {
   const engine = await open()

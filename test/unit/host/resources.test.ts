@@ -1,25 +1,25 @@
 import { expect, test, vi } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
 import { createResources } from '../../../src/host/resources.ts'
-import { ensure } from '../../../src/store/ensure.ts'
+import type { ensure } from '../../../src/store/ensure.ts'
 import { HASH, model } from '../catalog/entries.ts'
 
-vi.mock('../../../src/store/ensure.ts', () => ({ ensure: vi.fn<typeof ensure>() }))
+const ensuring = vi.fn<typeof ensure>()
 
 test('what only an earlier prediction knows is stored for its tag', async () => {
   const entry = model({ tag: '@me/old' })
   const [resource] = entry.implementations[0]?.resources ?? []
   if (!resource) throw new Error('The entry has no file.')
-  vi.mocked(ensure).mockResolvedValue(new Map([[resource.name, new Blob(['0123456789'])]]))
+  ensuring.mockResolvedValue(new Map([[resource.name, new Blob(['0123456789'])]]))
   const resources = createResources({
-    database: {} as never, onDownload: () => undefined,
+    database: {} as never, ensure: ensuring, onDownload: () => undefined,
     entries: { all: async () => [] } as never,
     predictions: { resource: async () => ({ resource, tag: entry.tag }) } as never,
   })
   expect(await resources.info(HASH)).toEqual({ sha256: HASH, name: resource.name, bytes: 10 })
   const { signal } = new AbortController()
   expect((await resources.body(HASH, signal)).blob.size).toBe(10)
-  expect(vi.mocked(ensure).mock.calls[0]?.slice(1)).toMatchObject([[resource], { signal, tag: '@me/old' }])
+  expect(ensuring.mock.calls[0]?.slice(1)).toMatchObject([[resource], { signal, tag: '@me/old' }])
 })
 
 test('what is gone from its server is gone for good where the catalog has it no more', async () => {
@@ -27,9 +27,9 @@ test('what is gone from its server is gone for good where the catalog has it no 
   const [resource] = entry.implementations[0]?.resources ?? []
   const { signal } = new AbortController()
   const bodyOf = (all: unknown[], status: number, code = 'download_failed') => {
-    vi.mocked(ensure).mockRejectedValue(new InoriginError('unavailable', 'Could not download.', { code, details: { status } }))
+    ensuring.mockRejectedValue(new InoriginError('unavailable', 'Could not download.', { code, details: { status } }))
     const resources = createResources({
-      database: {} as never, onDownload: () => undefined, entries: { all: async () => all } as never,
+      database: {} as never, ensure: ensuring, onDownload: () => undefined, entries: { all: async () => all } as never,
       predictions: { resource: async () => ({ resource, tag: entry.tag }) } as never,
     })
     return resources.body(HASH, signal)
