@@ -75,7 +75,7 @@ test('each device has its implementation, and explain says why not another', asy
   }
 })
 
-test('limits and memory decide too, and a prediction hands out what was chosen', async () => {
+test('limits and memory decide too, and a prediction hands out what was chosen', { tags: ['slow'] }, async () => {
   site = await openSite()
   const catalog = await demanding(await site.open())
   const at = (limit: number, memory = 8): Mask => ({ gpu: REAL, limits: { maxBufferSize: limit }, memory })
@@ -102,7 +102,7 @@ test('limits and memory decide too, and a prediction hands out what was chosen',
 })
 
 // A software GPU compiles the shaders of its trial for seconds, on a busy machine for many.
-test('what is fastest here is found out once, after the first answer, and remembered', { timeout: 300_000 }, async () => {
+test('what is fastest here is found out once, after the first answer, and remembered', { tags: ['slow'], timeout: 300_000 }, async () => {
   site = await openSite()
   wear(site, { gpu: REAL, features: [] })
   const page = await site.open()
@@ -134,7 +134,7 @@ test('what is fastest here is found out once, after the first answer, and rememb
   expect((await explain(page)).chosen).toBe('fp32-webgpu')
 })
 
-test('a predictor is not run on a GPU that computes wrong numbers either', { timeout: 300_000 }, async () => {
+test('a predictor is not run on a GPU that computes wrong numbers either', { tags: ['slow'], timeout: 300_000 }, async () => {
   site = await openSite()
   wear(site, { gpu: REAL, features: [], wrong: true })
   const page = await site.open()
@@ -149,7 +149,7 @@ test('a predictor is not run on a GPU that computes wrong numbers either', { tim
   expect(reasonsOf(told)['fp32-webgpu']).toBe('the GPU here computes wrong numbers')
 })
 
-test('language models are compared too, by a token; a prediction waits for that', async () => {
+test('language models are compared too, by a token; a prediction waits for that', { tags: ['slow'] }, async () => {
   site = await openSite()
   const page = await site.open()
   const { version, entries } = await catalogOf(page)

@@ -1,4 +1,8 @@
-/** Every client, every feature: `docs/conformance.md` says what is seen here. */
+/**
+ * Every client, every feature: `docs/conformance.md` says what is seen here.
+ *
+ * @module-tag slow
+ */
 import { readFileSync } from 'node:fs'
 import { beforeAll, expect, test } from 'vitest'
 import { DOCUMENT, documentOf } from '../conformance/document.ts'

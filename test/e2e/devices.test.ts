@@ -40,7 +40,7 @@ function list(page: Page): Promise<[string, string, string | null][]> {
   })
 }
 
-test('the same greedy text on webgpu and on wasm; auto ranks a software adapter below wasm', async () => {
+test('the same greedy text on webgpu and on wasm; auto ranks a software adapter below wasm', { tags: ['slow'] }, async () => {
   site = await openSite()
   const pages: Record<string, Page> = {}
   for (const device of ['auto', 'wasm', 'webgpu'] as const) {

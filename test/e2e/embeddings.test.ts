@@ -129,7 +129,7 @@ test('a wrong key is 401', async () => {
   expect((await post('/v1/embeddings', { model, input: 'a' }, 'wrong')).status).toBe(401)
 })
 
-test('what is given up leaves room for the next, and a burst gets turns or is told to come again', async () => {
+test('what is given up leaves room for the next, and a burst gets turns or is told to come again', { tags: ['slow'] }, async () => {
   const seen = await page.evaluate(async () => {
     const ask = (input: unknown, signal?: AbortSignal) =>
       fetch('/v1/embeddings', {

@@ -1,4 +1,8 @@
-/** Whatever a page sends, the real model behind the service worker answers whole or refuses in form. */
+/**
+ * Whatever a page sends, the real model behind the service worker answers whole or refuses in form.
+ *
+ * @module-tag slow
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Page } from 'playwright'
 import { fetchIn } from '../support/answers.ts'

@@ -1,4 +1,8 @@
-/** What was given stays: the bytes behind predictions, whatever becomes of catalog and server. */
+/**
+ * What was given stays: the bytes behind predictions, whatever becomes of catalog and server.
+ *
+ * @module-tag slow
+ */
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,8 @@
-/** A model named by its repository on a hub: found, pinned, downloaded, and there without the hub. */
+/**
+ * A model named by its repository on a hub: found, pinned, downloaded, and there without the hub.
+ *
+ * @module-tag slow
+ */
 import { join } from 'node:path'
 import type { Page } from 'playwright'
 import { afterEach, expect, test } from 'vitest'

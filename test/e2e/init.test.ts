@@ -98,7 +98,7 @@ test('an app that owns its service worker gets everything else, now and at a ref
   expect(get('public/sw.js')).toBe('// my own\n')
 })
 
-test('deletes what an earlier version wrote, and nothing else', () => {
+test('deletes what an earlier version wrote, and nothing else', { tags: ['slow'] }, () => {
   inorigin('init', 'public')
   const list = JSON.parse(get('public/inorigin/files.json'))
   list.files.push('chunks/old/gone.js', '../kept.js')
@@ -129,7 +129,7 @@ test('leaves a foreign service worker alone, and takes another name for its own'
   expect(has('public/inorigin-sw.js')).toBe(true)
 })
 
-test('--no-guide leaves the language model out until --guide', () => {
+test('--no-guide leaves the language model out until --guide', { tags: ['slow'] }, () => {
   inorigin('init', 'public')
   expect(has('public/inorigin/models/guide')).toBe(true)
   inorigin('init', '--no-guide')
@@ -142,7 +142,7 @@ test('--no-guide leaves the language model out until --guide', () => {
   expect(has('public/inorigin/models/guide')).toBe(true)
 })
 
-test('--mlc adds the engine for models compiled by MLC until --no-mlc', () => {
+test('--mlc adds the engine for models compiled by MLC until --no-mlc', { tags: ['slow'] }, () => {
   const engines = () => readdirSync(join(app, 'public/inorigin/chunks')).filter((name) => name.startsWith('mlc-'))
   inorigin('init', 'public')
   expect(engines()).toEqual([])
@@ -154,7 +154,7 @@ test('--mlc adds the engine for models compiled by MLC until --no-mlc', () => {
   expect(engines()).toEqual([])
 })
 
-test('works in a folder without package.json, and says what it cannot do', () => {
+test('works in a folder without package.json, and says what it cannot do', { tags: ['slow'] }, () => {
   rmSync(join(app, 'package.json'))
   const { code, out } = inorigin('init', 'public')
   expect(code).toBe(0)

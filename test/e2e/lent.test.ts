@@ -108,7 +108,7 @@ test('unloading ends what is under way, and clearing brings nothing back', async
   expect(await endings(tab)).toContain('unloaded')
 })
 
-test('a worker that fails, fails nobody', async () => {
+test('a worker that fails, fails nobody', { tags: ['slow'] }, async () => {
   const tab = await openTab()
   await begin(tab, 20)
   const [worker] = modelWorkers(tab)
@@ -116,7 +116,7 @@ test('a worker that fails, fails nobody', async () => {
   expect(await endings(tab)).toEqual(['answered'])
 })
 
-test('one that is used stays when others need room', async () => {
+test('one that is used stays when others need room', { tags: ['slow'] }, async () => {
   const tab = await openTab()
   const seen = await tab.evaluate(async () => {
     const { server, slow } = globalThis as unknown as Globals
@@ -142,7 +142,7 @@ test('one that is used stays when others need room', async () => {
   expect(seen).toEqual({ answers: ['answered,answered'], status: 'loaded' })
 })
 
-test('tabs share the worker; those that leave leave nothing running, and a lost host is replaced', async () => {
+test('tabs share the worker; those that leave leave nothing running, and a lost host is replaced', { tags: ['slow'] }, async () => {
   const host = await openTab()
   const [two, three] = [await openTab(), await openTab()]
   expect([modelWorkers(host).length, modelWorkers(two).length]).toEqual([1, 0])

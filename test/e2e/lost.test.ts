@@ -1,4 +1,8 @@
-/** A GPU that goes away in the middle of an answer. */
+/**
+ * A GPU that goes away in the middle of an answer.
+ *
+ * @module-tag slow
+ */
 import type { Page } from 'playwright'
 import { afterEach, expect, test } from 'vitest'
 import { openSite, serveIn, type Site } from '../support/site.ts'

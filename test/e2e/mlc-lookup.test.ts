@@ -1,4 +1,8 @@
-/** Models by what WebLLM knows them by: chosen for the device, looked up, stored and removed. */
+/**
+ * Models by what WebLLM knows them by: chosen for the device, looked up, stored and removed.
+ *
+ * @module-tag slow
+ */
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -147,7 +147,7 @@ test('a library that is none is an error that says so', async () => {
   expect(engines().length).toBeGreaterThan(0)
 })
 
-test.each(Object.keys(FLAWED))('a download of %s is refused, and the model is not there', async (tag) => {
+test.each(Object.keys(FLAWED))('a download of %s is refused, and the model is not there', { tags: ['slow'] }, async (tag) => {
   const [error, states] = await page.evaluate(async (name) => {
     const { models } = (globalThis as unknown as { server: Server }).server
     const thrown = await models.load(name).then(() => null, (reason: { kind: string; message: string }) => reason)

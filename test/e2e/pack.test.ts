@@ -1,4 +1,8 @@
-/** The packed package in an app of its own: with Vite, and with no bundler at all. */
+/**
+ * The packed package in an app of its own: with Vite, and with no bundler at all.
+ *
+ * @module-tag slow
+ */
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'

@@ -32,7 +32,7 @@ async function open(query = '', options?: PlaygroundOptions): Promise<Playground
 }
 
 describe('the address', () => {
-  test.each(['wasm', 'webgpu'])('?device=%s chooses where models run', async (device) => {
+  test.each(['wasm', 'webgpu'])('?device=%s chooses where models run', { tags: ['slow'] }, async (device) => {
     const { page } = await open(`?device=${device}`)
     const label = device === 'webgpu' ? /on WebGPU: google swiftshader \(software\)/ : /on WASM/
     await page.getByText(label).waitFor()
@@ -78,7 +78,7 @@ describe('the address', () => {
       foreign.closeAllConnections()
     })
 
-    test('asks first, naming it, and does without it unless told otherwise', async () => {
+    test('asks first, naming it, and does without it unless told otherwise', { tags: ['slow'] }, async () => {
       const { page } = await open(`?catalog=${encodeURIComponent(url)}`)
       const dialog = page.getByRole('dialog')
       await dialog.waitFor()
@@ -91,7 +91,7 @@ describe('the address', () => {
       expect(requests).toBe(0)
     })
 
-    test('loads it with consent, and does not download a large model unasked', async () => {
+    test('loads it with consent, and does not download a large model unasked', { tags: ['slow'] }, async () => {
       const { page } = await open(`?catalog=${encodeURIComponent(url)}`)
       await page.getByRole('button', { name: 'Load this catalog' }).click()
       await page.getByText('Large: 912 MB to download with your first question.').waitFor()
@@ -110,7 +110,7 @@ describe('the page', () => {
     expect(await notice.getByRole('button', { name: 'Try again' }).isVisible()).toBe(true)
   })
 
-  test('answers without a service worker, and says what that means', async () => {
+  test('answers without a service worker, and says what that means', { tags: ['slow'] }, async () => {
     const { page, ask, answer } = await open('', { before: refusedWorker })
     await page.getByText('This browser allows no service worker here').waitFor()
     await ask('Who are you?')
@@ -132,7 +132,7 @@ describe('the page', () => {
     expect(faults).toEqual([])
   })
 
-  test('finds the edges of a picture as its parameters say, and of one that is chosen', async () => {
+  test('finds the edges of a picture as its parameters say, and of one that is chosen', { tags: ['slow'] }, async () => {
     const { page, faults } = await open()
     await page.getByRole('tab', { name: 'Predictors' }).click()
     const said = page.locator('#edges-said')
@@ -164,7 +164,7 @@ describe('the page', () => {
     expect(faults).toEqual([])
   })
 
-  test('ranks sentences by their embeddings, and shows them as text', async () => {
+  test('ranks sentences by their embeddings, and shows them as text', { tags: ['slow'] }, async () => {
     const { page, faults } = await open()
     await page.getByRole('tab', { name: 'Predictors' }).click()
     const attack = '<img src=x onerror="stolen=1"> is about tractors'
@@ -212,7 +212,7 @@ describe('the page', () => {
     expect(await opener.evaluate((button) => button.matches(':focus'))).toBe(true)
   })
 
-  test('is dark where the system is, and remembers another wish', async () => {
+  test('is dark where the system is, and remembers another wish', { tags: ['slow'] }, async () => {
     const { page } = await open('', { colorScheme: 'dark' })
     const isDark = () =>
       page.evaluate(() => {
@@ -228,7 +228,7 @@ describe('the page', () => {
     expect(await isDark()).toBe(true)
   })
 
-  test('names everything that can be operated', async () => {
+  test('names everything that can be operated', { tags: ['slow'] }, async () => {
     const { page } = await open('', { before: hostileAnswer })
     const nameless = await page.evaluate(() =>
       [...document.querySelectorAll<HTMLElement>('button, input, select, textarea, canvas, [role=meter]')]

@@ -60,7 +60,7 @@ describe('the chat', () => {
     expect(body['max_tokens']).toBeGreaterThan(0)
   })
 
-  test('sends what the settings say', async () => {
+  test('sends what the settings say', { tags: ['slow'] }, async () => {
     const { page, ask } = await open()
     await page.getByRole('tab', { name: 'Settings' }).click()
     await page.getByLabel('System prompt').fill('Be brief.')
@@ -74,7 +74,7 @@ describe('the chat', () => {
     expect(await page.locator('.meta').innerText()).toContain('3 tokens')
   })
 
-  test('stops while the model is still loading, and answers after', async () => {
+  test('stops while the model is still loading, and answers after', { tags: ['slow'] }, async () => {
     const { page, ask, answer } = await open()
     await page.getByLabel('Your question').fill('Who are you?')
     await page.keyboard.press('Enter')
@@ -120,13 +120,13 @@ describe('the chat', () => {
     expect(await problem.count()).toBe(0)
   })
 
-  test('says so when the answer breaks off', async () => {
+  test('says so when the answer breaks off', { tags: ['slow'] }, async () => {
     const { page, ask } = await open('', { before: brokenAnswer })
     await ask('Break.')
     expect(await page.getByRole('alert').innerText()).toMatch(/broke off/)
   })
 
-  test('begins anew', async () => {
+  test('begins anew', { tags: ['slow'] }, async () => {
     const { page, ask } = await open('', { before: hostileAnswer })
     await ask('First.')
     await page.getByRole('button', { name: 'New chat' }).click()

@@ -179,7 +179,7 @@ describe('over HTTP', () => {
     expect(stream.endsWith('\n\n')).toBe(true)
   })
 
-  test('a flood is told to come again, and what was taken is answered', async () => {
+  test('a flood is told to come again, and what was taken is answered', { tags: ['slow'] }, async () => {
     const picture = await drawing('image/png')
     const answers = await page.evaluate(async (image) => {
       const init = {

@@ -46,7 +46,7 @@ test('a catalog or assets that no worker can take are refused at once', async ()
   expect(seen).toEqual({ assets: refused, catalog: refused, keys: refused, soon: true })
 })
 
-test('two servers of one page are one host; closing one leaves the other', async () => {
+test('two servers of one page are one host; closing one leaves the other', { tags: ['slow'] }, async () => {
   site = await openSite()
   const page = await site.open()
   await serveIn(page)
@@ -89,7 +89,7 @@ test('serve() that is aborted rejects with its reason, and another may follow', 
   expect(seen).toEqual({ names: ['AbortError'], status: 200 })
 })
 
-test('a host that is slow to start is waited for, not replaced', async () => {
+test('a host that is slow to start is waited for, not replaced', { tags: ['slow'] }, async () => {
   site = await openSite({ slow: { '/inorigin/worker.js': 5_000 } })
   const [one, two] = [await site.open(), await site.open()]
   await Promise.all([serveIn(one), serveIn(two)])
@@ -107,7 +107,7 @@ test('those who ask at once for the same prediction get the same', async () => {
   expect(new Set(answers.map((answer) => JSON.parse(answer.text).id)).size).toBe(1)
 })
 
-test('progress goes on with the next host, and can be left while it waits', async () => {
+test('progress goes on with the next host, and can be left while it waits', { tags: ['slow'] }, async () => {
   site = await openSite()
   const [one, two] = [await site.open(), await site.open()]
   await serveIn(one)

@@ -1,4 +1,8 @@
-/** One model for several at once: streams side by side, prompts remembered, keys kept apart. */
+/**
+ * One model for several at once: streams side by side, prompts remembered, keys kept apart.
+ *
+ * @module-tag slow
+ */
 import type { Page } from 'playwright'
 import { afterEach, expect, test } from 'vitest'
 import { openSite, serveIn, type Site } from '../support/site.ts'

@@ -90,7 +90,7 @@ test('a folder in the layout of a hub is the model, and no hub is asked', async 
   expect((await importFrom('folder', '@me/guide')).imported).toMatchObject({ bytes: 0, complete: true })
 })
 
-test('files are told by what they hold; what is something else is refused', async () => {
+test('files are told by what they hold; what is something else is refused', { tags: ['slow'] }, async () => {
   await page.setInputFiles('#files', [asFile('model.onnx', DIGITS.subarray(1))])
   const refused = await importFrom('files', '@inorigin/digits')
   expect(refused).toMatchObject({ code: 'import_mismatch' })
@@ -210,7 +210,7 @@ test('a graph that no catalog lists becomes a tag of its own, until it is remove
   expect((await fetchIn(page, new URL(weights).pathname)).status).toBe(200)
 })
 
-test('a folder of a chat model that no catalog lists is one of the models, after a reload too', async () => {
+test('a folder of a chat model that no catalog lists is one of the models, after a reload too', { tags: ['slow'] }, async () => {
   await page.setInputFiles('#folder', join(MODELS, 'guide'))
   const { imported, message } = await importFrom('folder', '@me/mine')
   expect(message).toBeUndefined()
@@ -227,7 +227,7 @@ test('a folder of a chat model that no catalog lists is one of the models, after
   expect((await fetchIn(page, '/v1/models/@me/mine')).status).toBe(404)
 })
 
-test('what is handed over and cannot be meant is refused by its name, and nothing is thrown at once', async () => {
+test('what is handed over and cannot be meant is refused by its name, and nothing is thrown at once', { tags: ['slow'] }, async () => {
   const said = await page.evaluate(async () => {
     type Calls = Record<string, (...given: unknown[]) => Promise<unknown>>
     const { server } = globalThis as unknown as { server: Calls & { storage: Calls; models: Calls } }
@@ -253,7 +253,7 @@ test('what is handed over and cannot be meant is refused by its name, and nothin
   }
 })
 
-test('the handle of a folder will do', async () => {
+test('the handle of a folder will do', { tags: ['slow'] }, async () => {
   const imported = await page.evaluate(async (bytes) => {
     const { server } = globalThis as unknown as InPage
     const root = await navigator.storage.getDirectory()

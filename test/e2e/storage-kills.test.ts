@@ -1,4 +1,8 @@
-/** A few of the downloads that `npm run test:long` kills. */
+/**
+ * A few of the downloads that `npm run test:long` kills.
+ *
+ * @module-tag slow
+ */
 import { expect, test } from 'vitest'
 import { killDownloads } from '../support/kills.ts'
 import { CHUNK } from '../support/stored.ts'

@@ -114,7 +114,7 @@ test('a download is paused, resumed after a reload, and cancelled', async () => 
   expect(await storage(page, 'resources')).toEqual([])
 })
 
-test('tabs that ask for the same at once have it downloaded once, with a service worker or without', async () => {
+test('tabs that ask for the same at once have it downloaded once, with a service worker or without', { tags: ['slow'] }, async () => {
   site = await openSite()
   const alone = await site.browser.newContext()
   // As in a private window of some browsers: each tab is a host of its own, with the same database.
@@ -134,7 +134,7 @@ test('tabs that ask for the same at once have it downloaded once, with a service
   }
 })
 
-test('room is made by what was not used for longest, never by what is pinned; else it is refused', async () => {
+test('room is made by what was not used for longest, never by what is pinned; else it is refused', { tags: ['slow'] }, async () => {
   profile = mkdtempSync(join(tmpdir(), 'inorigin-'))
   site = await openSite({ profile })
   const page = await site.open()
@@ -181,7 +181,7 @@ test('room is made by what was not used for longest, never by what is pinned; el
   expect(await tagsHere()).toEqual(['four', 'three', 'two'])
 })
 
-test('what a disk loses is fetched again, and nothing else', async () => {
+test('what a disk loses is fetched again, and nothing else', { tags: ['slow'] }, async () => {
   profile = mkdtempSync(join(tmpdir(), 'inorigin-'))
   site = await openSite({ profile })
   const weights = await file({ bytes: 3 * CHUNK + 1000 })

@@ -114,7 +114,7 @@ function respond(page: Page, fields: object) {
   }, fields)
 }
 
-test('responses are kept by the host tab, also where they were cut, and are gone with it', async () => {
+test('responses are kept by the host tab, also where they were cut, and are gone with it', { tags: ['slow'] }, async () => {
   const one = await site.open()
   await serveIn(one)
   const two = await site.open()
@@ -174,7 +174,7 @@ test('the service worker is stopped between two requests', async () => {
   expect(await ask(page)).toBe(text)
 })
 
-test('the host tab hangs: another tab takes over, and the hung one gives way when it wakes', async () => {
+test('the host tab hangs: another tab takes over, and the hung one gives way when it wakes', { tags: ['slow'] }, async () => {
   const one = await site.open()
   await serveIn(one)
   const two = await site.open()
@@ -191,7 +191,7 @@ test('the host tab hangs: another tab takes over, and the hung one gives way whe
   expect(await ask(one)).not.toMatch(/^\d{3} /)
 })
 
-test('options that differ from the host\'s are named', async () => {
+test('options that differ from the host\'s are named', { tags: ['slow'] }, async () => {
   const one = await site.open()
   await serveIn(one, { device: 'wasm' })
   const two = await site.open()
@@ -240,7 +240,7 @@ test('serve() says what to do when script, worker or catalog are missing, or the
   expect(await failing({ assets: '/nowhere/' })).toMatch(/InoriginError: .*\/nowhere\/worker\.js.*npx inorigin init/)
 })
 
-test('an app under a sub-path is served under its scope', async () => {
+test('an app under a sub-path is served under its scope', { tags: ['slow'] }, async () => {
   await site.close()
   site = await openSite({ base: '/app/' })
   const page = await site.open('/app/blank.html')

@@ -1,4 +1,8 @@
-/** A page meets a service worker of another version of the library. */
+/**
+ * A page meets a service worker of another version of the library.
+ *
+ * @module-tag slow
+ */
 import { readFileSync } from 'node:fs'
 import { afterEach, expect, test } from 'vitest'
 import type { Page } from 'playwright'

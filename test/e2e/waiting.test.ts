@@ -61,7 +61,7 @@ test('while weights load, headers come at once and the body waits with comments 
   expect(refused.status).toBe(400)
 })
 
-test('when even the tokenizer is slow, 200 goes out after 5 s and a late refusal is in-band', async () => {
+test('when even the tokenizer is slow, 200 goes out after 5 s and a late refusal is in-band', { tags: ['slow'] }, async () => {
   site = await openSite({ slow: { [`${GUIDE}/tokenizer.json`]: untilHeaders(4) } })
   const page = await site.open()
   await serveIn(page)
@@ -95,7 +95,7 @@ test('weights that are not what the catalog says are a clear error, and the next
   expect(checkChatStream((await ask(page, '/v1/chat/completions', { stream: true })).text).content).not.toBe('')
 })
 
-test('progress of a load is told to every tab, whoever asked for it', async () => {
+test('progress of a load is told to every tab, whoever asked for it', { tags: ['slow'] }, async () => {
   site = await openSite({ slow: { [`${GUIDE}/onnx/model.onnx`]: 2_000 } })
   const [one, two] = [await site.open(), await site.open()]
   await serveIn(one)
