@@ -10,6 +10,7 @@ import { InoriginError } from '../error.ts'
 import type { Device, Tag } from '../types/index.ts'
 import { checkBook, readBook, SCHEMA, withEntry, writeBook } from './add/book.ts'
 import { copyItem, type Facts } from './add/copy.ts'
+import { readInside, type Root } from './add/inside.ts'
 import { makePlan } from './add/plan.ts'
 import { findSource, placeOf } from './add/source.ts'
 import type { Item } from '../host/draft/items.ts'
@@ -77,16 +78,15 @@ export async function add(options: AddOptions): Promise<AddResult> {
   if (!options.force) refuseOverwriting(book.entries.some((entry) => entry.tag === tag), folder, options)
 
   onStep(`Reading ${options.source}`)
-  const plan = await makePlan(findSource(options.source), {
-    ...options, tensors: new Set(options.tensors),
-  })
-  await tryPlan(plan, options)
+  const source = findSource(options.source)
+  const plan = await makePlan(source, { ...options, tensors: new Set(options.tensors) })
+  await tryPlan(source.root, plan, options)
 
   const all = plan.implementations.flatMap((one) => one.items)
   const items = [...new Map(all.map((one) => [one.name, one])).values()]
   const staging = join(dirname(folder), `.${tag.slice(tag.indexOf('/') + 1)}.${process.pid}.tmp`)
   try {
-    const facts = await copyAll(items, staging, options)
+    const facts = await copyAll(source.root, items, staging, options)
     const entry = toEntry(plan, facts, options)
     const next = withEntry(book, entry)
     checkBook(next, catalog)
@@ -131,7 +131,7 @@ function refuseOverwriting(isThere: boolean, folder: string, { tag }: AddOptions
   if (existsSync(folder)) throw refuse(`${folder} is there already.`, todo)
 }
 
-async function tryPlan(plan: Plan, { runtime, onStep }: AddOptions): Promise<void> {
+async function tryPlan(root: Root, plan: Plan, { runtime, onStep }: AddOptions): Promise<void> {
   if (plan.entry.type !== 'predictor') return
   const items = plan.implementations.find(({ device }) => device === 'wasm')?.items ?? []
   const [graph] = items.filter(({ type }) => type === 'onnx')
@@ -145,10 +145,14 @@ async function tryPlan(plan: Plan, { runtime, onStep }: AddOptions): Promise<voi
   const data = items
     .filter(({ type }) => type === 'data')
     .map(({ name, path }) => ({ path: name.slice(base.length), file: path }))
-  await tryModel({ graph: graph.path, data, runtime: runtime() })
+  await tryModel({
+    graph: graph.path, data, name: join(root.path, graph.path), runtime: runtime(),
+    read: (path) => readInside(root, path),
+  })
 }
 
 async function copyAll(
+  root: Root,
   items: readonly Item[],
   folder: string,
   { maxFileBytes, signal, onStep }: AddOptions,
@@ -160,7 +164,7 @@ async function copyAll(
     await mkdir(folder, { recursive: true })
     for (const item of items) {
       const onBytes = (bytes: number): void => onStep('Copying', (done += bytes), total)
-      facts.set(item.name, await copyItem(item, folder, { maxFileBytes, signal, onBytes }))
+      facts.set(item.name, await copyItem(root, item, folder, { maxFileBytes, signal, onBytes }))
     }
     return facts
   } catch (cause) {
