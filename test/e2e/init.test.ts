@@ -1,8 +1,9 @@
 /** The command, as it is built, in apps of temporary folders. */
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import {
-  cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync,
+  cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, watch, writeFileSync,
 } from 'node:fs'
+import { once } from 'node:events'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -194,6 +195,44 @@ test('says when package.json is broken, and leaves it as it is', () => {
   expect(code).toBe(1)
   expect(err).toContain('package.json is not JSON')
   expect(get('package.json')).toBe('{')
+})
+
+test('an interrupt leaves no half of a file', async () => {
+  mkdirSync(join(app, 'public/inorigin/ort'), { recursive: true })
+  const begun = once(watch(join(app, 'public/inorigin/ort')), 'change')
+  const child = spawn(process.execPath, [CLI, 'init', 'public'], { cwd: app })
+  const ended = once(child, 'exit')
+  await begun
+  child.kill('SIGINT')
+  expect(await ended).toEqual([0, null])
+  const { files } = JSON.parse(get('public/inorigin/files.json')) as { files: string[] }
+  const found = readdirSync(join(app, 'public'), { recursive: true, encoding: 'utf8', withFileTypes: true })
+  expect(found.filter((one) => one.isFile())).toHaveLength(files.length + 2)
+  expect(has('public/sw.js')).toBe(true)
+})
+
+test('refuses a package.json that is a link before it writes anything', () => {
+  rmSync(join(app, 'package.json'))
+  put('real.json', '{}')
+  symlinkSync('real.json', join(app, 'package.json'))
+  const { code, err } = inorigin('init', 'public')
+  expect([code, err]).toEqual([1, expect.stringContaining('package.json is a link to real.json')])
+  expect(has('public')).toBe(false)
+  expect(get('real.json')).toBe('{}')
+})
+
+test.each([
+  { args: ['init', 'pub\u001b]0;title\u0007lic/\u202e'], code: 0 },
+  { args: ['init', 'package.json/\u009b2J'], code: 1 },
+  { args: ['types', '\u001b[2J\n.json'], code: 1 },
+  { args: ['add', '\u001b[2J', '--tag', '\u001b[1A'], code: 1 },
+  { args: ['init', '--\u001b[2J'], code: 2 },
+])('escapes control characters of what it prints: $args', ({ args, code }) => {
+  const result = inorigin(...args)
+  expect(result.code).toBe(code)
+  expect(result.out + result.err).toMatch(/\\u00(1b|9b)/)
+  // oxlint-disable-next-line no-control-regex -- They are what must not be there.
+  expect(result.out + result.err).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/)
 })
 
 test('says what is missing of an installation', () => {
