@@ -199,10 +199,12 @@ test('says when package.json is broken, and leaves it as it is', () => {
 
 test('an interrupt leaves no half of a file', async () => {
   mkdirSync(join(app, 'public/inorigin/ort'), { recursive: true })
-  const begun = once(watch(join(app, 'public/inorigin/ort')), 'change')
+  const watcher = watch(join(app, 'public/inorigin/ort'))
+  const begun = once(watcher, 'change')
   const child = spawn(process.execPath, [CLI, 'init', 'public'], { cwd: app })
   const ended = once(child, 'exit')
   await begun
+  watcher.close()
   child.kill('SIGINT')
   expect(await ended).toEqual([0, null])
   const { files } = JSON.parse(get('public/inorigin/files.json')) as { files: string[] }
@@ -225,7 +227,7 @@ test.each([
   { args: ['init', 'pub\u001b]0;title\u0007lic/\u202e'], code: 0 },
   { args: ['init', 'package.json/\u009b2J'], code: 1 },
   { args: ['types', '\u001b[2J\n.json'], code: 1 },
-  { args: ['add', '\u001b[2J', '--tag', '\u001b[1A'], code: 1 },
+  { args: ['add', '\u001b[2J', '--tag', '\u001b[1A', '--public', 'public'], code: 1 },
   { args: ['init', '--\u001b[2J'], code: 2 },
 ])('escapes control characters of what it prints: $args', ({ args, code }) => {
   const result = inorigin(...args)
