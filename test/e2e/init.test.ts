@@ -7,6 +7,7 @@ import { once } from 'node:events'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { licenseSections } from '../support/licenses.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const CLI = join(ROOT, 'dist/cli.js')
@@ -77,6 +78,32 @@ test('lays every file of the catalog beside it', () => {
     expect(readFileSync(join(app, 'public/inorigin/models', url)).length, url).toBe(bytes)
   }
   expect(get('public/inorigin/models/embed/NOTICE.md')).toContain('WordNet 3.0 Copyright 2006 by Princeton University')
+})
+
+/** Packages that files of a folder import as code. */
+function importedIn(folder: string): string[] {
+  const sources = readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
+  return sources.flatMap((name) => {
+    const text = readFileSync(join(ROOT, folder, name), 'utf8')
+    const found = text.matchAll(/^(?:import|export) (?!type )[\w\s{},*]*from '((?:@[\w-]+\/)?[a-z][\w-]*)|(?<!\.)import\('((?:@[\w-]+\/)?[a-z][\w-]*)/gm)
+    return Array.from(found, ([, one, other]) => one ?? other ?? '')
+  })
+}
+
+test('copies a license for every part of what it copies', () => {
+  inorigin('init', 'public', '--mlc')
+  const sections = licenseSections(get('public/inorigin/licenses.md'))
+  expect(sections.filter(([, text]) => text.length < 100)).toEqual([])
+  const named = new Set(sections.map(([name]) => name))
+  const { files } = JSON.parse(get('public/inorigin/files.json')) as { files: string[] }
+  const parts = files.map((name) => {
+    if (name.startsWith('ort/')) return 'onnxruntime-web'
+    return name.startsWith('chunks/mlc-') ? '@mlc-ai/web-llm' : 'inorigin'
+  })
+  const imported = [...importedIn('src'), ...importedIn('sw')].filter((name) => name !== 'inorigin' && name !== 'node')
+  expect(new Set(imported).size).toBeGreaterThan(7)
+  expect([...parts, ...imported].filter((name) => !named.has(name))).toEqual([])
+  expect(get('public/sw.js').split('\n', 1)[0]).toContain('licenses: inorigin/licenses.md')
 })
 
 test('without a folder, refreshes the remembered one', () => {
