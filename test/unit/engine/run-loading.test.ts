@@ -4,6 +4,7 @@ import type { Engine } from '../../../src/engine/engine.ts'
 import { openOnnx } from '../../../src/engine/onnx/index.ts'
 import type { Loaded, LoadOptions } from '../../../src/engine/decoding.ts'
 import { InoriginError } from '../../../src/error.ts'
+import { arrived } from '../../support/arrived.ts'
 import { fakeDecoder } from './run-decoder.ts'
 
 /** A load of weights that is on its way. */
@@ -60,7 +61,6 @@ const failure = (load: Promise<void>): Promise<unknown> =>
     () => null,
     (thrown: unknown) => thrown,
   )
-const soon = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 10))
 
 test('two loads at once make one decoder', async () => {
   const engine = await open()
@@ -121,13 +121,13 @@ test('closing ends a load, and frees what arrives late', async () => {
   const closing = engine.close().then(() => (closed = true))
   expect(await refused).toMatchObject({ kind: 'aborted' })
   expect(loads[0]?.signal.aborted).toBe(true)
-  await soon()
+  await arrived()
   expect(closed).toBe(false)
   loads[0]?.finish()
   await closing
   expect(loads[0]?.released).toBe(true)
   await expect(write(engine)).rejects.toMatchObject({ kind: 'internal' })
   await expect(engine.load(new Map(), never)).rejects.toMatchObject({ kind: 'aborted' })
-  await soon()
+  await arrived()
   expect(loads).toHaveLength(1)
 })
