@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import {
   chmodSync, constants, copyFileSync, lstatSync, mkdirSync, readlinkSync, renameSync, rmSync, type Stats, writeFileSync,
 } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname, join, normalize, sep } from 'node:path'
 import { InoriginError } from '../error.ts'
 
 /** Content of a file to be written: that of another file, or a text. */
@@ -40,7 +40,7 @@ export function writeBelow(folder: string, path: string, content: Content): numb
 
 /** Throws `invalid_request` where a step of the path below the folder is a link. */
 export function refuseLinks(folder: string, path: string): void {
-  const parts = path.split(/[\\/]/)
+  const parts = normalize(path).split(sep)
   for (let count = 1; count <= parts.length; count++) {
     const step = join(folder, ...parts.slice(0, count))
     if (!statAt(step)?.isSymbolicLink()) continue

@@ -122,6 +122,13 @@ test.each([
   expect(below.map((name) => join('public', name)).filter((name) => !link.startsWith(name))).toEqual([])
 })
 
+test.skipIf(process.platform === 'win32')('a name with a backslash is one name', () => {
+  const folder = freshFolder({ 'outside.txt': 'mine' })
+  symlinkSync('outside.txt', join(folder, 'a\\b'))
+  expect(() => writeBelow(folder, 'a\\b', { text: 'x' })).toThrow('is a link to outside.txt')
+  expect(lstatSync(join(folder, 'a\\b')).isSymbolicLink()).toBe(true)
+})
+
 test.each<[string, (path: string, folder: string) => unknown]>([
   ['types', (path) => writeTypes(path, { text: 'text', tags: [] })],
   ['package.json', (_, folder) => remember(folder, { publicDir: 'public', sw: 'sw.js', guide: true, mlc: false })],
