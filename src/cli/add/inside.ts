@@ -27,7 +27,10 @@ export function rootAt(path: string): Root {
  */
 export function findInside(root: Root, path: string): string | undefined {
   if (path.includes('\0')) return undefined
-  if (isHidden(path, '/')) throw refuse(`${join(root.path, path)} is a hidden file.`, 'Rename it.')
+  if (isHidden(path, '/')) {
+    const what = `${join(root.path, path)} is a hidden file, and hidden files are not copied.`
+    throw refuse(what, 'Save the model again under names that begin with no dot.')
+  }
   const link = firstLink(root, path)
   let real: string
   try {

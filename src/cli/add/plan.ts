@@ -11,7 +11,7 @@ export async function makePlan(
   given: Omit<PlanOptions, 'keep'>,
 ): Promise<Plan> {
   const options: PlanOptions = { ...given, keep: (name) => `--tensor ${name}` }
-  const folder = folderOn(source.root.path, source.root)
+  const folder = folderOn(source.root)
   if (source.kind === 'layout') return planLayout(folder, source.files, options)
   if (options.dtypes !== null) {
     const what = '--dtypes chooses among the graphs of a folder, and this is one model.'

@@ -1,7 +1,7 @@
 /** Files on disk, read a window at a time: weights may be larger than memory. */
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
-import { findInside, openInside, rootAt, type Root } from '../add/inside.ts'
+import { findInside, openInside, type Root } from '../add/inside.ts'
 import type { Folder, OpenFile } from '../../host/draft/folder.ts'
 import { refuse } from '../../host/draft/refuse.ts'
 
@@ -9,9 +9,9 @@ import { refuse } from '../../host/draft/refuse.ts'
 const WINDOW = 2 ** 20
 
 /** A folder on the disk. Its files are opened only where {@link findInside} lets them. */
-export function folderOn(path: string, root: Root = rootAt(path)): Folder {
+export function folderOn(root: Root): Folder {
   return {
-    nameOf: (name) => join(path, name),
+    nameOf: (name) => join(root.path, name),
     sizeOf: (name) => sizeOf(root, name),
     open: (name) => openFile(root, name),
   }
