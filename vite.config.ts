@@ -1,8 +1,10 @@
 import { playwright } from '@vitest/browser-playwright'
+import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { defaultClientConditions, type EnvironmentOptions, type Plugin, type UserConfig } from 'vite'
 import { defineConfig } from 'vitest/config'
 import { emitCatalogSchema, emitMlcCatalog, emitModels } from './.ci/build/emit.ts'
+import { writeLicenses } from './.ci/build/licenses.ts'
 import { devFolder, strictPolicy } from './.ci/build/serve.ts'
 import { sizeReport } from './.ci/build/size.ts'
 import packageJson from './package.json' with { type: 'json' }
@@ -36,7 +38,7 @@ const modules: EnvironmentOptions = {
   build: {
     outDir: DIST,
     emptyOutDir: true,
-    license: { fileName: 'licenses.md' },
+    license: { fileName: 'licenses/modules.json' },
     lib: { entry: { ...SCRIPTS, 'sw/index': at('sw/index.ts') }, formats: ['es'] },
     rolldownOptions: {
       output: {
@@ -56,11 +58,12 @@ const serviceWorker: EnvironmentOptions = {
   build: {
     outDir: DIST,
     emptyOutDir: false,
+    license: { fileName: 'licenses/sw.json' },
     lib: { entry: at('sw/classic.ts'), formats: ['iife'], name: 'inorigin', fileName: () => 'sw.js' },
     rolldownOptions: {
       output: {
         // `inorigin init` knows its own script by this line.
-        postBanner: `/*! inorigin ${packageJson.version} service worker, written by inorigin init */`,
+        postBanner: `/*! inorigin ${packageJson.version} service worker, written by inorigin init; licenses: inorigin/licenses.md */`,
       },
     },
   },
@@ -74,6 +77,7 @@ const cli: EnvironmentOptions = {
     outDir: DIST,
     emptyOutDir: false,
     minify: false,
+    license: { fileName: 'licenses/cli.json' },
     lib: { entry: at('src/cli.ts'), formats: ['es'], fileName: () => 'cli.js' },
     rolldownOptions: { platform: 'node', external: /^node:/ },
   },
@@ -93,6 +97,8 @@ const builder: UserConfig['builder'] = {
       const environment = vite.environments[name]
       if (environment) await vite.build(environment)
     }
+    const { name, version, license: identifier } = packageJson
+    writeLicenses(DIST, { name, version, identifier, text: readFileSync(at('LICENSE'), 'utf8') })
     init({ publicDir: DEMO, sw: 'sw.js', guide: true, mlc: false, dist: DIST, runtime: RUNTIME })
     vite.config.logger.info(sizeReport(DIST))
   },

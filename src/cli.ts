@@ -4,13 +4,15 @@ import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { parseArgs } from 'node:util'
-import { add, type AddOptions, type AddResult } from './cli/add.ts'
+import { add, type AddOptions } from './cli/add.ts'
 import { refreshCatalog } from './cli/catalog.ts'
 import { HELP } from './cli/help.ts'
-import { init, type InitResult } from './cli/init.ts'
-import { snippet } from './cli/add/next.ts'
-import { megabytes, startProgress } from './cli/progress.ts'
-import { recall, remember } from './cli/project.ts'
+import { init } from './cli/init.ts'
+import { deferInterrupts } from './cli/interrupts.ts'
+import { print } from './cli/output.ts'
+import { startProgress } from './cli/progress.ts'
+import { recall, refuseUnwritable, remember } from './cli/project.ts'
+import { reportAdded, reportInit } from './cli/report.ts'
 import { typesOf, writeTypes } from './cli/types.ts'
 import { isUsageError, refuseOptions, usageError } from './cli/usage.ts'
 import { DTYPES } from './catalog/schema.ts'
@@ -23,8 +25,11 @@ async function main(args: readonly string[]): Promise<number> {
   try {
     return await runCommand(args)
   } catch (error) {
-    if (!(error instanceof InoriginError) && !isUsageError(error)) throw error
-    process.stderr.write(`inorigin: ${error.message}\n`)
+    const isExpected = error instanceof InoriginError || isUsageError(error)
+    const text = isExpected ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error)
+    // What follows an end of a line is indented, so that it cannot be taken for a line of our own.
+    const [first = '', ...others] = text.split('\n')
+    print(process.stderr, [`inorigin: ${first}`, ...others.map((line) => `  ${line}`)])
     if (error instanceof InoriginError && error.kind === 'aborted') return 130
     return isUsageError(error) ? 2 : 1
   }
@@ -54,8 +59,8 @@ function runCommand(args: readonly string[]): number | Promise<number> {
       version: { type: 'boolean', short: 'v' },
     },
   })
-  if (values.version) return say(`${version()}\n`)
-  if (values.help) return say(HELP)
+  if (values.version) return say(version())
+  if (values.help) return say(...HELP)
   const [command, first, second, ...rest] = positionals
   refuseOptions(command, values)
   if (command === 'init' && second === undefined) return runInit(first, values)
@@ -63,7 +68,7 @@ function runCommand(args: readonly string[]): number | Promise<number> {
   if (command === 'types' && second === undefined) return runTypes(first, values)
   const isRefresh = command === 'catalog' && first === 'refresh' && second !== undefined
   if (isRefresh && rest.length === 0) return runRefresh(second, values.host)
-  process.stderr.write(HELP)
+  print(process.stderr, HELP)
   return 2
 }
 
@@ -71,11 +76,11 @@ async function runRefresh(file: string, host: string | undefined): Promise<numbe
   const { refreshed, failed } = await refreshCatalog({
     file,
     host,
-    onEntry: (tag, repository) => say(`${tag}: asking for ${repository}\n`),
+    onEntry: (tag, repository) => say(`${tag}: asking for ${repository}`),
     signal: new AbortController().signal,
   })
-  for (const { tag, why } of failed) process.stderr.write(`${tag} stays as it was. ${why}\n`)
-  say(`${file}: ${refreshed.length} models refreshed, ${failed.length} not.\n`)
+  print(process.stderr, failed.map(({ tag, why }) => `${tag} stays as it was. ${why}`))
+  say(`${file}: ${refreshed.length} models refreshed, ${failed.length} not.`)
   return failed.length > 0 ? 1 : 0
 }
 
@@ -103,9 +108,7 @@ const MAX_FILE_BYTES = 25_000_000
 async function runAdd(source: string, flags: AddFlags): Promise<number> {
   const { tag, name, force = false, tensor: tensors = [] } = flags
   if (tag === undefined) throw usageError(`Say what it is asked for by: inorigin add ${source} --tag @me/name`)
-  const interrupted = new AbortController()
   const progress = startProgress(process.stderr)
-  process.once('SIGINT', () => interrupted.abort())
   const options: AddOptions = {
     source, tag, name, force, tensors,
     publicDir: publicFolder(flags.public),
@@ -114,40 +117,19 @@ async function runAdd(source: string, flags: AddFlags): Promise<number> {
     dtypes: flags.dtypes?.split(',').map((dtype) => oneOf('--dtypes', dtype, DTYPES)) ?? null,
     dist: DIST,
     runtime: findRuntime,
-    signal: interrupted.signal,
+    signal: deferInterrupts(),
     onStep: progress.step,
   }
   const result = await add(options).finally(progress.end)
-  return say(reportAdded(result, options))
-}
-
-function reportAdded(result: AddResult, { publicDir }: AddOptions): string {
-  const { entry, folder, catalog, files, bytes, cut, notes, isReady } = result
-  const url = `/${relative(publicDir, catalog).split(sep).join('/')}`
-  const what = entry.type === 'predictor' ? 'predictor' : 'chat model'
-  const lines = [`Added the ${what} ${entry.tag}: ${files} ${files === 1 ? 'file' : 'files'}, ${megabytes(bytes)}, in ${folder}${sep}`]
-  if (cut.length > 0) lines.push(`Cut into parts: ${cut.join(', ')}`)
-  if (entry.type === 'predictor') {
-    for (const side of ['inputs', 'outputs'] as const) {
-      lines.push('', `${side}:`)
-      for (const { name, type, description } of entry.signature[side]) {
-        lines.push(`  ${name}  ${type}  ${description ?? ''}`)
-      }
-    }
-  }
-  if (notes.length > 0) lines.push('', 'Look at:', ...notes.map((note) => `- ${note}`))
-  lines.push('', `It is described in ${catalog}, which is yours to correct.`)
-  if (!isReady) lines.push(`The folder is not filled yet: run \`npx inorigin init ${publicDir}\`.`)
-  lines.push('', 'In your page:', '', snippet(entry, url).replaceAll(/^(?=.)/gm, '  '))
-  return `${lines.join('\n')}\n`
+  return say(...reportAdded(result, options))
 }
 
 function runTypes(catalog: string | undefined, { out, ...flags }: { out?: string; public?: string }): number {
   const catalogs = catalog === undefined ? catalogsIn(publicFolder(flags.public)) : [catalog]
   const types = typesOf(catalogs)
-  if (out === undefined) return say(types.text)
+  if (out === undefined) return say(...types.text.trimEnd().split('\n'))
   writeTypes(out, types)
-  return say(`${out}: types of ${types.tags.join(', ') || 'no predictors'}.\n`)
+  return say(`${out}: types of ${types.tags.join(', ') || 'no predictors'}.`)
 }
 
 /** The app's catalog and the one that came with the package, as far as they are there. */
@@ -190,25 +172,12 @@ function runInit(folder: string | undefined, flags: Flags): number {
   }
   const guide = flags.guide ?? kept?.guide ?? true
   const mlc = flags.mlc ?? kept?.mlc ?? false
+  refuseUnwritable(app)
+  // It takes a second: an interrupt does not end it between two files.
+  deferInterrupts()
   const result = init({ publicDir, sw: sw || null, guide, mlc, dist: DIST, runtime: findRuntime() })
   const isRemembered = remember(app, { publicDir, sw, guide, mlc })
-  return say(report(result, sw, isRemembered))
-}
-
-function report(result: InitResult, sw: string | false, isRemembered: boolean): string {
-  const { script, folder, files, bytes, removed } = result
-  const lines = [
-    `inorigin ${version()}: wrote ${script === null ? '' : `${script} and `}${folder}${sep}, ${files} files, ` +
-      `${megabytes(bytes)}.`,
-  ]
-  if (removed.length > 0) lines.push(`Removed ${removed.length} files that are no longer needed.`)
-  lines.push(
-    isRemembered
-      ? 'The folder is remembered in package.json; `inorigin init` refreshes it after an update.'
-      : 'There is no package.json here to remember the folder in: name it again after an update.',
-    `In your page: ${sw === 'sw.js' ? 'await serve()' : `await serve({ worker: '/${sw || '<your worker>'}' })`}`,
-  )
-  return `${lines.join('\n')}\n`
+  return say(...reportInit(result, { version: version(), sw, isRemembered }))
 }
 
 /** onnxruntime-web as it is installed for this package. */
@@ -232,8 +201,8 @@ function fromHere(path: string): string {
   return relative(process.cwd(), resolve(path)).split(sep).join('/') || '.'
 }
 
-function say(text: string): number {
-  process.stdout.write(text)
+function say(...lines: string[]): number {
+  print(process.stdout, lines)
   return 0
 }
 

@@ -1,5 +1,5 @@
 /** `inorigin add`: a model of the user's own becomes an entry of the app's catalog, with its files. */
-import { copyFileSync, existsSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import * as v from 'valibot'
@@ -8,14 +8,16 @@ import type { Dtype, Entry, Implementation, Resource } from '../catalog/schema.t
 import { tag as tagSchema } from '../catalog/values.ts'
 import { InoriginError } from '../error.ts'
 import type { Device, Tag } from '../types/index.ts'
-import { checkBook, readBook, SCHEMA, withEntry, writeBook } from './add/book.ts'
+import { bookText, checkBook, readBook, SCHEMA, withEntry } from './add/book.ts'
 import { copyItem, type Facts } from './add/copy.ts'
+import { readInside, type Root } from './add/inside.ts'
 import { makePlan } from './add/plan.ts'
 import { findSource, placeOf } from './add/source.ts'
 import type { Item } from '../host/draft/items.ts'
 import type { Plan, Planned } from '../host/draft/plan.ts'
 import { refuse } from '../host/draft/refuse.ts'
 import { tryModel } from './onnx/trial.ts'
+import { refuseLinks, temporaryFor, writeBelow } from './write.ts'
 
 export interface AddOptions {
   /** An .onnx file, or a folder. */
@@ -63,6 +65,9 @@ const MOST_TRIED = 512 * 2 ** 20
 /** The folder that `inorigin init` fills too. */
 const FOLDER = 'inorigin'
 
+/** The app's own catalog in it. */
+const CATALOG = 'catalog.json'
+
 /**
  * Drafts an entry, copies its files and writes both into the app's catalog. Throws `invalid_request`
  * that says what to do, and `aborted`; then nothing has changed.
@@ -71,31 +76,32 @@ export async function add(options: AddOptions): Promise<AddResult> {
   const { tag, publicDir, signal, onStep } = options
   checkTag(tag)
   const home = join(publicDir, FOLDER)
-  const catalog = join(home, 'catalog.json')
+  const catalog = join(home, CATALOG)
   const folder = join(home, tag)
+  for (const name of [CATALOG, SCHEMA, tag]) refuseLinks(publicDir, `${FOLDER}/${name}`)
   const book = readBook(catalog)
   if (!options.force) refuseOverwriting(book.entries.some((entry) => entry.tag === tag), folder, options)
 
   onStep(`Reading ${options.source}`)
-  const plan = await makePlan(findSource(options.source), {
-    ...options, tensors: new Set(options.tensors),
-  })
-  await tryPlan(plan, options)
+  const source = findSource(options.source)
+  const plan = await makePlan(source, { ...options, tensors: new Set(options.tensors) })
+  await tryPlan(source.root, plan, options)
 
   const all = plan.implementations.flatMap((one) => one.items)
   const items = [...new Map(all.map((one) => [one.name, one])).values()]
-  const staging = join(dirname(folder), `.${tag.slice(tag.indexOf('/') + 1)}.${process.pid}.tmp`)
+  const staging = temporaryFor(folder)
   try {
-    const facts = await copyAll(items, staging, options)
+    const facts = await copyAll(source.root, items, staging, options)
     const entry = toEntry(plan, facts, options)
     const next = withEntry(book, entry)
     checkBook(next, catalog)
     signal.throwIfAborted()
+    refuseLinks(publicDir, `${FOLDER}/${tag}`)
     await rm(folder, { recursive: true, force: true })
     await rename(staging, folder)
-    writeBook(catalog, next)
+    writeBelow(publicDir, `${FOLDER}/${CATALOG}`, { text: bookText(next) })
     const schema = join(options.dist, SCHEMA)
-    if (existsSync(schema)) copyFileSync(schema, join(home, SCHEMA))
+    if (existsSync(schema)) writeBelow(publicDir, `${FOLDER}/${SCHEMA}`, { from: schema })
     return {
       entry, catalog, folder,
       files: await countFiles(folder),
@@ -131,7 +137,7 @@ function refuseOverwriting(isThere: boolean, folder: string, { tag }: AddOptions
   if (existsSync(folder)) throw refuse(`${folder} is there already.`, todo)
 }
 
-async function tryPlan(plan: Plan, { runtime, onStep }: AddOptions): Promise<void> {
+async function tryPlan(root: Root, plan: Plan, { runtime, onStep }: AddOptions): Promise<void> {
   if (plan.entry.type !== 'predictor') return
   const items = plan.implementations.find(({ device }) => device === 'wasm')?.items ?? []
   const [graph] = items.filter(({ type }) => type === 'onnx')
@@ -145,10 +151,14 @@ async function tryPlan(plan: Plan, { runtime, onStep }: AddOptions): Promise<voi
   const data = items
     .filter(({ type }) => type === 'data')
     .map(({ name, path }) => ({ path: name.slice(base.length), file: path }))
-  await tryModel({ graph: graph.path, data, runtime: runtime() })
+  await tryModel({
+    graph: graph.path, data, name: join(root.path, graph.path), runtime: runtime(),
+    read: (path) => readInside(root, path),
+  })
 }
 
 async function copyAll(
+  root: Root,
   items: readonly Item[],
   folder: string,
   { maxFileBytes, signal, onStep }: AddOptions,
@@ -160,7 +170,7 @@ async function copyAll(
     await mkdir(folder, { recursive: true })
     for (const item of items) {
       const onBytes = (bytes: number): void => onStep('Copying', (done += bytes), total)
-      facts.set(item.name, await copyItem(item, folder, { maxFileBytes, signal, onBytes }))
+      facts.set(item.name, await copyItem(root, item, folder, { maxFileBytes, signal, onBytes }))
     }
     return facts
   } catch (cause) {

@@ -1,5 +1,5 @@
 /** `inorigin catalog refresh`: writes into a catalog what is to be looked up of its models. */
-import { writeFileSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
 import { HOST, limitsOf } from '../catalog/hub/entry.ts'
 import { completeEntry, resolveHub } from '../catalog/hub/resolve.ts'
 import { completeMlcEntry } from '../catalog/mlc/entry.ts'
@@ -8,6 +8,7 @@ import { resolveMlc } from '../catalog/mlc/resolve.ts'
 import type { CatalogDocument, HubEntry, MlcEntry, ModelEntry } from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
 import { checkDocument, readDocument } from './document.ts'
+import { refuseLinks, writeBelow } from './write.ts'
 
 export interface RefreshOptions {
   /** The catalog's path. */
@@ -29,10 +30,11 @@ export interface RefreshResult {
 /**
  * Looks every model up again that is listed by its repository or by what WebLLM calls it, at its
  * revision, and writes commit, files, lengths and hashes into the catalog. An entry that cannot be looked
- * up stays as it was. Throws `invalid_request` when the file is not a catalog.
+ * up stays as it was. Throws `invalid_request` when the file is not a catalog, or is a link.
  */
 export async function refreshCatalog(options: RefreshOptions): Promise<RefreshResult> {
   const { file, host, onEntry, signal } = options
+  refuseLinks(dirname(file), basename(file))
   const document = readDocument(file)
   const catalog = checkDocument(document, file, true)
   const result: RefreshResult = { refreshed: [], failed: [] }
@@ -57,7 +59,7 @@ export async function refreshCatalog(options: RefreshOptions): Promise<RefreshRe
   const refreshed = { ...document, entries }
   // What cannot be read again is not written.
   checkDocument(refreshed, file, true)
-  writeFileSync(file, `${JSON.stringify(refreshed, null, 2)}\n`)
+  writeBelow(dirname(file), basename(file), { text: `${JSON.stringify(refreshed, null, 2)}\n` })
   return result
 }
 

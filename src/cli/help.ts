@@ -1,5 +1,4 @@
-/** What `inorigin --help` shows. */
-export const HELP = `Usage: inorigin init [folder] [options]
+const TEXT = `Usage: inorigin init [folder] [options]
        inorigin add <model.onnx|folder> --tag @me/name [options]
        inorigin types [catalog] [-o file.d.ts]
        inorigin catalog refresh <file> [--host <url>]
@@ -57,5 +56,7 @@ that browsers need not ask.
   --version      Show the version
 
 Exits with 0 when done, 1 when that failed, 2 when the command was not understood,
-130 when it was interrupted.
-`
+130 when it was interrupted.`
+
+/** Lines that `inorigin --help` shows. */
+export const HELP: readonly string[] = TEXT.split('\n')

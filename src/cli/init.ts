@@ -1,10 +1,8 @@
 /** Fills an app's public folder with the files that `serve()` looks for. */
-import {
-  copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, statSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join, relative, sep } from 'node:path'
 import { InoriginError } from '../error.ts'
+import { type Content, refuseLinks, statAt, writeBelow } from './write.ts'
 
 export interface InitOptions {
   /** The folder whose files the app's web server serves. Made when missing. */
@@ -36,11 +34,13 @@ const MLC = 'mlc-'
 const MLC_CATALOG = 'catalogs/mlc.json'
 /** Whose model `--no-guide` leaves out. */
 const GUIDE = '@inorigin/guide'
-const SCRIPTS = ['index.js', 'worker.js', 'model-worker.js', 'catalog.schema.json']
+const SCRIPTS = ['index.js', 'worker.js', 'model-worker.js', 'catalog.schema.json', 'licenses.md']
 /** The builds that are imported; the fourth, jsep, is not. */
 const RUNTIME = ['.jspi', '.asyncify', ''].flatMap((build) =>
   ['mjs', 'wasm'].map((type) => `ort-wasm-simd-threaded${build}.${type}`),
 )
+/** The folder beside the script. */
+const FOLDER = 'inorigin'
 /** In the folder, lists what was written there, so that a refresh deletes its own files only. */
 const LIST = 'files.json'
 /** How the first line of our service worker script begins. */
@@ -50,36 +50,36 @@ interface CatalogFile {
   entries: { tag: string; implementations?: { resources: { url: string }[] }[] }[]
 }
 
-/** A file to be written: copied, or with this content. */
-type Source = { from: string } | { text: string }
-
 /**
  * Writes the service worker script and the folder `inorigin/` beside it.
  *
- * @throws InoriginError `invalid_request` when a script that is not ours is in the way, or the folder
- * cannot be written; `unavailable` when the package or onnxruntime-web is incomplete.
+ * @throws InoriginError `invalid_request` when a script that is not ours or a link is in the way, or the
+ * folder cannot be written; `unavailable` when the package or onnxruntime-web is incomplete.
  */
 export function init(options: InitOptions): InitResult {
-  const { publicDir, dist } = options
-  const script = options.sw === null ? null : join(publicDir, options.sw)
-  if (script !== null) refuseForeign(script)
-  const folder = join(publicDir, 'inorigin')
+  const { publicDir, dist, sw } = options
+  const script = sw === null ? null : join(publicDir, sw)
+  if (sw !== null) refuseForeign(publicDir, sw)
+  const folder = join(publicDir, FOLDER)
   const sources = collect(options)
+  for (const name of [LIST, ...sources.keys()]) refuseLinks(publicDir, `${FOLDER}/${name}`)
   const before = listed(folder)
+  for (const name of before) refuseLinks(publicDir, `${FOLDER}/${name}`)
 
-  const written = [...sources].map(([name, source]) => write(join(folder, name), source))
+  const write = (name: string, content: Content) => writeBelow(publicDir, `${FOLDER}/${name}`, content)
+  const written = [...sources].map(([name, source]) => write(name, source))
   const list = { written_by: 'inorigin init', files: [...sources.keys()] }
-  written.push(write(join(folder, LIST), { text: `${JSON.stringify(list, null, 2)}\n` }))
+  written.push(write(LIST, { text: `${JSON.stringify(list, null, 2)}\n` }))
   const removed = before.filter((name) => !sources.has(name) && remove(folder, name))
   // Last: a page that finds the script finds everything else.
-  if (script !== null) written.push(write(script, { from: join(dist, 'sw.js') }))
+  if (sw !== null) written.push(writeBelow(publicDir, sw, { from: join(dist, 'sw.js') }))
 
   const bytes = written.reduce((sum, length) => sum + length, 0)
   return { script, folder, files: written.length, bytes, removed }
 }
 
-function collect({ dist, runtime, guide, mlc }: InitOptions): Map<string, Source> {
-  const sources = new Map<string, Source>()
+function collect({ dist, runtime, guide, mlc }: InitOptions): Map<string, Content> {
+  const sources = new Map<string, Content>()
   const chunks = filesBelow(join(dist, 'chunks'))
     .filter((name) => mlc || !name.startsWith(MLC))
     .map((name) => `chunks/${name}`)
@@ -105,7 +105,9 @@ function collect({ dist, runtime, guide, mlc }: InitOptions): Map<string, Source
   return sources
 }
 
-function refuseForeign(script: string): void {
+function refuseForeign(publicDir: string, sw: string): void {
+  refuseLinks(publicDir, sw)
+  const script = join(publicDir, sw)
   if (!existsSync(script) || read(script).startsWith(MARK)) return
   throw new InoriginError(
     'invalid_request',
@@ -115,24 +117,10 @@ function refuseForeign(script: string): void {
   )
 }
 
-function write(to: string, source: Source): number {
-  try {
-    mkdirSync(dirname(to), { recursive: true })
-    if ('from' in source) copyFileSync(source.from, to)
-    else writeFileSync(to, source.text)
-    return statSync(to).size
-  } catch (cause) {
-    const what = `${to} cannot be written: ${reason(cause)}.`
-    const todo = 'Check the folder, its permissions and the space on its disk.'
-    throw new InoriginError('invalid_request', `${what} ${todo}`, { cause })
-  }
-}
-
 /** Deletes a file of an earlier version, and its folder when that leaves it empty. */
 function remove(folder: string, name: string): boolean {
   const path = join(folder, name)
-  const isInside = !relative(folder, path).startsWith('..')
-  if (!isInside || !existsSync(path)) return false
+  if (!statAt(path)?.isFile()) return false
   rmSync(path)
   for (let at = dirname(path); at !== folder && readdirSync(at).length === 0; at = dirname(at)) {
     rmdirSync(at)
@@ -146,11 +134,15 @@ function listed(folder: string): string[] {
   if (!existsSync(path)) return []
   try {
     const { files } = JSON.parse(read(path)) as { files: unknown[] }
-    return files.filter((name) => typeof name === 'string')
+    return files.filter((name) => typeof name === 'string').filter((name) => isInside(folder, name))
   } catch (cause) {
     const what = `${path} is not what \`inorigin init\` wrote there. Delete it, then run this again.`
     throw new InoriginError('invalid_request', what, { cause })
   }
+}
+
+function isInside(folder: string, name: string): boolean {
+  return !relative(folder, join(folder, name)).startsWith('..')
 }
 
 function demand(path: string): void {

@@ -1,5 +1,7 @@
 /** Progress on stderr: one line that is written over in a terminal, now and then a line elsewhere. */
 
+import { print, printOver } from './output.ts'
+
 /** Milliseconds between two lines where there is no terminal. */
 const PACE = 5_000
 
@@ -16,7 +18,8 @@ export function startProgress(stream: NodeJS.WriteStream): Progress {
   const show = (text: string): void => {
     if (text === shown) return
     shown = text
-    stream.write(isTerminal ? `\r\x1b[K${text}` : `${text}\n`)
+    if (isTerminal) printOver(stream, text)
+    else print(stream, [text])
   }
   return {
     step(what, done, total) {
@@ -27,7 +30,7 @@ export function startProgress(stream: NodeJS.WriteStream): Progress {
       show(text)
     },
     end() {
-      if (isTerminal && shown) stream.write('\r\x1b[K')
+      if (isTerminal && shown) printOver(stream, '')
     },
   }
 }

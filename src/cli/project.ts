@@ -1,7 +1,8 @@
 /** What an app's package.json remembers of `inorigin init`. */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { InoriginError } from '../error.ts'
+import { refuseLinks, writeBelow } from './write.ts'
 
 export interface Remembered {
   publicDir: string
@@ -13,9 +14,11 @@ export interface Remembered {
   mlc?: boolean
 }
 
+const FILE = 'package.json'
+
 /** What was remembered in the folder of an app; undefined when there is nothing. */
 export function recall(app: string): Remembered | undefined {
-  const path = join(app, 'package.json')
+  const path = join(app, FILE)
   if (!existsSync(path)) return undefined
   const { inorigin } = parse(path, readFileSync(path, 'utf8'))
   if (inorigin === undefined) return undefined
@@ -32,9 +35,14 @@ export function recall(app: string): Remembered | undefined {
   }
 }
 
+/** Throws `invalid_request` where {@link remember} could not write. */
+export function refuseUnwritable(app: string): void {
+  refuseLinks(app, FILE)
+}
+
 /** Remembers; false when the app has no package.json. The file keeps its indentation. */
 export function remember(app: string, { publicDir, sw, guide, mlc }: Required<Remembered>): boolean {
-  const path = join(app, 'package.json')
+  const path = join(app, FILE)
   if (!existsSync(path)) return false
   const text = readFileSync(path, 'utf8')
   const inorigin: Remembered = {
@@ -46,7 +54,7 @@ export function remember(app: string, { publicDir, sw, guide, mlc }: Required<Re
   const indent = /^[ \t]+/m.exec(text)?.[0] ?? 2
   const end = text.endsWith('\n') ? '\n' : ''
   const next = JSON.stringify({ ...parse(path, text), inorigin }, null, indent) + end
-  if (next !== text) writeFileSync(path, next)
+  if (next !== text) writeBelow(app, FILE, { text: next })
   return true
 }
 

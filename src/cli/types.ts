@@ -1,11 +1,10 @@
 /** `inorigin types`: TypeScript types for the predictors of catalogs. */
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { basename, dirname } from 'node:path'
 import type { PredictorEntry } from '../catalog/schema.ts'
-import { InoriginError } from '../error.ts'
 import { checkDocument, readDocument } from './document.ts'
 import { comment, keyOf, quote } from './types/code.ts'
 import { inputType, outputType } from './types/parameter.ts'
+import { writeBelow } from './write.ts'
 
 export interface Types {
   /** A declaration file. */
@@ -32,15 +31,9 @@ export function typesOf(catalogs: readonly string[]): Types {
   return { text: `${[HEAD, ...body].join('\n')}\n  }\n}\n`, tags: [...entries.keys()] }
 }
 
-/** Makes the folder, too. Throws `invalid_request` where it cannot be written. */
+/** Makes the folder, too. Throws `invalid_request` where the file is a link or cannot be written. */
 export function writeTypes(path: string, { text }: Types): void {
-  try {
-    mkdirSync(dirname(path), { recursive: true })
-    writeFileSync(path, text)
-  } catch (cause) {
-    const what = `${path} cannot be written: ${String(cause)}.`
-    throw new InoriginError('invalid_request', `${what} Name another file with --out.`, { cause })
-  }
+  writeBelow(dirname(path), basename(path), { text })
 }
 
 function declare({ tag, description, signature, implementations }: PredictorEntry): string {

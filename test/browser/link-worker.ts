@@ -27,7 +27,7 @@ const answers = holdLife(navigator.locks, 'test').then(
         signal.addEventListener('abort', () => (cancelled += 1))
         async function* events() {
           for (let number = 0; ; number += 1) {
-            await new Promise((resolve) => setTimeout(resolve, 5))
+            await new Promise((resolve) => setTimeout(resolve))
             yield number
           }
         }

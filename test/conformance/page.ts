@@ -47,6 +47,8 @@ export const PREDICTORS = 'Predictor client'
 
 /** Longer than any check takes on a busy machine. */
 const PATIENCE = 60_000
+/** A client that leaves a stream unread keeps its answer open; the check then says so. */
+const SETTLE_TIMEOUT_MS = 10_000
 
 let runs: Array<Record<string, Check>> = []
 
@@ -87,10 +89,12 @@ async function patiently<T>(work: Promise<T>): Promise<T> {
   return Promise.race([work, late]).finally(() => clearTimeout(timer))
 }
 
-/** What went through, once each answer has had a moment to end. */
+/** Returns what went through, once each answer has ended or `SETTLE_TIMEOUT_MS` is over. */
 async function settled(): Promise<Exchange[]> {
   const exchanges = tap.take()
-  for (let round = 0; round < 50 && exchanges.some(({ end }) => end === 'open'); round++) {
+  const deadline = performance.now() + SETTLE_TIMEOUT_MS
+  while (exchanges.some(({ end }) => end === 'open') && performance.now() < deadline) {
+    // oxlint-disable-next-line tests/no-fixed-wait -- This is a poll.
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
   return exchanges

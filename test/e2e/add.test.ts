@@ -110,6 +110,23 @@ test('inorigin add says what it drafted, where it is and how to use it', () => {
   expect(JSON.parse(readFileSync(join(app, 'public/inorigin', $schema), 'utf8'))).toHaveProperty('properties')
 })
 
+test('what a model calls itself and its parts takes no control of the terminal', () => {
+  const name = 'x\u001b[2J\u009b'
+  const port = { name, type: 'float32', shape: ['n'] } as const
+  const graph = { inputs: [port], outputs: [{ ...port, name: 'y' }], description: `\u001b]0;title\u0007` }
+  const node = { inputs: [name], outputs: ['y'] }
+  writeFileSync(join(app, 'models/evil.onnx'), onnxFile({ ...graph, nodes: [{ ...node, type: 'Identity' }] }))
+  const added = inorigin('add', 'models/evil.onnx', '--tag', '@me/evil', '--force')
+  expect(added).toMatchObject({ code: 0, out: expect.stringContaining('  x\\u001b[2J\\u009b  float32') })
+  writeFileSync(join(app, 'models/evil.onnx'), onnxFile({ ...graph, nodes: [{ ...node, type: 'Evil\u001b[2J' }] }))
+  const refused = inorigin('add', 'models/evil.onnx', '--tag', '@me/evil', '--force')
+  expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('Evil\\u001b[2J') })
+  for (const { out, err } of [added, refused]) {
+    // oxlint-disable-next-line no-control-regex -- They are what must not be there.
+    expect(out + err).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/)
+  }
+})
+
 test('the model runs through server.predict', async () => {
   page = await browser.newPage()
   await page.goto(`${site.url}/app.html`)

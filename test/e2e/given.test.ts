@@ -101,6 +101,7 @@ describe('resources', () => {
       const until = async (state: boolean) => {
         const end = performance.now() + 20_000
         while ((await downloading()) !== state && performance.now() < end) {
+          // oxlint-disable-next-line tests/no-fixed-wait -- This is a poll: locks have no events.
           await new Promise((resolve) => setTimeout(resolve, 50))
         }
         return performance.now() < end

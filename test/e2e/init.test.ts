@@ -1,11 +1,13 @@
 /** The command, as it is built, in apps of temporary folders. */
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import {
-  cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync,
+  cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, watch, writeFileSync,
 } from 'node:fs'
+import { once } from 'node:events'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { licenseSections } from '../support/licenses.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const CLI = join(ROOT, 'dist/cli.js')
@@ -76,6 +78,32 @@ test('lays every file of the catalog beside it', () => {
     expect(readFileSync(join(app, 'public/inorigin/models', url)).length, url).toBe(bytes)
   }
   expect(get('public/inorigin/models/embed/NOTICE.md')).toContain('WordNet 3.0 Copyright 2006 by Princeton University')
+})
+
+/** Packages that files of a folder import as code. */
+function importedIn(folder: string): string[] {
+  const sources = readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
+  return sources.flatMap((name) => {
+    const text = readFileSync(join(ROOT, folder, name), 'utf8')
+    const found = text.matchAll(/^(?:import|export) (?!type )[\w\s{},*]*from '((?:@[\w-]+\/)?[a-z][\w-]*)|(?<!\.)import\('((?:@[\w-]+\/)?[a-z][\w-]*)/gm)
+    return Array.from(found, ([, one, other]) => one ?? other ?? '')
+  })
+}
+
+test('copies a license for every part of what it copies', () => {
+  inorigin('init', 'public', '--mlc')
+  const sections = licenseSections(get('public/inorigin/licenses.md'))
+  expect(sections.filter(([, text]) => text.length < 100)).toEqual([])
+  const named = new Set(sections.map(([name]) => name))
+  const { files } = JSON.parse(get('public/inorigin/files.json')) as { files: string[] }
+  const parts = files.map((name) => {
+    if (name.startsWith('ort/')) return 'onnxruntime-web'
+    return name.startsWith('chunks/mlc-') ? '@mlc-ai/web-llm' : 'inorigin'
+  })
+  const imported = [...importedIn('src'), ...importedIn('sw')].filter((name) => name !== 'inorigin' && name !== 'node')
+  expect(new Set(imported).size).toBeGreaterThan(7)
+  expect([...parts, ...imported].filter((name) => !named.has(name))).toEqual([])
+  expect(get('public/sw.js').split('\n', 1)[0]).toContain('licenses: inorigin/licenses.md')
 })
 
 test('without a folder, refreshes the remembered one', () => {
@@ -194,6 +222,46 @@ test('says when package.json is broken, and leaves it as it is', () => {
   expect(code).toBe(1)
   expect(err).toContain('package.json is not JSON')
   expect(get('package.json')).toBe('{')
+})
+
+test('an interrupt leaves no half of a file', async () => {
+  mkdirSync(join(app, 'public/inorigin/ort'), { recursive: true })
+  const watcher = watch(join(app, 'public/inorigin/ort'))
+  const begun = once(watcher, 'change')
+  const child = spawn(process.execPath, [CLI, 'init', 'public'], { cwd: app })
+  const ended = once(child, 'exit')
+  await begun
+  watcher.close()
+  child.kill('SIGINT')
+  expect(await ended).toEqual([0, null])
+  const { files } = JSON.parse(get('public/inorigin/files.json')) as { files: string[] }
+  const found = readdirSync(join(app, 'public'), { recursive: true, encoding: 'utf8', withFileTypes: true })
+  expect(found.filter((one) => one.isFile())).toHaveLength(files.length + 2)
+  expect(has('public/sw.js')).toBe(true)
+})
+
+test('refuses a package.json that is a link before it writes anything', () => {
+  rmSync(join(app, 'package.json'))
+  put('real.json', '{}')
+  symlinkSync('real.json', join(app, 'package.json'))
+  const { code, err } = inorigin('init', 'public')
+  expect([code, err]).toEqual([1, expect.stringContaining('package.json is a link to real.json')])
+  expect(has('public')).toBe(false)
+  expect(get('real.json')).toBe('{}')
+})
+
+test.each([
+  { args: ['init', 'pub\u001b]0;title\u0007lic/\u202e'], code: 0 },
+  { args: ['init', 'package.json/\u009b2J'], code: 1 },
+  { args: ['types', '\u001b[2J\n.json'], code: 1 },
+  { args: ['add', '\u001b[2J', '--tag', '\u001b[1A', '--public', 'public'], code: 1 },
+  { args: ['init', '--\u001b[2J'], code: 2 },
+])('escapes control characters of what it prints: $args', ({ args, code }) => {
+  const result = inorigin(...args)
+  expect(result.code).toBe(code)
+  expect(result.out + result.err).toMatch(/\\u00(1b|9b)/)
+  // oxlint-disable-next-line no-control-regex -- They are what must not be there.
+  expect(result.out + result.err).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/)
 })
 
 test('says what is missing of an installation', () => {

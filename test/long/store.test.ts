@@ -122,7 +122,8 @@ test('room that others take in the middle of a download is made again, or said t
     const loadWhile = async (name: 'three' | 'four', megabytes: number) => {
       await grant(1000)
       const loaded = load(page, `@me/${name}`)
-      while (((await files[name].seen())[0]?.sent ?? 0) < 4 * MIB) await page.waitForTimeout(50)
+      const sent = async () => (await files[name].seen())[0]?.sent ?? 0
+      await expect.poll(sent).toBeGreaterThanOrEqual(4 * MIB)
       await grant(megabytes)
       return loaded
     }

@@ -1,6 +1,7 @@
 /** A file server that fails as it is told to, one fault for each request. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+// oxlint-disable-next-line no-restricted-imports -- These are the delays of a slow server.
 import { setTimeout as wait } from 'node:timers/promises'
 import { contentOf, type Fault, type Seen } from './content.ts'
 

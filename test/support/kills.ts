@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { chromium, type BrowserContext, type Page } from 'playwright'
+import { expect } from 'vitest'
 import type { LoadProgress, Server } from '../../src/index.ts'
 import { chromiumLaunch } from '../setup/chromium.ts'
 import { fileOn, type ServedFile } from './content.ts'
@@ -90,7 +91,7 @@ export async function killDownloads(count: number, seed: number): Promise<Kills>
         // The next visit says from where it goes on.
         const before = (await file.seen()).length
         const next = await visit(file, () => undefined)
-        while ((await file.seen()).length === before) await next.waitForTimeout(50)
+        await expect.poll(async () => (await file.seen()).length).toBeGreaterThan(before)
         kept = Number(/^bytes=(\d+)-/.exec((await file.seen())[before]?.range ?? '')?.[1] ?? 0)
         losses.push({ way, told, kept })
         await next.close()

@@ -121,6 +121,7 @@ async function trickle(
 /** Milliseconds between two pieces. */
 const PAUSE = 250
 
+// oxlint-disable-next-line tests/no-fixed-wait -- This is the pace of a slow server.
 const pause = () => new Promise((resolve) => setTimeout(resolve, PAUSE))
 
 function typeOf(path: string): string {

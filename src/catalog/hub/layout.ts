@@ -28,12 +28,20 @@ export const PRECISIONS: readonly string[] = Object.values(SUFFIXES)
   .filter((suffix) => suffix !== '')
 
 /**
- * Best first. Small weights are fast ones, where the device computes in their precision: a GPU has no
- * kernels for 8-bit matrices, WebAssembly none for 16-bit floats.
+ * Precisions by device, the fastest first. WebGPU lists no 8-bit weights and WebAssembly no 16-bit ones,
+ * because the runtime has no kernels for them there. On WebAssembly, 8-bit weights stand before 4-bit ones.
+ * Measured on a Llama of 135 M parameters in Chromium 156, in decoded tokens per second:
+ *
+ * | weights | 1 thread | 2 threads |
+ * | ------- | -------- | --------- |
+ * | q8      | 21.9     | 33.6      |
+ * | q4      | 2.8      | 4.6       |
+ *
+ * No figures exist yet for the other precisions; their places are guesses.
  */
 const PREFERRED: Readonly<Record<Device, readonly Dtype[]>> = {
   webgpu: ['q4f16', 'q4', 'fp16', 'fp32', 'q2f16', 'q2', 'q1f16', 'q1'],
-  wasm: ['q4', 'q8', 'int8', 'uint8', 'bnb4', 'fp32', 'q2', 'q1'],
+  wasm: ['q8', 'int8', 'uint8', 'q4', 'bnb4', 'fp32', 'q2', 'q1'],
 }
 
 /** Names of a decoder, newest layout first; the first that is there is it. */

@@ -1,5 +1,5 @@
 /** The app's own catalog, in its public folder. */
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import type { CatalogDocument } from '../../catalog/schema.ts'
 import { checkDocument } from '../document.ts'
 import { refuse } from '../../host/draft/refuse.ts'
@@ -30,12 +30,8 @@ export function withEntry(book: CatalogDocument, entry: Written): CatalogDocumen
   return { ...book, entries }
 }
 
-/** Writes what {@link checkBook} let pass, at once or not at all. */
-export function writeBook(path: string, book: CatalogDocument): void {
-  const next = `${path}.${process.pid}.tmp`
-  writeFileSync(next, `${JSON.stringify(book, null, 2)}\n`)
-  renameSync(next, path)
-}
+/** Serializes what {@link checkBook} let pass. */
+export const bookText = (book: CatalogDocument): string => `${JSON.stringify(book, null, 2)}\n`
 
 /** Throws `invalid_request` for what could not be read again. */
 export function checkBook(document: unknown, path: string): void {

@@ -1,12 +1,12 @@
 /** Files into the app, hashed on the way and cut where a host would refuse them. */
 import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
 import { mkdir, open, type FileHandle } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Resource } from '../../catalog/schema.ts'
 import { CHUNK_BYTES } from '../../store/db.ts'
 import { refuse } from '../../host/draft/refuse.ts'
 import type { Item } from '../../host/draft/items.ts'
+import { openInside, type Root } from './inside.ts'
 import { placeOf } from './source.ts'
 
 export type Facts = Pick<Resource, 'bytes' | 'sha256' | 'chunks' | 'partBytes'>
@@ -22,8 +22,13 @@ export interface CopyOptions {
 /** Bytes that are copied at once. */
 const PIECE = 2 ** 20
 
-/** Copies it to its place below a folder, and tells what a catalog says of it. */
-export async function copyItem(item: Item, folder: string, options: CopyOptions): Promise<Facts> {
+/** Copies an item of the root to its place below a folder, and returns what a catalog says of it. */
+export async function copyItem(
+  root: Root,
+  item: Item,
+  folder: string,
+  options: CopyOptions,
+): Promise<Facts> {
   const { maxFileBytes, signal, onBytes } = options
   const to = join(folder, placeOf(item))
   const isCut = item.bytes > maxFileBytes
@@ -32,13 +37,14 @@ export async function copyItem(item: Item, folder: string, options: CopyOptions)
   let chunk = createHash('sha256')
   let at = 0
   let file: FileHandle | null = null
-  await mkdir(dirname(to), { recursive: true })
+  const source = await openInside(root, item.path)
   try {
-    for await (const piece of createReadStream(item.path, { highWaterMark: PIECE, signal })) {
+    await mkdir(dirname(to), { recursive: true })
+    for await (const piece of source.createReadStream({ highWaterMark: PIECE, signal })) {
       for (let rest = piece as Buffer; rest.length > 0; ) {
         if (!file || (isCut && at % maxFileBytes === 0)) {
           await file?.close()
-          file = await open(isCut ? `${to}.${at / maxFileBytes}` : to, 'w')
+          file = await open(isCut ? `${to}.${at / maxFileBytes}` : to, 'wx')
         }
         const ends = [CHUNK_BYTES, ...(isCut ? [maxFileBytes] : [])].map((size) => size - (at % size))
         const part = rest.subarray(0, Math.min(...ends))
@@ -55,11 +61,12 @@ export async function copyItem(item: Item, folder: string, options: CopyOptions)
     }
     if (at % CHUNK_BYTES !== 0) chunks.push(chunk.digest('hex'))
     // An empty file is one too.
-    file ??= await open(to, 'w')
+    file ??= await open(to, 'wx')
   } finally {
     await file?.close()
+    await source.close()
   }
-  if (at !== item.bytes) throw refuse(`${item.path} changed while it was copied.`, 'Run this again.')
+  if (at !== item.bytes) throw refuse(`${join(root.path, item.path)} changed while it was copied.`, 'Run this again.')
   return {
     bytes: at,
     sha256: whole.digest('hex'),

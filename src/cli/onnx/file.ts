@@ -1,23 +1,32 @@
 /** Files on disk, read a window at a time: weights may be larger than memory. */
 import { statSync } from 'node:fs'
-import { open } from 'node:fs/promises'
 import { join } from 'node:path'
+import { findInside, openInside, type Root } from '../add/inside.ts'
 import type { Folder, OpenFile } from '../../host/draft/folder.ts'
+import { refuse } from '../../host/draft/refuse.ts'
 
 /** Bytes that are read at once. */
 const WINDOW = 2 ** 20
 
-/** A folder on the disk. */
-export function folderOn(root: string): Folder {
+/** A folder on the disk. Its files are opened only where {@link findInside} lets them. */
+export function folderOn(root: Root): Folder {
   return {
-    nameOf: (path) => join(root, path),
-    sizeOf: (path) => statSync(join(root, path), { throwIfNoEntry: false })?.size,
-    open: (path) => openFile(join(root, path)),
+    nameOf: (name) => join(root.path, name),
+    sizeOf: (name) => sizeOf(root, name),
+    open: (name) => openFile(root, name),
   }
 }
 
-async function openFile(path: string): Promise<OpenFile> {
-  const handle = await open(path, 'r')
+function sizeOf(root: Root, path: string): number | undefined {
+  const real = findInside(root, path)
+  if (real === undefined) return undefined
+  const stat = statSync(real)
+  if (stat.isFile()) return stat.size
+  throw refuse(`${join(root.path, path)} is not a file.`, 'Put a file in its place.')
+}
+
+async function openFile(root: Root, path: string): Promise<OpenFile> {
+  const handle = await openInside(root, path)
   const { size } = await handle.stat()
   let start = 0
   let bytes = new Uint8Array(0)

@@ -1,5 +1,4 @@
 /** Opens a model in the very runtime that browsers will use, on WebAssembly in Node. */
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { refuse } from '../../host/draft/refuse.ts'
@@ -8,28 +7,31 @@ import { refuse } from '../../host/draft/refuse.ts'
 export interface Trial {
   graph: string
   data: readonly { path: string; file: string }[]
+  /** What messages call the graph. */
+  name: string
+  read: (file: string) => Promise<Uint8Array>
   /** The folder of onnxruntime-web that holds its builds. */
   runtime: string
 }
 
 /** Rejects with `invalid_request` that tells the runtime's own reason when it cannot. */
-export async function tryModel({ graph, data, runtime }: Trial): Promise<void> {
+export async function tryModel({ graph, data, name, read, runtime }: Trial): Promise<void> {
   const build = pathToFileURL(join(runtime, 'ort.node.min.mjs')).href
   const ort = (await import(build)) as typeof import('onnxruntime-web')
   ort.env.logLevel = 'fatal'
   ort.env.wasm.numThreads = 1
+  const bytes = await read(graph)
+  const externalData = await Promise.all(data.map(async ({ path, file }) => ({ path, data: await read(file) })))
   try {
-    const session = await ort.InferenceSession.create(await readFile(graph), {
+    const session = await ort.InferenceSession.create(bytes, {
       executionProviders: ['wasm'],
-      externalData: await Promise.all(
-        data.map(async ({ path, file }) => ({ path, data: await readFile(file) })),
-      ),
+      externalData,
       logSeverityLevel: 4,
     })
     await session.release()
   } catch (cause) {
     throw refuse(
-      `The runtime cannot open ${graph}: ${reasonOf(cause)}`,
+      `The runtime cannot open ${name}: ${reasonOf(cause)}`,
       'Export the model again without what it names. If that is only missing on WebAssembly, add ' +
         'it with --device webgpu.',
       cause,

@@ -1,8 +1,10 @@
-/** Bits of TypeScript. */
+/** Bits of TypeScript. Names and descriptions in them have their control characters escaped. */
+import { escapeControls } from '../output.ts'
 
 /** A text as a literal of it. */
 export function quote(text: string): string {
-  return `'${JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`
+  const content = JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")
+  return `'${escapeControls(content)}'`
 }
 
 /** A text as the name of a member. */
@@ -23,7 +25,7 @@ export function literal(value: unknown): string {
 export function comment(text: string | undefined, indent: string): string[] {
   const said = text?.replaceAll('*/', '*\\/').trim()
   if (!said) return []
-  const lines = said.split(/\r?\n/).map((line) => line.trimEnd())
+  const lines = said.split(/\r?\n/).map((line) => escapeControls(line.trimEnd()))
   const [only] = lines
   if (lines.length === 1) return [`${indent}/** ${only} */`]
   return [`${indent}/**`, ...lines.map((line) => `${indent} * ${line}`.trimEnd()), `${indent} */`]

@@ -182,7 +182,7 @@ describe('a decoder whose device is lost', { timeout: 600_000 }, () => {
     for (const busy of [true, false]) {
       const running = busy ? scores(loaded) : null
       running?.catch(() => undefined)
-      if (busy) await new Promise((resolve) => setTimeout(resolve, 1))
+      if (busy) await new Promise((resolve) => setTimeout(resolve))
       const lost = devices.at(-1) as GPUDevice
       lost.destroy()
       await lost.lost

@@ -144,9 +144,9 @@ describe('findVariants', () => {
       'q4 webgpu onnx/model_q4.onnx',
       'fp16 webgpu shader-f16 onnx/model_fp16.onnx',
       'fp32 webgpu onnx/model.onnx',
-      'q4 wasm onnx/model_q4.onnx',
       'q8 wasm onnx/model_quantized.onnx',
       'int8 wasm onnx/model_int8.onnx',
+      'q4 wasm onnx/model_q4.onnx',
       'fp32 wasm onnx/model.onnx',
     ])
   })

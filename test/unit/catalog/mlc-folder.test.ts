@@ -20,6 +20,7 @@ function serve(...seconds: number[]): void {
       async start(controller) {
         signal.addEventListener('abort', () => controller.error(signal.reason))
         for (const wait of seconds) {
+          // oxlint-disable-next-line tests/no-fixed-wait -- The timers are fake.
           await new Promise((resolve) => setTimeout(resolve, wait * 1000))
           controller.enqueue(Uint8Array.of(1))
         }

@@ -79,6 +79,7 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
     busy = true
     calls.push(what)
     const number = calls.length
+    // oxlint-disable-next-line tests/no-fixed-wait -- Computing takes time; no test waits for it.
     await new Promise((resolve) => setTimeout(resolve, clock ? 0 : cost(tokens)))
     if (clock) clock.now += cost(tokens)
     busy = false

@@ -3,6 +3,7 @@ import { beforeEach, expect, test, vi } from 'vitest'
 import type { Engine } from '../../../src/engine/engine.ts'
 import { openDecoding, type Decoding, type Loaded } from '../../../src/engine/decoding.ts'
 import { InoriginError } from '../../../src/error.ts'
+import { arrived } from '../../support/arrived.ts'
 import { fakeDecoder } from './run-decoder.ts'
 
 /** A load of weights that is on its way. */
@@ -61,8 +62,6 @@ const failure = (load: Promise<void>): Promise<unknown> =>
     () => null,
     (thrown: unknown) => thrown,
   )
-/** Resolves after what is due by now. */
-const soon = (): Promise<void> => new Promise((resolve) => setTimeout(resolve))
 
 test('two loads at once make one decoder', async () => {
   const engine = await open()
@@ -123,13 +122,13 @@ test('closing ends a load, and frees what arrives late', async () => {
   const closing = engine.close().then(() => (closed = true))
   expect(await refused).toMatchObject({ kind: 'aborted' })
   expect(loads[0]?.signal.aborted).toBe(true)
-  await soon()
+  await arrived()
   expect(closed).toBe(false)
   loads[0]?.finish()
   await closing
   expect(loads[0]?.released).toBe(true)
   await expect(write(engine)).rejects.toMatchObject({ kind: 'internal' })
   await expect(engine.load(new Map(), never)).rejects.toMatchObject({ kind: 'aborted' })
-  await soon()
+  await arrived()
   expect(loads).toHaveLength(1)
 })

@@ -117,9 +117,10 @@ describe('a decoder that fails', () => {
 test('closing ends what runs, and frees everything', async () => {
   const { decoder, run, close } = open()
   await run(numbers(9)).all()
+  const before = decoder.calls.length
   const running = run(numbers(5), { maxTokens: 900 }).all()
   const refused = running.catch((thrown: unknown) => thrown)
-  await new Promise((resolve) => setTimeout(resolve, 5))
+  await vi.waitFor(() => expect(decoder.calls.length).toBeGreaterThan(before), { interval: 1 })
   await close()
   expect(await refused).toMatchObject({ kind: 'unavailable' })
   expect(decoder.alive.size).toBe(0)

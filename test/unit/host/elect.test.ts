@@ -12,7 +12,7 @@ function open(locks: LockManager, name = 'host'): Tab {
   return Object.assign(Object.create(stand(name, candidate, locks)) as Election, { log })
 }
 
-const settle = () => new Promise((resolve) => setTimeout(resolve, 5))
+const settle = () => new Promise((resolve) => setTimeout(resolve))
 
 afterEach(() => vi.useRealTimers())
 

@@ -4,6 +4,7 @@ import type { Hosted } from '../../../src/host/hosted.ts'
 import type { Given } from '../../../src/host/kept.ts'
 import { createLender } from '../../../src/host/lend.ts'
 import type { Models } from '../../../src/host/models.ts'
+import { arrived } from '../../support/arrived.ts'
 
 const given = { entry: { type: 'predictor' }, implementation: {} } as Given
 
@@ -32,7 +33,7 @@ function open({ leaves = false } = {}) {
   const ended = lend('@a/b', undefined, asker.signal, tell).then(
     () => 'over', (error: Error) => error.message,
   )
-  const soon = () => Promise.race([ended, new Promise((resolve) => setTimeout(resolve, 50, 'lent'))])
+  const soon = () => Promise.race([ended, arrived().then(() => 'lent')])
   return { state, gone, asker, ended, soon, find: () => find(given), told: () => told }
 }
 

@@ -49,7 +49,7 @@ function open() {
   const watching = watch()
   const here = (loadedBytes: number) => {
     tell({ loadedBytes, totalBytes: 10, bytesPerSecond: 1 })
-    return new Promise((resolve) => setTimeout(resolve, 5))
+    return new Promise((resolve) => setTimeout(resolve))
   }
   return { models, told, here, stop: () => (leaving.abort(), watching) }
 }

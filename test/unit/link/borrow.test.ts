@@ -81,13 +81,8 @@ function open(worker: Run = async () => 'worker') {
 async function lent(worker?: Run) {
   const opening = open(worker)
   expect(await opening.predict()).toBe('host')
-  await moment()
-  return opening
-}
-
-const moment = async () => {
-  await new Promise((resolve) => setTimeout(resolve, 20))
   await arrived()
+  return opening
 }
 
 function failure(kind: ErrorKind, code?: string): InoriginError {
@@ -111,7 +106,7 @@ test('from the second prediction on the host is not asked, and is told so', asyn
 test('predictions that begin together ask for one way, and each configuration for its own', async () => {
   const { predict, asked } = open()
   await Promise.all([predict(), predict(), predict({}, { configuration: 'conf_1' })])
-  await moment()
+  await arrived()
   expect(asked.loans).toEqual([[TAG, undefined], [TAG, 'conf_1']])
   expect(await predict({}, { configuration: 'conf_2' })).toBe('host')
 })
@@ -121,7 +116,7 @@ test('where nothing is lent the host goes on answering, and is asked again', asy
   state.lends = false
   for (let count = 0; count < 2; count += 1) {
     expect(await predict()).toBe('host')
-    await moment()
+    await arrived()
   }
   expect(asked.loans).toHaveLength(2)
 })
@@ -129,9 +124,9 @@ test('where nothing is lent the host goes on answering, and is asked again', asy
 test('a way that has ended is not taken, and another one is asked for', async () => {
   const { predict, asked, end } = await lent()
   end(failure('unavailable', 'unloaded'))
-  await moment()
+  await arrived()
   expect(await predict()).toBe('host')
-  await moment()
+  await arrived()
   expect(await predict()).toBe('worker')
   expect(asked.loans).toHaveLength(2)
 })
@@ -157,7 +152,7 @@ test.each([
 ])('a prediction under way when its worker ends with %s', async (code, expected) => {
   const { predict, end } = await lent(pausing().run)
   const answered = predict().catch((error: InoriginError) => `rejected: ${error.code}`)
-  await moment()
+  await arrived()
   end(failure('unavailable', code))
   expect(await answered).toBe(expected)
 })
@@ -166,7 +161,7 @@ test('one that had not reached it is the host\'s, whatever it ended with', async
   const { predict, state, end } = await lent()
   state.isDeaf = true
   const answered = predict()
-  await moment()
+  await arrived()
   end(failure('unavailable', 'unloaded'))
   expect(await answered).toBe('host')
 })
@@ -208,7 +203,7 @@ test('what fails where progress is told ends the prediction at the worker too', 
     configuration: undefined, signal: new AbortController().signal, onProgress,
   })
   await expect(answered).rejects.toThrow('cannot show it')
-  await moment()
+  await arrived()
   expect(isGivenUp).toBe(true)
 })
 
@@ -220,10 +215,10 @@ test('giving up reaches the worker, and nobody else is asked', async () => {
   })
   const quitter = new AbortController()
   const answered = predict({}, { signal: quitter.signal })
-  await moment()
+  await arrived()
   quitter.abort()
   await expect(answered).rejects.toMatchObject({ kind: 'aborted' })
-  await moment()
+  await arrived()
   expect([isGivenUp, asked.host]).toEqual([true, 1])
 })
 

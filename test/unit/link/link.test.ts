@@ -62,10 +62,6 @@ function connect(overrides: Partial<Link> = {}) {
   return { link, seen, answers }
 }
 
-const settle = async () => {
-  await new Promise((resolve) => setTimeout(resolve, 20))
-  await arrived()
-}
 
 describe('call', () => {
   test('gives the result, and what was told before it', async () => {
@@ -74,7 +70,7 @@ describe('call', () => {
     const result = await call<Calls, 'double'>(link, 'double', [21], { onEvent: (e) => told.push(e) })
     expect(result).toBe(42)
     expect(told).toEqual(['thinking', 'still'])
-    await settle()
+    await arrived()
     expect(seen.over).toBe(1)
   })
 
@@ -89,11 +85,11 @@ describe('call', () => {
     const { link, seen } = connect()
     const gone = new AbortController()
     const waiting = call<Calls, 'wait'>(link, 'wait', [], { signal: gone.signal, key: 'k' })
-    await settle()
+    await arrived()
     expect(seen.requests[0]?.key).toBe('k')
     gone.abort()
     await expect(waiting).rejects.toMatchObject({ kind: 'aborted' })
-    await settle()
+    await arrived()
     expect(seen.requests[0]?.signal.aborted).toBe(true)
   })
 
@@ -161,7 +157,7 @@ describe('call', () => {
     const gone = new AbortController()
     const { link } = connect({ gone: gone.signal })
     const waiting = call<Calls, 'wait'>(link, 'wait', [])
-    await settle()
+    await arrived()
     gone.abort(new InoriginError('internal', 'The worker crashed.'))
     await expect(waiting).rejects.toThrow('The worker crashed.')
   })
@@ -175,7 +171,7 @@ describe('stream', () => {
     const numbers: number[] = []
     for await (const number of reply.events) numbers.push(number)
     expect(numbers).toEqual(Array.from({ length: 1000 }, (_, index) => index))
-    await settle()
+    await arrived()
     expect(seen).toMatchObject({ ended: 1, over: 1 })
   })
 
@@ -184,10 +180,10 @@ describe('stream', () => {
     const reply = await stream<Streams, 'count'>(link, 'count', [100_000])
     const iterator = reply.events[Symbol.asyncIterator]()
     await iterator.next()
-    await settle()
+    await arrived()
     expect(seen.produced).toBeLessThanOrEqual(66)
     await iterator.return?.()
-    await settle()
+    await arrived()
     expect(seen).toMatchObject({ ended: 1, over: 1 })
   })
 
@@ -196,7 +192,7 @@ describe('stream', () => {
     const gone = new AbortController()
     await stream<Streams, 'count'>(link, 'count', [10], { signal: gone.signal })
     gone.abort()
-    await settle()
+    await arrived()
     expect(seen.requests[0]?.signal.aborted).toBe(true)
     expect(seen.over).toBe(1)
   })
@@ -226,7 +222,7 @@ describe('stream', () => {
     const reply = await stream<Streams, 'count'>(link, 'count', [500])
     const iterator = reply.events[Symbol.asyncIterator]()
     await iterator.next()
-    await settle()
+    await arrived()
     expect(seen).toMatchObject({ produced: 500, ended: 1 })
   })
 

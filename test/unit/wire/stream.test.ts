@@ -41,7 +41,7 @@ function slowHost() {
   return { host, told, emit: (value: GenerationEvent) => queue.shift()?.({ done: false, value }) }
 }
 
-const settle = () => new Promise((resolve) => setTimeout(resolve, 5))
+const settle = () => new Promise((resolve) => setTimeout(resolve))
 
 function readerOf(response: Response): ReadableStreamDefaultReader<Uint8Array> {
   if (response.body === null) throw new Error('no body')

@@ -1,0 +1,51 @@
+/** Lines in which the command says what it did. */
+import { relative, sep } from 'node:path'
+import type { AddOptions, AddResult } from './add.ts'
+import { snippet } from './add/next.ts'
+import type { InitResult } from './init.ts'
+import { megabytes } from './progress.ts'
+
+export function reportAdded(result: AddResult, { publicDir }: Pick<AddOptions, 'publicDir'>): string[] {
+  const { entry, folder, catalog, files, bytes, cut, notes, isReady } = result
+  const url = `/${relative(publicDir, catalog).split(sep).join('/')}`
+  const what = entry.type === 'predictor' ? 'predictor' : 'chat model'
+  const lines = [`Added the ${what} ${entry.tag}: ${files} ${files === 1 ? 'file' : 'files'}, ${megabytes(bytes)}, in ${folder}${sep}`]
+  if (cut.length > 0) lines.push(`Cut into parts: ${cut.join(', ')}`)
+  if (entry.type === 'predictor') {
+    for (const side of ['inputs', 'outputs'] as const) {
+      lines.push('', `${side}:`)
+      for (const { name, type, description } of entry.signature[side]) {
+        lines.push(`  ${name}  ${type}  ${description ?? ''}`)
+      }
+    }
+  }
+  if (notes.length > 0) lines.push('', 'Look at:', ...notes.map((note) => `- ${note}`))
+  lines.push('', `It is described in ${catalog}, which is yours to correct.`)
+  if (!isReady) lines.push(`The folder is not filled yet: run \`npx inorigin init ${publicDir}\`.`)
+  const code = snippet(entry, url).split('\n')
+  return [...lines, '', 'In your page:', '', ...code.map((line) => line && `  ${line}`)]
+}
+
+export interface InitContext {
+  version: string
+  /** File name of the service worker script; `false`: the app has its own. */
+  sw: string | false
+  /** Whether package.json names the folder now. */
+  isRemembered: boolean
+}
+
+export function reportInit(result: InitResult, { version, sw, isRemembered }: InitContext): string[] {
+  const { script, folder, files, bytes, removed } = result
+  const lines = [
+    `inorigin ${version}: wrote ${script === null ? '' : `${script} and `}${folder}${sep}, ${files} files, ` +
+      `${megabytes(bytes)}.`,
+  ]
+  if (removed.length > 0) lines.push(`Removed ${removed.length} files that are no longer needed.`)
+  return [
+    ...lines,
+    isRemembered
+      ? 'The folder is remembered in package.json; `inorigin init` refreshes it after an update.'
+      : 'There is no package.json here to remember the folder in: name it again after an update.',
+    `In your page: ${sw === 'sw.js' ? 'await serve()' : `await serve({ worker: '/${sw || '<your worker>'}' })`}`,
+  ]
+}

@@ -1,0 +1,64 @@
+/** Files that are written at once or not at all, and never through a link. */
+import { randomUUID } from 'node:crypto'
+import {
+  chmodSync, constants, copyFileSync, lstatSync, mkdirSync, readlinkSync, renameSync, rmSync, type Stats, writeFileSync,
+} from 'node:fs'
+import { basename, dirname, join, normalize, sep } from 'node:path'
+import { InoriginError } from '../error.ts'
+
+/** Content of a file to be written: that of another file, or a text. */
+export type Content = { from: string } | { text: string }
+
+/**
+ * Writes a file below a folder, which may be a link itself, and returns its length in bytes. Makes the
+ * folders on the way. Throws `invalid_request` where a step below the folder is a link, or where the file
+ * cannot be written; then the file is as it was before.
+ */
+export function writeBelow(folder: string, path: string, content: Content): number {
+  const to = join(folder, path)
+  refuseLinks(folder, path)
+  const next = temporaryFor(to)
+  try {
+    mkdirSync(dirname(to), { recursive: true })
+    // Neither kind of writing follows a link that is there already.
+    if ('from' in content) copyFileSync(content.from, next, constants.COPYFILE_EXCL)
+    else writeFileSync(next, content.text, { flag: 'wx' })
+    const before = statAt(to)
+    if (before && 'text' in content) chmodSync(next, before.mode & 0o777)
+    refuseLinks(folder, path)
+    const { size } = lstatSync(next)
+    renameSync(next, to)
+    return size
+  } catch (cause) {
+    if (statAt(next)) rmSync(next)
+    if (cause instanceof InoriginError) throw cause
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    const todo = 'Check the folder, its permissions and the space on its disk.'
+    throw new InoriginError('invalid_request', `${to} cannot be written: ${reason}. ${todo}`, { cause })
+  }
+}
+
+/** Throws `invalid_request` where a step of the path below the folder is a link. */
+export function refuseLinks(folder: string, path: string): void {
+  const parts = normalize(path).split(sep)
+  for (let count = 1; count <= parts.length; count++) {
+    const step = join(folder, ...parts.slice(0, count))
+    if (!statAt(step)?.isSymbolicLink()) continue
+    const what = `${step} is a link to ${readlinkSync(step)}, and inorigin does not write through links.`
+    throw new InoriginError('invalid_request', `${what} Put a file or folder of its own in its place.`)
+  }
+}
+
+/** Returns a path beside that one which nothing has yet. Web servers do not serve hidden files. */
+export function temporaryFor(path: string): string {
+  return join(dirname(path), `.${basename(path)}.${randomUUID()}.tmp`)
+}
+
+/** Describes what is at that path, links included; `undefined` where nothing can be. */
+export function statAt(path: string): Stats | undefined {
+  try {
+    return lstatSync(path)
+  } catch {
+    return undefined
+  }
+}
