@@ -39,7 +39,7 @@ const layouts = Object.keys(PATHS) as Layout[]
 const closeness = (device: Device, layout: Layout): number =>
   HALVES.includes(layout) ? { wasm: 0.02, webgpu: 0.1 }[device] : EXACT
 
-describe.each([
+const SETTINGS = [
   ...layouts.map((layout) => ({ device: 'wasm' as const, layout, count: 12, large: false })),
   // The build for large models, which reads weights from a file apart as it needs them.
   ...(['q4', 'split'] as const).map((layout) => ({
@@ -48,7 +48,17 @@ describe.each([
   ...layouts
     .filter((layout) => hasHalves || !HALVES.includes(layout))
     .map((layout) => ({ device: 'webgpu' as const, layout, count: 4, large: false })),
-])('$layout on $device', ({ device, layout, count, large }) => {
+]
+
+type Setting = (typeof SETTINGS)[number]
+
+describe.each(SETTINGS.filter(({ device }) => device === 'wasm'))('$layout on $device', suite)
+// A GPU made of software compiles the shaders of a model for seconds.
+describe.each(SETTINGS.filter(({ device }) => device === 'webgpu'))(
+  '$layout on $device', { tags: ['slow'] }, suite,
+)
+
+function suite({ device, layout, count, large }: Setting): void {
   const cases = expected[layout]
   const text = cases[2]?.prompt as number[]
   const marked = MARKED.includes(layout)
@@ -124,4 +134,4 @@ describe.each([
   test('says how many it computes at once', () => {
     expect(opened.decoder.batch > 1).toBe(BATCHED.includes(layout))
   })
-})
+}

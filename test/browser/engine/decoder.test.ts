@@ -28,12 +28,22 @@ async function expectToContinue(
   expect(sequence.length).toBe(tokens.length + 1)
 }
 
-describe.each([
+const SETTINGS = [
   { device: 'wasm', folder: 'onnx', count: 16, chunks: [256, 64, 7] },
   { device: 'wasm', folder: 'older', count: 16, chunks: [256, 64] },
   { device: 'webgpu', folder: 'onnx', count: 8, chunks: [256, 100] },
   { device: 'webgpu', folder: 'older', count: 4, chunks: [256] },
-] as const)('$device, $folder', ({ device, folder, count, chunks }) => {
+] as const
+
+type Setting = (typeof SETTINGS)[number]
+
+describe.each(SETTINGS.filter(({ device }) => device === 'wasm'))('$device, $folder', suite)
+// A GPU made of software compiles the shaders of a model for seconds.
+describe.each(SETTINGS.filter(({ device }) => device === 'webgpu'))(
+  '$device, $folder', { tags: ['slow'] }, suite,
+)
+
+function suite({ device, folder, count, chunks }: Setting): void {
   let opened: Opened
   beforeAll(async () => {
     opened = await openDecoder({ device, model: `tiny/${folder}/model.onnx` })
@@ -178,4 +188,4 @@ describe.each([
     await step(d)
     d.close()
   })
-})
+}

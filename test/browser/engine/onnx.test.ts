@@ -111,12 +111,12 @@ describe('on wasm', () => {
   })
 })
 
-test('gives the same text on webgpu', async () => {
+test('gives the same text on webgpu', { tags: ['slow'] }, async () => {
   const engine = await load({ device: 'webgpu' })
   const { pieces } = await run(engine, short.prompt, { ...GREEDY, maxTokens: 8 })
   expect(textOf(pieces)).toBe(decoded(short.greedy.slice(0, 8)))
   await engine.close()
-}, 180_000)
+})
 
 test('ends at an end token, which counts and is not shown', async () => {
   const eos_token_id = short.greedy[3]

@@ -1,3 +1,4 @@
+/** @module-tag slow */
 import { afterEach, expect, test, vi } from 'vitest'
 import { openOnnx } from '../../../src/engine/onnx/index.ts'
 import { CASES, runtimeFolder, TEXTS, tinyFiles } from '../../models/tiny.ts'

@@ -29,7 +29,15 @@ const SETTINGS = [
   { device: 'webgpu', count: 6, rewinds: true, ...grouped },
 ] as const
 
-describe.each(SETTINGS)('$name on $device', ({ device, count, model, cases, rewinds }) => {
+type Setting = (typeof SETTINGS)[number]
+
+describe.each(SETTINGS.filter(({ device }) => device === 'wasm'))('$name on $device', suite)
+// A GPU made of software compiles the shaders of a model for seconds.
+describe.each(SETTINGS.filter(({ device }) => device === 'webgpu'))(
+  '$name on $device', { tags: ['slow'] }, suite,
+)
+
+function suite({ device, count, model, cases, rewinds }: Setting): void {
   let opened: Opened
   let scheduler: Scheduler | undefined
   beforeAll(async () => {
@@ -150,4 +158,4 @@ describe.each(SETTINGS)('$name on $device', ({ device, count, model, cases, rewi
     expect(guessed.tokens).toEqual(plainly.tokens)
     expect(ventures > 0).toBe(rewinds)
   })
-})
+}

@@ -1,4 +1,8 @@
-/** A trial that is given up goes on in its thread, so that this file has one of its own. */
+/**
+ * A trial that is given up goes on in its thread, so that this file has one of its own.
+ *
+ * @module-tag slow
+ */
 import { expect, test, vi } from 'vitest'
 import { openTrusted } from '../../../src/engine/onnx/selftest/open.ts'
 import { runtimeFolder } from '../../models/tiny.ts'

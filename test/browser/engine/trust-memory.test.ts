@@ -1,4 +1,8 @@
-/** Sessions that run out of memory say so, and never compute anything wrong. */
+/**
+ * Sessions that run out of memory say so, and never compute anything wrong.
+ *
+ * @module-tag slow
+ */
 import { describe, expect, test } from 'vitest'
 import { requestGpu } from '../../../src/device/gpu.ts'
 import { loadRuntime, type Runtime, type Session } from '../../../src/engine/onnx/runtime.ts'

@@ -53,7 +53,7 @@ describe('the trial', { timeout: 180_000 }, () => {
     await session.release()
   })
 
-  test('leads from a feature with which a GPU is wrong to none', async () => {
+  test('leads from a feature with which a GPU is wrong to none', { tags: ['slow'] }, async () => {
     const offered = [...((await findAdapter())?.features ?? []), 'shader-f16']
     vi.spyOn(GPUAdapter.prototype, 'features', 'get').mockReturnValue(new Set(offered) as never)
     const request = GPUAdapter.prototype.requestDevice
@@ -75,7 +75,7 @@ describe('the trial', { timeout: 180_000 }, () => {
     gpu.destroy()
   })
 
-  test('leaves a GPU that gives nothing more after a trial', async () => {
+  test('leaves a GPU that gives nothing more after a trial', { tags: ['slow'] }, async () => {
     const adapter = (await findAdapter()) as GPUAdapter
     const features = ['shader-f16', ...adapter.features]
     vi.spyOn(adapter, 'features', 'get').mockReturnValue(new Set(features) as never)
@@ -122,7 +122,7 @@ describe('the trial', { timeout: 180_000 }, () => {
     gpu.destroy()
   })
 
-  test('names a feature that the GPU lacks, or gets wrong', async () => {
+  test('names a feature that the GPU lacks, or gets wrong', { tags: ['slow'] }, async () => {
     const features = ['shader-f16']
     const adapter = (await findAdapter()) as GPUAdapter
     vi.spyOn(navigator.gpu, 'requestAdapter').mockResolvedValue(adapter)
@@ -146,7 +146,7 @@ describe('the trial', { timeout: 180_000 }, () => {
   })
 })
 
-describe('a decoder whose device is lost', { timeout: 600_000 }, () => {
+describe('a decoder whose device is lost', { tags: ['slow'], timeout: 600_000 }, () => {
   const load = async (): Promise<{ loaded: Loaded; devices: GPUDevice[] }> => {
     const devices: GPUDevice[] = []
     const request = GPUAdapter.prototype.requestDevice

@@ -200,7 +200,7 @@ test('cuts a real file into chunks of 16 MiB', async () => {
   expect(same(seam, content.subarray(CHUNK_BYTES - 3, CHUNK_BYTES + 3))).toBe(true)
 })
 
-test('meets five faults in any order, twenty times, and is right or says why not', async () => {
+test('meets five faults in any order, twenty times, and is right or says why not', { tags: ['slow'] }, async () => {
   const { below: random } = createChance(20)
   const kinds: ((index: number) => Fault)[] = [
     () => ({ cut: random(BYTES) }),

@@ -98,7 +98,7 @@ test('what several downloads are refused at once makes room once', async () => {
   expect(await here()).toEqual(['@a/three', '@a/four', '@a/five'])
 })
 
-describe('a browser that is slow to give room back', () => {
+describe('a browser that is slow to give room back', { tags: ['slow'] }, () => {
   const MIB = 2 ** 20
   const slow = { late: 3500, quota: 1e9 }
   const tuned = { signal: never(), tuning: { ...QUICK, chunkBytes: MIB } }
