@@ -17,6 +17,11 @@ export interface Queue {
    * the client's places are taken, or all there are.
    */
   enter(client: string, signal: AbortSignal): Ticket
+  /**
+   * Takes a place as `enter` does. Where none is free it first waits up to `FULL_TIMEOUT_MS` for one that
+   * is given up: what a page aborts before the headers arrive is only noticed when they do.
+   */
+  admit(client: string, signal: AbortSignal): Promise<Ticket>
 }
 
 export interface QueueLimits {
@@ -27,6 +32,12 @@ export interface QueueLimits {
   /** Places in all. */
   total: number
 }
+
+/**
+ * Milliseconds to wait for a place. Headers follow an admission within a second, and Chromium cancels the
+ * body of a request that was aborted before within 5 ms of them (measured; no signal tells it earlier).
+ */
+export const FULL_TIMEOUT_MS = 1_500
 
 interface Place {
   client: string
@@ -41,6 +52,17 @@ export function createQueue({ served, perClient, total }: QueueLimits): Queue {
   const waiting = (): number => [...lines.values()].reduce((sum, line) => sum + line.length, 0)
   const servedOf = (client: string): number =>
     [...active].filter((place) => place.client === client).length
+
+  /** Attempts to take a place, of those who wait for one; as many as one client has places. */
+  const attempts = new Set<() => void>()
+
+  /** The error of a queue that has no place for that client. */
+  function findFault(client: string): InoriginError | undefined {
+    const taken = (lines.get(client)?.length ?? 0) + servedOf(client)
+    if (taken >= perClient) return full(`This client already has ${perClient}`)
+    if (active.size + waiting() >= total) return full(`This model already has ${total}`)
+    return undefined
+  }
 
   /** The client that waits and is served least. */
   function nextClient(): string | undefined {
@@ -69,31 +91,53 @@ export function createQueue({ served, perClient, total }: QueueLimits): Queue {
       else lines.delete(place.client)
     }
     serve()
+    for (const attempt of attempts) attempt()
   }
 
-  return {
-    enter(client, signal) {
-      signal.throwIfAborted()
-      const taken = (lines.get(client)?.length ?? 0) + servedOf(client)
-      if (taken >= perClient) throw full(`This client already has ${perClient}`)
-      if (active.size + waiting() >= total) throw full(`This model already has ${total}`)
-      const place: Place = { client, start: () => {} }
-      const leave = () => {
-        signal.removeEventListener('abort', leave)
-        quit(place)
-      }
-      const turn = new Promise<void>((resolve, reject) => {
-        place.start = resolve
-        signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-      })
-      // Whoever gives up without waiting for the turn has nothing to hear.
-      turn.catch(() => undefined)
-      signal.addEventListener('abort', leave)
-      lines.set(client, [...(lines.get(client) ?? []), place])
-      serve()
-      return { turn, leave }
-    },
+  function enter(client: string, signal: AbortSignal): Ticket {
+    signal.throwIfAborted()
+    const fault = findFault(client)
+    if (fault) throw fault
+    const place: Place = { client, start: () => {} }
+    const leave = () => {
+      signal.removeEventListener('abort', leave)
+      quit(place)
+    }
+    const turn = new Promise<void>((resolve, reject) => {
+      place.start = resolve
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+    })
+    // Whoever gives up without waiting for the turn has nothing to hear.
+    turn.catch(() => undefined)
+    signal.addEventListener('abort', leave)
+    lines.set(client, [...(lines.get(client) ?? []), place])
+    serve()
+    return { turn, leave }
   }
+
+  async function admit(client: string, signal: AbortSignal): Promise<Ticket> {
+    if (!findFault(client) || attempts.size >= perClient) return enter(client, signal)
+    return new Promise((resolve, reject) => {
+      const attempt = () => {
+        if (!findFault(client)) end()
+      }
+      const end = () => {
+        attempts.delete(attempt)
+        clearTimeout(timer)
+        signal.removeEventListener('abort', end)
+        try {
+          resolve(enter(client, signal))
+        } catch (error) {
+          reject(error)
+        }
+      }
+      const timer = setTimeout(end, FULL_TIMEOUT_MS)
+      attempts.add(attempt)
+      signal.addEventListener('abort', end)
+    })
+  }
+
+  return { enter, admit }
 }
 
 function full(what: string): InoriginError {

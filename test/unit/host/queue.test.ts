@@ -1,5 +1,5 @@
-import { describe, expect, test, vi } from 'vitest'
-import { createQueue } from '../../../src/host/queue.ts'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { createQueue, FULL_TIMEOUT_MS } from '../../../src/host/queue.ts'
 
 const signal = () => new AbortController().signal
 
@@ -136,5 +136,69 @@ describe('createQueue', () => {
     expect(() => queue.enter('a', signal())).toThrowError(/This client already has 2/)
     expect(() => queue.enter('b', signal())).not.toThrow()
     expect(() => queue.enter('c', signal())).toThrowError(/This model already has 3/)
+  })
+})
+
+describe('admit', () => {
+  beforeEach(() => {
+    vi.useFakeTimers()
+  })
+  afterEach(() => {
+    vi.useRealTimers()
+  })
+
+  /** A queue whose places are all taken, and what to give them up with. */
+  function full(places: number) {
+    const queue = createQueue({ served: 1, perClient: places, total: places })
+    const taken = Array.from({ length: places }, () => {
+      const leaving = new AbortController()
+      queue.enter('tab', leaving.signal)
+      return leaving
+    })
+    return { queue, taken }
+  }
+
+  test('takes a free place at once', async () => {
+    const queue = createQueue({ served: 1, perClient: 2, total: 2 })
+    await (await queue.admit('tab', signal())).turn
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  test('waits for a place that is given up, one request for each, the first first', async () => {
+    const { queue, taken } = full(3)
+    const told: string[] = []
+    for (const name of ['one', 'two']) {
+      queue.admit('tab', signal()).then(() => told.push(name), (error) => told.push(`${name} ${error.code}`))
+    }
+    await vi.advanceTimersByTimeAsync(FULL_TIMEOUT_MS - 1)
+    expect(told).toEqual([])
+    taken[1]?.abort()
+    await vi.advanceTimersByTimeAsync(0)
+    expect(told).toEqual(['one'])
+    await vi.advanceTimersByTimeAsync(1)
+    expect(told).toEqual(['one', 'two queue_full'])
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  test('a request that is aborted while it waits takes no place', async () => {
+    const { queue, taken } = full(1)
+    const leaving = new AbortController()
+    const waiting = queue.admit('tab', leaving.signal)
+    leaving.abort()
+    await expect(waiting).rejects.toMatchObject({ name: 'AbortError' })
+    taken[0]?.abort()
+    await expect((await queue.admit('tab', signal())).turn).resolves.toBeUndefined()
+  })
+
+  test('no more wait than one client has places: the others are refused at once', async () => {
+    const { queue } = full(2)
+    const waiting = [queue.admit('tab', signal()), queue.admit('tab', signal())]
+    const refused = expect.objectContaining({ code: 'queue_full' })
+    await expect(queue.admit('tab', signal())).rejects.toEqual(refused)
+    const [late] = await Promise.all([
+      Promise.allSettled(waiting),
+      vi.advanceTimersByTimeAsync(FULL_TIMEOUT_MS),
+    ])
+    expect(late).toEqual(waiting.map(() => ({ status: 'rejected', reason: refused })))
   })
 })
