@@ -137,6 +137,7 @@ async function acceptTexts(
 
   async function* events(): AsyncGenerator<Embeddings> {
     try {
+      ticket.confirm()
       await ticket.turn
       yield await embedTexts(opened, entry, rows, request.dimensions, signal)
     } finally {
@@ -211,6 +212,7 @@ async function accept(
 
   async function* events(): AsyncGenerator<GenerationEvent> {
     try {
+      ticket.confirm()
       await ticket.turn
       await weights
       yield* pace(generate(engine, request, { maxOutputTokens, plan: planned, partition }, signal))

@@ -3,10 +3,13 @@
  * per client, and the lines take turns, so that one tab's burst does not keep the others waiting.
  */
 import { InoriginError } from '../error.ts'
+import { createAdmission } from './admission.ts'
 
 export interface Ticket {
   /** Resolves when it is this one's turn; rejects when its signal aborts before. */
   turn: Promise<void>
+  /** Says that somebody reads the answer. Until then nobody knows whether the request was aborted. */
+  confirm(): void
   /** Gives the place up, waiting or served. */
   leave(): void
 }
@@ -18,8 +21,8 @@ export interface Queue {
    */
   enter(client: string, signal: AbortSignal): Ticket
   /**
-   * Takes a place as `enter` does. Where none is free it first waits up to `FULL_TIMEOUT_MS` for one that
-   * is given up: what a page aborts before the headers arrive is only noticed when they do.
+   * Takes a place as `enter` does. A full queue first waits until its requests are confirmed or leave: a
+   * page that aborts a request before the headers arrive is only noticed when they do.
    */
   admit(client: string, signal: AbortSignal): Promise<Ticket>
 }
@@ -34,13 +37,15 @@ export interface QueueLimits {
 }
 
 /**
- * Milliseconds to wait for a place. Headers follow an admission within a second, and Chromium cancels the
- * body of a request that was aborted before within 5 ms of them (measured; no signal tells it earlier).
+ * Milliseconds after its confirmation in which a request may still turn out to be aborted. Chromium reads
+ * the body of an aborted one first and cancels it up to 5 ms later (measured), more on a busy machine.
  */
-export const FULL_TIMEOUT_MS = 1_500
+export const CANCEL_DELAY_MS = 250
 
 interface Place {
   client: string
+  /** When it was confirmed; `null` before. */
+  confirmed: number | null
   start(): void
 }
 
@@ -50,11 +55,9 @@ export function createQueue({ served, perClient, total }: QueueLimits): Queue {
   const lines = new Map<string, Place[]>()
 
   const waiting = (): number => [...lines.values()].reduce((sum, line) => sum + line.length, 0)
+  const admission = createAdmission({ most: perClient, findFault, uncertainty, enter })
   const servedOf = (client: string): number =>
     [...active].filter((place) => place.client === client).length
-
-  /** Attempts to take a place, of those who wait for one; as many as one client has places. */
-  const attempts = new Set<() => void>()
 
   /** The error of a queue that has no place for that client. */
   function findFault(client: string): InoriginError | undefined {
@@ -62,6 +65,15 @@ export function createQueue({ served, perClient, total }: QueueLimits): Queue {
     if (taken >= perClient) return full(`This client already has ${perClient}`)
     if (active.size + waiting() >= total) return full(`This model already has ${total}`)
     return undefined
+  }
+
+  /** Milliseconds until every place is known to be wanted; `Infinity` where one is not confirmed. */
+  function uncertainty(): number {
+    const now = performance.now()
+    const times = [...active, ...[...lines.values()].flat()].map(({ confirmed }) =>
+      confirmed === null ? Infinity : confirmed + CANCEL_DELAY_MS - now,
+    )
+    return Math.max(0, ...times)
   }
 
   /** The client that waits and is served least. */
@@ -91,17 +103,21 @@ export function createQueue({ served, perClient, total }: QueueLimits): Queue {
       else lines.delete(place.client)
     }
     serve()
-    for (const attempt of attempts) attempt()
+    admission.retry()
   }
 
   function enter(client: string, signal: AbortSignal): Ticket {
     signal.throwIfAborted()
     const fault = findFault(client)
     if (fault) throw fault
-    const place: Place = { client, start: () => {} }
+    const place: Place = { client, confirmed: null, start: () => {} }
     const leave = () => {
       signal.removeEventListener('abort', leave)
       quit(place)
+    }
+    const confirm = () => {
+      place.confirmed ??= performance.now()
+      admission.retry()
     }
     const turn = new Promise<void>((resolve, reject) => {
       place.start = resolve
@@ -112,32 +128,10 @@ export function createQueue({ served, perClient, total }: QueueLimits): Queue {
     signal.addEventListener('abort', leave)
     lines.set(client, [...(lines.get(client) ?? []), place])
     serve()
-    return { turn, leave }
+    return { turn, leave, confirm }
   }
 
-  async function admit(client: string, signal: AbortSignal): Promise<Ticket> {
-    if (!findFault(client) || attempts.size >= perClient) return enter(client, signal)
-    return new Promise((resolve, reject) => {
-      const attempt = () => {
-        if (!findFault(client)) end()
-      }
-      const end = () => {
-        attempts.delete(attempt)
-        clearTimeout(timer)
-        signal.removeEventListener('abort', end)
-        try {
-          resolve(enter(client, signal))
-        } catch (error) {
-          reject(error)
-        }
-      }
-      const timer = setTimeout(end, FULL_TIMEOUT_MS)
-      attempts.add(attempt)
-      signal.addEventListener('abort', end)
-    })
-  }
-
-  return { enter, admit }
+  return { enter, admit: admission.admit }
 }
 
 function full(what: string): InoriginError {

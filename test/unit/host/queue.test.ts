@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { createQueue, FULL_TIMEOUT_MS } from '../../../src/host/queue.ts'
+import { CONFIRM_TIMEOUT_MS } from '../../../src/host/admission.ts'
+import { CANCEL_DELAY_MS, createQueue } from '../../../src/host/queue.ts'
 
 const signal = () => new AbortController().signal
 
@@ -147,15 +148,21 @@ describe('admit', () => {
     vi.useRealTimers()
   })
 
-  /** A queue whose places are all taken, and what to give them up with. */
+  /** A queue whose places are all taken, and what to do with them. */
   function full(places: number) {
     const queue = createQueue({ served: 1, perClient: places, total: places })
     const taken = Array.from({ length: places }, () => {
       const leaving = new AbortController()
-      queue.enter('tab', leaving.signal)
-      return leaving
+      const { confirm } = queue.enter('tab', leaving.signal)
+      return { confirm, abort: () => leaving.abort() }
     })
-    return { queue, taken }
+    const told: string[] = []
+    const ask = (name: string) =>
+      queue.admit('tab', signal()).then(
+        () => told.push(name),
+        (error) => told.push(`${name} ${error.code}`),
+      )
+    return { queue, taken, told, ask }
   }
 
   test('takes a free place at once', async () => {
@@ -164,13 +171,10 @@ describe('admit', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  test('waits for a place that is given up, one request for each, the first first', async () => {
-    const { queue, taken } = full(3)
-    const told: string[] = []
-    for (const name of ['one', 'two']) {
-      queue.admit('tab', signal()).then(() => told.push(name), (error) => told.push(`${name} ${error.code}`))
-    }
-    await vi.advanceTimersByTimeAsync(FULL_TIMEOUT_MS - 1)
+  test('waits for places that are given up, one request for each, the first first', async () => {
+    const { taken, told, ask } = full(3)
+    for (const name of ['one', 'two']) void ask(name)
+    await vi.advanceTimersByTimeAsync(CONFIRM_TIMEOUT_MS - 1)
     expect(told).toEqual([])
     taken[1]?.abort()
     await vi.advanceTimersByTimeAsync(0)
@@ -178,6 +182,31 @@ describe('admit', () => {
     await vi.advanceTimersByTimeAsync(1)
     expect(told).toEqual(['one', 'two queue_full'])
     expect(vi.getTimerCount()).toBe(0)
+  })
+
+  test('waits no longer than until all places are known to be wanted', async () => {
+    const { taken, told, ask } = full(2)
+    void ask('one')
+    taken[0]?.confirm()
+    await vi.advanceTimersByTimeAsync(500)
+    taken[1]?.confirm()
+    await vi.advanceTimersByTimeAsync(CANCEL_DELAY_MS - 1)
+    expect(told).toEqual([])
+    await vi.advanceTimersByTimeAsync(1)
+    expect(told).toEqual(['one queue_full'])
+    void ask('two')
+    await vi.advanceTimersByTimeAsync(0)
+    expect(told).toEqual(['one queue_full', 'two queue_full'])
+  })
+
+  test('takes a place that is given up soon after it was confirmed', async () => {
+    const { taken, told, ask } = full(2)
+    for (const { confirm } of taken) confirm()
+    void ask('one')
+    await vi.advanceTimersByTimeAsync(5)
+    taken[0]?.abort()
+    await vi.advanceTimersByTimeAsync(0)
+    expect(told).toEqual(['one'])
   })
 
   test('a request that is aborted while it waits takes no place', async () => {
@@ -191,14 +220,11 @@ describe('admit', () => {
   })
 
   test('no more wait than one client has places: the others are refused at once', async () => {
-    const { queue } = full(2)
-    const waiting = [queue.admit('tab', signal()), queue.admit('tab', signal())]
-    const refused = expect.objectContaining({ code: 'queue_full' })
-    await expect(queue.admit('tab', signal())).rejects.toEqual(refused)
-    const [late] = await Promise.all([
-      Promise.allSettled(waiting),
-      vi.advanceTimersByTimeAsync(FULL_TIMEOUT_MS),
-    ])
-    expect(late).toEqual(waiting.map(() => ({ status: 'rejected', reason: refused })))
+    const { told, ask } = full(2)
+    for (const name of ['one', 'two', 'three']) void ask(name)
+    await vi.advanceTimersByTimeAsync(0)
+    expect(told).toEqual(['three queue_full'])
+    await vi.advanceTimersByTimeAsync(CONFIRM_TIMEOUT_MS)
+    expect(told).toEqual(['three queue_full', 'one queue_full', 'two queue_full'])
   })
 })
