@@ -4,6 +4,7 @@
  */
 import { InoriginError } from '../error.ts'
 import { watchLife } from './life.ts'
+import { listen } from './silence.ts'
 import { PROTOCOL, type AnswerMessage, type AskMessage } from './protocol.ts'
 
 /** A way to whoever answers. */
@@ -258,9 +259,9 @@ function openConversation(
     port.close()
   }
 
-  const listen = { signal: closing.signal }
-  signal?.addEventListener('abort', () => fail(InoriginError.from(signal.reason)), listen)
-  link.gone?.addEventListener('abort', () => fail(link.gone?.reason), listen)
+  const until = { signal: closing.signal }
+  signal?.addEventListener('abort', () => fail(InoriginError.from(signal.reason)), until)
+  link.gone?.addEventListener('abort', () => fail(link.gone?.reason), until)
   if (link.gone?.aborted) fail(link.gone.reason)
   port.onmessage = (event: MessageEvent<AnswerMessage>) => deliver(event.data)
 
@@ -277,8 +278,7 @@ function openConversation(
       if (failure !== undefined) throw failure
       const arriving = new Promise<AnswerMessage>((resolve, reject) => (waiting = { resolve, reject }))
       if (silence === undefined) return arriving
-      const timer = setTimeout(() => fail(gone()), silence)
-      return arriving.finally(() => clearTimeout(timer))
+      return arriving.finally(listen(silence, () => fail(gone())))
     },
     close,
   }
