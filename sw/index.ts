@@ -10,7 +10,7 @@
  */
 import { InoriginError } from '../src/error.ts'
 import { holdLife } from '../src/link/life.ts'
-import type { Link } from '../src/link/ask.ts'
+import type { Link, PortEvents } from '../src/link/ask.ts'
 import {
   PROTOCOL, type AnswerMessage, type PageToWorker, type WorkerStatus,
 } from '../src/link/protocol.ts'
@@ -67,9 +67,9 @@ export function attach(): void {
     return handle(request, remoteHost(link), { base })
   }
 
-  function onOpen(): () => void {
+  function onOpen(): PortEvents {
     open += 1
-    return () => (open -= 1)
+    return { onClose: () => (open -= 1) }
   }
 
   async function forward(port: MessagePort, attempt: number): Promise<void> {

@@ -8,10 +8,11 @@ import type { Files } from '../engine/engine.ts'
 import type { GpuVerdict } from '../device/verdict.ts'
 import { InoriginError } from '../error.ts'
 import { call, type Link } from '../link/ask.ts'
-import type { HostToModel, ModelCalls, ModelToHost } from '../link/protocol.ts'
+import type { ModelCalls } from '../link/protocol.ts'
 import { secondsFor } from '../store/rate.ts'
 import type { LoadProgress, Tag } from '../types/index.ts'
 import { createFeed, type Feed } from './feed.ts'
+import { startModelThread } from './model-thread.ts'
 import { verdictOf } from './trust.ts'
 
 export interface Hosted {
@@ -70,9 +71,6 @@ export interface Transfer {
   bytesPerSecond: number
 }
 
-/** Events of the longest answer there is. */
-const ANSWER_WINDOW = 2 ** 20
-
 /** Codes of errors after which a runtime stays useless in its thread. */
 const DEVICE_FAULTS: ReadonlySet<string> = new Set([
   'device_lost', 'gpu_error', 'gpu_untrusted', 'out_of_memory', 'runtime_crashed',
@@ -88,32 +86,16 @@ export function createHosted(options: HostedOptions): Hosted {
   const { resources } = implementation
   const totalBytes = bytesOf(implementation)
   const closing = new AbortController()
-  const worker = startWorker(assets, entry.tag, closing)
-  worker.onmessage = ({ data }: MessageEvent<ModelToHost>) => {
-    direct = data.requests
-    options.onUse()
-  }
+  const thread = startModelThread(entry, assets, closing, options.onUse)
+  const { link } = thread
   const start: LoadProgress = {
     tag: entry.tag, phase: 'download', loadedBytes: 0, totalBytes, bytesPerSecond: 0,
     remainingSeconds: null,
   }
   const progress = createFeed(start, onProgress)
   let users = 0
-  /** Requests that its worker was sent over lent ports. */
-  let direct = 0
   let ready = false
   let loading: Promise<void> | undefined
-
-  const link: Link = {
-    connect: (port) => worker.postMessage({ type: 'port' } satisfies HostToModel, [port]),
-    life: null,
-    attempts: 1,
-    // Compiling a graph blocks its thread; the worker answers when it is done.
-    patience: 120_000,
-    gone: closing.signal,
-    // A reader that stops reading must not stop the model for the others: all of an answer fits here.
-    window: ANSWER_WINDOW,
-  }
 
   const opened = (entry.type === 'model' ? openModel() : openPredictor()).catch(blame)
   opened.catch(giveUp)
@@ -204,7 +186,7 @@ export function createHosted(options: HostedOptions): Hosted {
       return ready
     },
     get users() {
-      return users + direct
+      return users + thread.direct
     },
     load() {
       if (!loading) {
@@ -230,11 +212,7 @@ export function createHosted(options: HostedOptions): Hosted {
       }
       return explained
     },
-    lend() {
-      const { port1, port2 } = new MessageChannel()
-      worker.postMessage({ type: 'lend' } satisfies HostToModel, [port2])
-      return port1
-    },
+    lend: thread.lend,
     close(why = 'unloaded') {
       const what = `${entry.tag} was ${why} while it was in use. Try again.`
       closing.abort(new InoriginError('unavailable', what, { code: why, retryAfter: 1 }))
@@ -242,18 +220,7 @@ export function createHosted(options: HostedOptions): Hosted {
   }
   closing.signal.addEventListener('abort', () => {
     progress.fail(closing.signal.reason)
-    worker.terminate()
     onClose(hosted)
   })
   return hosted
-}
-
-function startWorker(assets: string, tag: string, closing: AbortController): Worker {
-  const script = new URL('model-worker.js', assets)
-  const worker = new Worker(script, { type: 'module', name: `inorigin ${tag}` })
-  worker.onerror = (event) => {
-    const what = `The worker of ${tag} at ${script.pathname} failed: ${event.message ?? 'not found'}.`
-    closing.abort(new InoriginError('internal', `${what} Try again, or unload the model.`))
-  }
-  return worker
 }

@@ -11,6 +11,7 @@ import { pace } from '../generation/pace.ts'
 import { plan } from '../generation/plan.ts'
 import { answer, type Answers } from '../link/answer.ts'
 import type { Reply } from '../link/ask.ts'
+import { holdLife } from '../link/life.ts'
 import type {
   HostToModel, ModelCalls, ModelSetup, ModelStreams, ModelToHost, PredictorFiles, Sender,
 } from '../link/protocol.ts'
@@ -75,9 +76,14 @@ const lent: Answers<Pick<ModelCalls, 'predict'>, object> = {
 let direct = 0
 
 self.onmessage = ({ data, ports: [port] }: MessageEvent<HostToModel>) => {
+  if (data.type === 'ping') return toHost({ type: 'pong' })
   if (!port) return
   if (data.type === 'port') void answer(port, answers)
   else port.onmessage = ({ ports: [request] }) => request && void answerDirect(request)
+}
+
+if (navigator.locks) {
+  void holdLife(navigator.locks, 'model').then((life) => toHost({ type: 'life', life }))
 }
 
 /** The host sees nothing of it, so it is told for how long the model must stay in memory. */
@@ -88,7 +94,11 @@ async function answerDirect(port: MessagePort): Promise<void> {
 }
 
 function tellUse(requests: number): void {
-  self.postMessage({ type: 'use', requests } satisfies ModelToHost)
+  toHost({ type: 'use', requests })
+}
+
+function toHost(message: ModelToHost): void {
+  self.postMessage(message)
 }
 
 async function openModel(setup: ModelSetup): Promise<void> {
@@ -118,7 +128,7 @@ async function acceptTexts(
 ): Promise<Reply<void, Embeddings>> {
   if (!predictor || !embedder) throw notOpen()
   const [opened, entry] = [predictor, embedder]
-  const ticket = queue.enter(client, signal)
+  const ticket = await queue.admit(client, signal)
   const rows = await readTexts(opened, entry, request, signal).catch((error: unknown) => {
     ticket.leave()
     throw error
@@ -127,6 +137,7 @@ async function acceptTexts(
 
   async function* events(): AsyncGenerator<Embeddings> {
     try {
+      ticket.confirm()
       await ticket.turn
       yield await embedTexts(opened, entry, rows, request.dimensions, signal)
     } finally {
@@ -194,13 +205,14 @@ async function accept(
   signal: AbortSignal,
 ): Promise<Reply<{ ignored: string[] }, GenerationEvent>> {
   const { engine, request, planned, maxOutputTokens } = await prepare(asked)
-  const ticket = queue.enter(client, signal)
+  const ticket = await queue.admit(client, signal)
   // A model that cannot reason does what it is told where that is not to.
   const ignored = asked.reasoningBudget && !planned.reasoning ? ['reasoningBudget'] : []
   return { result: { ignored }, events: events() }
 
   async function* events(): AsyncGenerator<GenerationEvent> {
     try {
+      ticket.confirm()
       await ticket.turn
       await weights
       yield* pace(generate(engine, request, { maxOutputTokens, plan: planned, partition }, signal))

@@ -6,11 +6,10 @@ import { InoriginError } from '../error.ts'
 import { unreachable, type Link } from '../link/ask.ts'
 import {
   PROTOCOL, names,
-  type AnswerMessage, type HostSetup, type HostToPage, type PageToHost, type PageToWorker,
-  type WorkerToPage,
+  type AnswerMessage, type HostSetup, type PageToWorker, type WorkerToPage,
 } from '../link/protocol.ts'
-import { requestPersistence } from '../store/room.ts'
 import { stand, type Election } from './elect.ts'
+import { notStarted, startHostThread, type HostThread } from './host-thread.ts'
 
 export interface HostPage {
   /** Whether this tab hosts at this moment. */
@@ -26,6 +25,11 @@ export type TellWorker = (message: PageToWorker) => void
 
 /** Milliseconds until a tab whose worker could not be started stands for host again. */
 const STAND_AGAIN = 10_000
+/**
+ * Milliseconds after a restart in which another death of the worker is not answered by another restart:
+ * a worker that dies at once would be started in a loop.
+ */
+const RESTART_INTERVAL_MS = 10_000
 
 /** What this page already does, by scope: two servers of one page are one candidate. */
 const open = new Map<string, { page: HostPage; users: number }>()
@@ -65,64 +69,45 @@ function createPage(
   container: ServiceWorkerContainer | undefined,
   tellWorker: TellWorker,
 ): HostPage {
-  let worker: Worker | undefined
+  let thread: HostThread | undefined
   let election: Election | undefined
   let again: ReturnType<typeof setTimeout> | undefined
-  /** Ports that wait for the worker to have started; `undefined` once it has. */
-  let waiting: MessagePort[] | undefined
+  let lastRestart = -Infinity
 
   function start(): void {
-    waiting = []
-    const script = new URL('worker.js', setup.assets)
     try {
-      worker = new Worker(script, { type: 'module', name: 'inorigin host' })
-      worker.onmessage = (event: MessageEvent<HostToPage>) => hear(event.data, script)
-      // Once it runs, an uncaught error is one request's and is in the console already.
-      worker.onerror = (event) => {
-        if (waiting) fail(notStarted(script, event.message))
-      }
-      worker.postMessage({ type: 'start', setup } satisfies PageToHost)
+      thread = startHostThread(setup, { tellWorker, onFailure: fail, onDeath: restart })
       tellWorker({ type: 'inorigin:hosting', protocol: PROTOCOL })
     } catch (error) {
-      fail(notStarted(script, InoriginError.from(error).message))
+      fail(notStarted(setup, InoriginError.from(error).message))
     }
   }
 
-  function hear(message: HostToPage, script: URL): void {
-    if (message.type === 'pulse') return tellWorker({ type: 'inorigin:pulse' })
-    if (message.type === 'downloading') return void requestPersistence()
-    if (message.protocol !== PROTOCOL) return fail(otherVersion(script))
-    const ports = waiting ?? []
-    waiting = undefined
-    for (const port of ports) pass(port)
+  /** Replaces a worker that has ended by itself; one that ends again soon counts as failed. */
+  function restart(): void {
+    const now = performance.now()
+    if (now - lastRestart < RESTART_INTERVAL_MS) return fail(endedAgain())
+    lastRestart = now
+    stop()
+    start()
   }
 
   /** Tells who waits, lets the next tab in line try, and lines up again later. */
   function fail(error: InoriginError): void {
-    for (const port of waiting ?? []) reply(port, { type: 'error', error: error.toRecord() })
-    waiting = undefined
-    stop()
+    thread?.stop(error)
+    thread = undefined
     election?.leave()
     again = setTimeout(enter, STAND_AGAIN)
   }
 
   function stop(): void {
-    worker?.terminate()
-    worker = undefined
-    for (const port of waiting ?? []) reply(port, { type: 'moved' })
-    waiting = undefined
-  }
-
-  function pass(port: MessagePort): void {
-    if (!waiting) return worker?.postMessage({ type: 'port' } satisfies PageToHost, [port])
-    waiting.push(port)
-    // Whoever asks would take the silence for a tab that hangs.
-    reply(port, { type: 'starting' })
+    thread?.stop()
+    thread = undefined
   }
 
   function connect(port: MessagePort): void {
-    if (!worker) throw unreachable()
-    pass(port)
+    if (!thread) throw unreachable()
+    thread.pass(port)
   }
 
   function onMessage(event: MessageEvent<WorkerToPage>): void {
@@ -130,13 +115,13 @@ function createPage(
     if (message?.protocol !== PROTOCOL || message.scope !== setup.scope) return
     if (message.type === 'inorigin:steal') return election?.steal()
     if (message.type === 'inorigin:who-hosts') {
-      const type = worker ? 'inorigin:hosting' : 'inorigin:standing'
+      const type = thread ? 'inorigin:hosting' : 'inorigin:standing'
       return tellWorker({ type, protocol: PROTOCOL })
     }
     const port = event.ports[0]
     if (message.type !== 'inorigin:request' || !port) return
-    if (worker) pass(port)
-    else reply(port, { type: 'moved' })
+    if (thread) thread.pass(port)
+    else port.postMessage({ type: 'moved' } satisfies AnswerMessage)
   }
 
   function enter(): void {
@@ -167,7 +152,7 @@ function createPage(
 
   return {
     get hosting() {
-      return worker !== undefined
+      return thread !== undefined
     },
     connect,
     close() {
@@ -179,20 +164,10 @@ function createPage(
   }
 }
 
-function reply(port: MessagePort, message: AnswerMessage): void {
-  port.postMessage(message)
-}
-
-function notStarted(script: URL, reason: string | undefined): InoriginError {
-  const what = `The worker at ${script.pathname} could not be started${reason ? ` (${reason})` : ''}.`
-  return new InoriginError('unavailable', `${what} Run \`npx inorigin init <public folder>\`.`, {
-    code: 'worker_not_started',
-  })
-}
-
-function otherVersion(script: URL): InoriginError {
-  const what = `The worker at ${script.pathname} is of another version than the page's inorigin.`
-  return new InoriginError('unavailable', `${what} Run \`npx inorigin init\` again.`, {
-    code: 'protocol_mismatch',
+function endedAgain(): InoriginError {
+  const what = 'The host worker ended twice in a row, most likely because memory ran out.'
+  return new InoriginError('unavailable', `${what} Close other tabs, or choose a smaller model.`, {
+    code: 'worker_ended',
+    retryAfter: STAND_AGAIN / 1000,
   })
 }

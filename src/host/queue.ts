@@ -3,10 +3,13 @@
  * per client, and the lines take turns, so that one tab's burst does not keep the others waiting.
  */
 import { InoriginError } from '../error.ts'
+import { createAdmission } from './admission.ts'
 
 export interface Ticket {
   /** Resolves when it is this one's turn; rejects when its signal aborts before. */
   turn: Promise<void>
+  /** Says that somebody reads the answer. Until then nobody knows whether the request was aborted. */
+  confirm(): void
   /** Gives the place up, waiting or served. */
   leave(): void
 }
@@ -17,6 +20,11 @@ export interface Queue {
    * the client's places are taken, or all there are.
    */
   enter(client: string, signal: AbortSignal): Ticket
+  /**
+   * Takes a place as `enter` does. A full queue first waits until its requests are confirmed or leave: a
+   * page that aborts a request before the headers arrive is only noticed when they do.
+   */
+  admit(client: string, signal: AbortSignal): Promise<Ticket>
 }
 
 export interface QueueLimits {
@@ -28,8 +36,16 @@ export interface QueueLimits {
   total: number
 }
 
+/**
+ * Milliseconds after its confirmation in which a request may still turn out to be aborted. Chromium reads
+ * the body of an aborted one first and cancels it up to 5 ms later (measured), more on a busy machine.
+ */
+export const CANCEL_DELAY_MS = 250
+
 interface Place {
   client: string
+  /** When it was confirmed; `null` before. */
+  confirmed: number | null
   start(): void
 }
 
@@ -39,8 +55,26 @@ export function createQueue({ served, perClient, total }: QueueLimits): Queue {
   const lines = new Map<string, Place[]>()
 
   const waiting = (): number => [...lines.values()].reduce((sum, line) => sum + line.length, 0)
+  const admission = createAdmission({ most: perClient, findFault, uncertainty, enter })
   const servedOf = (client: string): number =>
     [...active].filter((place) => place.client === client).length
+
+  /** The error of a queue that has no place for that client. */
+  function findFault(client: string): InoriginError | undefined {
+    const taken = (lines.get(client)?.length ?? 0) + servedOf(client)
+    if (taken >= perClient) return full(`This client already has ${perClient}`)
+    if (active.size + waiting() >= total) return full(`This model already has ${total}`)
+    return undefined
+  }
+
+  /** Milliseconds until every place is known to be wanted; `Infinity` where one is not confirmed. */
+  function uncertainty(): number {
+    const now = performance.now()
+    const times = [...active, ...[...lines.values()].flat()].map(({ confirmed }) =>
+      confirmed === null ? Infinity : confirmed + CANCEL_DELAY_MS - now,
+    )
+    return Math.max(0, ...times)
+  }
 
   /** The client that waits and is served least. */
   function nextClient(): string | undefined {
@@ -69,31 +103,35 @@ export function createQueue({ served, perClient, total }: QueueLimits): Queue {
       else lines.delete(place.client)
     }
     serve()
+    admission.retry()
   }
 
-  return {
-    enter(client, signal) {
-      signal.throwIfAborted()
-      const taken = (lines.get(client)?.length ?? 0) + servedOf(client)
-      if (taken >= perClient) throw full(`This client already has ${perClient}`)
-      if (active.size + waiting() >= total) throw full(`This model already has ${total}`)
-      const place: Place = { client, start: () => {} }
-      const leave = () => {
-        signal.removeEventListener('abort', leave)
-        quit(place)
-      }
-      const turn = new Promise<void>((resolve, reject) => {
-        place.start = resolve
-        signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-      })
-      // Whoever gives up without waiting for the turn has nothing to hear.
-      turn.catch(() => undefined)
-      signal.addEventListener('abort', leave)
-      lines.set(client, [...(lines.get(client) ?? []), place])
-      serve()
-      return { turn, leave }
-    },
+  function enter(client: string, signal: AbortSignal): Ticket {
+    signal.throwIfAborted()
+    const fault = findFault(client)
+    if (fault) throw fault
+    const place: Place = { client, confirmed: null, start: () => {} }
+    const leave = () => {
+      signal.removeEventListener('abort', leave)
+      quit(place)
+    }
+    const confirm = () => {
+      place.confirmed ??= performance.now()
+      admission.retry()
+    }
+    const turn = new Promise<void>((resolve, reject) => {
+      place.start = resolve
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+    })
+    // Whoever gives up without waiting for the turn has nothing to hear.
+    turn.catch(() => undefined)
+    signal.addEventListener('abort', leave)
+    lines.set(client, [...(lines.get(client) ?? []), place])
+    serve()
+    return { turn, leave, confirm }
   }
+
+  return { enter, admit: admission.admit }
 }
 
 function full(what: string): InoriginError {

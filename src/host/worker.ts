@@ -19,7 +19,6 @@ self.onmessage = (event: MessageEvent<PageToHost>) => {
   const message = event.data
   if (message.type === 'start') {
     answers = start(message.setup)
-    tell({ type: 'started', protocol: PROTOCOL })
     return
   }
   const port = event.ports[0]
@@ -34,6 +33,7 @@ setInterval(() => {
 
 async function start(setup: HostSetup): Promise<HostAnswers> {
   const life = navigator.locks ? await holdLife(navigator.locks, 'host') : null
+  tell({ type: 'started', protocol: PROTOCOL, life })
   return { life, ...answersOf(openHost(setup, () => tell({ type: 'downloading' }))) }
 }
 

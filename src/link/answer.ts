@@ -98,10 +98,25 @@ export function answer<Calls, Streams>(
     const reply = await streamed(message.args, request)
     if (cancelled.signal.aborted) return abandon(reply.events)
     send({ type: 'result', value: reply.result })
-    for await (const event of reply.events) {
-      await credit.take()
-      if (cancelled.signal.aborted) return
-      send({ type: 'event', event })
+    await pass(reply.events)
+  }
+
+  /**
+   * Computes no event before somebody can take it. A page that has given the request up never asks for
+   * the first one.
+   */
+  async function pass(events: AsyncIterable<unknown>): Promise<void> {
+    const iterator = events[Symbol.asyncIterator]()
+    try {
+      for (;;) {
+        await credit.take()
+        if (cancelled.signal.aborted) return
+        const { done, value } = await iterator.next()
+        if (done) return
+        send({ type: 'event', event: value })
+      }
+    } finally {
+      await iterator.return?.()
     }
   }
 }

@@ -4,6 +4,7 @@
  */
 import { InoriginError } from '../error.ts'
 import { watchLife } from './life.ts'
+import { listen } from './silence.ts'
 import { PROTOCOL, type AnswerMessage, type AskMessage } from './protocol.ts'
 
 /** A way to whoever answers. */
@@ -16,14 +17,23 @@ export interface Link {
   client?: string
   /** How many times to look for someone who acknowledges. */
   attempts: number
-  /** Milliseconds from a port handed over to its acknowledgement. */
+  /** Milliseconds from a port handed over to its acknowledgement; `Infinity` for as long as it takes. */
   patience: number
   /** Events of a stream the other side may be ahead of its reader. Default: 64. */
   window?: number
   /** Aborts, with an `InoriginError` as reason, when the other side is known to be gone. */
   gone?: AbortSignal
-  /** Called when a port opens; what it returns is called when that port closes. */
-  onOpen?(): () => void
+  /** Called when a port opens for a request of that method. */
+  onOpen?(method: string): PortEvents
+}
+
+/** Hears what becomes of the request on one port. */
+export interface PortEvents {
+  /** The other side has the request. */
+  onAck?(): void
+  /** The result has arrived; for a stream, its acceptance. */
+  onResult?(): void
+  onClose(): void
 }
 
 /** A kind of request: its arguments, its result and what it tells on the way. */
@@ -124,9 +134,10 @@ async function* readEvents<Event>(
   }
 }
 
-/** Whoever was answering lives no more, or shows no sign of it. */
+/** The responder died or timed out. */
 function gone(): InoriginError {
-  const what = 'The tab that hosted the models was closed or stopped while it was answering. Try again.'
+  const why = 'Its tab was closed or frozen, or its worker stopped.'
+  const what = `The host of the models ended while it was answering. ${why} Try again.`
   return new InoriginError('unavailable', what, { code: GONE, retryAfter: 1 })
 }
 
@@ -152,7 +163,7 @@ async function converse(
   for (let attempt = 0; ; attempt += 1) {
     if (options.signal?.aborted) throw InoriginError.from(options.signal.reason)
     const channel = new MessageChannel()
-    const conversation = openConversation(channel.port1, link, options.signal)
+    const conversation = openConversation(channel.port1, link, method, options.signal)
     try {
       conversation.send(message)
       await Promise.race([link.connect(channel.port2, attempt), conversation.acknowledged])
@@ -189,11 +200,12 @@ interface OpenConversation extends Conversation {
 function openConversation(
   port: MessagePort,
   link: Link,
+  method: string,
   signal: AbortSignal | undefined,
 ): OpenConversation {
   const queue: AnswerMessage[] = []
   const closing = new AbortController()
-  const onClose = link.onOpen?.()
+  const events = link.onOpen?.(method)
   let waiting: { resolve: (message: AnswerMessage) => void; reject: (error: unknown) => void } | undefined
   let failure: unknown
   let deadline: ReturnType<typeof setTimeout> | undefined
@@ -216,6 +228,7 @@ function openConversation(
     if (message.type === 'starting') return wait(STARTING_PATIENCE)
     if (message.type === 'moved') return fail(unreachable())
     if (message.type === 'error') return fail(InoriginError.fromRecord(message.error))
+    if (message.type === 'result') events?.onResult?.()
     if (waiting) {
       waiting.resolve(message)
       waiting = undefined
@@ -226,6 +239,7 @@ function openConversation(
 
   function answered(life: string | null): void {
     ack.resolve()
+    events?.onAck?.()
     if (life === null) return
     watchLife(navigator.locks, life, closing.signal, () => fail(gone()))
   }
@@ -233,21 +247,21 @@ function openConversation(
   /** Waits that long for the acknowledgement, from now. */
   function wait(patience: number): void {
     clearTimeout(deadline)
-    deadline = setTimeout(() => fail(unreachable()), patience)
+    if (patience !== Infinity) deadline = setTimeout(() => fail(unreachable()), patience)
   }
 
   function close(): void {
     if (closing.signal.aborted) return
     closing.abort()
-    onClose?.()
+    events?.onClose()
     ack.reject(new InoriginError('aborted', 'The request was cancelled.'))
     port.postMessage({ type: 'cancel' } satisfies AskMessage)
     port.close()
   }
 
-  const listen = { signal: closing.signal }
-  signal?.addEventListener('abort', () => fail(InoriginError.from(signal.reason)), listen)
-  link.gone?.addEventListener('abort', () => fail(link.gone?.reason), listen)
+  const until = { signal: closing.signal }
+  signal?.addEventListener('abort', () => fail(InoriginError.from(signal.reason)), until)
+  link.gone?.addEventListener('abort', () => fail(link.gone?.reason), until)
   if (link.gone?.aborted) fail(link.gone.reason)
   port.onmessage = (event: MessageEvent<AnswerMessage>) => deliver(event.data)
 
@@ -264,8 +278,7 @@ function openConversation(
       if (failure !== undefined) throw failure
       const arriving = new Promise<AnswerMessage>((resolve, reject) => (waiting = { resolve, reject }))
       if (silence === undefined) return arriving
-      const timer = setTimeout(() => fail(gone()), silence)
-      return arriving.finally(() => clearTimeout(timer))
+      return arriving.finally(listen(silence, () => fail(gone())))
     },
     close,
   }

@@ -229,17 +229,21 @@ export type HostToModel =
   | { type: 'port' }
   /** With a port that a page posts such ports to. */
   | { type: 'lend' }
+  /** Answered by `pong` as soon as the thread is free. */
+  | { type: 'ping' }
 
-/** What a model worker tells the host of itself. */
-export interface ModelToHost {
-  type: 'use'
-  /** Requests that came over lent ports and are not answered yet. */
-  requests: number
-}
+/** A model worker to the host. */
+export type ModelToHost =
+  /** Requests that arrived over lent ports and are not answered yet. */
+  | { type: 'use'; requests: number }
+  /** A lock that the model worker holds while it lives. */
+  | { type: 'life'; life: string }
+  | { type: 'pong' }
 
 /** Dedicated worker to its page. */
 export type HostToPage =
-  | { type: 'started'; protocol: number }
+  /** `life` names a lock that the worker holds while it lives; `null` where there are no locks. */
+  | { type: 'started'; protocol: number; life: string | null }
   /** A stream is open and 10 s have passed. */
   | { type: 'pulse' }
   /** A download begins: time to ask the browser to keep what is stored. */

@@ -1,5 +1,6 @@
-import { describe, expect, test, vi } from 'vitest'
-import { createQueue } from '../../../src/host/queue.ts'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { CONFIRM_TIMEOUT_MS } from '../../../src/host/admission.ts'
+import { CANCEL_DELAY_MS, createQueue } from '../../../src/host/queue.ts'
 
 const signal = () => new AbortController().signal
 
@@ -136,5 +137,94 @@ describe('createQueue', () => {
     expect(() => queue.enter('a', signal())).toThrowError(/This client already has 2/)
     expect(() => queue.enter('b', signal())).not.toThrow()
     expect(() => queue.enter('c', signal())).toThrowError(/This model already has 3/)
+  })
+})
+
+describe('admit', () => {
+  beforeEach(() => {
+    vi.useFakeTimers()
+  })
+  afterEach(() => {
+    vi.useRealTimers()
+  })
+
+  /** A queue whose places are all taken, and what to do with them. */
+  function full(places: number) {
+    const queue = createQueue({ served: 1, perClient: places, total: places })
+    const taken = Array.from({ length: places }, () => {
+      const leaving = new AbortController()
+      const { confirm } = queue.enter('tab', leaving.signal)
+      return { confirm, abort: () => leaving.abort() }
+    })
+    const told: string[] = []
+    const ask = (name: string) =>
+      queue.admit('tab', signal()).then(
+        () => told.push(name),
+        (error) => told.push(`${name} ${error.code}`),
+      )
+    return { queue, taken, told, ask }
+  }
+
+  test('takes a free place at once', async () => {
+    const queue = createQueue({ served: 1, perClient: 2, total: 2 })
+    await (await queue.admit('tab', signal())).turn
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  test('waits for places that are given up, one request for each, the first first', async () => {
+    const { taken, told, ask } = full(3)
+    for (const name of ['one', 'two']) void ask(name)
+    await vi.advanceTimersByTimeAsync(CONFIRM_TIMEOUT_MS - 1)
+    expect(told).toEqual([])
+    taken[1]?.abort()
+    await vi.advanceTimersByTimeAsync(0)
+    expect(told).toEqual(['one'])
+    await vi.advanceTimersByTimeAsync(1)
+    expect(told).toEqual(['one', 'two queue_full'])
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  test('waits no longer than until all places are known to be wanted', async () => {
+    const { taken, told, ask } = full(2)
+    void ask('one')
+    taken[0]?.confirm()
+    await vi.advanceTimersByTimeAsync(500)
+    taken[1]?.confirm()
+    await vi.advanceTimersByTimeAsync(CANCEL_DELAY_MS - 1)
+    expect(told).toEqual([])
+    await vi.advanceTimersByTimeAsync(1)
+    expect(told).toEqual(['one queue_full'])
+    void ask('two')
+    await vi.advanceTimersByTimeAsync(0)
+    expect(told).toEqual(['one queue_full', 'two queue_full'])
+  })
+
+  test('takes a place that is given up soon after it was confirmed', async () => {
+    const { taken, told, ask } = full(2)
+    for (const { confirm } of taken) confirm()
+    void ask('one')
+    await vi.advanceTimersByTimeAsync(5)
+    taken[0]?.abort()
+    await vi.advanceTimersByTimeAsync(0)
+    expect(told).toEqual(['one'])
+  })
+
+  test('a request that is aborted while it waits takes no place', async () => {
+    const { queue, taken } = full(1)
+    const leaving = new AbortController()
+    const waiting = queue.admit('tab', leaving.signal)
+    leaving.abort()
+    await expect(waiting).rejects.toMatchObject({ name: 'AbortError' })
+    taken[0]?.abort()
+    await expect((await queue.admit('tab', signal())).turn).resolves.toBeUndefined()
+  })
+
+  test('no more wait than one client has places: the others are refused at once', async () => {
+    const { told, ask } = full(2)
+    for (const name of ['one', 'two', 'three']) void ask(name)
+    await vi.advanceTimersByTimeAsync(0)
+    expect(told).toEqual(['three queue_full'])
+    await vi.advanceTimersByTimeAsync(CONFIRM_TIMEOUT_MS)
+    expect(told).toEqual(['three queue_full', 'one queue_full', 'two queue_full'])
   })
 })

@@ -108,6 +108,15 @@ describe('call', () => {
     expect(attempts).toEqual([0, 1, 2])
   })
 
+  test('one that never acknowledges is waited for where there is no limit', async () => {
+    const gone = new AbortController()
+    const { link } = connect({ patience: Infinity, connect: () => undefined, gone: gone.signal })
+    const waiting = call<Calls, 'double'>(link, 'double', [1])
+    await settle()
+    gone.abort(new InoriginError('internal', 'The worker crashed.'))
+    await expect(waiting).rejects.toThrow('The worker crashed.')
+  })
+
   test('a later attempt finds the host', async () => {
     const { link: working } = connect()
     const { link } = connect({
@@ -226,17 +235,21 @@ describe('stream', () => {
     expect(seen).toMatchObject({ produced: 500, ended: 1 })
   })
 
-  test('counts open ports', async () => {
-    let open = 0
+  test('tells how far the request on each port is', async () => {
+    const told: string[] = []
     const { link } = connect({
-      onOpen: () => {
-        open += 1
-        return () => (open -= 1)
+      onOpen: (method) => {
+        told.push(`open ${method}`)
+        return {
+          onAck: () => told.push('ack'),
+          onResult: () => told.push('result'),
+          onClose: () => told.push('close'),
+        }
       },
     })
     const reply = await stream<Streams, 'count'>(link, 'count', [3])
-    expect(open).toBe(1)
-    for await (const _number of reply.events) expect(open).toBe(1)
-    expect(open).toBe(0)
+    expect(told).toEqual(['open count', 'ack', 'result'])
+    for await (const _number of reply.events) expect(told).toHaveLength(3)
+    expect(told).toEqual(['open count', 'ack', 'result', 'close'])
   })
 })

@@ -1,0 +1,107 @@
+/** The worker of one model or predictor: its start, the way to it, and how its end is noticed. */
+import type { Entry } from '../catalog/schema.ts'
+import { InoriginError } from '../error.ts'
+import type { Link } from '../link/ask.ts'
+import { watchLife } from '../link/life.ts'
+import type { HostToModel, ModelToHost } from '../link/protocol.ts'
+import { createWatchdog, type Stage } from './watchdog.ts'
+
+export interface ModelThread {
+  link: Link
+  /** Number of requests that arrived over lent ports and are not answered yet. */
+  readonly direct: number
+  /** Returns a port straight to the worker, for ports of `predict`. */
+  lend(): MessagePort
+}
+
+/** Events of the longest answer there is. */
+const ANSWER_WINDOW = 2 ** 20
+
+/**
+ * Starts the worker, which ends when `closing` aborts. `closing` is aborted here, with what to tell the
+ * requests, when the worker fails, ends by itself or does not respond.
+ */
+export function startModelThread(
+  { tag, type }: Pick<Entry, 'tag' | 'type'>,
+  assets: string,
+  closing: AbortController,
+  onUse: () => void,
+): ModelThread {
+  const script = new URL('model-worker.js', assets)
+  const worker = new Worker(script, { type: 'module', name: `inorigin ${tag}` })
+  const send = (message: HostToModel, ports: MessagePort[] = []) => worker.postMessage(message, ports)
+  const watchdog = createWatchdog({
+    type,
+    ping: () => send({ type: 'ping' }),
+    onTimeout: (stage, milliseconds) => closing.abort(unresponsive(tag, stage, milliseconds)),
+  })
+  let direct = 0
+
+  function hear(message: ModelToHost): void {
+    if (message.type === 'pong') return watchdog.pong()
+    if (message.type === 'life') {
+      const onDeath = () => closing.abort(ended(tag))
+      return watchLife(navigator.locks, message.life, closing.signal, onDeath)
+    }
+    direct = message.requests
+    watchdog.setDirect(direct)
+    onUse()
+  }
+
+  worker.onmessage = ({ data }: MessageEvent<ModelToHost>) => hear(data)
+  worker.onerror = (event) => {
+    const what = `The worker of ${tag} at ${script.pathname} failed: ${event.message ?? 'not found'}.`
+    closing.abort(new InoriginError('internal', `${what} Try again, or unload the model.`))
+  }
+  closing.signal.addEventListener('abort', () => {
+    watchdog.stop()
+    worker.terminate()
+  })
+
+  return {
+    link: {
+      connect: (port) => send({ type: 'port' }, [port]),
+      life: null,
+      attempts: 1,
+      // Compiling a graph blocks its thread for as long as it takes; the watchdog limits the rest.
+      patience: Infinity,
+      gone: closing.signal,
+      // A reader that stops reading must not stop the model for the others: all of an answer fits here.
+      window: ANSWER_WINDOW,
+      onOpen: watchdog.watch,
+    },
+    get direct() {
+      return direct
+    },
+    lend() {
+      const { port1, port2 } = new MessageChannel()
+      send({ type: 'lend' }, [port2])
+      return port1
+    },
+  }
+}
+
+function ended(tag: string): InoriginError {
+  const what = `The worker of ${tag} ended unexpectedly, most likely because memory ran out.`
+  return new InoriginError('unavailable', `${what} Try again, or choose a smaller model.`, {
+    code: 'worker_ended',
+    retryAfter: 1,
+  })
+}
+
+const WHILE: Readonly<Record<Stage, string>> = {
+  load: 'while it was loading',
+  prepare: 'while it prepared a prompt',
+  run: 'while it was computing',
+  queued: 'after the requests that it was computing had been canceled',
+  idle: 'after its last request',
+}
+
+function unresponsive(tag: string, stage: Stage, milliseconds: number): InoriginError {
+  const what = `${tag} did not respond for ${milliseconds / 1000} s ${WHILE[stage]}.`
+  const todo = 'Its worker was ended, and the next request loads the model again. Try again; if this'
+  return new InoriginError('unavailable', `${what} ${todo} repeats, choose another model.`, {
+    code: 'model_unresponsive',
+    retryAfter: 1,
+  })
+}

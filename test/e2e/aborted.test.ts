@@ -1,0 +1,47 @@
+/** Requests that a page gives up before their headers have arrived. */
+import { afterEach, expect, test } from 'vitest'
+import { fetchIn } from '../support/answers.ts'
+import { openSite, serveIn, type Site } from '../support/site.ts'
+import { beginStream, readStream, streamHas } from '../support/streamed.ts'
+
+const GUIDE = '@inorigin/guide'
+let site: Site
+
+afterEach(() => site?.close())
+
+/** A prompt of many chunks, of which the answer to another one knows nothing. */
+const LONG = 'Which of the many words of this prompt were computed before? '.repeat(80)
+
+/** An answer that cannot be short. */
+const ENDLESS = {
+  temperature: 0,
+  output_config: {
+    format: { type: 'json_schema', schema: { type: 'array', minItems: 200, items: { type: 'boolean' } } },
+  },
+}
+
+test('twenty that are aborted before their headers leave room for the next, and are not generated', async () => {
+  site = await openSite()
+  const page = await site.open()
+  await serveIn(page)
+  await beginStream(page, 'open', GUIDE, ENDLESS)
+  await streamHas(page, 'open', 'content_block_delta')
+  const ask = { model: GUIDE, max_tokens: 4, messages: [{ role: 'user', content: LONG }] }
+  const names = await page.evaluate(async (body) => {
+    const given = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
+    const asked = Array.from({ length: 20 }, async () => {
+      const abort = new AbortController()
+      const asking = fetch('/v1/messages', { ...given, signal: abort.signal })
+      setTimeout(() => abort.abort())
+      return asking.then(() => 'headers', (error: Error) => error.name)
+    })
+    return Promise.all(asked)
+  }, { ...ask, stream: true })
+  expect(new Set(names)).toEqual(new Set(['AbortError']))
+  expect((await readStream(page, 'open')).end).toBeUndefined()
+  const next = await fetchIn(page, '/v1/messages', ask)
+  expect([next.status, next.text.slice(0, 200)]).toEqual([200, expect.stringContaining('"type":"message"')])
+  // Of a prompt that was computed to its end, all would be read from the cache.
+  const { usage } = JSON.parse(next.text)
+  expect(usage.cache_read_input_tokens).toBeLessThan(usage.input_tokens)
+})

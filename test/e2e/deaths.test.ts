@@ -1,0 +1,111 @@
+/** Workers that end by themselves, as they do when memory runs out, while their page lives on. */
+import { afterEach, expect, test } from 'vitest'
+import type { Page, Worker } from 'playwright'
+import type { Server } from '../../src/index.ts'
+import { fetchIn } from '../support/answers.ts'
+import { openSite, serveIn, type Site } from '../support/site.ts'
+import { beginStream, errorOf, streamEnd, streamHas } from '../support/streamed.ts'
+
+const GUIDE = '@inorigin/guide'
+let site: Site
+
+afterEach(() => site?.close())
+
+/** The workers of a page that run this script. */
+function workersOf(page: Page, script: string): Worker[] {
+  return page.workers().filter((worker) => worker.url().endsWith(`/${script}`))
+}
+
+/** Ends the worker from within: nobody calls `terminate`, and no error event is fired. */
+async function end(page: Page, script: string): Promise<void> {
+  const [worker] = workersOf(page, script)
+  const ended = worker!.waitForEvent('close')
+  await worker!.evaluate(() => self.close()).catch(() => undefined)
+  await ended
+}
+
+const ask = (page: Page) =>
+  fetchIn(page, '/v1/messages', {
+    model: GUIDE, max_tokens: 4, messages: [{ role: 'user', content: 'Hello' }],
+  })
+
+test('the host worker of a lone tab ends: its stream fails clearly and the next request is answered', async () => {
+  site = await openSite()
+  const page = await site.open()
+  await serveIn(page)
+  await beginStream(page, 'open', GUIDE)
+  await streamHas(page, 'open', 'content_block_delta')
+  await end(page, 'worker.js')
+  const next = await ask(page)
+  expect([next.status, JSON.parse(next.text).type]).toEqual([200, 'message'])
+  expect(errorOf(await streamEnd(page, 'open'))?.message).toMatch(/worker stopped.*Try again/)
+})
+
+test('a page without service worker starts its host worker again too', async () => {
+  site = await openSite()
+  const page = await site.context.newPage()
+  await page.addInitScript(() => {
+    const refusal = new DOMException('The operation is insecure.', 'SecurityError')
+    navigator.serviceWorker.register = () => Promise.reject(refusal)
+  })
+  await page.goto(`${site.url}/blank.html`)
+  await serveIn(page)
+  await end(page, 'worker.js')
+  const status = () =>
+    page.evaluate(async () => {
+      const { server } = globalThis as unknown as { server: Server }
+      return (await server.fetch('/v1/models')).status
+    })
+  await expect.poll(status).toBe(200)
+})
+
+test('a host worker that ends at once is not started for ever, and the tab stands again later', async () => {
+  site = await openSite()
+  const page = await site.open()
+  await serveIn(page)
+  // Nobody holds the lock that it names, which is how a death looks.
+  site.pages['/inorigin/worker.js'] = "postMessage({ type: 'started', protocol: 1, life: 'nobody' })"
+  const starts = () => site.requests.filter((request) => request.endsWith(' /inorigin/worker.js')).length
+  const [before, since] = [starts(), Date.now()]
+  await end(page, 'worker.js')
+  await expect.poll(starts).toBeGreaterThan(before)
+  const refused = await fetchIn(page, '/v1/models')
+  expect(refused.status).toBe(503)
+  // Twice whenever it stands, which is every 10 s.
+  expect(starts() - before).toBeLessThanOrEqual(2 + 2 * Math.ceil((Date.now() - since) / 10_000))
+  delete site.pages['/inorigin/worker.js']
+  const status = async () => (await fetchIn(page, '/v1/models')).status
+  await expect.poll(status, { timeout: 40_000, interval: 500 }).toBe(200)
+})
+
+test('a model worker ends: its stream fails at once and the next request opens another', async () => {
+  site = await openSite()
+  const page = await site.open()
+  await serveIn(page)
+  await beginStream(page, 'open', GUIDE)
+  await streamHas(page, 'open', 'content_block_delta')
+  await end(page, 'model-worker.js')
+  const start = Date.now()
+  expect(errorOf(await streamEnd(page, 'open'))?.message).toMatch(/^The worker of @inorigin\/guide ended .*Try again/)
+  // Long before a host that lives gives the next sign of it.
+  expect(Date.now() - start).toBeLessThan(5_000)
+  const next = await ask(page)
+  expect([next.status, JSON.parse(next.text).type]).toEqual([200, 'message'])
+  expect(workersOf(page, 'model-worker.js')).toHaveLength(1)
+})
+
+test('a predictor worker that pages ask directly ends: the next prediction opens another', async () => {
+  site = await openSite()
+  const page = await site.open()
+  await serveIn(page)
+  const predict = () =>
+    page.evaluate(async () => {
+      const { server } = globalThis as unknown as { server: Server }
+      const { outputs } = await server.predict('@inorigin/digits', { image: new ImageData(28, 28) })
+      return Object.keys(outputs).length
+    })
+  // From the second on the page asks the worker itself.
+  for (let count = 0; count < 3; count += 1) expect(await predict()).toBeGreaterThan(0)
+  await end(page, 'model-worker.js')
+  expect(await predict()).toBeGreaterThan(0)
+})

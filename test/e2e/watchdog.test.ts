@@ -1,0 +1,50 @@
+/** Model workers that hang: in a tokenizer that never comes to an end, and in the middle of an answer. */
+import { afterEach, expect, test } from 'vitest'
+import type { Page } from 'playwright'
+import { fetchIn } from '../support/answers.ts'
+import { withSlowTokenizer } from '../support/hostile.ts'
+import { openSite, serveIn, type Site } from '../support/site.ts'
+import { abortStream, beginStream, errorOf, streamEnd, streamHas } from '../support/streamed.ts'
+
+const GUIDE = '@inorigin/guide'
+let site: Site
+
+afterEach(() => site?.close())
+
+const ask = (page: Page, model: string, content: string) =>
+  fetchIn(page, '/v1/messages', { model, max_tokens: 4, messages: [{ role: 'user', content }] })
+
+const modelWorker = (page: Page) => page.workers().find((one) => one.url().endsWith('/model-worker.js'))!
+
+/** Keeps the thread of the model busy until it is ended. */
+async function hang(page: Page): Promise<void> {
+  await modelWorker(page).evaluate(() => void setTimeout(() => { for (;;); }))
+}
+
+test('a prompt that a tokenizer never gets through ends its worker, and the next one is answered', async () => {
+  const { catalog, pages } = withSlowTokenizer('@me/hostile')
+  site = await openSite({ pages })
+  const page = await site.open()
+  await serveIn(page, { catalog })
+  expect((await ask(page, '@me/hostile', 'Hello')).status).toBe(200)
+  const worker = modelWorker(page)
+  await beginStream(page, 'endless', '@me/hostile', { messages: [{ role: 'user', content: 'a'.repeat(60) }] })
+  const error = errorOf(await streamEnd(page, 'endless'))
+  expect(error?.message).toMatch(/^@me\/hostile did not respond for 30 s while it prepared a prompt\./)
+  expect((await ask(page, '@me/hostile', 'Hello')).status).toBe(200)
+  expect(modelWorker(page)).not.toBe(worker)
+})
+
+test('a worker that does not notice a cancellation is ended when others wait for it', async () => {
+  site = await openSite()
+  const page = await site.open()
+  await serveIn(page)
+  await beginStream(page, 'canceled', GUIDE)
+  await streamHas(page, 'canceled', 'content_block_delta')
+  await hang(page)
+  await beginStream(page, 'waiting', GUIDE)
+  await abortStream(page, 'canceled')
+  const error = errorOf(await streamEnd(page, 'waiting'))
+  expect(error?.message).toMatch(/^@inorigin\/guide did not respond for 30 s after .* canceled\. .* Try again/)
+  expect((await ask(page, GUIDE, 'Hello')).status).toBe(200)
+})

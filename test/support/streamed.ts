@@ -1,0 +1,81 @@
+/** A streamed answer that a page reads while the test does something else. */
+import type { Page } from 'playwright'
+
+export interface Streamed {
+  status: number
+  /** The body so far. */
+  text: string
+  /** How reading ended: `done`, or the name of what it threw. Absent while it goes on. */
+  end?: string
+}
+
+interface InPage {
+  streamed: Record<string, Streamed>
+  aborts: Record<string, AbortController>
+}
+
+/** Begins a streamed message of the model `tag`; `name` is what the test calls it. */
+export async function beginStream(page: Page, name: string, tag: string, fields: object = {}): Promise<void> {
+  await page.evaluate(
+    ([key, model, more]) => {
+      const kept = globalThis as unknown as InPage
+      const state: Streamed = { status: 0, text: '' }
+      const abort = new AbortController()
+      kept.streamed = { ...kept.streamed, [key]: state }
+      kept.aborts = { ...kept.aborts, [key]: abort }
+      const read = async () => {
+        const response = await fetch('/v1/messages', {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify({
+            model, max_tokens: 1000, stream: true,
+            messages: [{ role: 'user', content: 'Tell me all about it' }], ...more,
+          }),
+          signal: abort.signal,
+        })
+        state.status = response.status
+        const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+        for (;;) {
+          const { done, value } = await reader.read()
+          if (done) return
+          state.text += value
+        }
+      }
+      read().then(
+        () => (state.end = 'done'),
+        (error: Error) => (state.end = error.name),
+      )
+    },
+    [name, tag, fields] as const,
+  )
+}
+
+export function abortStream(page: Page, name: string): Promise<void> {
+  return page.evaluate((key) => (globalThis as unknown as InPage).aborts[key]!.abort(), name)
+}
+
+export function readStream(page: Page, name: string): Promise<Streamed> {
+  return page.evaluate((key) => (globalThis as unknown as InPage).streamed[key]!, name)
+}
+
+/** Resolves when the body holds that text. */
+export async function streamHas(page: Page, name: string, text: string): Promise<void> {
+  await page.waitForFunction(
+    ([key, part]) => (globalThis as unknown as InPage).streamed[key]?.text.includes(part),
+    [name, text] as const,
+  )
+}
+
+/** The whole stream, once it has ended. */
+export async function streamEnd(page: Page, name: string): Promise<Streamed> {
+  const ended = (key: string) => (globalThis as unknown as InPage).streamed[key]?.end !== undefined
+  await page.waitForFunction(ended, name, { timeout: 120_000 })
+  return readStream(page, name)
+}
+
+/** The error that a stream of messages ends with. */
+export function errorOf({ text }: Streamed): { type: string; message: string } | undefined {
+  const last = text.trimEnd().split('\n\n').at(-1) ?? ''
+  if (!last.startsWith('event: error\n')) return undefined
+  return JSON.parse(last.slice(last.indexOf('data: ') + 'data: '.length)).error
+}
