@@ -52,10 +52,10 @@ const SETTINGS = [
 
 type Setting = (typeof SETTINGS)[number]
 
-describe.each(SETTINGS.filter(({ device }) => device === 'wasm'))('$layout on $device', suite)
+describe.each(SETTINGS.filter(({ device }) => device === 'wasm'))('$layout on $device', (setting) => suite(setting))
 // A GPU made of software compiles the shaders of a model for seconds.
 describe.each(SETTINGS.filter(({ device }) => device === 'webgpu'))(
-  '$layout on $device', { tags: ['slow'] }, suite,
+  '$layout on $device', { tags: ['slow'] }, (setting) => suite(setting),
 )
 
 function suite({ device, layout, count, large }: Setting): void {

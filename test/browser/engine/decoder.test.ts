@@ -37,10 +37,10 @@ const SETTINGS = [
 
 type Setting = (typeof SETTINGS)[number]
 
-describe.each(SETTINGS.filter(({ device }) => device === 'wasm'))('$device, $folder', suite)
+describe.each(SETTINGS.filter(({ device }) => device === 'wasm'))('$device, $folder', (setting) => suite(setting))
 // A GPU made of software compiles the shaders of a model for seconds.
 describe.each(SETTINGS.filter(({ device }) => device === 'webgpu'))(
-  '$device, $folder', { tags: ['slow'] }, suite,
+  '$device, $folder', { tags: ['slow'] }, (setting) => suite(setting),
 )
 
 function suite({ device, folder, count, chunks }: Setting): void {

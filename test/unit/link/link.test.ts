@@ -112,7 +112,7 @@ describe('call', () => {
     const gone = new AbortController()
     const { link } = connect({ patience: Infinity, connect: () => undefined, gone: gone.signal })
     const waiting = call<Calls, 'double'>(link, 'double', [1])
-    await settle()
+    await arrived()
     gone.abort(new InoriginError('internal', 'The worker crashed.'))
     await expect(waiting).rejects.toThrow('The worker crashed.')
   })
