@@ -76,9 +76,10 @@ const untilLoaded = (page: Page, bytes: number) =>
 test('a download is paused, resumed after a reload, and cancelled', async () => {
   site = await openSite()
   const page = await site.open()
-  const slow = [{ slow: 8 }, { slow: 8 }]
-  const weights = await file({ bytes: 40 * MIB, faults: slow })
-  const other = await file({ bytes: 40 * MIB, faults: slow })
+  // It stops in the second chunk, however late the abort arrives.
+  const faults = [{ slow: 8, stall: 24 * MIB }, { slow: 8 }]
+  const weights = await file({ bytes: 40 * MIB, faults })
+  const other = await file({ bytes: 40 * MIB, faults })
   const tags = { '@me/one': [weights], '@me/two': [other] }
   await serveTags(page, tags)
 

@@ -52,10 +52,10 @@ const SETTINGS = [
 
 type Setting = (typeof SETTINGS)[number]
 
-describe.each(SETTINGS.filter(({ device }) => device === 'wasm'))('$layout on $device', (setting) => suite(setting))
+describe.each(SETTINGS.filter(({ device }) => device === 'wasm'))('$layout on $device', (setting) => void suite(setting))
 // A GPU made of software compiles the shaders of a model for seconds.
 describe.each(SETTINGS.filter(({ device }) => device === 'webgpu'))(
-  '$layout on $device', { tags: ['slow'] }, (setting) => suite(setting),
+  '$layout on $device', { tags: ['slow'] }, (setting) => void suite(setting),
 )
 
 function suite({ device, layout, count, large }: Setting): void {

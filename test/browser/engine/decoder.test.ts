@@ -37,10 +37,10 @@ const SETTINGS = [
 
 type Setting = (typeof SETTINGS)[number]
 
-describe.each(SETTINGS.filter(({ device }) => device === 'wasm'))('$device, $folder', (setting) => suite(setting))
+describe.each(SETTINGS.filter(({ device }) => device === 'wasm'))('$device, $folder', (setting) => void suite(setting))
 // A GPU made of software compiles the shaders of a model for seconds.
 describe.each(SETTINGS.filter(({ device }) => device === 'webgpu'))(
-  '$device, $folder', { tags: ['slow'] }, (setting) => suite(setting),
+  '$device, $folder', { tags: ['slow'] }, (setting) => void suite(setting),
 )
 
 function suite({ device, folder, count, chunks }: Setting): void {

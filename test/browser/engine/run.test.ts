@@ -31,10 +31,10 @@ const SETTINGS = [
 
 type Setting = (typeof SETTINGS)[number]
 
-describe.each(SETTINGS.filter(({ device }) => device === 'wasm'))('$name on $device', (setting) => suite(setting))
+describe.each(SETTINGS.filter(({ device }) => device === 'wasm'))('$name on $device', (setting) => void suite(setting))
 // A GPU made of software compiles the shaders of a model for seconds.
 describe.each(SETTINGS.filter(({ device }) => device === 'webgpu'))(
-  '$name on $device', { tags: ['slow'] }, (setting) => suite(setting),
+  '$name on $device', { tags: ['slow'] }, (setting) => void suite(setting),
 )
 
 function suite({ device, count, model, cases, rewinds }: Setting): void {
