@@ -4,6 +4,7 @@
  */
 import { InoriginError } from '../error.ts'
 import { unreachable, type Link } from '../link/ask.ts'
+import { currentLocks } from '../link/locks.ts'
 import {
   PROTOCOL, names,
   type AnswerMessage, type HostSetup, type HostToPage, type PageToHost, type PageToWorker,
@@ -17,6 +18,8 @@ export interface HostPage {
   readonly hosting: boolean
   /** Passes a port to the dedicated worker; throws `host_unreachable` when this tab does not host. */
   connect: Link['connect']
+  /** Stands anew, with a new worker, where the locks of this page are others than when it did before. */
+  followLocks(): void
   /** Gives the lock back and ends the worker, once everyone who opened it has closed it. */
   close(): void
 }
@@ -49,6 +52,7 @@ export function hostPage(
       return entry.page.hosting
     },
     connect: entry.page.connect,
+    followLocks: entry.page.followLocks,
     close() {
       if (closed) return
       closed = true
@@ -68,6 +72,8 @@ function createPage(
   let worker: Worker | undefined
   let election: Election | undefined
   let again: ReturnType<typeof setTimeout> | undefined
+  /** Those in which it stands. */
+  let locks: LockManager | undefined
   /** Ports that wait for the worker to have started; `undefined` once it has. */
   let waiting: MessagePort[] | undefined
 
@@ -143,7 +149,8 @@ function createPage(
     clearTimeout(again)
     if (!container) return start()
     const candidate = { onElected: start, onDeposed: stop }
-    election = stand(names(setup.scope).host, candidate, navigator.locks)
+    locks = currentLocks()
+    election = stand(names(setup.scope).host, candidate, locks)
   }
 
   function leave(): void {
@@ -151,6 +158,12 @@ function createPage(
     election?.leave()
     election = undefined
     stop()
+  }
+
+  function followLocks(): void {
+    if (!container || locks === currentLocks()) return
+    leave()
+    enter()
   }
 
   // A page kept for back and forward navigation is frozen: it must not keep the lock meanwhile.
@@ -170,6 +183,7 @@ function createPage(
       return worker !== undefined
     },
     connect,
+    followLocks,
     close() {
       container?.removeEventListener('message', onMessage)
       removeEventListener('pagehide', onHide)

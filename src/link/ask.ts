@@ -4,6 +4,7 @@
  */
 import { InoriginError } from '../error.ts'
 import { watchLife } from './life.ts'
+import { currentLocks } from './locks.ts'
 import { PROTOCOL, type AnswerMessage, type AskMessage } from './protocol.ts'
 
 /** A way to whoever answers. */
@@ -227,7 +228,7 @@ function openConversation(
   function answered(life: string | null): void {
     ack.resolve()
     if (life === null) return
-    watchLife(navigator.locks, life, closing.signal, () => fail(gone()))
+    watchLife(currentLocks(), life, closing.signal, () => fail(gone()))
   }
 
   /** Waits that long for the acknowledgement, from now. */

@@ -58,7 +58,8 @@ it('cannot be referred to twice in one input', async () => {
 })
 
 it('has as many items in one input as are taken', async () => {
-  const items = (count: number) => bodyOf({ input: Array(count).fill({ role: 'user', content: '' }) })
+  const items = (count: number) => 
+    bodyOf({ input: Array.from({ length: count }, () => ({ role: 'user', content: '' })) })
   expect((await send(scriptedHost(), PATH, { body: items(20_000) })).status).toBe(200)
   const error = await errorOf(await send(scriptedHost(), PATH, { body: items(20_001) }), 400)
   expect(error.message).toBe('`input` must be an array of at most 20000 items, not an array of 20001.')
