@@ -14,10 +14,10 @@ export const MAX_VALUES = 1_200_000
 
 /**
  * Objects, arrays and members of objects in a text. Each costs about as much as ten numbers. A message
- * or content part has three or four, so that 75,000 messages pass, and an image of 512 x 512 pixels in
+ * or content part has three or four, so that 50,000 messages pass, and an image of 400 x 400 pixels in
  * nested arrays.
  */
-export const MAX_NODES = 300_000
+export const MAX_NODES = 200_000
 
 /** What a client can do about too many values. */
 export const VALUES_REMEDY =
