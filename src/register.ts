@@ -42,7 +42,6 @@ export async function register(
   signal.throwIfAborted()
   await activated(registration, signal)
   await controlled(container, registration, signal)
-  keepCurrent(registration, signal)
   return registration
 }
 
@@ -63,7 +62,8 @@ async function controlled(
   registration: ServiceWorkerRegistration,
   signal: AbortSignal,
 ): Promise<void> {
-  const ours = () => container.controller?.scriptURL === registration.active?.scriptURL
+  const ours = () =>
+    container.controller !== null && container.controller.scriptURL === registration.active?.scriptURL
   if (ours()) return
   await until(signal, notControlled, (done, listen) => {
     container.addEventListener('controllerchange', () => ours() && done(), listen)
@@ -114,8 +114,9 @@ export async function speaksOurs(
 }
 
 /** Lets a waiting script take over as soon as the active one answers nothing. */
-function keepCurrent(registration: ServiceWorkerRegistration, signal: AbortSignal): void {
+export function keepCurrent(current: () => ServiceWorkerRegistration, signal: AbortSignal): void {
   const timer = setInterval(() => {
+    const registration = current()
     if (registration.waiting) void replace(registration, registration.waiting)
   }, UPDATE_INTERVAL)
   signal.addEventListener('abort', () => clearInterval(timer))

@@ -1,14 +1,16 @@
 /** Page side: makes this page's origin answer `/v1`. */
 import type { CatalogDocument } from './catalog/schema.ts'
+import { takeControl, type ControlOptions, type PageControl } from './control.ts'
 import { InoriginError } from './error.ts'
 import { filesOf, optionsOf, tagOf } from './given.ts'
 import { digestOptions } from './host/digest.ts'
 import { hostPage, type HostPage } from './host/page.ts'
 import type { Link } from './link/ask.ts'
 import { holdLife } from './link/life.ts'
+import { currentLocks } from './link/locks.ts'
 import { PROTOCOL, type HostSetup, type PageToWorker } from './link/protocol.ts'
 import { remoteControl, remoteHost } from './link/remote.ts'
-import { register, speaksOurs, tell, type Script } from './register.ts'
+import { tell, type Script } from './register.ts'
 import { askPersistence } from './store/room.ts'
 import type { PredictOptions, Server } from './server.ts'
 import type { Control, Device, Host, Tag } from './types/index.ts'
@@ -25,10 +27,19 @@ export interface ServeOptions {
   scope?: string | URL
   /** URL of the folder that `inorigin init` filled. Default: `inorigin/` beside the script. */
   assets?: string | URL
-  /** The keys that are accepted, in either style. Default: any key, or none. */
+  /**
+   * The keys that are accepted, in either style. Default: any key, or none. `GET /v1/resources/{sha256}`
+   * needs no key: its files are those of the catalog, which are public.
+   */
   apiKeys?: readonly string[]
   /** Where models run. Default: `auto`, the best implementation for this device. */
   device?: Device | 'auto'
+  /**
+   * Called with the new value of {@link Server.controlled} when that changes: with `false` when a response
+   * with `Clear-Site-Data: "storage"` has taken control of this page away, and with `true` when it is
+   * back. Meanwhile `fetch('/v1/...')` reaches the web server, prompt and key included.
+   */
+  onControlChange?: (controlled: boolean) => void
   /** Aborting it gives up starting, and later closes the server. */
   signal?: AbortSignal
 }
@@ -38,7 +49,7 @@ const HOST_ATTEMPTS = 3
 const HOST_PATIENCE = 8_000
 
 /** Of this page, however many servers it opens; freed by the browser with the page. */
-let life: Promise<string> | undefined
+let life: { locks: LockManager; name: Promise<string> } | undefined
 
 /**
  * Makes this page's origin the inference server; resolves when the page is controlled and `/v1` answers.
@@ -69,27 +80,35 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
   options.signal?.throwIfAborted()
   options.signal?.addEventListener('abort', () => closing.abort(options.signal?.reason))
 
-  const registration = await registerOrNone(script, closing.signal)
+  const link: Link = {
+    connect: (port, attempt) => connectVia(page, control, port, attempt),
+    life: null,
+    client: crypto.randomUUID(),
+    attempts: HOST_ATTEMPTS,
+    patience: HOST_PATIENCE,
+  }
+  const control = await controlOrNone(script, closing.signal, {
+    onLost: () => options.onControlChange?.(false),
+    async onRegained() {
+      link.life = await holdPageLife()
+      page.followLocks()
+      options.onControlChange?.(true)
+    },
+  })
   closing.signal.throwIfAborted()
-  const container = registration && navigator.serviceWorker
-  const toWorker = (message: PageToWorker) => registration && tell(registration, message)
+  const container = control && navigator.serviceWorker
+  const toWorker = (message: PageToWorker) => control && tell(control.registration, message)
   const page = hostPage(setup, container, toWorker)
   closing.signal.addEventListener('abort', () => page.close())
   try {
-    const link: Link = {
-      connect: connectVia(page, registration),
-      life: await holdPageLife(),
-      client: crypto.randomUUID(),
-      attempts: HOST_ATTEMPTS,
-      patience: HOST_PATIENCE,
-    }
-    const control = remoteControl(link)
-    const differences = await control.compare(await digestOptions(setup), closing.signal)
+    link.life = await holdPageLife()
+    const models = remoteControl(link)
+    const differences = await models.compare(await digestOptions(setup), closing.signal)
     if (differences.length > 0) console.warn(differs(differences))
-    if (!registration) console.warn(alone())
+    if (!control) console.warn(alone())
     return createServer({
-      script, control, host: remoteHost(link), differences,
-      controlled: registration !== undefined,
+      script, control: models, host: remoteHost(link), differences,
+      isControlled: () => control?.controlled ?? false,
       close: () => closing.abort(),
     })
   } catch (error) {
@@ -160,39 +179,39 @@ function invalid(param: string, message: string): InoriginError {
   return new InoriginError('invalid_request', message, { param })
 }
 
-/** The registration, or nothing where this browser has or allows no service worker. */
-async function registerOrNone(
+/** Takes control of this page; resolves with `undefined` where no service worker is to be had. */
+async function controlOrNone(
   script: Script,
   signal: AbortSignal,
-): Promise<ServiceWorkerRegistration | undefined> {
-  const { serviceWorker } = navigator
-  if (!serviceWorker || !navigator.locks) return undefined
+  listeners: Pick<ControlOptions, 'onLost' | 'onRegained'>,
+): Promise<PageControl | undefined> {
+  const { serviceWorker: container } = navigator
+  if (!container || !navigator.locks) return undefined
   try {
-    const registration = await register(serviceWorker, script, signal)
-    // A script of another protocol serves its own tabs until nothing streams and it can be replaced.
-    return (await speaksOurs(serviceWorker, registration, signal)) ? registration : undefined
+    return await takeControl({ container, script, signal, ...listeners })
   } catch (error) {
     if (error instanceof InoriginError && error.code === 'no_service_worker') return undefined
     throw error
   }
 }
 
-/** To our own dedicated worker when we host, else through the service worker to the tab that does. */
+/** Connects to our own dedicated worker when we host, else through the service worker to the tab that does. */
 function connectVia(
   page: HostPage,
-  registration: ServiceWorkerRegistration | undefined,
-): Link['connect'] {
-  return (port, attempt) => {
-    if (page.hosting || !registration) return page.connect(port, attempt)
-    const message: PageToWorker = { type: 'inorigin:forward', protocol: PROTOCOL, attempt }
-    registration.active?.postMessage(message, [port])
-  }
+  control: PageControl | undefined,
+  port: MessagePort,
+  attempt: number,
+): void | Promise<void> {
+  if (page.hosting || !control) return page.connect(port, attempt)
+  const message: PageToWorker = { type: 'inorigin:forward', protocol: PROTOCOL, attempt }
+  control.registration.active?.postMessage(message, [port])
 }
 
 async function holdPageLife(): Promise<string | null> {
   if (!navigator.locks) return null
-  life ??= holdLife(navigator.locks, 'page')
-  return life
+  const locks = currentLocks()
+  if (life?.locks !== locks) life = { locks, name: holdLife(locks, 'page') }
+  return life.name
 }
 
 interface Parts {
@@ -200,11 +219,11 @@ interface Parts {
   control: Control
   host: Host
   differences: string[]
-  controlled: boolean
+  isControlled: () => boolean
   close: () => void
 }
 
-function createServer({ script, control, host, differences, controlled, close }: Parts): Server {
+function createServer({ script, control, host, differences, isControlled, close }: Parts): Server {
   const scope = new URL(script.scope)
   /** Kept, as an import takes longer than a message even where the module is there. */
   let carry: typeof import('./predictor/transfer.ts').carry | undefined
@@ -259,7 +278,9 @@ function createServer({ script, control, host, differences, controlled, close }:
     explain: async (tag, options) => control.explain(tagOf(tag), optionsOf(options).signal),
     baseURL: `${scope.href}v1`,
     origin: scope.href.replace(/\/$/, ''),
-    controlled,
+    get controlled() {
+      return isControlled()
+    },
     differences,
     close,
   }

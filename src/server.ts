@@ -178,7 +178,10 @@ export interface Server {
   readonly baseURL: string
   /** Does not end in `/v1`: the base URL of Anthropic-style clients. */
   readonly origin: string
-  /** Whether this page's own `fetch('/v1/...')` is answered; if not, only {@link Server.fetch} is. */
+  /**
+   * Whether this page's own `fetch('/v1/...')` is answered at this moment; if not, only {@link Server.fetch}
+   * is. It changes when the site's data are cleared: see `onControlChange` of `serve()`.
+   */
   readonly controlled: boolean
   /** The options in which this tab differs from the tab that hosts, whose options apply. */
   readonly differences: readonly string[]

@@ -43,7 +43,7 @@ export function attach(): void {
       case 'inorigin:claim':
         return event.waitUntil(self.clients.claim())
       case 'inorigin:status':
-        return event.ports[0]?.postMessage({ protocol: PROTOCOL, open } satisfies WorkerStatus)
+        return event.waitUntil(tellStatus(event.ports[0]))
       case 'inorigin:update':
         return event.waitUntil(self.skipWaiting())
       case 'inorigin:hosting':
@@ -65,6 +65,11 @@ export function attach(): void {
       connect: finder.connect, life: name, client: clientId, attempts: 3, patience: 2_000, onOpen,
     }
     return handle(request, remoteHost(link), { base })
+  }
+
+  async function tellStatus(port: MessagePort | undefined): Promise<void> {
+    const name = await life
+    port?.postMessage({ protocol: PROTOCOL, open, life: name } satisfies WorkerStatus)
   }
 
   function onOpen(): PortEvents {

@@ -102,7 +102,8 @@ function resolved(
   return { version: catalog.version, entries }
 
   function expanded(entry: HubEntry | MlcEntry, path: string): ModelEntry {
-    const host = entry.host === undefined ? HOST : absolute(entry.host.replace(/\/*$/, '/'), base)
+    const { host: given = HOST } = entry
+    const host = absolute(given.endsWith('/') ? given : `${given}/`, base)
     if (!host) say(`${path}.host`, `"${entry.host}" is no http or https URL`)
     if (!('mlc' in entry)) return expandHubEntry(entry, host ?? undefined)
     const absoluteUrl = (url: string) => absolute(url, base)

@@ -1,6 +1,7 @@
 /** The host's dedicated worker as its page sees it: its start, the ports on their way to it, its end. */
 import { InoriginError } from '../error.ts'
 import { watchLife } from '../link/life.ts'
+import { currentLocks } from '../link/locks.ts'
 import {
   PROTOCOL,
   type AnswerMessage, type HostSetup, type HostToPage, type PageToHost, type PageToWorker,
@@ -40,7 +41,7 @@ export function startHostThread(setup: HostSetup, options: HostThreadOptions): H
     if (message.type === 'pulse') return options.tellWorker({ type: 'inorigin:pulse' })
     if (message.type === 'downloading') return void requestPersistence()
     if (message.protocol !== PROTOCOL) return options.onFailure(otherVersion(script))
-    if (message.life) watchLife(navigator.locks, message.life, stopped.signal, options.onDeath)
+    if (message.life) watchLife(currentLocks(), message.life, stopped.signal, options.onDeath)
     const ports = waiting ?? []
     waiting = undefined
     for (const port of ports) send(port)

@@ -4,6 +4,7 @@
  */
 import { InoriginError } from '../error.ts'
 import { unreachable, type Link } from '../link/ask.ts'
+import { currentLocks } from '../link/locks.ts'
 import {
   PROTOCOL, names,
   type AnswerMessage, type HostSetup, type PageToWorker, type WorkerToPage,
@@ -16,6 +17,8 @@ export interface HostPage {
   readonly hosting: boolean
   /** Passes a port to the dedicated worker; throws `host_unreachable` when this tab does not host. */
   connect: Link['connect']
+  /** Stands anew, with a new worker, where the locks of this page are others than when it did before. */
+  followLocks(): void
   /** Gives the lock back and ends the worker, once everyone who opened it has closed it. */
   close(): void
 }
@@ -53,6 +56,7 @@ export function hostPage(
       return entry.page.hosting
     },
     connect: entry.page.connect,
+    followLocks: entry.page.followLocks,
     close() {
       if (closed) return
       closed = true
@@ -73,6 +77,8 @@ function createPage(
   let election: Election | undefined
   let again: ReturnType<typeof setTimeout> | undefined
   let lastRestart = -Infinity
+  /** The locks in which this tab stands for election. */
+  let locks: LockManager | undefined
 
   function start(): void {
     try {
@@ -128,7 +134,8 @@ function createPage(
     clearTimeout(again)
     if (!container) return start()
     const candidate = { onElected: start, onDeposed: stop }
-    election = stand(names(setup.scope).host, candidate, navigator.locks)
+    locks = currentLocks()
+    election = stand(names(setup.scope).host, candidate, locks)
   }
 
   function leave(): void {
@@ -136,6 +143,12 @@ function createPage(
     election?.leave()
     election = undefined
     stop()
+  }
+
+  function followLocks(): void {
+    if (!container || locks === currentLocks()) return
+    leave()
+    enter()
   }
 
   // A page kept for back and forward navigation is frozen: it must not keep the lock meanwhile.
@@ -155,6 +168,7 @@ function createPage(
       return thread !== undefined
     },
     connect,
+    followLocks,
     close() {
       container?.removeEventListener('message', onMessage)
       removeEventListener('pagehide', onHide)

@@ -4,6 +4,7 @@
  */
 import { InoriginError } from '../error.ts'
 import { watchLife } from './life.ts'
+import { currentLocks } from './locks.ts'
 import { listen } from './silence.ts'
 import { PROTOCOL, type AnswerMessage, type AskMessage } from './protocol.ts'
 
@@ -241,7 +242,7 @@ function openConversation(
     ack.resolve()
     events?.onAck?.()
     if (life === null) return
-    watchLife(navigator.locks, life, closing.signal, () => fail(gone()))
+    watchLife(currentLocks(), life, closing.signal, () => fail(gone()))
   }
 
   /** Waits that long for the acknowledgement, from now. */

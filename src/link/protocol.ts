@@ -202,6 +202,8 @@ export interface WorkerStatus {
   protocol: number
   /** Requests it is answering at this moment. */
   open: number
+  /** Name of the lock that it holds while it lives. */
+  life: string
 }
 
 /** How the host worker is started. */

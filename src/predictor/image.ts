@@ -1,5 +1,6 @@
 /** Images to numbers and back, in the layout an implementation asks for. */
 import type { ImageLayout } from '../catalog/schema.ts'
+import { IMAGE_FORMATS, type ImageSize, MAX_HEADER_BYTES, readImageSize } from './image-size.ts'
 import { refuse } from './refuse.ts'
 
 /** What can be drawn in a worker. The page's own elements become one of these in `transfer.ts`. */
@@ -32,10 +33,16 @@ export function channels(layout: ImageLayout): number {
 }
 
 /** Width and height. */
-export type Extent = readonly [width: number, height: number]
+export type Extent = ImageSize
 
-/** Most pixels of an image that keeps its own size. */
-export const MOST_PIXELS = 2 ** 24
+/** Pixels of an image that keeps its own size, or of a batch of them: each becomes up to 16 bytes. */
+export const MAX_TENSOR_PIXELS = 2 ** 24
+
+/**
+ * Pixels of an image file that is decoded in order to be scaled: those of the largest cameras of phones.
+ * Each takes 4 bytes while it is drawn, 256 MiB together.
+ */
+export const MAX_DECODED_PIXELS = 2 ** 26
 
 /** Reads images of any size as RGBA pixels, of the layout's size or, where it has none, their own. */
 export type Rasterise = (source: ImageSource, path: string) => Promise<Raster>
@@ -53,9 +60,10 @@ export function createRasteriser(layout: ImageLayout): Rasterise {
 
   return async (source, path) => {
     if (isReady(source, layout)) return { rgba: source.data, extent: [source.width, source.height] }
-    const drawable = await toDrawable(source, path)
+    const mostPixels = sizeOf(layout) ? MAX_DECODED_PIXELS : MAX_TENSOR_PIXELS
+    const drawable = await toDrawable(source, mostPixels, path)
     const own = extentOf(drawable, path)
-    const [width, height] = sizeOf(layout) ?? limited(own, path)
+    const [width, height] = sizeOf(layout) ?? limited(own, mostPixels, path)
     context ??= new OffscreenCanvas(width, height).getContext('2d', { willReadFrequently: true })
     if (!context) refuse(path, 'this browser has no canvas to read it with.')
     const { canvas } = context
@@ -83,7 +91,7 @@ function isReady(source: ImageSource, layout: ImageLayout): source is ImageData 
   if (!(source instanceof ImageData)) return false
   const { data, width, height } = source
   const [wantedWidth, wantedHeight] = sizeOf(layout) ?? [width, height]
-  if (width !== wantedWidth || height !== wantedHeight || width * height > MOST_PIXELS) return false
+  if (width !== wantedWidth || height !== wantedHeight || width * height > MAX_TENSOR_PIXELS) return false
   for (let alpha = 3; alpha < data.length; alpha += 4) if (data[alpha] !== 255) return false
   return data instanceof Uint8ClampedArray
 }
@@ -93,25 +101,34 @@ export function sizeOf({ width, height }: ImageLayout): Extent | null {
   return width === undefined || height === undefined ? null : [width, height]
 }
 
-function limited([width, height]: Extent, path: string): Extent {
-  if (width * height <= MOST_PIXELS) return [width, height]
-  return refuse(
-    path,
-    `the image has ${width} x ${height} pixels, and ${MOST_PIXELS} at most can be taken. Scale it down.`,
-  )
+function limited([width, height]: Extent, mostPixels: number, path: string): Extent {
+  if (width * height <= mostPixels) return [width, height]
+  return refuse(path, `the image has ${width} x ${height} pixels. Scale it down to at most ${mostPixels}.`)
 }
 
 async function toDrawable(
   source: ImageSource,
+  mostPixels: number,
   path: string,
 ): Promise<ImageBitmap | OffscreenCanvas | VideoFrame> {
   if (!(source instanceof Blob) && !(source instanceof ImageData)) return source
+  if (source instanceof Blob) limited(await fileExtent(source, path), mostPixels, path)
   try {
     return await createImageBitmap(source)
   } catch (cause) {
-    const type = source instanceof Blob && source.type ? ` (${source.type})` : ''
-    return refuse(path, `this is not an image that the browser can read${type}.`, cause)
+    return unreadable(source, path, cause)
   }
+}
+
+/** Returns the size of the image in a file without decoding it. */
+async function fileExtent(file: Blob, path: string): Promise<Extent> {
+  const head = await file.slice(0, MAX_HEADER_BYTES).arrayBuffer()
+  return readImageSize(new Uint8Array(head)) ?? unreadable(file, path)
+}
+
+function unreadable(source: Blob | ImageData, path: string, cause?: unknown): never {
+  const type = source instanceof Blob && source.type ? ` (${source.type})` : ''
+  return refuse(path, `this is not an image that can be read${type}. Send ${IMAGE_FORMATS}.`, cause)
 }
 
 function extentOf(drawable: ImageBitmap | OffscreenCanvas | VideoFrame, path: string): Extent {

@@ -69,8 +69,10 @@ export function answerBody<Event extends { type: string }>(
         controller.close()
         void abandon(iterator)
       },
+      // Not at once: in WebKit, a listener that an abort runs inside of `cancel` hangs every later fetch
+      // of the origin.
       cancel() {
-        work.cancel()
+        queueMicrotask(() => work.cancel())
       },
     },
     // Nothing is read ahead: a consumer that stops reading stops the model.

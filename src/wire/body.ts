@@ -1,10 +1,10 @@
 import * as v from 'valibot'
 import { InoriginError } from '../error.ts'
 import type { Caller, Host } from '../types/index.ts'
-import { MAX_DEPTH, placeOfFault, tooDeep } from './json.ts'
+import { findJsonFault, MAX_DEPTH, type JsonFault, VALUES_REMEDY } from './json.ts'
 
-/** The largest body taken, in bytes: 32 MiB, room for a long conversation with images. */
-const MAX_BODY = 32 * 1024 * 1024
+/** Bytes of a body: 32 MiB, room for a long conversation with images. */
+const MAX_BODY_BYTES = 32 * 1024 * 1024
 
 /** A body that fits its table, and what of it the table does not know. */
 export interface Body<T> {
@@ -46,9 +46,9 @@ async function readText(request: Request): Promise<string> {
     const message = `The content-type header must be application/json; ${got}.`
     throw new InoriginError('invalid_request', message, { code: 'invalid_content_type' })
   }
-  if (Number(request.headers.get('content-length')) > MAX_BODY) throw tooLarge()
+  if (Number(request.headers.get('content-length')) > MAX_BODY_BYTES) throw tooLarge()
   const bytes = await request.arrayBuffer()
-  if (bytes.byteLength > MAX_BODY) throw tooLarge()
+  if (bytes.byteLength > MAX_BODY_BYTES) throw tooLarge()
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch (cause) {
@@ -60,37 +60,53 @@ async function readText(request: Request): Promise<string> {
 }
 
 function tooLarge(): InoriginError {
-  const message = `The body is larger than ${MAX_BODY} bytes, which is the most taken here.`
+  const message = `The body is larger than ${MAX_BODY_BYTES} bytes. Send less at once.`
   return new InoriginError('too_large', message, { code: 'request_too_large' })
 }
 
+/** Parses what {@link findJsonFault} lets pass. */
 function parse(text: string): unknown {
-  let body: unknown
-  try {
-    body = JSON.parse(text)
-  } catch (cause) {
-    // Engines differ in whether they tell the place.
-    const position = placeOfFault(text)
-    const message = `The body is not JSON: ${faultAt(text, position)}.`
-    throw new InoriginError('invalid_request', message, {
-      code: 'invalid_json', details: { position }, cause,
-    })
-  }
-  const path = tooDeep(body)
-  if (!path) return body
-  const param = pathOf(path)
-  const message = `\`${param}\` is nested too deeply; ${MAX_DEPTH} levels are the most taken here.`
-  throw new InoriginError('invalid_request', message, { code: 'nested_too_deeply', param })
+  const fault = findJsonFault(text)
+  if (fault) throw refusedFor(fault, text)
+  return JSON.parse(text)
 }
 
+function refusedFor(fault: JsonFault, text: string): InoriginError {
+  switch (fault.type) {
+    case 'syntax': {
+      const { position } = fault
+      const message = `The body is not JSON: ${faultAt(text, position)}.`
+      return new InoriginError('invalid_request', message, { code: 'invalid_json', details: { position } })
+    }
+    case 'depth': {
+      const param = pathOf(fault.path)
+      const message = `\`${param}\` is nested too deeply. Send at most ${MAX_DEPTH} levels.`
+      return new InoriginError('invalid_request', message, { code: 'nested_too_deeply', param })
+    }
+    case 'size': {
+      const message = `The body has too many JSON values. ${VALUES_REMEDY}`
+      return new InoriginError('too_large', message, { code: 'too_many_values' })
+    }
+  }
+}
+
+const LINE_FEED = 0x0a
+
 function faultAt(text: string, position: number): string {
-  if (text.trim() === '') return 'it is empty'
   const sign = text.codePointAt(position)
-  if (sign === undefined) return `it ends at position ${position}, before it is whole`
-  const lines = text.slice(0, position).split('\n')
-  const column = (lines.at(-1) ?? '').length + 1
+  if (sign === undefined) {
+    return text.trim() === '' ? 'it is empty' : `it ends at position ${position}, before it is whole`
+  }
+  let line = 1
+  let lineStart = 0
+  for (let at = 0; at < position; at += 1) {
+    if (text.charCodeAt(at) !== LINE_FEED) continue
+    line += 1
+    lineStart = at + 1
+  }
   const found = JSON.stringify(String.fromCodePoint(sign))
-  return `unexpected ${found} at position ${position} (line ${lines.length}, column ${column})`
+  const column = position - lineStart + 1
+  return `unexpected ${found} at position ${position} (line ${line}, column ${column})`
 }
 
 function check<T extends v.GenericSchema>(table: T, input: unknown): Body<v.InferOutput<T>> {

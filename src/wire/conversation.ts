@@ -61,6 +61,7 @@ async function referred(
   caller: Caller,
 ): Promise<Map<unknown, KeptItem>> {
   const ids = said.flatMap((item) => (isReference(item) ? [item['id']] : []))
+  refuseTwice(said)
   const found = ids.length > 0 ? await host.keptItems(ids, caller) : []
   const known = new Map(found.flatMap((item) => (item ? [[item.id, item]] : [])))
   for (const [index, item] of said.entries()) {
@@ -69,6 +70,21 @@ async function referred(
     throw new InoriginError('not_found', what, { code: 'item_not_found', param: `input[${index}].id` })
   }
   return known
+}
+
+/** Refuses an item that is referred to twice: a short body would ask for any amount of text. */
+function refuseTwice(said: readonly Sent[]): void {
+  const seen = new Set<string>()
+  for (const [index, item] of said.entries()) {
+    if (!isReference(item)) continue
+    if (seen.has(item['id'])) {
+      const what = `Duplicate item found with id '${shortOf(item['id'])}'. Remove it from the input.`
+      throw new InoriginError('invalid_request', what, {
+        code: 'duplicate_item', param: `input[${index}].id`,
+      })
+    }
+    seen.add(item['id'])
+  }
 }
 
 /** A response that is kept, for the paths that name one. */

@@ -3,18 +3,17 @@ import * as v from 'valibot'
 import type { EmbeddingEvent, EmbeddingRequest, Embeddings } from '../types/index.ts'
 import type { Encoder } from './answer.ts'
 import { toBase64 } from './base64.ts'
-import { atLeast, filled, flag, not, object, oneOf, optional, refused, unsupported } from './fields.ts'
+import { atLeast, atMost, filled, flag, not, object, oneOf, optional, refused, unsupported } from './fields.ts'
 import type { Places } from './places.ts'
 import { JSON_TYPE } from './reply.ts'
 import { elsewhere } from './shared.ts'
 
-/** Most texts of one request, which is as many as clients put into one. */
-const MOST_TEXTS = 2048
+/** Texts of one request, which is as many as clients put into one. */
+const MAX_TEXTS = 2048
 
 const texts = v.pipe(
-  v.array(filled, 'a string or an array of strings'),
+  atMost(MAX_TEXTS, 'strings', v.array(filled, 'a string or an array of strings')),
   v.minLength(1, 'an array with at least one string'),
-  v.maxLength(MOST_TEXTS, `an array of at most ${MOST_TEXTS} strings`),
 )
 
 /** Tokens of another model's tokenizer are no text here. */

@@ -54,6 +54,14 @@ export function listOf<T extends v.GenericSchema>(item: T) {
   return v.array(item, 'an array')
 }
 
+/** An array of a bounded length, which is seen before any of its items is. */
+export function atMost<T extends v.GenericSchema>(most: number, items: string, rule: T) {
+  const tooLong = v.never(`an array of at most ${most} ${items}`)
+  return v.lazy((input): T | typeof tooLong =>
+    Array.isArray(input) && input.length > most ? tooLong : rule,
+  )
+}
+
 /**
  * The most texts that may end an answer, in either style. No client or specification names a bound;
  * this one only keeps the search through the answer short.
@@ -61,10 +69,7 @@ export function listOf<T extends v.GenericSchema>(item: T) {
 export const MAX_STOPS = 64
 
 /** Texts that end an answer: up to {@link MAX_STOPS}, none of them empty. */
-export const stops = v.pipe(
-  listOf(filled),
-  v.maxLength(MAX_STOPS, `an array of at most ${MAX_STOPS} strings`),
-)
+export const stops = atMost(MAX_STOPS, 'strings', listOf(filled))
 
 /** An object whose kind is told by one of its keys, such as `type` or `role`. */
 export function tagged<const T extends Record<string, v.GenericSchema>>(key: string, kinds: T) {

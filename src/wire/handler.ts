@@ -181,10 +181,11 @@ const app = new Hono<{ Bindings: Bindings }>({
     const { pathname } = new URL(request.url)
     const prefix = env?.prefix ?? ''
     if (!pathname.startsWith(`${prefix}/`)) return '/'
-    return pathname
-      .slice(prefix.length)
-      .replace(/^\/+(?:v1\/+)?/, '/')
-      .replace(/\/+$/, '')
+    const path = pathname.slice(prefix.length).replace(/^\/+(?:v1\/+)?/, '/')
+    let end = path.length
+    // A pattern for the end would begin anew at each of a million slashes.
+    while (path[end - 1] === '/') end -= 1
+    return path.slice(0, end)
   },
 })
 

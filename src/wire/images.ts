@@ -26,19 +26,22 @@ const picture = v.pipe(
   v.string('a data: URL'),
   v.check((url) => !/^(?:https?:)?\/\//i.test(url), 'nothing is fetched; send a data: URL'),
   v.rawTransform<string, Picture>(({ dataset, addIssue, NEVER }) => {
-    const [head = '', type = ''] =
-      /^data:image\/(\w+)(?:;[^;,]*)*;base64,/i.exec(dataset.value) ?? []
-    const mediaType = typeOf(type)
-    const bytes = mediaType && bytesOf(dataset.value.slice(head.length))
+    const url = dataset.value
+    const comma = url.indexOf(',')
+    const mediaType = typeIn(url.slice(0, Math.max(comma, 0)))
+    const bytes = mediaType && bytesOf(url.slice(comma + 1))
     if (mediaType && bytes) return { mediaType, bytes }
     addIssue({ message: `a data: URL in base64 of one of ${TYPES.join(', ')}` })
     return NEVER
   }),
 )
 
-function typeOf(subtype: string): Image['mediaType'] | undefined {
-  const name = `image/${subtype.toLowerCase().replace(/^jpg$/, 'jpeg')}`
-  return TYPES.find((type) => type === name)
+/** Returns the type in the head of a data URL in base64. A pattern would overflow on a head of megabytes. */
+function typeIn(head: string): Image['mediaType'] | undefined {
+  const isBase64 = head.slice(-';base64'.length).toLowerCase() === ';base64'
+  if (!isBase64 || head.slice(0, 'data:'.length).toLowerCase() !== 'data:') return undefined
+  const name = head.slice('data:'.length, head.indexOf(';')).toLowerCase()
+  return TYPES.find((type) => type === (name === 'image/jpg' ? 'image/jpeg' : name))
 }
 
 function bytesOf(text: string): Image['bytes'] | undefined {

@@ -1,88 +1,241 @@
-/** JSON of strangers: where a text stops being it, and how deep it may be nested. */
+/**
+ * Checks JSON of strangers before it is parsed: where a text stops being JSON, how deep it is nested and
+ * how many values it has. The check allocates nothing per value, `JSON.parse` and all that follows do.
+ */
 
-/** How often objects and arrays may lie in each other; what walks them is no deeper. */
+/** Levels of objects and arrays in each other. What walks parsed JSON may recurse that deep. */
 export const MAX_DEPTH = 100
 
-/** The first keys on the way to what lies too deep; `undefined` where nothing does. */
-export function tooDeep(value: unknown): Array<string | number> | undefined {
-  const NAMED = 4
-  // By hand: a stack of calls ends sooner than what a body may hold.
-  const waiting: Array<{ value: unknown; depth: number; path: Array<string | number> }> = []
-  const push = (inner: unknown, depth: number, path: Array<string | number>): void => {
-    if (typeof inner === 'object' && inner !== null) waiting.push({ value: inner, depth, path })
-  }
-  push(value, 1, [])
-  for (let next = waiting.pop(); next; next = waiting.pop()) {
-    const { value: holder, depth, path } = next
-    if (depth > MAX_DEPTH) return path
-    const isList = Array.isArray(holder)
-    for (const [key, inner] of Object.entries(holder as object)) {
-      const step = isList ? Number(key) : key
-      push(inner, depth + 1, path.length < NAMED ? [...path, step] : path)
-    }
-  }
-  return undefined
-}
+/**
+ * Values of a text, of any kind. A million numbers for a predictor pass. A service worker parses that
+ * many and sends them on in less than a second, in which it answers no other tab.
+ */
+export const MAX_VALUES = 1_200_000
+
+/**
+ * Objects, arrays and members of objects in a text. Each costs about as much as ten numbers. A message
+ * or content part has three or four, so that 50,000 messages pass, and an image of 400 x 400 pixels in
+ * nested arrays.
+ */
+export const MAX_NODES = 200_000
+
+/** What a client can do about too many values. */
+export const VALUES_REMEDY =
+  `Send at most ${MAX_VALUES} values, and at most ${MAX_NODES} objects, arrays and members of objects. ` +
+  'Send long lists of numbers as base64.'
+
+/** Steps of a path that are told. */
+const MAX_PATH_STEPS = 4
+
+/** What is wrong with a text, at the first place where something is. */
+export type JsonFault =
+  | { type: 'syntax'; position: number }
+  | { type: 'depth'; path: Array<string | number> }
+  /** There are more values than {@link MAX_VALUES}, or more nodes than {@link MAX_NODES}. */
+  | { type: 'size' }
+
+const [TAB, LINE_FEED, RETURN, SPACE] = [0x09, 0x0a, 0x0d, 0x20]
+const [QUOTE, PLUS, COMMA, MINUS, DOT, ZERO, NINE, COLON] = [0x22, 0x2b, 0x2c, 0x2d, 0x2e, 0x30, 0x39, 0x3a]
+const [OPEN_LIST, BACKSLASH, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5c, 0x5d, 0x7b, 0x7d]
+/** Signs that an escape of two signs ends with. */
+const ESCAPED = new Set([...'"\\/bfnrt'].map((sign) => sign.charCodeAt(0)))
+const LETTER_U = 0x75
+const HEX = /[0-9a-fA-F]{4}/y
+const WORD = /(?:true|false|null)/y
+/** What may not follow a number or a word. */
+const MORE_OF_WORD = /[\w.+-]/y
 
 /** What may come next: a value, a name or a sign. `first`: or the end of what has just begun. */
 type Due = 'value' | 'first value' | 'name' | 'first name' | 'colon' | 'comma'
 
-const SPACE = /[ \t\n\r]*/y
-const SCALAR = /(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)(?![\w.+-])/y
-const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y
+/** Returns the first thing wrong with a text, or `undefined` for one that may be parsed. */
+export function findJsonFault(text: string): JsonFault | undefined {
+  return new Scan(text).run()
+}
 
-/** Whether a character stands for itself in a string. */
-const isPlain = (sign: string | undefined): boolean =>
-  sign !== undefined && sign >= ' ' && sign !== '"' && sign !== '\\'
+/** One pass over a text. */
+class Scan {
+  readonly #text: string
+  #at = 0
+  #due: Due = 'value'
+  #values = 0
+  #nodes = 0
+  /** Objects and arrays that are open. */
+  #depth = 0
+  /** The sign that ends each of them, the outermost first. */
+  readonly #ends = new Uint8Array(MAX_DEPTH + 1)
+  /** Where the name of the current member begins, or the index of the current item, in each of them. */
+  readonly #steps = new Uint32Array(MAX_DEPTH + 1)
 
-/** How many characters of a text that is no JSON could be the beginning of some. */
-export function placeOfFault(text: string): number {
-  let at = 0
-  let due: Due = 'value'
-  const open: Array<'}' | ']'> = []
-
-  const skip = (pattern: RegExp): boolean => {
-    pattern.lastIndex = at
-    const { length } = pattern.exec(text)?.[0] ?? ''
-    at += length
-    return length > 0
+  constructor(text: string) {
+    this.#text = text
   }
-  /** Past a string; where it is none, at what is wrong with it. */
-  const string = (): boolean => {
-    at += 1
-    do while (isPlain(text[at])) at += 1
-    while (skip(ESCAPE))
-    if (text[at] !== '"') return false
-    at += 1
+
+  run(): JsonFault | undefined {
+    for (;;) {
+      this.#skipSpace()
+      const sign = this.#text.charCodeAt(this.#at)
+      if (Number.isNaN(sign)) return this.#isWhole() ? undefined : this.#syntax()
+      if (!this.#take(sign)) return this.#syntax()
+      if (this.#depth > MAX_DEPTH) return { type: 'depth', path: this.#path() }
+      if (this.#values > MAX_VALUES || this.#nodes > MAX_NODES) return { type: 'size' }
+    }
+  }
+
+  #isWhole(): boolean {
+    return this.#due === 'comma' && this.#depth === 0
+  }
+
+  #syntax(): JsonFault {
+    return { type: 'syntax', position: this.#at }
+  }
+
+  /** Returns whether the sign may stand here, and goes on behind what it begins. */
+  #take(sign: number): boolean {
+    const due = this.#due
+    if (due === 'value') return this.#takeValue(sign)
+    if (due === 'comma') return this.#takeEnd(sign) || this.#takeComma(sign)
+    if (due === 'colon') return this.#takeColon(sign)
+    if (due !== 'name' && this.#takeEnd(sign)) return true
+    return due === 'first value' ? this.#takeValue(sign) : this.#takeName(sign)
+  }
+
+  #takeColon(sign: number): boolean {
+    if (sign !== COLON) return false
+    this.#at += 1
+    this.#due = 'value'
     return true
   }
 
-  for (;;) {
-    skip(SPACE)
-    const sign = text[at]
-    if (sign === undefined) return at
-    if (due === 'colon') {
-      if (sign !== ':') return at
-      at += 1
-      due = 'value'
-    } else if (sign === open.at(-1) && (due === 'comma' || due.startsWith('first'))) {
-      at += 1
-      open.pop()
-      due = 'comma'
-    } else if (due === 'comma') {
-      if (sign !== ',' || open.length === 0) return at
-      at += 1
-      due = open.at(-1) === '}' ? 'name' : 'value'
-    } else if (due.endsWith('name')) {
-      if (sign !== '"' || !string()) return at
-      due = 'colon'
-    } else if (sign === '{' || sign === '[') {
-      at += 1
-      open.push(sign === '{' ? '}' : ']')
-      due = sign === '{' ? 'first name' : 'first value'
-    } else {
-      if (sign === '"' ? !string() : !skip(SCALAR)) return at
-      due = 'comma'
+  #takeComma(sign: number): boolean {
+    const level = this.#depth - 1
+    if (sign !== COMMA || level < 0) return false
+    this.#at += 1
+    const isObject = this.#ends[level] === CLOSE_OBJECT
+    if (!isObject) this.#steps[level] = (this.#steps[level] ?? 0) + 1
+    this.#due = isObject ? 'name' : 'value'
+    return true
+  }
+
+  #takeEnd(sign: number): boolean {
+    if (this.#depth === 0 || sign !== this.#ends[this.#depth - 1]) return false
+    this.#at += 1
+    this.#depth -= 1
+    this.#due = 'comma'
+    return true
+  }
+
+  #takeName(sign: number): boolean {
+    if (sign !== QUOTE) return false
+    this.#steps[this.#depth - 1] = this.#at
+    this.#nodes += 1
+    this.#due = 'colon'
+    return this.#skipString()
+  }
+
+  #takeValue(sign: number): boolean {
+    this.#values += 1
+    if (sign === OPEN_OBJECT || sign === OPEN_LIST) {
+      const isObject = sign === OPEN_OBJECT
+      this.#at += 1
+      this.#nodes += 1
+      this.#ends[this.#depth] = isObject ? CLOSE_OBJECT : CLOSE_LIST
+      this.#steps[this.#depth] = 0
+      this.#depth += 1
+      this.#due = isObject ? 'first name' : 'first value'
+      return true
     }
+    this.#due = 'comma'
+    if (sign === QUOTE) return this.#skipString()
+    return isDigit(sign) || sign === MINUS ? this.#skipNumber() : this.#skipWord()
+  }
+
+  #skipSpace(): void {
+    const text = this.#text
+    let at = this.#at
+    for (; ; at += 1) {
+      const sign = text.charCodeAt(at)
+      if (sign !== SPACE && sign !== LINE_FEED && sign !== RETURN && sign !== TAB) break
+    }
+    this.#at = at
+  }
+
+  /** Goes past a string; where it is none, to what is wrong with it. */
+  #skipString(): boolean {
+    const text = this.#text
+    let at = this.#at + 1
+    for (; ; at += 1) {
+      const sign = text.charCodeAt(at)
+      if (sign === QUOTE) break
+      const length = sign === BACKSLASH ? escapeLength(text, at) : Number(sign >= SPACE)
+      if (length === 0) {
+        this.#at = at
+        return false
+      }
+      at += length - 1
+    }
+    this.#at = at + 1
+    return true
+  }
+
+  #skipNumber(): boolean {
+    const text = this.#text
+    const start = text.charCodeAt(this.#at) === MINUS ? this.#at + 1 : this.#at
+    let end = text.charCodeAt(start) === ZERO ? start + 1 : this.#pastDigits(start)
+    if (end === start) return false
+    if (text.charCodeAt(end) === DOT) {
+      const fraction = end + 1
+      end = this.#pastDigits(fraction)
+      if (end === fraction) return false
+    }
+    // The letter e of an exponent, in either case.
+    if ((text.charCodeAt(end) | 0x20) === 0x65) {
+      const sign = text.charCodeAt(end + 1)
+      const exponent = sign === PLUS || sign === MINUS ? end + 2 : end + 1
+      end = this.#pastDigits(exponent)
+      if (end === exponent) return false
+    }
+    return this.#endWord(end)
+  }
+
+  #pastDigits(from: number): number {
+    let end = from
+    while (isDigit(this.#text.charCodeAt(end))) end += 1
+    return end
+  }
+
+  #skipWord(): boolean {
+    WORD.lastIndex = this.#at
+    return WORD.test(this.#text) && this.#endWord(WORD.lastIndex)
+  }
+
+  #endWord(end: number): boolean {
+    const next = this.#text.charCodeAt(end)
+    if (next !== COMMA && next !== CLOSE_LIST) {
+      MORE_OF_WORD.lastIndex = end
+      if (MORE_OF_WORD.test(this.#text)) return false
+    }
+    this.#at = end
+    return true
+  }
+
+  /** The first keys on the way to here. */
+  #path(): Array<string | number> {
+    return Array.from(this.#steps.subarray(0, MAX_PATH_STEPS), (step, level) => {
+      if (this.#ends[level] === CLOSE_LIST) return step
+      this.#at = step
+      this.#skipString()
+      return JSON.parse(this.#text.slice(step, this.#at)) as string
+    })
   }
 }
+
+/** Returns how many signs the escape there has, 0 where it is none. */
+function escapeLength(text: string, at: number): number {
+  const next = text.charCodeAt(at + 1)
+  if (ESCAPED.has(next)) return 2
+  HEX.lastIndex = at + 2
+  return next === LETTER_U && HEX.test(text) ? 6 : 0
+}
+
+const isDigit = (sign: number): boolean => sign >= ZERO && sign <= NINE

@@ -35,8 +35,14 @@ const HEAD = 30
 /** Bytes that are unfolded at once, each to a thousand at most. */
 const STEP = 2 ** 14
 
-/** The most bytes an archive may hold: a small one can unfold to any size. */
-const MOST_UNFOLDED = 2 ** 28
+/** Bytes of an array in an archive, 64 MiB: a small archive can unfold to any size. */
+const MAX_UNFOLDED_BYTES = 2 ** 26
+
+/** Dimensions of an array: as many as NumPy has. */
+export const MAX_DIMENSIONS = 64
+
+/** Bytes of the header of an array, which is what NumPy itself reads. */
+const MAX_HEADER_BYTES = 10_000
 
 const begins = (bytes: Uint8Array, mark: readonly number[]): boolean =>
   mark.every((byte, at) => bytes[at] === byte)
@@ -61,7 +67,7 @@ function unfold(archive: Uint8Array, path: string): Uint8Array {
     if (!file?.name.endsWith('.npy') || others.length > 0) {
       return refuse(path, 'must hold one array, in one .npy file.')
     }
-    if (file.originalSize > MOST_UNFOLDED) throw tooLarge(path)
+    if (file.originalSize > MAX_UNFOLDED_BYTES) throw tooLarge(path)
     const view = new DataView(archive.buffer, archive.byteOffset, archive.byteLength)
     const start = HEAD + view.getUint16(26, true) + view.getUint16(28, true)
     const content = archive.subarray(start, start + file.size)
@@ -89,7 +95,7 @@ function inflated(content: Uint8Array, bytes: number, path: string): Uint8Array 
 }
 
 function tooLarge(path: string): InoriginError {
-  const what = `${path}: unfolds to more than ${MOST_UNFOLDED} bytes, which is the most taken here.`
+  const what = `${path}: unfolds to more than ${MAX_UNFOLDED_BYTES} bytes. Send less at once.`
   return new InoriginError('too_large', what, { code: 'request_too_large', param: path })
 }
 
@@ -99,6 +105,7 @@ function readNpy(bytes: Uint8Array, path: string): ArrayElements {
   const isFirst = view.getUint8(6) === 1
   const from = isFirst ? 10 : 12
   const to = from + (isFirst ? view.getUint16(8, true) : view.getUint32(8, true))
+  if (to - from > MAX_HEADER_BYTES) refuse(path, 'holds an array that cannot be read.')
   const header = new TextDecoder('latin1').decode(bytes.subarray(from, to))
   const descr = /'descr'\s*:\s*'([<>=|]?)(\w+)'/.exec(header)
   const dimensions = /'shape'\s*:\s*\(([^)]*)\)/.exec(header)?.[1]
@@ -108,6 +115,7 @@ function readNpy(bytes: Uint8Array, path: string): ArrayElements {
     refuse(path, `holds an array of ${descr[1]}${descr[2]}, and only numbers and truth can be read.`)
   }
   const shape = dimensions.split(',').filter((part) => part.trim() !== '').map(Number)
+  if (shape.length > MAX_DIMENSIONS) refuse(path, `must have at most ${MAX_DIMENSIONS} dimensions.`)
   const elements = readElements(type, bytes.subarray(to), shape, path)
   const isTransposed = /'fortran_order'\s*:\s*True/.test(header)
   return isTransposed ? { ...elements, data: inRows(elements, shape) } : elements
@@ -136,14 +144,19 @@ export function readElements(
 /** Numbers of which the first index runs fastest, as if the last did. */
 function inRows({ type, data }: ArrayElements, shape: readonly number[]): ArrayElements['data'] {
   const rows = new ARRAYS[type](data.length)
-  const index = shape.map(() => 0)
+  const index = new Int32Array(shape.length)
   const steps = shape.map((_, axis) => size(shape.slice(0, axis)))
+  let from = 0
   for (let at = 0; at < data.length; at += 1) {
-    rows[at] = data[index.reduce((sum, each, axis) => sum + each * (steps[axis] ?? 0), 0)] as never
-    for (let axis = shape.length - 1; axis >= 0; axis -= 1) {
-      index[axis] = ((index[axis] ?? 0) + 1) % (shape[axis] ?? 1)
-      if (index[axis] !== 0) break
+    rows[at] = data[from] as never
+    let axis = shape.length - 1
+    for (; axis >= 0 && index[axis] === shape[axis]! - 1; axis -= 1) {
+      from -= index[axis]! * steps[axis]!
+      index[axis] = 0
     }
+    if (axis < 0) break
+    index[axis]! += 1
+    from += steps[axis]!
   }
   return rows
 }

@@ -8,17 +8,20 @@ export interface DataFile {
   bytes: Uint8Array<ArrayBuffer>
 }
 
+/** Characters that the word base64 and the spaces before it may take. */
+const MAX_ENCODING_CHARACTERS = 32
+
 /** Throws `invalid_request` that names `path` for anything but a data URL in base64. */
 export function readDataUrl(url: unknown, path: string): DataFile {
   if (typeof url !== 'string') refuse(path, 'must be a data URL.')
   if (!/^data:/i.test(url)) {
-    const scheme = /^[a-z][a-z0-9+.-]*:/i.exec(url)?.[0]
+    const scheme = /^[a-z][a-z0-9+.-]{0,30}:/i.exec(url)?.[0]
     const what = scheme ? `is a URL that begins with ${scheme}` : 'is no URL'
     refuse(path, `${what}; nothing is fetched here, so send the bytes themselves as a data URL.`)
   }
   const comma = url.indexOf(',')
   const head = url.slice('data:'.length, Math.max(comma, 0))
-  if (comma < 0 || !/;\s*base64$/i.test(head)) refuse(path, 'must be a data URL in base64.')
+  if (comma < 0 || !/;\s*base64$/i.test(head.slice(-MAX_ENCODING_CHARACTERS))) refuse(path, 'must be a data URL in base64.')
   const mime = head.split(';', 1)[0]?.trim().toLowerCase() ?? ''
   return { mime, bytes: bytesOf(url.slice(comma + 1), path) }
 }

@@ -1,14 +1,18 @@
 /** Single values of a prediction: as they are in a body, and as a predictor takes and gives them. */
 import {
-  ARRAYS, type Elements, kind, parseElements, readable, size,
+  ARRAYS, type Elements, kind, type NumberArray, parseElements, readable, size,
 } from '../predictor/elements.ts'
 import { refuse } from '../predictor/refuse.ts'
 import type { InputParameter, OutputParameter, TensorValue } from '../types/index.ts'
 import { isObject } from './fields.ts'
+import { findJsonFault, MAX_DEPTH, VALUES_REMEDY } from './json.ts'
 import {
-  type ArrayElements, isArrayFile, type NumberType, readArray, readElements, writeArray,
+  type ArrayElements, isArrayFile, MAX_DIMENSIONS, type NumberType, readArray, readElements, writeArray,
 } from './remote-arrays.ts'
 import { type DataFile, readDataUrl, readText, toDataUrl, toTextUrl } from './remote-data.ts'
+
+/** Elements that are converted one by one, each to a value of its own in the thread that answers. */
+const MAX_CONVERTED_ELEMENTS = 1_000_000
 
 /** How a client writes values; it is answered in the same way. */
 export interface Dialect {
@@ -68,10 +72,16 @@ function decodeFile(file: DataFile, dtype: string, path: string): unknown {
 }
 
 function parseJson(text: string, path: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch (cause) {
-    return refuse(path, 'is not JSON.', cause)
+  const fault = findJsonFault(text)
+  switch (fault?.type) {
+    case undefined:
+      return JSON.parse(text)
+    case 'syntax':
+      return refuse(path, 'is not JSON.')
+    case 'depth':
+      return refuse(path, `is nested too deeply. Send at most ${MAX_DEPTH} levels.`)
+    case 'size':
+      return refuse(path, `has too many JSON values. ${VALUES_REMEDY}`)
   }
 }
 
@@ -89,33 +99,51 @@ function decodeNumbers(
   if ((shape ?? null) === null && isArrayFile(file.bytes)) {
     const elements = readArray(file.bytes, at)
     if (elements.type !== dtype) refuse(at, `holds ${elements.type}, and is said to be ${dtype}.`)
-    return { numbers: 'npz', value: asTaken(elements, type) }
+    return { numbers: 'npz', value: asTaken(elements, type, at) }
   }
   const elements = readElements(dtype, file.bytes, shapeOf(shape, `${path}.shape`), at)
-  return { numbers: 'bytes', value: asTaken(elements, type) }
+  return { numbers: 'bytes', value: asTaken(elements, type, at) }
 }
 
 function shapeOf(shape: unknown, path: string): readonly number[] | null {
   if ((shape ?? null) === null) return null
   const lengths = Array.isArray(shape) ? (shape as unknown[]) : null
-  if (lengths?.every((length) => Number.isSafeInteger(length) && (length as number) >= 0)) {
-    return lengths as number[]
+  if (!lengths?.every((length) => Number.isSafeInteger(length) && (length as number) >= 0)) {
+    return refuse(path, 'must be an array of whole numbers.')
   }
-  return refuse(path, 'must be an array of whole numbers.')
+  if (lengths.length > MAX_DIMENSIONS) refuse(path, `must have at most ${MAX_DIMENSIONS} dimensions.`)
+  return lengths as number[]
 }
 
 /**
  * What a parameter of the type takes: clients send a 3 as an int32, whatever it is for, so numbers of
  * another type are taken one by one, and refused where the parameter's type does not have them.
  */
-function asTaken({ type, data, shape }: ArrayElements, wanted: string): unknown {
+function asTaken({ type, data, shape }: ArrayElements, wanted: string, path: string): unknown {
   if (type === wanted) return shape ? { data, shape } : data
   const isFloat = wanted.startsWith('float')
+  if (type !== 'bool' && (wanted === 'float32' || wanted === 'float64')) {
+    const numbers = toFloats(readable({ type, data }) as NumberArray, ARRAYS[wanted])
+    return shape ? { data: numbers, shape } : numbers
+  }
+  if (data.length > MAX_CONVERTED_ELEMENTS) {
+    refuse(path, `has ${data.length} elements of type ${type}. Send them as ${wanted}.`)
+  }
   const values = Array.from<unknown, unknown>(readable({ type, data }), (value) => {
     if (type === 'bool') return value === 1
     return typeof value === 'bigint' && isFloat ? Number(value) : value
   })
   return shape ? { data: values, shape } : values
+}
+
+type Floats = Float32ArrayConstructor | Float64ArrayConstructor
+
+/** The same numbers, each rounded to what the floats can hold. */
+function toFloats(values: NumberArray, Floats: Floats): Float32Array | Float64Array {
+  if (!(values instanceof BigInt64Array || values instanceof BigUint64Array)) return new Floats(values)
+  const floats = new Floats(values.length)
+  for (let at = 0; at < values.length; at += 1) floats[at] = Number(values[at])
+  return floats
 }
 
 /** An output of a predictor. Throws `invalid_request` that names what of it cannot be carried. */

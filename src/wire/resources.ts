@@ -138,9 +138,12 @@ function late(arriving: Promise<Blob>, work: Work): ReadableStream<Uint8Array> {
         if (done) controller.close()
         else controller.enqueue(value)
       },
-      async cancel(reason) {
-        work.cancel()
-        await reader?.cancel(reason)
+      // As in `answer.ts`, not at once.
+      cancel(reason) {
+        queueMicrotask(() => {
+          work.cancel()
+          void reader?.cancel(reason)
+        })
       },
     },
     { highWaterMark: 0 },

@@ -1,7 +1,8 @@
 /** The conversation of `POST /v1/responses`: a text, or items in their order. */
 import * as v from 'valibot'
-import type { AssistantMessage, ChatMessage } from '../types/index.ts'
+import type { AssistantMessage, ChatMessage, ToolCall } from '../types/index.ts'
 import {
+  atMost,
   filled,
   isObject,
   listOf,
@@ -70,13 +71,21 @@ const anyItem = v.lazy((input): typeof message | typeof item =>
   isObject(input) && (input['type'] ?? null) === null ? message : item,
 )
 
-export const itemsRule = v.pipe(
-  v.array(anyItem, 'a string or an array of items'),
+export const itemsRule = v.array(anyItem, 'a string or an array of items')
+
+/**
+ * Items of one input. Each gets an id and is sent on twice, to be answered and to be kept; a conversation
+ * of that many is longer than any context.
+ */
+const MAX_ITEMS = 20_000
+
+const boundedItems = v.pipe(
+  atMost(MAX_ITEMS, 'items', itemsRule),
   v.minLength(1, 'an array with at least one item'),
 )
 
-export const inputRule = v.lazy((input): typeof string | typeof itemsRule =>
-  typeof input === 'string' ? string : itemsRule,
+export const inputRule = v.lazy((input): typeof string | typeof boundedItems =>
+  typeof input === 'string' ? string : boundedItems,
 )
 
 type Item = v.InferOutput<typeof itemsRule>[number]
@@ -87,12 +96,16 @@ export interface Placed {
   place: string
 }
 
+/** A turn of the model, which what follows may still add to. */
+type OpenTurn = AssistantMessage & { toolCalls?: ToolCall[] }
+type Turn = Exclude<ChatMessage, AssistantMessage> | OpenTurn
+
 /**
  * Thoughts, texts and calls in a row are one turn of the model. What results show, the user does,
  * behind the last of them.
  */
 export function turnsOf(items: readonly Placed[]): ChatMessage[] {
-  const turns: ChatMessage[] = []
+  const turns: Turn[] = []
   let held: Spoken[] = []
   const show = (): void => {
     if (held.length > 0) turns.push(userMessage(held))
@@ -121,15 +134,16 @@ export function turnsOf(items: readonly Placed[]): ChatMessage[] {
 /** The turn that an item is, or the open one with the item added. */
 function turnOf(
   given: Exclude<Item, { type: 'item_reference' | 'function_call_output' }>,
-  open: AssistantMessage | undefined,
+  open: OpenTurn | undefined,
   place: string,
-): ChatMessage {
+): Turn {
   switch (given.type) {
     case 'function_call': {
       const { call_id: id, name, arguments: text } = given
       const call = { id: calls.callId(id), name, arguments: calls.argumentsOf(text) }
-      const turn = open ?? { role: 'assistant', content: '' }
-      turn.toolCalls = [...(turn.toolCalls ?? []), call]
+      const turn: OpenTurn = open ?? { role: 'assistant', content: '' }
+      turn.toolCalls ??= []
+      turn.toolCalls.push(call)
       return turn
     }
     case 'reasoning': {

@@ -14,7 +14,7 @@ import {
   string,
   tagged,
 } from './fields.ts'
-import { MAX_DEPTH, tooDeep } from './json.ts'
+import { findJsonFault, MAX_DEPTH, MAX_NODES, MAX_VALUES } from './json.ts'
 
 const parallel = { disable_parallel_tool_use: optional(flag) }
 const named = object({ name: filled })
@@ -112,20 +112,17 @@ export function toolOf(told: v.InferOutput<typeof functionRule>): Tool {
 
 /** The JSON text of an object; an empty text is that of an empty one. */
 export const argumentsText = v.lazy((input) => {
-  const value = typeof input === 'string' ? parsed(input) : undefined
-  if (!isObject(value)) return noObject
-  return tooDeep(value) ? deepObject : string
+  if (typeof input !== 'string') return noObject
+  const text = argumentsOf(input)
+  if (!text.trimStart().startsWith('{')) return noObject
+  const fault = findJsonFault(text)
+  if (!fault) return string
+  if (fault.type === 'syntax') return noObject
+  return fault.type === 'depth' ? deepObject : largeObject
 })
 const noObject = v.never('the JSON text of an object')
 const deepObject = v.never(`nested no deeper than ${MAX_DEPTH} levels`)
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(argumentsOf(text))
-  } catch {
-    return undefined
-  }
-}
+const largeObject = v.never(`the JSON text of at most ${MAX_VALUES} values and ${MAX_NODES} objects, arrays and members`)
 
 /** The arguments of a call that {@link argumentsText} let in, never empty. */
 export function argumentsOf(text: string): string {

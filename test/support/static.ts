@@ -14,12 +14,15 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 }
 
+type Headers = Readonly<Record<string, string>>
+
 export interface StaticOptions {
   /** Folders by the path they are served under, such as `{ '/': 'dist-demo' }`; the first match wins. */
   folders: Readonly<Record<string, string>>
   /** Bodies by path; `.html` and `.js` names give their type. */
   pages?: Readonly<Record<string, string>>
-  headers?: Readonly<Record<string, string>>
+  /** Headers of all responses, or of those to a path. */
+  headers?: Headers | ((pathname: string) => Headers)
   /**
    * Milliseconds that a file takes, by path: it is sent in even pieces over that time. Or what its last
    * piece waits for.
@@ -47,7 +50,9 @@ export async function serveStatic(options: StaticOptions): Promise<StaticServer>
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url ?? '/', 'http://localhost')
     requests.push(`${request.method} ${pathname}`)
-    for (const [name, value] of Object.entries(options.headers ?? {})) response.setHeader(name, value)
+    const { headers = {} } = options
+    const own = typeof headers === 'function' ? headers(pathname) : headers
+    for (const [name, value] of Object.entries(own)) response.setHeader(name, value)
     if (request.method === 'POST' && pathname === '/report') {
       let body = ''
       request.on('data', (piece: Buffer) => (body += piece.toString()))

@@ -12,7 +12,7 @@ const LAYERS: readonly (readonly string[])[] = [
   // What `npm run ask` shares with the tests.
   ['test/setup'],
   ['sw'],
-  ['src/index.ts', 'src/serve.ts', 'src/register.ts', 'src/cli.ts', 'src/cli'],
+  ['src/index.ts', 'src/serve.ts', 'src/control.ts', 'src/register.ts', 'src/cli.ts', 'src/cli'],
   ['src/server.ts', 'src/typed.ts', 'src/given.ts'],
   ['src/wire'],
   ['src/host'],

@@ -109,7 +109,7 @@ describe('what a caller gives', () => {
 
   test('a picture that is too large is refused before it is read', async () => {
     const huge = new OffscreenCanvas(4097, 4096)
-    const why = 'the image has 4097 x 4096 pixels, and 16777216 at most can be taken. Scale it down.'
+    const why = 'the image has 4097 x 4096 pixels. Scale it down to at most 16777216.'
     await expect(edges.predict({ image: huge }, signal)).rejects.toMatchObject({
       kind: 'invalid_request',
       message: `inputs.image: ${why}`,

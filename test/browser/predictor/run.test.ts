@@ -208,7 +208,7 @@ describe('with the digits', () => {
     [
       'a file that is no image',
       () => ({ image: new Blob(['text'], { type: 'text/plain' }) }),
-      'inputs.image: this is not an image that the browser can read (text/plain).',
+      'inputs.image: this is not an image that can be read (text/plain). Send PNG, JPEG, GIF, WebP or BMP.',
     ],
   ])('%s is refused', async (_, inputs, message) => {
     await expect(digits.predict(inputs(), signal)).rejects.toMatchObject({

@@ -64,6 +64,17 @@ describe('images', () => {
     })
   })
 
+  it.each([
+    [CHAT, chat(chatPart(`data:image/png${';'.repeat(8_000_000)}`)), 'messages[0].content[0].image_url.url'],
+    [CHAT, chat(chatPart(`data:image/png${';a=b'.repeat(3_000_000)},`)), 'messages[0].content[0].image_url.url'],
+    [CHAT, chat(chatPart(`data:image/${'p'.repeat(20_000_000)};base64,AAAA`)), 'messages[0].content[0].image_url.url'],
+    [RESPONSES, response(inputPart(`data:image/png${';'.repeat(8_000_000)}`)), 'input[0].content[0].image_url'],
+    [MESSAGES, message(block({ type: 'url', url: `data:image/png${';'.repeat(8_000_000)}` })), 'messages[0].content[0].source.url'],
+  ])('of %s in a URL of megabytes that is none are refused', async (path, body, param) => {
+    const error = await errorOf(await send(scriptedHost(), path, { body }), 400)
+    expect(error).toMatchObject({ code: 'invalid_value', param })
+  })
+
   it('say how closely to look in vain, and are told so', async () => {
     const image_url = { url: URL_OF_PNG, detail: 'high' }
     const { ignored } = await askedOf(CHAT, chat({ type: 'image_url', image_url }))

@@ -1,6 +1,6 @@
 /** Where a text stops being JSON, and how deep it may be nested. */
 import { describe, expect, it } from 'vitest'
-import { MAX_DEPTH, placeOfFault, tooDeep } from '../../../src/wire/json.ts'
+import { findJsonFault, MAX_DEPTH, MAX_NODES, MAX_VALUES } from '../../../src/wire/json.ts'
 import { chatOf, errorOf, messageOf, scriptedHost, send } from './scripted-host.ts'
 
 const nested = (levels: number, core = '') => '['.repeat(levels) + core + ']'.repeat(levels)
@@ -40,7 +40,7 @@ describe('the place of a fault', () => {
     ['{"a":1}\u00a0', 7],
   ])('in %j is %i', (text, place) => {
     expect(() => JSON.parse(text)).toThrow(SyntaxError)
-    expect(placeOfFault(text)).toBe(place)
+    expect(findJsonFault(text)).toEqual({ type: 'syntax', position: place })
   })
 
   it('is where the JavaScript engine sees it, wherever that says so', () => {
@@ -52,7 +52,7 @@ describe('the place of a fault', () => {
         const told = placeSeenByEngine(text)
         if (told === undefined) continue
         // Within a word, a number or an escape, the engine tells the sign, this the beginning.
-        const between = text.slice(placeOfFault(text), told)
+        const between = text.slice(positionIn(text), told)
         expect(between, `${text} at ${told}`).toMatch(/^(?:\\?\w*|[\w.+-]*)$/)
         compared += 1
       }
@@ -79,6 +79,11 @@ describe('the place of a fault', () => {
   })
 })
 
+function positionIn(text: string): number | undefined {
+  const fault = findJsonFault(text)
+  return fault?.type === 'syntax' ? fault.position : undefined
+}
+
 function placeSeenByEngine(text: string): number | undefined {
   try {
     JSON.parse(text)
@@ -91,11 +96,12 @@ function placeSeenByEngine(text: string): number | undefined {
 
 describe('nesting', () => {
   it('is counted from the outermost', () => {
-    expect(tooDeep(JSON.parse(nested(MAX_DEPTH)))).toBeUndefined()
-    expect(tooDeep(JSON.parse(nested(MAX_DEPTH, '1')))).toBeUndefined()
-    expect(tooDeep(JSON.parse(nested(MAX_DEPTH + 1)))).toEqual([0, 0, 0, 0])
-    expect(tooDeep('text')).toBeUndefined()
-    expect(tooDeep(null)).toBeUndefined()
+    expect(findJsonFault(nested(MAX_DEPTH))).toBeUndefined()
+    expect(findJsonFault(nested(MAX_DEPTH, '1'))).toBeUndefined()
+    expect(findJsonFault(nested(MAX_DEPTH + 1))).toEqual({ type: 'depth', path: [0, 0, 0, 0] })
+    expect(findJsonFault(`{"a":[1,{"\\u0062":0,"c\\"":${nested(MAX_DEPTH)}}]}`)).toEqual({
+      type: 'depth', path: ['a', 1, 'c"', 0],
+    })
   })
 
   /** What stands for the nested value in a body until that is written. */
@@ -149,5 +155,73 @@ describe('nesting', () => {
     }
     const taken = await send(scriptedHost(), path, { body: chatOf(call(MAX_DEPTH - 1)) })
     expect(taken.status).toBe(200)
+  })
+})
+
+describe('what is JSON', () => {
+  it.each([
+    '0', '-0', '1.5e-3', '-12.25E+7', '0e1', 'true', 'false', 'null', '""', '"\\u00e9\\n\\""', '[]', '{}',
+    ' [ 1 , [ ] , { } ] ', '{"__proto__":{"a":1},"a":1,"a":2}', '"\ud800"', '[1.0,-1,true]', '{"a":null}',
+  ])('has no fault: %s', (text) => {
+    expect(() => JSON.parse(text)).not.toThrow()
+    expect(findJsonFault(text)).toBeUndefined()
+  })
+
+  it('is what the JavaScript engine takes, wherever a sign is changed', () => {
+    const whole = JSON.stringify({ a: [1, -2.5e3, true, null, { b: 'x\\"\u00e9' }], c: { d: [] } })
+    const signs = ['', '}', ']', ',', ':', '{', '[', '"', 'x', ' ', '0', '-', '.', 'e', 'u', '\\', '\n']
+    for (let at = 0; at < whole.length; at += 1) {
+      for (const sign of signs) {
+        const text = whole.slice(0, at) + sign + whole.slice(at + 1)
+        expect(findJsonFault(text) === undefined, text).toBe(isJson(text))
+      }
+    }
+  })
+})
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** As many items, so that no separator is left over. */
+const listed = (item: string, count: number): string => `[${`${item},`.repeat(count - 1)}${item}]`
+
+describe('the number of values', () => {
+  it.each([
+    ['numbers', (count: number) => listed('1', count), MAX_VALUES - 1],
+    ['texts', (count: number) => listed('"a,[{:"', count), MAX_VALUES - 1],
+    ['arrays', (count: number) => listed('[]', count), MAX_NODES - 1],
+    ['objects', (count: number) => listed('{}', count), MAX_NODES - 1],
+    ['members', (count: number) => `{${listed('"a":1', count).slice(1, -1)}}`, MAX_NODES - 1],
+  ])('of %s is bounded', (_what, write, most) => {
+    expect(findJsonFault(write(most))).toBeUndefined()
+    expect(findJsonFault(write(most + 1))).toEqual({ type: 'size' })
+  })
+
+  it('in a body is refused with 413 before it is parsed', async () => {
+    const body = JSON.stringify(chatOf({ metadata: 'HERE' })).replace('"HERE"', listed('{}', MAX_NODES))
+    for (const path of ['/v1/chat/completions', '/v1/messages', '/v1/responses', '/v1/predictions/remote']) {
+      expect(await errorOf(await send(scriptedHost(), path, { body }), 413)).toMatchObject({
+        type: 'request_too_large',
+        code: 'too_many_values',
+        message: expect.stringMatching(/^The body has too many JSON values\. Send at most 1200000 values, and/),
+      })
+    }
+  })
+
+  it('in the text of arguments is refused', async () => {
+    const text = `{"a":${listed('{}', MAX_NODES)}}`
+    const call = { id: 'a', function: { name: 'f', arguments: text } }
+    const body = chatOf({ messages: [{ role: 'assistant', tool_calls: [call] }, { role: 'user', content: 'x' }] })
+    const error = await errorOf(await send(scriptedHost(), '/v1/chat/completions', { body }), 400)
+    expect(error).toMatchObject({
+      code: 'invalid_value', param: 'messages[0].tool_calls[0].function.arguments',
+    })
+    expect(error.message).toContain('must be the JSON text of at most 1200000 values')
   })
 })

@@ -49,6 +49,22 @@ const TURNS = [
   { role: 'tool', toolCallId: 'call_1', name: 'weather', content: '5 degrees' },
 ]
 
+it('cannot be referred to twice in one input', async () => {
+  const host = scriptedHost(OPTIONS)
+  const [item] = (await ask(host)).output
+  const reference = { type: 'item_reference', id: item?.id }
+  const error = await errorOf(await send(host, PATH, { body: bodyOf({ input: [reference, reference] }) }), 400)
+  expect(error).toMatchObject({ code: 'duplicate_item', param: 'input[1].id' })
+})
+
+it('has as many items in one input as are taken', async () => {
+  const items = (count: number) => 
+    bodyOf({ input: Array.from({ length: count }, () => ({ role: 'user', content: '' })) })
+  expect((await send(scriptedHost(), PATH, { body: items(20_000) })).status).toBe(200)
+  const error = await errorOf(await send(scriptedHost(), PATH, { body: items(20_001) }), 400)
+  expect(error.message).toBe('`input` must be an array of at most 20000 items, not an array of 20001.')
+})
+
 describe.each([['a body', {}], ['a stream', { stream: true }]])('what %s answered', (_, way) => {
   it('can be referred to item by item', async () => {
     const host = scriptedHost(OPTIONS)

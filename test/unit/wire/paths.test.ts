@@ -34,6 +34,11 @@ describe('paths', () => {
     expect(error.message).toContain('/v1/chat/completions')
   })
 
+  it('of a million slashes are none', async () => {
+    const error = await errorOf(await send(scriptedHost(), `/v1/${'/'.repeat(1_000_000)}x/`), 404)
+    expect(error.type).toBe('not_found_error')
+  })
+
   it('that do not take a method say so in the body too', async () => {
     const { type, message } = await errorOf(
       await send(scriptedHost(), '/v1/messages', { method: 'PUT' }),

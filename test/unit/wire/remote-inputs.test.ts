@@ -29,10 +29,10 @@ describe('values as clients of today send them', () => {
     ['bool', { data: npz('truth'), dtype: 'bool' }, { data: Uint8Array.of(1, 0), shape: [2] }],
     // A whole number is an int32, whatever it is for.
     ['int32', { data: npz('three'), dtype: 'int32' }, { data: Int32Array.of(3), shape: [] }],
-    ['float32', { data: npz('three'), dtype: 'int32' }, { data: [3], shape: [] }],
+    ['float32', { data: npz('three'), dtype: 'int32' }, { data: Float32Array.of(3), shape: [] }],
     ['int64', { data: npz('three'), dtype: 'int32' }, { data: [3], shape: [] }],
-    ['float64', { data: npz('large'), dtype: 'int64' }, { data: [2 ** 62], shape: [1] }],
-    ['float32', { data: npz('halves'), dtype: 'float16' }, { data: [0.5, -2], shape: [2] }],
+    ['float64', { data: npz('large'), dtype: 'int64' }, { data: Float64Array.of(2 ** 62), shape: [1] }],
+    ['float32', { data: npz('halves'), dtype: 'float16' }, { data: Float32Array.of(0.5, -2), shape: [2] }],
     ['float32', { data: npz('truth'), dtype: 'bool' }, { data: [true, false], shape: [2] }],
     ['string', { data: plain('\xc3\xa9t\xc3\xa9'), dtype: 'string' }, 'été'],
     ['list', { data: plain('[1,["a",null]]', 'application/json'), dtype: 'list' }, [1, ['a', null]]],
@@ -59,7 +59,7 @@ describe('values as others send them', () => {
   it.each<[string, unknown, unknown]>([
     ['float32', { data: floats, type: 'float32', shape: [1, 2] }, { data: Float32Array.of(1.5, -2), shape: [1, 2] }],
     ['float32', { data: floats, dtype: 'float32' }, Float32Array.of(1.5, -2)],
-    ['float64', { data: floats, dtype: 'float32', shape: [2] }, { data: [1.5, -2], shape: [2] }],
+    ['float64', { data: floats, dtype: 'float32', shape: [2] }, { data: Float64Array.of(1.5, -2), shape: [2] }],
     ['int64', { data: bytesUrl(BigInt64Array.of(-5n)), type: 'int64', shape: [] }, { data: BigInt64Array.of(-5n), shape: [] }],
     ['float32', { data: plain('2.5'), dtype: 'float32' }, 2.5],
     ['bool', { data: plain('true'), dtype: 'bool' }, true],
@@ -112,10 +112,28 @@ describe('what cannot be carried is refused by name', () => {
     expect((await refusal(name, value)).slice(0, message.length)).toBe(message)
   })
 
+  test('an array with more dimensions than NumPy has', async () => {
+    const value = { data: bytesUrl(Float32Array.of(1)), dtype: 'float32', shape: Array(65).fill(1) }
+    expect(await refusal('float32', value)).toBe('inputs.float32.shape: must have at most 64 dimensions.')
+  })
+
+  test('many elements that would have to be converted one by one', async () => {
+    const value = { data: `data:;base64,${'AAAA'.repeat(333_334)}`, dtype: 'int8' }
+    expect(await refusal('int64', value)).toBe(
+      'inputs.int64.data: has 1000002 elements of type int8. Send them as int64.',
+    )
+    expect(await taken('float32', value)).toEqual(new Float32Array(1_000_002))
+  })
+
+  test('JSON in a data URL that has too many values', async () => {
+    const value = { data: plain(`[${'[],'.repeat(300_000)}1]`), dtype: 'list' }
+    expect(await refusal('list', value)).toMatch(/^inputs\.list\.data: has too many JSON values\. Send at most /)
+  })
+
   test('an archive that says it unfolds to more than is taken', async () => {
     const value = { data: lie(npz('matrix'), 24, 2 ** 29), dtype: 'float32' }
     expect(await refusal('float32', value, 413)).toBe(
-      'inputs.float32.data: unfolds to more than 268435456 bytes, which is the most taken here.',
+      'inputs.float32.data: unfolds to more than 67108864 bytes. Send less at once.',
     )
   })
 

@@ -161,8 +161,10 @@ describe('resources', () => {
     it('are given up with the answer', async () => {
       const { host, signals } = slowHost()
       const response = await send(host, PATH)
+      const cancelled = response.body?.cancel()
+      // WebKit hangs where a listener of the signal runs inside of `cancel`.
       expect(signals[0]?.aborted).toBe(false)
-      await response.body?.cancel()
+      await cancelled
       expect(signals[0]?.aborted).toBe(true)
     })
 

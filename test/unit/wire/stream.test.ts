@@ -107,6 +107,17 @@ describe('a stream', () => {
     },
   )
 
+  it('that is cancelled aborts its work after `cancel` has returned', async () => {
+    const { host, told } = slowHost()
+    const response = await send(host, chat.path, { body: chat.body })
+    const order: string[] = []
+    told.caller?.signal.addEventListener('abort', () => order.push('aborted'))
+    const cancelled = response.body?.cancel()
+    order.push('returned')
+    await cancelled
+    expect(order).toEqual(['returned', 'aborted'])
+  })
+
   it('that is cancelled between two events ends the work', async () => {
     const host = scriptedHost()
     const reader = readerOf(await send(host, chat.path, { body: chat.body }))

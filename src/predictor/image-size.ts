@@ -1,0 +1,114 @@
+/**
+ * Sizes of image files, read from their headers: a file of kilobytes can decode to gigabytes, and no
+ * browser lets a decoder be bounded.
+ */
+
+/** Bytes of a file in which its size must be found: photos carry megabytes of other data before it. */
+export const MAX_HEADER_BYTES = 2 ** 24
+
+/** Width and height in pixels. */
+export type ImageSize = readonly [width: number, height: number]
+
+/** Formats of {@link readImageSize}, for messages. */
+export const IMAGE_FORMATS = 'PNG, JPEG, GIF, WebP or BMP'
+
+/**
+ * Returns the size of the image whose file begins with these bytes; `undefined` for a format that is not
+ * one of {@link IMAGE_FORMATS}, a damaged header and an image without pixels.
+ */
+export function readImageSize(bytes: Uint8Array): ImageSize | undefined {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const reader = READERS.find(({ marks }) => marks.every(([at, mark]) => isText(bytes, at, mark)))
+  try {
+    const [width, height] = reader?.read(view) ?? [0, 0]
+    return width > 0 && height > 0 ? [width, height] : undefined
+  } catch (error) {
+    // The header ends too soon.
+    if (error instanceof RangeError) return undefined
+    throw error
+  }
+}
+
+interface Reader {
+  /** Texts that a file of the format has at these places. */
+  marks: ReadonlyArray<readonly [at: number, mark: string]>
+  /** Throws a `RangeError` where the bytes end too soon. */
+  read(view: DataView): ImageSize | undefined
+}
+
+const READERS: readonly Reader[] = [
+  { marks: [[0, '\x89PNG\r\n\x1a\n'], [12, 'IHDR']], read: (view) => [view.getUint32(16), view.getUint32(20)] },
+  { marks: [[0, '\xff\xd8']], read: readJpeg },
+  { marks: [[0, 'GIF8']], read: readGif },
+  { marks: [[0, 'RIFF'], [8, 'WEBPVP8 ']], read: readLossyWebp },
+  { marks: [[0, 'RIFF'], [8, 'WEBPVP8L']], read: readLosslessWebp },
+  { marks: [[0, 'RIFF'], [8, 'WEBPVP8X']], read: readExtendedWebp },
+  { marks: [[0, 'BM']], read: readBmp },
+]
+
+function isText(bytes: Uint8Array, at: number, text: string): boolean {
+  return [...text].every((sign, index) => bytes[at + index] === sign.charCodeAt(0))
+}
+
+/** Walks the segments up to the frame header (ITU-T T.81, annex B). */
+function readJpeg(view: DataView): ImageSize | undefined {
+  let at = 2
+  for (;;) {
+    while (view.getUint8(at) !== 0xff) at += 1
+    while (view.getUint8(at) === 0xff) at += 1
+    const marker = view.getUint8(at)
+    at += 1
+    const isAlone = marker <= 0x01 || (marker >= 0xd0 && marker <= 0xd8)
+    if (isAlone) continue
+    // The end of the image, or the scan, in front of any frame header.
+    if (marker === 0xd9 || marker === 0xda) return undefined
+    if (isFrameHeader(marker)) return [view.getUint16(at + 5), view.getUint16(at + 3)]
+    at += view.getUint16(at)
+  }
+}
+
+/** Of the markers from C0 to CF, three begin tables and extensions. */
+function isFrameHeader(marker: number): boolean {
+  return marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker)
+}
+
+/** Reads the larger of the screen and the first frame, as decoders do where the frame exceeds the screen. */
+function readGif(view: DataView): ImageSize | undefined {
+  const screen = [view.getUint16(6, true), view.getUint16(8, true)] as const
+  const flags = view.getUint8(10)
+  let at = 13 + ((flags & 0x80) === 0 ? 0 : 3 * 2 ** ((flags & 7) + 1))
+  // Extensions, each a list of blocks that an empty one ends.
+  while (view.getUint8(at) === 0x21) {
+    at += 2
+    for (let length = view.getUint8(at); length > 0; length = view.getUint8(at)) at += length + 1
+    at += 1
+  }
+  if (view.getUint8(at) !== 0x2c) return undefined
+  const right = view.getUint16(at + 1, true) + view.getUint16(at + 5, true)
+  const bottom = view.getUint16(at + 3, true) + view.getUint16(at + 7, true)
+  return [Math.max(screen[0], right), Math.max(screen[1], bottom)]
+}
+
+/** Reads the header of a VP8 key frame (RFC 6386, section 9.1); the two high bits say how to scale it. */
+function readLossyWebp(view: DataView): ImageSize {
+  return [view.getUint16(26, true) & 0x3fff, view.getUint16(28, true) & 0x3fff]
+}
+
+/** Reads two numbers of 14 bits, each one less than the length (RFC 9649, section 3.4). */
+function readLosslessWebp(view: DataView): ImageSize {
+  const bits = view.getUint32(21, true)
+  return [(bits & 0x3fff) + 1, ((bits >>> 14) & 0x3fff) + 1]
+}
+
+/** Reads the canvas, which no frame may exceed: two numbers of 24 bits, each one less than the length. */
+function readExtendedWebp(view: DataView): ImageSize {
+  const low24 = (at: number): number => view.getUint16(at, true) + view.getUint8(at + 2) * 0x10000
+  return [low24(24) + 1, low24(27) + 1]
+}
+
+/** Reads the header of either kind; rows from the top down have a negative height. */
+function readBmp(view: DataView): ImageSize {
+  const isCore = view.getUint32(14, true) === 12
+  if (isCore) return [view.getUint16(18, true), view.getUint16(20, true)]
+  return [view.getInt32(18, true), Math.abs(view.getInt32(22, true))]
+}

@@ -1,0 +1,156 @@
+/** Control over a page that is lost while it is open, and which frames have it. */
+import type { Page } from 'playwright'
+import { afterEach, expect, test } from 'vitest'
+import type { Server, ServeOptions } from '../../src/index.ts'
+import { openSite, type Site } from '../support/site.ts'
+
+let site: Site
+
+afterEach(() => site?.close())
+
+interface InPage {
+  serve(options?: ServeOptions): Promise<Server>
+  server: Server
+  /** What `onControlChange` was called with, and what `controlled` said then. */
+  changes: Array<[told: boolean, read: boolean]>
+}
+
+const LOGOUT = '/logout'
+
+/** A site on which a request to one path clears what is stored, as a logout may. */
+function openForgetfulSite(): Promise<Site> {
+  return openSite({
+    pages: { [LOGOUT]: '' },
+    headers: (pathname): Record<string, string> =>
+      pathname === LOGOUT ? { 'clear-site-data': '"storage"' } : {},
+  })
+}
+
+async function serveIn(page: Page): Promise<void> {
+  await page.waitForFunction(() => 'serve' in globalThis)
+  await page.evaluate(async () => {
+    const inPage = globalThis as unknown as InPage
+    inPage.changes = []
+    inPage.server = await inPage.serve({
+      onControlChange: (told) => inPage.changes.push([told, inPage.server.controlled]),
+    })
+  })
+}
+
+const logOut = (page: Page) => page.evaluate(async (path) => (await fetch(path)).status, LOGOUT)
+
+/** Resolves once `onControlChange` was called that often in that page. */
+async function changesOf(page: Page, count: number): Promise<InPage['changes']> {
+  await page.waitForFunction((least) => (globalThis as unknown as InPage).changes.length >= least, count)
+  return page.evaluate(() => (globalThis as unknown as InPage).changes)
+}
+
+/** An answer of the embedded model; its status when it is refused. */
+function ask(page: Page): Promise<string> {
+  return page.evaluate(async () => {
+    const response = await fetch('/v1/chat/completions', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({
+        model: '@inorigin/guide', messages: [{ role: 'user', content: 'What is inorigin?' }], max_tokens: 8,
+      }),
+    })
+    const body = await response.json()
+    return response.ok ? String(body.choices[0].message.content) : `${response.status}`
+  })
+}
+
+const status = (page: Page, path: string) => page.evaluate(async (url) => (await fetch(url)).status, path)
+
+/** Requests to /v1 that reached the web server. */
+const leaked = () => site.requests.filter((request) => request.includes('/v1'))
+
+test('cleared data take control away: the page is told, takes it back and hosts on', async () => {
+  site = await openForgetfulSite()
+  const page = await site.open()
+  await serveIn(page)
+  const text = await ask(page)
+  expect(await page.evaluate(async () => (globalThis as unknown as InPage).server.storage.list())).not.toEqual([])
+
+  expect(await logOut(page)).toBe(200)
+  expect(await changesOf(page, 2)).toEqual([[false, false], [true, true]])
+  expect(await status(page, '/v1/models')).toBe(200)
+  expect(await ask(page)).toBe(text)
+  expect(leaked()).toEqual([])
+
+  // A tab that is opened later has the same host.
+  const later = await site.open()
+  await serveIn(later)
+  expect(await ask(later)).toBe(text)
+  expect([page, later].map((each) => each.workers().length > 0)).toEqual([true, false])
+
+  // What was stored is gone; the database is opened anew.
+  const stored = await page.evaluate(async () => {
+    const { server } = globalThis as unknown as InPage
+    await server.models.unload('@inorigin/guide')
+    await server.models.load('@inorigin/guide')
+    return (await server.storage.list()).map(({ tag }) => tag)
+  })
+  expect(stored).toContain('@inorigin/guide')
+})
+
+test('each tab takes its control back, whichever hosts', async () => {
+  site = await openForgetfulSite()
+  const [host, follower] = [await site.open(), await site.open()]
+  for (const page of [host, follower]) await serveIn(page)
+  const text = await ask(host)
+  for (let round = 1; round <= 2; round += 1) {
+    await logOut(follower)
+    for (const page of [host, follower]) {
+      expect((await changesOf(page, 2 * round)).slice(-2)).toEqual([[false, false], [true, true]])
+    }
+    expect([await ask(host), await ask(follower)]).toEqual([text, text])
+  }
+  expect(leaked()).toEqual([])
+})
+
+test('a closed server does not take control back; another one does', async () => {
+  site = await openForgetfulSite()
+  const page = await site.open()
+  await serveIn(page)
+  await page.evaluate(() => {
+    const lost = new Promise((resolve) => navigator.serviceWorker.addEventListener('controllerchange', resolve))
+    Object.assign(globalThis, { lost })
+    ;(globalThis as unknown as InPage).server.close()
+  })
+  await logOut(page)
+  await page.evaluate(() => (globalThis as unknown as { lost: Promise<Event> }).lost)
+  const seen = await page.evaluate(() => {
+    const { changes, server } = globalThis as unknown as InPage
+    return { changes, controlled: server.controlled }
+  })
+  expect(seen).toEqual({ changes: [], controlled: false })
+
+  // The next login finds a page that has the locks of before.
+  await serveIn(page)
+  expect(await ask(page)).not.toMatch(/^\d{3}$/)
+})
+
+test('frames of this origin without an address of their own', async () => {
+  site = await openSite()
+  const page = await site.open()
+  await serveIn(page)
+  const seen = await page.evaluate(async () => {
+    const script = `<script>
+      fetch(new URL('/v1/models', ORIGIN)).then(({ status }) => status, String)
+        .then((status) => parent.postMessage({ status, controlled: Boolean(navigator.serviceWorker.controller) }, '*'))
+    </${'script'}>`.replace('ORIGIN', JSON.stringify(location.origin))
+    const blob = URL.createObjectURL(new Blob([script], { type: 'text/html' }))
+    const answers: Record<string, unknown> = {}
+    for (const [name, attribute, value] of [['blob', 'src', blob], ['srcdoc', 'srcdoc', script]] as const) {
+      const heard = new Promise((resolve) => addEventListener('message', ({ data }) => resolve(data), { once: true }))
+      const frame = document.createElement('iframe')
+      frame.setAttribute(attribute, value)
+      document.body.append(frame)
+      answers[name] = await heard
+    }
+    return answers
+  })
+  // A frame of a blob has no controller in Chromium, and its request goes out: README.md says so.
+  expect(seen).toEqual({ blob: { status: 404, controlled: false }, srcdoc: { status: 200, controlled: true } })
+})
