@@ -94,7 +94,7 @@ test('cleared data take control away: the page is told, takes it back and hosts 
   expect(stored).toContain('@inorigin/guide')
 })
 
-test('each tab takes its control back, whichever hosts', async () => {
+test('each tab takes its control back, whichever hosts', { tags: ['slow'] }, async () => {
   site = await openForgetfulSite()
   const [host, follower] = [await site.open(), await site.open()]
   for (const page of [host, follower]) await serveIn(page)
@@ -109,7 +109,7 @@ test('each tab takes its control back, whichever hosts', async () => {
   expect(leaked()).toEqual([])
 })
 
-test('a closed server does not take control back; another one does', async () => {
+test('a closed server does not take control back; another one does', { tags: ['slow'] }, async () => {
   site = await openForgetfulSite()
   const page = await site.open()
   await serveIn(page)
@@ -131,7 +131,7 @@ test('a closed server does not take control back; another one does', async () =>
   expect(await ask(page)).not.toMatch(/^\d{3}$/)
 })
 
-test('frames of this origin without an address of their own', async () => {
+test('frames of this origin without an address of their own', { tags: ['slow'] }, async () => {
   site = await openSite()
   const page = await site.open()
   await serveIn(page)

@@ -41,7 +41,7 @@ test('the host worker of a lone tab ends: its stream fails clearly and the next 
   expect(errorOf(await streamEnd(page, 'open'))?.message).toMatch(/worker stopped.*Try again/)
 })
 
-test('a page without service worker starts its host worker again too', async () => {
+test('a page without service worker starts its host worker again too', { tags: ['slow'] }, async () => {
   site = await openSite()
   const page = await site.context.newPage()
   await page.addInitScript(() => {
@@ -59,7 +59,7 @@ test('a page without service worker starts its host worker again too', async () 
   await expect.poll(status).toBe(200)
 })
 
-test('a host worker that ends at once is not started for ever, and the tab stands again later', async () => {
+test('a host worker that ends at once is not started for ever, and the tab stands again later', { tags: ['slow'] }, async () => {
   site = await openSite()
   const page = await site.open()
   await serveIn(page)
@@ -94,7 +94,7 @@ test('a model worker ends: its stream fails at once and the next request opens a
   expect(workersOf(page, 'model-worker.js')).toHaveLength(1)
 })
 
-test('a predictor worker that pages ask directly ends: the next prediction opens another', async () => {
+test('a predictor worker that pages ask directly ends: the next prediction opens another', { tags: ['slow'] }, async () => {
   site = await openSite()
   const page = await site.open()
   await serveIn(page)

@@ -77,9 +77,9 @@ test('a download is paused, resumed after a reload, and cancelled', async () => 
   site = await openSite()
   const page = await site.open()
   // It stops in the second chunk, however late the abort arrives.
-  const faults = [{ slow: 8, stall: 24 * MIB }, { slow: 8 }]
-  const weights = await file({ bytes: 40 * MIB, faults })
-  const other = await file({ bytes: 40 * MIB, faults })
+  const stalled = [{ slow: 8, stall: 24 * MIB }, { slow: 8 }]
+  const weights = await file({ bytes: 40 * MIB, faults: stalled })
+  const other = await file({ bytes: 40 * MIB, faults: stalled })
   const tags = { '@me/one': [weights], '@me/two': [other] }
   await serveTags(page, tags)
 

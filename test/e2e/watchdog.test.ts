@@ -1,4 +1,8 @@
-/** Model workers that hang: in a tokenizer that never comes to an end, and in the middle of an answer. */
+/**
+ * Model workers that hang: in a tokenizer that never comes to an end, and in the middle of an answer.
+ *
+ * @module-tag slow
+ */
 import { afterEach, expect, test } from 'vitest'
 import type { Page } from 'playwright'
 import { fetchIn } from '../support/answers.ts'
