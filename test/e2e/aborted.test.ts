@@ -1,4 +1,8 @@
-/** Requests that a page gives up before their headers have arrived. */
+/**
+ * Requests that a page gives up before their headers have arrived.
+ *
+ * @module-tag slow
+ */
 import { afterEach, expect, test } from 'vitest'
 import { fetchIn } from '../support/answers.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'

@@ -92,7 +92,7 @@ test('load tells bytes and phases; unload and remove give back memory and disk',
   expect((await list(page))[0]?.[1]).toBe('remote')
 })
 
-test('a load that is aborted stops downloading and can be taken up again', async () => {
+test('a load that is aborted stops downloading and can be taken up again', { tags: ['slow'] }, async () => {
   // The end of the file is held back, so that only the abort can end this load.
   const late = () => site.reports.length > 0
   site = await openSite({ slow: { '/inorigin/models/guide/onnx/model.onnx': late } })
@@ -117,7 +117,7 @@ test('a load that is aborted stops downloading and can be taken up again', async
   expect(await greedy(page, 'Hello', 3)).not.toMatch(/^\d{3} /)
 })
 
-test('no WebGPU: wasm by itself, and 503 with the reason when webgpu is asked for', async () => {
+test('no WebGPU: wasm by itself, and 503 with the reason when webgpu is asked for', { tags: ['slow'] }, async () => {
   site = await openSite()
   const plain = await chromium.launch(chromiumLaunch('none'))
   try {

@@ -142,7 +142,7 @@ async function navigated(page: Page, path: string, go: () => Promise<unknown>): 
   return response
 }
 
-test.each([['the page itself', '_self'], ['a frame', 'frame']])('a form that posts into %s', async (_where, target) => {
+test.each([['the page itself', '_self'], ['a frame', 'frame']])('a form that posts into %s', { tags: ['slow'] }, async (_where, target) => {
   for (const path of [CHAT, '/v1/messages', '/v1/responses', '/v1/predictions', '/v1/predictions/remote']) {
     const page = await openForeign()
     const response = await navigated(page, path, () =>
@@ -164,7 +164,7 @@ test.each([['the page itself', '_self'], ['a frame', 'frame']])('a form that pos
   expect(await begun()).toEqual([])
 })
 
-test('a navigation to a resource, and one to an endpoint that is posted to', async () => {
+test('a navigation to a resource, and one to an endpoint that is posted to', { tags: ['slow'] }, async () => {
   const resource = await resourcePath()
   for (const [path, status] of [[resource, 403], [CHAT, 405]] as const) {
     const page = await openForeign()
@@ -176,7 +176,7 @@ test('a navigation to a resource, and one to an endpoint that is posted to', asy
   expect(await begun()).toEqual([])
 })
 
-test('a frame that shows the list of models cannot be read', async () => {
+test('a frame that shows the list of models cannot be read', { tags: ['slow'] }, async () => {
   const page = await openForeign()
   const response = await navigated(page, '/v1/models', () =>
     page.evaluate((src) => {

@@ -99,9 +99,9 @@ test('the host is not asked while it lasts; an unloaded predictor is loaded agai
   expect(await asked(tab, 3)).toBe(0)
 })
 
-test('unloading ends what is under way, and clearing brings nothing back', async () => {
+test('unloading ends what is under way, and clearing brings nothing back', { tags: ['slow'] }, async () => {
   const tab = await openTab()
-  await begin(tab, 200)
+  await begin(tab, 60)
   // The first of them has been answered, so that the others are under way.
   await tab.evaluate(() => (globalThis as unknown as Globals).first)
   await tab.evaluate(() => (globalThis as unknown as Globals).server.storage.clear())

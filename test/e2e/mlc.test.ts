@@ -1,4 +1,8 @@
-/** Entries of models that MLC compiled, up to a library that can be run: none can be had here. */
+/**
+ * Entries of models that MLC compiled, up to a library that can be run: none can be had here.
+ *
+ * @module-tag slow
+ */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -192,7 +192,7 @@ describe('the page', () => {
     expect(offered).not.toContain('@inorigin/embed')
   })
 
-  test('fits a phone, and opens its panel over the chat', async () => {
+  test('fits a phone, and opens its panel over the chat', { tags: ['slow'] }, async () => {
     const { page } = await open('', { ...PHONE, before: hostileAnswer })
     const overflow = () => page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
     expect(await overflow()).toBe(0)

@@ -107,7 +107,7 @@ describe('the chat', () => {
     expect(faults).toEqual([])
   })
 
-  test('says what a refusal says, and what can be done', async () => {
+  test('says what a refusal says, and what can be done', { tags: ['slow'] }, async () => {
     const { page, ask } = await open()
     await page.getByRole('tab', { name: 'Settings' }).click()
     await page.getByLabel('Temperature').fill('9')

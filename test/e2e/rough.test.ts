@@ -16,7 +16,7 @@ interface InPage {
 
 const statusOf = async (page: Page) => (await fetchIn(page, '/v1/models')).status
 
-test('a worker that cannot start gives the lock to the next tab, and its own tab stands again', async () => {
+test('a worker that cannot start gives the lock to the next tab, and its own tab stands again', { tags: ['slow'] }, async () => {
   site = await openSite()
   const [one, two, three] = [await site.open(), await site.open(), await site.open()]
   for (const page of [one, two, three]) await serveIn(page)

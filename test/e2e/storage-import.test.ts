@@ -68,7 +68,7 @@ const importFrom = (input: string, tag: string, abort = false): Promise<Outcome>
 
 const asFile = (name: string, buffer: Buffer) => ({ name, mimeType: 'application/octet-stream', buffer })
 
-test('a folder in the layout of a hub is the model, and no hub is asked', async () => {
+test('a folder in the layout of a hub is the model, and no hub is asked', { tags: ['slow'] }, async () => {
   await page.setInputFiles('#folder', join(MODELS, 'guide'))
   const { imported, steps, message } = await importFrom('folder', '@me/guide')
   expect(message).toBeUndefined()

@@ -73,7 +73,7 @@ const untilLoaded = (page: Page, bytes: number) =>
     { polling: 20 },
   )
 
-test('a download is paused, resumed after a reload, and cancelled', async () => {
+test('a download is paused, resumed after a reload, and cancelled', { tags: ['slow'] }, async () => {
   site = await openSite()
   const page = await site.open()
   // It stops in the second chunk, however late the abort arrives.

@@ -45,7 +45,7 @@ test('two tabs share one host', async () => {
   expect(workersOf(two)).toEqual([])
 })
 
-test('a tab that never calls serve() is served too', async () => {
+test('a tab that never calls serve() is served too', { tags: ['slow'] }, async () => {
   const one = await site.open()
   await serveIn(one)
   const two = await site.open()
@@ -164,7 +164,7 @@ test('a hard reload: the page is controlled again without another reload', async
   expect(site.requests.filter((request) => request.includes('/v1/'))).toEqual([])
 })
 
-test('the service worker is stopped between two requests', async () => {
+test('the service worker is stopped between two requests', { tags: ['slow'] }, async () => {
   const page = await site.open()
   await serveIn(page)
   const text = await ask(page)
@@ -208,7 +208,7 @@ test('options that differ from the host\'s are named', { tags: ['slow'] }, async
   expect(await ask(two)).not.toMatch(/^\d{3} /)
 })
 
-test('the host is closed by close(): the origin answers 503 until a tab hosts again', async () => {
+test('the host is closed by close(): the origin answers 503 until a tab hosts again', { tags: ['slow'] }, async () => {
   const page = await site.open()
   await serveIn(page)
   await page.evaluate(() => {

@@ -115,7 +115,7 @@ test('progress of a load is told to every tab, whoever asked for it', { tags: ['
   })
 })
 
-test('a queue that is full answers 429 with retry-after, and the others are answered', async () => {
+test('a queue that is full answers 429 with retry-after, and the others are answered', { tags: ['slow'] }, async () => {
   site = await openSite()
   const page = await site.open()
   await serveIn(page)

@@ -1,3 +1,4 @@
+/** @module-tag slow */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createDecoder } from '../../../src/engine/onnx/decoder/decoder.ts'
 import { staysInHeap } from '../../../src/engine/onnx/decoder/graph.ts'

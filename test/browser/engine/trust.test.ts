@@ -94,7 +94,7 @@ describe('the trial', { timeout: 180_000 }, () => {
   })
 
   // On other adapters, llvmpipe for one, numbers are right with that feature.
-  test.skipIf(hasHalves)('leaves a GPU that is wrong with every set of features', async () => {
+  test.skipIf(hasHalves)('leaves a GPU that is wrong with every set of features', { tags: ['slow'] }, async () => {
     // A browser or an extension that gives every device the feature.
     const request = GPUAdapter.prototype.requestDevice
     vi.spyOn(GPUAdapter.prototype, 'requestDevice').mockImplementation(function (

@@ -81,7 +81,7 @@ describe('reads', () => {
   })
 })
 
-test('both devices give the same numbers', async () => {
+test('both devices give the same numbers', { tags: ['slow'] }, async () => {
   const drawings = [...strokes(plain).slice(4, 7), ...images(plain).slice(0, 3)]
   for (const { canvas } of drawings) {
     const [one, other] = await Promise.all([

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { OpenPredictor } from '../../../src/predictor/run.ts'
 import cases from './edges.json'
-import { entryOf, openEmbedded } from './embedded.ts'
+import { entryOf, openEmbedded, tagsOf } from './embedded.ts'
 import { hasHalves } from '../halves.ts'
 
 const { signal } = new AbortController()
@@ -49,7 +49,7 @@ describe.each([
   })
   afterAll(() => edges.close())
 
-  test.each(cases as Case[])('$options, $width x $height', async (each) => {
+  test.each(cases as Case[])('$options, $width x $height', { tags: tagsOf(device) }, async (each) => {
     expect(await farthest(edges, each)).toBeLessThanOrEqual(most)
   })
 })

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { OpenPredictor } from '../../../src/predictor/run.ts'
 import cases from './embed.json'
-import { entryOf, openEmbedded } from './embedded.ts'
+import { entryOf, openEmbedded, tagsOf } from './embedded.ts'
 import { hasHalves } from '../halves.ts'
 
 const { signal } = new AbortController()
@@ -43,7 +43,7 @@ describe.each([
   afterAll(() => predictor.close())
 
   test.each(cases.map(({ text, ...rest }) => ({ text, title: JSON.stringify(text).slice(0, 40), ...rest })))(
-    '$title',
+    '$title', { tags: tagsOf(device) },
     async ({ text, ids, vector }) => {
       const { vectors, tokens } = await embed(predictor, text)
       expect(tokens).toEqual([ids.length])
@@ -53,7 +53,7 @@ describe.each([
     },
   )
 
-  test('many texts at once are as each is alone', async () => {
+  test('many texts at once are as each is alone', { tags: tagsOf(device) }, async () => {
     const { vectors, tokens } = await embed(predictor, cases.map(({ text }) => text))
     expect(tokens).toEqual(cases.map(({ ids }) => ids.length))
     vectors.forEach((found, at) => {

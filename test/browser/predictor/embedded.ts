@@ -14,6 +14,9 @@ export function entryOf(name: string): PredictorEntry {
   )
 }
 
+/** Returns the tags of a test on that device: a GPU made of software compiles shaders for seconds. */
+export const tagsOf = (device: Device): string[] => (device === 'webgpu' ? ['slow'] : [])
+
 interface Opening {
   /** Where it runs instead of on its own device. */
   device?: Device

@@ -26,7 +26,7 @@ test('two hundred runs on WASM', async () => {
   await digits.close()
 })
 
-test('twelve runs on WebGPU', async () => {
+test('twelve runs on WebGPU', { tags: ['slow'] }, async () => {
   const digits = await openDigits('webgpu')
   for (let run = 0; run < 3; run++) await digits.predict(inputs, signal)
   const created = vi.spyOn(GPUDevice.prototype, 'createBuffer')

@@ -150,7 +150,7 @@ test.each(CHANGES)('takes no structure from text of which a template makes %s', 
   }
 })
 
-test('takes no structure from texts of all sorts, cut and put together at random', () => {
+test('takes no structure from texts of all sorts, cut and put together at random', { tags: ['slow'] }, () => {
   const random = createRandom(11)
   const pick = (from: readonly string[]): string => from[Math.floor(random() * from.length)] ?? ''
   const bits = ['<', '|', '>', 'im_', 'end', 'start', '<|', '|>', '<|im_end|>', '/', ' ', '\n', '"', '\\', '[', ']', 'é']

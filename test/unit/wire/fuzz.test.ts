@@ -145,7 +145,7 @@ describe.each(Object.keys(BODIES))('%s', { timeout: 60_000 }, (path) => {
     expect(refused).toBeGreaterThan(LEAST[path] ?? 1000)
   })
 
-  it('answers bodies that are wrong in several places', async () => {
+  it('answers bodies that are wrong in several places', { tags: ['slow'] }, async () => {
     const host = scriptedHost()
     const chance = createChance(path.length)
     const outcomes = new Map<number, number>()
