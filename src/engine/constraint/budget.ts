@@ -1,6 +1,7 @@
 /** Keeps the time that compiling takes, during which nothing else is answered, within limits. */
 import { InoriginError } from '../../error.ts'
 import type { Grammar } from '../schema/expression.ts'
+import type { Steps } from '../schema/steps.ts'
 import { type Ebnf, toEbnf } from './ebnf.ts'
 
 /** Rules cost time whatever the vocabulary. */
@@ -19,7 +20,7 @@ const [MANY, FEW] = [64, 8] as const
 /** Writes a grammar for a vocabulary; throws `invalid_request` where it would take too long. */
 export function createBudget(
   bytes: readonly (Uint8Array | null)[],
-): (grammar: Grammar, exact: boolean) => Ebnf {
+): (grammar: Grammar, exact: boolean, steps: Steps) => Ebnf {
   const tokens = new Uint32Array(256)
   for (const [first] of bytes.map((each) => each ?? [])) {
     if (first !== undefined) tokens[first] = (tokens[first] ?? 0) + 1
@@ -27,11 +28,11 @@ export function createBudget(
   const cost = ({ places }: Ebnf): number =>
     places.reduce((sum, count, byte) => sum + count * (tokens[byte] ?? 0), 0)
 
-  return (grammar, exact) => {
+  return (grammar, exact, steps) => {
     const fits = (made: Ebnf, most: number): boolean => made.rules <= MOST_RULES && cost(made) <= most
-    const best = toEbnf(grammar, { exact, chained: MANY })
+    const best = toEbnf(grammar, { exact, chained: MANY }, steps)
     if (fits(best, QUICK)) return best
-    const small = toEbnf(grammar, { exact, chained: FEW })
+    const small = toEbnf(grammar, { exact, chained: FEW }, steps)
     if (fits(small, MOST)) return small
     throw new InoriginError(
       'invalid_request',

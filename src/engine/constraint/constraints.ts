@@ -1,6 +1,7 @@
 /** Constraints of one model: compiled once, kept while they are in use or were of use lately. */
 import { InoriginError } from '../../error.ts'
 import type { Constraint } from '../constraint.ts'
+import { createSteps } from '../schema/steps.ts'
 import { createBudget } from './budget.ts'
 import { buildGrammar, spelled } from './build.ts'
 import type { Constraints } from './contract.ts'
@@ -35,9 +36,12 @@ export function createConstraints(table: TokenTable): Constraints {
   }
 
   const compile = async (constraint: Constraint): Promise<Compiled> => {
-    const grammar = buildGrammar(constraint)
-    const loose = budget(grammar, false)
-    const exact = budget(grammar, true)
+    const steps = createSteps()
+    const grammar = buildGrammar(constraint, steps)
+    // Writing is work on all schemas together, not on the one that was read last.
+    steps.spend(0, '')
+    const loose = budget(grammar, false, steps)
+    const exact = budget(grammar, true, steps)
     const library = await loadXgrammar()
     const named = spelled(constraint).join('\n')
     const visible = [...table.special.keys()].filter((name) => named.includes(name))
