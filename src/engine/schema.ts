@@ -30,13 +30,7 @@ export function schemaTexts(
   steps: Steps,
 ): Expression {
   const own: Rules = new Map()
-  const grammar = compiled(schema, path, own, scope, steps)
-  const { root, rules: kept } = grammar
-  if (isNothing(root)) refuse(path, 'allows no value at all.')
-  if (findShortest(grammar, steps) > MAX_SHORTEST_TEXT) {
-    const why = `demands a value of more than ${MAX_SHORTEST_TEXT} characters. Lower its minimum lengths.`
-    refuse(path, why)
-  }
+  const { root, rules: kept } = compiled(schema, path, own, scope, steps)
   for (const [name, body] of kept) rules.set(name, body)
   return root
 }
@@ -50,7 +44,14 @@ function compiled(
 ): Grammar {
   checkLimits(schema, path)
   try {
-    return prune({ root: compileSchema(node(schema, path), rules, scope, steps), rules }, steps)
+    const root = compileSchema(node(schema, path), rules, scope, steps)
+    const grammar = prune({ root, rules }, steps)
+    if (isNothing(grammar.root)) refuse(path, 'allows no value at all.')
+    if (findShortest(grammar, steps) > MAX_SHORTEST_TEXT) {
+      const why = `demands a value of more than ${MAX_SHORTEST_TEXT} characters. Lower its minimum lengths.`
+      refuse(path, why)
+    }
+    return grammar
   } catch (error) {
     // The stack is as deep as the schema, or as a value in it.
     if (error instanceof RangeError) return refuse(path, 'is nested too deeply. Make it flatter.')

@@ -8,11 +8,18 @@ import { type Ebnf, toEbnf } from './ebnf.ts'
 const MOST_RULES = 4000
 
 /**
- * Each token is tried in each place where its first byte may come. What is below the first limit is
- * compiled as it is; what is above the second is refused, since nobody would wait for it.
+ * Each token is tried in each place where its first byte may come. A grammar below the first limit is
+ * compiled as it is; one above the second is refused. With 150,000 tokens, xgrammar took 0.4 to 0.8 s
+ * for enums and optional properties of 20 million, and 1 to 2 s for formats of 15 million.
  */
-const QUICK = 3_000_000
+const QUICK = 6_000_000
 const MOST = 25_000_000
+
+/**
+ * Tries where many bytes may come cost more, since the tokens go on: sets of nearly all characters took
+ * 3 s for 8 million tries, which is 20 times as long as where only one byte may come.
+ */
+const WIDE_WEIGHT = 10
 
 /** Repetitions that are counted rule by rule: many, or as few as it takes. */
 const [MANY, FEW] = [64, 8] as const
@@ -25,8 +32,10 @@ export function createBudget(
   for (const [first] of bytes.map((each) => each ?? [])) {
     if (first !== undefined) tokens[first] = (tokens[first] ?? 0) + 1
   }
-  const cost = ({ places }: Ebnf): number =>
+  const weigh = (places: Uint32Array): number =>
     places.reduce((sum, count, byte) => sum + count * (tokens[byte] ?? 0), 0)
+  const cost = ({ places }: Ebnf): number =>
+    weigh(places.narrow) + WIDE_WEIGHT * weigh(places.wide)
 
   return (grammar, exact, steps) => {
     const fits = (made: Ebnf, most: number): boolean => made.rules <= MOST_RULES && cost(made) <= most

@@ -30,12 +30,14 @@ export interface Writing {
 export interface Ebnf {
   source: string
   rules: number
+  /** The strings have limits above {@link COUNTED}, which only exact writing keeps. */
+  limited: boolean
   /** In how many places a text may go on with each byte. */
-  places: Uint32Array
+  places: ReturnType<typeof countPlaces>
 }
 
 /** A range of characters becomes several sequences of bytes. */
-const RANGE_STEPS = 4
+const RANGE_STEPS = 20
 
 export function toEbnf({ root, rules }: Grammar, { exact, chained }: Writing, steps: Steps): Ebnf {
   const productions: Productions = new Map()
@@ -46,6 +48,7 @@ export function toEbnf({ root, rules }: Grammar, { exact, chained }: Writing, st
   const bodies = new Map<string, Item>()
   const keyOf = createKeys()
   let count = 0
+  let limited = false
   const fresh = (): string => `r${count++}`
 
   const keyOfAll = (all: readonly Production[]): string => {
@@ -65,10 +68,10 @@ export function toEbnf({ root, rules }: Grammar, { exact, chained }: Writing, st
     return item
   }
 
-  const known = new Map<Expression, readonly Production[]>()
+  const found = new Map<Expression, readonly Production[]>()
   const alternatives = (expression: Expression): readonly Production[] => {
-    const made = known.get(expression) ?? findAlternatives(expression)
-    known.set(expression, made)
+    const made = found.get(expression) ?? findAlternatives(expression)
+    found.set(expression, made)
     return made
   }
 
@@ -177,6 +180,7 @@ export function toEbnf({ root, rules }: Grammar, { exact, chained }: Writing, st
 
   /** With the closing quote inside the rules, nearly all tokens of a string are told in advance. */
   const quoted = ({ set, min, max }: StringOf): Production => {
+    limited ||= min > COUNTED || (max > COUNTED && max < Infinity)
     const low = !exact && min > COUNTED ? 0 : min
     const high = !exact && max > COUNTED ? Infinity : max
     const each = alternatives(inString(set))
@@ -212,6 +216,7 @@ export function toEbnf({ root, rules }: Grammar, { exact, chained }: Writing, st
   return {
     source: [...dispatches, ...lines].join('\n'),
     rules: dispatches.length + lines.length,
+    limited,
     places: countPlaces(productions),
   }
 }

@@ -18,8 +18,11 @@ const MOST_ADDED = 4000
 /** Alternatives of one rule that may come of others. */
 const MOST_ALTERNATIVES = 20_000
 
+/** Bytes of a place from which most tokens go on for several bytes. */
+const WIDE_BYTES = 20
+
 /** Each tail is compared, given a key and sorted. */
-const TAIL_STEPS = 4
+const TAIL_STEPS = 12
 
 /** A bit for each byte. */
 type Head = Uint32Array
@@ -80,7 +83,7 @@ export function determinize(rules: Productions, whole: ReadonlySet<string>, step
       const opens = isRule(first) && !inside.includes(first.rule) && !whole.has(first.rule)
       const bodies = opens ? originals.get(first.rule) : undefined
       left -= bodies?.length ?? 1
-      steps.spend(1 + production.length)
+      steps.spend(3 + production.length)
       if (!opens || !bodies || left < 0) {
         result.set(keyOf(production), production)
         return
@@ -192,16 +195,16 @@ function findNullable(rules: Productions, steps: Steps): Set<string> {
   return nullable
 }
 
-/** In how many places of the rules each byte may come. */
-export function countPlaces(rules: Productions): Uint32Array {
-  const places = new Uint32Array(256)
+/** In how many places of the rules each byte may come: where few may, and where many may. */
+export function countPlaces(rules: Productions): { narrow: Uint32Array; wide: Uint32Array } {
+  const [narrow, wide] = [new Uint32Array(256), new Uint32Array(256)]
   for (const item of [...rules.values()].flat(2)) {
     if (isRule(item)) continue
-    for (const [first, last] of item) {
-      for (let byte = first; byte <= last; byte++) places[byte] = (places[byte] ?? 0) + 1
-    }
+    const bytes = bytesOf(item)
+    const places = bytes.length < WIDE_BYTES ? narrow : wide
+    for (const byte of bytes) places[byte] = (places[byte] ?? 0) + 1
   }
-  return places
+  return { narrow, wide }
 }
 
 /** A rule of these alternatives in EBNF. */

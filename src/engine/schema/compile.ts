@@ -17,12 +17,16 @@ import { isOf } from './validate.ts'
 /** Rules of one schema: writing more than these takes seconds. */
 const MAX_RULES = 5000
 
+/** Steps to make a rule, beside those that are counted for its parts. */
+const RULE_STEPS = 150
+
 /** Adds the rules of a schema; gives its texts. `scope` keeps its rules apart from others. */
 export function compileSchema(root: Node, rules: Rules, scope: string, steps: Steps): Expression {
   const context = createContext(root, steps)
   const known = new Map<string, string>()
 
   const define: Compiler['define'] = (body) => {
+    steps.spend(RULE_STEPS)
     const name = `${scope}${rules.size}`
     if (rules.size > MAX_RULES) refuse(root.path, 'is too large to be kept. Make it simpler.')
     rules.set(name, NOTHING)

@@ -21,8 +21,11 @@ export function flatten(nodes: readonly Node[], context: Context): readonly Flat
   return found
 }
 
+/** Steps to copy the keywords of a part. */
+const COPY_STEPS = 20
+
 /** Characters that are read or written in the time of a step. */
-export const CHARACTERS_OF_STEP = 16
+export const CHARACTERS_OF_STEP = 4
 
 const keyOf = (nodes: readonly Node[]): string => nodes.map(({ path }) => `#${path}`).join('\n')
 
@@ -77,7 +80,7 @@ function refuseOverlap(part: Node, others: readonly Node[], context: Context): v
   // Parts that only refer or describe are left out, so that all references share one answer.
   const beside = others.map(bare).filter(({ keywords }) => !isEmpty(keywords))
   const key = keyOf([part, ...beside])
-  steps.spend(beside.length + key.length / CHARACTERS_OF_STEP, part.path)
+  steps.spend(others.length * COPY_STEPS + key.length / CHARACTERS_OF_STEP, part.path)
   if (told.has(key)) return
   told.add(key)
   const options = list(part, 'oneOf').map((option) => flatten([option, ...beside], context))

@@ -60,7 +60,7 @@ export function matches(expression: Expression, text: string, steps: Steps): boo
   const characters = Array.from(text)
   steps.spend(characters.length)
   const after = (part: Expression, starts: ReadonlySet<number>): Set<number> => {
-    steps.spend(1 + starts.size)
+    steps.spend(2 + 2 * starts.size)
     const ends = new Set<number>()
     switch (part.type) {
       case 'text': {

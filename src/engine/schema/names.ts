@@ -5,7 +5,7 @@ import { choice, type Expression, repeat, sequence, text } from './expression.ts
 import type { Steps } from './steps.ts'
 
 /** Each character of a name becomes a choice. */
-const BRANCH_STEPS = 10
+const BRANCH_STEPS = 60
 
 interface Branch {
   next: Map<string, Branch>

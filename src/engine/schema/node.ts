@@ -64,6 +64,14 @@ export function entry(part: Node, keyword: string, name: string): Node | undefin
     : undefined
 }
 
+/** The subschema at this index of the list at a keyword, where there is one. */
+export function element(part: Node, keyword: string, index: number): Node | undefined {
+  const value = get(part, keyword)
+  return Array.isArray(value) && index < value.length
+    ? node(value[index], under(under(part.path, keyword), index))
+    : undefined
+}
+
 /** The subschemas in the list at a keyword. */
 export function list(part: Node, keyword: string): Node[] {
   const value = get(part, keyword)

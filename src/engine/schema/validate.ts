@@ -1,7 +1,7 @@
 /** Whether a value is of a schema, for the keywords that are kept. */
 import { children, type Context, type Flat, flatten } from './flatten.ts'
 import { boundsOf, isListed, patternsOf, rangeOf, typesOf } from './flat.ts'
-import { child, entry, get, has, isObject, list, named, type Node, type TypeName } from './node.ts'
+import { child, element, entry, get, has, isObject, list, named, type Node, type TypeName } from './node.ts'
 import { matches } from './match.ts'
 import { isMatch } from './patterns.ts'
 
@@ -56,16 +56,15 @@ const within = (length: number, [min, max]: readonly [number, number]): boolean 
 
 /** What the element at an index must be. */
 export function itemsAt(flat: Flat, index: number, { steps }: Context): Node[] {
-  return flat.flatMap((part) => {
-    const prefix = prefixOf(part)
-    steps.spend(1 + prefix.length)
-    return prefix[index] ?? child(part, restOf(part)) ?? []
-  })
+  steps.spend(1 + flat.length)
+  return flat.flatMap((part) => element(part, prefixKeyOf(part), index) ?? child(part, restOf(part)) ?? [])
 }
 
 /** Schemas of the first elements: `prefixItems`, or `items` where that is a list. */
-export const prefixOf = (part: Node): Node[] =>
-  has(part, 'prefixItems') || restOf(part) === 'items' ? list(part, 'prefixItems') : list(part, 'items')
+export const prefixOf = (part: Node): Node[] => list(part, prefixKeyOf(part))
+
+const prefixKeyOf = (part: Node): 'prefixItems' | 'items' =>
+  has(part, 'prefixItems') || restOf(part) === 'items' ? 'prefixItems' : 'items'
 
 /** The keyword for the elements behind the first ones. */
 const restOf = (part: Node): 'items' | 'additionalItems' =>
@@ -80,9 +79,12 @@ export const requiredOf = (flat: Flat, { steps }: Context): string[] => [
   })),
 ]
 
+/** Each part is asked for the property, for patterns, and for what holds for others. */
+const PROPERTY_STEPS = 5
+
 /** What the value of a property must be. */
 export function propertyOf(flat: Flat, name: string, context: Context): Node[] {
-  context.steps.spend(1 + flat.length)
+  context.steps.spend(1 + flat.length * PROPERTY_STEPS)
   return flat.flatMap((part) => {
     const own = entry(part, 'properties', name)
     const matching = [...named(part, 'patternProperties')]
