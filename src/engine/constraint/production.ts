@@ -167,8 +167,18 @@ export function createKeys(): (production: Production) => string {
   return (production) => production.map(keyOfItem).join(' ')
 }
 
-const bytesOf = (bytes: Bytes): number[] =>
-  bytes.flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, i) => first + i))
+const listed = new WeakMap<Bytes, readonly number[]>()
+
+/** Lists single bytes, once for each place that is asked for again and again. */
+function bytesOf(bytes: Bytes): readonly number[] {
+  const known = listed.get(bytes)
+  if (known) return known
+  const all = bytes.flatMap(([first, last]) =>
+    Array.from({ length: last - first + 1 }, (_, i) => first + i),
+  )
+  listed.set(bytes, all)
+  return all
+}
 
 function rangesOf(bytes: readonly number[]): Bytes {
   const ranges: [number, number][] = []

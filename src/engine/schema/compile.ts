@@ -17,6 +17,9 @@ import { isOf } from './validate.ts'
 /** Rules of one schema: writing more than these takes seconds. */
 const MAX_RULES = 5000
 
+/** Steps to look for all keywords of a part of an alternative. */
+const PART_STEPS = 20
+
 /** Steps to make a rule, beside those that are counted for its parts. */
 const RULE_STEPS = 150
 
@@ -49,6 +52,7 @@ export function compileSchema(root: Node, rules: Rules, scope: string, steps: St
   }
 
   const oneOf = (flat: Flat): Expression => {
+    steps.spend(flat.length * PART_STEPS)
     const listed = listedOf(flat, context)
     if (!listed) return choice(...typesOf(flat).map((type) => ofType(type, flat)))
     const fitting = listed.filter((each) => isOf(flat, each, context))
