@@ -2,7 +2,7 @@
 import { refuse } from './node.ts'
 
 /**
- * Steps for all schemas, patterns and grammars of one constraint, from reading to writing it. all
+ * Steps for all schemas, patterns and grammars of one constraint, from reading to writing it. All
  * of them took 0.2 to 1.3 s of CPU time in Node 20 on a busy machine with 2 slow cores.
  */
 export const MAX_SCHEMA_STEPS = 3_000_000
