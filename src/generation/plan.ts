@@ -5,6 +5,7 @@
 import type { Constraint } from '../engine/constraint.ts'
 import type { Conversation, Engine, Prompt } from '../engine/engine.ts'
 import { checkSchema } from '../engine/schema.ts'
+import { createSteps } from '../engine/schema/steps.ts'
 import { InoriginError } from '../error.ts'
 import type { GenerationRequest, Tool, ToolUse } from '../types/index.ts'
 import { answerConstraint, type Before, wholeConstraint } from './constraint.ts'
@@ -198,11 +199,16 @@ async function checkAnswer(engine: Engine, whole: Constraint, request: Generatio
     await engine.check(whole)
   } catch (thrown) {
     const { tools, format } = request
+    const steps = createSteps()
     tools?.tools.forEach(({ parameters }, index) => {
-      checkSchema(parameters, `tools[${index}].parameters`)
+      checkSchema(parameters, `tools[${index}].parameters`, steps)
     })
-    if (format?.type === 'json_schema') checkSchema(format.schema, 'format.schema')
-    // None alone: it is all of it together.
-    throw named(thrown, tools ? 'tools' : 'format')
+    if (format?.type === 'json_schema') checkSchema(format.schema, 'format.schema', steps)
+    const places = [
+      ...(tools?.tools ?? []).map((_, index) => `tools[${index}].parameters`),
+      ...(format?.type === 'json_schema' ? ['format.schema'] : []),
+    ]
+    // The work on all of them together is too much.
+    throw named(thrown, places.length === 1 ? String(places[0]) : tools ? 'tools' : 'format')
   }
 }

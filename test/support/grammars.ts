@@ -5,6 +5,7 @@ import {
   choice, type Expression, optional, repeat, sequence, text,
 } from '../../src/engine/schema/expression.ts'
 import { matches } from '../../src/engine/schema/match.ts'
+import { createSteps } from '../../src/engine/schema/steps.ts'
 import { type Chance, createChance } from './random.ts'
 
 const LETTERS = ['a', 'b', 'c', '-']
@@ -58,14 +59,16 @@ export async function wrongGrammars(from: number, count: number): Promise<string
     const chance = createChance(seed)
     const root = randomExpression(chance, 3)
     // Few repetitions are counted one by one, so that the others are put to the test as well.
-    const { source } = toEbnf({ root, rules: new Map() }, { exact: true, chained: chance.pick([1, 3, 64]) })
+    const steps = createSteps()
+    const writing = { exact: true, chained: chance.pick([1, 3, 64]) }
+    const { source } = toEbnf({ root, rules: new Map() }, writing, steps)
     const compiled = await compiler.compileGrammar(source)
     const matcher = await GrammarMatcher.createGrammarMatcher(compiled)
     for (const each of TEXTS) {
       matcher.reset()
       const taken = [...each].every((letter) => matcher.acceptToken(LETTERS.indexOf(letter)))
       const whole = taken && (((await matcher.getNextTokenBitmask())[0] ?? 0) & (1 << END)) !== 0
-      if (whole !== matches(root, each)) wrong.push(`seed ${seed}: ${JSON.stringify(each)}\n${source}`)
+      if (whole !== matches(root, each, steps)) wrong.push(`seed ${seed}: ${JSON.stringify(each)}\n${source}`)
     }
     matcher.dispose()
     compiled.dispose()

@@ -7,10 +7,12 @@ import {
 } from '../schema/expression.ts'
 import { parsePattern, PatternError } from '../schema/pattern.ts'
 import { prune } from '../schema/prune.ts'
+import { findShortest, MAX_SHORTEST_TEXT } from '../schema/shortest.ts'
+import { createSteps } from '../schema/steps.ts'
 import { parseGrammar } from './grammar.ts'
 
 /** Throws `invalid_request` where it cannot be kept, or no text can keep it. */
-export function buildGrammar(constraint: Constraint): Grammar {
+export function buildGrammar(constraint: Constraint, steps = createSteps()): Grammar {
   const rules: Rules = new Map()
   const schemas = new Map<string, Expression>()
   let scopes = 0
@@ -44,12 +46,12 @@ export function buildGrammar(constraint: Constraint): Grammar {
         return text(checked(part.text))
       case 'json': {
         const key = JSON.stringify(part.schema)
-        const known = schemas.get(key) ?? schemaTexts(part.schema, '', rules, `s${scopes++}_`)
+        const known = schemas.get(key) ?? schemaTexts(part.schema, '', rules, `s${scopes++}_`, steps)
         schemas.set(key, known)
         return known
       }
       case 'grammar': {
-        const grammar = prune(parseGrammar(part.grammar, `g${scopes++}_`))
+        const grammar = prune(parseGrammar(part.grammar, `g${scopes++}_`), steps)
         for (const [name, body] of grammar.rules) rules.set(name, body)
         return grammar.root
       }
@@ -103,8 +105,13 @@ export function buildGrammar(constraint: Constraint): Grammar {
     return part.required ? sequence(first, rest) : rest
   }
 
-  const grammar = prune({ root: rule(define(build(constraint, ''))), rules })
+  const grammar = prune({ root: rule(define(build(constraint, ''))), rules }, steps)
   if (isNothing(grammar.root)) throw invalid('No text can keep this constraint.')
+  if (findShortest(grammar, steps) > MAX_SHORTEST_TEXT) {
+    throw invalid(
+      `The constraint demands a text of more than ${MAX_SHORTEST_TEXT} characters. Lower its minimum counts.`,
+    )
+  }
   return grammar
 }
 

@@ -1,10 +1,13 @@
 /** Constraints of one model: compiled once, kept while they are in use or were of use lately. */
 import { InoriginError } from '../../error.ts'
 import type { Constraint } from '../constraint.ts'
+import type { Grammar } from '../schema/expression.ts'
+import { createSteps, type Steps } from '../schema/steps.ts'
 import { createBudget } from './budget.ts'
 import { buildGrammar, spelled } from './build.ts'
 import type { Constraints } from './contract.ts'
 import { type CompiledGrammar, loadXgrammar, type Xgrammar } from './library.ts'
+import type { Ebnf } from './ebnf.ts'
 import { findLonger } from './longer.ts'
 import { createMatcher, findDoubtful } from './matcher.ts'
 import { type Prepared, prepareVocabulary, type TokenTable } from './vocabulary.ts'
@@ -34,17 +37,29 @@ export function createConstraints(table: TokenTable): Constraints {
     return known
   }
 
+  const write = (grammar: Grammar, steps: Steps): { loose: Ebnf; exact: Ebnf | null } => {
+    try {
+      const loose = budget(grammar, false, steps)
+      return { loose, exact: loose.limited ? budget(grammar, true, steps) : null }
+    } catch (error) {
+      if (error instanceof RangeError) throw tooDeep(error)
+      throw error
+    }
+  }
+
   const compile = async (constraint: Constraint): Promise<Compiled> => {
-    const grammar = buildGrammar(constraint)
-    const loose = budget(grammar, false)
-    const exact = budget(grammar, true)
+    const steps = createSteps()
+    const grammar = buildGrammar(constraint, steps)
+    // Writing is work on all schemas together, not on the one that was read last.
+    steps.spend(0, '')
+    const { loose, exact } = write(grammar, steps)
     const library = await loadXgrammar()
     const named = spelled(constraint).join('\n')
     const visible = [...table.special.keys()].filter((name) => named.includes(name))
     const { compiler } = await prepare(library, visible)
     return {
       loose: await compiler.compileGrammar(loose.source),
-      exact: exact.source === loose.source ? null : await compiler.compileGrammar(exact.source),
+      exact: exact && (await compiler.compileGrammar(exact.source)),
       users: 0,
     }
   }
@@ -112,8 +127,11 @@ function keyOf(constraint: Constraint): string {
   try {
     return JSON.stringify(constraint)
   } catch (error) {
-    throw new InoriginError('invalid_request', 'The format, or a tool, is nested too deeply.', {
-      cause: error,
-    })
+    throw tooDeep(error)
   }
 }
+
+const tooDeep = (cause: unknown): InoriginError =>
+  new InoriginError('invalid_request', 'The format, or a tool, is nested too deeply. Make it flatter.', {
+    cause,
+  })

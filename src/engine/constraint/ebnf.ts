@@ -8,8 +8,9 @@ import { solidRepeat } from '../schema/empty.ts'
 import {
   type Dispatch, type Expression, type Grammar, NOTHING, type StringOf,
 } from '../schema/expression.ts'
+import type { Steps } from '../schema/steps.ts'
 import {
-  countPlaces, determinize, type Item, type Production, type Productions, quote, writeRule,
+  countPlaces, createKeys, determinize, type Item, type Production, type Productions, quote, writeRule,
 } from './production.ts'
 import { utf8 } from './utf8.ts'
 
@@ -29,23 +30,35 @@ export interface Writing {
 export interface Ebnf {
   source: string
   rules: number
+  /** The strings have limits above {@link COUNTED}, which only exact writing keeps. */
+  limited: boolean
   /** In how many places a text may go on with each byte. */
-  places: Uint32Array
+  places: ReturnType<typeof countPlaces>
 }
 
-export function toEbnf({ root, rules }: Grammar, { exact, chained }: Writing): Ebnf {
+/** A range of characters becomes several sequences of bytes. */
+const RANGE_STEPS = 20
+
+export function toEbnf({ root, rules }: Grammar, { exact, chained }: Writing, steps: Steps): Ebnf {
   const productions: Productions = new Map()
   const dispatches: string[] = []
   const whole = new Set<string>()
   const pending: (readonly [id: string, body: Expression])[] = []
   const names = new Map<string, string>()
   const bodies = new Map<string, Item>()
+  const keyOf = createKeys()
   let count = 0
+  let limited = false
   const fresh = (): string => `r${count++}`
+
+  const keyOfAll = (all: readonly Production[]): string => {
+    for (const each of all) steps.spend(1 + each.length)
+    return all.map(keyOf).join('|')
+  }
 
   /** A rule for these alternatives, which may name it; equal ones share it. */
   const define = (alternatives: (self: Item) => readonly Production[]): Item => {
-    const key = JSON.stringify(alternatives({ rule: '' }))
+    const key = keyOfAll(alternatives({ rule: '' }))
     const known = bodies.get(key)
     if (known) return known
     const name = fresh()
@@ -55,16 +68,28 @@ export function toEbnf({ root, rules }: Grammar, { exact, chained }: Writing): E
     return item
   }
 
-  const alternatives = (expression: Expression): Production[] => {
-    if (expression.type === 'set') return utf8(expression.set)
+  const found = new Map<Expression, readonly Production[]>()
+  const alternatives = (expression: Expression): readonly Production[] => {
+    const made = found.get(expression) ?? findAlternatives(expression)
+    found.set(expression, made)
+    return made
+  }
+
+  const findAlternatives = (expression: Expression): readonly Production[] => {
+    steps.spend(2)
+    if (expression.type === 'set') {
+      steps.spend(expression.set.length * RANGE_STEPS)
+      return utf8(expression.set)
+    }
     if (expression.type !== 'choice') return [write(expression)]
     const all = expression.parts.flatMap(alternatives)
-    return [...new Map(all.map((each) => [JSON.stringify(each), each])).values()]
+    return [...new Map(all.map((each) => [keyOf(each), each])).values()]
   }
 
   const write = (expression: Expression): Production => {
     switch (expression.type) {
       case 'text':
+        steps.spend(expression.text.length)
         return bytesOf(expression.text)
       case 'set':
       case 'choice': {
@@ -155,6 +180,7 @@ export function toEbnf({ root, rules }: Grammar, { exact, chained }: Writing): E
 
   /** With the closing quote inside the rules, nearly all tokens of a string are told in advance. */
   const quoted = ({ set, min, max }: StringOf): Production => {
+    limited ||= min > COUNTED || (max > COUNTED && max < Infinity)
     const low = !exact && min > COUNTED ? 0 : min
     const high = !exact && max > COUNTED ? Infinity : max
     const each = alternatives(inString(set))
@@ -185,16 +211,20 @@ export function toEbnf({ root, rules }: Grammar, { exact, chained }: Writing): E
     const [id, body] = next
     productions.set(id, alternatives(body))
   }
-  determinize(productions, whole)
+  determinize(productions, whole, steps)
   const lines = [...productions].map(([name, each]) => writeRule(name, each))
   return {
     source: [...dispatches, ...lines].join('\n'),
     rules: dispatches.length + lines.length,
+    limited,
     places: countPlaces(productions),
   }
 }
 
 const ruleOf = (item: Item): string => ('rule' in item ? item.rule : '')
 
+/** Shared, so that each has its key once. */
+const BYTES: readonly Item[] = Array.from({ length: 256 }, (_, byte) => [[byte, byte]])
+
 const bytesOf = (text: string): Production =>
-  Array.from(new TextEncoder().encode(text), (byte) => [[byte, byte]])
+  Array.from(new TextEncoder().encode(text), (byte) => BYTES[byte] ?? [])

@@ -2,6 +2,7 @@
  * Rules of bytes, made deterministic as far as they can be: where two alternatives begin alike,
  * xgrammar 0.1.27 now and then joins what should stay apart, and takes texts that it should not.
  */
+import type { Steps } from '../schema/steps.ts'
 import type { Bytes } from './utf8.ts'
 
 export type Item = Bytes | { rule: string }
@@ -17,6 +18,12 @@ const MOST_ADDED = 4000
 /** Alternatives of one rule that may come of others. */
 const MOST_ALTERNATIVES = 20_000
 
+/** Bytes of a place from which most tokens go on for several bytes. */
+const WIDE_BYTES = 20
+
+/** Each tail is compared, given a key and sorted. */
+const TAIL_STEPS = 12
+
 /** A bit for each byte. */
 type Head = Uint32Array
 
@@ -25,10 +32,10 @@ const add = (head: Head, index: number, bits: number): void => {
 }
 
 /** Adds rules where it takes some; those of `whole` stay as they are. */
-export function determinize(rules: Productions, whole: ReadonlySet<string>): void {
+export function determinize(rules: Productions, whole: ReadonlySet<string>, steps: Steps): void {
   const added = new Map<string, string>()
   const heads = new Map<string, Head>()
-  const nullable = findNullable(rules)
+  const nullable = findNullable(rules, steps)
   const keyOf = createKeys()
   /** As they were: only what is made of these comes to an end. */
   const originals = new Map(rules)
@@ -45,6 +52,7 @@ export function determinize(rules: Productions, whole: ReadonlySet<string>): voi
   }
 
   const addHead = (head: Head, production: Production): void => {
+    steps.spend(1)
     for (const item of production) {
       if (!isRule(item)) {
         for (const byte of bytesOf(item)) add(head, byte >> 5, 1 << (byte & 31))
@@ -75,6 +83,7 @@ export function determinize(rules: Productions, whole: ReadonlySet<string>): voi
       const opens = isRule(first) && !inside.includes(first.rule) && !whole.has(first.rule)
       const bodies = opens ? originals.get(first.rule) : undefined
       left -= bodies?.length ?? 1
+      steps.spend(3 + production.length)
       if (!opens || !bodies || left < 0) {
         result.set(keyOf(production), production)
         return
@@ -107,10 +116,14 @@ export function determinize(rules: Productions, whole: ReadonlySet<string>): voi
       ...starts.filter(([first]) => first === undefined || isRule(first)),
       ...[...groups.values()].map(({ bytes, members }): Production => {
         const tails = members.map((index) => (starts[index] ?? []).slice(1))
+        for (const tail of tails) steps.spend(TAIL_STEPS + tail.length)
         return [rangesOf(bytes), ...joined(tails)]
       }),
     ]
   }
+
+  const isSame = (a: Item | undefined, b: Item | undefined): boolean =>
+    a === b || (a !== undefined && b !== undefined && keyOf([a]) === keyOf([b]))
 
   /** One of several tails: what they have in common, and a rule for the rest. */
   const joined = (tails: readonly Production[]): Production => {
@@ -118,7 +131,7 @@ export function determinize(rules: Productions, whole: ReadonlySet<string>): voi
     const [only = [], ...others] = unique
     if (others.length === 0) return only
     let common = 0
-    while (only[common] && others.every((tail) => same(tail[common], only[common]))) common += 1
+    while (only[common] && others.every((tail) => isSame(tail[common], only[common]))) common += 1
     const rests = unique.map((tail) => tail.slice(common))
     const key = rests.map(keyOf).sort().join('|')
     const known = added.get(key)
@@ -138,11 +151,8 @@ export function determinize(rules: Productions, whole: ReadonlySet<string>): voi
   }
 }
 
-const same = (a: Item | undefined, b: Item | undefined): boolean =>
-  a === b || (a !== undefined && b !== undefined && JSON.stringify(a) === JSON.stringify(b))
-
 /** Short keys of productions; equal ones have the same. */
-function createKeys(): (production: Production) => string {
+export function createKeys(): (production: Production) => string {
   const known = new WeakMap<Item, string>()
   const numbers = new Map<string, string>()
   const keyOfItem = (item: Item): string => {
@@ -157,8 +167,18 @@ function createKeys(): (production: Production) => string {
   return (production) => production.map(keyOfItem).join(' ')
 }
 
-const bytesOf = (bytes: Bytes): number[] =>
-  bytes.flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, i) => first + i))
+const listed = new WeakMap<Bytes, readonly number[]>()
+
+/** Lists single bytes, once for each place that is asked for again and again. */
+function bytesOf(bytes: Bytes): readonly number[] {
+  const known = listed.get(bytes)
+  if (known) return known
+  const all = bytes.flatMap(([first, last]) =>
+    Array.from({ length: last - first + 1 }, (_, i) => first + i),
+  )
+  listed.set(bytes, all)
+  return all
+}
 
 function rangesOf(bytes: readonly number[]): Bytes {
   const ranges: [number, number][] = []
@@ -173,27 +193,28 @@ function rangesOf(bytes: readonly number[]): Bytes {
 const isNullable = (production: Production, nullable: ReadonlySet<string>): boolean =>
   production.every((item) => isRule(item) && nullable.has(item.rule))
 
-function findNullable(rules: Productions): Set<string> {
+function findNullable(rules: Productions, steps: Steps): Set<string> {
   const nullable = new Set<string>()
   for (let before = -1; before < nullable.size; ) {
     before = nullable.size
     for (const [name, productions] of rules) {
+      steps.spend(1 + productions.length)
       if (productions.some((each) => isNullable(each, nullable))) nullable.add(name)
     }
   }
   return nullable
 }
 
-/** In how many places of the rules each byte may come. */
-export function countPlaces(rules: Productions): Uint32Array {
-  const places = new Uint32Array(256)
+/** In how many places of the rules each byte may come: where few may, and where many may. */
+export function countPlaces(rules: Productions): { narrow: Uint32Array; wide: Uint32Array } {
+  const [narrow, wide] = [new Uint32Array(256), new Uint32Array(256)]
   for (const item of [...rules.values()].flat(2)) {
     if (isRule(item)) continue
-    for (const [first, last] of item) {
-      for (let byte = first; byte <= last; byte++) places[byte] = (places[byte] ?? 0) + 1
-    }
+    const bytes = bytesOf(item)
+    const places = bytes.length < WIDE_BYTES ? narrow : wide
+    for (const byte of bytes) places[byte] = (places[byte] ?? 0) + 1
   }
-  return places
+  return { narrow, wide }
 }
 
 /** A rule of these alternatives in EBNF. */

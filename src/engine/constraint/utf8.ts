@@ -4,8 +4,16 @@ import type { Characters } from '../schema/characters.ts'
 /** Bytes at one place, as ranges. */
 export type Bytes = readonly (readonly [first: number, last: number])[]
 
+const written = new WeakMap<Characters, readonly (readonly Bytes[])[]>()
+
 /** Ways to write a character of the set: one after the other, a byte of each. */
-export function utf8(set: Characters): Bytes[][] {
+export function utf8(set: Characters): readonly (readonly Bytes[])[] {
+  const known = written.get(set) ?? writeSet(set)
+  written.set(set, known)
+  return known
+}
+
+function writeSet(set: Characters): Bytes[][] {
   const ascii: [number, number][] = []
   const longer: Bytes[][] = []
   for (const [first, last] of set) {

@@ -2,26 +2,40 @@
 import { boundsOf, listedOf, typesOf } from './flat.ts'
 import { type Apart, type Context, type Flat, flatten } from './flatten.ts'
 import type { Node } from './node.ts'
+import type { Steps } from './steps.ts'
 import { isOf, propertyOf, requiredOf } from './validate.ts'
 
-/** Properties within properties are looked at so deep. */
-const DEPTH = 4
+/** Properties within properties are compared up to this depth. */
+const MAX_COMPARED_DEPTH = 4
 
-export function createContext(root: Node): Context {
+export function createContext(root: Node, steps: Steps): Context {
+  /** Answers by pair and depth: alternatives that share definitions compare the same pairs often. */
+  const known = new WeakMap<Flat, WeakMap<Flat, boolean[]>>()
+
   const within =
     (depth: number): Apart =>
     (a, b) => {
-      const types = typesOf(a).filter((type) => typesOf(b).includes(type))
-      if (types.length === 0) return true
-      if (listedApart(a, b) || listedApart(b, a)) return true
-      return types.every((type) => {
-        if (type === 'integer' || type === 'fraction') return boundsApart(a, b)
-        return type === 'object' && depth > 0 && objectsApart(a, b, depth)
-      })
+      steps.spend(1 + a.length + b.length)
+      const answers = known.get(a)?.get(b) ?? []
+      const answer = answers[depth] ?? compare(a, b, depth)
+      answers[depth] = answer
+      if (!known.has(a)) known.set(a, new WeakMap())
+      known.get(a)?.set(b, answers)
+      return answer
     }
 
+  const compare = (a: Flat, b: Flat, depth: number): boolean => {
+    const types = typesOf(a).filter((type) => typesOf(b).includes(type))
+    if (types.length === 0) return true
+    if (listedApart(a, b) || listedApart(b, a)) return true
+    return types.every((type) => {
+      if (type === 'integer' || type === 'fraction') return boundsApart(a, b)
+      return type === 'object' && depth > 0 && objectsApart(a, b, depth)
+    })
+  }
+
   const listedApart = (a: Flat, b: Flat): boolean =>
-    listedOf(a)?.every((value) => !isOf(b, value, context)) ?? false
+    listedOf(a, context)?.every((value) => !isOf(b, value, context)) ?? false
 
   const boundsApart = (a: Flat, b: Flat): boolean => {
     const [x, y] = [boundsOf(a), boundsOf(b)]
@@ -33,11 +47,19 @@ export function createContext(root: Node): Context {
 
   /** One asks for a property that the other excludes, or of which no value is right for both. */
   const objectsApart = (a: Flat, b: Flat, depth: number): boolean =>
-    [...new Set([...requiredOf(a), ...requiredOf(b)])].some((name) => {
-      const [one, other] = [a, b].map((flat) => flatten(propertyOf(flat, name), context))
+    [...new Set([...requiredOf(a, context), ...requiredOf(b, context)])].some((name) => {
+      const [one, other] = [a, b].map((flat) => flatten(propertyOf(flat, name, context), context))
       return one?.every((x) => other?.every((y) => within(depth - 1)(x, y)))
     })
 
-  const context: Context = { root, apart: within(DEPTH), told: new Set() }
+  const context: Context = {
+    root,
+    steps,
+    apart: within(MAX_COMPARED_DEPTH),
+    told: new Set(),
+    checked: new Set(),
+    flats: new Map(),
+    patterns: new Map(),
+  }
   return context
 }

@@ -6,11 +6,11 @@ import type { Flat } from './flatten.ts'
 import { COMMA } from './literal.ts'
 import { itemsAt, prefixOf } from './validate.ts'
 
-export function arrays(flat: Flat, { value }: Compiler): Expression {
+export function arrays(flat: Flat, { context, value }: Compiler): Expression {
   const [min, max] = rangeOf(flat, 'Items')
   const tuple = Math.max(0, ...flat.map((part) => prefixOf(part).length))
   const separator = text(COMMA)
-  const rest = value(itemsAt(flat, tuple))
+  const rest = value(itemsAt(flat, tuple, context))
 
   /** What may follow the first `index` elements, before the bracket. */
   const behind = (index: number): Expression => {
@@ -18,7 +18,7 @@ export function arrays(flat: Flat, { value }: Compiler): Expression {
     if (index >= tuple && index > 0) {
       return repeat(sequence(separator, rest), Math.max(0, min - index), max - index)
     }
-    const element = index < tuple ? value(itemsAt(flat, index)) : rest
+    const element = index < tuple ? value(itemsAt(flat, index, context)) : rest
     const more = isNothing(element)
       ? NOTHING
       : sequence(index > 0 ? separator : EMPTY, element, behind(index + 1))

@@ -22,14 +22,16 @@ export function characters(ranges: Characters): Characters {
 }
 
 export function without(set: Characters, taken: Characters): Characters {
-  let left = set
-  for (const [first, last] of taken) {
-    left = left.flatMap(([a, b]) => {
-      const parts: [number, number][] = []
-      if (a < first) parts.push([a, Math.min(b, first - 1)])
-      if (b > last) parts.push([Math.max(a, last + 1), b])
-      return b < first || a > last ? [[a, b] as const] : parts
-    })
+  const left: [number, number][] = []
+  let at = 0
+  for (const [first, last] of set) {
+    let from = first
+    while ((taken[at]?.[1] ?? Infinity) < from) at += 1
+    for (let next = at; from <= last; next++) {
+      const [start, end] = taken[next] ?? [Infinity, Infinity]
+      if (from < start) left.push([from, Math.min(last, start - 1)])
+      from = Math.max(from, end + 1)
+    }
   }
   return left
 }
@@ -44,4 +46,15 @@ export const size = (set: Characters): number =>
 export const one = (character: string): Characters => {
   const code = character.codePointAt(0) ?? 0
   return [[code, code]]
+}
+
+/** Whether the set has the code point. Takes time of the logarithm of its size. */
+export function contains(set: Characters, code: number): boolean {
+  let [low, high] = [0, set.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((set[middle]?.[1] ?? Infinity) < code) low = middle + 1
+    else high = middle
+  }
+  return (set[low]?.[0] ?? Infinity) <= code
 }

@@ -1,29 +1,37 @@
 /** The texts of the JSON values that a schema allows. */
 import { ANY } from './characters.ts'
+import { createContext } from './apart.ts'
 import { arrays } from './arrays.ts'
 import type { Compiler } from './compiler.ts'
 import { choice, type Expression, isNothing, NOTHING, rule, type Rules, text } from './expression.ts'
 import { boundsOf, listedOf, patternsOf, rangeOf, typesOf } from './flat.ts'
-import { type Flat, flatten } from './flatten.ts'
-import { createContext } from './apart.ts'
+import { CHARACTERS_OF_STEP, type Flat, flatten } from './flatten.ts'
 import { quoted, stringOf, write } from './literal.ts'
 import { lengths, loopOf } from './match.ts'
 import { type Node, refuse, type TypeName } from './node.ts'
-import { integers, numbers } from './numbers.ts'
+import { type Bounds, integers, numbers, workOf } from './numbers.ts'
 import { objects } from './objects.ts'
+import type { Steps } from './steps.ts'
 import { isOf } from './validate.ts'
 
-/** Most rules of one schema: beyond, compiling takes seconds. */
-const MOST = 5000
+/** Rules of one schema: writing more than these takes seconds. */
+const MAX_RULES = 5000
+
+/** Steps to look for all keywords of a part of an alternative. */
+const PART_STEPS = 20
+
+/** Steps to make a rule, beside those that are counted for its parts. */
+const RULE_STEPS = 150
 
 /** Adds the rules of a schema; gives its texts. `scope` keeps its rules apart from others. */
-export function compileSchema(root: Node, rules: Rules, scope: string): Expression {
-  const context = createContext(root)
+export function compileSchema(root: Node, rules: Rules, scope: string, steps: Steps): Expression {
+  const context = createContext(root, steps)
   const known = new Map<string, string>()
 
   const define: Compiler['define'] = (body) => {
+    steps.spend(RULE_STEPS)
     const name = `${scope}${rules.size}`
-    if (rules.size > MOST) refuse(root.path, 'is too large to be kept. Make it simpler.')
+    if (rules.size > MAX_RULES) refuse(root.path, 'is too large to be kept. Make it simpler.')
     rules.set(name, NOTHING)
     const made = body(name)
     rules.set(name, made)
@@ -34,6 +42,7 @@ export function compileSchema(root: Node, rules: Rules, scope: string): Expressi
     if (nodes.some(({ keywords }) => keywords === false)) return NOTHING
     const paths = nodes.filter(({ keywords }) => keywords !== true).map(({ path }) => `#${path}`)
     const key = [...new Set(paths)].sort().join('\n')
+    steps.spend(1 + nodes.length + key.length / CHARACTERS_OF_STEP, nodes[0]?.path)
     const name = known.get(key)
     if (name !== undefined) return rule(name)
     return define((fresh) => {
@@ -43,10 +52,17 @@ export function compileSchema(root: Node, rules: Rules, scope: string): Expressi
   }
 
   const oneOf = (flat: Flat): Expression => {
-    const listed = listedOf(flat)
+    steps.spend(flat.length * PART_STEPS)
+    const listed = listedOf(flat, context)
     if (!listed) return choice(...typesOf(flat).map((type) => ofType(type, flat)))
     const fitting = listed.filter((each) => isOf(flat, each, context))
-    return choice(...fitting.map((each) => text(write(each))))
+    return choice(...fitting.map((each) => text(written(each))))
+  }
+
+  const written = (each: unknown): string => {
+    const made = write(each)
+    steps.spend(1 + made.length)
+    return made
   }
 
   const ofType = (type: TypeName, flat: Flat): Expression => {
@@ -56,7 +72,7 @@ export function compileSchema(root: Node, rules: Rules, scope: string): Expressi
       case 'boolean':
         return choice(text('true'), text('false'))
       case 'integer':
-        return typesOf(flat).includes('fraction') ? NOTHING : integers(boundsOf(flat))
+        return typesOf(flat).includes('fraction') ? NOTHING : integers(bounded(flat))
       case 'fraction':
         return fraction(flat)
       case 'string':
@@ -68,8 +84,14 @@ export function compileSchema(root: Node, rules: Rules, scope: string): Expressi
     }
   }
 
-  const fraction = (flat: Flat): Expression => {
+  const bounded = (flat: Flat): Bounds => {
     const bounds = boundsOf(flat)
+    steps.spend(workOf(bounds))
+    return bounds
+  }
+
+  const fraction = (flat: Flat): Expression => {
+    const bounds = bounded(flat)
     const made = numbers(bounds)
     if (isNothing(made) && bounds.min < bounds.max) {
       refuse(flat[0]?.path ?? '', 'has bounds too close for a number to be written between them.')
@@ -79,9 +101,10 @@ export function compileSchema(root: Node, rules: Rules, scope: string): Expressi
 
   const string: Compiler['string'] = (flat) => {
     const [min, max] = rangeOf(flat, 'Length')
-    const [first, ...others] = patternsOf(flat)
+    const [first, ...others] = patternsOf(flat, context)
     if (!first) return stringOf(ANY, min, max)
-    const { expression, part } = first
+    const { pattern, expression, part } = first
+    steps.spend(pattern.length, part.path)
     if (others.length > 0) {
       refuse(part.path, 'asks for several patterns or formats of one string. Only one can be kept.')
     }
@@ -92,7 +115,7 @@ export function compileSchema(root: Node, rules: Rules, scope: string): Expressi
     if (least < min || most > max) {
       refuse(part.path, 'limits the length of a string that has a pattern. Say it in the pattern.')
     }
-    return quoted(expression)
+    return quoted(expression, steps)
   }
 
   const compiler: Compiler = { context, value, define, string }

@@ -20,8 +20,16 @@ export function escaped(character: string): string {
 
 const ESCAPED: Characters = characters([[0, 0x1f], ...one('"'), ...one('\\')])
 
-/** One character of the set, as JSON writes it in a string. */
+const written = new WeakMap<Characters, Expression>()
+
+/** One character of the set, as JSON writes it in a string; the same expression for the same set. */
 export function inString(set: Characters): Expression {
+  const known = written.get(set) ?? writeSet(set)
+  written.set(set, known)
+  return known
+}
+
+function writeSet(set: Characters): Expression {
   const plain = without(set, ESCAPED)
   const others: Expression[] = []
   for (const [first, last] of both(set, ESCAPED)) {

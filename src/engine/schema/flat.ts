@@ -1,15 +1,23 @@
 /** What a flat says of single values. */
-import { type Flat, values } from './flatten.ts'
+import { CHARACTERS_OF_STEP, type Context, type Flat, values } from './flatten.ts'
 import { formatPattern, NUMBER_FORMATS } from './formats.ts'
 import { TYPE_NAMES } from './keywords.ts'
 import { get, isObject, type Node, TYPES, type TypeName } from './node.ts'
 import type { Bounds } from './numbers.ts'
 import type { Expression } from './expression.ts'
-import { parsePattern } from './pattern.ts'
+import { patternOf } from './patterns.ts'
+
+const types = new WeakMap<Flat, readonly TypeName[]>()
 
 /** Types that a value may have. */
-export function typesOf(flat: Flat): TypeName[] {
-  return TYPES.filter((type) =>
+export function typesOf(flat: Flat): readonly TypeName[] {
+  const known = types.get(flat) ?? findTypes(flat)
+  types.set(flat, known)
+  return known
+}
+
+const findTypes = (flat: Flat): TypeName[] =>
+  TYPES.filter((type) =>
     flat.every((part) => {
       const names = get(part, 'type')
       if (names === undefined) return true
@@ -18,22 +26,21 @@ export function typesOf(flat: Flat): TypeName[] {
       return listed.some((name) => TYPE_NAMES[String(name)]?.includes(type))
     }),
   )
-}
 
 /** Values that a flat lists, by what they are. */
 const lists = new WeakMap<Flat, ReadonlyMap<string, unknown> | null>()
 
 /** The values that `enum` and `const` leave, or `null` where there are neither. */
-export function listedOf(flat: Flat): unknown[] | null {
-  const listed = listing(flat)
+export function listedOf(flat: Flat, context: Context): unknown[] | null {
+  const listed = listing(flat, context)
   return listed && [...listed.values()]
 }
 
 /** Whether the value is among those that the flat lists, if it lists any. */
-export const isListed = (flat: Flat, value: unknown): boolean =>
-  listing(flat)?.has(identity(value)) ?? true
+export const isListed = (flat: Flat, value: unknown, context: Context): boolean =>
+  listing(flat, context)?.has(identityOf(value, context)) ?? true
 
-function listing(flat: Flat): ReadonlyMap<string, unknown> | null {
+function listing(flat: Flat, context: Context): ReadonlyMap<string, unknown> | null {
   const known = lists.get(flat)
   if (known !== undefined) return known
   const all = flat.flatMap((part): Map<string, unknown>[] => {
@@ -42,13 +49,19 @@ function listing(flat: Flat): ReadonlyMap<string, unknown> | null {
     return [
       ...(Array.isArray(several) ? [several] : []),
       ...(fixed === undefined ? [] : [[fixed]]),
-    ].map((each: unknown[]) => new Map(each.map((value) => [identity(value), value])))
+    ].map((each: unknown[]) => new Map(each.map((value) => [identityOf(value, context), value])))
   })
   const [first, ...others] = all
   const left = [...(first ?? [])].filter(([key]) => others.every((other) => other.has(key)))
   const listed = first ? new Map(left) : null
   lists.set(flat, listed)
   return listed
+}
+
+function identityOf(value: unknown, { steps }: Context): string {
+  const made = identity(value)
+  steps.spend(1 + made.length / CHARACTERS_OF_STEP)
+  return made
 }
 
 /** The same for values that are equal as JSON Schema has it: the order of names does not matter. */
@@ -91,8 +104,14 @@ export function rangeOf(flat: Flat, what: 'Length' | 'Items' | 'Properties'): [n
   ]
 }
 
+interface FoundPattern {
+  pattern: string
+  expression: Expression
+  part: Node
+}
+
 /** What `pattern` and `format` ask of a string, each once. */
-export function patternsOf(flat: Flat): { expression: Expression; part: Node }[] {
+export function patternsOf(flat: Flat, context: Context): FoundPattern[] {
   const found = new Map<string, Node>()
   for (const part of flat) {
     const pattern = get(part, 'pattern')
@@ -100,5 +119,5 @@ export function patternsOf(flat: Flat): { expression: Expression; part: Node }[]
     if (typeof pattern === 'string' && !found.has(pattern)) found.set(pattern, part)
     if (format !== undefined && !found.has(format)) found.set(format, part)
   }
-  return [...found].map(([pattern, part]) => ({ expression: parsePattern(pattern), part }))
+  return [...found].map(([pattern, part]) => ({ pattern, expression: patternOf(pattern, context), part }))
 }

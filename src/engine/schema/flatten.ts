@@ -1,36 +1,60 @@
 /** What several schemas ask of one value, as alternatives without references or combinations. */
-import { checkKeywords } from './keywords.ts'
-import { child, get, has, isObject, list, type Node, node, refuse, under } from './node.ts'
+import { ANNOTATIONS, checkKeywords } from './keywords.ts'
+import type { Expression } from './expression.ts'
+import { child, get, has, isObject, list, type Node, node, refuse, toBarePath, under } from './node.ts'
+import type { Steps } from './steps.ts'
 
 /** Schemas that all hold, whose own keywords say everything: `allOf`, `$ref` and the like are gone. */
 export type Flat = readonly Node[]
 
-const MOST = 200
+const MAX_ALTERNATIVES = 200
 
 /** One of these holds where all of the schemas hold; none: no value can. */
-export function flatten(nodes: readonly Node[], context: Context): Flat[] {
-  const { root, apart, told } = context
+export function flatten(nodes: readonly Node[], context: Context): readonly Flat[] {
+  const { steps, flats } = context
+  const key = keyOf(nodes)
+  steps.spend(nodes.length + key.length / CHARACTERS_OF_STEP, nodes[0]?.path)
+  const known = flats.get(key)
+  if (known) return known
+  const found = expandAll(nodes, context)
+  flats.set(key, found)
+  return found
+}
+
+/** Steps to copy the keywords of a part. */
+const COPY_STEPS = 20
+
+/** Characters that are read or written in the time of a step. */
+export const CHARACTERS_OF_STEP = 4
+
+const keyOf = (nodes: readonly Node[]): string => nodes.map(({ path }) => `#${path}`).join('\n')
+
+function expandAll(nodes: readonly Node[], context: Context): Flat[] {
   const alternatives: Flat[] = []
   const seen = (done: readonly Node[], part: Node): boolean =>
     done.some(({ path }) => path === part.path)
 
   const expand = (pending: readonly Node[], done: readonly Node[]): void => {
     const [part, ...rest] = pending
+    context.steps.spend(1 + pending.length + done.length, part?.path)
     if (!part) {
       alternatives.push(done)
-      if (alternatives.length > MOST) {
-        refuse(nodes[0]?.path ?? '', `combines more than ${MOST} alternatives. Make it simpler.`)
+      if (alternatives.length > MAX_ALTERNATIVES) {
+        const why = `combines more than ${MAX_ALTERNATIVES} alternatives. Make it simpler.`
+        refuse(nodes[0]?.path ?? '', why)
       }
       return
     }
     if (part.keywords === false) return
     if (part.keywords === true || seen(done, part)) return expand(rest, done)
-    checkKeywords(part, root)
-    const target = has(part, '$ref') ? [resolve(part, root)] : []
+    check(part, context)
+    const target = has(part, '$ref') ? [resolve(part, context)] : []
     const next = [...target, ...list(part, 'allOf'), ...rest]
     const now = [...done, part]
     const choices = (['anyOf', 'oneOf'] as const).filter((keyword) => has(part, keyword))
-    for (const keyword of choices) if (keyword === 'oneOf') disjoint(part, [...now, ...next])
+    for (const keyword of choices) {
+      if (keyword === 'oneOf') refuseOverlap(part, [...now, ...next], context)
+    }
     const branch = (index: number, chosen: readonly Node[]): void => {
       const keyword = choices[index]
       if (!keyword) return expand([...chosen, ...next], now)
@@ -38,50 +62,71 @@ export function flatten(nodes: readonly Node[], context: Context): Flat[] {
     }
     branch(0, [])
   }
-
-  /** Exactly one holds where no value is of two. */
-  const disjoint = (part: Node, others: readonly Node[]): void => {
-    const beside = others.map(bare)
-    const key = [part, ...beside].map(({ path }) => path).join('\n')
-    if (told.has(key)) return
-    told.add(key)
-    const options = list(part, 'oneOf').map((option) => flatten([option, ...beside], context))
-    options.forEach((one, index) => {
-      for (const other of options.slice(index + 1)) {
-        if (one.every((a) => other.every((b) => apart(a, b)))) continue
-        const why = 'has parts that may hold for the same value, of which only one may. Use anyOf.'
-        refuse(under(part.path, 'oneOf'), why)
-      }
-    })
-  }
-
   expand(nodes, [])
   return alternatives
+}
+
+/** Checks the keywords of each part once. */
+function check(part: Node, { root, checked, steps }: Context): void {
+  if (checked.has(part.path)) return
+  checked.add(part.path)
+  steps.spend(Object.keys(part.keywords).length, part.path)
+  checkKeywords(part, root, steps)
+}
+
+/** Refuses a `oneOf` of which two parts may hold for one value: exactly one holds where none do. */
+function refuseOverlap(part: Node, others: readonly Node[], context: Context): void {
+  const { told, steps, apart } = context
+  // Parts that only refer or describe are left out, so that all references share one answer.
+  const beside = others.map(bare).filter(({ keywords }) => !isEmpty(keywords))
+  const key = keyOf([part, ...beside])
+  steps.spend(others.length * COPY_STEPS + key.length / CHARACTERS_OF_STEP, part.path)
+  if (told.has(key)) return
+  told.add(key)
+  const options = list(part, 'oneOf').map((option) => flatten([option, ...beside], context))
+  options.forEach((one, index) => {
+    for (const other of options.slice(index + 1)) {
+      if (one.every((a) => other.every((b) => apart(a, b)))) continue
+      const why = 'has parts that may hold for the same value, of which only one may. Use anyOf.'
+      refuse(under(part.path, 'oneOf'), why)
+    }
+  })
 }
 
 /** Whether no value can be of both. */
 export type Apart = (a: Flat, b: Flat) => boolean
 
-/** The schema that is read. */
+/** The schema that is read, and what is known of it. */
 export interface Context {
   root: Node
+  steps: Steps
   apart: Apart
   /** Where the parts of a `oneOf` were told apart, or are being. */
   told: Set<string>
+  /** Paths of the parts whose keywords were checked. */
+  checked: Set<string>
+  /** Results of {@link flatten}. */
+  flats: Map<string, readonly Flat[]>
+  /** Parsed patterns by their source. */
+  patterns: Map<string, Expression>
 }
 
-/** Without references and combinations. */
+const isEmpty = (keywords: Node['keywords']): boolean =>
+  keywords === true || (keywords !== false && Object.keys(keywords).length === 0)
+
+/** Without references, combinations and descriptions. */
 function bare({ keywords, path }: Node): Node {
   if (typeof keywords === 'boolean') return { keywords, path }
-  const own = Object.entries(keywords).filter(([keyword]) => !COMBINING.includes(keyword))
-  return { keywords: Object.fromEntries(own), path: `${path} ` }
+  const own = Object.entries(keywords).filter(([keyword]) => !LEFT_OUT.has(keyword))
+  return { keywords: Object.fromEntries(own), path: toBarePath(path) }
 }
 
-const COMBINING = ['$ref', 'allOf', 'anyOf', 'oneOf']
+const LEFT_OUT = new Set(['$ref', 'allOf', 'anyOf', 'oneOf', ...ANNOTATIONS])
 
 /** The schema that `$ref` names. */
-function resolve(part: Node, root: Node): Node {
+function resolve(part: Node, { root, steps }: Context): Node {
   const reference = String(get(part, '$ref'))
+  steps.spend(reference.length / CHARACTERS_OF_STEP)
   const path = under(part.path, '$ref')
   if (!/^#(?:\/|$)/.test(reference)) {
     return refuse(path, 'cannot be followed: references begin with # and go on with /names here.')

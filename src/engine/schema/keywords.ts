@@ -2,8 +2,9 @@
 import { NUMBER_FORMATS, formatPattern } from './formats.ts'
 import { isObject, type Node, refuse, type TypeName, under } from './node.ts'
 import { parsePattern, PatternError } from './pattern.ts'
+import type { Steps } from './steps.ts'
 
-type Check = (value: unknown, path: string, part: Node) => void
+type Check = (value: unknown, path: string, part: Node, steps: Steps) => void
 
 const must =
   (holds: (value: unknown) => boolean, what: string): Check =>
@@ -23,8 +24,8 @@ const byName = must(isObject, 'an object of schemas')
 /** Doubles below it have fewer digits. */
 const LEAST_NORMAL = 2 ** -1022
 
-const exclusive: Check = (value, path, part) => {
-  bound(value, path, part)
+const exclusive: Check = (value, path, part, steps) => {
+  bound(value, path, part, steps)
   const size = Math.abs(Number(value))
   if (size > Number.MAX_SAFE_INTEGER) {
     refuse(path, 'is too large: beyond 2^53 it cannot be told from its neighbours.')
@@ -36,6 +37,7 @@ const exclusive: Check = (value, path, part) => {
 
 const type: Check = (value, path) => {
   const names: unknown[] = Array.isArray(value) ? value : [value]
+  if (new Set(names).size < names.length) refuse(path, 'must list each type once.')
   for (const name of names) {
     if (typeof name !== 'string' || !(name in TYPE_NAMES)) {
       refuse(path, `must be one of ${Object.keys(TYPE_NAMES).join(', ')}, or a list of them.`)
@@ -48,13 +50,14 @@ const format: Check = (value, path) => {
   if (typeof value !== 'string' || !known.includes(true)) refuse(path, `cannot be kept: the format ${JSON.stringify(value)} is not known.`)
 }
 
-const patterns: Check = (value, path, part) => {
-  byName(value, path, part)
-  for (const name of Object.keys(Object(value))) pattern(name, under(path, name), part)
+const patterns: Check = (value, path, part, steps) => {
+  byName(value, path, part, steps)
+  for (const name of Object.keys(Object(value))) pattern(name, under(path, name), part, steps)
 }
 
-const pattern: Check = (value, path) => {
+const pattern: Check = (value, path, _part, steps) => {
   if (typeof value !== 'string') return refuse(path, 'must be a regular expression.')
+  steps.spend(value.length, path)
   try {
     parsePattern(value)
   } catch (error) {
@@ -72,6 +75,12 @@ export const TYPE_NAMES: Readonly<Record<string, readonly TypeName[]>> = {
   string: ['string'],
   integer: ['integer'],
 }
+
+/** Keywords that hold for every value. */
+export const ANNOTATIONS = [
+  '$schema', '$comment', '$id', '$defs', 'definitions', 'title', 'description', 'default', 'example',
+  'examples', 'deprecated', 'readOnly', 'writeOnly',
+] as const
 
 const KEYWORDS: Readonly<Record<string, Check>> = {
   type, format, pattern,
@@ -100,7 +109,7 @@ const KEYWORDS: Readonly<Record<string, Check>> = {
 }
 
 /** Refuses keywords that are not kept and values that are none of theirs. `root`: of the schema. */
-export function checkKeywords(part: Node, root: Node): void {
+export function checkKeywords(part: Node, root: Node, steps: Steps): void {
   if (typeof part.keywords === 'boolean') return
   for (const [keyword, value] of Object.entries(part.keywords)) {
     if (value === undefined) continue
@@ -110,6 +119,6 @@ export function checkKeywords(part: Node, root: Node): void {
     if (!Object.hasOwn(KEYWORDS, keyword)) {
       refuse(path, 'is a keyword that cannot be kept. Leave it out, or say it in the description.')
     }
-    KEYWORDS[keyword]?.(value, path, part)
+    KEYWORDS[keyword]?.(value, path, part, steps)
   }
 }

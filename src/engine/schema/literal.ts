@@ -3,6 +3,10 @@ import type { Characters } from './characters.ts'
 import { escaped, inString } from './escape.ts'
 import { choice, type Expression, NOTHING, repeat, sequence, type StringOf, text } from './expression.ts'
 import { isObject } from './node.ts'
+import type { Steps } from './steps.ts'
+
+/** A set becomes a choice that lists the characters which JSON escapes. */
+const SET_STEPS = 40
 
 export const COMMA = ', '
 export const COLON = ': '
@@ -31,21 +35,23 @@ export const stringOf = (set: Characters, min: number, max: number): Expression 
     : ({ type: 'string', set, min, max: set.length === 0 ? 0 : max } satisfies StringOf)
 
 /** The texts of an expression as strings of JSON, with their quotes. */
-export const quoted = (expression: Expression): Expression =>
-  sequence(text('"'), inside(expression), text('"'))
+export const quoted = (expression: Expression, steps: Steps): Expression =>
+  sequence(text('"'), inside(expression, steps), text('"'))
 
-function inside(expression: Expression): Expression {
+function inside(expression: Expression, steps: Steps): Expression {
+  steps.spend(1)
   switch (expression.type) {
     case 'text':
       return text(writeString(expression.text).slice(1, -1))
     case 'set':
+      steps.spend(SET_STEPS + expression.set.length)
       return inString(expression.set)
     case 'sequence':
-      return sequence(...expression.parts.map(inside))
+      return sequence(...expression.parts.map((part) => inside(part, steps)))
     case 'choice':
-      return choice(...expression.parts.map(inside))
+      return choice(...expression.parts.map((part) => inside(part, steps)))
     case 'repeat':
-      return repeat(inside(expression.part), expression.min, expression.max)
+      return repeat(inside(expression.part, steps), expression.min, expression.max)
     default:
       return expression
   }

@@ -1,6 +1,7 @@
 /** What can be told of an expression of characters without compiling it. */
-import { both, type Characters, one } from './characters.ts'
+import { type Characters, contains } from './characters.ts'
 import type { Expression } from './expression.ts'
+import type { Steps } from './steps.ts'
 
 /** Fewest and most characters of its texts. Rules are not followed: there are none in patterns. */
 export function lengths(expression: Expression): [min: number, max: number] {
@@ -17,7 +18,7 @@ export function lengths(expression: Expression): [min: number, max: number] {
       return sum(expression.parts)
     case 'choice': {
       const all = expression.parts.map(lengths)
-      return [Math.min(...all.map(([min]) => min)), Math.max(...all.map(([, max]) => max))]
+      return all.reduce((a, b) => [Math.min(a[0], b[0]), Math.max(a[1], b[1])], [Infinity, -Infinity])
     }
     case 'repeat': {
       const [min, max] = lengths(expression.part)
@@ -41,32 +42,38 @@ function joined(parts: readonly Expression[]): ReturnType<typeof loopOf> {
   const loops = parts.map(loopOf)
   const [first] = loops
   if (!first) return null
-  const same = JSON.stringify(first.set)
-  let [min, max] = [0, 0]
+    let [min, max] = [0, 0]
   for (const loop of loops) {
-    if (!loop || JSON.stringify(loop.set) !== same) return null
+    if (!loop || !isSame(loop.set, first.set)) return null
     min += loop.min
     max += loop.max
   }
   return { set: first.set, min, max }
 }
 
-/** Whether the whole text is one of the expression's; takes time of a power of its length only. */
-export function matches(expression: Expression, text: string): boolean {
+const isSame = (a: Characters, b: Characters): boolean =>
+  a === b ||
+  (a.length === b.length && a.every((range, i) => range[0] === b[i]?.[0] && range[1] === b[i]?.[1]))
+
+/** Returns whether the whole text is one of the expression's. Spends a step for each place it tries. */
+export function matches(expression: Expression, text: string, steps: Steps): boolean {
   const characters = Array.from(text)
+  steps.spend(characters.length)
   const after = (part: Expression, starts: ReadonlySet<number>): Set<number> => {
+    steps.spend(2 + 2 * starts.size)
     const ends = new Set<number>()
     switch (part.type) {
-      case 'text':
+      case 'text': {
+        const wanted = Array.from(part.text)
         for (const at of starts) {
-          const wanted = Array.from(part.text)
           if (wanted.every((each, i) => characters[at + i] === each)) ends.add(at + wanted.length)
         }
         return ends
+      }
       case 'set':
         for (const at of starts) {
-          const character = characters[at]
-          if (character !== undefined && both(part.set, one(character)).length > 0) ends.add(at + 1)
+          const code = characters[at]?.codePointAt(0)
+          if (code !== undefined && contains(part.set, code)) ends.add(at + 1)
         }
         return ends
       case 'sequence':
@@ -74,20 +81,30 @@ export function matches(expression: Expression, text: string): boolean {
       case 'choice':
         for (const each of part.parts) for (const end of after(each, starts)) ends.add(end)
         return ends
-      case 'repeat': {
-        let now = new Set(starts)
-        for (let i = 0; i < part.max && now.size > 0; i++) {
-          const before = ends.size
-          if (i >= part.min) for (const end of now) ends.add(end)
-          if (i > part.min && ends.size === before) return ends
-          now = after(part.part, now)
-        }
-        for (const end of now) ends.add(end)
-        return ends
-      }
+      case 'repeat':
+        return repeated(part, starts)
       default:
         return ends
     }
+  }
+
+  const repeated = (
+    { part, min, max }: Extract<Expression, { type: 'repeat' }>,
+    starts: ReadonlySet<number>,
+  ): Set<number> => {
+    const ends = new Set<number>()
+    let now = new Set(starts)
+    for (let i = 0; i < max && now.size > 0; i++) {
+      const before = ends.size
+      if (i >= min) for (const end of now) ends.add(end)
+      if (i > min && ends.size === before) return ends
+      const next = after(part, now)
+      // Once an iteration changes nothing, no later one does.
+      if (next.size === now.size && [...next].every((end) => now.has(end))) break
+      now = next
+    }
+    for (const end of now) ends.add(end)
+    return ends
   }
   return after(expression, new Set([0])).has(characters.length)
 }

@@ -2,6 +2,10 @@
 import { ANY, characters, not, one } from './characters.ts'
 import { escaped, inString } from './escape.ts'
 import { choice, type Expression, repeat, sequence, text } from './expression.ts'
+import type { Steps } from './steps.ts'
+
+/** Each character of a name becomes a choice. */
+const BRANCH_STEPS = 60
 
 interface Branch {
   next: Map<string, Branch>
@@ -9,30 +13,37 @@ interface Branch {
 }
 
 /** All strings but these, with their quotes. */
-export function otherNames(names: readonly string[]): Expression {
+export function otherNames(names: readonly string[], steps: Steps): Expression {
   const top: Branch = { next: new Map(), ends: false }
   for (const name of names) {
     let at = top
     for (const character of name) {
       const known = at.next.get(character)
+      if (!known) steps.spend(BRANCH_STEPS)
       const next = known ?? { next: new Map(), ends: false }
       at.next.set(character, next)
       at = next
     }
     at.ends = true
   }
-  return sequence(text('"'), behind(top))
+  /** By the characters that are taken: most branches go on with one. */
+  const known = new Map<string, Expression>()
+  const others = (taken: string): Expression => {
+    const made = known.get(taken) ?? sequence(inString(not(characters([...taken].flatMap(one)))), REST)
+    known.set(taken, made)
+    return made
+  }
+  return sequence(text('"'), behind(top, others))
 }
 
 const REST = sequence(repeat(inString(ANY), 0), text('"'))
 
 /** What may follow so much of a name, to the quote. */
-function behind({ next, ends }: Branch): Expression {
+function behind({ next, ends }: Branch, others: (taken: string) => Expression): Expression {
   if (next.size === 0 && !ends) return REST
-  const taken = [...next.keys()].flatMap((character) => one(character))
   return choice(
     ...(ends ? [] : [text('"')]),
-    sequence(inString(not(characters(taken))), REST),
-    ...[...next].map(([character, branch]) => sequence(text(escaped(character)), behind(branch))),
+    others([...next.keys()].join('')),
+    ...[...next].map(([character, branch]) => sequence(text(escaped(character)), behind(branch, others))),
   )
 }

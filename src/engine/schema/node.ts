@@ -15,14 +15,21 @@ export const TYPES: readonly TypeName[] = [
   'null', 'boolean', 'integer', 'fraction', 'string', 'array', 'object',
 ]
 
+/** Ends the path of a node from which references and combinations were taken out. */
+const BARE = ' '
+
+export const toBarePath = (path: string): string => path.trimEnd() + BARE
+
 /** Where the keyword of a subschema stands. */
 export const under = (path: string, key: string | number): string => {
-  if (typeof key === 'number') return `${path}[${key}]`
+  const base = path.endsWith(BARE) ? path.trimEnd() : path
+  if (typeof key === 'number') return `${base}[${key}]`
   const name = /^[\w$-]+$/.test(key) ? key : JSON.stringify(key)
-  return path === '' ? name : `${path}.${name}`
+  return base === '' ? name : `${base}.${name}`
 }
 
-export const refuse = (path: string, why: string): never => {
+export const refuse = (place: string, why: string): never => {
+  const path = place.trimEnd()
   throw new InoriginError('invalid_request', `${path || 'The schema'} ${why}`, {
     code: 'unsupported_schema',
     param: path,
@@ -48,6 +55,22 @@ export const has = (part: Node, keyword: string): boolean => get(part, keyword) 
 /** The subschema at a keyword, where there is one. */
 export const child = (part: Node, keyword: string): Node | undefined =>
   has(part, keyword) ? node(get(part, keyword), under(part.path, keyword)) : undefined
+
+/** The subschema of this name at a keyword, where there is one. */
+export function entry(part: Node, keyword: string, name: string): Node | undefined {
+  const value = get(part, keyword)
+  return isObject(value) && Object.hasOwn(value, name)
+    ? node(value[name], under(under(part.path, keyword), name))
+    : undefined
+}
+
+/** The subschema at this index of the list at a keyword, where there is one. */
+export function element(part: Node, keyword: string, index: number): Node | undefined {
+  const value = get(part, keyword)
+  return Array.isArray(value) && index < value.length
+    ? node(value[index], under(under(part.path, keyword), index))
+    : undefined
+}
 
 /** The subschemas in the list at a keyword. */
 export function list(part: Node, keyword: string): Node[] {

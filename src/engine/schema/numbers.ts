@@ -30,6 +30,15 @@ const EXPONENT = sequence(
   repeat(DIGIT, 1, 2),
 )
 
+/** Returns the steps that numbers between these bounds cost: the square of how many digits they have. */
+export function workOf({ min, max }: Bounds): number {
+  const digitsOf = (bound: number): number => {
+    const size = Math.abs(bound)
+    return size === 0 || size === Infinity ? 0 : Math.abs(Math.log10(size))
+  }
+  return Math.ceil(Math.max(digitsOf(min), digitsOf(max), SIGNIFICANT) ** 2)
+}
+
 /** Integers without a point or an exponent, `-0` left out; those without a bound of few digits. */
 export function integers({ min, max, above, below }: Bounds): Expression {
   if (min === -Infinity && max === Infinity) {

@@ -4,10 +4,9 @@ import { choice, EMPTY, type Expression, isNothing, NOTHING, repeat, sequence, t
 import { listedOf, rangeOf, typesOf } from './flat.ts'
 import { children, type Flat, flatten } from './flatten.ts'
 import { COLON, COMMA, quoted, writeString } from './literal.ts'
-import { matches } from './match.ts'
 import { otherNames } from './names.ts'
 import { get, has, named, type Node, refuse, under } from './node.ts'
-import { parsePattern } from './pattern.ts'
+import { isMatch, patternOf } from './patterns.ts'
 import { isOf, isValid, propertyOf, requiredOf } from './validate.ts'
 
 interface Pair {
@@ -19,12 +18,12 @@ interface Pair {
 export function objects(flat: Flat, compiler: Compiler): Expression {
   const [min, max] = rangeOf(flat, 'Properties')
   const names = namesOf(flat, compiler)
-  const required = requiredOf(flat)
+  const required = new Set(requiredOf(flat, compiler.context))
   const pairs = names.map((name): Pair => {
     const allowed = isValid(children(flat, 'propertyNames'), name, compiler.context)
-    const value = allowed ? compiler.value(propertyOf(flat, name)) : NOTHING
+    const value = allowed ? compiler.value(propertyOf(flat, name, compiler.context)) : NOTHING
     const label = text(writeString(name) + COLON)
-    return { text: sequence(label, value), required: required.includes(name) }
+    return { text: sequence(label, value), required: required.has(name) }
   })
   const others = othersOf(flat, names, min, compiler)
   const possible = pairs.filter((pair) => !isNothing(pair.text)).length
@@ -42,12 +41,12 @@ export function objects(flat: Flat, compiler: Compiler): Expression {
 function namesOf(flat: Flat, { context }: Compiler): string[] {
   const open = flat.some((part) => has(part, 'additionalProperties'))
   const listed = children(flat, 'propertyNames').flatMap((part) =>
-    flatten([part], context).flatMap((each) => listedOf(each) ?? []),
+    flatten([part], context).flatMap((each) => listedOf(each, context) ?? []),
   )
   return [
     ...new Set([
       ...flat.flatMap((part) => [...named(part, 'properties').keys()]),
-      ...requiredOf(flat),
+      ...requiredOf(flat, context),
       ...(open || flat.every((part) => !has(part, 'properties')) ? listed : []),
     ].map(String)),
   ]
@@ -65,10 +64,10 @@ function othersOf(flat: Flat, names: readonly string[], min: number, compiler: C
   const kinds = flatten(rules, context)
   const name = choice(
     ...kinds.flatMap((kind): Expression[] => {
-      if (listedOf(kind) || !typesOf(kind).includes('string')) return []
+      if (listedOf(kind, context) || !typesOf(kind).includes('string')) return []
       const free = compiler.string(kind)
       if (free.type === 'string' && free.min === 0 && free.max === Infinity && plain(kind)) {
-        return [otherNames(names)]
+        return [otherNames(names, context.steps)]
       }
       const clash = names.find((each) => isOf(kind, each, context))
       if (clash !== undefined) {
@@ -88,15 +87,14 @@ function matching(
   flat: Flat,
   [part, ...more]: readonly Node[],
   names: readonly string[],
-  { value }: Compiler,
+  { context, value }: Compiler,
 ): Expression {
   if (!part) return NOTHING
   const path = under(part.path, 'patternProperties')
   const [entry, ...others] = named(part, 'patternProperties')
   const [pattern, schema] = entry ?? ['', part]
   if (others.length + more.length > 0) refuse(path, 'has several patterns. Only one can be kept.')
-  const expression = parsePattern(pattern)
-  if (names.some((name) => matches(expression, name))) {
+  if (names.some((name) => isMatch(pattern, name, context))) {
     refuse(path, 'has a pattern that names a property of the schema too, which cannot be kept.')
   }
   if (get(part, 'additionalProperties') !== false) {
@@ -104,7 +102,7 @@ function matching(
   }
   if (children(flat, 'propertyNames').length > 0) refuse(path, 'cannot be kept beside propertyNames.')
   const rest = children(flat.filter((each) => each !== part), 'additionalProperties')
-  return sequence(quoted(expression), text(COLON), value([schema, ...rest]))
+  return sequence(quoted(patternOf(pattern, context), context.steps), text(COLON), value([schema, ...rest]))
 }
 
 /**
@@ -116,7 +114,7 @@ function inOrder(
   others: Expression,
   min: number,
   max: number,
-  { define }: Compiler,
+  { context: { steps }, define }: Compiler,
 ): Expression {
   const comma = text(COMMA)
   const most = Math.max(1, min, max === Infinity ? 0 : max)
@@ -143,7 +141,10 @@ function inOrder(
     const full = max < Infinity && count >= max
     const taken =
       full || isNothing(pair.text) ? NOTHING : sequence(lead, pair.text, behind(index + 1, count + 1))
-    return choice(...[taken, skipped].filter((part) => !isNothing(part)))
+    const made = choice(...[taken, skipped].filter((part) => !isNothing(part)))
+    // Required pairs behind each other become one sequence, which is copied for each of them.
+    steps.spend(1 + (taken.type === 'sequence' ? taken.parts.length : 0))
+    return made
   }
 
   const last = (count: number, lead: Expression): Expression => {

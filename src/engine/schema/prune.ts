@@ -2,39 +2,33 @@
 import {
   choice, EMPTY, type Expression, type Grammar, isNothing, NOTHING, repeat, type Rules, sequence,
 } from './expression.ts'
+import type { Steps } from './steps.ts'
+
+/** An expression is looked up twice and copied. */
+const EXPRESSION_STEPS = 5
 
 /** The same texts without dead ends; the root is nothing where there is no text at all. */
-export function prune({ root, rules }: Grammar): Grammar {
-  const good = new Set<string>()
+export function prune({ root, rules }: Grammar, steps: Steps): Grammar {
+  const good = findEnding(rules, steps)
+  const known = new Map<Expression, boolean>()
   const ends = (expression: Expression): boolean => {
-    switch (expression.type) {
-      case 'text':
-      case 'dispatch':
-        return true
-      case 'set':
-        return expression.set.length > 0
-      case 'string':
-        return expression.min === 0 || (expression.min <= expression.max && expression.set.length > 0)
-      case 'sequence':
-        return expression.parts.every(ends)
-      case 'choice':
-        return expression.parts.some(ends)
-      case 'repeat':
-        return expression.min === 0 || ends(expression.part)
-      case 'rule':
-        return good.has(expression.name)
-    }
-  }
-  // Most rules are made before those that they need, so that few rounds are enough.
-  const backwards = [...rules].toReversed()
-  for (let before = -1; before < good.size; ) {
-    before = good.size
-    for (const [name, body] of backwards) if (!good.has(name) && ends(body)) good.add(name)
+    const answer = known.get(expression) ?? canEnd(expression, good, ends)
+    known.set(expression, answer)
+    return answer
   }
 
   const pruned: Rules = new Map()
   const pending: string[] = []
+  /** Parts that several share stay shared. */
+  const rewritten = new Map<Expression, Expression>()
   const rewrite = (expression: Expression): Expression => {
+    const made = rewritten.get(expression) ?? rewriteOnce(expression)
+    rewritten.set(expression, made)
+    return made
+  }
+
+  const rewriteOnce = (expression: Expression): Expression => {
+    steps.spend(EXPRESSION_STEPS)
     if (!ends(expression)) return NOTHING
     switch (expression.type) {
       case 'sequence':
@@ -67,4 +61,49 @@ export function prune({ root, rules }: Grammar): Grammar {
     pruned.set(name, rewrite(rules.get(name) ?? NOTHING))
   }
   return { root: kept, rules: pruned }
+}
+
+/** Whether some text completes the expression, where rules outside `good` have none. */
+function canEnd(
+  expression: Expression,
+  good: ReadonlySet<string>,
+  ends: (part: Expression) => boolean,
+): boolean {
+  switch (expression.type) {
+    case 'text':
+    case 'dispatch':
+      return true
+    case 'set':
+      return expression.set.length > 0
+    case 'string':
+      return expression.min === 0 || (expression.min <= expression.max && expression.set.length > 0)
+    case 'sequence':
+      return expression.parts.every(ends)
+    case 'choice':
+      return expression.parts.some(ends)
+    case 'repeat':
+      return expression.min === 0 || ends(expression.part)
+    case 'rule':
+      return good.has(expression.name)
+  }
+}
+
+/** Rules that some text completes. */
+function findEnding(rules: Rules, steps: Steps): Set<string> {
+  const good = new Set<string>()
+  const ends = (expression: Expression): boolean => {
+    steps.spend(1)
+    return canEnd(expression, good, ends)
+  }
+  // Most rules are made before those that they need, so that few rounds are enough.
+  let left = [...rules].toReversed()
+  for (let before = Infinity; left.length < before; ) {
+    before = left.length
+    left = left.filter(([name, body]) => {
+      if (!ends(body)) return true
+      good.add(name)
+      return false
+    })
+  }
+  return good
 }

@@ -1,19 +1,20 @@
 /** Whether a value is of a schema, for the keywords that are kept. */
 import { children, type Context, type Flat, flatten } from './flatten.ts'
 import { boundsOf, isListed, patternsOf, rangeOf, typesOf } from './flat.ts'
-import { child, get, has, isObject, list, named, type Node, type TypeName } from './node.ts'
+import { child, element, entry, get, has, isObject, list, named, type Node, type TypeName } from './node.ts'
 import { matches } from './match.ts'
-import { parsePattern } from './pattern.ts'
+import { isMatch } from './patterns.ts'
 
 /** Whether all of the schemas hold for the value. */
 export const isValid = (nodes: readonly Node[], value: unknown, context: Context): boolean =>
   flatten(nodes, context).some((flat) => isOf(flat, value, context))
 
 export function isOf(flat: Flat, value: unknown, context: Context): boolean {
+  context.steps.spend(1 + flat.length)
   const valid = (nodes: readonly Node[], part: unknown): boolean => isValid(nodes, part, context)
   const type = typeOf(value)
   if (!typesOf(flat).includes(type)) return false
-  if (!isListed(flat, value)) return false
+  if (!isListed(flat, value, context)) return false
   if (typeof value === 'number') {
     const { min, max, above, below } = boundsOf(flat)
     return (above ? value > min : value >= min) && (below ? value < max : value <= max)
@@ -22,23 +23,23 @@ export function isOf(flat: Flat, value: unknown, context: Context): boolean {
     const { length } = Array.from(value)
     return (
       within(length, rangeOf(flat, 'Length')) &&
-      patternsOf(flat).every(({ expression }) => matches(expression, value))
+      patternsOf(flat, context).every(({ expression }) => matches(expression, value, context.steps))
     )
   }
   if (Array.isArray(value)) {
     return (
       within(value.length, rangeOf(flat, 'Items')) &&
-      value.every((each: unknown, index) => valid(itemsAt(flat, index), each))
+      value.every((each: unknown, index) => valid(itemsAt(flat, index, context), each))
     )
   }
   if (!isObject(value)) return true
   const names = Object.keys(value)
   return (
     within(names.length, rangeOf(flat, 'Properties')) &&
-    requiredOf(flat).every((name) => Object.hasOwn(value, name)) &&
+    requiredOf(flat, context).every((name) => Object.hasOwn(value, name)) &&
     names.every(
       (name) =>
-        valid(children(flat, 'propertyNames'), name) && valid(propertyOf(flat, name), value[name]),
+        valid(children(flat, 'propertyNames'), name) && valid(propertyOf(flat, name, context), value[name]),
     )
   )
 }
@@ -54,31 +55,42 @@ const within = (length: number, [min, max]: readonly [number, number]): boolean 
   length >= min && length <= max
 
 /** What the element at an index must be. */
-export const itemsAt = (flat: Flat, index: number): Node[] =>
-  flat.flatMap((part) => prefixOf(part)[index] ?? child(part, restOf(part)) ?? [])
+export function itemsAt(flat: Flat, index: number, { steps }: Context): Node[] {
+  steps.spend(1 + flat.length)
+  return flat.flatMap((part) => element(part, prefixKeyOf(part), index) ?? child(part, restOf(part)) ?? [])
+}
 
 /** Schemas of the first elements: `prefixItems`, or `items` where that is a list. */
-export const prefixOf = (part: Node): Node[] =>
-  has(part, 'prefixItems') || restOf(part) === 'items' ? list(part, 'prefixItems') : list(part, 'items')
+export const prefixOf = (part: Node): Node[] => list(part, prefixKeyOf(part))
+
+const prefixKeyOf = (part: Node): 'prefixItems' | 'items' =>
+  has(part, 'prefixItems') || restOf(part) === 'items' ? 'prefixItems' : 'items'
 
 /** The keyword for the elements behind the first ones. */
 const restOf = (part: Node): 'items' | 'additionalItems' =>
   !has(part, 'prefixItems') && Array.isArray(get(part, 'items')) ? 'additionalItems' : 'items'
 
-export const requiredOf = (flat: Flat): string[] => [
+export const requiredOf = (flat: Flat, { steps }: Context): string[] => [
   ...new Set(flat.flatMap(({ keywords }) => {
     const required = typeof keywords === 'boolean' ? undefined : keywords['required']
-    return Array.isArray(required) ? required.map(String) : []
+    if (!Array.isArray(required)) return []
+    steps.spend(1 + required.length)
+    return required.map(String)
   })),
 ]
 
+/** Each part is asked for the property, for patterns, and for what holds for others. */
+const PROPERTY_STEPS = 5
+
 /** What the value of a property must be. */
-export const propertyOf = (flat: Flat, name: string): Node[] =>
-  flat.flatMap((part) => {
-    const own = named(part, 'properties').get(name)
+export function propertyOf(flat: Flat, name: string, context: Context): Node[] {
+  context.steps.spend(1 + flat.length * PROPERTY_STEPS)
+  return flat.flatMap((part) => {
+    const own = entry(part, 'properties', name)
     const matching = [...named(part, 'patternProperties')]
-      .filter(([pattern]) => matches(parsePattern(pattern), name))
+      .filter(([pattern]) => isMatch(pattern, name, context))
       .map(([, each]) => each)
     if (own || matching.length > 0) return [...(own ? [own] : []), ...matching]
     return child(part, 'additionalProperties') ?? []
   })
+}

@@ -69,7 +69,13 @@ interface Parts extends Node {
   callee: Node
   args: Node[]
   iterable: Node & { lhs?: Node }
+  left: Node
+  right: Node
 }
+
+/** Lists of statements that a part of the tree may have; what they evaluate to becomes text. */
+const BLOCKS = ['body', 'alternate', 'defaultBlock'] as const
+type Blocks = Partial<Record<(typeof BLOCKS)[number], Node[]>>
 
 /** A part of the tree in the place of which its value stands already. */
 interface Evaluated extends Node {
@@ -83,6 +89,8 @@ const evaluated = (value: Value): Evaluated => ({ type: 'Evaluated', value })
 class LimitedInterpreter extends Interpreter {
   readonly #deadline = performance.now() + LIMITS.milliseconds
   readonly #characters: number
+  /** Parts whose values may become text as a whole. */
+  readonly #written = new WeakSet<Node>()
   /** What loops go over: text by its characters, and what is not there as if it were empty. */
   readonly #iterables = new WeakSet<Node>()
 
@@ -100,6 +108,7 @@ class LimitedInterpreter extends Interpreter {
     }
     if (Array.isArray(value) && value.length > LIMITS.items)
       throw new Exceeded('it makes too long a list')
+    if (node && this.#written.has(node)) this.#weigh(result)
     if (node && this.#iterables.has(node)) {
       if (typeof value === 'string') return convert([...value])
       if (value === undefined) return convert([])
@@ -107,15 +116,35 @@ class LimitedInterpreter extends Interpreter {
     return result
   }
 
+  /** Refuses values that would become too much text: one that is listed twice is written twice. */
+  #weigh(result: Value): void {
+    let left = this.#characters
+    const walk = ({ value }: Value): void => {
+      left -= typeof value === 'string' ? 1 + value.length : 1
+      if (left < 0) throw new Exceeded('it makes too much text')
+      if (!Array.isArray(value) && !(value instanceof Map)) return
+      for (const each of (value as Value[] | Map<string, Value>).values()) walk(each)
+    }
+    walk(result)
+  }
+
   #evaluate(node: Node | undefined, environment: Environment): Value {
     const parts = node as Parts
+    for (const name of BLOCKS) {
+      const block = (node as Blocks | undefined)?.[name]
+      if (Array.isArray(block)) for (const each of block) this.#written.add(each)
+    }
     switch (node?.type) {
       case 'Evaluated':
         return (node as Evaluated).value
       case 'For':
         this.#iterables.add(parts.iterable.lhs ?? parts.iterable)
         break
+      case 'BinaryExpression':
+        this.#written.add(parts.left).add(parts.right)
+        break
       case 'FilterExpression': {
+        this.#written.add(parts.operand)
         const operand = this.evaluate(parts.operand, environment)
         const name = parts.filter.type === 'Identifier' ? String(parts.filter.value) : ''
         if (operand.type === 'UndefinedValue' && EMPTY.has(name)) return convert(EMPTY.get(name))
@@ -130,6 +159,7 @@ class LimitedInterpreter extends Interpreter {
         return super.evaluate({ ...node, property: evaluated(key) } as Node, environment)
       }
       case 'CallExpression':
+        for (const argument of parts.args) this.#written.add(argument)
         if (parts.callee.type === 'MemberExpression') return this.#call(parts, environment)
     }
     return super.evaluate(node, environment)

@@ -1,7 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { formatPattern } from '../../../src/engine/schema/formats.ts'
-import { lengths, matches } from '../../../src/engine/schema/match.ts'
+import type { Expression } from '../../../src/engine/schema/expression.ts'
+import { lengths, matches as matchesWithin } from '../../../src/engine/schema/match.ts'
 import { parsePattern } from '../../../src/engine/schema/pattern.ts'
+import { createSteps } from '../../../src/engine/schema/steps.ts'
+
+const matches = (expression: Expression, text: string): boolean =>
+  matchesWithin(expression, text, createSteps())
 
 const TEXTS = [
   '', 'a', 'b', 'ab', 'abc', 'aab', 'abab', 'xaby', 'A1', 'a-b', '1', '12', '123', ' ', '\n', 'a\nb', '\t', 'é', '日本',

@@ -108,7 +108,7 @@ test('writes dates in English', () => {
   )
 })
 
-test.each([
+test.each<[string, string]>([
   ['{{ messages[', 'cannot be read'],
   ['{{ 1 + none }}', 'failed'],
   ['{% for i in range(100000000000) %}{% endfor %}', 'too long a list'],
@@ -116,6 +116,12 @@ test.each([
     '{% set n = namespace(x="a") %}{% for i in range(60) %}{% set n.x = n.x ~ n.x %}{% endfor %}',
     'too much',
   ],
+  ...['{{ n.x | tojson }}', '{{ n.x }}', '{% set y = n.x ~ "" %}', '{{ n.x | string }}', '{{ n.x | join }}'].map(
+    (use): [string, string] => [
+      `{% set n = namespace(x=["a"]) %}{% for i in range(40) %}{% set n.x = [n.x, n.x] %}{% endfor %}${use}`,
+      'too much text',
+    ],
+  ),
   ['{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}', 'failed'],
 ])('bounds a template that is broken or hostile: %s', (source, why) => {
   expect(() => draw(source, {})([user])).toThrow(

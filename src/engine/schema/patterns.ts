@@ -1,0 +1,18 @@
+/** Patterns of a schema, each parsed once. */
+import type { Expression } from './expression.ts'
+import type { Context } from './flatten.ts'
+import { matches } from './match.ts'
+import { parsePattern } from './pattern.ts'
+
+/** Returns the expression of a pattern that was checked. */
+export function patternOf(pattern: string, { patterns, steps }: Context): Expression {
+  const known = patterns.get(pattern)
+  if (known) return known
+  steps.spend(pattern.length)
+  const made = parsePattern(pattern)
+  patterns.set(pattern, made)
+  return made
+}
+
+export const isMatch = (pattern: string, text: string, context: Context): boolean =>
+  matches(patternOf(pattern, context), text, context.steps)
