@@ -28,7 +28,7 @@ function ask(args: readonly string[], onPiece = (): void => {}): Promise<Outcome
   return new Promise((resolve) => child.on('close', (code) => resolve({ ...outcome, code })))
 }
 
-test.each(['completions', 'messages'])('answers in style %s', async (style) => {
+test.each(['completions', 'messages'])('answers in style %s', { tags: ['slow'] }, async (style) => {
   const args = ['--url', inject('demo'), '--style', style, '--device', 'wasm']
   const { code, stdout, stderr } = await ask(['Who are you?', ...args])
   expect(stderr).toBe('')
@@ -48,14 +48,14 @@ test('prints each token when it comes', async () => {
   }
 })
 
-test('says what failed, and fails', async () => {
+test('says what failed, and fails', { tags: ['slow'] }, async () => {
   const { code, stdout, stderr } = await ask(['Hello', '--url', 'http://127.0.0.1:9/'])
   expect(code).toBe(1)
   expect(stdout).toBe('')
   expect(stderr).toMatch(/^The answer failed: .*ERR_/)
 })
 
-test('says how it is used', async () => {
+test('says how it is used', { tags: ['slow'] }, async () => {
   const { code, stderr } = await ask(['--style', 'letters', 'Hello'])
   expect(code).toBe(1)
   expect(stderr).toMatch(/There is no style letters.*Usage: npm run ask -- /s)

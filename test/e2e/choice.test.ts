@@ -50,7 +50,7 @@ const explain = (page: Page, tag = DIGITS): Promise<Explanation> =>
 const reasonsOf = ({ reasons }: Explanation): Record<string, string> =>
   Object.fromEntries(reasons.map(({ id, why }) => [id, why]))
 
-test('each device has its implementation, and explain says why not another', async () => {
+test('each device has its implementation, and explain says why not another', { tags: ['slow'] }, async () => {
   site = await openSite()
   const half = { gpu: REAL, features: ['shader-f16'] }
   const cases: [Mask, chosen: string | null, Record<string, RegExp>][] = [

@@ -65,7 +65,7 @@ const status = (page: Page, path: string) => page.evaluate(async (url) => (await
 /** Requests to /v1 that reached the web server. */
 const leaked = () => site.requests.filter((request) => request.includes('/v1'))
 
-test('cleared data take control away: the page is told, takes it back and hosts on', async () => {
+test('cleared data take control away: the page is told, takes it back and hosts on', { tags: ['slow'] }, async () => {
   site = await openForgetfulSite()
   const page = await site.open()
   await serveIn(page)

@@ -78,7 +78,7 @@ test('a host worker that ends at once is not started for ever, and the tab stand
   await expect.poll(status, { timeout: 40_000, interval: 500 }).toBe(200)
 })
 
-test('a model worker ends: its stream fails at once and the next request opens another', async () => {
+test('a model worker ends: its stream fails at once and the next request opens another', { tags: ['slow'] }, async () => {
   site = await openSite()
   const page = await site.open()
   await serveIn(page)

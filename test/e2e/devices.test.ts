@@ -59,7 +59,7 @@ test('the same greedy text on webgpu and on wasm; auto ranks a software adapter 
   expect((await list(webgpu!))[0]?.[1]).toBe('loaded')
 })
 
-test('load tells bytes and phases; unload and remove give back memory and disk', async () => {
+test('load tells bytes and phases; unload and remove give back memory and disk', { tags: ['slow'] }, async () => {
   site = await openSite({ slow: { '/inorigin/models/guide/onnx/model.onnx': 1_500 } })
   const page = await site.open()
   await serveIn(page)

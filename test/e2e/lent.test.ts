@@ -1,4 +1,8 @@
-/** Predictions that go from a page straight to the predictor's worker, and what may come between. */
+/**
+ * Predictions that go from a page straight to the predictor's worker, and what may come between.
+ *
+ * @module-tag slow
+ */
 import type { Page } from 'playwright'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import type { Server } from '../../src/index.ts'

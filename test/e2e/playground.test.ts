@@ -39,7 +39,7 @@ describe('the chat', () => {
     expect(faults).toEqual([])
   })
 
-  test('keeps the conversation when the wire style is switched', async () => {
+  test('keeps the conversation when the wire style is switched', { tags: ['slow'] }, async () => {
     const { page, ask, answer } = await open()
     await ask('Who are you?')
     const first = await answer()

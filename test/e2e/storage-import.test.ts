@@ -148,7 +148,7 @@ const runAdds = () =>
     return Array.from((outputs['y'] as { data: Float32Array }).data)
   })
 
-test('a graph that no catalog lists becomes a tag of its own, until it is removed', async () => {
+test('a graph that no catalog lists becomes a tag of its own, until it is removed', { tags: ['slow'] }, async () => {
   const files = [asFile('adds.onnx', GRAPH), asFile('w.bin', WEIGHTS), asFile('notes.txt', Buffer.from('?'))]
   await page.setInputFiles('#files', files.slice(0, 1))
   expect(await importFrom('files', '@me/adds')).toMatchObject({

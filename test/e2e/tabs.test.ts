@@ -52,7 +52,7 @@ test('a tab that never calls serve() is served too', { tags: ['slow'] }, async (
   expect(await ask(two)).toBe(await ask(one))
 })
 
-test('the host tab is closed: the next request works', async () => {
+test('the host tab is closed: the next request works', { tags: ['slow'] }, async () => {
   const one = await site.open()
   await serveIn(one)
   const two = await site.open()

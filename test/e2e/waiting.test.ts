@@ -80,7 +80,7 @@ test('when even the tokenizer is slow, 200 goes out after 5 s and a late refusal
   expect(plain.text).toMatch(/^threw /)
 })
 
-test('weights that are not what the catalog says are a clear error, and the next try starts anew', async () => {
+test('weights that are not what the catalog says are a clear error, and the next try starts anew', { tags: ['slow'] }, async () => {
   site = await openSite({ pages: { [`${GUIDE}/onnx/model.onnx`]: 'not a model at all' } })
   const page = await site.open()
   await serveIn(page)

@@ -117,7 +117,7 @@ describe('what cannot be carried is refused by name', () => {
     expect(await refusal('float32', value)).toBe('inputs.float32.shape: must have at most 64 dimensions.')
   })
 
-  test('many elements that would have to be converted one by one', async () => {
+  test('many elements that would have to be converted one by one', { tags: ['slow'] }, async () => {
     const value = { data: `data:;base64,${'AAAA'.repeat(333_334)}`, dtype: 'int8' }
     expect(await refusal('int64', value)).toBe(
       'inputs.int64.data: has 1000002 elements of type int8. Send them as int64.',
