@@ -8,6 +8,7 @@ import { buildGrammar, spelled } from './build.ts'
 import type { Constraints } from './contract.ts'
 import { type CompiledGrammar, loadXgrammar, type Xgrammar } from './library.ts'
 import type { Ebnf } from './ebnf.ts'
+import { limitTime } from './limit.ts'
 import { findLonger } from './longer.ts'
 import { createMatcher, findDoubtful } from './matcher.ts'
 import { type Prepared, prepareVocabulary, type TokenTable } from './vocabulary.ts'
@@ -100,9 +101,8 @@ export function createConstraints(table: TokenTable): Constraints {
         const { GrammarMatcher } = await loadXgrammar()
         const loose = await GrammarMatcher.createGrammarMatcher(grammar.loose)
         const exact = grammar.exact && (await GrammarMatcher.createGrammarMatcher(grammar.exact))
-        return createMatcher({
-          loose, exact, doubtful, longer, width: table.bytes.length, onClose,
-        })
+        const width = table.bytes.length
+        return limitTime(createMatcher({ loose, exact, doubtful, longer, width, onClose }))
       } catch (error) {
         onClose()
         throw error
