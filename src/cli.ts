@@ -27,7 +27,7 @@ async function main(args: readonly string[]): Promise<number> {
   } catch (error) {
     const isExpected = error instanceof InoriginError || isUsageError(error)
     const text = isExpected ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error)
-    // What follows an end of a line is indented, so that it cannot be taken for a line of our own.
+    // Later lines are indented, so that none of them can be taken for a line of our own.
     const [first = '', ...others] = text.split('\n')
     print(process.stderr, [`inorigin: ${first}`, ...others.map((line) => `  ${line}`)])
     if (error instanceof InoriginError && error.kind === 'aborted') return 130

@@ -17,7 +17,7 @@ const LOCK_LOOK_INTERVAL_MS = 100
 export interface PageControl {
   /** Registration whose worker is asked; another one after control was lost. */
   readonly registration: ServiceWorkerRegistration
-  /** Whether requests of this page reach that worker. */
+  /** `true` while requests of this page reach that worker. */
   readonly controlled: boolean
 }
 

@@ -179,7 +179,7 @@ function invalid(param: string, message: string): InoriginError {
   return new InoriginError('invalid_request', message, { param })
 }
 
-/** Takes control of this page; resolves with `undefined` where no service worker is to be had. */
+/** Takes control of this page; resolves with `undefined` where the browser allows no service worker. */
 async function controlOrNone(
   script: Script,
   signal: AbortSignal,

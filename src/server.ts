@@ -179,7 +179,7 @@ export interface Server {
   /** Does not end in `/v1`: the base URL of Anthropic-style clients. */
   readonly origin: string
   /**
-   * Whether this page's own `fetch('/v1/...')` is answered at this moment; if not, only {@link Server.fetch}
+   * `true` while this page's own `fetch('/v1/...')` is answered; otherwise only {@link Server.fetch}
    * is. It changes when the site's data are cleared: see `onControlChange` of `serve()`.
    */
   readonly controlled: boolean

@@ -30,7 +30,7 @@ export interface InitContext {
   version: string
   /** File name of the service worker script; `false`: the app has its own. */
   sw: string | false
-  /** Whether package.json names the folder now. */
+  /** `true` if package.json names the folder now. */
   isRemembered: boolean
 }
 

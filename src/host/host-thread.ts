@@ -55,7 +55,7 @@ export function startHostThread(setup: HostSetup, options: HostThreadOptions): H
     pass(port) {
       if (!waiting) return send(port)
       waiting.push(port)
-      // Whoever asks would take the silence for a tab that hangs.
+      // The asking side would take the silence for a tab that hangs.
       reply(port, { type: 'starting' })
     },
     stop(error) {

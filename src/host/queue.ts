@@ -123,7 +123,7 @@ export function createQueue({ served, perClient, total }: QueueLimits): Queue {
       place.start = resolve
       signal.addEventListener('abort', () => reject(signal.reason), { once: true })
     })
-    // Whoever gives up without waiting for the turn has nothing to hear.
+    // A caller that gives up without waiting for the turn hears nothing.
     turn.catch(() => undefined)
     signal.addEventListener('abort', leave)
     lines.set(client, [...(lines.get(client) ?? []), place])

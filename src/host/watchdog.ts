@@ -4,7 +4,7 @@
  */
 import type { PortEvents } from '../link/ask.ts'
 
-/** What keeps the thread of a model busy, as far as the host can know. */
+/** The work that keeps the thread of a model busy, as far as the host can know. */
 export type Stage =
   /** Weights are compiled or warmed. */
   | 'load'

@@ -67,7 +67,7 @@ function readJpeg(view: DataView): ImageSize | undefined {
   }
 }
 
-/** Of the markers from C0 to CF, three begin tables and extensions. */
+/** Three of the markers from C0 to CF begin tables and extensions. */
 function isFrameHeader(marker: number): boolean {
   return marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker)
 }

@@ -19,15 +19,15 @@ export const MAX_VALUES = 1_200_000
  */
 export const MAX_NODES = 200_000
 
-/** What a client can do about too many values. */
+/** The remedy that a client reads when a body has too many values. */
 export const VALUES_REMEDY =
   `Send at most ${MAX_VALUES} values, and at most ${MAX_NODES} objects, arrays and members of objects. ` +
   'Send long lists of numbers as base64.'
 
-/** Steps of a path that are told. */
+/** Steps of a path that a message shows. */
 const MAX_PATH_STEPS = 4
 
-/** What is wrong with a text, at the first place where something is. */
+/** The first fault of a text, and its place. */
 export type JsonFault =
   | { type: 'syntax'; position: number }
   | { type: 'depth'; path: Array<string | number> }
@@ -42,7 +42,7 @@ const ESCAPED = new Set([...'"\\/bfnrt'].map((sign) => sign.charCodeAt(0)))
 const LETTER_U = 0x75
 const HEX = /[0-9a-fA-F]{4}/y
 const WORD = /(?:true|false|null)/y
-/** What may not follow a number or a word. */
+/** Characters that must not follow a number or a word. */
 const MORE_OF_WORD = /[\w.+-]/y
 
 /** What may come next: a value, a name or a sign. `first`: or the end of what has just begun. */

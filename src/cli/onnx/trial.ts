@@ -7,7 +7,7 @@ import { refuse } from '../../host/draft/refuse.ts'
 export interface Trial {
   graph: string
   data: readonly { path: string; file: string }[]
-  /** What messages call the graph. */
+  /** Name of the graph in messages. */
   name: string
   read: (file: string) => Promise<Uint8Array>
   /** The folder of onnxruntime-web that holds its builds. */

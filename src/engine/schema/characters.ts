@@ -48,7 +48,7 @@ export const one = (character: string): Characters => {
   return [[code, code]]
 }
 
-/** Whether the set has the code point. Takes time of the logarithm of its size. */
+/** Returns whether the set has the code point. Takes time of the logarithm of its size. */
 export function contains(set: Characters, code: number): boolean {
   let [low, high] = [0, set.length]
   while (low < high) {

@@ -63,7 +63,7 @@ export function prune({ root, rules }: Grammar, steps: Steps): Grammar {
   return { root: kept, rules: pruned }
 }
 
-/** Whether some text completes the expression, where rules outside `good` have none. */
+/** Returns whether some text completes the expression, where rules outside `good` have none. */
 function canEnd(
   expression: Expression,
   good: ReadonlySet<string>,
