@@ -68,8 +68,8 @@ test('waits for a holder that answers, however long it takes', async () => {
   let finish = (_who: string): void => undefined
   const work = new Promise<string>((resolve) => (finish = resolve))
   const held = alone(name, { signal: never() }, () => work)
-  const waiting = alone(name, { signal: never(), patience: 50 }, async () => 'waiter')
-  await questions(name, 20)
+  const waiting = alone(name, { signal: never(), patience: 100 }, async () => 'waiter')
+  await questions(name, 15)
   finish('holder')
   expect(await held).toBe('holder')
   expect(await waiting).toBe('waiter')

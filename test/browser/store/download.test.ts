@@ -218,7 +218,7 @@ test('meets five faults in any order, twenty times, and is right or says why not
     const plan = JSON.stringify(faults)
     const database = freshDatabase()
     const { resource, content } = await fileOn({ bytes: BYTES, faults })
-    const tuning = { ...QUICK, attempts: 10, backoff: 1, stall: 150 }
+    const tuning = { ...QUICK, attempts: 10, backoff: 1 }
     const asked = download(database, resource, { signal: never(), tuning })
     const outcome = await asked.then(
       async (blob) => (same(await bytesOf(blob), content) ? 'right' : 'wrong'),
