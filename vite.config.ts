@@ -202,7 +202,7 @@ export default defineConfig(({ command }) => ({
           maxWorkers: '100%',
           testTimeout: 300_000,
           hookTimeout: 300_000,
-          sequence: { groupOrder: 0 },
+          sequence: { groupOrder: 2 },
         },
       },
       {

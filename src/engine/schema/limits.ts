@@ -4,6 +4,8 @@ import { isObject, refuse, under } from './node.ts'
 
 /** What an object may list by name; the time it takes grows with the square. */
 const MOST_NAMES = 500
+/** Elements of a tuple: each lies inside the one before it, so that a longer one would overflow the stack. */
+const MAX_TUPLE_ITEMS = 500
 /** Keywords, names and values in all. */
 const MOST_VALUES = 20_000
 
@@ -20,6 +22,9 @@ export function checkLimits(schema: JsonSchema, path: string): void {
         const place = under(here, key)
         if ((key === 'properties' || key === 'required') && sizeOf(each) > MOST_NAMES) {
           refuse(place, `lists more than ${MOST_NAMES} names, which is too many to be kept.`)
+        }
+        if (key === 'prefixItems' && sizeOf(each) > MAX_TUPLE_ITEMS) {
+          refuse(place, `has more than ${MAX_TUPLE_ITEMS} items. Use \`items\`, or a shorter tuple.`)
         }
         waiting.push({ part: each, path: place })
       }
