@@ -1,4 +1,4 @@
-/** Digits on canvases, as a person with a mouse would leave them. None was seen in training. */
+/** Digits on canvases, as a person with a mouse would leave them. No drawing was seen in training. */
 import fixtures from './digits.json'
 
 export interface Drawing {
@@ -71,4 +71,16 @@ export function images(look: Look): Drawing[] {
     context.drawImage(source, left, top, width, height)
     return { digit, canvas }
   })
+}
+
+/** Draws a black bar on white, as in a one, on 64 x 64 pixels. */
+export function drawnOne(): OffscreenCanvas {
+  const canvas = new OffscreenCanvas(64, 64)
+  const context = canvas.getContext('2d')
+  if (!context) throw new Error('No canvas.')
+  context.fillStyle = 'white'
+  context.fillRect(0, 0, 64, 64)
+  context.fillStyle = 'black'
+  context.fillRect(30, 8, 5, 48)
+  return canvas
 }

@@ -5,6 +5,7 @@ import { IMAGE_CLASSES } from '../../../src/predictor/image.ts'
 import { openPredictor, type OpenPredictor } from '../../../src/predictor/run.ts'
 import type { InputParameter, OutputParameter, ParameterType } from '../../../src/types/index.ts'
 import { digitsEntry, openDigits } from './digits.ts'
+import { drawnOne } from './draw.ts'
 import { runtime } from './embedded.ts'
 import { identityModel, type Pair } from './identity.ts'
 
@@ -155,19 +156,8 @@ describe('with the digits', () => {
   })
   afterAll(() => digits.close())
 
-  const page = (): OffscreenCanvas => {
-    const canvas = new OffscreenCanvas(64, 64)
-    const context = canvas.getContext('2d')
-    if (!context) throw new Error('No canvas.')
-    context.fillStyle = 'white'
-    context.fillRect(0, 0, 64, 64)
-    context.fillStyle = 'black'
-    context.fillRect(30, 8, 5, 48)
-    return canvas
-  }
-
   test('every kind of image is the same image', async () => {
-    const canvas = page()
+    const canvas = drawnOne()
     const pixels = canvas.getContext('2d')?.getImageData(0, 0, 64, 64)
     const bitmap = await createImageBitmap(canvas)
     const frame = new VideoFrame(canvas, { timestamp: 0 })
@@ -192,17 +182,17 @@ describe('with the digits', () => {
     ],
     [
       'an unknown name',
-      () => ({ image: page(), pen: 1 }),
+      () => ({ image: drawnOne(), pen: 1 }),
       'inputs.pen: there is no such input; there is image, ink.',
     ],
     [
       'no member by name',
-      () => ({ image: page(), ink: 'red' }),
+      () => ({ image: drawnOne(), ink: 'red' }),
       'inputs.ink: must be one of auto, dark, light, not "red".',
     ],
     [
       'no member by value',
-      () => ({ image: page(), ink: 3 }),
+      () => ({ image: drawnOne(), ink: 3 }),
       'inputs.ink: must be one of auto, dark, light, not 3.',
     ],
     [
@@ -218,7 +208,7 @@ describe('with the digits', () => {
   })
 
   test('a bitmap that was closed is refused', async () => {
-    const image = await createImageBitmap(page())
+    const image = await createImageBitmap(drawnOne())
     image.close()
     const message = 'inputs.image: the image has no pixels; was it closed or transferred?'
     await expect(digits.predict({ image }, signal)).rejects.toMatchObject({
@@ -228,14 +218,14 @@ describe('with the digits', () => {
   })
 
   test('predictions asked for at once take turns, and a refused one holds up nobody', async () => {
-    const image = page()
+    const image = drawnOne()
     const asked = [{ image }, { image: new Blob(['text']) }, { image, ink: 'dark' }]
     const results = await Promise.allSettled(asked.map((inputs) => digits.predict(inputs, signal)))
     expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
   })
 
   test('giving up ends the wait at once, and the next prediction works', async () => {
-    const image = page()
+    const image = drawnOne()
     const quitter = new AbortController()
     const running = digits.predict({ image }, signal)
     const given = digits.predict({ image }, quitter.signal)
@@ -250,9 +240,9 @@ describe('with the digits', () => {
 
   test('a closed predictor says so, after it ended what it had begun', async () => {
     const own = await openDigits('wasm')
-    const begun = own.predict({ image: page() }, signal)
+    const begun = own.predict({ image: drawnOne() }, signal)
     const closing = own.close()
-    await expect(own.predict({ image: page() }, signal)).rejects.toMatchObject({
+    await expect(own.predict({ image: drawnOne() }, signal)).rejects.toMatchObject({
       kind: 'unavailable',
       message: '@inorigin/digits has been unloaded. Load it again.',
     })
