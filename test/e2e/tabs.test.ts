@@ -175,17 +175,23 @@ test('the service worker is stopped between two requests', { tags: ['slow'] }, a
 })
 
 test('the host tab hangs: another tab takes over, and the hung one gives way when it wakes', { tags: ['slow'] }, async () => {
+  await site.close()
+  let isAwake = false
+  site = await openSite({ slow: { '/inorigin/licenses.md': () => isAwake } })
   const one = await site.open()
   await serveIn(one)
   const two = await site.open()
   await serveIn(two)
   await ask(two)
   const awake = one.evaluate(() => {
-    const end = Date.now() + 15_000
-    while (Date.now() < end);
+    const request = new XMLHttpRequest()
+    // Not asynchronous: the page stands still until it has the whole file.
+    request.open('GET', '/inorigin/licenses.md', false)
+    request.send()
   })
   expect(await ask(two)).not.toMatch(/^\d{3} /)
   expect(workersOf(two)).toContain('/inorigin/worker.js')
+  isAwake = true
   await awake
   await expect.poll(() => workersOf(one)).toEqual([])
   expect(await ask(one)).not.toMatch(/^\d{3} /)

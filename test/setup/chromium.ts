@@ -1,13 +1,19 @@
 /**
  * Chromium for the browser tests, the end-to-end tests and `npm run ask`: one that is installed,
  * else Playwright's own, else one that is installed now. It says what it does.
+ *
+ * The headless shell comes first: it is Chromium without the windows around its pages, which nobody sees
+ * here. Four files of end-to-end tests took 105 s of CPU with it and 147 s with Chromium 156, on two cores.
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { chromium, type LaunchOptions } from 'playwright'
 import { hasApt, installPackage, isExecutable, onPath, run, say, starts } from './programs.ts'
 
-const COMMANDS = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable', 'chrome']
+/** Debian's package, and the command in it. */
+const SHELL = 'chromium-headless-shell'
+
+const COMMANDS = [SHELL, 'chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable', 'chrome']
 
 const PLACES: Partial<Record<NodeJS.Platform, readonly string[]>> = {
   darwin: [
@@ -65,20 +71,30 @@ export function findChromium(): string | undefined {
 export function ensureChromium(): string {
   const found = findChromium()
   if (found) return found
-  say('No Chromium is installed. Fetching the one that Playwright ships ...')
-  // On Debian and its kin, the libraries that Chromium needs come from there, too.
-  const install = ['install', ...(hasApt() ? ['--with-deps'] : []), 'chromium']
-  run(process.execPath, [join('node_modules', 'playwright', 'cli.js'), ...install])
-  const fetched = findChromium()
-  if (fetched) return fetched
-  if (hasApt()) {
-    say('That failed. Installing the package "chromium" with apt-get ...')
-    installPackage('chromium')
-    const packaged = findChromium()
-    if (packaged) return packaged
+  say('No Chromium is installed.')
+  for (const install of hasApt() ? [fromApt(SHELL), fetchOwn, fromApt('chromium')] : [fetchOwn]) {
+    install()
+    const installed = findChromium()
+    if (installed) return installed
+    say('That failed.')
   }
   throw new Error(
     'No Chromium was found and none could be installed. Install Chromium or Chrome yourself, ' +
       'or set CHROMIUM_PATH to the program.',
   )
+}
+
+/** Returns what installs a package of Debian. Its kin may lack it: Ubuntu's is no program but a hint. */
+function fromApt(name: string): () => void {
+  return () => {
+    say(`Installing the package "${name}" with apt-get ...`)
+    installPackage(name)
+  }
+}
+
+/** Fetches the one that Playwright ships. On Debian and its kin, the libraries it needs come from there. */
+function fetchOwn(): void {
+  say('Fetching the one that Playwright ships ...')
+  const install = ['install', ...(hasApt() ? ['--with-deps'] : []), 'chromium']
+  run(process.execPath, [join('node_modules', 'playwright', 'cli.js'), ...install])
 }

@@ -1,5 +1,5 @@
 /** The digits model on both devices, from what is drawn on a canvas to the name of a digit. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { OpenPredictor } from '../../../src/predictor/run.ts'
 import type { PredictionResult } from '../../../src/types/index.ts'
 import { digitsEntry, openDigits } from './digits.ts'
@@ -11,14 +11,13 @@ const NAMES = ['zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'e
 const { signal } = new AbortController()
 
 let wasm: OpenPredictor
-let webgpu: OpenPredictor
 beforeAll(async () => {
   wasm = await openDigits('wasm')
-  webgpu = await openDigits('webgpu')
 })
-afterAll(async () => {
-  await wasm.close()
-  await webgpu.close()
+afterAll(() => wasm.close())
+
+afterEach(() => {
+  vi.restoreAllMocks()
 })
 
 function scores({ outputs }: PredictionResult): Float32Array {
@@ -81,8 +80,12 @@ describe('reads', () => {
   })
 })
 
-test('both devices give the same numbers', { tags: ['slow'] }, async () => {
-  const drawings = [...strokes(plain).slice(4, 7), ...images(plain).slice(0, 3)]
+test('both devices give the same numbers, and no GPU buffers pile up', { tags: ['slow'] }, async () => {
+  const webgpu = await openDigits('webgpu')
+  const drawings = [...strokes(plain).slice(4, 10), ...images(plain).slice(0, 6)]
+  const created = vi.spyOn(GPUDevice.prototype, 'createBuffer')
+  const destroyed = vi.spyOn(GPUBuffer.prototype, 'destroy')
+  const left: number[] = []
   for (const { canvas } of drawings) {
     const [one, other] = await Promise.all([
       wasm.predict({ image: canvas }, signal),
@@ -93,7 +96,11 @@ test('both devices give the same numbers', { tags: ['slow'] }, async () => {
     scores(one).forEach((score, digit) => {
       expect(Math.abs((scores(other)[digit] ?? NaN) - score)).toBeLessThan(1e-4)
     })
+    left.push(created.mock.calls.length - destroyed.mock.calls.length)
   }
+  // Those that are kept for other runs are there after the third.
+  expect((left.at(-1) ?? NaN) - (left[2] ?? NaN)).toBeLessThan(6)
+  await webgpu.close()
 })
 
 const devices = hasHalves ? (['wasm', 'webgpu'] as const) : (['wasm'] as const)

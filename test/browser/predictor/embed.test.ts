@@ -42,7 +42,9 @@ describe.each([
   })
   afterAll(() => predictor.close())
 
-  test.each(cases.map(({ text, ...rest }) => ({ text, title: JSON.stringify(text).slice(0, 40), ...rest })))(
+  // A GPU made of software compiles shaders for each length, and below it has all the texts at once.
+  const alone = device === 'webgpu' ? cases.slice(0, 1) : cases
+  test.each(alone.map(({ text, ...rest }) => ({ text, title: JSON.stringify(text).slice(0, 40), ...rest })))(
     '$title', { tags: tagsOf(device) },
     async ({ text, ids, vector }) => {
       const { vectors, tokens } = await embed(predictor, text)

@@ -151,14 +151,14 @@ describe.each(Object.keys(BODIES))('%s', { timeout: 60_000 }, (path) => {
     const host = scriptedHost()
     const chance = createChance(path.length)
     const outcomes = new Map<number, number>()
-    for (let round = 0; round < 2500; round++) {
+    for (let round = 0; round < 1000; round++) {
       const whole = chance.often(0.25) ? { ...body, stream: true } : body
       const mutant = mutate(whole, VALUES, chance, 1 + chance.below(4))
       const { status } = await outcomeOf(host, path, mutant)
       outcomes.set(status, (outcomes.get(status) ?? 0) + 1)
     }
     // Neither answer may have become impossible.
-    expect(outcomes.get(200)).toBeGreaterThan(50)
-    expect(outcomes.get(400)).toBeGreaterThan(100)
+    expect(outcomes.get(200)).toBeGreaterThan(20)
+    expect(outcomes.get(400)).toBeGreaterThan(40)
   })
 })
