@@ -1,5 +1,6 @@
 import { playwright } from '@vitest/browser-playwright'
 import { readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import { defaultClientConditions, type EnvironmentOptions, type Plugin, type UserConfig } from 'vite'
 import { defineConfig } from 'vitest/config'
@@ -9,7 +10,7 @@ import { devFolder, strictPolicy } from './.ci/build/serve.ts'
 import { sizeReport } from './.ci/build/size.ts'
 import packageJson from './package.json' with { type: 'json' }
 import { init } from './src/cli/init.ts'
-import { chromiumArgs } from './test/setup/chromium.ts'
+import { chromiumArgs, SHORT_LIVED_ARGS } from './test/setup/chromium.ts'
 
 const at = (path: string): string => resolve(import.meta.dirname, path)
 
@@ -109,6 +110,12 @@ const inModules = (plugin: Plugin): Plugin => ({
   applyToEnvironment: ({ name }) => name === 'modules',
 })
 
+/**
+ * Files of end-to-end tests that run at once, beside the browser tests, which are one after the other. Many
+ * wait for time limits of the product, and leave their core to another meanwhile.
+ */
+const BROWSER_WORKERS = Math.ceil(availableParallelism() * 1.5)
+
 const browserTests = {
   enabled: true,
   headless: true,
@@ -119,7 +126,7 @@ const browserTests = {
       get executablePath() {
         return process.env['CHROMIUM_PATH']
       },
-      args: chromiumArgs(),
+      args: [...chromiumArgs(), ...SHORT_LIVED_ARGS],
     },
   }),
   instances: [{ browser: 'chromium' as const }],
@@ -185,9 +192,9 @@ export default defineConfig(({ command }) => ({
           name: 'browser',
           include: ['test/browser/**/*.test.ts'],
           globalSetup: ['test/setup/browser.ts', 'test/setup/faults.ts'],
-          maxWorkers: '100%',
+          maxWorkers: BROWSER_WORKERS,
           testTimeout: 180_000,
-          sequence: { groupOrder: 0 },
+          sequence: { groupOrder: 1 },
           browser: browserTests,
         },
       },
@@ -199,10 +206,10 @@ export default defineConfig(({ command }) => ({
           environment: 'node',
           globalSetup: 'test/setup/demo.ts',
           isolate: false,
-          maxWorkers: '100%',
+          maxWorkers: BROWSER_WORKERS,
           testTimeout: 300_000,
           hookTimeout: 300_000,
-          sequence: { groupOrder: 2 },
+          sequence: { groupOrder: 1 },
         },
       },
       {
@@ -214,7 +221,7 @@ export default defineConfig(({ command }) => ({
           globalSetup: 'test/setup/demo.ts',
           testTimeout: 600_000,
           hookTimeout: 600_000,
-          sequence: { groupOrder: 4 },
+          sequence: { groupOrder: 3 },
         },
       },
       {
@@ -227,7 +234,7 @@ export default defineConfig(({ command }) => ({
           fileParallelism: false,
           testTimeout: 3_600_000,
           hookTimeout: 120_000,
-          sequence: { groupOrder: 3 },
+          sequence: { groupOrder: 2 },
         },
       },
     ],

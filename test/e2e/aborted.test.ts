@@ -6,7 +6,7 @@
 import { afterEach, expect, test } from 'vitest'
 import { fetchIn } from '../support/answers.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
-import { beginStream, readStream, streamHas } from '../support/streamed.ts'
+import { beginStream, ENDLESS, readStream, streamHas } from '../support/streamed.ts'
 
 const GUIDE = '@inorigin/guide'
 let site: Site
@@ -15,14 +15,6 @@ afterEach(() => site?.close())
 
 /** A prompt of many chunks, of which the answer to another one knows nothing. */
 const LONG = 'Which of the many words of this prompt were computed before? '.repeat(80)
-
-/** An answer that cannot be short. */
-const ENDLESS = {
-  temperature: 0,
-  output_config: {
-    format: { type: 'json_schema', schema: { type: 'array', minItems: 200, items: { type: 'boolean' } } },
-  },
-}
 
 test('twenty that are aborted before their headers leave room for the next, and are not generated', async () => {
   site = await openSite()

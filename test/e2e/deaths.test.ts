@@ -4,7 +4,7 @@ import type { Page, Worker } from 'playwright'
 import type { Server } from '../../src/index.ts'
 import { fetchIn } from '../support/answers.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
-import { beginStream, errorOf, streamEnd, streamHas } from '../support/streamed.ts'
+import { beginStream, ENDLESS, errorOf, streamEnd, streamHas } from '../support/streamed.ts'
 
 const GUIDE = '@inorigin/guide'
 let site: Site
@@ -33,7 +33,7 @@ test('the host worker of a lone tab ends: its stream fails clearly and the next 
   site = await openSite()
   const page = await site.open()
   await serveIn(page)
-  await beginStream(page, 'open', GUIDE)
+  await beginStream(page, 'open', GUIDE, ENDLESS)
   await streamHas(page, 'open', 'content_block_delta')
   await end(page, 'worker.js')
   const next = await ask(page)
@@ -82,13 +82,11 @@ test('a model worker ends: its stream fails at once and the next request opens a
   site = await openSite()
   const page = await site.open()
   await serveIn(page)
-  await beginStream(page, 'open', GUIDE)
+  await beginStream(page, 'open', GUIDE, ENDLESS)
   await streamHas(page, 'open', 'content_block_delta')
   await end(page, 'model-worker.js')
-  const start = Date.now()
+  // A host that found it out by silence would say so instead.
   expect(errorOf(await streamEnd(page, 'open'))?.message).toMatch(/^The worker of @inorigin\/guide ended .*Try again/)
-  // Long before a host that lives gives the next sign of it.
-  expect(Date.now() - start).toBeLessThan(5_000)
   const next = await ask(page)
   expect([next.status, JSON.parse(next.text).type]).toEqual([200, 'message'])
   expect(workersOf(page, 'model-worker.js')).toHaveLength(1)

@@ -34,16 +34,15 @@ test('a catalog or assets that no worker can take are refused at once', async ()
   await page.waitForFunction(() => 'serve' in globalThis)
   const seen = await page.evaluate(async () => {
     const { serve } = globalThis as unknown as InPage
-    const start = performance.now()
     const kindOf = (options: object) =>
       serve(options).then(() => 'served', (error: { kind: string }) => error.kind)
     const assets = await kindOf({ assets: 'http://127.0.0.1:9/inorigin/' })
     const catalog = await kindOf({ catalog: { version: 1, entries: [], more: () => {} } })
     const keys = await kindOf({ apiKeys: [' outer '] })
-    return { assets, catalog, keys, soon: performance.now() - start < 2_000 }
+    return { assets, catalog, keys }
   })
   const refused = 'invalid_request'
-  expect(seen).toEqual({ assets: refused, catalog: refused, keys: refused, soon: true })
+  expect(seen).toEqual({ assets: refused, catalog: refused, keys: refused })
 })
 
 test('two servers of one page are one host; closing one leaves the other', { tags: ['slow'] }, async () => {

@@ -8,7 +8,7 @@ import type { Page } from 'playwright'
 import { fetchIn } from '../support/answers.ts'
 import { withSlowTokenizer } from '../support/hostile.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
-import { abortStream, beginStream, errorOf, streamEnd, streamHas } from '../support/streamed.ts'
+import { abortStream, beginStream, ENDLESS, errorOf, streamEnd, streamHas } from '../support/streamed.ts'
 
 const GUIDE = '@inorigin/guide'
 let site: Site
@@ -46,7 +46,7 @@ test('a worker that does not notice a cancellation is ended when others wait for
   site = await openSite()
   const page = await site.open()
   await serveIn(page)
-  await beginStream(page, 'canceled', GUIDE)
+  await beginStream(page, 'canceled', GUIDE, ENDLESS)
   await streamHas(page, 'canceled', 'content_block_delta')
   await hang(page)
   await beginStream(page, 'waiting', GUIDE)

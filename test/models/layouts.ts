@@ -9,8 +9,14 @@ import { runtimeFolder } from './tiny.ts'
 
 export interface Opened {
   decoder: Decoder
-  /** Releases the sessions, the runtime and the device too. */
+  /** Releases the sessions, and the runtime and its device where they were opened for it alone. */
   close(): Promise<void>
+}
+
+export interface OpenedRuntime {
+  runtime: Runtime
+  gpu: GPUDevice | undefined
+  close(): void
 }
 
 export interface Opening {
@@ -26,12 +32,23 @@ export interface Opening {
   large?: boolean
 }
 
-/** Opens the model at that path, with weights beside it where there are some. */
-export async function openDecoder(opening: Opening): Promise<Opened> {
-  const { device, model, embed, contextWindow = 512, firstPosition = 0 } = opening
-  const { heads, large } = opening
+/** Opens a runtime; models that share it share the shaders that its device has compiled. */
+export async function openRuntime(device: Opening['device'], large?: boolean): Promise<OpenedRuntime> {
   const gpu = device === 'webgpu' ? (await requestGpu()).device : undefined
   const runtime = await loadRuntime({ device, folder: runtimeFolder(), gpu, large })
+  const close = (): void => {
+    runtime.release()
+    gpu?.destroy()
+  }
+  return { runtime, gpu, close }
+}
+
+/** Opens the model at that path, with weights beside it where there are some, in a runtime of its own or in `shared`. */
+export async function openDecoder(opening: Opening, shared?: OpenedRuntime): Promise<Opened> {
+  const { device, model, embed, contextWindow = 512, firstPosition = 0 } = opening
+  const { heads, large } = opening
+  const within = shared ?? (await openRuntime(device, large))
+  const { runtime, gpu } = within
   const graph = await file(model)
   const session = await open(runtime, model, graph)
   const first = embed === undefined ? null : await open(runtime, embed, await file(embed))
@@ -43,8 +60,7 @@ export async function openDecoder(opening: Opening): Promise<Opened> {
     await decoder.close()
     await session.release()
     await first?.release()
-    runtime.release()
-    gpu?.destroy()
+    if (!shared) within.close()
   }
   return { decoder, close }
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { chromium } from 'playwright'
 import { preview } from 'vite'
 import type { TestProject } from 'vitest/node'
-import { chromiumLaunch, ensureChromium } from './chromium.ts'
+import { chromiumLaunch, ensureChromium, SHORT_LIVED_ARGS } from './chromium.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -50,7 +50,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
   process.env['CHROMIUM_PATH'] = ensureChromium()
   buildDemo()
   const demo = await serveDemo()
-  const browser = await chromium.launchServer(chromiumLaunch())
+  const launch = chromiumLaunch()
+  const browser = await chromium.launchServer({ ...launch, args: [...(launch.args ?? []), ...SHORT_LIVED_ARGS] })
   process.env['CHROMIUM_ENDPOINT'] = browser.wsEndpoint()
   project.provide('demo', demo.url)
   return async () => {

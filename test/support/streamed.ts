@@ -14,6 +14,14 @@ interface InPage {
   aborts: Record<string, AbortController>
 }
 
+/** Fields of a message whose answer is too long to end before it is ended. */
+export const ENDLESS = {
+  temperature: 0,
+  output_config: {
+    format: { type: 'json_schema', schema: { type: 'array', minItems: 200, items: { type: 'boolean' } } },
+  },
+}
+
 /** Begins a streamed message of the model `tag`; `name` is what the test calls it. */
 export async function beginStream(page: Page, name: string, tag: string, fields: object = {}): Promise<void> {
   await page.evaluate(

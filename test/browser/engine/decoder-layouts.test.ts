@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Device } from '../../../src/types/index.ts'
-import { difference, greedy, openDecoder, prefill, take, type Opened } from '../../models/layouts.ts'
+import {
+  difference, greedy, openDecoder, openRuntime, prefill, take, type Opened, type OpenedRuntime,
+} from '../../models/layouts.ts'
 import expected from '../../models/layouts/expected.json'
 import { hasHalves } from '../halves.ts'
 
@@ -29,9 +31,15 @@ const BATCHED: readonly Layout[] = ['split', 'q4', 'fp16', 'q4f16']
 /** Half precision rounds otherwise where more is computed at once. */
 const HALVES: readonly Layout[] = ['fp16', 'q4f16', 'branch16']
 
-const open = (device: 'wasm' | 'webgpu', layout: Layout, large: boolean): Promise<Opened> => {
+/** The one runtime of all layouts on WebGPU: a GPU made of software compiles their shaders for seconds. */
+let shared: Promise<OpenedRuntime> | undefined
+
+afterAll(async () => (await shared)?.close())
+
+const open = async (device: 'wasm' | 'webgpu', layout: Layout, large: boolean): Promise<Opened> => {
   const paths = PATHS[layout]
-  return openDecoder({ device, large, ...paths, model: `layouts/${paths.model}` })
+  const opening = { device, large, ...paths, model: `layouts/${paths.model}` }
+  return openDecoder(opening, device === 'webgpu' ? await (shared ??= openRuntime('webgpu')) : undefined)
 }
 
 const layouts = Object.keys(PATHS) as Layout[]
