@@ -2,7 +2,12 @@ import { playwright } from '@vitest/browser-playwright'
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
-import { defaultClientConditions, type EnvironmentOptions, type Plugin, type UserConfig } from 'vite'
+import {
+  defaultClientConditions,
+  type EnvironmentOptions,
+  type Plugin,
+  type UserConfig,
+} from 'vite'
 import { defineConfig } from 'vitest/config'
 import { emitCatalogSchema, emitMlcCatalog, emitModels } from './.ci/build/emit.ts'
 import { writeLicenses } from './.ci/build/licenses.ts'
@@ -60,7 +65,12 @@ const serviceWorker: EnvironmentOptions = {
     outDir: DIST,
     emptyOutDir: false,
     license: { fileName: 'licenses/sw.json' },
-    lib: { entry: at('sw/classic.ts'), formats: ['iife'], name: 'inorigin', fileName: () => 'sw.js' },
+    lib: {
+      entry: at('sw/classic.ts'),
+      formats: ['iife'],
+      name: 'inorigin',
+      fileName: () => 'sw.js',
+    },
     rolldownOptions: {
       output: {
         // `inorigin init` knows its own script by this line.
@@ -142,8 +152,15 @@ export default defineConfig(({ command }) => ({
   optimizeDeps: {
     // Found late, a dependency makes the page reload: in the middle of a test, or of an answer.
     include: [
-      '@cfworker/json-schema', '@huggingface/jinja', '@huggingface/tokenizers', '@mlc-ai/web-llm', '@mlc-ai/web-xgrammar',
-      'hash-wasm', 'hono/tiny', 'idb', 'valibot',
+      '@cfworker/json-schema',
+      '@huggingface/jinja',
+      '@huggingface/tokenizers',
+      '@mlc-ai/web-llm',
+      '@mlc-ai/web-xgrammar',
+      'hash-wasm',
+      'hono/tiny',
+      'idb',
+      'valibot',
     ],
     exclude: ['onnxruntime-web'],
   },

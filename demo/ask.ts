@@ -52,7 +52,8 @@ function readArguments(): Wish {
   const question = positionals.join(' ').trim()
   if (question === '') throw new Error('There is no question.')
   if (!['auto', 'webgpu', 'wasm'].includes(device)) throw new Error(`There is no device ${device}.`)
-  if (style !== 'completions' && style !== 'messages') throw new Error(`There is no style ${style}.`)
+  if (style !== 'completions' && style !== 'messages')
+    throw new Error(`There is no style ${style}.`)
   return { question, device, style, url }
 }
 

@@ -6,14 +6,20 @@ export function showDevice(starting: Promise<Server>): () => void {
   const list = byId('device', HTMLElement)
 
   function show(facts: readonly (readonly [name: string, value: string])[]): void {
-    const parts = facts.flatMap(([name, value]) => [element('dt', '', name), element('dd', '', value)])
+    const parts = facts.flatMap(([name, value]) => [
+      element('dt', '', name),
+      element('dd', '', value),
+    ])
     list.replaceChildren(...parts)
   }
 
   async function look(): Promise<void> {
     const adapter = ['WebGPU', await describeAdapter()] as const
     const threads = `${navigator.hardwareConcurrency} threads`
-    const wasm = ['WASM', crossOriginIsolated ? threads : '1 thread: the page is not isolated'] as const
+    const wasm = [
+      'WASM',
+      crossOriginIsolated ? threads : '1 thread: the page is not isolated',
+    ] as const
     show([adapter, wasm, ['Server', 'starting']])
     const state = await starting.then(
       ({ controlled, baseURL }) => (controlled ? baseURL : 'this page alone (server.fetch)'),
@@ -31,6 +37,7 @@ export async function describeAdapter(): Promise<string> {
   const adapter = await navigator.gpu.requestAdapter().catch(() => null)
   if (!adapter) return 'no adapter'
   const { vendor, architecture, description, isFallbackAdapter } = adapter.info
-  const name = description || [vendor, architecture].filter(Boolean).join(' ') || 'an unnamed adapter'
+  const name =
+    description || [vendor, architecture].filter(Boolean).join(' ') || 'an unnamed adapter'
   return isFallbackAdapter ? `${name} (software)` : name
 }

@@ -45,7 +45,9 @@ export function createEdges(starting: Promise<Server>): void {
     try {
       const bitmap = await createImageBitmap(chosen)
       const scale = Math.min(1, LONGEST / Math.max(bitmap.width, bitmap.height))
-      const size = [bitmap.width, bitmap.height].map((side) => Math.max(1, Math.round(side * scale)))
+      const size = [bitmap.width, bitmap.height].map((side) =>
+        Math.max(1, Math.round(side * scale)),
+      )
       const [width = 1, height = 1] = size
       Object.assign(picture.canvas, { width, height })
       picture.drawImage(bitmap, 0, 0, width, height)

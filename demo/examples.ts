@@ -18,14 +18,23 @@ const DIGITS: readonly string[] = [
 export function exampleDigit(): Point[][] {
   const code = DIGITS[Math.floor(Math.random() * DIGITS.length)] ?? ''
   const vary = (range: number): number => (Math.random() * 2 - 1) * range
-  const [turn, slant, size, right, down] = [vary(0.1), vary(0.12), 0.85 + vary(0.12), vary(0.06), vary(0.05)]
+  const [turn, slant, size, right, down] = [
+    vary(0.1),
+    vary(0.12),
+    0.85 + vary(0.12),
+    vary(0.06),
+    vary(0.05),
+  ]
   const [cos, sin] = [Math.cos(turn) * size, Math.sin(turn) * size]
   return code.split('/').map((stroke) =>
-    stroke.trim().split(' ').map((pair): Point => {
-      const [column = 50, row = 50] = pair.split(',').map(Number)
-      const y = row / 100 - 0.5
-      const x = column / 100 - 0.5 - slant * y
-      return [0.5 + right + cos * x - sin * y, 0.5 + down + sin * x + cos * y]
-    }),
+    stroke
+      .trim()
+      .split(' ')
+      .map((pair): Point => {
+        const [column = 50, row = 50] = pair.split(',').map(Number)
+        const y = row / 100 - 0.5
+        const x = column / 100 - 0.5 - slant * y
+        return [0.5 + right + cos * x - sin * y, 0.5 + down + sin * x + cos * y]
+      }),
   )
 }

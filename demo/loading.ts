@@ -65,10 +65,7 @@ export function createLoading(starting: Promise<Server>): Loading {
   }
 }
 
-async function showStart(
-  starting: Promise<Server>,
-  show: (words: string) => void,
-): Promise<void> {
+async function showStart(starting: Promise<Server>, show: (words: string) => void): Promise<void> {
   const container = navigator.serviceWorker
   const phase = (): void =>
     show(

@@ -33,7 +33,10 @@ export async function start(): Promise<Server> {
 function readDevice(wish: string | null): Device | 'auto' {
   if (wish === 'webgpu' || wish === 'wasm') return wish
   if (wish !== null && wish !== 'auto') {
-    notice(`There is no device "${wish}": ?device= takes webgpu or wasm. The best one is used.`, 'mild')
+    notice(
+      `There is no device "${wish}": ?device= takes webgpu or wasm. The best one is used.`,
+      'mild',
+    )
   }
   return 'auto'
 }
@@ -57,7 +60,10 @@ async function consented(wish: string | null): Promise<URL | undefined> {
 function tellDifferences(server: Server): void {
   if (!server.controlled) {
     const what = 'This browser allows no service worker here, so only this page reaches the models'
-    notice(`${what} (through server.fetch). Leave the private window to have fetch('/v1/…').`, 'mild')
+    notice(
+      `${what} (through server.fetch). Leave the private window to have fetch('/v1/…').`,
+      'mild',
+    )
   }
   if (server.differences.length > 0) {
     const what = `Another tab hosts the models, with another ${server.differences.join(' and ')}.`

@@ -26,7 +26,11 @@ async function main(args: readonly string[]): Promise<number> {
     return await runCommand(args)
   } catch (error) {
     const isExpected = error instanceof InoriginError || isUsageError(error)
-    const text = isExpected ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error)
+    const text = isExpected
+      ? error.message
+      : error instanceof Error
+        ? (error.stack ?? error.message)
+        : String(error)
     // Later lines are indented, so that none of them can be taken for a line of our own.
     const [first = '', ...others] = text.split('\n')
     print(process.stderr, [`inorigin: ${first}`, ...others.map((line) => `  ${line}`)])
@@ -79,7 +83,10 @@ async function runRefresh(file: string, host: string | undefined): Promise<numbe
     onEntry: (tag, repository) => say(`${tag}: asking for ${repository}`),
     signal: new AbortController().signal,
   })
-  print(process.stderr, failed.map(({ tag, why }) => `${tag} stays as it was. ${why}`))
+  print(
+    process.stderr,
+    failed.map(({ tag, why }) => `${tag} stays as it was. ${why}`),
+  )
   say(`${file}: ${refreshed.length} models refreshed, ${failed.length} not.`)
   return failed.length > 0 ? 1 : 0
 }
@@ -107,13 +114,19 @@ const MAX_FILE_BYTES = 25_000_000
 
 async function runAdd(source: string, flags: AddFlags): Promise<number> {
   const { tag, name, force = false, tensor: tensors = [] } = flags
-  if (tag === undefined) throw usageError(`Say what it is asked for by: inorigin add ${source} --tag @me/name`)
+  if (tag === undefined)
+    throw usageError(`Say what it is asked for by: inorigin add ${source} --tag @me/name`)
   const progress = startProgress(process.stderr)
   const options: AddOptions = {
-    source, tag, name, force, tensors,
+    source,
+    tag,
+    name,
+    force,
+    tensors,
     publicDir: publicFolder(flags.public),
     maxFileBytes: countOf('--max-file-bytes', flags['max-file-bytes']) ?? MAX_FILE_BYTES,
-    devices: flags.device === undefined ? ['webgpu', 'wasm'] : [oneOf('--device', flags.device, DEVICES)],
+    devices:
+      flags.device === undefined ? ['webgpu', 'wasm'] : [oneOf('--device', flags.device, DEVICES)],
     dtypes: flags.dtypes?.split(',').map((dtype) => oneOf('--dtypes', dtype, DTYPES)) ?? null,
     dist: DIST,
     runtime: findRuntime,
@@ -124,7 +137,10 @@ async function runAdd(source: string, flags: AddFlags): Promise<number> {
   return say(...reportAdded(result, options))
 }
 
-function runTypes(catalog: string | undefined, { out, ...flags }: { out?: string; public?: string }): number {
+function runTypes(
+  catalog: string | undefined,
+  { out, ...flags }: { out?: string; public?: string },
+): number {
   const catalogs = catalog === undefined ? catalogsIn(publicFolder(flags.public)) : [catalog]
   const types = typesOf(catalogs)
   if (out === undefined) return say(...types.text.trimEnd().split('\n'))
@@ -135,15 +151,21 @@ function runTypes(catalog: string | undefined, { out, ...flags }: { out?: string
 /** The app's catalog and the one that came with the package, as far as they are there. */
 function catalogsIn(publicDir: string): string[] {
   const names = ['catalog.json', join('models', 'catalog.json')]
-  const found = names.map((name) => join(publicDir, 'inorigin', name)).filter((path) => existsSync(path))
+  const found = names
+    .map((name) => join(publicDir, 'inorigin', name))
+    .filter((path) => existsSync(path))
   if (found.length > 0) return found
-  throw usageError(`There is no catalog in ${join(publicDir, 'inorigin')}. Name one: inorigin types catalog.json`)
+  throw usageError(
+    `There is no catalog in ${join(publicDir, 'inorigin')}. Name one: inorigin types catalog.json`,
+  )
 }
 
 function publicFolder(given: string | undefined): string {
   const folder = given === undefined ? recall(process.cwd())?.publicDir : fromHere(given)
   if (folder !== undefined) return folder
-  throw usageError('Name the folder your web server serves, --public public, or run inorigin init public first.')
+  throw usageError(
+    'Name the folder your web server serves, --public public, or run inorigin init public first.',
+  )
 }
 
 const DEVICES = ['webgpu', 'wasm'] as const
@@ -155,7 +177,8 @@ function oneOf<T extends string>(option: string, value: string, possible: readon
 }
 
 function countOf(option: string, value: string | undefined): number | undefined {
-  if (value === undefined || /^[1-9]\d{0,14}$/.test(value)) return value === undefined ? value : Number(value)
+  if (value === undefined || /^[1-9]\d{0,14}$/.test(value))
+    return value === undefined ? value : Number(value)
   throw usageError(`${option} takes a number of bytes, not ${value}`)
 }
 

@@ -81,7 +81,10 @@ export async function takeControl(options: ControlOptions): Promise<PageControl 
 }
 
 /** Resolves once this page has the same locks as the worker, where it looks for the worker's own. */
-async function shareLocks({ active }: ServiceWorkerRegistration, signal: AbortSignal): Promise<void> {
+async function shareLocks(
+  { active }: ServiceWorkerRegistration,
+  signal: AbortSignal,
+): Promise<void> {
   const life = active && (await status(active))?.life
   if (!life) return
   for (let look = 0; look < MAX_LOCK_LOOKS; look += 1) {

@@ -34,7 +34,11 @@ export function optionsOf<Given extends Options>(
   if (typeof onProgress !== 'function') {
     throw invalid('onProgress', `onProgress must be a function, not ${kind(onProgress)}.`)
   }
-  return { ...(options as Given), signal, onProgress: onProgress as NonNullable<Given['onProgress']> }
+  return {
+    ...(options as Given),
+    signal,
+    onProgress: onProgress as NonNullable<Given['onProgress']>,
+  }
 }
 
 /** A `File` forgets the folder it was chosen in when it crosses. Throws `invalid_request` for others. */
@@ -42,8 +46,10 @@ export function filesOf(
   files: Iterable<File> | FileSystemDirectoryHandle,
 ): readonly ChosenFile[] | FileSystemDirectoryHandle {
   const given: unknown = files
-  if (isObject(given) && 'kind' in given && given.kind === 'directory') return files as FileSystemDirectoryHandle
-  const listed = isObject(given) && Symbol.iterator in given ? Array.from(files as Iterable<File>) : null
+  if (isObject(given) && 'kind' in given && given.kind === 'directory')
+    return files as FileSystemDirectoryHandle
+  const listed =
+    isObject(given) && Symbol.iterator in given ? Array.from(files as Iterable<File>) : null
   // Those of another frame are of another class.
   if (listed?.every((file) => kind(file) === 'File')) {
     return listed.map((file) => ({ path: file.webkitRelativePath || file.name, file }))

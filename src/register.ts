@@ -36,9 +36,11 @@ export async function register(
   const { scope, type } = script
   // An update of the script must be seen although the file's cache headers may allow an old one.
   const options: RegistrationOptions = { scope, type, updateViaCache: 'none' }
-  const registration = await container.register(script.url, options).catch(async (error: unknown) => {
-    throw await refused(script, error)
-  })
+  const registration = await container
+    .register(script.url, options)
+    .catch(async (error: unknown) => {
+      throw await refused(script, error)
+    })
   signal.throwIfAborted()
   await activated(registration, signal)
   await controlled(container, registration, signal)
@@ -63,7 +65,8 @@ async function controlled(
   signal: AbortSignal,
 ): Promise<void> {
   const ours = () =>
-    container.controller !== null && container.controller.scriptURL === registration.active?.scriptURL
+    container.controller !== null &&
+    container.controller.scriptURL === registration.active?.scriptURL
   if (ours()) return
   await until(signal, notControlled, (done, listen) => {
     container.addEventListener('controllerchange', () => ours() && done(), listen)
@@ -173,7 +176,8 @@ async function refused({ url, scope }: Script, cause: unknown): Promise<Inorigin
   const isScript = found?.ok && /javascript/.test(found.headers.get('content-type') ?? '')
   if (!isScript) {
     const what = `There is no service worker script at ${url.pathname}: ${reason}`
-    const todo = 'Run `npx inorigin init <public folder>`, or pass `worker` with the URL of the script.'
+    const todo =
+      'Run `npx inorigin init <public folder>`, or pass `worker` with the URL of the script.'
     return new InoriginError('unavailable', `${what} ${todo}`, { code: 'script_missing', cause })
   }
   const above = !new URL(scope).pathname.startsWith(new URL('.', url).pathname)

@@ -107,7 +107,10 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
     if (differences.length > 0) console.warn(differs(differences))
     if (!control) console.warn(alone())
     return createServer({
-      script, control: models, host: remoteHost(link), differences,
+      script,
+      control: models,
+      host: remoteHost(link),
+      differences,
       isControlled: () => control?.controlled ?? false,
       close: () => closing.abort(),
     })
@@ -143,16 +146,23 @@ function setUp(options: ServeOptions, script: Script): HostSetup {
   const { apiKeys, catalog, device = 'auto' } = options
   // A text would count as the keys that it holds.
   if (apiKeys !== undefined && !(Array.isArray(apiKeys) && apiKeys.every(isKey))) {
-    const what = 'apiKeys must be an array of strings that a header can carry: ASCII, no outer spaces.'
+    const what =
+      'apiKeys must be an array of strings that a header can carry: ASCII, no outer spaces.'
     throw invalid('apiKeys', `${what} Leave it out to accept any key.`)
   }
   if (!['auto', 'webgpu', 'wasm'].includes(device)) {
     throw invalid('device', `device must be auto, webgpu or wasm, not ${String(device)}.`)
   }
   const byUrl = typeof catalog === 'string' || catalog instanceof URL
-  const assets = new URL(options.assets ?? 'inorigin/', options.assets ? document.baseURI : script.url)
+  const assets = new URL(
+    options.assets ?? 'inorigin/',
+    options.assets ? document.baseURI : script.url,
+  )
   if (assets.origin !== location.origin) {
-    throw invalid('assets', `Workers cannot be started from ${assets.origin}, which is another origin.`)
+    throw invalid(
+      'assets',
+      `Workers cannot be started from ${assets.origin}, which is another origin.`,
+    )
   }
   return {
     scope: script.scope,
@@ -292,6 +302,7 @@ function differs(names: string[]): string {
 }
 
 function alone(): string {
-  const what = 'inorigin: this page has no service worker, so fetch("/v1/...") would reach the web server.'
+  const what =
+    'inorigin: this page has no service worker, so fetch("/v1/...") would reach the web server.'
   return `${what} Use server.fetch.`
 }

@@ -1,8 +1,18 @@
 /** The handle that `serve()` resolves with. */
 import type { InputsOf, OutputsOf, TypedTag } from './typed.ts'
 import type {
-  Explanation, ImportProgress, Imported, LoadProgress, ModelState, PredictionResult, Predictor,
-  RepairProgress, StorageUsage, StoredResource, StoredTag, Tag,
+  Explanation,
+  ImportProgress,
+  Imported,
+  LoadProgress,
+  ModelState,
+  PredictionResult,
+  Predictor,
+  RepairProgress,
+  StorageUsage,
+  StoredResource,
+  StoredTag,
+  Tag,
 } from './types/index.ts'
 
 /** Options of everything that takes longer than a moment. */

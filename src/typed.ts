@@ -19,18 +19,28 @@ export type TypedTag = Extract<keyof Predictors, string> | (Tag & Record<never, 
 
 /** What `server.predict` takes for a tag. */
 export type InputsOf<Name> = Name extends keyof Predictors
-  ? Predictors[Name] extends { inputs: infer Inputs } ? Inputs : never
+  ? Predictors[Name] extends { inputs: infer Inputs }
+    ? Inputs
+    : never
   : Record<string, unknown>
 
 /** What it answers for a tag. */
 export type OutputsOf<Name> = Name extends keyof Predictors
-  ? Predictors[Name] extends { outputs: infer Outputs } ? Outputs : never
+  ? Predictors[Name] extends { outputs: infer Outputs }
+    ? Outputs
+    : never
   : Record<string, unknown>
 
 /** An image in a page or a worker; in a page also an element that shows one. */
 export type ImageInput =
-  | ImageData | ImageBitmap | Blob | OffscreenCanvas | VideoFrame
-  | HTMLCanvasElement | HTMLImageElement | HTMLVideoElement
+  | ImageData
+  | ImageBitmap
+  | Blob
+  | OffscreenCanvas
+  | VideoFrame
+  | HTMLCanvasElement
+  | HTMLImageElement
+  | HTMLVideoElement
 
 /** Typed arrays of a parameter's values; of an output the first. */
 interface Arrays {
@@ -76,11 +86,15 @@ type Tensor<T extends keyof Scalars, S> =
 /** What an input of a type may be given as; `Members` are the names of its enumeration's. */
 export type InputValue<T extends ParameterType, Members = never> = T extends keyof Scalars
   ? Tensor<T, Scalars[T] | Members>
-  : T extends 'image' ? ImageInput | readonly ImageInput[]
-  : T extends 'binary' ? Uint8Array | ArrayBuffer | Blob
-  : T extends 'list' ? readonly unknown[]
-  : T extends 'dict' ? Readonly<Record<string, unknown>>
-  : null
+  : T extends 'image'
+    ? ImageInput | readonly ImageInput[]
+    : T extends 'binary'
+      ? Uint8Array | ArrayBuffer | Blob
+      : T extends 'list'
+        ? readonly unknown[]
+        : T extends 'dict'
+          ? Readonly<Record<string, unknown>>
+          : null
 
 interface Values {
   float16: { one: number; many: Float32Array }
@@ -111,10 +125,14 @@ export type OutputValue<
   T extends ParameterType,
   Shape extends 'one' | 'many' = 'one' | 'many',
 > = T extends keyof Values
-  ? ('one' extends Shape ? Values[T]['one'] : never) |
-    ('many' extends Shape ? OutputTensor<Values[T]['many']> : never)
-  : T extends 'image' ? ('one' extends Shape ? ImageData : never) | ('many' extends Shape ? ImageData[] : never)
-  : T extends 'binary' ? Uint8Array
-  : T extends 'list' ? unknown[]
-  : T extends 'dict' ? Record<string, unknown>
-  : null
+  ? | ('one' extends Shape ? Values[T]['one'] : never)
+    | ('many' extends Shape ? OutputTensor<Values[T]['many']> : never)
+  : T extends 'image'
+    ? ('one' extends Shape ? ImageData : never) | ('many' extends Shape ? ImageData[] : never)
+    : T extends 'binary'
+      ? Uint8Array
+      : T extends 'list'
+        ? unknown[]
+        : T extends 'dict'
+          ? Record<string, unknown>
+          : null

@@ -52,7 +52,9 @@ export function createFinder(worker: ServiceWorkerGlobalScope): Finder {
   /** A frozen tab keeps its lock and answers nothing; a visible one that stands may take it. */
   function askToSteal(clients: readonly WindowClient[]): boolean {
     if (Date.now() - lastSteal < STEAL_INTERVAL) return false
-    const thief = clients.find(({ id, visibilityState }) => candidates.has(id) && visibilityState === 'visible')
+    const thief = clients.find(
+      ({ id, visibilityState }) => candidates.has(id) && visibilityState === 'visible',
+    )
     if (!thief) return false
     lastSteal = Date.now()
     thief.postMessage(message('inorigin:steal'))

@@ -12,7 +12,10 @@ import { InoriginError } from '../src/error.ts'
 import { holdLife } from '../src/link/life.ts'
 import type { Link, PortEvents } from '../src/link/ask.ts'
 import {
-  PROTOCOL, type AnswerMessage, type PageToWorker, type WorkerStatus,
+  PROTOCOL,
+  type AnswerMessage,
+  type PageToWorker,
+  type WorkerStatus,
 } from '../src/link/protocol.ts'
 import { remoteHost } from '../src/link/remote.ts'
 import { handle } from '../src/wire/handler.ts'
@@ -62,7 +65,12 @@ export function attach(): void {
 
   async function respond({ request, clientId }: FetchEvent, name: string): Promise<Response> {
     const link: Link = {
-      connect: finder.connect, life: name, client: clientId, attempts: 3, patience: 2_000, onOpen,
+      connect: finder.connect,
+      life: name,
+      client: clientId,
+      attempts: 3,
+      patience: 2_000,
+      onOpen,
     }
     return handle(request, remoteHost(link), { base })
   }

@@ -35,7 +35,11 @@ export function emitMlcCatalog(): Plugin {
       const lines = entries.map((entry) => `    ${JSON.stringify(entry)}`)
       const source = `{\n  "version": ${version},\n  "entries": [\n${lines.join(',\n')}\n  ]\n}\n`
       this.emitFile({ type: 'asset', fileName: 'catalogs/mlc.json', source })
-      this.emitFile({ type: 'asset', fileName: 'catalogs/mlc.js', source: `export default ${source}` })
+      this.emitFile({
+        type: 'asset',
+        fileName: 'catalogs/mlc.js',
+        source: `export default ${source}`,
+      })
     },
   }
 }
@@ -55,7 +59,9 @@ export function emitModels(folder: string): Plugin {
         for (const { url, sha256 } of new Map(resources.map((one) => [one.url, one])).values()) {
           const content = readFileSync(join(folder, url))
           if (createHash('sha256').update(content).digest('hex') !== sha256) {
-            this.error(`${url} is not the file that catalog.json describes. Write the catalog again.`)
+            this.error(
+              `${url} is not the file that catalog.json describes. Write the catalog again.`,
+            )
           }
           bytes += content.length
           this.emitFile({ type: 'asset', fileName: `models/${url}`, source: content })

@@ -27,7 +27,9 @@ model are in a file NOTICE.md beside the model.
  */
 export function writeLicenses(dist: string, own: Licensed): void {
   const lists = join(dist, 'licenses')
-  const bundled = readdirSync(lists).flatMap((name) => JSON.parse(readFileSync(join(lists, name), 'utf8')) as Licensed[])
+  const bundled = readdirSync(lists).flatMap(
+    (name) => JSON.parse(readFileSync(join(lists, name), 'utf8')) as Licensed[],
+  )
   const byName = new Map(bundled.map((one) => [`${one.name} ${one.version}`, one]))
   const packages = [...byName.keys()].toSorted().flatMap((key) => byName.get(key) ?? [])
   writeFileSync(join(dist, 'licenses.md'), licensesMarkdown([own, ...packages]))
@@ -41,7 +43,9 @@ export function licensesMarkdown(packages: readonly Licensed[]): string {
     const text = [textOf(one), ...(parts.length > 0 ? ['It contains:', ...parts] : [])].join('\n\n')
     return `## ${one.name} - ${one.version} (${one.identifier ?? 'unknown'})\n\n${text}\n`
   })
-  const used = new Set(packages.flatMap(({ name }) => (PARTS[name] ?? []).map(({ license }) => license)))
+  const used = new Set(
+    packages.flatMap(({ name }) => (PARTS[name] ?? []).map(({ license }) => license)),
+  )
   const texts = [...used].toSorted().map((license) => `## ${license}\n\n${standardText(license)}\n`)
   return [INTRODUCTION, ...sections, ...texts].join('\n')
 }
@@ -50,16 +54,22 @@ function textOf({ name, version, identifier, text }: Licensed): string {
   if (text?.trim()) return text.trim()
   const terms = TERMS[name]
   if (!terms) {
-    throw new Error(`${name} ${version} has no license text. Add its terms to .ci/build/licenses/parts.ts.`)
+    throw new Error(
+      `${name} ${version} has no license text. Add its terms to .ci/build/licenses/parts.ts.`,
+    )
   }
   if (terms.license !== identifier) {
-    throw new Error(`${name} ${version} is under ${identifier}, and parts.ts says ${terms.license}. Correct it.`)
+    throw new Error(
+      `${name} ${version} is under ${identifier}, and parts.ts says ${terms.license}. Correct it.`,
+    )
   }
   return `${terms.copyright}\n\n${standardText(terms.license)}`
 }
 
 function partsOf(name: string): string[] {
-  return (PARTS[name] ?? []).map((part) => `### ${part.name} (${part.license})\n\n${part.copyright}\n\n${part.url}`)
+  return (PARTS[name] ?? []).map(
+    (part) => `### ${part.name} (${part.license})\n\n${part.copyright}\n\n${part.url}`,
+  )
 }
 
 function standardText(license: Spdx): string {

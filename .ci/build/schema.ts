@@ -9,9 +9,13 @@ const CATALOG = join(import.meta.dirname, '../../src/catalog')
 export async function catalogJsonSchema(): Promise<Record<string, unknown>> {
   type Module = typeof import('../../src/catalog/schema.ts')
   const path = join(CATALOG, 'schema.ts')
-  const { module } = await runnerImport<Module>(path, { plugins: [describeFields()], logLevel: 'error' })
+  const { module } = await runnerImport<Module>(path, {
+    plugins: [describeFields()],
+    logLevel: 'error',
+  })
   const schema = toJsonSchema(module.publishedCatalogSchema, {
-    typeMode: 'input', ignoreActions: ['check'],
+    typeMode: 'input',
+    ignoreActions: ['check'],
   })
   return { title: 'inorigin catalog', ...schema }
 }
@@ -22,7 +26,9 @@ function describeFields(): Plugin {
     name: 'inorigin:describe-fields',
     enforce: 'pre',
     transform(code, id) {
-      return id.startsWith(CATALOG) && code.includes("from 'valibot'") ? described(code, id) : undefined
+      return id.startsWith(CATALOG) && code.includes("from 'valibot'")
+        ? described(code, id)
+        : undefined
     },
   }
 }
@@ -33,7 +39,10 @@ function described(code: string, id: string): string {
   const add = (at: number, value: { start: number; end: number }, name = ''): void => {
     const comment = comments.findLast((one) => one.end <= at)
     if (!comment?.value.startsWith('*') || code.slice(comment.end, at).trim() !== '') return
-    const text = comment.value.replaceAll(/^\s*\*+ ?/gm, '').replaceAll(/\s+/g, ' ').trim()
+    const text = comment.value
+      .replaceAll(/^\s*\*+ ?/gm, '')
+      .replaceAll(/\s+/g, ' ')
+      .trim()
     const { start: from, end: to } = value
     const schema = `v.pipe(${code.slice(from, to)}, v.description(${JSON.stringify(text)}))`
     edits.push({ from, to, text: name + schema })

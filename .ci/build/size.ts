@@ -20,7 +20,9 @@ export interface Size {
 /** The sizes of what `BUDGETS` lists, in the built package at `dist`. */
 export function sizes(dist: string): Size[] {
   return BUDGETS.map(({ name, file, limit }) => {
-    const bytes = withStaticImports(join(dist, file)).map((path) => gzipSync(readFileSync(path)).length)
+    const bytes = withStaticImports(join(dist, file)).map(
+      (path) => gzipSync(readFileSync(path)).length,
+    )
     return { name, file, limit, size: bytes.reduce((sum, length) => sum + length, 0) / 1000 }
   })
 }

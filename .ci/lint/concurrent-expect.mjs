@@ -3,11 +3,15 @@
  * context knows to which of them an assertion belongs. https://vitest.dev/api/test#test-concurrent
  */
 
-const MESSAGE = 'In a concurrent test, take `expect` from the context: test.concurrent(name, async ({ expect }) => ...).'
+const MESSAGE =
+  'In a concurrent test, take `expect` from the context: test.concurrent(name, async ({ expect }) => ...).'
 const FUNCTIONS = ['FunctionDeclaration', 'FunctionExpression', 'ArrowFunctionExpression']
 
 export const concurrentExpect = {
-  meta: { type: 'problem', docs: { description: 'Concurrent tests use the expect of their context.' } },
+  meta: {
+    type: 'problem',
+    docs: { description: 'Concurrent tests use the expect of their context.' },
+  },
   create(context) {
     const callbacks = []
     return {
@@ -19,7 +23,8 @@ export const concurrentExpect = {
         const functions = reachable(callbacks, variables)
         for (const { references } of variables.filter(isImportedExpect)) {
           for (const { identifier } of references) {
-            if (functions.some((one) => isWithin(identifier, one))) context.report({ node: identifier, message: MESSAGE })
+            if (functions.some((one) => isWithin(identifier, one)))
+              context.report({ node: identifier, message: MESSAGE })
           }
         }
       },
@@ -53,7 +58,8 @@ function reachable(nodes, variables) {
     if (found.has(node)) continue
     if (FUNCTIONS.includes(node.type)) found.add(node)
     for (const { defs, references } of variables) {
-      if (references.some(({ identifier }) => isWithin(identifier, node))) pending.push(...defs.flatMap(functionOf))
+      if (references.some(({ identifier }) => isWithin(identifier, node)))
+        pending.push(...defs.flatMap(functionOf))
     }
   }
   return [...found]
@@ -65,7 +71,10 @@ function functionOf({ node }) {
 }
 
 function isImportedExpect({ defs }) {
-  return defs.some(({ node, parent }) => node.imported?.name === 'expect' && parent?.source?.value === 'vitest')
+  return defs.some(
+    ({ node, parent }) => node.imported?.name === 'expect' && parent?.source?.value === 'vitest',
+  )
 }
 
-const isWithin = (inner, outer) => outer.range[0] <= inner.range[0] && inner.range[1] <= outer.range[1]
+const isWithin = (inner, outer) =>
+  outer.range[0] <= inner.range[0] && inner.range[1] <= outer.range[1]

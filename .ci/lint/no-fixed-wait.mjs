@@ -12,7 +12,8 @@ export const noFixedWait = {
         const [executor] = node.arguments
         const resolve = executor?.params?.[0]?.name
         const call = resolve && onlyCall(executor)
-        if (call && isTimer(call) && resolves(call.arguments[0], resolve)) context.report({ node, message: MESSAGE })
+        if (call && isTimer(call) && resolves(call.arguments[0], resolve))
+          context.report({ node, message: MESSAGE })
       },
     }
   },

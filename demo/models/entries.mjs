@@ -17,8 +17,8 @@ const guide = {
   tag: '@inorigin/guide',
   name: 'Guide',
   description:
-    'Tells what inorigin is and how it is used, calls tools, fills JSON, does small sums, and thinks '
-    + 'when asked to. In English.',
+    'Tells what inorigin is and how it is used, calls tools, fills JSON, does small sums, and thinks ' +
+    'when asked to. In English.',
   created: '2026-11-21T00:00:00Z',
   owner,
   maxInputTokens: 2048,

@@ -55,7 +55,16 @@ export const digits = {
         type: 'int32',
         description: 'The most probable digit.',
         enumeration: members([
-          'zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine',
+          'zero',
+          'one',
+          'two',
+          'three',
+          'four',
+          'five',
+          'six',
+          'seven',
+          'eight',
+          'nine',
         ]),
       },
       { name: 'confidence', type: 'float32', description: 'Its probability.' },
@@ -92,11 +101,16 @@ export const edges = {
   description: 'Draws the edges in a picture.',
   signature: {
     inputs: [
-      { name: 'image', type: 'image', description: 'A picture of any size; its alpha is left out.' },
+      {
+        name: 'image',
+        type: 'image',
+        description: 'A picture of any size; its alpha is left out.',
+      },
       {
         name: 'strength',
         type: 'float32',
-        description: 'How strong a faint edge is drawn; 1 draws a step from black to white in full.',
+        description:
+          'How strong a faint edge is drawn; 1 draws a step from black to white in full.',
         optional: true,
         range: { min: 0, max: 16 },
         defaultValue: 1,
@@ -195,13 +209,19 @@ export const embed = {
       {
         name: 'vector',
         type: 'float32',
-        description: 'For each text 128 numbers, of length 1: the dot product of two is their likeness.',
+        description:
+          'For each text 128 numbers, of length 1: the dot product of two is their likeness.',
       },
       { name: 'tokens', type: 'int32', description: 'How many tokens each text has.' },
     ],
   },
   implementations: everywhere(
-    { text: { tensor: 'ids', text: { tokenizer: 'tokenizer.json', mask: 'mask', most: MOST_TOKENS } } },
+    {
+      text: {
+        tensor: 'ids',
+        text: { tokenizer: 'tokenizer.json', mask: 'mask', most: MOST_TOKENS },
+      },
+    },
     [
       { type: 'data', name: 'table.bin' },
       { type: 'tokenizer', name: 'tokenizer.json' },

@@ -107,7 +107,8 @@ function refusal({ raw, url, status = 0 }: Answer): AnswerError {
 /** Tokens per second from the first text to the end, or undefined while that cannot be told. */
 export function tokensPerSecond(answer: Answer): number | undefined {
   const { completionTokens, firstText, end } = answer
-  if (completionTokens === undefined || firstText === undefined || end === undefined) return undefined
+  if (completionTokens === undefined || firstText === undefined || end === undefined)
+    return undefined
   // The first token had come when the clock started.
   const tokens = completionTokens - 1
   return tokens > 0 && end > firstText ? (tokens / (end - firstText)) * 1_000 : undefined

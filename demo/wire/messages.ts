@@ -4,9 +4,16 @@ import type { Piece, WireStyle } from './style.ts'
 const MAX_TOKENS = 1_024
 
 type Frame =
-  | { type: 'message_start'; message: { usage: { input_tokens: number; cache_read_input_tokens?: number } } }
+  | {
+      type: 'message_start'
+      message: { usage: { input_tokens: number; cache_read_input_tokens?: number } }
+    }
   | { type: 'content_block_delta'; delta: { type: string; text?: string } }
-  | { type: 'message_delta'; delta: { stop_reason: string | null }; usage: { output_tokens: number } }
+  | {
+      type: 'message_delta'
+      delta: { stop_reason: string | null }
+      usage: { output_tokens: number }
+    }
   | { type: 'message_stop' }
   | { type: 'error'; error: { message: string } }
   | { type: 'ping' | 'content_block_start' | 'content_block_stop' }

@@ -150,11 +150,7 @@ function timeOf({ implementation }: Candidate, measured: Measurements): number |
   return 'milliseconds' in measurement ? measurement.milliseconds : Infinity
 }
 
-function praise(
-  best: Candidate,
-  { webgpu, wasm }: Capabilities,
-  measured: Measurements,
-): string {
+function praise(best: Candidate, { webgpu, wasm }: Capabilities, measured: Measurements): string {
   const time = timeOf(best, measured) ?? Infinity
   const speed = time === Infinity ? '' : `; nothing here is faster than its ${inWords(time)} a run`
   if (best.implementation.device === 'wasm') {

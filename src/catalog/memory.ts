@@ -12,7 +12,8 @@ export const bytesOf = ({ resources }: Pick<Implementation, 'resources'>): numbe
   resources.reduce((sum, { bytes }) => sum + bytes, 0)
 
 /** Whether its files are known: those of a model that MLC compiled are looked up when it is first loaded. */
-export const isListed = ({ resources }: Pick<Implementation, 'resources'>): boolean => resources.length > 0
+export const isListed = ({ resources }: Pick<Implementation, 'resources'>): boolean =>
+  resources.length > 0
 
 /** Bytes of memory it needs: what the catalog says, else an estimate by its files. */
 export const memoryFor = ({ requires, resources }: Implementation): number =>

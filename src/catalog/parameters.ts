@@ -19,7 +19,12 @@ export function checkParameters(
 ): void {
   for (const side of ['inputs', 'outputs'] as const) {
     const list = `${path}.signature.${side}`
-    repeated(signature[side].map(({ name }) => name), list, 'name', say)
+    repeated(
+      signature[side].map(({ name }) => name),
+      list,
+      'name',
+      say,
+    )
   }
   for (const [index, input] of signature.inputs.entries()) {
     checkInput(input, `${path}.signature.inputs[${index}]`, say)
@@ -38,7 +43,12 @@ export function checkParameters(
 
 function checkInput(input: Input, path: string, say: Say): void {
   const { range, enumeration = [], defaultValue } = input
-  repeated(enumeration.map(({ name }) => name), `${path}.enumeration`, 'name', say)
+  repeated(
+    enumeration.map(({ name }) => name),
+    `${path}.enumeration`,
+    'name',
+    say,
+  )
   const { min = -Infinity, max = Infinity } = range ?? {}
   if (min > max) return say(`${path}.range`, `min ${min} is above max ${max}, so no value fits`)
   if (defaultValue === undefined || defaultValue === null) return

@@ -19,7 +19,10 @@ export function findEntry(
 ): Entry {
   const entry = entries.find((one) => one.tag === tag)
   if (entry) return entry
-  const alike = nearest(entries.filter(fits).map((one) => one.tag), String(tag))
+  const alike = nearest(
+    entries.filter(fits).map((one) => one.tag),
+    String(tag),
+  )
   const known = alike.slice(0, LISTED).join(', ')
   const more = alike.length > LISTED ? ` and ${alike.length - LISTED} more` : ''
   const hint = alike.length > 0 ? `There is ${known}${more}.` : 'The catalog is empty.'
@@ -37,7 +40,8 @@ export function findEntry(
 export function findEmbedder(catalog: Pick<Catalog, 'entries'>, tag: Tag): Embedder {
   const all = catalog.entries.filter(isEmbedder).map((entry) => entry.tag)
   if (all.length === 0) {
-    const what = 'No model of this catalog embeds texts; a predictor does whose entry has `embeddings`.'
+    const what =
+      'No model of this catalog embeds texts; a predictor does whose entry has `embeddings`.'
     throw new InoriginError('not_found', what, { code: 'model_not_found', param: 'model' })
   }
   const entry = findEntry(catalog, tag, 'model', isEmbedder)

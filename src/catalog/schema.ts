@@ -5,7 +5,11 @@
  */
 import * as v from 'valibot'
 import type {
-  bindingSchema, imageLayoutSchema, requirementsSchema, resourceSchema, textLayoutSchema,
+  bindingSchema,
+  imageLayoutSchema,
+  requirementsSchema,
+  resourceSchema,
+  textLayoutSchema,
 } from './implementation.ts'
 import { implementationSchema } from './implementation.ts'
 import { mlcSchema, publishedMlcSchema, type MlcRecord } from './mlc/record.ts'
@@ -14,12 +18,29 @@ import { tag, text, timestamp, tokens } from './values.ts'
 
 /** Precisions of weights as exports on a hub are named by. */
 export const DTYPES = [
-  'fp32', 'fp16', 'q8', 'int8', 'uint8', 'q4', 'q4f16', 'bnb4', 'q2', 'q2f16', 'q1', 'q1f16',
+  'fp32',
+  'fp16',
+  'q8',
+  'int8',
+  'uint8',
+  'q4',
+  'q4f16',
+  'bnb4',
+  'q2',
+  'q2f16',
+  'q1',
+  'q1f16',
 ] as const
 
 /** Families of chat models by how they write a call of a tool. */
 export const TOOL_FORMATS = [
-  'hermes', 'llama', 'mistral', 'mistral-args', 'lfm', 'granite', 'xml',
+  'hermes',
+  'llama',
+  'mistral',
+  'mistral-args',
+  'lfm',
+  'granite',
+  'xml',
 ] as const
 
 const ownerSchema = v.strictObject({

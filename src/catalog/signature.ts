@@ -3,10 +3,24 @@ import * as v from 'valibot'
 import { count, text } from './values.ts'
 
 const PARAMETER_TYPES = [
-  'float16', 'float32', 'float64',
-  'int8', 'int16', 'int32', 'int64',
-  'uint8', 'uint16', 'uint32', 'uint64',
-  'bool', 'string', 'list', 'dict', 'image', 'binary', 'null',
+  'float16',
+  'float32',
+  'float64',
+  'int8',
+  'int16',
+  'int32',
+  'int64',
+  'uint8',
+  'uint16',
+  'uint32',
+  'uint64',
+  'bool',
+  'string',
+  'list',
+  'dict',
+  'image',
+  'binary',
+  'null',
 ] as const
 
 const enumerationSchema = v.array(

@@ -37,9 +37,12 @@ function smallerChoice(
   const limit = memoryFor(failed)
   const entry = entries.find((one) => one.tag === tag)
   const found = (by: Implementation, of: Pick<Smaller, 'tag' | 'implementation'>): Found => ({
-    smaller: { ...of, bytes: isListed(by) ? bytesOf(by) : null }, by,
+    smaller: { ...of, bytes: isListed(by) ? bytesOf(by) : null },
+    by,
   })
-  const own = entry?.implementations.filter(fits).map((by) => found(by, { tag, implementation: by.id }))
+  const own = entry?.implementations
+    .filter(fits)
+    .map((by) => found(by, { tag, implementation: by.id }))
   const others = entries
     .filter((one) => one.tag !== tag && one.type === entry?.type)
     .flatMap((one) => {

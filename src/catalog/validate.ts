@@ -44,11 +44,16 @@ const RESERVED = 'inorigin'
  */
 export function validateCatalog(document: unknown, options: ValidateOptions): Catalog {
   if (Array.isArray(document)) {
-    throw invalid(options, ['the document: is a list; its entries go into { "version": 1, "entries": [] }'])
+    throw invalid(options, [
+      'the document: is a list; its entries go into { "version": 1, "entries": [] }',
+    ])
   }
   const { success, output, issues } = v.safeParse(catalogSchema, document)
   if (!success) {
-    throw invalid(options, issues.map((issue) => `${pathOf(issue.path)}: ${issue.message}`))
+    throw invalid(
+      options,
+      issues.map((issue) => `${pathOf(issue.path)}: ${issue.message}`),
+    )
   }
   const problems: string[] = []
   const catalog = resolved(output, options, problems)
@@ -70,7 +75,12 @@ function resolved(
   problems: string[],
 ): Catalog {
   const say = (path: string, problem: string) => problems.push(`${path}: ${problem}`)
-  repeated(catalog.entries.map((entry) => entry.tag), 'entries', 'tag', say)
+  repeated(
+    catalog.entries.map((entry) => entry.tag),
+    'entries',
+    'tag',
+    say,
+  )
   const entries = catalog.entries.map((written, index): Entry => {
     const path = `entries[${index}]`
     const entry = 'mlc' in written || 'huggingface' in written ? expanded(written, path) : written
@@ -84,11 +94,21 @@ function resolved(
       checkParameters(entry, path, say)
       checkEmbeddings(entry, `${path}.embeddings`, say)
     }
-    repeated(entry.implementations.map(({ id }) => id), `${path}.implementations`, 'id', say)
+    repeated(
+      entry.implementations.map(({ id }) => id),
+      `${path}.implementations`,
+      'id',
+      say,
+    )
     const implementations = entry.implementations.map((implementation, at): Implementation => {
       checkEngine(implementation, entry.type, `${path}.implementations[${at}]`, say)
       const list = `${path}.implementations[${at}].resources`
-      repeated(implementation.resources.map(({ name }) => name), list, 'name', say)
+      repeated(
+        implementation.resources.map(({ name }) => name),
+        list,
+        'name',
+        say,
+      )
       const resources = implementation.resources.map((resource, place): Resource => {
         checkChunks(resource, `${list}[${place}].chunks`, say)
         const url = absolute(resource.url, base)

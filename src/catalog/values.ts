@@ -33,7 +33,10 @@ function isOnCalendar(time: string): boolean {
   return parsed.toISOString().startsWith(day)
 }
 
-export const sha256 = v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/, 'a sha256 is 64 lower-case hex digits'))
+export const sha256 = v.pipe(
+  v.string(),
+  v.regex(/^[0-9a-f]{64}$/, 'a sha256 is 64 lower-case hex digits'),
+)
 
 /** Names become part of URLs, where dot segments would lead elsewhere. */
 export const path = v.pipe(

@@ -80,7 +80,12 @@ export async function add(options: AddOptions): Promise<AddResult> {
   const folder = join(home, tag)
   for (const name of [CATALOG, SCHEMA, tag]) refuseLinks(publicDir, `${FOLDER}/${name}`)
   const book = readBook(catalog)
-  if (!options.force) refuseOverwriting(book.entries.some((entry) => entry.tag === tag), folder, options)
+  if (!options.force)
+    refuseOverwriting(
+      book.entries.some((entry) => entry.tag === tag),
+      folder,
+      options,
+    )
 
   onStep(`Reading ${options.source}`)
   const source = findSource(options.source)
@@ -103,7 +108,9 @@ export async function add(options: AddOptions): Promise<AddResult> {
     const schema = join(options.dist, SCHEMA)
     if (existsSync(schema)) writeBelow(publicDir, `${FOLDER}/${SCHEMA}`, { from: schema })
     return {
-      entry, catalog, folder,
+      entry,
+      catalog,
+      folder,
       files: await countFiles(folder),
       bytes: items.reduce((sum, { bytes }) => sum + bytes, 0),
       cut: items.map(({ name }) => name).filter((name) => facts.get(name)?.partBytes !== undefined),
@@ -114,7 +121,8 @@ export async function add(options: AddOptions): Promise<AddResult> {
     await rm(staging, { recursive: true, force: true })
     // What was made for nothing goes, unless there is something else in it.
     await rmdir(dirname(folder)).catch(() => undefined)
-    if (signal.aborted) throw new InoriginError('aborted', 'Given up; nothing was added.', { cause: thrown })
+    if (signal.aborted)
+      throw new InoriginError('aborted', 'Given up; nothing was added.', { cause: thrown })
     throw thrown
   }
 }
@@ -152,7 +160,10 @@ async function tryPlan(root: Root, plan: Plan, { runtime, onStep }: AddOptions):
     .filter(({ type }) => type === 'data')
     .map(({ name, path }) => ({ path: name.slice(base.length), file: path }))
   await tryModel({
-    graph: graph.path, data, name: join(root.path, graph.path), runtime: runtime(),
+    graph: graph.path,
+    data,
+    name: join(root.path, graph.path),
+    runtime: runtime(),
     read: (path) => readInside(root, path),
   })
 }
@@ -182,13 +193,22 @@ async function copyAll(
 
 function toEntry(plan: Plan, facts: ReadonlyMap<string, Facts>, { tag, name }: AddOptions): Entry {
   const { type, ...rest } = plan.entry
-  const implementations = plan.implementations.map(({ items, ...planned }: Planned): Implementation => ({
-    ...planned,
-    resources: items.map((item): Resource => {
-      const { bytes, sha256, ...cut } = facts.get(item.name) as Facts
-      return { type: item.type, url: `${tag}/${placeOf(item)}`, name: item.name, bytes, sha256, ...cut }
+  const implementations = plan.implementations.map(
+    ({ items, ...planned }: Planned): Implementation => ({
+      ...planned,
+      resources: items.map((item): Resource => {
+        const { bytes, sha256, ...cut } = facts.get(item.name) as Facts
+        return {
+          type: item.type,
+          url: `${tag}/${placeOf(item)}`,
+          name: item.name,
+          bytes,
+          sha256,
+          ...cut,
+        }
+      }),
     }),
-  }))
+  )
   const created = new Date().toISOString().replace(/\.\d+/, '')
   return { type, tag, created, ...rest, name: name ?? rest.name, implementations } as Entry
 }

@@ -45,10 +45,15 @@ export async function refreshCatalog(options: RefreshOptions): Promise<RefreshRe
       entries.push(written)
       continue
     }
-    onEntry(entry.tag, entry.hub?.repository ?? entry.mlc?.map((one) => one.model_id).join(', ') ?? '')
+    onEntry(
+      entry.tag,
+      entry.hub?.repository ?? entry.mlc?.map((one) => one.model_id).join(', ') ?? '',
+    )
     try {
-      const look = 'mlc' in written ? refreshMlc(written, entry, host, signal)
-        : refreshHub(written, entry, host, signal)
+      const look =
+        'mlc' in written
+          ? refreshMlc(written, entry, host, signal)
+          : refreshHub(written, entry, host, signal)
       entries.push(await look)
       result.refreshed.push(entry.tag)
     } catch (error) {
@@ -120,7 +125,9 @@ const tokenFor = (url: string): string | undefined =>
 /** Where the app will lie is not known here. */
 function refuseRelative({ mlc }: MlcEntry): void {
   const own = [mlc].flat().filter((one): one is MlcRecord => typeof one === 'object')
-  const url = own.flatMap(({ model, model_lib }) => [model, model_lib]).find((one) => !URL.canParse(one))
+  const url = own
+    .flatMap(({ model, model_lib }) => [model, model_lib])
+    .find((one) => !URL.canParse(one))
   if (url === undefined) return
   const what = `${url} is relative to the catalog, whose address is not known here.`
   const todo = 'Write it in full, or add the folder by `inorigin add`.'

@@ -22,6 +22,9 @@ export function readDocument(path: string): CatalogDocument {
 export function checkDocument(document: unknown, path: string, embedded: boolean): Catalog {
   // Its relative addresses are not followed here; any base makes them absolute.
   return validateCatalog(document, {
-    source: path, base: 'http://localhost/', embedded, mlc: MLC_LIST,
+    source: path,
+    base: 'http://localhost/',
+    embedded,
+    mlc: MLC_LIST,
   })
 }

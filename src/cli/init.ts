@@ -66,7 +66,8 @@ export function init(options: InitOptions): InitResult {
   const before = listed(folder)
   for (const name of before) refuseLinks(publicDir, `${FOLDER}/${name}`)
 
-  const write = (name: string, content: Content) => writeBelow(publicDir, `${FOLDER}/${name}`, content)
+  const write = (name: string, content: Content) =>
+    writeBelow(publicDir, `${FOLDER}/${name}`, content)
   const written = [...sources].map(([name, source]) => write(name, source))
   const list = { written_by: 'inorigin init', files: [...sources.keys()] }
   written.push(write(LIST, { text: `${JSON.stringify(list, null, 2)}\n` }))
@@ -155,7 +156,9 @@ function read(path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch (cause) {
-    throw new InoriginError('invalid_request', `${path} cannot be read: ${reason(cause)}.`, { cause })
+    throw new InoriginError('invalid_request', `${path} cannot be read: ${reason(cause)}.`, {
+      cause,
+    })
   }
 }
 

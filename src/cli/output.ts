@@ -9,7 +9,10 @@ const CLEAR_LINE = '\r\u001b[K'
 
 /** Returns the text with every control character as `\u001b` is written in code. */
 export function escapeControls(text: string): string {
-  return text.replaceAll(CONTROLS, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  return text.replaceAll(
+    CONTROLS,
+    (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
 }
 
 /** Writes lines; an end of a line inside of one is escaped as well. */

@@ -41,7 +41,10 @@ export function refuseUnwritable(app: string): void {
 }
 
 /** Remembers; false when the app has no package.json. The file keeps its indentation. */
-export function remember(app: string, { publicDir, sw, guide, mlc }: Required<Remembered>): boolean {
+export function remember(
+  app: string,
+  { publicDir, sw, guide, mlc }: Required<Remembered>,
+): boolean {
   const path = join(app, FILE)
   if (!existsSync(path)) return false
   const text = readFileSync(path, 'utf8')

@@ -5,11 +5,16 @@ import { snippet } from './add/next.ts'
 import type { InitResult } from './init.ts'
 import { megabytes } from './progress.ts'
 
-export function reportAdded(result: AddResult, { publicDir }: Pick<AddOptions, 'publicDir'>): string[] {
+export function reportAdded(
+  result: AddResult,
+  { publicDir }: Pick<AddOptions, 'publicDir'>,
+): string[] {
   const { entry, folder, catalog, files, bytes, cut, notes, isReady } = result
   const url = `/${relative(publicDir, catalog).split(sep).join('/')}`
   const what = entry.type === 'predictor' ? 'predictor' : 'chat model'
-  const lines = [`Added the ${what} ${entry.tag}: ${files} ${files === 1 ? 'file' : 'files'}, ${megabytes(bytes)}, in ${folder}${sep}`]
+  const lines = [
+    `Added the ${what} ${entry.tag}: ${files} ${files === 1 ? 'file' : 'files'}, ${megabytes(bytes)}, in ${folder}${sep}`,
+  ]
   if (cut.length > 0) lines.push(`Cut into parts: ${cut.join(', ')}`)
   if (entry.type === 'predictor') {
     for (const side of ['inputs', 'outputs'] as const) {
@@ -34,7 +39,10 @@ export interface InitContext {
   isRemembered: boolean
 }
 
-export function reportInit(result: InitResult, { version, sw, isRemembered }: InitContext): string[] {
+export function reportInit(
+  result: InitResult,
+  { version, sw, isRemembered }: InitContext,
+): string[] {
   const { script, folder, files, bytes, removed } = result
   const lines = [
     `inorigin ${version}: wrote ${script === null ? '' : `${script} and `}${folder}${sep}, ${files} files, ` +

@@ -1,7 +1,16 @@
 /** Files that are written at once or not at all, and never through a link. */
 import { randomUUID } from 'node:crypto'
 import {
-  chmodSync, constants, copyFileSync, lstatSync, mkdirSync, readlinkSync, renameSync, rmSync, type Stats, writeFileSync,
+  chmodSync,
+  constants,
+  copyFileSync,
+  lstatSync,
+  mkdirSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  writeFileSync,
 } from 'node:fs'
 import { basename, dirname, join, normalize, sep } from 'node:path'
 import { InoriginError } from '../error.ts'
@@ -34,7 +43,9 @@ export function writeBelow(folder: string, path: string, content: Content): numb
     if (cause instanceof InoriginError) throw cause
     const reason = cause instanceof Error ? cause.message : String(cause)
     const todo = 'Check the folder, its permissions and the space on its disk.'
-    throw new InoriginError('invalid_request', `${to} cannot be written: ${reason}. ${todo}`, { cause })
+    throw new InoriginError('invalid_request', `${to} cannot be written: ${reason}. ${todo}`, {
+      cause,
+    })
   }
 }
 
@@ -45,7 +56,10 @@ export function refuseLinks(folder: string, path: string): void {
     const step = join(folder, ...parts.slice(0, count))
     if (!statAt(step)?.isSymbolicLink()) continue
     const what = `${step} is a link to ${readlinkSync(step)}, and inorigin does not write through links.`
-    throw new InoriginError('invalid_request', `${what} Put a file or folder of its own in its place.`)
+    throw new InoriginError(
+      'invalid_request',
+      `${what} Put a file or folder of its own in its place.`,
+    )
   }
 }
 

@@ -36,7 +36,10 @@ export function describeAdapter(adapter: GPUAdapter): AdapterDescription {
   // Until 2025 browsers said it on the adapter itself.
   const older = (adapter as { isFallbackAdapter?: boolean }).isFallbackAdapter
   return {
-    vendor, architecture, device, description,
+    vendor,
+    architecture,
+    device,
+    description,
     software: isFallbackAdapter || older || SOFTWARE.test(names),
     features: [...adapter.features].filter(isTrusted).toSorted(),
     limits: limitsOf(adapter.limits),

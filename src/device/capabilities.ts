@@ -63,8 +63,35 @@ export function deviceId({ webgpu, memory, cores }: Capabilities): string {
 
 /** A module of one function, `() => i8x16.popcnt(i8x16.splat(0))`: valid where SIMD is known. */
 const SIMD_MODULE = Uint8Array.of(
-  0, 97, 115, 109, 1, 0, 0, 0, // magic, version
-  1, 5, 1, 96, 0, 1, 123, // type: () -> v128
-  3, 2, 1, 0, // function of type 0
-  10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11, // i32.const 0, i8x16.splat, i8x16.popcnt
+  0,
+  97,
+  115,
+  109,
+  1,
+  0,
+  0,
+  0, // magic, version
+  1,
+  5,
+  1,
+  96,
+  0,
+  1,
+  123, // type: () -> v128
+  3,
+  2,
+  1,
+  0, // function of type 0
+  10,
+  10,
+  1,
+  8,
+  0,
+  65,
+  0,
+  253,
+  15,
+  253,
+  98,
+  11, // i32.const 0, i8x16.splat, i8x16.popcnt
 )

@@ -29,7 +29,8 @@ export interface Decoding {
 
 /** What is known of a model before its weights are here. */
 export interface LoadOptions
-  extends Pick<EngineSetup, 'device' | 'runtime' | 'features' | 'verdict'>,
+  extends
+    Pick<EngineSetup, 'device' | 'runtime' | 'features' | 'verdict'>,
     Pick<ModelConfig, 'contextWindow' | 'firstPosition' | 'heads'> {
   /** Told when the weights are where they compute, and the first runs begin. */
   onWarm?: () => void
@@ -97,7 +98,10 @@ export async function openDecoding(
 
   const generate: Engine['generate'] = (prompt, options) => {
     if (!scheduler) {
-      throw new InoriginError('internal', 'The engine was asked to generate while it was not loaded.')
+      throw new InoriginError(
+        'internal',
+        'The engine was asked to generate while it was not loaded.',
+      )
     }
     const answering: AnswerSetup = {
       scheduler,

@@ -138,7 +138,10 @@ export interface Engine {
    * Runs until an end token, a limit or an abort; `load` first. Any number at once: they share the
    * device's time. The next token is computed when the next piece is asked for.
    */
-  generate(prompt: Prompt, options: GenerateOptions): AsyncGenerator<Piece, Ending, Steer | undefined>
+  generate(
+    prompt: Prompt,
+    options: GenerateOptions,
+  ): AsyncGenerator<Piece, Ending, Steer | undefined>
   close(): Promise<void>
 }
 

@@ -54,7 +54,8 @@ export function createAnswer(
     held += text.length
     const { text: certain, match } = stops.push(text)
     tellText(certain)
-    if (match !== null) over = { reason: calls > 0 ? 'tool_calls' : 'stop_sequence', stopSequence: match }
+    if (match !== null)
+      over = { reason: calls > 0 ? 'tool_calls' : 'stop_sequence', stopSequence: match }
   }
   const flush = (): void => {
     tellText(stops.flush())

@@ -44,7 +44,11 @@ export interface Plan {
  * schemas and grammars that cannot be kept, as by an answer that has begun; `param` names the field as
  * in {@link GenerationRequest}.
  */
-export async function plan(engine: Engine, request: GenerationRequest, ways: Ways = {}): Promise<Plan> {
+export async function plan(
+  engine: Engine,
+  request: GenerationRequest,
+  ways: Ways = {},
+): Promise<Plan> {
   const { template } = engine
   const { tools: use, format: answerFormat, reasoningBudget } = request
   if (!engine.takesImages) refuseImages(request)
@@ -79,7 +83,9 @@ export async function plan(engine: Engine, request: GenerationRequest, ways: Way
       ...(offered ? offered.format.markers : []),
     ],
     tools: offered && {
-      format: offered.format, callable: callable(offered.use), parallel: offered.use.parallel,
+      format: offered.format,
+      callable: callable(offered.use),
+      parallel: offered.use.parallel,
     },
     reasoning: marks && {
       marks,
@@ -194,7 +200,11 @@ function named(thrown: unknown, param: string): unknown {
 }
 
 /** Names the schema at fault by its place in the request, where it is one. */
-async function checkAnswer(engine: Engine, whole: Constraint, request: GenerationRequest): Promise<void> {
+async function checkAnswer(
+  engine: Engine,
+  whole: Constraint,
+  request: GenerationRequest,
+): Promise<void> {
   try {
     await engine.check(whole)
   } catch (thrown) {

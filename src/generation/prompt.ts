@@ -2,7 +2,11 @@
 import type { Conversation } from '../engine/engine.ts'
 import { InoriginError } from '../error.ts'
 import type {
-  AnswerFormat, ChatMessage, GenerationRequest, Tool, ToolCall,
+  AnswerFormat,
+  ChatMessage,
+  GenerationRequest,
+  Tool,
+  ToolCall,
 } from '../types/index.ts'
 import type { ToolFormat } from './tools/index.ts'
 
@@ -37,7 +41,8 @@ export function createConversation(
 ): Conversation {
   const offered = use && use.choice !== 'none' ? use.tools : []
   const called = given.some(
-    (message) => message.role === 'tool' || (message.role === 'assistant' && message.toolCalls?.length),
+    (message) =>
+      message.role === 'tool' || (message.role === 'assistant' && message.toolCalls?.length),
   )
   const results = telling.tools ? given.map(markError) : tellResults(given.map(markError))
   const messages = telling.calls === 'nobody' ? tellCalls(results, telling.format) : results
@@ -104,7 +109,9 @@ function describeTools(tools: readonly Tool[], format: ToolFormat): string {
   return [
     '# Tools',
     'You may call these functions:',
-    ...tools.map(({ name, description, parameters }) => JSON.stringify({ name, description, parameters })),
+    ...tools.map(({ name, description, parameters }) =>
+      JSON.stringify({ name, description, parameters }),
+    ),
     'To call one, answer with:',
     format.write([example]),
   ].join('\n')

@@ -30,8 +30,7 @@ export function detectMarks(template: string | null): Marks | null {
 
 /** Whether a chat template has a switch that turns reasoning off. */
 export const hasSwitch = (template: string | null): boolean =>
-  template !== null &&
-  /\benable_thinking\b|\{%[^%]*(?<![\w.'"])thinking(?![\w'"])/.test(template)
+  template !== null && /\benable_thinking\b|\{%[^%]*(?<![\w.'"])thinking(?![\w'"])/.test(template)
 
 /** What the text with which a template opens an answer leaves of reasoning to be written. */
 export function stateOf(opening: string, { open, close }: Marks): 'none' | 'open' | 'closed' {

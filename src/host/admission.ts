@@ -24,7 +24,12 @@ export interface Admission {
 /** Milliseconds to wait until it is known; headers follow the admission of a request within a second. */
 export const CONFIRM_TIMEOUT_MS = 1_500
 
-export function createAdmission({ most, findFault, uncertainty, enter }: AdmissionOptions): Admission {
+export function createAdmission({
+  most,
+  findFault,
+  uncertainty,
+  enter,
+}: AdmissionOptions): Admission {
   /** Attempts of those who wait, the first first. */
   const attempts = new Set<() => void>()
 

@@ -61,7 +61,8 @@ export function createChoices(options: ChoicesOptions): Choices {
     )
     const { implementation } = await pick(entry, name)
     for (const hosted of models.of(entry.tag)) {
-      if (hosted.users === 0 && hosted.implementation.id !== implementation.id) hosted.close('replaced')
+      if (hosted.users === 0 && hosted.implementation.id !== implementation.id)
+        hosted.close('replaced')
     }
   }
 
@@ -84,7 +85,12 @@ export function createChoices(options: ChoicesOptions): Choices {
       await running.get(`${entry.tag} `)
       const { capabilities, id, measured } = await known(entry, undefined)
       const { chosen, reasons } = judge(entry, capabilities, preference, measured)
-      return { tag: entry.tag, chosen: chosen?.id ?? null, reasons, device: summary(id, capabilities) }
+      return {
+        tag: entry.tag,
+        chosen: chosen?.id ?? null,
+        reasons,
+        device: summary(id, capabilities),
+      }
     },
   }
 }

@@ -50,9 +50,14 @@ async function accept(
   try {
     await hosted.load()
     const sender = { client, partition: key ?? '' }
-    const { events } = await stream<ModelStreams, 'embed'>(hosted.link, 'embed', [request, sender], {
-      signal,
-    })
+    const { events } = await stream<ModelStreams, 'embed'>(
+      hosted.link,
+      'embed',
+      [request, sender],
+      {
+        signal,
+      },
+    )
     return { hosted, leave, events }
   } catch (error) {
     leave()

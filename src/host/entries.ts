@@ -10,7 +10,12 @@ import type { MlcRecord } from '../catalog/mlc/record.ts'
 import { type MlcFiles, resolveMlc } from '../catalog/mlc/resolve.ts'
 import { findEntry } from '../catalog/resolve.ts'
 import {
-  entrySchema, type Catalog, type Entry, type HubSource, type Implementation, type ModelEntry,
+  entrySchema,
+  type Catalog,
+  type Entry,
+  type HubSource,
+  type Implementation,
+  type ModelEntry,
 } from '../catalog/schema.ts'
 import { entryRecords } from '../store/entries.ts'
 import { withRoom } from '../store/evict.ts'
@@ -37,7 +42,11 @@ export interface Entries {
   /** Files of that implementation are not what was looked up, where they were: the next load looks again. */
   forget(entry: Entry, implementation: Implementation): Promise<void>
   /** Takes those implementations for what the hub would have said of it. */
-  adopt(entry: ModelEntry & { hub: HubSource }, resolved: Resolved, signal: AbortSignal): Promise<void>
+  adopt(
+    entry: ModelEntry & { hub: HubSource },
+    resolved: Resolved,
+    signal: AbortSignal,
+  ): Promise<void>
 }
 
 /** What a look-up that reads long files tells of. */
@@ -151,7 +160,12 @@ function subjectOf({ host, repository, revision, dtypes }: HubSource): string {
   return ['hub', host, repository, revision, ...(dtypes ?? [])].join(' ')
 }
 
-function subjectOfMlc({ model, model_lib, model_manifest = '', integrity = {} }: MlcRecord): string {
+function subjectOfMlc({
+  model,
+  model_lib,
+  model_manifest = '',
+  integrity = {},
+}: MlcRecord): string {
   return ['mlc', model, model_lib, model_manifest, JSON.stringify(integrity)].join(' ')
 }
 

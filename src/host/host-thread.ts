@@ -4,7 +4,11 @@ import { watchLife } from '../link/life.ts'
 import { currentLocks } from '../link/locks.ts'
 import {
   PROTOCOL,
-  type AnswerMessage, type HostSetup, type HostToPage, type PageToHost, type PageToWorker,
+  type AnswerMessage,
+  type HostSetup,
+  type HostToPage,
+  type PageToHost,
+  type PageToWorker,
 } from '../link/protocol.ts'
 import { requestPersistence } from '../store/room.ts'
 
@@ -61,7 +65,9 @@ export function startHostThread(setup: HostSetup, options: HostThreadOptions): H
     stop(error) {
       stopped.abort()
       worker.terminate()
-      const last: AnswerMessage = error ? { type: 'error', error: error.toRecord() } : { type: 'moved' }
+      const last: AnswerMessage = error
+        ? { type: 'error', error: error.toRecord() }
+        : { type: 'moved' }
       for (const port of waiting ?? []) reply(port, last)
       waiting = undefined
     },

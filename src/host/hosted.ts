@@ -73,7 +73,11 @@ export interface Transfer {
 
 /** Codes of errors after which a runtime stays useless in its thread. */
 const DEVICE_FAULTS: ReadonlySet<string> = new Set([
-  'device_lost', 'gpu_error', 'gpu_untrusted', 'out_of_memory', 'runtime_crashed',
+  'device_lost',
+  'gpu_error',
+  'gpu_untrusted',
+  'out_of_memory',
+  'runtime_crashed',
 ])
 
 /** Files that decide whether a request can be accepted, before any weights. */
@@ -89,7 +93,11 @@ export function createHosted(options: HostedOptions): Hosted {
   const thread = startModelThread(entry, assets, closing, options.onUse)
   const { link } = thread
   const start: LoadProgress = {
-    tag: entry.tag, phase: 'download', loadedBytes: 0, totalBytes, bytesPerSecond: 0,
+    tag: entry.tag,
+    phase: 'download',
+    loadedBytes: 0,
+    totalBytes,
+    bytesPerSecond: 0,
     remainingSeconds: null,
   }
   const progress = createFeed(start, onProgress)
@@ -172,7 +180,10 @@ export function createHosted(options: HostedOptions): Hosted {
     argument: ModelCalls[Name]['args'][0],
     onEvent?: () => void,
   ): Promise<ModelCalls[Name]['result']> {
-    return call<ModelCalls, Name>(link, name, [argument] as never, { signal: closing.signal, onEvent })
+    return call<ModelCalls, Name>(link, name, [argument] as never, {
+      signal: closing.signal,
+      onEvent,
+    })
   }
 
   function compiling(): void {
@@ -181,7 +192,11 @@ export function createHosted(options: HostedOptions): Hosted {
   }
 
   const hosted: Hosted = {
-    entry, implementation, link, opened, progress,
+    entry,
+    implementation,
+    link,
+    opened,
+    progress,
     get ready() {
       return ready
     },

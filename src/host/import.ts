@@ -77,7 +77,10 @@ export function createImporter(options: ImporterOptions): Control['take'] {
     const { implementation } = await choices.pick(toEntry(tag, plan, new Map()))
     const its = plan.implementations.find(({ id }) => id === implementation.id)?.items ?? []
     const parts = its.map(({ path }) => files.find((one) => one.path === path) as ChosenFile)
-    const hashed = await hashFiles(parts.map(({ file }) => file), how)
+    const hashed = await hashFiles(
+      parts.map(({ file }) => file),
+      how,
+    )
     const entry = toEntry(tag, plan, new Map(its.map(({ path }, at) => [path, hashed[at] ?? ''])))
     checkEntry(entry)
     const resources = new Map(resourcesOf([entry]).map((resource) => [resource.name, resource]))
@@ -158,7 +161,10 @@ async function readFolder(
   )
   const get = (path: string) => inside.get(path) as ChosenFile
   const parts = [...inside.keys()].filter(isPart)
-  const hashed = await hashFiles(parts.map((path) => get(path).file), how)
+  const hashed = await hashFiles(
+    parts.map((path) => get(path).file),
+    how,
+  )
   const hashes = new Map(parts.map((path, index) => [path, hashed[index] ?? '']))
   const { hub } = entry
   const resolved = await resolveRepository(hub, {
@@ -181,7 +187,10 @@ async function match(
 ): Promise<Match[]> {
   const lengths = new Set(resources.map(({ bytes }) => bytes))
   const candidates = files.filter(({ file }) => lengths.has(file.size))
-  const hashes = await hashFiles(candidates.map(({ file }) => file), how)
+  const hashes = await hashFiles(
+    candidates.map(({ file }) => file),
+    how,
+  )
   return candidates.flatMap(({ path, file }, index) => {
     const resource = resources.find(({ sha256 }) => sha256 === hashes[index])
     return resource ? [{ path, file, resource }] : []
@@ -208,9 +217,10 @@ function nothingFits(
   })
   const what = `None of the ${files.length} files is one of ${tag} as the catalog describes it`
   const names = resources.map(({ name, bytes }) => `${name} (${bytes} bytes)`)
-  const expected = names.length > 0
-    ? `expected are ${names.slice(0, 8).join(', ')}`
-    : 'its files have not been looked up yet, which loading it does, and `inorigin catalog refresh`'
+  const expected =
+    names.length > 0
+      ? `expected are ${names.slice(0, 8).join(', ')}`
+      : 'its files have not been looked up yet, which loading it does, and `inorigin catalog refresh`'
   const why = alike.length > 0 ? alike.join('; ') : expected
   return new InoriginError('invalid_request', `${what}: ${why}. Choose other files.`, {
     code: 'import_mismatch',

@@ -51,7 +51,8 @@ export function openHost(
       const damage = await storage.damaged(error, failed)
       if (damage) return damage
       const [all, capabilities] = await Promise.all([entries.all(), device()])
-      const fits = (one: Implementation) => obstaclesOf(one, capabilities, setup.device).length === 0
+      const fits = (one: Implementation) =>
+        obstaclesOf(one, capabilities, setup.device).length === 0
       const told = nameSmaller(InoriginError.from(error), all, tag, failed, fits)
       if (told.code === 'hash_mismatch') await entries.forget(entry, failed)
       return told
@@ -59,7 +60,10 @@ export function openHost(
     // In use until it is unloaded.
     ensure: (resources, options) =>
       ensure(database, resources, {
-        ...options, inUse: options.signal, known: () => knownOf(entries), onDownload,
+        ...options,
+        inUse: options.signal,
+        known: () => knownOf(entries),
+        onDownload,
       }),
   })
   const catalog = remember(() => loadCatalog(setup.catalog, defaultCatalog(setup), setup.scope))
@@ -67,7 +71,11 @@ export function openHost(
   const storage = createStorage({ database, entries, models, onDownload })
   const device = trust.capabilities
   const choices = createChoices({
-    database, models, device, verdict: trust.verdict, preference: setup.device,
+    database,
+    models,
+    device,
+    verdict: trust.verdict,
+    preference: setup.device,
   })
   const predictions = createPredictions({ database, scope: setup.scope, entries, device, choices })
   const resources = createResources({ database, ensure, entries, predictions, onDownload })
@@ -77,7 +85,8 @@ export function openHost(
 
   function authorize({ key }: Caller): void {
     if (setup.apiKeys === null || (key !== null && setup.apiKeys.includes(key))) return
-    const what = key === null ? 'This server needs an API key.' : 'This API key is not one of this server.'
+    const what =
+      key === null ? 'This server needs an API key.' : 'This API key is not one of this server.'
     const todo = 'Send one given to serve({ apiKeys }) as "Authorization: Bearer" or "x-api-key".'
     throw new InoriginError('authentication', `${what} ${todo}`, { code: 'invalid_api_key' })
   }
@@ -134,7 +143,9 @@ export function openHost(
       signal.addEventListener('abort', leave)
       try {
         await hosted.opened
-        return await call<ModelCalls, 'countTokens'>(hosted.link, 'countTokens', [request], { signal })
+        return await call<ModelCalls, 'countTokens'>(hosted.link, 'countTokens', [request], {
+          signal,
+        })
       } finally {
         leave()
       }
@@ -192,7 +203,9 @@ export function openHost(
         const lease = await acquirePredictor(tag, configuration, signal)
         try {
           await ready(lease, signal, onProgress)
-          return await call<ModelCalls, 'predict'>(lease.hosted.link, 'predict', [inputs], { signal })
+          return await call<ModelCalls, 'predict'>(lease.hosted.link, 'predict', [inputs], {
+            signal,
+          })
         } catch (error) {
           throw await lease.hosted.failed(error)
         } finally {

@@ -29,7 +29,8 @@ export function startModelThread(
 ): ModelThread {
   const script = new URL('model-worker.js', assets)
   const worker = new Worker(script, { type: 'module', name: `inorigin ${tag}` })
-  const send = (message: HostToModel, ports: MessagePort[] = []) => worker.postMessage(message, ports)
+  const send = (message: HostToModel, ports: MessagePort[] = []) =>
+    worker.postMessage(message, ports)
   const watchdog = createWatchdog({
     type,
     ping: () => send({ type: 'ping' }),
@@ -99,7 +100,8 @@ const WHILE: Readonly<Record<Stage, string>> = {
 
 function unresponsive(tag: string, stage: Stage, milliseconds: number): InoriginError {
   const what = `${tag} did not respond for ${milliseconds / 1000} s ${WHILE[stage]}.`
-  const todo = 'Its worker was ended, and the next request loads the model again. Try again; if this'
+  const todo =
+    'Its worker was ended, and the next request loads the model again. Try again; if this'
   return new InoriginError('unavailable', `${what} ${todo} repeats, choose another model.`, {
     code: 'model_unresponsive',
     retryAfter: 1,

@@ -13,13 +13,22 @@ import { answer, type Answers } from '../link/answer.ts'
 import type { Reply } from '../link/ask.ts'
 import { holdLife } from '../link/life.ts'
 import type {
-  HostToModel, ModelCalls, ModelSetup, ModelStreams, ModelToHost, PredictorFiles, Sender,
+  HostToModel,
+  ModelCalls,
+  ModelSetup,
+  ModelStreams,
+  ModelToHost,
+  PredictorFiles,
+  Sender,
 } from '../link/protocol.ts'
 import { embedTexts, readTexts } from '../predictor/embed.ts'
 import { openPredictor, type OpenPredictor } from '../predictor/run.ts'
 import { release } from '../predictor/transfer.ts'
 import type {
-  EmbeddingRequest, Embeddings, GenerationEvent, GenerationRequest,
+  EmbeddingRequest,
+  Embeddings,
+  GenerationEvent,
+  GenerationRequest,
 } from '../types/index.ts'
 import { measure } from './measure.ts'
 import { createQueue } from './queue.ts'

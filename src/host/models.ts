@@ -72,12 +72,19 @@ export function createModels(
         all.delete(key)
         all.set(key, hosted)
       }
-      const hosted: Hosted = known ?? createHosted({
-        ...options, entry, implementation, verdict, onUse, onClose,
-        onProgress: (progress) => {
-          if (!unasked.has(hosted)) onProgress(progress)
-        },
-      })
+      const hosted: Hosted =
+        known ??
+        createHosted({
+          ...options,
+          entry,
+          implementation,
+          verdict,
+          onUse,
+          onClose,
+          onProgress: (progress) => {
+            if (!unasked.has(hosted)) onProgress(progress)
+          },
+        })
       if (!isUnasked) unasked.delete(hosted)
       else if (!known) unasked.add(hosted)
       all.set(key, hosted)
@@ -98,9 +105,7 @@ export function createModels(
     },
     async *progress(signal) {
       // What is on its way already, then every step.
-      const loading = [...all.values()].filter(
-        (hosted) => !hosted.ready && !unasked.has(hosted),
-      )
+      const loading = [...all.values()].filter((hosted) => !hosted.ready && !unasked.has(hosted))
       const seen: LoadProgress[] = loading.map((hosted) => hosted.progress.latest)
       let wake = () => {}
       const stop = () => wake()

@@ -6,8 +6,12 @@ import { InoriginError } from '../error.ts'
 import { unreachable, type Link } from '../link/ask.ts'
 import { currentLocks } from '../link/locks.ts'
 import {
-  PROTOCOL, names,
-  type AnswerMessage, type HostSetup, type PageToWorker, type WorkerToPage,
+  PROTOCOL,
+  names,
+  type AnswerMessage,
+  type HostSetup,
+  type PageToWorker,
+  type WorkerToPage,
 } from '../link/protocol.ts'
 import { stand, type Election } from './elect.ts'
 import { notStarted, startHostThread, type HostThread } from './host-thread.ts'

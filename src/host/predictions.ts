@@ -7,7 +7,11 @@ import type { PredictionRecord } from '../store/db.ts'
 import { withRoom } from '../store/evict.ts'
 import type { Database } from '../store/open.ts'
 import {
-  predictionByConfiguration, predictionById, predictionOf, predictionWith, putPrediction,
+  predictionByConfiguration,
+  predictionById,
+  predictionOf,
+  predictionWith,
+  putPrediction,
   touchPrediction,
 } from '../store/predictions.ts'
 import { unlessFull } from '../store/room.ts'
@@ -52,7 +56,10 @@ export function createPredictions(options: PredictionsOptions): Predictions {
     if (predictionId !== undefined) {
       const record = await predictionById(database, predictionId)
       if (record && record.tag === tag) return record
-      throw unknown('predictionId', `No prediction ${predictionId} of ${tag} was made on this device.`)
+      throw unknown(
+        'predictionId',
+        `No prediction ${predictionId} of ${tag} was made on this device.`,
+      )
     }
     const token = configurationId && (await predictionByConfiguration(database, configurationId))
     return token && token.tag === tag ? token : undefined
@@ -73,7 +80,8 @@ export function createPredictions(options: PredictionsOptions): Predictions {
     const given = kept(record)
     if (!given) throw gone(record, param, 'and it was given by a version that kept nothing of it')
     const lost = await firstGone(database, given.implementation.resources, signal)
-    if (lost) throw gone(record, param, `and ${lost.name} is neither stored here nor at ${lost.url}`)
+    if (lost)
+      throw gone(record, param, `and ${lost.name} is neither stored here nor at ${lost.url}`)
     return given
   }
 
@@ -105,9 +113,11 @@ export function createPredictions(options: PredictionsOptions): Predictions {
       const asker = JSON.stringify([tag, clientId, configurationId])
       const before = asking.get(asker) ?? Promise.resolve()
       const created = before.then(() => create(request, signal))
-      const settled = created.catch(() => undefined).then(() => {
-        if (asking.get(asker) === settled) asking.delete(asker)
-      })
+      const settled = created
+        .catch(() => undefined)
+        .then(() => {
+          if (asking.get(asker) === settled) asking.delete(asker)
+        })
       asking.set(asker, settled)
       return created
     },
@@ -163,7 +173,9 @@ function recordOf(
   const { id, resources } = given.implementation
   return {
     id: `pred_${random()}`,
-    tag, clientId, configurationId,
+    tag,
+    clientId,
+    configurationId,
     ...choice,
     implementation: id,
     resources: resources.map(({ type, name, sha256 }) => ({ type, name, sha256 })),

@@ -135,6 +135,7 @@ export function createQueue({ served, perClient, total }: QueueLimits): Queue {
 }
 
 function full(what: string): InoriginError {
-  const rest = 'requests here, which is as many as are queued. Try again when one of them is answered.'
+  const rest =
+    'requests here, which is as many as are queued. Try again when one of them is answered.'
   return new InoriginError('rate_limit', `${what} ${rest}`, { code: 'queue_full', retryAfter: 2 })
 }

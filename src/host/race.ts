@@ -23,11 +23,19 @@ const MEASURING = 10_000
 const ALL = 90_000
 
 /** Codes of failures that pass: they say nothing of what failed. */
-const PASSING: ReadonlySet<string | undefined> = new Set(['unloaded', 'queue_full', 'storage_damaged'])
+const PASSING: ReadonlySet<string | undefined> = new Set([
+  'unloaded',
+  'queue_full',
+  'storage_damaged',
+])
 
 /** Codes of failures that another program, or what else is in memory, may be to blame for. */
 const MAY_PASS: ReadonlySet<string | undefined> = new Set([
-  'device_lost', 'model_unresponsive', 'out_of_memory', 'too_slow', 'worker_ended',
+  'device_lost',
+  'model_unresponsive',
+  'out_of_memory',
+  'too_slow',
+  'worker_ended',
 ])
 
 export interface RaceOptions {

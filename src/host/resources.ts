@@ -107,7 +107,8 @@ function isGone(error: unknown): boolean {
 function gone({ resource: { name, url }, tag }: Found, cause: unknown): InoriginError {
   const what = `${name} of ${tag} is in the catalog no more, not stored here and gone from ${url}`
   return new InoriginError('not_found', `${what}. Ask for another prediction of ${tag}.`, {
-    code: 'resource_gone', cause,
+    code: 'resource_gone',
+    cause,
   })
 }
 

@@ -107,7 +107,10 @@ function excess(kept: ReadonlyMap<string, Kept>, bounds: Bounds): string[] {
   while (shareOf(all) > 1) {
     const [most, ...others] = byKey.values()
     if (!most) break
-    const largest = others.reduce((one, other) => (shareOf(other) > shareOf(one) ? other : one), most)
+    const largest = others.reduce(
+      (one, other) => (shareOf(other) > shareOf(one) ? other : one),
+      most,
+    )
     const id = largest.ids.shift() ?? ''
     const { bytes = 0 } = kept.get(id) ?? {}
     gone.push(id)

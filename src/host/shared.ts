@@ -12,7 +12,10 @@ export type Shared = <T>(
 ) => Promise<T>
 
 export function createShared(): Shared {
-  const running = new Map<string, { result: Promise<unknown>; waiting: number; over: AbortController }>()
+  const running = new Map<
+    string,
+    { result: Promise<unknown>; waiting: number; over: AbortController }
+  >()
 
   function start<T>(name: string, work: (signal: AbortSignal) => Promise<T>) {
     const over = new AbortController()
@@ -25,7 +28,11 @@ export function createShared(): Shared {
     return begun
   }
 
-  return async <T>(name: string, work: (signal: AbortSignal) => Promise<T>, signal: AbortSignal) => {
+  return async <T>(
+    name: string,
+    work: (signal: AbortSignal) => Promise<T>,
+    signal: AbortSignal,
+  ) => {
     if (signal.aborted) throw InoriginError.from(signal.reason)
     const joined = running.get(name) ?? start(name, work)
     joined.waiting += 1

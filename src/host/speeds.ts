@@ -110,7 +110,11 @@ export function createSpeeds(database: Database): Speeds {
     },
     async learn({ tag, implementation, ...found }, deviceId, capabilities) {
       const subject = subjectOf(tag, deviceId)
-      const fact = withFound(await read(subject, whereOf(capabilities)), keyOf(implementation), found)
+      const fact = withFound(
+        await read(subject, whereOf(capabilities)),
+        keyOf(implementation),
+        found,
+      )
       remember(subject, fact)
       await write(subject, fact)
     },
@@ -121,7 +125,11 @@ function withFound(fact: Current, key: string, { measurement, mayPass }: Found):
   const { [key]: before = 0, ...others } = fact.failed ?? {}
   const visits = before + 1
   if (measurement && mayPass && visits < VISITS) {
-    return { ...fact, failed: { ...others, [key]: visits }, now: { ...fact.now, [key]: measurement } }
+    return {
+      ...fact,
+      failed: { ...others, [key]: visits },
+      now: { ...fact.now, [key]: measurement },
+    }
   }
   return { ...fact, failed: others, runs: { ...fact.runs, [key]: measurement } }
 }

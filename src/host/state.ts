@@ -25,7 +25,9 @@ export async function stateOf(
   const isHere = implementation && isKnown && (await areHere(database, implementation))
   const stored = isHere ? 'stored' : 'remote'
   return {
-    tag, type, name,
+    tag,
+    type,
+    name,
     status: hosted ? (hosted.ready ? 'loaded' : 'loading') : stored,
     bytes: isKnown ? bytesOf(implementation ?? { resources: [] }) : null,
     device: implementation?.device ?? null,
@@ -36,5 +38,8 @@ function fitting(
   entry: Entry,
   choices: Pick<Choices, 'pick'>,
 ): Promise<Implementation | undefined> {
-  return choices.pick(entry).then(({ implementation }) => implementation, () => undefined)
+  return choices.pick(entry).then(
+    ({ implementation }) => implementation,
+    () => undefined,
+  )
 }

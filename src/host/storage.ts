@@ -5,7 +5,12 @@ import type { ResourceRecord, WantedResource } from '../store/db.ts'
 import { ensure } from '../store/ensure.ts'
 import { findDamage } from '../store/inspect.ts'
 import {
-  clearResources, removeTag, setPin, storedResources, storedTags, takeInventory,
+  clearResources,
+  removeTag,
+  setPin,
+  storedResources,
+  storedTags,
+  takeInventory,
 } from '../store/inventory.ts'
 import type { Database } from '../store/open.ts'
 import { reportRegularly, startMeter } from '../store/rate.ts'
@@ -38,14 +43,21 @@ export interface StorageOptions {
 
 /** Codes of errors that a damaged file may lie behind. */
 const SUSPECT: ReadonlySet<string | undefined> = new Set([
-  undefined, 'model_unusable', 'runtime_crashed',
+  undefined,
+  'model_unusable',
+  'runtime_crashed',
 ])
 
 /** Whether it may: who gives up or asks for the wrong thing says nothing of the files. */
 const mayBeDamage = ({ kind, code }: InoriginError): boolean =>
   (kind === 'internal' || kind === 'unavailable') && SUSPECT.has(code)
 
-export function createStorage({ database, entries, models, onDownload }: StorageOptions): HostStorage {
+export function createStorage({
+  database,
+  entries,
+  models,
+  onDownload,
+}: StorageOptions): HostStorage {
   /** Read over once, as it takes as long as a load: a model that never runs is not worth more. */
   const suspected = new Set<string>()
 
@@ -85,7 +97,11 @@ export function createStorage({ database, entries, models, onDownload }: Storage
     async repair(tag, signal, onProgress) {
       const its = await recordsOf(tag)
       const whole = its.filter(({ verified }) => verified)
-      const meter = startMeter(tag, 'check', whole.reduce((sum, { bytes }) => sum + bytes, 0))
+      const meter = startMeter(
+        tag,
+        'check',
+        whole.reduce((sum, { bytes }) => sum + bytes, 0),
+      )
       const stop = reportRegularly(meter.progress, onProgress)
       const hashes = whole.map(({ sha256 }) => sha256)
       const damaged = await findDamage(database, hashes, signal, meter.add).finally(stop)
@@ -94,7 +110,10 @@ export function createStorage({ database, entries, models, onDownload }: Storage
       const listed = new Map(resourcesOf(await entries.all()).map((one) => [one.sha256, one]))
       const wanted = whole.map((record) => listed.get(record.sha256) ?? wantedOf(record))
       await ensure(database, wanted, {
-        signal, tag, known, onDownload,
+        signal,
+        tag,
+        known,
+        onDownload,
         onProgress: (step) => onProgress({ tag, phase: 'download', ...step }),
       })
       return damaged

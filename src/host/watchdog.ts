@@ -59,12 +59,18 @@ const CANCELED_RUN_TIMEOUT_MS = 60_000
 /** Milliseconds of silence that are allowed in each stage. Loading is ended by those who leave it. */
 const LIMITS: Readonly<Record<WatchdogOptions['type'], Readonly<Record<Stage, number>>>> = {
   model: {
-    load: Infinity, run: STEP_TIMEOUT_MS, prepare: PREPARE_TIMEOUT_MS,
-    queued: CANCELED_STEP_TIMEOUT_MS, idle: STEP_TIMEOUT_MS,
+    load: Infinity,
+    run: STEP_TIMEOUT_MS,
+    prepare: PREPARE_TIMEOUT_MS,
+    queued: CANCELED_STEP_TIMEOUT_MS,
+    idle: STEP_TIMEOUT_MS,
   },
   predictor: {
-    load: Infinity, run: RUN_TIMEOUT_MS, prepare: PREPARE_TIMEOUT_MS,
-    queued: CANCELED_RUN_TIMEOUT_MS, idle: RUN_TIMEOUT_MS,
+    load: Infinity,
+    run: RUN_TIMEOUT_MS,
+    prepare: PREPARE_TIMEOUT_MS,
+    queued: CANCELED_RUN_TIMEOUT_MS,
+    idle: RUN_TIMEOUT_MS,
   },
 }
 

@@ -2,7 +2,12 @@
 import { answer, type Answers } from '../link/answer.ts'
 import { holdLife } from '../link/life.ts'
 import {
-  PROTOCOL, type HostCalls, type HostSetup, type HostStreams, type HostToPage, type PageToHost,
+  PROTOCOL,
+  type HostCalls,
+  type HostSetup,
+  type HostStreams,
+  type HostToPage,
+  type PageToHost,
 } from '../link/protocol.ts'
 import { HEARTBEAT_INTERVAL } from './heartbeat.ts'
 import { openHost } from './local.ts'
@@ -57,9 +62,11 @@ function watch(signal: AbortSignal): void {
   signal.addEventListener('abort', () => (watching -= 1), { once: true })
 }
 
-function answersOf(
-  { host, control, lend }: ReturnType<typeof openHost>,
-): Pick<HostAnswers, 'calls' | 'streams'> {
+function answersOf({
+  host,
+  control,
+  lend,
+}: ReturnType<typeof openHost>): Pick<HostAnswers, 'calls' | 'streams'> {
   return {
     calls: {
       authorize: (_args, caller) => host.authorize(caller),

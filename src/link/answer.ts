@@ -37,7 +37,11 @@ export interface Answers<Calls, Streams> {
   life: string | null
 }
 
-type AnyCall = (args: readonly unknown[], request: Request, tell: (event: unknown) => void) => unknown
+type AnyCall = (
+  args: readonly unknown[],
+  request: Request,
+  tell: (event: unknown) => void,
+) => unknown
 type AnyStream = (args: readonly unknown[], request: Request) => Promise<Reply<unknown, unknown>>
 
 /**
@@ -94,7 +98,8 @@ export function answer<Calls, Streams>(
       return
     }
     const streamed = own(answers.streams, message.method) as AnyStream | undefined
-    if (!streamed) throw new InoriginError('internal', `The host knows no method '${message.method}'.`)
+    if (!streamed)
+      throw new InoriginError('internal', `The host knows no method '${message.method}'.`)
     const reply = await streamed(message.args, request)
     if (cancelled.signal.aborted) return abandon(reply.events)
     send({ type: 'result', value: reply.result })

@@ -100,7 +100,8 @@ export async function stream<Methods, Name extends keyof Methods & string>(
   let accepted: AnswerMessage
   try {
     accepted = await conversation.next()
-    if (accepted.type !== 'result') throw new InoriginError('internal', 'The host sent events before it accepted.')
+    if (accepted.type !== 'result')
+      throw new InoriginError('internal', 'The host sent events before it accepted.')
   } catch (error) {
     conversation.close()
     throw error
@@ -158,8 +159,13 @@ async function converse(
   options: { key?: string | null; signal?: AbortSignal | undefined },
 ): Promise<Conversation> {
   const message: AskMessage = {
-    type: 'call', protocol: PROTOCOL, method, args, key: options.key ?? null,
-    client: link.client ?? '', life: link.life,
+    type: 'call',
+    protocol: PROTOCOL,
+    method,
+    args,
+    key: options.key ?? null,
+    client: link.client ?? '',
+    life: link.life,
   }
   for (let attempt = 0; ; attempt += 1) {
     if (options.signal?.aborted) throw InoriginError.from(options.signal.reason)
@@ -207,11 +213,15 @@ function openConversation(
   const queue: AnswerMessage[] = []
   const closing = new AbortController()
   const events = link.onOpen?.(method)
-  let waiting: { resolve: (message: AnswerMessage) => void; reject: (error: unknown) => void } | undefined
+  let waiting:
+    | { resolve: (message: AnswerMessage) => void; reject: (error: unknown) => void }
+    | undefined
   let failure: unknown
   let deadline: ReturnType<typeof setTimeout> | undefined
   const ack = { resolve: () => {}, reject: (_reason: unknown) => {} }
-  const acknowledged = new Promise<void>((resolve, reject) => Object.assign(ack, { resolve, reject }))
+  const acknowledged = new Promise<void>((resolve, reject) =>
+    Object.assign(ack, { resolve, reject }),
+  )
   // A conversation that is closed before it was acknowledged has nobody left to tell.
   acknowledged.catch(() => undefined)
 
@@ -277,7 +287,9 @@ function openConversation(
       const message = queue.shift()
       if (message) return message
       if (failure !== undefined) throw failure
-      const arriving = new Promise<AnswerMessage>((resolve, reject) => (waiting = { resolve, reject }))
+      const arriving = new Promise<AnswerMessage>(
+        (resolve, reject) => (waiting = { resolve, reject }),
+      )
       if (silence === undefined) return arriving
       return arriving.finally(listen(silence, () => fail(gone())))
     },

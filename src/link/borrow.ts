@@ -63,7 +63,10 @@ export function borrowing(link: Link, predict: Predict): Predict {
         if (loan.progress) onProgress(loan.progress)
       }
       try {
-        return await call<ModelCalls, 'predict'>(loan.link, 'predict', [inputs], { signal, onTaken })
+        return await call<ModelCalls, 'predict'>(loan.link, 'predict', [inputs], {
+          signal,
+          onTaken,
+        })
       } catch (error) {
         if (isTaken && isFinal(error)) throw error
         // Who comes next need not wait as long.

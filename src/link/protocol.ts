@@ -9,12 +9,35 @@ import type { EngineSetup, Files } from '../engine/engine.ts'
 import type { ErrorRecord } from '../error.ts'
 import type { PredictorSetup } from '../predictor/run.ts'
 import type {
-  ChosenFile, Device, EmbeddingEvent, EmbeddingRequest, Embeddings, Explanation, GenerationEvent,
-  GenerationRequest, ImportProgress, Imported, ImportWishes, KeptItem, KeptResponse,
-  LoadProgress, Model, ModelState,
-  OptionDigest, Prediction, PredictionEvent, PredictionRequest, PredictionResult, Predictor, RepairProgress,
+  ChosenFile,
+  Device,
+  EmbeddingEvent,
+  EmbeddingRequest,
+  Embeddings,
+  Explanation,
+  GenerationEvent,
+  GenerationRequest,
+  ImportProgress,
+  Imported,
+  ImportWishes,
+  KeptItem,
+  KeptResponse,
+  LoadProgress,
+  Model,
+  ModelState,
+  OptionDigest,
+  Prediction,
+  PredictionEvent,
+  PredictionRequest,
+  PredictionResult,
+  Predictor,
+  RepairProgress,
   ResourceBody,
-  ResourceInfo, StorageUsage, StoredResource, StoredTag, Tag,
+  ResourceInfo,
+  StorageUsage,
+  StoredResource,
+  StoredTag,
+  Tag,
 } from '../types/index.ts'
 
 /** Raised whenever a message changes its form. Part of the names of the host's lock and messages. */
@@ -44,11 +67,7 @@ export interface HostCalls {
   repair: { args: [tag: Tag]; result: number; event: RepairProgress }
   clear: { args: []; result: void; event: never }
   take: {
-    args: [
-      tag: Tag,
-      files: readonly ChosenFile[] | FileSystemDirectoryHandle,
-      wishes: ImportWishes,
-    ]
+    args: [tag: Tag, files: readonly ChosenFile[] | FileSystemDirectoryHandle, wishes: ImportWishes]
     result: Imported
     event: ImportProgress
   }
@@ -105,8 +124,10 @@ export interface Sender {
 }
 
 /** What a model worker opens a predictor with. */
-export interface PredictorFiles
-  extends Pick<PredictorSetup, 'entry' | 'implementation' | 'files' | 'runtime'> {
+export interface PredictorFiles extends Pick<
+  PredictorSetup,
+  'entry' | 'implementation' | 'files' | 'runtime'
+> {
   /** What is known of the GPU; absent: it is tried. */
   verdict: GpuVerdict | undefined
 }

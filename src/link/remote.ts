@@ -74,7 +74,8 @@ export function remoteControl(link: Link): Control {
       }),
     ),
     explain: (tag, signal) => call<HostCalls, 'explain'>(link, 'explain', [tag], { signal }),
-    compare: (options, signal) => call<HostCalls, 'compare'>(link, 'compare', [options], { signal }),
+    compare: (options, signal) =>
+      call<HostCalls, 'compare'>(link, 'compare', [options], { signal }),
   }
 }
 

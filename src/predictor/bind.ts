@@ -1,7 +1,11 @@
 /** A signature against the model that should honour it: which tensor each parameter is, and how. */
 import type { InferenceSession } from 'onnxruntime-web'
 import type {
-  Binding, ImageLayout, Implementation, PredictorEntry, TextLayout,
+  Binding,
+  ImageLayout,
+  Implementation,
+  PredictorEntry,
+  TextLayout,
 } from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
 import type { InputParameter, OutputParameter, ParameterType } from '../types/index.ts'
@@ -112,8 +116,7 @@ function findTensor(
   param: string,
   fail: Fail,
 ): { type: ElementType; shape: Shape | null } {
-  if (type === 'null')
-    return fail(param, `values of type ${type} cannot go through an ONNX model.`)
+  if (type === 'null') return fail(param, `values of type ${type} cannot go through an ONNX model.`)
   const found = tensors.find((tensor) => tensor.name === binding.tensor)
   if (!found) return fail(param, `the model has no tensor ${binding.tensor}.`)
   // The runtime keeps tensors in plain objects, by their names.

@@ -23,7 +23,8 @@ export function checkDimensions({ tag, embeddings }: Embedder, wanted: number | 
   const what = `dimensions must be ${shortens ? `at most ${dimensions}` : dimensions}, not ${wanted}`
   const why = shortens ? '' : ', and what is cut off them would be missed'
   throw invalid(`${what}: the vectors of ${tag} have ${dimensions} numbers${why}.`, {
-    code: 'invalid_value', param: 'dimensions',
+    code: 'invalid_value',
+    param: 'dimensions',
   })
 }
 
@@ -40,7 +41,10 @@ export async function readTexts(
   const { input: name, maxInputTokens: most } = embeddings
   const tooLong = (path: string, tokens: number, least = '') => {
     const what = `${path} is too long: ${least}${tokens} tokens > ${most} maximum of ${tag}.`
-    return invalid(`${what} Cut it into several texts.`, { code: 'context_length_exceeded', param: path })
+    return invalid(`${what} Cut it into several texts.`, {
+      code: 'context_length_exceeded',
+      param: path,
+    })
   }
   const rows: Tokens[] = []
   let total = 0

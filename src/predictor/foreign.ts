@@ -3,16 +3,29 @@ import { createWindow, type Field, fieldsOf, fieldsOfFile } from '../engine/onnx
 
 /** Numbers of fields, as onnx.proto has them. */
 const MODEL_GRAPH = 7
-const SIDES = new Map([[11, 'inputs'], [12, 'outputs']])
+const SIDES = new Map([
+  [11, 'inputs'],
+  [12, 'outputs'],
+])
 const VALUE = { name: 1, type: 2 }
 const TYPE_TENSOR = 1
 const TENSOR_ELEMENT = 1
 
 /** Names of those types by their numbers; all with lower numbers can be had. */
 const FOREIGN = new Map([
-  [14, 'complex64'], [15, 'complex128'], [16, 'bfloat16'],
-  [17, 'float8e4m3fn'], [18, 'float8e4m3fnuz'], [19, 'float8e5m2'], [20, 'float8e5m2fnuz'],
-  [21, 'uint4'], [22, 'int4'], [23, 'float4e2m1'], [24, 'float8e8m0'], [25, 'uint2'], [26, 'int2'],
+  [14, 'complex64'],
+  [15, 'complex128'],
+  [16, 'bfloat16'],
+  [17, 'float8e4m3fn'],
+  [18, 'float8e4m3fnuz'],
+  [19, 'float8e5m2'],
+  [20, 'float8e5m2fnuz'],
+  [21, 'uint4'],
+  [22, 'int4'],
+  [23, 'float4e2m1'],
+  [24, 'float8e8m0'],
+  [25, 'uint2'],
+  [26, 'int2'],
 ])
 
 export interface ForeignTensor {

@@ -37,12 +37,36 @@ interface Reader {
 }
 
 const READERS: readonly Reader[] = [
-  { marks: [[0, '\x89PNG\r\n\x1a\n'], [12, 'IHDR']], read: (view) => [view.getUint32(16), view.getUint32(20)] },
+  {
+    marks: [
+      [0, '\x89PNG\r\n\x1a\n'],
+      [12, 'IHDR'],
+    ],
+    read: (view) => [view.getUint32(16), view.getUint32(20)],
+  },
   { marks: [[0, '\xff\xd8']], read: readJpeg },
   { marks: [[0, 'GIF8']], read: readGif },
-  { marks: [[0, 'RIFF'], [8, 'WEBPVP8 ']], read: readLossyWebp },
-  { marks: [[0, 'RIFF'], [8, 'WEBPVP8L']], read: readLosslessWebp },
-  { marks: [[0, 'RIFF'], [8, 'WEBPVP8X']], read: readExtendedWebp },
+  {
+    marks: [
+      [0, 'RIFF'],
+      [8, 'WEBPVP8 '],
+    ],
+    read: readLossyWebp,
+  },
+  {
+    marks: [
+      [0, 'RIFF'],
+      [8, 'WEBPVP8L'],
+    ],
+    read: readLosslessWebp,
+  },
+  {
+    marks: [
+      [0, 'RIFF'],
+      [8, 'WEBPVP8X'],
+    ],
+    read: readExtendedWebp,
+  },
   { marks: [[0, 'BM']], read: readBmp },
 ]
 

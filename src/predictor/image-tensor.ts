@@ -3,7 +3,13 @@ import type { ImageLayout } from '../catalog/schema.ts'
 import { toHalf } from '../engine/onnx/half.ts'
 import { type ElementType, readable } from './elements.ts'
 import {
-  channels, denormalise, type Extent, type ImageSource, MAX_TENSOR_PIXELS, normalise, type Rasterise,
+  channels,
+  denormalise,
+  type Extent,
+  type ImageSource,
+  MAX_TENSOR_PIXELS,
+  normalise,
+  type Rasterise,
 } from './image.ts'
 import { refuse } from './refuse.ts'
 import type { RawTensor, Shape } from './tensor.ts'
@@ -48,10 +54,16 @@ export async function encodeImages(
     const { rgba, extent } = await rasterise(source, at)
     size ??= extent
     if (extent.join() !== size.join()) {
-      refuse(at, `is ${extent.join(' x ')} pixels and the first is ${size.join(' x ')}; send them one by one.`)
+      refuse(
+        at,
+        `is ${extent.join(' x ')} pixels and the first is ${size.join(' x ')}; send them one by one.`,
+      )
     }
     if (count * extent[0] * extent[1] > MAX_TENSOR_PIXELS) {
-      refuse(path, `${count} images have more than ${MAX_TENSOR_PIXELS} pixels together. Send fewer at once.`)
+      refuse(
+        path,
+        `${count} images have more than ${MAX_TENSOR_PIXELS} pixels together. Send fewer at once.`,
+      )
     }
     // Bytes stay bytes: the model does its own scaling.
     parts.push(normalise(rgba, type === 'uint8' ? asBytes(layout) : layout))

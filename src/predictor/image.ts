@@ -91,7 +91,8 @@ function isReady(source: ImageSource, layout: ImageLayout): source is ImageData 
   if (!(source instanceof ImageData)) return false
   const { data, width, height } = source
   const [wantedWidth, wantedHeight] = sizeOf(layout) ?? [width, height]
-  if (width !== wantedWidth || height !== wantedHeight || width * height > MAX_TENSOR_PIXELS) return false
+  if (width !== wantedWidth || height !== wantedHeight || width * height > MAX_TENSOR_PIXELS)
+    return false
   for (let alpha = 3; alpha < data.length; alpha += 4) if (data[alpha] !== 255) return false
   return data instanceof Uint8ClampedArray
 }
@@ -103,7 +104,10 @@ export function sizeOf({ width, height }: ImageLayout): Extent | null {
 
 function limited([width, height]: Extent, mostPixels: number, path: string): Extent {
   if (width * height <= mostPixels) return [width, height]
-  return refuse(path, `the image has ${width} x ${height} pixels. Scale it down to at most ${mostPixels}.`)
+  return refuse(
+    path,
+    `the image has ${width} x ${height} pixels. Scale it down to at most ${mostPixels}.`,
+  )
 }
 
 async function toDrawable(

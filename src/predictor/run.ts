@@ -157,8 +157,7 @@ function createPredictor(
     signal: AbortSignal,
   ): Promise<PredictionResult> {
     stopIfAborted(signal)
-    if (closing)
-      throw new InoriginError('unavailable', `${tag} has been unloaded. Load it again.`)
+    if (closing) throw new InoriginError('unavailable', `${tag} has been unloaded. Load it again.`)
     const start = performance.now()
     const turn = last.then(async () => {
       // One run right after the other would leave the thread deaf to those who give up meanwhile.

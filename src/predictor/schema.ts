@@ -38,6 +38,8 @@ function validate(
 /** `[1].red` of the pointer `#/1/red`. */
 function placeOf(pointer: string): string {
   const steps = pointer.split('/').slice(1)
-  const names = steps.map((step) => decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~'))
+  const names = steps.map((step) =>
+    decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~'),
+  )
   return names.map((name) => (/^\d+$/.test(name) ? `[${name}]` : `.${name}`)).join('')
 }

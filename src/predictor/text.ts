@@ -26,7 +26,10 @@ export async function openTokenizers(
     const config = files.get(name.replace(/[^/]*$/, 'tokenizer_config.json'))
     const file = files.get(name) ?? unusable(tag, `resources.${name}`, 'the file is missing.')
     try {
-      return [name, tokeniser(JSON.parse(await file.text()), JSON.parse((await config?.text()) ?? '{}'))]
+      return [
+        name,
+        tokeniser(JSON.parse(await file.text()), JSON.parse((await config?.text()) ?? '{}')),
+      ]
     } catch (cause) {
       return unusable(tag, `resources.${name}`, `it is no tokenizer (${String(cause)}).`, cause)
     }
@@ -67,7 +70,10 @@ export function encodeText(
     const at = texts.length > 1 ? `${path}[${index}]` : path
     const tokens = tokensOf(text, slot, at)
     if (tokens.length > most)
-      refuse(at, `the text has ${tokens.length} tokens, and ${most} at most can be read. Shorten it.`)
+      refuse(
+        at,
+        `the text has ${tokens.length} tokens, and ${most} at most can be read. Shorten it.`,
+      )
     return tokens
   })
   return encodeRows(rows, tensor, type, slot, path)
@@ -93,11 +99,20 @@ export function encodeRows(
   const shape = [rows.length, length]
   const fill = (write: (row: readonly number[], at: number) => number): RawTensor => {
     const flat = rows.flatMap((row) => Array.from({ length }, (_, at) => write(row, at)))
-    const data = type === 'int64' ? BigInt64Array.from(flat, BigInt) : ARRAYS[type as 'int32'].from(flat)
+    const data =
+      type === 'int64' ? BigInt64Array.from(flat, BigInt) : ARRAYS[type as 'int32'].from(flat)
     return { type, data, shape }
   }
   const tensors = new Map([[tensor, fill((row, at) => row[at] ?? 0)]])
-  if (layout.mask) tensors.set(layout.mask, fill((row, at) => Number(at < row.length)))
-  if (layout.types) tensors.set(layout.types, fill(() => 0))
+  if (layout.mask)
+    tensors.set(
+      layout.mask,
+      fill((row, at) => Number(at < row.length)),
+    )
+  if (layout.types)
+    tensors.set(
+      layout.types,
+      fill(() => 0),
+    )
   return tensors
 }

@@ -42,7 +42,9 @@ function blame(plain: Record<string, unknown>, cause: unknown): void {
 function whyStuck(value: unknown): string {
   const pixels = each(value).filter(holdsPixels)
   if (pixels.length === 0) return 'is nothing that a predictor can take'
-  const isGone = pixels.some((image) => ('codedWidth' in image ? image.codedWidth : image.width) === 0)
+  const isGone = pixels.some(
+    (image) => ('codedWidth' in image ? image.codedWidth : image.width) === 0,
+  )
   if (isGone) return 'the image has no pixels: it was closed or transferred'
   return 'it shows pixels of another origin; load the image with crossorigin="anonymous"'
 }
@@ -74,7 +76,9 @@ export async function toTransferable(
       const path = `inputs.${name}`
       const several = each(value)
       if (!several.some(shown)) continue
-      const bitmaps = several.map((one, index) => replaced(one, value === several ? `${path}[${index}]` : path))
+      const bitmaps = several.map((one, index) =>
+        replaced(one, value === several ? `${path}[${index}]` : path),
+      )
       await Promise.allSettled(bitmaps)
       plain[name] = value === several ? await Promise.all(bitmaps) : await bitmaps[0]
     }

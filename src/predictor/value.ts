@@ -1,7 +1,14 @@
 /** Checked inputs to tensors, tensors to what a caller gets, without any runtime. */
 import type { ImageLayout } from '../catalog/schema.ts'
 import type { OutputParameter, TensorValue } from '../types/index.ts'
-import { type Elements, type ElementType, parseElements, readable, rounded, size } from './elements.ts'
+import {
+  type Elements,
+  type ElementType,
+  parseElements,
+  readable,
+  rounded,
+  size,
+} from './elements.ts'
 import type { Rasterise } from './image.ts'
 import { decodeImages, encodeImages } from './image-tensor.ts'
 import { refuse } from './refuse.ts'
@@ -159,5 +166,7 @@ function plain(tensor: RawTensor): unknown[] {
 function nested(elements: unknown[], [length, ...rest]: readonly number[]): unknown {
   if (length === undefined || rest.length === 0) return elements
   const step = size(rest)
-  return Array.from({ length }, (_, row) => nested(elements.slice(row * step, (row + 1) * step), rest))
+  return Array.from({ length }, (_, row) =>
+    nested(elements.slice(row * step, (row + 1) * step), rest),
+  )
 }

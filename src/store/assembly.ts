@@ -12,7 +12,13 @@ import type { Database } from './open.ts'
 import { deleting } from './owed.ts'
 import { bytesHere } from './resources.ts'
 import {
-  beginWriting, discardChunks, dropChunk, finishWriting, putChunk, readChunk, rememberEtag,
+  beginWriting,
+  discardChunks,
+  dropChunk,
+  finishWriting,
+  putChunk,
+  readChunk,
+  rememberEtag,
 } from './writing.ts'
 
 /** A hash that is not the catalog's. `index` is the chunk's, absent when it is the whole. */
@@ -147,7 +153,7 @@ export async function openAssembly(
   }
 
   async function write(piece: Uint8Array<ArrayBuffer>): Promise<Damage | null> {
-    for (let rest = piece; rest.length > 0; ) {
+    for (let rest = piece; rest.length > 0;) {
       const part = rest.subarray(0, lengthOf(index) - filled)
       if (part.length === 0) throw new RangeError('More bytes than the resource has.')
       pieces.push(part)

@@ -70,7 +70,13 @@ async function bring(
   unique: ReadonlyMap<string, WantedResource>,
   options: EnsureOptions,
 ): Promise<ReadonlyMap<string, Blob>> {
-  const { signal, tag, onProgress = () => undefined, onDownload = () => undefined, tuning } = options
+  const {
+    signal,
+    tag,
+    onProgress = () => undefined,
+    onDownload = () => undefined,
+    tuning,
+  } = options
   const blobs = new Map<string, Blob>()
   const missing: WantedResource[] = []
   const here = new Map<string, number>()
@@ -129,9 +135,13 @@ async function bring(
 function notStored(lost: readonly WantedResource[], tag: Tag | undefined): InoriginError {
   const names = lost.map(({ name }) => name).join(', ')
   const what = `${tag ?? 'A model'} was imported from files of yours, and ${names} is not stored any more`
-  return new InoriginError('unavailable', `${what}. Import it again with server.storage.import().`, {
-    code: 'import_lost',
-  })
+  return new InoriginError(
+    'unavailable',
+    `${what}. Import it again with server.storage.import().`,
+    {
+      code: 'import_lost',
+    },
+  )
 }
 
 function sum(values: Iterable<number>): number {

@@ -50,7 +50,11 @@ export function takeRoom(
     if (free !== null && free < needed) {
       await makeRoom(database, needed, free + back, options, isRoom)
     }
-    const mine = Array.from(wanted, ([sha256, toCome]) => ({ database: database.name, sha256, toCome }))
+    const mine = Array.from(wanted, ([sha256, toCome]) => ({
+      database: database.name,
+      sha256,
+      toCome,
+    }))
     for (const one of mine) promised.add(one)
     return () => mine.forEach((one) => promised.delete(one))
   })
@@ -90,7 +94,11 @@ function storedHashes(database: Database): Promise<string[]> {
 }
 
 /** One at a time over all threads: two that look for room would find the same. */
-function inTurn<T>(database: Database, { signal }: RoomOptions, work: () => Promise<T>): Promise<T> {
+function inTurn<T>(
+  database: Database,
+  { signal }: RoomOptions,
+  work: () => Promise<T>,
+): Promise<T> {
   return alone(`${database.name}:room`, { signal }, work)
 }
 
@@ -168,12 +176,13 @@ function shortage(
     const why = [pinned && 'pinned', inUse && 'in use'].filter(Boolean).join(', ')
     return `${tag} (${megabytes(ownBytes)}${why && `, ${why}`})`
   })
-  const todo = late > 0
-    ? `The browser has not given back ${megabytes(late)} of what was removed; close other tabs of this ` +
-      'site, or try again in some minutes.'
-    : named.length > 0
-      ? `What could be removed with server.storage.remove(): ${named.join(', ')}.`
-      : 'Nothing of this app could be removed; free space on the disk.'
+  const todo =
+    late > 0
+      ? `The browser has not given back ${megabytes(late)} of what was removed; close other tabs of this ` +
+        'site, or try again in some minutes.'
+      : named.length > 0
+        ? `What could be removed with server.storage.remove(): ${named.join(', ')}.`
+        : 'Nothing of this app could be removed; free space on the disk.'
   const freeBytesLeft = Math.max(0, bytes - missingBytes)
   return new InoriginError(
     'unavailable',
@@ -187,7 +196,11 @@ function shortage(
         freeBytes: freeBytesLeft,
         missingBytes,
         removable: tags.map(({ tag, ownBytes, pinned, inUse, lastUsed }) => ({
-          tag, bytes: ownBytes, pinned, inUse, lastUsed,
+          tag,
+          bytes: ownBytes,
+          pinned,
+          inUse,
+          lastUsed,
         })),
       },
     },

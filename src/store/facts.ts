@@ -33,7 +33,9 @@ export async function trimFacts(
     const subjects = await connection.getAllKeys('device', range)
     if (subjects.length <= most) return
     const facts = await Promise.all(
-      subjects.map(async (subject) => [subject, lastUse(await connection.get('device', subject))] as const),
+      subjects.map(
+        async (subject) => [subject, lastUse(await connection.get('device', subject))] as const,
+      ),
     )
     const oldest = facts
       .filter(([subject]) => subject !== spare)

@@ -42,7 +42,11 @@ export async function checkFiles<T>(
   { tag, onProgress }: Pick<ImportOptions, 'tag' | 'onProgress'>,
   read: (onBytes: (bytes: number) => void) => Promise<T>,
 ): Promise<T> {
-  const meter = startMeter(tag, 'check', files.reduce((sum, file) => sum + file.size, 0))
+  const meter = startMeter(
+    tag,
+    'check',
+    files.reduce((sum, file) => sum + file.size, 0),
+  )
   const stop = reportRegularly(meter.progress, onProgress)
   const found = await read(meter.add).finally(stop)
   onProgress(meter.progress())
@@ -74,7 +78,10 @@ export async function importFiles(
       toCome.set(sha256, Math.max(0, bytes - (record ? bytesHere(record) : 0)))
     }
     if (missing.length > 0) {
-      const left = Array.from(toCome.keys(), (sha256) => [sha256, () => toCome.get(sha256) ?? 0] as const)
+      const left = Array.from(
+        toCome.keys(),
+        (sha256) => [sha256, () => toCome.get(sha256) ?? 0] as const,
+      )
       free = await takeRoom(database, new Map(left), options)
       onWrite()
     }

@@ -25,7 +25,8 @@ export async function findDamage(
       const content = await contentOf(await readChunk(database, sha256, index))
       const isWhole = content?.byteLength === chunkLength(record, index)
       onBytes(chunkLength(record, index))
-      const isSame = isWhole && (noted === UNNOTED || (await digestOf('SHA-256', content)) === noted)
+      const isSame =
+        isWhole && (noted === UNNOTED || (await digestOf('SHA-256', content)) === noted)
       if (isSame) continue
       await takeOut(database, sha256, index)
       bytes += chunkLength(record, index)

@@ -37,7 +37,9 @@ export async function readPiece(
 export function changed(path: string, cause?: unknown): InoriginError {
   const what = `${path} was changed or taken away while it was being read. Choose it again.`
   return new InoriginError('invalid_request', what, {
-    code: 'import_changed', param: 'files', cause,
+    code: 'import_changed',
+    param: 'files',
+    cause,
   })
 }
 

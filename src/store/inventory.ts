@@ -105,39 +105,41 @@ export async function removeTag(database: Database, tag: Tag, known?: Known): Pr
   const { records } = await takeInventory(database, known)
   const its = new Map(records.map(({ sha256, tags }) => [sha256, tags]))
   const alone = records.filter(({ tags }) => tags.length === 1 && tags[0] === tag)
-  const remove = () => database.use((connection) => {
-    const stores = ['resources', 'chunks', 'pins', 'entries'] as const
-    const transaction = connection.transaction(stores, 'readwrite')
-    return committed(transaction, async () => {
-      const resources = transaction.objectStore('resources')
-      for (const [sha256, tags] of its) {
-        const record = await resources.get(sha256)
-        if (!record || !tags.includes(tag)) continue
-        const others = [...new Set([...tags, ...record.tags])].filter((other) => other !== tag)
-        if (others.length > 0) {
-          await resources.put({ ...record, tags: others })
-          continue
+  const remove = () =>
+    database.use((connection) => {
+      const stores = ['resources', 'chunks', 'pins', 'entries'] as const
+      const transaction = connection.transaction(stores, 'readwrite')
+      return committed(transaction, async () => {
+        const resources = transaction.objectStore('resources')
+        for (const [sha256, tags] of its) {
+          const record = await resources.get(sha256)
+          if (!record || !tags.includes(tag)) continue
+          const others = [...new Set([...tags, ...record.tags])].filter((other) => other !== tag)
+          if (others.length > 0) {
+            await resources.put({ ...record, tags: others })
+            continue
+          }
+          await resources.delete(sha256)
+          await transaction.objectStore('chunks').delete(chunksOf(sha256))
         }
-        await resources.delete(sha256)
-        await transaction.objectStore('chunks').delete(chunksOf(sha256))
-      }
-      await transaction.objectStore('pins').delete(tag)
-      await transaction.objectStore('entries').delete(tag)
+        await transaction.objectStore('pins').delete(tag)
+        await transaction.objectStore('entries').delete(tag)
+      })
     })
-  })
   await deleting(database, bytesOf(alone), remove)
 }
 
 /** Deletes every resource, every pin and what was imported. Downloads that are under way fail. */
 export async function clearResources(database: Database): Promise<void> {
   const { records } = await takeInventory(database)
-  const clear = () => database.use((connection) => {
-    const stores = ['resources', 'chunks', 'pins', 'entries'] as const
-    const transaction = connection.transaction(stores, 'readwrite')
-    return committed(transaction, async () => {
-      for (const store of stores) await transaction.objectStore(store).clear()
+  const clear = () =>
+    database.use((connection) => {
+      const stores = ['resources', 'chunks', 'pins', 'entries'] as const
+      const transaction = connection.transaction(stores, 'readwrite')
+      return committed(transaction, async () => {
+        for (const store of stores) await transaction.objectStore(store).clear()
+      })
     })
-  })
   await deleting(database, bytesOf(records), clear)
 }
 

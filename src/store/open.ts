@@ -44,20 +44,22 @@ export function openDatabase(name: string, patience = BLOCKED_PATIENCE): Databas
     stuck.catch(() => undefined)
     let waiting: ReturnType<typeof setTimeout> | undefined
     // Where a site may store nothing, browsers throw at once.
-    const connection = promised(() => openDB<Schema>(name, DB_VERSION, {
-      upgrade: (upgraded, oldVersion, _newVersion, transaction) =>
-        migrate(upgraded, oldVersion, transaction),
-      // It goes on by itself as soon as that tab is closed.
-      blocked: () => {
-        waiting = setTimeout(() => giveUp(blockedByTab()), patience)
-      },
-      // Another tab wants to upgrade or delete: let it, and open again when next needed.
-      blocking(_current, _blocked, event) {
-        drop()
-        ;(event.target as IDBDatabase).close()
-      },
-      terminated: drop,
-    }))
+    const connection = promised(() =>
+      openDB<Schema>(name, DB_VERSION, {
+        upgrade: (upgraded, oldVersion, _newVersion, transaction) =>
+          migrate(upgraded, oldVersion, transaction),
+        // It goes on by itself as soon as that tab is closed.
+        blocked: () => {
+          waiting = setTimeout(() => giveUp(blockedByTab()), patience)
+        },
+        // Another tab wants to upgrade or delete: let it, and open again when next needed.
+        blocking(_current, _blocked, event) {
+          drop()
+          ;(event.target as IDBDatabase).close()
+        },
+        terminated: drop,
+      }),
+    )
     const opening: Opening = { connection, stuck }
     connection.catch(drop).finally(() => clearTimeout(waiting))
     current = opening
@@ -119,7 +121,12 @@ export async function committed<T>(
     return value
   } catch (thrown) {
     // Its requests only say that it was aborted; why, it says itself.
-    throw isAbort(thrown) ? await done.then(() => thrown, (why: unknown) => why) : thrown
+    throw isAbort(thrown)
+      ? await done.then(
+          () => thrown,
+          (why: unknown) => why,
+        )
+      : thrown
   }
 }
 
@@ -145,7 +152,8 @@ function isLost(thrown: unknown): boolean {
 }
 
 function blockedByTab(): InoriginError {
-  const what = 'The store on this device is to be brought to a newer version, and another tab of this'
+  const what =
+    'The store on this device is to be brought to a newer version, and another tab of this'
   return new InoriginError(
     'unavailable',
     `${what} app, which is asleep, still uses it as it was. Close or reload the other tabs.`,
@@ -157,7 +165,8 @@ function blockedByTab(): InoriginError {
 function failed(cause: DOMException): InoriginError {
   const what = `The browser could not use its database (${cause.message || cause.name}).`
   return new InoriginError('unavailable', `${what} Reload the page, or free space on the disk.`, {
-    code: 'store_unavailable', cause,
+    code: 'store_unavailable',
+    cause,
   })
 }
 

@@ -76,7 +76,9 @@ export async function owed(database: Database): Promise<number> {
   const now = debt.beside === null ? null : await usedBeside(database)
   const bytes =
     debt.beside === null || now === null
-      ? age < BLIND_PATIENCE ? debt.bytes : 0
+      ? age < BLIND_PATIENCE
+        ? debt.bytes
+        : 0
       : Math.min(now - debt.beside, debt.bytes)
   if (bytes > SLACK && age < FORGET) return bytes
   if (debts.get(database.name) === debt) debts.delete(database.name)

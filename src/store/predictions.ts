@@ -82,10 +82,7 @@ export function predictionWith(
   return database.use((connection: Connection) => find(connection, sha256))
 }
 
-async function find(
-  connection: Connection,
-  sha256: string,
-): Promise<PredictionRecord | undefined> {
+async function find(connection: Connection, sha256: string): Promise<PredictionRecord | undefined> {
   let cursor = await connection.transaction('predictions').store.openCursor()
   while (cursor) {
     const { resources, entry } = cursor.value

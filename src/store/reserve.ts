@@ -20,10 +20,7 @@ const PATIENCE = 10_000
  * Bytes that can still be stored, as far as they are asked for, and to the mebibyte; `null` where the
  * browser tells nothing.
  */
-export async function freeBytes(
-  wanted: number,
-  patience = PATIENCE,
-): Promise<number | null> {
+export async function freeBytes(wanted: number, patience = PATIENCE): Promise<number | null> {
   const { usage, quota } = await estimateRoom()
   const estimated = usage === null || quota === null ? null : Math.max(0, quota - usage)
   if (estimated !== null && estimated < wanted) return estimated

@@ -75,9 +75,7 @@ export function chunkLength(
 }
 
 /** Bytes of a resource that are stored. */
-export function bytesHere(
-  record: Pick<ResourceRecord, 'bytes' | 'chunkBytes' | 'chunks'>,
-): number {
+export function bytesHere(record: Pick<ResourceRecord, 'bytes' | 'chunkBytes' | 'chunks'>): number {
   return record.chunks.reduce(
     (sum, chunk, index) => (chunk === null ? sum : sum + chunkLength(record, index)),
     0,

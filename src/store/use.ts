@@ -16,7 +16,9 @@ export async function holdInUse(
   let release = () => {}
   const released = new Promise<void>((resolve) => (release = resolve))
   try {
-    await Promise.all(Array.from(new Set(hashes), (sha256) => hold(database, sha256, released, signal)))
+    await Promise.all(
+      Array.from(new Set(hashes), (sha256) => hold(database, sha256, released, signal)),
+    )
   } catch (error) {
     release()
     throw error

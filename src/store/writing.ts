@@ -41,7 +41,13 @@ export function beginWriting(
     const keys = await chunks.getAllKeys(chunksOf(sha256))
     const noted = goesOn ? before.chunks : noChunks(bytes, chunkBytes)
     const record = {
-      sha256, type, name, url, bytes, chunkBytes, writer,
+      sha256,
+      type,
+      name,
+      url,
+      bytes,
+      chunkBytes,
+      writer,
       // Tags of two servers say nothing about each other.
       etag: goesOn && before.url === url ? before.etag : null,
       chunks: stillHere(noted, keys),
@@ -172,6 +178,8 @@ function ownRecord(record: ResourceRecord | undefined, turn: Turn): ResourceReco
  * Safari refuses Blobs now and then ("Error preparing Blob/File data"), private windows always did.
  */
 function cannotKeepBlobs(thrown: unknown): boolean {
-  const { name } = ((thrown instanceof InoriginError && thrown.cause) || thrown) as { name?: unknown }
+  const { name } = ((thrown instanceof InoriginError && thrown.cause) || thrown) as {
+    name?: unknown
+  }
   return name === 'UnknownError' || name === 'DataCloneError'
 }

@@ -22,5 +22,4 @@ export interface Embeddings {
 /** What an embedding tells while it runs. */
 export type EmbeddingEvent =
   /** Not done, but alive; every 10 s. */
-  | { type: 'heartbeat' }
-  | { type: 'finish'; embeddings: Embeddings }
+  { type: 'heartbeat' } | { type: 'finish'; embeddings: Embeddings }

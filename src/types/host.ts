@@ -3,11 +3,21 @@ import type { EmbeddingEvent, EmbeddingRequest } from './embedding.ts'
 import type { GenerationEvent, GenerationRequest } from './generation.ts'
 import type { LoadProgress, Model, ModelState, Tag } from './model.ts'
 import type {
-  Prediction, PredictionEvent, PredictionRequest, PredictionResult, Predictor,
+  Prediction,
+  PredictionEvent,
+  PredictionRequest,
+  PredictionResult,
+  Predictor,
 } from './predictor.ts'
 import type { KeptItem, KeptResponse } from './response.ts'
 import type {
-  ChosenFile, Imported, ImportProgress, ImportWishes, RepairProgress, StorageUsage, StoredResource,
+  ChosenFile,
+  Imported,
+  ImportProgress,
+  ImportWishes,
+  RepairProgress,
+  StorageUsage,
+  StoredResource,
   StoredTag,
 } from './storage.ts'
 
@@ -130,7 +140,11 @@ export interface Control {
   predict(
     tag: Tag,
     inputs: Record<string, unknown>,
-    options: { configuration?: string; signal: AbortSignal; onProgress: (progress: LoadProgress) => void },
+    options: {
+      configuration?: string
+      signal: AbortSignal
+      onProgress: (progress: LoadProgress) => void
+    },
   ): Promise<PredictionResult>
   /** Which implementation this device uses, and why not another. */
   explain(tag: Tag, signal: AbortSignal): Promise<Explanation>

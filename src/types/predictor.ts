@@ -2,10 +2,24 @@ import type { LoadProgress, Tag } from './model.ts'
 
 /** Types of a predictor's parameters. */
 export type ParameterType =
-  | 'float16' | 'float32' | 'float64'
-  | 'int8' | 'int16' | 'int32' | 'int64'
-  | 'uint8' | 'uint16' | 'uint32' | 'uint64'
-  | 'bool' | 'string' | 'list' | 'dict' | 'image' | 'binary' | 'null'
+  | 'float16'
+  | 'float32'
+  | 'float64'
+  | 'int8'
+  | 'int16'
+  | 'int32'
+  | 'int64'
+  | 'uint8'
+  | 'uint16'
+  | 'uint32'
+  | 'uint64'
+  | 'bool'
+  | 'string'
+  | 'list'
+  | 'dict'
+  | 'image'
+  | 'binary'
+  | 'null'
 
 /** A named value of an enumerated parameter. */
 export interface EnumerationMember {
@@ -99,9 +113,16 @@ export interface Prediction {
  */
 export interface TensorValue {
   data:
-    | Float32Array | Float64Array
-    | Int8Array | Int16Array | Int32Array | BigInt64Array
-    | Uint8Array | Uint16Array | Uint32Array | BigUint64Array
+    | Float32Array
+    | Float64Array
+    | Int8Array
+    | Int16Array
+    | Int32Array
+    | BigInt64Array
+    | Uint8Array
+    | Uint16Array
+    | Uint32Array
+    | BigUint64Array
     | string[]
   shape: readonly number[]
 }

@@ -51,8 +51,7 @@ export function answerBody<Event extends { type: string }>(
         try {
           while (text === '' && !last) {
             const { done, value } = await iterator.next()
-            if (done)
-              throw new InoriginError('internal', 'The answer broke off before its end.')
+            if (done) throw new InoriginError('internal', 'The answer broke off before its end.')
             text = encoder.encode(value)
             last = value.type === 'finish'
           }

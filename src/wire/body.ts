@@ -76,7 +76,10 @@ function refusedFor(fault: JsonFault, text: string): InoriginError {
     case 'syntax': {
       const { position } = fault
       const message = `The body is not JSON: ${faultAt(text, position)}.`
-      return new InoriginError('invalid_request', message, { code: 'invalid_json', details: { position } })
+      return new InoriginError('invalid_request', message, {
+        code: 'invalid_json',
+        details: { position },
+      })
     }
     case 'depth': {
       const param = pathOf(fault.path)
@@ -95,7 +98,9 @@ const LINE_FEED = 0x0a
 function faultAt(text: string, position: number): string {
   const sign = text.codePointAt(position)
   if (sign === undefined) {
-    return text.trim() === '' ? 'it is empty' : `it ends at position ${position}, before it is whole`
+    return text.trim() === ''
+      ? 'it is empty'
+      : `it ends at position ${position}, before it is whole`
   }
   let line = 1
   let lineStart = 0

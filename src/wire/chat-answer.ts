@@ -117,7 +117,8 @@ export function chatStream(
 function logprobsObject(tokens: readonly TokenLogprob[]) {
   return {
     content: tokens.map((token) => ({
-      ...probability(token), top_logprobs: token.top.map(probability),
+      ...probability(token),
+      top_logprobs: token.top.map(probability),
     })),
     refusal: null,
   }

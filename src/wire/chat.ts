@@ -206,8 +206,7 @@ export function chatRequest(given: ChatBody): GenerationRequest {
 
 /** Where in the body the fields of its request are. */
 export function chatPlaces(body: ChatBody): Places {
-  const schema =
-    body.response_format?.type === 'json_object' ? 'schema' : 'json_schema.schema'
+  const schema = body.response_format?.type === 'json_object' ? 'schema' : 'json_schema.schema'
   return {
     rename: [
       ...(hasFunctions(body) ? functionPlaces : []),
@@ -232,7 +231,9 @@ function chatMessage(
     case 'assistant': {
       const reasoning = message.reasoning_content ?? message.reasoning
       const toolCalls = message.tool_calls?.map(({ id, function: { name, arguments: text } }) => ({
-        id: calls.callId(id), name, arguments: calls.argumentsOf(text),
+        id: calls.callId(id),
+        name,
+        arguments: calls.argumentsOf(text),
       }))
       return {
         role: 'assistant',

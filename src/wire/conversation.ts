@@ -50,7 +50,8 @@ async function continued(previous: string, host: Host, caller: Caller): Promise<
   if (response) return [...response.input, ...response.output]
   const what = `Previous response with id '${shortOf(previous)}' not found. ${TO_DO}`
   throw new InoriginError('invalid_request', what, {
-    code: 'previous_response_not_found', param: 'previous_response_id',
+    code: 'previous_response_not_found',
+    param: 'previous_response_id',
   })
 }
 
@@ -67,7 +68,10 @@ async function referred(
   for (const [index, item] of said.entries()) {
     if (!isReference(item) || known.has(item['id'])) continue
     const what = `Item with id '${shortOf(item['id'])}' not found. ${TO_DO}`
-    throw new InoriginError('not_found', what, { code: 'item_not_found', param: `input[${index}].id` })
+    throw new InoriginError('not_found', what, {
+      code: 'item_not_found',
+      param: `input[${index}].id`,
+    })
   }
   return known
 }
@@ -80,7 +84,8 @@ function refuseTwice(said: readonly Sent[]): void {
     if (seen.has(item['id'])) {
       const what = `Duplicate item found with id '${shortOf(item['id'])}'. Remove it from the input.`
       throw new InoriginError('invalid_request', what, {
-        code: 'duplicate_item', param: `input[${index}].id`,
+        code: 'duplicate_item',
+        param: `input[${index}].id`,
       })
     }
     seen.add(item['id'])
@@ -88,7 +93,11 @@ function refuseTwice(said: readonly Sent[]): void {
 }
 
 /** A response that is kept, for the paths that name one. */
-export async function responseCalled(name: string, host: Host, caller: Caller): Promise<KeptResponse> {
+export async function responseCalled(
+  name: string,
+  host: Host,
+  caller: Caller,
+): Promise<KeptResponse> {
   return (await host.keptResponse(name, caller)) ?? notKept(name)
 }
 
@@ -128,14 +137,18 @@ function sound(item: KeptItem): Sent {
 }
 
 const PREFIX: Readonly<Record<string, string>> = {
-  message: 'msg_', function_call: 'fc_', function_call_output: 'fco_', reasoning: 'rs_',
+  message: 'msg_',
+  function_call: 'fc_',
+  function_call_output: 'fco_',
+  reasoning: 'rs_',
 }
 
 /** An item as lists of items have it: with an id and a type, its text in a part. */
 function named(item: Sent): KeptItem {
   const type = String(item['type'] ?? 'message')
   const { role, content } = item
-  const part = role === 'assistant' ? { type: 'output_text', annotations: [] } : { type: 'input_text' }
+  const part =
+    role === 'assistant' ? { type: 'output_text', annotations: [] } : { type: 'input_text' }
   return {
     ...item,
     type,

@@ -3,7 +3,18 @@ import * as v from 'valibot'
 import type { EmbeddingEvent, EmbeddingRequest, Embeddings } from '../types/index.ts'
 import type { Encoder } from './answer.ts'
 import { toBase64 } from './base64.ts'
-import { atLeast, atMost, filled, flag, not, object, oneOf, optional, refused, unsupported } from './fields.ts'
+import {
+  atLeast,
+  atMost,
+  filled,
+  flag,
+  not,
+  object,
+  oneOf,
+  optional,
+  refused,
+  unsupported,
+} from './fields.ts'
 import type { Places } from './places.ts'
 import { JSON_TYPE } from './reply.ts'
 import { elsewhere } from './shared.ts'

@@ -130,7 +130,11 @@ export function consistent<T extends v.GenericSchema>(
       const fault = dataset.typed ? judge(dataset.value) : undefined
       if (!fault) return
       const [first, ...rest] = fault.path.map((key): v.UnknownPathItem => ({
-        type: 'unknown', origin: 'value', input: dataset.value, key, value: fault.input,
+        type: 'unknown',
+        origin: 'value',
+        input: dataset.value,
+        key,
+        value: fault.input,
       }))
       if (first) addIssue({ message: fault.message, input: fault.input, path: [first, ...rest] })
     }),

@@ -6,7 +6,12 @@ import { readBody } from './body.ts'
 import { chatBody, chatPlaces, chatRequest, ignoredByChat } from './chat.ts'
 import { chatJson, chatStream } from './chat-answer.ts'
 import { FUNCTION_CALL, TOOL_CALLS } from './chat-calls.ts'
-import { embeddingsBody, embeddingsJson, embeddingsPlaces, embeddingsRequest } from './embeddings.ts'
+import {
+  embeddingsBody,
+  embeddingsJson,
+  embeddingsPlaces,
+  embeddingsRequest,
+} from './embeddings.ts'
 import { errorResponse } from './errors.ts'
 import { hasFunctions } from './functions.ts'
 import { id } from './id.ts'
@@ -114,9 +119,12 @@ const embeddings: Answer = async ({ req, env }) => {
   const places = embeddingsPlaces(fields)
   const encoder = embeddingsJson(fields)
   const events = await host.embed(embeddingsRequest(fields), caller).catch(thrownInWordsOf(places))
-  return reply(answerBody(events, encoder, work, (error) => inWordsOf(places, error)), {
-    headers: { 'content-type': encoder.type, ...ignoredHeader(ignored) },
-  })
+  return reply(
+    answerBody(events, encoder, work, (error) => inWordsOf(places, error)),
+    {
+      headers: { 'content-type': encoder.type, ...ignoredHeader(ignored) },
+    },
+  )
 }
 
 const models: Answer = async ({ req, env }) =>
@@ -142,9 +150,12 @@ const remote: Answer = async ({ req, env }) => {
   const events = await host.predict(tag, inputs, caller)
   const encoder = remoteEncoder({ tag, signature, dialect }, fields.stream ?? false)
   ignored.push(...ignoredByRemote(fields))
-  return reply(answerBody(events, encoder, work, (error) => error), {
-    headers: { 'content-type': encoder.type, ...ignoredHeader(ignored) },
-  })
+  return reply(
+    answerBody(events, encoder, work, (error) => error),
+    {
+      headers: { 'content-type': encoder.type, ...ignoredHeader(ignored) },
+    },
+  )
 }
 
 const resource: Answer = async ({ req, env }) => {

@@ -63,7 +63,9 @@ export const chatImage = object({ type: v.literal('image_url'), image_url: url }
 
 /** A part of an item of a response's input. */
 export const inputImage = object({
-  type: v.literal('input_image'), image_url: picture, file_id: optional(never),
+  type: v.literal('input_image'),
+  image_url: picture,
+  file_id: optional(never),
 })
 
 /** A block of a message. */

@@ -35,7 +35,9 @@ export type JsonFault =
   | { type: 'size' }
 
 const [TAB, LINE_FEED, RETURN, SPACE] = [0x09, 0x0a, 0x0d, 0x20]
-const [QUOTE, PLUS, COMMA, MINUS, DOT, ZERO, NINE, COLON] = [0x22, 0x2b, 0x2c, 0x2d, 0x2e, 0x30, 0x39, 0x3a]
+const [QUOTE, PLUS, COMMA, MINUS, DOT, ZERO, NINE, COLON] = [
+  0x22, 0x2b, 0x2c, 0x2d, 0x2e, 0x30, 0x39, 0x3a,
+]
 const [OPEN_LIST, BACKSLASH, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5c, 0x5d, 0x7b, 0x7d]
 /** Signs that an escape of two signs ends with. */
 const ESCAPED = new Set([...'"\\/bfnrt'].map((sign) => sign.charCodeAt(0)))

@@ -59,7 +59,10 @@ function blockOf(part: Part) {
       return { type: 'text', text: part.text }
     case 'call':
       return {
-        type: 'tool_use', id: toolUseId(part.id), name: part.name, input: inputOf(part.arguments),
+        type: 'tool_use',
+        id: toolUseId(part.id),
+        name: part.name,
+        input: inputOf(part.arguments),
       }
   }
 }
@@ -109,7 +112,10 @@ export function messageStream({ model, reasoning }: MessageTelling): Encoder {
           return blocks.add(TEXT, event.text)
         case 'tool_call':
           return blocks.begin({
-            type: 'tool_use', id: toolUseId(event.id), name: event.name, input: {},
+            type: 'tool_use',
+            id: toolUseId(event.id),
+            name: event.name,
+            input: {},
           })
         case 'tool_arguments':
           return blocks.add(null, event.text)

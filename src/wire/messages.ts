@@ -51,9 +51,7 @@ const result = object({
   type: v.literal('tool_result'),
   tool_use_id: filled,
   content: optional(
-    textOr(
-      tagged('type', { text, image: imageBlock, ...refusedBlocks, tool_reference: never }),
-    ),
+    textOr(tagged('type', { text, image: imageBlock, ...refusedBlocks, tool_reference: never })),
   ),
   is_error: optional(flag),
 })
@@ -65,7 +63,11 @@ const message = tagged('role', {
     role: v.literal('user'),
     content: textOr(
       tagged('type', {
-        text, image: imageBlock, tool_result: result, ...refusedBlocks, ...serverBlocks,
+        text,
+        image: imageBlock,
+        tool_result: result,
+        ...refusedBlocks,
+        ...serverBlocks,
       }),
     ),
   }),
@@ -75,12 +77,17 @@ const message = tagged('role', {
       tagged('type', {
         text,
         thinking: object({
-          type: v.literal('thinking'), thinking: string, signature: optional(string),
+          type: v.literal('thinking'),
+          thinking: string,
+          signature: optional(string),
         }),
         // Nobody here can read what another server hid.
         redacted_thinking: object({ type: v.literal('redacted_thinking'), data: optional(string) }),
         tool_use: object({
-          type: v.literal('tool_use'), id: filled, name: filled, input: anyObject,
+          type: v.literal('tool_use'),
+          id: filled,
+          name: filled,
+          input: anyObject,
         }),
         image: noImage,
         ...refusedBlocks,

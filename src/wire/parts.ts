@@ -64,5 +64,7 @@ export function only<Type extends Part['type']>(
 
 /** All text of the parts of one type. */
 export function textOf(type: 'reasoning' | 'text', parts: readonly Part[]): string {
-  return only(type, parts).map(({ text }) => text).join('')
+  return only(type, parts)
+    .map(({ text }) => text)
+    .join('')
 }

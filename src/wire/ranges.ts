@@ -13,7 +13,11 @@ const MOST = 64
  */
 export function spansIn(header: string | null, size: number): Span[] | undefined {
   const [, list] = /^\s*bytes\s*=(.*)$/i.exec(header ?? '') ?? []
-  const asked = list?.split(',').map((one) => one.trim()).filter((one) => one !== '') ?? []
+  const asked =
+    list
+      ?.split(',')
+      .map((one) => one.trim())
+      .filter((one) => one !== '') ?? []
   if (asked.length === 0 || asked.length > MOST) return undefined
   const spans: Span[] = []
   for (const one of asked) {

@@ -11,13 +11,24 @@ import { refuse } from '../predictor/refuse.ts'
 export type NumberType = keyof typeof ARRAYS
 
 /** Numbers with a shape; float16 as bits, bool as bytes of 0 and 1. */
-export type ArrayElements = Elements & { type: NumberType; data: InstanceType<(typeof ARRAYS)[NumberType]> }
+export type ArrayElements = Elements & {
+  type: NumberType
+  data: InstanceType<(typeof ARRAYS)[NumberType]>
+}
 
 /** Names of the types in the header, less the letter that tells the order of bytes. */
 const CODES: Readonly<Record<NumberType, string>> = {
-  float16: 'f2', float32: 'f4', float64: 'f8',
-  int8: 'i1', int16: 'i2', int32: 'i4', int64: 'i8',
-  uint8: 'u1', uint16: 'u2', uint32: 'u4', uint64: 'u8',
+  float16: 'f2',
+  float32: 'f4',
+  float64: 'f8',
+  int8: 'i1',
+  int16: 'i2',
+  int32: 'i4',
+  int64: 'i8',
+  uint8: 'u1',
+  uint16: 'u2',
+  uint32: 'u4',
+  uint64: 'u8',
   bool: 'b1',
 }
 
@@ -112,9 +123,15 @@ function readNpy(bytes: Uint8Array, path: string): ArrayElements {
   if (!descr || dimensions === undefined) return refuse(path, 'holds an array that cannot be read.')
   const type = (Object.keys(CODES) as NumberType[]).find((name) => CODES[name] === descr[2])
   if (!type || descr[1] === '>') {
-    refuse(path, `holds an array of ${descr[1]}${descr[2]}, and only numbers and truth can be read.`)
+    refuse(
+      path,
+      `holds an array of ${descr[1]}${descr[2]}, and only numbers and truth can be read.`,
+    )
   }
-  const shape = dimensions.split(',').filter((part) => part.trim() !== '').map(Number)
+  const shape = dimensions
+    .split(',')
+    .filter((part) => part.trim() !== '')
+    .map(Number)
   if (shape.length > MAX_DIMENSIONS) refuse(path, `must have at most ${MAX_DIMENSIONS} dimensions.`)
   const elements = readElements(type, bytes.subarray(to), shape, path)
   const isTransposed = /'fortran_order'\s*:\s*True/.test(header)

@@ -21,7 +21,8 @@ export function readDataUrl(url: unknown, path: string): DataFile {
   }
   const comma = url.indexOf(',')
   const head = url.slice('data:'.length, Math.max(comma, 0))
-  if (comma < 0 || !/;\s*base64$/i.test(head.slice(-MAX_ENCODING_CHARACTERS))) refuse(path, 'must be a data URL in base64.')
+  if (comma < 0 || !/;\s*base64$/i.test(head.slice(-MAX_ENCODING_CHARACTERS)))
+    refuse(path, 'must be a data URL in base64.')
   const mime = head.split(';', 1)[0]?.trim().toLowerCase() ?? ''
   return { mime, bytes: bytesOf(url.slice(comma + 1), path) }
 }

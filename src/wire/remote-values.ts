@@ -1,13 +1,25 @@
 /** Single values of a prediction: as they are in a body, and as a predictor takes and gives them. */
 import {
-  ARRAYS, type Elements, kind, type NumberArray, parseElements, readable, size,
+  ARRAYS,
+  type Elements,
+  kind,
+  type NumberArray,
+  parseElements,
+  readable,
+  size,
 } from '../predictor/elements.ts'
 import { refuse } from '../predictor/refuse.ts'
 import type { InputParameter, OutputParameter, TensorValue } from '../types/index.ts'
 import { isObject } from './fields.ts'
 import { findJsonFault, MAX_DEPTH, VALUES_REMEDY } from './json.ts'
 import {
-  type ArrayElements, isArrayFile, MAX_DIMENSIONS, type NumberType, readArray, readElements, writeArray,
+  type ArrayElements,
+  isArrayFile,
+  MAX_DIMENSIONS,
+  type NumberType,
+  readArray,
+  readElements,
+  writeArray,
 } from './remote-arrays.ts'
 import { type DataFile, readDataUrl, readText, toDataUrl, toTextUrl } from './remote-data.ts'
 
@@ -111,7 +123,8 @@ function shapeOf(shape: unknown, path: string): readonly number[] | null {
   if (!lengths?.every((length) => Number.isSafeInteger(length) && (length as number) >= 0)) {
     return refuse(path, 'must be an array of whole numbers.')
   }
-  if (lengths.length > MAX_DIMENSIONS) refuse(path, `must have at most ${MAX_DIMENSIONS} dimensions.`)
+  if (lengths.length > MAX_DIMENSIONS)
+    refuse(path, `must have at most ${MAX_DIMENSIONS} dimensions.`)
   return lengths as number[]
 }
 
@@ -140,7 +153,8 @@ type Floats = Float32ArrayConstructor | Float64ArrayConstructor
 
 /** The same numbers, each rounded to what the floats can hold. */
 function toFloats(values: NumberArray, Floats: Floats): Float32Array | Float64Array {
-  if (!(values instanceof BigInt64Array || values instanceof BigUint64Array)) return new Floats(values)
+  if (!(values instanceof BigInt64Array || values instanceof BigUint64Array))
+    return new Floats(values)
   const floats = new Floats(values.length)
   for (let at = 0; at < values.length; at += 1) floats[at] = Number(values[at])
   return floats
@@ -164,7 +178,8 @@ export function encodeValue(
   if (type === 'list' || type === 'dict') return json(type, value)
   if (type === 'image' || type === 'binary') {
     const bytes = value instanceof Uint8Array ? value : null
-    if (!bytes) return refuse(path, 'is several images, and one can be carried. Send one at a time.')
+    if (!bytes)
+      return refuse(path, 'is several images, and one can be carried. Send one at a time.')
     return as(type, toDataUrl(type === 'image' ? 'image/png' : 'application/octet-stream', bytes))
   }
   if (typeof value === 'string') return as('string', toTextUrl('text/plain', value))
@@ -175,7 +190,8 @@ export function encodeValue(
 
   const elements = elementsOf(type, value, path)
   const shape = elements.shape ?? [elements.data.length]
-  if (dialect.numbers === 'npz') return as(type, toDataUrl('application/x-npz', writeArray(elements)))
+  if (dialect.numbers === 'npz')
+    return as(type, toDataUrl('application/x-npz', writeArray(elements)))
   if (dialect.numbers === 'bytes') {
     const { buffer, byteOffset, byteLength } = elements.data
     const bytes = new Uint8Array(buffer, byteOffset, byteLength)
@@ -205,7 +221,9 @@ function nested(values: readonly unknown[], [length, ...rest]: readonly number[]
   if (length === undefined) return values[0]
   if (rest.length === 0) return values
   const step = size(rest)
-  return Array.from({ length }, (_, row) => nested(values.slice(row * step, (row + 1) * step), rest))
+  return Array.from({ length }, (_, row) =>
+    nested(values.slice(row * step, (row + 1) * step), rest),
+  )
 }
 
 /** JSON that keeps whole numbers of any size; it has no words for what is no number. */

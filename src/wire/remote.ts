@@ -88,10 +88,7 @@ export function remoteEncoder(told: Told, stream: boolean): Encoder<PredictionEv
 }
 
 /** In the order of the signature, which is what gives them their names. */
-function resultsOf(
-  outputs: Record<string, unknown>,
-  { signature, dialect }: Told,
-): RemoteValue[] {
+function resultsOf(outputs: Record<string, unknown>, { signature, dialect }: Told): RemoteValue[] {
   return signature.outputs.map((parameter) =>
     encodeValue(outputs[parameter.name], parameter, dialect, `outputs.${parameter.name}`),
   )

@@ -77,7 +77,10 @@ export async function resourceResponse(
 
 /** Whether the client says that it has it. Weak or not, a tag stands for the very bytes. */
 function isKnown(headers: Headers, etag: string): boolean {
-  const tags = headers.get('if-none-match')?.split(',').map((tag) => tag.trim().replace(/^W\//, ''))
+  const tags = headers
+    .get('if-none-match')
+    ?.split(',')
+    .map((tag) => tag.trim().replace(/^W\//, ''))
   return tags?.some((tag) => tag === '*' || tag === etag) ?? false
 }
 

@@ -54,7 +54,10 @@ const item = tagged('type', {
     ...known,
   }),
   function_call_output: object({
-    type: v.literal('function_call_output'), call_id: filled, output: shown, ...known,
+    type: v.literal('function_call_output'),
+    call_id: filled,
+    output: shown,
+    ...known,
   }),
   reasoning: object({
     type: v.literal('reasoning'),

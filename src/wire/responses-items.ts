@@ -60,18 +60,31 @@ export function openingOf({ id: own, part, seal }: Item): Event[] {
     case 'reasoning':
       return [
         added({
-          id: own, type: 'reasoning', summary: [], ...(seal && { encrypted_content: seal }),
+          id: own,
+          type: 'reasoning',
+          summary: [],
+          ...(seal && { encrypted_content: seal }),
         }),
-        ['response.reasoning_summary_part.added', {
-          item_id, summary_index: 0, part: { type: 'summary_text', text: '' },
-        }],
+        [
+          'response.reasoning_summary_part.added',
+          {
+            item_id,
+            summary_index: 0,
+            part: { type: 'summary_text', text: '' },
+          },
+        ],
       ]
     case 'text':
       return [
         added({ id: own, type: 'message', status: 'in_progress', role: 'assistant', content: [] }),
-        ['response.content_part.added', {
-          item_id, content_index: 0, part: textPart({ type: 'text', text: '', logprobs: [] }),
-        }],
+        [
+          'response.content_part.added',
+          {
+            item_id,
+            content_index: 0,
+            part: textPart({ type: 'text', text: '', logprobs: [] }),
+          },
+        ],
       ]
     case 'call':
       return [added(bodyOf({ id: own, part }, 'in_progress'))]
@@ -105,9 +118,14 @@ export function closeOf(item: Item, status: 'completed' | 'incomplete'): Event[]
       const { text } = part
       return [
         ['response.reasoning_summary_text.done', { item_id, summary_index: 0, text }],
-        ['response.reasoning_summary_part.done', {
-          item_id, summary_index: 0, part: { type: 'summary_text', text },
-        }],
+        [
+          'response.reasoning_summary_part.done',
+          {
+            item_id,
+            summary_index: 0,
+            part: { type: 'summary_text', text },
+          },
+        ],
         done,
       ]
     }
@@ -122,10 +140,7 @@ export function closeOf(item: Item, status: 'completed' | 'incomplete'): Event[]
     }
     case 'call': {
       const { name, arguments: text } = part
-      return [
-        ['response.function_call_arguments.done', { item_id, name, arguments: text }],
-        done,
-      ]
+      return [['response.function_call_arguments.done', { item_id, name, arguments: text }], done]
     }
   }
 }

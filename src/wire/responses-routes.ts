@@ -69,7 +69,10 @@ const show: Answer = async ({ req, env: { host, caller } }) => {
   const { body } = await responseCalled(req.param('id') ?? '', host, caller)
   if (req.query('stream') !== 'true') return json(body)
   const what = '`stream` = "true" is not supported by this server; leave it out.'
-  throw new InoriginError('invalid_request', what, { code: 'unsupported_parameter', param: 'stream' })
+  throw new InoriginError('invalid_request', what, {
+    code: 'unsupported_parameter',
+    param: 'stream',
+  })
 }
 
 const forget: Answer = async ({ req, env: { host, caller } }) => {

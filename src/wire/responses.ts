@@ -37,7 +37,9 @@ const ref = object({ type: optional(oneOf(['function'])), name: filled })
 const choice = tagged('type', {
   function: object({ type: v.literal('function'), name: filled }),
   allowed_tools: object({
-    type: v.literal('allowed_tools'), mode: oneOf(['auto', 'required']), tools: listOf(ref),
+    type: v.literal('allowed_tools'),
+    mode: oneOf(['auto', 'required']),
+    tools: listOf(ref),
   }),
   custom: never,
 })
@@ -161,7 +163,10 @@ export function responsesReasoning(body: ResponsesBody): Reasoning {
 /** Where in the body the fields of its request are. */
 export function responsesPlaces(body: ResponsesBody): Places {
   return {
-    rename: [[/^format\b/, 'text.format'], [/^messages\b/, 'input']],
+    rename: [
+      [/^format\b/, 'text.format'],
+      [/^messages\b/, 'input'],
+    ],
     reasoning: responsesReasoning(body).fields,
   }
 }
@@ -174,7 +179,7 @@ export function wantsSeals({ include }: ResponsesBody): boolean {
 /** Fields without effect: what an answer here does not have, none can include. */
 export function ignoredByResponses(body: ResponsesBody): string[] {
   const isHad = (name: string): boolean => name === INCLUDE_LOGPROBS || name === INCLUDE_SEALS
-  const included = body.include?.every(isHad) ?? true ? [] : ['include']
+  const included = (body.include?.every(isHad) ?? true) ? [] : ['include']
   return [...included, ...responsesReasoning(body).ignored]
 }
 

@@ -39,13 +39,19 @@ export async function generate(
 ): Promise<Response> {
   const generation = await host.generate(request, caller).catch(thrownInWordsOf(places))
   const without = [...ignored, ...ignoredIn(places, generation.ignored)]
-  return reply(answerBody(generation.events, encoder, work, (error) => inWordsOf(places, error)), {
-    headers: { 'content-type': encoder.type, ...ignoredHeader(without) },
-  })
+  return reply(
+    answerBody(generation.events, encoder, work, (error) => inWordsOf(places, error)),
+    {
+      headers: { 'content-type': encoder.type, ...ignoredHeader(without) },
+    },
+  )
 }
 
 /** Only has the tokens of its prompt counted. */
-export function countTokens({ request, places }: Asked, { host, caller }: Bindings): Promise<number> {
+export function countTokens(
+  { request, places }: Asked,
+  { host, caller }: Bindings,
+): Promise<number> {
   return host.countTokens(request, caller).catch(thrownInWordsOf(places))
 }
 

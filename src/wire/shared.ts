@@ -46,9 +46,7 @@ export function elsewhere(advice: string) {
 /** Edits of a conversation that change nothing in it. */
 function keepsAll(management: unknown): boolean {
   const edits = isObject(management) ? (management['edits'] ?? []) : management
-  return (
-    Array.isArray(edits) && edits.every((edit) => isObject(edit) && edit['keep'] === 'all')
-  )
+  return Array.isArray(edits) && edits.every((edit) => isObject(edit) && edit['keep'] === 'all')
 }
 
 export const sharedFields = {
@@ -56,9 +54,7 @@ export const sharedFields = {
   reasoning_effort: effort,
   thinking,
 
-  functions: optional(
-    unsupported(anyList, (list) => list.length === 0, 'send tools instead'),
-  ),
+  functions: optional(unsupported(anyList, (list) => list.length === 0, 'send tools instead')),
   function_call: optional(
     v.lazy((input): typeof mildWord | typeof named =>
       typeof input === 'string' ? mildWord : named,
@@ -82,9 +78,7 @@ export const sharedFields = {
       'send reasoning_effort instead',
     ),
   ),
-  enable_thinking: optional(
-    unsupported(v.unknown(), () => false, 'send reasoning_effort instead'),
-  ),
+  enable_thinking: optional(unsupported(v.unknown(), () => false, 'send reasoning_effort instead')),
   min_tokens: off,
   ignore_eos: off,
   continue_final_message: off,

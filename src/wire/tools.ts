@@ -24,9 +24,7 @@ const word = oneOf(['auto', 'none', 'required'])
 
 /** Which tools are to be called: a word, or an object of the style. */
 export function wordOr<T extends v.GenericSchema>(choice: T) {
-  return optional(
-    v.lazy((input): typeof word | T => (typeof input === 'string' ? word : choice)),
-  )
+  return optional(v.lazy((input): typeof word | T => (typeof input === 'string' ? word : choice)))
 }
 
 const choice = tagged('type', {
@@ -122,7 +120,9 @@ export const argumentsText = v.lazy((input) => {
 })
 const noObject = v.never('the JSON text of an object')
 const deepObject = v.never(`nested no deeper than ${MAX_DEPTH} levels`)
-const largeObject = v.never(`the JSON text of at most ${MAX_VALUES} values and ${MAX_NODES} objects, arrays and members`)
+const largeObject = v.never(
+  `the JSON text of at most ${MAX_VALUES} values and ${MAX_NODES} objects, arrays and members`,
+)
 
 /** The arguments of a call that {@link argumentsText} let in, never empty. */
 export function argumentsOf(text: string): string {

@@ -19,7 +19,14 @@ const PAGE = '<!doctype html><meta charset="utf-8"><title>bench</title>'
 /** Installs what is compared with, draws the models and builds both workers. */
 export async function prepareComparison(): Promise<void> {
   if (!existsSync(join(import.meta.dirname, 'node_modules/@huggingface/transformers'))) {
-    const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--prefix', import.meta.dirname]
+    const args = [
+      'ci',
+      '--ignore-scripts',
+      '--no-audit',
+      '--no-fund',
+      '--prefix',
+      import.meta.dirname,
+    ]
     execFileSync('npm', args, { stdio: 'inherit' })
   }
   for (const name of ['small', 'large']) {

@@ -54,7 +54,9 @@ export async function measureSide(
     const load = await side.order({ type: 'open', model: 'small', device })
     const once = async (prompt: number, seed: number): Promise<Run> => {
       const { runs } = await side.order({
-        type: 'run', tasks: [{ prompt, seed, answer }], together: false,
+        type: 'run',
+        tasks: [{ prompt, seed, answer }],
+        together: false,
       })
       return runs[0] as Run
     }
@@ -73,7 +75,10 @@ export async function measureSide(
       if (context === 512) firsts.push(...runs.map(({ first }) => first))
     }
     return {
-      load, decode, work, texts,
+      load,
+      decode,
+      work,
+      texts,
       prefill: (512 / median(firsts)) * 1000,
       turn2: await secondTurns(side, rounds),
       concurrent: await atOnce(side, rounds, answer),
@@ -105,7 +110,11 @@ async function atOnce(
     const tasks = (seed: number): Task[] =>
       Array.from({ length: STREAMS }, (_, index) => ({ prompt: 16, seed: seed + index, answer }))
     const alone = await side.order({ type: 'run', tasks: tasks(200 + 10 * round), together: false })
-    const together = await side.order({ type: 'run', tasks: tasks(600 + 10 * round), together: true })
+    const together = await side.order({
+      type: 'run',
+      tasks: tasks(600 + 10 * round),
+      together: true,
+    })
     // The first round may still compile something.
     if (round > 0) ratios.push(alone.milliseconds / together.milliseconds)
     dispatches = together.work.dispatches / alone.work.dispatches
@@ -114,14 +123,24 @@ async function atOnce(
 }
 
 export function printComparison(device: string, ours: Measured, theirs: Measured): void {
-  const row = (what: string, one: number, other: number, unit: string, better = one / other) =>
-    [`${device} ${what}`, one.toFixed(1), other.toFixed(1), unit, `${better.toFixed(2)} x`]
+  const row = (what: string, one: number, other: number, unit: string, better = one / other) => [
+    `${device} ${what}`,
+    one.toFixed(1),
+    other.toFixed(1),
+    unit,
+    `${better.toFixed(2)} x`,
+  ]
   printTable([
     ['', 'inorigin', 'transformers.js', '', 'ours is'],
     row('load', ours.load, theirs.load, 'ms', theirs.load / ours.load),
     row('prefill of 512', ours.prefill, theirs.prefill, 'tokens/s'),
     ...CONTEXTS.map((context) =>
-      row(`decode at ${context}`, ours.decode[context] ?? 0, theirs.decode[context] ?? 0, 'tokens/s'),
+      row(
+        `decode at ${context}`,
+        ours.decode[context] ?? 0,
+        theirs.decode[context] ?? 0,
+        'tokens/s',
+      ),
     ),
     row('turn 2 over turn 1', ours.turn2 * 100, theirs.turn2 * 100, '%', theirs.turn2 / ours.turn2),
     row('4 streams over 1', ours.concurrent.rate * 100, theirs.concurrent.rate * 100, '%'),
@@ -131,8 +150,13 @@ export function printComparison(device: string, ours: Measured, theirs: Measured
 
 /** Less is better. */
 function workRows(ours: Measured, theirs: Measured): string[][] {
-  const row = (what: string, one: number, other: number, unit: string): string[] =>
-    [`webgpu ${what}`, one.toFixed(1), other.toFixed(1), unit, `${(other / one).toFixed(2)} x`]
+  const row = (what: string, one: number, other: number, unit: string): string[] => [
+    `webgpu ${what}`,
+    one.toFixed(1),
+    other.toFixed(1),
+    unit,
+    `${(other / one).toFixed(2)} x`,
+  ]
   const rows = CONTEXTS.flatMap((context) => {
     const [one, other] = [ours.work[context], theirs.work[context]]
     if (!one || !other) return []

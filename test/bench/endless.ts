@@ -27,17 +27,29 @@ export function endlessModel(folder: string, base: string, tag: string): Record<
     const page = pages[`${base}${name}`]
     const bytes = page === undefined ? readFileSync(join(folder, name)) : Buffer.from(page)
     const url = page === undefined ? `/inorigin/models/guide/${name}` : name
-    return { type, url, name, bytes: bytes.length, sha256: createHash('sha256').update(bytes).digest('hex') }
+    return {
+      type,
+      url,
+      name,
+      bytes: bytes.length,
+      sha256: createHash('sha256').update(bytes).digest('hex'),
+    }
   }
   const catalog: Catalog = {
     version: 1,
     entries: [
       {
-        type: 'model', tag, name: 'Endless', created: '2026-01-01T00:00:00Z',
-        maxInputTokens: 2048, maxOutputTokens: 1024,
+        type: 'model',
+        tag,
+        name: 'Endless',
+        created: '2026-01-01T00:00:00Z',
+        maxInputTokens: 2048,
+        maxOutputTokens: 1024,
         implementations: [
           {
-            id: 'wasm', engine: 'onnx', device: 'wasm',
+            id: 'wasm',
+            engine: 'onnx',
+            device: 'wasm',
             resources: [
               resource('config', 'config.json'),
               resource('config', 'generation_config.json'),

@@ -23,24 +23,33 @@ export async function measureEndpoint(): Promise<Figure[]> {
       globalThis.bench = openBench(serve)
     </script>`
   const model = endlessModel(join(ROOT, 'demo/models/guide'), '/bench/', '@bench/endless')
-  const site = await openSite({ folders: { '/bench/': OUT }, pages: { '/bench.html': page, ...model } })
+  const site = await openSite({
+    folders: { '/bench/': OUT },
+    pages: { '/bench.html': page, ...model },
+  })
   try {
     const tab = await site.open('/bench.html')
     await tab.waitForFunction(() => 'bench' in globalThis)
     const time = (side: 'endpoint' | 'engine', wish: Wish) =>
-      tab.evaluate(async ([name, what]) => {
-        const { bench } = globalThis as unknown as { bench: Promise<Bench> }
-        return (await bench)[name](what)
-      }, [side, wish] as const)
+      tab.evaluate(
+        async ([name, what]) => {
+          const { bench } = globalThis as unknown as { bench: Promise<Bench> }
+          return (await bench)[name](what)
+        },
+        [side, wish] as const,
+      )
     const headers = () =>
-      tab.evaluate(async () => (await (globalThis as unknown as { bench: Promise<Bench> }).bench).headers())
+      tab.evaluate(async () =>
+        (await (globalThis as unknown as { bench: Promise<Bench> }).bench).headers(),
+      )
 
     const ratios: number[] = []
     const rates = { endpoint: [] as number[], engine: [] as number[] }
     // The first round warms both up and is not counted.
     for (let round = 0; round <= ROUNDS; round += 1) {
       // Who goes first changes, so that a machine that slows down does not favour one of them.
-      const order = round % 2 === 0 ? (['endpoint', 'engine'] as const) : (['engine', 'endpoint'] as const)
+      const order =
+        round % 2 === 0 ? (['endpoint', 'engine'] as const) : (['engine', 'endpoint'] as const)
       const wish: Wish = { seed: round, maxTokens: TOKENS }
       const timings: Partial<Record<'endpoint' | 'engine', Timing>> = {}
       for (const side of order) timings[side] = await time(side, wish)
@@ -55,9 +64,16 @@ export async function measureEndpoint(): Promise<Figure[]> {
     }
     const times: number[] = []
     for (let round = 0; round < HEADER_ROUNDS; round += 1) times.push(await headers())
-    const [through, alone] = [median(rates.endpoint), median(rates.engine)].map((rate) => rate.toFixed(0))
+    const [through, alone] = [median(rates.endpoint), median(rates.engine)].map((rate) =>
+      rate.toFixed(0),
+    )
     return [
-      atLeast('endpoint_throughput', median(ratios), 0.95, `${through} over ${alone} tokens/s, ${ROUNDS} pairs`),
+      atLeast(
+        'endpoint_throughput',
+        median(ratios),
+        0.95,
+        `${through} over ${alone} tokens/s, ${ROUNDS} pairs`,
+      ),
       atMost('headers_ms', median(times), 10, `median of ${HEADER_ROUNDS} streamed requests`),
     ]
   } finally {

@@ -3,9 +3,7 @@ import { openOnnx } from '../../src/engine/onnx/index.ts'
 import type { Engine, Files } from '../../src/engine/engine.ts'
 import { QUESTION, type Timing, type Wish } from './page.ts'
 
-type Order =
-  | { type: 'open'; files: Files; runtime: string }
-  | { type: 'run'; wish: Wish }
+type Order = { type: 'open'; files: Files; runtime: string } | { type: 'run'; wish: Wish }
 
 let engine: Engine | undefined
 const never = new AbortController().signal

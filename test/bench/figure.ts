@@ -10,11 +10,19 @@ export interface Figure {
 }
 
 export const atLeast = (name: string, value: number, bar: number, note: string): Figure => ({
-  name, value, bar: `>= ${bar}`, met: value >= bar, note,
+  name,
+  value,
+  bar: `>= ${bar}`,
+  met: value >= bar,
+  note,
 })
 
 export const atMost = (name: string, value: number, bar: number, note: string): Figure => ({
-  name, value, bar: `<= ${bar}`, met: value <= bar, note,
+  name,
+  value,
+  bar: `<= ${bar}`,
+  met: value <= bar,
+  note,
 })
 
 export function median(numbers: readonly number[]): number {
@@ -27,7 +35,11 @@ export function median(numbers: readonly number[]): number {
 export function printFigures(figures: readonly Figure[]): void {
   printTable(
     figures.map(({ name, value, bar, met, note }) => [
-      name, value.toFixed(2), bar, met ? 'met' : 'NOT MET', note,
+      name,
+      value.toFixed(2),
+      bar,
+      met ? 'met' : 'NOT MET',
+      note,
     ]),
   )
 }
@@ -38,6 +50,11 @@ export function printTable(rows: readonly (readonly string[])[]): void {
     Math.max(...rows.map((row) => row[column]?.length ?? 0)),
   )
   for (const row of rows) {
-    console.log(row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ').trimEnd())
+    console.log(
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
   }
 }

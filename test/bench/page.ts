@@ -31,7 +31,11 @@ export const QUESTION = 'What is inorigin?'
 /** Brings up the server and the engine beside it, both on WASM, and warms them. */
 export async function openBench(start: typeof serve): Promise<Bench> {
   const server = await start({ device: 'wasm', catalog: '/bench/catalog.json' })
-  const openai = new OpenAI({ baseURL: server.baseURL, apiKey: 'none', dangerouslyAllowBrowser: true })
+  const openai = new OpenAI({
+    baseURL: server.baseURL,
+    apiKey: 'none',
+    dangerouslyAllowBrowser: true,
+  })
   const worker = new Worker('/bench/engine-worker.js', { type: 'module' })
   const tell = <T>(order: object) =>
     new Promise<T>((resolve, reject) => {
@@ -39,7 +43,11 @@ export async function openBench(start: typeof serve): Promise<Bench> {
       worker.onerror = (event) => reject(new Error(event.message))
       worker.postMessage(order)
     })
-  await tell({ type: 'open', files: await fetchFiles(), runtime: `${location.origin}/inorigin/ort/` })
+  await tell({
+    type: 'open',
+    files: await fetchFiles(),
+    runtime: `${location.origin}/inorigin/ort/`,
+  })
   await server.models.load(MODEL)
 
   return {
@@ -72,7 +80,10 @@ export async function openBench(start: typeof serve): Promise<Bench> {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify({
-          model: MODEL, messages: [{ role: 'user', content: QUESTION }], max_tokens: 1, stream: true,
+          model: MODEL,
+          messages: [{ role: 'user', content: QUESTION }],
+          max_tokens: 1,
+          stream: true,
         }),
       })
       const milliseconds = performance.now() - begin

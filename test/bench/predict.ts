@@ -21,7 +21,10 @@ const PAGE = `<!doctype html><meta charset="utf-8"><title>bench</title>
   </script>`
 
 export async function measurePredict(): Promise<Figure[]> {
-  await buildScripts(OUT, { 'predict-page': 'predict-page.ts', 'predict-worker': 'predict-worker.ts' })
+  await buildScripts(OUT, {
+    'predict-page': 'predict-page.ts',
+    'predict-worker': 'predict-worker.ts',
+  })
   const folders = { ...VALUES, '/bench/': OUT }
   const site = await openSite({ folders, pages: { '/predict.html': PAGE } })
   try {
@@ -42,7 +45,10 @@ export async function measurePredict(): Promise<Figure[]> {
       for (const side of order) pair[side] = await time(side)
       if (round >= 0) pairs.push(pair)
     }
-    const [predict, run] = [median(pairs.map((pair) => pair.predict)), median(pairs.map((pair) => pair.run))]
+    const [predict, run] = [
+      median(pairs.map((pair) => pair.predict)),
+      median(pairs.map((pair) => pair.run)),
+    ]
     const note = `${predict.toFixed(1)} over ${run.toFixed(1)} ms, median of ${ROUNDS} pairs, WASM`
     const short = run < LEAST_MS ? `; the bar is for runs of ${LEAST_MS} ms and more` : ''
     const ratio = median(pairs.map((pair) => pair.predict / pair.run))

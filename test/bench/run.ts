@@ -78,7 +78,12 @@ async function compareOn(site: Site, device: Device): Promise<Figure[]> {
 
 function onWasm(ours: Measured, theirs: Measured): Figure[] {
   return [
-    atLeast('decode_vs_transformers_64', ratioAt(64, ours, theirs), 0.95, 'tokens/s over theirs, WASM'),
+    atLeast(
+      'decode_vs_transformers_64',
+      ratioAt(64, ours, theirs),
+      0.95,
+      'tokens/s over theirs, WASM',
+    ),
     atMost('turn2_ttft', ours.turn2, 0.15, 'to the first token, over turn 1, 1,000 tokens, WASM'),
   ]
 }

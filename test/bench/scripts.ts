@@ -17,7 +17,9 @@ export async function buildScripts(
   await build({
     configFile: false,
     logLevel,
-    resolve: { conditions: ['onnxruntime-web-use-extern-wasm', 'browser', 'module', 'import', 'default'] },
+    resolve: {
+      conditions: ['onnxruntime-web-use-extern-wasm', 'browser', 'module', 'import', 'default'],
+    },
     build: { outDir, emptyOutDir: true, lib: { entry, formats: ['es'] } },
   })
 }

@@ -28,7 +28,11 @@ serveSide({
   },
   async continue(tokens, { answer, sampling }, onPiece) {
     const prompt = { tokens, boundaries: [], opening: '' }
-    const options = { maxTokens: answer, sampling: { temperature: 0, seed: 1, ...sampling }, signal }
+    const options = {
+      maxTokens: answer,
+      sampling: { temperature: 0, seed: 1, ...sampling },
+      signal,
+    }
     const pieces = engine.generate(prompt, options)
     for (;;) {
       const { done, value } = await pieces.next()

@@ -118,7 +118,8 @@ export function serveSide(side: Side): void {
   self.onmessage = ({ data }: MessageEvent<Order>) => {
     obey(data).then(
       (answer) => self.postMessage({ answer }),
-      (error: unknown) => self.postMessage({ error: error instanceof Error ? error.stack : String(error) }),
+      (error: unknown) =>
+        self.postMessage({ error: error instanceof Error ? error.stack : String(error) }),
     )
   }
 }

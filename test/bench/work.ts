@@ -33,9 +33,13 @@ export function countWork(): void {
     done.dispatches += 1
     done.workgroups += x * y * z
   })
-  tellOf(GPUCommandEncoder.prototype, 'clearBuffer', (buffer, offset = 0, size = buffer.size - offset) => {
-    done.cleared += size
-  })
+  tellOf(
+    GPUCommandEncoder.prototype,
+    'clearBuffer',
+    (buffer, offset = 0, size = buffer.size - offset) => {
+      done.cleared += size
+    },
+  )
   // The size is last, in its short form too.
   tellOf(GPUCommandEncoder.prototype, 'copyBufferToBuffer', (...given) => {
     done.copied += Number(given.at(-1))

@@ -14,28 +14,26 @@ export interface Streams {
 
 let cancelled = 0
 
-const answers = holdLife(navigator.locks, 'test').then(
-  (life): Answers<Calls, Streams> => ({
-    life,
-    calls: {
-      add: ([one, other]) => one + other,
-      blob: ([text]) => new Blob([text]),
-      cancelled: () => cancelled,
-    },
-    streams: {
-      endless: async (_args, { signal }) => {
-        signal.addEventListener('abort', () => (cancelled += 1))
-        async function* events() {
-          for (let number = 0; ; number += 1) {
-            await new Promise((resolve) => setTimeout(resolve))
-            yield number
-          }
+const answers = holdLife(navigator.locks, 'test').then((life): Answers<Calls, Streams> => ({
+  life,
+  calls: {
+    add: ([one, other]) => one + other,
+    blob: ([text]) => new Blob([text]),
+    cancelled: () => cancelled,
+  },
+  streams: {
+    endless: async (_args, { signal }) => {
+      signal.addEventListener('abort', () => (cancelled += 1))
+      async function* events() {
+        for (let number = 0; ; number += 1) {
+          await new Promise((resolve) => setTimeout(resolve))
+          yield number
         }
-        return { result: 'begun', events: events() }
-      },
+      }
+      return { result: 'begun', events: events() }
     },
-  }),
-)
+  },
+}))
 
 self.onmessage = (event: MessageEvent<unknown>) => {
   const port = event.ports[0]

@@ -41,7 +41,9 @@ test('however many requests are open, each side waits for the death of the other
   const replies = await Promise.all([open(), open(), open()])
   await Promise.all(replies.map(({ events }) => events[Symbol.asyncIterator]().next()))
   const { pending = [] } = await navigator.locks.query()
-  const awaited = pending.map(({ name }) => name).filter((name) => name?.startsWith('inorigin:life:'))
+  const awaited = pending
+    .map(({ name }) => name)
+    .filter((name) => name?.startsWith('inorigin:life:'))
   expect(awaited).toContain(link.life)
   expect(new Set(awaited).size).toBe(awaited.length)
 })
@@ -57,7 +59,9 @@ test('an asker that dies is noticed by the worker', async () => {
     const name = 'inorigin:life:dying'
     navigator.locks.request(name, () => new Promise(() => postMessage(name)))`
   const asker = new Worker(URL.createObjectURL(new Blob([source])))
-  const life = await new Promise<string>((resolve) => (asker.onmessage = ({ data }) => resolve(data)))
+  const life = await new Promise<string>(
+    (resolve) => (asker.onmessage = ({ data }) => resolve(data)),
+  )
   const reply = await stream<Streams, 'endless'>({ ...link, life }, 'endless', [])
   const iterator = reply.events[Symbol.asyncIterator]()
   await iterator.next()

@@ -30,12 +30,16 @@ export function documentOf(results: readonly Result[]): string {
   const reasons: string[] = []
   const tables = [...new Set(results.map(({ table }) => table))]
   const sections = tables.map((table) =>
-    sectionOf(table, results.filter((result) => result.table === table), reasons),
+    sectionOf(
+      table,
+      results.filter((result) => result.table === table),
+      reasons,
+    ),
   )
   const words = reasons.map((reason, index) => `${index + 1}. ${reason.replace(/\.?$/, '.')}`)
-  return [
-    INTRODUCTION, ...sections, '## What is refused, in its own words\n', ...words, '',
-  ].join('\n')
+  return [INTRODUCTION, ...sections, '## What is refused, in its own words\n', ...words, ''].join(
+    '\n',
+  )
 }
 
 function sectionOf(table: string, columns: readonly Result[], reasons: string[]): string {

@@ -39,9 +39,7 @@ const TABLES = {
   'OpenAI SDK': [client(openaiChat), client(openaiResponses)],
   'Anthropic SDK': [client(anthropic1), client(anthropic0)],
   'AI SDK': [client(aiResponses), client(aiChat), client(aiCompatible), client(aiAnthropic)],
-  'LangChain': [
-    client(langchainOpenai), client(langchainResponses), client(langchainAnthropic),
-  ],
+  LangChain: [client(langchainOpenai), client(langchainResponses), client(langchainAnthropic)],
 }
 export const PREDICTORS = 'Predictor client'
 

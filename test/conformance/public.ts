@@ -17,7 +17,10 @@ export async function runPublic(model: string, more: readonly string[]): Promise
       const base = ['--base_url', `${bridge.url}/v1`, '--model', model]
       const fetched = ['exec', '--yes', '--ignore-scripts', `--package=${PACKAGE}`, '--']
       const shell = process.platform === 'win32'
-      const child = spawn('npm', [...fetched, ...RUN, ...base, ...more], { stdio: 'inherit', shell })
+      const child = spawn('npm', [...fetched, ...RUN, ...base, ...more], {
+        stdio: 'inherit',
+        shell,
+      })
       return await new Promise((resolve, reject) => {
         child.on('error', reject)
         child.on('exit', (code) => resolve(code ?? 1))

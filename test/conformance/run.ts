@@ -34,9 +34,10 @@ export interface RunOptions {
 }
 
 /** Runs the checks, one after the other; needs the built playground. */
-export async function runConformance(
-  { tell = () => {}, wanted = () => true }: RunOptions = {},
-): Promise<Result[]> {
+export async function runConformance({
+  tell = () => {},
+  wanted = () => true,
+}: RunOptions = {}): Promise<Result[]> {
   const site = await openSite({ pages: { '/conformance.js': await bundlePage() } })
   try {
     const page = await site.open()

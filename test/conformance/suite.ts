@@ -72,7 +72,8 @@ export function checksOf<Own>(
     if (usage.thought !== undefined) equal(usage.thought, thoughts, 'tokens of thought')
   }
 
-  const fails = (failure: Failure, names: string, attempt: () => Promise<unknown>): Check =>
+  const fails =
+    (failure: Failure, names: string, attempt: () => Promise<unknown>): Check =>
     async () => {
       const thrown = await thrownBy(attempt())
       const { message } = client.complaint(thrown)
@@ -80,13 +81,15 @@ export function checksOf<Own>(
       ensure(message.includes(names), `the message is ${message}`)
     }
 
-  const refuses = (attempt: () => Promise<unknown>): Check => async () => {
-    const thrown = await thrownBy(attempt())
-    const { message } = client.complaint(thrown)
-    ensure(client.is('invalid', thrown), `it is told as ${String(thrown)}`)
-    ensure(message.includes('`'), `no field is named by ${message}`)
-    return message
-  }
+  const refuses =
+    (attempt: () => Promise<unknown>): Check =>
+    async () => {
+      const thrown = await thrownBy(attempt())
+      const { message } = client.complaint(thrown)
+      ensure(client.is('invalid', thrown), `it is told as ${String(thrown)}`)
+      ensure(message.includes('`'), `no field is named by ${message}`)
+      return message
+    }
 
   const shared: Checks = {
     async text() {
@@ -96,12 +99,19 @@ export function checksOf<Own>(
     },
     async turns() {
       const first = await ask([say()])
-      const second = await ask([say(), { role: 'assistant', own: first.own }, say('And what else?')])
+      const second = await ask([
+        say(),
+        { role: 'assistant', own: first.own },
+        say('And what else?'),
+      ])
       ensure(second.text !== '', 'there is no text')
       ensure(second.usage.input > first.usage.input, 'the first turn was not read')
     },
     async system() {
-      const [without, told] = [await ask([say()]), await ask([say()], { system: 'Answer briefly.' })]
+      const [without, told] = [
+        await ask([say()]),
+        await ask([say()], { system: 'Answer briefly.' }),
+      ]
       ensure(told.usage.input > without.usage.input, 'the system prompt was not read')
     },
     async stream() {
@@ -126,7 +136,10 @@ export function checksOf<Own>(
     async stop() {
       add(GREEDY)
       const { text } = await ask([say()])
-      const stop = text.slice(Math.floor(text.length / 2)).trim().slice(0, 5)
+      const stop = text
+        .slice(Math.floor(text.length / 2))
+        .trim()
+        .slice(0, 5)
       const answer = await ask([say()], { stop })
       equal(answer.text, text.slice(0, text.indexOf(stop)), 'the text before the stop')
       equal(answer.end, 'stop text', 'the end')
@@ -171,7 +184,11 @@ export function checksOf<Own>(
       judgeCalls(first, 2)
       const results = first.calls.map((call) => ({ call, text: `{"of":"${call.name}"}` }))
       drive(null)
-      const turns = [say(), { role: 'assistant', own: first.own }, { role: 'results', results }] as const
+      const turns = [
+        say(),
+        { role: 'assistant', own: first.own },
+        { role: 'results', results },
+      ] as const
       const second = await ask(turns, { tools: 'auto', limit: 160 })
       judgeCalls(second, 0)
       ensure(second.usage.input > first.usage.input, 'the results were not read')
@@ -183,7 +200,10 @@ export function checksOf<Own>(
     async jsonObject() {
       add(GREEDY, bias(tokens.braces, 100))
       const value: unknown = JSON.parse((await ask([say()], { json: 'object' })).text)
-      ensure(typeof value === 'object' && value !== null && !Array.isArray(value), 'it is no object')
+      ensure(
+        typeof value === 'object' && value !== null && !Array.isArray(value),
+        'it is no object',
+      )
     },
     async jsonSchema() {
       REPORT.parse(JSON.parse((await ask([say()], { json: 'schema', limit: 100 })).text))
@@ -242,4 +262,3 @@ export function checksOf<Own>(
   for (const feature of kind.lacks) delete checks[feature]
   return checks
 }
-

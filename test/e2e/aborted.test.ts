@@ -23,20 +23,33 @@ test('twenty that are aborted before their headers leave room for the next, and 
   await beginStream(page, 'open', GUIDE, ENDLESS)
   await streamHas(page, 'open', 'content_block_delta')
   const ask = { model: GUIDE, max_tokens: 4, messages: [{ role: 'user', content: LONG }] }
-  const names = await page.evaluate(async (body) => {
-    const given = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
-    const asked = Array.from({ length: 20 }, async () => {
-      const abort = new AbortController()
-      const asking = fetch('/v1/messages', { ...given, signal: abort.signal })
-      setTimeout(() => abort.abort())
-      return asking.then(() => 'headers', (error: Error) => error.name)
-    })
-    return Promise.all(asked)
-  }, { ...ask, stream: true })
+  const names = await page.evaluate(
+    async (body) => {
+      const given = {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      }
+      const asked = Array.from({ length: 20 }, async () => {
+        const abort = new AbortController()
+        const asking = fetch('/v1/messages', { ...given, signal: abort.signal })
+        setTimeout(() => abort.abort())
+        return asking.then(
+          () => 'headers',
+          (error: Error) => error.name,
+        )
+      })
+      return Promise.all(asked)
+    },
+    { ...ask, stream: true },
+  )
   expect(new Set(names)).toEqual(new Set(['AbortError']))
   expect((await readStream(page, 'open')).end).toBeUndefined()
   const next = await fetchIn(page, '/v1/messages', ask)
-  expect([next.status, next.text.slice(0, 200)]).toEqual([200, expect.stringContaining('"type":"message"')])
+  expect([next.status, next.text.slice(0, 200)]).toEqual([
+    200,
+    expect.stringContaining('"type":"message"'),
+  ])
   // Of a prompt that was computed to its end, all would be read from the cache.
   const { usage } = JSON.parse(next.text)
   expect(usage.cache_read_input_tokens).toBeLessThan(usage.input_tokens)

@@ -1,6 +1,14 @@
 /** A model nobody has seen, from its file to answers in a browser: by `server.predict` and over HTTP. */
 import { spawnSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright'
@@ -66,7 +74,10 @@ beforeAll(async () => {
   writeFileSync(join(app, 'package.json'), '{ "name": "app" }\n')
   mkdirSync(join(app, 'models/weights'), { recursive: true })
   writeFileSync(join(app, 'models/mixed.onnx'), onnxFile(GRAPH))
-  writeFileSync(join(app, 'models/weights/w.bin'), Float32Array.from({ length: 12_000 }, (_, index) => index % 7))
+  writeFileSync(
+    join(app, 'models/weights/w.bin'),
+    Float32Array.from({ length: 12_000 }, (_, index) => index % 7),
+  )
   writeFileSync(join(app, 'models/mean.onnx'), onnxFile(MEAN))
   cpSync(join(ROOT, 'demo/models/guide'), join(app, 'models/guide'), { recursive: true })
   const { code, err } = inorigin('init', 'public', '--no-guide')
@@ -82,21 +93,35 @@ afterAll(async () => {
 })
 
 function inorigin(...args: string[]): { code: number | null; out: string; err: string } {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [CLI, ...args], { cwd: app, encoding: 'utf8' })
+  const { status, stdout, stderr } = spawnSync(process.execPath, [CLI, ...args], {
+    cwd: app,
+    encoding: 'utf8',
+  })
   return { code: status, out: stdout, err: stderr }
 }
 
 test('inorigin add says what it drafted, where it is and how to use it', () => {
   // Parts that end in the middle of a float, to be put together again.
-  const added = inorigin('add', 'models/mixed.onnx', '--tag', '@me/mixed', '--max-file-bytes', '10001')
+  const added = inorigin(
+    'add',
+    'models/mixed.onnx',
+    '--tag',
+    '@me/mixed',
+    '--max-file-bytes',
+    '10001',
+  )
   expect(added).toMatchObject({ code: 0, err: '' })
   expect(added.out).toContain('Cut into parts: weights/w.bin')
   expect(added.out).toContain('  x  float32  Shape [batch, 4].')
   expect(added.out).toContain("serve({ catalog: '/inorigin/catalog.json' })")
   expect(added.out).toContain("'bytes.in': { data: new Uint8Array(1), shape: [1] },")
-  expect(readdirSync(join(app, 'public/inorigin/@me/mixed/weights')).toSorted()).toEqual(
-    ['w.bin.0', 'w.bin.1', 'w.bin.2', 'w.bin.3', 'w.bin.4'],
-  )
+  expect(readdirSync(join(app, 'public/inorigin/@me/mixed/weights')).toSorted()).toEqual([
+    'w.bin.0',
+    'w.bin.1',
+    'w.bin.2',
+    'w.bin.3',
+    'w.bin.4',
+  ])
 
   const image = inorigin('add', 'models/mean.onnx', '--tag', '@me/mean', '--name', 'Mean colour')
   expect(image).toMatchObject({ code: 0, err: '' })
@@ -105,20 +130,41 @@ test('inorigin add says what it drafted, where it is and how to use it', () => {
 
   const again = inorigin('add', 'models/mean.onnx', '--tag', '@me/mean')
   expect([again.code, again.err]).toEqual([1, expect.stringContaining('replace it with --force')])
-  const { $schema, entries } = JSON.parse(readFileSync(join(app, 'public/inorigin/catalog.json'), 'utf8'))
-  expect(entries.map(({ tag }: { tag: string }) => tag)).toEqual(['@me/mixed', '@me/mean', '@me/chat'])
-  expect(JSON.parse(readFileSync(join(app, 'public/inorigin', $schema), 'utf8'))).toHaveProperty('properties')
+  const { $schema, entries } = JSON.parse(
+    readFileSync(join(app, 'public/inorigin/catalog.json'), 'utf8'),
+  )
+  expect(entries.map(({ tag }: { tag: string }) => tag)).toEqual([
+    '@me/mixed',
+    '@me/mean',
+    '@me/chat',
+  ])
+  expect(JSON.parse(readFileSync(join(app, 'public/inorigin', $schema), 'utf8'))).toHaveProperty(
+    'properties',
+  )
 })
 
 test('what a model calls itself and its parts takes no control of the terminal', () => {
   const name = 'x\u001b[2J\u009b'
   const port = { name, type: 'float32', shape: ['n'] } as const
-  const graph = { inputs: [port], outputs: [{ ...port, name: 'y' }], description: `\u001b]0;title\u0007` }
+  const graph = {
+    inputs: [port],
+    outputs: [{ ...port, name: 'y' }],
+    description: `\u001b]0;title\u0007`,
+  }
   const node = { inputs: [name], outputs: ['y'] }
-  writeFileSync(join(app, 'models/evil.onnx'), onnxFile({ ...graph, nodes: [{ ...node, type: 'Identity' }] }))
+  writeFileSync(
+    join(app, 'models/evil.onnx'),
+    onnxFile({ ...graph, nodes: [{ ...node, type: 'Identity' }] }),
+  )
   const added = inorigin('add', 'models/evil.onnx', '--tag', '@me/evil', '--force')
-  expect(added).toMatchObject({ code: 0, out: expect.stringContaining('  x\\u001b[2J\\u009b  float32') })
-  writeFileSync(join(app, 'models/evil.onnx'), onnxFile({ ...graph, nodes: [{ ...node, type: 'Evil\u001b[2J' }] }))
+  expect(added).toMatchObject({
+    code: 0,
+    out: expect.stringContaining('  x\\u001b[2J\\u009b  float32'),
+  })
+  writeFileSync(
+    join(app, 'models/evil.onnx'),
+    onnxFile({ ...graph, nodes: [{ ...node, type: 'Evil\u001b[2J' }] }),
+  )
   const refused = inorigin('add', 'models/evil.onnx', '--tag', '@me/evil', '--force')
   expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('Evil\\u001b[2J') })
   for (const { out, err } of [added, refused]) {
@@ -141,7 +187,10 @@ test('the model runs through server.predict', async () => {
       'bytes.in': 200,
       words: ['one', 'two'],
     })
-    const { y, wide, ...rest } = result.outputs as Record<string, { data: Float32Array; shape: number[] }>
+    const { y, wide, ...rest } = result.outputs as Record<
+      string,
+      { data: Float32Array; shape: number[] }
+    >
     return {
       shape: y?.shape,
       y: Array.from(y?.data.slice(0, 3) ?? []).concat(Array.from(y?.data.slice(3000, 3003) ?? [])),
@@ -164,15 +213,24 @@ test('the model runs through server.predict', async () => {
 
 test('and over HTTP', async () => {
   const inputs = {
-    x: [[0, 0, 0, 1]], ids: [4], flags: [false, false], halves: [1.5], 'bytes.in': 7, words: 'three',
+    x: [[0, 0, 0, 1]],
+    ids: [4],
+    flags: [false, false],
+    halves: [1.5],
+    'bytes.in': 7,
+    words: 'three',
   }
   const { status, text } = await fetchIn(page, '/v1/predictions/remote', {
-    tag: '@me/mixed', clientId: 'test', inputs,
+    tag: '@me/mixed',
+    clientId: 'test',
+    inputs,
   })
   expect(status, text).toBe(200)
   expect(JSON.parse(text).results).toHaveLength(5)
   const { status: refused, text: why } = await fetchIn(page, '/v1/predictions/remote', {
-    tag: '@me/mixed', clientId: 'test', inputs: { ...inputs, x: [[1, 2]] },
+    tag: '@me/mixed',
+    clientId: 'test',
+    inputs: { ...inputs, x: [[1, 2]] },
   })
   expect([refused, why]).toEqual([400, expect.stringContaining('inputs.x')])
 })
@@ -186,14 +244,20 @@ test('an image is taken as one', async () => {
     context.fillStyle = 'rgb(255, 0, 51)'
     context.fillRect(0, 0, 100, 100)
     const { outputs } = await server.predict('@me/mean', { picture: canvas })
-    return Array.from((outputs['colour'] as { data: Float32Array }).data, (value) => Math.round(value * 10) / 10)
+    return Array.from(
+      (outputs['colour'] as { data: Float32Array }).data,
+      (value) => Math.round(value * 10) / 10,
+    )
   })
   expect(colour).toEqual([1, 0, 0.2])
 })
 
 test('a chat model answers as it did where it came from', async () => {
   const { status, text } = await fetchIn(page, '/v1/chat/completions', {
-    model: '@me/chat', temperature: 0, max_tokens: 8, messages: [{ role: 'user', content: 'Hello' }],
+    model: '@me/chat',
+    temperature: 0,
+    max_tokens: 8,
+    messages: [{ role: 'user', content: 'Hello' }],
   })
   expect(status, text).toBe(200)
   expect(JSON.parse(text).choices[0].message.content).toMatch(/\w+/)
@@ -201,7 +265,10 @@ test('a chat model answers as it did where it came from', async () => {
 
 test('inorigin types writes what predict takes of it', () => {
   const { code, out } = inorigin('types', '-o', 'src/predictors.d.ts')
-  expect([code, out]).toEqual([0, expect.stringMatching(/^src\/predictors\.d\.ts: types of @me\/mixed, @me\/mean, /)])
+  expect([code, out]).toEqual([
+    0,
+    expect.stringMatching(/^src\/predictors\.d\.ts: types of @me\/mixed, @me\/mean, /),
+  ])
   const text = readFileSync(join(app, 'src/predictors.d.ts'), 'utf8')
   expect(text).toContain("'bytes.in': InputValue<'uint8'>")
   expect(text).toContain("byte: OutputValue<'int32', 'one'>")
@@ -210,9 +277,21 @@ test('inorigin types writes what predict takes of it', () => {
 
 test.each([
   { args: ['add', 'models/mean.onnx'], says: '--tag @me/name', code: 2 },
-  { args: ['add', 'models/mean.onnx', '--tag', '@me/x', '--device', 'gpu'], says: '--device takes webgpu, wasm', code: 2 },
-  { args: ['add', 'models/mean.onnx', '--tag', '@me/x', '--max-file-bytes', '1k'], says: 'number of bytes', code: 2 },
-  { args: ['add', 'models/mean.onnx', '--tag', '@me/x', '--dtypes', 'q4,q5'], says: 'not q5', code: 2 },
+  {
+    args: ['add', 'models/mean.onnx', '--tag', '@me/x', '--device', 'gpu'],
+    says: '--device takes webgpu, wasm',
+    code: 2,
+  },
+  {
+    args: ['add', 'models/mean.onnx', '--tag', '@me/x', '--max-file-bytes', '1k'],
+    says: 'number of bytes',
+    code: 2,
+  },
+  {
+    args: ['add', 'models/mean.onnx', '--tag', '@me/x', '--dtypes', 'q4,q5'],
+    says: 'not q5',
+    code: 2,
+  },
   { args: ['add', 'package.json', '--tag', '@me/x'], says: 'is not an ONNX model', code: 1 },
   { args: ['init', 'public', '--tag', '@me/x'], says: 'inorigin init takes no --tag', code: 2 },
   { args: ['types', '--no-mlc'], says: 'inorigin types takes no --mlc', code: 2 },

@@ -17,7 +17,10 @@ interface Outcome {
 
 function ask(args: readonly string[], onPiece = (): void => {}): Promise<Outcome> {
   const { VITEST: _, ...env } = process.env
-  const child = spawn(process.execPath, ['.ci/build/run.mjs', 'demo/ask.ts', ...args], { cwd: ROOT, env })
+  const child = spawn(process.execPath, ['.ci/build/run.mjs', 'demo/ask.ts', ...args], {
+    cwd: ROOT,
+    env,
+  })
   const outcome: Outcome = { code: null, stdout: '', stderr: '', pieces: 0 }
   child.stdout.on('data', (data: Buffer) => {
     outcome.stdout += data.toString()
@@ -71,9 +74,11 @@ interface SlowAnswer {
 /** Serves a page like the playground's, whose answer sends a token only after `next` was called. */
 async function serveSlowAnswer(tokens: readonly string[]): Promise<SlowAnswer> {
   let next = (): void => {}
-  const page = '<script>inorigin = { baseURL: origin + "/v1", models: { load: async () => {} } }</script>'
+  const page =
+    '<script>inorigin = { baseURL: origin + "/v1", models: { load: async () => {} } }</script>'
   const server = createServer(async (request, response) => {
-    if (request.url?.startsWith('/?')) return response.setHeader('content-type', 'text/html').end(page)
+    if (request.url?.startsWith('/?'))
+      return response.setHeader('content-type', 'text/html').end(page)
     if (request.url === '/v1/models') return response.end('{"data":[{"id":"@test/slow"}]}')
     if (request.url !== '/v1/chat/completions') return response.writeHead(404).end()
     for (const content of tokens) {

@@ -16,7 +16,10 @@ function files(): string[] {
 }
 
 test('stays within its size', () => {
-  expect(sizes(DIST).filter(({ size, limit }) => size > limit), sizeReport(DIST)).toEqual([])
+  expect(
+    sizes(DIST).filter(({ size, limit }) => size > limit),
+    sizeReport(DIST),
+  ).toEqual([])
 })
 
 test('the service worker is one classic script', () => {
@@ -38,7 +41,10 @@ test('modules for the browser import nothing that a bundler would have to find',
         item.entries.flatMap(({ moduleRequest }) => moduleRequest?.value ?? []),
       ),
     ]
-    expect(requests.filter((request) => !request.startsWith('.')), name).toEqual([])
+    expect(
+      requests.filter((request) => !request.startsWith('.')),
+      name,
+    ).toEqual([])
   }
 })
 
@@ -90,16 +96,20 @@ test('nothing of WebLLM is in what a page or the service worker loads', () => {
   const list = host.filter((name) => read(name).includes('binary-mlc-llm-libs'))
   expect(list).toEqual([expect.stringMatching(/^chunks\/list-/)])
   expect(host.filter((name) => read(name).includes('MLCEngine'))).toEqual([])
-  const engine = reach('model-worker.js').filter((name) => read(name).includes('binary-mlc-llm-libs'))
+  const engine = reach('model-worker.js').filter((name) =>
+    read(name).includes('binary-mlc-llm-libs'),
+  )
   expect(engine).toEqual([expect.stringMatching(/^chunks\/mlc-/)])
 })
 
-test('has the catalog of WebLLM\'s models, to be fetched and to be imported', async () => {
+test("has the catalog of WebLLM's models, to be fetched and to be imported", async () => {
   const fetched = JSON.parse(read('catalogs/mlc.json'))
   const { default: imported } = await import(join(DIST, 'catalogs/mlc.js'))
   expect(imported).toEqual(fetched)
   expect(fetched).toEqual(JSON.parse(JSON.stringify(mlcCatalog(MLC_LIST))))
-  expect(fetched.entries).toContainEqual(expect.objectContaining({ tag: '@mlc-ai/smollm2-360m-instruct' }))
+  expect(fetched.entries).toContainEqual(
+    expect.objectContaining({ tag: '@mlc-ai/smollm2-360m-instruct' }),
+  )
 })
 
 test('describes the catalog to editors', () => {

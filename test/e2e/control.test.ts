@@ -41,7 +41,10 @@ const logOut = (page: Page) => page.evaluate(async (path) => (await fetch(path))
 
 /** Resolves once `onControlChange` was called that often in that page. */
 async function changesOf(page: Page, count: number): Promise<InPage['changes']> {
-  await page.waitForFunction((least) => (globalThis as unknown as InPage).changes.length >= least, count)
+  await page.waitForFunction(
+    (least) => (globalThis as unknown as InPage).changes.length >= least,
+    count,
+  )
   return page.evaluate(() => (globalThis as unknown as InPage).changes)
 }
 
@@ -52,7 +55,9 @@ function ask(page: Page): Promise<string> {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({
-        model: '@inorigin/guide', messages: [{ role: 'user', content: 'What is inorigin?' }], max_tokens: 8,
+        model: '@inorigin/guide',
+        messages: [{ role: 'user', content: 'What is inorigin?' }],
+        max_tokens: 8,
       }),
     })
     const body = await response.json()
@@ -60,39 +65,49 @@ function ask(page: Page): Promise<string> {
   })
 }
 
-const status = (page: Page, path: string) => page.evaluate(async (url) => (await fetch(url)).status, path)
+const status = (page: Page, path: string) =>
+  page.evaluate(async (url) => (await fetch(url)).status, path)
 
 /** Requests to /v1 that reached the web server. */
 const leaked = () => site.requests.filter((request) => request.includes('/v1'))
 
-test('cleared data take control away: the page is told, takes it back and hosts on', { tags: ['slow'] }, async () => {
-  site = await openForgetfulSite()
-  const page = await site.open()
-  await serveIn(page)
-  const text = await ask(page)
-  expect(await page.evaluate(async () => (globalThis as unknown as InPage).server.storage.list())).not.toEqual([])
+test(
+  'cleared data take control away: the page is told, takes it back and hosts on',
+  { tags: ['slow'] },
+  async () => {
+    site = await openForgetfulSite()
+    const page = await site.open()
+    await serveIn(page)
+    const text = await ask(page)
+    expect(
+      await page.evaluate(async () => (globalThis as unknown as InPage).server.storage.list()),
+    ).not.toEqual([])
 
-  expect(await logOut(page)).toBe(200)
-  expect(await changesOf(page, 2)).toEqual([[false, false], [true, true]])
-  expect(await status(page, '/v1/models')).toBe(200)
-  expect(await ask(page)).toBe(text)
-  expect(leaked()).toEqual([])
+    expect(await logOut(page)).toBe(200)
+    expect(await changesOf(page, 2)).toEqual([
+      [false, false],
+      [true, true],
+    ])
+    expect(await status(page, '/v1/models')).toBe(200)
+    expect(await ask(page)).toBe(text)
+    expect(leaked()).toEqual([])
 
-  // A tab that is opened later has the same host.
-  const later = await site.open()
-  await serveIn(later)
-  expect(await ask(later)).toBe(text)
-  expect([page, later].map((each) => each.workers().length > 0)).toEqual([true, false])
+    // A tab that is opened later has the same host.
+    const later = await site.open()
+    await serveIn(later)
+    expect(await ask(later)).toBe(text)
+    expect([page, later].map((each) => each.workers().length > 0)).toEqual([true, false])
 
-  // What was stored is gone; the database is opened anew.
-  const stored = await page.evaluate(async () => {
-    const { server } = globalThis as unknown as InPage
-    await server.models.unload('@inorigin/guide')
-    await server.models.load('@inorigin/guide')
-    return (await server.storage.list()).map(({ tag }) => tag)
-  })
-  expect(stored).toContain('@inorigin/guide')
-})
+    // What was stored is gone; the database is opened anew.
+    const stored = await page.evaluate(async () => {
+      const { server } = globalThis as unknown as InPage
+      await server.models.unload('@inorigin/guide')
+      await server.models.load('@inorigin/guide')
+      return (await server.storage.list()).map(({ tag }) => tag)
+    })
+    expect(stored).toContain('@inorigin/guide')
+  },
+)
 
 test('each tab takes its control back, whichever hosts', { tags: ['slow'] }, async () => {
   site = await openForgetfulSite()
@@ -102,34 +117,43 @@ test('each tab takes its control back, whichever hosts', { tags: ['slow'] }, asy
   for (let round = 1; round <= 2; round += 1) {
     await logOut(follower)
     for (const page of [host, follower]) {
-      expect((await changesOf(page, 2 * round)).slice(-2)).toEqual([[false, false], [true, true]])
+      expect((await changesOf(page, 2 * round)).slice(-2)).toEqual([
+        [false, false],
+        [true, true],
+      ])
     }
     expect([await ask(host), await ask(follower)]).toEqual([text, text])
   }
   expect(leaked()).toEqual([])
 })
 
-test('a closed server does not take control back; another one does', { tags: ['slow'] }, async () => {
-  site = await openForgetfulSite()
-  const page = await site.open()
-  await serveIn(page)
-  await page.evaluate(() => {
-    const lost = new Promise((resolve) => navigator.serviceWorker.addEventListener('controllerchange', resolve))
-    Object.assign(globalThis, { lost })
-    ;(globalThis as unknown as InPage).server.close()
-  })
-  await logOut(page)
-  await page.evaluate(() => (globalThis as unknown as { lost: Promise<Event> }).lost)
-  const seen = await page.evaluate(() => {
-    const { changes, server } = globalThis as unknown as InPage
-    return { changes, controlled: server.controlled }
-  })
-  expect(seen).toEqual({ changes: [], controlled: false })
+test(
+  'a closed server does not take control back; another one does',
+  { tags: ['slow'] },
+  async () => {
+    site = await openForgetfulSite()
+    const page = await site.open()
+    await serveIn(page)
+    await page.evaluate(() => {
+      const lost = new Promise((resolve) =>
+        navigator.serviceWorker.addEventListener('controllerchange', resolve),
+      )
+      Object.assign(globalThis, { lost })
+      ;(globalThis as unknown as InPage).server.close()
+    })
+    await logOut(page)
+    await page.evaluate(() => (globalThis as unknown as { lost: Promise<Event> }).lost)
+    const seen = await page.evaluate(() => {
+      const { changes, server } = globalThis as unknown as InPage
+      return { changes, controlled: server.controlled }
+    })
+    expect(seen).toEqual({ changes: [], controlled: false })
 
-  // The next login finds a page that has the locks of before.
-  await serveIn(page)
-  expect(await ask(page)).not.toMatch(/^\d{3}$/)
-})
+    // The next login finds a page that has the locks of before.
+    await serveIn(page)
+    expect(await ask(page)).not.toMatch(/^\d{3}$/)
+  },
+)
 
 test('frames of this origin without an address of their own', { tags: ['slow'] }, async () => {
   site = await openSite()
@@ -142,8 +166,13 @@ test('frames of this origin without an address of their own', { tags: ['slow'] }
     </${'script'}>`.replace('ORIGIN', JSON.stringify(location.origin))
     const blob = URL.createObjectURL(new Blob([script], { type: 'text/html' }))
     const answers: Record<string, unknown> = {}
-    for (const [name, attribute, value] of [['blob', 'src', blob], ['srcdoc', 'srcdoc', script]] as const) {
-      const heard = new Promise((resolve) => addEventListener('message', ({ data }) => resolve(data), { once: true }))
+    for (const [name, attribute, value] of [
+      ['blob', 'src', blob],
+      ['srcdoc', 'srcdoc', script],
+    ] as const) {
+      const heard = new Promise((resolve) =>
+        addEventListener('message', ({ data }) => resolve(data), { once: true }),
+      )
       const frame = document.createElement('iframe')
       frame.setAttribute(attribute, value)
       document.body.append(frame)
@@ -152,5 +181,8 @@ test('frames of this origin without an address of their own', { tags: ['slow'] }
     return answers
   })
   // A frame of a blob has no controller in Chromium, and its request goes out: README.md says so.
-  expect(seen).toEqual({ blob: { status: 404, controlled: false }, srcdoc: { status: 200, controlled: true } })
+  expect(seen).toEqual({
+    blob: { status: 404, controlled: false },
+    srcdoc: { status: 200, controlled: true },
+  })
 })

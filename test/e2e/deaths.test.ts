@@ -26,7 +26,9 @@ async function end(page: Page, script: string): Promise<void> {
 
 const ask = (page: Page) =>
   fetchIn(page, '/v1/messages', {
-    model: GUIDE, max_tokens: 4, messages: [{ role: 'user', content: 'Hello' }],
+    model: GUIDE,
+    max_tokens: 4,
+    messages: [{ role: 'user', content: 'Hello' }],
   })
 
 test('the host worker of a lone tab ends: its stream fails clearly and the next request is answered', async () => {
@@ -41,69 +43,91 @@ test('the host worker of a lone tab ends: its stream fails clearly and the next 
   expect(errorOf(await streamEnd(page, 'open'))?.message).toMatch(/worker stopped.*Try again/)
 })
 
-test('a page without service worker starts its host worker again too', { tags: ['slow'] }, async () => {
-  site = await openSite()
-  const page = await site.context.newPage()
-  await page.addInitScript(() => {
-    const refusal = new DOMException('The operation is insecure.', 'SecurityError')
-    navigator.serviceWorker.register = () => Promise.reject(refusal)
-  })
-  await page.goto(`${site.url}/blank.html`)
-  await serveIn(page)
-  await end(page, 'worker.js')
-  const status = () =>
-    page.evaluate(async () => {
-      const { server } = globalThis as unknown as { server: Server }
-      return (await server.fetch('/v1/models')).status
+test(
+  'a page without service worker starts its host worker again too',
+  { tags: ['slow'] },
+  async () => {
+    site = await openSite()
+    const page = await site.context.newPage()
+    await page.addInitScript(() => {
+      const refusal = new DOMException('The operation is insecure.', 'SecurityError')
+      navigator.serviceWorker.register = () => Promise.reject(refusal)
     })
-  await expect.poll(status).toBe(200)
-})
+    await page.goto(`${site.url}/blank.html`)
+    await serveIn(page)
+    await end(page, 'worker.js')
+    const status = () =>
+      page.evaluate(async () => {
+        const { server } = globalThis as unknown as { server: Server }
+        return (await server.fetch('/v1/models')).status
+      })
+    await expect.poll(status).toBe(200)
+  },
+)
 
-test('a host worker that ends at once is not started for ever, and the tab stands again later', { tags: ['slow'] }, async () => {
-  site = await openSite()
-  const page = await site.open()
-  await serveIn(page)
-  // Nobody holds the lock that it names, which is how a death looks.
-  site.pages['/inorigin/worker.js'] = "postMessage({ type: 'started', protocol: 1, life: 'nobody' })"
-  const starts = () => site.requests.filter((request) => request.endsWith(' /inorigin/worker.js')).length
-  const [before, since] = [starts(), Date.now()]
-  await end(page, 'worker.js')
-  await expect.poll(starts).toBeGreaterThan(before)
-  const refused = await fetchIn(page, '/v1/models')
-  expect(refused.status).toBe(503)
-  // Twice whenever it stands, which is every 10 s.
-  expect(starts() - before).toBeLessThanOrEqual(2 + 2 * Math.ceil((Date.now() - since) / 10_000))
-  delete site.pages['/inorigin/worker.js']
-  const status = async () => (await fetchIn(page, '/v1/models')).status
-  await expect.poll(status, { timeout: 40_000, interval: 500 }).toBe(200)
-})
+test(
+  'a host worker that ends at once is not started for ever, and the tab stands again later',
+  { tags: ['slow'] },
+  async () => {
+    site = await openSite()
+    const page = await site.open()
+    await serveIn(page)
+    // Nobody holds the lock that it names, which is how a death looks.
+    site.pages['/inorigin/worker.js'] =
+      "postMessage({ type: 'started', protocol: 1, life: 'nobody' })"
+    const starts = () =>
+      site.requests.filter((request) => request.endsWith(' /inorigin/worker.js')).length
+    const [before, since] = [starts(), Date.now()]
+    await end(page, 'worker.js')
+    await expect.poll(starts).toBeGreaterThan(before)
+    const refused = await fetchIn(page, '/v1/models')
+    expect(refused.status).toBe(503)
+    // Twice whenever it stands, which is every 10 s.
+    expect(starts() - before).toBeLessThanOrEqual(2 + 2 * Math.ceil((Date.now() - since) / 10_000))
+    delete site.pages['/inorigin/worker.js']
+    const status = async () => (await fetchIn(page, '/v1/models')).status
+    await expect.poll(status, { timeout: 40_000, interval: 500 }).toBe(200)
+  },
+)
 
-test('a model worker ends: its stream fails at once and the next request opens another', { tags: ['slow'] }, async () => {
-  site = await openSite()
-  const page = await site.open()
-  await serveIn(page)
-  await beginStream(page, 'open', GUIDE, ENDLESS)
-  await streamHas(page, 'open', 'content_block_delta')
-  await end(page, 'model-worker.js')
-  // A host that found it out by silence would say so instead.
-  expect(errorOf(await streamEnd(page, 'open'))?.message).toMatch(/^The worker of @inorigin\/guide ended .*Try again/)
-  const next = await ask(page)
-  expect([next.status, JSON.parse(next.text).type]).toEqual([200, 'message'])
-  expect(workersOf(page, 'model-worker.js')).toHaveLength(1)
-})
+test(
+  'a model worker ends: its stream fails at once and the next request opens another',
+  { tags: ['slow'] },
+  async () => {
+    site = await openSite()
+    const page = await site.open()
+    await serveIn(page)
+    await beginStream(page, 'open', GUIDE, ENDLESS)
+    await streamHas(page, 'open', 'content_block_delta')
+    await end(page, 'model-worker.js')
+    // A host that found it out by silence would say so instead.
+    expect(errorOf(await streamEnd(page, 'open'))?.message).toMatch(
+      /^The worker of @inorigin\/guide ended .*Try again/,
+    )
+    const next = await ask(page)
+    expect([next.status, JSON.parse(next.text).type]).toEqual([200, 'message'])
+    expect(workersOf(page, 'model-worker.js')).toHaveLength(1)
+  },
+)
 
-test('a predictor worker that pages ask directly ends: the next prediction opens another', { tags: ['slow'] }, async () => {
-  site = await openSite()
-  const page = await site.open()
-  await serveIn(page)
-  const predict = () =>
-    page.evaluate(async () => {
-      const { server } = globalThis as unknown as { server: Server }
-      const { outputs } = await server.predict('@inorigin/digits', { image: new ImageData(28, 28) })
-      return Object.keys(outputs).length
-    })
-  // From the second on the page asks the worker itself.
-  for (let count = 0; count < 3; count += 1) expect(await predict()).toBeGreaterThan(0)
-  await end(page, 'model-worker.js')
-  expect(await predict()).toBeGreaterThan(0)
-})
+test(
+  'a predictor worker that pages ask directly ends: the next prediction opens another',
+  { tags: ['slow'] },
+  async () => {
+    site = await openSite()
+    const page = await site.open()
+    await serveIn(page)
+    const predict = () =>
+      page.evaluate(async () => {
+        const { server } = globalThis as unknown as { server: Server }
+        const { outputs } = await server.predict('@inorigin/digits', {
+          image: new ImageData(28, 28),
+        })
+        return Object.keys(outputs).length
+      })
+    // From the second on the page asks the worker itself.
+    for (let count = 0; count < 3; count += 1) expect(await predict()).toBeGreaterThan(0)
+    await end(page, 'model-worker.js')
+    expect(await predict()).toBeGreaterThan(0)
+  },
+)

@@ -43,7 +43,10 @@ test('both SDKs find it among the models', async () => {
   })
   for (const found of seen) {
     expect(found).toMatchObject({
-      id: model, display_name: 'Embed', max_input_tokens: 8192, max_tokens: null,
+      id: model,
+      display_name: 'Embed',
+      max_input_tokens: 8192,
+      max_tokens: null,
       capabilities: { embeddings: { supported: true, dimensions: 128 } },
     })
   }
@@ -53,12 +56,16 @@ test('the SDK gets what the predictor computes, as base64 and as floats, in the 
   const seen = await page.evaluate(async () => {
     const { server, sdks } = globalThis as unknown as InPage
     const client = new sdks.OpenAI({
-      baseURL: server.baseURL, apiKey: 'right', dangerouslyAllowBrowser: true,
+      baseURL: server.baseURL,
+      apiKey: 'right',
+      dangerouslyAllowBrowser: true,
     })
     const words = ['dog', 'invoice', 'The soup needs more salt', '😀', 'x', ' ', '日本語']
     // More than a batch holds, of mixed lengths.
     const input = Array.from({ length: 120 }, (_unused, at) =>
-      Array.from({ length: 1 + ((at * 37) % 90) }, (_none, word) => words[(at + word) % 7]).join(' '),
+      Array.from({ length: 1 + ((at * 37) % 90) }, (_none, word) => words[(at + word) % 7]).join(
+        ' ',
+      ),
     )
     const given = { model: '@inorigin/embed', input, user: 'someone' }
     const coded = await client.embeddings.create(given)
@@ -68,13 +75,16 @@ test('the SDK gets what the predictor computes, as base64 and as floats, in the 
     const tokens = outputs['tokens'] as { data: Int32Array }
     const vectors = coded.data.map(({ embedding }) => embedding)
     const off = vectors.map((vector, at) =>
-      Math.max(...vector.map((number, place) => Math.abs(number - (data[at * 128 + place] ?? NaN)))),
+      Math.max(
+        ...vector.map((number, place) => Math.abs(number - (data[at * 128 + place] ?? NaN))),
+      ),
     )
     return {
       model: coded.model,
       indices: coded.data.every(({ index }, at) => index === at),
       sizes: [...new Set(vectors.map(({ length }) => length))],
-      same: JSON.stringify(vectors) === JSON.stringify(plain.data.map(({ embedding }) => embedding)),
+      same:
+        JSON.stringify(vectors) === JSON.stringify(plain.data.map(({ embedding }) => embedding)),
       usage: [coded.usage, plain.usage],
       tokens: tokens.data.reduce((sum, count) => sum + count, 0),
       off: Math.max(...off),
@@ -91,18 +101,34 @@ test('like texts are near each other', async () => {
   const { status, body } = await post('/v1/embeddings', { model, input })
   expect(status).toBe(200)
   const [one, near, far] = body.data.map(({ embedding }: { embedding: number[] }) => embedding)
-  const dot = (a: number[], b: number[]) => a.reduce((sum, number, at) => sum + number * (b[at] ?? NaN), 0)
+  const dot = (a: number[], b: number[]) =>
+    a.reduce((sum, number, at) => sum + number * (b[at] ?? NaN), 0)
   expect(dot(one, one)).toBeCloseTo(1, 4)
   expect(dot(one, near)).toBeGreaterThan(dot(one, far) + 0.2)
 })
 
 test.each<[object, number, string, RegExp]>([
-  [{ input: ['a', 'b', 'c', 'word '.repeat(9000)] }, 400, 'input[3]', /^input\[3\] is too long: 9001 tokens > 8192/],
-  [{ input: 'word '.repeat(200_000) }, 400, 'input', /^input is too long: more than \d+ tokens > 8192/],
+  [
+    { input: ['a', 'b', 'c', 'word '.repeat(9000)] },
+    400,
+    'input[3]',
+    /^input\[3\] is too long: 9001 tokens > 8192/,
+  ],
+  [
+    { input: 'word '.repeat(200_000) },
+    400,
+    'input',
+    /^input is too long: more than \d+ tokens > 8192/,
+  ],
   [{ input: 'a', dimensions: 64 }, 400, 'dimensions', /^dimensions must be 128, not 64/],
   [{ input: ['a', ''] }, 400, 'input[1]', /not empty/],
   [{ input: [[1, 2]] }, 400, 'input', /send the text itself/],
-  [{ input: 'a', model: guide }, 400, 'model', /writes text and does not embed; @inorigin\/embed does/],
+  [
+    { input: 'a', model: guide },
+    400,
+    'model',
+    /writes text and does not embed; @inorigin\/embed does/,
+  ],
   [{ input: 'a', model: '@inorigin/digits' }, 404, 'model', /predictor that does not embed/],
   [{ input: 'a', model: 'text-embedding-3-small' }, 404, 'model', /There is @inorigin\/embed\.$/],
 ])('%#: refused by name', async (fields, status, param, message) => {
@@ -129,32 +155,46 @@ test('a wrong key is 401', async () => {
   expect((await post('/v1/embeddings', { model, input: 'a' }, 'wrong')).status).toBe(401)
 })
 
-test('what is given up leaves room for the next, and a burst gets turns or is told to come again', { tags: ['slow'] }, async () => {
-  const seen = await page.evaluate(async () => {
-    const ask = (input: unknown, signal?: AbortSignal) =>
-      fetch('/v1/embeddings', {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', authorization: 'Bearer right' },
-        body: JSON.stringify({ model: '@inorigin/embed', input }),
-        signal,
-      })
-    const long = Array<string>(40).fill('word '.repeat(7000))
-    const given = []
-    for (const wait of [50, 400, 1_000]) {
-      const aborting = new AbortController()
-      const sent = ask(long, aborting.signal).then((response) => response.text())
-      setTimeout(() => aborting.abort(), wait)
-      given.push(await sent.then(() => 'answered', (error: Error) => error.name))
-    }
-    const next = (await ask('a')).status
-    const burst = await Promise.all(Array.from({ length: 24 }, () => ask(long.slice(0, 2))))
-    await Promise.all(burst.map((response) => response.arrayBuffer()))
-    const statuses = burst.map(({ status }) => status)
-    const told = burst.find(({ status }) => status === 429)?.headers.get('retry-after')
-    return { given, next, statuses, told, after: (await ask('a')).status }
-  })
-  expect(seen).toMatchObject({ given: Array(3).fill('AbortError'), next: 200, after: 200, told: '2' })
-  // All of one tab, which may have 16; a worker hears late of a request given up before its headers.
-  expect(seen.statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(13)
-  expect(new Set(seen.statuses)).toEqual(new Set([200, 429]))
-})
+test(
+  'what is given up leaves room for the next, and a burst gets turns or is told to come again',
+  { tags: ['slow'] },
+  async () => {
+    const seen = await page.evaluate(async () => {
+      const ask = (input: unknown, signal?: AbortSignal) =>
+        fetch('/v1/embeddings', {
+          method: 'POST',
+          headers: { 'content-type': 'application/json', authorization: 'Bearer right' },
+          body: JSON.stringify({ model: '@inorigin/embed', input }),
+          signal,
+        })
+      const long = Array<string>(40).fill('word '.repeat(7000))
+      const given = []
+      for (const wait of [50, 400, 1_000]) {
+        const aborting = new AbortController()
+        const sent = ask(long, aborting.signal).then((response) => response.text())
+        setTimeout(() => aborting.abort(), wait)
+        given.push(
+          await sent.then(
+            () => 'answered',
+            (error: Error) => error.name,
+          ),
+        )
+      }
+      const next = (await ask('a')).status
+      const burst = await Promise.all(Array.from({ length: 24 }, () => ask(long.slice(0, 2))))
+      await Promise.all(burst.map((response) => response.arrayBuffer()))
+      const statuses = burst.map(({ status }) => status)
+      const told = burst.find(({ status }) => status === 429)?.headers.get('retry-after')
+      return { given, next, statuses, told, after: (await ask('a')).status }
+    })
+    expect(seen).toMatchObject({
+      given: Array(3).fill('AbortError'),
+      next: 200,
+      after: 200,
+      told: '2',
+    })
+    // All of one tab, which may have 16; a worker hears late of a request given up before its headers.
+    expect(seen.statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(13)
+    expect(new Set(seen.statuses)).toEqual(new Set([200, 429]))
+  },
+)

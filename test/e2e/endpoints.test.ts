@@ -36,11 +36,19 @@ describe('models', () => {
     expect(status).toBe(200)
     const list = JSON.parse(text)
     expect(list).toMatchObject({
-      object: 'list', has_more: false, first_id: model, last_id: list.data.at(-1).id,
+      object: 'list',
+      has_more: false,
+      first_id: model,
+      last_id: list.data.at(-1).id,
     })
     // The embedded one, then those of the hub.
     expect(list.data.length).toBeGreaterThan(10)
-    expect(list.data[0]).toMatchObject({ id: model, type: 'model', object: 'model', owned_by: 'inorigin' })
+    expect(list.data[0]).toMatchObject({
+      id: model,
+      type: 'model',
+      object: 'model',
+      owned_by: 'inorigin',
+    })
     expect(Date.parse(list.data[0].created_at)).toBe(list.data[0].created * 1000)
     expect(list.data[0].max_input_tokens).toBeGreaterThanOrEqual(2048)
   })
@@ -54,7 +62,12 @@ describe('models', () => {
 
 // First, while nothing has asked for the weights.
 test('a prompt is counted exactly, and without the weights', async () => {
-  const body = { model, system: 'Be brief.', messages, tools: [{ name: 'now', input_schema: parameters }] }
+  const body = {
+    model,
+    system: 'Be brief.',
+    messages,
+    tools: [{ name: 'now', input_schema: parameters }],
+  }
   const counted = await ask('/v1/messages/count_tokens', body)
   expect(counted.status).toBe(200)
   expect(site.requests.filter((request) => request.includes('.onnx'))).toEqual([])
@@ -62,24 +75,37 @@ test('a prompt is counted exactly, and without the weights', async () => {
   const { input_tokens } = JSON.parse(counted.text)
   expect(usage.input_tokens + usage.cache_read_input_tokens).toBe(input_tokens)
   // What does not fit is counted too, for clients that then shorten it; with an end.
-  const long = (words: number) => ({ ...body, messages: [{ role: 'user', content: 'word '.repeat(words) }] })
-  const [one, many] = [await ask('/v1/messages/count_tokens', long(1000)), await ask('/v1/messages/count_tokens', long(4000))]
+  const long = (words: number) => ({
+    ...body,
+    messages: [{ role: 'user', content: 'word '.repeat(words) }],
+  })
+  const [one, many] = [
+    await ask('/v1/messages/count_tokens', long(1000)),
+    await ask('/v1/messages/count_tokens', long(4000)),
+  ]
   expect(JSON.parse(many.text).input_tokens - JSON.parse(one.text).input_tokens).toBe(3000)
   const endless = await ask('/v1/messages/count_tokens', long(100_000))
   expect([endless.status, JSON.parse(endless.text).error.message]).toEqual([
-    400, expect.stringMatching(/^prompt is too long: \d+ tokens > \d+ maximum/),
+    400,
+    expect.stringMatching(/^prompt is too long: \d+ tokens > \d+ maximum/),
   ])
 })
 
 describe('chat completions', () => {
   test('plain: an answer with true usage', async () => {
-    const { status, headers, text } = await ask('/v1/chat/completions', { model, messages, temperature: 0 })
+    const { status, headers, text } = await ask('/v1/chat/completions', {
+      model,
+      messages,
+      temperature: 0,
+    })
     expect(status).toBe(200)
     expect(headers['content-type']).toContain('application/json')
     const answer = JSON.parse(text)
     expect(answer).toMatchObject({ object: 'chat.completion', model })
     expect(answer.choices[0]).toMatchObject({
-      index: 0, finish_reason: 'stop', message: { role: 'assistant' },
+      index: 0,
+      finish_reason: 'stop',
+      message: { role: 'assistant' },
     })
     expect(answer.choices[0].message.content).toMatch(/\w/)
     const { prompt_tokens, completion_tokens, total_tokens } = answer.usage
@@ -90,7 +116,11 @@ describe('chat completions', () => {
     const request = { model, messages, temperature: 0 }
     const plain = JSON.parse((await ask('/v1/chat/completions', request)).text)
     const stream_options = { include_usage: true }
-    const { headers, text } = await ask('/v1/chat/completions', { ...request, stream: true, stream_options })
+    const { headers, text } = await ask('/v1/chat/completions', {
+      ...request,
+      stream: true,
+      stream_options,
+    })
     expect(headers['content-type']).toContain('text/event-stream')
     const seen = checkChatStream(text, { includeUsage: true })
     expect(seen.content).toBe(plain.choices[0].message.content)
@@ -102,14 +132,21 @@ describe('chat completions', () => {
     const request = { model, messages, temperature: 1.5, max_tokens: 24 }
     const texts = []
     for (const seed of [7, 7, 8, 9]) {
-      texts.push(JSON.parse((await ask('/v1/chat/completions', { ...request, seed })).text).choices[0].message.content)
+      texts.push(
+        JSON.parse((await ask('/v1/chat/completions', { ...request, seed })).text).choices[0]
+          .message.content,
+      )
     }
     expect(texts[1]).toBe(texts[0])
     expect(new Set(texts).size).toBeGreaterThan(1)
   })
 
   test('max_completion_tokens ends it with length after that many tokens', async () => {
-    const { text } = await ask('/v1/chat/completions', { model, messages, max_completion_tokens: 3 })
+    const { text } = await ask('/v1/chat/completions', {
+      model,
+      messages,
+      max_completion_tokens: 3,
+    })
     const answer = JSON.parse(text)
     expect(answer.choices[0].finish_reason).toBe('length')
     expect(answer.usage.completion_tokens).toBe(3)
@@ -117,21 +154,34 @@ describe('chat completions', () => {
 
   test('a stop text ends it and never shows, whole or in part', async () => {
     const request = { model, messages, temperature: 0 }
-    const whole = JSON.parse((await ask('/v1/chat/completions', request)).text).choices[0].message.content as string
+    const whole = JSON.parse((await ask('/v1/chat/completions', request)).text).choices[0].message
+      .content as string
     const stop = whole.slice(10, 16)
     const { text } = await ask('/v1/chat/completions', { ...request, stop, stream: true })
     const seen = checkChatStream(text)
-    expect(seen).toMatchObject({ content: whole.slice(0, whole.indexOf(stop)), finishReason: 'stop' })
+    expect(seen).toMatchObject({
+      content: whole.slice(0, whole.indexOf(stop)),
+      finishReason: 'stop',
+    })
   })
 })
 
 describe('messages', () => {
   test('plain', async () => {
-    const { status, text } = await ask('/v1/messages', { model, messages, max_tokens: 200, temperature: 0 })
+    const { status, text } = await ask('/v1/messages', {
+      model,
+      messages,
+      max_tokens: 200,
+      temperature: 0,
+    })
     expect(status).toBe(200)
     const answer = JSON.parse(text)
     expect(answer).toMatchObject({
-      type: 'message', role: 'assistant', model, stop_reason: 'end_turn', stop_sequence: null,
+      type: 'message',
+      role: 'assistant',
+      model,
+      stop_reason: 'end_turn',
+      stop_sequence: null,
     })
     expect(answer.content).toHaveLength(1)
     expect(answer.content[0].type).toBe('text')
@@ -140,9 +190,17 @@ describe('messages', () => {
   })
 
   test('streamed: the grammar, and the text that chat completions give', async () => {
-    const { text } = await ask('/v1/messages', { model, messages, max_tokens: 200, temperature: 0, stream: true })
+    const { text } = await ask('/v1/messages', {
+      model,
+      messages,
+      max_tokens: 200,
+      temperature: 0,
+      stream: true,
+    })
     const seen = checkMessageStream(text)
-    const chat = JSON.parse((await ask('/v1/chat/completions', { model, messages, temperature: 0 })).text)
+    const chat = JSON.parse(
+      (await ask('/v1/chat/completions', { model, messages, temperature: 0 })).text,
+    )
     expect(seen.text).toBe(chat.choices[0].message.content)
     expect(seen.stopReason).toBe('end_turn')
     const { input_tokens: fresh, cache_read_input_tokens: cached } = seen.startUsage
@@ -164,7 +222,11 @@ describe('messages', () => {
     }
     const bare = await count({})
     expect(await count({ system: 'You answer in one word, and politely.' })).toBeGreaterThan(bare)
-    const history = [{ role: 'user', content: 'Hi' }, { role: 'assistant', content: 'Hello!' }, ...messages]
+    const history = [
+      { role: 'user', content: 'Hi' },
+      { role: 'assistant', content: 'Hello!' },
+      ...messages,
+    ]
     expect(await count({ messages: history })).toBeGreaterThan(bare)
   })
 })
@@ -173,7 +235,9 @@ describe('calls and schemas', () => {
   test('a tool that must be called is called as its schema says, in every style', async () => {
     const common = { model, stream: true, temperature: 0 }
     const chat = await ask('/v1/chat/completions', {
-      ...common, messages: TIME, tool_choice: { type: 'function', function: { name: 'now' } },
+      ...common,
+      messages: TIME,
+      tool_choice: { type: 'function', function: { name: 'now' } },
       tools: [
         { type: 'function', function: { name: 'now', parameters } },
         { type: 'function', function: { name: 'then', parameters } },
@@ -185,7 +249,10 @@ describe('calls and schemas', () => {
     expect(ZONES).toContainEqual(JSON.parse(toolCalls[0]?.arguments ?? ''))
 
     const message = await ask('/v1/messages', {
-      ...common, messages: TIME, max_tokens: 100, tools: [{ name: 'now', input_schema: parameters }],
+      ...common,
+      messages: TIME,
+      max_tokens: 100,
+      tools: [{ name: 'now', input_schema: parameters }],
       tool_choice: { type: 'any', disable_parallel_tool_use: true },
     })
     const { blocks, stopReason } = checkMessageStream(message.text)
@@ -194,21 +261,31 @@ describe('calls and schemas', () => {
     expect(ZONES).toContainEqual(JSON.parse(used?.text ?? ''))
 
     const response = await ask('/v1/responses', {
-      ...common, input: 'What time is it?', tool_choice: 'required', parallel_tool_calls: false,
+      ...common,
+      input: 'What time is it?',
+      tool_choice: 'required',
+      parallel_tool_calls: false,
       tools: [{ type: 'function', name: 'now', parameters }],
     })
-    const item = checkResponseStream(response.text).items.find(({ type }) => type === 'function_call')
+    const item = checkResponseStream(response.text).items.find(
+      ({ type }) => type === 'function_call',
+    )
     expect(ZONES).toContainEqual(JSON.parse(item?.text ?? ''))
   })
 
   test('an answer of a schema is one, in both styles', async () => {
     const common = { model, messages: TIME, temperature: 0, max_tokens: 60 }
     const chat = await ask('/v1/chat/completions', {
-      ...common, response_format: { type: 'json_schema', json_schema: { name: 'zone', strict: true, schema: parameters } },
+      ...common,
+      response_format: {
+        type: 'json_schema',
+        json_schema: { name: 'zone', strict: true, schema: parameters },
+      },
     })
     expect(ZONES).toContainEqual(JSON.parse(JSON.parse(chat.text).choices[0].message.content))
     const message = await ask('/v1/messages', {
-      ...common, output_config: { format: { type: 'json_schema', schema: parameters } },
+      ...common,
+      output_config: { format: { type: 'json_schema', schema: parameters } },
     })
     expect(ZONES).toContainEqual(JSON.parse(JSON.parse(message.text).content[0].text))
   })
@@ -216,16 +293,23 @@ describe('calls and schemas', () => {
   test('a schema that cannot be kept is refused by its place in the body', async () => {
     const schema = { type: 'object', properties: { x: { type: 'array', uniqueItems: true } } }
     const chat = await ask('/v1/chat/completions', {
-      model, messages, tools: [{ type: 'function', function: { name: 'f', parameters: schema } }],
+      model,
+      messages,
+      tools: [{ type: 'function', function: { name: 'f', parameters: schema } }],
     })
     const message = await ask('/v1/messages', {
-      model, messages, max_tokens: 5, tools: [{ name: 'f', input_schema: schema }],
+      model,
+      messages,
+      max_tokens: 5,
+      tools: [{ name: 'f', input_schema: schema }],
     })
     expect([chat.status, JSON.parse(chat.text).error.param]).toEqual([
-      400, 'tools[0].function.parameters.properties.x.uniqueItems',
+      400,
+      'tools[0].function.parameters.properties.x.uniqueItems',
     ])
     expect([message.status, JSON.parse(message.text).error.param]).toEqual([
-      400, 'tools[0].input_schema.properties.x.uniqueItems',
+      400,
+      'tools[0].input_schema.properties.x.uniqueItems',
     ])
   })
 })

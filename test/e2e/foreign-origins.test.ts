@@ -7,7 +7,9 @@ import { serveStatic, type StaticServer } from '../support/static.ts'
 
 const CHAT = '/v1/chat/completions'
 const BODY = JSON.stringify({
-  model: '@inorigin/guide', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 8,
+  model: '@inorigin/guide',
+  messages: [{ role: 'user', content: 'Hello' }],
+  max_tokens: 8,
 })
 /** A form sends this as its one field's name and value, which together are JSON. */
 const FIELD = { name: BODY.replace(/\}$/, ',"user":"'), value: '"}' }
@@ -19,7 +21,10 @@ let host: Page
 
 beforeEach(async () => {
   site = await openSite()
-  foreign = await serveStatic({ folders: {}, pages: { '/page.html': '<!doctype html><title>foreign</title>' } })
+  foreign = await serveStatic({
+    folders: {},
+    pages: { '/page.html': '<!doctype html><title>foreign</title>' },
+  })
   host = await site.open()
   await serveIn(host)
 })
@@ -61,7 +66,8 @@ test('its own page is answered, which begins a model', async () => {
   expect(await begun()).toEqual([])
   const [status, resource] = await host.evaluate(
     async ([chat, body, path]) => [
-      (await fetch(chat, { method: 'POST', headers: { 'content-type': 'application/json' }, body })).status,
+      (await fetch(chat, { method: 'POST', headers: { 'content-type': 'application/json' }, body }))
+        .status,
       (await fetch(path)).status,
     ],
     [CHAT, BODY, await resourcePath()] as const,
@@ -71,9 +77,20 @@ test('its own page is answered, which begins a model', async () => {
 })
 
 /** What each way of asking came to, in a page or frame that is of another origin than `/v1`. */
-async function asked({ origin, resource, body }: { origin: string; resource: string; body: string }) {
+async function asked({
+  origin,
+  resource,
+  body,
+}: {
+  origin: string
+  resource: string
+  body: string
+}) {
   const outcome = (work: Promise<globalThis.Response>) =>
-    work.then((response) => `${response.type} ${response.status}`, () => 'failed')
+    work.then(
+      (response) => `${response.type} ${response.status}`,
+      () => 'failed',
+    )
   const chat = `${origin}/v1/chat/completions`
   const json = { 'content-type': 'application/json' }
   const tag = (name: 'img' | 'script', url: string) =>
@@ -100,10 +117,18 @@ async function asked({ origin, resource, body }: { origin: string; resource: str
 }
 
 const NOTHING = {
-  list: 'failed', post: 'failed', simplePost: 'failed', resource: 'failed',
+  list: 'failed',
+  post: 'failed',
+  simplePost: 'failed',
+  resource: 'failed',
   // They left for the web server, and whatever it answered cannot be read.
-  opaqueList: 'opaque 0', opaquePost: 'opaque 0', opaqueResource: 'opaque 0',
-  imageOfList: 'failed', imageOfResource: 'failed', scriptOfList: 'failed', scriptOfResource: 'failed',
+  opaqueList: 'opaque 0',
+  opaquePost: 'opaque 0',
+  opaqueResource: 'opaque 0',
+  imageOfList: 'failed',
+  imageOfResource: 'failed',
+  scriptOfList: 'failed',
+  scriptOfResource: 'failed',
 }
 
 test('a page of another port', async () => {
@@ -120,7 +145,10 @@ test.each([
   await host.evaluate((name) => {
     const frame = document.createElement('iframe')
     frame.setAttribute('sandbox', 'allow-scripts')
-    frame.setAttribute(name, name === 'src' ? '/blank.html' : '<!doctype html><title>sandboxed</title>')
+    frame.setAttribute(
+      name,
+      name === 'src' ? '/blank.html' : '<!doctype html><title>sandboxed</title>',
+    )
     const loaded = new Promise((resolve) => frame.addEventListener('load', resolve))
     document.body.append(frame)
     return loaded.then(() => undefined)
@@ -142,15 +170,27 @@ async function navigated(page: Page, path: string, go: () => Promise<unknown>): 
   return response
 }
 
-test.each([['the page itself', '_self'], ['a frame', 'frame']])('a form that posts into %s', { tags: ['slow'] }, async (_where, target) => {
-  for (const path of [CHAT, '/v1/messages', '/v1/responses', '/v1/predictions', '/v1/predictions/remote']) {
+test.each([
+  ['the page itself', '_self'],
+  ['a frame', 'frame'],
+])('a form that posts into %s', { tags: ['slow'] }, async (_where, target) => {
+  for (const path of [
+    CHAT,
+    '/v1/messages',
+    '/v1/responses',
+    '/v1/predictions',
+    '/v1/predictions/remote',
+  ]) {
     const page = await openForeign()
     const response = await navigated(page, path, () =>
       page.evaluate(
         ([action, field, name]) => {
           const frame = Object.assign(document.createElement('iframe'), { name })
           const form = Object.assign(document.createElement('form'), {
-            action, method: 'post', enctype: 'text/plain', target: name,
+            action,
+            method: 'post',
+            enctype: 'text/plain',
+            target: name,
           })
           form.append(Object.assign(document.createElement('input'), field))
           document.body.replaceChildren(...(name === '_self' ? [form] : [frame, form]))
@@ -164,17 +204,24 @@ test.each([['the page itself', '_self'], ['a frame', 'frame']])('a form that pos
   expect(await begun()).toEqual([])
 })
 
-test('a navigation to a resource, and one to an endpoint that is posted to', { tags: ['slow'] }, async () => {
-  const resource = await resourcePath()
-  for (const [path, status] of [[resource, 403], [CHAT, 405]] as const) {
-    const page = await openForeign()
-    const response = await navigated(page, path, () =>
-      page.evaluate((url) => void (location.href = url), site.url + path),
-    )
-    expect(response.status()).toBe(status)
-  }
-  expect(await begun()).toEqual([])
-})
+test(
+  'a navigation to a resource, and one to an endpoint that is posted to',
+  { tags: ['slow'] },
+  async () => {
+    const resource = await resourcePath()
+    for (const [path, status] of [
+      [resource, 403],
+      [CHAT, 405],
+    ] as const) {
+      const page = await openForeign()
+      const response = await navigated(page, path, () =>
+        page.evaluate((url) => void (location.href = url), site.url + path),
+      )
+      expect(response.status()).toBe(status)
+    }
+    expect(await begun()).toEqual([])
+  },
+)
 
 test('a frame that shows the list of models cannot be read', { tags: ['slow'] }, async () => {
   const page = await openForeign()
@@ -184,6 +231,8 @@ test('a frame that shows the list of models cannot be read', { tags: ['slow'] },
     }, `${site.url}/v1/models`),
   )
   await response.finished()
-  expect(await page.evaluate(() => document.querySelector('iframe')?.contentDocument ?? null)).toBeNull()
+  expect(
+    await page.evaluate(() => document.querySelector('iframe')?.contentDocument ?? null),
+  ).toBeNull()
   expect(await begun()).toEqual([])
 })

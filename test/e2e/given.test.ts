@@ -58,11 +58,20 @@ describe('resources', () => {
       const head = await get({}, 'HEAD')
       return {
         size,
-        parts: [parts.status, parts.headers['content-length'] === String(parts.bytes.length),
-          latin.includes(String.fromCharCode(...whole.bytes.slice(0, 4))), latin.includes(`bytes 10-11/${size}`)],
+        parts: [
+          parts.status,
+          parts.headers['content-length'] === String(parts.bytes.length),
+          latin.includes(String.fromCharCode(...whole.bytes.slice(0, 4))),
+          latin.includes(`bytes 10-11/${size}`),
+        ],
         suffix: [suffix.status, suffix.bytes.join() === whole.bytes.slice(-5).join()],
         beyond: [beyond.status, beyond.headers['content-range']],
-        head: [head.status, head.headers['content-length'], head.headers['etag'] === etag, head.bytes.length],
+        head: [
+          head.status,
+          head.headers['content-length'],
+          head.headers['etag'] === etag,
+          head.bytes.length,
+        ],
         known: (await get({ 'if-none-match': etag })).status,
         old: (await get({ range: 'bytes=0-1', 'if-range': '"old"' })).status,
       }
@@ -85,13 +94,19 @@ describe('resources', () => {
     const tab = await site.open('/blank.html', context)
     cpSync(join(files, 'model.onnx'), join(files, 'slow.onnx'))
     cpSync(join(files, 'model.fp16.onnx'), join(files, 'slow2.onnx'))
-    await serveIn(tab, { catalog: await digits(tab, ['slow2.onnx', 'slow.onnx', 'slow.onnx']), device: 'wasm' })
+    await serveIn(tab, {
+      catalog: await digits(tab, ['slow2.onnx', 'slow.onnx', 'slow.onnx']),
+      device: 'wasm',
+    })
     const seen = await tab.evaluate(async (name) => {
-      const create = async () => (await fetch('/v1/predictions', {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ tag: name, clientId: 'impatient' }),
-      })).json()
+      const create = async () =>
+        (
+          await fetch('/v1/predictions', {
+            method: 'POST',
+            headers: { 'content-type': 'application/json' },
+            body: JSON.stringify({ tag: name, clientId: 'impatient' }),
+          })
+        ).json()
       const [{ url }] = (await create()).resources
       const sha256 = url.split('/')[5] ?? ''
       const downloading = async () => {
@@ -111,16 +126,29 @@ describe('resources', () => {
       const one = await fetch(url, { signal: first.signal })
       const isRunning = await downloading()
       first.abort()
-      const reading = await one.arrayBuffer().then(() => 'read', (error: Error) => error.name)
+      const reading = await one.arrayBuffer().then(
+        () => 'read',
+        (error: Error) => error.name,
+      )
       const hasStopped = await until(false)
       // Begun anew by two, of which one leaves.
       const [left, stayed] = [await fetch(url, { signal: second.signal }), await fetch(url)]
       second.abort()
       await left.arrayBuffer().catch(() => undefined)
       const bytes = (await stayed.arrayBuffer()).byteLength
-      return { isRunning, reading, hasStopped, whole: bytes === Number(stayed.headers.get('content-length')) }
+      return {
+        isRunning,
+        reading,
+        hasStopped,
+        whole: bytes === Number(stayed.headers.get('content-length')),
+      }
     }, '@me/digits')
-    expect(seen).toMatchObject({ isRunning: true, reading: 'AbortError', hasStopped: true, whole: true })
+    expect(seen).toMatchObject({
+      isRunning: true,
+      reading: 'AbortError',
+      hasStopped: true,
+      whole: true,
+    })
     await context.close()
   })
 })
@@ -134,53 +162,78 @@ describe('a catalog that changes', () => {
 
   const mine = '@me/digits'
   const create = async (tab: Page, body: object) => {
-    const { status, text } = await fetchIn(tab, '/v1/predictions', { tag: mine, clientId: 'embedded', ...body })
+    const { status, text } = await fetchIn(tab, '/v1/predictions', {
+      tag: mine,
+      clientId: 'embedded',
+      ...body,
+    })
     return { status, body: JSON.parse(text) }
   }
   const again = async (tab: Page, catalog?: Catalog) => {
     await tab.reload()
     await serveIn(tab, { device: 'wasm', ...(catalog && { catalog }) })
   }
-  const fetched = (tab: Page, { resources }: Made) => tab.evaluate(
-    (urls) => Promise.all(urls.map(async (url) => (await fetch(url)).status)),
-    resources.map(({ url }) => url),
-  )
-  const predict = (tab: Page, configuration: string) => tab.evaluate(
-    async ([name, token]) => {
-      const { server } = globalThis as unknown as { server: Server }
-      const inputs = { image: new ImageData(8, 8) }
-      return server.predict(name, inputs, { configuration: token }).then(
-        ({ outputs }) => Object.keys(outputs).join(),
-        (error: { kind: string; code: string }) => `${error.kind} ${error.code}`,
-      )
-    },
-    [mine, configuration] as const,
-  )
+  const fetched = (tab: Page, { resources }: Made) =>
+    tab.evaluate(
+      (urls) => Promise.all(urls.map(async (url) => (await fetch(url)).status)),
+      resources.map(({ url }) => url),
+    )
+  const predict = (tab: Page, configuration: string) =>
+    tab.evaluate(
+      async ([name, token]) => {
+        const { server } = globalThis as unknown as { server: Server }
+        const inputs = { image: new ImageData(8, 8) }
+        return server.predict(name, inputs, { configuration: token }).then(
+          ({ outputs }) => Object.keys(outputs).join(),
+          (error: { kind: string; code: string }) => `${error.kind} ${error.code}`,
+        )
+      },
+      [mine, configuration] as const,
+    )
 
   test('takes nothing back that was given, as long as it is to be had', async () => {
     const context = await site.browser.newContext()
     const tab = await site.open('/blank.html', context)
     const old = await digits(tab, ['model.fp16.onnx', 'model.onnx', 'model.onnx'])
-    const { version, entries: [entry] } = old
+    const {
+      version,
+      entries: [entry],
+    } = old
     // The same name, another file: what a new version of a model is.
-    const renewed = { version, entries: [{ ...entry!, implementations: [
-      { ...entry!.implementations![2]!, resources: entry!.implementations![0]!.resources },
-    ] }] } as Catalog
+    const renewed = {
+      version,
+      entries: [
+        {
+          ...entry!,
+          implementations: [
+            { ...entry!.implementations![2]!, resources: entry!.implementations![0]!.resources },
+          ],
+        },
+      ],
+    } as Catalog
 
     await serveIn(tab, { catalog: old, device: 'wasm' })
     const given: Made = (await create(tab, {})).body
-    const configured: Made = (await create(tab, { clientId: 'other', configurationId: 'mine' })).body
+    const configured: Made = (await create(tab, { clientId: 'other', configurationId: 'mine' }))
+      .body
     expect(configured.id).not.toBe(given.id)
 
     // Not stored, but still served.
     await again(tab, renewed)
     const pinned = await create(tab, { clientId: 'third', predictionId: given.id })
-    expect(pinned.body).toMatchObject({ resources: given.resources, configuration: given.configuration })
-    expect((await create(tab, { clientId: 'third', predictionId: given.id })).body.id).toBe(pinned.body.id)
+    expect(pinned.body).toMatchObject({
+      resources: given.resources,
+      configuration: given.configuration,
+    })
+    expect((await create(tab, { clientId: 'third', predictionId: given.id })).body.id).toBe(
+      pinned.body.id,
+    )
     const fresh = await create(tab, { clientId: 'third' })
     expect(fresh.body.resources).not.toEqual(given.resources)
     // Neither is in the way of the other.
-    expect((await create(tab, { clientId: 'third', predictionId: given.id })).body.id).toBe(pinned.body.id)
+    expect((await create(tab, { clientId: 'third', predictionId: given.id })).body.id).toBe(
+      pinned.body.id,
+    )
     expect((await create(tab, { clientId: 'third' })).body.id).toBe(fresh.body.id)
 
     // Not stored, and served no more.
@@ -188,7 +241,11 @@ describe('a catalog that changes', () => {
     cpSync(join(files, 'model.onnx'), away)
     rmSync(join(files, 'model.onnx'))
     const refused = await create(tab, { clientId: 'fourth', predictionId: given.id })
-    expect([refused.status, refused.body.error.code, refused.body.error.param]).toEqual([404, 'implementation_gone', 'predictionId'])
+    expect([refused.status, refused.body.error.code, refused.body.error.param]).toEqual([
+      404,
+      'implementation_gone',
+      'predictionId',
+    ])
     expect(refused.body.errors[0].message).toContain('neither stored here nor at')
     expect(await predict(tab, given.configuration)).toBe('not_found implementation_gone')
     cpSync(away, join(files, 'model.onnx'))
@@ -199,13 +256,17 @@ describe('a catalog that changes', () => {
     await again(tab)
     expect((await create(tab, { clientId: 'fifth' })).status).toBe(404)
     expect((await create(tab, { predictionId: given.id })).body.id).toBe(given.id)
-    expect((await create(tab, { clientId: 'sixth', configurationId: given.configuration })).body.resources)
-      .toEqual(given.resources)
+    expect(
+      (await create(tab, { clientId: 'sixth', configurationId: given.configuration })).body
+        .resources,
+    ).toEqual(given.resources)
     expect(await predict(tab, given.configuration)).toBe('digit,confidence,scores')
     expect(await fetched(tab, given)).toEqual([200])
     // As long as its files are here, the same asker has the same.
     await again(tab, renewed)
-    expect((await create(tab, { clientId: 'other', configurationId: 'mine' })).body.id).toBe(configured.id)
+    expect((await create(tab, { clientId: 'other', configurationId: 'mine' })).body.id).toBe(
+      configured.id,
+    )
     cpSync(away, join(files, 'model.onnx'))
     await context.close()
   })
@@ -213,8 +274,8 @@ describe('a catalog that changes', () => {
 
 /** The digits under another tag, with those files for their three implementations. */
 async function digits(tab: Page, names: readonly string[]): Promise<Catalog> {
-  const { version, entries } = await tab.evaluate(
-    async (): Promise<Catalog> => (await fetch('/inorigin/models/catalog.json')).json(),
+  const { version, entries } = await tab.evaluate(async (): Promise<Catalog> =>
+    (await fetch('/inorigin/models/catalog.json')).json(),
   )
   const entry = entries.find((one) => one.tag === tag)
   if (!entry?.implementations) throw new Error('The catalog has no digits.')
@@ -222,5 +283,8 @@ async function digits(tab: Page, names: readonly string[]): Promise<Catalog> {
     ...one,
     resources: one.resources.map((file) => ({ ...file, url: `/files/${names[index]}` })),
   }))
-  return { version, entries: [{ ...entry, tag: '@me/digits', implementations } as Catalog['entries'][number]] }
+  return {
+    version,
+    entries: [{ ...entry, tag: '@me/digits', implementations } as Catalog['entries'][number]],
+  }
 }

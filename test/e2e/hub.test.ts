@@ -42,11 +42,16 @@ function ask(page: Page, model = TAG): Promise<string> {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({
-        model: tag, temperature: 0, max_tokens: 8, messages: [{ role: 'user', content: 'Hello' }],
+        model: tag,
+        temperature: 0,
+        max_tokens: 8,
+        messages: [{ role: 'user', content: 'Hello' }],
       }),
     })
     const body = await response.json()
-    return response.ok ? String(body.choices[0].message.content) : `${response.status} ${body.error.code}`
+    return response.ok
+      ? String(body.choices[0].message.content)
+      : `${response.status} ${body.error.code}`
   }, model)
 }
 

@@ -1,7 +1,16 @@
 /** The command, as it is built, in apps of temporary folders. */
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import {
-  cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, watch, writeFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  watch,
+  writeFileSync,
 } from 'node:fs'
 import { once } from 'node:events'
 import { tmpdir } from 'node:os'
@@ -63,7 +72,8 @@ test('fills a folder that is not there yet and remembers it', () => {
     'ort-wasm-simd-threaded.wasm',
   ])
   expect(tags()).toContain('@inorigin/guide')
-  const remembered = '{\n    "name": "app",\n    "inorigin": {\n        "publicDir": "public"\n    }\n}\n'
+  const remembered =
+    '{\n    "name": "app",\n    "inorigin": {\n        "publicDir": "public"\n    }\n}\n'
   expect(get('package.json')).toBe(remembered)
 })
 
@@ -77,15 +87,21 @@ test('lays every file of the catalog beside it', () => {
   for (const { url, bytes } of resources) {
     expect(readFileSync(join(app, 'public/inorigin/models', url)).length, url).toBe(bytes)
   }
-  expect(get('public/inorigin/models/embed/NOTICE.md')).toContain('WordNet 3.0 Copyright 2006 by Princeton University')
+  expect(get('public/inorigin/models/embed/NOTICE.md')).toContain(
+    'WordNet 3.0 Copyright 2006 by Princeton University',
+  )
 })
 
 /** Packages that files of a folder import as code. */
 function importedIn(folder: string): string[] {
-  const sources = readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
+  const sources = readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).filter(
+    (name) => name.endsWith('.ts'),
+  )
   return sources.flatMap((name) => {
     const text = readFileSync(join(ROOT, folder, name), 'utf8')
-    const found = text.matchAll(/^(?:import|export) (?!type )[\w\s{},*]*from '((?:@[\w-]+\/)?[a-z][\w-]*)|(?<!\.)import\('((?:@[\w-]+\/)?[a-z][\w-]*)/gm)
+    const found = text.matchAll(
+      /^(?:import|export) (?!type )[\w\s{},*]*from '((?:@[\w-]+\/)?[a-z][\w-]*)|(?<!\.)import\('((?:@[\w-]+\/)?[a-z][\w-]*)/gm,
+    )
     return Array.from(found, ([, one, other]) => one ?? other ?? '')
   })
 }
@@ -100,7 +116,9 @@ test('copies a license for every part of what it copies', () => {
     if (name.startsWith('ort/')) return 'onnxruntime-web'
     return name.startsWith('chunks/mlc-') ? '@mlc-ai/web-llm' : 'inorigin'
   })
-  const imported = [...importedIn('src'), ...importedIn('sw')].filter((name) => name !== 'inorigin' && name !== 'node')
+  const imported = [...importedIn('src'), ...importedIn('sw')].filter(
+    (name) => name !== 'inorigin' && name !== 'node',
+  )
   expect(new Set(imported).size).toBeGreaterThan(7)
   expect([...parts, ...imported].filter((name) => !named.has(name))).toEqual([])
   expect(get('public/sw.js').split('\n', 1)[0]).toContain('licenses: inorigin/licenses.md')
@@ -171,7 +189,8 @@ test('--no-guide leaves the language model out until --guide', { tags: ['slow'] 
 })
 
 test('--mlc adds the engine for models compiled by MLC until --no-mlc', { tags: ['slow'] }, () => {
-  const engines = () => readdirSync(join(app, 'public/inorigin/chunks')).filter((name) => name.startsWith('mlc-'))
+  const engines = () =>
+    readdirSync(join(app, 'public/inorigin/chunks')).filter((name) => name.startsWith('mlc-'))
   inorigin('init', 'public')
   expect(engines()).toEqual([])
   inorigin('init', '--mlc')
@@ -182,12 +201,16 @@ test('--mlc adds the engine for models compiled by MLC until --no-mlc', { tags: 
   expect(engines()).toEqual([])
 })
 
-test('works in a folder without package.json, and says what it cannot do', { tags: ['slow'] }, () => {
-  rmSync(join(app, 'package.json'))
-  const { code, out } = inorigin('init', 'public')
-  expect(code).toBe(0)
-  expect(out).toContain('no package.json')
-})
+test(
+  'works in a folder without package.json, and says what it cannot do',
+  { tags: ['slow'] },
+  () => {
+    rmSync(join(app, 'package.json'))
+    const { code, out } = inorigin('init', 'public')
+    expect(code).toBe(0)
+    expect(out).toContain('no package.json')
+  },
+)
 
 test('says how it is used', () => {
   const help = execFileSync(process.execPath, [CLI, '--help'], { encoding: 'utf8' })
@@ -235,7 +258,11 @@ test('an interrupt leaves no half of a file', async () => {
   child.kill('SIGINT')
   expect(await ended).toEqual([0, null])
   const { files } = JSON.parse(get('public/inorigin/files.json')) as { files: string[] }
-  const found = readdirSync(join(app, 'public'), { recursive: true, encoding: 'utf8', withFileTypes: true })
+  const found = readdirSync(join(app, 'public'), {
+    recursive: true,
+    encoding: 'utf8',
+    withFileTypes: true,
+  })
   expect(found.filter((one) => one.isFile())).toHaveLength(files.length + 2)
   expect(has('public/sw.js')).toBe(true)
 })

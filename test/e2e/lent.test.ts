@@ -47,8 +47,13 @@ async function openTab(): Promise<Page> {
   await serveIn(tab, { catalog: '/catalog.json', device: 'wasm' })
   await tab.evaluate(async () => {
     const globals = globalThis as unknown as Globals
-    const predict = () => globals.server.predict('@values/slow', { picture: new ImageData(224, 224) })
-    const slow = () => predict().then(() => 'answered', (error: { code?: string }) => `${error.code}`)
+    const predict = () =>
+      globals.server.predict('@values/slow', { picture: new ImageData(224, 224) })
+    const slow = () =>
+      predict().then(
+        () => 'answered',
+        (error: { code?: string }) => `${error.code}`,
+      )
     Object.assign(globals, { slow })
   })
   await borrow(tab)
@@ -72,7 +77,9 @@ const begin = (tab: Page, count: number): Promise<void> =>
 
 /** How those ended, each way once. */
 const endings = (tab: Page): Promise<string[]> =>
-  tab.evaluate(async () => [...new Set(await (globalThis as unknown as Globals).running)].toSorted())
+  tab.evaluate(async () =>
+    [...new Set(await (globalThis as unknown as Globals).running)].toSorted(),
+  )
 
 /** What one of them at a time takes, run after run, asks of the host. */
 const asked = (tab: Page, count: number): Promise<number> =>
@@ -103,20 +110,26 @@ test('the host is not asked while it lasts; an unloaded predictor is loaded agai
   expect(await asked(tab, 3)).toBe(0)
 })
 
-test('unloading ends what is under way, and clearing brings nothing back', { tags: ['slow'] }, async () => {
-  const tab = await openTab()
-  await begin(tab, 60)
-  // The first of them has been answered, so that the others are under way.
-  await tab.evaluate(() => (globalThis as unknown as Globals).first)
-  await tab.evaluate(() => (globalThis as unknown as Globals).server.storage.clear())
-  expect(await endings(tab)).toContain('unloaded')
-})
+test(
+  'unloading ends what is under way, and clearing brings nothing back',
+  { tags: ['slow'] },
+  async () => {
+    const tab = await openTab()
+    await begin(tab, 60)
+    // The first of them has been answered, so that the others are under way.
+    await tab.evaluate(() => (globalThis as unknown as Globals).first)
+    await tab.evaluate(() => (globalThis as unknown as Globals).server.storage.clear())
+    expect(await endings(tab)).toContain('unloaded')
+  },
+)
 
 test('a worker that fails, fails nobody', { tags: ['slow'] }, async () => {
   const tab = await openTab()
   await begin(tab, 20)
   const [worker] = modelWorkers(tab)
-  await worker?.evaluate(() => void setTimeout(() => Promise.reject(new Error('Fails on purpose.')), 0))
+  await worker?.evaluate(
+    () => void setTimeout(() => Promise.reject(new Error('Fails on purpose.')), 0),
+  )
   expect(await endings(tab)).toEqual(['answered'])
 })
 
@@ -146,25 +159,29 @@ test('one that is used stays when others need room', { tags: ['slow'] }, async (
   expect(seen).toEqual({ answers: ['answered,answered'], status: 'loaded' })
 })
 
-test('tabs share the worker; those that leave leave nothing running, and a lost host is replaced', { tags: ['slow'] }, async () => {
-  const host = await openTab()
-  const [two, three] = [await openTab(), await openTab()]
-  expect([modelWorkers(host).length, modelWorkers(two).length]).toEqual([1, 0])
-  const timed = async (work: () => Promise<unknown>) => {
-    const start = performance.now()
-    await work()
-    return performance.now() - start
-  }
-  const four = () => Promise.all([asked(host, 2), asked(two, 2)])
-  const alone = await timed(four)
-  await begin(three, 400)
-  await three.goto('about:blank')
-  // Its four hundred would take a hundred times as long as these four.
-  expect(await timed(four)).toBeLessThan(alone * 50)
-  await begin(two, 20)
-  await host.close()
-  expect(await endings(two)).toEqual(['answered'])
-  expect(modelWorkers(two)).toHaveLength(1)
-  await borrow(two)
-  expect(await asked(two, 3)).toBe(0)
-})
+test(
+  'tabs share the worker; those that leave leave nothing running, and a lost host is replaced',
+  { tags: ['slow'] },
+  async () => {
+    const host = await openTab()
+    const [two, three] = [await openTab(), await openTab()]
+    expect([modelWorkers(host).length, modelWorkers(two).length]).toEqual([1, 0])
+    const timed = async (work: () => Promise<unknown>) => {
+      const start = performance.now()
+      await work()
+      return performance.now() - start
+    }
+    const four = () => Promise.all([asked(host, 2), asked(two, 2)])
+    const alone = await timed(four)
+    await begin(three, 400)
+    await three.goto('about:blank')
+    // Its four hundred would take a hundred times as long as these four.
+    expect(await timed(four)).toBeLessThan(alone * 50)
+    await begin(two, 20)
+    await host.close()
+    expect(await endings(two)).toEqual(['answered'])
+    expect(modelWorkers(two)).toHaveLength(1)
+    await borrow(two)
+    expect(await asked(two, 3)).toBe(0)
+  },
+)

@@ -6,6 +6,8 @@ import { checkLifetime } from '../support/lifetime.ts'
 test('Chromium: streams longer than 40 s, then an idle worker', { tags: ['slow'] }, () => {
   const args = [...chromiumArgs(), '--headless', '--no-first-run']
   return checkLifetime(ensureChromium(), (profile, url) => [
-    ...args, `--user-data-dir=${profile}`, url,
+    ...args,
+    `--user-data-dir=${profile}`,
+    url,
   ])
 })

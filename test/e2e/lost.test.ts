@@ -20,14 +20,17 @@ function begin(page: Page): Promise<void> {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({
-        model: '@inorigin/guide', temperature: 0, max_tokens: 16, stream: true,
+        model: '@inorigin/guide',
+        temperature: 0,
+        max_tokens: 16,
+        stream: true,
         messages: [{ role: 'user', content: 'What is inorigin?' }],
       }),
     })
     void (async () => {
       const decoder = new TextDecoder()
       const reader = response.body?.getReader()
-      for (let rest = ''; ; ) {
+      for (let rest = ''; ;) {
         const { value, done } = (await reader?.read()) ?? { done: true, value: undefined }
         if (done) break
         const frames = (rest + decoder.decode(value, { stream: true })).split('\n\n')

@@ -91,7 +91,9 @@ async function openIn(where: Browser): Promise<Page> {
   const context = await where.newContext()
   await context.route('https://raw.githubusercontent.com/**', (route) =>
     route.fulfill({
-      status: route.request().url().endsWith('SmolLM2-360M-Instruct-q4f32_1_cs1k-webgpu.wasm') ? 200 : 404,
+      status: route.request().url().endsWith('SmolLM2-360M-Instruct-q4f32_1_cs1k-webgpu.wasm')
+        ? 200
+        : 404,
       headers: { 'access-control-allow-origin': '*', 'accept-ranges': 'none' },
       contentType: 'application/wasm',
       body: Buffer.from(LIBRARY),
@@ -128,10 +130,15 @@ const load = (tab: Page, tag: string) =>
 
 async function ask(tab: Page, model: string): Promise<[status: number, text: string]> {
   const { status, text } = await fetchIn(tab, '/v1/chat/completions', {
-    model, max_tokens: 4, messages: [{ role: 'user', content: 'Hello' }],
+    model,
+    max_tokens: 4,
+    messages: [{ role: 'user', content: 'Hello' }],
   })
   const body = JSON.parse(text)
-  return [status, body.error ? `${body.error.code}: ${body.error.message}` : body.choices[0].message.content]
+  return [
+    status,
+    body.error ? `${body.error.code}: ${body.error.message}` : body.choices[0].message.content,
+  ]
 }
 
 test('without shader-f16 the one of 32-bit floats is chosen, and nobody is asked for that', async () => {
@@ -141,9 +148,16 @@ test('without shader-f16 the one of 32-bit floats is chosen, and nobody is asked
     { id: ID, chosen: false, why: 'the GPU has no shader-f16', bytes: null },
     { id: WIDER, chosen: true, bytes: null },
   ])
-  expect((await stateOf(page, '@me/listed')).model).toMatchObject({ status: 'remote', bytes: null, device: 'webgpu' })
+  expect((await stateOf(page, '@me/listed')).model).toMatchObject({
+    status: 'remote',
+    bytes: null,
+    device: 'webgpu',
+  })
   expect(await ask(page, '@me/halves')).toEqual([
-    503, expect.stringMatching(/no_implementation: .*SmolLM2-360M-Instruct-q4f16_1-MLC: the GPU has no shader-f16/),
+    503,
+    expect.stringMatching(
+      /no_implementation: .*SmolLM2-360M-Instruct-q4f16_1-MLC: the GPU has no shader-f16/,
+    ),
   ])
   expect(hub.asked).toEqual([])
 })
@@ -157,13 +171,23 @@ test('its files come from its commit at the hub and its library from where that 
   const files = hub.asked.filter((path) => path.includes('/resolve/'))
   expect(files.filter((path) => !path.includes(`/resolve/${'a'.repeat(40)}/`))).toEqual([])
   expect(await stateOf(page, '@me/listed')).toMatchObject({
-    model: { status: 'stored', bytes: BYTES }, stored: { status: 'stored', bytes: BYTES, ownBytes: BYTES },
+    model: { status: 'stored', bytes: BYTES },
+    stored: { status: 'stored', bytes: BYTES, ownBytes: BYTES },
   })
-  expect((await explain(page, '@me/listed')).reasons.map(({ bytes }) => bytes)).toEqual([null, BYTES])
+  expect((await explain(page, '@me/listed')).reasons.map(({ bytes }) => bytes)).toEqual([
+    null,
+    BYTES,
+  ])
   const prediction = await fetchIn(page, '/v1/predictions', { tag: '@me/listed', clientId: 'test' })
-  expect(JSON.parse(prediction.text).resources.map(({ type }: { type: string }) => type)).toEqual(
-    ['config', 'tokenizer', 'tokenizer', 'wasm', 'mlc', 'mlc', 'mlc'],
-  )
+  expect(JSON.parse(prediction.text).resources.map(({ type }: { type: string }) => type)).toEqual([
+    'config',
+    'tokenizer',
+    'tokenizer',
+    'wasm',
+    'mlc',
+    'mlc',
+    'mlc',
+  ])
 })
 
 test('what was looked up and stored needs no hub, and can be removed', async () => {
@@ -171,13 +195,21 @@ test('what was looked up and stored needs no hub, and can be removed', async () 
   hub.asked.length = 0
   await page.reload()
   await page.waitForFunction(() => 'server' in globalThis)
-  expect((await stateOf(page, '@me/listed')).model).toMatchObject({ status: 'stored', bytes: BYTES })
+  expect((await stateOf(page, '@me/listed')).model).toMatchObject({
+    status: 'stored',
+    bytes: BYTES,
+  })
   expect((await load(page, '@me/listed')).error).toMatch(/The model cannot be used: /)
   expect(hub.asked).toEqual([])
   hub.refuseWith = 0
   await page.evaluate(() => (globalThis as unknown as InPage).server.models.remove('@me/listed'))
-  expect(await stateOf(page, '@me/listed')).toMatchObject({ model: { status: 'remote' }, stored: undefined })
-  expect(await page.evaluate(() => (globalThis as unknown as InPage).server.storage.usage())).toMatchObject({ bytes: 0 })
+  expect(await stateOf(page, '@me/listed')).toMatchObject({
+    model: { status: 'remote' },
+    stored: undefined,
+  })
+  expect(
+    await page.evaluate(() => (globalThis as unknown as InPage).server.storage.usage()),
+  ).toMatchObject({ bytes: 0 })
 })
 
 test('a file that is not the one that was looked up is refused, and not kept', async () => {
@@ -208,7 +240,8 @@ test('where there is no WebGPU, the same model of a repository answers; where th
     expect(await tab.evaluate(() => navigator.gpu?.requestAdapter() ?? null)).toBeNull()
     expect((await explain(tab, '@me/listed')).chosen).toBeNull()
     expect(await ask(tab, '@me/listed')).toEqual([
-      503, expect.stringMatching(/no_implementation: .*q4f32_1-MLC: this browser offers no WebGPU here/),
+      503,
+      expect.stringMatching(/no_implementation: .*q4f32_1-MLC: this browser offers no WebGPU here/),
     ])
     expect(await ask(tab, '@me/onnx')).toEqual([200, expect.stringMatching(/\w/)])
     const { chosen, reasons } = await explain(tab, '@me/onnx')

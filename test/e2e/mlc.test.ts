@@ -28,15 +28,30 @@ const read = (name: string): Uint8Array => readFileSync(join(GUIDE, name))
 
 /** No model's library, however well it is downloaded. */
 const FILES: Readonly<Record<string, Uint8Array>> = {
-  ...mlcFiles({ context_window_size: 128 }), 'library.wasm': LIBRARY,
+  ...mlcFiles({ context_window_size: 128 }),
+  'library.wasm': LIBRARY,
 }
-const ONNX = ['config.json', 'generation_config.json', 'tokenizer.json', 'tokenizer_config.json', 'onnx/model.onnx']
+const ONNX = [
+  'config.json',
+  'generation_config.json',
+  'tokenizer.json',
+  'tokenizer_config.json',
+  'onnx/model.onnx',
+]
 
 type Implementation = NonNullable<Catalog['entries'][number]['implementations']>[number]
 type Resource = Implementation['resources'][number]
 
-const resource = (type: Resource['type'], name: string, folder: string, content: Uint8Array): Resource => ({
-  type, name, url: `${folder}/${name}`, bytes: content.length,
+const resource = (
+  type: Resource['type'],
+  name: string,
+  folder: string,
+  content: Uint8Array,
+): Resource => ({
+  type,
+  name,
+  url: `${folder}/${name}`,
+  bytes: content.length,
   sha256: createHash('sha256').update(content).digest('hex'),
 })
 
@@ -48,28 +63,43 @@ const typeOf = (name: string): Resource['type'] => {
 }
 
 const mlc = (features: string[] = []): Implementation => ({
-  id: 'mlc', engine: 'mlc', device: 'webgpu', requires: { features },
-  resources: Object.entries(FILES).map(([name, content]) => resource(typeOf(name), name, 'mlc', content)),
+  id: 'mlc',
+  engine: 'mlc',
+  device: 'webgpu',
+  requires: { features },
+  resources: Object.entries(FILES).map(([name, content]) =>
+    resource(typeOf(name), name, 'mlc', content),
+  ),
 })
 
 const onnx: Implementation = {
-  id: 'onnx', engine: 'onnx', device: 'wasm',
+  id: 'onnx',
+  engine: 'onnx',
+  device: 'wasm',
   resources: ONNX.map((name) => resource(typeOf(name), name, 'guide', read(name))),
 }
 
 const entry = (tag: string, implementations: Implementation[]): Catalog['entries'][number] => ({
-  type: 'model', tag, name: tag, created: '2026-01-01T00:00:00Z', maxInputTokens: 128, maxOutputTokens: 64,
+  type: 'model',
+  tag,
+  name: tag,
+  created: '2026-01-01T00:00:00Z',
+  maxInputTokens: 128,
+  maxOutputTokens: 64,
   implementations,
 })
 
 /** With one file that the server has otherwise than the catalog says. */
 const flawed = (change: (library: Resource) => Partial<Resource>): Implementation => {
   const whole = mlc()
-  const resources = whole.resources.map((one) => (one.type === 'wasm' ? { ...one, ...change(one) } : one))
+  const resources = whole.resources.map((one) =>
+    one.type === 'wasm' ? { ...one, ...change(one) } : one,
+  )
   return { ...whole, resources }
 }
 const another = (bytes: number): Pick<Resource, 'bytes' | 'sha256'> => ({
-  bytes, sha256: createHash('sha256').update(`another of ${bytes}`).digest('hex'),
+  bytes,
+  sha256: createHash('sha256').update(`another of ${bytes}`).digest('hex'),
 })
 
 const FLAWED: Readonly<Record<string, Implementation>> = {
@@ -82,7 +112,9 @@ const CATALOG: Catalog = {
   version: 1,
   entries: [
     ...Object.entries(FLAWED).map(([tag, implementation]) => entry(tag, [implementation])),
-    entry('@me/alone', [mlc()]), entry('@me/halves', [mlc(['shader-f16'])]), entry('@me/both', [mlc(), onnx]),
+    entry('@me/alone', [mlc()]),
+    entry('@me/halves', [mlc(['shader-f16'])]),
+    entry('@me/both', [mlc(), onnx]),
   ],
 }
 
@@ -92,7 +124,11 @@ let browser: Browser
 let page: Page
 
 const init = (...flags: string[]) =>
-  spawnSync(process.execPath, [join(ROOT, 'dist/cli.js'), 'init', 'public', '--no-guide', ...flags], { cwd: app })
+  spawnSync(
+    process.execPath,
+    [join(ROOT, 'dist/cli.js'), 'init', 'public', '--no-guide', ...flags],
+    { cwd: app },
+  )
 
 beforeAll(async () => {
   app = mkdtempSync(join(tmpdir(), 'inorigin-mlc-'))
@@ -103,7 +139,8 @@ beforeAll(async () => {
     pages: { '/app.html': PAGE, '/catalog.json': JSON.stringify(CATALOG) },
   })
   mkdirSync(join(app, 'mlc'))
-  for (const [name, content] of Object.entries(FILES)) writeFileSync(join(app, 'mlc', name), content)
+  for (const [name, content] of Object.entries(FILES))
+    writeFileSync(join(app, 'mlc', name), content)
   browser = await openBrowser()
   page = await browser.newPage()
   await page.goto(`${site.url}/app.html`)
@@ -118,10 +155,15 @@ afterAll(async () => {
 
 async function ask(model: string): Promise<[status: number, text: string]> {
   const { status, text } = await fetchIn(page, '/v1/chat/completions', {
-    model, max_tokens: 4, messages: [{ role: 'user', content: 'Hello' }],
+    model,
+    max_tokens: 4,
+    messages: [{ role: 'user', content: 'Hello' }],
   })
   const body = JSON.parse(text)
-  return [status, body.error ? `${body.error.code}: ${body.error.message}` : body.choices[0].message.content]
+  return [
+    status,
+    body.error ? `${body.error.code}: ${body.error.message}` : body.choices[0].message.content,
+  ]
 }
 
 const engines = (): string[] => site.requests.filter((path) => path.includes('/chunks/mlc-'))
@@ -132,11 +174,17 @@ test('where it cannot run, another implementation of the same tag does, and the 
 })
 
 test('where there is no other, what is missing is said', async () => {
-  expect(await ask('@me/halves')).toEqual([503, expect.stringMatching(/no_implementation: .*the GPU has no shader-f16/)])
+  expect(await ask('@me/halves')).toEqual([
+    503,
+    expect.stringMatching(/no_implementation: .*the GPU has no shader-f16/),
+  ])
 })
 
 test('an app without the engine is told how to get it', async () => {
-  expect(await ask('@me/alone')).toEqual([503, expect.stringMatching(/engine_missing: .*inorigin init <public folder> --mlc/)])
+  expect(await ask('@me/alone')).toEqual([
+    503,
+    expect.stringMatching(/engine_missing: .*inorigin init <public folder> --mlc/),
+  ])
   init('--mlc')
   await page.reload()
   await page.waitForFunction(() => 'server' in globalThis)
@@ -145,18 +193,27 @@ test('an app without the engine is told how to get it', async () => {
 test('a library that is none is an error that says so', async () => {
   // Not by a request, whose status is gone where that takes a second to be found out.
   const error = page.evaluate(() =>
-    (globalThis as unknown as { server: Server }).server.models.load('@me/alone').then(() => null, String),
+    (globalThis as unknown as { server: Server }).server.models
+      .load('@me/alone')
+      .then(() => null, String),
   )
   expect(await error).toMatch(/The model cannot be used: /)
   expect(engines().length).toBeGreaterThan(0)
 })
 
-test.each(Object.keys(FLAWED))('a download of %s is refused, and the model is not there', { tags: ['slow'] }, async (tag) => {
-  const [error, states] = await page.evaluate(async (name) => {
-    const { models } = (globalThis as unknown as { server: Server }).server
-    const thrown = await models.load(name).then(() => null, (reason: { kind: string; message: string }) => reason)
-    return [thrown && `${thrown.kind}: ${thrown.message}`, await models.list()] as const
-  }, tag)
-  expect(error).toMatch(/^unavailable: .*(library|nowhere)\.wasm/)
-  expect(states.find((state) => state.tag === tag)).toMatchObject({ status: 'remote' })
-})
+test.each(Object.keys(FLAWED))(
+  'a download of %s is refused, and the model is not there',
+  { tags: ['slow'] },
+  async (tag) => {
+    const [error, states] = await page.evaluate(async (name) => {
+      const { models } = (globalThis as unknown as { server: Server }).server
+      const thrown = await models.load(name).then(
+        () => null,
+        (reason: { kind: string; message: string }) => reason,
+      )
+      return [thrown && `${thrown.kind}: ${thrown.message}`, await models.list()] as const
+    }, tag)
+    expect(error).toMatch(/^unavailable: .*(library|nowhere)\.wasm/)
+    expect(states.find((state) => state.tag === tag)).toMatchObject({ status: 'remote' })
+  },
+)

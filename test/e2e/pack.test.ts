@@ -92,9 +92,17 @@ function pack(): string {
 
 /** From the registry; without a network, what this repository has installed stands in for it. */
 function install(tarball: string): void {
-  const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline', '--fetch-retries=0']
+  const flags = [
+    '--ignore-scripts',
+    '--no-audit',
+    '--no-fund',
+    '--prefer-offline',
+    '--fetch-retries=0',
+  ]
   const here = (name: string): string => join(ROOT, 'node_modules', name)
-  const { version } = JSON.parse(readFileSync(here('vite/package.json'), 'utf8')) as { version: string }
+  const { version } = JSON.parse(readFileSync(here('vite/package.json'), 'utf8')) as {
+    version: string
+  }
   try {
     npm('install', ...flags, tarball, `vite@${version}`)
   } catch {
@@ -178,7 +186,9 @@ test('answers in vite dev', async () => {
 })
 
 test('answers from vite build', async () => {
-  execFileSync(process.execPath, [join(app, 'node_modules/vite/bin/vite.js'), 'build'], { cwd: app })
+  execFileSync(process.execPath, [join(app, 'node_modules/vite/bin/vite.js'), 'build'], {
+    cwd: app,
+  })
   const { url, stop } = await vite('preview')
   try {
     expect(await answerAt(url)).toMatch(/\w+/)
@@ -203,14 +213,21 @@ test('has types that resolve, in every library they mention', () => {
     'tsconfig.json',
     JSON.stringify({
       compilerOptions: {
-        strict: true, noEmit: true, types: [], target: 'ES2023', module: 'ESNext',
-        moduleResolution: 'bundler', lib: ['ES2023', 'DOM', 'DOM.Iterable', 'DOM.AsyncIterable'],
+        strict: true,
+        noEmit: true,
+        types: [],
+        target: 'ES2023',
+        module: 'ESNext',
+        moduleResolution: 'bundler',
+        lib: ['ES2023', 'DOM', 'DOM.Iterable', 'DOM.AsyncIterable'],
       },
       files: ['typed.ts', 'predictors.d.ts'],
     }),
   )
   const compiler = join(ROOT, 'node_modules/typescript/bin/tsc')
-  const { status, stdout } = spawnSync(process.execPath, [compiler, '-p', app], { encoding: 'utf8' })
+  const { status, stdout } = spawnSync(process.execPath, [compiler, '-p', app], {
+    encoding: 'utf8',
+  })
   expect(stdout).toBe('')
   expect(status).toBe(0)
 })

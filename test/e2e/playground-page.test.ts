@@ -7,7 +7,9 @@ import { openBrowser } from '../support/browser.ts'
 import { hostileAnswer, missingScript, refusedWorker } from '../support/fakes.ts'
 import {
   openPlayground,
-  type Playground, type PlaygroundOptions, type PlaygroundWindow,
+  type Playground,
+  type PlaygroundOptions,
+  type PlaygroundWindow,
 } from '../support/playground.ts'
 
 const PHONE = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true }
@@ -32,15 +34,17 @@ async function open(query = '', options?: PlaygroundOptions): Promise<Playground
 }
 
 describe('the address', () => {
-  test.each(['wasm', 'webgpu'])('?device=%s chooses where models run', { tags: ['slow'] }, async (device) => {
-    const { page } = await open(`?device=${device}`)
-    const label = device === 'webgpu' ? /on WebGPU: google swiftshader \(software\)/ : /on WASM/
-    await page.getByText(label).waitFor()
-    const states = await page.evaluate(() =>
-      (window as PlaygroundWindow).inorigin?.models.list(),
-    )
-    expect(states?.find(({ tag }) => tag === '@inorigin/guide')?.device).toBe(device)
-  })
+  test.each(['wasm', 'webgpu'])(
+    '?device=%s chooses where models run',
+    { tags: ['slow'] },
+    async (device) => {
+      const { page } = await open(`?device=${device}`)
+      const label = device === 'webgpu' ? /on WebGPU: google swiftshader \(software\)/ : /on WASM/
+      await page.getByText(label).waitFor()
+      const states = await page.evaluate(() => (window as PlaygroundWindow).inorigin?.models.list())
+      expect(states?.find(({ tag }) => tag === '@inorigin/guide')?.device).toBe(device)
+    },
+  )
 
   test('an unknown device is said to be one', async () => {
     const { page } = await open('?device=abacus')
@@ -78,26 +82,34 @@ describe('the address', () => {
       foreign.closeAllConnections()
     })
 
-    test('asks first, naming it, and does without it unless told otherwise', { tags: ['slow'] }, async () => {
-      const { page } = await open(`?catalog=${encodeURIComponent(url)}`)
-      const dialog = page.getByRole('dialog')
-      await dialog.waitFor()
-      expect(await dialog.innerText()).toContain(url)
-      expect(await page.evaluate(() => 'inorigin' in window)).toBe(false)
-      await page.keyboard.press('Escape')
-      await page.waitForFunction(() => 'inorigin' in window)
-      await page.getByText('Runs here').waitFor()
-      expect(await page.getByLabel('Model').inputValue()).toBe('@inorigin/guide')
-      expect(requests).toBe(0)
-    })
+    test(
+      'asks first, naming it, and does without it unless told otherwise',
+      { tags: ['slow'] },
+      async () => {
+        const { page } = await open(`?catalog=${encodeURIComponent(url)}`)
+        const dialog = page.getByRole('dialog')
+        await dialog.waitFor()
+        expect(await dialog.innerText()).toContain(url)
+        expect(await page.evaluate(() => 'inorigin' in window)).toBe(false)
+        await page.keyboard.press('Escape')
+        await page.waitForFunction(() => 'inorigin' in window)
+        await page.getByText('Runs here').waitFor()
+        expect(await page.getByLabel('Model').inputValue()).toBe('@inorigin/guide')
+        expect(requests).toBe(0)
+      },
+    )
 
-    test('loads it with consent, and does not download a large model unasked', { tags: ['slow'] }, async () => {
-      const { page } = await open(`?catalog=${encodeURIComponent(url)}`)
-      await page.getByRole('button', { name: 'Load this catalog' }).click()
-      await page.getByText('Large: 912 MB to download with your first question.').waitFor()
-      expect(await page.getByLabel('Model').inputValue()).toBe('@someone/large')
-      expect(requests).toBeGreaterThan(0)
-    })
+    test(
+      'loads it with consent, and does not download a large model unasked',
+      { tags: ['slow'] },
+      async () => {
+        const { page } = await open(`?catalog=${encodeURIComponent(url)}`)
+        await page.getByRole('button', { name: 'Load this catalog' }).click()
+        await page.getByText('Large: 912 MB to download with your first question.').waitFor()
+        expect(await page.getByLabel('Model').inputValue()).toBe('@someone/large')
+        expect(requests).toBeGreaterThan(0)
+      },
+    )
   })
 })
 
@@ -106,16 +118,22 @@ describe('the page', () => {
     const { page } = await open('', { before: missingScript })
     const notice = page.getByRole('alert')
     await notice.waitFor()
-    expect(await notice.innerText()).toMatch(/could not start .*no service worker script.*inorigin init/s)
+    expect(await notice.innerText()).toMatch(
+      /could not start .*no service worker script.*inorigin init/s,
+    )
     expect(await notice.getByRole('button', { name: 'Try again' }).isVisible()).toBe(true)
   })
 
-  test('answers without a service worker, and says what that means', { tags: ['slow'] }, async () => {
-    const { page, ask, answer } = await open('', { before: refusedWorker })
-    await page.getByText('This browser allows no service worker here').waitFor()
-    await ask('Who are you?')
-    expect(await answer()).not.toBe('')
-  })
+  test(
+    'answers without a service worker, and says what that means',
+    { tags: ['slow'] },
+    async () => {
+      const { page, ask, answer } = await open('', { before: refusedWorker })
+      await page.getByText('This browser allows no service worker here').waitFor()
+      await ask('Who are you?')
+      expect(await answer()).not.toBe('')
+    },
+  )
 
   test('names a digit that is drawn', async () => {
     const { page, faults } = await open()
@@ -132,69 +150,89 @@ describe('the page', () => {
     expect(faults).toEqual([])
   })
 
-  test('finds the edges of a picture as its parameters say, and of one that is chosen', { tags: ['slow'] }, async () => {
-    const { page, faults } = await open()
-    await page.getByRole('tab', { name: 'Predictors' }).click()
-    const said = page.locator('#edges-said')
-    /** Mean brightness of what came out. */
-    const light = () =>
-      page.locator('#edges-out').evaluate((canvas: HTMLCanvasElement) => {
-        const context = canvas.getContext('2d')!
-        const { data } = context.getImageData(0, 0, canvas.width, canvas.height)
-        return data.reduce((sum, byte, at) => (at % 4 === 3 ? sum : sum + byte), 0) / data.length
+  test(
+    'finds the edges of a picture as its parameters say, and of one that is chosen',
+    { tags: ['slow'] },
+    async () => {
+      const { page, faults } = await open()
+      await page.getByRole('tab', { name: 'Predictors' }).click()
+      const said = page.locator('#edges-said')
+      /** Mean brightness of what came out. */
+      const light = () =>
+        page.locator('#edges-out').evaluate((canvas: HTMLCanvasElement) => {
+          const context = canvas.getContext('2d')!
+          const { data } = context.getImageData(0, 0, canvas.width, canvas.height)
+          return data.reduce((sum, byte, at) => (at % 4 === 3 ? sum : sum + byte), 0) / data.length
+        })
+      const changed = async (before: number) => {
+        await expect.poll(light, { timeout: 60_000 }).not.toBe(before)
+        return light()
+      }
+      expect(await light()).toBe(0)
+      await page.getByRole('button', { name: 'Find edges' }).click()
+      const plain = await changed(0)
+      expect(await said.innerText()).toMatch(/^320 × 240 · .* on WASM$/)
+      await page.getByLabel('Strength').fill('8')
+      expect(await changed(plain)).toBeGreaterThan(1.5 * plain)
+      await page.locator('#edges-mode').selectOption('outline')
+      // On the picture itself.
+      await expect.poll(light).toBeGreaterThan(3 * plain)
+      const choose = page.getByLabel('Another picture')
+      await choose.setInputFiles({
+        name: 'dot.png',
+        mimeType: 'image/png',
+        buffer: Buffer.from(DOT, 'base64'),
       })
-    const changed = async (before: number) => {
-      await expect.poll(light, { timeout: 60_000 }).not.toBe(before)
-      return light()
-    }
-    expect(await light()).toBe(0)
-    await page.getByRole('button', { name: 'Find edges' }).click()
-    const plain = await changed(0)
-    expect(await said.innerText()).toMatch(/^320 × 240 · .* on WASM$/)
-    await page.getByLabel('Strength').fill('8')
-    expect(await changed(plain)).toBeGreaterThan(1.5 * plain)
-    await page.locator('#edges-mode').selectOption('outline')
-    // On the picture itself.
-    await expect.poll(light).toBeGreaterThan(3 * plain)
-    const choose = page.getByLabel('Another picture')
-    await choose.setInputFiles({ name: 'dot.png', mimeType: 'image/png', buffer: Buffer.from(DOT, 'base64') })
-    await page.getByText(/^1 × 1 · /).waitFor()
-    await choose.setInputFiles({ name: 'a.txt', mimeType: 'text/plain', buffer: Buffer.from('no') })
-    await page.getByText('a.txt is no picture that this browser can read.').waitFor()
-    expect(faults).toEqual([])
-  })
+      await page.getByText(/^1 × 1 · /).waitFor()
+      await choose.setInputFiles({
+        name: 'a.txt',
+        mimeType: 'text/plain',
+        buffer: Buffer.from('no'),
+      })
+      await page.getByText('a.txt is no picture that this browser can read.').waitFor()
+      expect(faults).toEqual([])
+    },
+  )
 
-  test('ranks sentences by their embeddings, and shows them as text', { tags: ['slow'] }, async () => {
-    const { page, faults } = await open()
-    await page.getByRole('tab', { name: 'Predictors' }).click()
-    const attack = '<img src=x onerror="stolen=1"> is about tractors'
-    await page.getByLabel('Others').fill(`The soup needs more salt\n\n${attack}\nI forgot my login credentials`)
-    await page.getByRole('button', { name: 'Compare' }).click()
-    await page.getByText(/^4 vectors of 128 numbers · \d+ tokens · /).waitFor({ timeout: 60_000 })
-    const rows = page.getByRole('list', { name: 'Likeness' }).getByRole('listitem')
-    expect(await rows.count()).toBe(3)
-    expect(await rows.first().innerText()).toMatch(/^I forgot my login credentials\s+\d+ %$/)
-    expect(await rows.locator('img').count()).toBe(0)
-    expect(await rows.getByText(attack).isVisible()).toBe(true)
-    await page.getByLabel('A sentence').fill('word '.repeat(9000))
-    await page.getByRole('button', { name: 'Compare' }).click()
-    await page.getByText(/^input\[0\] is too long: /).waitFor()
-    expect(faults.filter((fault) => !fault.includes('400'))).toEqual([])
-  })
+  test(
+    'ranks sentences by their embeddings, and shows them as text',
+    { tags: ['slow'] },
+    async () => {
+      const { page, faults } = await open()
+      await page.getByRole('tab', { name: 'Predictors' }).click()
+      const attack = '<img src=x onerror="stolen=1"> is about tractors'
+      await page
+        .getByLabel('Others')
+        .fill(`The soup needs more salt\n\n${attack}\nI forgot my login credentials`)
+      await page.getByRole('button', { name: 'Compare' }).click()
+      await page.getByText(/^4 vectors of 128 numbers · \d+ tokens · /).waitFor({ timeout: 60_000 })
+      const rows = page.getByRole('list', { name: 'Likeness' }).getByRole('listitem')
+      expect(await rows.count()).toBe(3)
+      expect(await rows.first().innerText()).toMatch(/^I forgot my login credentials\s+\d+ %$/)
+      expect(await rows.locator('img').count()).toBe(0)
+      expect(await rows.getByText(attack).isVisible()).toBe(true)
+      await page.getByLabel('A sentence').fill('word '.repeat(9000))
+      await page.getByRole('button', { name: 'Compare' }).click()
+      await page.getByText(/^input\[0\] is too long: /).waitFor()
+      expect(faults.filter((fault) => !fault.includes('400'))).toEqual([])
+    },
+  )
 
   test('offers only models that chat', async () => {
     const { page } = await open()
     await page.getByText('Runs here').waitFor()
-    const offered = await page.getByLabel('Model').locator('option').evaluateAll((options) =>
-      options.map((option) => (option as HTMLOptionElement).value),
-    )
+    const offered = await page
+      .getByLabel('Model')
+      .locator('option')
+      .evaluateAll((options) => options.map((option) => (option as HTMLOptionElement).value))
     expect(offered[0]).toBe('@inorigin/guide')
     expect(offered).not.toContain('@inorigin/embed')
   })
 
   test('fits a phone, and opens its panel over the chat', { tags: ['slow'] }, async () => {
     const { page } = await open('', { ...PHONE, before: hostileAnswer })
-    const overflow = () => page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
+    const overflow = () =>
+      page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
     expect(await overflow()).toBe(0)
     await page.getByRole('button', { name: 'What is inorigin?' }).tap()
     await page.locator('.meta').waitFor()
@@ -202,7 +240,9 @@ describe('the page', () => {
     const opener = page.getByRole('button', { name: 'Wire, predictors and settings' })
     await opener.tap()
     expect(await page.locator('#events').isVisible()).toBe(true)
-    expect(await page.getByRole('tab', { name: 'Wire' }).evaluate((tab) => tab.matches(':focus'))).toBe(true)
+    expect(
+      await page.getByRole('tab', { name: 'Wire' }).evaluate((tab) => tab.matches(':focus')),
+    ).toBe(true)
     for (const tab of ['Predictors', 'Settings', 'Wire']) {
       await page.getByRole('tab', { name: tab }).tap()
       expect(await overflow()).toBe(0)
@@ -216,7 +256,8 @@ describe('the page', () => {
     const { page } = await open('', { colorScheme: 'dark' })
     const isDark = () =>
       page.evaluate(() => {
-        const [, red = '255'] = /rgb\((\d+)/.exec(getComputedStyle(document.body).backgroundColor) ?? []
+        const [, red = '255'] =
+          /rgb\((\d+)/.exec(getComputedStyle(document.body).backgroundColor) ?? []
         return Number(red) < 64
       })
     expect(await isDark()).toBe(true)
@@ -231,9 +272,14 @@ describe('the page', () => {
   test('names everything that can be operated', { tags: ['slow'] }, async () => {
     const { page } = await open('', { before: hostileAnswer })
     const nameless = await page.evaluate(() =>
-      [...document.querySelectorAll<HTMLElement>('button, input, select, textarea, canvas, [role=meter]')]
+      [
+        ...document.querySelectorAll<HTMLElement>(
+          'button, input, select, textarea, canvas, [role=meter]',
+        ),
+      ]
         .filter((element) => {
-          const labels = 'labels' in element ? (element.labels as NodeListOf<HTMLElement> | null) : null
+          const labels =
+            'labels' in element ? (element.labels as NodeListOf<HTMLElement> | null) : null
           const texts = [element.ariaLabel, labels?.[0]?.textContent, element.textContent]
           const named = element.hasAttribute('aria-labelledby')
           return !named && texts.every((text) => !text?.trim())
@@ -251,9 +297,17 @@ const DOT =
 function foreignCatalog(): unknown {
   const resource = { type: 'onnx', url: 'model.onnx', name: 'onnx/model.onnx', bytes: 912_000_000 }
   const implementation = {
-    id: 'wasm', engine: 'onnx', device: 'wasm', resources: [{ ...resource, sha256: '0'.repeat(64) }],
+    id: 'wasm',
+    engine: 'onnx',
+    device: 'wasm',
+    resources: [{ ...resource, sha256: '0'.repeat(64) }],
   }
-  const model = { type: 'model', tag: '@someone/large', name: 'Large', created: '2026-01-01T00:00:00Z' }
+  const model = {
+    type: 'model',
+    tag: '@someone/large',
+    name: 'Large',
+    created: '2026-01-01T00:00:00Z',
+  }
   const limits = { maxInputTokens: 2048, maxOutputTokens: 512 }
   return { version: 1, entries: [{ ...model, ...limits, implementations: [implementation] }] }
 }

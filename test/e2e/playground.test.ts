@@ -70,19 +70,26 @@ describe('the chat', () => {
     await ask('What is inorigin?')
     const body = bodyOf((await page.locator('#request').textContent()) ?? '')
     expect(body).toMatchObject({ temperature: 0.5, max_completion_tokens: 3, seed: 7 })
-    expect(body['messages']).toMatchObject([{ role: 'system', content: 'Be brief.' }, { role: 'user' }])
+    expect(body['messages']).toMatchObject([
+      { role: 'system', content: 'Be brief.' },
+      { role: 'user' },
+    ])
     expect(await page.locator('.meta').innerText()).toContain('3 tokens')
   })
 
-  test('stops while the model is still loading, and answers after', { tags: ['slow'] }, async () => {
-    const { page, ask, answer } = await open()
-    await page.getByLabel('Your question').fill('Who are you?')
-    await page.keyboard.press('Enter')
-    await page.getByRole('button', { name: 'Stop' }).click()
-    expect(await page.locator('.meta').innerText()).toMatch(/^stopped/)
-    await ask('Who are you?')
-    expect(await answer()).not.toBe('')
-  })
+  test(
+    'stops while the model is still loading, and answers after',
+    { tags: ['slow'] },
+    async () => {
+      const { page, ask, answer } = await open()
+      await page.getByLabel('Your question').fill('Who are you?')
+      await page.keyboard.press('Enter')
+      await page.getByRole('button', { name: 'Stop' }).click()
+      expect(await page.locator('.meta').innerText()).toMatch(/^stopped/)
+      await ask('Who are you?')
+      expect(await answer()).not.toBe('')
+    },
+  )
 
   test('stops in the middle of an answer, by Escape, and keeps what came', async () => {
     const { page } = await open('', { before: endlessAnswer })

@@ -62,7 +62,8 @@ function npz(descr: string, shape: string, data: ArrayBufferView, dtype: string)
 }
 
 const text = (words: string): Value => ({
-  data: `data:text/plain;base64,${Buffer.from(words).toString('base64')}`, dtype: 'string',
+  data: `data:text/plain;base64,${Buffer.from(words).toString('base64')}`,
+  dtype: 'string',
 })
 
 const list = (items: unknown[]): Value => ({
@@ -108,7 +109,10 @@ describe('over HTTP', () => {
     const [edges] = (await remote('@inorigin/edges', inputs)).results ?? []
     expect(edges?.dtype).toBe('image')
     const same = await page.evaluate(async (url) => {
-      const { server, drawn } = globalThis as unknown as { server: Server; drawn: HTMLCanvasElement }
+      const { server, drawn } = globalThis as unknown as {
+        server: Server
+        drawn: HTMLCanvasElement
+      }
       const given = { image: drawn, strength: 0.5, mode: 'scharr' }
       const { outputs } = await server.predict('@inorigin/edges', given)
       const mine = outputs['edges'] as ImageData
@@ -157,7 +161,9 @@ describe('over HTTP', () => {
 
   test('bytes with a shape are answered by bytes with a shape', async () => {
     const raw = (data: ArrayBufferView, dtype: string, shape: number[]) => ({
-      data: `data:;base64,${Buffer.from(data.buffer).toString('base64')}`, dtype, shape,
+      data: `data:;base64,${Buffer.from(data.buffer).toString('base64')}`,
+      dtype,
+      shape,
     })
     const { results } = await remote('@values/mixed', {
       matrix: raw(Float32Array.of(1, 2, 3), 'float32', [1, 3]),
@@ -165,7 +171,9 @@ describe('over HTTP', () => {
       texts: ['plain'],
     })
     expect(results?.[0]).toMatchObject({ dtype: 'float32', shape: [1, 3] })
-    expect(new Float32Array(new Uint8Array(bytesOf(results![0]!)).buffer)).toEqual(Float32Array.of(1, 2, 3))
+    expect(new Float32Array(new Uint8Array(bytesOf(results![0]!)).buffer)).toEqual(
+      Float32Array.of(1, 2, 3),
+    )
     expect(results?.[4]?.shape).toEqual([])
   })
 
@@ -179,41 +187,79 @@ describe('over HTTP', () => {
     expect(stream.endsWith('\n\n')).toBe(true)
   })
 
-  test('a flood is told to come again, and what was taken is answered', { tags: ['slow'] }, async () => {
-    const picture = await drawing('image/png')
-    const answers = await page.evaluate(async (image) => {
-      const init = {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ tag: '@values/slow', inputs: { picture: image } }),
-      }
-      const ask = async () => {
-        const response = await fetch('/v1/predictions/remote', init)
-        const { results } = (await response.json()) as { results?: unknown[] }
-        return [response.status, results?.length ?? 0, response.headers.get('retry-after')]
-      }
-      return Promise.all(Array.from({ length: 80 }, ask))
-    }, picture)
-    const kinds = answers.map((answer) => answer.join())
-    expect([...new Set(kinds)].toSorted()).toEqual(['200,1,', '429,0,2'])
-    expect(kinds.filter((kind) => kind.startsWith('200')).length).toBeGreaterThanOrEqual(64)
-  })
+  test(
+    'a flood is told to come again, and what was taken is answered',
+    { tags: ['slow'] },
+    async () => {
+      const picture = await drawing('image/png')
+      const answers = await page.evaluate(async (image) => {
+        const init = {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify({ tag: '@values/slow', inputs: { picture: image } }),
+        }
+        const ask = async () => {
+          const response = await fetch('/v1/predictions/remote', init)
+          const { results } = (await response.json()) as { results?: unknown[] }
+          return [response.status, results?.length ?? 0, response.headers.get('retry-after')]
+        }
+        return Promise.all(Array.from({ length: 80 }, ask))
+      }, picture)
+      const kinds = answers.map((answer) => answer.join())
+      expect([...new Set(kinds)].toSorted()).toEqual(['200,1,', '429,0,2'])
+      expect(kinds.filter((kind) => kind.startsWith('200')).length).toBeGreaterThanOrEqual(64)
+    },
+  )
 
   test('what is wrong is said by name, in the shape that clients read, and nothing is fetched', async () => {
     const image = { data: await drawing('image/png'), dtype: 'image' }
     const cases: [string, Record<string, unknown>, number, string][] = [
       ['@inorigin/digits', {}, 400, 'inputs.image: is required.'],
-      ['@inorigin/digits', { image, ink: text('red') }, 400, 'inputs.ink: must be one of auto, dark, light'],
-      ['@inorigin/digits', { image: { ...image, data: `${site.url}/secret.png` } }, 400, 'inputs.image.data: is a URL that begins with http:'],
-      ['@inorigin/digits', { image: { ...text('no image'), dtype: 'image' } }, 400, 'inputs.image: this is not an image'],
-      ['@inorigin/edges', { image, strength: 17 }, 400, 'inputs.strength: must be from 0 to 16, not 17.'],
-      ['@values/mixed', { matrix: [[1, 2]], count: 1, texts: 'a' }, 400, 'inputs.matrix: must have the shape [any, 3]'],
-      ['@values/mixed', { matrix: { data: '', dtype: 'complex64' } }, 400, 'inputs.matrix.dtype: "complex64" cannot'],
+      [
+        '@inorigin/digits',
+        { image, ink: text('red') },
+        400,
+        'inputs.ink: must be one of auto, dark, light',
+      ],
+      [
+        '@inorigin/digits',
+        { image: { ...image, data: `${site.url}/secret.png` } },
+        400,
+        'inputs.image.data: is a URL that begins with http:',
+      ],
+      [
+        '@inorigin/digits',
+        { image: { ...text('no image'), dtype: 'image' } },
+        400,
+        'inputs.image: this is not an image',
+      ],
+      [
+        '@inorigin/edges',
+        { image, strength: 17 },
+        400,
+        'inputs.strength: must be from 0 to 16, not 17.',
+      ],
+      [
+        '@values/mixed',
+        { matrix: [[1, 2]], count: 1, texts: 'a' },
+        400,
+        'inputs.matrix: must have the shape [any, 3]',
+      ],
+      [
+        '@values/mixed',
+        { matrix: { data: '', dtype: 'complex64' } },
+        400,
+        'inputs.matrix.dtype: "complex64" cannot',
+      ],
       ['@inorigin/none', {}, 404, '@inorigin/none'],
       ['@inorigin/guide', {}, 404, '@inorigin/guide is a language model'],
     ]
     for (const [tag, inputs, status, message] of cases) {
-      const answer = await fetchIn(page, '/v1/predictions/remote', { tag, inputs, stream: status === 404 })
+      const answer = await fetchIn(page, '/v1/predictions/remote', {
+        tag,
+        inputs,
+        stream: status === 404,
+      })
       const { errors } = JSON.parse(answer.text) as { errors: [{ message: string }] }
       expect([answer.status, errors[0].message]).toEqual([status, expect.stringContaining(message)])
     }
@@ -231,17 +277,27 @@ describe('from the page', () => {
         count: 2n ** 60n,
         texts: ['a'],
       })
-      const unknown = await server.predictor('@values/none').catch((error: { kind: string }) => error.kind)
-      const model = await server.predictor('@inorigin/guide').catch((error: { kind: string }) => error.kind)
+      const unknown = await server
+        .predictor('@values/none')
+        .catch((error: { kind: string }) => error.kind)
+      const model = await server
+        .predictor('@inorigin/guide')
+        .catch((error: { kind: string }) => error.kind)
       return { tag, signature, outputs, device, unknown, model }
     })
     expect(found).toMatchObject({
-      tag: '@values/mixed', signature: MIXED.signature, device: 'wasm',
+      tag: '@values/mixed',
+      signature: MIXED.signature,
+      device: 'wasm',
       outputs: {
         scaled: { data: Float32Array.of(1, 2, 3), shape: [1, 3] },
-        total: 6, next: 2n ** 60n + 1n, opposite: true, said: 'a',
+        total: 6,
+        next: 2n ** 60n + 1n,
+        opposite: true,
+        said: 'a',
       },
-      unknown: 'not_found', model: 'not_found',
+      unknown: 'not_found',
+      model: 'not_found',
     })
   })
 
@@ -254,9 +310,11 @@ describe('from the page', () => {
       const kinds: string[] = []
       const many = Array.from({ length: 400 }, () => {
         const quitter = new AbortController()
-        const done = slow.predict(inputs, { signal: quitter.signal }).catch((error: { kind: string }) => {
-          kinds.push(error.kind)
-        })
+        const done = slow
+          .predict(inputs, { signal: quitter.signal })
+          .catch((error: { kind: string }) => {
+            kinds.push(error.kind)
+          })
         return { quitter, done }
       })
       await many[0]?.done
@@ -270,9 +328,12 @@ describe('from the page', () => {
     expect(seen.latency).toBeGreaterThan(0)
   })
 
-  test('what is given stays the giver\'s', async () => {
+  test("what is given stays the giver's", async () => {
     const sizes = await page.evaluate(async () => {
-      const { server, drawn } = globalThis as unknown as { server: Server; drawn: HTMLCanvasElement }
+      const { server, drawn } = globalThis as unknown as {
+        server: Server
+        drawn: HTMLCanvasElement
+      }
       const bitmap = await createImageBitmap(drawn)
       const frame = new VideoFrame(drawn, { timestamp: 0 })
       const data = Float32Array.of(1, 2, 3)
@@ -280,7 +341,11 @@ describe('from the page', () => {
       for (const image of [drawn, bitmap, frame, bitmap]) {
         answers.push((await server.predict('@inorigin/digits', { image })).outputs['digit'])
       }
-      await server.predict('@values/mixed', { matrix: { data, shape: [1, 3] }, count: 1, texts: 'a' })
+      await server.predict('@values/mixed', {
+        matrix: { data, shape: [1, 3] },
+        count: 1,
+        texts: 'a',
+      })
       const left = [bitmap.width, frame.codedWidth, data.length]
       frame.close()
       return { answers, left }

@@ -24,7 +24,10 @@ test('the predictor, with a raw and an encoded slash', async () => {
   for (const path of ['/v1/predictors/@inorigin/digits', '/v1/predictors/@inorigin%2Fdigits']) {
     const predictor = JSON.parse((await ask(path)).text)
     expect(predictor).toMatchObject({
-      tag, status: 'active', access: 'public', owner: { username: 'inorigin' },
+      tag,
+      status: 'active',
+      access: 'public',
+      owner: { username: 'inorigin' },
     })
     expect(predictor.signature.inputs[0]).toMatchObject({ name: 'image', type: 'image' })
   }
@@ -63,7 +66,8 @@ test('a prediction names resources whose bytes the origin serves', async () => {
 })
 
 test('the same asker gets the same prediction, and an id pins it', async () => {
-  const create = async (body: object) => JSON.parse((await ask('/v1/predictions', { tag, ...body })).text)
+  const create = async (body: object) =>
+    JSON.parse((await ask('/v1/predictions', { tag, ...body })).text)
   const first = await create({ clientId: 'a' })
   expect((await create({ clientId: 'a' })).id).toBe(first.id)
   const other = await create({ clientId: 'b', predictionId: first.id })
@@ -96,11 +100,17 @@ test('server.predict runs it, also with a configuration', async () => {
     const { server } = globalThis as unknown as { server: Server }
     const body = JSON.stringify({ tag: '@inorigin/digits', clientId: 'configured' })
     const headers = { 'content-type': 'application/json' }
-    const { configuration } = await (await fetch('/v1/predictions', { method: 'POST', headers, body })).json()
+    const { configuration } = await (
+      await fetch('/v1/predictions', { method: 'POST', headers, body })
+    ).json()
     const phases = new Set<string>()
-    const plain = await server.predict('@inorigin/digits', { image: canvas }, {
-      onProgress: ({ phase }) => phases.add(phase),
-    })
+    const plain = await server.predict(
+      '@inorigin/digits',
+      { image: canvas },
+      {
+        onProgress: ({ phase }) => phases.add(phase),
+      },
+    )
     const same = await server.predict('@inorigin/digits', { image: canvas }, { configuration })
     return { plain, same, phases: [...phases] }
   })
@@ -135,15 +145,21 @@ test('what is no input at all is refused by name too', async () => {
   expect(seen).toEqual({
     nothing: expect.stringMatching(/^invalid_request inputs: must be an object/),
     nil: expect.stringMatching(/^invalid_request inputs: must be an object/),
-    symbol: named, element: named, closed: named,
-    noTag: expect.stringMatching(/^invalid_request tag must be a text such as @owner\/name, not undefined/),
+    symbol: named,
+    element: named,
+    closed: named,
+    noTag: expect.stringMatching(
+      /^invalid_request tag must be a text such as @owner\/name, not undefined/,
+    ),
   })
 })
 
 test('a wrong input is refused by name', async () => {
   const error = await page.evaluate(async () => {
     const { server } = globalThis as unknown as { server: Server }
-    return server.predict('@inorigin/digits', { image: 'no image' }).catch((thrown: Error) => thrown.message)
+    return server
+      .predict('@inorigin/digits', { image: 'no image' })
+      .catch((thrown: Error) => thrown.message)
   })
   expect(error).toContain('inputs.image')
 })

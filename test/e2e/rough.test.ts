@@ -16,17 +16,21 @@ interface InPage {
 
 const statusOf = async (page: Page) => (await fetchIn(page, '/v1/models')).status
 
-test('a worker that cannot start gives the lock to the next tab, and its own tab stands again', { tags: ['slow'] }, async () => {
-  site = await openSite()
-  const [one, two, three] = [await site.open(), await site.open(), await site.open()]
-  for (const page of [one, two, three]) await serveIn(page)
-  // From now on a worker that is started fails, until the server is mended.
-  site.pages['/inorigin/worker.js'] = 'throw new Error("half deployed")'
-  await one.close()
-  expect(await statusOf(three)).toBe(503)
-  delete site.pages['/inorigin/worker.js']
-  await expect.poll(() => statusOf(three), { timeout: 25_000, interval: 500 }).toBe(200)
-})
+test(
+  'a worker that cannot start gives the lock to the next tab, and its own tab stands again',
+  { tags: ['slow'] },
+  async () => {
+    site = await openSite()
+    const [one, two, three] = [await site.open(), await site.open(), await site.open()]
+    for (const page of [one, two, three]) await serveIn(page)
+    // From now on a worker that is started fails, until the server is mended.
+    site.pages['/inorigin/worker.js'] = 'throw new Error("half deployed")'
+    await one.close()
+    expect(await statusOf(three)).toBe(503)
+    delete site.pages['/inorigin/worker.js']
+    await expect.poll(() => statusOf(three), { timeout: 25_000, interval: 500 }).toBe(200)
+  },
+)
 
 test('a catalog or assets that no worker can take are refused at once', async () => {
   site = await openSite()
@@ -35,7 +39,10 @@ test('a catalog or assets that no worker can take are refused at once', async ()
   const seen = await page.evaluate(async () => {
     const { serve } = globalThis as unknown as InPage
     const kindOf = (options: object) =>
-      serve(options).then(() => 'served', (error: { kind: string }) => error.kind)
+      serve(options).then(
+        () => 'served',
+        (error: { kind: string }) => error.kind,
+      )
     const assets = await kindOf({ assets: 'http://127.0.0.1:9/inorigin/' })
     const catalog = await kindOf({ catalog: { version: 1, entries: [], more: () => {} } })
     const keys = await kindOf({ apiKeys: [' outer '] })
@@ -45,21 +52,25 @@ test('a catalog or assets that no worker can take are refused at once', async ()
   expect(seen).toEqual({ assets: refused, catalog: refused, keys: refused })
 })
 
-test('two servers of one page are one host; closing one leaves the other', { tags: ['slow'] }, async () => {
-  site = await openSite()
-  const page = await site.open()
-  await serveIn(page)
-  const seen = await page.evaluate(async () => {
-    const { serve, server } = globalThis as unknown as InPage
-    const second = await serve()
-    const both = (await fetch('/v1/models')).status
-    server.close()
-    const one = (await fetch('/v1/models')).status
-    second.close()
-    return { both, one, none: (await fetch('/v1/models')).status }
-  })
-  expect(seen).toEqual({ both: 200, one: 200, none: 503 })
-})
+test(
+  'two servers of one page are one host; closing one leaves the other',
+  { tags: ['slow'] },
+  async () => {
+    site = await openSite()
+    const page = await site.open()
+    await serveIn(page)
+    const seen = await page.evaluate(async () => {
+      const { serve, server } = globalThis as unknown as InPage
+      const second = await serve()
+      const both = (await fetch('/v1/models')).status
+      server.close()
+      const one = (await fetch('/v1/models')).status
+      second.close()
+      return { both, one, none: (await fetch('/v1/models')).status }
+    })
+    expect(seen).toEqual({ both: 200, one: 200, none: 503 })
+  },
+)
 
 test('serve() that is aborted rejects with its reason, and another may follow', async () => {
   site = await openSite()
@@ -102,57 +113,71 @@ test('those who ask at once for the same prediction get the same', async () => {
   const page = await site.open()
   await serveIn(page)
   const body = { tag: '@inorigin/digits', clientId: 'many' }
-  const answers = await Promise.all(Array.from({ length: 6 }, () => fetchIn(page, '/v1/predictions', body)))
+  const answers = await Promise.all(
+    Array.from({ length: 6 }, () => fetchIn(page, '/v1/predictions', body)),
+  )
   expect(new Set(answers.map((answer) => JSON.parse(answer.text).id)).size).toBe(1)
 })
 
-test('progress goes on with the next host, and can be left while it waits', { tags: ['slow'] }, async () => {
-  site = await openSite()
-  const [one, two] = [await site.open(), await site.open()]
-  await serveIn(one)
-  await serveIn(two)
-  await two.evaluate(() => {
-    const { server } = globalThis as unknown as InPage
-    const steps: string[] = []
-    Object.assign(globalThis, { steps })
-    void (async () => {
-      for await (const { phase } of server.models.progress()) steps.push(phase)
-    })()
-  })
-  await one.close()
-  // It takes a moment to find the next host; a load after that must be seen.
-  const seen = () =>
-    two.evaluate(async () => {
-      const { server, steps } = globalThis as unknown as InPage & { steps: string[] }
-      await server.models.load('@inorigin/digits')
-      await server.models.unload('@inorigin/digits')
-      return steps.at(-1)
+test(
+  'progress goes on with the next host, and can be left while it waits',
+  { tags: ['slow'] },
+  async () => {
+    site = await openSite()
+    const [one, two] = [await site.open(), await site.open()]
+    await serveIn(one)
+    await serveIn(two)
+    await two.evaluate(() => {
+      const { server } = globalThis as unknown as InPage
+      const steps: string[] = []
+      Object.assign(globalThis, { steps })
+      void (async () => {
+        for await (const { phase } of server.models.progress()) steps.push(phase)
+      })()
     })
-  await expect.poll(seen, { timeout: 20_000 }).toBe('ready')
-  const left = await two.evaluate(async () => {
-    const { server } = globalThis as unknown as InPage
-    const iterator = server.models.progress()[Symbol.asyncIterator]()
-    const next = iterator.next()
-    // By the time the host has answered this, both wait for a step.
-    await server.models.list()
-    await iterator.return?.()
-    const giveUp = new AbortController()
-    void server.models.list().then(() => giveUp.abort())
-    for await (const _step of server.models.progress({ signal: giveUp.signal }));
-    return (await next).done
-  })
-  expect(left).toBe(true)
-})
+    await one.close()
+    // It takes a moment to find the next host; a load after that must be seen.
+    const seen = () =>
+      two.evaluate(async () => {
+        const { server, steps } = globalThis as unknown as InPage & { steps: string[] }
+        await server.models.load('@inorigin/digits')
+        await server.models.unload('@inorigin/digits')
+        return steps.at(-1)
+      })
+    await expect.poll(seen, { timeout: 20_000 }).toBe('ready')
+    const left = await two.evaluate(async () => {
+      const { server } = globalThis as unknown as InPage
+      const iterator = server.models.progress()[Symbol.asyncIterator]()
+      const next = iterator.next()
+      // By the time the host has answered this, both wait for a step.
+      await server.models.list()
+      await iterator.return?.()
+      const giveUp = new AbortController()
+      void server.models.list().then(() => giveUp.abort())
+      for await (const _step of server.models.progress({ signal: giveUp.signal }));
+      return (await next).done
+    })
+    expect(left).toBe(true)
+  },
+)
 
 test('unloading what is still on its way is not called a cancellation', async () => {
   site = await openSite({ slow: { '/inorigin/models/guide/tokenizer.json': 10_000 } })
   const page = await site.open()
   await serveIn(page)
   const asking = fetchIn(page, '/v1/messages', {
-    model: '@inorigin/guide', max_tokens: 5, messages: [{ role: 'user', content: 'Hi' }],
+    model: '@inorigin/guide',
+    max_tokens: 5,
+    messages: [{ role: 'user', content: 'Hi' }],
   })
   await expect.poll(() => site.requests).toContain('GET /inorigin/models/guide/tokenizer.json')
-  await page.evaluate(() => (globalThis as unknown as InPage).server.models.unload('@inorigin/guide'))
+  await page.evaluate(() =>
+    (globalThis as unknown as InPage).server.models.unload('@inorigin/guide'),
+  )
   const { status, text, headers } = await asking
-  expect([status, JSON.parse(text).error.code, headers['retry-after']]).toEqual([503, 'unloaded', '1'])
+  expect([status, JSON.parse(text).error.code, headers['retry-after']]).toEqual([
+    503,
+    'unloaded',
+    '1',
+  ])
 })

@@ -25,7 +25,11 @@ describe('openai', () => {
   test('models.list and retrieve', async () => {
     const seen = await page.evaluate(async () => {
       const { server, sdks } = globalThis as unknown as InPage
-      const client = new sdks.OpenAI({ baseURL: server.baseURL, apiKey: 'none', dangerouslyAllowBrowser: true })
+      const client = new sdks.OpenAI({
+        baseURL: server.baseURL,
+        apiKey: 'none',
+        dangerouslyAllowBrowser: true,
+      })
       const ids: string[] = []
       for await (const model of client.models.list()) ids.push(model.id)
       return { ids, one: (await client.models.retrieve('@inorigin/guide')).id }
@@ -38,7 +42,11 @@ describe('openai', () => {
   test('create, stream and the stream helper agree', async () => {
     const seen = await page.evaluate(async () => {
       const { server, sdks } = globalThis as unknown as InPage
-      const client = new sdks.OpenAI({ baseURL: server.baseURL, apiKey: 'none', dangerouslyAllowBrowser: true })
+      const client = new sdks.OpenAI({
+        baseURL: server.baseURL,
+        apiKey: 'none',
+        dangerouslyAllowBrowser: true,
+      })
       const request = {
         model: '@inorigin/guide',
         messages: [{ role: 'user' as const, content: 'What is inorigin?' }],
@@ -47,7 +55,10 @@ describe('openai', () => {
       const plain = await client.chat.completions.create(request)
       let text = ''
       let chunks = 0
-      for await (const chunk of await client.chat.completions.create({ ...request, stream: true })) {
+      for await (const chunk of await client.chat.completions.create({
+        ...request,
+        stream: true,
+      })) {
         text += chunk.choices[0]?.delta.content ?? ''
         chunks += 1
       }
@@ -71,7 +82,11 @@ describe('openai', () => {
   test('abort ends the stream, and the model is free for the next request', async () => {
     const seen = await page.evaluate(async () => {
       const { server, sdks } = globalThis as unknown as InPage
-      const client = new sdks.OpenAI({ baseURL: server.baseURL, apiKey: 'none', dangerouslyAllowBrowser: true })
+      const client = new sdks.OpenAI({
+        baseURL: server.baseURL,
+        apiKey: 'none',
+        dangerouslyAllowBrowser: true,
+      })
       const messages = [{ role: 'user' as const, content: 'What is inorigin?' }]
       const model = '@inorigin/guide'
       const stream = await client.chat.completions.create({ model, messages, stream: true })
@@ -82,7 +97,11 @@ describe('openai', () => {
         hasFinished ||= chunk.choices[0]?.finish_reason != null
         if (chunks === 3) stream.controller.abort()
       }
-      const next = await client.chat.completions.create({ model, messages, max_completion_tokens: 1 })
+      const next = await client.chat.completions.create({
+        model,
+        messages,
+        max_completion_tokens: 1,
+      })
       return { chunks, hasFinished, next: next.usage?.completion_tokens }
     })
     expect(seen.chunks).toBeGreaterThanOrEqual(3)
@@ -117,7 +136,12 @@ describe('openai', () => {
     const text = await page.evaluate(async () => {
       const { server, sdks } = globalThis as unknown as InPage
       const { baseURL, fetch } = server
-      const client = new sdks.OpenAI({ baseURL, fetch, apiKey: 'none', dangerouslyAllowBrowser: true })
+      const client = new sdks.OpenAI({
+        baseURL,
+        fetch,
+        apiKey: 'none',
+        dangerouslyAllowBrowser: true,
+      })
       const messages = [{ role: 'user' as const, content: 'What is inorigin?' }]
       const answer = await client.chat.completions.create({ model: '@inorigin/guide', messages })
       return answer.choices[0]?.message.content
@@ -130,7 +154,11 @@ describe('@anthropic-ai/sdk', () => {
   test('models.list ends', async () => {
     const ids = await page.evaluate(async () => {
       const { server, sdks } = globalThis as unknown as InPage
-      const client = new sdks.Anthropic({ baseURL: server.origin, apiKey: 'none', dangerouslyAllowBrowser: true })
+      const client = new sdks.Anthropic({
+        baseURL: server.origin,
+        apiKey: 'none',
+        dangerouslyAllowBrowser: true,
+      })
       const found: string[] = []
       for await (const model of client.models.list()) found.push(model.id)
       return found
@@ -142,7 +170,11 @@ describe('@anthropic-ai/sdk', () => {
   test('create, stream and the stream helper agree', async () => {
     const seen = await page.evaluate(async () => {
       const { server, sdks } = globalThis as unknown as InPage
-      const client = new sdks.Anthropic({ baseURL: server.origin, apiKey: 'none', dangerouslyAllowBrowser: true })
+      const client = new sdks.Anthropic({
+        baseURL: server.origin,
+        apiKey: 'none',
+        dangerouslyAllowBrowser: true,
+      })
       const request = {
         model: '@inorigin/guide',
         max_tokens: 200,
@@ -151,11 +183,18 @@ describe('@anthropic-ai/sdk', () => {
       const plain = await client.messages.create(request)
       let text = ''
       for await (const event of await client.messages.create({ ...request, stream: true })) {
-        if (event.type === 'content_block_delta' && event.delta.type === 'text_delta') text += event.delta.text
+        if (event.type === 'content_block_delta' && event.delta.type === 'text_delta')
+          text += event.delta.text
       }
       const helper = await client.messages.stream(request).finalMessage()
-      const textOf = (message: typeof plain) => message.content.map((b) => (b.type === 'text' ? b.text : '')).join('')
-      return { plain: textOf(plain), text, helper: textOf(helper), usage: helper.usage.output_tokens }
+      const textOf = (message: typeof plain) =>
+        message.content.map((b) => (b.type === 'text' ? b.text : '')).join('')
+      return {
+        plain: textOf(plain),
+        text,
+        helper: textOf(helper),
+        usage: helper.usage.output_tokens,
+      }
     })
     expect(seen.plain).toMatch(/\w/)
     expect(seen.text).toBe(seen.plain)
@@ -181,14 +220,24 @@ describe('@anthropic-ai/sdk', () => {
       const rest = await ask(messages)
       const counted = await anthropic.messages.countTokens({ model, messages })
       const alone = await anthropic.messages.countTokens({ model, messages: [asked] })
-      const chat = { model, messages, temperature: 0, continue_final_message: true, reasoning_effort: 'low' as const }
+      const chat = {
+        model,
+        messages,
+        temperature: 0,
+        continue_final_message: true,
+        reasoning_effort: 'low' as const,
+      }
       const { data, response } = await openai.chat.completions.create(chat).withResponse()
       const { input_tokens, cache_read_input_tokens, output_tokens } = rest.usage
       return {
-        wanted: whole.slice(at), rest: textOf(rest), chat: data.choices[0]?.message.content,
+        wanted: whole.slice(at),
+        rest: textOf(rest),
+        chat: data.choices[0]?.message.content,
         ignored: response.headers.get('x-inorigin-ignored'),
-        prompt: input_tokens + (cache_read_input_tokens ?? 0), counted: counted.input_tokens,
-        begun: counted.input_tokens - alone.input_tokens, output: output_tokens,
+        prompt: input_tokens + (cache_read_input_tokens ?? 0),
+        counted: counted.input_tokens,
+        begun: counted.input_tokens - alone.input_tokens,
+        output: output_tokens,
         usage: data.usage,
       }
     })
@@ -206,9 +255,14 @@ describe('@anthropic-ai/sdk', () => {
   test('a base URL that ends in /v1 works as well', async () => {
     const reason = await page.evaluate(async () => {
       const { server, sdks } = globalThis as unknown as InPage
-      const client = new sdks.Anthropic({ baseURL: server.baseURL, apiKey: 'none', dangerouslyAllowBrowser: true })
+      const client = new sdks.Anthropic({
+        baseURL: server.baseURL,
+        apiKey: 'none',
+        dangerouslyAllowBrowser: true,
+      })
       const messages = [{ role: 'user' as const, content: 'Hello' }]
-      return (await client.messages.create({ model: '@inorigin/guide', max_tokens: 2, messages })).stop_reason
+      return (await client.messages.create({ model: '@inorigin/guide', max_tokens: 2, messages }))
+        .stop_reason
     })
     expect(reason).toBe('max_tokens')
   })
@@ -216,7 +270,11 @@ describe('@anthropic-ai/sdk', () => {
   test('a wrong model is NotFoundError', async () => {
     const seen = await page.evaluate(async () => {
       const { server, sdks } = globalThis as unknown as InPage
-      const client = new sdks.Anthropic({ baseURL: server.origin, apiKey: 'none', dangerouslyAllowBrowser: true })
+      const client = new sdks.Anthropic({
+        baseURL: server.origin,
+        apiKey: 'none',
+        dangerouslyAllowBrowser: true,
+      })
       const messages = [{ role: 'user' as const, content: 'Hi' }]
       const error = await client.messages
         .create({ model: 'claude-nothing', max_tokens: 5, messages })
@@ -246,7 +304,9 @@ describe('keys', () => {
       const bad = await fetch('/v1/messages', { method: 'POST', headers, body: '{' })
       return {
         openai: await openai('wrong').chat.completions.create({ model, messages }).catch(status),
-        anthropic: await anthropic('wrong').messages.create({ model, messages, max_tokens: 1 }).catch(status),
+        anthropic: await anthropic('wrong')
+          .messages.create({ model, messages, max_tokens: 1 })
+          .catch(status),
         none: (await fetch('/v1/models')).status,
         badBodyNoKey: bad.status,
         bearer: (await fetch('/v1/models', { headers: { authorization: 'Bearer right' } })).status,
@@ -256,8 +316,14 @@ describe('keys', () => {
       }
     })
     expect(seen).toEqual({
-      openai: 401, anthropic: 401, none: 401, badBodyNoKey: 401, bearer: 200, header: 200,
-      works: '@inorigin/guide', worksToo: '@inorigin/guide',
+      openai: 401,
+      anthropic: 401,
+      none: 401,
+      badBodyNoKey: 401,
+      bearer: 200,
+      header: 200,
+      works: '@inorigin/guide',
+      worksToo: '@inorigin/guide',
     })
     await tab.context().close()
   })

@@ -38,15 +38,18 @@ function stream(page: Page, wanted: Asked[]): Promise<Answered[]> {
           ...(key !== undefined && { authorization: `Bearer ${key}` }),
         },
         body: JSON.stringify({
-          model: '@inorigin/guide', temperature: 0, stream: true,
-          stream_options: { include_usage: true }, ...fields,
+          model: '@inorigin/guide',
+          temperature: 0,
+          stream: true,
+          stream_options: { include_usage: true },
+          ...fields,
         }),
       })
       const answered: Answered = { text: '', cached: 0, prompt: 0 }
       const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader()
       let texts = 0
       try {
-        for (let rest = ''; ; ) {
+        for (let rest = ''; ;) {
           const { value, done } = (await reader?.read()) ?? { done: true, value: undefined }
           if (done) return answered
           const frames = (rest + value).split('\n\n')

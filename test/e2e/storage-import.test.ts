@@ -66,56 +66,92 @@ const importFrom = (input: string, tag: string, abort = false): Promise<Outcome>
     [input, tag, abort] as const,
   )
 
-const asFile = (name: string, buffer: Buffer) => ({ name, mimeType: 'application/octet-stream', buffer })
-
-test('a folder in the layout of a hub is the model, and no hub is asked', { tags: ['slow'] }, async () => {
-  await page.setInputFiles('#folder', join(MODELS, 'guide'))
-  const { imported, steps, message } = await importFrom('folder', '@me/guide')
-  expect(message).toBeUndefined()
-  expect(imported).toMatchObject({ tag: '@me/guide', complete: true })
-  expect(imported?.files).toContain('guide/config.json')
-  expect(imported?.ignored).toContain('guide/README.md')
-  expect(imported?.bytes).toBeGreaterThan(1e6)
-  expect(new Set(steps.map(({ phase }) => phase))).toEqual(new Set(['check', 'store']))
-  expect(steps.at(-1)).toMatchObject({ phase: 'store', loadedBytes: imported?.bytes, remainingSeconds: 0 })
-
-  const asked = site.requests.length
-  const { status, text } = await fetchIn(page, '/v1/chat/completions', {
-    model: '@me/guide', temperature: 0, max_tokens: 8, messages: [{ role: 'user', content: 'Hello' }],
-  })
-  expect([status, JSON.parse(text).choices?.[0].message.content.length > 0]).toEqual([200, true])
-  expect(site.requests.slice(asked).filter((path) => path.includes('/models/'))).toEqual([])
-
-  // The same again writes nothing.
-  expect((await importFrom('folder', '@me/guide')).imported).toMatchObject({ bytes: 0, complete: true })
+const asFile = (name: string, buffer: Buffer) => ({
+  name,
+  mimeType: 'application/octet-stream',
+  buffer,
 })
 
-test('files are told by what they hold; what is something else is refused', { tags: ['slow'] }, async () => {
-  await page.setInputFiles('#files', [asFile('model.onnx', DIGITS.subarray(1))])
-  const refused = await importFrom('files', '@inorigin/digits')
-  expect(refused).toMatchObject({ code: 'import_mismatch' })
-  expect(refused.message).toContain(`model.onnx has ${DIGITS.length - 1} bytes and should have ${DIGITS.length}`)
+test(
+  'a folder in the layout of a hub is the model, and no hub is asked',
+  { tags: ['slow'] },
+  async () => {
+    await page.setInputFiles('#folder', join(MODELS, 'guide'))
+    const { imported, steps, message } = await importFrom('folder', '@me/guide')
+    expect(message).toBeUndefined()
+    expect(imported).toMatchObject({ tag: '@me/guide', complete: true })
+    expect(imported?.files).toContain('guide/config.json')
+    expect(imported?.ignored).toContain('guide/README.md')
+    expect(imported?.bytes).toBeGreaterThan(1e6)
+    expect(new Set(steps.map(({ phase }) => phase))).toEqual(new Set(['check', 'store']))
+    expect(steps.at(-1)).toMatchObject({
+      phase: 'store',
+      loadedBytes: imported?.bytes,
+      remainingSeconds: 0,
+    })
 
-  const flipped = Buffer.from(DIGITS)
-  flipped[100] = (flipped[100] ?? 0) ^ 1
-  await page.setInputFiles('#files', [asFile('model.onnx', flipped)])
-  expect((await importFrom('files', '@inorigin/digits')).message).toContain('another sha256')
-  expect(await page.evaluate(() => (globalThis as unknown as InPage).server.storage.list())).toEqual([])
+    const asked = site.requests.length
+    const { status, text } = await fetchIn(page, '/v1/chat/completions', {
+      model: '@me/guide',
+      temperature: 0,
+      max_tokens: 8,
+      messages: [{ role: 'user', content: 'Hello' }],
+    })
+    expect([status, JSON.parse(text).choices?.[0].message.content.length > 0]).toEqual([200, true])
+    expect(site.requests.slice(asked).filter((path) => path.includes('/models/'))).toEqual([])
 
-  await page.setInputFiles('#files', [asFile('renamed.bin', DIGITS), asFile('notes.txt', Buffer.from('?'))])
-  expect(await importFrom('files', '@inorigin/digits', true)).toMatchObject({ code: 'aborted' })
-  expect(await importFrom('files', '@me/unknown')).toMatchObject({
-    code: 'import_unfit', message: expect.stringMatching(/@me\/unknown is in no catalog.* has no \.onnx file/),
-  })
-  const { imported } = await importFrom('files', '@inorigin/digits')
-  expect(imported).toEqual({
-    tag: '@inorigin/digits', files: ['renamed.bin'], ignored: ['notes.txt'], bytes: DIGITS.length,
-    complete: true, notes: [],
-  })
-  const asked = site.requests.length
-  await page.evaluate(() => (globalThis as unknown as InPage).server.models.load('@inorigin/digits'))
-  expect(site.requests.slice(asked).filter((path) => path.includes('/models/'))).toEqual([])
-})
+    // The same again writes nothing.
+    expect((await importFrom('folder', '@me/guide')).imported).toMatchObject({
+      bytes: 0,
+      complete: true,
+    })
+  },
+)
+
+test(
+  'files are told by what they hold; what is something else is refused',
+  { tags: ['slow'] },
+  async () => {
+    await page.setInputFiles('#files', [asFile('model.onnx', DIGITS.subarray(1))])
+    const refused = await importFrom('files', '@inorigin/digits')
+    expect(refused).toMatchObject({ code: 'import_mismatch' })
+    expect(refused.message).toContain(
+      `model.onnx has ${DIGITS.length - 1} bytes and should have ${DIGITS.length}`,
+    )
+
+    const flipped = Buffer.from(DIGITS)
+    flipped[100] = (flipped[100] ?? 0) ^ 1
+    await page.setInputFiles('#files', [asFile('model.onnx', flipped)])
+    expect((await importFrom('files', '@inorigin/digits')).message).toContain('another sha256')
+    expect(
+      await page.evaluate(() => (globalThis as unknown as InPage).server.storage.list()),
+    ).toEqual([])
+
+    await page.setInputFiles('#files', [
+      asFile('renamed.bin', DIGITS),
+      asFile('notes.txt', Buffer.from('?')),
+    ])
+    expect(await importFrom('files', '@inorigin/digits', true)).toMatchObject({ code: 'aborted' })
+    expect(await importFrom('files', '@me/unknown')).toMatchObject({
+      code: 'import_unfit',
+      message: expect.stringMatching(/@me\/unknown is in no catalog.* has no \.onnx file/),
+    })
+    const { imported } = await importFrom('files', '@inorigin/digits')
+    expect(imported).toEqual({
+      tag: '@inorigin/digits',
+      files: ['renamed.bin'],
+      ignored: ['notes.txt'],
+      bytes: DIGITS.length,
+      complete: true,
+      notes: [],
+    })
+    const asked = site.requests.length
+    await page.evaluate(() =>
+      (globalThis as unknown as InPage).server.models.load('@inorigin/digits'),
+    )
+    expect(site.requests.slice(asked).filter((path) => path.includes('/models/'))).toEqual([])
+  },
+)
 
 /** `y = x * w + sum(ids)` and an image as it is, with weights in a file beside it. */
 const ADDS: Graph = {
@@ -135,7 +171,14 @@ const ADDS: Graph = {
     { type: 'Add', inputs: ['xw', 'sum'], outputs: ['y'] },
     { type: 'Identity', inputs: ['pixels'], outputs: ['same'] },
   ],
-  weights: [{ name: 'w', type: 'float32', shape: [4, 2], data: { location: 'w.bin', offset: 0, length: 32 } }],
+  weights: [
+    {
+      name: 'w',
+      type: 'float32',
+      shape: [4, 2],
+      data: { location: 'w.bin', offset: 0, length: 32 },
+    },
+  ],
 }
 const WEIGHTS = Buffer.from(Float32Array.of(1, 2, 3, 4, 5, 6, 7, 8).buffer)
 const GRAPH = Buffer.from(onnxFile(ADDS))
@@ -143,126 +186,197 @@ const GRAPH = Buffer.from(onnxFile(ADDS))
 const runAdds = () =>
   page.evaluate(async () => {
     const { server } = globalThis as unknown as InPage
-    const inputs = { x: [[1, 1, 1, 1]], ids: [1n, 2n], pixels: { data: new Float32Array(1024), shape: [1, 1, 32, 32] } }
+    const inputs = {
+      x: [[1, 1, 1, 1]],
+      ids: [1n, 2n],
+      pixels: { data: new Float32Array(1024), shape: [1, 1, 32, 32] },
+    }
     const { outputs } = await server.predict('@me/adds', inputs)
     return Array.from((outputs['y'] as { data: Float32Array }).data)
   })
 
-test('a graph that no catalog lists becomes a tag of its own, until it is removed', { tags: ['slow'] }, async () => {
-  const files = [asFile('adds.onnx', GRAPH), asFile('w.bin', WEIGHTS), asFile('notes.txt', Buffer.from('?'))]
-  await page.setInputFiles('#files', files.slice(0, 1))
-  expect(await importFrom('files', '@me/adds')).toMatchObject({
-    code: 'import_unfit', message: expect.stringContaining('keeps weights in w.bin, which is not beside it'),
-  })
-  expect(await importFrom('files', '@inorigin/adds')).toMatchObject({ code: 'import_tag' })
-  expect(await importFrom('files', 'adds')).toMatchObject({ code: 'import_tag' })
-  await page.setInputFiles('#files', files)
-  expect((await importFrom('files', '@me/adds')).imported).toEqual({
-    tag: '@me/adds', files: ['adds.onnx', 'w.bin'], ignored: ['notes.txt'],
-    bytes: GRAPH.length + WEIGHTS.length, complete: true,
-    notes: [expect.stringContaining("pixels was taken for an image")],
-  })
-  // It replaces what it was, by what the user knows better.
-  const again = await page.evaluate(() => {
-    const { files: given } = document.getElementById('files') as HTMLInputElement
-    const { server } = globalThis as unknown as InPage
-    return server.storage.remove('@me/adds').then(() =>
-      server.storage.import('@me/adds', given ?? [], { tensors: ['pixels'], name: 'Adder' }))
-  })
-  expect(again).toMatchObject({ complete: true, notes: [] })
-  expect(await runAdds()).toEqual([19, 23])
+test(
+  'a graph that no catalog lists becomes a tag of its own, until it is removed',
+  { tags: ['slow'] },
+  async () => {
+    const files = [
+      asFile('adds.onnx', GRAPH),
+      asFile('w.bin', WEIGHTS),
+      asFile('notes.txt', Buffer.from('?')),
+    ]
+    await page.setInputFiles('#files', files.slice(0, 1))
+    expect(await importFrom('files', '@me/adds')).toMatchObject({
+      code: 'import_unfit',
+      message: expect.stringContaining('keeps weights in w.bin, which is not beside it'),
+    })
+    expect(await importFrom('files', '@inorigin/adds')).toMatchObject({ code: 'import_tag' })
+    expect(await importFrom('files', 'adds')).toMatchObject({ code: 'import_tag' })
+    await page.setInputFiles('#files', files)
+    expect((await importFrom('files', '@me/adds')).imported).toEqual({
+      tag: '@me/adds',
+      files: ['adds.onnx', 'w.bin'],
+      ignored: ['notes.txt'],
+      bytes: GRAPH.length + WEIGHTS.length,
+      complete: true,
+      notes: [expect.stringContaining('pixels was taken for an image')],
+    })
+    // It replaces what it was, by what the user knows better.
+    const again = await page.evaluate(() => {
+      const { files: given } = document.getElementById('files') as HTMLInputElement
+      const { server } = globalThis as unknown as InPage
+      return server.storage
+        .remove('@me/adds')
+        .then(() =>
+          server.storage.import('@me/adds', given ?? [], { tensors: ['pixels'], name: 'Adder' }),
+        )
+    })
+    expect(again).toMatchObject({ complete: true, notes: [] })
+    expect(await runAdds()).toEqual([19, 23])
 
-  const asked = site.requests.length
-  await page.reload()
-  await serveIn(page, { device: 'wasm' })
-  expect(await runAdds()).toEqual([19, 23])
-  const told = JSON.parse((await fetchIn(page, '/v1/predictors/@me/adds')).text)
-  expect(told).toMatchObject({ tag: '@me/adds', name: 'Adder', signature: { inputs: [{ name: 'x' }, {}, { type: 'float32' }] } })
-  const bytes = (data: ArrayBufferView, shape: number[], dtype = 'float32') => {
-    const content = Buffer.from(data.buffer as ArrayBuffer).toString('base64')
-    return { data: `data:application/octet-stream;base64,${content}`, dtype, shape }
-  }
-  const remote = await fetchIn(page, '/v1/predictions/remote', {
-    tag: '@me/adds', clientId: 'test', inputs: {
-      x: bytes(Float32Array.of(0, 0, 0, 1), [1, 4]), ids: bytes(BigInt64Array.of(3n), [1], 'int64'),
-      pixels: bytes(new Float32Array(1024), [1, 1, 32, 32]),
-    },
-  })
-  expect(remote.status, remote.text).toBe(200)
-  const prediction = await fetchIn(page, '/v1/predictions', { tag: '@me/adds', clientId: 'test' })
-  const { resources } = JSON.parse(prediction.text) as { resources: { url: string; name: string }[] }
-  const weights = resources.find(({ name }) => name === 'w.bin')?.url ?? ''
-  expect(await page.evaluate(async (url) => [...new Float32Array(await (await fetch(url)).arrayBuffer())], weights))
-    .toEqual([1, 2, 3, 4, 5, 6, 7, 8])
-  const [stored] = await page.evaluate(() => (globalThis as unknown as InPage).server.storage.list())
-  expect(stored).toMatchObject({ tag: '@me/adds', status: 'stored', pinned: true })
-  expect(site.requests.slice(asked).filter((path) => /w\.bin|adds\.onnx/.test(path))).toEqual([])
-
-  await page.evaluate(() => (globalThis as unknown as InPage).server.storage.remove('@me/adds'))
-  expect((await fetchIn(page, '/v1/predictors/@me/adds')).status).toBe(404)
-  // A prediction still knows of it, but nobody can send it again until it is imported.
-  const lost = await fetchIn(page, new URL(weights).pathname)
-  expect([lost.status, lost.text]).toEqual([404, expect.stringContaining('import_lost')])
-  expect(lost.text).toContain('w.bin of @me/adds was imported from a file of yours')
-  expect(await page.evaluate(() => (globalThis as unknown as InPage).server.storage.resources())).toEqual([])
-  await page.setInputFiles('#files', files)
-  expect((await importFrom('files', '@me/adds')).imported).toMatchObject({ complete: true })
-  expect((await fetchIn(page, new URL(weights).pathname)).status).toBe(200)
-})
-
-test('a folder of a chat model that no catalog lists is one of the models, after a reload too', { tags: ['slow'] }, async () => {
-  await page.setInputFiles('#folder', join(MODELS, 'guide'))
-  const { imported, message } = await importFrom('folder', '@me/mine')
-  expect(message).toBeUndefined()
-  expect(imported).toMatchObject({ tag: '@me/mine', complete: true, notes: [] })
-  await page.reload()
-  await serveIn(page, { device: 'wasm' })
-  const listed = JSON.parse((await fetchIn(page, '/v1/models/@me/mine')).text)
-  expect(listed).toMatchObject({ id: '@me/mine' })
-  const { status, text } = await fetchIn(page, '/v1/chat/completions', {
-    model: '@me/mine', temperature: 0, max_tokens: 8, messages: [{ role: 'user', content: 'Hello' }],
-  })
-  expect([status, JSON.parse(text).choices?.[0].message.content.length > 0]).toEqual([200, true])
-  await page.evaluate(() => (globalThis as unknown as InPage).server.storage.clear())
-  expect((await fetchIn(page, '/v1/models/@me/mine')).status).toBe(404)
-})
-
-test('what is handed over and cannot be meant is refused by its name, and nothing is thrown at once', { tags: ['slow'] }, async () => {
-  const said = await page.evaluate(async () => {
-    type Calls = Record<string, (...given: unknown[]) => Promise<unknown>>
-    const { server } = globalThis as unknown as { server: Calls & { storage: Calls; models: Calls } }
-    const { remove, unpin, pin, repair, import: take } = server.storage
-    const { predict, explain } = server
-    const { load } = server.models
-    const file = new File(['x'], 'm.onnx')
-    const handle = await (await navigator.storage.getDirectory()).getFileHandle('m.onnx', { create: true })
-    const calls = {
-      'tag undefined': remove!(), 'tag function': pin!(() => 1), 'tag Array': pin!(['@inorigin/digits']), 'tag Object': unpin!({}),
-      'tag number': predict!(5, {}), 'options null': repair!('@inorigin/digits', null), 'signal number': explain!('@inorigin/digits', { signal: 5 }),
-      'onProgress number': load!('@inorigin/digits', { onProgress: 5 }), 'files undefined': take!('@me/x'), 'files string': take!('@me/x', 'm.onnx'),
-      'files File': take!('@me/x', file), 'files Object': take!('@me/x', {}), 'files Array': take!('@me/x', [file, null]),
-      'files FileSystemFileHandle': take!('@me/x', handle),
+    const asked = site.requests.length
+    await page.reload()
+    await serveIn(page, { device: 'wasm' })
+    expect(await runAdds()).toEqual([19, 23])
+    const told = JSON.parse((await fetchIn(page, '/v1/predictors/@me/adds')).text)
+    expect(told).toMatchObject({
+      tag: '@me/adds',
+      name: 'Adder',
+      signature: { inputs: [{ name: 'x' }, {}, { type: 'float32' }] },
+    })
+    const bytes = (data: ArrayBufferView, shape: number[], dtype = 'float32') => {
+      const content = Buffer.from(data.buffer as ArrayBuffer).toString('base64')
+      return { data: `data:application/octet-stream;base64,${content}`, dtype, shape }
     }
-    return Promise.all(Object.entries(calls).map(([name, call]) =>
-      call.then(() => [name, 'taken'], ({ kind, param, message }) => [name, `${kind} ${param}`, message])))
-  })
-  for (const [name = '', what, message] of said) {
-    const [param, kind] = name.split(' ')
-    expect([name, what]).toEqual([name, `invalid_request ${param}`])
-    expect(message).toContain(`not ${kind}`)
-  }
-})
+    const remote = await fetchIn(page, '/v1/predictions/remote', {
+      tag: '@me/adds',
+      clientId: 'test',
+      inputs: {
+        x: bytes(Float32Array.of(0, 0, 0, 1), [1, 4]),
+        ids: bytes(BigInt64Array.of(3n), [1], 'int64'),
+        pixels: bytes(new Float32Array(1024), [1, 1, 32, 32]),
+      },
+    })
+    expect(remote.status, remote.text).toBe(200)
+    const prediction = await fetchIn(page, '/v1/predictions', { tag: '@me/adds', clientId: 'test' })
+    const { resources } = JSON.parse(prediction.text) as {
+      resources: { url: string; name: string }[]
+    }
+    const weights = resources.find(({ name }) => name === 'w.bin')?.url ?? ''
+    expect(
+      await page.evaluate(
+        async (url) => [...new Float32Array(await (await fetch(url)).arrayBuffer())],
+        weights,
+      ),
+    ).toEqual([1, 2, 3, 4, 5, 6, 7, 8])
+    const [stored] = await page.evaluate(() =>
+      (globalThis as unknown as InPage).server.storage.list(),
+    )
+    expect(stored).toMatchObject({ tag: '@me/adds', status: 'stored', pinned: true })
+    expect(site.requests.slice(asked).filter((path) => /w\.bin|adds\.onnx/.test(path))).toEqual([])
+
+    await page.evaluate(() => (globalThis as unknown as InPage).server.storage.remove('@me/adds'))
+    expect((await fetchIn(page, '/v1/predictors/@me/adds')).status).toBe(404)
+    // A prediction still knows of it, but nobody can send it again until it is imported.
+    const lost = await fetchIn(page, new URL(weights).pathname)
+    expect([lost.status, lost.text]).toEqual([404, expect.stringContaining('import_lost')])
+    expect(lost.text).toContain('w.bin of @me/adds was imported from a file of yours')
+    expect(
+      await page.evaluate(() => (globalThis as unknown as InPage).server.storage.resources()),
+    ).toEqual([])
+    await page.setInputFiles('#files', files)
+    expect((await importFrom('files', '@me/adds')).imported).toMatchObject({ complete: true })
+    expect((await fetchIn(page, new URL(weights).pathname)).status).toBe(200)
+  },
+)
+
+test(
+  'a folder of a chat model that no catalog lists is one of the models, after a reload too',
+  { tags: ['slow'] },
+  async () => {
+    await page.setInputFiles('#folder', join(MODELS, 'guide'))
+    const { imported, message } = await importFrom('folder', '@me/mine')
+    expect(message).toBeUndefined()
+    expect(imported).toMatchObject({ tag: '@me/mine', complete: true, notes: [] })
+    await page.reload()
+    await serveIn(page, { device: 'wasm' })
+    const listed = JSON.parse((await fetchIn(page, '/v1/models/@me/mine')).text)
+    expect(listed).toMatchObject({ id: '@me/mine' })
+    const { status, text } = await fetchIn(page, '/v1/chat/completions', {
+      model: '@me/mine',
+      temperature: 0,
+      max_tokens: 8,
+      messages: [{ role: 'user', content: 'Hello' }],
+    })
+    expect([status, JSON.parse(text).choices?.[0].message.content.length > 0]).toEqual([200, true])
+    await page.evaluate(() => (globalThis as unknown as InPage).server.storage.clear())
+    expect((await fetchIn(page, '/v1/models/@me/mine')).status).toBe(404)
+  },
+)
+
+test(
+  'what is handed over and cannot be meant is refused by its name, and nothing is thrown at once',
+  { tags: ['slow'] },
+  async () => {
+    const said = await page.evaluate(async () => {
+      type Calls = Record<string, (...given: unknown[]) => Promise<unknown>>
+      const { server } = globalThis as unknown as {
+        server: Calls & { storage: Calls; models: Calls }
+      }
+      const { remove, unpin, pin, repair, import: take } = server.storage
+      const { predict, explain } = server
+      const { load } = server.models
+      const file = new File(['x'], 'm.onnx')
+      const handle = await (
+        await navigator.storage.getDirectory()
+      ).getFileHandle('m.onnx', { create: true })
+      const calls = {
+        'tag undefined': remove!(),
+        'tag function': pin!(() => 1),
+        'tag Array': pin!(['@inorigin/digits']),
+        'tag Object': unpin!({}),
+        'tag number': predict!(5, {}),
+        'options null': repair!('@inorigin/digits', null),
+        'signal number': explain!('@inorigin/digits', { signal: 5 }),
+        'onProgress number': load!('@inorigin/digits', { onProgress: 5 }),
+        'files undefined': take!('@me/x'),
+        'files string': take!('@me/x', 'm.onnx'),
+        'files File': take!('@me/x', file),
+        'files Object': take!('@me/x', {}),
+        'files Array': take!('@me/x', [file, null]),
+        'files FileSystemFileHandle': take!('@me/x', handle),
+      }
+      return Promise.all(
+        Object.entries(calls).map(([name, call]) =>
+          call.then(
+            () => [name, 'taken'],
+            ({ kind, param, message }) => [name, `${kind} ${param}`, message],
+          ),
+        ),
+      )
+    })
+    for (const [name = '', what, message] of said) {
+      const [param, kind] = name.split(' ')
+      expect([name, what]).toEqual([name, `invalid_request ${param}`])
+      expect(message).toContain(`not ${kind}`)
+    }
+  },
+)
 
 test('the handle of a folder will do', { tags: ['slow'] }, async () => {
-  const imported = await page.evaluate(async (bytes) => {
-    const { server } = globalThis as unknown as InPage
-    const root = await navigator.storage.getDirectory()
-    const folder = await root.getDirectoryHandle('mine', { create: true })
-    const below = await folder.getDirectoryHandle('below', { create: true })
-    const writable = await (await below.getFileHandle('m.onnx', { create: true })).createWritable()
-    await writable.write(new Uint8Array(bytes))
-    await writable.close()
-    return server.storage.import('@inorigin/digits', folder)
-  }, [...DIGITS])
+  const imported = await page.evaluate(
+    async (bytes) => {
+      const { server } = globalThis as unknown as InPage
+      const root = await navigator.storage.getDirectory()
+      const folder = await root.getDirectoryHandle('mine', { create: true })
+      const below = await folder.getDirectoryHandle('below', { create: true })
+      const writable = await (
+        await below.getFileHandle('m.onnx', { create: true })
+      ).createWritable()
+      await writable.write(new Uint8Array(bytes))
+      await writable.close()
+      return server.storage.import('@inorigin/digits', folder)
+    },
+    [...DIGITS],
+  )
   expect(imported).toMatchObject({ files: ['below/m.onnx'], ignored: [], complete: true })
 })

@@ -73,114 +73,133 @@ const untilLoaded = (page: Page, bytes: number) =>
     { polling: 20 },
   )
 
-test('a download is paused, resumed after a reload, and cancelled', { tags: ['slow'] }, async () => {
-  site = await openSite()
-  const page = await site.open()
-  // It stops in the second chunk, however late the abort arrives.
-  const stalled = [{ slow: 8, stall: 24 * MIB }, { slow: 8 }]
-  const weights = await file({ bytes: 40 * MIB, faults: stalled })
-  const other = await file({ bytes: 40 * MIB, faults: stalled })
-  const tags = { '@me/one': [weights], '@me/two': [other] }
-  await serveTags(page, tags)
+test(
+  'a download is paused, resumed after a reload, and cancelled',
+  { tags: ['slow'] },
+  async () => {
+    site = await openSite()
+    const page = await site.open()
+    // It stops in the second chunk, however late the abort arrives.
+    const stalled = [{ slow: 8, stall: 24 * MIB }, { slow: 8 }]
+    const weights = await file({ bytes: 40 * MIB, faults: stalled })
+    const other = await file({ bytes: 40 * MIB, faults: stalled })
+    const tags = { '@me/one': [weights], '@me/two': [other] }
+    await serveTags(page, tags)
 
-  await begin(page, '@me/one')
-  await untilLoaded(page, 20 * MIB)
-  await page.evaluate(() => (globalThis as unknown as InPage).pause.abort())
-  expect(await ended(page)).toBe('aborted')
-  const steps = await page.evaluate(() => (globalThis as unknown as InPage).steps)
-  const timed = steps.filter(({ remainingSeconds }) => remainingSeconds !== null)
-  for (const { remainingSeconds, loadedBytes, totalBytes, bytesPerSecond } of timed) {
-    expect(remainingSeconds).toBeCloseTo((totalBytes - loadedBytes) / bytesPerSecond, 3)
-  }
-  expect(timed.length).toBeGreaterThan(3)
-  const partial = { tag: '@me/one', status: 'partial', bytes: CHUNK, pinned: false, inUse: false }
-  expect(await storage(page, 'list')).toMatchObject([partial])
-  expect(await storage(page, 'usage')).toMatchObject({ bytes: CHUNK })
+    await begin(page, '@me/one')
+    await untilLoaded(page, 20 * MIB)
+    await page.evaluate(() => (globalThis as unknown as InPage).pause.abort())
+    expect(await ended(page)).toBe('aborted')
+    const steps = await page.evaluate(() => (globalThis as unknown as InPage).steps)
+    const timed = steps.filter(({ remainingSeconds }) => remainingSeconds !== null)
+    for (const { remainingSeconds, loadedBytes, totalBytes, bytesPerSecond } of timed) {
+      expect(remainingSeconds).toBeCloseTo((totalBytes - loadedBytes) / bytesPerSecond, 3)
+    }
+    expect(timed.length).toBeGreaterThan(3)
+    const partial = { tag: '@me/one', status: 'partial', bytes: CHUNK, pinned: false, inUse: false }
+    expect(await storage(page, 'list')).toMatchObject([partial])
+    expect(await storage(page, 'usage')).toMatchObject({ bytes: CHUNK })
 
-  await page.reload()
-  await serveTags(page, tags)
-  expect(await load(page, '@me/one')).toBe('model_unusable')
-  const [, second] = await weights.seen()
-  expect(second).toMatchObject({ range: `bytes=${CHUNK}-`, sent: 24 * MIB })
-  expect(await storage(page, 'list')).toMatchObject([{ status: 'stored', bytes: 40 * MIB }])
-  expect(await digest(page, weights.resource.sha256)).toBe(weights.resource.sha256)
+    await page.reload()
+    await serveTags(page, tags)
+    expect(await load(page, '@me/one')).toBe('model_unusable')
+    const [, second] = await weights.seen()
+    expect(second).toMatchObject({ range: `bytes=${CHUNK}-`, sent: 24 * MIB })
+    expect(await storage(page, 'list')).toMatchObject([{ status: 'stored', bytes: 40 * MIB }])
+    expect(await digest(page, weights.resource.sha256)).toBe(weights.resource.sha256)
 
-  await begin(page, '@me/two')
-  await untilLoaded(page, 20 * MIB)
-  expect(await storage(page, 'list')).toMatchObject([{}, { tag: '@me/two', inUse: true }])
-  await storage(page, 'remove', '@me/two')
-  expect(await ended(page)).toMatch(/unloaded|download_replaced/)
-  expect((await storage(page, 'list')).map(({ tag }) => tag)).toEqual(['@me/one'])
-  await storage(page, 'clear')
-  expect(await storage(page, 'resources')).toEqual([])
-})
+    await begin(page, '@me/two')
+    await untilLoaded(page, 20 * MIB)
+    expect(await storage(page, 'list')).toMatchObject([{}, { tag: '@me/two', inUse: true }])
+    await storage(page, 'remove', '@me/two')
+    expect(await ended(page)).toMatch(/unloaded|download_replaced/)
+    expect((await storage(page, 'list')).map(({ tag }) => tag)).toEqual(['@me/one'])
+    await storage(page, 'clear')
+    expect(await storage(page, 'resources')).toEqual([])
+  },
+)
 
-test('tabs that ask for the same at once have it downloaded once, with a service worker or without', { tags: ['slow'] }, async () => {
-  site = await openSite()
-  const alone = await site.browser.newContext()
-  // As in a private window of some browsers: each tab is a host of its own, with the same database.
-  await alone.addInitScript(() => {
-    Object.defineProperty(Navigator.prototype, 'serviceWorker', { get: () => undefined })
-  })
-  for (const [context, bytes] of [[site.context, 200 * MIB], [alone, 40 * MIB]] as const) {
-    const weights = await file({ bytes, piece: 4 * MIB })
-    const pages = await Promise.all([1, 2].map(() => site.open('/blank.html', context)))
-    for (const page of pages) await serveTags(page, { '@me/one': [weights] })
-    const { sha256 } = weights.resource
-    const got = await Promise.all(pages.map((page) => digest(page, sha256)))
-    expect(got).toEqual([sha256, sha256])
-    expect((await weights.seen()).map(({ range }) => range)).toEqual([null])
-    expect(await sent(weights)).toBe(bytes)
-    await context.close()
-  }
-})
+test(
+  'tabs that ask for the same at once have it downloaded once, with a service worker or without',
+  { tags: ['slow'] },
+  async () => {
+    site = await openSite()
+    const alone = await site.browser.newContext()
+    // As in a private window of some browsers: each tab is a host of its own, with the same database.
+    await alone.addInitScript(() => {
+      Object.defineProperty(Navigator.prototype, 'serviceWorker', { get: () => undefined })
+    })
+    for (const [context, bytes] of [
+      [site.context, 200 * MIB],
+      [alone, 40 * MIB],
+    ] as const) {
+      const weights = await file({ bytes, piece: 4 * MIB })
+      const pages = await Promise.all([1, 2].map(() => site.open('/blank.html', context)))
+      for (const page of pages) await serveTags(page, { '@me/one': [weights] })
+      const { sha256 } = weights.resource
+      const got = await Promise.all(pages.map((page) => digest(page, sha256)))
+      expect(got).toEqual([sha256, sha256])
+      expect((await weights.seen()).map(({ range }) => range)).toEqual([null])
+      expect(await sent(weights)).toBe(bytes)
+      await context.close()
+    }
+  },
+)
 
-test('room is made by what was not used for longest, never by what is pinned; else it is refused', { tags: ['slow'] }, async () => {
-  profile = mkdtempSync(join(tmpdir(), 'inorigin-'))
-  site = await openSite({ profile })
-  const page = await site.open()
-  const cdp = await site.context.newCDPSession(page)
-  const { origin } = new URL(site.url)
-  await cdp.send('Storage.overrideQuotaForOrigin', { origin, quotaSize: 100e6 })
-  const names = ['one', 'two', 'three', 'four']
-  const files = await Promise.all(names.map(() => file({ bytes: 30 * MIB })))
-  const huge = await file({ bytes: 1, name: 'huge.onnx' })
-  const tags = Object.fromEntries(names.map((name, index) => [`@me/${name}`, [files[index]!]]))
-  const hugeFile = { ...huge, resource: { ...huge.resource, bytes: 300 * MIB } }
-  await serveTags(page, { ...tags, '@me/huge': [hugeFile] })
-  const tagsHere = async () =>
-    (await storage(page, 'list')).map(({ tag }: StoredTag) => tag.slice('@me/'.length)).toSorted()
+test(
+  'room is made by what was not used for longest, never by what is pinned; else it is refused',
+  { tags: ['slow'] },
+  async () => {
+    profile = mkdtempSync(join(tmpdir(), 'inorigin-'))
+    site = await openSite({ profile })
+    const page = await site.open()
+    const cdp = await site.context.newCDPSession(page)
+    const { origin } = new URL(site.url)
+    await cdp.send('Storage.overrideQuotaForOrigin', { origin, quotaSize: 100e6 })
+    const names = ['one', 'two', 'three', 'four']
+    const files = await Promise.all(names.map(() => file({ bytes: 30 * MIB })))
+    const huge = await file({ bytes: 1, name: 'huge.onnx' })
+    const tags = Object.fromEntries(names.map((name, index) => [`@me/${name}`, [files[index]!]]))
+    const hugeFile = { ...huge, resource: { ...huge.resource, bytes: 300 * MIB } }
+    await serveTags(page, { ...tags, '@me/huge': [hugeFile] })
+    const tagsHere = async () =>
+      (await storage(page, 'list')).map(({ tag }: StoredTag) => tag.slice('@me/'.length)).toSorted()
 
-  for (const name of ['one', 'two', 'three']) await load(page, `@me/${name}`)
-  expect(await tagsHere()).toEqual(['one', 'three', 'two'])
-  await storage(page, 'pin', '@me/one')
-  // The first would go; it is pinned, so the second does.
-  await load(page, '@me/four')
-  expect(await tagsHere()).toEqual(['four', 'one', 'three'])
+    for (const name of ['one', 'two', 'three']) await load(page, `@me/${name}`)
+    expect(await tagsHere()).toEqual(['one', 'three', 'two'])
+    await storage(page, 'pin', '@me/one')
+    // The first would go; it is pinned, so the second does.
+    await load(page, '@me/four')
+    expect(await tagsHere()).toEqual(['four', 'one', 'three'])
 
-  const refused = await page.evaluate(async () => {
-    const { server } = globalThis as unknown as InPage
-    const error = await server.models.load('@me/huge').catch((thrown) => thrown)
-    return { code: error.code, message: error.message, details: error.details }
-  })
-  expect(refused.code).toBe('storage_full')
-  expect(refused.details.neededBytes).toBe(300 * MIB)
-  const { freeBytes, missingBytes } = refused.details
-  expect(freeBytes + missingBytes).toBe(300 * MIB)
-  expect(freeBytes).toBeLessThan(10e6)
-  const removable = refused.details.removable as StoredTag[]
-  expect(removable.map(({ tag, bytes, pinned }) => [tag, bytes, pinned])).toEqual([
-    ['@me/three', 30 * MIB, false], ['@me/four', 30 * MIB, false], ['@me/one', 30 * MIB, true],
-  ])
-  expect(refused.message).toMatch(/MB are missing.*@me\/three \(31 MB\), .*@me\/one \(31 MB, pinned\)/)
-  expect(await huge.seen()).toEqual([])
-  // Nothing went for what would not have fitted all the same.
-  expect(await tagsHere()).toEqual(['four', 'one', 'three'])
+    const refused = await page.evaluate(async () => {
+      const { server } = globalThis as unknown as InPage
+      const error = await server.models.load('@me/huge').catch((thrown) => thrown)
+      return { code: error.code, message: error.message, details: error.details }
+    })
+    expect(refused.code).toBe('storage_full')
+    expect(refused.details.neededBytes).toBe(300 * MIB)
+    const { freeBytes, missingBytes } = refused.details
+    expect(freeBytes + missingBytes).toBe(300 * MIB)
+    expect(freeBytes).toBeLessThan(10e6)
+    const removable = refused.details.removable as StoredTag[]
+    expect(removable.map(({ tag, bytes, pinned }) => [tag, bytes, pinned])).toEqual([
+      ['@me/three', 30 * MIB, false],
+      ['@me/four', 30 * MIB, false],
+      ['@me/one', 30 * MIB, true],
+    ])
+    expect(refused.message).toMatch(
+      /MB are missing.*@me\/three \(31 MB\), .*@me\/one \(31 MB, pinned\)/,
+    )
+    expect(await huge.seen()).toEqual([])
+    // Nothing went for what would not have fitted all the same.
+    expect(await tagsHere()).toEqual(['four', 'one', 'three'])
 
-  await storage(page, 'unpin', '@me/one')
-  await load(page, '@me/two')
-  expect(await tagsHere()).toEqual(['four', 'three', 'two'])
-})
+    await storage(page, 'unpin', '@me/one')
+    await load(page, '@me/two')
+    expect(await tagsHere()).toEqual(['four', 'three', 'two'])
+  },
+)
 
 test('what a disk loses is fetched again, and nothing else', { tags: ['slow'] }, async () => {
   profile = mkdtempSync(join(tmpdir(), 'inorigin-'))

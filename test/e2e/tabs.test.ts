@@ -24,7 +24,9 @@ function ask(page: Page, max_tokens = 8): Promise<string> {
       }),
     })
     const body = await response.json()
-    return response.ok ? String(body.choices[0].message.content) : `${response.status} ${body.error.message}`
+    return response.ok
+      ? String(body.choices[0].message.content)
+      : `${response.status} ${body.error.message}`
   }, max_tokens)
 }
 
@@ -96,7 +98,9 @@ test('the host tab is closed while it answers another: an error frame, not a cle
   await one.close()
   const text = await reading
   expect(text).toContain('event: ping')
-  expect(text.trimEnd().split('\n\n').at(-1)).toMatch(/^event: error\ndata: \{"type":"error","error":\{"type":"\w+","message":"/)
+  expect(text.trimEnd().split('\n\n').at(-1)).toMatch(
+    /^event: error\ndata: \{"type":"error","error":\{"type":"\w+","message":"/,
+  )
   expect(text).not.toContain('message_stop')
 })
 
@@ -114,43 +118,62 @@ function respond(page: Page, fields: object) {
   }, fields)
 }
 
-test('responses are kept by the host tab, also where they were cut, and are gone with it', { tags: ['slow'] }, async () => {
-  const one = await site.open()
-  await serveIn(one)
-  const two = await site.open()
-  await serveIn(two)
-  const first = await respond(two, { input: 'What is inorigin?' })
-  const after = { input: 'And what else?', previous_response_id: first.id }
-  const second = await respond(one, after)
-  expect(second).toMatchObject({ status: 200 })
-  expect(second.read).toBeGreaterThan(first.read)
+test(
+  'responses are kept by the host tab, also where they were cut, and are gone with it',
+  { tags: ['slow'] },
+  async () => {
+    const one = await site.open()
+    await serveIn(one)
+    const two = await site.open()
+    await serveIn(two)
+    const first = await respond(two, { input: 'What is inorigin?' })
+    const after = { input: 'And what else?', previous_response_id: first.id }
+    const second = await respond(one, after)
+    expect(second).toMatchObject({ status: 200 })
+    expect(second.read).toBeGreaterThan(first.read)
 
-  const cut = await two.evaluate(async () => {
-    const leaving = new AbortController()
-    const response = await fetch('/v1/responses', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ model: '@inorigin/guide', input: 'What is inorigin?', stream: true }),
-      signal: leaving.signal,
+    const cut = await two.evaluate(async () => {
+      const leaving = new AbortController()
+      const response = await fetch('/v1/responses', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({
+          model: '@inorigin/guide',
+          input: 'What is inorigin?',
+          stream: true,
+        }),
+        signal: leaving.signal,
+      })
+      const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+      let told = ''
+      while (!told.includes('output_text.delta')) told += (await reader.read()).value
+      leaving.abort()
+      return /"item_id":"(msg_\w+)"/.exec(told)?.[1]
     })
-    const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
-    let told = ''
-    while (!told.includes('output_text.delta')) told += (await reader.read()).value
-    leaving.abort()
-    return /"item_id":"(msg_\w+)"/.exec(told)?.[1]
-  })
-  const referring = { input: [{ type: 'item_reference', id: cut }, { role: 'user', content: 'Well?' }] }
-  await expect.poll(() => respond(two, referring), { timeout: 5000 }).toMatchObject({ status: 200 })
+    const referring = {
+      input: [
+        { type: 'item_reference', id: cut },
+        { role: 'user', content: 'Well?' },
+      ],
+    }
+    await expect
+      .poll(() => respond(two, referring), { timeout: 5000 })
+      .toMatchObject({ status: 200 })
 
-  await one.close()
-  await expect.poll(() => respond(two, { input: 'Hi' }), { timeout: 10_000 }).toMatchObject({ status: 200 })
-  const lost = await respond(two, after)
-  expect(lost).toMatchObject({ status: 400 })
-  expect(lost.error).toMatch(/^Previous response with id 'resp_\w+' not found\. .* store: false\.$/)
-  const unknown = await respond(two, referring)
-  expect(unknown).toMatchObject({ status: 404 })
-  expect(unknown.error).toContain(`Item with id '${cut}' not found.`)
-})
+    await one.close()
+    await expect
+      .poll(() => respond(two, { input: 'Hi' }), { timeout: 10_000 })
+      .toMatchObject({ status: 200 })
+    const lost = await respond(two, after)
+    expect(lost).toMatchObject({ status: 400 })
+    expect(lost.error).toMatch(
+      /^Previous response with id 'resp_\w+' not found\. .* store: false\.$/,
+    )
+    const unknown = await respond(two, referring)
+    expect(unknown).toMatchObject({ status: 404 })
+    expect(unknown.error).toContain(`Item with id '${cut}' not found.`)
+  },
+)
 
 test('a hard reload: the page is controlled again without another reload', async () => {
   const page = await site.open()
@@ -174,30 +197,34 @@ test('the service worker is stopped between two requests', { tags: ['slow'] }, a
   expect(await ask(page)).toBe(text)
 })
 
-test('the host tab hangs: another tab takes over, and the hung one gives way when it wakes', { tags: ['slow'] }, async () => {
-  await site.close()
-  let isAwake = false
-  site = await openSite({ slow: { '/inorigin/licenses.md': () => isAwake } })
-  const one = await site.open()
-  await serveIn(one)
-  const two = await site.open()
-  await serveIn(two)
-  await ask(two)
-  const awake = one.evaluate(() => {
-    const request = new XMLHttpRequest()
-    // Not asynchronous: the page stands still until it has the whole file.
-    request.open('GET', '/inorigin/licenses.md', false)
-    request.send()
-  })
-  expect(await ask(two)).not.toMatch(/^\d{3} /)
-  expect(workersOf(two)).toContain('/inorigin/worker.js')
-  isAwake = true
-  await awake
-  await expect.poll(() => workersOf(one)).toEqual([])
-  expect(await ask(one)).not.toMatch(/^\d{3} /)
-})
+test(
+  'the host tab hangs: another tab takes over, and the hung one gives way when it wakes',
+  { tags: ['slow'] },
+  async () => {
+    await site.close()
+    let isAwake = false
+    site = await openSite({ slow: { '/inorigin/licenses.md': () => isAwake } })
+    const one = await site.open()
+    await serveIn(one)
+    const two = await site.open()
+    await serveIn(two)
+    await ask(two)
+    const awake = one.evaluate(() => {
+      const request = new XMLHttpRequest()
+      // Not asynchronous: the page stands still until it has the whole file.
+      request.open('GET', '/inorigin/licenses.md', false)
+      request.send()
+    })
+    expect(await ask(two)).not.toMatch(/^\d{3} /)
+    expect(workersOf(two)).toContain('/inorigin/worker.js')
+    isAwake = true
+    await awake
+    await expect.poll(() => workersOf(one)).toEqual([])
+    expect(await ask(one)).not.toMatch(/^\d{3} /)
+  },
+)
 
-test('options that differ from the host\'s are named', { tags: ['slow'] }, async () => {
+test("options that differ from the host's are named", { tags: ['slow'] }, async () => {
   const one = await site.open()
   await serveIn(one, { device: 'wasm' })
   const two = await site.open()
@@ -214,17 +241,21 @@ test('options that differ from the host\'s are named', { tags: ['slow'] }, async
   expect(await ask(two)).not.toMatch(/^\d{3} /)
 })
 
-test('the host is closed by close(): the origin answers 503 until a tab hosts again', { tags: ['slow'] }, async () => {
-  const page = await site.open()
-  await serveIn(page)
-  await page.evaluate(() => {
-    const { server } = globalThis as unknown as { server: import('../../src/index.ts').Server }
-    server.close()
-  })
-  expect(await ask(page)).toMatch(/^503 /)
-  await serveIn(page)
-  expect(await ask(page)).not.toMatch(/^503 /)
-})
+test(
+  'the host is closed by close(): the origin answers 503 until a tab hosts again',
+  { tags: ['slow'] },
+  async () => {
+    const page = await site.open()
+    await serveIn(page)
+    await page.evaluate(() => {
+      const { server } = globalThis as unknown as { server: import('../../src/index.ts').Server }
+      server.close()
+    })
+    expect(await ask(page)).toMatch(/^503 /)
+    await serveIn(page)
+    expect(await ask(page)).not.toMatch(/^503 /)
+  },
+)
 
 test('serve() says what to do when script, worker or catalog are missing, or the page is outside', async () => {
   const page = await site.open()
@@ -237,13 +268,23 @@ test('serve() says what to do when script, worker or catalog are missing, or the
         (error: Error) => `${error.name}: ${error.message}`,
       )
     }, options)
-  expect(await failing({ worker: '/nowhere.js' })).toMatch(/InoriginError: .*nowhere\.js.*npx inorigin init/)
-  expect(await failing({ worker: '/elsewhere/sw.js' })).toMatch(/InoriginError: .*outside \/elsewhere\//)
+  expect(await failing({ worker: '/nowhere.js' })).toMatch(
+    /InoriginError: .*nowhere\.js.*npx inorigin init/,
+  )
+  expect(await failing({ worker: '/elsewhere/sw.js' })).toMatch(
+    /InoriginError: .*outside \/elsewhere\//,
+  )
   expect(await failing({ catalog: '/nowhere.json' })).toMatch(/InoriginError: .*nowhere\.json/)
-  expect(await failing({ catalog: { version: 1, entries: [{ tag: 'x' }] } })).toMatch(/entries\[0\]/)
+  expect(await failing({ catalog: { version: 1, entries: [{ tag: 'x' }] } })).toMatch(
+    /entries\[0\]/,
+  )
   expect(await failing({ apiKeys: 'abc' })).toMatch(/InoriginError: apiKeys must be an array/)
-  expect(await failing({ device: 'tpu' })).toMatch(/InoriginError: device must be auto, webgpu or wasm/)
-  expect(await failing({ assets: '/nowhere/' })).toMatch(/InoriginError: .*\/nowhere\/worker\.js.*npx inorigin init/)
+  expect(await failing({ device: 'tpu' })).toMatch(
+    /InoriginError: device must be auto, webgpu or wasm/,
+  )
+  expect(await failing({ assets: '/nowhere/' })).toMatch(
+    /InoriginError: .*\/nowhere\/worker\.js.*npx inorigin init/,
+  )
 })
 
 test('an app under a sub-path is served under its scope', { tags: ['slow'] }, async () => {
@@ -255,12 +296,18 @@ test('an app under a sub-path is served under its scope', { tags: ['slow'] }, as
     const { server } = globalThis as unknown as { server: import('../../src/index.ts').Server }
     const [inside, outside] = [await fetch('/app/v1/models'), await fetch('/v1/models')]
     return {
-      baseURL: server.baseURL, origin: server.origin,
-      inside: inside.status, outside: await outside.text(),
+      baseURL: server.baseURL,
+      origin: server.origin,
+      inside: inside.status,
+      outside: await outside.text(),
       direct: (await server.fetch(`${server.baseURL}/models`)).status,
     }
   })
   expect(seen).toEqual({
-    baseURL: `${site.url}/app/v1`, origin: `${site.url}/app`, inside: 200, outside: '404', direct: 200,
+    baseURL: `${site.url}/app/v1`,
+    origin: `${site.url}/app`,
+    inside: 200,
+    outside: '404',
+    direct: 200,
   })
 })

@@ -59,7 +59,9 @@ test('a new script of the same protocol takes over only when nothing streams', a
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({
-        model: '@inorigin/guide', stream: true, max_tokens: 40,
+        model: '@inorigin/guide',
+        stream: true,
+        max_tokens: 40,
         messages: [{ role: 'user', content: 'What is inorigin?' }],
       }),
     })

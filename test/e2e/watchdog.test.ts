@@ -8,7 +8,14 @@ import type { Page } from 'playwright'
 import { fetchIn } from '../support/answers.ts'
 import { withSlowTokenizer } from '../support/hostile.ts'
 import { openSite, serveIn, type Site } from '../support/site.ts'
-import { abortStream, beginStream, ENDLESS, errorOf, streamEnd, streamHas } from '../support/streamed.ts'
+import {
+  abortStream,
+  beginStream,
+  ENDLESS,
+  errorOf,
+  streamEnd,
+  streamHas,
+} from '../support/streamed.ts'
 
 const GUIDE = '@inorigin/guide'
 let site: Site
@@ -18,7 +25,8 @@ afterEach(() => site?.close())
 const ask = (page: Page, model: string, content: string) =>
   fetchIn(page, '/v1/messages', { model, max_tokens: 4, messages: [{ role: 'user', content }] })
 
-const modelWorker = (page: Page) => page.workers().find((one) => one.url().endsWith('/model-worker.js'))!
+const modelWorker = (page: Page) =>
+  page.workers().find((one) => one.url().endsWith('/model-worker.js'))!
 
 /** Stops the thread of the model until it is ended. It sleeps, so as to leave the CPU to the other tests. */
 async function hang(page: Page): Promise<void> {
@@ -35,9 +43,13 @@ test('a prompt that a tokenizer never gets through ends its worker, and the next
   await serveIn(page, { catalog })
   expect((await ask(page, '@me/hostile', 'Hello')).status).toBe(200)
   const worker = modelWorker(page)
-  await beginStream(page, 'endless', '@me/hostile', { messages: [{ role: 'user', content: 'a'.repeat(60) }] })
+  await beginStream(page, 'endless', '@me/hostile', {
+    messages: [{ role: 'user', content: 'a'.repeat(60) }],
+  })
   const error = errorOf(await streamEnd(page, 'endless'))
-  expect(error?.message).toMatch(/^@me\/hostile did not respond for 30 s while it prepared a prompt\./)
+  expect(error?.message).toMatch(
+    /^@me\/hostile did not respond for 30 s while it prepared a prompt\./,
+  )
   expect((await ask(page, '@me/hostile', 'Hello')).status).toBe(200)
   await expect.poll(() => page.workers()).not.toContain(worker)
 })
@@ -52,6 +64,8 @@ test('a worker that does not notice a cancellation is ended when others wait for
   await beginStream(page, 'waiting', GUIDE)
   await abortStream(page, 'canceled')
   const error = errorOf(await streamEnd(page, 'waiting'))
-  expect(error?.message).toMatch(/^@inorigin\/guide did not respond for 30 s after .* canceled\. .* Try again/)
+  expect(error?.message).toMatch(
+    /^@inorigin\/guide did not respond for 30 s after .* canceled\. .* Try again/,
+  )
   expect((await ask(page, GUIDE, 'Hello')).status).toBe(200)
 })

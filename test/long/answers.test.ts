@@ -36,7 +36,10 @@ interface Tool {
 
 interface Choice {
   finish_reason: string
-  message: { content: string | null; tool_calls?: { function: { name: string; arguments: string } }[] }
+  message: {
+    content: string | null
+    tool_calls?: { function: { name: string; arguments: string } }[]
+  }
 }
 
 const REQUEST = {
@@ -73,7 +76,10 @@ async function tallyAll(
     else {
       tally.checked += 1
       const what = wrong(choice)
-      if (what) tally.failures.push(`seed ${seed}: ${what}\n${JSON.stringify(choice)}\n${JSON.stringify(body)}`)
+      if (what)
+        tally.failures.push(
+          `seed ${seed}: ${what}\n${JSON.stringify(choice)}\n${JSON.stringify(body)}`,
+        )
     }
   }
   let next = 0
@@ -98,8 +104,12 @@ describe.each([0.7, 1.5])('At temperature %d', (temperature) => {
     const tally = await tallyAll((seed) => {
       const { schema } = randomSchema(createChance(seed))
       const body = {
-        temperature, seed,
-        response_format: { type: 'json_schema', json_schema: { name: 'answer', strict: true, schema } },
+        temperature,
+        seed,
+        response_format: {
+          type: 'json_schema',
+          json_schema: { name: 'answer', strict: true, schema },
+        },
       }
       const wrong = ({ message }: Choice): string | null =>
         isValid(schema, message.content ?? '') ? null : 'not of its schema'
@@ -118,7 +128,9 @@ describe.each([0.7, 1.5])('At temperature %d', (temperature) => {
       }))
       const named = chance.often(0.3) ? chance.pick(tools).function.name : null
       const body = {
-        temperature, seed, tools,
+        temperature,
+        seed,
+        tools,
         parallel_tool_calls: chance.often(0.5),
         tool_choice: named === null ? 'required' : { type: 'function', function: { name: named } },
       }
@@ -128,7 +140,8 @@ describe.each([0.7, 1.5])('At temperature %d', (temperature) => {
         for (const { function: call } of calls) {
           const tool = tools.find((each) => each.function.name === call.name)?.function
           if (!tool || (named !== null && named !== call.name)) return 'a call of another tool'
-          if (!isValid(tool.parameters, call.arguments)) return 'arguments that are not of its schema'
+          if (!isValid(tool.parameters, call.arguments))
+            return 'arguments that are not of its schema'
         }
         return null
       }

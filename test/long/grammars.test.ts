@@ -6,6 +6,9 @@ placeXgrammar()
 
 const PART = 500
 
-test.each(Array.from({ length: 40 }, (_, part) => part * PART))('Grammars from seed %i are kept', async (from) => {
-  expect(await wrongGrammars(from, PART)).toEqual([])
-})
+test.each(Array.from({ length: 40 }, (_, part) => part * PART))(
+  'Grammars from seed %i are kept',
+  async (from) => {
+    expect(await wrongGrammars(from, PART)).toEqual([])
+  },
+)

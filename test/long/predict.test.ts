@@ -49,7 +49,9 @@ async function look(): Promise<Memory> {
   const session = await site.browser.newBrowserCDPSession()
   const { processInfo } = await session.send('SystemInfo.getProcessInfo')
   await session.detach()
-  const renderers = processInfo.filter(({ type }) => type === 'renderer').map(({ id }) => residentOf(id))
+  const renderers = processInfo
+    .filter(({ type }) => type === 'renderer')
+    .map(({ id }) => residentOf(id))
   return { told, process: Math.max(...renderers) }
 }
 
@@ -95,7 +97,9 @@ const run = (from: number, count: number): Promise<number> =>
         }
         const data = new Float32Array(3 * 1000).fill(index)
         const { outputs } = await mixed.predict({
-          matrix: { data, shape: [1000, 3] }, count: index, texts: ['frame', String(index)],
+          matrix: { data, shape: [1000, 3] },
+          count: index,
+          texts: ['frame', String(index)],
         })
         if (outputs['next'] !== BigInt(index + 1)) wrong += 1
       }
@@ -112,7 +116,9 @@ test(`${COUNT} predictions leave nothing behind`, async () => {
     done += step
     const seen = await look()
     looks.push(seen)
-    console.log(`${done} runs: ${inMiB(seen.told)} MiB told, ${inMiB(seen.process)} MiB of the process`)
+    console.log(
+      `${done} runs: ${inMiB(seen.told)} MiB told, ${inMiB(seen.process)} MiB of the process`,
+    )
   }
   const [first, half, last] = looks
   expect(first?.told).toBeGreaterThan(0)

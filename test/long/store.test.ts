@@ -115,7 +115,12 @@ test('room that others take in the middle of a download is made again, or said t
     const slow = Array.from({ length: 20 }, () => ({ slow: 250 }))
     const fast = () => fileOn(faults.url, { bytes: 30 * MIB, piece: MIB })
     const tedious = () => fileOn(faults.url, { bytes: 60 * MIB, piece: MIB / 4, faults: slow })
-    const files = { one: await fast(), two: await fast(), three: await tedious(), four: await tedious() }
+    const files = {
+      one: await fast(),
+      two: await fast(),
+      three: await tedious(),
+      four: await tedious(),
+    }
     const entries = Object.entries(files).map(([name, file]) => entryOf(`@me/${name}`, file))
     await serveIn(page, { catalog: { version: 1, entries } })
     const tagsHere = async () => (await storage(page, 'list')).map(({ tag }) => tag).toSorted()

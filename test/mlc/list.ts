@@ -10,4 +10,5 @@ interface Listed {
 
 const FILE = join(import.meta.dirname, '../../src/catalog/mlc/list.json')
 
-export const readList = (): Listed[] => (JSON.parse(readFileSync(FILE, 'utf8')) as { records: Listed[] }).records
+export const readList = (): Listed[] =>
+  (JSON.parse(readFileSync(FILE, 'utf8')) as { records: Listed[] }).records

@@ -28,7 +28,8 @@ export function readSetting(): Setting {
   const id = env['MLC_MODEL'] ?? 'SmolLM2-360M-Instruct-q4f32_1-MLC'
   const { MLC_WEIGHTS: weights, MLC_LIBRARY: library, MLC_GPU: gpu } = env
   const software = gpu === 'software'
-  if (gpu !== undefined && !software) throw new Error(`MLC_GPU is ${gpu}; it can be "software".${USAGE}`)
+  if (gpu !== undefined && !software)
+    throw new Error(`MLC_GPU is ${gpu}; it can be "software".${USAGE}`)
   if ((weights === undefined) !== (library === undefined)) {
     throw new Error(`MLC_WEIGHTS and MLC_LIBRARY go together.${USAGE}`)
   }
@@ -52,7 +53,12 @@ export function readSetting(): Setting {
     return path + (isFolder ? '' : file.slice(dirname(file).length + 1))
   }
   const model = urlOf(weights.replace(/\/?$/, '/'), '/weights/', 'mlc-chat-config.json')
-  return { mlc: { model_id: id, model, model_lib: urlOf(library, '/library/', '') }, folders, remote, software }
+  return {
+    mlc: { model_id: id, model, model_lib: urlOf(library, '/library/', '') },
+    folders,
+    remote,
+    software,
+  }
 }
 
 /** Throws where something that has to be downloaded cannot be. */
@@ -60,9 +66,11 @@ export async function checkNetwork({ remote }: Setting): Promise<void> {
   for (const url of remote) {
     const told = await fetch(url, { method: 'HEAD', signal: AbortSignal.timeout(20_000) }).then(
       ({ ok, status }) => (ok ? null : `it answers ${status}`),
-      (thrown: unknown) => `it cannot be reached (${thrown instanceof Error ? String(thrown.cause ?? thrown) : String(thrown)})`,
+      (thrown: unknown) =>
+        `it cannot be reached (${thrown instanceof Error ? String(thrown.cause ?? thrown) : String(thrown)})`,
     )
-    if (told !== null) throw new Error(`Not run: ${url} is needed, and ${told}. A copy will do:${USAGE}`)
+    if (told !== null)
+      throw new Error(`Not run: ${url} is needed, and ${told}. A copy will do:${USAGE}`)
   }
 }
 
@@ -73,9 +81,14 @@ export async function checkGpu(page: Page, { software }: Setting): Promise<strin
     const { vendor = '', architecture = '', isFallbackAdapter = false } = found?.info ?? {}
     return found ? { name: `${vendor} ${architecture}`.trim(), isFallbackAdapter } : null
   })
-  if (!adapter) throw new Error('Not run: this Chromium offers no WebGPU here. A machine with a GPU and its driver is needed.')
+  if (!adapter)
+    throw new Error(
+      'Not run: this Chromium offers no WebGPU here. A machine with a GPU and its driver is needed.',
+    )
   if (adapter.isFallbackAdapter && !software) {
-    throw new Error(`Not run: there is no GPU here, only ${adapter.name}, which is software. MLC_GPU=software runs it all the same.`)
+    throw new Error(
+      `Not run: there is no GPU here, only ${adapter.name}, which is software. MLC_GPU=software runs it all the same.`,
+    )
   }
   return adapter.name
 }

@@ -33,7 +33,10 @@ export interface Opening {
 }
 
 /** Opens a runtime; models that share it share the shaders that its device has compiled. */
-export async function openRuntime(device: Opening['device'], large?: boolean): Promise<OpenedRuntime> {
+export async function openRuntime(
+  device: Opening['device'],
+  large?: boolean,
+): Promise<OpenedRuntime> {
   const gpu = device === 'webgpu' ? (await requestGpu()).device : undefined
   const runtime = await loadRuntime({ device, folder: runtimeFolder(), gpu, large })
   const close = (): void => {
@@ -54,7 +57,11 @@ export async function openDecoder(opening: Opening, shared?: OpenedRuntime): Pro
   const first = embed === undefined ? null : await open(runtime, embed, await file(embed))
   const operations = await readOperations(graph)
   const decoder = createDecoder(runtime, first ? { decoder: session, embed: first } : session, {
-    contextWindow, firstPosition, gpu, operations, heads,
+    contextWindow,
+    firstPosition,
+    gpu,
+    operations,
+    heads,
   })
   const close = async (): Promise<void> => {
     await decoder.close()

@@ -34,7 +34,8 @@ const GPU_ARGS: Readonly<Record<Gpu, readonly string[]>> = {
   software: ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader'],
   // Without these a headless Chromium on Linux looks for no GPU.
   hardware: [
-    '--enable-unsafe-webgpu', '--enable-features=Vulkan,DefaultANGLEVulkan,VulkanFromANGLE',
+    '--enable-unsafe-webgpu',
+    '--enable-features=Vulkan,DefaultANGLEVulkan,VulkanFromANGLE',
     '--ignore-gpu-blocklist',
   ],
   none: ['--disable-features=WebGPU', '--disable-gpu'],
@@ -69,11 +70,15 @@ export function findChromium(gpu: Gpu = 'software'): string | undefined {
     const path = process.env[name]
     if (!path) continue
     if (isExecutable(path)) return path
-    throw new Error(`${name} is ${path}, which is not a program that can be run. Correct or unset it.`)
+    throw new Error(
+      `${name} is ${path}, which is not a program that can be run. Correct or unset it.`,
+    )
   }
   const windowed = [...onPath(WINDOWED), ...(PLACES[process.platform] ?? [])]
   const shell = onPath([SHELL])
-  const installed = (gpu === 'hardware' ? [...windowed, ...shell] : [...shell, ...windowed]).find(starts)
+  const installed = (gpu === 'hardware' ? [...windowed, ...shell] : [...shell, ...windowed]).find(
+    starts,
+  )
   if (installed) return installed
   const own = chromium.executablePath()
   return own && existsSync(own) ? own : undefined

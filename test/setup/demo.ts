@@ -51,7 +51,10 @@ export default async function setup(project: TestProject): Promise<() => Promise
   buildDemo()
   const demo = await serveDemo()
   const launch = chromiumLaunch()
-  const browser = await chromium.launchServer({ ...launch, args: [...(launch.args ?? []), ...SHORT_LIVED_ARGS] })
+  const browser = await chromium.launchServer({
+    ...launch,
+    args: [...(launch.args ?? []), ...SHORT_LIVED_ARGS],
+  })
   process.env['CHROMIUM_ENDPOINT'] = browser.wsEndpoint()
   project.provide('demo', demo.url)
   return async () => {

@@ -92,10 +92,7 @@ export interface FileOptions {
 let counter = 0
 
 /** A file of the fault server: each request meets the next of its faults, later ones none. */
-export async function fileOn(
-  server: string,
-  options: FileOptions,
-): Promise<ServedFile> {
+export async function fileOn(server: string, options: FileOptions): Promise<ServedFile> {
   const { bytes, seed = ++counter + Date.now(), name = 'model.onnx', faults = [] } = options
   const { piece, partBytes } = options
   const id = crypto.randomUUID()
@@ -108,7 +105,14 @@ export async function fileOn(
   const content = contentOf(seed, bytes)
   return {
     content,
-    resource: { type: 'onnx', url: url.href, name, bytes, sha256: await sha256Of(content), partBytes },
+    resource: {
+      type: 'onnx',
+      url: url.href,
+      name,
+      bytes,
+      sha256: await sha256Of(content),
+      partBytes,
+    },
     seen: async () => (await fetch(new URL(`seen/${id}`, server))).json() as Promise<Seen[]>,
   }
 }

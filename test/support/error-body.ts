@@ -1,8 +1,14 @@
 import { ensure, keys, oneOf, parseObject, text } from './sse-grammar.ts'
 
 const TYPES = [
-  'invalid_request_error', 'authentication_error', 'permission_error', 'not_found_error',
-  'request_too_large', 'rate_limit_error', 'api_error', 'overloaded_error',
+  'invalid_request_error',
+  'authentication_error',
+  'permission_error',
+  'not_found_error',
+  'request_too_large',
+  'rate_limit_error',
+  'api_error',
+  'overloaded_error',
 ]
 
 /**

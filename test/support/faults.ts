@@ -65,7 +65,8 @@ async function answer(
   const number = (name: string) => Number(url.searchParams.get(name) ?? 0)
   const pieceBytes = number('piece') || PIECE
   const file = partOf(url, fileOf(number('seed'), number('bytes')))
-  const [, first = '0', final] = (!fault.ignoreRange && /^bytes=(\d+)-(\d*)$/.exec(range ?? '')) || []
+  const [, first = '0', final] =
+    (!fault.ignoreRange && /^bytes=(\d+)-(\d*)$/.exec(range ?? '')) || []
   const start = Number(first)
   const end = final && !fault.ignoreEnd ? Number(final) + 1 : file.length
   const partial = range !== null && !fault.ignoreRange

@@ -2,7 +2,12 @@
 import { loadXgrammar } from '../../src/engine/constraint/library.ts'
 import { toEbnf } from '../../src/engine/constraint/ebnf.ts'
 import {
-  choice, type Expression, optional, repeat, sequence, text,
+  choice,
+  type Expression,
+  optional,
+  repeat,
+  sequence,
+  text,
 } from '../../src/engine/schema/expression.ts'
 import { matches } from '../../src/engine/schema/match.ts'
 import { createSteps } from '../../src/engine/schema/steps.ts'
@@ -28,7 +33,17 @@ function randomExpression(chance: Chance, depth: number): Expression {
       return text(chance.pick(['a', 'b', '-', 'ab', 'a-', '-a', 'ca', 'abc', 'aba']))
     case 1:
     case 2:
-      return { type: 'set', set: chance.pick([[[0x61, 0x62]], [[0x62, 0x63]], [[0x2d, 0x2d], [0x61, 0x61]]]) }
+      return {
+        type: 'set',
+        set: chance.pick([
+          [[0x61, 0x62]],
+          [[0x62, 0x63]],
+          [
+            [0x2d, 0x2d],
+            [0x61, 0x61],
+          ],
+        ]),
+      }
     case 3:
       return { type: 'set', set: [[0x61, 0x63]] }
     case 4:
@@ -52,7 +67,9 @@ function randomExpression(chance: Chance, depth: number): Expression {
 /** Grammars that take a text that they should not, or the other way round. */
 export async function wrongGrammars(from: number, count: number): Promise<string[]> {
   const { GrammarCompiler, GrammarMatcher, TokenizerInfo } = await loadXgrammar()
-  const info = await TokenizerInfo.createTokenizerInfo([...LETTERS, ''], 'raw', false, END + 1, [END])
+  const info = await TokenizerInfo.createTokenizerInfo([...LETTERS, ''], 'raw', false, END + 1, [
+    END,
+  ])
   const compiler = await GrammarCompiler.createGrammarCompiler(info, false)
   const wrong: string[] = []
   for (let seed = from; seed < from + count; seed++) {
@@ -68,7 +85,8 @@ export async function wrongGrammars(from: number, count: number): Promise<string
       matcher.reset()
       const taken = [...each].every((letter) => matcher.acceptToken(LETTERS.indexOf(letter)))
       const whole = taken && (((await matcher.getNextTokenBitmask())[0] ?? 0) & (1 << END)) !== 0
-      if (whole !== matches(root, each, steps)) wrong.push(`seed ${seed}: ${JSON.stringify(each)}\n${source}`)
+      if (whole !== matches(root, each, steps))
+        wrong.push(`seed ${seed}: ${JSON.stringify(each)}\n${source}`)
     }
     matcher.dispose()
     compiled.dispose()

@@ -25,7 +25,9 @@ export function withSlowTokenizer(tag: string): HostileModel {
     resources: implementation.resources.map((resource) =>
       resource.name === 'tokenizer.json'
         ? {
-            ...resource, url: PATH, bytes: Buffer.byteLength(body),
+            ...resource,
+            url: PATH,
+            bytes: Buffer.byteLength(body),
             sha256: createHash('sha256').update(body).digest('hex'),
           }
         : { ...resource, url: new URL(resource.url, 'http://localhost/inorigin/models/').pathname },

@@ -44,16 +44,21 @@ export async function openHub(repositories: Record<string, Repository>): Promise
     refuseWith: 0,
     lie: {},
     damaged: null,
-    close: () => new Promise((resolve) => {
-      server.closeAllConnections()
-      server.close(() => resolve())
-    }),
+    close: () =>
+      new Promise((resolve) => {
+        server.closeAllConnections()
+        server.close(() => resolve())
+      }),
   }
   return hub
 }
 
 /** All files below a folder, as a repository. */
-export function repositoryOf(folder: string, commit: string, rename = (path: string) => path): Repository {
+export function repositoryOf(
+  folder: string,
+  commit: string,
+  rename = (path: string) => path,
+): Repository {
   const files: Record<string, string> = {}
   for (const path of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
     if (statSync(join(folder, path)).isFile()) files[rename(path)] = join(folder, path)
@@ -89,7 +94,8 @@ function listing(id: string, { files, commit }: Repository): object {
     const bytes = readFileSync(source)
     const sha256 = createHash('sha256').update(bytes).digest('hex')
     const blobId = createHash('sha1').update(`blob ${bytes.length}\0`).update(bytes).digest('hex')
-    const lfs = bytes.length > LARGE ? { lfs: { sha256, size: bytes.length, pointerSize: 130 } } : {}
+    const lfs =
+      bytes.length > LARGE ? { lfs: { sha256, size: bytes.length, pointerSize: 130 } } : {}
     return { rfilename, size: bytes.length, blobId, ...lfs }
   })
   return { id, sha: commit, createdAt: '2025-04-29T10:00:00.000Z', private: false, siblings }

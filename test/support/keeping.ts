@@ -32,12 +32,18 @@ export function validator(schema: Schema): (value: unknown) => boolean {
 export function spaced(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(spaced).join(', ')}]`
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
-  const pairs = Object.entries(value).map(([name, each]) => `${JSON.stringify(name)}: ${spaced(each)}`)
+  const pairs = Object.entries(value).map(
+    ([name, each]) => `${JSON.stringify(name)}: ${spaced(each)}`,
+  )
   return `{${pairs.join(', ')}}`
 }
 
 /** Many random schemas: what is written under them is valid, and what is valid can be written. */
-export async function tallySchemas(vocabulary: TokenTable, from: number, count: number): Promise<Tally> {
+export async function tallySchemas(
+  vocabulary: TokenTable,
+  from: number,
+  count: number,
+): Promise<Tally> {
   const tally: Tally = { schemas: 0, refused: new Map(), texts: 0, values: 0, failures: [] }
   const constraints = createConstraints(vocabulary)
   for (let seed = from; seed < from + count; seed++) {

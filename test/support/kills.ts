@@ -63,8 +63,7 @@ export async function killDownloads(count: number, seed: number): Promise<Kills>
     if (way === 'close the page') return page.close()
     const method = way === 'crash the page' ? 'Page.crash' : 'Browser.crash'
     const cdp = await page.context().newCDPSession(page)
-    const gone =
-      way === 'crash the page' ? page.waitForEvent('crash') : page.waitForEvent('close')
+    const gone = way === 'crash the page' ? page.waitForEvent('crash') : page.waitForEvent('close')
     cdp.send(method).catch(() => undefined)
     await gone
     if (way === 'crash the page') return page.close()

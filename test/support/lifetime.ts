@@ -73,7 +73,9 @@ async function watch(command: string, argsFor: BrowserArgs): Promise<Seen> {
     slow: { '/inorigin/models/guide/onnx/model.onnx': LOADING },
   })
   const profile = mkdtempSync(join(tmpdir(), 'inorigin-'))
-  const browser = spawn(command, argsFor(profile, `${server.url}/lifetime.html`), { stdio: 'ignore' })
+  const browser = spawn(command, argsFor(profile, `${server.url}/lifetime.html`), {
+    stdio: 'ignore',
+  })
   try {
     await expect.poll(() => server.reports.length, { timeout: 200_000, interval: 500 }).toBe(1)
     return JSON.parse(server.reports[0] ?? '') as Seen

@@ -83,5 +83,8 @@ export function createLocks(): LockManager {
     })
   }
 
-  return { request: request as LockManager['request'], query: async () => ({ held: [], pending: [] }) }
+  return {
+    request: request as LockManager['request'],
+    query: async () => ({ held: [], pending: [] }),
+  }
 }

@@ -12,11 +12,22 @@ const SHARDS = [30_000, 20_000]
 
 /** Files by name; `chat` is added to what MLC's own file says. */
 export function mlcFiles(chat: object = {}): Record<string, Uint8Array> {
-  const shards = SHARDS.map((bytes, index) => [`params_shard_${index}.bin`, new Uint8Array(bytes).fill(index + 1)] as const)
-  const records = shards.map(([dataPath, { length: nbytes }]) => ({ dataPath, format: 'raw-shard', nbytes, records: [] }))
+  const shards = SHARDS.map(
+    (bytes, index) => [`params_shard_${index}.bin`, new Uint8Array(bytes).fill(index + 1)] as const,
+  )
+  const records = shards.map(([dataPath, { length: nbytes }]) => ({
+    dataPath,
+    format: 'raw-shard',
+    nbytes,
+    records: [],
+  }))
   const config = {
     tokenizer_files: ['tokenizer.json', 'tokenizer_config.json'],
-    context_window_size: 131_072, quantization: 'q4f32_1', vocab_size: 2048, eos_token_id: 0, model_config: {},
+    context_window_size: 131_072,
+    quantization: 'q4f32_1',
+    vocab_size: 2048,
+    eos_token_id: 0,
+    model_config: {},
     ...chat,
   }
   return {

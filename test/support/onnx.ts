@@ -3,8 +3,21 @@ import { type Message, type Value, writeMessage } from './protobuf.ts'
 
 /** Types of elements, by their numbers in onnx.proto. */
 export const ELEMENT = {
-  float32: 1, uint8: 2, int8: 3, uint16: 4, int16: 5, int32: 6, int64: 7, string: 8, bool: 9,
-  float16: 10, float64: 11, uint32: 12, uint64: 13, complex64: 14, bfloat16: 16,
+  float32: 1,
+  uint8: 2,
+  int8: 3,
+  uint16: 4,
+  int16: 5,
+  int32: 6,
+  int64: 7,
+  string: 8,
+  bool: 9,
+  float16: 10,
+  float64: 11,
+  uint32: 12,
+  uint64: 13,
+  complex64: 14,
+  bfloat16: 16,
 } as const
 
 export type Element = keyof typeof ELEMENT
@@ -49,7 +62,17 @@ export interface Graph {
 /** The bytes of the file. */
 export function onnxFile(graph: Graph): Uint8Array<ArrayBuffer> {
   const { opset = 17, ir = 8 } = graph
-  return writeMessage([[1, ir], [7, onnxGraph(graph)], [8, [[1, ''], [2, opset]]]])
+  return writeMessage([
+    [1, ir],
+    [7, onnxGraph(graph)],
+    [
+      8,
+      [
+        [1, ''],
+        [2, opset],
+      ],
+    ],
+  ])
 }
 
 export function onnxGraph({ inputs, outputs, nodes, weights = [], description }: Graph): Message {
@@ -58,9 +81,19 @@ export function onnxGraph({ inputs, outputs, nodes, weights = [], description }:
     [2, 'graph'],
     ...weights.map((weight): [number, Value] => [5, tensor(weight)]),
     ...(description === undefined ? [] : [[10, description] as [number, Value]]),
-    ...inputs.map((port): [number, Value] => [11, [[1, port.name], [2, tensorType(port)]]]),
+    ...inputs.map((port): [number, Value] => [
+      11,
+      [
+        [1, port.name],
+        [2, tensorType(port)],
+      ],
+    ]),
     ...outputs.map((port): [number, Value] => [
-      12, [[1, port.name], [2, 'sequence' in port ? sequenceType(port.sequence) : tensorType(port)]],
+      12,
+      [
+        [1, port.name],
+        [2, 'sequence' in port ? sequenceType(port.sequence) : tensorType(port)],
+      ],
     ]),
   ]
 }
@@ -72,23 +105,46 @@ function operator({ type, inputs, outputs, attributes = {}, graphs = {} }: Opera
     [3, outputs.join()],
     [4, type],
     ...Object.entries(attributes).map(([name, value]): [number, Value] => [
-      5, [[1, name], [3, value], [20, 2]],
+      5,
+      [
+        [1, name],
+        [3, value],
+        [20, 2],
+      ],
     ]),
-    ...Object.entries(graphs).map(([name, graph]): [number, Value] => [5, [[1, name], [6, graph], [20, 5]]]),
+    ...Object.entries(graphs).map(([name, graph]): [number, Value] => [
+      5,
+      [
+        [1, name],
+        [6, graph],
+        [20, 5],
+      ],
+    ]),
   ]
 }
 
 function tensor({ name, type, shape, data }: Weight): Message {
-  const head: Message = [...shape.map((length): [number, Value] => [1, length]), [2, ELEMENT[type]], [8, name]]
+  const head: Message = [
+    ...shape.map((length): [number, Value] => [1, length]),
+    [2, ELEMENT[type]],
+    [8, name],
+  ]
   if (data instanceof Uint8Array) return [...head, [9, data]]
   const entries = Object.entries(data).map(([key, value]): [number, Value] => [
-    13, [[1, key], [2, String(value)]],
+    13,
+    [
+      [1, key],
+      [2, String(value)],
+    ],
   ])
   return [...head, ...entries, [14, 1]]
 }
 
 function tensorType({ type, shape }: Pick<Port, 'type' | 'shape'>): Message {
-  const dimensions = shape?.map((length): [number, Value] => [1, [[typeof length === 'string' ? 2 : 1, length]]])
+  const dimensions = shape?.map((length): [number, Value] => [
+    1,
+    [[typeof length === 'string' ? 2 : 1, length]],
+  ])
   return [[1, [[1, ELEMENT[type]], ...(dimensions ? [[2, dimensions] as [number, Value]] : [])]]]
 }
 

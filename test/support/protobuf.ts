@@ -42,19 +42,50 @@ export function oneOperator(
 ): Blob {
   const vector = (name: string, type: keyof typeof TYPES): Message => [
     [1, name],
-    [2, [[1, [[1, TYPES[type]], [2, [[1, [[2, `${name}_length`]]]]]]]]],
+    [
+      2,
+      [
+        [
+          1,
+          [
+            [1, TYPES[type]],
+            [2, [[1, [[2, `${name}_length`]]]]],
+          ],
+        ],
+      ],
+    ],
   ]
   const names = Object.keys(inputs)
   return new Blob([
     writeMessage([
       [1, 8],
-      [7, [
-        [1, [...names.map((name): [number, Value] => [1, name]), [2, 'y'], [3, 'one'], [4, operator]]],
-        [2, 'one'],
-        ...Object.entries(inputs).map(([name, type]): [number, Value] => [11, vector(name, type)]),
-        [12, vector('y', 'float32')],
-      ]],
-      [8, [[1, ''], [2, 17]]],
+      [
+        7,
+        [
+          [
+            1,
+            [
+              ...names.map((name): [number, Value] => [1, name]),
+              [2, 'y'],
+              [3, 'one'],
+              [4, operator],
+            ],
+          ],
+          [2, 'one'],
+          ...Object.entries(inputs).map(([name, type]): [number, Value] => [
+            11,
+            vector(name, type),
+          ]),
+          [12, vector('y', 'float32')],
+        ],
+      ],
+      [
+        8,
+        [
+          [1, ''],
+          [2, 17],
+        ],
+      ],
     ]),
   ])
 }

@@ -1,4 +1,14 @@
-import { count, ensure, fail, keys, object, oneOf, parseFrames, parseObject, text } from './sse-grammar.ts'
+import {
+  count,
+  ensure,
+  fail,
+  keys,
+  object,
+  oneOf,
+  parseFrames,
+  parseObject,
+  text,
+} from './sse-grammar.ts'
 import type { Fields } from './sse-grammar.ts'
 
 export interface ResponseItem {
@@ -22,8 +32,10 @@ export interface ResponseTranscript {
 const COURSES = {
   message: ['content_part.added', 'output_text.delta', 'output_text.done', 'content_part.done'],
   reasoning: [
-    'reasoning_summary_part.added', 'reasoning_summary_text.delta',
-    'reasoning_summary_text.done', 'reasoning_summary_part.done',
+    'reasoning_summary_part.added',
+    'reasoning_summary_text.delta',
+    'reasoning_summary_text.done',
+    'reasoning_summary_part.done',
   ],
   function_call: ['function_call_arguments.delta', 'function_call_arguments.done'],
 } as const
@@ -71,20 +83,29 @@ export function checkResponseStream(raw: string, { cut: torn = false } = {}): Re
     const optional = course[step + 1]?.endsWith('.delta') && place === step + 2
     ensure(again || place === step + 1 || Boolean(optional), `${name} where it cannot be`)
     step = place
-    keys(data, name, ['type', 'sequence_number', 'output_index', 'item_id', ...(PLACES[name] ?? [])])
+    keys(data, name, [
+      'type',
+      'sequence_number',
+      'output_index',
+      'item_id',
+      ...(PLACES[name] ?? []),
+    ])
     ensure(data['output_index'] === seen.items.length - 1, 'output_index')
     ensure(data['item_id'] === item.id, 'item_id')
     for (const index of ['content_index', 'summary_index']) oneOf(data[index] ?? 0, index, [0])
     // Tokens of a character that is not whole have no text.
     const cut = name === 'output_text.delta' && String(data['logprobs']) !== ''
-    if (name.endsWith('.delta') && !(cut && data['delta'] === '')) item.text += text(data['delta'], 'delta')
+    if (name.endsWith('.delta') && !(cut && data['delta'] === ''))
+      item.text += text(data['delta'], 'delta')
     if (name.endsWith('_text.done')) ensure(data['text'] === item.text, 'text is not its deltas')
     if (name === 'function_call_arguments.done') {
       ensure(data['arguments'] === item.text, 'arguments are not their deltas')
       ensure(data['name'] === item.name, 'another name')
     }
-    if (name.endsWith('part.added')) ensure(object(data['part'], 'part')['text'] === '', 'a part begins with text')
-    if (name.endsWith('part.done')) ensure(object(data['part'], 'part')['text'] === item.text, 'part')
+    if (name.endsWith('part.added'))
+      ensure(object(data['part'], 'part')['text'] === '', 'a part begins with text')
+    if (name.endsWith('part.done'))
+      ensure(object(data['part'], 'part')['text'] === item.text, 'part')
   }
 
   for (const [number, frame] of parseFrames(raw, torn).entries()) {
@@ -94,7 +115,14 @@ export function checkResponseStream(raw: string, { cut: torn = false } = {}): Re
     ensure(data['sequence_number'] === number, 'sequence_number')
     const name = frame.event.replace(/^response\./, '')
     if (name === 'error') {
-      seen.error = keys(data, 'error', ['type', 'sequence_number', 'message', 'code', 'param', 'error'])
+      seen.error = keys(data, 'error', [
+        'type',
+        'sequence_number',
+        'message',
+        'code',
+        'param',
+        'error',
+      ])
       text(data['message'], 'message')
       stage = 'closed'
     } else if (stage === 'start') {
@@ -139,7 +167,12 @@ function checkItem(value: unknown): ResponseItem {
   oneOf(type, 'item type', Object.keys(COURSES))
   ensure(text(id, 'item id').startsWith(PREFIX[type as Type]), 'item id')
   const item = {
-    id: id as string, type: type as string, text: '', callId: '', name: '', status: status as string,
+    id: id as string,
+    type: type as string,
+    text: '',
+    callId: '',
+    name: '',
+    status: status as string,
   }
   if (type !== 'reasoning') oneOf(status, 'status', ['in_progress', 'completed', 'incomplete'])
   if (type === 'message') {
@@ -148,14 +181,30 @@ function checkItem(value: unknown): ResponseItem {
     return { ...item, text: textsOf(content, ['type', 'text', 'annotations', 'logprobs']) }
   }
   if (type === 'reasoning') {
-    return { ...item, text: textsOf(keys(value, 'reasoning', ['id', 'type', 'summary', 'encrypted_content?'])['summary'], ['type', 'text']) }
+    return {
+      ...item,
+      text: textsOf(
+        keys(value, 'reasoning', ['id', 'type', 'summary', 'encrypted_content?'])['summary'],
+        ['type', 'text'],
+      ),
+    }
   }
-  const call = keys(value, 'function_call', ['id', 'type', 'status', 'call_id', 'name', 'arguments'])
+  const call = keys(value, 'function_call', [
+    'id',
+    'type',
+    'status',
+    'call_id',
+    'name',
+    'arguments',
+  ])
   ensure(text(call['call_id'], 'call_id').startsWith('call_'), 'call_id')
   ensure(typeof call['arguments'] === 'string', 'arguments are not a text')
   if (status === 'completed') parseObject(call['arguments'])
   return {
-    ...item, text: call['arguments'], callId: call['call_id'] as string, name: text(call['name'], 'name'),
+    ...item,
+    text: call['arguments'],
+    callId: call['call_id'] as string,
+    name: text(call['name'], 'name'),
   }
 }
 
@@ -167,9 +216,29 @@ function textsOf(value: unknown, names: readonly string[]): string {
 /** Checks a whole response, of a stream or of a body. */
 export function checkResponse(value: unknown): Fields {
   const response = keys(value, 'response', [
-    'id', 'object', 'created_at', 'status', 'background', 'error', 'incomplete_details', 'instructions',
-    'max_output_tokens', 'metadata', 'model', 'output', 'parallel_tool_calls', 'previous_response_id',
-    'reasoning', 'store', 'temperature', 'text', 'tool_choice', 'tools', 'top_p', 'truncation', 'usage',
+    'id',
+    'object',
+    'created_at',
+    'status',
+    'background',
+    'error',
+    'incomplete_details',
+    'instructions',
+    'max_output_tokens',
+    'metadata',
+    'model',
+    'output',
+    'parallel_tool_calls',
+    'previous_response_id',
+    'reasoning',
+    'store',
+    'temperature',
+    'text',
+    'tool_choice',
+    'tools',
+    'top_p',
+    'truncation',
+    'usage',
   ])
   ensure(text(response['id'], 'id').startsWith('resp_'), 'id does not begin with resp_')
   oneOf(response['object'], 'object', ['response'])
@@ -184,9 +253,16 @@ export function checkResponse(value: unknown): Fields {
     return response
   }
   const usage = keys(response['usage'], 'usage', [
-    'input_tokens', 'input_tokens_details', 'output_tokens', 'output_tokens_details', 'total_tokens',
+    'input_tokens',
+    'input_tokens_details',
+    'output_tokens',
+    'output_tokens_details',
+    'total_tokens',
   ])
-  const [input, output] = [count(usage['input_tokens'], 'input'), count(usage['output_tokens'], 'output')]
+  const [input, output] = [
+    count(usage['input_tokens'], 'input'),
+    count(usage['output_tokens'], 'output'),
+  ]
   ensure(usage['total_tokens'] === input + output, 'total_tokens is not the sum')
   const { cached_tokens } = keys(usage['input_tokens_details'], 'details', ['cached_tokens'])
   const { reasoning_tokens } = keys(usage['output_tokens_details'], 'details', ['reasoning_tokens'])

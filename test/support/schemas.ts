@@ -9,8 +9,34 @@ export interface Sample {
   value: (chance: Chance) => unknown
 }
 
-const WORDS = ['a', 'be', 'the "cat"', 'Zürich', '日本', '😀!', 'tab\there', 'back\\slash', 'x y', '', '0', 'null']
-const NAMES = ['name', 'age', 'städt', 'a"b', 'tags', 'is_ok', 'x', 'xy', 'back\\slash', 'line\nbreak', '日付', 'kind']
+const WORDS = [
+  'a',
+  'be',
+  'the "cat"',
+  'Zürich',
+  '日本',
+  '😀!',
+  'tab\there',
+  'back\\slash',
+  'x y',
+  '',
+  '0',
+  'null',
+]
+const NAMES = [
+  'name',
+  'age',
+  'städt',
+  'a"b',
+  'tags',
+  'is_ok',
+  'x',
+  'xy',
+  'back\\slash',
+  'line\nbreak',
+  '日付',
+  'kind',
+]
 
 const PATTERNS: readonly (readonly [string, readonly string[]])[] = [
   ['^[a-z]+$', ['a', 'hello']],
@@ -49,7 +75,17 @@ export function randomSchema(chance: Chance): Sample {
 export const randomParameters = (chance: Chance): Sample => objects(chance, 2)
 
 function anySchema(chance: Chance, depth: number): Sample {
-  const leaves = [strings, strings, integers, numbers, listed, constants, booleans, nulls, typeLists]
+  const leaves = [
+    strings,
+    strings,
+    integers,
+    numbers,
+    listed,
+    constants,
+    booleans,
+    nulls,
+    typeLists,
+  ]
   const nests = [objects, objects, arrays, tuples, anyOf, oneOf, allOf, maps]
   const make = depth > 0 && chance.often(0.6) ? chance.pick(nests) : chance.pick(leaves)
   const sample = make(chance, depth)
@@ -74,7 +110,9 @@ function strings(chance: Chance): Sample {
   if (chance.often(0.3)) schema['minLength'] = min
   if (chance.often(0.4)) schema['maxLength'] = min + chance.pick([0, 1, 5, 12, 40, 300])
   const long = (each: Chance): string =>
-    Array.from({ length: min + each.below(3) }, () => each.pick(['a', 'é', '😀', '"', '\n', '日'])).join('')
+    Array.from({ length: min + each.below(3) }, () =>
+      each.pick(['a', 'é', '😀', '"', '\n', '日']),
+    ).join('')
   return { schema, value: (each) => (each.often(0.5) ? long(each) : each.pick(WORDS)) }
 }
 
@@ -82,8 +120,10 @@ function bounds(chance: Chance, values: readonly number[]): Schema {
   const [a, b] = [chance.pick(values), chance.pick(values)]
   const [low, high] = [Math.min(a, b), Math.max(a, b)]
   const schema: Schema = {}
-  if (chance.often(0.5)) schema[chance.often(0.3) && low < high ? 'exclusiveMinimum' : 'minimum'] = low
-  if (chance.often(0.5)) schema[chance.often(0.3) && low + 1 < high ? 'exclusiveMaximum' : 'maximum'] = high
+  if (chance.often(0.5))
+    schema[chance.often(0.3) && low < high ? 'exclusiveMinimum' : 'minimum'] = low
+  if (chance.often(0.5))
+    schema[chance.often(0.3) && low + 1 < high ? 'exclusiveMaximum' : 'maximum'] = high
   return schema
 }
 
@@ -100,7 +140,20 @@ const numbers = (chance: Chance): Sample => ({
   value: (each) => each.pick([...DECIMALS, ...INTEGERS]) + each.pick([0, 0, 0.5, 1]),
 })
 
-const VALUES: readonly unknown[] = [1, -2.5, 'one', 'two "2"', null, true, false, [1, 'x'], { a: 1, b: [] }, '日本', 1e21, {}]
+const VALUES: readonly unknown[] = [
+  1,
+  -2.5,
+  'one',
+  'two "2"',
+  null,
+  true,
+  false,
+  [1, 'x'],
+  { a: 1, b: [] },
+  '日本',
+  1e21,
+  {},
+]
 
 function listed(chance: Chance): Sample {
   const values = VALUES.filter(() => chance.often(0.4))
@@ -117,7 +170,9 @@ const booleans = (): Sample => ({ schema: { type: 'boolean' }, value: (each) => 
 const nulls = (): Sample => ({ schema: { type: 'null' }, value: () => null })
 
 function typeLists(chance: Chance): Sample {
-  const types = ['string', 'number', 'integer', 'boolean', 'null', 'array', 'object'].filter(() => chance.often(0.4))
+  const types = ['string', 'number', 'integer', 'boolean', 'null', 'array', 'object'].filter(() =>
+    chance.often(0.4),
+  )
   if (types.length === 0) types.push('null')
   const schema: Schema = { type: types }
   if (chance.often(0.3)) schema['maxLength'] = 5
@@ -179,14 +234,26 @@ function maps(chance: Chance, depth: number): Sample {
     Object.fromEntries(names.filter(() => each.often(0.6)).map((name) => [name, part.value(each)]))
   const kind = chance.below(3)
   if (kind === 0) {
-    const schema = { type: 'object', patternProperties: { '^x-': part.schema }, additionalProperties: false }
+    const schema = {
+      type: 'object',
+      patternProperties: { '^x-': part.schema },
+      additionalProperties: false,
+    }
     return { schema, value: value(['x-a', 'x-b c', 'x-']) }
   }
   if (kind === 1) {
-    const schema = { type: 'object', propertyNames: { pattern: '^[a-z]{1,8}$' }, additionalProperties: part.schema }
+    const schema = {
+      type: 'object',
+      propertyNames: { pattern: '^[a-z]{1,8}$' },
+      additionalProperties: part.schema,
+    }
     return { schema, value: value(['a', 'abc']) }
   }
-  const schema = { type: 'object', propertyNames: { enum: ['one', 'two'] }, additionalProperties: part.schema }
+  const schema = {
+    type: 'object',
+    propertyNames: { enum: ['one', 'two'] },
+    additionalProperties: part.schema,
+  }
   return { schema, value: value(['one', 'two']) }
 }
 
@@ -197,7 +264,10 @@ function anyOf(chance: Chance, depth: number): Sample {
 }
 
 function oneOf(chance: Chance, depth: number): Sample {
-  const parts = ['circle', 'square', 'none'].map((kind) => ({ kind, part: anySchema(chance, depth - 1) }))
+  const parts = ['circle', 'square', 'none'].map((kind) => ({
+    kind,
+    part: anySchema(chance, depth - 1),
+  }))
   const schema = {
     oneOf: parts.map(({ kind, part }) => ({
       type: 'object',
@@ -233,7 +303,10 @@ function tree(chance: Chance): Sample {
     $defs: {
       node: {
         type: 'object',
-        properties: { leaf: leaf.schema, of: { type: 'array', items: { $ref: '#/$defs/node' }, maxItems: 2 } },
+        properties: {
+          leaf: leaf.schema,
+          of: { type: 'array', items: { $ref: '#/$defs/node' }, maxItems: 2 },
+        },
         required: ['leaf'],
         additionalProperties: false,
       },

@@ -57,9 +57,11 @@ export async function openSite(options: SiteOptions = {}): Promise<Site> {
   }
 }
 
-async function openContext(
-  { gpu, profile, ownBrowser }: Pick<SiteOptions, 'gpu' | 'profile' | 'ownBrowser'>,
-): Promise<BrowserContext> {
+async function openContext({
+  gpu,
+  profile,
+  ownBrowser,
+}: Pick<SiteOptions, 'gpu' | 'profile' | 'ownBrowser'>): Promise<BrowserContext> {
   const launch = chromiumLaunch(gpu)
   if (profile !== undefined) return chromium.launchPersistentContext(profile, launch)
   const isShared = gpu === undefined && !ownBrowser

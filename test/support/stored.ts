@@ -49,7 +49,9 @@ export function load(page: Page, tag: Tag): Promise<string | null> {
 }
 
 /** Calls a method of `server.storage` in the page; an error comes back as its plain form. */
-export function storage<Name extends 'usage' | 'list' | 'resources' | 'pin' | 'unpin' | 'remove' | 'clear' | 'repair'>(
+export function storage<
+  Name extends 'usage' | 'list' | 'resources' | 'pin' | 'unpin' | 'remove' | 'clear' | 'repair',
+>(
   page: Page,
   name: Name,
   ...args: Parameters<ModelStorage[Name]>

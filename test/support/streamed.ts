@@ -18,12 +18,20 @@ interface InPage {
 export const ENDLESS = {
   temperature: 0,
   output_config: {
-    format: { type: 'json_schema', schema: { type: 'array', minItems: 200, items: { type: 'boolean' } } },
+    format: {
+      type: 'json_schema',
+      schema: { type: 'array', minItems: 200, items: { type: 'boolean' } },
+    },
   },
 }
 
 /** Begins a streamed message of the model `tag`; `name` is what the test calls it. */
-export async function beginStream(page: Page, name: string, tag: string, fields: object = {}): Promise<void> {
+export async function beginStream(
+  page: Page,
+  name: string,
+  tag: string,
+  fields: object = {},
+): Promise<void> {
   await page.evaluate(
     ([key, model, more]) => {
       const kept = globalThis as unknown as InPage
@@ -36,8 +44,11 @@ export async function beginStream(page: Page, name: string, tag: string, fields:
           method: 'POST',
           headers: { 'content-type': 'application/json' },
           body: JSON.stringify({
-            model, max_tokens: 1000, stream: true,
-            messages: [{ role: 'user', content: 'Tell me all about it' }], ...more,
+            model,
+            max_tokens: 1000,
+            stream: true,
+            messages: [{ role: 'user', content: 'Tell me all about it' }],
+            ...more,
           }),
           signal: abort.signal,
         })

@@ -62,7 +62,7 @@ export const JOINED =
 
 /** Calls as Python writes them, and tools by their parts; never a content of none. */
 export const PYTHONIC =
-  '{%- macro show(value) -%}{%- if value is string -%}{{- \'"\' + value + \'"\' -}}' +
+  "{%- macro show(value) -%}{%- if value is string -%}{{- '\"' + value + '\"' -}}" +
   '{%- else -%}{{- value | string -}}{%- endif -%}{%- endmacro -%}' +
   "{%- for tool in tools %}{%- set tool = tool.function %}{{- 'def ' + tool.name + '(' }}" +
   '{%- for name, about in tool.parameters.properties.items() %}' +

@@ -13,7 +13,11 @@ import { walk } from './walk.ts'
 const signal = new AbortController().signal
 
 /** What is written where calls are demanded is one call or several, whose arguments are valid. */
-export async function tallyTools(vocabulary: TokenTable, from: number, count: number): Promise<Tally> {
+export async function tallyTools(
+  vocabulary: TokenTable,
+  from: number,
+  count: number,
+): Promise<Tally> {
   const tally: Tally = { schemas: 0, refused: new Map(), texts: 0, values: 0, failures: [] }
   const constraints = createConstraints(vocabulary)
   for (let seed = from; seed < from + count; seed++) {
@@ -41,7 +45,9 @@ export async function tallyTools(vocabulary: TokenTable, from: number, count: nu
       for (const call of calls) {
         const schema = tools.find(({ name }) => name === call.name)?.parameters
         if (!schema || !isValid(schema as Schema, call.arguments)) {
-          tally.failures.push(`invalid ${call.name}(${call.arguments}), ${what}\n${JSON.stringify(schema)}`)
+          tally.failures.push(
+            `invalid ${call.name}(${call.arguments}), ${what}\n${JSON.stringify(schema)}`,
+          )
         }
       }
     } catch (error) {

@@ -22,7 +22,10 @@ export function guideVocabulary(): TokenTable {
 }
 
 /** A vocabulary of all single bytes, these texts and an end token, which is the last. */
-export function smallVocabulary(texts: readonly string[], special: readonly string[] = []): TokenTable {
+export function smallVocabulary(
+  texts: readonly string[],
+  special: readonly string[] = [],
+): TokenTable {
   const encoder = new TextEncoder()
   const bytes: (Uint8Array | null)[] = [
     ...Array.from({ length: 256 }, (_, byte) => Uint8Array.of(byte)),

@@ -26,10 +26,14 @@ export async function walk(
   const text = (): string => new TextDecoder().decode(Uint8Array.from(written))
   for (let step = 0; step < most; step++) {
     const mask = await matcher.mask()
-    const allowed = bytes.flatMap((_, id) => (!mask || ((mask[id >> 5] ?? 0) >>> (id & 31)) & 1 ? [id] : []))
+    const allowed = bytes.flatMap((_, id) =>
+      !mask || ((mask[id >> 5] ?? 0) >>> (id & 31)) & 1 ? [id] : [],
+    )
     if (allowed.length === 0) return { text: text(), ended: false, stuck: true }
     const end = allowed.find((id) => endTokens.includes(id))
-    const closing = allowed.filter((id) => bytes[id]?.length === 1 && CLOSING.has(bytes[id][0] ?? 0))
+    const closing = allowed.filter(
+      (id) => bytes[id]?.length === 1 && CLOSING.has(bytes[id][0] ?? 0),
+    )
     const hurry = step >= free
     const wanted = hurry && closing.length > 0 && chance.often(0.8) ? closing : allowed
     const token = end !== undefined && (hurry || chance.often(0.2)) ? end : chance.pick(wanted)
@@ -41,10 +45,14 @@ export async function walk(
 }
 
 /** Whether the matcher takes the text, in the longest tokens there are, and may end behind it. */
-export async function takes(matcher: Matcher, { bytes, endTokens }: TokenTable, text: string): Promise<boolean> {
+export async function takes(
+  matcher: Matcher,
+  { bytes, endTokens }: TokenTable,
+  text: string,
+): Promise<boolean> {
   const left = new TextEncoder().encode(text)
   const byFirst = firsts(bytes)
-  for (let at = 0; at < left.length; ) {
+  for (let at = 0; at < left.length;) {
     const fitting = (byFirst.get(left[at] ?? 0) ?? []).filter((id) =>
       bytes[id]?.every((byte, index) => byte === left[at + index]),
     )

@@ -8,8 +8,12 @@ import { TERMS } from '../../.ci/build/licenses/parts.ts'
 import { licenseSections } from '../support/licenses.ts'
 
 const OWN = { name: 'inorigin', version: '1.0.0', identifier: 'MIT', text: 'MIT License' }
-const pack = (name: string, identifier: string, text?: string) =>
-  ({ name, version: '1.2.3', identifier, ...(text !== undefined && { text }) })
+const pack = (name: string, identifier: string, text?: string) => ({
+  name,
+  version: '1.2.3',
+  identifier,
+  ...(text !== undefined && { text }),
+})
 
 test('a package that comes with a license keeps it word by word', () => {
   const markdown = licensesMarkdown([OWN, pack('one', 'ISC', 'Copyright One\n\n## 1. Grant\n')])
@@ -20,9 +24,26 @@ test('a package that comes with a license keeps it word by word', () => {
 })
 
 test('a package that comes without gets its copyright and the text of its license, and so do its parts', () => {
-  const sections = new Map(licenseSections(licensesMarkdown([pack('onnxruntime-web', 'MIT'), pack('@mlc-ai/web-xgrammar', 'Apache-2.0')])))
-  expect([...sections.keys()]).toEqual(['onnxruntime-web', '@mlc-ai/web-xgrammar', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'MIT', 'MPL-2.0'])
-  expect(sections.get('onnxruntime-web')).toMatch(/^Copyright \(c\) 2018 - present Microsoft Corporation\n\nPermission is hereby granted/)
+  const sections = new Map(
+    licenseSections(
+      licensesMarkdown([
+        pack('onnxruntime-web', 'MIT'),
+        pack('@mlc-ai/web-xgrammar', 'Apache-2.0'),
+      ]),
+    ),
+  )
+  expect([...sections.keys()]).toEqual([
+    'onnxruntime-web',
+    '@mlc-ai/web-xgrammar',
+    'Apache-2.0',
+    'BSD-2-Clause',
+    'BSD-3-Clause',
+    'MIT',
+    'MPL-2.0',
+  ])
+  expect(sections.get('onnxruntime-web')).toMatch(
+    /^Copyright \(c\) 2018 - present Microsoft Corporation\n\nPermission is hereby granted/,
+  )
   expect(sections.get('onnxruntime-web')).toContain('### Eigen (MPL-2.0)')
   expect(sections.get('@mlc-ai/web-xgrammar')).toMatch(/XGrammar Contributors\n\n +Apache License/)
   expect(sections.get('MPL-2.0')).toContain('Mozilla Public License')
@@ -32,7 +53,10 @@ test('a package that comes without gets its copyright and the text of its licens
 test.each([
   [pack('none', 'MIT'), /none 1\.2\.3 has no license text.* \.ci\/build\/licenses\/parts\.ts/],
   [pack('blank', 'MIT', ' \n'), /blank 1\.2\.3 has no license text/],
-  [pack('onnxruntime-web', 'GPL-3.0'), /onnxruntime-web 1\.2\.3 is under GPL-3\.0, and parts\.ts says MIT/],
+  [
+    pack('onnxruntime-web', 'GPL-3.0'),
+    /onnxruntime-web 1\.2\.3 is under GPL-3\.0, and parts\.ts says MIT/,
+  ],
 ])('the build fails for %j', (given, says) => {
   expect(() => licensesMarkdown([OWN, given])).toThrow(says)
 })
@@ -54,6 +78,9 @@ test('the lists of all bundles become one file, each package once', () => {
   writeLicenses(dist, OWN)
   expect(existsSync(join(dist, 'licenses'))).toBe(false)
   expect(licenseSections(readFileSync(join(dist, 'licenses.md'), 'utf8'))).toEqual([
-    ['inorigin', 'MIT License'], ['one', 'One'], ['one', 'Newer'], ['two', 'Two'],
+    ['inorigin', 'MIT License'],
+    ['one', 'One'],
+    ['one', 'Newer'],
+    ['two', 'Two'],
   ])
 })

@@ -49,19 +49,28 @@ let output: string
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'inorigin-lint-'))
   const config = {
-    plugins: [], categories: {}, jsPlugins: [join(ROOT, '.ci/lint/tests.mjs')],
+    plugins: [],
+    categories: {},
+    jsPlugins: [join(ROOT, '.ci/lint/tests.mjs')],
     rules: Object.fromEntries(RULES.map((rule) => [rule, 'error'])),
   }
   writeFileSync(join(folder, 'config.json'), JSON.stringify(config))
-  for (const [index, { code }] of CASES.entries()) writeFileSync(join(folder, `case-${index}.ts`), code)
+  for (const [index, { code }] of CASES.entries())
+    writeFileSync(join(folder, `case-${index}.ts`), code)
   const args = [OXLINT, '-c', 'config.json', '--format', 'unix', '.']
   output = spawnSync(process.execPath, args, { cwd: folder, encoding: 'utf8' }).stdout
 })
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-test.each(CASES.map((one, index) => ({ ...one, index })))('finds $finds in $code', ({ index, finds }) => {
-  const lines = output.matchAll(/case-(\d+)\.ts:(\d+):.*tests[(/]([a-z-]+)/g)
-  const found = Array.from(lines, ([, at, line, rule]) => ({ at: Number(at), text: `${line} ${rule}` }))
-  expect(found.filter(({ at }) => at === index).map(({ text }) => text)).toEqual(finds)
-})
+test.each(CASES.map((one, index) => ({ ...one, index })))(
+  'finds $finds in $code',
+  ({ index, finds }) => {
+    const lines = output.matchAll(/case-(\d+)\.ts:(\d+):.*tests[(/]([a-z-]+)/g)
+    const found = Array.from(lines, ([, at, line, rule]) => ({
+      at: Number(at),
+      text: `${line} ${rule}`,
+    }))
+    expect(found.filter(({ at }) => at === index).map(({ text }) => text)).toEqual(finds)
+  },
+)

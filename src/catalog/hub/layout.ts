@@ -96,7 +96,9 @@ function filesOf(files: readonly HubFile[], dtype: Dtype): HubFile[] | null {
     return decoder
   }
   const alike: Dtype[] = [dtype, ...(dtype.endsWith('16') ? (['fp16'] as const) : []), 'q8', 'fp32']
-  const embedding = alike.map((each) => graph(files, EMBEDDING, each)).find((found) => found !== null)
+  const embedding = alike
+    .map((each) => graph(files, EMBEDDING, each))
+    .find((found) => found !== null)
   return embedding ? [...embedding, ...decoder] : null
 }
 

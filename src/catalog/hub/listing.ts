@@ -83,7 +83,8 @@ export async function fetchHub(
   { signal, token }: HubAccess,
   most?: number,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` }
+  const headers: Record<string, string> =
+    token === undefined ? {} : { authorization: `Bearer ${token}` }
   const read = async (response: Response, pieces: Pieces) => {
     if (response.ok) return wholeOf(pieces)
     throw refusal(source, response)
@@ -127,10 +128,14 @@ function refusal(source: HubSource, { status, headers }: Response): InoriginErro
     return new InoriginError('unavailable', `${what}. ${todo}`, { code: 'hub_refused' })
   }
   const wait = Number(headers.get('retry-after'))
-  return new InoriginError('unavailable', `${host} answers ${status} for ${repository}. Try again.`, {
-    code: 'hub_unreachable',
-    retryAfter: wait > 0 ? wait : 5,
-  })
+  return new InoriginError(
+    'unavailable',
+    `${host} answers ${status} for ${repository}. Try again.`,
+    {
+      code: 'hub_unreachable',
+      retryAfter: wait > 0 ? wait : 5,
+    },
+  )
 }
 
 function strange({ host, repository }: HubSource, what: string): InoriginError {

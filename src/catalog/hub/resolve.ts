@@ -8,7 +8,12 @@ import { limitsOf } from './entry.ts'
 import { SMALL } from './fetching.ts'
 import { findVariants, TEXTS } from './layout.ts'
 import {
-  fetchHub, fetchListing, fileUrl, type HubAccess, type HubFile, type Listing,
+  fetchHub,
+  fetchListing,
+  fileUrl,
+  type HubAccess,
+  type HubFile,
+  type Listing,
 } from './listing.ts'
 
 /** What a hub knew of an entry at one commit. Plain data: it is kept, so that the next load needs no hub. */

@@ -14,16 +14,18 @@ const USUAL = '-q4f16_1'
  * there is one. Sizes are those of the list.
  */
 export function mlcCatalog({ records }: MlcList): CatalogDocument {
-  const entries = records.filter((record) => !embeds(record)).map((record) => {
-    const sibling = siblingOf(records, record)
-    const context = tokensOf(record.overrides ?? {}) ?? MOST_PROMISED
-    return {
-      tag: tagOf(record.model_id),
-      name: nameOf(record.model_id),
-      maxInputTokens: context,
-      mlc: (sibling ? [record, sibling] : [record]).map(complete),
-    }
-  })
+  const entries = records
+    .filter((record) => !embeds(record))
+    .map((record) => {
+      const sibling = siblingOf(records, record)
+      const context = tokensOf(record.overrides ?? {}) ?? MOST_PROMISED
+      return {
+        tag: tagOf(record.model_id),
+        name: nameOf(record.model_id),
+        maxInputTokens: context,
+        mlc: (sibling ? [record, sibling] : [record]).map(complete),
+      }
+    })
   return { version: 1, entries }
 }
 
@@ -39,7 +41,9 @@ export function tagOf(id: string): string {
 /** `SmolLM2-360M-Instruct (q4f32_1)`; a short context is in the name, too. */
 function nameOf(id: string): string {
   const [, weights] = /-(q\d+f(?:16|32)(?:_\d+)?)(?=-|$)/.exec(id) ?? []
-  return weights === undefined || `-${weights}` === USUAL ? titleOf(id) : `${titleOf(id)} (${weights})`
+  return weights === undefined || `-${weights}` === USUAL
+    ? titleOf(id)
+    : `${titleOf(id)} (${weights})`
 }
 
 /** With the features that the list forgets to name. */

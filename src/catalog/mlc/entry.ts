@@ -75,17 +75,32 @@ export function implementationOf(
 ): Implementation {
   const { model_id: id, overrides } = record
   const requires = requirementsOf(record, features)
-  return { id, engine: 'mlc', device: 'webgpu', requires, ...(overrides && { overrides }), resources }
+  return {
+    id,
+    engine: 'mlc',
+    device: 'webgpu',
+    requires,
+    ...(overrides && { overrides }),
+    resources,
+  }
 }
 
 /** What the record says and what it forgets to say. */
 function requirementsOf(
-  { model_id, model_lib, required_features = [], vram_required_MB, buffer_size_required_bytes }: MlcRecord,
+  {
+    model_id,
+    model_lib,
+    required_features = [],
+    vram_required_MB,
+    buffer_size_required_bytes,
+  }: MlcRecord,
   others: readonly string[],
 ): Requirements {
   const named = [model_id, model_lib].flatMap(featuresOf)
   const features = [...new Set([...required_features, ...named, ...others])]
-  const binding = buffer_size_required_bytes && { maxStorageBufferBindingSize: buffer_size_required_bytes }
+  const binding = buffer_size_required_bytes && {
+    maxStorageBufferBindingSize: buffer_size_required_bytes,
+  }
   return {
     ...(features.length > 0 && { features }),
     limits: { ...LIMITS, ...binding },

@@ -16,7 +16,10 @@ export const embeds = ({ model_type }: MlcRecord): boolean => model_type === EMB
 export function findRecord({ version, records }: MlcList, id: string): MlcRecord | string {
   const found = records.find((record) => record.model_id === id)
   if (found) return found
-  const alike = nearest(records.map((record) => record.model_id), id)
+  const alike = nearest(
+    records.map((record) => record.model_id),
+    id,
+  )
   // Mostly a piece of the name is missing, which many letters make.
   const wider = alike.filter((one) => one.toLowerCase().includes(id.toLowerCase()))
   const listed = [...new Set([...wider, ...alike])].slice(0, LISTED)

@@ -55,7 +55,11 @@ async function readFolder(base: string, config: Fetched, access: MlcAccess): Pro
   const files = Array.from(small, ([path, { bytes }]) => fileOf(path, bytes.length))
   const { keeper } = access
   const resourceOf = (path: string, bytes: number): Resource => ({
-    type: typeOf(path), url: urlOf(base, path), name: path, bytes, sha256: hashes.get(path) ?? '',
+    type: typeOf(path),
+    url: urlOf(base, path),
+    name: path,
+    bytes,
+    sha256: hashes.get(path) ?? '',
   })
   await keeper?.expect(sum([...files, ...shards].map(({ bytes }) => bytes ?? 0)))
   for (const { path, bytes } of shards) {
@@ -135,7 +139,13 @@ async function reading<T>(
 }
 
 function unreachable(url: string, why: string, cause?: unknown): InoriginError {
-  return new InoriginError('unavailable', `${url} could not be looked up: ${why}. Try again when it can.`, {
-    code: 'hub_unreachable', retryAfter: 5, cause,
-  })
+  return new InoriginError(
+    'unavailable',
+    `${url} could not be looked up: ${why}. Try again when it can.`,
+    {
+      code: 'hub_unreachable',
+      retryAfter: 5,
+      cause,
+    },
+  )
 }

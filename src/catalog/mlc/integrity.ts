@@ -6,7 +6,9 @@ type Bytes = Uint8Array<ArrayBuffer>
 
 /** By the names that WebLLM and WebCrypto have for them. */
 const ALGORITHMS: Readonly<Record<string, string>> = {
-  sha256: 'SHA-256', sha384: 'SHA-384', sha512: 'SHA-512',
+  sha256: 'SHA-256',
+  sha384: 'SHA-384',
+  sha512: 'SHA-512',
 }
 
 /**
@@ -32,6 +34,7 @@ export async function checkIntegrity(
   const message = `${what}: it should hash to ${expected} and hashes to ${got}.`
   if (onFailure === 'warn') return console.warn(message)
   throw new InoriginError('unavailable', `${message} Correct the catalog entry, or the file.`, {
-    code: 'hash_mismatch', details: { expected, got },
+    code: 'hash_mismatch',
+    details: { expected, got },
   })
 }

@@ -23,7 +23,10 @@ const PART = 16 * 2 ** 20
 const MOST_HELD = 512 * 2 ** 20
 
 /** Puts the pieces of one file together; `undefined` where it is too long for that. */
-export function holdPieces(): { add(piece: Uint8Array<ArrayBuffer>): void; end(): Blob | undefined } {
+export function holdPieces(): {
+  add(piece: Uint8Array<ArrayBuffer>): void
+  end(): Blob | undefined
+} {
   let whole: Blob[] = []
   let pieces: Uint8Array<ArrayBuffer>[] = []
   let bytes = 0

@@ -27,7 +27,10 @@ export const MOST_PROMISED = 4_096
 
 const listSchema = v.object({
   records: v.array(
-    v.object({ dataPath: path, nbytes: v.optional(v.pipe(v.number(), v.safeInteger(), v.minValue(0))) }),
+    v.object({
+      dataPath: path,
+      nbytes: v.optional(v.pipe(v.number(), v.safeInteger(), v.minValue(0))),
+    }),
   ),
 })
 

@@ -4,7 +4,10 @@ import { count, text } from '../values.ts'
 
 const sri = v.pipe(
   v.string(),
-  v.regex(/^sha(256|384|512)-[A-Za-z0-9+/]+={0,2}$/, 'a hash looks like sha256- and base64 behind it'),
+  v.regex(
+    /^sha(256|384|512)-[A-Za-z0-9+/]+={0,2}$/,
+    'a hash looks like sha256- and base64 behind it',
+  ),
 )
 
 const integritySchema = v.strictObject({

@@ -25,13 +25,14 @@ export function recordsOf(
 ): MlcRecord[] {
   for (const key of ['revision', 'dtypes'] as const) {
     if (entry[key] === undefined || entry.huggingface !== undefined) continue
-    const instead = 'a record\'s `model` has its commit in it, as /resolve/<commit>/'
+    const instead = "a record's `model` has its commit in it, as /resolve/<commit>/"
     say(`${path}.${key}`, `is of \`huggingface\`; ${instead}`)
   }
   const { mlc } = entry
   const several = Array.isArray(mlc)
   const items = (several ? mlc : [mlc]).map((written, index) => ({
-    written, path: several ? `${path}.mlc[${index}]` : `${path}.mlc`,
+    written,
+    path: several ? `${path}.mlc[${index}]` : `${path}.mlc`,
   }))
   const records = items.flatMap((item) => {
     const { written } = item
@@ -46,7 +47,8 @@ export function recordsOf(
     }
     const record = located(found, item.path)
     // Who names one alone wants it to run; who names several knows which.
-    const sibling = several || typeof written !== 'string' ? undefined : siblingOf(list?.records ?? [], found)
+    const sibling =
+      several || typeof written !== 'string' ? undefined : siblingOf(list?.records ?? [], found)
     return sibling ? [record, located(sibling, item.path)] : [record]
   })
   const ids = records.map((record) => record.model_id)
@@ -59,7 +61,8 @@ export function recordsOf(
   }
 
   function located(record: MlcRecord, at: string): MlcRecord {
-    const inside = (key: 'model' | 'model_lib') => (typeof entry.mlc === 'string' ? at : `${at}.${key}`)
+    const inside = (key: 'model' | 'model_lib') =>
+      typeof entry.mlc === 'string' ? at : `${at}.${key}`
     const urlOf = (key: 'model' | 'model_lib') => {
       const url = absoluteUrl(record[key])
       if (!url) say(inside(key), `"${record[key]}" is no http or https URL`)

@@ -8,7 +8,14 @@ import { fetchFile, openFolder, type Located } from './folder.ts'
 import { checkIntegrity } from './integrity.ts'
 import type { MlcAccess } from './keeper.ts'
 import {
-  CONFIG, featuresOf, LISTS, MANIFEST, type Shard, shardsOf, TOKENIZERS, tokensOf,
+  CONFIG,
+  featuresOf,
+  LISTS,
+  MANIFEST,
+  type Shard,
+  shardsOf,
+  TOKENIZERS,
+  tokensOf,
 } from './layout.ts'
 import type { MlcRecord } from './record.ts'
 
@@ -72,11 +79,7 @@ function sourceOf(model: string): HubSource | null {
   return { host, repository, revision: decodeURIComponent(revision), ...unsaid }
 }
 
-async function describeFiles(
-  record: MlcRecord,
-  at: Located,
-  library: Resource,
-): Promise<MlcFiles> {
+async function describeFiles(record: MlcRecord, at: Located, library: Resource): Promise<MlcFiles> {
   const known = new Map(at.files.map((file) => [file.path, file]))
   const get = (path: string): HubFile => {
     const file = known.get(path)
@@ -91,8 +94,16 @@ async function describeFiles(
   if (!shards) throw unfit(record, `its ${list} is no list of weights`)
   get('tokenizer.json')
 
-  const resource = async (file: HubFile, type: Resource['type'], name = file.path): Promise<Resource> => ({
-    type, url: at.urlOf(file), name, bytes: file.bytes, sha256: await at.sha256(file),
+  const resource = async (
+    file: HubFile,
+    type: Resource['type'],
+    name = file.path,
+  ): Promise<Resource> => ({
+    type,
+    url: at.urlOf(file),
+    name,
+    bytes: file.bytes,
+    sha256: await at.sha256(file),
   })
   await checkIntegrity(record, 'config', await at.read(config))
   const tokenizers = TOKENIZERS.flatMap((name) => known.get(name) ?? [])
@@ -104,7 +115,8 @@ async function describeFiles(
   ]
   for (const file of tokenizers) resources.push(await resource(file, 'tokenizer'))
   resources.push(library, await resource(weights, 'mlc'))
-  for (const shard of shards) resources.push(await resource(sized(record, get(shard.path), shard), 'mlc'))
+  for (const shard of shards)
+    resources.push(await resource(sized(record, get(shard.path), shard), 'mlc'))
   return {
     revision: at.revision,
     created: at.created,

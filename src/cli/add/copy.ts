@@ -41,12 +41,14 @@ export async function copyItem(
   try {
     await mkdir(dirname(to), { recursive: true })
     for await (const piece of source.createReadStream({ highWaterMark: PIECE, signal })) {
-      for (let rest = piece as Buffer; rest.length > 0; ) {
+      for (let rest = piece as Buffer; rest.length > 0;) {
         if (!file || (isCut && at % maxFileBytes === 0)) {
           await file?.close()
           file = await open(isCut ? `${to}.${at / maxFileBytes}` : to, 'wx')
         }
-        const ends = [CHUNK_BYTES, ...(isCut ? [maxFileBytes] : [])].map((size) => size - (at % size))
+        const ends = [CHUNK_BYTES, ...(isCut ? [maxFileBytes] : [])].map(
+          (size) => size - (at % size),
+        )
         const part = rest.subarray(0, Math.min(...ends))
         await file.writeFile(part)
         whole.update(part)
@@ -66,7 +68,8 @@ export async function copyItem(
     await file?.close()
     await source.close()
   }
-  if (at !== item.bytes) throw refuse(`${join(root.path, item.path)} changed while it was copied.`, 'Run this again.')
+  if (at !== item.bytes)
+    throw refuse(`${join(root.path, item.path)} changed while it was copied.`, 'Run this again.')
   return {
     bytes: at,
     sha256: whole.digest('hex'),

@@ -37,7 +37,11 @@ export function findInside(root: Root, path: string): string | undefined {
     real = realpathSync(join(root.path, path))
   } catch (cause) {
     if (!link) return undefined
-    throw refuse(`${link} and cannot be followed.`, 'Copy the file into the folder in its place.', cause)
+    throw refuse(
+      `${link} and cannot be followed.`,
+      'Copy the file into the folder in its place.',
+      cause,
+    )
   }
   const below = relative(root.real, real)
   const isInside = below !== '..' && !below.startsWith(`..${sep}`) && !isAbsolute(below)
@@ -61,7 +65,10 @@ export async function openInside(root: Root, path: string): Promise<FileHandle> 
   // A pipe would keep `open` waiting. Windows has neither flag.
   const file = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   try {
-    const [opened, found] = await Promise.all([file.stat({ bigint: true }), lstat(real, { bigint: true })])
+    const [opened, found] = await Promise.all([
+      file.stat({ bigint: true }),
+      lstat(real, { bigint: true }),
+    ])
     if (!opened.isFile()) throw refuse(`${name} is not a file.`, 'Put a file in its place.')
     const isSame = opened.dev === found.dev && opened.ino === found.ino
     // A folder on the way may have become a link since.
@@ -107,7 +114,9 @@ function isLink(path: string): boolean {
 
 function blobsOf(real: string): string | null {
   const parts = real.split(sep)
-  const at = parts.findLastIndex((part, index) => part === 'snapshots' && parts[index - 1]?.startsWith('models--'))
+  const at = parts.findLastIndex(
+    (part, index) => part === 'snapshots' && parts[index - 1]?.startsWith('models--'),
+  )
   return at < 0 || at + 1 === parts.length ? null : [...parts.slice(0, at), 'blobs'].join(sep)
 }
 

@@ -36,7 +36,10 @@ function predictLines({ tag, signature, implementations }: PredictorEntry): stri
   const first = signature.outputs[0]?.name ?? ''
   const output = keyOf(first) === first ? `.${first}` : `[${quote(first)}]`
   return [
-    `const { outputs } = await server.predict('${tag}', {`, ...inputs, '})', `console.log(outputs${output})`,
+    `const { outputs } = await server.predict('${tag}', {`,
+    ...inputs,
+    '})',
+    `console.log(outputs${output})`,
   ]
 }
 

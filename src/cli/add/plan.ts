@@ -1,15 +1,18 @@
 /** What a path given to `inorigin add` becomes: an entry, but for lengths and hashes of its files. */
 import { planMlc } from '../../host/draft/mlc.ts'
-import { planGraph, planLayout, refuseTensors, type Plan, type PlanOptions } from '../../host/draft/plan.ts'
+import {
+  planGraph,
+  planLayout,
+  refuseTensors,
+  type Plan,
+  type PlanOptions,
+} from '../../host/draft/plan.ts'
 import { refuse } from '../../host/draft/refuse.ts'
 import { folderOn } from '../onnx/file.ts'
 import type { Source } from './source.ts'
 
 /** Rejects with `invalid_request` that says what to do. Paths of items are relative to the source's root. */
-export async function makePlan(
-  source: Source,
-  given: Omit<PlanOptions, 'keep'>,
-): Promise<Plan> {
+export async function makePlan(source: Source, given: Omit<PlanOptions, 'keep'>): Promise<Plan> {
   const options: PlanOptions = { ...given, keep: (name) => `--tensor ${name}` }
   const folder = folderOn(source.root)
   if (source.kind === 'layout') return planLayout(folder, source.files, options)

@@ -19,10 +19,14 @@ export type Source = { root: Root } & (
 /** Throws `invalid_request` that says what is expected there, or which link leads out of the folder. */
 export function findSource(path: string): Source {
   if (!existsSync(path)) throw refuse(`There is no ${path}.`, 'Name an .onnx file, or a folder.')
-  if (!statSync(path).isDirectory()) return { root: rootAt(dirname(path)), kind: 'graph', path: basename(path) }
+  if (!statSync(path).isDirectory())
+    return { root: rootAt(dirname(path)), kind: 'graph', path: basename(path) }
   const root = rootAt(path)
   const files = listFiles(root)
-  const found = kindOf(path, files.map((file) => file.path))
+  const found = kindOf(
+    path,
+    files.map((file) => file.path),
+  )
   return found.kind === 'graph' ? { root, ...found } : { root, kind: found.kind, files }
 }
 

@@ -21,7 +21,9 @@ export async function tryModel({ graph, data, name, read, runtime }: Trial): Pro
   ort.env.logLevel = 'fatal'
   ort.env.wasm.numThreads = 1
   const bytes = await read(graph)
-  const externalData = await Promise.all(data.map(async ({ path, file }) => ({ path, data: await read(file) })))
+  const externalData = await Promise.all(
+    data.map(async ({ path, file }) => ({ path, data: await read(file) })),
+  )
   try {
     const session = await ort.InferenceSession.create(bytes, {
       executionProviders: ['wasm'],
@@ -42,6 +44,8 @@ export async function tryModel({ graph, data, name, read, runtime }: Trial): Pro
 /** Without the paths and functions of the runtime's own sources. */
 function reasonOf(thrown: unknown): string {
   const text = thrown instanceof Error ? thrown.message : String(thrown)
-  const reason = text.replace(/^.*ERROR_MESSAGE: */s, '').replace(/^\S*onnxruntime\/\S+:\d+ .*?\) ?(const )?/s, '')
+  const reason = text
+    .replace(/^.*ERROR_MESSAGE: */s, '')
+    .replace(/^\S*onnxruntime\/\S+:\d+ .*?\) ?(const )?/s, '')
   return reason.trim().replace(/\.?$/, '.')
 }

@@ -17,12 +17,15 @@ export function outputType(
   { name, type, enumeration, schema }: OutputParameter,
   implementations: readonly Implementation[],
 ): string {
-  const bindings = implementations.map(({ bindings: all = {} }) => (Object.hasOwn(all, name) ? all[name] : undefined))
+  const bindings = implementations.map(({ bindings: all = {} }) =>
+    Object.hasOwn(all, name) ? all[name] : undefined,
+  )
   if ((type === 'list' || type === 'dict') && schema) return schemaType(schema, 'output')
   if (type === 'dict') {
     const keys = bindings[0]?.keys
     const isSame = bindings.every((binding) => binding?.keys?.join() === keys?.join())
-    if (keys && isSame) return `Record<${union(keys.map(quote))}, number | bigint | boolean | string>`
+    if (keys && isSame)
+      return `Record<${union(keys.map(quote))}, number | bigint | boolean | string>`
   }
   const sizes = new Set(bindings.map((binding) => sizeOf(type, binding?.shape)))
   const [size] = sizes

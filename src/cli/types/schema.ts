@@ -16,7 +16,9 @@ export function schemaType(schema: unknown, side: 'input' | 'output'): string {
     const { const: constant, enum: values, $ref: reference, type } = given
     const deeper = (each: unknown): string => typeOf(each, inside)
     if (typeof reference === 'string') {
-      return inside.includes(reference) ? 'unknown' : typeOf(resolve(reference), [...inside, reference])
+      return inside.includes(reference)
+        ? 'unknown'
+        : typeOf(resolve(reference), [...inside, reference])
     }
     if (constant !== undefined) return literal(constant)
     if (Array.isArray(values)) return union(values.map(literal))
@@ -29,15 +31,18 @@ export function schemaType(schema: unknown, side: 'input' | 'output'): string {
     if (Array.isArray(type)) return union(type.map((each) => deeper({ ...given, type: each })))
     if (type === 'number' || type === 'integer') return 'number'
     if (type === 'string' || type === 'boolean' || type === 'null') return type
-    if (type === 'array' || 'items' in given || 'prefixItems' in given) return arrayOf(given, deeper)
+    if (type === 'array' || 'items' in given || 'prefixItems' in given)
+      return arrayOf(given, deeper)
     if (type === 'object' || 'properties' in given) return objectOf(given, deeper)
     return 'unknown'
   }
 
   function arrayOf({ items, prefixItems }: Schema, deeper: (each: unknown) => string): string {
-    if (!Array.isArray(prefixItems)) return array(bracketed(items === undefined ? 'unknown' : deeper(items)))
+    if (!Array.isArray(prefixItems))
+      return array(bracketed(items === undefined ? 'unknown' : deeper(items)))
     const first = prefixItems.map((each) => `${bracketed(deeper(each))}?`)
-    const rest = items === false ? [] : [`...${bracketed(items === undefined ? 'unknown' : deeper(items))}[]`]
+    const rest =
+      items === false ? [] : [`...${bracketed(items === undefined ? 'unknown' : deeper(items))}[]`]
     return `${side === 'input' ? 'readonly ' : ''}[${[...first, ...rest].join(', ')}]`
   }
 
@@ -66,4 +71,5 @@ export function schemaType(schema: unknown, side: 'input' | 'output'): string {
   }
 }
 
-const bracketed = (type: string): string => (/[ |&]/.test(type) && !/^\{[^{}]*\}$/.test(type) ? `(${type})` : type)
+const bracketed = (type: string): string =>
+  /[ |&]/.test(type) && !/^\{[^{}]*\}$/.test(type) ? `(${type})` : type

@@ -35,11 +35,11 @@ export function createBudget(
   }
   const weigh = (places: Uint32Array): number =>
     places.reduce((sum, count, byte) => sum + count * (tokens[byte] ?? 0), 0)
-  const cost = ({ places }: Ebnf): number =>
-    weigh(places.narrow) + WIDE_WEIGHT * weigh(places.wide)
+  const cost = ({ places }: Ebnf): number => weigh(places.narrow) + WIDE_WEIGHT * weigh(places.wide)
 
   return (grammar, exact, steps) => {
-    const fits = (made: Ebnf, most: number): boolean => made.rules <= MOST_RULES && cost(made) <= most
+    const fits = (made: Ebnf, most: number): boolean =>
+      made.rules <= MOST_RULES && cost(made) <= most
     const best = toEbnf(grammar, { exact, chained: MANY }, steps)
     if (fits(best, QUICK)) return best
     const small = toEbnf(grammar, { exact, chained: FEW }, steps)

@@ -3,7 +3,16 @@ import { InoriginError } from '../../error.ts'
 import type { Constraint, TaggedConstraint } from '../constraint.ts'
 import { schemaTexts } from '../schema.ts'
 import {
-  choice, type Expression, type Grammar, isNothing, optional, repeat, rule, type Rules, sequence, text,
+  choice,
+  type Expression,
+  type Grammar,
+  isNothing,
+  optional,
+  repeat,
+  rule,
+  type Rules,
+  sequence,
+  text,
 } from '../schema/expression.ts'
 import { parsePattern, PatternError } from '../schema/pattern.ts'
 import { prune } from '../schema/prune.ts'
@@ -46,7 +55,8 @@ export function buildGrammar(constraint: Constraint, steps = createSteps()): Gra
         return text(checked(part.text))
       case 'json': {
         const key = JSON.stringify(part.schema)
-        const known = schemas.get(key) ?? schemaTexts(part.schema, '', rules, `s${scopes++}_`, steps)
+        const known =
+          schemas.get(key) ?? schemaTexts(part.schema, '', rules, `s${scopes++}_`, steps)
         schemas.set(key, known)
         return known
       }
@@ -99,7 +109,10 @@ export function buildGrammar(constraint: Constraint, steps = createSteps()): Gra
     )
     const triggers = shortest.map((trigger) => {
       const tags = part.tags.filter(({ begin }) => begin.startsWith(trigger))
-      return { text: checked(trigger), rule: define(choice(...tags.map((tag) => tagged(tag, trigger)))) }
+      return {
+        text: checked(trigger),
+        rule: define(choice(...tags.map((tag) => tagged(tag, trigger)))),
+      }
     })
     const rest: Expression = { type: 'dispatch', triggers, single: part.single }
     return part.required ? sequence(first, rest) : rest
@@ -163,7 +176,8 @@ function checked(value: string): string {
   return value
 }
 
-const open = (): InoriginError => invalid('Free text needs a fixed text behind it, or must come last.')
+const open = (): InoriginError =>
+  invalid('Free text needs a fixed text behind it, or must come last.')
 
 const invalid = (message: string): InoriginError =>
   new InoriginError('invalid_request', message, { code: 'unsupported_constraint' })

@@ -132,6 +132,10 @@ function keyOf(constraint: Constraint): string {
 }
 
 const tooDeep = (cause: unknown): InoriginError =>
-  new InoriginError('invalid_request', 'The format, or a tool, is nested too deeply. Make it flatter.', {
-    cause,
-  })
+  new InoriginError(
+    'invalid_request',
+    'The format, or a tool, is nested too deeply. Make it flatter.',
+    {
+      cause,
+    },
+  )

@@ -6,11 +6,22 @@
 import { inString } from '../schema/escape.ts'
 import { solidRepeat } from '../schema/empty.ts'
 import {
-  type Dispatch, type Expression, type Grammar, NOTHING, type StringOf,
+  type Dispatch,
+  type Expression,
+  type Grammar,
+  NOTHING,
+  type StringOf,
 } from '../schema/expression.ts'
 import type { Steps } from '../schema/steps.ts'
 import {
-  countPlaces, createKeys, determinize, type Item, type Production, type Productions, quote, writeRule,
+  countPlaces,
+  createKeys,
+  determinize,
+  type Item,
+  type Production,
+  type Productions,
+  quote,
+  writeRule,
 } from './production.ts'
 import { utf8 } from './utf8.ts'
 

@@ -5,14 +5,29 @@
 import { InoriginError } from '../../error.ts'
 import { ANY, both, type Characters, characters, not } from '../schema/characters.ts'
 import {
-  choice, type Expression, type Grammar, repeat, rule, type Rules, sequence, text,
+  choice,
+  type Expression,
+  type Grammar,
+  repeat,
+  rule,
+  type Rules,
+  sequence,
+  text,
 } from '../schema/expression.ts'
 
 const MOST = 100_000
 const DEEPEST = 100
 
 const ESCAPES: Readonly<Record<string, string>> = {
-  n: '\n', r: '\r', t: '\t', b: '\b', f: '\f', v: '\v', a: '\x07', e: '\x1b', '0': '\0',
+  n: '\n',
+  r: '\r',
+  t: '\t',
+  b: '\b',
+  f: '\f',
+  v: '\v',
+  a: '\x07',
+  e: '\x1b',
+  '0': '\0',
 }
 
 /** The grammar with the rule `root`; the names of its rules begin with `scope`. */
@@ -106,7 +121,8 @@ function createReader(source: string) {
   const quoted = (): string => {
     let value = ''
     for (let code = character('"'); code !== null; code = character('"')) {
-      if (code === 0 || both([[code, code]], ANY).length === 0) fail('a text with what is no character')
+      if (code === 0 || both([[code, code]], ANY).length === 0)
+        fail('a text with what is no character')
       value += String.fromCodePoint(code)
     }
     return value

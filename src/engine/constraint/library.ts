@@ -2,7 +2,12 @@
 import type * as Library from '@mlc-ai/web-xgrammar'
 import { InoriginError } from '../../error.ts'
 
-export type { CompiledGrammar, GrammarCompiler, GrammarMatcher, TokenizerInfo } from '@mlc-ai/web-xgrammar'
+export type {
+  CompiledGrammar,
+  GrammarCompiler,
+  GrammarMatcher,
+  TokenizerInfo,
+} from '@mlc-ai/web-xgrammar'
 export type Xgrammar = Pick<typeof Library, 'GrammarCompiler' | 'GrammarMatcher' | 'TokenizerInfo'>
 
 let loading: Promise<Xgrammar> | undefined
@@ -11,9 +16,13 @@ let loading: Promise<Xgrammar> | undefined
 export function loadXgrammar(): Promise<Xgrammar> {
   loading ??= load().catch((error: unknown) => {
     loading = undefined
-    throw new InoriginError('unavailable', 'The part that constrains answers could not be loaded.', {
-      cause: error,
-    })
+    throw new InoriginError(
+      'unavailable',
+      'The part that constrains answers could not be loaded.',
+      {
+        cause: error,
+      },
+    )
   })
   return loading
 }

@@ -195,7 +195,7 @@ const isNullable = (production: Production, nullable: ReadonlySet<string>): bool
 
 function findNullable(rules: Productions, steps: Steps): Set<string> {
   const nullable = new Set<string>()
-  for (let before = -1; before < nullable.size; ) {
+  for (let before = -1; before < nullable.size;) {
     before = nullable.size
     for (const [name, productions] of rules) {
       steps.spend(1 + productions.length)

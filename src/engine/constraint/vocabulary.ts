@@ -33,7 +33,11 @@ export async function prepareVocabulary(
     encoded.push(bytes && bytes.length > 0 ? byteLevel(bytes) : NO_TEXT)
   }
   const info: TokenizerInfo = await TokenizerInfo.createTokenizerInfo(
-    encoded, 'byte_level', false, encoded.length, [...table.endTokens],
+    encoded,
+    'byte_level',
+    false,
+    encoded.length,
+    [...table.endTokens],
   )
   const compiler = await GrammarCompiler.createGrammarCompiler(info, false)
   const close = (): void => {

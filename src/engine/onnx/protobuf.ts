@@ -6,7 +6,10 @@
 /** Wire types of fields: a number, bytes after their length, and two of a fixed size. */
 const NUMBER = 0
 const BYTES = 2
-const SIZES = new Map([[1, 8], [5, 4]])
+const SIZES = new Map([
+  [1, 8],
+  [5, 4],
+])
 
 /** Bytes of a file that are fetched at once. */
 const WINDOW = 2 ** 20

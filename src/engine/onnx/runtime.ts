@@ -217,8 +217,7 @@ function checkRoom(weight: number, feeds: Record<string, Tensor>): void {
   if (weight + inputs > WASM_ROOM) throw outOfMemory(`${weight} + ${inputs} bytes`)
 }
 
-const sum = (numbers: readonly number[]): number =>
-  numbers.reduce((total, each) => total + each, 0)
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, each) => total + each, 0)
 
 /** Runs tasks one after the other; a failed one does not stop the next. */
 function createLock(): <T>(task: () => Promise<T>) => Promise<T> {

@@ -35,7 +35,11 @@ export function watchGpu(gpu: GPUDevice): GpuWatch {
     }
   }
   const settle: GpuWatch['settle'] = async () => {
-    await within(1_000, gpu.queue.onSubmittedWorkDone().catch(() => undefined), undefined)
+    await within(
+      1_000,
+      gpu.queue.onSubmittedWorkDone().catch(() => undefined),
+      undefined,
+    )
     // Events are tasks of their own.
     await new Promise((resolve) => setTimeout(resolve))
   }

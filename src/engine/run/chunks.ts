@@ -54,9 +54,7 @@ export function createChunks(most: number): Chunks {
     const patience = alone ? PATIENCE_ALONE : PATIENCE
     const limit = known && other ? Math.max(patience, TOKENS * predict(known, 1)) : patience
     const fits = (each: number): boolean =>
-      known
-        ? predict(known, each) <= limit && each <= GROWTH * known.tokens
-        : each <= FIRST
+      known ? predict(known, each) <= limit && each <= GROWTH * known.tokens : each <= FIRST
     return lengths.findLast(fits) ?? (lengths[0] as number)
   }
 

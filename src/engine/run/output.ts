@@ -20,7 +20,11 @@ export type Outputs = (
   options: Pick<GenerateOptions, 'sampling' | 'visible' | 'logprobs'>,
 ) => Output
 
-export function createOutputs({ tokenizer, tokenizerConfig, sampling: defaults }: ModelConfig): Outputs {
+export function createOutputs({
+  tokenizer,
+  tokenizerConfig,
+  sampling: defaults,
+}: ModelConfig): Outputs {
   const openText = createDecoding(tokenizer, tokenizerConfig)
   const bytesOf = remember((visible: readonly string[]) =>
     tokenBytes(tokenizer, tokenizerConfig, visible),

@@ -130,7 +130,8 @@ export function shared(a: readonly number[], b: readonly number[]): number {
 const rest = ({ track, length }: Found): number => track.tokens.length - length
 
 /** What a cut to this length would lose is soon computed again. */
-const isMostOf = (length: number, { tokens }: Track): boolean => (tokens.length - length) * 3 <= length
+const isMostOf = (length: number, { tokens }: Track): boolean =>
+  (tokens.length - length) * 3 <= length
 
 /** Whatever could be made of `b` can be made of `a`. */
 const covers = (a: Track, b: Track): boolean =>

@@ -40,7 +40,11 @@ export async function step(decoder: Decoder, places: readonly Begun[]): Promise<
  * Takes the one pending token and, where it pays, others that are guessed to follow it. Reads, and
  * keeps the scores behind each guess for when it turns out right.
  */
-export async function venture(decoder: Decoder, place: Begun, speculation: Speculation): Promise<void> {
+export async function venture(
+  decoder: Decoder,
+  place: Begun,
+  speculation: Speculation,
+): Promise<void> {
   const { drafter = null, room = 0 } = place.wish?.reader ?? {}
   const guessed = drafter?.guess(speculation.count(drafter.luck, room)) ?? []
   const start = performance.now()

@@ -40,8 +40,10 @@ export function createContext(root: Node, steps: Steps): Context {
   const boundsApart = (a: Flat, b: Flat): boolean => {
     const [x, y] = [boundsOf(a), boundsOf(b)]
     return (
-      x.max < y.min || y.max < x.min ||
-      (x.max === y.min && (x.below || y.above)) || (y.max === x.min && (y.below || x.above))
+      x.max < y.min ||
+      y.max < x.min ||
+      (x.max === y.min && (x.below || y.above)) ||
+      (y.max === x.min && (y.below || x.above))
     )
   }
 

@@ -1,6 +1,15 @@
 /** The texts of arrays. */
 import type { Compiler } from './compiler.ts'
-import { choice, EMPTY, type Expression, isNothing, NOTHING, repeat, sequence, text } from './expression.ts'
+import {
+  choice,
+  EMPTY,
+  type Expression,
+  isNothing,
+  NOTHING,
+  repeat,
+  sequence,
+  text,
+} from './expression.ts'
 import { rangeOf } from './flat.ts'
 import type { Flat } from './flatten.ts'
 import { COMMA } from './literal.ts'

@@ -3,7 +3,15 @@ import { ANY } from './characters.ts'
 import { createContext } from './apart.ts'
 import { arrays } from './arrays.ts'
 import type { Compiler } from './compiler.ts'
-import { choice, type Expression, isNothing, NOTHING, rule, type Rules, text } from './expression.ts'
+import {
+  choice,
+  type Expression,
+  isNothing,
+  NOTHING,
+  rule,
+  type Rules,
+  text,
+} from './expression.ts'
 import { boundsOf, listedOf, patternsOf, rangeOf, typesOf } from './flat.ts'
 import { CHARACTERS_OF_STEP, type Flat, flatten } from './flatten.ts'
 import { quoted, stringOf, write } from './literal.ts'

@@ -119,5 +119,9 @@ export function patternsOf(flat: Flat, context: Context): FoundPattern[] {
     if (typeof pattern === 'string' && !found.has(pattern)) found.set(pattern, part)
     if (format !== undefined && !found.has(format)) found.set(format, part)
   }
-  return [...found].map(([pattern, part]) => ({ pattern, expression: patternOf(pattern, context), part }))
+  return [...found].map(([pattern, part]) => ({
+    pattern,
+    expression: patternOf(pattern, context),
+    part,
+  }))
 }

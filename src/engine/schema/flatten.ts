@@ -1,7 +1,18 @@
 /** What several schemas ask of one value, as alternatives without references or combinations. */
 import { ANNOTATIONS, checkKeywords } from './keywords.ts'
 import type { Expression } from './expression.ts'
-import { child, get, has, isObject, list, type Node, node, refuse, toBarePath, under } from './node.ts'
+import {
+  child,
+  get,
+  has,
+  isObject,
+  list,
+  type Node,
+  node,
+  refuse,
+  toBarePath,
+  under,
+} from './node.ts'
 import type { Steps } from './steps.ts'
 
 /** Schemas that all hold, whose own keywords say everything: `allOf`, `$ref` and the like are gone. */

@@ -46,8 +46,12 @@ const type: Check = (value, path) => {
 }
 
 const format: Check = (value, path) => {
-  const known = [formatPattern(String(value)) !== undefined, Object.hasOwn(NUMBER_FORMATS, String(value))]
-  if (typeof value !== 'string' || !known.includes(true)) refuse(path, `cannot be kept: the format ${JSON.stringify(value)} is not known.`)
+  const known = [
+    formatPattern(String(value)) !== undefined,
+    Object.hasOwn(NUMBER_FORMATS, String(value)),
+  ]
+  if (typeof value !== 'string' || !known.includes(true))
+    refuse(path, `cannot be kept: the format ${JSON.stringify(value)} is not known.`)
 }
 
 const patterns: Check = (value, path, part, steps) => {
@@ -78,25 +82,54 @@ export const TYPE_NAMES: Readonly<Record<string, readonly TypeName[]>> = {
 
 /** Keywords that hold for every value. */
 export const ANNOTATIONS = [
-  '$schema', '$comment', '$id', '$defs', 'definitions', 'title', 'description', 'default', 'example',
-  'examples', 'deprecated', 'readOnly', 'writeOnly',
+  '$schema',
+  '$comment',
+  '$id',
+  '$defs',
+  'definitions',
+  'title',
+  'description',
+  'default',
+  'example',
+  'examples',
+  'deprecated',
+  'readOnly',
+  'writeOnly',
 ] as const
 
 const KEYWORDS: Readonly<Record<string, Check>> = {
-  type, format, pattern,
-  $schema: anything, $comment: anything, title: anything, description: anything, default: anything,
-  example: anything, examples: anything, deprecated: anything, readOnly: anything, writeOnly: anything,
+  type,
+  format,
+  pattern,
+  $schema: anything,
+  $comment: anything,
+  title: anything,
+  description: anything,
+  default: anything,
+  example: anything,
+  examples: anything,
+  deprecated: anything,
+  readOnly: anything,
+  writeOnly: anything,
   $defs: byName,
   definitions: byName,
   $ref: must((value) => typeof value === 'string', 'a text'),
-  allOf: schemas, anyOf: schemas, oneOf: schemas,
+  allOf: schemas,
+  anyOf: schemas,
+  oneOf: schemas,
   enum: must((value) => Array.isArray(value), 'a list of values'),
   const: anything,
   nullable: must((value) => typeof value === 'boolean', 'true or false'),
-  minimum: bound, maximum: bound, exclusiveMinimum: exclusive, exclusiveMaximum: exclusive,
-  minLength: count, maxLength: count,
-  minItems: count, maxItems: count,
-  minProperties: count, maxProperties: count,
+  minimum: bound,
+  maximum: bound,
+  exclusiveMinimum: exclusive,
+  exclusiveMaximum: exclusive,
+  minLength: count,
+  maxLength: count,
+  minItems: count,
+  maxItems: count,
+  minProperties: count,
+  maxProperties: count,
   properties: byName,
   patternProperties: patterns,
   additionalProperties: anything,

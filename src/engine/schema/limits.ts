@@ -24,7 +24,10 @@ export function checkLimits(schema: JsonSchema, path: string): void {
           refuse(place, `lists more than ${MOST_NAMES} names, which is too many to be kept.`)
         }
         if (key === 'prefixItems' && sizeOf(each) > MAX_TUPLE_ITEMS) {
-          refuse(place, `has more than ${MAX_TUPLE_ITEMS} items. Use \`items\`, or a shorter tuple.`)
+          refuse(
+            place,
+            `has more than ${MAX_TUPLE_ITEMS} items. Use \`items\`, or a shorter tuple.`,
+          )
         }
         waiting.push({ part: each, path: place })
       }

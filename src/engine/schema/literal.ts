@@ -1,7 +1,15 @@
 /** JSON as it is written here: a blank behind each comma and colon, every string in one way. */
 import type { Characters } from './characters.ts'
 import { escaped, inString } from './escape.ts'
-import { choice, type Expression, NOTHING, repeat, sequence, type StringOf, text } from './expression.ts'
+import {
+  choice,
+  type Expression,
+  NOTHING,
+  repeat,
+  sequence,
+  type StringOf,
+  text,
+} from './expression.ts'
 import { isObject } from './node.ts'
 import type { Steps } from './steps.ts'
 

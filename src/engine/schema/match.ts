@@ -18,7 +18,10 @@ export function lengths(expression: Expression): [min: number, max: number] {
       return sum(expression.parts)
     case 'choice': {
       const all = expression.parts.map(lengths)
-      return all.reduce((a, b) => [Math.min(a[0], b[0]), Math.max(a[1], b[1])], [Infinity, -Infinity])
+      return all.reduce(
+        (a, b) => [Math.min(a[0], b[0]), Math.max(a[1], b[1])],
+        [Infinity, -Infinity],
+      )
     }
     case 'repeat': {
       const [min, max] = lengths(expression.part)
@@ -30,7 +33,9 @@ export function lengths(expression: Expression): [min: number, max: number] {
 }
 
 /** The set and how often, where the expression is nothing else. */
-export function loopOf(expression: Expression): { set: Characters; min: number; max: number } | null {
+export function loopOf(
+  expression: Expression,
+): { set: Characters; min: number; max: number } | null {
   if (expression.type === 'set') return { set: expression.set, min: 1, max: 1 }
   if (expression.type === 'sequence') return joined(expression.parts)
   if (expression.type !== 'repeat' || expression.part.type !== 'set') return null
@@ -42,7 +47,7 @@ function joined(parts: readonly Expression[]): ReturnType<typeof loopOf> {
   const loops = parts.map(loopOf)
   const [first] = loops
   if (!first) return null
-    let [min, max] = [0, 0]
+  let [min, max] = [0, 0]
   for (const loop of loops) {
     if (!loop || !isSame(loop.set, first.set)) return null
     min += loop.min

@@ -29,7 +29,8 @@ export function otherNames(names: readonly string[], steps: Steps): Expression {
   /** By the characters that are taken: most branches go on with one. */
   const known = new Map<string, Expression>()
   const others = (taken: string): Expression => {
-    const made = known.get(taken) ?? sequence(inString(not(characters([...taken].flatMap(one)))), REST)
+    const made =
+      known.get(taken) ?? sequence(inString(not(characters([...taken].flatMap(one)))), REST)
     known.set(taken, made)
     return made
   }
@@ -44,6 +45,8 @@ function behind({ next, ends }: Branch, others: (taken: string) => Expression): 
   return choice(
     ...(ends ? [] : [text('"')]),
     others([...next.keys()].join('')),
-    ...[...next].map(([character, branch]) => sequence(text(escaped(character)), behind(branch, others))),
+    ...[...next].map(([character, branch]) =>
+      sequence(text(escaped(character)), behind(branch, others)),
+    ),
   )
 }

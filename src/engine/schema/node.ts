@@ -12,7 +12,13 @@ export interface Node {
 export type TypeName = 'null' | 'boolean' | 'object' | 'array' | 'string' | 'integer' | 'fraction'
 
 export const TYPES: readonly TypeName[] = [
-  'null', 'boolean', 'integer', 'fraction', 'string', 'array', 'object',
+  'null',
+  'boolean',
+  'integer',
+  'fraction',
+  'string',
+  'array',
+  'object',
 ]
 
 /** Ends the path of a node from which references and combinations were taken out. */

@@ -1,6 +1,13 @@
 /** Numbers between bounds, as the texts that JSON writes them with. */
 import {
-  choice, type Expression, isNothing, NOTHING, optional, repeat, sequence, text,
+  choice,
+  type Expression,
+  isNothing,
+  NOTHING,
+  optional,
+  repeat,
+  sequence,
+  text,
 } from './expression.ts'
 
 export interface Bounds {
@@ -25,8 +32,20 @@ const DIGIT = digits(0, 9)
 const FRACTION = sequence(text('.'), repeat(DIGIT, 1, DIGITS))
 const NATURAL = choice(text('0'), sequence(digits(1, 9), repeat(DIGIT, 0, DIGITS - 1)))
 const EXPONENT = sequence(
-  { type: 'set', set: [[0x45, 0x45], [0x65, 0x65]] },
-  optional({ type: 'set', set: [[0x2b, 0x2b], [0x2d, 0x2d]] }),
+  {
+    type: 'set',
+    set: [
+      [0x45, 0x45],
+      [0x65, 0x65],
+    ],
+  },
+  optional({
+    type: 'set',
+    set: [
+      [0x2b, 0x2b],
+      [0x2d, 0x2d],
+    ],
+  }),
   repeat(DIGIT, 1, 2),
 )
 
@@ -42,15 +61,13 @@ export function workOf({ min, max }: Bounds): number {
 /** Integers without a point or an exponent, `-0` left out; those without a bound of few digits. */
 export function integers({ min, max, above, below }: Bounds): Expression {
   if (min === -Infinity && max === Infinity) {
-    return choice(
-      NATURAL,
-      sequence(text('-'), digits(1, 9), repeat(DIGIT, 0, DIGITS - 1)),
-    )
+    return choice(NATURAL, sequence(text('-'), digits(1, 9), repeat(DIGIT, 0, DIGITS - 1)))
   }
   if (min > max) return NOTHING
   const next = above && Number.isInteger(min) ? 1n : 0n
   const before = below && Number.isInteger(max) ? 1n : 0n
-  const low = min === -Infinity ? -greatest(BigInt(-Math.floor(max))) : BigInt(Math.ceil(min)) + next
+  const low =
+    min === -Infinity ? -greatest(BigInt(-Math.floor(max))) : BigInt(Math.ceil(min)) + next
   const high = max === Infinity ? greatest(low) : BigInt(Math.floor(max)) - before
   const positive = high >= 0n ? naturals(low > 0n ? low : 0n, high) : []
   const negative = low < 0n ? naturals(high < -1n ? -high : 1n, -low) : []
@@ -93,7 +110,8 @@ function sameLength(low: string, high: string): Expression {
     parts.push(sequence(text(String(b)), sameLength('0'.repeat(length - 1), highs)))
     last -= 1
   }
-  if (first <= last) parts.push(sequence(digits(first, last), repeat(DIGIT, length - 1, length - 1)))
+  if (first <= last)
+    parts.push(sequence(digits(first, last), repeat(DIGIT, length - 1, length - 1)))
   return choice(...parts)
 }
 
@@ -119,7 +137,8 @@ function magnitudes(min: number, max: number, above: boolean, below: boolean): E
   const high = max === Infinity ? { whole: greatest(low.whole), fraction: '' } : decimal(max)
   // What is written between two bounds is read as one between them, or as one of them where that is
   // out and there are too many digits.
-  const most = below || (above && min !== 0) ? 0 : Math.max(low.fraction.length, high.fraction.length)
+  const most =
+    below || (above && min !== 0) ? 0 : Math.max(low.fraction.length, high.fraction.length)
   if (max > 0 && max < 1) return belowOne(low.fraction, high.fraction, above, below, most)
   const room = (whole: bigint): number => Math.max(0, SIGNIFICANT - String(whole).length, most)
   const places = room(low.whole)

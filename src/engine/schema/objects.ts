@@ -1,6 +1,15 @@
 /** The texts of objects: named properties in the order of the schema, others behind them. */
 import type { Compiler } from './compiler.ts'
-import { choice, EMPTY, type Expression, isNothing, NOTHING, repeat, sequence, text } from './expression.ts'
+import {
+  choice,
+  EMPTY,
+  type Expression,
+  isNothing,
+  NOTHING,
+  repeat,
+  sequence,
+  text,
+} from './expression.ts'
 import { listedOf, rangeOf, typesOf } from './flat.ts'
 import { children, type Flat, flatten } from './flatten.ts'
 import { COLON, COMMA, quoted, writeString } from './literal.ts'
@@ -44,16 +53,23 @@ function namesOf(flat: Flat, { context }: Compiler): string[] {
     flatten([part], context).flatMap((each) => listedOf(each, context) ?? []),
   )
   return [
-    ...new Set([
-      ...flat.flatMap((part) => [...named(part, 'properties').keys()]),
-      ...requiredOf(flat, context),
-      ...(open || flat.every((part) => !has(part, 'properties')) ? listed : []),
-    ].map(String)),
+    ...new Set(
+      [
+        ...flat.flatMap((part) => [...named(part, 'properties').keys()]),
+        ...requiredOf(flat, context),
+        ...(open || flat.every((part) => !has(part, 'properties')) ? listed : []),
+      ].map(String),
+    ),
   ]
 }
 
 /** A pair of a name that the schema does not list; nothing where there is none. */
-function othersOf(flat: Flat, names: readonly string[], min: number, compiler: Compiler): Expression {
+function othersOf(
+  flat: Flat,
+  names: readonly string[],
+  min: number,
+  compiler: Compiler,
+): Expression {
   const { context, value } = compiler
   const byPattern = flat.filter((part) => named(part, 'patternProperties').size > 0)
   if (byPattern.length > 0) return matching(flat, byPattern, names, compiler)
@@ -100,9 +116,17 @@ function matching(
   if (get(part, 'additionalProperties') !== false) {
     refuse(path, 'can be kept only beside additionalProperties: false.')
   }
-  if (children(flat, 'propertyNames').length > 0) refuse(path, 'cannot be kept beside propertyNames.')
-  const rest = children(flat.filter((each) => each !== part), 'additionalProperties')
-  return sequence(quoted(patternOf(pattern, context), context.steps), text(COLON), value([schema, ...rest]))
+  if (children(flat, 'propertyNames').length > 0)
+    refuse(path, 'cannot be kept beside propertyNames.')
+  const rest = children(
+    flat.filter((each) => each !== part),
+    'additionalProperties',
+  )
+  return sequence(
+    quoted(patternOf(pattern, context), context.steps),
+    text(COLON),
+    value([schema, ...rest]),
+  )
 }
 
 /**
@@ -140,7 +164,9 @@ function inOrder(
     const skipped = pair.required ? NOTHING : behind(index + 1, count)
     const full = max < Infinity && count >= max
     const taken =
-      full || isNothing(pair.text) ? NOTHING : sequence(lead, pair.text, behind(index + 1, count + 1))
+      full || isNothing(pair.text)
+        ? NOTHING
+        : sequence(lead, pair.text, behind(index + 1, count + 1))
     const made = choice(...[taken, skipped].filter((part) => !isNothing(part)))
     // Required pairs behind each other become one sequence, which is copied for each of them.
     steps.spend(1 + (taken.type === 'sequence' ? taken.parts.length : 0))

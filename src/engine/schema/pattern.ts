@@ -7,15 +7,39 @@ export class PatternError extends Error {}
 
 const DIGIT: Characters = [[0x30, 0x39]]
 const WORD = characters([...DIGIT, [0x41, 0x5a], [0x61, 0x7a], [0x5f, 0x5f]])
-const LINE_ENDS = characters([[0xa, 0xa], [0xd, 0xd], [0x2028, 0x2029]])
+const LINE_ENDS = characters([
+  [0xa, 0xa],
+  [0xd, 0xd],
+  [0x2028, 0x2029],
+])
 const SPACE = characters([
-  [0x9, 0xd], [0x20, 0x20], [0xa0, 0xa0], [0x1680, 0x1680], [0x2000, 0x200a], [0x2028, 0x2029],
-  [0x202f, 0x202f], [0x205f, 0x205f], [0x3000, 0x3000], [0xfeff, 0xfeff],
+  [0x9, 0xd],
+  [0x20, 0x20],
+  [0xa0, 0xa0],
+  [0x1680, 0x1680],
+  [0x2000, 0x200a],
+  [0x2028, 0x2029],
+  [0x202f, 0x202f],
+  [0x205f, 0x205f],
+  [0x3000, 0x3000],
+  [0xfeff, 0xfeff],
 ])
 const CLASSES: Readonly<Record<string, Characters>> = {
-  d: DIGIT, D: not(DIGIT), w: WORD, W: not(WORD), s: SPACE, S: not(SPACE),
+  d: DIGIT,
+  D: not(DIGIT),
+  w: WORD,
+  W: not(WORD),
+  s: SPACE,
+  S: not(SPACE),
 }
-const CONTROLS: Readonly<Record<string, string>> = { t: '\t', n: '\n', v: '\v', f: '\f', r: '\r', 0: '\0' }
+const CONTROLS: Readonly<Record<string, string>> = {
+  t: '\t',
+  n: '\n',
+  v: '\v',
+  f: '\f',
+  r: '\r',
+  0: '\0',
+}
 const MOST = 100_000
 
 const anything = repeat({ type: 'set', set: ANY }, 0)
@@ -153,7 +177,8 @@ export function parsePattern(pattern: string): Expression {
     if (!found) return fail(`\\${kind} without its digits`)
     at += found[0].length
     const code = Number.parseInt(found[1] ?? found[2] ?? '', 16)
-    if (code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) fail('an escape that is no character')
+    if (code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
+      fail('an escape that is no character')
     return [[code, code]]
   }
 

@@ -1,6 +1,14 @@
 /** Takes out of a grammar what no text can complete: a dead end for whoever walks into it. */
 import {
-  choice, EMPTY, type Expression, type Grammar, isNothing, NOTHING, repeat, type Rules, sequence,
+  choice,
+  EMPTY,
+  type Expression,
+  type Grammar,
+  isNothing,
+  NOTHING,
+  repeat,
+  type Rules,
+  sequence,
 } from './expression.ts'
 import type { Steps } from './steps.ts'
 
@@ -97,7 +105,7 @@ function findEnding(rules: Rules, steps: Steps): Set<string> {
   }
   // Most rules are made before those that they need, so that few rounds are enough.
   let left = [...rules].toReversed()
-  for (let before = Infinity; left.length < before; ) {
+  for (let before = Infinity; left.length < before;) {
     before = left.length
     left = left.filter(([name, body]) => {
       if (!ends(body)) return true

@@ -34,7 +34,7 @@ export function findShortest({ root, rules }: Grammar, steps: Steps): number {
   }
   // Most rules come before those that they need, so that few rounds are enough.
   const backwards = [...rules].toReversed()
-  for (let changed = true; changed; ) {
+  for (let changed = true; changed;) {
     changed = false
     for (const [name, body] of backwards) {
       const length = lengthOf(body)

@@ -1,7 +1,18 @@
 /** Whether a value is of a schema, for the keywords that are kept. */
 import { children, type Context, type Flat, flatten } from './flatten.ts'
 import { boundsOf, isListed, patternsOf, rangeOf, typesOf } from './flat.ts'
-import { child, element, entry, get, has, isObject, list, named, type Node, type TypeName } from './node.ts'
+import {
+  child,
+  element,
+  entry,
+  get,
+  has,
+  isObject,
+  list,
+  named,
+  type Node,
+  type TypeName,
+} from './node.ts'
 import { matches } from './match.ts'
 import { isMatch } from './patterns.ts'
 
@@ -39,7 +50,8 @@ export function isOf(flat: Flat, value: unknown, context: Context): boolean {
     requiredOf(flat, context).every((name) => Object.hasOwn(value, name)) &&
     names.every(
       (name) =>
-        valid(children(flat, 'propertyNames'), name) && valid(propertyOf(flat, name, context), value[name]),
+        valid(children(flat, 'propertyNames'), name) &&
+        valid(propertyOf(flat, name, context), value[name]),
     )
   )
 }
@@ -57,7 +69,9 @@ const within = (length: number, [min, max]: readonly [number, number]): boolean 
 /** What the element at an index must be. */
 export function itemsAt(flat: Flat, index: number, { steps }: Context): Node[] {
   steps.spend(1 + flat.length)
-  return flat.flatMap((part) => element(part, prefixKeyOf(part), index) ?? child(part, restOf(part)) ?? [])
+  return flat.flatMap(
+    (part) => element(part, prefixKeyOf(part), index) ?? child(part, restOf(part)) ?? [],
+  )
 }
 
 /** Schemas of the first elements: `prefixItems`, or `items` where that is a list. */
@@ -71,12 +85,14 @@ const restOf = (part: Node): 'items' | 'additionalItems' =>
   !has(part, 'prefixItems') && Array.isArray(get(part, 'items')) ? 'additionalItems' : 'items'
 
 export const requiredOf = (flat: Flat, { steps }: Context): string[] => [
-  ...new Set(flat.flatMap(({ keywords }) => {
-    const required = typeof keywords === 'boolean' ? undefined : keywords['required']
-    if (!Array.isArray(required)) return []
-    steps.spend(1 + required.length)
-    return required.map(String)
-  })),
+  ...new Set(
+    flat.flatMap(({ keywords }) => {
+      const required = typeof keywords === 'boolean' ? undefined : keywords['required']
+      if (!Array.isArray(required)) return []
+      steps.spend(1 + required.length)
+      return required.map(String)
+    }),
+  ),
 ]
 
 /** Each part is asked for the property, for patterns, and for what holds for others. */

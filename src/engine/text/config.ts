@@ -101,7 +101,10 @@ function specialNames(tokenizerConfig: Json): Record<string, string> {
 function readTemplates(value: unknown): ModelConfig['templates'] {
   if (typeof value === 'string') return { plain: value, tools: null }
   const named = new Map(
-    (Array.isArray(value) ? value.map(record) : []).map((each) => [each?.['name'], each?.['template']]),
+    (Array.isArray(value) ? value.map(record) : []).map((each) => [
+      each?.['name'],
+      each?.['template'],
+    ]),
   )
   const tools = named.get('tool_use')
   const plain = named.get('default') ?? tools

@@ -16,8 +16,14 @@ export const METHODS = new Map<string, (text: string, argument: unknown) => unkn
   ['strip', (text, set) => stripEnd(stripStart(text, set), set)],
   ['lstrip', stripStart],
   ['rstrip', stripEnd],
-  ['removeprefix', (text, part) => (text.startsWith(`${part}`) ? text.slice(`${part}`.length) : text)],
-  ['removesuffix', (text, part) => (text.endsWith(`${part}`) ? text.slice(0, -`${part}`.length) : text)],
+  [
+    'removeprefix',
+    (text, part) => (text.startsWith(`${part}`) ? text.slice(`${part}`.length) : text),
+  ],
+  [
+    'removesuffix',
+    (text, part) => (text.endsWith(`${part}`) ? text.slice(0, -`${part}`.length) : text),
+  ],
   ['find', (text, part) => text.indexOf(String(part))],
   ['count', (text, part) => text.split(String(part)).length - 1],
   ['splitlines', (text) => text.replace(/\r?\n$/, '').split(/\r?\n/)],
@@ -56,6 +62,12 @@ export function repr({ value }: Value): string {
 
 function quote(text: string): string {
   const sign = text.includes("'") && !text.includes('"') ? '"' : "'"
-  const escapes = new Map([['\n', '\\n'], ['\r', '\\r'], ['\t', '\\t'], ['\\', '\\\\'], [sign, `\\${sign}`]])
+  const escapes = new Map([
+    ['\n', '\\n'],
+    ['\r', '\\r'],
+    ['\t', '\\t'],
+    ['\\', '\\\\'],
+    [sign, `\\${sign}`],
+  ])
   return sign + text.replace(/[\n\r\t\\'"]/g, (found) => escapes.get(found) ?? found) + sign
 }

@@ -134,7 +134,9 @@ function explain(thrown: unknown): InoriginError {
 }
 
 const callsTools = ({ messages }: Conversation): boolean =>
-  messages.some((message) => message.role === 'tool' || (message.role === 'assistant' && message.toolCalls))
+  messages.some(
+    (message) => message.role === 'tool' || (message.role === 'assistant' && message.toolCalls),
+  )
 
 /** Tries a conversation with a call, to see how the template wants calls. */
 function findForm(attempt: Attempt): Form {
@@ -153,7 +155,11 @@ function findForm(attempt: Attempt): Form {
       const asData = data?.includes('Zurich') === true && !data.includes('[object ')
       const asText = text?.includes(ARGUMENTS) === true
       if (asData || asText || empty === '') {
-        return { arguments: asData ? (asText ? 'both' : 'data') : asText ? 'text' : 'data', empty, shortIds }
+        return {
+          arguments: asData ? (asText ? 'both' : 'data') : asText ? 'text' : 'data',
+          empty,
+          shortIds,
+        }
       }
     }
   }
@@ -176,7 +182,10 @@ const SAMPLE: Conversation = {
     {
       name: 'warmth',
       description: 'Tells how warm a place is.',
-      parameters: { type: 'object', properties: { place: { type: 'string', description: 'Where.' } } },
+      parameters: {
+        type: 'object',
+        properties: { place: { type: 'string', description: 'Where.' } },
+      },
     },
   ],
 }

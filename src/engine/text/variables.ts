@@ -32,7 +32,9 @@ export function variablesOf(
 ): Json {
   const names = new Map(
     messages.flatMap((message) =>
-      message.role === 'assistant' ? (message.toolCalls ?? []).map(({ id, name }) => [id, name]) : [],
+      message.role === 'assistant'
+        ? (message.toolCalls ?? []).map(({ id, name }) => [id, name])
+        : [],
     ),
   )
   const shown = {
@@ -208,8 +210,5 @@ const KEYS = new Set(
 
 const WORDS = new Map([
   ['role', new Set(['system', 'user', 'assistant', 'tool'])],
-  [
-    'type',
-    new Set('function string number integer boolean object array null'.split(' ')),
-  ],
+  ['type', new Set('function string number integer boolean object array null'.split(' '))],
 ])

@@ -82,10 +82,12 @@ export function createDecoder(pipeline: Pipeline): Decoder {
         await take(more)
       },
       async predict(more, rows = 1) {
-        if (rows !== 1) throw new InoriginError('internal', 'Scores of one token are to be had at once.')
+        if (rows !== 1)
+          throw new InoriginError('internal', 'Scores of one token are to be had at once.')
         return createCpuLogits([await take(more)])
       },
-      reach: (length) => (length >= tokens.length && held(line, tokens) === tokens.length ? tokens.length : 0),
+      reach: (length) =>
+        length >= tokens.length && held(line, tokens) === tokens.length ? tokens.length : 0,
       mark() {},
       async cut(length) {
         tokens = tokens.slice(0, length)

@@ -67,13 +67,17 @@ const settled = (): Promise<unknown> => new Promise((resolve) => setTimeout(reso
 function onRequest(tell: (device: GPUDevice) => void): () => void {
   if (typeof GPUAdapter === 'undefined') return () => undefined
   const { requestDevice } = GPUAdapter.prototype
-  const told = async function (this: GPUAdapter, descriptor?: GPUDeviceDescriptor): Promise<GPUDevice> {
+  const told = async function (
+    this: GPUAdapter,
+    descriptor?: GPUDeviceDescriptor,
+  ): Promise<GPUDevice> {
     const device = await requestDevice.call(this, descriptor)
     tell(device)
     return device
   }
   GPUAdapter.prototype.requestDevice = told
   return () => {
-    if (GPUAdapter.prototype.requestDevice === told) GPUAdapter.prototype.requestDevice = requestDevice
+    if (GPUAdapter.prototype.requestDevice === told)
+      GPUAdapter.prototype.requestDevice = requestDevice
   }
 }

@@ -76,7 +76,8 @@ async function warmUp(pipeline: LoadedPipeline): Promise<void> {
     const scores = await pipeline.forward(tokens)
     if (scores.some(Number.isFinite) && !scores.some(Number.isNaN)) continue
     const what = 'The GPU computes what are no numbers with this model.'
-    const todo = 'Choose another implementation, such as one with 32-bit floats, or another browser.'
+    const todo =
+      'Choose another implementation, such as one with 32-bit floats, or another browser.'
     throw new InoriginError('unavailable', `${what} ${todo}`, { code: 'gpu_untrusted' })
   }
   await pipeline.reset()

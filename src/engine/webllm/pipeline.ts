@@ -55,10 +55,14 @@ export async function openPipeline(
   const engine = new Engine({
     appConfig: {
       cacheBackend: 'cache',
-      model_list: [{
-        model: MODEL_URL, model_id: ID, model_lib: new URL(library, MODEL_URL).href,
-        ...(files.has(MANIFEST) && { model_manifest: MANIFEST }),
-      }],
+      model_list: [
+        {
+          model: MODEL_URL,
+          model_id: ID,
+          model_lib: new URL(library, MODEL_URL).href,
+          ...(files.has(MANIFEST) && { model_manifest: MANIFEST }),
+        },
+      ],
     },
     logitProcessorRegistry: new Map([[ID, reader]]),
     logLevel: 'SILENT',
@@ -108,7 +112,11 @@ async function load(engine: MLCEngine, options: ChatOptions, signal: AbortSignal
     // What it samples itself is thrown away: the choice is made elsewhere, by its scores.
     await engine.reload(ID, {
       ...options,
-      temperature: 0, top_p: 1, repetition_penalty: 1, frequency_penalty: 0, presence_penalty: 0,
+      temperature: 0,
+      top_p: 1,
+      repetition_penalty: 1,
+      frequency_penalty: 0,
+      presence_penalty: 0,
     })
     signal.throwIfAborted()
   } finally {
@@ -128,7 +136,10 @@ const DEVICE_LACKS: Readonly<Record<string, string>> = {
 const LACKING: readonly (readonly [says: RegExp, lacks: string])[] = [
   [/unable to find a compatible gpu/i, 'this browser offers no WebGPU here'],
   [/cannot initialize runtime because of requested (\w+)/i, 'a limit of the GPU is too low for it'],
-  [/requires unsupported webgpu feature|requires maxStorageBufferBindingSize/i, 'the GPU lacks what it needs'],
+  [
+    /requires unsupported webgpu feature|requires maxStorageBufferBindingSize/i,
+    'the GPU lacks what it needs',
+  ],
   [/requestDevice/, 'the GPU gave no device'],
 ]
 
@@ -138,9 +149,14 @@ function loadingFailure(thrown: unknown): InoriginError {
   const lacks = DEVICE_LACKS[name] ?? LACKING.find(([says]) => says.test(message))?.[1]
   if (lacks !== undefined) {
     const todo = 'Choose another implementation, such as one of the same model with 32-bit floats.'
-    return new InoriginError('unavailable', `The model cannot run: ${lacks} (${message.slice(0, 200)}). ${todo}`, {
-      code: 'no_webgpu', cause: thrown,
-    })
+    return new InoriginError(
+      'unavailable',
+      `The model cannot run: ${lacks} (${message.slice(0, 200)}). ${todo}`,
+      {
+        code: 'no_webgpu',
+        cause: thrown,
+      },
+    )
   }
   // Most often a buffer that found no room, as the package itself has it.
   if (name === 'DeviceLostError') return outOfMemory(thrown)

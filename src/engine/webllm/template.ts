@@ -22,13 +22,18 @@ export function templateOf(
 ): string | null {
   if (!isObject(conversation)) return null
   const { system_template: system, seps, roles } = conversation
-  if (typeof system !== 'string' || !isObject(roles) || !areTexts(seps) || seps.length === 0) return null
+  if (typeof system !== 'string' || !isObject(roles) || !areTexts(seps) || seps.length === 0)
+    return null
   const names = Object.keys(PLACES) as (keyof typeof PLACES)[]
-  const first = [conversation['system_prefix_token_ids'] ?? []].flat().map((id) => nameOf(Number(id)) ?? '')
+  const first = [conversation['system_prefix_token_ids'] ?? []]
+    .flat()
+    .map((id) => nameOf(Number(id)) ?? '')
   const isBare = conversation['add_role_after_system_message'] === false
   const body = names.map((role) => {
-    const name = literal(textOf(roles[role]) + (textOf(conversation['role_content_sep'], COLON)))
-    const prefix = isBare ? `{%- if ns.at > 0 or ns.prompt == '' -%}{{ ${name} }}{%- endif -%}` : `{{ ${name} }}`
+    const name = literal(textOf(roles[role]) + textOf(conversation['role_content_sep'], COLON))
+    const prefix = isBare
+      ? `{%- if ns.at > 0 or ns.prompt == '' -%}{{ ${name} }}{%- endif -%}`
+      : `{{ ${name} }}`
     return `role == '${role}' -%}${prefix}{{ ${around(messageOf(conversation, role), PLACES[role], 'content')} }}`
   })
   const prompt = around(system, '{system_message}', 'ns.system')
@@ -51,7 +56,10 @@ export function templateOf(
 }
 
 /** Ids of the tokens with which an answer ends; texts are such where one of the special tokens is it. */
-export function endsOf(conversation: unknown, idOf: (text: string) => number | undefined): number[] {
+export function endsOf(
+  conversation: unknown,
+  idOf: (text: string) => number | undefined,
+): number[] {
   if (!isObject(conversation)) return []
   const ids = [conversation['stop_token_ids'] ?? []].flat()
   const texts = [conversation['stop_str'] ?? []].flat().map((text) => idOf(String(text)))
@@ -73,7 +81,8 @@ function around(text: string, place: string, variable: string): string {
 
 const literal = (value: string | readonly string[]): string => JSON.stringify(value)
 
-const textOf = (value: unknown, otherwise = ''): string => (typeof value === 'string' ? value : otherwise)
+const textOf = (value: unknown, otherwise = ''): string =>
+  typeof value === 'string' ? value : otherwise
 
 const areTexts = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every((one) => typeof one === 'string')

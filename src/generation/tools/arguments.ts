@@ -10,12 +10,29 @@ export interface Parameter {
 
 /** Keywords of an object that say nothing its parameters do not say one by one. */
 const SIMPLE = new Set([
-  '$schema', '$id', '$defs', 'definitions', '$comment', 'title', 'description', 'default', 'examples',
-  'type', 'properties', 'required', 'additionalProperties',
+  '$schema',
+  '$id',
+  '$defs',
+  'definitions',
+  '$comment',
+  'title',
+  'description',
+  'default',
+  'examples',
+  'type',
+  'properties',
+  'required',
+  'additionalProperties',
 ])
 /** Keywords of a value that do not limit it. */
 const DESCRIPTIVE = new Set([
-  '$defs', 'definitions', '$comment', 'title', 'description', 'default', 'examples',
+  '$defs',
+  'definitions',
+  '$comment',
+  'title',
+  'description',
+  'default',
+  'examples',
 ])
 /** More of them, all optional, would make too large a grammar. */
 const MOST = 16
@@ -35,7 +52,10 @@ export function parameters(tool: Tool, fits: (name: string) => boolean): Paramet
   if (required.some((name) => !names.includes(String(name)))) return null
   // What refers to the whole would not find it in a part.
   if (/"\$ref":"#(?!\/(?:\$defs|definitions)\/)/.test(JSON.stringify(schema))) return null
-  const shared = { ...(isObject($defs) && { $defs }), ...(isObject(definitions) && { definitions }) }
+  const shared = {
+    ...(isObject($defs) && { $defs }),
+    ...(isObject(definitions) && { definitions }),
+  }
   return names.map((name) => {
     const own = properties[name]
     const part = isObject(own) ? { ...own, ...shared } : own !== false

@@ -52,7 +52,10 @@ export function callable({ tools, only }: ToolUse): readonly Tool[] {
 function withObject(tool: Tool): Tool {
   const { parameters } = tool
   if (parameters === false || (parameters !== true && parameters['type'] === 'object')) return tool
-  return { ...tool, parameters: parameters === true ? { type: 'object' } : { ...parameters, type: 'object' } }
+  return {
+    ...tool,
+    parameters: parameters === true ? { type: 'object' } : { ...parameters, type: 'object' },
+  }
 }
 
 /** How calls stand beside each other: within one beginning and one end. */
@@ -73,7 +76,11 @@ export function framed(
     type: 'tagged',
     begin: trigger,
     content: sequence(lead, {
-      type: 'separated', tags: tools.map(tag), separator, required: true, single: !parallel,
+      type: 'separated',
+      tags: tools.map(tag),
+      separator,
+      required: true,
+      single: !parallel,
     }),
     end: close,
   })
@@ -91,16 +98,23 @@ export function framed(
 
 export const constant = (text: string): Constraint => ({ type: 'constant', text })
 
-export const sequence = (...parts: readonly Constraint[]): Constraint => ({ type: 'sequence', parts })
-
-/** A call as a JSON object. */
-export const jsonTag = (key: 'arguments' | 'parameters') => (tool: Tool): TaggedConstraint => ({
-  type: 'tagged',
-  begin: `{"name": ${JSON.stringify(tool.name)}, "${key}": `,
-  content: { type: 'json', schema: tool.parameters },
-  end: '}',
+export const sequence = (...parts: readonly Constraint[]): Constraint => ({
+  type: 'sequence',
+  parts,
 })
 
+/** A call as a JSON object. */
+export const jsonTag =
+  (key: 'arguments' | 'parameters') =>
+  (tool: Tool): TaggedConstraint => ({
+    type: 'tagged',
+    begin: `{"name": ${JSON.stringify(tool.name)}, "${key}": `,
+    content: { type: 'json', schema: tool.parameters },
+    end: '}',
+  })
+
 /** A call as a JSON object, as {@link jsonTag} has it. */
-export const writeJson = (key: 'arguments' | 'parameters') => (call: ToolCall): string =>
-  `{"name": ${JSON.stringify(call.name)}, "${key}": ${call.arguments}}`
+export const writeJson =
+  (key: 'arguments' | 'parameters') =>
+  (call: ToolCall): string =>
+    `{"name": ${JSON.stringify(call.name)}, "${key}": ${call.arguments}}`

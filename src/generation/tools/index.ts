@@ -16,7 +16,13 @@ export { callable, type ToolFormat, toolConstraint } from './format.ts'
 
 /** The more particular first, as templates of several may hold the marks of the plainer ones. */
 export const FORMATS: readonly ToolFormat[] = [
-  lfm, mistralArgs, mistral, granite, xml, hermes, llama,
+  lfm,
+  mistralArgs,
+  mistral,
+  granite,
+  xml,
+  hermes,
+  llama,
 ]
 
 /** The format that a chat template teaches; `null` where it is none of these. */

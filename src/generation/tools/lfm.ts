@@ -38,7 +38,10 @@ function tag(tool: Tool): TaggedConstraint {
 }
 
 const keyword = ({ name, schema }: Parameter): Constraint => ({
-  type: 'tagged', begin: `${name}=`, content: value(schema), end: '',
+  type: 'tagged',
+  begin: `${name}=`,
+  content: value(schema),
+  end: '',
 })
 
 function value(schema: Parameter['schema']): Constraint {
@@ -83,4 +86,8 @@ function write({ name, arguments: text }: ToolCall): string {
   const shown = all.map(([key, one]) => `${key}=${WORDS.get(one) ?? JSON.stringify(one)}`)
   return `${name}(${shown.join(', ')})`
 }
-const WORDS = new Map<unknown, string>([[true, 'True'], [false, 'False'], [null, 'None']])
+const WORDS = new Map<unknown, string>([
+  [true, 'True'],
+  [false, 'False'],
+  [null, 'None'],
+])

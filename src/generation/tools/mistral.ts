@@ -1,6 +1,14 @@
 import type { TaggedConstraint } from '../../engine/constraint.ts'
 import type { Tool } from '../../types/index.ts'
-import { constant, framed, jsonTag, sequence, type Sink, type ToolFormat, writeJson } from './format.ts'
+import {
+  constant,
+  framed,
+  jsonTag,
+  sequence,
+  type Sink,
+  type ToolFormat,
+  writeJson,
+} from './format.ts'
 import { mend, readList, readObject } from './json.ts'
 import { type Reading, type Source, peek, run, space, take } from './reading.ts'
 import { readValue } from './value.ts'

@@ -63,7 +63,11 @@ function* readAnswer(
   let begun = false
   const text = (end: number): void => {
     if (end === source.at) return
-    tell({ type: 'text', text: source.text.slice(source.at, end), from: source.forgotten + source.at })
+    tell({
+      type: 'text',
+      text: source.text.slice(source.at, end),
+      from: source.forgotten + source.at,
+    })
     source.at = end
     begun = true
   }

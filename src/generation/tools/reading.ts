@@ -20,7 +20,11 @@ export interface Source {
 }
 
 export const createSource = (): Source => ({
-  text: '', at: 0, forgotten: 0, ended: false, cut: false,
+  text: '',
+  at: 0,
+  forgotten: 0,
+  ended: false,
+  cut: false,
 })
 
 /** Whether so many characters are ahead; waits until that is certain. */

@@ -3,7 +3,12 @@ import { type Reading, type Source, has, peek, run, space } from './reading.ts'
 
 /** Words that are values, in JSON and in Python. */
 const WORDS: Readonly<Record<string, string>> = {
-  true: 'true', false: 'false', null: 'null', True: 'true', False: 'false', None: 'null',
+  true: 'true',
+  false: 'false',
+  null: 'null',
+  True: 'true',
+  False: 'false',
+  None: 'null',
 }
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 
@@ -59,7 +64,10 @@ export function* readValue(source: Source, tell: (json: string) => void): Readin
       expected = key ? 'colon' : 'more'
       if (!whole) return `"${completion()}`
       tell('"')
-    } else if ((expected === 'member' && next === '}') || (expected === 'element' && next === ']')) {
+    } else if (
+      (expected === 'member' && next === '}') ||
+      (expected === 'element' && next === ']')
+    ) {
       source.at += 1
       close()
     } else if (isKey()) return completion()

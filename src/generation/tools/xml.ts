@@ -37,7 +37,8 @@ function parameterTag({ name, schema }: Parameter): Constraint {
   const begin = `\n<parameter=${name}>\n`
   const end = '\n</parameter>'
   const words = wordsOf(schema)
-  if (words) return { type: 'tagged', begin, content: { type: 'choice', parts: words.map(constant) }, end }
+  if (words)
+    return { type: 'tagged', begin, content: { type: 'choice', parts: words.map(constant) }, end }
   if (!isString(schema)) return { type: 'tagged', begin, content: { type: 'json', schema }, end }
   // Text ends at the tag; that a line ends before it is left to the model, which knows.
   return { type: 'tagged', begin, content: { type: 'text' }, end: '</parameter>' }

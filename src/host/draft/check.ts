@@ -46,7 +46,10 @@ export function checkModel(model: OnnxModel, path: string): void {
   }
   if (!outputs.some(isUsable)) {
     const list = outputs.map(({ name, type }) => `${name} (${type})`).join(', ')
-    throw refuse(`No output of ${path} can be read in a page: ${list}.`, 'Export it with tensors as outputs.')
+    throw refuse(
+      `No output of ${path} can be read in a page: ${list}.`,
+      'Export it with tensors as outputs.',
+    )
   }
   const closed = outputs.find(({ isTensor, type }) => isTensor && UNOPENED.has(type))
   if (closed) {

@@ -34,7 +34,11 @@ export async function readJson(folder: Folder, path: string): Promise<Record<str
   try {
     json = JSON.parse(await readText(folder, path))
   } catch (cause) {
-    throw refuse(`${folder.nameOf(path)} is not JSON: ${String(cause)}.`, 'Download it again.', cause)
+    throw refuse(
+      `${folder.nameOf(path)} is not JSON: ${String(cause)}.`,
+      'Download it again.',
+      cause,
+    )
   }
   if (isObject(json)) return json
   throw refuse(`${folder.nameOf(path)} is no JSON object.`, 'Download it again.')

@@ -39,7 +39,8 @@ export function itemsOf(folder: Folder, graph: string, { externalData }: OnnxMod
     return { type: 'data', name, path, bytes }
   })
   return [
-    { type: 'onnx', name: graph.slice(slash), path: graph, bytes: folder.sizeOf(graph) ?? 0 }, ...data,
+    { type: 'onnx', name: graph.slice(slash), path: graph, bytes: folder.sizeOf(graph) ?? 0 },
+    ...data,
   ]
 }
 

@@ -1,7 +1,13 @@
 /** A folder that MLC compiled a model to, as a catalog entry. */
 import type { HubFile } from '../../catalog/hub/listing.ts'
 import {
-  CONFIG, featuresOf, LISTS, MOST_PROMISED, shardsOf, TOKENIZERS, tokensOf,
+  CONFIG,
+  featuresOf,
+  LISTS,
+  MOST_PROMISED,
+  shardsOf,
+  TOKENIZERS,
+  tokensOf,
 } from '../../catalog/mlc/layout.ts'
 import { memoryOf } from '../../catalog/memory.ts'
 import { isObject } from '../../engine/schema/node.ts'
@@ -17,7 +23,10 @@ export async function planMlc(folder: Folder, files: readonly HubFile[]): Promis
   const item = (type: Item['type'], name: string): Item => {
     const file = find(name)
     if (file) return { type, name, path: name, bytes: file.bytes }
-    throw refuse(`${folder.nameOf('')} has no ${name}.`, 'Take all files of the model that MLC made.')
+    throw refuse(
+      `${folder.nameOf('')} has no ${name}.`,
+      'Take all files of the model that MLC made.',
+    )
   }
   const libraries = files.filter((file) => file.path.endsWith('.wasm'))
   const [library] = libraries
@@ -46,14 +55,21 @@ export async function planMlc(folder: Folder, files: readonly HubFile[]): Promis
   const memory = memoryOf(items.reduce((sum, { bytes }) => sum + bytes, 0))
   return {
     entry: {
-      type: 'model', name: titleOf(folder.nameOf('')), maxInputTokens, maxOutputTokens: maxInputTokens,
+      type: 'model',
+      name: titleOf(folder.nameOf('')),
+      maxInputTokens,
+      maxOutputTokens: maxInputTokens,
       capabilities: await capabilitiesOf(folder, isObject(chat['conv_template'])),
     },
-    implementations: [{
-      id: quantization, engine: 'mlc', device: 'webgpu',
-      requires: { ...(features.length > 0 && { features }), memory },
-      items,
-    }],
+    implementations: [
+      {
+        id: quantization,
+        engine: 'mlc',
+        device: 'webgpu',
+        requires: { ...(features.length > 0 && { features }), memory },
+        items,
+      },
+    ],
     notes: [
       'It runs by WebLLM, on WebGPU alone: run `npx inorigin init --mlc` once.',
       ...((context ?? 0) > MOST_PROMISED

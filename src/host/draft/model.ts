@@ -2,8 +2,22 @@
 import { type Field, fieldsOfFile } from '../../engine/onnx/protobuf.ts'
 import type { Folder, OpenFile } from './folder.ts'
 import {
-  ATTRIBUTE, DIMENSION, ELEMENTS, ENTRY, FUNCTION, GRAPH, MODEL, NODE, OPSET, OTHERS, SHAPE, SPARSE,
-  TENSOR, TENSOR_TYPE, TYPE, VALUE,
+  ATTRIBUTE,
+  DIMENSION,
+  ELEMENTS,
+  ENTRY,
+  FUNCTION,
+  GRAPH,
+  MODEL,
+  NODE,
+  OPSET,
+  OTHERS,
+  SHAPE,
+  SPARSE,
+  TENSOR,
+  TENSOR_TYPE,
+  TYPE,
+  VALUE,
 } from './proto.ts'
 import { notOnnx } from './refuse.ts'
 
@@ -139,14 +153,16 @@ async function read(file: OpenFile, path: string): Promise<OnnxModel> {
 
   async function sparse(span: Span): Promise<void> {
     for await (const field of fields(span)) {
-      if (field.number === SPARSE.values || field.number === SPARSE.indices) await tensor(field, true)
+      if (field.number === SPARSE.values || field.number === SPARSE.indices)
+        await tensor(field, true)
     }
   }
 
   async function tensor(span: Span, isInitializer: boolean): Promise<void> {
     for await (const field of fields(span)) {
       if (field.number === TENSOR.name && isInitializer) initializers.add(await text(field))
-      if (field.number === TENSOR.type && ELEMENTS[await number(field)] === 'float16') usesHalves = true
+      if (field.number === TENSOR.type && ELEMENTS[await number(field)] === 'float16')
+        usesHalves = true
       if (field.number !== TENSOR.external) continue
       let key = ''
       let content = ''
@@ -159,7 +175,13 @@ async function read(file: OpenFile, path: string): Promise<OnnxModel> {
   }
 
   async function value(span: Span): Promise<Value> {
-    const found: Value = { name: '', type: 'undefined', isTensor: false, shape: null, description: '' }
+    const found: Value = {
+      name: '',
+      type: 'undefined',
+      isTensor: false,
+      shape: null,
+      description: '',
+    }
     for await (const field of fields(span)) {
       if (field.number === VALUE.name) found.name = await text(field)
       if (field.number === VALUE.description) found.description = await text(field)

@@ -1,7 +1,12 @@
 /** Files that a user chose in a page, as a catalog entry of a tag that no catalog has. */
 import * as v from 'valibot'
 import { ownerOf } from '../../catalog/resolve.ts'
-import { entrySchema, type Entry, type Implementation, type Resource } from '../../catalog/schema.ts'
+import {
+  entrySchema,
+  type Entry,
+  type Implementation,
+  type Resource,
+} from '../../catalog/schema.ts'
 import { tag as tagSchema } from '../../catalog/values.ts'
 import { InoriginError } from '../../error.ts'
 import { importedUrl } from '../../store/entries.ts'
@@ -32,14 +37,22 @@ export async function draftOwn(
   const root = rootOf(files)
   const keep = (input: string): string => `tensors: ['${input}']`
   const options: PlanOptions = {
-    devices: ['webgpu', 'wasm'], dtypes: null, tensors: new Set(tensors), keep,
+    devices: ['webgpu', 'wasm'],
+    dtypes: null,
+    tensors: new Set(tensors),
+    keep,
   }
   try {
     const plan = await planIn(root, files, options, how)
     const implementations = plan.implementations.map((one) => ({
-      ...one, items: one.items.map((item) => ({ ...item, path: root + item.path })),
+      ...one,
+      items: one.items.map((item) => ({ ...item, path: root + item.path })),
     }))
-    return { ...plan, entry: { ...plan.entry, name: name ?? nameFor(tag, root, plan) }, implementations }
+    return {
+      ...plan,
+      entry: { ...plan.entry, name: name ?? nameFor(tag, root, plan) },
+      implementations,
+    }
   } catch (thrown) {
     if (how.signal.aborted) throw how.signal.reason
     const error = InoriginError.from(thrown)
@@ -67,7 +80,11 @@ export function toEntry(tag: Tag, plan: Plan, hashes: ReadonlyMap<string, string
     .map(({ items, ...planned }): Implementation => ({
       ...planned,
       resources: items.map(({ type, name, path, bytes }): Resource => ({
-        type, url: importedUrl(name), name, bytes, sha256: hashes.get(path) ?? '',
+        type,
+        url: importedUrl(name),
+        name,
+        bytes,
+        sha256: hashes.get(path) ?? '',
       })),
     }))
   const created = new Date().toISOString().replace(/\.\d+/, '')
@@ -87,7 +104,9 @@ async function planIn(
       .filter(([path]) => !path.split('/').some((part) => part.startsWith('.'))),
   )
   // Weights are long and are not read.
-  const told = Array.from(inside, ([path, file]) => (/\.(onnx|json)$/.test(path) ? [file] : [])).flat()
+  const told = Array.from(inside, ([path, file]) =>
+    /\.(onnx|json)$/.test(path) ? [file] : [],
+  ).flat()
   return checkFiles(told, how, (onBytes) => {
     const folder: Folder = {
       nameOf: (path) => (path === '' ? titleFor(root) : root + path),
@@ -107,7 +126,10 @@ async function planFolder(
   const found = kindOf(title, paths)
   if (found.kind === 'graph') return planGraph(folder, found.path, options)
   const listed = paths.map((path) => ({
-    path, bytes: folder.sizeOf(path) ?? 0, sha256: null, blobId: '',
+    path,
+    bytes: folder.sizeOf(path) ?? 0,
+    sha256: null,
+    blobId: '',
   }))
   if (found.kind === 'layout') return planLayout(folder, listed, options)
   refuseTensors(options)
@@ -128,19 +150,26 @@ function checkTag(tag: Tag): void {
   if (success && !isReserved) return
   const why = success ? 'tags of @inorigin are reserved' : issues[0].message
   throw new InoriginError('invalid_request', `${tag}: ${why}. Use one such as @me/name.`, {
-    code: 'import_tag', param: 'tag',
+    code: 'import_tag',
+    param: 'tag',
   })
 }
 
 function checkWishes({ name, tensors }: ImportWishes): void {
   const isText = (value: unknown): boolean => typeof value === 'string' && value.trim() !== ''
   if (name !== undefined && !isText(name)) {
-    throw unwished('name', 'a text that is not empty. Leave it out, and the tag is called as its files are')
+    throw unwished(
+      'name',
+      'a text that is not empty. Leave it out, and the tag is called as its files are',
+    )
   }
   if (Array.isArray(tensors) && tensors.every(isText)) return
   throw unwished('tensors', 'an array of names of inputs')
 }
 
 function unwished(param: string, what: string): InoriginError {
-  return new InoriginError('invalid_request', `${param} must be ${what}.`, { code: 'invalid_value', param })
+  return new InoriginError('invalid_request', `${param} must be ${what}.`, {
+    code: 'invalid_value',
+    param,
+  })
 }

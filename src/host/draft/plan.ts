@@ -73,7 +73,8 @@ export async function planLayout(
   }
   const models = new Map<string, OnnxModel>()
   for (const { path } of variants.flatMap((variant) => variant.files)) {
-    if (path.endsWith('.onnx') && !models.has(path)) models.set(path, await readChecked(folder, path))
+    if (path.endsWith('.onnx') && !models.has(path))
+      models.set(path, await readChecked(folder, path))
   }
   const config = await readJson(folder, 'config.json')
   const texts = TEXTS.flatMap(({ path, type }): Item[] => {
@@ -82,7 +83,9 @@ export async function planLayout(
   })
   const planned = variants.map((variant) => {
     const graphs = variant.files.filter(({ path }) => path.endsWith('.onnx'))
-    const weights = graphs.flatMap(({ path }) => inFolder(path, itemsOf(folder, path, modelOf(path))))
+    const weights = graphs.flatMap(({ path }) =>
+      inFolder(path, itemsOf(folder, path, modelOf(path))),
+    )
     return { ...variant, model: modelOf(graphs.at(-1)?.path ?? ''), items: [...texts, ...weights] }
   })
   const [best] = planned
@@ -90,7 +93,8 @@ export async function planLayout(
   if (best && isDecoder(best.model)) {
     refuseTensors(options)
     const { maxInputTokens, maxOutputTokens } = limitsOf(
-      { maxInputTokens: null, maxOutputTokens: null }, contextOf(config),
+      { maxInputTokens: null, maxOutputTokens: null },
+      contextOf(config),
     )
     const capabilities = await capabilitiesOf(folder)
     return {
@@ -116,7 +120,9 @@ export async function planLayout(
     ),
     notes: [
       ...draft.notes,
-      ...[...new Set(others)].map((dtype) => `${dtype} has other inputs or outputs, and was left out.`),
+      ...[...new Set(others)].map(
+        (dtype) => `${dtype} has other inputs or outputs, and was left out.`,
+      ),
     ],
   }
 
@@ -155,7 +161,9 @@ function implementation(
   const memory = memoryOf(weights.reduce((sum, { bytes }) => sum + bytes, 0))
   const features = device === 'webgpu' && usesHalves ? ['shader-f16'] : []
   return {
-    id, engine: 'onnx', device,
+    id,
+    engine: 'onnx',
+    device,
     requires: { ...(features.length > 0 && { features }), memory },
     ...(bindings && { bindings }),
     items,
@@ -182,7 +190,10 @@ function checkTensors({ inputs }: OnnxModel, { tensors, keep }: KeepTensor): voi
   const names = inputs.map(({ name }) => name)
   for (const tensor of tensors) {
     if (names.includes(tensor)) continue
-    throw refuse(`${keep(tensor)}: there is no such input.`, `There is ${names.join(', ') || 'none'}.`)
+    throw refuse(
+      `${keep(tensor)}: there is no such input.`,
+      `There is ${names.join(', ') || 'none'}.`,
+    )
   }
 }
 

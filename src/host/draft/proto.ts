@@ -3,7 +3,12 @@
 export const MODEL = { irVersion: 1, graph: 7, opset: 8, function: 25 }
 export const OPSET = { domain: 1, version: 2 }
 export const GRAPH = {
-  node: 1, initializer: 5, description: 10, input: 11, output: 12, sparseInitializer: 15,
+  node: 1,
+  initializer: 5,
+  description: 10,
+  input: 11,
+  output: 12,
+  sparseInitializer: 15,
 }
 export const FUNCTION = { node: 7 }
 export const NODE = { attribute: 5 }
@@ -19,10 +24,33 @@ export const DIMENSION = { length: 1, name: 2 }
 
 /** Types of elements by number. */
 export const ELEMENTS = [
-  'undefined', 'float32', 'uint8', 'int8', 'uint16', 'int16', 'int32', 'int64', 'string', 'bool',
-  'float16', 'float64', 'uint32', 'uint64', 'complex64', 'complex128', 'bfloat16', 'float8e4m3fn',
-  'float8e4m3fnuz', 'float8e5m2', 'float8e5m2fnuz', 'uint4', 'int4', 'float4e2m1', 'float8e8m0',
-  'uint2', 'int2',
+  'undefined',
+  'float32',
+  'uint8',
+  'int8',
+  'uint16',
+  'int16',
+  'int32',
+  'int64',
+  'string',
+  'bool',
+  'float16',
+  'float64',
+  'uint32',
+  'uint64',
+  'complex64',
+  'complex128',
+  'bfloat16',
+  'float8e4m3fn',
+  'float8e4m3fnuz',
+  'float8e5m2',
+  'float8e5m2fnuz',
+  'uint4',
+  'int4',
+  'float4e2m1',
+  'float8e8m0',
+  'uint2',
+  'int2',
 ] as const
 
 /** What is no tensor, by the field of its type. */

@@ -17,11 +17,21 @@ const FORMATS: readonly { at: number; text: string; what: string; todo: string }
     todo: 'Run `git lfs pull` where it was cloned, or download the file.',
   },
   { at: 0, text: '<', what: 'is a web page.', todo: 'Download the file again.' },
-  { at: 0, text: 'PK\x03\x04', what: 'is a zip archive, as PyTorch and Keras write them.', todo: CONVERT },
+  {
+    at: 0,
+    text: 'PK\x03\x04',
+    what: 'is a zip archive, as PyTorch and Keras write them.',
+    todo: CONVERT,
+  },
   { at: 0, text: '\x80', what: 'is a pickled Python object.', todo: CONVERT },
   { at: 0, text: 'GGUF', what: 'is a GGUF file.', todo: CONVERT },
   { at: 4, text: 'TFL3', what: 'is a TensorFlow Lite file.', todo: CONVERT },
-  { at: 4, text: 'ORTM', what: 'is in the .ort format.', todo: 'Give the .onnx file it was made of.' },
+  {
+    at: 4,
+    text: 'ORTM',
+    what: 'is in the .ort format.',
+    todo: 'Give the .onnx file it was made of.',
+  },
   { at: 0, text: '\x89HDF', what: 'is an HDF5 file, as Keras writes them.', todo: CONVERT },
   { at: 8, text: '{"', what: 'is a safetensors file.', todo: CONVERT },
 ]

@@ -37,17 +37,23 @@ export function draftSignature(model: OnnxModel, options: DraftOptions): Draft {
     if (image) notes.push(imageNote(value, image, options))
   }
   if (texts && options.tokenizer) {
-    const { tokenizer: { name: tokenizer, most } } = options
+    const {
+      tokenizer: { name: tokenizer, most },
+    } = options
     const { ids, mask, types } = texts
     signature.inputs.unshift({
-      name: 'text', type: 'string', description: `A text, or a list of them, of ${most} tokens at most.`,
+      name: 'text',
+      type: 'string',
+      description: `A text, or a list of them, of ${most} tokens at most.`,
     })
     bindings['text'] = { tensor: ids, text: { tokenizer, mask, types, most } }
     notes.push(`${texts.all.join(', ')} are made of the input "text" by ${tokenizer}.`)
   }
   for (const value of model.outputs) {
     if (!isUsable(value)) {
-      notes.push(`The output ${value.name} is ${value.type}, which no page can read, and was left out.`)
+      notes.push(
+        `The output ${value.name} is ${value.type}, which no page can read, and was left out.`,
+      )
       continue
     }
     signature.outputs.push(parameterOf(value))
@@ -77,7 +83,10 @@ const listed = (shape: NonNullable<Value['shape']>): string =>
 
 function bindingOf({ name, shape }: Value): Binding {
   if (!shape) return { tensor: name }
-  return { tensor: name, shape: shape.map((length) => (typeof length === 'number' ? length : null)) }
+  return {
+    tensor: name,
+    shape: shape.map((length) => (typeof length === 'number' ? length : null)),
+  }
 }
 
 const CHANNELS = { 1: 'gray', 3: 'rgb', 4: 'rgba' } as const
@@ -87,7 +96,8 @@ const LEAST_EDGE = 16
 
 /** The layout of what its shape says is one image; `null` where it could as well be something else. */
 export function imageOf({ type, shape, isTensor }: Value): ImageLayout | null {
-  if (!isTensor || !['float32', 'float16', 'uint8'].includes(type) || shape?.length !== 4) return null
+  if (!isTensor || !['float32', 'float16', 'uint8'].includes(type) || shape?.length !== 4)
+    return null
   const [batch, ...rest] = shape
   if (typeof batch === 'number' && batch !== 1) return null
   for (const order of ['nchw', 'nhwc'] as const) {
@@ -105,14 +115,21 @@ export function imageOf({ type, shape, isTensor }: Value): ImageLayout | null {
 function isEdge(length: number | string | null | undefined, letter: 'h' | 'w'): boolean {
   if (typeof length === 'number') return length >= LEAST_EDGE
   if (typeof length !== 'string') return false
-  return new RegExp(`(^|[^a-z])(${letter}|${letter === 'h' ? 'height' : 'width'})([^a-z]|$)`, 'i').test(length)
+  return new RegExp(
+    `(^|[^a-z])(${letter}|${letter === 'h' ? 'height' : 'width'})([^a-z]|$)`,
+    'i',
+  ).test(length)
 }
 
 const CONFIRM = 'To be confirmed: taken for an image by its shape'
 
 function imageParameter({ name, shape, description }: Value): Parameter {
   const drafted = `${CONFIRM} ${listed(shape ?? [])}.`
-  return { name, type: 'image', description: [description.trim(), drafted].filter(Boolean).join(' ') }
+  return {
+    name,
+    type: 'image',
+    description: [description.trim(), drafted].filter(Boolean).join(' '),
+  }
 }
 
 function imageNote(

@@ -35,6 +35,9 @@ export async function capabilitiesOf(
 /** `Super resolution` of `models/super_resolution.onnx`. */
 export function titleOf(path: string): string {
   const name = path.replace(/\/+$/, '').replace(/^.*\//, '')
-  const words = name.replace(/\.onnx$/, '').replaceAll(/[_-]+/g, ' ').trim()
+  const words = name
+    .replace(/\.onnx$/, '')
+    .replaceAll(/[_-]+/g, ' ')
+    .trim()
   return words ? words.charAt(0).toUpperCase() + words.slice(1) : 'Model'
 }

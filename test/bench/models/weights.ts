@@ -1,5 +1,13 @@
 /** Draws the weights of a model that is only measured. */
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { join } from 'node:path'
 
 interface Listed {
@@ -16,7 +24,8 @@ export function drawModel(name: string, folder: string, tokenizer: string): void
   writeFileSync(join(folder, 'onnx/model.onnx'), readFileSync(source('onnx')))
   const random = createRandom(7)
   const file = openSync(join(folder, 'onnx/model.onnx_data'), 'w')
-  for (const { kind, shape } of weights) writeSync(file, Buffer.from(draw(kind, shape, random).buffer))
+  for (const { kind, shape } of weights)
+    writeSync(file, Buffer.from(draw(kind, shape, random).buffer))
   closeSync(file)
   // No text of these ends by itself: the end token's score is always 0, and others are above.
   const eos_token_id = config['eos_token_id']

@@ -100,7 +100,10 @@ test('WASM is chosen here, unless WebGPU is asked for', async () => {
   const entry = {
     tag: '@a/b',
     implementations: (['webgpu', 'wasm'] as const).map((device) => ({
-      id: device, engine: 'onnx' as const, device, resources: [],
+      id: device,
+      engine: 'onnx' as const,
+      device,
+      resources: [],
     })),
   }
   expect(choose(entry, capabilities).implementation.id).toBe('wasm')

@@ -49,7 +49,11 @@ async function download({ gpuBuffer }: Tensor): Promise<Uint8Array> {
 }
 
 const slot = (type: Tensor.Type, dims: number[], axis: number): CacheSlot => ({
-  input: 'past', output: 'present', type, dims, axis,
+  input: 'past',
+  output: 'present',
+  type,
+  dims,
+  axis,
 })
 
 test.each([
@@ -60,7 +64,12 @@ test.each([
   ['floats, token beside token', slot('float32', [2, 3, 0], 2)],
 ])('%s', async (_, list) => {
   gpu.pushErrorScope('validation')
-  for (const [length, held, room] of [[7, 9, 8], [5, 5, 5], [1, 3, 11], [6, 7, 7]] as const) {
+  for (const [length, held, room] of [
+    [7, 9, 8],
+    [5, 5, 5],
+    [1, 3, 11],
+    [6, 7, 7],
+  ] as const) {
     const from = twins(list, 3, held)
     const to = twins(list, 2, room)
     const pairs: [Blocks, Tensor, Tensor][] = [

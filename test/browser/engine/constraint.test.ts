@@ -29,34 +29,70 @@ const json = (schema: Record<string, unknown>): Constraint => ({ type: 'json', s
 const isInteger = (value: unknown): boolean => Number.isInteger(value)
 
 const CASES: [string, Constraint, (text: string) => boolean][] = [
-  ['an integer', json({ type: 'integer', minimum: 10, maximum: 20 }), (text) => {
-    const value: unknown = JSON.parse(text)
-    return isInteger(value) && Number(value) >= 10 && Number(value) <= 20
-  }],
-  ['one of three', json({ enum: ['low', 'middle', 'high'] }), (text) =>
-    ['"low"', '"middle"', '"high"'].includes(text)],
-  ['a short string', json({ type: 'string', minLength: 3, maxLength: 12 }), (text) => {
-    const { length } = Array.from(JSON.parse(text) as string)
-    return length >= 3 && length <= 12
-  }],
-  ['a date', json({ type: 'string', format: 'date' }), (text) =>
-    !Number.isNaN(Date.parse(JSON.parse(text) as string))],
-  ['an object', json({
-    type: 'object',
-    properties: { count: { type: 'integer', minimum: 0, maximum: 9 }, ok: { type: 'boolean' } },
-    required: ['count', 'ok'],
-    additionalProperties: false,
-  }), (text) => /^\{"count": \d, "ok": (?:true|false)\}$/.test(text)],
-  ['a pattern', { type: 'pattern', pattern: '[A-Z]{2}-\\d{4}' }, (text) => /^[A-Z]{2}-\d{4}$/.test(text)],
-  ['a grammar', { type: 'grammar', grammar: 'root ::= ("ja" | "nein") [.!]{1,2}' }, (text) =>
-    /^(?:ja|nein)[.!]{1,2}$/.test(text)],
-  ['a call', {
-    type: 'separated',
-    tags: [{ type: 'tagged', begin: '<call>', content: json({ type: 'array', items: { type: 'null' }, maxItems: 2 }), end: '</call>' }],
-    separator: '\n',
-    required: true,
-    single: true,
-  }, (text) => /^<call>\[(?:null(?:, null)?)?\]<\/call>$/.test(text)],
+  [
+    'an integer',
+    json({ type: 'integer', minimum: 10, maximum: 20 }),
+    (text) => {
+      const value: unknown = JSON.parse(text)
+      return isInteger(value) && Number(value) >= 10 && Number(value) <= 20
+    },
+  ],
+  [
+    'one of three',
+    json({ enum: ['low', 'middle', 'high'] }),
+    (text) => ['"low"', '"middle"', '"high"'].includes(text),
+  ],
+  [
+    'a short string',
+    json({ type: 'string', minLength: 3, maxLength: 12 }),
+    (text) => {
+      const { length } = Array.from(JSON.parse(text) as string)
+      return length >= 3 && length <= 12
+    },
+  ],
+  [
+    'a date',
+    json({ type: 'string', format: 'date' }),
+    (text) => !Number.isNaN(Date.parse(JSON.parse(text) as string)),
+  ],
+  [
+    'an object',
+    json({
+      type: 'object',
+      properties: { count: { type: 'integer', minimum: 0, maximum: 9 }, ok: { type: 'boolean' } },
+      required: ['count', 'ok'],
+      additionalProperties: false,
+    }),
+    (text) => /^\{"count": \d, "ok": (?:true|false)\}$/.test(text),
+  ],
+  [
+    'a pattern',
+    { type: 'pattern', pattern: '[A-Z]{2}-\\d{4}' },
+    (text) => /^[A-Z]{2}-\d{4}$/.test(text),
+  ],
+  [
+    'a grammar',
+    { type: 'grammar', grammar: 'root ::= ("ja" | "nein") [.!]{1,2}' },
+    (text) => /^(?:ja|nein)[.!]{1,2}$/.test(text),
+  ],
+  [
+    'a call',
+    {
+      type: 'separated',
+      tags: [
+        {
+          type: 'tagged',
+          begin: '<call>',
+          content: json({ type: 'array', items: { type: 'null' }, maxItems: 2 }),
+          end: '</call>',
+        },
+      ],
+      separator: '\n',
+      required: true,
+      single: true,
+    },
+    (text) => /^<call>\[(?:null(?:, null)?)?\]<\/call>$/.test(text),
+  ],
 ]
 
 describe.each([0, 1, 1.5])('At temperature %d', (temperature) => {
@@ -67,12 +103,18 @@ describe.each([0, 1, 1.5])('At temperature %d', (temperature) => {
       const options = { maxTokens: 120, sampling, signal: never, constraint }
       const { pieces, ending } = await run(engine, prompt, options)
       const text = textOf(pieces)
-      expect({ text, ending: ending.reason, holds: holds(text) }).toEqual({ text, ending: 'stop', holds: true })
+      expect({ text, ending: ending.reason, holds: holds(text) }).toEqual({
+        text,
+        ending: 'stop',
+        holds: true,
+      })
     }
   })
 })
 
 test('What cannot be kept is refused before anything is computed', async () => {
   await expect(engine.check(json({ not: {} }))).rejects.toMatchObject({ kind: 'invalid_request' })
-  await expect(engine.check({ type: 'pattern', pattern: '(?=a)' })).rejects.toMatchObject({ kind: 'invalid_request' })
+  await expect(engine.check({ type: 'pattern', pattern: '(?=a)' })).rejects.toMatchObject({
+    kind: 'invalid_request',
+  })
 })

@@ -69,7 +69,11 @@ describe.each(ENGINES)('%s', (_, open) => {
   }
 
   const traits = { model: TINY.tag, contextWindow: 512, reasons: true, goesOn: true }
-  holdToContract(() => ({ post }), () => traits, sameAsBefore)
+  holdToContract(
+    () => ({ post }),
+    () => traits,
+    sameAsBefore,
+  )
 
   test('an abort ends one answer and leaves the other as it is', async () => {
     const other = { messages: [{ role: 'user', content: 'another one' }], max_tokens: 40 }
@@ -89,7 +93,11 @@ describe.each(ENGINES)('%s', (_, open) => {
   test('one that is not read on does not keep another waiting', async () => {
     const idle = engine.generate(short.prompt, { ...GREEDY, partition: 'idle', maxTokens: 8 })
     const first = await idle.next()
-    const { pieces } = await runEngine(engine, short.prompt, { ...GREEDY, partition: 'busy', maxTokens: 8 })
+    const { pieces } = await runEngine(engine, short.prompt, {
+      ...GREEDY,
+      partition: 'busy',
+      maxTokens: 8,
+    })
     let rest = first.done ? '' : first.value.text
     for await (const { text } of idle) rest += text
     expect(rest).toBe(textOf(pieces))

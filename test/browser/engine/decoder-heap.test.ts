@@ -55,7 +55,9 @@ test('a run that fails leaves nothing behind', async () => {
   await expectNoGrowth(async () => {
     const ids = new Tensor('int64', new BigInt64Array(2 ** 20), [1, 2 ** 20])
     await expect(session.run({ input_ids: ids }, ['logits'])).rejects.toThrow('ERROR_CODE')
-    await expect(session.run({ input_ids: ids, nothing: ids }, ['logits'])).rejects.toThrow('nothing')
+    await expect(session.run({ input_ids: ids, nothing: ids }, ['logits'])).rejects.toThrow(
+      'nothing',
+    )
   })
 })
 

@@ -1,7 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Device } from '../../../src/types/index.ts'
 import {
-  difference, greedy, openDecoder, openRuntime, prefill, take, type Opened, type OpenedRuntime,
+  difference,
+  greedy,
+  openDecoder,
+  openRuntime,
+  prefill,
+  take,
+  type Opened,
+  type OpenedRuntime,
 } from '../../models/layouts.ts'
 import expected from '../../models/layouts/expected.json'
 import { hasHalves } from '../halves.ts'
@@ -39,7 +46,10 @@ afterAll(async () => (await shared)?.close())
 const open = async (device: 'wasm' | 'webgpu', layout: Layout, large: boolean): Promise<Opened> => {
   const paths = PATHS[layout]
   const opening = { device, large, ...paths, model: `layouts/${paths.model}` }
-  return openDecoder(opening, device === 'webgpu' ? await (shared ??= openRuntime('webgpu')) : undefined)
+  return openDecoder(
+    opening,
+    device === 'webgpu' ? await (shared ??= openRuntime('webgpu')) : undefined,
+  )
 }
 
 const layouts = Object.keys(PATHS) as Layout[]
@@ -51,7 +61,10 @@ const SETTINGS = [
   ...layouts.map((layout) => ({ device: 'wasm' as const, layout, count: 12, large: false })),
   // The build for large models, which reads weights from a file apart as it needs them.
   ...(['q4', 'split'] as const).map((layout) => ({
-    device: 'wasm' as const, layout, count: 12, large: true,
+    device: 'wasm' as const,
+    layout,
+    count: 12,
+    large: true,
   })),
   ...layouts
     .filter((layout) => hasHalves || !HALVES.includes(layout))
@@ -60,10 +73,15 @@ const SETTINGS = [
 
 type Setting = (typeof SETTINGS)[number]
 
-describe.each(SETTINGS.filter(({ device }) => device === 'wasm'))('$layout on $device', (setting) => void suite(setting))
+describe.each(SETTINGS.filter(({ device }) => device === 'wasm'))(
+  '$layout on $device',
+  (setting) => void suite(setting),
+)
 // A GPU made of software compiles the shaders of a model for seconds.
 describe.each(SETTINGS.filter(({ device }) => device === 'webgpu'))(
-  '$layout on $device', { tags: ['slow'] }, (setting) => void suite(setting),
+  '$layout on $device',
+  { tags: ['slow'] },
+  (setting) => void suite(setting),
 )
 
 function suite({ device, layout, count, large }: Setting): void {

@@ -1,7 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Sequence } from '../../../src/engine/decoder.ts'
 import {
-  best, difference, greedy, openDecoder, prefill, take, type Opened,
+  best,
+  difference,
+  greedy,
+  openDecoder,
+  prefill,
+  take,
+  type Opened,
 } from '../../models/layouts.ts'
 import { CASES, FIRST_SCORES } from '../../models/tiny.ts'
 
@@ -37,10 +43,15 @@ const SETTINGS = [
 
 type Setting = (typeof SETTINGS)[number]
 
-describe.each(SETTINGS.filter(({ device }) => device === 'wasm'))('$device, $folder', (setting) => void suite(setting))
+describe.each(SETTINGS.filter(({ device }) => device === 'wasm'))(
+  '$device, $folder',
+  (setting) => void suite(setting),
+)
 // A GPU made of software compiles the shaders of a model for seconds.
 describe.each(SETTINGS.filter(({ device }) => device === 'webgpu'))(
-  '$device, $folder', { tags: ['slow'] }, (setting) => void suite(setting),
+  '$device, $folder',
+  { tags: ['slow'] },
+  (setting) => void suite(setting),
 )
 
 /** `isBrief` leaves out what does not depend on the operators of a graph. */

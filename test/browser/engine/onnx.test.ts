@@ -4,7 +4,18 @@ import { generate } from '../../../src/generation/generate.ts'
 import { plan } from '../../../src/generation/plan.ts'
 import type { GenerationEvent } from '../../../src/types/index.ts'
 import { tinyFiles } from '../../models/tiny.ts'
-import { decoded, GREEDY, load, long, never, open, run, short, textOf, WEIGHTS } from './run-engine.ts'
+import {
+  decoded,
+  GREEDY,
+  load,
+  long,
+  never,
+  open,
+  run,
+  short,
+  textOf,
+  WEIGHTS,
+} from './run-engine.ts'
 
 // On WebGPU, run-lost.test.ts compares texts with the reference, also where no device is lost yet.
 describe('on wasm', () => {

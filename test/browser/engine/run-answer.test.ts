@@ -13,7 +13,8 @@ test('reuses what a conversation has in common with one before', async () => {
   const content = 'hello world, this is how it begins'
   const first = engine.prepare({ messages: [{ role: 'user', content }] })
   const cached: number[] = []
-  const onStart = ({ cachedTokens }: { cachedTokens: number }): void => void cached.push(cachedTokens)
+  const onStart = ({ cachedTokens }: { cachedTokens: number }): void =>
+    void cached.push(cachedTokens)
   const answered = await run(engine, first, { ...GREEDY, partition: 'a', onStart })
   const messages = [
     { role: 'user', content },

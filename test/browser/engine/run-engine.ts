@@ -58,7 +58,11 @@ export function decoded(tokens: readonly number[]): string {
   return tokens.map((token) => text.push(token)).join('')
 }
 
-export const promptOf = (tokens: readonly number[]): Prompt => ({ tokens, boundaries: [], opening: '' })
+export const promptOf = (tokens: readonly number[]): Prompt => ({
+  tokens,
+  boundaries: [],
+  opening: '',
+})
 
 const [, second, third] = CASES.map(({ prompt, greedy }) => ({ prompt: promptOf(prompt), greedy }))
 if (!second || !third) throw new Error('three cases are needed')

@@ -32,8 +32,13 @@ test('answers go on with not a token changed when their device is lost', async (
   const texts = await Promise.all(
     cases.map(async ({ prompt }) => {
       const pieces = []
-      const onStart = ({ cachedTokens }: { cachedTokens: number }): void => void started.push(cachedTokens)
-      for await (const piece of engine.generate(promptOf(prompt), { ...GREEDY, maxTokens: 8, onStart })) {
+      const onStart = ({ cachedTokens }: { cachedTokens: number }): void =>
+        void started.push(cachedTokens)
+      for await (const piece of engine.generate(promptOf(prompt), {
+        ...GREEDY,
+        maxTokens: 8,
+        onStart,
+      })) {
         pieces.push(piece)
         told += 1
         // In the middle of what both are told next.

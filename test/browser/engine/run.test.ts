@@ -31,10 +31,15 @@ const SETTINGS = [
 
 type Setting = (typeof SETTINGS)[number]
 
-describe.each(SETTINGS.filter(({ device }) => device === 'wasm'))('$name on $device', (setting) => void suite(setting))
+describe.each(SETTINGS.filter(({ device }) => device === 'wasm'))(
+  '$name on $device',
+  (setting) => void suite(setting),
+)
 // A GPU made of software compiles the shaders of a model for seconds.
 describe.each(SETTINGS.filter(({ device }) => device === 'webgpu'))(
-  '$name on $device', { tags: ['slow'] }, (setting) => void suite(setting),
+  '$name on $device',
+  { tags: ['slow'] },
+  (setting) => void suite(setting),
 )
 
 function suite({ device, count, model, cases, rewinds }: Setting): void {
@@ -61,12 +66,18 @@ function suite({ device, count, model, cases, rewinds }: Setting): void {
   const run = async (
     prompt: readonly number[],
     boundaries: readonly number[] = [],
-    { drafts = false, logitBias = {} }: { drafts?: boolean; logitBias?: Record<number, number> } = {},
+    {
+      drafts = false,
+      logitBias = {},
+    }: { drafts?: boolean; logitBias?: Record<number, number> } = {},
   ): Promise<{ tokens: number[]; cached: number }> => {
     let cached = -1
     const setup = {
       scheduler: scheduler as Scheduler,
-      constraints: { open: () => Promise.reject(new Error('None is asked for.')), close: () => undefined },
+      constraints: {
+        open: () => Promise.reject(new Error('None is asked for.')),
+        close: () => undefined,
+      },
       encode: () => [],
       endTokens: new Set<number>(),
       contextWindow: 512,
@@ -109,7 +120,13 @@ function suite({ device, count, model, cases, rewinds }: Setting): void {
     const second = [...prompt, ...expected, 7, 8, 9]
     const half = Math.floor(prompt.length / 2)
     const boundaries = [half]
-    const prompts = [prompt, prompt, second, [...prompt.slice(0, -3), 5], [...prompt.slice(0, half), 5, 6]]
+    const prompts = [
+      prompt,
+      prompt,
+      second,
+      [...prompt.slice(0, -3), 5],
+      [...prompt.slice(0, half), 5, 6],
+    ]
     begin()
     const cached: Awaited<ReturnType<typeof run>>[] = []
     for (const each of prompts) cached.push(await run(each, boundaries))

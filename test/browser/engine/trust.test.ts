@@ -22,36 +22,41 @@ afterEach(() => {
 
 // A software GPU compiles shaders for seconds, on a busy machine for many.
 describe('the trial', { timeout: 180_000 }, () => {
-  test.each(['float32', 'float16'] as const)('has the answers that WASM gives, %s', async (precision) => {
-    const runtime = await loadRuntime({ device: 'wasm', folder })
-    const { Tensor: OrtTensor } = runtime.ort
-    const session = await runtime.createSession(graphOf(precision), {
-      externalData: [{ path: LOCATION, data: weightsOf(precision) }],
-    })
-    const none = precision === 'float16' ? new Uint16Array() : new Float32Array()
-    let past: Tensor[] = ['key', 'value'].map(
-      () => new OrtTensor(precision, none, [1, KV_HEADS, 0, HEAD]),
-    )
-    const lengths = { prompt: 40, more: 31, token: 1 } as const
-    let end = 0
-    for (const [name, length] of Object.entries(lengths)) {
-      const ids = Array.from({ length }, (_, index) => BigInt(idAt(end + index)))
-      end += length
-      const results = await session.run({
-        input_ids: new OrtTensor('int64', BigInt64Array.from(ids), [1, length]),
-        attention_mask: new OrtTensor('int64', new BigInt64Array(end).fill(1n), [1, end]),
-        'past.key': past[0]!,
-        'past.value': past[1]!,
+  test.each(['float32', 'float16'] as const)(
+    'has the answers that WASM gives, %s',
+    async (precision) => {
+      const runtime = await loadRuntime({ device: 'wasm', folder })
+      const { Tensor: OrtTensor } = runtime.ort
+      const session = await runtime.createSession(graphOf(precision), {
+        externalData: [{ path: LOCATION, data: weightsOf(precision) }],
       })
-      past = [results['present.key']!, results['present.value']!]
-      const scores = rowOf(results['scores']!.reshape([1, length * 4]), 0)
-      const answers = ANSWERS[name as keyof typeof lengths]
-      expect(scores.length).toBe(answers.length)
-      // WASM multiplies one of the weights in 8 bits, as it may.
-      answers.forEach((answer, index) => expect(Math.abs(scores[index]! - answer)).toBeLessThan(0.02))
-    }
-    await session.release()
-  })
+      const none = precision === 'float16' ? new Uint16Array() : new Float32Array()
+      let past: Tensor[] = ['key', 'value'].map(
+        () => new OrtTensor(precision, none, [1, KV_HEADS, 0, HEAD]),
+      )
+      const lengths = { prompt: 40, more: 31, token: 1 } as const
+      let end = 0
+      for (const [name, length] of Object.entries(lengths)) {
+        const ids = Array.from({ length }, (_, index) => BigInt(idAt(end + index)))
+        end += length
+        const results = await session.run({
+          input_ids: new OrtTensor('int64', BigInt64Array.from(ids), [1, length]),
+          attention_mask: new OrtTensor('int64', new BigInt64Array(end).fill(1n), [1, end]),
+          'past.key': past[0]!,
+          'past.value': past[1]!,
+        })
+        past = [results['present.key']!, results['present.value']!]
+        const scores = rowOf(results['scores']!.reshape([1, length * 4]), 0)
+        const answers = ANSWERS[name as keyof typeof lengths]
+        expect(scores.length).toBe(answers.length)
+        // WASM multiplies one of the weights in 8 bits, as it may.
+        answers.forEach((answer, index) =>
+          expect(Math.abs(scores[index]! - answer)).toBeLessThan(0.02),
+        )
+      }
+      await session.release()
+    },
+  )
 
   test('leads from a feature with which a GPU is wrong to none', { tags: ['slow'] }, async () => {
     const offered = [...((await findAdapter())?.features ?? []), 'shader-f16']
@@ -94,26 +99,32 @@ describe('the trial', { timeout: 180_000 }, () => {
   })
 
   // On other adapters, llvmpipe for one, numbers are right with that feature.
-  test.skipIf(hasHalves)('leaves a GPU that is wrong with every set of features', { tags: ['slow'] }, async () => {
-    // A browser or an extension that gives every device the feature.
-    const request = GPUAdapter.prototype.requestDevice
-    vi.spyOn(GPUAdapter.prototype, 'requestDevice').mockImplementation(function (
-      this: GPUAdapter,
-      wanted = {},
-    ) {
-      return request.call(this, { ...wanted, requiredFeatures: ['subgroups'] as never })
-    })
-    await expect(openTrusted({ folder }, never)).rejects.toMatchObject({
-      kind: 'unavailable',
-      code: 'gpu_untrusted',
-      details: { verdict: { features: null } },
-    })
-  })
+  test.skipIf(hasHalves)(
+    'leaves a GPU that is wrong with every set of features',
+    { tags: ['slow'] },
+    async () => {
+      // A browser or an extension that gives every device the feature.
+      const request = GPUAdapter.prototype.requestDevice
+      vi.spyOn(GPUAdapter.prototype, 'requestDevice').mockImplementation(function (
+        this: GPUAdapter,
+        wanted = {},
+      ) {
+        return request.call(this, { ...wanted, requiredFeatures: ['subgroups'] as never })
+      })
+      await expect(openTrusted({ folder }, never)).rejects.toMatchObject({
+        kind: 'unavailable',
+        code: 'gpu_untrusted',
+        details: { verdict: { features: null } },
+      })
+    },
+  )
 
   test('is not repeated where its verdict is known', async () => {
-    await expect(openTrusted({ folder, verdict: { features: null } }, never)).rejects.toMatchObject({
-      code: 'gpu_untrusted',
-    })
+    await expect(openTrusted({ folder, verdict: { features: null } }, never)).rejects.toMatchObject(
+      {
+        code: 'gpu_untrusted',
+      },
+    )
     // Nothing is computed.
     const submitted = vi.spyOn(GPUQueue.prototype, 'submit')
     const { gpu, runtime } = await openTrusted({ folder, verdict: right }, never)
@@ -158,7 +169,12 @@ describe('a decoder whose device is lost', { tags: ['slow'], timeout: 600_000 },
       devices.push(device)
       return device
     })
-    const options = { device: 'webgpu', runtime: folder, contextWindow: 64, firstPosition: 0 } as const
+    const options = {
+      device: 'webgpu',
+      runtime: folder,
+      contextWindow: 64,
+      firstPosition: 0,
+    } as const
     const weights = await tinyFiles(['onnx/model.onnx'])
     return { loaded: await loadDecoder({ ...options, verdict: right }, weights, never), devices }
   }

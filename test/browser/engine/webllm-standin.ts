@@ -22,7 +22,12 @@ export interface Log {
 }
 
 /** As MLC writes it. */
-const CHAT = { context_window_size: 512, model_config: {}, eos_token_id: 0, tokenizer_files: ['tokenizer.json'] }
+const CHAT = {
+  context_window_size: 512,
+  model_config: {},
+  eos_token_id: 0,
+  tokenizer_files: ['tokenizer.json'],
+}
 
 interface Options {
   maxInputTokens?: number
@@ -30,9 +35,10 @@ interface Options {
   texts?: Readonly<Record<string, unknown>>
 }
 
-export async function loadStandIn(
-  { maxInputTokens = 400, texts: given }: Options = {},
-): Promise<{ engine: Engine; log: Log }> {
+export async function loadStandIn({ maxInputTokens = 400, texts: given }: Options = {}): Promise<{
+  engine: Engine
+  log: Log
+}> {
   const log: Log = { opened: 0, contextWindow: 0, resets: 0, forwards: [], failures: 0 }
   const config = (await (await tinyFiles(['config.json'])).get('config.json')?.text()) ?? '{}'
   const { eos_token_id } = JSON.parse(config) as { eos_token_id: unknown }
@@ -52,7 +58,12 @@ export async function loadStandIn(
 }
 
 async function standIn(log: Log, signal: AbortSignal): Promise<LoadedPipeline> {
-  const setup = { device: 'wasm', runtime: runtimeFolder(), contextWindow: 512, warm: false } as const
+  const setup = {
+    device: 'wasm',
+    runtime: runtimeFolder(),
+    contextWindow: 512,
+    warm: false,
+  } as const
   const model = await loadDecoder({ ...setup, firstPosition: 0 }, await tinyFiles(WEIGHTS), signal)
   let sequence: Sequence = model.decoder.open()
   return {

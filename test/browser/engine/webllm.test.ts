@@ -96,7 +96,11 @@ describe('over a stand-in for the package', () => {
 
   test('stops within one token of an abort', async () => {
     const cancelling = new AbortController()
-    const running = engine.generate(short.prompt, { ...GREEDY, maxTokens: 400, signal: cancelling.signal })
+    const running = engine.generate(short.prompt, {
+      ...GREEDY,
+      maxTokens: 400,
+      signal: cancelling.signal,
+    })
     await running.next()
     const { length } = log.forwards
     cancelling.abort()
@@ -130,15 +134,30 @@ describe('the package itself', () => {
 
   test.each<[string, Readonly<Record<string, BlobPart>>, RegExp]>([
     ['no library', {}, /no resource of type wasm/],
-    ['a library that is none', { 'lib.wasm': 'hello' }, /The model cannot be used: .*(wasm|magic)/i],
+    [
+      'a library that is none',
+      { 'lib.wasm': 'hello' },
+      /The model cannot be used: .*(wasm|magic)/i,
+    ],
     ['a library that is cut', { 'lib.wasm': EMPTY.slice(0, 6) }, /The model cannot be used: /],
     ['a library of something else', { 'lib.wasm': EMPTY }, /The model cannot be used: /],
     ['a library of another version', { 'lib.wasm': FOREIGN }, /The model cannot be used: /],
-    ['a library that wants what is not there', { 'lib.wasm': WANTING }, /The model cannot be used: .*import/i],
-    ['a configuration that is none', { 'lib.wasm': EMPTY, 'mlc-chat-config.json': '{' }, /The model cannot be used: .*JSON/],
+    [
+      'a library that wants what is not there',
+      { 'lib.wasm': WANTING },
+      /The model cannot be used: .*import/i,
+    ],
+    [
+      'a configuration that is none',
+      { 'lib.wasm': EMPTY, 'mlc-chat-config.json': '{' },
+      /The model cannot be used: .*JSON/,
+    ],
   ])('says what is wrong with %s', async (_, given, says) => {
-    await expect(openPipeline(await files(given), { contextWindow: 128, signal: never })).rejects.toMatchObject({
-      kind: 'unavailable', message: expect.stringMatching(says),
+    await expect(
+      openPipeline(await files(given), { contextWindow: 128, signal: never }),
+    ).rejects.toMatchObject({
+      kind: 'unavailable',
+      message: expect.stringMatching(says),
     })
   })
 
@@ -166,7 +185,15 @@ describe('the package itself', () => {
   test.each([
     // The package destroys its device where a buffer finds no room.
     ['out_of_memory', (device: GPUDevice) => device.destroy()],
-    ['gpu_error', (device: GPUDevice) => device.queue.writeBuffer(device.createBuffer({ size: 4, usage: 0x80 }), 0, new Uint8Array(4))],
+    [
+      'gpu_error',
+      (device: GPUDevice) =>
+        device.queue.writeBuffer(
+          device.createBuffer({ size: 4, usage: 0x80 }),
+          0,
+          new Uint8Array(4),
+        ),
+    ],
   ])('tells whoever waits, and whoever comes, of %s', async (code, harm) => {
     const watch = watchDevice()
     const device = await (await navigator.gpu.requestAdapter())?.requestDevice()
@@ -179,34 +206,55 @@ describe('the package itself', () => {
 
   test('is given up while it loads', async () => {
     const giving = new AbortController()
-    const opening = openPipeline(await files({ 'lib.wasm': EMPTY }), { contextWindow: 128, signal: giving.signal })
+    const opening = openPipeline(await files({ 'lib.wasm': EMPTY }), {
+      contextWindow: 128,
+      signal: giving.signal,
+    })
     giving.abort()
     await expect(opening).rejects.toMatchObject({ kind: 'aborted' })
   })
 
   test('finds its files without asking for any, and names the one that is missing', async () => {
-    const given = await files({ 'ndarray-cache.json': '{"records": []}', 'params_shard_0.bin': 'abc' })
+    const given = await files({
+      'ndarray-cache.json': '{"records": []}',
+      'params_shard_0.bin': 'abc',
+    })
     const cache = await openArtifacts(given).open('webllm/model')
     const read = async (name: string) => (await cache.match(new Request(MODEL_URL + name)))?.text()
     expect(await read('params_shard_0.bin')).toBe('abc')
     // What the list was called before.
     expect(await read('tensor-cache.json')).toBe('{"records": []}')
     await expect(read('params_shard_1.bin')).rejects.toMatchObject({
-      code: 'model_unusable', message: expect.stringContaining('no resource named params_shard_1.bin'),
+      code: 'model_unusable',
+      message: expect.stringContaining('no resource named params_shard_1.bin'),
     })
   })
 })
 
 /** A module that exports a memory, and functions of no parameters under these names. */
 function moduleOf(names: readonly string[]): Uint8Array<ArrayBuffer> {
-  const section = (id: number, content: readonly number[]): number[] => [id, content.length, ...content]
+  const section = (id: number, content: readonly number[]): number[] => [
+    id,
+    content.length,
+    ...content,
+  ]
   const named = (name: string, kind: number, index: number): number[] => {
     const bytes = [...new TextEncoder().encode(name)]
     return [bytes.length, ...bytes, kind, index]
   }
-  const exported = [...named('memory', 2, 0), ...names.flatMap((name, index) => named(name, 0, index))]
+  const exported = [
+    ...named('memory', 2, 0),
+    ...names.flatMap((name, index) => named(name, 0, index)),
+  ]
   return Uint8Array.of(
-    0, 0x61, 0x73, 0x6d, 1, 0, 0, 0,
+    0,
+    0x61,
+    0x73,
+    0x6d,
+    1,
+    0,
+    0,
+    0,
     ...section(1, [1, 0x60, 0, 0]),
     ...section(3, [names.length, ...names.map(() => 0)]),
     ...section(5, [1, 0, 1]),

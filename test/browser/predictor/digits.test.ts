@@ -80,28 +80,32 @@ describe('reads', () => {
   })
 })
 
-test('both devices give the same numbers, and no GPU buffers pile up', { tags: ['slow'] }, async () => {
-  const webgpu = await openDigits('webgpu')
-  const drawings = [...strokes(plain).slice(4, 10), ...images(plain).slice(0, 6)]
-  const created = vi.spyOn(GPUDevice.prototype, 'createBuffer')
-  const destroyed = vi.spyOn(GPUBuffer.prototype, 'destroy')
-  const left: number[] = []
-  for (const { canvas } of drawings) {
-    const [one, other] = await Promise.all([
-      wasm.predict({ image: canvas }, signal),
-      webgpu.predict({ image: canvas }, signal),
-    ])
-    expect(other.device).toBe('webgpu')
-    expect(other.outputs['digit']).toBe(one.outputs['digit'])
-    scores(one).forEach((score, digit) => {
-      expect(Math.abs((scores(other)[digit] ?? NaN) - score)).toBeLessThan(1e-4)
-    })
-    left.push(created.mock.calls.length - destroyed.mock.calls.length)
-  }
-  // Those that are kept for other runs are there after the third.
-  expect((left.at(-1) ?? NaN) - (left[2] ?? NaN)).toBeLessThan(6)
-  await webgpu.close()
-})
+test(
+  'both devices give the same numbers, and no GPU buffers pile up',
+  { tags: ['slow'] },
+  async () => {
+    const webgpu = await openDigits('webgpu')
+    const drawings = [...strokes(plain).slice(4, 10), ...images(plain).slice(0, 6)]
+    const created = vi.spyOn(GPUDevice.prototype, 'createBuffer')
+    const destroyed = vi.spyOn(GPUBuffer.prototype, 'destroy')
+    const left: number[] = []
+    for (const { canvas } of drawings) {
+      const [one, other] = await Promise.all([
+        wasm.predict({ image: canvas }, signal),
+        webgpu.predict({ image: canvas }, signal),
+      ])
+      expect(other.device).toBe('webgpu')
+      expect(other.outputs['digit']).toBe(one.outputs['digit'])
+      scores(one).forEach((score, digit) => {
+        expect(Math.abs((scores(other)[digit] ?? NaN) - score)).toBeLessThan(1e-4)
+      })
+      left.push(created.mock.calls.length - destroyed.mock.calls.length)
+    }
+    // Those that are kept for other runs are there after the third.
+    expect((left.at(-1) ?? NaN) - (left[2] ?? NaN)).toBeLessThan(6)
+    await webgpu.close()
+  },
+)
 
 const devices = hasHalves ? (['wasm', 'webgpu'] as const) : (['wasm'] as const)
 test.each(devices)('half precision reads as single precision does, %s', async (device) => {

@@ -49,9 +49,13 @@ describe.each([
   })
   afterAll(() => edges.close())
 
-  test.each(cases as Case[])('$options, $width x $height', { tags: tagsOf(device) }, async (each) => {
-    expect(await farthest(edges, each)).toBeLessThanOrEqual(most)
-  })
+  test.each(cases as Case[])(
+    '$options, $width x $height',
+    { tags: tagsOf(device) },
+    async (each) => {
+      expect(await farthest(edges, each)).toBeLessThanOrEqual(most)
+    },
+  )
 })
 
 describe('what a caller gives', () => {
@@ -69,7 +73,11 @@ describe('what a caller gives', () => {
   })
 
   test('pictures of other sizes one after the other', async () => {
-    for (const [width, height] of [[400, 300], [3, 500], [64, 64]] as const) {
+    for (const [width, height] of [
+      [400, 300],
+      [3, 500],
+      [64, 64],
+    ] as const) {
       const canvas = new OffscreenCanvas(width, height)
       const context = canvas.getContext('2d')
       const step = Math.round(width / 3)
@@ -94,8 +102,28 @@ describe('what a caller gives', () => {
     [{ weights: { red: 1, green: 1, blue: 5 } }, 'inputs.weights.blue', /4/],
     [{ weights: [1, 1, 1] }, 'inputs.weights', /must be an object of values by name, not Array\./],
     [{ kernel: [[1, 2, 3]] }, 'inputs.kernel', /too few/],
-    [{ kernel: [[1, 2, 3], [1, 2], [1, 2, 3]] }, 'inputs.kernel[1]', /too few/],
-    [{ kernel: [[1, 2, 3], [1, 'b', 3], [1, 2, 3]] }, 'inputs.kernel[1][1]', /number/],
+    [
+      {
+        kernel: [
+          [1, 2, 3],
+          [1, 2],
+          [1, 2, 3],
+        ],
+      },
+      'inputs.kernel[1]',
+      /too few/,
+    ],
+    [
+      {
+        kernel: [
+          [1, 2, 3],
+          [1, 'b', 3],
+          [1, 2, 3],
+        ],
+      },
+      'inputs.kernel[1][1]',
+      /number/,
+    ],
     [{ kernal: 1 }, 'inputs.kernal', /there is no such input/],
   ])('%j is refused at %s', async (options, param, why) => {
     const refused = edges.predict({ image, ...options }, signal)

@@ -44,19 +44,21 @@ describe.each([
 
   // A GPU made of software compiles shaders for each length, and below it has all the texts at once.
   const alone = device === 'webgpu' ? cases.slice(0, 1) : cases
-  test.each(alone.map(({ text, ...rest }) => ({ text, title: JSON.stringify(text).slice(0, 40), ...rest })))(
-    '$title', { tags: tagsOf(device) },
-    async ({ text, ids, vector }) => {
-      const { vectors, tokens } = await embed(predictor, text)
-      expect(tokens).toEqual([ids.length])
-      const [found = new Float32Array()] = vectors
-      expect(dot(found, found)).toBeCloseTo(1, 4)
-      expect(dot(found, vector)).toBeGreaterThan(least)
-    },
-  )
+  test.each(
+    alone.map(({ text, ...rest }) => ({ text, title: JSON.stringify(text).slice(0, 40), ...rest })),
+  )('$title', { tags: tagsOf(device) }, async ({ text, ids, vector }) => {
+    const { vectors, tokens } = await embed(predictor, text)
+    expect(tokens).toEqual([ids.length])
+    const [found = new Float32Array()] = vectors
+    expect(dot(found, found)).toBeCloseTo(1, 4)
+    expect(dot(found, vector)).toBeGreaterThan(least)
+  })
 
   test('many texts at once are as each is alone', { tags: tagsOf(device) }, async () => {
-    const { vectors, tokens } = await embed(predictor, cases.map(({ text }) => text))
+    const { vectors, tokens } = await embed(
+      predictor,
+      cases.map(({ text }) => text),
+    )
     expect(tokens).toEqual(cases.map(({ ids }) => ids.length))
     vectors.forEach((found, at) => {
       expect(dot(found, cases[at]?.vector ?? [])).toBeGreaterThan(least)
@@ -120,7 +122,9 @@ describe('what a caller gives', () => {
         ...entry,
         implementations: entry.implementations.map((implementation) => ({
           ...implementation,
-          bindings: { text: { tensor: 'ids', text: { tokenizer: 'table.bin', mask: 'mask', most: 9 } } },
+          bindings: {
+            text: { tensor: 'ids', text: { tokenizer: 'table.bin', mask: 'mask', most: 9 } },
+          },
         })),
       }),
     })

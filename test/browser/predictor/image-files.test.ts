@@ -14,12 +14,18 @@ beforeAll(async () => {
 
 afterAll(() => digits.close())
 
-test.each(['image/png', 'image/jpeg', 'image/webp'])('a file is read as what was encoded: %s', async (type) => {
-  const image = await drawnOne().convertToBlob({ type, quality: 1 })
-  expect(image.type).toBe(type)
-  const [drawn, read] = [await digits.predict({ image: drawnOne() }, signal), await digits.predict({ image }, signal)]
-  expect(read.outputs['digit']).toBe(drawn.outputs['digit'])
-})
+test.each(['image/png', 'image/jpeg', 'image/webp'])(
+  'a file is read as what was encoded: %s',
+  async (type) => {
+    const image = await drawnOne().convertToBlob({ type, quality: 1 })
+    expect(image.type).toBe(type)
+    const [drawn, read] = [
+      await digits.predict({ image: drawnOne() }, signal),
+      await digits.predict({ image }, signal),
+    ]
+    expect(read.outputs['digit']).toBe(drawn.outputs['digit'])
+  },
+)
 
 test('a file that would decode to gigabytes is refused by its header', async () => {
   const header = new DataView(await (await drawnOne().convertToBlob()).arrayBuffer())

@@ -62,8 +62,14 @@ describe('a batch of images', () => {
       for (let alpha = data.length / 2 + 3; alpha < data.length; alpha += 4) data[alpha] = 0
     }
     const { outputs } = await batch.predict({ pictures: [ready, larger] }, signal)
-    const rows = (outputs['negatives'] as ImageData[]).map(({ data }) => [data[0], data[4 * 4 * 2 - 4]])
-    expect(rows).toEqual([[0, 255], [0, 255]])
+    const rows = (outputs['negatives'] as ImageData[]).map(({ data }) => [
+      data[0],
+      data[4 * 4 * 2 - 4],
+    ])
+    expect(rows).toEqual([
+      [0, 255],
+      [0, 255],
+    ])
   })
 
   test.each<[string, () => unknown, string]>([
@@ -72,7 +78,8 @@ describe('a batch of images', () => {
   ])('%s is refused', async (_, pictures, message) => {
     const refused = batch.predict({ pictures: pictures() }, signal)
     await expect(refused).rejects.toMatchObject({
-      kind: 'invalid_request', message: expect.stringContaining(message),
+      kind: 'invalid_request',
+      message: expect.stringContaining(message),
     })
   })
 
@@ -99,7 +106,8 @@ describe('a type that the runtime has no values for', () => {
   test('a sequence of tensors', async () => {
     const inputs = [{ name: 'x', type: 'list' as const }]
     await expect(openValues('sequence', { inputs, outputs: [] })).rejects.toMatchObject({
-      code: 'predictor_unusable', param: 'inputs.x',
+      code: 'predictor_unusable',
+      param: 'inputs.x',
       message: expect.stringContaining("the model's x is not a tensor"),
     })
   })

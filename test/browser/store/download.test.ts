@@ -25,14 +25,18 @@ describe('brings the file byte by byte whatever the server does:', () => {
     'nothing comes at all': [{ stall: 0 }],
     'ranges are ignored': [CUT, { ignoreRange: true }],
     'ranges are ignored and the connection breaks again': [
-      CUT, { ignoreRange: true, cut: 60_000 }, { ignoreRange: true },
+      CUT,
+      { ignoreRange: true, cut: 60_000 },
+      { ignoreRange: true },
     ],
     'another part is sent, and said to be': [
-      CUT, { contentRange: `bytes 0-${BYTES - 1}/${BYTES}`, shift: -50_000 },
+      CUT,
+      { contentRange: `bytes 0-${BYTES - 1}/${BYTES}`, shift: -50_000 },
     ],
     'another part is sent, and not said to be': [CUT, { shift: 10 }],
     'the total of a part is wrong': [
-      CUT, { contentRange: `bytes 50000-${BYTES + 4}/${BYTES + 5}` },
+      CUT,
+      { contentRange: `bytes 50000-${BYTES + 4}/${BYTES + 5}` },
     ],
     'the range it sends is nonsense': [CUT, { contentRange: 'all of it' }],
     'the range is not said and right': [CUT, { contentRange: '' }],
@@ -56,8 +60,8 @@ describe('says what is wrong and leaves nothing that counts as whole:', () => {
   const always = (fault: Fault) => Array<Fault>(20).fill(fault)
   const cases: Record<string, { faults: Fault[]; message: RegExp; code?: string }> = {
     'an HTML page': { faults: always({ html: true }), message: /HTML page/ },
-    'missing': { faults: always({ status: 404 }), message: /answers 404/ },
-    'forbidden': { faults: always({ status: 403 }), message: /answers 403/ },
+    missing: { faults: always({ status: 404 }), message: /answers 404/ },
+    forbidden: { faults: always({ status: 403 }), message: /answers 403/ },
     'broken for good': { faults: always({ status: 500 }), message: /answers 500, 4 times/ },
     'busy for an hour': {
       faults: always({ status: 429, retryAfter: '3600' }),
@@ -70,7 +74,7 @@ describe('says what is wrong and leaves nothing that counts as whole:', () => {
       // Twenty redirects may also take longer than a silence is borne.
       message: /cannot be reached|no byte came/,
     },
-    'silence': { faults: always({ stall: 0 }), message: /no byte came/ },
+    silence: { faults: always({ stall: 0 }), message: /no byte came/ },
     'never whole': {
       faults: always({ cut: 50_000, ignoreRange: true }),
       message: /the connection failed, 4 times in a row; \d+ of 102407 bytes are here/,
@@ -200,33 +204,40 @@ test('cuts a real file into chunks of 16 MiB', async () => {
   expect(same(seam, content.subarray(CHUNK_BYTES - 3, CHUNK_BYTES + 3))).toBe(true)
 })
 
-test('meets five faults in any order, eight times, and is right or says why not', { tags: ['slow'] }, async () => {
-  const { below: random } = createChance(20)
-  const kinds: ((index: number) => Fault)[] = [
-    () => ({ cut: random(BYTES) }),
-    () => ({ end: random(BYTES) }),
-    () => ({ status: 500 + random(4) }),
-    () => ({ ignoreRange: true, cut: random(BYTES) }),
-    () => ({ status: 429, retryAfter: '0' }),
-    () => ({ stall: random(BYTES) }),
-    () => ({ html: random(8) === 0, cut: random(BYTES) }),
-    (index) => ({ contentRange: `bytes ${random(BYTES)}-${BYTES - 1}/${BYTES}`, shift: 1 + index }),
-    () => ({ etag: `"${random(3)}"`, corrupt: random(BYTES), cut: random(BYTES) }),
-  ]
-  for (let round = 0; round < 8; round++) {
-    const faults = Array.from({ length: 5 }, (_, index) => kinds[random(kinds.length)]!(index))
-    const plan = JSON.stringify(faults)
-    const database = freshDatabase()
-    const { resource, content } = await fileOn({ bytes: BYTES, faults })
-    const tuning = { ...QUICK, attempts: 10, backoff: 1 }
-    const asked = download(database, resource, { signal: never(), tuning })
-    const outcome = await asked.then(
-      async (blob) => (same(await bytesOf(blob), content) ? 'right' : 'wrong'),
-      (thrown: unknown) => InoriginError.from(thrown).code,
-    )
-    // Wrong bytes in an answer to everything are an error, not bad luck; so is a page in their place.
-    const wrong = plan.includes('"html":true') ? 'download_failed' : 'hash_mismatch'
-    expect(outcome, plan).toBeOneOf(['right', wrong, 'hash_mismatch'])
-    expect(await hasResource(database, resource.sha256), plan).toBe(outcome === 'right')
-  }
-})
+test(
+  'meets five faults in any order, eight times, and is right or says why not',
+  { tags: ['slow'] },
+  async () => {
+    const { below: random } = createChance(20)
+    const kinds: ((index: number) => Fault)[] = [
+      () => ({ cut: random(BYTES) }),
+      () => ({ end: random(BYTES) }),
+      () => ({ status: 500 + random(4) }),
+      () => ({ ignoreRange: true, cut: random(BYTES) }),
+      () => ({ status: 429, retryAfter: '0' }),
+      () => ({ stall: random(BYTES) }),
+      () => ({ html: random(8) === 0, cut: random(BYTES) }),
+      (index) => ({
+        contentRange: `bytes ${random(BYTES)}-${BYTES - 1}/${BYTES}`,
+        shift: 1 + index,
+      }),
+      () => ({ etag: `"${random(3)}"`, corrupt: random(BYTES), cut: random(BYTES) }),
+    ]
+    for (let round = 0; round < 8; round++) {
+      const faults = Array.from({ length: 5 }, (_, index) => kinds[random(kinds.length)]!(index))
+      const plan = JSON.stringify(faults)
+      const database = freshDatabase()
+      const { resource, content } = await fileOn({ bytes: BYTES, faults })
+      const tuning = { ...QUICK, attempts: 10, backoff: 1 }
+      const asked = download(database, resource, { signal: never(), tuning })
+      const outcome = await asked.then(
+        async (blob) => (same(await bytesOf(blob), content) ? 'right' : 'wrong'),
+        (thrown: unknown) => InoriginError.from(thrown).code,
+      )
+      // Wrong bytes in an answer to everything are an error, not bad luck; so is a page in their place.
+      const wrong = plan.includes('"html":true') ? 'download_failed' : 'hash_mismatch'
+      expect(outcome, plan).toBeOneOf(['right', wrong, 'hash_mismatch'])
+      expect(await hasResource(database, resource.sha256), plan).toBe(outcome === 'right')
+    }
+  },
+)

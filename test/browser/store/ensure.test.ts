@@ -1,7 +1,12 @@
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
 import { ensure, type TransferProgress } from '../../../src/store/ensure.ts'
-import { bytesHere, hasResource, readResource, resourceRecord } from '../../../src/store/resources.ts'
+import {
+  bytesHere,
+  hasResource,
+  readResource,
+  resourceRecord,
+} from '../../../src/store/resources.ts'
 import { bytesOf, fileOn, freshDatabase, KIB, never, QUICK, same } from './fixture.ts'
 import type { Job } from './worker.ts'
 

@@ -2,7 +2,12 @@
 import { afterEach, expect, test, vi } from 'vitest'
 import { ensure } from '../../../src/store/ensure.ts'
 import { entryRecords, importedUrl, putEntry } from '../../../src/store/entries.ts'
-import { hashFiles, importFiles, type ImportOptions, type Match } from '../../../src/store/import.ts'
+import {
+  hashFiles,
+  importFiles,
+  type ImportOptions,
+  type Match,
+} from '../../../src/store/import.ts'
 import { clearResources, removeTag, takeInventory } from '../../../src/store/inventory.ts'
 import { hasResource, readResource } from '../../../src/store/resources.ts'
 import { freshDatabase, KIB, never, storedBytes } from './fixture.ts'
@@ -20,7 +25,11 @@ async function fileOf(bytes: number, fill: number): Promise<Match> {
   const sha256 = Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('')
   const name = `file ${fill}`
   const url = 'https://nowhere.test/'
-  return { path: name, file: new Blob([content]), resource: { type: 'data', url, name, bytes, sha256 } }
+  return {
+    path: name,
+    file: new Blob([content]),
+    resource: { type: 'data', url, name, bytes, sha256 },
+  }
 }
 
 test('of two that begin at once, only as much is taken in as there is room for', async () => {
@@ -33,9 +42,12 @@ test('of two that begin at once, only as much is taken in as there is room for',
   const ended = await Promise.allSettled(files.map((file) => importFiles(database, [file], how)))
   expect(ended.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected'])
   expect(ended.find((one) => one.status === 'rejected')?.reason).toMatchObject({
-    code: 'storage_full', details: { neededBytes: 60 * KIB },
+    code: 'storage_full',
+    details: { neededBytes: 60 * KIB },
   })
-  const here = await Promise.all(files.map(({ resource }) => hasResource(database, resource.sha256)))
+  const here = await Promise.all(
+    files.map(({ resource }) => hasResource(database, resource.sha256)),
+  )
   expect(here.toSorted()).toEqual([false, true])
 })
 
@@ -65,7 +77,11 @@ test('a tag that was imported is pinned, replaced with what only it used, and go
   const other = { ...how, tag: '@me/other' } as const
   await importFiles(database, [shared!], other)
   const put = (...files: Match[]) =>
-    putEntry(database, { tag: '@me/model', entry: files.length }, new Set(files.map(({ resource }) => resource.sha256)))
+    putEntry(
+      database,
+      { tag: '@me/model', entry: files.length },
+      new Set(files.map(({ resource }) => resource.sha256)),
+    )
   await put(one!, shared!)
   expect((await takeInventory(database)).pins).toEqual(new Set(['@me/model']))
 
@@ -80,7 +96,10 @@ test('a tag that was imported is pinned, replaced with what only it used, and go
 
   await removeTag(database, '@me/model')
   expect([await here(), await entryRecords(database)]).toEqual([{ 'file 2': ['@me/other'] }, []])
-  await expect(put(shared!, two!)).rejects.toMatchObject({ kind: 'unavailable', code: 'import_lost' })
+  await expect(put(shared!, two!)).rejects.toMatchObject({
+    kind: 'unavailable',
+    code: 'import_lost',
+  })
   expect([await here(), await entryRecords(database)]).toEqual([{ 'file 2': ['@me/other'] }, []])
   await importFiles(database, [two!], how)
   await put(two!)
@@ -104,7 +123,8 @@ test('what was imported is not asked for anywhere when it is lost', async () => 
   const fetching = vi.spyOn(globalThis, 'fetch')
   const lost = ensure(database, [{ ...resource, url }], { signal: never(), tag: '@me/model' })
   await expect(lost).rejects.toMatchObject({
-    code: 'import_lost', message: expect.stringMatching(/@me\/model .* file 4 is not stored any more\. Import it again/),
+    code: 'import_lost',
+    message: expect.stringMatching(/@me\/model .* file 4 is not stored any more\. Import it again/),
   })
   expect(fetching).not.toHaveBeenCalled()
 })

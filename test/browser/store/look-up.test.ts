@@ -23,7 +23,9 @@ function serveModel(): string[] {
     'tokenizer.json': '{}',
     'tensor-cache.json': JSON.stringify({ records }),
     'library.wasm': Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0),
-    ...Object.fromEntries(records.map(({ dataPath, nbytes }, at) => [dataPath, new Uint8Array(nbytes).fill(at + 1)])),
+    ...Object.fromEntries(
+      records.map(({ dataPath, nbytes }, at) => [dataPath, new Uint8Array(nbytes).fill(at + 1)]),
+    ),
   }
   const asked: string[] = []
   const real = globalThis.fetch
@@ -33,7 +35,9 @@ function serveModel(): string[] {
     const name = url.slice(BASE.length)
     asked.push(name)
     const content = files[name]
-    return content === undefined ? new Response(null, { status: 404 }) : new Response(new Blob([content]))
+    return content === undefined
+      ? new Response(null, { status: 404 })
+      : new Response(new Blob([content]))
   })
   return asked
 }
@@ -44,10 +48,13 @@ function open() {
   const record = { model_id: 'own-q4f32_1', model: BASE, model_lib: `${BASE}library.wasm` }
   const short = expandMlcEntry({ tag: TAG, mlc: [] as never }, [record], undefined)
   const entries = createEntries(database, async () => ({ version: 1, entries: [short] }) as never, {
-    onDownload: () => undefined, onProgress: (step) => void steps.push(step),
+    onDownload: () => undefined,
+    onProgress: (step) => void steps.push(step),
   })
   const lookUp = async () => {
-    const { implementations: [implementation] } = short
+    const {
+      implementations: [implementation],
+    } = short
     const { implementations } = await entries.list(short, implementation!, never())
     return implementations[0]!.resources
   }
@@ -59,10 +66,16 @@ test('what a look-up reads is stored, told on the way, and not sent again', asyn
   const { database, steps, lookUp } = open()
   const resources = await lookUp()
   expect(resources.map(({ type, name }) => `${type} ${name}`)).toEqual([
-    'config mlc-chat-config.json', 'tokenizer tokenizer.json', 'wasm library.wasm', 'mlc tensor-cache.json',
-    'mlc params_shard_0.bin', 'mlc params_shard_1.bin',
+    'config mlc-chat-config.json',
+    'tokenizer tokenizer.json',
+    'wasm library.wasm',
+    'mlc tensor-cache.json',
+    'mlc params_shard_0.bin',
+    'mlc params_shard_1.bin',
   ])
-  expect(await Promise.all(resources.map(({ sha256 }) => hasResource(database, sha256)))).not.toContain(false)
+  expect(
+    await Promise.all(resources.map(({ sha256 }) => hasResource(database, sha256))),
+  ).not.toContain(false)
   const [first] = steps
   expect(first).toMatchObject({ tag: TAG, phase: 'download', loadedBytes: 0 })
   expect(first?.totalBytes).toBeGreaterThan(60 * KIB)
@@ -89,7 +102,11 @@ test('on a full disk, what was not used for longest makes way for what was found
   await ensure(database, [resource], { signal: never(), tag: '@a/old', tuning: QUICK })
   const { put } = IDBObjectStore.prototype
   let isFull = true
-  vi.spyOn(IDBObjectStore.prototype, 'put').mockImplementation(function (this: IDBObjectStore, value: unknown, key) {
+  vi.spyOn(IDBObjectStore.prototype, 'put').mockImplementation(function (
+    this: IDBObjectStore,
+    value: unknown,
+    key,
+  ) {
     if (this.name === 'device' && isFull) {
       isFull = false
       throw new DOMException('No space.', 'QuotaExceededError')

@@ -5,7 +5,10 @@ import { download } from '../../../src/store/download.ts'
 import { readFact, writeFact } from '../../../src/store/facts.ts'
 import { committed, openDatabase, type Connection, type Database } from '../../../src/store/open.ts'
 import {
-  predictionByConfiguration, predictionById, predictionOf, putPrediction,
+  predictionByConfiguration,
+  predictionById,
+  predictionOf,
+  putPrediction,
 } from '../../../src/store/predictions.ts'
 import { readResource, resourceRecord } from '../../../src/store/resources.ts'
 import { chunkHashes } from '../../support/content.ts'
@@ -88,18 +91,26 @@ describe('where a site may store nothing', () => {
   })
 
   test.each<[string, () => void]>([
-    ['by the settings for cookies', () => {
-      const denied = new DOMException('access to the Indexed Database API is denied', 'SecurityError')
-      vi.spyOn(IDBFactory.prototype, 'open').mockImplementation(() => {
-        throw denied
-      })
-    }],
+    [
+      'by the settings for cookies',
+      () => {
+        const denied = new DOMException(
+          'access to the Indexed Database API is denied',
+          'SecurityError',
+        )
+        vi.spyOn(IDBFactory.prototype, 'open').mockImplementation(() => {
+          throw denied
+        })
+      },
+    ],
     ['without IndexedDB', () => vi.stubGlobal('indexedDB', undefined)],
   ])('says so: %s', async (_, refuse) => {
     const database = openDatabase(`test:${crypto.randomUUID()}`)
     refuse()
     await expect(readFact(database, 'subject', isText)).rejects.toMatchObject({
-      kind: 'unavailable', code: 'store_unavailable', message: expect.stringMatching(/Private windows/),
+      kind: 'unavailable',
+      code: 'store_unavailable',
+      message: expect.stringMatching(/Private windows/),
     })
     vi.restoreAllMocks()
     vi.unstubAllGlobals()
@@ -157,8 +168,14 @@ describe('a database of version 1', () => {
       const chunks = verified ? 7 : 3
       const { chunks: _, ...described } = resource
       await first.put('resources', {
-        ...described, chunkBytes: QUICK.chunkBytes, etag: null, chunks, verified,
-        writer: verified ? null : 'gone', lastUsed: 1000 + place, pinned: false,
+        ...described,
+        chunkBytes: QUICK.chunkBytes,
+        etag: null,
+        chunks,
+        verified,
+        writer: verified ? null : 'gone',
+        lastUsed: 1000 + place,
+        pinned: false,
       })
       for (let index = 0; index < chunks; index++) {
         const chunk = content.slice(index * QUICK.chunkBytes, (index + 1) * QUICK.chunkBytes)
@@ -196,7 +213,9 @@ describe('a database of version 1', () => {
     const options = { signal: never(), tuning: QUICK }
     const blob = await download(database, file.resource, options)
     expect(same(await bytesOf(blob), file.content)).toBe(true)
-    expect((await file.seen()).map(({ range }) => range)).toEqual([`bytes=${3 * QUICK.chunkBytes}-`])
+    expect((await file.seen()).map(({ range }) => range)).toEqual([
+      `bytes=${3 * QUICK.chunkBytes}-`,
+    ])
     const record = await resourceRecord(database, file.resource.sha256)
     expect(record?.chunks).toEqual(await chunkHashes(file.content, QUICK.chunkBytes))
   })
@@ -220,7 +239,9 @@ describe('a database of version 1', () => {
     const impatient = openDatabase(database.name, 50)
     onTestFinished(() => impatient.close())
     await expect(readFact(impatient, 'subject', isText)).rejects.toMatchObject({
-      kind: 'unavailable', code: 'store_blocked', message: expect.stringMatching(/other tabs/),
+      kind: 'unavailable',
+      code: 'store_blocked',
+      message: expect.stringMatching(/other tabs/),
     })
     asleep.close()
     await vi.waitUntil(() => readFact(impatient, 'subject', isText).then(Boolean, () => false))

@@ -13,11 +13,13 @@ const TAG = '@me/own'
 
 /** A graph of its own for each name. */
 const graphOf = (name: string): Uint8Array<ArrayBuffer> =>
-  new Uint8Array(onnxFile({
-    inputs: [{ name, type: 'float32', shape: [1] }],
-    outputs: [{ name: 'y', type: 'float32', shape: [1] }],
-    nodes: [{ type: 'Identity', inputs: [name], outputs: ['y'] }],
-  }))
+  new Uint8Array(
+    onnxFile({
+      inputs: [{ name, type: 'float32', shape: [1] }],
+      outputs: [{ name: 'y', type: 'float32', shape: [1] }],
+      nodes: [{ type: 'Identity', inputs: [name], outputs: ['y'] }],
+    }),
+  )
 
 function open() {
   const database = freshDatabase()
@@ -28,10 +30,20 @@ function open() {
     }),
   } as unknown as Choices
   const take = createImporter({
-    database, entries, choices, models: { unload: () => undefined }, onDownload: () => undefined,
+    database,
+    entries,
+    choices,
+    models: { unload: () => undefined },
+    onDownload: () => undefined,
   })
-  const taking = (files: Record<string, BlobPart>, wishes: ImportWishes = {}): Promise<Imported> => {
-    const chosen = Object.entries(files).map(([path, content]) => ({ path, file: new File([content], path) }))
+  const taking = (
+    files: Record<string, BlobPart>,
+    wishes: ImportWishes = {},
+  ): Promise<Imported> => {
+    const chosen = Object.entries(files).map(([path, content]) => ({
+      path,
+      file: new File([content], path),
+    }))
     return take(TAG, chosen, wishes, never(), () => undefined)
   }
   const importing = (name: string) => taking({ [`${name}.onnx`]: graphOf(name) })
@@ -53,12 +65,21 @@ test('whatever is imported for one tag at once, the last of it is what the tag i
 })
 
 /** A graph whose weights lie beside it. */
-const WEIGHED = new Uint8Array(onnxFile({
-  inputs: [{ name: 'x', type: 'float32', shape: [1, 1] }],
-  outputs: [{ name: 'y', type: 'float32', shape: [1, 1] }],
-  nodes: [{ type: 'MatMul', inputs: ['x', 'w'], outputs: ['y'] }],
-  weights: [{ name: 'w', type: 'float32', shape: [1, 1], data: { location: 'w.bin', offset: 0, length: 4 } }],
-}))
+const WEIGHED = new Uint8Array(
+  onnxFile({
+    inputs: [{ name: 'x', type: 'float32', shape: [1, 1] }],
+    outputs: [{ name: 'y', type: 'float32', shape: [1, 1] }],
+    nodes: [{ type: 'MatMul', inputs: ['x', 'w'], outputs: ['y'] }],
+    weights: [
+      {
+        name: 'w',
+        type: 'float32',
+        shape: [1, 1],
+        data: { location: 'w.bin', offset: 0, length: 4 },
+      },
+    ],
+  }),
+)
 
 test('the same graph with other weights is another model, and so is what is wished otherwise', async () => {
   const { taking, database, entries, isWhole } = open()
@@ -74,7 +95,10 @@ test('the same graph with other weights is another model, and so is what is wish
 
   // What it has already needs no second look, nor does a part of it.
   expect(await taking({ 'w.bin': Float32Array.of(2), 'notes.txt': '?' })).toMatchObject({
-    files: ['w.bin'], ignored: ['notes.txt'], bytes: 0, complete: true,
+    files: ['w.bin'],
+    ignored: ['notes.txt'],
+    bytes: 0,
+    complete: true,
   })
   await taking({ 'm.onnx': WEIGHED, 'w.bin': Float32Array.of(2) }, { name: 'Mine' })
   expect([await named(), await weights()]).toEqual([['Mine'], [2]])

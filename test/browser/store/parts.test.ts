@@ -13,7 +13,13 @@ describe('puts a file together of its parts whatever the server does:', () => {
   const cases: Record<string, Fault[]> = {
     'nothing wrong': [],
     'the connection breaks in every part': [
-      { cut: 20_000 }, {}, { cut: 10 }, {}, { cut: 29_999 }, {}, { cut: 5 },
+      { cut: 20_000 },
+      {},
+      { cut: 10 },
+      {},
+      { cut: 29_999 },
+      {},
+      { cut: 5 },
     ],
     'ranges of a later part are ignored': [{}, { cut: 20_000, sure: true }, { ignoreRange: true }],
     'a part ends too early as if it were whole': [{}, {}, { end: 1000 }],
@@ -32,12 +38,16 @@ describe('puts a file together of its parts whatever the server does:', () => {
 test('asks for each part once', async () => {
   const { resource, seen } = await fileOn({ bytes: 3 * PART, partBytes: PART })
   await download(freshDatabase(), resource, options)
-  expect((await seen()).map(({ range, sent }) => [range, sent])).toEqual([0, 1, 2].map(() => [null, PART]))
+  expect((await seen()).map(({ range, sent }) => [range, sent])).toEqual(
+    [0, 1, 2].map(() => [null, PART]),
+  )
 })
 
 test('a chunk that came wrong over the edge of two parts is fetched again alone', async () => {
   const { resource, content, seen } = await fileOn({
-    bytes: BYTES, partBytes: PART, faults: [{ corrupt: 20_000 }],
+    bytes: BYTES,
+    partBytes: PART,
+    faults: [{ corrupt: 20_000 }],
   })
   const chunks = await chunkHashes(content, QUICK.chunkBytes)
   const blob = await download(freshDatabase(), { ...resource, chunks }, options)
@@ -47,10 +57,15 @@ test('a chunk that came wrong over the edge of two parts is fetched again alone'
 
 test('names the part that is not there, and counts nothing as whole', async () => {
   const database = freshDatabase()
-  const { resource } = await fileOn({ bytes: BYTES, partBytes: PART, faults: [{}, {}, { status: 404 }] })
+  const { resource } = await fileOn({
+    bytes: BYTES,
+    partBytes: PART,
+    faults: [{}, {}, { status: 404 }],
+  })
   const failed = download(database, resource, options)
   await expect(failed).rejects.toMatchObject({
-    code: 'download_failed', message: expect.stringMatching(/file\/[^/]+\.2\?.*answers 404/),
+    code: 'download_failed',
+    message: expect.stringMatching(/file\/[^/]+\.2\?.*answers 404/),
   })
   expect(await hasResource(database, resource.sha256)).toBe(false)
 })

@@ -3,7 +3,11 @@ import type { PredictionRecord } from '../../../src/store/db.ts'
 import { readFact, trimFacts, writeFact } from '../../../src/store/facts.ts'
 import type { Database } from '../../../src/store/open.ts'
 import {
-  predictionById, predictionOf, predictionWith, putPrediction, touchPrediction,
+  predictionById,
+  predictionOf,
+  predictionWith,
+  putPrediction,
+  touchPrediction,
 } from '../../../src/store/predictions.ts'
 import { freshDatabase } from './fixture.ts'
 
@@ -11,14 +15,22 @@ const HOUR = 3_600_000
 
 function prediction(id: string, changes: Partial<PredictionRecord> = {}): PredictionRecord {
   return {
-    id, tag: '@acme/digits', clientId: id, configurationId: '', deviceId: 'dev', configuration: `conf_${id}`,
-    implementation: 'wasm', resources: [{ type: 'onnx', name: 'm.onnx', sha256: id }], entry: {},
+    id,
+    tag: '@acme/digits',
+    clientId: id,
+    configurationId: '',
+    deviceId: 'dev',
+    configuration: `conf_${id}`,
+    implementation: 'wasm',
+    resources: [{ type: 'onnx', name: 'm.onnx', sha256: id }],
+    entry: {},
     created: new Date(0).toISOString(),
     ...changes,
   }
 }
 
-const ids = (database: Database) => database.use((connection) => connection.getAllKeys('predictions'))
+const ids = (database: Database) =>
+  database.use((connection) => connection.getAllKeys('predictions'))
 
 test('no more are kept than there is room for; those in use stay', async () => {
   const database = freshDatabase()
@@ -61,8 +73,14 @@ test('one is found by a file, if it says where that is from', async () => {
 test('a clock that was ahead does not hide what is given since', async () => {
   const database = freshDatabase()
   const asker = { tag: '@a/b', clientId: 'app', configurationId: '' } as const
-  await putPrediction(database, prediction('ahead', { ...asker, created: '2999-01-01T00:00:00.000Z' }))
-  await putPrediction(database, prediction('since', { ...asker, created: new Date().toISOString() }))
+  await putPrediction(
+    database,
+    prediction('ahead', { ...asker, created: '2999-01-01T00:00:00.000Z' }),
+  )
+  await putPrediction(
+    database,
+    prediction('since', { ...asker, created: new Date().toISOString() }),
+  )
   expect((await predictionOf(database, asker))?.id).toBe('since')
 })
 
@@ -77,6 +95,7 @@ test('facts of one kind are trimmed, the one in hand and other kinds are not', a
   await trimFacts(database, 'speed ', { most: 2, spare: 'speed a', lastUse })
   const isText = (value: unknown): value is string => typeof value === 'string'
   const found = async (subject: string) => (await readFact(database, subject, isText)) ?? null
-  expect(await Promise.all(['speed a', 'speed b', 'speed c', 'speed', 'gpu a'].map(found)))
-    .toEqual(['speed a', 'speed b', null, 'speed', 'gpu a'])
+  expect(await Promise.all(['speed a', 'speed b', 'speed c', 'speed', 'gpu a'].map(found))).toEqual(
+    ['speed a', 'speed b', null, 'speed', 'gpu a'],
+  )
 })

@@ -21,7 +21,8 @@ describe('fetches what the browser lost, and that alone:', () => {
     'the first one': { lost: [0], ranges: [`0-${chunk - 1}`] },
     'the last one': { lost: [6], ranges: [`${6 * chunk}-`] },
     'two together and one apart': {
-      lost: [1, 2, 5], ranges: [`${chunk}-${3 * chunk - 1}`, `${5 * chunk}-${6 * chunk - 1}`],
+      lost: [1, 2, 5],
+      ranges: [`${chunk}-${3 * chunk - 1}`, `${5 * chunk}-${6 * chunk - 1}`],
     },
   }
   test.for(Object.entries(losses))('%s', async ([, { lost, ranges }]) => {
@@ -58,20 +59,26 @@ describe('fetches what the browser lost, and that alone:', () => {
     expect(same(await bytesOf(blob), content)).toBe(true)
     expect(await hasResource(database, resource.sha256)).toBe(true)
     expect((await seen()).map(({ range }) => range)).toEqual([
-      null, `bytes=${2 * chunk}-${3 * chunk - 1}`,
+      null,
+      `bytes=${2 * chunk}-${3 * chunk - 1}`,
     ])
     expect(await findDamage(database, [resource.sha256], never())).toBe(0)
   })
 
   const cutOff: Record<string, { lost: number; faults: Fault[]; ranges: (string | null)[] }> = {
     'a chunk in the middle': {
-      lost: 1, faults: [], ranges: [`bytes=${chunk}-${2 * chunk - 1}`, `bytes=${5 * chunk}-`],
+      lost: 1,
+      faults: [],
+      ranges: [`bytes=${chunk}-${2 * chunk - 1}`, `bytes=${5 * chunk}-`],
     },
     'the first one': {
-      lost: 0, faults: [], ranges: [`bytes=0-${chunk - 1}`, `bytes=${5 * chunk}-`],
+      lost: 0,
+      faults: [],
+      ranges: [`bytes=0-${chunk - 1}`, `bytes=${5 * chunk}-`],
     },
     'the first one, from a server without ranges': {
-      lost: 0, faults: [{ ignoreRange: true, end: 20_000 }, { ignoreRange: true }],
+      lost: 0,
+      faults: [{ ignoreRange: true, end: 20_000 }, { ignoreRange: true }],
       ranges: [`bytes=0-${chunk - 1}`, `bytes=${5 * chunk}-`],
     },
   }
@@ -125,7 +132,9 @@ async function cutOffAt90000(faults: Fault[], partBytes?: number) {
   const before = partBytes ? Math.floor(90_000 / partBytes) : 0
   const stall = { stall: 90_000 - before * (partBytes ?? 0) }
   const file = await fileOn({
-    bytes: BYTES, partBytes, faults: [...Array.from({ length: before }, () => ({})), stall, ...faults],
+    bytes: BYTES,
+    partBytes,
+    faults: [...Array.from({ length: before }, () => ({})), stall, ...faults],
   })
   const leaving = new AbortController()
   const visit = download(database, file.resource, {
@@ -143,10 +152,15 @@ test('a repair says how far it has read and fetched', async () => {
   await download(database, resource, { ...options, tag: '@a/one' })
   await replace(database, resource.sha256, 2, (whole) => new Blob([new Uint8Array(whole.size)]))
   const storage = createStorage({
-    database, entries: { all: async () => [] } as never, models: {} as never, onDownload: () => undefined,
+    database,
+    entries: { all: async () => [] } as never,
+    models: {} as never,
+    onDownload: () => undefined,
   })
   const steps: RepairProgress[] = []
-  expect(await storage.repair('@a/one', never(), (step) => void steps.push(step))).toBe(QUICK.chunkBytes)
+  expect(await storage.repair('@a/one', never(), (step) => void steps.push(step))).toBe(
+    QUICK.chunkBytes,
+  )
   const checked = steps.filter(({ phase }) => phase === 'check')
   const whole = { tag: '@a/one', loadedBytes: BYTES, totalBytes: BYTES, remainingSeconds: 0 }
   expect([checked[0]?.loadedBytes, checked.at(-1)]).toMatchObject([0, whole])

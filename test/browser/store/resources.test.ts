@@ -1,10 +1,19 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import type { WantedResource } from '../../../src/store/db.ts'
 import {
-  hasResource, readResource, removeResource, resourceRecord, touchResources,
+  hasResource,
+  readResource,
+  removeResource,
+  resourceRecord,
+  touchResources,
 } from '../../../src/store/resources.ts'
 import {
-  beginWriting, discardChunks, dropChunk, finishWriting, putChunk, type Turn,
+  beginWriting,
+  discardChunks,
+  dropChunk,
+  finishWriting,
+  putChunk,
+  type Turn,
 } from '../../../src/store/writing.ts'
 import type { Database } from '../../../src/store/open.ts'
 import { contentOf } from '../../support/content.ts'
@@ -24,7 +33,8 @@ const hash = (index: number) => `hash ${index}`
 const write = (database: Database, turn: Turn, index: number, chunk: Blob) =>
   putChunk(database, turn, index, chunk, hash(index))
 
-const finish = (database: Database, turn: Turn) => finishWriting(database, turn, [0, 1, 2].map(hash))
+const finish = (database: Database, turn: Turn) =>
+  finishWriting(database, turn, [0, 1, 2].map(hash))
 
 async function store(database: Database, sha256: string): Promise<void> {
   const turn = await beginWriting(database, wantedOf(sha256), CHUNK)
@@ -104,7 +114,9 @@ describe('a later download', () => {
     const database = freshDatabase()
     const first = await beginWriting(database, wantedOf('a'), CHUNK)
     await write(database, first, 0, new Blob([pieces[0]!]))
-    expect(await beginWriting(database, wantedOf('a'), 2 * CHUNK)).toMatchObject({ chunks: [null, null] })
+    expect(await beginWriting(database, wantedOf('a'), 2 * CHUNK)).toMatchObject({
+      chunks: [null, null],
+    })
     const keys = await database.use((connection) => connection.getAllKeys('chunks'))
     expect(keys).toEqual([])
     const shorter = wantedOf('a', { bytes: 9 })
@@ -126,7 +138,10 @@ describe('a later download', () => {
       const replaced = { kind: 'aborted', code: 'download_replaced' }
       await expect(attempt(first)).rejects.toMatchObject(replaced)
     }
-    expect(await resourceRecord(database, 'a')).toMatchObject({ chunks: [hash(0), null, null], verified: false })
+    expect(await resourceRecord(database, 'a')).toMatchObject({
+      chunks: [hash(0), null, null],
+      verified: false,
+    })
   })
 })
 

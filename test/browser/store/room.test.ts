@@ -31,7 +31,9 @@ function limitDisk(bytes: number, { late = 0, quota = 1e9 } = {}): void {
   vi.mocked(navigator.storage.estimate).mockImplementation(async () => ({ quota, usage: used() }))
   const { put, delete: remove } = IDBObjectStore.prototype
   vi.spyOn(IDBObjectStore.prototype, 'put').mockImplementation(function (
-    this: IDBObjectStore, value: unknown, key,
+    this: IDBObjectStore,
+    value: unknown,
+    key,
   ) {
     if (this.name === 'chunks') {
       const size = value instanceof Blob ? value.size : (value as ArrayBuffer).byteLength
@@ -42,7 +44,8 @@ function limitDisk(bytes: number, { late = 0, quota = 1e9 } = {}): void {
     return key === undefined ? put.call(this, value) : put.call(this, value, key)
   })
   vi.spyOn(IDBObjectStore.prototype, 'delete').mockImplementation(function (
-    this: IDBObjectStore, key,
+    this: IDBObjectStore,
+    key,
   ) {
     const first = String(key instanceof IDBKeyRange ? (key.lower as unknown[])[0] : key)
     for (const [one, size] of sizes) {
@@ -90,10 +93,12 @@ test('what several downloads are refused at once makes room once', async () => {
   limitDisk(200 * KIB)
   const tags = ['@a/one', '@a/two', '@a/three', '@a/four', '@a/five']
   const { here } = await storeTags(database, tags)
-  const files = await Promise.all(
-    ['x', 'y', 'z'].map((name) => fileOn({ bytes: 20 * KIB, name })),
+  const files = await Promise.all(['x', 'y', 'z'].map((name) => fileOn({ bytes: 20 * KIB, name })))
+  const found = await ensure(
+    database,
+    files.map(({ resource }) => resource),
+    options,
   )
-  const found = await ensure(database, files.map(({ resource }) => resource), options)
   expect(found.size).toBe(3)
   expect(await here()).toEqual(['@a/three', '@a/four', '@a/five'])
 })
@@ -219,7 +224,9 @@ test('a disk that is full says what is missing and could be removed, and nothing
   expect(error).toMatchObject({
     kind: 'unavailable',
     code: 'storage_full',
-    message: expect.stringMatching(/are missing\..* @a\/old \(0\.0 MB\), @a\/pinned \(0\.0 MB, pinned\)/),
+    message: expect.stringMatching(
+      /are missing\..* @a\/old \(0\.0 MB\), @a\/pinned \(0\.0 MB, pinned\)/,
+    ),
     details: { freeBytes: 0, removable: [{ tag: '@a/old' }, { tag: '@a/pinned', pinned: true }] },
   })
   expect(await here()).toEqual(['@a/pinned', '@a/old'])
@@ -247,7 +254,8 @@ test('what was stored before tags were noted is pinned by what the catalog knows
   for (const file of [pinned, other]) await ensure(database, [file!.resource], options)
   await setPin(database, '@a/pinned', true)
   vi.mocked(navigator.storage.estimate).mockImplementation(async () => ({
-    quota: 100 * KIB, usage: await storedBytes(database),
+    quota: 100 * KIB,
+    usage: await storedBytes(database),
   }))
   const known = async (): Promise<Known> => ({
     tagsOf: (sha256) => (sha256 === pinned!.resource.sha256 ? ['@a/pinned'] : []),
@@ -270,7 +278,8 @@ test('files that a pinned tag had before its catalog changed make way', async ()
   }
   await setPin(database, '@a/pinned', true)
   vi.mocked(navigator.storage.estimate).mockImplementation(async () => ({
-    quota: 100 * KIB, usage: await storedBytes(database),
+    quota: 100 * KIB,
+    usage: await storedBytes(database),
   }))
   const known = async (): Promise<Known> => ({
     tagsOf: () => [],
@@ -278,7 +287,9 @@ test('files that a pinned tag had before its catalog changed make way', async ()
     isWhole: () => undefined,
   })
   const file = await fileOn({ bytes: 50 * KIB })
-  await expect(ensure(database, [file.resource], options)).rejects.toMatchObject({ code: 'storage_full' })
+  await expect(ensure(database, [file.resource], options)).rejects.toMatchObject({
+    code: 'storage_full',
+  })
   await ensure(database, [file.resource], { ...options, known })
   expect(await hasResource(database, now!.resource.sha256)).toBe(true)
   expect(await hasResource(database, before!.resource.sha256)).toBe(false)
@@ -290,7 +301,9 @@ test('a browser that never says how much there is really room for is not waited 
   onTestFinished(() => {
     Reflect.deleteProperty(FileSystemFileHandle.prototype, 'createSyncAccessHandle')
   })
-  const asked = vi.spyOn(navigator.storage, 'getDirectory').mockReturnValue(new Promise(() => undefined))
+  const asked = vi
+    .spyOn(navigator.storage, 'getDirectory')
+    .mockReturnValue(new Promise(() => undefined))
   expect(await freeBytes(1e6, 50)).toBe(1e9)
   // One that did not answer is not asked again.
   expect(await freeBytes(1e6)).toBe(1e9)

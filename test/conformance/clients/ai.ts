@@ -3,8 +3,17 @@ import { createAnthropic } from '@ai-sdk/anthropic'
 import { createOpenAI } from '@ai-sdk/openai'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import {
-  APICallError, embedMany, generateText, Output, stepCountIs, streamText, tool,
-  type EmbeddingModel, type LanguageModel, type LanguageModelUsage, type ModelMessage,
+  APICallError,
+  embedMany,
+  generateText,
+  Output,
+  stepCountIs,
+  streamText,
+  tool,
+  type EmbeddingModel,
+  type LanguageModel,
+  type LanguageModelUsage,
+  type ModelMessage,
 } from 'ai'
 import type { Answer, Client, Failure, Kind, Options, Settings, Turn } from '../client.ts'
 import type { Feature } from '../features.ts'
@@ -28,7 +37,13 @@ interface Provider {
 
 /** The SDK itself tells of no such thing. */
 const LACKS: readonly Feature[] = [
-  'helper', 'countTokens', 'models', 'model', 'logprobs', 'serverTool', 'several',
+  'helper',
+  'countTokens',
+  'models',
+  'model',
+  'logprobs',
+  'serverTool',
+  'several',
 ]
 
 function kindOf(
@@ -47,51 +62,77 @@ function kindOf(
   }
 }
 
-export const aiResponses = kindOf('openai(id)', '@ai-sdk/openai', ['stop'], (settings) => {
-  const openai = createOpenAI(settings)
-  const think = { reasoningEffort: 'minimal', reasoningSummary: 'auto', forceReasoning: true }
-  return {
-    model: openai(settings.model),
-    embedder: openai.embedding(settings.embedder),
-    single: { openai: { parallelToolCalls: false } },
-    think: { openai: think },
-    after: (previousResponseId) => ({ openai: { previousResponseId } }),
-  }
-}, '`openai(id)` speaks to `/v1/responses` and refers to what was answered there, unless it is given `store: false`.')
+export const aiResponses = kindOf(
+  'openai(id)',
+  '@ai-sdk/openai',
+  ['stop'],
+  (settings) => {
+    const openai = createOpenAI(settings)
+    const think = { reasoningEffort: 'minimal', reasoningSummary: 'auto', forceReasoning: true }
+    return {
+      model: openai(settings.model),
+      embedder: openai.embedding(settings.embedder),
+      single: { openai: { parallelToolCalls: false } },
+      think: { openai: think },
+      after: (previousResponseId) => ({ openai: { previousResponseId } }),
+    }
+  },
+  '`openai(id)` speaks to `/v1/responses` and refers to what was answered there, unless it is given `store: false`.',
+)
 
-export const aiChat = kindOf('openai.chat(id)', '@ai-sdk/openai', [], (settings) => {
-  const openai = createOpenAI(settings)
-  return {
-    model: openai.chat(settings.model),
-    single: { openai: { parallelToolCalls: false } },
-    think: { openai: { reasoningEffort: 'minimal', forceReasoning: true } },
-    silent: 'thoughts',
-  }
-}, 'Of thoughts, `openai.chat(id)` tells only how many tokens they were.')
+export const aiChat = kindOf(
+  'openai.chat(id)',
+  '@ai-sdk/openai',
+  [],
+  (settings) => {
+    const openai = createOpenAI(settings)
+    return {
+      model: openai.chat(settings.model),
+      single: { openai: { parallelToolCalls: false } },
+      think: { openai: { reasoningEffort: 'minimal', forceReasoning: true } },
+      silent: 'thoughts',
+    }
+  },
+  'Of thoughts, `openai.chat(id)` tells only how many tokens they were.',
+)
 
-export const aiCompatible = kindOf('openai-compatible', '@ai-sdk/openai-compatible', [], (settings) => {
-  const { baseURL, apiKey } = settings
-  const provider = createOpenAICompatible({
-    name: 'inorigin', baseURL, apiKey, includeUsage: true, supportsStructuredOutputs: true,
-  })
-  return {
-    model: provider(settings.model),
-    embedder: provider.embeddingModel(settings.embedder),
-    single: { inorigin: { parallel_tool_calls: false } },
-    think: { inorigin: { reasoningEffort: 'minimal' } },
-  }
-})
+export const aiCompatible = kindOf(
+  'openai-compatible',
+  '@ai-sdk/openai-compatible',
+  [],
+  (settings) => {
+    const { baseURL, apiKey } = settings
+    const provider = createOpenAICompatible({
+      name: 'inorigin',
+      baseURL,
+      apiKey,
+      includeUsage: true,
+      supportsStructuredOutputs: true,
+    })
+    return {
+      model: provider(settings.model),
+      embedder: provider.embeddingModel(settings.embedder),
+      single: { inorigin: { parallel_tool_calls: false } },
+      think: { inorigin: { reasoningEffort: 'minimal' } },
+    }
+  },
+)
 
-const anthropicKind = kindOf('anthropic', '@ai-sdk/anthropic', ['jsonObject', 'embeddings'], (settings) => {
-  const { baseURL, apiKey } = settings
-  const headers = { 'anthropic-dangerous-direct-browser-access': 'true' }
-  const anthropic = createAnthropic({ baseURL, apiKey, headers })
-  return {
-    model: anthropic(settings.model),
-    single: { anthropic: { disableParallelToolUse: true } },
-    think: { anthropic: { thinking: { type: 'enabled', budgetTokens: 16 } } },
-  }
-})
+const anthropicKind = kindOf(
+  'anthropic',
+  '@ai-sdk/anthropic',
+  ['jsonObject', 'embeddings'],
+  (settings) => {
+    const { baseURL, apiKey } = settings
+    const headers = { 'anthropic-dangerous-direct-browser-access': 'true' }
+    const anthropic = createAnthropic({ baseURL, apiKey, headers })
+    return {
+      model: anthropic(settings.model),
+      single: { anthropic: { disableParallelToolUse: true } },
+      think: { anthropic: { thinking: { type: 'enabled', budgetTokens: 16 } } },
+    }
+  },
+)
 export const aiAnthropic: Kind<Own> = { ...anthropicKind, thoughts: 16 }
 
 const tools = {
@@ -187,14 +228,20 @@ function createClient(provider: Provider): Client<Own> {
         equal((await again.steps).length, 1, 'how many more steps there were')
         ensure(said !== '', 'there is no second text')
         const streamed = streamText({ ...params, messages: [asked] })
-        equal([await streamed.text, (await streamed.steps).length], [text, 2], 'the same as a stream')
+        equal(
+          [await streamed.text, (await streamed.steps).length],
+          [text, 2],
+          'the same as a stream',
+        )
       },
       ...(after && {
         async stored() {
           const few = { model, maxOutputTokens: 8 }
           const first = await generateText({ ...few, prompt: 'What is inorigin?' })
           const { text, usage } = await generateText({
-            ...few, prompt: 'And what else?', providerOptions: after(first.response.id),
+            ...few,
+            prompt: 'And what else?',
+            providerOptions: after(first.response.id),
           })
           const [before = NaN, read = NaN] = [first.usage.inputTokens, usage.inputTokens]
           ensure(text !== '' && read > before, `${before} tokens were read, then ${read}`)
@@ -211,12 +258,23 @@ function createClient(provider: Provider): Client<Own> {
     },
 
     refused: {
-      image: () => generateText({ model, messages: asking({
-        type: 'image', image: new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]),
-      }) }),
-      document: () => generateText({ model, messages: asking({
-        type: 'file', mediaType: 'application/pdf', data: new Uint8Array([0x25, 0x50, 0x44, 0x46]),
-      }) }),
+      image: () =>
+        generateText({
+          model,
+          messages: asking({
+            type: 'image',
+            image: new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]),
+          }),
+        }),
+      document: () =>
+        generateText({
+          model,
+          messages: asking({
+            type: 'file',
+            mediaType: 'application/pdf',
+            data: new Uint8Array([0x25, 0x50, 0x44, 0x46]),
+          }),
+        }),
     },
     ...(silent && { silent }),
   }
@@ -258,7 +316,9 @@ function answerOf(result: Result, own: Own, { stop }: Options): Answer<Own> {
     text,
     thought: reasoningText ?? '',
     calls: toolCalls.map((call) => ({
-      id: call.toolCallId, name: call.toolName, input: call.input,
+      id: call.toolCallId,
+      name: call.toolName,
+      input: call.input,
     })),
     // The SDK has one word for both.
     end: end === 'stop' && stop !== undefined ? 'stop text' : end,
@@ -267,7 +327,13 @@ function answerOf(result: Result, own: Own, { stop }: Options): Answer<Own> {
   }
 }
 
-const STATUS = { invalid: 400, unauthorised: 401, unknown: 404, tooLarge: 413, overflow: 400 } as const
+const STATUS = {
+  invalid: 400,
+  unauthorised: 401,
+  unknown: 404,
+  tooLarge: 413,
+  overflow: 400,
+} as const
 
 /** The SDK has one class for all of them, which says whether to try again. */
 function isError(failure: Failure, thrown: unknown): boolean {

@@ -36,7 +36,9 @@ export const anthropic1: Kind<Content> = {
   thoughts: THOUGHTS,
   create: (settings) =>
     createClient(settings, {
-      Sdk: Anthropic, betaZodTool, zodOutputFormat,
+      Sdk: Anthropic,
+      betaZodTool,
+      zodOutputFormat,
       tooLarge: (thrown) => thrown instanceof ContentTooLargeError,
     }),
 }
@@ -56,7 +58,10 @@ export const anthropic0: Kind<Content> = {
 }
 
 const ENDS = {
-  end_turn: 'stop', max_tokens: 'limit', stop_sequence: 'stop text', tool_use: 'calls',
+  end_turn: 'stop',
+  max_tokens: 'limit',
+  stop_sequence: 'stop text',
+  tool_use: 'calls',
 } as const
 
 function createClient({ origin, apiKey, model }: Settings, line: Line): Client<Content> {
@@ -132,16 +137,26 @@ function createClient({ origin, apiKey, model }: Settings, line: Line): Client<C
         const called: unknown[] = []
         const tools = [WEATHER, CLOCK].map(({ name, description, input }) =>
           line.betaZodTool({
-            name, description, inputSchema: z.object(input.shape),
+            name,
+            description,
+            inputSchema: z.object(input.shape),
             run: (given) => {
               called.push(given)
               return JSON.stringify({ of: given })
             },
           }),
         )
-        const last = await anthropic.beta.messages.toolRunner({ ...question, max_tokens: 160, tools })
+        const last = await anthropic.beta.messages.toolRunner({
+          ...question,
+          max_tokens: 160,
+          tools,
+        })
         ensure(called.length > 0, 'no tool was run')
-        equal(last.content.map(({ type }) => type), ['text'], 'the last message')
+        equal(
+          last.content.map(({ type }) => type),
+          ['text'],
+          'the last message',
+        )
       },
       async countTokens() {
         const tools = TOOLS.map(toolOf)
@@ -156,19 +171,31 @@ function createClient({ origin, apiKey, model }: Settings, line: Line): Client<C
     },
 
     refused: {
-      image: () => anthropic.messages.create(asking(model, {
-        type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'iVBORw0KGgo=' },
-      })),
-      document: () => anthropic.messages.create(asking(model, {
-        type: 'document',
-        source: { type: 'base64', media_type: 'application/pdf', data: 'JVBERi0=' },
-      })),
-      serverTool: () => anthropic.messages.create({
-        ...question, tools: [{ type: 'web_search_20250305', name: 'web_search' }],
-      }),
+      image: () =>
+        anthropic.messages.create(
+          asking(model, {
+            type: 'image',
+            source: { type: 'base64', media_type: 'image/png', data: 'iVBORw0KGgo=' },
+          }),
+        ),
+      document: () =>
+        anthropic.messages.create(
+          asking(model, {
+            type: 'document',
+            source: { type: 'base64', media_type: 'application/pdf', data: 'JVBERi0=' },
+          }),
+        ),
+      serverTool: () =>
+        anthropic.messages.create({
+          ...question,
+          tools: [{ type: 'web_search_20250305', name: 'web_search' }],
+        }),
       // The tool loop of the newer line tries this first, and goes on without it.
       stored: () => {
-        const body: typeof question & { thread: object } = { ...question, thread: { type: 'create' } }
+        const body: typeof question & { thread: object } = {
+          ...question,
+          thread: { type: 'create' },
+        }
         return anthropic.messages.create(body)
       },
     },
@@ -176,11 +203,15 @@ function createClient({ origin, apiKey, model }: Settings, line: Line): Client<C
 }
 
 const asking = (model: string, block: Anthropic.ContentBlockParam): Params => ({
-  model, max_tokens: 24, messages: [{ role: 'user', content: [block] }],
+  model,
+  max_tokens: 24,
+  messages: [{ role: 'user', content: [block] }],
 })
 
 const toolOf = ({ name, description, input }: (typeof TOOLS)[number]): Anthropic.Tool => ({
-  name, description, input_schema: z.toJSONSchema(input) as Anthropic.Tool.InputSchema,
+  name,
+  description,
+  input_schema: z.toJSONSchema(input) as Anthropic.Tool.InputSchema,
 })
 
 function paramsOf(model: string, turns: ReadonlyArray<Turn<Content>>, options: Options): Params {
@@ -194,7 +225,9 @@ function paramsOf(model: string, turns: ReadonlyArray<Turn<Content>>, options: O
       return {
         role: 'user',
         content: turn.results.map(({ call, text }) => ({
-          type: 'tool_result', tool_use_id: call.id, content: text,
+          type: 'tool_result',
+          tool_use_id: call.id,
+          content: text,
         })),
       }
     }),
@@ -215,7 +248,9 @@ function choiceOf(tools: NonNullable<Options['tools']>, single = false): Anthrop
 }
 
 const inputOf = (usage: Anthropic.Usage): number =>
-  usage.input_tokens + (usage.cache_read_input_tokens ?? 0) + (usage.cache_creation_input_tokens ?? 0)
+  usage.input_tokens +
+  (usage.cache_read_input_tokens ?? 0) +
+  (usage.cache_creation_input_tokens ?? 0)
 
 function answerOf(message: Anthropic.Message, { stop }: Options): Answer<Content> {
   const { content, stop_reason: reason, stop_sequence: sequence, usage } = message

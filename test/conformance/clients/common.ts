@@ -19,7 +19,10 @@ export function judgeVectors(vectors: readonly (readonly number[])[], texts: num
   for (const vector of vectors) {
     ensure(vector.length === length && length > 8, `a vector of ${vector.length}`)
     ensure(vector.every(Number.isFinite), 'a vector of what are no numbers')
-    ensure(vector.some((value) => value !== 0), 'a vector of nothing')
+    ensure(
+      vector.some((value) => value !== 0),
+      'a vector of nothing',
+    )
   }
   ensure(JSON.stringify(vectors[0]) !== JSON.stringify(vectors[1]), 'two texts have one vector')
 }

@@ -3,7 +3,12 @@ import { ChatAnthropic } from '@langchain/anthropic'
 import type { BaseChatModel } from '@langchain/core/language_models/chat_models'
 import { ContextOverflowError } from '@langchain/core/errors'
 import {
-  HumanMessage, SystemMessage, ToolMessage, type AIMessage, type AIMessageChunk, type BaseMessage,
+  HumanMessage,
+  SystemMessage,
+  ToolMessage,
+  type AIMessage,
+  type AIMessageChunk,
+  type BaseMessage,
 } from '@langchain/core/messages'
 import { tool } from '@langchain/core/tools'
 import { ChatOpenAI, OpenAIEmbeddings } from '@langchain/openai'
@@ -25,7 +30,14 @@ interface Maker {
 
 /** Its agents are another package. */
 const LACKS: readonly Feature[] = [
-  'helper', 'toolLoop', 'countTokens', 'models', 'model', 'serverTool', 'several', 'stored',
+  'helper',
+  'toolLoop',
+  'countTokens',
+  'models',
+  'model',
+  'serverTool',
+  'several',
+  'stored',
 ]
 
 const chatOf = (settings: Settings, fields: object) =>
@@ -49,7 +61,9 @@ export const langchainOpenai: Kind<AIMessage> = {
     createClient({
       make: ({ limit, topP, think }) =>
         chatOf(settings, {
-          maxTokens: limit, topP, ...(think && { modelKwargs: { reasoning_effort: 'minimal' } }),
+          maxTokens: limit,
+          topP,
+          ...(think && { modelKwargs: { reasoning_effort: 'minimal' } }),
         }),
       call: callOpenai,
       telling: chatOf(settings, { maxTokens: 4, logprobs: true, topLogprobs: 2 }),
@@ -123,7 +137,9 @@ function createClient({ make, call, telling, embeddings }: Maker): Client<AIMess
     ...(!options.tools && call(options)),
   })
   const asking = (part: object) => [
-    new HumanMessage({ content: [{ type: 'text', text: 'What is this?' }, part as { type: 'text'; text: string }] }),
+    new HumanMessage({
+      content: [{ type: 'text', text: 'What is this?' }, part as { type: 'text'; text: string }],
+    }),
   ]
 
   return {
@@ -180,22 +196,24 @@ function createClient({ make, call, telling, embeddings }: Maker): Client<AIMess
     },
 
     refused: {
-      image: () => make({ limit: 24 }).invoke(asking({
-        type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' },
-      })),
+      image: () =>
+        make({ limit: 24 }).invoke(
+          asking({
+            type: 'image_url',
+            image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' },
+          }),
+        ),
     },
   }
 }
 
-function messagesOf(
-  turns: ReadonlyArray<Turn<AIMessage>>,
-  { system }: Options,
-): BaseMessage[] {
+function messagesOf(turns: ReadonlyArray<Turn<AIMessage>>, { system }: Options): BaseMessage[] {
   const messages = turns.flatMap((turn): BaseMessage[] => {
     if (turn.role === 'user') return [new HumanMessage(turn.text)]
     if (turn.role === 'assistant') return [turn.own]
-    return turn.results.map(({ call, text }) =>
-      new ToolMessage({ content: text, tool_call_id: call.id, name: call.name }),
+    return turn.results.map(
+      ({ call, text }) =>
+        new ToolMessage({ content: text, tool_call_id: call.id, name: call.name }),
     )
   })
   return system ? [new SystemMessage(system), ...messages] : messages
@@ -253,7 +271,8 @@ function endOf(metadata: Record<string, unknown>, stop: string | undefined, call
 
 const STATUS = { invalid: 400, unauthorised: 401, unknown: 404, tooLarge: 413 } as const
 const CODES: Readonly<Record<string, string>> = {
-  unauthorised: 'MODEL_AUTHENTICATION', unknown: 'MODEL_NOT_FOUND',
+  unauthorised: 'MODEL_AUTHENTICATION',
+  unknown: 'MODEL_NOT_FOUND',
 }
 
 /** The errors of the SDKs, with codes of its own, and one class for a prompt that is too long. */

@@ -35,15 +35,24 @@ function createClient({ baseURL, apiKey, model, embedder }: Settings): Client<Me
       equal(completion.object, 'chat.completion', 'the object')
       ensure(completion._request_id?.startsWith('req_') ?? false, 'there is no id of the request')
       const [choice] = completion.choices
-      ensure(choice !== undefined && completion.usage !== undefined, 'there is no choice, or no usage')
-      if (options.json === 'schema' && 'parsed' in choice.message) REPORT.parse(choice.message.parsed)
+      ensure(
+        choice !== undefined && completion.usage !== undefined,
+        'there is no choice, or no usage',
+      )
+      if (options.json === 'schema' && 'parsed' in choice.message)
+        REPORT.parse(choice.message.parsed)
       return answerOf(choice, completion.usage, options)
     },
 
     async stream(turns, options, tell) {
       const body = { ...paramsOf(model, turns, options), stream_options: { include_usage: true } }
       const chunks = await completions.create({ ...body, stream: true }, { signal: options.signal })
-      const message = { role: 'assistant' as const, content: '', refusal: null, reasoning_content: '' }
+      const message = {
+        role: 'assistant' as const,
+        content: '',
+        refusal: null,
+        reasoning_content: '',
+      }
       const calls: OpenAI.ChatCompletionMessageFunctionToolCall[] = []
       let finish: OpenAI.ChatCompletion.Choice['finish_reason'] | null = null
       let usage: OpenAI.CompletionUsage | null | undefined
@@ -60,7 +69,9 @@ function createClient({ baseURL, apiKey, model, embedder }: Settings): Client<Me
         }
         for (const { index, id, function: part } of delta.tool_calls ?? []) {
           const call = (calls[index] ??= {
-            id: id ?? '', type: 'function', function: { name: part?.name ?? '', arguments: '' },
+            id: id ?? '',
+            type: 'function',
+            function: { name: part?.name ?? '', arguments: '' },
           })
           call.function.arguments += part?.arguments ?? ''
         }
@@ -107,7 +118,11 @@ function createClient({ baseURL, apiKey, model, embedder }: Settings): Client<Me
         const streamed = (await completions.stream(body).finalChatCompletion()).choices[0]
         for (const choice of [plain, streamed]) {
           const { name: called, arguments: text } = choice?.message.function_call ?? {}
-          equal([choice?.finish_reason, called], ['function_call', name], 'the end, and what was called')
+          equal(
+            [choice?.finish_reason, called],
+            ['function_call', name],
+            'the end, and what was called',
+          )
           input.parse(JSON.parse(text ?? ''))
         }
         const called = plain?.message.function_call
@@ -124,11 +139,17 @@ function createClient({ baseURL, apiKey, model, embedder }: Settings): Client<Me
       },
       async logprobs() {
         const { choices } = await completions.create({
-          ...question, max_tokens: 4, logprobs: true, top_logprobs: 2,
+          ...question,
+          max_tokens: 4,
+          logprobs: true,
+          top_logprobs: 2,
         })
         const tokens = choices[0]?.logprobs?.content ?? []
         equal(tokens.map(({ token }) => token).join(''), choices[0]?.message.content, 'the tokens')
-        ensure(tokens.every((token) => token.top_logprobs.length === 2), 'there are not two beside each')
+        ensure(
+          tokens.every((token) => token.top_logprobs.length === 2),
+          'there are not two beside each',
+        )
       },
       models: () => judgeModels(openai.models.list(), model),
       async model() {
@@ -139,10 +160,18 @@ function createClient({ baseURL, apiKey, model, embedder }: Settings): Client<Me
         // The SDK asks for base64 by itself, and makes numbers of it.
         const vectors = await openai.embeddings.create({ model: embedder, input })
         const plain = await openai.embeddings.create({
-          model: embedder, input, encoding_format: 'float',
+          model: embedder,
+          input,
+          encoding_format: 'float',
         })
-        judgeVectors(vectors.data.map(({ embedding }) => embedding), input.length)
-        judgeVectors(plain.data.map(({ embedding }) => embedding), input.length)
+        judgeVectors(
+          vectors.data.map(({ embedding }) => embedding),
+          input.length,
+        )
+        judgeVectors(
+          plain.data.map(({ embedding }) => embedding),
+          input.length,
+        )
         const [a, b] = [vectors, plain].map(({ data }) => data[0]?.embedding[0] ?? NaN)
         ensure(Math.abs(Number(a) - Number(b)) < 1e-6, `base64 says ${a}, float says ${b}`)
         ensure(vectors.usage.prompt_tokens > 0, 'there is no usage')
@@ -153,13 +182,15 @@ function createClient({ baseURL, apiKey, model, embedder }: Settings): Client<Me
       image: () =>
         completions.create({
           model,
-          messages: [{
-            role: 'user',
-            content: [
-              { type: 'text', text: 'What is this?' },
-              { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } },
-            ],
-          }],
+          messages: [
+            {
+              role: 'user',
+              content: [
+                { type: 'text', text: 'What is this?' },
+                { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } },
+              ],
+            },
+          ],
         }),
       serverTool: () => completions.create({ ...question, web_search_options: {} }),
       several: () => completions.create({ ...question, n: 2 }),
@@ -173,7 +204,9 @@ function paramsOf(model: string, turns: ReadonlyArray<Turn<Message>>, options: O
     if (turn.role === 'user') return [{ role: 'user', content: turn.text }]
     if (turn.role === 'assistant') return [turn.own]
     return turn.results.map(({ call, text }) => ({
-      role: 'tool', tool_call_id: call.id, content: text,
+      role: 'tool',
+      tool_call_id: call.id,
+      content: text,
     }))
   })
   return {

@@ -57,7 +57,11 @@ function createClient({ baseURL, apiKey, model }: Settings): Client<Items> {
       }
       ensure(whole !== undefined, 'it broke off')
       equal([whole.text, whole.thought], [text, thought], 'the whole')
-      equal(whole.calls.map(({ input }) => input), [...calls.values()].map(parse), 'the calls')
+      equal(
+        whole.calls.map(({ input }) => input),
+        [...calls.values()].map(parse),
+        'the calls',
+      )
       return whole
     },
 
@@ -83,22 +87,35 @@ function createClient({ baseURL, apiKey, model }: Settings): Client<Items> {
         const parts = output.flatMap((item) => (item.type === 'message' ? item.content : []))
         const tokens = parts.flatMap((part) => ('logprobs' in part ? (part.logprobs ?? []) : []))
         equal(tokens.map(({ token }) => token).join(''), output_text, 'the tokens')
-        ensure(tokens.every((token) => token.top_logprobs.length === 2), 'there are not two beside each')
+        ensure(
+          tokens.every((token) => token.top_logprobs.length === 2),
+          'there are not two beside each',
+        )
       },
       async stored() {
         const few = { max_output_tokens: 8 }
         const first = await openai.responses.create({ ...question, ...few })
         const { id, output_text, usage } = await openai.responses.create({
-          model, input: 'And what else?', previous_response_id: first.id, ...few,
+          model,
+          input: 'And what else?',
+          previous_response_id: first.id,
+          ...few,
         })
         const [before, after] = [first.usage?.input_tokens ?? 0, usage?.input_tokens ?? 0]
         ensure(after > before && before > 0, `${before} tokens were read, then ${after}`)
         equal((await openai.responses.retrieve(id)).output_text, output_text, 'the kept text')
         const { data } = await openai.responses.inputItems.list(id, { order: 'asc' })
-        equal(data.map(({ type }) => type), ['message', 'message', 'message'], 'what was read')
+        equal(
+          data.map(({ type }) => type),
+          ['message', 'message', 'message'],
+          'what was read',
+        )
         await openai.responses.delete(id)
         const gone = await thrownBy(openai.responses.retrieve(id))
-        ensure(gone instanceof NotFoundError, `a response that was deleted is told as ${String(gone)}`)
+        ensure(
+          gone instanceof NotFoundError,
+          `a response that was deleted is told as ${String(gone)}`,
+        )
         const lost = openai.responses.create({ ...question, previous_response_id: id })
         const { message } = openaiComplaint(await thrownBy(lost))
         ensure(message.includes('store: false'), `the message is ${message}`)
@@ -106,12 +123,24 @@ function createClient({ baseURL, apiKey, model }: Settings): Client<Items> {
     },
 
     refused: {
-      image: () => openai.responses.create({ model, input: asking({
-        type: 'input_image', image_url: 'data:image/png;base64,iVBORw0KGgo=', detail: 'auto',
-      }) }),
-      document: () => openai.responses.create({ model, input: asking({
-        type: 'input_file', filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBERi0=',
-      }) }),
+      image: () =>
+        openai.responses.create({
+          model,
+          input: asking({
+            type: 'input_image',
+            image_url: 'data:image/png;base64,iVBORw0KGgo=',
+            detail: 'auto',
+          }),
+        }),
+      document: () =>
+        openai.responses.create({
+          model,
+          input: asking({
+            type: 'input_file',
+            filename: 'a.pdf',
+            file_data: 'data:application/pdf;base64,JVBERi0=',
+          }),
+        }),
       serverTool: () => openai.responses.create({ ...question, tools: [{ type: 'web_search' }] }),
     },
   }
@@ -132,7 +161,9 @@ function paramsOf(model: string, turns: ReadonlyArray<Turn<Items>>, options: Opt
       if (turn.role === 'user') return [{ role: 'user', content: turn.text }]
       if (turn.role === 'assistant') return turn.own
       return turn.results.map(({ call, text }) => ({
-        type: 'function_call_output', call_id: call.id, output: text,
+        type: 'function_call_output',
+        call_id: call.id,
+        output: text,
       }))
     }),
     max_output_tokens: limit,
@@ -145,10 +176,13 @@ function paramsOf(model: string, turns: ReadonlyArray<Turn<Items>>, options: Opt
       parallel_tool_calls: !single,
     }),
     ...(json && {
-      text: { format: json === 'object' ? { type: 'json_object' } : zodTextFormat(REPORT, 'report') },
+      text: {
+        format: json === 'object' ? { type: 'json_object' } : zodTextFormat(REPORT, 'report'),
+      },
     }),
     ...(think && {
-      reasoning: { effort: 'minimal', summary: 'auto' }, include: ['reasoning.encrypted_content'],
+      reasoning: { effort: 'minimal', summary: 'auto' },
+      include: ['reasoning.encrypted_content'],
     }),
   }
 }

@@ -28,7 +28,8 @@ export function predictorChecks({ baseURL, apiKey }: Settings): Record<Predictor
     const response = await fetch(baseURL + path, {
       method: body ? 'POST' : 'GET',
       headers: {
-        Authorization: `Bearer ${apiKey}`, ...(body && { 'Content-Type': 'application/json' }),
+        Authorization: `Bearer ${apiKey}`,
+        ...(body && { 'Content-Type': 'application/json' }),
       },
       body: body && JSON.stringify(body),
     })
@@ -39,7 +40,10 @@ export function predictorChecks({ baseURL, apiKey }: Settings): Record<Predictor
   }
 
   const statusOf = async (answer: Promise<unknown>): Promise<[number, string]> => {
-    const thrown = await answer.then(() => undefined, (error: unknown) => error)
+    const thrown = await answer.then(
+      () => undefined,
+      (error: unknown) => error,
+    )
     ensure(thrown instanceof RequestError, `it is told as ${String(thrown)}`)
     return [thrown.status, thrown.message]
   }
@@ -54,7 +58,9 @@ export function predictorChecks({ baseURL, apiKey }: Settings): Record<Predictor
   }
   const predict = () =>
     request<Prediction>('/predictions', {
-      tag: '@inorigin/digits', clientId: 'conformance', configurationId: 'conformance',
+      tag: '@inorigin/digits',
+      clientId: 'conformance',
+      configurationId: 'conformance',
     })
 
   return {
@@ -64,9 +70,10 @@ export function predictorChecks({ baseURL, apiKey }: Settings): Record<Predictor
       equal(id, '@inorigin/guide', 'the id')
     },
     async predictor() {
-      const predictor = await request<{ tag: string; signature: { inputs: unknown[]; outputs: unknown[] } }>(
-        '/predictors/@inorigin/digits',
-      )
+      const predictor = await request<{
+        tag: string
+        signature: { inputs: unknown[]; outputs: unknown[] }
+      }>('/predictors/@inorigin/digits')
       equal(predictor.tag, '@inorigin/digits', 'the tag')
       ensure(predictor.signature.inputs.length > 0, 'there are no inputs')
       ensure(predictor.signature.outputs.length > 0, 'there are no outputs')
@@ -107,11 +114,19 @@ export function predictorChecks({ baseURL, apiKey }: Settings): Record<Predictor
         Accept: 'text/event-stream',
         'Content-Type': 'application/json',
       }
-      const response = await fetch(`${baseURL}/predictions/remote`, { method: 'POST', headers, body })
+      const response = await fetch(`${baseURL}/predictions/remote`, {
+        method: 'POST',
+        headers,
+        body,
+      })
       ensure(response.ok, `it is answered with ${response.status}`)
       // Such clients take each event for a prediction, and the last only with an empty line behind it.
       const frames = parseFrames(await response.text())
-      equal(frames.map(({ event }) => event), ['prediction'], 'the events')
+      equal(
+        frames.map(({ event }) => event),
+        ['prediction'],
+        'the events',
+      )
       for (const { data } of frames) judgeRun(JSON.parse(data) as Run)
     },
     async invalidInput() {
@@ -132,9 +147,16 @@ interface Run {
 
 function judgeRun({ tag, error, results }: Run): void {
   equal([tag, error], ['@inorigin/digits', null], 'the tag and the error')
-  equal(results?.map(({ dtype }) => dtype), ['string', 'float32', 'float32'], 'the types')
+  equal(
+    results?.map(({ dtype }) => dtype),
+    ['string', 'float32', 'float32'],
+    'the types',
+  )
   for (const { data } of results ?? []) {
-    ensure(/^data:[\w/+.-]+;base64,[A-Za-z0-9+/]+=*$/.test(data), `a result is ${data.slice(0, 60)}`)
+    ensure(
+      /^data:[\w/+.-]+;base64,[A-Za-z0-9+/]+=*$/.test(data),
+      `a result is ${data.slice(0, 60)}`,
+    )
   }
 }
 

@@ -12,7 +12,11 @@ function device(
 ): Capabilities {
   return {
     webgpu: {
-      vendor: 'acme', architecture: 'one', device: '', description: '', software: false,
+      vendor: 'acme',
+      architecture: 'one',
+      device: '',
+      description: '',
+      software: false,
       features: ['shader-f16'],
       limits: { maxBufferSize: 4 * GIB, maxStorageBufferBindingSize: 2 * GIB },
       ...gpu,
@@ -64,19 +68,39 @@ describe('without a preference', () => {
     ['the catalog decides among equals (turned)', [full, half, wasm], device(), 'webgpu-full'],
     ['a missing feature passes to the next', [half, full, wasm], plainGpu, 'webgpu-full'],
     ['a missing feature passes to WASM', [half, wasm], plainGpu, 'wasm'],
-    ['a limit that is reached exactly is enough',
-      [big, wasm], device({}, { limits: { maxStorageBufferBindingSize: GIB } }), 'webgpu-big'],
-    ['a limit that is too low passes on',
-      [big, wasm], device({}, { limits: { maxStorageBufferBindingSize: GIB - 1 } }), 'wasm'],
+    [
+      'a limit that is reached exactly is enough',
+      [big, wasm],
+      device({}, { limits: { maxStorageBufferBindingSize: GIB } }),
+      'webgpu-big',
+    ],
+    [
+      'a limit that is too low passes on',
+      [big, wasm],
+      device({}, { limits: { maxStorageBufferBindingSize: GIB - 1 } }),
+      'wasm',
+    ],
     ['a limit that is unknown here passes on', [big, wasm], device({}, { limits: {} }), 'wasm'],
     ['too little memory passes on', [big, wasm], device({ memory: 4 * GIB }), 'wasm'],
-    ['memory at the cap of browsers may be more',
-      [implementation('webgpu', { memory: 20 * GIB })], device({ memory: 8 * GIB }), 'webgpu'],
-    ['memory below a cap is all there is',
-      [implementation('webgpu', { memory: 20 * GIB }), wasm], device({ memory: 16 * GIB }), 'wasm'],
+    [
+      'memory at the cap of browsers may be more',
+      [implementation('webgpu', { memory: 20 * GIB })],
+      device({ memory: 8 * GIB }),
+      'webgpu',
+    ],
+    [
+      'memory below a cap is all there is',
+      [implementation('webgpu', { memory: 20 * GIB }), wasm],
+      device({ memory: 16 * GIB }),
+      'wasm',
+    ],
     ['unknown memory is taken to be enough', [big, wasm], device({ memory: null }), 'webgpu-big'],
-    ['memory counts for WASM too',
-      [roomy, wasm], device({ webgpu: null, memory: 2 * GIB }), 'wasm'],
+    [
+      'memory counts for WASM too',
+      [roomy, wasm],
+      device({ webgpu: null, memory: 2 * GIB }),
+      'wasm',
+    ],
   ])('%s', (_, all, on, id) => {
     expect(chosen(all, on)).toBe(id)
   })
@@ -101,11 +125,21 @@ describe('with measurements', () => {
   function fastest(all: Implementation[], times: Record<string, number | string>, on = device()) {
     const measured = new Map(
       Object.entries(times).map(([id, time]): [string, Measurement] => [
-        id, typeof time === 'number' ? { milliseconds: time } : { failure: time },
+        id,
+        typeof time === 'number' ? { milliseconds: time } : { failure: time },
       ]),
     )
-    const { implementation: found, reasons } = choose({ tag: '@a/b', implementations: all }, on, 'auto', measured)
-    return { id: found.id, why: Object.fromEntries(reasons.map((reason) => [reason.id, reason.why])), reasons }
+    const { implementation: found, reasons } = choose(
+      { tag: '@a/b', implementations: all },
+      on,
+      'auto',
+      measured,
+    )
+    return {
+      id: found.id,
+      why: Object.fromEntries(reasons.map((reason) => [reason.id, reason.why])),
+      reasons,
+    }
   }
 
   test('the fastest is chosen, whatever its kind, and the reasons say by how much', () => {
@@ -118,12 +152,42 @@ describe('with measurements', () => {
   })
 
   test.each<[string, Implementation[], Record<string, number | string>, Capabilities, string]>([
-    ['as good as equal: the first in the catalog', [full, wasm], { 'webgpu-full': 10.9, wasm: 10 }, device(), 'webgpu-full'],
-    ['the first was not measured: it stays', [full, wasm, quick], { wasm: 9, 'wasm-quick': 1 }, device(), 'webgpu-full'],
-    ['others were not measured: they wait', [full, wasm], { 'webgpu-full': 900 }, device(), 'webgpu-full'],
+    [
+      'as good as equal: the first in the catalog',
+      [full, wasm],
+      { 'webgpu-full': 10.9, wasm: 10 },
+      device(),
+      'webgpu-full',
+    ],
+    [
+      'the first was not measured: it stays',
+      [full, wasm, quick],
+      { wasm: 9, 'wasm-quick': 1 },
+      device(),
+      'webgpu-full',
+    ],
+    [
+      'others were not measured: they wait',
+      [full, wasm],
+      { 'webgpu-full': 900 },
+      device(),
+      'webgpu-full',
+    ],
     ['the first failed here', [full, wasm], { 'webgpu-full': 'no', wasm: 900 }, device(), 'wasm'],
-    ['the first failed, nothing else was tried', [full, wasm], { 'webgpu-full': 'no' }, device(), 'wasm'],
-    ['all failed: the first as ever', [full, wasm], { 'webgpu-full': 'no', wasm: 'no' }, device(), 'webgpu-full'],
+    [
+      'the first failed, nothing else was tried',
+      [full, wasm],
+      { 'webgpu-full': 'no' },
+      device(),
+      'wasm',
+    ],
+    [
+      'all failed: the first as ever',
+      [full, wasm],
+      { 'webgpu-full': 'no', wasm: 'no' },
+      device(),
+      'webgpu-full',
+    ],
     ['a software GPU cannot win', [full, wasm], { 'webgpu-full': 1, wasm: 90 }, software, 'wasm'],
     ['what cannot run cannot win', [half, wasm], { 'webgpu-half': 1, wasm: 90 }, plainGpu, 'wasm'],
   ])('%s', (_, all, times, on, id) => {
@@ -153,37 +217,64 @@ test('WASM is asked for features by name', () => {
   const isolated = { ...noGpu, wasm: { simd: true, threads: true, jspi: false } }
   expect(chosen([threaded, wasm], isolated)).toBe('wasm-threads')
   const odd = implementation('wasm-odd', { features: ['memory64'] })
-  expect(thrownBy(() => choose({ tag: '@a/b', implementations: [odd] }, isolated)).message)
-    .toContain('WebAssembly has no memory64')
+  expect(
+    thrownBy(() => choose({ tag: '@a/b', implementations: [odd] }, isolated)).message,
+  ).toContain('WebAssembly has no memory64')
 })
 
 test('a feature that computes wrong numbers is not called missing', () => {
   const unsound = { ...plainGpu, doubt: 'wrong' as const, unsound: ['shader-f16'] }
-  expect(choose({ tag: '@a/b', implementations: [half, full] }, unsound).reasons[0]?.why)
-    .toBe('the GPU here computes wrong numbers with shader-f16')
+  expect(choose({ tag: '@a/b', implementations: [half, full] }, unsound).reasons[0]?.why).toBe(
+    'the GPU here computes wrong numbers with shader-f16',
+  )
   const late = { ...unsound, doubt: 'late' as const }
-  expect(choose({ tag: '@a/b', implementations: [half, full] }, late).reasons[0]?.why)
-    .toBe('the GPU here did not come to the end of a trial with shader-f16')
+  expect(choose({ tag: '@a/b', implementations: [half, full] }, late).reasons[0]?.why).toBe(
+    'the GPU here did not come to the end of a trial with shader-f16',
+  )
 })
 
 describe('when nothing fits, says what each one lacks:', () => {
   const noSimd = device({ wasm: { simd: false, threads: false, jspi: false } })
   test.each<[Implementation[], Capabilities, Preference, string[]]>([
     [[half], plainGpu, 'auto', ['webgpu-half: the GPU has no shader-f16']],
-    [[half, full], noGpu, 'auto',
-      ['webgpu-half: this browser offers no WebGPU', 'webgpu-full: this browser']],
-    [[implementation('webgpu', { features: ['subgroups', 'x'] })], device(), 'auto',
-      ['the GPU has no subgroups; the GPU has no x']],
-    [[big], device({ memory: 4 * GIB }, { limits: { maxStorageBufferBindingSize: 5 } }), 'auto',
-      ['maxStorageBufferBindingSize of 1073741824 and the GPU has 5; it needs 6 GiB of memory']],
-    [[implementation('wasm', { memory: 5 * GIB })], device(), 'auto',
-      ['WebAssembly can have 4 GiB']],
+    [
+      [half, full],
+      noGpu,
+      'auto',
+      ['webgpu-half: this browser offers no WebGPU', 'webgpu-full: this browser'],
+    ],
+    [
+      [implementation('webgpu', { features: ['subgroups', 'x'] })],
+      device(),
+      'auto',
+      ['the GPU has no subgroups; the GPU has no x'],
+    ],
+    [
+      [big],
+      device({ memory: 4 * GIB }, { limits: { maxStorageBufferBindingSize: 5 } }),
+      'auto',
+      ['maxStorageBufferBindingSize of 1073741824 and the GPU has 5; it needs 6 GiB of memory'],
+    ],
+    [
+      [implementation('wasm', { memory: 5 * GIB })],
+      device(),
+      'auto',
+      ['WebAssembly can have 4 GiB'],
+    ],
     [[wasm], device(), 'webgpu', ['wasm: it runs on WASM and WebGPU was asked for']],
     [[full], device(), 'wasm', ['webgpu-full: it runs on WebGPU and WASM was asked for']],
-    [[full, wasm], noGpu, 'webgpu',
-      ['webgpu-full: this browser offers no WebGPU', 'wasm: it runs on WASM']],
-    [[full], device({ webgpu: null, doubt: 'wrong' }), 'auto',
-      ['webgpu-full: the GPU here computes wrong numbers']],
+    [
+      [full, wasm],
+      noGpu,
+      'webgpu',
+      ['webgpu-full: this browser offers no WebGPU', 'wasm: it runs on WASM'],
+    ],
+    [
+      [full],
+      device({ webgpu: null, doubt: 'wrong' }),
+      'auto',
+      ['webgpu-full: the GPU here computes wrong numbers'],
+    ],
     [[wasm], noSimd, 'auto', ['no WebAssembly SIMD']],
   ])('%#', (all, on, preference, words) => {
     const error = thrownBy(() => choose({ tag: '@a/b', implementations: all }, on, preference))

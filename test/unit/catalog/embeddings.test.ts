@@ -20,8 +20,14 @@ function embedder(embeddings: object = {}, text: object | undefined = layout): P
     ...plain,
     tag: '@acme/embed',
     signature: {
-      inputs: [{ name: 'text', type: 'string' }, { name: 'style', type: 'string' }],
-      outputs: [{ name: 'vector', type: 'float32' }, { name: 'tokens', type: 'int32' }],
+      inputs: [
+        { name: 'text', type: 'string' },
+        { name: 'style', type: 'string' },
+      ],
+      outputs: [
+        { name: 'vector', type: 'float32' },
+        { name: 'tokens', type: 'int32' },
+      ],
     },
     embeddings: { ...given, ...embeddings },
     implementations: plain.implementations.map((implementation) => ({
@@ -29,7 +35,13 @@ function embedder(embeddings: object = {}, text: object | undefined = layout): P
       bindings: { text: { tensor: 'ids', text } },
       resources: [
         ...implementation.resources,
-        { type: 'tokenizer', url: 't.json', name: layout.tokenizer, bytes: 1, sha256: 'b'.repeat(64) },
+        {
+          type: 'tokenizer',
+          url: 't.json',
+          name: layout.tokenizer,
+          bytes: 1,
+          sha256: 'b'.repeat(64),
+        },
       ],
     })) as PredictorEntry['implementations'],
   }
@@ -51,7 +63,11 @@ test.each<[object, object | undefined, string]>([
   [{ output: 'tokens' }, layout, 'entries[0].embeddings.output: tokens is int32, not floats'],
   [{ dimensions: 0 }, layout, 'entries[0].embeddings.dimensions: '],
   [{ model: 'x' }, layout, 'entries[0].embeddings.model: '],
-  [{ maxInputTokens: 513 }, layout, 'embeddings.maxInputTokens: is above the 512 tokens that wasm reads'],
+  [
+    { maxInputTokens: 513 },
+    layout,
+    'embeddings.maxInputTokens: is above the 512 tokens that wasm reads',
+  ],
   [{ input: 'style' }, layout, 'embeddings.input: wasm does not bind style with `text` and a mask'],
   [{}, { ...layout, mask: undefined }, 'wasm does not bind text with `text` and a mask'],
 ])('%j with %j is no use', (embeddings, text, why) => {
@@ -90,7 +106,9 @@ describe('who asks for one', () => {
 
   test('is told of another model what it does', () => {
     expect(asking(chat.tag)).toMatchObject({
-      kind: 'invalid_request', code: 'unsupported_model', param: 'model',
+      kind: 'invalid_request',
+      code: 'unsupported_model',
+      param: 'model',
       message: '@acme/embedding writes text and does not embed; @acme/embed does.',
     })
     expect(asking('@acme/digits')).toMatchObject({
@@ -101,7 +119,9 @@ describe('who asks for one', () => {
 
   test('is told where none does', () => {
     expect(asking('@acme/embed', catalog(chat, predictor()))).toMatchObject({
-      kind: 'not_found', code: 'model_not_found', param: 'model',
+      kind: 'not_found',
+      code: 'model_not_found',
+      param: 'model',
       message: expect.stringMatching(/^No model of this catalog embeds texts; /),
     })
   })

@@ -18,7 +18,10 @@ const access = { signal: new AbortController().signal }
 
 let hub: Hub
 beforeAll(async () => {
-  hub = await openHub({ 'me/tiny': repositoryOf(TINY, COMMIT), 'me/empty': { files: {}, commit: COMMIT } })
+  hub = await openHub({
+    'me/tiny': repositoryOf(TINY, COMMIT),
+    'me/empty': { files: {}, commit: COMMIT },
+  })
 })
 afterEach(() => Object.assign(hub, { refuseWith: 0, damaged: null, lie: {} }))
 afterAll(() => hub.close())
@@ -34,7 +37,9 @@ describe('resolveHub', () => {
     const { revision, context, created, implementations } = await resolveHub(source(), access)
     expect(revision).toBe(COMMIT)
     expect(created).toBe('2025-04-29T10:00:00.000Z')
-    expect(context).toBe(JSON.parse(readFileSync(join(TINY, 'config.json'), 'utf8')).max_position_embeddings)
+    expect(context).toBe(
+      JSON.parse(readFileSync(join(TINY, 'config.json'), 'utf8')).max_position_embeddings,
+    )
     expect(implementations.map(({ id, device }) => [id, device])).toEqual([
       ['fp32-webgpu', 'webgpu'],
       ['fp32-wasm', 'wasm'],
@@ -152,7 +157,9 @@ describe('findVariants', () => {
   })
 
   test('takes the weights beside a graph, in order', () => {
-    const data = ['_data_10', '_data', '_data_2', '_data_1'].map((end) => `onnx/model_q4.onnx${end}`)
+    const data = ['_data_10', '_data', '_data_2', '_data_1'].map(
+      (end) => `onnx/model_q4.onnx${end}`,
+    )
     expect(found(['onnx/model_q4.onnx', ...data], ['q4'])[0]).toBe(
       'q4 webgpu onnx/model_q4.onnx onnx/model_q4.onnx_data onnx/model_q4.onnx_data_1 ' +
         'onnx/model_q4.onnx_data_2 onnx/model_q4.onnx_data_10',
@@ -160,8 +167,18 @@ describe('findVariants', () => {
   })
 
   test('takes the table of words of a model for several kinds of input, in a precision it has', () => {
-    const paths = ['embed_tokens_fp16', 'embed_tokens', 'decoder_model_merged_q4f16', 'vision_encoder_q4']
-    expect(found(paths.map((path) => `onnx/${path}.onnx`), ['q4f16'])[0]).toBe(
+    const paths = [
+      'embed_tokens_fp16',
+      'embed_tokens',
+      'decoder_model_merged_q4f16',
+      'vision_encoder_q4',
+    ]
+    expect(
+      found(
+        paths.map((path) => `onnx/${path}.onnx`),
+        ['q4f16'],
+      )[0],
+    ).toBe(
       'q4f16 webgpu shader-f16 onnx/embed_tokens_fp16.onnx onnx/decoder_model_merged_q4f16.onnx',
     )
   })
@@ -175,9 +192,14 @@ describe('findVariants', () => {
 
 describe('a short entry', () => {
   const validate = (entry: object) =>
-    validateCatalog({ version: 1, entries: [entry] }, {
-      source: 'test', base: 'https://app.test/models/catalog.json', embedded: false,
-    }).entries[0]
+    validateCatalog(
+      { version: 1, entries: [entry] },
+      {
+        source: 'test',
+        base: 'https://app.test/models/catalog.json',
+        embedded: false,
+      },
+    ).entries[0]
 
   test('needs a tag and a repository', () => {
     expect(validate(ENTRY)).toMatchObject({
@@ -185,12 +207,19 @@ describe('a short entry', () => {
       name: 'tiny',
       maxInputTokens: 4096,
       implementations: [],
-      hub: { repository: 'me/tiny', revision: 'main', host: 'https://huggingface.co/', dtypes: null },
+      hub: {
+        repository: 'me/tiny',
+        revision: 'main',
+        host: 'https://huggingface.co/',
+        dtypes: null,
+      },
     })
   })
 
   test('a mirror may be named from the catalog on', () => {
-    expect(validate({ ...ENTRY, host: '../hub' })).toMatchObject({ hub: { host: 'https://app.test/hub/' } })
+    expect(validate({ ...ENTRY, host: '../hub' })).toMatchObject({
+      hub: { host: 'https://app.test/hub/' },
+    })
   })
 
   test.each([
@@ -206,7 +235,11 @@ describe('a short entry', () => {
     [{}, 32768, { maxInputTokens: 32768, maxOutputTokens: 4096 }],
     [{}, undefined, { maxInputTokens: 4096, maxOutputTokens: 4096 }],
     [{ maxInputTokens: 8192 }, 2048, { maxInputTokens: 2048, maxOutputTokens: 2048 }],
-    [{ maxInputTokens: 1000, maxOutputTokens: 2000 }, 2048, { maxInputTokens: 1000, maxOutputTokens: 1000 }],
+    [
+      { maxInputTokens: 1000, maxOutputTokens: 2000 },
+      2048,
+      { maxInputTokens: 1000, maxOutputTokens: 1000 },
+    ],
   ])('%j of a model made for %s tokens', (limits, context, expected) => {
     const entry = expandHubEntry({ ...ENTRY, ...limits }, undefined)
     const resolved = { revision: COMMIT, created: undefined, context, implementations: [] }
@@ -215,7 +248,12 @@ describe('a short entry', () => {
 })
 
 test('a model is as old as the catalog says, else as its repository', () => {
-  const resolved = { revision: COMMIT, created: '2025-04-29T10:00:00.000Z', context: 8, implementations: [] }
+  const resolved = {
+    revision: COMMIT,
+    created: '2025-04-29T10:00:00.000Z',
+    context: 8,
+    implementations: [],
+  }
   const own = '2024-01-01T00:00:00Z'
   const listed = (created?: string) => expandHubEntry({ ...ENTRY, created }, undefined)
   expect(completeEntry(listed(own), resolved).created).toBe(own)
@@ -233,15 +271,24 @@ describe('refreshCatalog', () => {
     writeFileSync(file, JSON.stringify({ version: 1, entries }))
     const asked: string[] = []
     const result = await refreshCatalog({
-      file, host: hub.url, onEntry: (tag) => asked.push(tag), signal: access.signal,
+      file,
+      host: hub.url,
+      onEntry: (tag) => asked.push(tag),
+      signal: access.signal,
     })
     expect(asked).toEqual(['@me/tiny', '@me/none'])
     expect(result.refreshed).toEqual(['@me/tiny'])
-    expect(result.failed).toMatchObject([{ tag: '@me/none', why: expect.stringContaining('me/none') }])
+    expect(result.failed).toMatchObject([
+      { tag: '@me/none', why: expect.stringContaining('me/none') },
+    ])
     const written = JSON.parse(readFileSync(file, 'utf8'))
     expect(written.entries[1]).toEqual(entries[1])
     expect(written.entries[0]).toMatchObject({ ...ENTRY, revision: COMMIT })
-    const [entry] = validateCatalog(written, { source: file, base: hub.url, embedded: false }).entries
+    const [entry] = validateCatalog(written, {
+      source: file,
+      base: hub.url,
+      embedded: false,
+    }).entries
     expect(entry?.implementations[1]?.resources[0]).toMatchObject({ name: 'config.json' })
   })
 

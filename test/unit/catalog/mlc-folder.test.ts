@@ -45,7 +45,9 @@ test('what stops coming is not, and can be asked for again', async () => {
   const reading = read().catch((error: unknown) => error)
   await vi.advanceTimersByTimeAsync(32_000)
   expect(await Promise.race([reading, 'it is still read'])).toMatchObject({
-    kind: 'unavailable', code: 'hub_unreachable', message: expect.stringContaining('nothing came for 30 s'),
+    kind: 'unavailable',
+    code: 'hub_unreachable',
+    message: expect.stringContaining('nothing came for 30 s'),
   })
 })
 
@@ -57,20 +59,27 @@ function sendEndlessly(name: string, piece: Uint8Array, files: Record<string, st
     const known = files[path]
     if (known !== undefined) return new Response(known)
     if (!url.includes(name)) return new Response(null, { status: 404 })
-    return new Response(new ReadableStream<Uint8Array>({
-      pull(controller) {
-        sent.bytes += piece.length
-        controller.enqueue(piece)
-      },
-    }))
+    return new Response(
+      new ReadableStream<Uint8Array>({
+        pull(controller) {
+          sent.bytes += piece.length
+          controller.enqueue(piece)
+        },
+      }),
+    )
   })
   return sent
 }
 
 const MIB = 2 ** 20
 const source = {
-  host: 'https://h.test/', repository: 'me/it', revision: 'main', dtypes: null, maxInputTokens: null,
-  maxOutputTokens: null, created: null,
+  host: 'https://h.test/',
+  repository: 'me/it',
+  revision: 'main',
+  dtypes: null,
+  maxInputTokens: null,
+  maxOutputTokens: null,
+  created: null,
 }
 
 test.each<[string, () => Promise<unknown>]>([
@@ -79,16 +88,24 @@ test.each<[string, () => Promise<unknown>]>([
 ])('a %s without end is given up before it fills the memory', async (_, reading) => {
   const sent = sendEndlessly('h.test', new Uint8Array(MIB))
   await expect(reading()).rejects.toMatchObject({
-    kind: 'unavailable', code: 'hub_unfit', message: expect.stringContaining(`sends more than the ${SMALL} bytes`),
+    kind: 'unavailable',
+    code: 'hub_unfit',
+    message: expect.stringContaining(`sends more than the ${SMALL} bytes`),
   })
   expect(sent.bytes).toBeLessThan(SMALL + 4 * MIB)
 })
 
 test('weights that are longer than their list says are no further read', async () => {
   const list = JSON.stringify({ records: [{ dataPath: 'w.bin', nbytes: 3000 }] })
-  const sent = sendEndlessly('w.bin', new Uint8Array(1000), { 'mlc-chat-config.json': '{}', 'tensor-cache.json': list })
-  await expect(openFolder('https://h.test/m/', { signal: new AbortController().signal })).rejects.toMatchObject({
-    code: 'hub_unfit', message: expect.stringContaining('w.bin sends more than the 3000 bytes'),
+  const sent = sendEndlessly('w.bin', new Uint8Array(1000), {
+    'mlc-chat-config.json': '{}',
+    'tensor-cache.json': list,
+  })
+  await expect(
+    openFolder('https://h.test/m/', { signal: new AbortController().signal }),
+  ).rejects.toMatchObject({
+    code: 'hub_unfit',
+    message: expect.stringContaining('w.bin sends more than the 3000 bytes'),
   })
   expect(sent.bytes).toBeLessThan(10_000)
 })

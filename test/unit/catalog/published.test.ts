@@ -28,7 +28,9 @@ test('every field that there is says what it is', () => {
         walk(value, `${path}/${key}`)
         continue
       }
-      for (const [name, field] of Object.entries(value as Record<string, { description?: string }>)) {
+      for (const [name, field] of Object.entries(
+        value as Record<string, { description?: string }>,
+      )) {
         fields += 1
         if (!field.description?.trim()) silent.push(`${path}.${name}`)
         walk(field, `${path}.${name}`)
@@ -45,28 +47,46 @@ test('takes the catalog that comes with the package, and every kind of entry', (
   expect(check(embedded)).toEqual([])
   const hub = { tag: '@me/hub', huggingface: 'me/hub' }
   const record = { model_id: 'own-q4f32_1', model: './own/', model_lib: './own/library.wasm' }
-  const mlc = ['Qwen3-0.6B-q4f16_1-MLC', record, [record, 'Qwen3-0.6B-q4f32_1-MLC']].map((one, at) => ({
-    tag: `@me/mlc-${at}`, mlc: one,
-  }))
+  const mlc = ['Qwen3-0.6B-q4f16_1-MLC', record, [record, 'Qwen3-0.6B-q4f32_1-MLC']].map(
+    (one, at) => ({
+      tag: `@me/mlc-${at}`,
+      mlc: one,
+    }),
+  )
   const given = { $schema: './catalog.schema.json', ...catalog(model(), predictor()) }
   expect(check({ ...given, entries: [...given.entries, hub, ...mlc] })).toEqual([])
   expect(check({ ...given, entries: [] })).toEqual([])
 })
 
 test.each<[string, (document: ReturnType<typeof catalog>) => unknown]>([
-  ['a hash', ({ entries: [entry] }) => Object.assign(entry?.implementations[0]?.resources[0] ?? {}, { sha256: 'x' })],
+  [
+    'a hash',
+    ({ entries: [entry] }) =>
+      Object.assign(entry?.implementations[0]?.resources[0] ?? {}, { sha256: 'x' }),
+  ],
   ['a tag', ({ entries: [entry] }) => Object.assign(entry ?? {}, { tag: 'Model' })],
   ['an unknown field', ({ entries: [entry] }) => Object.assign(entry ?? {}, { colour: 'red' })],
-  ['no files', ({ entries: [entry] }) => Object.assign(entry?.implementations[0] ?? {}, { resources: [] })],
-  ['a record without a library', ({ entries }) => (entries[0] = { tag: '@me/mlc', mlc: { model_id: 'x', model: 'y' } } as never)],
+  [
+    'no files',
+    ({ entries: [entry] }) => Object.assign(entry?.implementations[0] ?? {}, { resources: [] }),
+  ],
+  [
+    'a record without a library',
+    ({ entries }) => (entries[0] = { tag: '@me/mlc', mlc: { model_id: 'x', model: 'y' } } as never),
+  ],
   ['nothing of MLC', ({ entries }) => (entries[0] = { tag: '@me/mlc', mlc: [] } as never)],
   ['a version', (document) => Object.assign(document, { version: 2 })],
-  ['parts of nothing', ({ entries: [entry] }) => Object.assign(entry?.implementations[0]?.resources[0] ?? {}, { partBytes: 0 })],
+  [
+    'parts of nothing',
+    ({ entries: [entry] }) =>
+      Object.assign(entry?.implementations[0]?.resources[0] ?? {}, { partBytes: 0 }),
+  ],
 ])('refuses what loading refuses: %s', (_, spoil) => {
   const document = structuredClone(catalog(model(), predictor()))
   spoil(document)
   expect(check(document)).not.toEqual([])
-  const load = () => validateCatalog(document, { source: 'here', base: 'https://app.test/', embedded: false })
+  const load = () =>
+    validateCatalog(document, { source: 'here', base: 'https://app.test/', embedded: false })
   expect(load).toThrow(/cannot be used:\n(entries\[0\]|version)/)
 })
 

@@ -45,7 +45,8 @@ test.each([
   [['entries', 0, 'implementations'], [], 'entries[0].implementations: '],
   [['version'], 2, 'version: '],
   [
-    ['entries', 1, 'implementations', 0, 'bindings'], { 'input.1': { tensor: 1 } },
+    ['entries', 1, 'implementations', 0, 'bindings'],
+    { 'input.1': { tensor: 1 } },
     'entries[1].implementations[0].bindings["input.1"].tensor: ',
   ],
   [[...resource, 'partBytes'], 1.5, 'entries[0].implementations[0].resources[0].partBytes: '],
@@ -59,24 +60,85 @@ const TEXT = { tensor: 'ids', text: { tokenizer: 'tokenizer.json', most: 8 } }
 test.each<[string, object, string]>([
   ['inputs', { inputs: [INPUT, INPUT] }, 'entries[0].signature.inputs[1].name: "x" is already'],
   ['outputs', { outputs: [INPUT, INPUT] }, 'entries[0].signature.outputs[1].name: "x" is already'],
-  ['members', { inputs: [{ ...INPUT, enumeration: [{ name: 'a', value: 1 }, { name: 'a', value: 2 }] }] }, 'entries[0].signature.inputs[0].enumeration[1].name: '],
-  ['range', { inputs: [{ ...INPUT, range: { min: 5, max: 1 } }] }, 'entries[0].signature.inputs[0].range: min 5 is above max 1'],
-  ['default', { inputs: [{ ...INPUT, range: { max: 1 }, defaultValue: 7 }] }, 'entries[0].signature.inputs[0].defaultValue: 7 is out of its range'],
-  ['default member', { inputs: [{ ...INPUT, enumeration: [{ name: 'a', value: 1 }], defaultValue: 'b' }] }, 'entries[0].signature.inputs[0].defaultValue: is none of'],
-  ['binding', { bindings: { 'z.1': { tensor: 'z' } } }, 'entries[0].implementations[0].bindings["z.1"]: there is no parameter z.1'],
-  ['tokenizer', { bindings: { x: TEXT } }, 'entries[0].implementations[0].bindings["x"].text.tokenizer: there is no resource tokenizer.json'],
-])('parameters that do not go together are named: %s', (_, { bindings, ...signature }: { bindings?: object }, problem) => {
-  const entry = predictor({ signature: { inputs: [INPUT], outputs: [], ...signature } as never })
-  const implementations = entry.implementations.map((one) => ({ ...one, ...(bindings && { bindings }) }))
-  expect(problemsOf(catalog({ ...entry, implementations } as never))[0]).toContain(problem)
-})
+  [
+    'members',
+    {
+      inputs: [
+        {
+          ...INPUT,
+          enumeration: [
+            { name: 'a', value: 1 },
+            { name: 'a', value: 2 },
+          ],
+        },
+      ],
+    },
+    'entries[0].signature.inputs[0].enumeration[1].name: ',
+  ],
+  [
+    'range',
+    { inputs: [{ ...INPUT, range: { min: 5, max: 1 } }] },
+    'entries[0].signature.inputs[0].range: min 5 is above max 1',
+  ],
+  [
+    'default',
+    { inputs: [{ ...INPUT, range: { max: 1 }, defaultValue: 7 }] },
+    'entries[0].signature.inputs[0].defaultValue: 7 is out of its range',
+  ],
+  [
+    'default member',
+    { inputs: [{ ...INPUT, enumeration: [{ name: 'a', value: 1 }], defaultValue: 'b' }] },
+    'entries[0].signature.inputs[0].defaultValue: is none of',
+  ],
+  [
+    'binding',
+    { bindings: { 'z.1': { tensor: 'z' } } },
+    'entries[0].implementations[0].bindings["z.1"]: there is no parameter z.1',
+  ],
+  [
+    'tokenizer',
+    { bindings: { x: TEXT } },
+    'entries[0].implementations[0].bindings["x"].text.tokenizer: there is no resource tokenizer.json',
+  ],
+])(
+  'parameters that do not go together are named: %s',
+  (_, { bindings, ...signature }: { bindings?: object }, problem) => {
+    const entry = predictor({ signature: { inputs: [INPUT], outputs: [], ...signature } as never })
+    const implementations = entry.implementations.map((one) => ({
+      ...one,
+      ...(bindings && { bindings }),
+    }))
+    expect(problemsOf(catalog({ ...entry, implementations } as never))[0]).toContain(problem)
+  },
+)
 
-const BIT = { enumeration: [{ name: 'on', value: 1 }, { name: 'off', value: 0 }] }
+const BIT = {
+  enumeration: [
+    { name: 'on', value: 1 },
+    { name: 'off', value: 0 },
+  ],
+}
 test.each<[string, object]>([
-  ['two classes of one name', { outputs: [{ ...INPUT, enumeration: [{ name: 'crane', value: 134 }, { name: 'crane', value: 517 }] }] }],
+  [
+    'two classes of one name',
+    {
+      outputs: [
+        {
+          ...INPUT,
+          enumeration: [
+            { name: 'crane', value: 134 },
+            { name: 'crane', value: 517 },
+          ],
+        },
+      ],
+    },
+  ],
   ['the name of a member', { inputs: [{ ...INPUT, ...BIT, defaultValue: ['on', 0] }] }],
   ['a boolean for a number', { inputs: [{ name: 'x', type: 'bool', ...BIT, defaultValue: true }] }],
-  ['a tensor of members', { inputs: [{ ...INPUT, ...BIT, defaultValue: { data: [1, 0], shape: [2] } }] }],
+  [
+    'a tensor of members',
+    { inputs: [{ ...INPUT, ...BIT, defaultValue: { data: [1, 0], shape: [2] } }] },
+  ],
 ])('parameters that a prediction takes are taken: %s', (_, signature) => {
   const entry = predictor({ signature: { inputs: [], outputs: [], ...signature } as never })
   expect(validateCatalog(catalog(entry as never), options).entries).toHaveLength(1)
@@ -161,10 +223,17 @@ test('is not fooled by prototypes in the document', () => {
 })
 
 test.each([
-  '2026-01-01', '2026-01-01T00:00:00+02', '2026-01-01T00:00:00 +02:00', '2026-02-31T00:00:00Z',
-  '2026-13-01T00:00:00Z', '2026-01-01T25:00:00Z', 'yesterday',
+  '2026-01-01',
+  '2026-01-01T00:00:00+02',
+  '2026-01-01T00:00:00 +02:00',
+  '2026-02-31T00:00:00Z',
+  '2026-13-01T00:00:00Z',
+  '2026-01-01T25:00:00Z',
+  'yesterday',
 ])('refuses %j as a time', (created) => {
-  expect(problemsOf(changed(['entries', 0, 'created'], created))[0]).toContain('entries[0].created: ')
+  expect(problemsOf(changed(['entries', 0, 'created'], created))[0]).toContain(
+    'entries[0].created: ',
+  )
 })
 
 test.each(['2026-02-28T23:59:59Z', '2024-02-29T00:00:00.125+05:30'])('takes %j', (created) => {
@@ -172,21 +241,32 @@ test.each(['2026-02-28T23:59:59Z', '2024-02-29T00:00:00.125+05:30'])('takes %j',
   expect(validateCatalog(document, options).entries[0]?.created).toBe(created)
 })
 
-const escapes = ['../a', 'a/../b', './a', 'a/.', '/a', 'a//b', 'a\\b', '..', '', 'a\n/../../b', 'a\u2028/..']
+const escapes = [
+  '../a',
+  'a/../b',
+  './a',
+  'a/.',
+  '/a',
+  'a//b',
+  'a\\b',
+  '..',
+  '',
+  'a\n/../../b',
+  'a\u2028/..',
+]
 
-test.each(escapes)(
-  'refuses %j as the name of a file',
-  (name) => {
-    expect(problemsOf(changed([...resource, 'name'], name))[0]).toContain(
-      'entries[0].implementations[0].resources[0].name: a name is a path',
-    )
-  },
-)
+test.each(escapes)('refuses %j as the name of a file', (name) => {
+  expect(problemsOf(changed([...resource, 'name'], name))[0]).toContain(
+    'entries[0].implementations[0].resources[0].name: a name is a path',
+  )
+})
 
 test.each(['model.onnx', 'onnx/model_q4.onnx_data', '.hidden/..file..', 'a b/ü#?.bin'])(
   'takes %j as one',
   (name) => {
     const document = changed([...resource, 'name'], name)
-    expect(validateCatalog(document, options).entries[0]?.implementations[0]?.resources[0]?.name).toBe(name)
+    expect(
+      validateCatalog(document, options).entries[0]?.implementations[0]?.resources[0]?.name,
+    ).toBe(name)
   },
 )

@@ -6,7 +6,14 @@ import { snippet } from '../../../src/cli/add/next.ts'
 import type { PredictorEntry } from '../../../src/catalog/schema.ts'
 import { onnxFile } from '../../support/onnx.ts'
 import {
-  addIn, catalogIn, expectWhole, freshFolder, GUIDE, MIXED, passing, WEIGHTS,
+  addIn,
+  catalogIn,
+  expectWhole,
+  freshFolder,
+  GUIDE,
+  MIXED,
+  passing,
+  WEIGHTS,
 } from './graphs.ts'
 
 const mixed = () => freshFolder({ 'a b/mixed.onnx': MIXED, 'a b/weights/w.bin': WEIGHTS })
@@ -16,14 +23,26 @@ test('drafts a predictor, with its weights in files of their own', async () => {
   const { notes, cut } = await addIn(folder, 'a b/mixed.onnx')
   expect({ notes, cut }).toEqual({ notes: [], cut: [] })
   const [entry] = catalogIn(folder).entries as PredictorEntry[]
-  expect(entry).toMatchObject({ type: 'predictor', tag: '@me/model', name: 'Mixed', description: 'Adds and passes on.' })
+  expect(entry).toMatchObject({
+    type: 'predictor',
+    tag: '@me/model',
+    name: 'Mixed',
+    description: 'Adds and passes on.',
+  })
   expect(entry?.signature.inputs.map(({ name, type }) => `${name} ${type}`)).toEqual([
-    'x float32', 'ids int64', 'flag bool', 'words.0 string', 'free uint8',
+    'x float32',
+    'ids int64',
+    'flag bool',
+    'words.0 string',
+    'free uint8',
   ])
   expect(entry?.implementations.map(({ id, device }) => [id, device])).toEqual([
-    ['webgpu', 'webgpu'], ['wasm', 'wasm'],
+    ['webgpu', 'webgpu'],
+    ['wasm', 'wasm'],
   ])
-  expect(entry?.implementations[0]?.resources.map(({ type, name, url }) => [type, name, url])).toEqual([
+  expect(
+    entry?.implementations[0]?.resources.map(({ type, name, url }) => [type, name, url]),
+  ).toEqual([
     ['onnx', 'mixed.onnx', '@me/model/mixed.onnx'],
     ['data', 'weights/w.bin', '@me/model/weights/w.bin'],
   ])
@@ -33,7 +52,10 @@ test('drafts a predictor, with its weights in files of their own', async () => {
 test('lies where every server finds it, whatever it is called', async () => {
   const name = 'weights é #1 %41?.bin'
   const weights = [{ name: 'w', type: 'uint8', shape: [3], data: { location: name } }] as const
-  const folder = freshFolder({ 'm.onnx': { ...passing({}), weights }, [name]: Uint8Array.of(1, 2, 3) })
+  const folder = freshFolder({
+    'm.onnx': { ...passing({}), weights },
+    [name]: Uint8Array.of(1, 2, 3),
+  })
   const { cut } = await addIn(folder, 'm.onnx', { maxFileBytes: 2 })
   expect(cut).toContain(name)
   const data = catalogIn(folder).entries[0]?.implementations?.[0]?.resources[1]
@@ -43,7 +65,8 @@ test('lies where every server finds it, whatever it is called', async () => {
 
 test('the code to begin with gives as many texts as the model takes', async () => {
   const folder = freshFolder({ 'm.onnx': passing({ type: 'string', shape: [2, 3] }) })
-  const written = async (): Promise<string> => snippet((await addIn(folder, 'm.onnx', { force: true })).entry, '/c.json')
+  const written = async (): Promise<string> =>
+    snippet((await addIn(folder, 'm.onnx', { force: true })).entry, '/c.json')
   expect(await written()).toContain("x: { data: Array(6).fill('text'), shape: [2, 3] },")
   writeFileSync(join(folder, 'm.onnx'), onnxFile(passing({ type: 'string', shape: ['n'] })))
   expect(await written()).toContain("x: 'text',")
@@ -57,11 +80,15 @@ test('cuts what is over the limit, and gives large files hashes of their chunks'
   const folder = freshFolder({ 'm.onnx': { ...passing({}), weights } })
   const steps: number[] = []
   const { cut, files } = await addIn(folder, 'm.onnx', {
-    maxFileBytes: 7_000_000, onStep: (_, done, total) => done && steps.push(done / (total ?? 0)),
+    maxFileBytes: 7_000_000,
+    onStep: (_, done, total) => done && steps.push(done / (total ?? 0)),
   })
   expect({ cut, files }).toEqual({ cut: ['m.onnx'], files: 3 })
   const [entry] = catalogIn(folder).entries
-  expect(entry?.implementations?.[0]?.resources[0]).toMatchObject({ partBytes: 7_000_000, chunks: { length: 2 } })
+  expect(entry?.implementations?.[0]?.resources[0]).toMatchObject({
+    partBytes: 7_000_000,
+    chunks: { length: 2 },
+  })
   expectWhole(folder)
   expect(steps.length).toBeGreaterThan(10)
   expect(steps).toEqual(steps.toSorted((one, other) => one - other))
@@ -72,7 +99,10 @@ test('a GPU must have 16-bit floats for a model that uses them', async () => {
   const folder = freshFolder({ 'm.onnx': passing({ type: 'float16' }) })
   await addIn(folder, 'm.onnx')
   const [entry] = catalogIn(folder).entries
-  expect(entry?.implementations?.map(({ requires }) => requires?.features)).toEqual([['shader-f16'], undefined])
+  expect(entry?.implementations?.map(({ requires }) => requires?.features)).toEqual([
+    ['shader-f16'],
+    undefined,
+  ])
 })
 
 test('keeps what is in the catalog, and overwrites nothing unless told to', async () => {
@@ -82,7 +112,10 @@ test('keeps what is in the catalog, and overwrites nothing unless told to', asyn
   const before = catalogIn(folder)
   expect(before.entries.map(({ tag }) => tag)).toEqual(['@me/one', '@me/two'])
   await expect(addIn(folder, 'two.onnx', { tag: '@me/one' })).rejects.toMatchObject({
-    kind: 'invalid_request', message: expect.stringContaining('@me/one is in the catalog already. Choose another tag, or replace it with --force'),
+    kind: 'invalid_request',
+    message: expect.stringContaining(
+      '@me/one is in the catalog already. Choose another tag, or replace it with --force',
+    ),
   })
   expect(catalogIn(folder)).toEqual(before)
 
@@ -104,19 +137,31 @@ test('a folder of a chat model becomes one, in every precision that is there or 
   await addIn(folder, 'my-model', { tag: '@me/chat' })
   const [entry] = catalogIn(folder).entries
   expect(entry).toMatchObject({
-    type: 'model', name: 'My model', maxInputTokens: 2048, maxOutputTokens: 2048,
+    type: 'model',
+    name: 'My model',
+    maxInputTokens: 2048,
+    maxOutputTokens: 2048,
     capabilities: { tools: true, thinking: true, structuredOutputs: true },
   })
   expect(entry?.implementations?.map(({ id, requires }) => [id, requires?.features])).toEqual([
-    ['q4f16-webgpu', ['shader-f16']], ['fp32-webgpu', undefined], ['fp32-wasm', undefined],
+    ['q4f16-webgpu', ['shader-f16']],
+    ['fp32-webgpu', undefined],
+    ['fp32-wasm', undefined],
   ])
   const names = entry?.implementations?.[1]?.resources.map(({ name }) => name)
-  expect(names).toEqual(['config.json', 'generation_config.json', 'tokenizer.json', 'tokenizer_config.json', 'onnx/model.onnx'])
+  expect(names).toEqual([
+    'config.json',
+    'generation_config.json',
+    'tokenizer.json',
+    'tokenizer_config.json',
+    'onnx/model.onnx',
+  ])
   expectWhole(folder)
 
   await addIn(folder, 'my-model', { tag: '@me/small', dtypes: ['q4f16'] })
   expect(catalogIn(folder).entries[1]?.implementations?.map(({ id }) => id)).toEqual([
-    'q4f16-webgpu', 'q4f16-wasm',
+    'q4f16-webgpu',
+    'q4f16-wasm',
   ])
 })
 
@@ -137,10 +182,15 @@ test('a folder of an encoder becomes a predictor of texts', async () => {
     ...passing({ name: 'input_ids', type: 'int64', shape }),
     nodes: [{ type: 'Mul', inputs: ['input_ids', 'attention_mask'], outputs: ['y'] }],
   } as const
-  const inputs = ['input_ids', 'attention_mask'].map((name) => ({ name, type: 'int64', shape }) as const)
+  const inputs = ['input_ids', 'attention_mask'].map(
+    (name) => ({ name, type: 'int64', shape }) as const,
+  )
   const folder = freshFolder({
     'e/onnx/model.onnx': { ...encoder, inputs },
-    'e/onnx/model_q8.onnx': { ...encoder, inputs: [...inputs, { name: 'more', type: 'int64', shape }] },
+    'e/onnx/model_q8.onnx': {
+      ...encoder,
+      inputs: [...inputs, { name: 'more', type: 'int64', shape }],
+    },
     'e/config.json': '{"max_position_embeddings": 128}',
     'e/tokenizer.json': readFileSync(join(GUIDE, 'tokenizer.json')),
   })
@@ -148,7 +198,8 @@ test('a folder of an encoder becomes a predictor of texts', async () => {
   const [entry] = catalogIn(folder).entries as PredictorEntry[]
   expect(entry?.signature.inputs).toMatchObject([{ name: 'text', type: 'string' }])
   expect(entry?.implementations[0]?.bindings?.['text']).toEqual({
-    tensor: 'input_ids', text: { tokenizer: 'tokenizer.json', mask: 'attention_mask', most: 128 },
+    tensor: 'input_ids',
+    text: { tokenizer: 'tokenizer.json', mask: 'attention_mask', most: 128 },
   })
   expect(entry?.implementations.map(({ id }) => id)).toEqual(['fp32-webgpu', 'fp32-wasm'])
   expect(notes.at(-1)).toBe('q8 has other inputs or outputs, and was left out.')
@@ -165,27 +216,69 @@ test('a folder of an encoder becomes a predictor of texts', async () => {
 
 test.each<[string, Parameters<typeof freshFolder>[0], object, RegExp]>([
   ['nothing there', {}, {}, /There is no .*m\.onnx\. Name an \.onnx file/],
-  ['a tag without an owner', { 'm.onnx': passing({}) }, { tag: 'model' }, /--tag model: a tag looks like @owner\/name/],
+  [
+    'a tag without an owner',
+    { 'm.onnx': passing({}) },
+    { tag: 'model' },
+    /--tag model: a tag looks like @owner\/name/,
+  ],
   ['a tag in capitals', { 'm.onnx': passing({}) }, { tag: '@Me/model' }, /a tag looks like/],
   ['a tag of ours', { 'm.onnx': passing({}) }, { tag: '@inorigin/guide' }, /reserved/],
-  ['weights that are not there', { 'm.onnx': MIXED }, {}, /keeps weights in weights\/w\.bin, which is not beside it/],
+  [
+    'weights that are not there',
+    { 'm.onnx': MIXED },
+    {},
+    /keeps weights in weights\/w\.bin, which is not beside it/,
+  ],
   [
     'weights outside',
-    { 'm.onnx': { ...passing({}), weights: [{ name: 'w', type: 'uint8', shape: [1], data: { location: '../w' } }] } },
-    {}, /outside of its folder/,
+    {
+      'm.onnx': {
+        ...passing({}),
+        weights: [{ name: 'w', type: 'uint8', shape: [1], data: { location: '../w' } }],
+      },
+    },
+    {},
+    /outside of its folder/,
   ],
   ['old operators', { 'm.onnx': { ...passing({}), opset: 3 } }, {}, /takes those of 7 to 26/],
-  ['an operator nobody has', { 'm.onnx': passing({}, 'Frobnicate') }, {}, /The runtime cannot open .*Frobnicate.*--device webgpu/s],
-  ['weights that are too short', { 'm.onnx': MIXED, 'weights/w.bin': WEIGHTS.subarray(0, 4100) }, {}, /The runtime cannot open/],
+  [
+    'an operator nobody has',
+    { 'm.onnx': passing({}, 'Frobnicate') },
+    {},
+    /The runtime cannot open .*Frobnicate.*--device webgpu/s,
+  ],
+  [
+    'weights that are too short',
+    { 'm.onnx': MIXED, 'weights/w.bin': WEIGHTS.subarray(0, 4100) },
+    {},
+    /The runtime cannot open/,
+  ],
   ['a type no value has', { 'm.onnx': passing({ type: 'complex64' }) }, {}, /of type complex64/],
-  ['an input that is not there', { 'm.onnx': passing({}) }, { tensors: ['z'] }, /--tensor z: there is no such input\. There is x/],
-  ['precisions of one graph', { 'm.onnx': passing({}) }, { dtypes: ['q4'] }, /--dtypes chooses among the graphs of a folder/],
-  ['a folder of several', { 'm.onnx/a.onnx': passing({}), 'm.onnx/b.onnx': passing({}) }, {}, /has 2 graphs: a\.onnx, b\.onnx\. Name one/],
+  [
+    'an input that is not there',
+    { 'm.onnx': passing({}) },
+    { tensors: ['z'] },
+    /--tensor z: there is no such input\. There is x/,
+  ],
+  [
+    'precisions of one graph',
+    { 'm.onnx': passing({}) },
+    { dtypes: ['q4'] },
+    /--dtypes chooses among the graphs of a folder/,
+  ],
+  [
+    'a folder of several',
+    { 'm.onnx/a.onnx': passing({}), 'm.onnx/b.onnx': passing({}) },
+    {},
+    /has 2 graphs: a\.onnx, b\.onnx\. Name one/,
+  ],
   ['a folder of none', { 'm.onnx/readme.md': '' }, {}, /has no \.onnx file/],
 ])('refuses %s, and leaves nothing behind', async (_, files, options, says) => {
   const folder = freshFolder(files)
   await expect(addIn(folder, 'm.onnx', options)).rejects.toMatchObject({
-    kind: 'invalid_request', message: expect.stringMatching(says),
+    kind: 'invalid_request',
+    message: expect.stringMatching(says),
   })
   expect(existsSync(join(folder, 'public'))).toBe(false)
 })
@@ -193,7 +286,9 @@ test.each<[string, Parameters<typeof freshFolder>[0], object, RegExp]>([
 test('what cannot be written into the catalog leaves the model that is there', async () => {
   const folder = freshFolder({ 'one.onnx': passing({}), 'two.onnx': passing({}) })
   await addIn(folder, 'one.onnx')
-  await expect(addIn(folder, 'two.onnx', { force: true, name: '' })).rejects.toThrow('entries[0].name')
+  await expect(addIn(folder, 'two.onnx', { force: true, name: '' })).rejects.toThrow(
+    'entries[0].name',
+  )
   expect(readdirSync(join(folder, 'public/inorigin/@me/model'))).toEqual(['one.onnx'])
   expectWhole(folder)
 })
@@ -205,8 +300,13 @@ test('what runs on a GPU alone is not tried without one', async () => {
 })
 
 test('leaves a broken catalog alone', async () => {
-  const folder = freshFolder({ 'm.onnx': passing({}), 'public/inorigin/catalog.json': '{"version": 1, "entries": [{}]}' })
-  await expect(addIn(folder, 'm.onnx')).rejects.toThrow(/catalog\.json cannot be used:\nentries\[0\]/)
+  const folder = freshFolder({
+    'm.onnx': passing({}),
+    'public/inorigin/catalog.json': '{"version": 1, "entries": [{}]}',
+  })
+  await expect(addIn(folder, 'm.onnx')).rejects.toThrow(
+    /catalog\.json cannot be used:\nentries\[0\]/,
+  )
   writeFileSync(join(folder, 'public/inorigin/catalog.json'), '{')
   await expect(addIn(folder, 'm.onnx')).rejects.toThrow(/catalog\.json is not JSON/)
   expect(readdirSync(join(folder, 'public/inorigin'))).toEqual(['catalog.json'])
@@ -220,9 +320,14 @@ test('given up in the middle, nothing has changed', async () => {
   const before = catalogIn(folder)
   const giving = new AbortController()
   const adding = addIn(folder, 'm.onnx', {
-    force: true, signal: giving.signal, onStep: (_, done) => done && done > 5e6 && giving.abort(),
+    force: true,
+    signal: giving.signal,
+    onStep: (_, done) => done && done > 5e6 && giving.abort(),
   })
-  await expect(adding).rejects.toMatchObject({ kind: 'aborted', message: 'Given up; nothing was added.' })
+  await expect(adding).rejects.toMatchObject({
+    kind: 'aborted',
+    message: 'Given up; nothing was added.',
+  })
   expect(catalogIn(folder)).toEqual(before)
   expect(readdirSync(join(folder, 'public/inorigin/@me'))).toEqual(['model'])
   expectWhole(folder)

@@ -4,14 +4,25 @@ import { draftSignature, imageOf } from '../../../src/host/draft/signature.ts'
 import type { OnnxModel, Value } from '../../../src/host/draft/model.ts'
 
 const value = (given: Partial<Value>): Value => ({
-  name: 'x', type: 'float32', isTensor: true, shape: [], description: '', ...given,
+  name: 'x',
+  type: 'float32',
+  isTensor: true,
+  shape: [],
+  description: '',
+  ...given,
 })
 
 const keep = (name: string) => `--tensor ${name}`
 
 const model = (given: Partial<OnnxModel>): OnnxModel => ({
-  irVersion: 8, opsets: new Map([['', 17]]), description: '', externalData: [], usesHalves: false,
-  inputs: [value({})], outputs: [value({ name: 'y' })], ...given,
+  irVersion: 8,
+  opsets: new Map([['', 17]]),
+  description: '',
+  externalData: [],
+  usesHalves: false,
+  inputs: [value({})],
+  outputs: [value({ name: 'y' })],
+  ...given,
 })
 
 test.each<[Value['shape'], object | null]>([
@@ -37,25 +48,33 @@ test('an image is marked to be confirmed, and stays a tensor when that is said',
   const given = model({ inputs: [value({ name: 'pixels', shape: [1, 3, 32, 32] })] })
   const drafted = draftSignature(given, { tensors: new Set(), keep })
   expect(drafted.signature.inputs[0]).toMatchObject({
-    type: 'image', description: expect.stringMatching(/^To be confirmed/),
+    type: 'image',
+    description: expect.stringMatching(/^To be confirmed/),
   })
   expect(drafted.notes[0]).toMatch(/"mean" and "std".*--tensor pixels/)
   const kept = draftSignature(given, { tensors: new Set(['pixels']), keep })
-  expect(kept.signature.inputs[0]).toMatchObject({ type: 'float32', description: 'Shape [1, 3, 32, 32].' })
+  expect(kept.signature.inputs[0]).toMatchObject({
+    type: 'float32',
+    description: 'Shape [1, 3, 32, 32].',
+  })
   expect(kept.bindings['pixels']).toEqual({ tensor: 'pixels', shape: [1, 3, 32, 32] })
   expect(kept.notes).toEqual([])
 })
 
 test('free lengths are told by their names, and bound as free', () => {
   const { signature, bindings } = draftSignature(
-    model({ inputs: [value({ shape: ['batch', null, 3], description: 'Points' })] }), { tensors: new Set(), keep },
+    model({ inputs: [value({ shape: ['batch', null, 3], description: 'Points' })] }),
+    { tensors: new Set(), keep },
   )
   expect(signature.inputs[0]?.description).toBe('Points. Shape [batch, any, 3].')
   expect(bindings['x']).toEqual({ tensor: 'x', shape: [null, null, 3] })
 })
 
 test('outputs that no page can read are left out, and that is said', () => {
-  const outputs = [value({ name: 'label', type: 'int64' }), value({ name: 'map', type: 'a sequence', isTensor: false })]
+  const outputs = [
+    value({ name: 'label', type: 'int64' }),
+    value({ name: 'map', type: 'a sequence', isTensor: false }),
+  ]
   const { signature, notes } = draftSignature(model({ outputs }), { tensors: new Set(), keep })
   expect(signature.outputs.map(({ name }) => name)).toEqual(['label'])
   expect(notes).toEqual([expect.stringContaining('map is a sequence')])
@@ -63,10 +82,19 @@ test('outputs that no page can read are left out, and that is said', () => {
 
 test('tokens are made of one text where there is a tokenizer', () => {
   const shape = ['batch', 'n']
-  const inputs = ['input_ids', 'attention_mask', 'extra'].map((name) => value({ name, type: 'int64', shape }))
+  const inputs = ['input_ids', 'attention_mask', 'extra'].map((name) =>
+    value({ name, type: 'int64', shape }),
+  )
   const tokenizer = { name: 'tokenizer.json', most: 256 }
-  const { signature, bindings } = draftSignature(model({ inputs }), { tensors: new Set(), keep, tokenizer })
-  expect(signature.inputs.map(({ name, type }) => [name, type])).toEqual([['text', 'string'], ['extra', 'int64']])
+  const { signature, bindings } = draftSignature(model({ inputs }), {
+    tensors: new Set(),
+    keep,
+    tokenizer,
+  })
+  expect(signature.inputs.map(({ name, type }) => [name, type])).toEqual([
+    ['text', 'string'],
+    ['extra', 'int64'],
+  ])
   expect(bindings['text']).toEqual({
     tensor: 'input_ids',
     text: { tokenizer: 'tokenizer.json', mask: 'attention_mask', types: undefined, most: 256 },
@@ -74,13 +102,19 @@ test('tokens are made of one text where there is a tokenizer', () => {
 })
 
 test.each<[Partial<OnnxModel>, RegExp]>([
-  [{ opsets: new Map([['', 6]]) }, /version 6, .* takes those of 7 to 26\. Export it with opset_version/],
+  [
+    { opsets: new Map([['', 6]]) },
+    /version 6, .* takes those of 7 to 26\. Export it with opset_version/,
+  ],
   [{ opsets: new Map([['', 27]]) }, /version 27/],
   [{ irVersion: 14 }, /version 14 of the ONNX format/],
   [{ inputs: [value({ type: 'bfloat16' })] }, /input x of m\.onnx is of type bfloat16/],
   [{ inputs: [value({ type: 'an optional value', isTensor: false })] }, /is an optional value/],
   [{ outputs: [value({ name: 'z', type: 'complex64' })] }, /No output .*z \(complex64\)/],
-  [{ outputs: [value({ name: 'y' }), value({ name: 'z', type: 'bfloat16' })] }, /output z of m\.onnx is bfloat16.* Cast it/],
+  [
+    { outputs: [value({ name: 'y' }), value({ name: 'z', type: 'bfloat16' })] },
+    /output z of m\.onnx is bfloat16.* Cast it/,
+  ],
   [{ outputs: [value({ name: '__proto__' })] }, /named __proto__/],
 ])('says what to do with a model that cannot run: %j', (given, says) => {
   expect(() => checkModel(model(given), 'm.onnx')).toThrow(says)
@@ -88,6 +122,12 @@ test.each<[Partial<OnnxModel>, RegExp]>([
 })
 
 test('an output may be called what every object has', () => {
-  const { bindings } = draftSignature(model({ outputs: [value({ name: 'constructor', shape: [2] })] }), { tensors: new Set(), keep })
-  expect(Object.entries(bindings)).toContainEqual(['constructor', { tensor: 'constructor', shape: [2] }])
+  const { bindings } = draftSignature(
+    model({ outputs: [value({ name: 'constructor', shape: [2] })] }),
+    { tensors: new Set(), keep },
+  )
+  expect(Object.entries(bindings)).toContainEqual([
+    'constructor',
+    { tensor: 'constructor', shape: [2] },
+  ])
 })

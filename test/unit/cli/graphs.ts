@@ -41,7 +41,12 @@ export const MIXED: Graph = {
     { type: 'Identity', inputs: ['free'], outputs: ['same'] },
   ],
   weights: [
-    { name: 'w', type: 'float32', shape: [4, 2], data: { location: 'weights/w.bin', offset: 4096, length: 32 } },
+    {
+      name: 'w',
+      type: 'float32',
+      shape: [4, 2],
+      data: { location: 'weights/w.bin', offset: 4096, length: 32 },
+    },
   ],
 }
 
@@ -63,7 +68,9 @@ export const passing = (port: Partial<Graph['inputs'][number]>, type = 'Identity
 }
 
 /** A folder for one test. */
-export function freshFolder(files: Readonly<Record<string, Uint8Array | string | Graph>> = {}): string {
+export function freshFolder(
+  files: Readonly<Record<string, Uint8Array | string | Graph>> = {},
+): string {
   const folder = mkdtempSync(join(tmpdir(), 'inorigin-add-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   for (const [name, content] of Object.entries(files)) {
@@ -96,7 +103,9 @@ export function addIn(folder: string, source: string, options: Partial<AddOption
 
 /** The catalog in the folder's `public`. */
 export function catalogIn(folder: string): CatalogDocument {
-  return JSON.parse(readFileSync(join(folder, 'public/inorigin/catalog.json'), 'utf8')) as CatalogDocument
+  return JSON.parse(
+    readFileSync(join(folder, 'public/inorigin/catalog.json'), 'utf8'),
+  ) as CatalogDocument
 }
 
 /** Every resource, put together again from what lies at its URL, is what its entry says. */
@@ -105,11 +114,14 @@ export function expectWhole(folder: string): void {
   validateCatalog(document, { source: 'test', base: 'http://localhost/', embedded: false })
   const home = join(folder, 'public/inorigin')
   for (const { implementations = [] } of document.entries) {
-    for (const { url, bytes, sha256, chunks, partBytes } of implementations.flatMap((one) => one.resources)) {
+    for (const { url, bytes, sha256, chunks, partBytes } of implementations.flatMap(
+      (one) => one.resources,
+    )) {
       const path = join(home, decodeURIComponent(url))
-      const parts = partBytes === undefined ? [path] : Array.from(
-        { length: Math.ceil(bytes / partBytes) }, (_, index) => `${path}.${index}`,
-      )
+      const parts =
+        partBytes === undefined
+          ? [path]
+          : Array.from({ length: Math.ceil(bytes / partBytes) }, (_, index) => `${path}.${index}`)
       const pieces = parts.map((part) => readFileSync(part))
       expect(pieces.every((piece) => piece.length <= (partBytes ?? bytes))).toBe(true)
       const whole = Buffer.concat(pieces)

@@ -1,20 +1,41 @@
 /** Symbolic links in the folder of a model: no file outside of the folder gets into the app. */
 import { execFileSync } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { copyItem } from '../../../src/cli/add/copy.ts'
 import { openInside, rootAt } from '../../../src/cli/add/inside.ts'
-import { addIn, catalogIn, expectWhole, freshFolder, GUIDE, MIXED, passing, WEIGHTS } from './graphs.ts'
+import {
+  addIn,
+  catalogIn,
+  expectWhole,
+  freshFolder,
+  GUIDE,
+  MIXED,
+  passing,
+  WEIGHTS,
+} from './graphs.ts'
 
 const SECRET = 'KEY=not for the public'
 
 const weightsIn = (location: string) =>
-  ({ ...passing({}), weights: [{ name: 'w', type: 'uint8', shape: [4], data: { location } }] }) as const
+  ({
+    ...passing({}),
+    weights: [{ name: 'w', type: 'uint8', shape: [4], data: { location } }],
+  }) as const
 
 async function expectRefused(folder: string, source: string, says: RegExp): Promise<void> {
   await expect(addIn(folder, source)).rejects.toMatchObject({
-    kind: 'invalid_request', message: expect.stringMatching(says),
+    kind: 'invalid_request',
+    message: expect.stringMatching(says),
   })
   expect(existsSync(join(folder, 'public'))).toBe(false)
 }
@@ -48,59 +69,85 @@ test.each<[string, string, string]>([
 })
 
 test.each(['config.json', 'tokenizer.json', 'tokenizer_config.json', 'onnx/model.onnx', 'onnx'])(
-  'a chat model whose %s is a link out of its folder is refused', async (name) => {
+  'a chat model whose %s is a link out of its folder is refused',
+  async (name) => {
     const folder = freshFolder()
     const model = guideIn(folder)
     renameSync(join(model, name), join(folder, 'outside'))
     symlinkSync(join(folder, 'outside'), join(model, name))
     await expectRefused(folder, 'm', new RegExp(`m/${name} is a link to .*outside`))
-  })
+  },
+)
 
 test.each(['params_shard_0.bin', 'mlc-chat-config.json', 'model-webgpu.wasm'])(
-  'a model compiled by MLC whose %s is a link out of its folder is refused', async (name) => {
+  'a model compiled by MLC whose %s is a link out of its folder is refused',
+  async (name) => {
     const folder = freshFolder({
-      'm/mlc-chat-config.json': '{}', 'm/tensor-cache.json': '{"records": [{"dataPath": "params_shard_0.bin"}]}',
-      'm/params_shard_0.bin': 'weights', 'm/model-webgpu.wasm': 'code', 'm/tokenizer.json': '{}',
+      'm/mlc-chat-config.json': '{}',
+      'm/tensor-cache.json': '{"records": [{"dataPath": "params_shard_0.bin"}]}',
+      'm/params_shard_0.bin': 'weights',
+      'm/model-webgpu.wasm': 'code',
+      'm/tokenizer.json': '{}',
     })
     renameSync(join(folder, 'm', name), join(folder, 'outside'))
     symlinkSync('../outside', join(folder, 'm', name))
     await expectRefused(folder, 'm', new RegExp(`m/${name} is a link to ../outside`))
-  })
+  },
+)
 
 test('a graph that is a link out of its folder is refused, and its target can be added', async () => {
   const folder = freshFolder({ 'm/readme.md': '', 'elsewhere/real.onnx': passing({}) })
   symlinkSync('../elsewhere/real.onnx', join(folder, 'm/m.onnx'))
-  await expectRefused(folder, 'm/m.onnx', /m\.onnx is a link to \.\.\/elsewhere\/real\.onnx.* Copy the file into the folder/)
+  await expectRefused(
+    folder,
+    'm/m.onnx',
+    /m\.onnx is a link to \.\.\/elsewhere\/real\.onnx.* Copy the file into the folder/,
+  )
   await addIn(folder, 'elsewhere/real.onnx')
   expectWhole(folder)
 })
 
-test.each(['.env', 'keys/.private/id', './.env'])('weights in the hidden file %s are refused', async (location) => {
-  const folder = freshFolder({ 'm.onnx': weightsIn(location), [location]: SECRET })
-  await expectRefused(folder, 'm.onnx', /hidden/)
-})
+test.each(['.env', 'keys/.private/id', './.env'])(
+  'weights in the hidden file %s are refused',
+  async (location) => {
+    const folder = freshFolder({ 'm.onnx': weightsIn(location), [location]: SECRET })
+    await expectRefused(folder, 'm.onnx', /hidden/)
+  },
+)
 
 test.each(['../.env', '/etc/hostname', 'a/../../.env', 'C:\\.env', '\\\\host\\.env'])(
-  'weights at %s are refused', async (location) => {
+  'weights at %s are refused',
+  async (location) => {
     const folder = freshFolder({ 'm/m.onnx': weightsIn(location), '.env': SECRET })
     await expectRefused(folder, 'm/m.onnx', /outside of its folder/)
-  })
+  },
+)
 
-test.each(['w\0.bin', 'w'.repeat(5000)])('weights of an impossible name are refused', async (location) => {
-  await expectRefused(freshFolder({ 'm.onnx': weightsIn(location) }), 'm.onnx', /which is not beside it/)
-})
+test.each(['w\0.bin', 'w'.repeat(5000)])(
+  'weights of an impossible name are refused',
+  async (location) => {
+    await expectRefused(
+      freshFolder({ 'm.onnx': weightsIn(location) }),
+      'm.onnx',
+      /which is not beside it/,
+    )
+  },
+)
 
 test('weights that are a folder are refused', async () => {
   const folder = freshFolder({ 'm.onnx': weightsIn('w.bin'), 'w.bin/x': '' })
   await expectRefused(folder, 'm.onnx', /w\.bin is not a file/)
 })
 
-test.skipIf(process.platform === 'win32')('weights that are a pipe are refused at once', async () => {
-  const folder = freshFolder({ 'm.onnx': weightsIn('w.bin') })
-  execFileSync('mkfifo', [join(folder, 'w.bin')])
-  await expectRefused(folder, 'm.onnx', /w\.bin is not a file/)
-  await expect(openInside(rootAt(folder), 'w.bin')).rejects.toThrow('w.bin is not a file')
-})
+test.skipIf(process.platform === 'win32')(
+  'weights that are a pipe are refused at once',
+  async () => {
+    const folder = freshFolder({ 'm.onnx': weightsIn('w.bin') })
+    execFileSync('mkfifo', [join(folder, 'w.bin')])
+    await expectRefused(folder, 'm.onnx', /w\.bin is not a file/)
+    await expect(openInside(rootAt(folder), 'w.bin')).rejects.toThrow('w.bin is not a file')
+  },
+)
 
 test('links that stay in the folder are followed, and one that leads in a circle is passed by', async () => {
   const folder = freshFolder({ 'm/mixed.onnx': MIXED, 'm/store/w.bin': WEIGHTS })
@@ -122,13 +169,24 @@ test('the folder that is named may be a link itself', async () => {
 function cached(): { folder: string; snapshot: string; blobs: string } {
   const folder = freshFolder()
   const repository = join(folder, 'hub/models--me--model')
-  const [snapshot, blobs] = [join(repository, 'snapshots', 'a'.repeat(40)), join(repository, 'blobs')]
+  const [snapshot, blobs] = [
+    join(repository, 'snapshots', 'a'.repeat(40)),
+    join(repository, 'blobs'),
+  ]
   mkdirSync(join(snapshot, 'onnx'), { recursive: true })
   mkdirSync(blobs)
-  for (const [index, name] of ['config.json', 'tokenizer.json', 'tokenizer_config.json', 'onnx/model.onnx'].entries()) {
+  for (const [index, name] of [
+    'config.json',
+    'tokenizer.json',
+    'tokenizer_config.json',
+    'onnx/model.onnx',
+  ].entries()) {
     const blob = `${index}`.repeat(index % 2 === 0 ? 40 : 64)
     cpSync(join(GUIDE, name), join(blobs, blob))
-    symlinkSync(join(name.includes('/') ? '../../../blobs' : '../../blobs', blob), join(snapshot, name))
+    symlinkSync(
+      join(name.includes('/') ? '../../../blobs' : '../../blobs', blob),
+      join(snapshot, name),
+    )
   }
   return { folder, snapshot, blobs }
 }
@@ -168,7 +226,10 @@ test('a snapshot with a link to a blob that is none is refused', async () => {
 })
 
 test('a folder that only looks like a snapshot gets no exception', async () => {
-  const folder = freshFolder({ 'model/snapshots/1/readme.md': '', [`model/blobs/${'b'.repeat(40)}`]: '{}' })
+  const folder = freshFolder({
+    'model/snapshots/1/readme.md': '',
+    [`model/blobs/${'b'.repeat(40)}`]: '{}',
+  })
   symlinkSync(`../../blobs/${'b'.repeat(40)}`, join(folder, 'model/snapshots/1/m.onnx'))
   await expectRefused(folder, 'model/snapshots/1', /m\.onnx is a link to /)
 })
@@ -179,7 +240,13 @@ test('a file that became a link after it was listed is refused', async () => {
   const item = { type: 'data', name: 'w.bin', path: 'w.bin', bytes: 7 } as const
   rmSync(join(folder, 'm/w.bin'))
   symlinkSync('../.env', join(folder, 'm/w.bin'))
-  const options = { maxFileBytes: 100, signal: new AbortController().signal, onBytes: () => undefined }
-  await expect(copyItem(source, item, join(folder, 'out'), options)).rejects.toThrow('w.bin is a link to ../.env')
+  const options = {
+    maxFileBytes: 100,
+    signal: new AbortController().signal,
+    onBytes: () => undefined,
+  }
+  await expect(copyItem(source, item, join(folder, 'out'), options)).rejects.toThrow(
+    'w.bin is a link to ../.env',
+  )
   expect(existsSync(join(folder, 'out/w.bin'))).toBe(false)
 })

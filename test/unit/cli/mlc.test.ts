@@ -4,30 +4,48 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { addIn, catalogIn, expectWhole, freshFolder, GUIDE } from './graphs.ts'
 
-const CHAT = { context_window_size: 131_072, quantization: 'q4f16_1', tokenizer_files: ['tokenizer.json'] }
+const CHAT = {
+  context_window_size: 131_072,
+  quantization: 'q4f16_1',
+  tokenizer_files: ['tokenizer.json'],
+}
 
-const compiled = () => freshFolder({
-  'c/mlc-chat-config.json': JSON.stringify(CHAT),
-  'c/tokenizer.json': readFileSync(join(GUIDE, 'tokenizer.json')),
-  'c/tokenizer_config.json': readFileSync(join(GUIDE, 'tokenizer_config.json')),
-  'c/ndarray-cache.json': JSON.stringify({ records: [{ dataPath: 'params_shard_0.bin' }, { dataPath: 'params_shard_1.bin' }] }),
-  'c/params_shard_0.bin': new Uint8Array(100),
-  'c/params_shard_1.bin': new Uint8Array(50).fill(1),
-  'c/model-webgpu.wasm': Uint8Array.of(0, 0x61, 0x73, 0x6d),
-})
+const compiled = () =>
+  freshFolder({
+    'c/mlc-chat-config.json': JSON.stringify(CHAT),
+    'c/tokenizer.json': readFileSync(join(GUIDE, 'tokenizer.json')),
+    'c/tokenizer_config.json': readFileSync(join(GUIDE, 'tokenizer_config.json')),
+    'c/ndarray-cache.json': JSON.stringify({
+      records: [{ dataPath: 'params_shard_0.bin' }, { dataPath: 'params_shard_1.bin' }],
+    }),
+    'c/params_shard_0.bin': new Uint8Array(100),
+    'c/params_shard_1.bin': new Uint8Array(50).fill(1),
+    'c/model-webgpu.wasm': Uint8Array.of(0, 0x61, 0x73, 0x6d),
+  })
 
 test('a folder that MLC compiled a model to becomes an entry for its engine', async () => {
   const folder = compiled()
   const { notes } = await addIn(folder, 'c')
   const [entry] = catalogIn(folder).entries
   expect(entry).toMatchObject({
-    type: 'model', maxInputTokens: 4096, capabilities: { tools: true },
-    implementations: [{ id: 'q4f16_1', engine: 'mlc', device: 'webgpu', requires: { features: ['shader-f16'] } }],
+    type: 'model',
+    maxInputTokens: 4096,
+    capabilities: { tools: true },
+    implementations: [
+      { id: 'q4f16_1', engine: 'mlc', device: 'webgpu', requires: { features: ['shader-f16'] } },
+    ],
   })
-  expect(entry?.implementations?.[0]?.resources.map(({ type, name }) => `${type} ${name}`)).toEqual([
-    'config mlc-chat-config.json', 'tokenizer tokenizer.json', 'tokenizer tokenizer_config.json',
-    'wasm model-webgpu.wasm', 'mlc ndarray-cache.json', 'mlc params_shard_0.bin', 'mlc params_shard_1.bin',
-  ])
+  expect(entry?.implementations?.[0]?.resources.map(({ type, name }) => `${type} ${name}`)).toEqual(
+    [
+      'config mlc-chat-config.json',
+      'tokenizer tokenizer.json',
+      'tokenizer tokenizer_config.json',
+      'wasm model-webgpu.wasm',
+      'mlc ndarray-cache.json',
+      'mlc params_shard_0.bin',
+      'mlc params_shard_1.bin',
+    ],
+  )
   expect(notes.join(' ')).toMatch(/init --mlc.*131072 tokens/)
   expectWhole(folder)
 })
@@ -41,8 +59,9 @@ test('one that brings no chat template needs the words that MLC keeps of it', as
   await addIn(folder, 'c')
   const [entry] = catalogIn(folder).entries
   expect(entry).toMatchObject({ capabilities: { structuredOutputs: true } })
-  expect(entry?.implementations?.[0]?.resources.filter(({ type }) => type === 'tokenizer'))
-    .toMatchObject([{ name: 'tokenizer.json' }])
+  expect(
+    entry?.implementations?.[0]?.resources.filter(({ type }) => type === 'tokenizer'),
+  ).toMatchObject([{ name: 'tokenizer.json' }])
   expectWhole(folder)
 })
 
@@ -60,8 +79,12 @@ test.each([
 test('what a chat model has no use for is refused', async () => {
   const folder = compiled()
   cpSync(GUIDE, join(folder, 'g'), { recursive: true })
-  await expect(addIn(folder, 'g', { tensors: ['input_ids'] })).rejects.toThrow('this is a chat model')
-  await expect(addIn(folder, 'c', { tensors: ['input_ids'] })).rejects.toThrow('this is a chat model')
+  await expect(addIn(folder, 'g', { tensors: ['input_ids'] })).rejects.toThrow(
+    'this is a chat model',
+  )
+  await expect(addIn(folder, 'c', { tensors: ['input_ids'] })).rejects.toThrow(
+    'this is a chat model',
+  )
   await expect(addIn(folder, 'c', { dtypes: ['q4'] })).rejects.toThrow('--dtypes')
   await expect(addIn(folder, 'c', { devices: ['wasm'] })).rejects.toThrow('runs on WebGPU alone')
 })

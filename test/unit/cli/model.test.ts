@@ -22,14 +22,22 @@ test('reads inputs, outputs, shapes and where weights are', async () => {
   ])
   expect(model.outputs.map(({ name }) => name)).toEqual(['y', 'not flag', 'words', 'same'])
   expect(model).toMatchObject({
-    irVersion: 8, description: 'Adds and passes on.', externalData: ['weights/w.bin'], usesHalves: false,
+    irVersion: 8,
+    description: 'Adds and passes on.',
+    externalData: ['weights/w.bin'],
+    usesHalves: false,
   })
   expect(model.opsets).toEqual(new Map([['', 17]]))
 })
 
 test('does not read weights to get behind them', async () => {
   const size = 3 * 2 ** 20 + 5
-  const weights = { name: 'w', type: 'uint8', shape: [size], data: new Uint8Array(size).fill(0xff) } as const
+  const weights = {
+    name: 'w',
+    type: 'uint8',
+    shape: [size],
+    data: new Uint8Array(size).fill(0xff),
+  } as const
   const path = join(freshFolder({ 'm.onnx': { ...passing({}), weights: [weights] } }), 'm.onnx')
   expect((await readModel(path)).outputs).toMatchObject([{ name: 'y', shape: ['n'] }])
 })
@@ -37,7 +45,8 @@ test('does not read weights to get behind them', async () => {
 test('finds weights and halves inside of branches', async () => {
   const branch = (location: string) =>
     onnxGraph({
-      inputs: [], outputs: [{ name: 'b', type: 'float16', shape: [] }],
+      inputs: [],
+      outputs: [{ name: 'b', type: 'float16', shape: [] }],
       nodes: [{ type: 'Identity', inputs: ['w'], outputs: ['b'] }],
       weights: [{ name: 'w', type: 'float16', shape: [], data: { location } }],
     })
@@ -51,7 +60,11 @@ test('finds weights and halves inside of branches', async () => {
 })
 
 test.each([
-  ['what is cast to them', { nodes: [{ type: 'Cast', inputs: ['x'], outputs: ['y'], attributes: { to: 10 } }] }, true],
+  [
+    'what is cast to them',
+    { nodes: [{ type: 'Cast', inputs: ['x'], outputs: ['y'], attributes: { to: 10 } }] },
+    true,
+  ],
   ['inputs of them', passing({ type: 'float16' }), true],
   ['none', passing({}), false],
 ])('knows 16-bit floats by %s', async (_, graph, usesHalves) => {
@@ -86,7 +99,8 @@ test.each<[string, Uint8Array | string, RegExp]>([
 ])('says what a file is instead: %s', async (_, content, says) => {
   const path = join(freshFolder({ 'm.onnx': content }), 'm.onnx')
   await expect(readModel(path)).rejects.toMatchObject({
-    kind: 'invalid_request', message: expect.stringMatching(says),
+    kind: 'invalid_request',
+    message: expect.stringMatching(says),
   })
 })
 
@@ -102,7 +116,12 @@ test('never hangs or crashes on damaged bytes', async () => {
       bytes[state % bytes.length] = state >>> 24
     }
     writeFileSync(path, bytes)
-    outcomes.push(await readModel(path).then(() => 'read', (error: { kind?: string }) => String(error.kind)))
+    outcomes.push(
+      await readModel(path).then(
+        () => 'read',
+        (error: { kind?: string }) => String(error.kind),
+      ),
+    )
   }
   expect(new Set(outcomes)).toEqual(new Set(['read', 'invalid_request']))
 })

@@ -9,18 +9,28 @@ import { addIn, freshFolder, passing } from './graphs.ts'
 /** A stream that keeps what is written to it. */
 function kept(isTTY: boolean): { stream: NodeJS.WriteStream; text: () => string } {
   let text = ''
-  const stream = { isTTY, write: (chunk: string) => (text += chunk) } as unknown as NodeJS.WriteStream
+  const stream = {
+    isTTY,
+    write: (chunk: string) => (text += chunk),
+  } as unknown as NodeJS.WriteStream
   return { stream, text: () => text }
 }
 
 const named = (first: number, last = first): string =>
-  Array.from({ length: last - first + 1 }, (_, index) => `\\u${(first + index).toString(16).padStart(4, '0')}`).join('')
+  Array.from(
+    { length: last - first + 1 },
+    (_, index) => `\\u${(first + index).toString(16).padStart(4, '0')}`,
+  ).join('')
 const raw = (first: number, last = first): string =>
   String.fromCharCode(...Array.from({ length: last - first + 1 }, (_, index) => first + index))
 
 test.each<[string, number, number]>([
-  ['C0', 0, 0x1f], ['DEL and C1', 0x7f, 0x9f], ['the mark of Arabic', 0x61c, 0x61c], ['marks of direction', 0x200e, 0x200f],
-  ['ends of lines and overrides', 0x2028, 0x202e], ['isolates', 0x2066, 0x2069],
+  ['C0', 0, 0x1f],
+  ['DEL and C1', 0x7f, 0x9f],
+  ['the mark of Arabic', 0x61c, 0x61c],
+  ['marks of direction', 0x200e, 0x200f],
+  ['ends of lines and overrides', 0x2028, 0x202e],
+  ['isolates', 0x2066, 0x2069],
 ])('escapes %s', (_, first, last) => {
   expect(escapeControls(raw(first, last))).toBe(named(first, last))
 })
@@ -47,7 +57,9 @@ test('progress in a terminal writes over one line and nothing else', () => {
 })
 
 test('types of a catalog carry no control characters in comments or names', async () => {
-  const folder = freshFolder({ 'm.onnx': { ...passing({ name: 'x\u202e\u009b' }), description: 'Evil\u001b[2J\nsecond' } })
+  const folder = freshFolder({
+    'm.onnx': { ...passing({ name: 'x\u202e\u009b' }), description: 'Evil\u001b[2J\nsecond' },
+  })
   await addIn(folder, 'm.onnx')
   const { text } = typesOf([join(folder, 'public/inorigin/catalog.json')])
   expect(text).toContain("'x\\u202e\\u009b': ")

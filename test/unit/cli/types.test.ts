@@ -19,7 +19,12 @@ const signature: Signature = {
     { name: 'ids.0', type: 'int64', description: 'Two\nlines.' },
     { name: 'mode', type: 'int32', enumeration: names, defaultValue: 'low' },
     { name: 'image', type: 'image', optional: true },
-    { name: 'points', type: 'list', schema: { type: 'array', items: { type: 'number' } }, optional: true },
+    {
+      name: 'points',
+      type: 'list',
+      schema: { type: 'array', items: { type: 'number' } },
+      optional: true,
+    },
     { name: 'file', type: 'binary', optional: true },
     { name: 'words', type: 'string', optional: true },
     { name: 'flag', type: 'bool', optional: true },
@@ -93,16 +98,24 @@ test('types that a compiler takes hold what is right to them, and refuse what is
   expect(tags).toEqual(['@me/every'])
   writeFileSync(join(folder, 'predictors.d.ts'), text)
   writeFileSync(join(folder, 'good.ts'), GOOD)
-  const head = "import { serve } from 'inorigin'\nconst server = await serve()\n" +
+  const head =
+    "import { serve } from 'inorigin'\nconst server = await serve()\n" +
     "const { outputs } = await server.predict('@me/every', { x: 1, 'ids.0': 1n })\n"
   writeFileSync(join(folder, 'bad.ts'), head + BAD.join('\n'))
   writeFileSync(
     join(folder, 'tsconfig.json'),
     JSON.stringify({
       compilerOptions: {
-        strict: true, noEmit: true, types: [], target: 'ES2023', module: 'ESNext', moduleResolution: 'bundler',
-        lib: ['ES2023', 'DOM', 'DOM.Iterable', 'DOM.AsyncIterable'], allowImportingTsExtensions: true,
-        skipLibCheck: true, paths: { inorigin: [join(ROOT, 'src/index.ts')] },
+        strict: true,
+        noEmit: true,
+        types: [],
+        target: 'ES2023',
+        module: 'ESNext',
+        moduleResolution: 'bundler',
+        lib: ['ES2023', 'DOM', 'DOM.Iterable', 'DOM.AsyncIterable'],
+        allowImportingTsExtensions: true,
+        skipLibCheck: true,
+        paths: { inorigin: [join(ROOT, 'src/index.ts')] },
       },
       include: ['*.ts'],
     }),
@@ -117,7 +130,8 @@ test('types that a compiler takes hold what is right to them, and refuse what is
 test('the first catalog that has a tag says what it is', () => {
   const { implementations, ...every } = entry()
   const plain = {
-    ...every, signature: { inputs: [], outputs: [] },
+    ...every,
+    signature: { inputs: [], outputs: [] },
     implementations: implementations.map((one) => ({ ...one, bindings: {} })),
   }
   const folder = freshFolder({
@@ -126,7 +140,9 @@ test('the first catalog that has a tag says what it is', () => {
   })
   const { text, tags } = typesOf(['one.json', 'two.json'].map((name) => join(folder, name)))
   expect(tags).toEqual(['@me/every', '@acme/digits'])
-  expect(text).toContain("    '@me/every': {\n      inputs: Record<string, never>\n      outputs: Record<string, never>\n    }")
+  expect(text).toContain(
+    "    '@me/every': {\n      inputs: Record<string, never>\n      outputs: Record<string, never>\n    }",
+  )
 })
 
 test('says which catalog is none', () => {
@@ -144,12 +160,20 @@ test.each<[unknown, string]>([
   [{ prefixItems: [{ type: 'string' }], items: false }, '[string?]'],
   [{ type: 'array' }, 'unknown[]'],
   [
-    { type: 'object', properties: { a: { type: 'integer' }, 'b c': {} }, required: ['a'], additionalProperties: false },
+    {
+      type: 'object',
+      properties: { a: { type: 'integer' }, 'b c': {} },
+      required: ['a'],
+      additionalProperties: false,
+    },
     "{ a: number; 'b c'?: unknown }",
   ],
   [{ type: 'object', additionalProperties: { type: 'number' } }, '{ [key: string]: number }'],
   [{ type: 'object', additionalProperties: false }, 'Record<string, never>'],
-  [{ anyOf: [{ type: 'string' }, { type: 'array', items: { type: 'number' } }] }, 'string | number[]'],
+  [
+    { anyOf: [{ type: 'string' }, { type: 'array', items: { type: 'number' } }] },
+    'string | number[]',
+  ],
   [{ allOf: [{ type: 'object', required: ['a'] }, true] }, '{ [key: string]: unknown } & unknown'],
   [{ $ref: '#/$defs/n', $defs: { n: { type: 'number' } } }, 'number'],
   [{ $ref: '#' }, 'unknown'],

@@ -3,7 +3,11 @@ import { describeAdapter, isTrusted } from '../../../src/device/adapter.ts'
 import { deviceId, type Capabilities } from '../../../src/device/capabilities.ts'
 
 const SILENT = {
-  vendor: '', architecture: '', device: '', description: '', isFallbackAdapter: false,
+  vendor: '',
+  architecture: '',
+  device: '',
+  description: '',
+  isFallbackAdapter: false,
 }
 
 function adapter(
@@ -13,7 +17,10 @@ function adapter(
 ): GPUAdapter {
   const limits = Object.create({ maxBufferSize: 5, maxBindGroups: 4 }) as GPUSupportedLimits
   const made: unknown = {
-    info: { ...SILENT, ...info }, features: new Set(features), limits, ...more,
+    info: { ...SILENT, ...info },
+    features: new Set(features),
+    limits,
+    ...more,
   }
   return made as GPUAdapter
 }
@@ -43,8 +50,11 @@ describe('a software adapter is known', () => {
 
 test('no device of ours has subgroups or experiments', () => {
   const features = [
-    'subgroups', 'subgroups-f16', 'chromium-experimental-subgroup-matrix',
-    'shader-f16', 'timestamp-query',
+    'subgroups',
+    'subgroups-f16',
+    'chromium-experimental-subgroup-matrix',
+    'shader-f16',
+    'timestamp-query',
   ]
   expect(describeAdapter(adapter({}, features)).features).toEqual(['shader-f16', 'timestamp-query'])
   expect(features.filter(isTrusted)).toEqual(['shader-f16', 'timestamp-query'])

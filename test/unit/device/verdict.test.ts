@@ -2,20 +2,35 @@ import { describe, expect, test } from 'vitest'
 import packageJson from '../../../package.json' with { type: 'json' }
 import type { Capabilities } from '../../../src/device/capabilities.ts'
 import {
-  isGpuVerdict, rungs, TRIED_WITH, trusted, verdictSubject,
+  isGpuVerdict,
+  rungs,
+  TRIED_WITH,
+  trusted,
+  verdictSubject,
 } from '../../../src/device/verdict.ts'
 
 const adapter = {
-  vendor: 'nvidia', architecture: 'ampere', device: '', description: '',
-  software: false, features: ['shader-f16', 'timestamp-query'], limits: { maxBufferSize: 5 },
+  vendor: 'nvidia',
+  architecture: 'ampere',
+  device: '',
+  description: '',
+  software: false,
+  features: ['shader-f16', 'timestamp-query'],
+  limits: { maxBufferSize: 5 },
 }
 const seen: Capabilities = {
-  webgpu: adapter, wasm: { simd: true, threads: false, jspi: true }, memory: null, cores: 4,
+  webgpu: adapter,
+  wasm: { simd: true, threads: false, jspi: true },
+  memory: null,
+  cores: 4,
 }
 
 describe('features are tried', () => {
   test.each([
-    [['shader-f16', 'subgroups', 'timestamp-query'], [['shader-f16'], []]],
+    [
+      ['shader-f16', 'subgroups', 'timestamp-query'],
+      [['shader-f16'], []],
+    ],
     [['subgroups'], [[]]],
     [[], [[]]],
   ])('%j', (available, expected) => {

@@ -21,22 +21,33 @@ const idOf = (text: string): number =>
 
 function open(source: string, name = 'bytes', window = 100_000): Prompts {
   const tokenizer = fileOf(name)
-  const ends = tokenizer.added_tokens.filter(({ content }) => ['<|im_end|>', '</s>'].includes(content))
+  const ends = tokenizer.added_tokens.filter(({ content }) =>
+    ['<|im_end|>', '</s>'].includes(content),
+  )
   const config = {
-    tokenizer, tokenizerConfig: NAMES, tokenNames: NAMES, templates: { plain: source, tools: null },
+    tokenizer,
+    tokenizerConfig: NAMES,
+    tokenNames: NAMES,
+    templates: { plain: source, tools: null },
     endTokens: new Set(ends.map(({ id }) => id)),
   } as unknown as ModelConfig
   return createPrompts(config, window)
 }
 
 const messages: ChatMessage[] = [{ role: 'user', content: 'the cat ' }]
-const past = (content: string): Conversation => ({ messages: [...messages, { role: 'assistant', content }] })
+const past = (content: string): Conversation => ({
+  messages: [...messages, { role: 'assistant', content }],
+})
 const begun = (text: string, block?: string): Conversation => ({
-  messages, begun: { text, ...(block !== undefined && { block }) },
+  messages,
+  begun: { text, ...(block !== undefined && { block }) },
 })
 
 /** As templates of this kind write a past answer, but for the space that others put before it. */
-const SPACED = BRACKETS.replace("{{- m.content + eos_token }}", "{{- ' ' + m.content + eos_token }}")
+const SPACED = BRACKETS.replace(
+  '{{- m.content + eos_token }}',
+  "{{- ' ' + m.content + eos_token }}",
+)
 
 describe.each(Object.keys(TOKENIZERS))('%s', (name) => {
   test.each([
@@ -46,7 +57,14 @@ describe.each(Object.keys(TOKENIZERS))('%s', (name) => {
     ['a space before answers', SPACED],
   ])('the tokens are those of the whole, up to where the text ends: %s', (_kind, source) => {
     const { prepare } = open(source, name)
-    for (const text of ['on a mat', 'on a mat sat', 'o', '{"a": [1', 'Zürich 👍', 'a <|im_end|> b']) {
+    for (const text of [
+      'on a mat',
+      'on a mat sat',
+      'o',
+      '{"a": [1',
+      'Zürich 👍',
+      'a <|im_end|> b',
+    ]) {
       const { tokens, begun: has } = prepare(begun(text))
       const whole = prepare(past(text)).tokens
       expect([text, tokens]).toEqual([text, whole.slice(0, tokens.length)])
@@ -62,7 +80,14 @@ describe.each(Object.keys(TOKENIZERS))('%s', (name) => {
       return prepare(begun(text)).tokens.filter((id) => special.has(id)).length
     }
     const honest = count('x')
-    for (const text of ['<|im_end|>', '<|im_end|>\n<|im_start|>user', '</s>', '<s>x', '[INST]', '<tool_call>']) {
+    for (const text of [
+      '<|im_end|>',
+      '<|im_end|>\n<|im_start|>user',
+      '</s>',
+      '<s>x',
+      '[INST]',
+      '<tool_call>',
+    ]) {
       expect([text, count(text)]).toEqual([text, honest])
     }
   })
@@ -119,7 +144,9 @@ test('has tokens of structure in the block before it', () => {
 
 test('is made of more than fits where it is only to be counted', () => {
   const { prepare } = open(PLAIN, 'bytes', 200)
-  const said = (words: number) => ({ messages: [{ role: 'user' as const, content: 'a '.repeat(words) }] })
+  const said = (words: number) => ({
+    messages: [{ role: 'user' as const, content: 'a '.repeat(words) }],
+  })
   const more = prepare(said(2), 4).tokens.length - prepare(said(1), 4).tokens.length
   expect(() => prepare(said(300))).toThrow(/prompt is too long: \d+ tokens > 199 /)
   const counted = prepare(said(300), 4).tokens.length
@@ -129,7 +156,9 @@ test('is made of more than fits where it is only to be counted', () => {
 
 test('counts for what fits, which is told before anything is rendered', () => {
   const { prepare } = open(PLAIN, 'bytes', 2_000)
-  expect(() => prepare(begun('a '.repeat(1_000_000)))).toThrow(/prompt is too long: \d+ tokens > 1999/)
+  expect(() => prepare(begun('a '.repeat(1_000_000)))).toThrow(
+    /prompt is too long: \d+ tokens > 1999/,
+  )
   const { render } = parseTemplate(PLAIN, NAMES)
   const seen: unknown[] = []
   const { encode } = createEncoder(fileOf('bytes'), NAMES, PLAIN)
@@ -153,7 +182,11 @@ describe('what follows it', () => {
 
   test.each(Object.keys(TOKENIZERS))('is told with the bytes of that space: %s', (name) => {
     const tokenizer = fileOf(name)
-    const outputs = createOutputs({ tokenizer, tokenizerConfig: NAMES, sampling: { suppress: [] } } as unknown as ModelConfig)
+    const outputs = createOutputs({
+      tokenizer,
+      tokenizerConfig: NAMES,
+      sampling: { suppress: [] },
+    } as unknown as ModelConfig)
     const { prepare } = open(PLAIN, name)
     const start = prepare(begun('the cat')).tokens.length
     const prompt = prepare(begun('the cat sat'))

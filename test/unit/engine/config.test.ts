@@ -50,7 +50,10 @@ test.each([
   [{ temperature: 0.7 }, { temperature: 0.7 }],
   [{ do_sample: false, temperature: 0.7 }, { temperature: 0 }],
   [{ do_sample: true, temperature: null, top_p: 'x' }, { temperature: 1 }],
-  [{ repetition_penalty: 1.1, suppress_tokens: [7, 9] }, { repetitionPenalty: 1.1, suppress: [7, 9] }],
+  [
+    { repetition_penalty: 1.1, suppress_tokens: [7, 9] },
+    { repetitionPenalty: 1.1, suppress: [7, 9] },
+  ],
   [{ repetition_penalty: 0, suppress_tokens: null }, {}],
 ])('samples by default as %j says', async (generation, sampling) => {
   const config = await readConfig(
@@ -83,7 +86,9 @@ test.each([
   [{ text_config: { hidden_size: 1 }, max_position_embeddings: 8 }, 8],
   [{}, Number.POSITIVE_INFINITY],
 ])('reads how long a context may be: %j', async (config, length) => {
-  expect(await readConfig(files({ 'config.json': config }))).toMatchObject({ contextWindow: length })
+  expect(await readConfig(files({ 'config.json': config }))).toMatchObject({
+    contextWindow: length,
+  })
 })
 
 test('knows added tokens that only the configuration of the tokenizer lists', async () => {

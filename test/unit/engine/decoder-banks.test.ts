@@ -1,6 +1,11 @@
 import type { Tensor } from 'onnxruntime-web'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { createBanks, type Banks, type Layout, type Seat } from '../../../src/engine/onnx/decoder/banks.ts'
+import {
+  createBanks,
+  type Banks,
+  type Layout,
+  type Seat,
+} from '../../../src/engine/onnx/decoder/banks.ts'
 import { cpuBlocks, gpuBlocks, type Blocks } from '../../../src/engine/onnx/decoder/blocks.ts'
 import type { CacheSlot } from '../../../src/engine/onnx/decoder/graph.ts'
 import type { Ort } from '../../../src/engine/onnx/ort.ts'
@@ -55,11 +60,16 @@ const gpu = {
     const commands: (() => void)[] = []
     return {
       copyBufferToBuffer(
-        source: { data: Float32Array }, start: number,
-        target: { data: Float32Array }, at: number, bytes: number,
+        source: { data: Float32Array },
+        start: number,
+        target: { data: Float32Array },
+        at: number,
+        bytes: number,
       ) {
         if (source === target) throw new Error('A buffer cannot be copied to itself.')
-        commands.push(() => target.data.set(source.data.subarray(start / 4, (start + bytes) / 4), at / 4))
+        commands.push(() =>
+          target.data.set(source.data.subarray(start / 4, (start + bytes) / 4), at / 4),
+        )
       },
       finish: () => commands,
     }
@@ -92,9 +102,11 @@ describe.each([
       const target =
         layout === 'in place' ? tensor : blocks.allocate(SLOTS[index] as CacheSlot, bank.rows, size)
       seats.forEach(({ row, length }, each) => {
-        if (target !== tensor) blocks.copy(SLOTS[index] as CacheSlot, { tensor, row }, { tensor: target, row }, length)
+        if (target !== tensor)
+          blocks.copy(SLOTS[index] as CacheSlot, { tensor, row }, { tensor: target, row }, length)
         blocks.flush()
-        for (const [token, value] of (news[each] ?? []).entries()) write(target, row, length + token, value + index)
+        for (const [token, value] of (news[each] ?? []).entries())
+          write(target, row, length + token, value + index)
       })
       return target
     })
@@ -110,7 +122,9 @@ describe.each([
     Array.from({ length: seat.length }, (_, token) => {
       const values = SLOTS.flatMap((_slot, index) => {
         const tensor = seat.bank?.tensors[index] as Tensor
-        return places(tensor, seat.row, token).map((at) => ((tensor.data as Float32Array)[at] ?? 0) - index)
+        return places(tensor, seat.row, token).map(
+          (at) => ((tensor.data as Float32Array)[at] ?? 0) - index,
+        )
       })
       return values.every((value) => value === values[0]) ? (values[0] ?? 0) : Number.NaN
     })

@@ -26,7 +26,13 @@ test('lists those inside of branches and loops', async () => {
 test('reads little of a model whose weights are long', async () => {
   const weight = 2 ** 24
   // A graph of one node, a tensor of 16 MiB, and another node.
-  const node = (kind: string): number[] => [10, kind.length + 2, 34, kind.length, ...Buffer.from(kind)]
+  const node = (kind: string): number[] => [
+    10,
+    kind.length + 2,
+    34,
+    kind.length,
+    ...Buffer.from(kind),
+  ]
   const length = [0x80, 0x80, 0x80, 0x08]
   const graph = [...node('First'), 42, ...length]
   const total = graph.length + weight + node('Second').length

@@ -6,7 +6,11 @@ const alive = new Set<Tensor>()
 
 /** A state of four numbers, which is missed until it is disposed of. */
 function state(): Tensor {
-  const tensor = { type: 'float32', dims: [4], dispose: () => alive.delete(tensor) } as unknown as Tensor
+  const tensor = {
+    type: 'float32',
+    dims: [4],
+    dispose: () => alive.delete(tensor),
+  } as unknown as Tensor
   alive.add(tensor)
   return tensor
 }

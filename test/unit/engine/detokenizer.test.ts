@@ -99,7 +99,19 @@ test('tells special tokens that are asked for, and only those', () => {
   expect(told()).toBe('<think>')
 })
 
-const EMOJI = ['👍', '👩‍👩‍👧‍👦', '🇪🇺', '👍🏽', '❤️‍🔥', 'e\u0301', '世界', 'नमस्ते', '\u{1F9D1}\u200D\u{1F680}', 'ﷺ', 'a']
+const EMOJI = [
+  '👍',
+  '👩‍👩‍👧‍👦',
+  '🇪🇺',
+  '👍🏽',
+  '❤️‍🔥',
+  'e\u0301',
+  '世界',
+  'नमस्ते',
+  '\u{1F9D1}\u200D\u{1F680}',
+  'ﷺ',
+  'a',
+]
 
 test.each(['bytes', 'bytes, stripping', 'merges, byte fallback'])(
   'never shows a replacement character, wherever characters are cut: %s',

@@ -143,12 +143,7 @@ describe('an answer with drafts', () => {
           piece === at ? { constraint: { type: 'pattern', pattern: 'even' } } : undefined,
       }).all()
       const before = greedy(prompt, at, undefined, repeating(9))
-      const after = greedy(
-        [...prompt, ...before],
-        5,
-        (token) => token % 2 === 0,
-        repeating(9),
-      )
+      const after = greedy([...prompt, ...before], 5, (token) => token % 2 === 0, repeating(9))
       expect(text).toBe(textOf([...before, ...after]))
     }
   })
@@ -181,9 +176,7 @@ describe('an answer with drafts', () => {
     const { decoder, run } = open()
     const prompts = [prompt, numbers(12, 5), numbers(12, 9)]
     const texts = await Promise.all(prompts.map(async (each) => (await run(each, long).all()).text))
-    expect(texts).toEqual(
-      prompts.map((each) => textOf(greedy(each, 120, undefined, repeating(9)))),
-    )
+    expect(texts).toEqual(prompts.map((each) => textOf(greedy(each, 120, undefined, repeating(9)))))
     expect(decoder.calls.filter((call) => call === 'step 3').length).toBeGreaterThan(80)
   })
 

@@ -5,28 +5,38 @@ function find(...names: string[]): unknown {
   const files = new Map(names.map((name) => [name, new Blob([name])]))
   const named = (blob: Blob): string => names.find((name) => files.get(name) === blob) ?? ''
   const { decoder, embed } = findModel(files)
-  return [decoder, embed].map((graph) =>
-    graph && [named(graph.model), ...graph.externalData.map(({ path }) => path)])
+  return [decoder, embed].map(
+    (graph) => graph && [named(graph.model), ...graph.externalData.map(({ path }) => path)],
+  )
 }
 
 describe('the decoder among the files', () => {
   test.each<[string[], unknown]>([
     [['onnx/model.onnx'], [['onnx/model.onnx'], undefined]],
-    [['model_q4.onnx', 'model_q4.onnx_data'], [['model_q4.onnx', 'model_q4.onnx_data'], undefined]],
+    [
+      ['model_q4.onnx', 'model_q4.onnx_data'],
+      [['model_q4.onnx', 'model_q4.onnx_data'], undefined],
+    ],
     [
       ['onnx/model_q4f16.onnx', 'onnx/model_q4f16.onnx_data', 'onnx/model_q4f16.onnx_data_1'],
-      [
-        ['onnx/model_q4f16.onnx', 'model_q4f16.onnx_data', 'model_q4f16.onnx_data_1'],
-        undefined,
-      ],
+      [['onnx/model_q4f16.onnx', 'model_q4f16.onnx_data', 'model_q4f16.onnx_data_1'], undefined],
     ],
-    [['anything.onnx', 'weights.bin'], [['anything.onnx', 'weights.bin'], undefined]],
-    [['onnx/model.onnx', 'onnx/model_q4.onnx'], [['onnx/model.onnx'], undefined]],
+    [
+      ['anything.onnx', 'weights.bin'],
+      [['anything.onnx', 'weights.bin'], undefined],
+    ],
+    [
+      ['onnx/model.onnx', 'onnx/model_q4.onnx'],
+      [['onnx/model.onnx'], undefined],
+    ],
     [
       [
-        'onnx/embed_tokens_q4.onnx', 'onnx/embed_tokens_q4.onnx_data',
-        'onnx/decoder_model_merged_q4.onnx', 'onnx/decoder_model_merged_q4.onnx_data',
-        'onnx/vision_encoder_q4.onnx', 'onnx/vision_encoder_q4.onnx_data',
+        'onnx/embed_tokens_q4.onnx',
+        'onnx/embed_tokens_q4.onnx_data',
+        'onnx/decoder_model_merged_q4.onnx',
+        'onnx/decoder_model_merged_q4.onnx_data',
+        'onnx/vision_encoder_q4.onnx',
+        'onnx/vision_encoder_q4.onnx_data',
       ],
       [
         ['onnx/decoder_model_merged_q4.onnx', 'decoder_model_merged_q4.onnx_data'],
@@ -35,7 +45,8 @@ describe('the decoder among the files', () => {
     ],
     [
       [
-        'onnx/embed_tokens.onnx', 'onnx/embed_tokens_fp16.onnx',
+        'onnx/embed_tokens.onnx',
+        'onnx/embed_tokens_fp16.onnx',
         'onnx/decoder_model_merged_fp16.onnx',
       ],
       [['onnx/decoder_model_merged_fp16.onnx'], ['onnx/embed_tokens_fp16.onnx']],
@@ -62,6 +73,8 @@ describe('the decoder among the files', () => {
   })
 
   test('is not guessed among several', () => {
-    expect(() => find('model_q4.onnx', 'model_fp16.onnx')).toThrow(/more than one decoder, model_q4/)
+    expect(() => find('model_q4.onnx', 'model_fp16.onnx')).toThrow(
+      /more than one decoder, model_q4/,
+    )
   })
 })

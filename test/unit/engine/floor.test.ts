@@ -9,7 +9,14 @@ afterEach(() => void vi.useRealTimers())
 /** Names of those that have had the floor, in that order. */
 function record(): { had: string[]; take: (name: string, taking: Promise<void>) => void } {
   const had: string[] = []
-  return { had, take: (name, taking) => void taking.then(() => had.push(name), () => had.push(`not ${name}`)) }
+  return {
+    had,
+    take: (name, taking) =>
+      void taking.then(
+        () => had.push(name),
+        () => had.push(`not ${name}`),
+      ),
+  }
 }
 
 const turns = (): Promise<unknown> => vi.advanceTimersByTimeAsync(0)

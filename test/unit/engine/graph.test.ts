@@ -12,7 +12,10 @@ function session(inputs: Inputs, outputs: readonly string[]): Session {
   }
   return {
     inputs: Object.entries(inputs).map(([name, [type, shape]]) => ({
-      name, isTensor: true, type, shape,
+      name,
+      isTensor: true,
+      type,
+      shape,
     })),
     outputs: outputs.map((name) => ({ name, isTensor: true, type: 'float32', shape: [] })),
     run: unused,
@@ -68,8 +71,14 @@ test('tells caches that grow from states that are replaced', () => {
         'past_key_values.3.key_value': ['float32', ['batch_size', 'past', 16]],
       },
       [
-        'logits', 'present_conv.0', 'present_ssm.0', 'present_recurrent.1', 'present_indexer.2',
-        'present.1.conv_state', 'present.2.key', 'present.3.key_value',
+        'logits',
+        'present_conv.0',
+        'present_ssm.0',
+        'present_recurrent.1',
+        'present_indexer.2',
+        'present.1.conv_state',
+        'present.2.key',
+        'present.3.key_value',
       ],
     ),
   )

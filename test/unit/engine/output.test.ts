@@ -15,7 +15,11 @@ const read = (bytes: readonly number[]): string =>
 
 describe.each(Object.keys(TOKENIZERS))('%s', (name) => {
   const tokenizer = TOKENIZERS[name]?.() as TokenizerFile
-  const outputs = createOutputs({ tokenizer, tokenizerConfig: CONFIG, sampling: { suppress: [] } } as unknown as ModelConfig)
+  const outputs = createOutputs({
+    tokenizer,
+    tokenizerConfig: CONFIG,
+    sampling: { suppress: [] },
+  } as unknown as ModelConfig)
   const { size } = new Tokenizer(tokenizer, CONFIG).get_vocab()
   const random = createRandom(4)
   const row = Float32Array.from({ length: size }, random)
@@ -47,6 +51,10 @@ describe.each(Object.keys(TOKENIZERS))('%s', (name) => {
 
   test('those of a first token are the same among the most probable ones', () => {
     const { told } = write([row.indexOf(Math.max(...row)), 5])
-    expect(told[0]?.top[0]).toEqual({ text: told[0]?.text, bytes: told[0]?.bytes, logprob: told[0]?.logprob })
+    expect(told[0]?.top[0]).toEqual({
+      text: told[0]?.text,
+      bytes: told[0]?.bytes,
+      logprob: told[0]?.logprob,
+    })
   })
 })

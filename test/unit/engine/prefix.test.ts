@@ -78,7 +78,8 @@ describe('of a conversation is reused', () => {
   test('a system prompt that several conversations have', async () => {
     const { decoder } = open()
     await cachedOf([...system, ...numbers(90, 1)])
-    for (const from of [2, 3, 4]) expect(await cachedOf([...system, ...numbers(90, from)])).toBe(100)
+    for (const from of [2, 3, 4])
+      expect(await cachedOf([...system, ...numbers(90, from)])).toBe(100)
     expect(decoder.alive.size).toBe(4)
     for (const from of [1, 2, 3, 4])
       expect(await cachedOf(answered([...system, ...numbers(90, from)], 1))).toBe(199)

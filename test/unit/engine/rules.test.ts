@@ -30,7 +30,8 @@ const follow = async (constraint: Constraint) => {
   return rules
 }
 const object = (properties: Record<string, object>, required: string[]): Constraint => ({
-  type: 'json', schema: { type: 'object', properties, required, additionalProperties: false },
+  type: 'json',
+  schema: { type: 'object', properties, required, additionalProperties: false },
 })
 const allows = (mask: Int32Array | null, id: number): boolean =>
   mask !== null && ((mask[id >> 5] ?? 0) >>> (id & 31)) % 2 === 1

@@ -41,7 +41,9 @@ describe('the length of a chunk', () => {
   })
 
   test('is longer where nobody waits', async () => {
-    expect((await lengths(256, (tokens) => tokens * 3, true)).slice(-4)).toEqual([128, 128, 128, 128])
+    expect((await lengths(256, (tokens) => tokens * 3, true)).slice(-4)).toEqual([
+      128, 128, 128, 128,
+    ])
     expect((await lengths(256, (tokens) => tokens * 3)).slice(-4)).toEqual([64, 64, 64, 64])
   })
 

@@ -108,17 +108,25 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
         return memoryOf(sequence).tokens.length
       },
       extend: (more) =>
-        exclusive(`extend ${checked(more, chunk)}`, () => {
-          memoryOf(sequence).tokens.push(...more)
-        }, more.length),
+        exclusive(
+          `extend ${checked(more, chunk)}`,
+          () => {
+            memoryOf(sequence).tokens.push(...more)
+          },
+          more.length,
+        ),
       predict: (more, rows = 1) =>
-        exclusive(`predict ${checked(more, chunk)}`, () => {
-          const { tokens: taken } = memoryOf(sequence)
-          taken.push(...more)
-          if (taken.length > contextWindow) throw new Error('The context ends before.')
-          const last = Array.from({ length: rows }, (_, index) => taken.length - rows + 1 + index)
-          return logits(last.map((length) => scoring(taken.slice(0, length))))
-        }, more.length),
+        exclusive(
+          `predict ${checked(more, chunk)}`,
+          () => {
+            const { tokens: taken } = memoryOf(sequence)
+            taken.push(...more)
+            if (taken.length > contextWindow) throw new Error('The context ends before.')
+            const last = Array.from({ length: rows }, (_, index) => taken.length - rows + 1 + index)
+            return logits(last.map((length) => scoring(taken.slice(0, length))))
+          },
+          more.length,
+        ),
       reach,
       mark: () => {
         const { marked, tokens: taken } = memoryOf(sequence)
@@ -139,7 +147,10 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
       },
     }
     alive.add(sequence)
-    memory.set(sequence, { tokens: [...tokens], marked: new Set(tokens.length ? [tokens.length] : []) })
+    memory.set(sequence, {
+      tokens: [...tokens],
+      marked: new Set(tokens.length ? [tokens.length] : []),
+    })
     return sequence
   }
 

@@ -46,17 +46,17 @@ const TEXTS = ['config.json', 'generation_config.json', 'tokenizer.json', 'token
 
 async function open(): Promise<Engine> {
   const texts = new Map<string, Blob>()
-  for (const name of TEXTS)
-    texts.set(name, new Blob([await readFile(`test/models/tiny/${name}`)]))
+  for (const name of TEXTS) texts.set(name, new Blob([await readFile(`test/models/tiny/${name}`)]))
   return openDecoding({ device: 'wasm', maxInputTokens: 64, runtime: '/', texts }, decoding)
 }
 
 const write = async (engine: Engine): Promise<unknown> => {
   const prompt = { tokens: [5, 6], boundaries: [], opening: '' }
-  return engine.generate(prompt, { maxTokens: 2, sampling: { temperature: 0 }, signal: never }).next()
+  return engine
+    .generate(prompt, { maxTokens: 2, sampling: { temperature: 0 }, signal: never })
+    .next()
 }
-const begun = (count: number): Promise<void> =>
-  vi.waitFor(() => expect(loads).toHaveLength(count))
+const begun = (count: number): Promise<void> => vi.waitFor(() => expect(loads).toHaveLength(count))
 const failure = (load: Promise<void>): Promise<unknown> =>
   load.then(
     () => null,

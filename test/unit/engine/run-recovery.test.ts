@@ -59,7 +59,10 @@ describe('a device that is lost', () => {
   })
 
   test('again and again is given up', async () => {
-    const { run, reopened } = open({ fail: () => failure('device_lost'), again: { fail: () => failure('device_lost') } })
+    const { run, reopened } = open({
+      fail: () => failure('device_lost'),
+      again: { fail: () => failure('device_lost') },
+    })
     await expect(run(numbers(5)).all()).rejects.toMatchObject({ code: 'device_lost' })
     expect(reopened).toHaveLength(2)
   })

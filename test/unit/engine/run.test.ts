@@ -156,13 +156,12 @@ describe('several answers', () => {
     const { decoder, run } = open({ chunk: 4 })
     const done: string[] = []
     await Promise.all(
-      [
-        ['long', numbers(80, 1)] as const,
-        ['short', numbers(9, 2)] as const,
-      ].map(async ([name, prompt]) => {
-        await run(prompt, { maxTokens: 1 }).all()
-        done.push(name)
-      }),
+      [['long', numbers(80, 1)] as const, ['short', numbers(9, 2)] as const].map(
+        async ([name, prompt]) => {
+          await run(prompt, { maxTokens: 1 }).all()
+          done.push(name)
+        },
+      ),
     )
     expect(done).toEqual(['short', 'long'])
     expect(decoder.calls).toHaveLength(20 + 3)
@@ -210,7 +209,9 @@ describe('several answers', () => {
 describe('rules', () => {
   test('allow what a constraint does', async () => {
     const { run } = open()
-    const { text } = await run([1, 2, 3], { constraint: { type: 'pattern', pattern: 'even' } }).all()
+    const { text } = await run([1, 2, 3], {
+      constraint: { type: 'pattern', pattern: 'even' },
+    }).all()
     expect(text).toBe(textOf(greedy([1, 2, 3], 10, (token) => token % 2 === 0)))
   })
 

@@ -101,8 +101,9 @@ describe('a draw', () => {
     for (let time = 0; time < 2_000; time += 1) {
       const spread = oneOf(1, 6, 20)
       const step = oneOf(1e-6, 0.5)
-      const row = Float32Array.from({ length: oneOf(3, 64, 65, 700) }, () =>
-        Math.round((random() * spread) / step) * step,
+      const row = Float32Array.from(
+        { length: oneOf(3, 64, 65, 700) },
+        () => Math.round((random() * spread) / step) * step,
       )
       const sampling = {
         temperature: oneOf(0.2, 0.7, 1, 2),
@@ -154,7 +155,10 @@ describe('a draw', () => {
     const roots = [0.6, 0.3, 0.1].map(Math.sqrt)
     const total = roots.reduce((sum, root) => sum + root, 0)
     const flat = await shares(logs(0.6, 0.3, 0.1), { temperature: 2 })
-    expectShares(flat, roots.map((root) => root / total))
+    expectShares(
+      flat,
+      roots.map((root) => root / total),
+    )
   })
 
   test('is from the k most likely', async () => {
@@ -246,14 +250,18 @@ describe('penalties', () => {
       const scores = adjust(wide, sampler.ask(mask).adjustments)
       const { token } = await choose(sampler, wide, { mask })
       expect(token).toBe(defined(scores, { temperature: 1, topK: 0, topP: 1, minP: 0 }, at()))
-      expect((mask[token >>> 5] as number) >>> (token & 31) & 1).toBe(1)
+      expect(((mask[token >>> 5] as number) >>> (token & 31)) & 1).toBe(1)
       sampler.accept(token)
     }
   })
 })
 
 describe('scores that are no use', () => {
-  const rows = [[Number.NaN, 1], [1, Infinity], [-Infinity, -Infinity]]
+  const rows = [
+    [Number.NaN, 1],
+    [1, Infinity],
+    [-Infinity, -Infinity],
+  ]
   test.each(rows.map((row) => [row]))('%j', async (scores) => {
     for (const sampling of [{}, { temperature: 0 }, { topP: 0.5 }]) {
       const sampler = createSampler(sampling, PLAIN, [])

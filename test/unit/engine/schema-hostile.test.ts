@@ -10,7 +10,8 @@ const PATH = 'tools[0].function.parameters'
 
 type Schema = Record<string, unknown>
 
-const times = <T>(count: number, make: (index: number) => T): T[] => Array.from({ length: count }, (_, i) => make(i))
+const times = <T>(count: number, make: (index: number) => T): T[] =>
+  Array.from({ length: count }, (_, i) => make(i))
 const byName = <T>(count: number, make: (index: number) => T): Record<string, T> =>
   Object.fromEntries(times(count, (index) => [`d${index}`, make(index)]))
 const ref = (index: number): Schema => ({ $ref: `#/$defs/d${index}` })
@@ -55,25 +56,67 @@ const kinds = (count: number): Schema => ({
 
 describe('A schema that takes too long is refused, and its place is named', () => {
   const cases: [string, Schema, string][] = [
-    ['anyOf in allOf, with false behind them', { allOf: [...times(60, anyOf), { anyOf: [false] }] }, 'allOf'],
-    ['anyOf in allOf, in a property', { properties: { x: { allOf: [...times(60, anyOf), false] } } }, 'properties.x'],
-    ['a long chain of references', { ...ref(0), $defs: { ...byName(9_900, (index) => ref(index + 1)), d9900: {} } }, ''],
-    ['a long text beside nested repetitions', {
-      pattern: '^((a|b|ab)*c?)*$', enum: ['ab'.repeat(20_000)],
-    }, 'pattern'],
-    ['repetitions of repetitions', {
-      pattern: '^(((((a?b?){1000}){1000}){1000}){1000}c){1000}$', enum: times(200, (index) => 'ab'.repeat(index)),
-    }, ''],
-    ['many bounds with many digits', {
-      properties: byName(300, (index) => ({ type: 'number', minimum: index + 0.5, maximum: 1.7e308 - index })),
-    }, 'properties'],
+    [
+      'anyOf in allOf, with false behind them',
+      { allOf: [...times(60, anyOf), { anyOf: [false] }] },
+      'allOf',
+    ],
+    [
+      'anyOf in allOf, in a property',
+      { properties: { x: { allOf: [...times(60, anyOf), false] } } },
+      'properties.x',
+    ],
+    [
+      'a long chain of references',
+      { ...ref(0), $defs: { ...byName(9_900, (index) => ref(index + 1)), d9900: {} } },
+      '',
+    ],
+    [
+      'a long text beside nested repetitions',
+      {
+        pattern: '^((a|b|ab)*c?)*$',
+        enum: ['ab'.repeat(20_000)],
+      },
+      'pattern',
+    ],
+    [
+      'repetitions of repetitions',
+      {
+        pattern: '^(((((a?b?){1000}){1000}){1000}){1000}c){1000}$',
+        enum: times(200, (index) => 'ab'.repeat(index)),
+      },
+      '',
+    ],
+    [
+      'many bounds with many digits',
+      {
+        properties: byName(300, (index) => ({
+          type: 'number',
+          minimum: index + 0.5,
+          maximum: 1.7e308 - index,
+        })),
+      },
+      'properties',
+    ],
     ['a long tuple', { prefixItems: times(501, () => true) }, 'prefixItems'],
-    ['counted optional and required properties', {
-      type: 'object', properties: byName(500, () => true), required: times(430, (index) => `d${index + 70}`), maxProperties: 500,
-    }, 'properties'],
-    ['one long name beside others', {
-      properties: { [`x${'y'.repeat(400_000)}`]: true }, additionalProperties: true,
-    }, 'additionalProperties'],
+    [
+      'counted optional and required properties',
+      {
+        type: 'object',
+        properties: byName(500, () => true),
+        required: times(430, (index) => `d${index + 70}`),
+        maxProperties: 500,
+      },
+      'properties',
+    ],
+    [
+      'one long name beside others',
+      {
+        properties: { [`x${'y'.repeat(400_000)}`]: true },
+        additionalProperties: true,
+      },
+      'additionalProperties',
+    ],
   ]
   test.each(cases)('%s', (_what, schema, place) => {
     const { code, param, message } = refused(() => checkSchema(schema as JsonSchema, PATH))
@@ -83,29 +126,48 @@ describe('A schema that takes too long is refused, and its place is named', () =
   })
 
   test.each<[string, Schema]>([
-    ['many patterns', {
-      properties: byName(400, (index) => ({ type: 'string', pattern: `^(a${index}|b${index}?c*){1,50}(x|y[a-z]{0,40}){2,30}$` })),
-    }],
-    ['alternatives within counted alternatives', {
-      type: 'string', pattern: `^${'('.repeat(60)}a${'|a?){0,40}'.repeat(60)}$`,
-    }],
+    [
+      'many patterns',
+      {
+        properties: byName(400, (index) => ({
+          type: 'string',
+          pattern: `^(a${index}|b${index}?c*){1,50}(x|y[a-z]{0,40}){2,30}$`,
+        })),
+      },
+    ],
+    [
+      'alternatives within counted alternatives',
+      {
+        type: 'string',
+        pattern: `^${'('.repeat(60)}a${'|a?){0,40}'.repeat(60)}$`,
+      },
+    ],
     ['many places where a text may begin', { type: 'string', pattern: '.*a'.repeat(2000) }],
-    ['counted optional properties', {
-      type: 'object', properties: byName(70, () => true), minProperties: 35, maxProperties: 40,
-    }],
+    [
+      'counted optional properties',
+      {
+        type: 'object',
+        properties: byName(70, () => true),
+        minProperties: 35,
+        maxProperties: 40,
+      },
+    ],
   ])('The grammar of %s', (_what, schema) => {
     expect(refused(() => write(schema)).code).toBe('unsupported_schema')
   })
 
   test('A tuple of as many items as one may have is compiled', () => {
-    expect(() => checkSchema({ prefixItems: times(500, () => true) } as JsonSchema, PATH)).not.toThrow()
+    expect(() =>
+      checkSchema({ prefixItems: times(500, () => true) } as JsonSchema, PATH),
+    ).not.toThrow()
   })
 
   test('All schemas of a request share the steps', () => {
     const schema = kinds(40) as JsonSchema
     const steps = createSteps()
     const { code, param } = refused(() => {
-      for (let index = 0; index < 1000; index++) checkSchema(schema, `tools[${index}].parameters`, steps)
+      for (let index = 0; index < 1000; index++)
+        checkSchema(schema, `tools[${index}].parameters`, steps)
     })
     expect(code).toBe('unsupported_schema')
     expect(param).toMatch(/^tools\[[1-9]\d*\]\.parameters/)
@@ -118,9 +180,14 @@ describe('A schema that demands more text than anybody waits for is refused', ()
     ['minItems', { type: 'array', items: { type: 'null' }, minItems: 2 ** 52 }],
     ['minLength', { type: 'string', minLength: 2 ** 50 }],
     ['a pattern', { type: 'string', pattern: '^((ab){1000}){1000}$' }],
-    ['items of items', {
-      type: 'array', minItems: 1000, items: { type: 'array', minItems: 1000, items: { type: 'null' } },
-    }],
+    [
+      'items of items',
+      {
+        type: 'array',
+        minItems: 1000,
+        items: { type: 'array', minItems: 1000, items: { type: 'null' } },
+      },
+    ],
   ])('%s', (_what, schema) => {
     const { code, param, message } = refused(() => checkSchema(schema as JsonSchema, PATH))
     expect({ code, param }).toEqual({ code: 'unsupported_schema', param: PATH })
@@ -129,29 +196,54 @@ describe('A schema that demands more text than anybody waits for is refused', ()
 
   test('So is a pattern, and a grammar', () => {
     const pattern = '(a{1000}){1000}'
-    expect(refused(() => buildGrammar({ type: 'pattern', pattern })).code).toBe('unsupported_constraint')
+    expect(refused(() => buildGrammar({ type: 'pattern', pattern })).code).toBe(
+      'unsupported_constraint',
+    )
     const grammar = 'root ::= a{1000}\na ::= "a"{1000}'
-    expect(refused(() => buildGrammar({ type: 'grammar', grammar })).code).toBe('unsupported_constraint')
+    expect(refused(() => buildGrammar({ type: 'grammar', grammar })).code).toBe(
+      'unsupported_constraint',
+    )
   })
 })
 
 describe('What is large and not hostile is served, in a tenth of the steps', () => {
   test.each<[string, Schema]>([
     ['recursive alternatives that a property tells apart', kinds(8)],
-    ['40 objects that a property tells apart', {
-      oneOf: times(40, (index) => ({
-        type: 'object', properties: { kind: { const: `k${index}` }, value: { type: 'string' } }, required: ['kind'],
-      })),
-    }],
-    ['references that fan out to the same', { ...ref(0), $defs: {
-      ...byName(20, (index) => ({ allOf: times(10, () => ref(index + 1)) })), d20: { type: 'null' },
-    } }],
-    ['a pattern that repeats what may be empty', { pattern: '^((a?){100000}){100000}$', enum: ['aaaaaaaaaaaaaaaa'] }],
-    ['a class of many characters', {
-      type: 'string', pattern: `^[^${times(5000, (index) => String.fromCodePoint(0x10000 + 2 * index)).join('')}]*$`,
-    }],
+    [
+      '40 objects that a property tells apart',
+      {
+        oneOf: times(40, (index) => ({
+          type: 'object',
+          properties: { kind: { const: `k${index}` }, value: { type: 'string' } },
+          required: ['kind'],
+        })),
+      },
+    ],
+    [
+      'references that fan out to the same',
+      {
+        ...ref(0),
+        $defs: {
+          ...byName(20, (index) => ({ allOf: times(10, () => ref(index + 1)) })),
+          d20: { type: 'null' },
+        },
+      },
+    ],
+    [
+      'a pattern that repeats what may be empty',
+      { pattern: '^((a?){100000}){100000}$', enum: ['aaaaaaaaaaaaaaaa'] },
+    ],
+    [
+      'a class of many characters',
+      {
+        type: 'string',
+        pattern: `^[^${times(5000, (index) => String.fromCodePoint(0x10000 + 2 * index)).join('')}]*$`,
+      },
+    ],
     ['a long enum', { enum: times(3000, (index) => `value ${index}`) }],
   ])('%s', (_what, schema) => {
-    expect(() => checkSchema(schema as JsonSchema, PATH, createSteps(MAX_SCHEMA_STEPS / 10))).not.toThrow()
+    expect(() =>
+      checkSchema(schema as JsonSchema, PATH, createSteps(MAX_SCHEMA_STEPS / 10)),
+    ).not.toThrow()
   })
 })

@@ -9,15 +9,64 @@ const matches = (expression: Expression, text: string): boolean =>
   matchesWithin(expression, text, createSteps())
 
 const BOUNDS = [
-  0, 1, -1, 0.5, -0.5, 1.5, 2.25, 10, 99, 100, 0.1, 0.30000000000000004, 1e-7, 123456.789, 9007199254740991,
-  1e18, -10, -99.5, -1e-3, 3, 7,
+  0, 1, -1, 0.5, -0.5, 1.5, 2.25, 10, 99, 100, 0.1, 0.30000000000000004, 1e-7, 123456.789,
+  9007199254740991, 1e18, -10, -99.5, -1e-3, 3, 7,
 ]
 const TEXTS = [
-  '0', '0.0', '1', '1.0', '-1', '0.5', '-0.5', '0.50', '1.5', '1.49', '1.51', '2.25', '2.249', '2.2500', '2.26',
-  '10', '9.99', '10.01', '99', '100', '101', '100.5', '0.1', '0.10', '0.09', '0.11', '3', '7', '6.999', '7.001',
-  '123456.789', '123456.79', '123456.7889', '-10', '-9.9', '-99.5', '-99.51', '-99.49', '-0.001', '-0.0011',
-  '0.3', '0.31', '0.300000001', '0.0000001', '0.00000011', '9007199254740991', '9007199254740992',
-  '1000000000000000', '1000000000000000000', '01', '-', '.5', '1.', '+1',
+  '0',
+  '0.0',
+  '1',
+  '1.0',
+  '-1',
+  '0.5',
+  '-0.5',
+  '0.50',
+  '1.5',
+  '1.49',
+  '1.51',
+  '2.25',
+  '2.249',
+  '2.2500',
+  '2.26',
+  '10',
+  '9.99',
+  '10.01',
+  '99',
+  '100',
+  '101',
+  '100.5',
+  '0.1',
+  '0.10',
+  '0.09',
+  '0.11',
+  '3',
+  '7',
+  '6.999',
+  '7.001',
+  '123456.789',
+  '123456.79',
+  '123456.7889',
+  '-10',
+  '-9.9',
+  '-99.5',
+  '-99.51',
+  '-99.49',
+  '-0.001',
+  '-0.0011',
+  '0.3',
+  '0.31',
+  '0.300000001',
+  '0.0000001',
+  '0.00000011',
+  '9007199254740991',
+  '9007199254740992',
+  '1000000000000000',
+  '1000000000000000000',
+  '01',
+  '-',
+  '.5',
+  '1.',
+  '+1',
 ]
 
 test('Between bounds are exactly the numbers between them', () => {
@@ -34,7 +83,8 @@ test('Between bounds are exactly the numbers between them', () => {
           const right = inside && /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/.test(text)
           if (matches(decimal, text) !== right) wrong.push(`${text} in ${JSON.stringify(bounds)}`)
           const integer = right && !text.includes('.')
-          if (matches(whole, text) !== integer) wrong.push(`integer ${text} in ${JSON.stringify(bounds)}`)
+          if (matches(whole, text) !== integer)
+            wrong.push(`integer ${text} in ${JSON.stringify(bounds)}`)
         }
       }
     }
@@ -45,7 +95,10 @@ test('Between bounds are exactly the numbers between them', () => {
 test('What is read as a bound that is out stays out', () => {
   const below = (max: number) => numbers({ min: -Infinity, max, above: false, below: true })
   expect(matches(below(3), '2.9999')).toBe(true)
-  for (const [max, text] of [[3, `2.${'9'.repeat(20)}`], [2 ** 53 - 1, '9007199254740990.9']] as const) {
+  for (const [max, text] of [
+    [3, `2.${'9'.repeat(20)}`],
+    [2 ** 53 - 1, '9007199254740990.9'],
+  ] as const) {
     expect(Number(text)).toBe(max)
     expect(matches(below(max), text)).toBe(false)
   }
@@ -100,11 +153,22 @@ test('However small or great the bounds, there are numbers and all are between t
   const bound = (): number => (chance.often(0.5) ? size() : -size())
   for (let round = 0; round < 800; round += 1) {
     const one = bound()
-    const other = chance.pick([bound(), one * 10, one * 1.5, one * (1 + 2 ** -50), 0, one, Infinity, -Infinity])
+    const other = chance.pick([
+      bound(),
+      one * 10,
+      one * 1.5,
+      one * (1 + 2 ** -50),
+      0,
+      one,
+      Infinity,
+      -Infinity,
+    ])
     const [min, max] = [Math.min(one, other), Math.max(one, other)]
     if (!Number.isFinite(one) || Number.isNaN(other)) continue
     // Others are refused before.
-    const sharp = [min, max].every((each) => each === 0 || (Math.abs(each) > 1e-307 && Math.abs(each) <= 2 ** 53))
+    const sharp = [min, max].every(
+      (each) => each === 0 || (Math.abs(each) > 1e-307 && Math.abs(each) <= 2 ** 53),
+    )
     const open = sharp && min < max && chance.often(0.5)
     const bounds = { min, max, above: open && min > -Infinity, below: open && max < Infinity }
     const what = JSON.stringify([String(min), String(max), open])

@@ -111,21 +111,34 @@ describe('What cannot be kept is refused, and named', () => {
     expect(refused({ properties: { 'a b': { multipleOf: 2 } } }).param).toBe(
       `${PATH}.properties."a b".multipleOf`,
     )
-    expect(refused({ prefixItems: [{ multipleOf: 2 }] }).param).toBe(`${PATH}.prefixItems[0].multipleOf`)
+    expect(refused({ prefixItems: [{ multipleOf: 2 }] }).param).toBe(
+      `${PATH}.prefixItems[0].multipleOf`,
+    )
   })
 
   test.each([
     ['oneOf that overlaps', { oneOf: [{ type: 'number' }, { type: 'integer' }] }],
     ['oneOf of open objects', { oneOf: [{ properties: { a: {} } }, { properties: { b: {} } }] }],
     ['two patterns of one string', { allOf: [{ pattern: 'a' }, { pattern: 'b' }] }],
-    ['a pattern and a length that is not its own', { type: 'string', pattern: '^(ab)*$', maxLength: 3 }],
+    [
+      'a pattern and a length that is not its own',
+      { type: 'string', pattern: '^(ab)*$', maxLength: 3 },
+    ],
     ['patternProperties beside free ones', { patternProperties: { '^a': {} } }],
-    ['a pattern that names a property', {
-      properties: { ab: {} }, patternProperties: { '^a': {} }, additionalProperties: false,
-    }],
-    ['many alternatives of many', {
-      allOf: Array.from({ length: 9 }, () => ({ anyOf: [{ minimum: 1 }, { maxLength: 3 }] })),
-    }],
+    [
+      'a pattern that names a property',
+      {
+        properties: { ab: {} },
+        patternProperties: { '^a': {} },
+        additionalProperties: false,
+      },
+    ],
+    [
+      'many alternatives of many',
+      {
+        allOf: Array.from({ length: 9 }, () => ({ anyOf: [{ minimum: 1 }, { maxLength: 3 }] })),
+      },
+    ],
   ])('%s', (_what, schema) => {
     expect(refused(schema).kind).toBe('invalid_request')
   })
@@ -137,11 +150,20 @@ describe('What cannot be kept is refused, and named', () => {
     ['no integer between', { type: 'integer', exclusiveMinimum: 1, exclusiveMaximum: 2 }],
     ['an enum of nothing', { enum: [] }],
     ['an enum of another type', { enum: ['a'], type: 'number' }],
-    ['a required property that is false', { type: 'object', properties: { a: false }, required: ['a'] }],
+    [
+      'a required property that is false',
+      { type: 'object', properties: { a: false }, required: ['a'] },
+    ],
     ['an endless value', { properties: { a: { $ref: '#' } }, required: ['a'], type: 'object' }],
-    ['more properties than there are', {
-      type: 'object', properties: { a: {} }, additionalProperties: false, minProperties: 2,
-    }],
+    [
+      'more properties than there are',
+      {
+        type: 'object',
+        properties: { a: {} },
+        additionalProperties: false,
+        minProperties: 2,
+      },
+    ],
   ])('No value: %s', (_what, schema) => {
     expect(refused(schema).message).toContain('allows no value')
   })
@@ -155,26 +177,57 @@ describe('What is kept is let through', () => {
   test.each<[string, JsonSchema]>([
     ['true', true],
     ['nothing at all', {}],
-    ['annotations', {
-      $schema: 'http://json-schema.org/draft-07/schema#', $id: 'https://example.org/s', $comment: 'c',
-      title: 't', description: 'd', default: 1, examples: [1], deprecated: true, readOnly: true,
-    }],
+    [
+      'annotations',
+      {
+        $schema: 'http://json-schema.org/draft-07/schema#',
+        $id: 'https://example.org/s',
+        $comment: 'c',
+        title: 't',
+        description: 'd',
+        default: 1,
+        examples: [1],
+        deprecated: true,
+        readOnly: true,
+      },
+    ],
     ['unused definitions', { definitions: { a: { not: {} } }, type: 'string' }],
     ['uniqueItems: false', { uniqueItems: false }],
     ['a recursion that ends', { type: 'object', properties: { a: { $ref: '#' } } }],
-    ['a oneOf that a property tells apart', {
-      oneOf: [
-        { type: 'object', properties: { kind: { const: 'a' } }, required: ['kind'] },
-        { type: 'object', properties: { kind: { const: 'b' } }, required: ['kind'] },
-      ],
-    }],
-    ['a oneOf of bounds', { oneOf: [{ type: 'number', maximum: 1 }, { type: 'number', exclusiveMinimum: 1 }] }],
-    ['a recursive oneOf', {
-      oneOf: [{ type: 'null' }, { type: 'object', properties: { of: { $ref: '#' } }, required: ['of'] }],
-    }],
-    ['references with escapes', {
-      $ref: '#/$defs/a~1b~0%20c', $defs: { 'a/b~ c': { type: 'string' } },
-    }],
+    [
+      'a oneOf that a property tells apart',
+      {
+        oneOf: [
+          { type: 'object', properties: { kind: { const: 'a' } }, required: ['kind'] },
+          { type: 'object', properties: { kind: { const: 'b' } }, required: ['kind'] },
+        ],
+      },
+    ],
+    [
+      'a oneOf of bounds',
+      {
+        oneOf: [
+          { type: 'number', maximum: 1 },
+          { type: 'number', exclusiveMinimum: 1 },
+        ],
+      },
+    ],
+    [
+      'a recursive oneOf',
+      {
+        oneOf: [
+          { type: 'null' },
+          { type: 'object', properties: { of: { $ref: '#' } }, required: ['of'] },
+        ],
+      },
+    ],
+    [
+      'references with escapes',
+      {
+        $ref: '#/$defs/a~1b~0%20c',
+        $defs: { 'a/b~ c': { type: 'string' } },
+      },
+    ],
     ['nullable', { type: 'string', nullable: true }],
     ['keywords without a value', { type: 'string', pattern: undefined }],
   ])('%s', (_what, schema) => {
@@ -184,14 +237,19 @@ describe('What is kept is let through', () => {
 
 test('A pattern that others try for ever is tried in no time', () => {
   const started = performance.now()
-  expect(() => checkSchema({ pattern: '^(a+)+$', enum: [`${'a'.repeat(60)}b`, 'a'] }, '')).not.toThrow()
+  expect(() =>
+    checkSchema({ pattern: '^(a+)+$', enum: [`${'a'.repeat(60)}b`, 'a'] }, ''),
+  ).not.toThrow()
   expect(performance.now() - started).toBeLessThan(1000)
 })
 
 describe('What would take too long is refused, and named', () => {
   const names = (count: number) => Array.from({ length: count }, (_, index) => `p${index}`)
   const listed = (count: number) =>
-    inProperty({ type: 'object', properties: Object.fromEntries(names(count).map((name) => [name, true])) })
+    inProperty({
+      type: 'object',
+      properties: Object.fromEntries(names(count).map((name) => [name, true])),
+    })
 
   test('more than 500 properties or required names', () => {
     expect(() => checkSchema(listed(500), PATH)).not.toThrow()
@@ -201,6 +259,9 @@ describe('What would take too long is refused, and named', () => {
 
   test('more than 20,000 parts', () => {
     expect(() => checkSchema({ enum: names(19_000) }, PATH)).not.toThrow()
-    expect(refused({ enum: names(20_001) })).toMatchObject({ param: PATH, code: 'unsupported_schema' })
+    expect(refused({ enum: names(20_001) })).toMatchObject({
+      param: PATH,
+      code: 'unsupported_schema',
+    })
   })
 })

@@ -8,21 +8,41 @@ const large = Uint8Array.from({ length: 100_000 }, (_, index) => index % 251)
 const larger = Uint8Array.from({ length: 3_000_000 }, (_, index) => index % 241)
 const small = Uint8Array.from({ length: 80 }, (_, index) => index)
 
-const tensor = (name: string, raw: [number, Value][], length: number): Message =>
-  [[1, length], [2, 2], [8, name], ...raw]
+const tensor = (name: string, raw: [number, Value][], length: number): Message => [
+  [1, length],
+  [2, 2],
+  [8, name],
+  ...raw,
+]
 
 const file = (first: [number, Value][], second: [number, Value][]): Message => [
   [1, 8],
-  [7, [
-    [1, [[1, 'x'], [2, 'y'], [4, 'MatMul']]],
-    [2, 'graph'],
-    [5, tensor('small', [[9, small]], small.length)],
-    [5, tensor('large', first, large.length)],
-    [11, [[1, 'x']]],
-    [5, tensor('larger', second, larger.length)],
-    [12, [[1, 'y']]],
-  ]],
-  [8, [[1, ''], [2, 17]]],
+  [
+    7,
+    [
+      [
+        1,
+        [
+          [1, 'x'],
+          [2, 'y'],
+          [4, 'MatMul'],
+        ],
+      ],
+      [2, 'graph'],
+      [5, tensor('small', [[9, small]], small.length)],
+      [5, tensor('large', first, large.length)],
+      [11, [[1, 'x']]],
+      [5, tensor('larger', second, larger.length)],
+      [12, [[1, 'y']]],
+    ],
+  ],
+  [
+    8,
+    [
+      [1, ''],
+      [2, 17],
+    ],
+  ],
 ]
 
 describe('weights part from their graph', () => {
@@ -37,9 +57,27 @@ describe('weights part from their graph', () => {
     expect((await bytes(model.slice(other, other + larger.length))).equals(larger)).toBe(true)
 
     const away = (offset: number, length: number): [number, Value][] => [
-      [13, [[1, 'location'], [2, '.weights']]],
-      [13, [[1, 'offset'], [2, `${offset}`]]],
-      [13, [[1, 'length'], [2, `${length}`]]],
+      [
+        13,
+        [
+          [1, 'location'],
+          [2, '.weights'],
+        ],
+      ],
+      [
+        13,
+        [
+          [1, 'offset'],
+          [2, `${offset}`],
+        ],
+      ],
+      [
+        13,
+        [
+          [1, 'length'],
+          [2, `${length}`],
+        ],
+      ],
       [14, 1],
     ]
     const expected = file(away(one, large.length), away(other, larger.length))

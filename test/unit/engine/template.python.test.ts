@@ -31,24 +31,42 @@ describe('constructs that templates count on', () => {
     ["{{ '  a  '.strip() }}|{{ ' a '.lstrip() }}|{{ ' a '.rstrip() }}|", 'a|a | a|'],
     ["{{ 'xyaxy'.strip('xy') }}{{ ''.strip('x') }}", 'a'],
     ["{{ 'a-b-c'.split('-')[-1] }}{{ 'a-b-c'.split('-', 1)[1] }}", 'cb-c'],
-    ["{{ 'a b'.removeprefix('a ') }}{{ 'a b'.removesuffix(' b') }}{{ 'a'.removesuffix('b') }}", 'baa'],
+    [
+      "{{ 'a b'.removeprefix('a ') }}{{ 'a b'.removesuffix(' b') }}{{ 'a'.removesuffix('b') }}",
+      'baa',
+    ],
     ["{{ 'banana'.find('n') }}{{ 'a'.find('n') }}{{ 'banana'.count('an') }}", '2-12'],
     ["{{ 'a\nb\n'.splitlines() | join('+') }}", 'a+b'],
-    ["{{ 'ab'.startswith('a') }}{{ 'ab'.endswith('a') }}{{ 'ab'.replace('a', 'c').upper() }}", 'truefalseCB'],
+    [
+      "{{ 'ab'.startswith('a') }}{{ 'ab'.endswith('a') }}{{ 'ab'.replace('a', 'c').upper() }}",
+      'truefalseCB',
+    ],
     ['{% for c in "abc" %}{{ c }}{{ "," if not loop.last }}{% endfor %}', 'a,b,c'],
     ['{% for m in nothing %}x{% else %}none{% endfor %}', 'none'],
     ['{% for x in [3, 1, 2] if x > 1 %}{{ x }}{% endfor %}', '32'],
     ['{{ nothing | trim }}{{ nothing | length }}{% for x in nothing | items %}x{% endfor %}', '0'],
     ["{{ {'a': 1}[nothing] is defined }}", 'false'],
-    ['{% for x in [1, 2] %}{{ loop.previtem is defined }}{{ loop.nextitem }};{% endfor %}', 'false2;true;'],
-    ['{% set ns = namespace(a=1) %}{% for x in [1, 2] %}{% set ns.a = ns.a + x %}{% endfor %}{{ ns.a }}', '4'],
+    [
+      '{% for x in [1, 2] %}{{ loop.previtem is defined }}{{ loop.nextitem }};{% endfor %}',
+      'false2;true;',
+    ],
+    [
+      '{% set ns = namespace(a=1) %}{% for x in [1, 2] %}{% set ns.a = ns.a + x %}{% endfor %}{{ ns.a }}',
+      '4',
+    ],
     ['{% macro m(a, b=2) %}{{ a }}{{ b }}{% endmacro %}{{ m(1) }}{{ m(1, b=3) }}', '1213'],
     ['{% macro m() %}<{{ caller() }}>{% endmacro %}{% call m() %}x{% endcall %}', '<x>'],
     ['{% generation %}a{% endgeneration %}b', 'ab'],
-    ['{{ messages is iterable }}{{ messages[0] is mapping }}{{ messages[0].content is string }}', 'truetruetrue'],
+    [
+      '{{ messages is iterable }}{{ messages[0] is mapping }}{{ messages[0].content is string }}',
+      'truetruetrue',
+    ],
     ['{{ [1, 2, 3][::-1] | tojson }}{{ "abc"[:-1] }}{{ [1, 2, 3][1:] | length }}', '[3, 2, 1]ab2'],
     ['{% for x in range(1, 9, 2) %}{% if x == 5 %}{% break %}{% endif %}{{ x }}{% endfor %}', '13'],
-    ["{{ [{'a': 'x'}, {'a': 'y'}] | selectattr('a', 'equalto', 'y') | map(attribute='a') | join }}", 'y'],
+    [
+      "{{ [{'a': 'x'}, {'a': 'y'}] | selectattr('a', 'equalto', 'y') | map(attribute='a') | join }}",
+      'y',
+    ],
     ["{{ {'b': 1, 'a': [true, none]} | tojson }}", '{"b": 1, "a": [true, null]}'],
     ["{{ {'a': {'b': 1}} | tojson(indent=2) }}", '{\n  "a": {\n    "b": 1\n  }\n}'],
     ["{{ 'a' if nothing is not defined else 'b' }}{{ nothing | default('c') }}", 'ac'],
@@ -60,8 +78,10 @@ describe('constructs that templates count on', () => {
 
 describe('names of parameters that are names of methods too', () => {
   test.each([
-    ['{% for name, about in p.items() %}{{ name }}:{{ about.type is string }} {% endfor %}',
-      'items:true keys:false get:true values:true '],
+    [
+      '{% for name, about in p.items() %}{{ name }}:{{ about.type is string }} {% endfor %}',
+      'items:true keys:false get:true values:true ',
+    ],
     ['{{ p.keys() | join("+") }}', 'items+keys+get+values'],
     ["{{ p.get('get').type }}{{ p.get('none', 'x') }}", 'booleanx'],
     ["{{ p['items'].type }}{{ p.items['items'].type }}", 'arraystring'],

@@ -78,9 +78,7 @@ test('leaves the system text to a template that writes it in its own way, or has
   const source =
     '{% for m in messages %}[{{ m.role }}: {{ m.content | upper | tojson }}]{% endfor %}'
   const quoted: ChatMessage = { role: 'system', content: 'Be "kind".\n' }
-  expect(draw(source, {})([quoted, user])).toBe(
-    '[system: "BE \\"KIND\\".\\n"][user: "HI"]',
-  )
+  expect(draw(source, {})([quoted, user])).toBe('[system: "BE \\"KIND\\".\\n"][user: "HI"]')
   const silent: ChatMessage = { role: 'system', content: ' ' }
   expect(draw(TURNS, {})([silent, user])).toBe('[system:  ][user: Hi]')
 })
@@ -116,12 +114,16 @@ test.each<[string, string]>([
     '{% set n = namespace(x="a") %}{% for i in range(60) %}{% set n.x = n.x ~ n.x %}{% endfor %}',
     'too much',
   ],
-  ...['{{ n.x | tojson }}', '{{ n.x }}', '{% set y = n.x ~ "" %}', '{{ n.x | string }}', '{{ n.x | join }}'].map(
-    (use): [string, string] => [
-      `{% set n = namespace(x=["a"]) %}{% for i in range(40) %}{% set n.x = [n.x, n.x] %}{% endfor %}${use}`,
-      'too much text',
-    ],
-  ),
+  ...[
+    '{{ n.x | tojson }}',
+    '{{ n.x }}',
+    '{% set y = n.x ~ "" %}',
+    '{{ n.x | string }}',
+    '{{ n.x | join }}',
+  ].map((use): [string, string] => [
+    `{% set n = namespace(x=["a"]) %}{% for i in range(40) %}{% set n.x = [n.x, n.x] %}{% endfor %}${use}`,
+    'too much text',
+  ]),
   ['{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}', 'failed'],
 ])('bounds a template that is broken or hostile: %s', (source, why) => {
   expect(() => draw(source, {})([user])).toThrow(

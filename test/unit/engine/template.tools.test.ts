@@ -20,12 +20,20 @@ const tool: Tool = {
 
 const asked: ChatMessage = { role: 'user', content: 'How warm?' }
 const call = (args: string, id = 'call_1'): ChatMessage => ({
-  role: 'assistant', content: '', toolCalls: [{ id, name: 'warmth', arguments: args }],
+  role: 'assistant',
+  content: '',
+  toolCalls: [{ id, name: 'warmth', arguments: args }],
 })
 const result = (id = 'call_1', name = 'warmth'): ChatMessage => ({
-  role: 'tool', toolCallId: id, name, content: '{"degrees": 21}',
+  role: 'tool',
+  toolCallId: id,
+  name,
+  content: '{"degrees": 21}',
 })
-const called = (args: string): Conversation => ({ messages: [asked, call(args), result()], tools: [tool] })
+const called = (args: string): Conversation => ({
+  messages: [asked, call(args), result()],
+  tools: [tool],
+})
 
 test('writes tools, calls and results as the template has them', () => {
   expect(draw(TAGGED, called('{"place": "Bern", "n": 1.0}'))).toBe(
@@ -109,7 +117,10 @@ test('refuses what is nested too deep for templates to walk', () => {
 })
 
 test('gives every template the fields it counts on, whatever a tool leaves out', () => {
-  const bare: Tool[] = [{ name: 'a', parameters: true }, { name: 'b', parameters: {} }]
+  const bare: Tool[] = [
+    { name: 'a', parameters: true },
+    { name: 'b', parameters: {} },
+  ]
   const text = draw(PYTHONIC, { messages: [asked], tools: bare })
   expect(text).toContain('def a() # \ndef b() # \n')
 })
@@ -125,9 +136,9 @@ test('has no variable for what is not there', () => {
 
 test('tells the thoughts of an assistant under each of their names', () => {
   const source = '{% set m = messages[0] %}{{ m.reasoning_content ~ m.reasoning ~ m.thinking }}'
-  expect(
-    draw(source, { messages: [{ role: 'assistant', content: 'b', reasoning: 'a' }] }),
-  ).toBe('aaa')
+  expect(draw(source, { messages: [{ role: 'assistant', content: 'b', reasoning: 'a' }] })).toBe(
+    'aaa',
+  )
 })
 
 describe('thoughts that a client sends as part of the text', () => {
@@ -137,7 +148,9 @@ describe('thoughts that a client sends as part of the text', () => {
 
   test('are told apart in an answer, for a template that knows of them', () => {
     const text = '<|im_start|>assistant\n<think>\nhm\n</think>\n\n Yes.<|im_end|>'
-    expect(draw(TAGGED, said('<think>\nhm\n</think>\n Yes.'))).toContain(text.replace(' Yes', 'Yes'))
+    expect(draw(TAGGED, said('<think>\nhm\n</think>\n Yes.'))).toContain(
+      text.replace(' Yes', 'Yes'),
+    )
     expect(draw(JOINED, said('<think>hm</think>Yes.'))).toContain('How warm?Yes.<|im_end|>')
   })
 
@@ -146,7 +159,10 @@ describe('thoughts that a client sends as part of the text', () => {
   })
 
   test('are no thoughts in what others say, nor behind other text', () => {
-    for (const [content, role] of [['<think>hm</think>Yes.', 'user'], ['So: <think>x', 'assistant']] as const) {
+    for (const [content, role] of [
+      ['<think>hm</think>Yes.', 'user'],
+      ['So: <think>x', 'assistant'],
+    ] as const) {
       expect(draw(TAGGED, said(content, role))).toContain(`${role}\n${content}<|im_end|>`)
     }
   })

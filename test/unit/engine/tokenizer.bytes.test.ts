@@ -66,7 +66,8 @@ test('are single bytes of characters where the vocabulary has no more', () => {
   expect(ids.map((id) => [...(bytes[id] ?? [])])).toEqual([[0xf0], [0x9f], [0x91], [0x8d]])
 
   const fallback = fileOf('merges, byte fallback')
-  const piece = (text: string): number => (fallback.model.vocab as Record<string, number>)[text] ?? -1
+  const piece = (text: string): number =>
+    (fallback.model.vocab as Record<string, number>)[text] ?? -1
   const spelled = tokenBytes(fallback, CONFIG)
   expect([...(spelled[piece('<0xF0>')] ?? [])]).toEqual([0xf0])
   expect(ascii(spelled[piece('▁hello')])).toBe(' hello')

@@ -16,19 +16,25 @@ const idOf = (file: TokenizerFile, text: string): number =>
 function open(source: string, name = 'bytes', tools: string | null = null): Prompts {
   const tokenizer = TOKENIZERS[name]?.() as TokenizerFile
   const config: ModelConfig = {
-    tokenizer, tokenizerConfig: NAMES, tokenNames: NAMES,
+    tokenizer,
+    tokenizerConfig: NAMES,
+    tokenNames: NAMES,
     templates: { plain: source, tools },
     endTokens: new Set(['<|im_end|>', '</s>'].map((text) => idOf(tokenizer, text))),
-    contextWindow: 100_000, firstPosition: 0,
+    contextWindow: 100_000,
+    firstPosition: 0,
     sampling: { temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, suppress: [] },
   }
   return createPrompts(config, 100_000)
 }
 
 const textOf = (ids: readonly number[], name = 'bytes'): string =>
-  ids.length === 0 ? '' : new Tokenizer(TOKENIZERS[name]?.() as object, NAMES).decode([...ids], {
-    skip_special_tokens: false, clean_up_tokenization_spaces: false,
-  })
+  ids.length === 0
+    ? ''
+    : new Tokenizer(TOKENIZERS[name]?.() as object, NAMES).decode([...ids], {
+        skip_special_tokens: false,
+        clean_up_tokenization_spaces: false,
+      })
 
 /** The text up to each boundary that was not part of the one before. */
 function parts({ tokens, boundaries }: Prompt): string[] {
@@ -66,15 +72,23 @@ test('knows where messages end, the tools among them', () => {
 })
 
 test('ends a message where the next token of structure begins when it has no end of its own', () => {
-  const source = "{{ bos_token }}{% for m in messages %}{{ '<|im_start|>' + m.content }}{% endfor %}"
+  const source =
+    "{{ bos_token }}{% for m in messages %}{{ '<|im_start|>' + m.content }}{% endfor %}"
   const { prepare } = open(`${source}{% if add_generation_prompt %}<|im_start|>so{% endif %}`)
   const prompt = prepare({ messages: [talk[0] as ChatMessage, talk[1] as ChatMessage] })
-  expect(parts(prompt)).toEqual(['<s><|im_start|>be kind', '<|im_start|>the cat ', '<|im_start|>so'])
+  expect(parts(prompt)).toEqual([
+    '<s><|im_start|>be kind',
+    '<|im_start|>the cat ',
+    '<|im_start|>so',
+  ])
   expect(prompt.opening).toBe('<|im_start|>so')
 })
 
 describe.each(Object.keys(KINDS))('%s', (kind) => {
-  const { prepare } = open(KINDS[kind] ?? '', kind === 'BRACKETS' ? 'merges, byte fallback' : 'bytes')
+  const { prepare } = open(
+    KINDS[kind] ?? '',
+    kind === 'BRACKETS' ? 'merges, byte fallback' : 'bytes',
+  )
   const called = kind !== 'PLAIN'
   const messages = called ? talk : talk.filter(({ content }) => content !== '' && content !== 'sat')
   const make = (count: number, last: string, tools?: Tool[]): Conversation => ({
@@ -134,7 +148,11 @@ test('finds the opening where a template looks at how messages begin or end', ()
 })
 
 test('uses the template for tools where there are tools, calls or results', () => {
-  const { prepare } = open('plain', 'bytes', '{% for t in tools %}{{ t.function.name }}{% endfor %}+')
+  const { prepare } = open(
+    'plain',
+    'bytes',
+    '{% for t in tools %}{{ t.function.name }}{% endfor %}+',
+  )
   const say = (conversation: Conversation): string => textOf(prepare(conversation).tokens, 'bytes')
   expect(say({ messages: talk.slice(0, 2) })).toBe('plain')
   expect(say({ messages: talk.slice(0, 2), tools: [] })).toBe('plain')
@@ -151,7 +169,8 @@ test('counts tools, names and arguments before it writes a word', () => {
       messages: [
         ...talk.slice(0, 2),
         {
-          role: 'assistant', content: '',
+          role: 'assistant',
+          content: '',
           toolCalls: [{ id: 'c', name: 'f', arguments: JSON.stringify({ a: long.repeat(10) }) }],
         },
       ],
@@ -183,5 +202,7 @@ test('puts no space before what it continues with', () => {
 test('knows no end of messages that leave no trace', () => {
   const prompt = open(PLAIN).prepare({ messages: [{ role: 'user', content: ' ' }] })
   expect(prompt.boundaries).toEqual([])
-  expect(open('{{ messages[0].content }}').prepare({ messages: talk.slice(1, 2) }).boundaries).toEqual([])
+  expect(
+    open('{{ messages[0].content }}').prepare({ messages: talk.slice(1, 2) }).boundaries,
+  ).toEqual([])
 })

@@ -24,8 +24,9 @@ function open(
   const template = parseTemplate(source, CONFIG)
   const encoder = createEncoder(make() as TokenizerFile, CONFIG, source)
   return {
-    encode: (messages) =>
-      [...encoder.encode({ messages }, template.render, Number.POSITIVE_INFINITY).tokens],
+    encode: (messages) => [
+      ...encoder.encode({ messages }, template.render, Number.POSITIVE_INFINITY).tokens,
+    ],
     plain: new Tokenizer(make(), CONFIG),
   }
 }

@@ -25,29 +25,44 @@ test('of nothing is none', async () => {
 })
 
 describe('reasoning', () => {
-  test.each([undefined, 0, 100])('is switched off, whatever was asked for: %s', async (reasoningBudget) => {
-    const { conversations, reasoning, constraint } = await planned(
-      { reasoningBudget }, { template: SWITCH, opening: 'A:<think>\n\n</think>\n\n' },
-    )
-    expect(conversations).toEqual([{ messages: request().messages, thinking: false, begun: { text: 'So' } }])
-    expect([reasoning, constraint]).toEqual([null, null])
-  })
+  test.each([undefined, 0, 100])(
+    'is switched off, whatever was asked for: %s',
+    async (reasoningBudget) => {
+      const { conversations, reasoning, constraint } = await planned(
+        { reasoningBudget },
+        { template: SWITCH, opening: 'A:<think>\n\n</think>\n\n' },
+      )
+      expect(conversations).toEqual([
+        { messages: request().messages, thinking: false, begun: { text: 'So' } },
+      ])
+      expect([reasoning, constraint]).toEqual([null, null])
+    },
+  )
 
   test('that a template opens is closed in the prompt', async () => {
-    const { conversations } = await planned({}, { template: '<think></think>', opening: 'A:<think>\n' })
+    const { conversations } = await planned(
+      {},
+      { template: '<think></think>', opening: 'A:<think>\n' },
+    )
     expect(conversations.at(-1)?.begun).toEqual({ block: '\n</think>\n\n', text: 'So' })
   })
 
   test('is not looked for in what follows', async () => {
-    const events = await collect(scripted([' <think>', 'x'], { template: SWITCH }), { begun: 'Say' })
+    const events = await collect(scripted([' <think>', 'x'], { template: SWITCH }), {
+      begun: 'Say',
+    })
     expect(events.filter(({ type }) => type === 'text' || type === 'reasoning')).toEqual([
-      { type: 'text', text: ' <think>' }, { type: 'text', text: 'x' },
+      { type: 'text', text: ' <think>' },
+      { type: 'text', text: 'x' },
     ])
   })
 })
 
 test('stop texts are looked for in what follows alone', async () => {
-  const events = await collect(scripted(['op', ' now', ' ST', 'OP', ' x']), { begun: 'ST', stop: ['STop', 'STOP'] })
+  const events = await collect(scripted(['op', ' now', ' ST', 'OP', ' x']), {
+    begun: 'ST',
+    stop: ['STop', 'STOP'],
+  })
   const text = events.map((event) => (event.type === 'text' ? event.text : '')).join('')
   expect(text).toBe('op now ')
   expect(events.at(-1)).toMatchObject({ reason: 'stop_sequence', stopSequence: 'STOP' })
@@ -58,14 +73,20 @@ describe('tools', () => {
 
   test('may be called behind it', async () => {
     const call = ['<tool_call>\n{"name": "get_time", "arguments": {}}\n</tool_call>']
-    const events = await collect(scripted([' I look.\n', ...call], { template: NATIVE }), { begun: 'Well,', tools })
+    const events = await collect(scripted([' I look.\n', ...call], { template: NATIVE }), {
+      begun: 'Well,',
+      tools,
+    })
     expect(events).toContainEqual({ type: 'text', text: ' I look.' })
     expect(events).toContainEqual(expect.objectContaining({ type: 'tool_call', name: 'get_time' }))
   })
 
   test('whose calls are a whole answer may not', async () => {
     const text = '{"name": "get_time", "parameters": {}}'
-    expect(await planned({ tools }, { template: LLAMA })).toMatchObject({ tools: null, constraint: null })
+    expect(await planned({ tools }, { template: LLAMA })).toMatchObject({
+      tools: null,
+      constraint: null,
+    })
     const events = await collect(scripted([text], { template: LLAMA }), { begun: 'Like ', tools })
     expect(events).toContainEqual({ type: 'text', text })
   })
@@ -78,7 +99,8 @@ describe('tools', () => {
     ['format', { format: { type: 'grammar', grammar: 'root ::= "a"' } }],
   ])('%s of a whole answer is refused: %j', async (param, fields) => {
     await expect(planned(fields)).rejects.toMatchObject({
-      kind: 'invalid_request', param,
+      kind: 'invalid_request',
+      param,
       message: `${param} is kept by a whole answer, and the last message begins this one: leave out either.`,
     })
     await expect(planned({ ...fields, begun: undefined })).resolves.toBeDefined()

@@ -15,21 +15,40 @@ const constant = (text: string): Constraint => ({ type: 'constant', text })
 const nothing: Constraint = { type: 'grammar', grammar: 'root ::= ""' }
 const optional = (part: Constraint): Constraint => ({ type: 'choice', parts: [part, nothing] })
 const sequence = (...parts: Constraint[]): Constraint => ({ type: 'sequence', parts })
-const json = (schema: unknown): Constraint => ({ type: 'json', schema: schema as Tool['parameters'] })
+const json = (schema: unknown): Constraint => ({
+  type: 'json',
+  schema: schema as Tool['parameters'],
+})
 const tagged = (begin: string, content: Constraint, end: string): TaggedConstraint => ({
-  type: 'tagged', begin, content, end,
+  type: 'tagged',
+  begin,
+  content,
+  end,
 })
 const call = ({ name, parameters }: Tool, key = 'arguments'): TaggedConstraint =>
   tagged(`{"name": "${name}", "${key}": `, json(parameters), '}')
 const separated = (separator: string, single: boolean, tags: TaggedConstraint[]): Constraint => ({
-  type: 'separated', tags, separator, required: true, single,
+  type: 'separated',
+  tags,
+  separator,
+  required: true,
+  single,
 })
 const triggered = (trigger: string, single: boolean, tags: TaggedConstraint[]): Constraint => ({
-  type: 'triggered', triggers: [trigger], tags, required: false, single,
+  type: 'triggered',
+  triggers: [trigger],
+  tags,
+  required: false,
+  single,
 })
 
 const two = use({ tools: [WEATHER, TIME] })
-const forced = use({ tools: [WEATHER, TIME, SET], choice: 'required', only: ['get_time'], parallel: false })
+const forced = use({
+  tools: [WEATHER, TIME, SET],
+  choice: 'required',
+  only: ['get_time'],
+  parallel: false,
+})
 
 describe('calls of the family of', () => {
   test('hermes', () => {
@@ -54,7 +73,11 @@ describe('calls of the family of', () => {
 
   test('llama', () => {
     const calls = (single: boolean, ...tools: Tool[]): Constraint =>
-      separated('; ', single, tools.map((tool) => call(tool, 'parameters')))
+      separated(
+        '; ',
+        single,
+        tools.map((tool) => call(tool, 'parameters')),
+      )
     expect(toolConstraint(formatOf('llama'), two)).toEqual({
       type: 'choice',
       parts: [
@@ -101,7 +124,9 @@ describe('calls of the family of', () => {
       ),
       ')',
     )
-    expect(toolConstraint(formatOf('lfm'), use({ choice: 'required', tools: [WEATHER, TIME] }))).toEqual(
+    expect(
+      toolConstraint(formatOf('lfm'), use({ choice: 'required', tools: [WEATHER, TIME] })),
+    ).toEqual(
       tagged(
         '<|tool_call_start|>',
         sequence(
@@ -141,11 +166,18 @@ function tagOf(name: string, tool: Tool): TaggedConstraint | undefined {
 }
 
 describe('arguments in Python', () => {
-  const write = (properties: object, required: readonly string[] = [], rest: object = {}): unknown =>
-    tagOf('lfm', { name: 'f', parameters: { type: 'object', properties, required, ...rest } })?.content
+  const write = (
+    properties: object,
+    required: readonly string[] = [],
+    rest: object = {},
+  ): unknown =>
+    tagOf('lfm', { name: 'f', parameters: { type: 'object', properties, required, ...rest } })
+      ?.content
 
   test('some of which may be left out have separators where they belong', () => {
-    const [a, b, c] = ['a', 'b', 'c'].map((name) => tagged(`${name}=`, json({ type: 'integer' }), ''))
+    const [a, b, c] = ['a', 'b', 'c'].map((name) =>
+      tagged(`${name}=`, json({ type: 'integer' }), ''),
+    )
     const int = { type: 'integer' }
     const comma = constant(', ')
     if (!a || !b || !c) throw new Error('three')
@@ -159,7 +191,9 @@ describe('arguments in Python', () => {
 
   test('say truth and nothing as Python does', () => {
     const truth: Constraint = { type: 'choice', parts: [constant('True'), constant('False')] }
-    expect(write({ on: { type: 'boolean', description: 'On?' } }, ['on'])).toEqual(tagged('on=', truth, ''))
+    expect(write({ on: { type: 'boolean', description: 'On?' } }, ['on'])).toEqual(
+      tagged('on=', truth, ''),
+    )
     expect(write({ on: { type: 'null' } }, ['on'])).toEqual(tagged('on=', constant('None'), ''))
   })
 
@@ -180,7 +214,10 @@ describe('a tool is called by a JSON object', () => {
     ['with a name that is none there', { ...object, properties: { 'a b>': {} } }],
     [
       'with very many parameters',
-      { ...object, properties: Object.fromEntries(Array.from({ length: 17 }, (_, n) => [`p${n}`, {}])) },
+      {
+        ...object,
+        properties: Object.fromEntries(Array.from({ length: 17 }, (_, n) => [`p${n}`, {}])),
+      },
     ],
   ])('%s', (_name, parameters) => {
     const tool = { name: 'f', parameters }
@@ -192,7 +229,10 @@ describe('a tool is called by a JSON object', () => {
 test.each([
   [true, { type: 'object' }],
   [{}, { type: 'object' }],
-  [{ minProperties: 1, type: ['object', 'null'] }, { minProperties: 1, type: 'object' }],
+  [
+    { minProperties: 1, type: ['object', 'null'] },
+    { minProperties: 1, type: 'object' },
+  ],
 ])('arguments by the schema %j are an object all the same', (parameters, schema) => {
   const tool = { name: 'f', parameters }
   expect(tagOf('hermes', tool)).toEqual(call({ name: 'f', parameters: schema }))
@@ -204,11 +244,24 @@ test.each<[string, object, Constraint]>([
     { type: 'string', enum: ['x', 'y'] },
     { type: 'choice', parts: [constant('x'), constant('y')] },
   ],
-  ['as JSON where they would be misread', { type: 'string', enum: ['</parameter>'] }, json({ type: 'string', enum: ['</parameter>'] })],
-  ['as JSON where more is said of them', { type: 'string', minLength: 2 }, json({ type: 'string', minLength: 2 })],
+  [
+    'as JSON where they would be misread',
+    { type: 'string', enum: ['</parameter>'] },
+    json({ type: 'string', enum: ['</parameter>'] }),
+  ],
+  [
+    'as JSON where more is said of them',
+    { type: 'string', minLength: 2 },
+    json({ type: 'string', minLength: 2 }),
+  ],
 ])('texts in tags are written %s', (_name, schema, content) => {
-  const tool = { name: 'f', parameters: { type: 'object', properties: { a: schema }, required: ['a'] } }
-  expect(tagOf('xml', tool)?.content).toEqual(tagged('\n<parameter=a>\n', content, '\n</parameter>'))
+  const tool = {
+    name: 'f',
+    parameters: { type: 'object', properties: { a: schema }, required: ['a'] },
+  }
+  expect(tagOf('xml', tool)?.content).toEqual(
+    tagged('\n<parameter=a>\n', content, '\n</parameter>'),
+  )
 })
 
 describe('an answer may be', () => {
@@ -238,7 +291,9 @@ describe('an answer may be', () => {
   test('calls that have no end of their own, or in a format', () => {
     const asked = use({ tools: [TIME] })
     const llama = formatOf('llama')
-    expect(answerConstraint({ format: llama, use: asked }, { type: 'json_schema', schema })).toEqual({
+    expect(
+      answerConstraint({ format: llama, use: asked }, { type: 'json_schema', schema }),
+    ).toEqual({
       type: 'choice',
       parts: [
         toolConstraint(llama, { ...asked, choice: 'required' }),

@@ -3,7 +3,13 @@ import { InoriginError } from '../../../src/error.ts'
 import { ask, collect, scripted, sum, use } from './scripted.ts'
 
 const WORDS = ['Hello', ' wor', 'ld']
-const CALL = ['<tool', '_call>\n{"name": ', '"get_weather", "arguments": {"city"', ': "Rome"}}', '\n</tool_call>']
+const CALL = [
+  '<tool',
+  '_call>\n{"name": ',
+  '"get_weather", "arguments": {"city"',
+  ': "Rome"}}',
+  '\n</tool_call>',
+]
 
 test('tells the counts of the prompt, the text, and the true usage', async () => {
   expect(await collect(scripted(WORDS, { cachedTokens: 2 }))).toEqual([
@@ -73,7 +79,9 @@ describe('stop texts', () => {
   })
 
   test('are of the text alone, not of reasoning or arguments', async () => {
-    const engine = scripted(['<think>', 'Rome', '</think>', 'So ', ...CALL], { template: '<think></think>' })
+    const engine = scripted(['<think>', 'Rome', '</think>', 'So ', ...CALL], {
+      template: '<think></think>',
+    })
     const events = await collect(engine, { stop: ['Rome', 'city'], tools: use() })
     expect(sum(events)).toMatchObject({
       reasoning: 'Rome',
@@ -130,7 +138,8 @@ describe('calls', () => {
   test('cut by a limit end with that, and with the arguments so far', async () => {
     const events = await collect(scripted(CALL.slice(0, 3), { ending: 'length' }), { tools: use() })
     expect(sum(events)).toMatchObject({
-      calls: [{ name: 'get_weather', arguments: '{"city"' }], reason: 'length',
+      calls: [{ name: 'get_weather', arguments: '{"city"' }],
+      reason: 'length',
     })
   })
 

@@ -6,10 +6,15 @@ import type { TokenLogprob } from '../../../src/types/index.ts'
 import { collect, scripted, sum, use } from './scripted.ts'
 
 const token = (text: string): TokenLogprob => ({
-  text, bytes: [...new TextEncoder().encode(text)], logprob: -text.length, top: [],
+  text,
+  bytes: [...new TextEncoder().encode(text)],
+  logprob: -text.length,
+  top: [],
 })
 const piece = (...texts: readonly string[]): Piece => ({
-  text: texts.join(''), tokens: texts.length, logprobs: texts.map(token),
+  text: texts.join(''),
+  tokens: texts.length,
+  logprobs: texts.map(token),
 })
 const words = (told: readonly TokenLogprob[]): string[] => told.map(({ text }) => text)
 
@@ -28,7 +33,10 @@ test('nothing is told where it was not asked for', async () => {
 
 describe('tokens stay with their texts', () => {
   test('where a stop text holds them back', async () => {
-    const events = await collect(scripted([piece('a'), piece(' EN'), piece('T b')]), { logprobs: 1, stop: ['END'] })
+    const events = await collect(scripted([piece('a'), piece(' EN'), piece('T b')]), {
+      logprobs: 1,
+      stop: ['END'],
+    })
     expect(events.slice(1, -1)).toEqual([
       { type: 'text', text: 'a', logprobs: [token('a')] },
       // A token that is shown in part is told.
@@ -38,7 +46,10 @@ describe('tokens stay with their texts', () => {
   })
 
   test('where a stop text ends the answer', async () => {
-    const events = await collect(scripted([piece('a'), piece(' E'), piece('N', 'D')]), { logprobs: 1, stop: ['END'] })
+    const events = await collect(scripted([piece('a'), piece(' E'), piece('N', 'D')]), {
+      logprobs: 1,
+      stop: ['END'],
+    })
     expect(words(sum(events).logprobs)).toEqual(['a', ' E'])
   })
 
@@ -56,14 +67,20 @@ describe('tokens stay with their texts', () => {
   })
 
   test('where a token begins in what is left out', async () => {
-    const engine = scripted([piece('a</think'), piece('>\nSo')], { template: '</think>', opening: '<think>' })
+    const engine = scripted([piece('a</think'), piece('>\nSo')], {
+      template: '</think>',
+      opening: '<think>',
+    })
     expect(words(sum(await collect(engine, { logprobs: 1 })).logprobs)).toEqual(['>\nSo'])
   })
 })
 
 test('a character of several tokens is told with all of them', async () => {
   const smile = { text: '🙂', tokens: 2, logprobs: [token('�'), token('�')] }
-  const events = await collect(scripted([piece('a'), smile, piece('b')]), { logprobs: 1, stop: ['🙂!'] })
+  const events = await collect(scripted([piece('a'), smile, piece('b')]), {
+    logprobs: 1,
+    stop: ['🙂!'],
+  })
   expect(sum(events).text).toBe('a🙂b')
   expect(words(sum(events).logprobs)).toEqual(['a', '�', '�', 'b'])
 })
@@ -82,7 +99,10 @@ describe('a character that is cut', () => {
 
   test('is told by its tokens', async () => {
     for (const stop of [[], [' you?']]) {
-      const events = await collect(scripted([piece('Hi'), piece(' you'), cut], { ending: 'length' }), { logprobs: 0, stop })
+      const events = await collect(
+        scripted([piece('Hi'), piece(' you'), cut], { ending: 'length' }),
+        { logprobs: 0, stop },
+      )
       expect(sum(events)).toMatchObject({ text: 'Hi you', reason: 'length' })
       expect(words(sum(events).logprobs)).toEqual(['Hi', ' you', '�', '�'])
       expect(events.at(-2)).toMatchObject({ type: 'text', text: '' })
@@ -96,9 +116,14 @@ describe('a character that is cut', () => {
     expect(plain.filter(({ type }) => type === 'text')).toHaveLength(1)
     const stopped = await collect(scripted([piece('Hi END'), cut]), { logprobs: 0, stop: ['END'] })
     expect(words(sum(stopped).logprobs)).toEqual(['Hi END'])
-    const thinking = scripted([piece('<think>'), piece('Hm'), cut], { template: '</think>', ending: 'length' })
+    const thinking = scripted([piece('<think>'), piece('Hm'), cut], {
+      template: '</think>',
+      ending: 'length',
+    })
     expect(sum(await collect(thinking, { logprobs: 0 })).logprobs).toEqual([])
-    const calling = scripted([piece('<tool_call>'), piece('{"name": "get_t'), cut], { ending: 'length' })
+    const calling = scripted([piece('<tool_call>'), piece('{"name": "get_t'), cut], {
+      ending: 'length',
+    })
     expect(sum(await collect(calling, { logprobs: 0, tools: use() })).logprobs).toEqual([])
   })
 })
@@ -107,9 +132,13 @@ test('whatever is held back, every token of a text is told once and in order', a
   const random = createRandom(5)
   const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)] as T
   for (let round = 0; round < 300; round += 1) {
-    const texts = Array.from({ length: 12 }, () => pick(['a', 'ab', ' ', '\n', '<', '<tool', '_call', 'b<', '🙂']))
+    const texts = Array.from({ length: 12 }, () =>
+      pick(['a', 'ab', ' ', '\n', '<', '<tool', '_call', 'b<', '🙂']),
+    )
     const events = await collect(scripted(texts.map((text) => piece(text))), {
-      logprobs: 0, tools: use(), stop: pick([[], ['zz'], ['ab ab'], ['b<b']]),
+      logprobs: 0,
+      tools: use(),
+      stop: pick([[], ['zz'], ['ab ab'], ['b<b']]),
     })
     const told = sum(events)
     if (told.reason === 'stop') expect(words(told.logprobs)).toEqual(texts)
@@ -123,7 +152,9 @@ test('however a text is cut into tokens, their bytes are the text', async () => 
   const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)] as T
   const writer = new TextEncoder()
   for (let round = 0; round < 200; round += 1) {
-    const text = Array.from({ length: 10 }, () => pick(['a', 'é', '🙂', '漢', ' ', 'b<', '👩‍🔬', '\ufeff'])).join('')
+    const text = Array.from({ length: 10 }, () =>
+      pick(['a', 'é', '🙂', '漢', ' ', 'b<', '👩‍🔬', '\ufeff']),
+    ).join('')
     const bytes = [...writer.encode(text)]
     const reader = new TextDecoder('utf-8', { ignoreBOM: true })
     const whole = new TextDecoder('utf-8', { ignoreBOM: true })
@@ -140,10 +171,16 @@ test('however a text is cut into tokens, their bytes are the text', async () => 
     }
     const limit = random() < 0.5 ? pieces.length : Math.ceil(random() * pieces.length)
     const engine = scripted(pieces.slice(0, limit), { ending: 'length' })
-    const told = sum(await collect(engine, { logprobs: 0, tools: use(), stop: pick([[], ['zz'], ['🙂🙂🙂🙂']]) }))
+    const told = sum(
+      await collect(engine, { logprobs: 0, tools: use(), stop: pick([[], ['zz'], ['🙂🙂🙂🙂']]) }),
+    )
     const spelled = told.logprobs.flatMap((each) => each.bytes)
     if (told.reason !== 'length') continue
-    expect(new TextDecoder('utf-8', { ignoreBOM: true }).decode(Uint8Array.from(spelled), { stream: true })).toBe(told.text)
+    expect(
+      new TextDecoder('utf-8', { ignoreBOM: true }).decode(Uint8Array.from(spelled), {
+        stream: true,
+      }),
+    ).toBe(told.text)
     if (limit === pieces.length) expect(spelled).toEqual([...writer.encode(text)])
   }
 })

@@ -75,14 +75,18 @@ describe('tools', () => {
   })
 
   test('are told behind what the system text says', async () => {
-    const messages: ChatMessage[] = [{ role: 'system', content: 'Be brief.' }, { role: 'user', content: 'Hi' }]
+    const messages: ChatMessage[] = [
+      { role: 'system', content: 'Be brief.' },
+      { role: 'user', content: 'Hi' },
+    ]
     const [system] = await messagesOf({ messages, tools })
     expect(system?.content).toMatch(/^Be brief\.\n\n# Tools\n/)
   })
 
   const results: ChatMessage = {
     role: 'user',
-    content: '<tool_response>\nSun\n</tool_response>\n<tool_response>\nError: no clock\n</tool_response>',
+    content:
+      '<tool_response>\nSun\n</tool_response>\n<tool_response>\nError: no clock\n</tool_response>',
   }
   const calls =
     '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call>\n' +
@@ -90,7 +94,10 @@ describe('tools', () => {
 
   test('their calls and what they gave are told as text without a template', async () => {
     expect(await messagesOf({ messages: LOOP }, null)).toEqual([
-      LOOP[0], { role: 'assistant', content: `I look.\n${calls}` }, results, LOOP[4],
+      LOOP[0],
+      { role: 'assistant', content: `I look.\n${calls}` },
+      results,
+      LOOP[4],
     ])
   })
 
@@ -101,26 +108,35 @@ describe('tools', () => {
       LOOP.with(3, { ...LOOP[3], content: 'Error: no clock' } as ChatMessage),
       '<|tool_call_start|>[get_weather(city="Rome"), get_time()]<|tool_call_end|>',
     ],
-  ])('their calls are written by the engine where the template leaves them out: %j', async (template, messages, written) => {
-    const engine = scripted([], { template })
-    await plan(engine, request({ messages: LOOP }))
-    const [conversation] = engine.conversations
-    expect(conversation?.messages).toEqual(messages)
-    const [, asked] = LOOP
-    if (asked?.role !== 'assistant' || !asked.toolCalls) throw new Error('no calls')
-    expect(conversation?.writeCalls?.(asked.toolCalls)).toBe(written)
-  })
+  ])(
+    'their calls are written by the engine where the template leaves them out: %j',
+    async (template, messages, written) => {
+      const engine = scripted([], { template })
+      await plan(engine, request({ messages: LOOP }))
+      const [conversation] = engine.conversations
+      expect(conversation?.messages).toEqual(messages)
+      const [, asked] = LOOP
+      if (asked?.role !== 'assistant' || !asked.toolCalls) throw new Error('no calls')
+      expect(conversation?.writeCalls?.(asked.toolCalls)).toBe(written)
+    },
+  )
 
   test('that may not be called are not told', async () => {
     const engine = scripted([], { template: NATIVE })
-    const { tools: planned, constraint } = await plan(engine, request({ tools: use({ choice: 'none' }) }))
+    const { tools: planned, constraint } = await plan(
+      engine,
+      request({ tools: use({ choice: 'none' }) }),
+    )
     expect(engine.conversations).toEqual([{ messages: request().messages }])
     expect([planned, constraint]).toEqual([null, null])
     expect(await messagesOf({ tools: use({ choice: 'none' }) })).toEqual(request().messages)
   })
 
   test('of an empty list are none', async () => {
-    const planned = await plan(scripted([], { template: NATIVE }), request({ tools: use({ tools: [] }) }))
+    const planned = await plan(
+      scripted([], { template: NATIVE }),
+      request({ tools: use({ tools: [] }) }),
+    )
     expect(planned).toMatchObject({ tools: null, visible: [], constraint: null })
   })
 
@@ -140,13 +156,16 @@ describe('tools', () => {
 })
 
 describe('the format of an answer', () => {
-  const ask = (content: string): Partial<GenerationRequest> => ({ messages: [{ role: 'user', content }] })
+  const ask = (content: string): Partial<GenerationRequest> => ({
+    messages: [{ role: 'user', content }],
+  })
 
   test('is told where it is JSON', async () => {
     const schema = { type: 'array', items: { type: 'integer' } }
     const [told] = await messagesOf({ ...ask('Count.'), format: { type: 'json_schema', schema } })
     expect(told).toEqual({
-      role: 'system', content: `Answer in JSON, by this schema: ${JSON.stringify(schema)}`,
+      role: 'system',
+      content: `Answer in JSON, by this schema: ${JSON.stringify(schema)}`,
     })
     const [object] = await messagesOf({ ...ask('Count.'), format: { type: 'json_object' } })
     expect(object?.content).toBe('Answer with a JSON object.')
@@ -186,27 +205,36 @@ describe('what cannot be is refused', () => {
       use({ tools: [TIME, { name: 'f', parameters: { type: ['string', 'null'] } }] }),
       'tools[1].parameters',
     ],
-    ['arguments that cannot be', use({ tools: [{ name: 'f', parameters: false }] }), 'tools[0].parameters'],
+    [
+      'arguments that cannot be',
+      use({ tools: [{ name: 'f', parameters: false }] }),
+      'tools[0].parameters',
+    ],
   ])('%s', async (_name, tools, param) => {
     expect(await refused({ tools })).toMatchObject({ kind: 'invalid_request', param })
   })
 
   test('arguments in past calls that are no object, where they have to be written', async () => {
     const messages = LOOP.with(1, {
-      role: 'assistant', content: '', toolCalls: [{ id: 'a', name: 'get_time', arguments: '{"a' }],
+      role: 'assistant',
+      content: '',
+      toolCalls: [{ id: 'a', name: 'get_time', arguments: '{"a' }],
     })
     await expect(messagesOf({ messages }, null)).rejects.toMatchObject({
-      kind: 'invalid_request', param: 'messages',
+      kind: 'invalid_request',
+      param: 'messages',
     })
   })
 
   test('what the engine refuses, schemas by their place', async () => {
     const refuse = (): Error => new InoriginError('invalid_request', 'No.', { param: '' })
     const strange = {
-      name: 'strange', parameters: { type: 'object', properties: { a: { contains: {} } } },
+      name: 'strange',
+      parameters: { type: 'object', properties: { a: { contains: {} } } },
     }
     expect(await refused({ tools: use({ tools: [TIME, strange] }) }, refuse)).toMatchObject({
-      kind: 'invalid_request', param: expect.stringMatching(/^tools\[1\]\.parameters\.properties\.a/),
+      kind: 'invalid_request',
+      param: expect.stringMatching(/^tools\[1\]\.parameters\.properties\.a/),
     })
     expect(
       await refused({ format: { type: 'json_schema', schema: { contains: {} } } }, refuse),

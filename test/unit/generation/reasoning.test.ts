@@ -1,7 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import type { Constraint } from '../../../src/engine/constraint.ts'
 import type { GenerationRequest } from '../../../src/types/index.ts'
-import { createSplitter, detectMarks, hasSwitch, stateOf } from '../../../src/generation/reasoning.ts'
+import {
+  createSplitter,
+  detectMarks,
+  hasSwitch,
+  stateOf,
+} from '../../../src/generation/reasoning.ts'
 import { collect, scripted, sum, use } from './scripted.ts'
 
 const QWEN = "{{ '<think></think>' }}{% if enable_thinking is false %}"
@@ -25,7 +30,7 @@ test('without a template the most common marks are looked for', () => {
 })
 
 test.each([
-  ["{% if enable_thinking is defined %}", true],
+  ['{% if enable_thinking is defined %}', true],
   ['{%- if thinking %}', true],
   ["{{ message.thinking }}{% if message['thinking'] or message.thinking %}", false],
   ['Answer without thinking.', false],
@@ -86,7 +91,9 @@ describe('reasoning and text', () => {
 })
 
 test('reasoning is told and counted on its own', async () => {
-  const engine = scripted(['<think>', '\n', 'Hm', '.', '\n', '</think>', '\n\n', 'Yes'], { template: QWEN })
+  const engine = scripted(['<think>', '\n', 'Hm', '.', '\n', '</think>', '\n\n', 'Yes'], {
+    template: QWEN,
+  })
   const events = await collect(engine)
   expect(sum(events)).toMatchObject({ reasoning: 'Hm.', text: 'Yes', reason: 'stop' })
   expect(events.at(-1)).toMatchObject({ usage: { completionTokens: 9, reasoningTokens: 6 } })
@@ -120,7 +127,8 @@ describe('a budget', () => {
   test('that is not used up changes nothing', async () => {
     const engine = scripted(pieces, { template: QWEN })
     expect(sum(await collect(engine, { reasoningBudget: 9 }))).toMatchObject({
-      reasoning: 'abcde', text: 'Yes',
+      reasoning: 'abcde',
+      text: 'Yes',
     })
     expect(engine.steered).toEqual([])
   })
@@ -159,16 +167,20 @@ describe('no reasoning at all', () => {
   test.each([
     ['', '<think>\n\n</think>\n\n'],
     ['<think>\n', '\n</think>\n\n'],
-  ])('is an empty block behind %j otherwise, which the model is made to write', async (opening, block) => {
-    const engine = scripted([block, 'Yes'], { template: R1, opening })
-    const events = await collect(engine, off)
-    expect(engine.asked[0]?.constraint).toEqual({
-      type: 'sequence', parts: [{ type: 'constant', text: block }, text],
-    })
-    expect(engine.steered).toEqual([{ constraint: null }])
-    expect(sum(events)).toMatchObject({ reasoning: '', text: 'Yes' })
-    expect(events.at(-1)).toMatchObject({ usage: { reasoningTokens: 0 } })
-  })
+  ])(
+    'is an empty block behind %j otherwise, which the model is made to write',
+    async (opening, block) => {
+      const engine = scripted([block, 'Yes'], { template: R1, opening })
+      const events = await collect(engine, off)
+      expect(engine.asked[0]?.constraint).toEqual({
+        type: 'sequence',
+        parts: [{ type: 'constant', text: block }, text],
+      })
+      expect(engine.steered).toEqual([{ constraint: null }])
+      expect(sum(events)).toMatchObject({ reasoning: '', text: 'Yes' })
+      expect(events.at(-1)).toMatchObject({ usage: { reasoningTokens: 0 } })
+    },
+  )
 
   test('is left to the model where it cannot be forced, and closed as soon as it is opened', async () => {
     const refuse = (): Error => new Error('no constraints')
@@ -217,7 +229,10 @@ describe('a constraint holds for what follows reasoning', () => {
   test('or that the model may begin', async () => {
     const engine = scripted([], { template: QWEN })
     await collect(engine, { format: { type: 'json_object' } })
-    expect(engine.asked[0]?.constraint).toEqual({ type: 'choice', parts: [reasoned('<think>'), answer] })
+    expect(engine.asked[0]?.constraint).toEqual({
+      type: 'choice',
+      parts: [reasoned('<think>'), answer],
+    })
   })
 
   test('and calls are found there alone', async () => {

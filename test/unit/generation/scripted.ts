@@ -1,11 +1,20 @@
 import type { Constraint } from '../../../src/engine/constraint.ts'
 import type {
-  Conversation, Ending, Engine, GenerateOptions, Piece, Steer,
+  Conversation,
+  Ending,
+  Engine,
+  GenerateOptions,
+  Piece,
+  Steer,
 } from '../../../src/engine/engine.ts'
 import { generate, type GenerationOptions } from '../../../src/generation/generate.ts'
 import { plan, type Ways } from '../../../src/generation/plan.ts'
 import type {
-  GenerationEvent, GenerationRequest, TokenLogprob, Tool, ToolUse,
+  GenerationEvent,
+  GenerationRequest,
+  TokenLogprob,
+  Tool,
+  ToolUse,
 } from '../../../src/types/index.ts'
 
 /** An engine that writes what it is told to, one token to a piece. */
@@ -101,7 +110,9 @@ export async function ask(
 ): Promise<AsyncGenerator<GenerationEvent>> {
   const asked = request(fields)
   const wanted: GenerationOptions = {
-    plan: await plan(engine, asked, ways), maxOutputTokens: 50, ...options,
+    plan: await plan(engine, asked, ways),
+    maxOutputTokens: 50,
+    ...options,
   }
   return generate(engine, asked, wanted, new AbortController().signal)
 }
@@ -169,5 +180,8 @@ export const SET: Tool = {
 }
 
 export const use = (fields: Partial<ToolUse> = {}): ToolUse => ({
-  tools: [WEATHER, TIME, SET], choice: 'auto', parallel: true, ...fields,
+  tools: [WEATHER, TIME, SET],
+  choice: 'auto',
+  parallel: true,
+  ...fields,
 })

@@ -21,7 +21,11 @@ function read(name: string, pieces: readonly string[], cut = false): Part[] {
   const joined: Part[] = []
   for (const part of all) {
     const last = joined.at(-1)
-    if (last?.type === 'text' && part.type === 'text' && last.from + last.text.length === part.from) {
+    if (
+      last?.type === 'text' &&
+      part.type === 'text' &&
+      last.from + last.text.length === part.from
+    ) {
       last.text += part.text
     } else if (last?.type === 'arguments' && part.type === 'arguments') last.text += part.text
     else joined.push({ ...part })
@@ -107,7 +111,8 @@ describe('what is no call is text', () => {
   })
 
   test('a call within garbage is still found', () => {
-    const written = '<tool_call> or <tool_call>{"name": "get_time", "arguments": {}}</tool_call> done'
+    const written =
+      '<tool_call> or <tool_call>{"name": "get_time", "arguments": {}}</tool_call> done'
     expect(read('hermes', [written])).toEqual([
       { type: 'text', text: '<tool_call> or', from: 0 },
       { type: 'call', name: 'get_time' },
@@ -120,14 +125,30 @@ describe('what is no call is text', () => {
 
 describe('arguments that break off', () => {
   const broken: [string, string, unknown][] = [
-    ['hermes', '<tool_call>\n{"name": "get_weather", "arguments": {"city": Paris}}\n</tool_call>', { city: null }],
+    [
+      'hermes',
+      '<tool_call>\n{"name": "get_weather", "arguments": {"city": Paris}}\n</tool_call>',
+      { city: null },
+    ],
     ['hermes', '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Pa', { city: 'Pa' }],
-    ['hermes', '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Pa", "d', { city: 'Pa', d: null }],
+    [
+      'hermes',
+      '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Pa", "d',
+      { city: 'Pa', d: null },
+    ],
     ['hermes', '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Pa", ', { city: 'Pa' }],
-    ['hermes', '<tool_call>\n{"name": "get_weather", "arguments": {"city": [{"a"', { city: [{ a: null }] }],
+    [
+      'hermes',
+      '<tool_call>\n{"name": "get_weather", "arguments": {"city": [{"a"',
+      { city: [{ a: null }] },
+    ],
     ['hermes', '<tool_call>\n{"name": "get_weather", "arguments": {"city": [1, ', { city: [1] }],
     ['hermes', '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Pa\\', { city: 'Pa' }],
-    ['xml', '<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n<parameter=days>\n1', { city: 'Paris' }],
+    [
+      'xml',
+      '<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n<parameter=days>\n1',
+      { city: 'Paris' },
+    ],
     ['lfm', '<|tool_call_start|>[get_weather(city="Paris", days=', { city: 'Paris', days: null }],
     ['lfm', '<|tool_call_start|>[get_weather("Paris")]<|tool_call_end|>', {}],
     ['mistral-args', '[TOOL_CALLS]get_weather[ARGS]{"city": ', { city: null }],
@@ -176,10 +197,42 @@ test('whatever is written, nothing is lost, nothing throws, and the pieces do no
   const random = createRandom(11)
   const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)] as T
   const bits = [
-    '<tool_call>', '</tool_call>', '<|tool_call_start|>', '<|tool_call_end|>', '[TOOL_CALLS]', '[ARGS]',
-    '<|tool_call|>', '<|python_tag|>', '{"name": "get_time", "arguments": ', '{"name": "get_weather", "parameters": ',
-    '<function=get_time>', '</function>', '<parameter=a>', '</parameter>', 'get_time(', 'a=', ')', '{', '}', '[', ']',
-    '{}', '"', "'", '\\', ',', ':', ' ', '\n', 'word', '12', 'true', '🙂', ';', '"a": "b"', 'get_time',
+    '<tool_call>',
+    '</tool_call>',
+    '<|tool_call_start|>',
+    '<|tool_call_end|>',
+    '[TOOL_CALLS]',
+    '[ARGS]',
+    '<|tool_call|>',
+    '<|python_tag|>',
+    '{"name": "get_time", "arguments": ',
+    '{"name": "get_weather", "parameters": ',
+    '<function=get_time>',
+    '</function>',
+    '<parameter=a>',
+    '</parameter>',
+    'get_time(',
+    'a=',
+    ')',
+    '{',
+    '}',
+    '[',
+    ']',
+    '{}',
+    '"',
+    "'",
+    '\\',
+    ',',
+    ':',
+    ' ',
+    '\n',
+    'word',
+    '12',
+    'true',
+    '🙂',
+    ';',
+    '"a": "b"',
+    'get_time',
   ]
   for (let round = 0; round < 4_000; round += 1) {
     const { name } = pick(FORMATS)
@@ -206,7 +259,10 @@ test('whatever is written, nothing is lost, nothing throws, and the pieces do no
 })
 
 test.each([
-  ['hermes', "{{ '<tool_call>\\n{\\\"name\\\": <function-name>, \\\"arguments\\\": <args-json-object>}' }}"],
+  [
+    'hermes',
+    '{{ \'<tool_call>\\n{\\"name\\": <function-name>, \\"arguments\\": <args-json-object>}\' }}',
+  ],
   ['hermes', "{{ '<tool_call>' + name + '\", \"arguments\": ' }}"],
   [undefined, "{{ '<tool_call>' + name + '<arg_key>' + call.arguments }}"],
   ['xml', "{{ '<tool_call>\\n<function=' }}<parameter="],
@@ -214,7 +270,10 @@ test.each([
   ['mistral-args', "'[TOOL_CALLS]' + name + '[ARGS]'"],
   ['lfm', 'List of tools: <|tool_list_start|>['],
   ['granite', 'respond with <|tool_call|> followed by a JSON list'],
-  ['llama', '<|start_header_id|> Respond in the format {"name": function name, "parameters": dictionary'],
+  [
+    'llama',
+    '<|start_header_id|> Respond in the format {"name": function name, "parameters": dictionary',
+  ],
   [undefined, '{{ messages[0].content }}'],
 ])('%s is told from a chat template', (name, template) => {
   expect(detectFormat(template)?.name).toBe(name)

@@ -3,7 +3,11 @@ import { expect, test } from 'vitest'
 import { buildGrammar } from '../../../src/engine/constraint/build.ts'
 import { createRandom } from '../../../src/engine/sampling/random.ts'
 import type { Expression, Rules } from '../../../src/engine/schema/expression.ts'
-import { answerConstraint, type Before, wholeConstraint } from '../../../src/generation/constraint.ts'
+import {
+  answerConstraint,
+  type Before,
+  wholeConstraint,
+} from '../../../src/generation/constraint.ts'
 import { createSplitter } from '../../../src/generation/reasoning.ts'
 import { FORMATS } from '../../../src/generation/tools/index.ts'
 import { createToolParser, type Part } from '../../../src/generation/tools/parser.ts'
@@ -15,9 +19,36 @@ const pick = <T>(all: readonly T[]): T => all[below(all.length)] as T
 const maybe = (chance: number): boolean => random() < chance
 
 const BITS = [
-  'word', ' ', '\n', '"', '{', '}', '[', ']', '(', ')', '<', '>', ',', 'é', '🙂', '\\', '</parameter>', '</function>',
-  '<tool_call>', '</tool_call>', '[TOOL_CALLS]', '[ARGS]', '<|tool_call|>', '<|tool_call_start|>', '<|tool_call_end|>',
-  '{"name": "f0"', 'f0(', '<think>', '</think>', '; ',
+  'word',
+  ' ',
+  '\n',
+  '"',
+  '{',
+  '}',
+  '[',
+  ']',
+  '(',
+  ')',
+  '<',
+  '>',
+  ',',
+  'é',
+  '🙂',
+  '\\',
+  '</parameter>',
+  '</function>',
+  '<tool_call>',
+  '</tool_call>',
+  '[TOOL_CALLS]',
+  '[ARGS]',
+  '<|tool_call|>',
+  '<|tool_call_start|>',
+  '<|tool_call_end|>',
+  '{"name": "f0"',
+  'f0(',
+  '<think>',
+  '</think>',
+  '; ',
 ]
 const noise = (): string => Array.from({ length: below(6) }, () => pick(BITS)).join('')
 
@@ -86,7 +117,9 @@ const value = (): Schema =>
   ])()
 
 function object(rest: Schema = {}): Schema {
-  const properties = Object.fromEntries(Array.from({ length: below(4) }, (_, n) => [`p${n}`, value()]))
+  const properties = Object.fromEntries(
+    Array.from({ length: below(4) }, (_, n) => [`p${n}`, value()]),
+  )
   const required = Object.keys(properties).filter(() => maybe(0.4))
   return { type: 'object', properties, required, additionalProperties: false, ...rest }
 }
@@ -97,7 +130,8 @@ function keeps(json: unknown, schema: Schema): boolean {
   const type = json === null ? 'null' : Array.isArray(json) ? 'array' : typeof json
   const types = [schema['type']].flat()
   if (type === 'number') {
-    if (!types.includes('number') && !(types.includes('integer') && Number.isInteger(json))) return false
+    if (!types.includes('number') && !(types.includes('integer') && Number.isInteger(json)))
+      return false
   } else if (!types.includes(type)) return false
   if (typeof json === 'string') return [...json].length <= Number(schema['maxLength'] ?? Infinity)
   if (Array.isArray(json)) return json.every((item) => keeps(item, schema['items'] as Schema))
@@ -124,7 +158,11 @@ function read(name: string, tools: readonly Tool[], before: Before, written: str
   const parser = createToolParser({ format, tools })
   const splitter = createSplitter(MARKS, before.type === 'begun')
   const at = below(written.length + 1)
-  const splits = [splitter.push(written.slice(0, at)), splitter.push(written.slice(at)), splitter.end()]
+  const splits = [
+    splitter.push(written.slice(0, at)),
+    splitter.push(written.slice(at)),
+    splitter.end(),
+  ]
   return [...splits.flatMap(({ text }) => parser.push(text)), ...parser.end(false)]
 }
 
@@ -140,7 +178,9 @@ test.each(FORMATS.map(({ name }) => name))('%s: every answer is read as it was m
     const use: ToolUse = { tools, choice: pick(['auto', 'required']), parallel: maybe(0.5) }
     const answer = answerConstraint(
       { format, use },
-      maybe(0.2) ? { type: 'json_schema', schema: { type: 'array', items: { type: 'integer' } } } : undefined,
+      maybe(0.2)
+        ? { type: 'json_schema', schema: { type: 'array', items: { type: 'integer' } } }
+        : undefined,
     )
     const before = pick(BEFORE)
     const constraint = wholeConstraint(before, answer)
@@ -158,7 +198,10 @@ test.each(FORMATS.map(({ name }) => name))('%s: every answer is read as it was m
       found += calls.length
       if (use.choice === 'required') {
         expect(calls.length, written).toBeGreaterThan(0)
-        expect(parts.some(({ type }) => type === 'text'), written).toBe(false)
+        expect(
+          parts.some(({ type }) => type === 'text'),
+          written,
+        ).toBe(false)
       }
       if (!use.parallel) expect(calls.length, written).toBeLessThan(2)
       for (const { tool, json } of calls) {

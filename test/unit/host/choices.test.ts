@@ -22,7 +22,8 @@ function implementation(id: string, bytes = MB): Implementation {
   return { id, engine: 'onnx', device: kind, resources: [{ ...file, sha256: id.padEnd(64, '0') }] }
 }
 
-const entryOf = (...implementations: Implementation[]): PredictorEntry => predictor({ implementations })
+const entryOf = (...implementations: Implementation[]): PredictorEntry =>
+  predictor({ implementations })
 
 const gpu = implementation('webgpu')
 const wasm = implementation('wasm')
@@ -31,8 +32,13 @@ const other = implementation('wasm-other')
 function device(architecture = 'one'): Capabilities {
   return {
     webgpu: {
-      vendor: 'acme', architecture, device: '', description: '', software: false,
-      features: [], limits: {},
+      vendor: 'acme',
+      architecture,
+      device: '',
+      description: '',
+      software: false,
+      features: [],
+      limits: {},
     },
     wasm: { simd: true, threads: false, jspi: true },
     memory: null,
@@ -49,7 +55,11 @@ function memory(stored: readonly string[] = []) {
   const hashes = new Set(stored.map((id) => id.padEnd(64, '0')))
   const connection = {
     get: async (store: string, key: string) =>
-      store === 'device' ? facts.get(key) : hashes.has(key) ? { verified: true, chunks: ['noted'] } : undefined,
+      store === 'device'
+        ? facts.get(key)
+        : hashes.has(key)
+          ? { verified: true, chunks: ['noted'] }
+          : undefined,
     put: async (_store: string, fact: unknown, key: string) => void facts.set(key, fact),
     getAllKeys: async (store: string) => (store === 'device' ? [...facts.keys()] : [['', 0]]),
     delete: async (_store: string, key: string) => void facts.delete(key),
@@ -86,9 +96,15 @@ function models(plan: Plan) {
       },
       link: {
         connect: (port: MessagePort) => {
-          void answer<Pick<ModelCalls, 'measure'>, object>(port, { life: null, calls: { measure }, streams: {} })
+          void answer<Pick<ModelCalls, 'measure'>, object>(port, {
+            life: null,
+            calls: { measure },
+            streams: {},
+          })
         },
-        life: null, attempts: 1, patience: 1_000,
+        life: null,
+        attempts: 1,
+        patience: 1_000,
       },
       close: () => closed.push(one.id),
     } as unknown as Hosted
@@ -111,8 +127,11 @@ function open(plan: Plan, kept = memory(), capabilities = device()) {
   vi.stubGlobal('navigator', { userAgent: 'Browser/1' })
   const racing = models(plan)
   const choices = createChoices({
-    database: kept.database, models: racing.models, verdict: async () => undefined,
-    device: async () => capabilities, preference: 'auto',
+    database: kept.database,
+    models: racing.models,
+    verdict: async () => undefined,
+    device: async () => capabilities,
+    preference: 'auto',
   })
   const chosen = async (entry: Entry, id?: string) =>
     (await choices.pick(entry, id)).implementation.id
@@ -207,13 +226,19 @@ describe('a comparison', () => {
   })
 
   test('a language model that answers somebody is measured another time', async () => {
-    const waited = new InoriginError('unavailable', 'It waited for its turn until the time was over.')
+    const waited = new InoriginError(
+      'unavailable',
+      'It waited for its turn until the time was over.',
+    )
     const plan: Plan = { webgpu: waited, wasm: 5 }
     const { compare, chosen, made, explain } = open(plan)
     const entry = model({ implementations: [gpu, wasm] })
     made.users = 2
     await compare(entry)
-    expect((await explain(entry)).reasons.map(({ milliseconds }) => milliseconds)).toEqual([null, null])
+    expect((await explain(entry)).reasons.map(({ milliseconds }) => milliseconds)).toEqual([
+      null,
+      null,
+    ])
     expect(await chosen(entry)).toBe('webgpu')
     made.users = 1
     plan['webgpu'] = 3
@@ -222,37 +247,50 @@ describe('a comparison', () => {
     expect(await chosen(entry)).toBe('webgpu')
   })
 
-  test.each(['queue_full', 'storage_damaged'])('what passes is not held against it: %s', async (code) => {
-    const plan: Plan = { webgpu: new InoriginError('unavailable', 'Later.', { code, retryAfter: 1 }), wasm: 5 }
-    const { compare, chosen } = open(plan)
-    await compare(entryOf(gpu, wasm))
-    expect(await chosen(entryOf(gpu, wasm))).toBe('webgpu')
-    plan['webgpu'] = 30
-    await compare(entryOf(gpu, wasm))
-    expect(await chosen(entryOf(gpu, wasm))).toBe('wasm')
-  })
+  test.each(['queue_full', 'storage_damaged'])(
+    'what passes is not held against it: %s',
+    async (code) => {
+      const plan: Plan = {
+        webgpu: new InoriginError('unavailable', 'Later.', { code, retryAfter: 1 }),
+        wasm: 5,
+      }
+      const { compare, chosen } = open(plan)
+      await compare(entryOf(gpu, wasm))
+      expect(await chosen(entryOf(gpu, wasm))).toBe('webgpu')
+      plan['webgpu'] = 30
+      await compare(entryOf(gpu, wasm))
+      expect(await chosen(entryOf(gpu, wasm))).toBe('wasm')
+    },
+  )
 
-  test.each(['device_lost', 'out_of_memory'])('%s counts for this visit, for good after three', async (code) => {
-    const kept = memory()
-    const entry = entryOf(gpu, wasm)
-    const failure = new InoriginError('unavailable', 'The GPU was taken away.', { code })
-    const visit = async (plan: Plan) => {
-      const { compare, chosen, raced, explain } = open(plan, kept)
-      const before = await chosen(entry)
-      await compare(entry)
-      await compare(entry)
-      const why = (await explain(entry)).reasons[0]?.why
-      expect(why?.includes(failure.message)).toBe((await chosen(entry)) === 'wasm')
-      return [before, raced, await chosen(entry)]
-    }
-    expect(await visit({ webgpu: failure, wasm: 90 })).toEqual(['webgpu', ['webgpu', 'wasm'], 'wasm'])
-    expect(await visit({ webgpu: 3 })).toEqual(['webgpu', ['webgpu'], 'webgpu'])
-    kept.facts.clear()
-    for (const raced of [['webgpu', 'wasm'], ['webgpu'], ['webgpu']]) {
-      expect(await visit({ webgpu: failure, wasm: 90 })).toEqual(['webgpu', raced, 'wasm'])
-    }
-    expect(await visit({ webgpu: 3 })).toEqual(['wasm', [], 'wasm'])
-  })
+  test.each(['device_lost', 'out_of_memory'])(
+    '%s counts for this visit, for good after three',
+    async (code) => {
+      const kept = memory()
+      const entry = entryOf(gpu, wasm)
+      const failure = new InoriginError('unavailable', 'The GPU was taken away.', { code })
+      const visit = async (plan: Plan) => {
+        const { compare, chosen, raced, explain } = open(plan, kept)
+        const before = await chosen(entry)
+        await compare(entry)
+        await compare(entry)
+        const why = (await explain(entry)).reasons[0]?.why
+        expect(why?.includes(failure.message)).toBe((await chosen(entry)) === 'wasm')
+        return [before, raced, await chosen(entry)]
+      }
+      expect(await visit({ webgpu: failure, wasm: 90 })).toEqual([
+        'webgpu',
+        ['webgpu', 'wasm'],
+        'wasm',
+      ])
+      expect(await visit({ webgpu: 3 })).toEqual(['webgpu', ['webgpu'], 'webgpu'])
+      kept.facts.clear()
+      for (const raced of [['webgpu', 'wasm'], ['webgpu'], ['webgpu']]) {
+        expect(await visit({ webgpu: failure, wasm: 90 })).toEqual(['webgpu', raced, 'wasm'])
+      }
+      expect(await visit({ webgpu: 3 })).toEqual(['wasm', [], 'wasm'])
+    },
+  )
 
   test('inputs that are refused decide nothing, and are not tried again', async () => {
     const refused = new InoriginError('invalid_request', 'inputs.ids must have another shape.')
@@ -282,7 +320,9 @@ test('an explanation waits for the comparison that is under way, and describes t
   const told = await explain(entryOf(gpu, wasm))
   expect(told).toMatchObject({ tag: '@acme/digits', chosen: 'wasm' })
   expect(told.device).toEqual({
-    id: 'dev_acme-one-4cpu', memory: null, cores: 4,
+    id: 'dev_acme-one-4cpu',
+    memory: null,
+    cores: 4,
     gpu: { name: 'acme one', software: false, features: [] },
     wasm: { simd: true, threads: false },
   })

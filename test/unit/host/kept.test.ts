@@ -11,8 +11,14 @@ afterEach(() => {
 
 function recordOf(entry: unknown, changes: Partial<PredictionRecord> = {}): PredictionRecord {
   return {
-    id: 'pred_1', tag: '@acme/tiny', clientId: 'a', configurationId: '', deviceId: 'dev',
-    configuration: 'conf_1', implementation: 'wasm', created: '2026-01-01T00:00:00.000Z',
+    id: 'pred_1',
+    tag: '@acme/tiny',
+    clientId: 'a',
+    configurationId: '',
+    deviceId: 'dev',
+    configuration: 'conf_1',
+    implementation: 'wasm',
+    created: '2026-01-01T00:00:00.000Z',
     resources: [{ type: 'onnx', name: 'onnx/model.onnx', sha256: HASH }],
     entry,
     ...changes,
@@ -23,8 +29,13 @@ describe('what is kept of an entry', () => {
   const [wasm] = model().implementations
   const other = { ...wasm!, id: 'other' }
   const hub = {
-    repository: 'a/b', revision: 'main', host: 'https://hub.test/', dtypes: null,
-    maxInputTokens: null, maxOutputTokens: null, created: null,
+    repository: 'a/b',
+    revision: 'main',
+    host: 'https://hub.test/',
+    dtypes: null,
+    maxInputTokens: null,
+    maxOutputTokens: null,
+    created: null,
   }
 
   test.each([
@@ -33,7 +44,11 @@ describe('what is kept of an entry', () => {
   ])('of a %s runs it again, and is no more than that', (_, entry) => {
     const given = kept(recordOf(structuredClone(keep({ entry, implementation: wasm! }))))
     expect(given?.implementation).toEqual(wasm)
-    expect(given?.entry).toMatchObject({ tag: entry.tag, type: entry.type, implementations: [wasm] })
+    expect(given?.entry).toMatchObject({
+      tag: entry.tag,
+      type: entry.type,
+      implementations: [wasm],
+    })
     expect(Object.keys(given?.entry ?? {})).not.toEqual(expect.arrayContaining(['card']))
     expect(given?.entry).not.toHaveProperty('hub')
     expect(given?.entry).not.toHaveProperty('description')
@@ -53,12 +68,25 @@ describe('what is kept of an entry', () => {
 })
 
 describe('a file that is not stored', () => {
-  const file: Resource = { type: 'onnx', url: 'https://a.test/m.onnx', name: 'm.onnx', bytes: 10, sha256: HASH }
+  const file: Resource = {
+    type: 'onnx',
+    url: 'https://a.test/m.onnx',
+    name: 'm.onnx',
+    bytes: 10,
+    sha256: HASH,
+  }
   const nothing = { name: 'test', use: async () => undefined } as unknown as Database
-  const here = { name: 'test', use: async () => ({ verified: true, chunks: ['noted'] }) } as unknown as Database
+  const here = {
+    name: 'test',
+    use: async () => ({ verified: true, chunks: ['noted'] }),
+  } as unknown as Database
   const never = new AbortController().signal
 
-  const asked = (answer: () => Response | Promise<Response>, resource = file, database = nothing) => {
+  const asked = (
+    answer: () => Response | Promise<Response>,
+    resource = file,
+    database = nothing,
+  ) => {
     const fetching = vi.fn<typeof fetch>(async () => answer())
     vi.stubGlobal('fetch', fetching)
     return { gone: firstGone(database, [resource], never), fetching }
@@ -70,20 +98,38 @@ describe('a file that is not stored', () => {
   test.each<[string, Response, boolean]>([
     ['is had where the server says so', own({ 'content-length': '10' }), false],
     ['is had where it says nothing of its length', own({}), false],
-    ['is had where its length is that of an encoding', own({ 'content-length': '7', 'content-encoding': 'gzip' }), false],
-    ['is had where another origin keeps that from us', new Response(null, { headers: { 'content-length': '7' } }), false],
+    [
+      'is had where its length is that of an encoding',
+      own({ 'content-length': '7', 'content-encoding': 'gzip' }),
+      false,
+    ],
+    [
+      'is had where another origin keeps that from us',
+      new Response(null, { headers: { 'content-length': '7' } }),
+      false,
+    ],
     ['is gone where the server says so', own({}, 404), true],
     ['is gone where it is another one', own({ 'content-length': '7' }), true],
-    ['is gone where a page is in its place', new Response(null, { headers: { 'content-type': 'text/html; charset=utf-8' } }), true],
+    [
+      'is gone where a page is in its place',
+      new Response(null, { headers: { 'content-type': 'text/html; charset=utf-8' } }),
+      true,
+    ],
   ])('%s', async (_, response, isGone) => {
     const { gone, fetching } = asked(() => response)
     expect(await gone).toEqual(isGone ? file : undefined)
-    expect(fetching.mock.calls.map(([url, init]) => [url, init?.method])).toEqual([[file.url, 'HEAD']])
+    expect(fetching.mock.calls.map(([url, init]) => [url, init?.method])).toEqual([
+      [file.url, 'HEAD'],
+    ])
   })
 
   test.each<[string, Response[], boolean]>([
     ['does not know the question and has it', [own({}, 405), own({}, 206)], false],
-    ['is for that one question signed otherwise', [own({}, 403), own({ 'content-range': 'bytes 0-0/10' }, 206)], false],
+    [
+      'is for that one question signed otherwise',
+      [own({}, 403), own({ 'content-range': 'bytes 0-0/10' }, 206)],
+      false,
+    ],
     ['knows no ranges', [own({}, 501), own({ 'content-length': '10' })], false],
     ['has another one', [own({}, 403), own({ 'content-range': 'bytes 0-0/11' }, 206)], true],
     ['does not know the question, nor has it', [own({}, 405), own({}, 404)], true],
@@ -93,12 +139,16 @@ describe('a file that is not stored', () => {
     const { gone, fetching } = asked(() => left.shift() as Response)
     expect(await gone).toEqual(isGone ? file : undefined)
     expect(fetching.mock.calls.map(([, init]) => init?.method ?? init?.headers)).toEqual([
-      'HEAD', { range: 'bytes=0-0' },
+      'HEAD',
+      { range: 'bytes=0-0' },
     ])
   })
 
   test('is asked for by its first part where it lies in parts', async () => {
-    const { gone, fetching } = asked(() => own({ 'content-length': '4' }), { ...file, partBytes: 4 })
+    const { gone, fetching } = asked(() => own({ 'content-length': '4' }), {
+      ...file,
+      partBytes: 4,
+    })
     expect(await gone).toBeUndefined()
     expect(fetching.mock.calls[0]?.[0]).toBe('https://a.test/m.onnx.0')
   })
@@ -110,7 +160,9 @@ describe('a file that is not stored', () => {
     ['tells it to others alone', () => own({}, 403)],
   ])('is neither here nor gone where its server %s', async (_, answer) => {
     await expect(asked(answer).gone).rejects.toMatchObject({
-      kind: 'unavailable', code: 'resource_unreachable', retryAfter: 5,
+      kind: 'unavailable',
+      code: 'resource_unreachable',
+      retryAfter: 5,
     })
   })
 

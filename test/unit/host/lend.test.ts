@@ -31,7 +31,8 @@ function open({ leaves = false } = {}) {
     if (leaves) asker.abort()
   }
   const ended = lend('@a/b', undefined, asker.signal, tell).then(
-    () => 'over', (error: Error) => error.message,
+    () => 'over',
+    (error: Error) => error.message,
   )
   const soon = () => Promise.race([ended, arrived().then(() => 'lent')])
   return { state, gone, asker, ended, soon, find: () => find(given), told: () => told }
@@ -41,7 +42,12 @@ test('a way is lent until its worker ends, which is told, or until the asker lea
   const [one, two] = [open(), open()]
   one.find()
   two.find()
-  expect([await one.soon(), await two.soon(), one.told(), one.state.lent]).toEqual(['lent', 'lent', 1, 1])
+  expect([await one.soon(), await two.soon(), one.told(), one.state.lent]).toEqual([
+    'lent',
+    'lent',
+    1,
+    1,
+  ])
   one.gone.abort(new Error('It was unloaded.'))
   two.asker.abort()
   expect([await one.ended, await two.ended]).toEqual(['It was unloaded.', 'over'])

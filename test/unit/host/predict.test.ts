@@ -5,7 +5,11 @@ import type { LoadProgress, PredictionEvent, PredictionResult } from '../../../s
 const RESULT: PredictionResult = { tag: '@a/b', outputs: { y: 1 }, latency: 2, device: 'wasm' }
 
 const step = (loadedBytes: number): LoadProgress => ({
-  tag: '@a/b', phase: 'download', loadedBytes, totalBytes: 10, bytesPerSecond: 0,
+  tag: '@a/b',
+  phase: 'download',
+  loadedBytes,
+  totalBytes: 10,
+  bytesPerSecond: 0,
   remainingSeconds: null,
 })
 

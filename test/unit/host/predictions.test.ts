@@ -12,7 +12,9 @@ afterEach(() => {
 const listed = predictor({
   implementations: [
     {
-      id: 'wasm', engine: 'onnx', device: 'wasm',
+      id: 'wasm',
+      engine: 'onnx',
+      device: 'wasm',
       resources: [
         { type: 'onnx', url: 'https://a.test/m.onnx', name: 'm.onnx', bytes: 10, sha256: HASH },
       ],
@@ -21,8 +23,13 @@ const listed = predictor({
 })
 
 const record: PredictionRecord = {
-  id: 'pred_1', tag: listed.tag, clientId: 'app', configurationId: '', deviceId: 'dev',
-  configuration: 'conf_1', implementation: 'wasm',
+  id: 'pred_1',
+  tag: listed.tag,
+  clientId: 'app',
+  configurationId: '',
+  deviceId: 'dev',
+  configuration: 'conf_1',
+  implementation: 'wasm',
   resources: [{ type: 'onnx', name: 'm.onnx', sha256: HASH }],
   entry: { ...listed, implementations: listed.implementations },
   created: '2026-01-02T03:04:05.000Z',
@@ -33,15 +40,19 @@ const record: PredictionRecord = {
 function open(status = 404) {
   vi.stubGlobal('fetch', async () => new Response(null, { status }))
   const connection = {
-    get: async (store: string, key: string) => (store === 'predictions' && key === record.id ? record : undefined),
+    get: async (store: string, key: string) =>
+      store === 'predictions' && key === record.id ? record : undefined,
     getAllFromIndex: async (_store: string, index: string, key: string) =>
       index === 'configuration' && key === record.configuration ? [record] : [],
     put: async () => undefined,
   }
   const database = { name: 'test', use: (work) => work(connection as never) } as Database
   return createPredictions({
-    database, scope: 'https://app.test/', entries: { all: async () => [] } as never,
-    device: async () => ({}) as never, choices: {} as never,
+    database,
+    scope: 'https://app.test/',
+    entries: { all: async () => [] } as never,
+    device: async () => ({}) as never,
+    choices: {} as never,
   })
 }
 
@@ -57,7 +68,9 @@ describe('an implementation that is gone is the fault of what asked for it:', ()
   }
   test.each(Object.entries(cases))('%s', async (param, ask) => {
     await expect(ask()).rejects.toMatchObject({
-      kind: 'not_found', code: 'implementation_gone', param,
+      kind: 'not_found',
+      code: 'implementation_gone',
+      param,
       message: expect.stringMatching(new RegExp(`without that ${param}\\b`)),
     })
   })

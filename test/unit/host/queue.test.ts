@@ -96,7 +96,9 @@ describe('createQueue', () => {
       })
       return ticket.turn
     }
-    const all = ['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'c1'].map((name) => enter(name.charAt(0), name))
+    const all = ['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'c1'].map((name) =>
+      enter(name.charAt(0), name),
+    )
     await Promise.all(all)
     expect(order).toEqual(['a1', 'a2', 'b1', 'c1', 'a3', 'b2', 'a4'])
   })
@@ -167,7 +169,9 @@ describe('admit', () => {
 
   test('takes a free place at once', async () => {
     const queue = createQueue({ served: 1, perClient: 2, total: 2 })
-    await (await queue.admit('tab', signal())).turn
+    await (
+      await queue.admit('tab', signal())
+    ).turn
     expect(vi.getTimerCount()).toBe(0)
   })
 

@@ -12,7 +12,9 @@ test('what only an earlier prediction knows is stored for its tag', async () => 
   if (!resource) throw new Error('The entry has no file.')
   ensuring.mockResolvedValue(new Map([[resource.name, new Blob(['0123456789'])]]))
   const resources = createResources({
-    database: {} as never, ensure: ensuring, onDownload: () => undefined,
+    database: {} as never,
+    ensure: ensuring,
+    onDownload: () => undefined,
     entries: { all: async () => [] } as never,
     predictions: { resource: async () => ({ resource, tag: entry.tag }) } as never,
   })
@@ -27,9 +29,14 @@ test('what is gone from its server is gone for good where the catalog has it no 
   const [resource] = entry.implementations[0]?.resources ?? []
   const { signal } = new AbortController()
   const bodyOf = (all: unknown[], status: number, code = 'download_failed') => {
-    ensuring.mockRejectedValue(new InoriginError('unavailable', 'Could not download.', { code, details: { status } }))
+    ensuring.mockRejectedValue(
+      new InoriginError('unavailable', 'Could not download.', { code, details: { status } }),
+    )
     const resources = createResources({
-      database: {} as never, ensure: ensuring, onDownload: () => undefined, entries: { all: async () => all } as never,
+      database: {} as never,
+      ensure: ensuring,
+      onDownload: () => undefined,
+      entries: { all: async () => all } as never,
       predictions: { resource: async () => ({ resource, tag: entry.tag }) } as never,
     })
     return resources.body(HASH, signal)
@@ -38,5 +45,8 @@ test('what is gone from its server is gone for good where the catalog has it no 
   await expect(bodyOf([], 403)).rejects.toMatchObject({ kind: 'unavailable' })
   await expect(bodyOf([entry], 404)).rejects.toMatchObject({ kind: 'unavailable' })
   // What the user brought, and the browser lost a part of: nobody sends that again.
-  await expect(bodyOf([entry], 0, 'import_lost')).rejects.toMatchObject({ kind: 'not_found', code: 'import_lost' })
+  await expect(bodyOf([entry], 0, 'import_lost')).rejects.toMatchObject({
+    kind: 'not_found',
+    code: 'import_lost',
+  })
 })

@@ -22,11 +22,16 @@ it('are given again as they were kept, as a whole or an item of what was answere
   await host.keepResponse(responseOf('a'), ANN)
   expect(await host.keptResponse('resp_a', ANN)).toEqual(responseOf('a'))
   expect(await host.keptItems(['msg_a', 'in_a', 'msg_b'], ANN)).toEqual([
-    { id: 'msg_a', text: 'Hello' }, null, null,
+    { id: 'msg_a', text: 'Hello' },
+    null,
+    null,
   ])
 })
 
-it.each([['another key', BEA], ['none', callerOf(null)]])('are not there for %s', async (_, other) => {
+it.each([
+  ['another key', BEA],
+  ['none', callerOf(null)],
+])('are not there for %s', async (_, other) => {
   const host = open()
   await host.keepResponse(responseOf('a'), ANN)
   expect(await host.keptResponse('resp_a', other)).toBeNull()
@@ -51,14 +56,21 @@ it('are so many at most, those that were used last', async () => {
   await host.keepResponse(responseOf('c'), ANN)
   expect(await host.keptResponse('resp_b', ANN)).toBeNull()
   expect(await host.keptItems(['msg_a', 'msg_b', 'msg_c'], ANN)).toEqual([
-    { id: 'msg_a', text: 'Hello' }, null, { id: 'msg_c', text: 'Hello' },
+    { id: 'msg_a', text: 'Hello' },
+    null,
+    { id: 'msg_c', text: 'Hello' },
   ])
 })
 
 describe('of several keys', () => {
   /** Whether each of these is still kept. */
   const areKept = async (host: ReturnType<typeof open>, ids: string, caller: Caller) =>
-    (await host.keptItems([...ids].map((id) => `msg_${id}`), caller)).map(Boolean)
+    (
+      await host.keptItems(
+        [...ids].map((id) => `msg_${id}`),
+        caller,
+      )
+    ).map(Boolean)
 
   it('push out those of the key that has the most, never those of one that has less', async () => {
     const host = open({ responses: 4, bytes: 1e6 })

@@ -11,32 +11,67 @@ import { eligible } from '../../../src/host/race.ts'
 import { settle } from '../../../src/host/settle.ts'
 import { HASH } from '../catalog/entries.ts'
 
-const record = (model_id: string): MlcRecord => ({ model_id, model: `https://h.test/me/${model_id}/`, model_lib: 'https://h.test/l.wasm' })
+const record = (model_id: string): MlcRecord => ({
+  model_id,
+  model: `https://h.test/me/${model_id}/`,
+  model_lib: 'https://h.test/l.wasm',
+})
 const { signal } = new AbortController()
 
 const gpu = (...features: string[]): Capabilities => ({
   webgpu: {
-    vendor: 'acme', architecture: '', device: '', description: '', software: false, features,
+    vendor: 'acme',
+    architecture: '',
+    device: '',
+    description: '',
+    software: false,
+    features,
     limits: { maxStorageBuffersPerShaderStage: 10, maxComputeWorkgroupStorageSize: 32_768 },
   },
-  wasm: { simd: true, threads: false, jspi: true }, memory: null, cores: 4,
+  wasm: { simd: true, threads: false, jspi: true },
+  memory: null,
+  cores: 4,
 })
 
 /** Settles an entry of those models; `needs` is what their files turn out to need. */
-async function settled(ids: readonly string[], capabilities: Capabilities, needs: Record<string, string[]> = {}) {
+async function settled(
+  ids: readonly string[],
+  capabilities: Capabilities,
+  needs: Record<string, string[]> = {},
+) {
   const records = ids.map(record)
   const looked: string[] = []
   const entries = {
     complete: async (entry: Entry) => entry,
     list: async (entry: Entry, { id }: { id: string }) => {
       looked.push(id)
-      const resources = [{ type: 'wasm' as const, url: 'https://h.test/l.wasm', name: 'l.wasm', bytes: 1, sha256: HASH }]
-      const found = { revision: null, created: undefined, context: 2048, features: needs[id] ?? [], resources }
+      const resources = [
+        {
+          type: 'wasm' as const,
+          url: 'https://h.test/l.wasm',
+          name: 'l.wasm',
+          bytes: 1,
+          sha256: HASH,
+        },
+      ]
+      const found = {
+        revision: null,
+        created: undefined,
+        context: 2048,
+        features: needs[id] ?? [],
+        resources,
+      }
       return entry.type === 'model' ? completeMlcEntry(entry, record(id), found) : entry
     },
   } as unknown as Entries
-  const choices = { pick: async (entry: Entry) => choose(entry, capabilities) } as unknown as Choices
-  const given = await settle({ entries, choices }, expandMlcEntry({ tag: '@me/mlc', mlc: [] as never }, records, undefined), signal)
+  const choices = {
+    pick: async (entry: Entry) => choose(entry, capabilities),
+  } as unknown as Choices
+  const given = await settle(
+    { entries, choices },
+    expandMlcEntry({ tag: '@me/mlc', mlc: [] as never }, records, undefined),
+    signal,
+  )
   return { id: given.implementation.id, looked, given }
 }
 
@@ -49,9 +84,13 @@ test('those of the chosen one are looked up, and of no other', async () => {
 })
 
 test('what turns out to need more than the device has makes room for the next', async () => {
-  expect(await settled(['one', 'two'], gpu(), { one: ['shader-f16'] })).toMatchObject({ id: 'two', looked: ['one', 'two'] })
+  expect(await settled(['one', 'two'], gpu(), { one: ['shader-f16'] })).toMatchObject({
+    id: 'two',
+    looked: ['one', 'two'],
+  })
   await expect(settled(['one'], gpu(), { one: ['shader-f16'] })).rejects.toMatchObject({
-    code: 'no_implementation', message: expect.stringContaining('one: the GPU has no shader-f16'),
+    code: 'no_implementation',
+    message: expect.stringContaining('one: the GPU has no shader-f16'),
   })
 })
 

@@ -50,6 +50,8 @@ test('goes on while anyone waits, and is given up with the last', async () => {
 
 test('is not begun for who has given up', async () => {
   const { seen, work } = started()
-  await expect(createShared()('a', work, AbortSignal.abort())).rejects.toMatchObject({ kind: 'aborted' })
+  await expect(createShared()('a', work, AbortSignal.abort())).rejects.toMatchObject({
+    kind: 'aborted',
+  })
   expect(seen.begun).toBe(0)
 })

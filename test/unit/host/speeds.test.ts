@@ -10,7 +10,10 @@ afterEach(() => {
 })
 
 const device: Capabilities = {
-  webgpu: null, wasm: { simd: true, threads: false, jspi: true }, memory: null, cores: 4,
+  webgpu: null,
+  wasm: { simd: true, threads: false, jspi: true },
+  memory: null,
+  cores: 4,
 }
 
 /** A database that is a map of facts. */
@@ -31,7 +34,11 @@ test('what is learnt of devices by the hundred is forgotten by its last use, not
   vi.useFakeTimers({ now: Date.parse('2026-01-01') })
   const { facts, database } = memory()
   const [implementation] = predictor().implementations
-  const found = { tag: predictor().tag, implementation: implementation!, measurement: { milliseconds: 5 } }
+  const found = {
+    tag: predictor().tag,
+    implementation: implementation!,
+    measurement: { milliseconds: 5 },
+  }
   const learn = (name: string) => createSpeeds(database).learn(found, name, device)
   const known = (name: string) => [...facts.keys()].some((subject) => subject.includes(`${name} `))
   const lastUseOf = (name: string) => {
@@ -47,14 +54,16 @@ test('what is learnt of devices by the hundred is forgotten by its last use, not
   expect(facts.size).toBe(200)
   vi.advanceTimersByTime(2 * 86_400_000)
   // By another visit, which reads it.
-  expect((await createSpeeds(database).of(predictor(), 'aaa-this-device', device)).tried.size).toBe(1)
+  expect((await createSpeeds(database).of(predictor(), 'aaa-this-device', device)).tried.size).toBe(
+    1,
+  )
   await vi.waitFor(() => expect(lastUseOf('aaa-this-device')).toBeGreaterThan(Date.now() - 60_000))
   await learn('device-298')
   await learn('device-299')
   expect(facts.size).toBe(200)
-  expect(['aaa-this-device', 'aaa-gone', 'device-100', 'device-101', 'device-299'].filter(known)).toEqual([
-    'aaa-this-device', 'device-101', 'device-299',
-  ])
+  expect(
+    ['aaa-this-device', 'aaa-gone', 'device-100', 'device-101', 'device-299'].filter(known),
+  ).toEqual(['aaa-this-device', 'device-101', 'device-299'])
 })
 
 test('devices by the thousand, named by whoever asks, are not all kept in memory', async () => {

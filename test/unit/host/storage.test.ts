@@ -28,7 +28,10 @@ function open() {
   }
   const database = { name: 'test', use: (work) => work(connection as never) } as Database
   const storage = createStorage({
-    database, entries: {} as never, models: {} as never, onDownload: () => undefined,
+    database,
+    entries: {} as never,
+    models: {} as never,
+    onDownload: () => undefined,
   })
   return { storage, looked }
 }
@@ -63,7 +66,12 @@ test('of tags that share all their files, the one that is loaded is in use', asy
   const held = [{ name: `test:use:${HASH}` }]
   vi.stubGlobal('navigator', { locks: { query: async () => ({ held }) } })
   const record = {
-    sha256: HASH, bytes: 10, chunkBytes: 10, chunks: ['noted'], verified: true, lastUsed: 0,
+    sha256: HASH,
+    bytes: 10,
+    chunkBytes: 10,
+    chunks: ['noted'],
+    verified: true,
+    lastUsed: 0,
     tags: ['@me/one', '@me/two'],
   }
   const stores = {
@@ -71,13 +79,19 @@ test('of tags that share all their files, the one that is loaded is in use', asy
     chunks: { getAllKeys: async () => [[HASH, 0]] },
     pins: { getAllKeys: async () => [] },
   }
-  const connection = { transaction: () => ({ objectStore: (name: keyof typeof stores) => stores[name] }) }
+  const connection = {
+    transaction: () => ({ objectStore: (name: keyof typeof stores) => stores[name] }),
+  }
   const database = { name: 'test', use: (work) => work(connection as never) } as Database
   const storage = createStorage({
-    database, onDownload: () => undefined,
+    database,
+    onDownload: () => undefined,
     entries: { all: async () => [] } as never,
     models: { of: (tag: string) => (tag === '@me/two' ? [{}] : []) } as never,
   })
   const stored = await storage.stored()
-  expect(stored.map(({ tag, inUse }) => [tag, inUse])).toEqual([['@me/one', false], ['@me/two', true]])
+  expect(stored.map(({ tag, inUse }) => [tag, inUse])).toEqual([
+    ['@me/one', false],
+    ['@me/two', true],
+  ])
 })

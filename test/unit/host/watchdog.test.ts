@@ -27,7 +27,8 @@ function worker(type: 'model' | 'predictor' = 'model') {
     onTimeout: (stage, milliseconds) => seen.ended.push(`${stage} ${milliseconds / SECOND}`),
   })
   return {
-    watchdog, seen,
+    watchdog,
+    seen,
     hang: () => (isFree = false),
     resume: () => {
       isFree = true
@@ -97,17 +98,20 @@ describe('a worker that is silent', () => {
     ['predictor', 'embed', 'prepare 30', 25],
     ['predictor', 'predict', 'run 600', 595],
     ['model', 'measure', 'run 300', 295],
-  ] as const)('a %s with %s acknowledged is ended after its limit: %s', (type, method, ended, allowed) => {
-    const model = worker(type)
-    model.preparing(method)
-    model.hang()
-    model.for(allowed)
-    expect(model.seen.ended).toEqual([])
-    model.for(20)
-    expect(model.seen.ended).toEqual([ended])
-    model.for(3_600)
-    expect(model.seen.ended).toHaveLength(1)
-  })
+  ] as const)(
+    'a %s with %s acknowledged is ended after its limit: %s',
+    (type, method, ended, allowed) => {
+      const model = worker(type)
+      model.preparing(method)
+      model.hang()
+      model.for(allowed)
+      expect(model.seen.ended).toEqual([])
+      model.for(20)
+      expect(model.seen.ended).toEqual([ended])
+      model.for(3_600)
+      expect(model.seen.ended).toHaveLength(1)
+    },
+  )
 
   test('while it computes an accepted request is given the time of a slow step', () => {
     const model = worker()
@@ -123,21 +127,24 @@ describe('a worker that is silent', () => {
   test.each([
     ['model', 'generate', 'queued 30', 25],
     ['predictor', 'predict', 'queued 60', 55],
-  ] as const)('a %s whose %s was canceled is ended for the sake of others', (type, method, ended, allowed) => {
-    const model = worker(type)
-    const canceled = model.running(method)
-    model.hang()
-    model.for(200)
-    model.watchdog.watch(method)
-    model.for(20)
-    // The others wait for a request that somebody wants.
-    expect(model.seen.ended).toEqual([])
-    canceled.onClose()
-    model.for(allowed)
-    expect(model.seen.ended).toEqual([])
-    model.for(20)
-    expect(model.seen.ended).toEqual([ended])
-  })
+  ] as const)(
+    'a %s whose %s was canceled is ended for the sake of others',
+    (type, method, ended, allowed) => {
+      const model = worker(type)
+      const canceled = model.running(method)
+      model.hang()
+      model.for(200)
+      model.watchdog.watch(method)
+      model.for(20)
+      // The others wait for a request that somebody wants.
+      expect(model.seen.ended).toEqual([])
+      canceled.onClose()
+      model.for(allowed)
+      expect(model.seen.ended).toEqual([])
+      model.for(20)
+      expect(model.seen.ended).toEqual([ended])
+    },
+  )
 
   test('and is left alone longer where nobody waits', () => {
     const model = worker()

@@ -8,7 +8,12 @@ import { arrived } from '../../support/arrived.ts'
 
 const TAG = '@a/b'
 const READY: LoadProgress = {
-  tag: TAG, phase: 'ready', loadedBytes: 1, totalBytes: 1, bytesPerSecond: 0, remainingSeconds: 0,
+  tag: TAG,
+  phase: 'ready',
+  loadedBytes: 1,
+  totalBytes: 1,
+  bytesPerSecond: 0,
+  remainingSeconds: 0,
 }
 
 const opened: MessagePort[] = []
@@ -24,7 +29,10 @@ function open(worker: Run = async () => 'worker') {
   const state = { lends: true, isDeaf: false, worker }
   const ends: Array<(error: unknown) => void> = []
   const resultOf = (said: string): PredictionResult => ({
-    tag: TAG, outputs: { said }, latency: 1, device: 'wasm',
+    tag: TAG,
+    outputs: { said },
+    latency: 1,
+    device: 'wasm',
   })
   const worked: Answers<Pick<ModelCalls, 'predict'>, object> = {
     life: null,
@@ -59,19 +67,29 @@ function open(worker: Run = async () => 'worker') {
     streams: {},
   }
   const control = remoteControl({
-    connect: (port) => void answer(port, host), life: null, attempts: 1, patience: 1_000,
+    connect: (port) => void answer(port, host),
+    life: null,
+    attempts: 1,
+    patience: 1_000,
   })
   const told: string[] = []
   const predict = async (
     inputs: Record<string, unknown> = {},
-    { signal = new AbortController().signal, configuration }: { signal?: AbortSignal; configuration?: string } = {},
+    {
+      signal = new AbortController().signal,
+      configuration,
+    }: { signal?: AbortSignal; configuration?: string } = {},
   ) => {
     const onProgress = ({ phase }: LoadProgress) => told.push(phase)
     const { outputs } = await control.predict(TAG, inputs, { configuration, signal, onProgress })
     return outputs['said']
   }
   return {
-    control, predict, asked, told, state,
+    control,
+    predict,
+    asked,
+    told,
+    state,
     end: (error: unknown) => ends.at(-1)?.(error),
     endFirst: (error: unknown) => ends[0]?.(error),
   }
@@ -107,7 +125,10 @@ test('predictions that begin together ask for one way, and each configuration fo
   const { predict, asked } = open()
   await Promise.all([predict(), predict(), predict({}, { configuration: 'conf_1' })])
   await arrived()
-  expect(asked.loans).toEqual([[TAG, undefined], [TAG, 'conf_1']])
+  expect(asked.loans).toEqual([
+    [TAG, undefined],
+    [TAG, 'conf_1'],
+  ])
   expect(await predict({}, { configuration: 'conf_2' })).toBe('host')
 })
 
@@ -138,7 +159,7 @@ test('what the worker refuses is refused', async () => {
   expect(asked.host).toBe(1)
 })
 
-test('what it fails with otherwise is the host\'s to judge', async () => {
+test("what it fails with otherwise is the host's to judge", async () => {
   const { predict, asked } = await lent(() => Promise.reject(failure('internal', 'device_lost')))
   expect(await predict()).toBe('host')
   expect(asked).toMatchObject({ host: 2, worker: 1 })
@@ -157,7 +178,7 @@ test.each([
   expect(await answered).toBe(expected)
 })
 
-test('one that had not reached it is the host\'s, whatever it ended with', async () => {
+test("one that had not reached it is the host's, whatever it ended with", async () => {
   const { predict, state, end } = await lent()
   state.isDeaf = true
   const answered = predict()
@@ -199,9 +220,15 @@ test('what fails where progress is told ends the prediction at the worker too', 
   const onProgress = () => {
     throw new Error('The page cannot show it.')
   }
-  const answered = control.predict(TAG, {}, {
-    configuration: undefined, signal: new AbortController().signal, onProgress,
-  })
+  const answered = control.predict(
+    TAG,
+    {},
+    {
+      configuration: undefined,
+      signal: new AbortController().signal,
+      onProgress,
+    },
+  )
   await expect(answered).rejects.toThrow('cannot show it')
   await arrived()
   expect(isGivenUp).toBe(true)
@@ -224,6 +251,8 @@ test('giving up reaches the worker, and nobody else is asked', async () => {
 
 test('what cannot be posted fails as it does on the way to the host', async () => {
   const { predict } = await lent()
-  await expect(predict({ given: () => undefined })).rejects.toMatchObject({ name: 'DataCloneError' })
+  await expect(predict({ given: () => undefined })).rejects.toMatchObject({
+    name: 'DataCloneError',
+  })
   expect(await predict()).toBe('worker')
 })

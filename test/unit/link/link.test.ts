@@ -62,12 +62,13 @@ function connect(overrides: Partial<Link> = {}) {
   return { link, seen, answers }
 }
 
-
 describe('call', () => {
   test('gives the result, and what was told before it', async () => {
     const { link, seen } = connect()
     const told: string[] = []
-    const result = await call<Calls, 'double'>(link, 'double', [21], { onEvent: (e) => told.push(e) })
+    const result = await call<Calls, 'double'>(link, 'double', [21], {
+      onEvent: (e) => told.push(e),
+    })
     expect(result).toBe(42)
     expect(told).toEqual(['thinking', 'still'])
     await arrived()
@@ -77,7 +78,11 @@ describe('call', () => {
   test('an error arrives as it was thrown', async () => {
     const { link } = connect()
     await expect(call<Calls, 'refuse'>(link, 'refuse', [])).rejects.toMatchObject({
-      name: 'InoriginError', kind: 'not_found', code: 'nothing', param: 'tag', message: 'No such thing.',
+      name: 'InoriginError',
+      kind: 'not_found',
+      code: 'nothing',
+      param: 'tag',
+      message: 'No such thing.',
     })
   })
 
@@ -101,9 +106,15 @@ describe('call', () => {
 
   test('nobody acknowledges: an error that says so, after all attempts', async () => {
     const attempts: number[] = []
-    const { link } = connect({ attempts: 3, patience: 10, connect: (_port, attempt) => void attempts.push(attempt) })
+    const { link } = connect({
+      attempts: 3,
+      patience: 10,
+      connect: (_port, attempt) => void attempts.push(attempt),
+    })
     await expect(call<Calls, 'double'>(link, 'double', [1])).rejects.toMatchObject({
-      kind: 'unavailable', code: 'host_unreachable', retryAfter: 1,
+      kind: 'unavailable',
+      code: 'host_unreachable',
+      retryAfter: 1,
     })
     expect(attempts).toEqual([0, 1, 2])
   })
@@ -145,7 +156,8 @@ describe('call', () => {
     const { link } = connect()
     const signal = AbortSignal.abort()
     await expect(call<Calls, 'double'>(link, 'double', [1], { signal })).rejects.toMatchObject({
-      name: 'InoriginError', kind: 'aborted',
+      name: 'InoriginError',
+      kind: 'aborted',
     })
   })
 
@@ -158,7 +170,9 @@ describe('call', () => {
         throw new InoriginError('unavailable', 'No tab.', { code: 'no_host' })
       },
     })
-    await expect(call<Calls, 'double'>(link, 'double', [4])).rejects.toMatchObject({ code: 'no_host' })
+    await expect(call<Calls, 'double'>(link, 'double', [4])).rejects.toMatchObject({
+      code: 'no_host',
+    })
     expect(attempts).toBe(1)
   })
 

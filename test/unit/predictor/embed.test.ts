@@ -2,7 +2,11 @@
 import { describe, expect, test } from 'vitest'
 import type { Embedder } from '../../../src/catalog/schema.ts'
 import {
-  batchesOf, checkDimensions, embedTexts, MOST_TOKENS, readTexts,
+  batchesOf,
+  checkDimensions,
+  embedTexts,
+  MOST_TOKENS,
+  readTexts,
 } from '../../../src/predictor/embed.ts'
 import type { OpenPredictor } from '../../../src/predictor/run.ts'
 import { predictor } from '../catalog/entries.ts'
@@ -11,7 +15,11 @@ const { signal } = new AbortController()
 
 function entryOf(changes: Partial<Embedder['embeddings']> = {}): Embedder {
   const embeddings = {
-    input: 'text', output: 'vector', dimensions: 4, maxInputTokens: 1000, ...changes,
+    input: 'text',
+    output: 'vector',
+    dimensions: 4,
+    maxInputTokens: 1000,
+    ...changes,
   }
   return { ...predictor({ tag: '@acme/embed' }), embeddings }
 }
@@ -26,10 +34,12 @@ interface Fake extends OpenPredictor {
 /** `made` stands for the vectors of a run. */
 function fake(made?: (rows: readonly (readonly number[])[]) => unknown): Fake {
   const sums = (rows: readonly (readonly number[])[]) => ({
-    data: Float32Array.from(rows.flatMap((row) => {
-      const sum = row.reduce((total, token) => total + token, 0)
-      return [sum, row.length, 0, 0]
-    })),
+    data: Float32Array.from(
+      rows.flatMap((row) => {
+        const sum = row.reduce((total, token) => total + token, 0)
+        return [sum, row.length, 0, 0]
+      }),
+    ),
   })
   const predict = async (): Promise<never> => {
     throw new Error('It is asked for what was read.')
@@ -59,7 +69,11 @@ async function embed(
   { entry = entryOf(), opened = fake(), dimensions = undefined as number | undefined } = {},
 ): Promise<{ rows: number[][]; tokens: number; runs: number[][] }> {
   const read = await readTexts(opened, entry, { model: entry.tag, input: texts }, signal)
-  const { vectors, dimensions: size, tokens } = await embedTexts(opened, entry, read, dimensions, signal)
+  const {
+    vectors,
+    dimensions: size,
+    tokens,
+  } = await embedTexts(opened, entry, read, dimensions, signal)
   expect(vectors).toHaveLength(texts.length * size)
   const rows = texts.map((_text, at) => [...vectors.subarray(at * size, (at + 1) * size)])
   return { rows, tokens, runs: opened.runs }
@@ -70,7 +84,12 @@ const words = (count: number): string => Array<string>(count).fill('ab').join(' 
 describe('texts', () => {
   test('get their vectors in their order, whatever order they are computed in', async () => {
     const { rows, tokens } = await embed([words(9), words(1), words(5), words(1)])
-    expect(rows).toEqual([[18, 9, 0, 0], [2, 1, 0, 0], [10, 5, 0, 0], [2, 1, 0, 0]])
+    expect(rows).toEqual([
+      [18, 9, 0, 0],
+      [2, 1, 0, 0],
+      [10, 5, 0, 0],
+      [2, 1, 0, 0],
+    ])
     expect(tokens).toBe(16)
   })
 
@@ -124,7 +143,8 @@ describe('too much', () => {
   test('a huge text is not tokenised to its end', async () => {
     const opened = fake()
     await expect(read(opened, [words(1e6)])).rejects.toMatchObject({
-      param: 'input[0]', message: expect.stringMatching(/: more than 2\d{4} tokens > 1000 maximum/),
+      param: 'input[0]',
+      message: expect.stringMatching(/: more than 2\d{4} tokens > 1000 maximum/),
     })
     expect(opened.characters).toBe(64_000)
   })
@@ -137,7 +157,8 @@ describe('too much', () => {
     const most = Array<string>(MOST_TOKENS / 1000).fill(words(1000))
     expect(await read(fake(), most)).toHaveLength(300)
     await expect(read(fake(), [...most, 'a'])).rejects.toMatchObject({
-      param: 'input', message: expect.stringContaining('more than 300000 tokens'),
+      param: 'input',
+      message: expect.stringContaining('more than 300000 tokens'),
     })
   })
 
@@ -152,9 +173,9 @@ describe('too much', () => {
     }
     setTimeout(() => controller.abort(), 30)
     const input = Array<string>(1000).fill('a')
-    await expect(readTexts(opened, entryOf(), { model: '', input }, controller.signal)).rejects.toMatchObject(
-      { kind: 'aborted' },
-    )
+    await expect(
+      readTexts(opened, entryOf(), { model: '', input }, controller.signal),
+    ).rejects.toMatchObject({ kind: 'aborted' })
     expect(opened.characters).toBeLessThan(200)
   })
 })
@@ -167,18 +188,31 @@ describe('dimensions', () => {
     expect(refused(4)).not.toThrow()
     expect(refused(2, true)).not.toThrow()
     const error = { kind: 'invalid_request', param: 'dimensions' }
-    expect(refused(2)).toThrow(expect.objectContaining({
-      ...error, message: expect.stringMatching(/^dimensions must be 4, not 2: .*missed\.$/),
-    }))
-    expect(refused(5, true)).toThrow(expect.objectContaining({
-      ...error, message: expect.stringMatching(/^dimensions must be at most 4, not 5: /),
-    }))
+    expect(refused(2)).toThrow(
+      expect.objectContaining({
+        ...error,
+        message: expect.stringMatching(/^dimensions must be 4, not 2: .*missed\.$/),
+      }),
+    )
+    expect(refused(5, true)).toThrow(
+      expect.objectContaining({
+        ...error,
+        message: expect.stringMatching(/^dimensions must be at most 4, not 5: /),
+      }),
+    )
   })
 
   test('that are fewer leave the vector as long as it was', async () => {
     const opened = fake(() => ({ data: new Float32Array([0.6, 0, 0, 0.8, 0, 0, 0, 1]) }))
-    const { rows } = await embed(['a', 'b'], { opened, dimensions: 2, entry: entryOf({ shortens: true }) })
-    expect(rows).toEqual([[1, 0], [0, 0]])
+    const { rows } = await embed(['a', 'b'], {
+      opened,
+      dimensions: 2,
+      entry: entryOf({ shortens: true }),
+    })
+    expect(rows).toEqual([
+      [1, 0],
+      [0, 0],
+    ])
   })
 })
 

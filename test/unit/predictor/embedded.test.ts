@@ -89,7 +89,10 @@ test('between them the predictors use every kind of parameter', () => {
     image: some(({ type }) => type === 'image'),
     numberWithRangeAndDefault: some(
       ({ type, range, defaultValue }) =>
-        isNumber(type) && range?.min !== undefined && range.max !== undefined && defaultValue !== undefined,
+        isNumber(type) &&
+        range?.min !== undefined &&
+        range.max !== undefined &&
+        defaultValue !== undefined,
     ),
     enumeration: some(({ enumeration }) => (enumeration?.length ?? 0) > 1),
     optional: some(({ optional }) => optional),
@@ -100,8 +103,16 @@ test('between them the predictors use every kind of parameter', () => {
     dictWithSchema: some(({ type, schema }) => type === 'dict' && schema),
     described: inputs.every(({ description }) => description),
   }).toEqual({
-    image: true, numberWithRangeAndDefault: true, enumeration: true, optional: true, required: true,
-    bool: true, string: true, listWithSchema: true, dictWithSchema: true, described: true,
+    image: true,
+    numberWithRangeAndDefault: true,
+    enumeration: true,
+    optional: true,
+    required: true,
+    bool: true,
+    string: true,
+    listWithSchema: true,
+    dictWithSchema: true,
+    described: true,
   })
   const outputs = embedded().flatMap((entry) =>
     entry.type === 'predictor' ? entry.signature.outputs : [],

@@ -11,7 +11,7 @@ interface Chunk {
 function chunksOf(file: Uint8Array): Chunk[] {
   const view = new DataView(file.buffer, file.byteOffset)
   const chunks: Chunk[] = []
-  for (let at = 8; at < file.length; ) {
+  for (let at = 8; at < file.length;) {
     const length = view.getUint32(at)
     const body = file.subarray(at + 4, at + 8 + length)
     expect(view.getUint32(at + 8 + length)).toBe(crc32(body))

@@ -4,8 +4,14 @@ import { checkInputs } from '../../../src/predictor/signature.ts'
 import { encodeInput, type InputSlot } from '../../../src/predictor/value.ts'
 import type { InputParameter } from '../../../src/types/index.ts'
 
-const slot = (type: InputSlot['type'], shape: InputSlot['shape'], more: object = {}): InputSlot => ({
-  type, shape, ...more,
+const slot = (
+  type: InputSlot['type'],
+  shape: InputSlot['shape'],
+  more: object = {},
+): InputSlot => ({
+  type,
+  shape,
+  ...more,
 })
 
 test.each<[InputParameter, InputSlot, unknown]>([
@@ -15,14 +21,23 @@ test.each<[InputParameter, InputSlot, unknown]>([
   [{ name: 'x', type: 'int64' }, slot('int64', [1, 3]), { data: [1n, 1n, 1n], shape: [1, 3] }],
   [{ name: 'x', type: 'bool' }, slot('bool', []), true],
   [{ name: 'x', type: 'int32', enumeration: [{ name: 'seven', value: 7 }] }, slot('int32', []), 7],
-  [{ name: 'x', type: 'list' }, slot('float32', [2, 2]), [[0.5, 0.5], [0.5, 0.5]]],
+  [
+    { name: 'x', type: 'list' },
+    slot('float32', [2, 2]),
+    [
+      [0.5, 0.5],
+      [0.5, 0.5],
+    ],
+  ],
   [
     { name: 'x', type: 'list', schema: { type: 'array', items: { type: 'number', minimum: 3 } } },
-    slot('float32', [2]), [3, 3],
+    slot('float32', [2]),
+    [3, 3],
   ],
   [
     { name: 'x', type: 'dict', schema: { properties: { a: { maximum: -1 } } } },
-    slot('float32', [2], { keys: ['a', 'b'] }), { a: -1, b: 0.5 },
+    slot('float32', [2], { keys: ['a', 'b'] }),
+    { a: -1, b: 0.5 },
   ],
   [{ name: 'x', type: 'binary' }, slot('uint8', [4]), new Uint8Array(4)],
 ])('%j is given what it takes', async (parameter, into, expected) => {

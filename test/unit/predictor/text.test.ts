@@ -37,18 +37,16 @@ test('the tensors are of the type that the model takes', () => {
 describe('refused', () => {
   test.each<[string[], Partial<TextLayout>, string]>([
     [[], {}, 'inputs.text: must have at least one text.'],
-    [
-      ['a a a a'],
-      {},
-      'inputs.text: the text has 4 tokens, and 3 at most can be read. Shorten it.',
-    ],
+    [['a a a a'], {}, 'inputs.text: the text has 4 tokens, and 3 at most can be read. Shorten it.'],
     [
       ['a', 'a a a a'],
       {},
       'inputs.text[1]: the text has 4 tokens, and 3 at most can be read. Shorten it.',
     ],
     [
-      Array<string>(2 ** 17).fill('a').concat('a a a'),
+      Array<string>(2 ** 17)
+        .fill('a')
+        .concat('a a a'),
       {},
       'inputs.text: 131073 texts of up to 3 tokens are more than 262144 tokens. Send fewer texts at once.',
     ],

@@ -73,7 +73,13 @@ describe('lists and dicts', () => {
   })
 
   test.each<[RawTensor, unknown]>([
-    [{ type: 'float32', data: new Float32Array([1, 2, 3, 4]), shape: [2, 2] }, [[1, 2], [3, 4]]],
+    [
+      { type: 'float32', data: new Float32Array([1, 2, 3, 4]), shape: [2, 2] },
+      [
+        [1, 2],
+        [3, 4],
+      ],
+    ],
     [{ type: 'int64', data: new BigInt64Array([1n]), shape: [1] }, [1n]],
     [{ type: 'bool', data: new Uint8Array([1, 0]), shape: [2, 1] }, [[true], [false]]],
     [{ type: 'string', data: ['a', 'b'], shape: [2] }, ['a', 'b']],
@@ -83,7 +89,11 @@ describe('lists and dicts', () => {
   })
 
   test('an output that is a dict', () => {
-    const tensor: RawTensor = { type: 'float16', data: new Uint16Array([0x3c00, 0xc000]), shape: [1, 2] }
+    const tensor: RawTensor = {
+      type: 'float16',
+      data: new Uint16Array([0x3c00, 0xc000]),
+      shape: [1, 2],
+    }
     const value = decode({ name: 'y', type: 'dict' }, tensor, { keys: ['up', 'down'] })
     expect(value).toEqual({ up: 1, down: -2 })
   })

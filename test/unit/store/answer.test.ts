@@ -3,7 +3,11 @@ import { judge } from '../../../src/store/answer.ts'
 import type { WantedResource } from '../../../src/store/db.ts'
 
 const wanted: WantedResource = {
-  type: 'onnx', url: 'https://models.test/m.onnx', name: 'm.onnx', bytes: 1000, sha256: '0',
+  type: 'onnx',
+  url: 'https://models.test/m.onnx',
+  name: 'm.onnx',
+  bytes: 1000,
+  sha256: '0',
 }
 
 function response(
@@ -57,8 +61,12 @@ describe('an answer with a part', () => {
   })
 
   test.each([
-    'bytes 0-999/1000', 'bytes 401-999/1000', 'bytes 400-999/2000',
-    'bytes */1000', 'bytes=400-999', '',
+    'bytes 0-999/1000',
+    'bytes 401-999/1000',
+    'bytes 400-999/2000',
+    'bytes */1000',
+    'bytes=400-999',
+    '',
   ])('that says "%s" means starting over', (range) => {
     expect(judge(part(range), wanted, 400, null)).toMatchObject({ type: 'restart' })
   })
@@ -69,7 +77,8 @@ describe('an answer with a part', () => {
   })
 
   test('that is encoded means starting over: it is a part of something else', () => {
-    const encoded = (encoding: string) => part('bytes 400-999/1000', { 'content-encoding': encoding })
+    const encoded = (encoding: string) =>
+      part('bytes 400-999/1000', { 'content-encoding': encoding })
     expect(judge(encoded('gzip'), wanted, 400, null)).toMatchObject({ type: 'restart' })
     expect(judge(encoded('identity'), wanted, 400, null)).toEqual({ type: 'take', from: 400 })
   })

@@ -3,7 +3,12 @@ import { backoff, sleep } from '../../../src/store/patience.ts'
 import { startRate } from '../../../src/store/rate.ts'
 
 test('waits twice as long each time, never in step, never above 20 s', () => {
-  for (const [failures, middle] of [[1, 500], [2, 1000], [3, 2000], [9, 15_000]] as const) {
+  for (const [failures, middle] of [
+    [1, 500],
+    [2, 1000],
+    [3, 2000],
+    [9, 15_000],
+  ] as const) {
     const waits = Array.from({ length: 200 }, () => backoff(failures, 500))
     expect(Math.min(...waits)).toBeGreaterThanOrEqual(middle * 0.75)
     expect(Math.max(...waits)).toBeLessThanOrEqual(middle * 1.25)

@@ -44,7 +44,12 @@ describe('a streamed chat completion', () => {
     ['ready', 0, 0, 0, 'ready @acme/tiny'],
   ] as const)('tells of %s %i/%i at %i', async (phase, loadedBytes, totalBytes, rate, told) => {
     const progress = {
-      tag: '@acme/tiny', phase, loadedBytes, totalBytes, bytesPerSecond: rate, remainingSeconds: null,
+      tag: '@acme/tiny',
+      phase,
+      loadedBytes,
+      totalBytes,
+      bytesPerSecond: rate,
+      remainingSeconds: null,
     }
     const raw = await streamed({}, [{ type: 'progress', progress }, ...HELLO])
     expect(raw.startsWith(`: ${told}\n\n`)).toBe(true)
@@ -52,7 +57,11 @@ describe('a streamed chat completion', () => {
 
   it('tells tokens that have no text of their own', async () => {
     const cut = { text: '\ufffd', bytes: [0xf0], logprob: -1, top: [] }
-    const raw = await streamed({ logprobs: true }, [...HELLO.slice(0, -1), { type: 'text', text: '', logprobs: [cut] }, HELLO.at(-1) as Script[number]])
+    const raw = await streamed({ logprobs: true }, [
+      ...HELLO.slice(0, -1),
+      { type: 'text', text: '', logprobs: [cut] },
+      HELLO.at(-1) as Script[number],
+    ])
     expect(checkChatStream(raw, { logprobs: true }).content).toBe('Hello there')
     expect(raw).toContain(
       '"delta":{"content":""},"finish_reason":null,"logprobs":{"content":[{"token":"\ufffd","logprob":-1,"bytes":[240],"top_logprobs":[]}],"refusal":null}',

@@ -4,7 +4,11 @@ import { chatOf, errorOf, scriptedHost, send } from './scripted-host.ts'
 const PATH = '/v1/chat/completions'
 
 const image = { type: 'image_url', image_url: { url: 'data:,' } }
-const call = (text: unknown) => ({ id: 'c', type: 'function', function: { name: 'f', arguments: text } })
+const call = (text: unknown) => ({
+  id: 'c',
+  type: 'function',
+  function: { name: 'f', arguments: text },
+})
 const calling = (text: unknown) =>
   messages({ role: 'assistant', content: null, tool_calls: [call(text)] })
 const tool = { type: 'function', function: { name: 'f' } }
@@ -135,8 +139,16 @@ describe('what is wrong', () => {
     ['repetition_penalty', { repetition_penalty: 0 }, 'a number from 0.01 to 100, not 0'],
     ['min_p', { min_p: 2 }, 'a number from 0 to 1, not 2'],
     ['logit_bias', { logit_bias: 3 }, 'an object of biases by the id of a token, not 3'],
-    ['logit_bias', { logit_bias: [] }, 'an object of biases by the id of a token, not an array of 0'],
-    ['logit_bias', { logit_bias: { a: 1 } }, 'an object of biases by the id of a token, not an object'],
+    [
+      'logit_bias',
+      { logit_bias: [] },
+      'an object of biases by the id of a token, not an array of 0',
+    ],
+    [
+      'logit_bias',
+      { logit_bias: { a: 1 } },
+      'an object of biases by the id of a token, not an object',
+    ],
     ['logit_bias.5', { logit_bias: { 5: 101 } }, 'a number from -100 to 100, not 101'],
     ['logprobs', { logprobs: 1 }, 'true or false, not 1'],
     ['top_logprobs', { logprobs: true, top_logprobs: 21 }, 'at most 20, not 21'],
@@ -165,10 +177,26 @@ describe('what is wrong', () => {
       'one of auto, required, not "none"',
     ],
     ['parallel_tool_calls', { parallel_tool_calls: 'no' }, 'true or false, not "no"'],
-    ['functions', { functions: [{ name: 'f' }], tools: [tool] }, 'left out where there are tools, not an array of 1'],
-    ['functions[0].parameters', { functions: [{ name: 'f', parameters: 'x' }] }, 'an object, not "x"'],
-    ['function_call', { functions: [{ name: 'f' }], function_call: 'required' }, 'one of auto, none, not "required"'],
-    ['function_call', { function_call: { name: 'f' } }, 'auto, none or left out where there are no functions, not an object'],
+    [
+      'functions',
+      { functions: [{ name: 'f' }], tools: [tool] },
+      'left out where there are tools, not an array of 1',
+    ],
+    [
+      'functions[0].parameters',
+      { functions: [{ name: 'f', parameters: 'x' }] },
+      'an object, not "x"',
+    ],
+    [
+      'function_call',
+      { functions: [{ name: 'f' }], function_call: 'required' },
+      'one of auto, none, not "required"',
+    ],
+    [
+      'function_call',
+      { function_call: { name: 'f' } },
+      'auto, none or left out where there are no functions, not an object',
+    ],
     [
       'tool_choice',
       { functions: [{ name: 'f' }], function_call: { name: 'f' }, tool_choice: 'none' },
@@ -184,16 +212,36 @@ describe('what is wrong', () => {
       messages({ role: 'assistant', function_call: { name: 'f', arguments: '{"a":' } }),
       'the JSON text of an object, not "{\\"a\\":"',
     ],
-    ['response_format.json_schema', { response_format: { type: 'json_schema', json_schema: 1 } }, 'an object, not 1'],
+    [
+      'response_format.json_schema',
+      { response_format: { type: 'json_schema', json_schema: 1 } },
+      'an object, not 1',
+    ],
     [
       'response_format.json_schema.schema',
       { response_format: { type: 'json_schema', json_schema: { name: 'x', schema: 'y' } } },
       'an object, not "y"',
     ],
-    ['messages[1].tool_calls', messages({ role: 'assistant', tool_calls: {} }), 'an array, not an object'],
-    ['messages[1].tool_calls[0].function.arguments', calling({}), 'the JSON text of an object, not an object'],
-    ['messages[1].tool_calls[0].function.arguments', calling('{"a":'), 'the JSON text of an object, not "{\\"a\\":"'],
-    ['messages[1].tool_calls[0].function.arguments', calling('[]'), 'the JSON text of an object, not "[]"'],
+    [
+      'messages[1].tool_calls',
+      messages({ role: 'assistant', tool_calls: {} }),
+      'an array, not an object',
+    ],
+    [
+      'messages[1].tool_calls[0].function.arguments',
+      calling({}),
+      'the JSON text of an object, not an object',
+    ],
+    [
+      'messages[1].tool_calls[0].function.arguments',
+      calling('{"a":'),
+      'the JSON text of an object, not "{\\"a\\":"',
+    ],
+    [
+      'messages[1].tool_calls[0].function.arguments',
+      calling('[]'),
+      'the JSON text of an object, not "[]"',
+    ],
     ['messages[1].tool_call_id', messages({ role: 'tool', tool_call_id: 5 }), 'a string, not 5'],
     [
       'messages[1].reasoning_content',

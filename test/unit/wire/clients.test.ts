@@ -2,7 +2,11 @@
 import { describe, expect, it } from 'vitest'
 import { askedOf, WEATHER_SCHEMA } from './scripts.ts'
 
-const draft = { $schema: 'http://json-schema.org/draft-07/schema#', ...WEATHER_SCHEMA, additionalProperties: false }
+const draft = {
+  $schema: 'http://json-schema.org/draft-07/schema#',
+  ...WEATHER_SCHEMA,
+  additionalProperties: false,
+}
 const text = (value: string, more: object = {}) => ({ type: 'text', text: value, ...more })
 const cached = { cache_control: { type: 'ephemeral' } }
 
@@ -13,11 +17,20 @@ describe('the AI SDK', () => {
       max_tokens: 4096,
       system: [text('S')],
       messages: [{ role: 'user', content: [text('x')] }],
-      tools: [{ name: 'json', description: 'Respond with a JSON object.', input_schema: draft, eager_input_streaming: true }],
+      tools: [
+        {
+          name: 'json',
+          description: 'Respond with a JSON object.',
+          input_schema: draft,
+          eager_input_streaming: true,
+        },
+      ],
       tool_choice: { type: 'any', disable_parallel_tool_use: true },
     })
     expect(request.tools).toMatchObject({
-      tools: [{ name: 'json', parameters: draft }], choice: 'required', parallel: false,
+      tools: [{ name: 'json', parameters: draft }],
+      choice: 'required',
+      parallel: false,
     })
   })
 
@@ -27,8 +40,16 @@ describe('the AI SDK', () => {
       messages: [
         { role: 'user', content: 'Oslo?' },
         {
-          role: 'assistant', content: null, reasoning_content: 'Hm.',
-          tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'weather', arguments: '{"city":"Oslo"}' } }],
+          role: 'assistant',
+          content: null,
+          reasoning_content: 'Hm.',
+          tool_calls: [
+            {
+              id: 'call_1',
+              type: 'function',
+              function: { name: 'weather', arguments: '{"city":"Oslo"}' },
+            },
+          ],
         },
         { role: 'tool', tool_call_id: 'call_1', content: '{"degrees":5}' },
       ],
@@ -38,7 +59,11 @@ describe('the AI SDK', () => {
       stream_options: { include_usage: true },
     })
     expect(ignored).toBeNull()
-    expect(request.messages[1]).toMatchObject({ content: '', reasoning: 'Hm.', toolCalls: [{ id: 'call_1' }] })
+    expect(request.messages[1]).toMatchObject({
+      content: '',
+      reasoning: 'Hm.',
+      toolCalls: [{ id: 'call_1' }],
+    })
     expect(request.messages[2]).toMatchObject({ name: 'weather', content: '{"degrees":5}' })
   })
 
@@ -49,7 +74,12 @@ describe('the AI SDK', () => {
       include: ['reasoning.encrypted_content'],
       input: [
         { role: 'user', content: [{ type: 'input_text', text: 'Oslo?' }] },
-        { type: 'reasoning', id: 'rs_1', encrypted_content: 'seal_1', summary: [{ type: 'summary_text', text: 'Hm.' }] },
+        {
+          type: 'reasoning',
+          id: 'rs_1',
+          encrypted_content: 'seal_1',
+          summary: [{ type: 'summary_text', text: 'Hm.' }],
+        },
         { role: 'assistant', content: [{ type: 'output_text', text: 'A' }], id: 'msg_1' },
         { type: 'function_call', call_id: 'call_1', name: 'weather', arguments: '{"city":"Oslo"}' },
         { type: 'function_call_output', call_id: 'call_1', output: '{"degrees":5}' },
@@ -75,7 +105,10 @@ describe('LangChain', () => {
       system: 'S',
       messages: [
         { role: 'user', content: 'Oslo?' },
-        { role: 'assistant', content: [{ type: 'tool_use', id: 'call_1', name: 'weather', input: { city: 'Oslo' } }] },
+        {
+          role: 'assistant',
+          content: [{ type: 'tool_use', id: 'call_1', name: 'weather', input: { city: 'Oslo' } }],
+        },
         { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'call_1', content: '5' }] },
         { role: 'system', content: 'Late.' },
       ],
@@ -85,7 +118,10 @@ describe('LangChain', () => {
     expect(request.messages).toMatchObject([
       { role: 'system', content: 'S' },
       { role: 'user' },
-      { role: 'assistant', toolCalls: [{ id: 'call_1', name: 'weather', arguments: '{"city":"Oslo"}' }] },
+      {
+        role: 'assistant',
+        toolCalls: [{ id: 'call_1', name: 'weather', arguments: '{"city":"Oslo"}' }],
+      },
       { role: 'tool', toolCallId: 'call_1', name: 'weather', content: '5' },
       { role: 'system', content: 'Late.' },
     ])
@@ -109,10 +145,27 @@ it('a coding client sends all it knows', async () => {
         role: 'assistant',
         content: [
           { type: 'thinking', thinking: 'Hm.', signature: '' },
-          { type: 'tool_use', id: 'toolu_1', name: 'Bash', input: { command: 'ls' }, caller: { type: 'direct' } },
+          {
+            type: 'tool_use',
+            id: 'toolu_1',
+            name: 'Bash',
+            input: { command: 'ls' },
+            caller: { type: 'direct' },
+          },
         ],
       },
-      { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: [text('a'), text('b')], is_error: false }, text('Go on.')] },
+      {
+        role: 'user',
+        content: [
+          {
+            type: 'tool_result',
+            tool_use_id: 'toolu_1',
+            content: [text('a'), text('b')],
+            is_error: false,
+          },
+          text('Go on.'),
+        ],
+      },
     ],
     tools: [{ name: 'Bash', description: 'Runs.', input_schema: draft, ...cached }],
   })
@@ -120,7 +173,9 @@ it('a coding client sends all it knows', async () => {
     { role: 'system', content: 'You code.' },
     { role: 'user', content: '<system-reminder>x</system-reminder>Hi' },
     {
-      role: 'assistant', content: '', reasoning: 'Hm.',
+      role: 'assistant',
+      content: '',
+      reasoning: 'Hm.',
       toolCalls: [{ id: 'call_1', name: 'Bash', arguments: '{"command":"ls"}' }],
     },
     { role: 'tool', toolCallId: 'call_1', name: 'Bash', content: 'a\nb' },

@@ -20,11 +20,22 @@ describe('counted tokens', () => {
     ['a system text', { system: 'T' }],
     ['thoughts', { thinking: { type: 'enabled', budget_tokens: 50 } }],
     ['nothing said', { messages: [{ role: 'user', content: '' }] }],
-    ['a turn of the assistant', { messages: [{ role: 'user', content: 'a' }, { role: 'assistant', content: 'b' }, { role: 'user', content: '' }] }],
+    [
+      'a turn of the assistant',
+      {
+        messages: [
+          { role: 'user', content: 'a' },
+          { role: 'assistant', content: 'b' },
+          { role: 'user', content: '' },
+        ],
+      },
+    ],
   ])('count %s as it would be answered', async (_what, fields) => {
     const host = scriptedHost()
     expect((await send(host, PATH, { body: { ...UNLIMITED, ...fields } })).status).toBe(200)
-    expect((await send(host, '/v1/messages', { body: messageOf({ system: 'S', ...fields }) })).status).toBe(200)
+    expect(
+      (await send(host, '/v1/messages', { body: messageOf({ system: 'S', ...fields }) })).status,
+    ).toBe(200)
     expect({ ...host.requests[1], maxTokens: undefined }).toEqual(host.requests[0])
   })
 

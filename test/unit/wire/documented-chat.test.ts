@@ -10,7 +10,10 @@ const BASE = chatOf({
     { role: 'system', content: 'S' },
     { role: 'developer', content: 'D' },
     { role: 'user', content: 'Hi' },
-    { role: 'assistant', tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } }] },
+    {
+      role: 'assistant',
+      tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } }],
+    },
     { role: 'tool', tool_call_id: 'a', content: '1' },
   ],
   tools: [{ type: 'function', function: { name: 'f' } }],
@@ -24,13 +27,22 @@ const LIKELY: Script = [
 
 const tools = (rest: object) => asks({ tools: rest })
 const message = (index: number, part: object): { asks: object } => ({
-  asks: { messages: Object.assign(Array.from({ length: 5 }, () => ({})), { [index]: part }) },
+  asks: {
+    messages: Object.assign(
+      Array.from({ length: 5 }, () => ({})),
+      { [index]: part },
+    ),
+  },
 })
 const thought = asks({ reasoningBudget: 4096 })
 
 const ROWS: Row[] = [
   ['model', '', 'refused'],
-  ['messages', [{ role: 'user', content: 'X' }], asks({ messages: [{ role: 'user', content: 'X' }] })],
+  [
+    'messages',
+    [{ role: 'user', content: 'X' }],
+    asks({ messages: [{ role: 'user', content: 'X' }] }),
+  ],
   ['messages', [], 'refused'],
   ['messages', [{ role: 'robot', content: '' }], 'refused'],
   [
@@ -42,7 +54,14 @@ const ROWS: Row[] = [
   ['messages[0].content', 'T', message(0, { content: 'T' })],
   ['messages[0].name', 'n', 'ignored'],
   ['messages[1].content', 'T', message(1, { role: 'system', content: 'T' })],
-  ['messages[2].content', [{ type: 'text', text: 'a' }, { type: 'text', text: 'b' }], message(2, { content: 'ab' })],
+  [
+    'messages[2].content',
+    [
+      { type: 'text', text: 'a' },
+      { type: 'text', text: 'b' },
+    ],
+    message(2, { content: 'ab' }),
+  ],
   [
     'messages[2].content',
     [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } }],
@@ -62,7 +81,11 @@ const ROWS: Row[] = [
   ],
   ['messages[3].tool_calls[0].id', 'toolu_b', message(3, { toolCalls: [{ id: 'call_b' }] })],
   ['messages[3].tool_calls[0].type', 'custom', 'refused'],
-  ['messages[3].tool_calls[0].function', { name: 'g', arguments: '{"a":1}' }, message(3, { toolCalls: [{ name: 'g', arguments: '{"a":1}' }] })],
+  [
+    'messages[3].tool_calls[0].function',
+    { name: 'g', arguments: '{"a":1}' },
+    message(3, { toolCalls: [{ name: 'g', arguments: '{"a":1}' }] }),
+  ],
   [
     'messages[3].function_call',
     { name: 'h', arguments: '{}' },
@@ -76,12 +99,20 @@ const ROWS: Row[] = [
   ['stream_options', null, 'as ever'],
   ['stream_options.include_usage', true, { answers: /"usage":\{/, stream: true }],
   ['stream_options.include_obfuscation', true, 'ignored'],
-  ['tools', [tool, { type: 'function', function: { name: 'g' } }], tools({ tools: [{ name: 'f' }, { name: 'g' }] })],
+  [
+    'tools',
+    [tool, { type: 'function', function: { name: 'g' } }],
+    tools({ tools: [{ name: 'f' }, { name: 'g' }] }),
+  ],
   ['tools', [{ type: 'custom', custom: { name: 'f' } }], 'refused'],
   ['tools[0].type', 'web_search', 'refused'],
   ['tools[0].function.name', 'g', tools({ tools: [{ name: 'g' }] })],
   ['tools[0].function.description', 'F', tools({ tools: [{ description: 'F' }] })],
-  ['tools[0].function.parameters', { type: 'object', title: 'P' }, tools({ tools: [{ parameters: { title: 'P' } }] })],
+  [
+    'tools[0].function.parameters',
+    { type: 'object', title: 'P' },
+    tools({ tools: [{ parameters: { title: 'P' } }] }),
+  ],
   ['tools[0].function.strict', true, 'as ever'],
   ['tool_choice', 'auto', 'as ever'],
   ['tool_choice', 'none', tools({ choice: 'none' })],
@@ -111,7 +142,11 @@ const ROWS: Row[] = [
     { type: 'json_schema', json_schema: { name: 'x', strict: true, schema: { type: 'string' } } },
     asks({ format: { type: 'json_schema', schema: { type: 'string' } } }),
   ],
-  ['response_format', { type: 'grammar', grammar: 'root ::= "a"' }, asks({ format: { type: 'grammar' } })],
+  [
+    'response_format',
+    { type: 'grammar', grammar: 'root ::= "a"' },
+    asks({ format: { type: 'grammar' } }),
+  ],
   ['response_format', { type: 'xml' }, 'refused'],
   ['max_completion_tokens', 7, asks({ maxTokens: 7 })],
   ['max_completion_tokens', 0, 'refused'],
@@ -129,9 +164,11 @@ const ROWS: Row[] = [
   ['top_logprobs', 2, 'refused'],
   ['n', 1, 'as ever'],
   ['n', 2, 'refused'],
-  ...(['minimal', 'low', 'medium', 'high', 'xhigh'] as const).map(
-    (level, index): Row => ['reasoning_effort', level, asks({ reasoningBudget: [64, 256, 1024, 4096, Infinity][index] })],
-  ),
+  ...(['minimal', 'low', 'medium', 'high', 'xhigh'] as const).map((level, index): Row => [
+    'reasoning_effort',
+    level,
+    asks({ reasoningBudget: [64, 256, 1024, 4096, Infinity][index] }),
+  ]),
   ['reasoning_effort', 'none', asks({ reasoningBudget: 0 })],
   ['reasoning_effort', 'high', { answers: /"reasoning_content":"Two cities\."/, script: THINKING }],
   ['thinking', { type: 'adaptive' }, asks({ reasoningBudget: 1024 })],

@@ -10,7 +10,13 @@ const BETA = `${SDK}beta/messages/messages.d.ts`
 const BASE = messageOf({
   max_tokens: 9999,
   messages: [
-    { role: 'user', content: [{ type: 'text', text: 'Hi' }, { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AA==' } }] },
+    {
+      role: 'user',
+      content: [
+        { type: 'text', text: 'Hi' },
+        { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AA==' } },
+      ],
+    },
     {
       role: 'assistant',
       content: [
@@ -26,7 +32,12 @@ const BASE = messageOf({
 })
 
 const message = (index: number, part: object) =>
-  asks({ messages: Object.assign(Array.from({ length: 3 }, () => ({})), { [index]: part }) })
+  asks({
+    messages: Object.assign(
+      Array.from({ length: 3 }, () => ({})),
+      { [index]: part },
+    ),
+  })
 const tools = (part: object) => asks({ tools: part })
 const tool = (part: object) => tools({ tools: [part] })
 
@@ -34,14 +45,29 @@ const SHARED: Row[] = [
   ['model', 5, 'refused'],
   ['messages', [{ role: 'user', content: 'X' }], asks({ messages: [{ content: 'X' }] })],
   ['messages', [], 'refused'],
-  ['messages', [{ role: 'user', content: 'X' }, { role: 'system', content: 'S' }], asks({ messages: [{ content: 'X' }, { role: 'system' }] })],
+  [
+    'messages',
+    [
+      { role: 'user', content: 'X' },
+      { role: 'system', content: 'S' },
+    ],
+    asks({ messages: [{ content: 'X' }, { role: 'system' }] }),
+  ],
   ['messages', [{ role: 'user', content: [{ type: 'document', source: {} }] }], 'refused'],
-  ['messages', [{ role: 'user', content: [{ type: 'server_tool_use', id: 'a', name: 'b', input: {} }] }], 'refused'],
+  [
+    'messages',
+    [{ role: 'user', content: [{ type: 'server_tool_use', id: 'a', name: 'b', input: {} }] }],
+    'refused',
+  ],
   ['messages[0].content[0].text', 'T', message(0, { content: 'T' })],
   ['messages[0].content[0].type', 'search_result', 'refused'],
   ['messages[0].content[0].cache_control', { type: 'ephemeral' }, 'ignored'],
   ['messages[0].content[0].citations', [], 'ignored'],
-  ['messages[0].content[1].source', { type: 'url', url: 'data:image/gif;base64,AA==' }, message(0, { images: [{ mediaType: 'image/gif' }] })],
+  [
+    'messages[0].content[1].source',
+    { type: 'url', url: 'data:image/gif;base64,AA==' },
+    message(0, { images: [{ mediaType: 'image/gif' }] }),
+  ],
   ['messages[0].content[1].source', { type: 'url', url: 'https://example.com/a.gif' }, 'refused'],
   ['messages[0].content[1].type', 'video', 'refused'],
   ['messages[0].content[1].cache_control', { type: 'ephemeral' }, 'ignored'],
@@ -59,17 +85,35 @@ const SHARED: Row[] = [
   ['messages[1].content[2].caller', { type: 'direct' }, 'ignored'],
   ['messages[1].content[2].toolset_name', 't', 'ignored'],
   ['messages[2].content[0].tool_use_id', 'toolu_2', message(2, { toolCallId: 'call_2' })],
-  ['messages[2].content[0].content', [{ type: 'text', text: 'a' }, { type: 'text', text: 'b' }], message(2, { content: 'a\nb' })],
+  [
+    'messages[2].content[0].content',
+    [
+      { type: 'text', text: 'a' },
+      { type: 'text', text: 'b' },
+    ],
+    message(2, { content: 'a\nb' }),
+  ],
   ['messages[2].content[0].is_error', true, message(2, { isError: true })],
   ['messages[2].content[0].type', 'web_search_tool_result', 'refused'],
   ['messages[2].content[0].cache_control', { type: 'ephemeral' }, 'ignored'],
   ['messages[2].content[0].toolset_name', 't', 'ignored'],
   ['system', 'S', asks({ messages: [{ role: 'system', content: 'S' }, {}, {}, {}] })],
-  ['system', [{ type: 'text', text: 'S' }, { type: 'text', text: 'T' }], asks({ messages: [{ content: 'ST' }, {}, {}, {}] })],
+  [
+    'system',
+    [
+      { type: 'text', text: 'S' },
+      { type: 'text', text: 'T' },
+    ],
+    asks({ messages: [{ content: 'ST' }, {}, {}, {}] }),
+  ],
   ['tools[0].name', 'g', tool({ name: 'g' })],
   ['tools[0].description', 'F', tool({ description: 'F' })],
   ['tools[0].input_schema', { type: 'object', title: 'P' }, tool({ parameters: { title: 'P' } })],
-  ['tools[0].input_examples', [{ a: 1 }], tool({ description: 'Examples of its arguments:\n{"a":1}' })],
+  [
+    'tools[0].input_examples',
+    [{ a: 1 }],
+    tool({ description: 'Examples of its arguments:\n{"a":1}' }),
+  ],
   ['tools[0].type', 'custom', 'as ever'],
   ['tools[0].type', 'web_search_20260101', 'refused'],
   ['tools[0].strict', true, 'as ever'],
@@ -85,20 +129,38 @@ const SHARED: Row[] = [
   ['tool_choice.type', 'auto', 'as ever'],
   ['tool_choice.name', 'f', 'ignored'],
   ['tool_choice.disable_parallel_tool_use', true, tools({ parallel: false })],
-  ['tool_choice', { type: 'any', disable_parallel_tool_use: true }, tools({ choice: 'required', parallel: false })],
-  ['tool_choice', { type: 'tool', name: 'f', disable_parallel_tool_use: true }, tools({ parallel: false })],
+  [
+    'tool_choice',
+    { type: 'any', disable_parallel_tool_use: true },
+    tools({ choice: 'required', parallel: false }),
+  ],
+  [
+    'tool_choice',
+    { type: 'tool', name: 'f', disable_parallel_tool_use: true },
+    tools({ parallel: false }),
+  ],
   ['thinking', { type: 'disabled' }, asks({ reasoningBudget: 0 })],
   ['thinking', { type: 'enabled', budget_tokens: 99 }, asks({ reasoningBudget: 99 })],
   ['thinking', { type: 'adaptive' }, asks({ reasoningBudget: 1024 })],
   ['thinking', { type: 'enabled' }, 'refused'],
   ['thinking', { type: 'between_tools' }, 'refused'],
-  ...(['low', 'medium', 'high', 'xhigh', 'max'] as const).map(
-    (level, index): Row => ['output_config', { effort: level }, asks({ reasoningBudget: [256, 1024, 4096, Infinity, Infinity][index] })],
-  ),
+  ...(['low', 'medium', 'high', 'xhigh', 'max'] as const).map((level, index): Row => [
+    'output_config',
+    { effort: level },
+    asks({ reasoningBudget: [256, 1024, 4096, Infinity, Infinity][index] }),
+  ]),
   ['output_config', { effort: 'none' }, 'refused'],
-  ['output_config', { format: { type: 'json_schema', schema: { type: 'string' } } }, asks({ format: { schema: { type: 'string' } } })],
+  [
+    'output_config',
+    { format: { type: 'json_schema', schema: { type: 'string' } } },
+    asks({ format: { schema: { type: 'string' } } }),
+  ],
   ['output_config', { task_budget: { type: 'tokens', total: 1 } }, 'refused'],
-  ['output_format', { type: 'json_schema', schema: { type: 'string' } }, asks({ format: { schema: { type: 'string' } } })],
+  [
+    'output_format',
+    { type: 'json_schema', schema: { type: 'string' } },
+    asks({ format: { schema: { type: 'string' } } }),
+  ],
   ['cache_control', { type: 'ephemeral' }, 'ignored'],
   ['speed', 'fast', 'ignored'],
   ['user_profile_id', 'u', 'ignored'],
@@ -143,7 +205,9 @@ documents('/v1/messages', BASE, ROWS, [
   ),
   ...fieldsOf(FILE, 'Tool', 'tools[].'),
   ...fieldsOf(FILE, 'ToolChoiceTool', 'tool_choice.'),
-  'temperature', 'top_p', 'top_k',
+  'temperature',
+  'top_p',
+  'top_k',
 ])
 
 documents('/v1/messages/count_tokens', BASE, SHARED, [

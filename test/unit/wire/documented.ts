@@ -38,7 +38,10 @@ export const asks = (request: Asked): Verdict => ({ asks: request })
 function put(body: unknown, path: readonly string[], value: unknown): unknown {
   const [key, ...rest] = path
   if (key === undefined) return value
-  const copy = (Array.isArray(body) ? [...body] : { ...(body as object) }) as Record<string, unknown>
+  const copy = (Array.isArray(body) ? [...body] : { ...(body as object) }) as Record<
+    string,
+    unknown
+  >
   copy[key] = put(copy[key], rest, value)
   return copy
 }
@@ -73,10 +76,16 @@ export function documents(
         return
       }
       if (typeof verdict === 'object' && 'answers' in verdict) {
-        const { response } = await ask({ ...(body as object), ...(verdict.stream && { stream: true }) }, verdict.script)
+        const { response } = await ask(
+          { ...(body as object), ...(verdict.stream && { stream: true }) },
+          verdict.script,
+        )
         const text = await response.text()
         expect([response.status, text]).toEqual([200, expect.stringMatching(verdict.answers)])
-        const without = await ask({ ...base, ...(verdict.stream && { stream: true }) }, verdict.script)
+        const without = await ask(
+          { ...base, ...(verdict.stream && { stream: true }) },
+          verdict.script,
+        )
         expect(await without.response.text()).not.toMatch(verdict.answers)
         return
       }

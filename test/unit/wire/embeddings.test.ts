@@ -49,7 +49,8 @@ describe('embeddings', () => {
     [
       'fields of other servers that change nothing',
       { input: 'one', truncate: false, normalize: true, stream: false, messages: [] },
-      ['one'], undefined,
+      ['one'],
+      undefined,
     ],
   ])('may be of %s', async (_what, fields, input, dimensions) => {
     const host = scriptedHost()
@@ -72,12 +73,32 @@ describe('embeddings', () => {
     [{ model, input: [] }, 'input', /must be an array with at least one string, not an array of 0/],
     [{ model, input: ['a', ''] }, 'input[1]', /must be a string that is not empty/],
     [{ model, input: ['a', 5] }, 'input[1]', /must be a string, not 5/],
-    [{ model, input: [{ type: 'text', text: 'a' }] }, 'input[0]', /must be a string, not an object/],
+    [
+      { model, input: [{ type: 'text', text: 'a' }] },
+      'input[0]',
+      /must be a string, not an object/,
+    ],
     [{ model, input: 5 }, 'input', /must be a string or an array of strings, not 5/],
-    [{ model, input: Array(2049).fill('a') }, 'input', /an array of at most 2048 strings, not an array of 2049/],
-    [{ model, input: [1, 2, 3] }, 'input', /not supported by this server; send the text itself: each model/],
-    [{ model, input: [[1, 2], [3]] }, 'input', /not supported by this server; send the text itself/],
-    [{ model, input: 'x', encoding_format: 'int8' }, 'encoding_format', /must be one of float, base64/],
+    [
+      { model, input: Array(2049).fill('a') },
+      'input',
+      /an array of at most 2048 strings, not an array of 2049/,
+    ],
+    [
+      { model, input: [1, 2, 3] },
+      'input',
+      /not supported by this server; send the text itself: each model/,
+    ],
+    [
+      { model, input: [[1, 2], [3]] },
+      'input',
+      /not supported by this server; send the text itself/,
+    ],
+    [
+      { model, input: 'x', encoding_format: 'int8' },
+      'encoding_format',
+      /must be one of float, base64/,
+    ],
     [{ model, input: 'x', dimensions: 0 }, 'dimensions', /an integer of at least 1, not 0/],
     [{ model, input: 'x', dimensions: 1.5 }, 'dimensions', /an integer/],
     [{ model, input: 'x', input_type: 'query' }, 'input_type', /own prefix/],
@@ -103,7 +124,9 @@ describe('embeddings', () => {
     ['x', 'input', 'input is too long.'],
     [['x'], 'input[0]', 'input[0] is too long.'],
   ])('of %j name the text as the client does', async (input, param, message) => {
-    const error = new InoriginError('invalid_request', 'input[0] is too long.', { param: 'input[0]' })
+    const error = new InoriginError('invalid_request', 'input[0] is too long.', {
+      param: 'input[0]',
+    })
     const sent = await post({ model, input }, { overrides: { embed: () => Promise.reject(error) } })
     expect(await errorOf(sent, 400)).toMatchObject({ param, message })
   })
@@ -157,7 +180,9 @@ describe('clients', () => {
     expect(answer.usage).toEqual({ prompt_tokens: 25, total_tokens: 25 })
     const plain = await client.embeddings.create({ model, input: 'one', encoding_format: 'float' })
     expect(plain.data[0]?.embedding).toEqual(vector(3))
-    await expect(client.embeddings.create({ model, input: '' })).rejects.toBeInstanceOf(BadRequestError)
+    await expect(client.embeddings.create({ model, input: '' })).rejects.toBeInstanceOf(
+      BadRequestError,
+    )
   })
 
   it.each([
@@ -173,7 +198,10 @@ describe('clients', () => {
   it('LangChain', async () => {
     const { apiKey, fetch } = given
     const embeddings = new OpenAIEmbeddings({
-      model, apiKey, batchSize: 2, configuration: { baseURL, fetch },
+      model,
+      apiKey,
+      batchSize: 2,
+      configuration: { baseURL, fetch },
     })
     expect(await embeddings.embedDocuments(values)).toEqual(all)
     expect(await embeddings.embedQuery('one')).toEqual(vector(3))

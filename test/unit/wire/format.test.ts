@@ -21,7 +21,9 @@ describe('the format', () => {
     ],
     [{ response_format: { type: 'json_object', schema } }, { type: 'json_schema', schema }],
     [
-      { response_format: { type: 'json_schema', json_schema: { name: 'x', strict: true, schema } } },
+      {
+        response_format: { type: 'json_schema', json_schema: { name: 'x', strict: true, schema } },
+      },
       { type: 'json_schema', schema },
     ],
     [
@@ -36,7 +38,10 @@ describe('the format', () => {
 
   it.each([
     [{ output_config: { format: null } }, undefined],
-    [{ output_config: { format: { type: 'json_schema', schema } } }, { type: 'json_schema', schema }],
+    [
+      { output_config: { format: { type: 'json_schema', schema } } },
+      { type: 'json_schema', schema },
+    ],
     [{ output_format: { type: 'json_schema', schema } }, { type: 'json_schema', schema }],
     [{ response_format: { type: 'text' } }, undefined],
   ])('of a message is of %j %j', async (fields, format) => {
@@ -76,7 +81,9 @@ describe('probabilities of tokens', () => {
 
 const refusing = (param: string, message = `${param} is wrong.`) => {
   const error = new InoriginError('invalid_request', message, {
-    param, code: 'unsupported_schema', details: { a: 1 },
+    param,
+    code: 'unsupported_schema',
+    details: { a: 1 },
   })
   return scriptedHost({
     overrides: { generate: () => Promise.reject(error), countTokens: () => Promise.reject(error) },
@@ -90,15 +97,34 @@ describe('a refusal of the host names the field', () => {
     ['model', 'model', {}],
     ['tool_choice', 'tool_choice', {}],
     ['tools[1].name', 'tools[1].function.name', {}],
-    ['tools[12].parameters.properties.x.multipleOf', 'tools[12].function.parameters.properties.x.multipleOf', {}],
+    [
+      'tools[12].parameters.properties.x.multipleOf',
+      'tools[12].function.parameters.properties.x.multipleOf',
+      {},
+    ],
     ['format', 'response_format', {}],
-    ['format.grammar', 'response_format.grammar', { response_format: { type: 'grammar', grammar: 'x' } }],
-    ['format.schema.properties.format', 'response_format.json_schema.schema.properties.format', { response_format: inChat }],
-    ['format.schema.not', 'response_format.schema.not', { response_format: { type: 'json_object', schema } }],
+    [
+      'format.grammar',
+      'response_format.grammar',
+      { response_format: { type: 'grammar', grammar: 'x' } },
+    ],
+    [
+      'format.schema.properties.format',
+      'response_format.json_schema.schema.properties.format',
+      { response_format: inChat },
+    ],
+    [
+      'format.schema.not',
+      'response_format.schema.not',
+      { response_format: { type: 'json_object', schema } },
+    ],
   ])('of a chat completion: %s is %s', async (param, named, fields) => {
     const error = await errorOf(await send(refusing(param), CHAT, { body: chatOf(fields) }), 400)
     expect(error).toMatchObject({
-      param: named, message: `${named} is wrong.`, code: 'unsupported_schema', details: { a: 1 },
+      param: named,
+      message: `${named} is wrong.`,
+      code: 'unsupported_schema',
+      details: { a: 1 },
     })
   })
 
@@ -106,23 +132,37 @@ describe('a refusal of the host names the field', () => {
     ['messages', 'messages', {}],
     ['tools[0].name', 'tools[0].name', {}],
     ['tools[0].parameters.not', 'tools[0].input_schema.not', {}],
-    ['format.schema.not', 'output_config.format.schema.not', { output_config: { format: { type: 'json_schema', schema } } }],
-    ['format.schema.not', 'output_format.schema.not', { output_format: { type: 'json_schema', schema } }],
+    [
+      'format.schema.not',
+      'output_config.format.schema.not',
+      { output_config: { format: { type: 'json_schema', schema } } },
+    ],
+    [
+      'format.schema.not',
+      'output_format.schema.not',
+      { output_format: { type: 'json_schema', schema } },
+    ],
   ])('of a message: %s is %s', async (param, named, fields) => {
     for (const path of [MESSAGES, `${MESSAGES}/count_tokens`]) {
-      const error = await errorOf(await send(refusing(param), path, { body: messageOf(fields) }), 400)
+      const error = await errorOf(
+        await send(refusing(param), path, { body: messageOf(fields) }),
+        400,
+      )
       expect(error).toMatchObject({ param: named, message: `${named} is wrong.` })
     }
   })
 
   it('also when it comes late', async () => {
     const script = [
-      new InoriginError('invalid_request', 'tools[0].parameters.not is wrong.', { param: 'tools[0].parameters.not' }),
+      new InoriginError('invalid_request', 'tools[0].parameters.not is wrong.', {
+        param: 'tools[0].parameters.not',
+      }),
     ]
     const host = scriptedHost({ script })
     const chat = await send(host, CHAT, { body: chatOf({ stream: true }) })
     expect(checkChatStream(await chat.text()).error).toMatchObject({
-      param: 'tools[0].function.parameters.not', message: 'tools[0].function.parameters.not is wrong.',
+      param: 'tools[0].function.parameters.not',
+      message: 'tools[0].function.parameters.not is wrong.',
     })
     const message = await send(host, MESSAGES, { body: messageOf({ stream: true }) })
     expect(checkMessageStream(await message.text()).error).toMatchObject({

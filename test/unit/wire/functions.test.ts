@@ -118,7 +118,11 @@ it('calls of earlier turns and what came of them are those of tools', async () =
     messages: [
       { role: 'function', name: 'now', content: 'long ago' },
       { role: 'user', content: 'Oslo, and when?' },
-      { role: 'assistant', content: null, function_call: { name: 'weather', arguments: '{"city":"Oslo"}' } },
+      {
+        role: 'assistant',
+        content: null,
+        function_call: { name: 'weather', arguments: '{"city":"Oslo"}' },
+      },
       { role: 'function', name: 'weather', content: '5 degrees' },
       { role: 'assistant', content: 'And now:', function_call: { name: 'now', arguments: '' } },
       { role: 'function', name: 'now', content: null },
@@ -127,10 +131,15 @@ it('calls of earlier turns and what came of them are those of tools', async () =
     ],
   })
   const called = (content: string, id: string, name: string, text: string) => ({
-    role: 'assistant', content, toolCalls: [{ id, name, arguments: text }],
+    role: 'assistant',
+    content,
+    toolCalls: [{ id, name, arguments: text }],
   })
   const result = (toolCallId: string, name: string, content: string) => ({
-    role: 'tool', toolCallId, name, content,
+    role: 'tool',
+    toolCallId,
+    name,
+    content,
   })
   expect(request?.messages).toEqual([
     result('', 'now', 'long ago'),
@@ -145,10 +154,14 @@ it('calls of earlier turns and what came of them are those of tools', async () =
 })
 
 it('the official client goes round with them, streamed or not', async () => {
-  const last: Script = [...HELLO.slice(2, -1), { type: 'finish', reason: 'stop', stopSequence: null, usage: LONG_USAGE }]
+  const last: Script = [
+    ...HELLO.slice(2, -1),
+    { type: 'finish', reason: 'stop', stopSequence: null, usage: LONG_USAGE },
+  ]
   const messages: OpenAI.ChatCompletionMessageParam[] = [{ role: 'user', content: 'Oslo?' }]
   const client = (script: Script, host = scriptedHost({ script })) => ({
-    host, chat: new OpenAI({ apiKey: 'k', baseURL: 'http://localhost/v1', fetch: fetchOf(host) }).chat,
+    host,
+    chat: new OpenAI({ apiKey: 'k', baseURL: 'http://localhost/v1', fetch: fetchOf(host) }).chat,
   })
   const body = { model: '@acme/tiny', messages, ...FUNCTIONS }
   const plain = (await client(ONCE).chat.completions.create(body)).choices[0]?.message
@@ -158,7 +171,8 @@ it('the official client goes round with them, streamed or not', async () => {
   const second = client(last)
   const result = { role: 'function' as const, name: 'weather', content: '5 degrees' }
   const { choices } = await second.chat.completions.create({
-    ...body, messages: [...messages, plain as OpenAI.ChatCompletionMessage, result],
+    ...body,
+    messages: [...messages, plain as OpenAI.ChatCompletionMessage, result],
   })
   expect(choices[0]?.message.content).toBe('Hello there')
   expect(second.host.requests[0]?.messages.slice(1)).toMatchObject([

@@ -117,7 +117,13 @@ export const BODIES: Record<string, object> = {
     system: [{ type: 'text', text: 'S' }],
     stream: false,
     tools: [
-      { type: 'custom', name: 'f', description: 'F', input_schema: { type: 'object' }, strict: true },
+      {
+        type: 'custom',
+        name: 'f',
+        description: 'F',
+        input_schema: { type: 'object' },
+        strict: true,
+      },
     ],
     tool_choice: { type: 'tool', name: 'f', disable_parallel_tool_use: true },
     parallel_tool_calls: true,
@@ -175,7 +181,13 @@ export const BODIES: Record<string, object> = {
     top_p: 1,
     seed: 1,
     tools: [
-      { type: 'function', name: 'f', description: 'F', parameters: { type: 'object' }, strict: true },
+      {
+        type: 'function',
+        name: 'f',
+        description: 'F',
+        parameters: { type: 'object' },
+        strict: true,
+      },
     ],
     tool_choice: { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'function', name: 'f' }] },
     parallel_tool_calls: true,
@@ -237,8 +249,15 @@ const DEEP = JSON.parse('['.repeat(200) + ']'.repeat(200)) as unknown
 
 /** What a client could put anywhere. */
 export const VALUES: unknown[] = [
-  null, true, false,
-  0, -0, 1, -1, 0.5, 2,
+  null,
+  true,
+  false,
+  0,
+  -0,
+  1,
+  -1,
+  0.5,
+  2,
   1e308,
   -1e308,
   Number.MAX_SAFE_INTEGER,

@@ -116,9 +116,18 @@ describe('checkChatStream', () => {
     ['twice', ROLE + STOP + USAGE + USAGE + DONE],
     ['without an id', ROLE + STOP + USAGE.replace('"id":"chatcmpl-1",', '') + DONE],
     ['without choices', ROLE + STOP + USAGE.replace('"choices":[],', '') + DONE],
-    ['with a wrong sum', ROLE + STOP + USAGE.replace('"total_tokens":3', '"total_tokens":4') + DONE],
-    ['with too much cached', ROLE + STOP + USAGE.replace('"cached_tokens":1', '"cached_tokens":9') + DONE],
-    ['with half a token', ROLE + STOP + USAGE.replace('"cached_tokens":1', '"cached_tokens":0.5') + DONE],
+    [
+      'with a wrong sum',
+      ROLE + STOP + USAGE.replace('"total_tokens":3', '"total_tokens":4') + DONE,
+    ],
+    [
+      'with too much cached',
+      ROLE + STOP + USAGE.replace('"cached_tokens":1', '"cached_tokens":9') + DONE,
+    ],
+    [
+      'with half a token',
+      ROLE + STOP + USAGE.replace('"cached_tokens":1', '"cached_tokens":0.5') + DONE,
+    ],
   ])('refuses usage %s', (_, raw) => {
     expect(() => checkChatStream(untilUsage(raw), { includeUsage: true })).toThrow('off grammar')
   })
@@ -260,7 +269,10 @@ describe('checkMessageStream', () => {
         ending('max_tokens') +
         CLOSE,
     ],
-    ['an id of the other style', START + TOOL.replace('toolu_', 'call_') + ending('tool_use') + CLOSE],
+    [
+      'an id of the other style',
+      START + TOOL.replace('toolu_', 'call_') + ending('tool_use') + CLOSE,
+    ],
     ['a call and end_turn', START + TOOL + END + CLOSE],
     ['tool_use without a call', START + TEXT + ending('tool_use') + CLOSE],
     ['an unknown reason', START + TEXT + ending('stop') + CLOSE],

@@ -17,26 +17,44 @@ const URL_OF_PNG = `data:image/png;base64,${DATA}`
 const chat = (...content: unknown[]) => chatOf({ messages: [{ role: 'user', content }] })
 const message = (...content: unknown[]) => messageOf({ messages: [{ role: 'user', content }] })
 const response = (...content: unknown[]) => ({
-  model: '@acme/tiny', input: [{ role: 'user', content }],
+  model: '@acme/tiny',
+  input: [{ role: 'user', content }],
 })
 
 const chatPart = (url: unknown = URL_OF_PNG) => ({ type: 'image_url', image_url: { url } })
 const block = (source: unknown = { type: 'base64', media_type: 'image/png', data: DATA }) => ({
-  type: 'image', source,
+  type: 'image',
+  source,
 })
 const inputPart = (url: unknown = URL_OF_PNG) => ({ type: 'input_image', image_url: url })
 
 const shown = (at: number, place: string): Image => ({
-  mediaType: 'image/png', bytes: Uint8Array.from(PNG), at, place,
+  mediaType: 'image/png',
+  bytes: Uint8Array.from(PNG),
+  at,
+  place,
 })
 
 describe('images', () => {
   it.each([
-    [CHAT, chat({ type: 'text', text: 'One ' }, chatPart(), { type: 'text', text: 'two' }, chatPart()), 'messages'],
-    [MESSAGES, message({ type: 'text', text: 'One ' }, block(), { type: 'text', text: 'two' }, block()), 'messages'],
+    [
+      CHAT,
+      chat({ type: 'text', text: 'One ' }, chatPart(), { type: 'text', text: 'two' }, chatPart()),
+      'messages',
+    ],
+    [
+      MESSAGES,
+      message({ type: 'text', text: 'One ' }, block(), { type: 'text', text: 'two' }, block()),
+      'messages',
+    ],
     [
       RESPONSES,
-      response({ type: 'input_text', text: 'One ' }, inputPart(), { type: 'input_text', text: 'two' }, inputPart()),
+      response(
+        { type: 'input_text', text: 'One ' },
+        inputPart(),
+        { type: 'input_text', text: 'two' },
+        inputPart(),
+      ),
       'input',
     ],
   ])('of %s keep their place between texts', async (path, body, list) => {
@@ -60,16 +78,38 @@ describe('images', () => {
   ])('of %s may be written in other ways: %j', async (path, body) => {
     const [first] = (await askedOf(path, body)).request.messages
     expect(first).toMatchObject({
-      role: 'user', content: '', images: [{ mediaType: 'image/jpeg', bytes: Uint8Array.of(0xff, 0xd8) }],
+      role: 'user',
+      content: '',
+      images: [{ mediaType: 'image/jpeg', bytes: Uint8Array.of(0xff, 0xd8) }],
     })
   })
 
   it.each([
-    [CHAT, chat(chatPart(`data:image/png${';'.repeat(8_000_000)}`)), 'messages[0].content[0].image_url.url'],
-    [CHAT, chat(chatPart(`data:image/png${';a=b'.repeat(3_000_000)},`)), 'messages[0].content[0].image_url.url'],
-    [CHAT, chat(chatPart(`data:image/${'p'.repeat(20_000_000)};base64,AAAA`)), 'messages[0].content[0].image_url.url'],
-    [RESPONSES, response(inputPart(`data:image/png${';'.repeat(8_000_000)}`)), 'input[0].content[0].image_url'],
-    [MESSAGES, message(block({ type: 'url', url: `data:image/png${';'.repeat(8_000_000)}` })), 'messages[0].content[0].source.url'],
+    [
+      CHAT,
+      chat(chatPart(`data:image/png${';'.repeat(8_000_000)}`)),
+      'messages[0].content[0].image_url.url',
+    ],
+    [
+      CHAT,
+      chat(chatPart(`data:image/png${';a=b'.repeat(3_000_000)},`)),
+      'messages[0].content[0].image_url.url',
+    ],
+    [
+      CHAT,
+      chat(chatPart(`data:image/${'p'.repeat(20_000_000)};base64,AAAA`)),
+      'messages[0].content[0].image_url.url',
+    ],
+    [
+      RESPONSES,
+      response(inputPart(`data:image/png${';'.repeat(8_000_000)}`)),
+      'input[0].content[0].image_url',
+    ],
+    [
+      MESSAGES,
+      message(block({ type: 'url', url: `data:image/png${';'.repeat(8_000_000)}` })),
+      'messages[0].content[0].source.url',
+    ],
   ])('of %s in a URL of megabytes that is none are refused', async (path, body, param) => {
     const error = await errorOf(await send(scriptedHost(), path, { body }), 400)
     expect(error).toMatchObject({ code: 'invalid_value', param })
@@ -82,7 +122,11 @@ describe('images', () => {
   })
 
   it('in results are shown by the user behind the last of them, in both styles that have them', async () => {
-    const result = (id: string, ...content: unknown[]) => ({ type: 'tool_result', tool_use_id: id, content })
+    const result = (id: string, ...content: unknown[]) => ({
+      type: 'tool_result',
+      tool_use_id: id,
+      content,
+    })
     const text = { type: 'text', text: 'See' }
     const { request } = await askedOf(
       MESSAGES,
@@ -94,11 +138,16 @@ describe('images', () => {
       {
         role: 'user',
         content: 'And?',
-        images: [shown(0, 'messages[0].content[1].content[1]'), shown(0, 'messages[0].content[2].content[0]')],
+        images: [
+          shown(0, 'messages[0].content[1].content[1]'),
+          shown(0, 'messages[0].content[2].content[0]'),
+        ],
       },
     ])
     const output = (call_id: string) => ({
-      type: 'function_call_output', call_id, output: [{ type: 'input_text', text: 'See' }, inputPart()],
+      type: 'function_call_output',
+      call_id,
+      output: [{ type: 'input_text', text: 'See' }, inputPart()],
     })
     const input = [output('a'), output('b'), { role: 'user', content: 'And?' }]
     const asked = await askedOf(RESPONSES, { model: '@acme/tiny', input })
@@ -117,7 +166,12 @@ describe('images that cannot be', () => {
   const source = 'messages[0].content[0].source'
 
   it.each([
-    [CHAT, chatUrl, chat(chatPart('https://example.com/a.png')), 'nothing is fetched; send a data: URL'],
+    [
+      CHAT,
+      chatUrl,
+      chat(chatPart('https://example.com/a.png')),
+      'nothing is fetched; send a data: URL',
+    ],
     [CHAT, chatUrl, chat(chatPart('//example.com/a.png')), 'nothing is fetched'],
     [CHAT, chatUrl, chat(chatPart('data:image/png;base64,')), BASE64],
     [CHAT, chatUrl, chat(chatPart('data:image/png;base64,*')), BASE64],
@@ -128,12 +182,37 @@ describe('images that cannot be', () => {
     [CHAT, chatUrl, chat(chatPart('')), BASE64],
     [CHAT, chatUrl, chat(chatPart(null)), 'a data: URL, not null'],
     [CHAT, 'messages[0].content[0].image_url', chat({ type: 'image_url' }), 'is required'],
-    [MESSAGES, `${source}.url`, message(block({ type: 'url', url: 'http://example.com/a' })), 'nothing is fetched'],
+    [
+      MESSAGES,
+      `${source}.url`,
+      message(block({ type: 'url', url: 'http://example.com/a' })),
+      'nothing is fetched',
+    ],
     [MESSAGES, source, message(block({ type: 'file', file_id: 'f' })), 'leave it out'],
-    [MESSAGES, `${source}.data`, message(block({ type: 'base64', media_type: 'image/png', data: '~' })), 'an image in base64, not "~"'],
-    [MESSAGES, `${source}.data`, message(block({ type: 'base64', media_type: 'image/png' })), 'is required'],
-    [MESSAGES, `${source}.media_type`, message(block({ type: 'base64', media_type: 'image/tiff', data: DATA })), 'one of image/png'],
-    [MESSAGES, `${source}.type`, message(block({ type: 'x' })), 'one of base64, url, file, not "x"'],
+    [
+      MESSAGES,
+      `${source}.data`,
+      message(block({ type: 'base64', media_type: 'image/png', data: '~' })),
+      'an image in base64, not "~"',
+    ],
+    [
+      MESSAGES,
+      `${source}.data`,
+      message(block({ type: 'base64', media_type: 'image/png' })),
+      'is required',
+    ],
+    [
+      MESSAGES,
+      `${source}.media_type`,
+      message(block({ type: 'base64', media_type: 'image/tiff', data: DATA })),
+      'one of image/png',
+    ],
+    [
+      MESSAGES,
+      `${source}.type`,
+      message(block({ type: 'x' })),
+      'one of base64, url, file, not "x"',
+    ],
     [MESSAGES, source, message({ type: 'image' }), 'is required'],
     [
       MESSAGES,
@@ -141,8 +220,18 @@ describe('images that cannot be', () => {
       messageOf({ messages: [{ role: 'assistant', content: [block()] }] }),
       'put images into a message of role user',
     ],
-    [RESPONSES, 'input[0].content[0].image_url', response(inputPart('https://example.com/a.png')), 'nothing is fetched'],
-    [RESPONSES, 'input[0].content[0].file_id', response({ ...inputPart(), file_id: 'f' }), 'leave it out'],
+    [
+      RESPONSES,
+      'input[0].content[0].image_url',
+      response(inputPart('https://example.com/a.png')),
+      'nothing is fetched',
+    ],
+    [
+      RESPONSES,
+      'input[0].content[0].file_id',
+      response({ ...inputPart(), file_id: 'f' }),
+      'leave it out',
+    ],
   ])('are refused by name: %s %s', async (path, param, body, said) => {
     const host = scriptedHost()
     const error = await errorOf(await send(host, path, { body }), 400)
@@ -167,12 +256,20 @@ describe('images that cannot be', () => {
   const history = { role: 'system', content: 'S' }
 
   it.each([
-    [CHAT, chatOf({ messages: [history, { role: 'user', content: [chatPart()] }] }), 'messages[1].content[0]'],
+    [
+      CHAT,
+      chatOf({ messages: [history, { role: 'user', content: [chatPart()] }] }),
+      'messages[1].content[0]',
+    ],
     [MESSAGES, { ...message(block()), system: 'S' }, 'messages[0].content[0]'],
     [RESPONSES, { ...response(inputPart()), instructions: 'S' }, 'input[0].content[0]'],
   ])('looked at by an engine are refused by their place in %s', async (path, body, param) => {
     const error = await errorOf(await send(planning(undefined), path, { body }), 400)
-    expect(error).toMatchObject({ param, code: 'unsupported_parameter', details: { unsupported: [param] } })
+    expect(error).toMatchObject({
+      param,
+      code: 'unsupported_parameter',
+      details: { unsupported: [param] },
+    })
     expect(error.message).toContain(`\`${param}\` is an image, and @acme/tiny takes none`)
     const taken = await errorOf(await send(planning(true), path, { body }), 500)
     expect(taken.message).toBe('It came as far as the engine.')

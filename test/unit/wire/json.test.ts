@@ -74,7 +74,10 @@ describe('the place of a fault', () => {
   })
 
   it('may be the end', async () => {
-    const error = await errorOf(await send(scriptedHost(), '/v1/messages', { body: '{"a":[1' }), 400)
+    const error = await errorOf(
+      await send(scriptedHost(), '/v1/messages', { body: '{"a":[1' }),
+      400,
+    )
     expect(error.message).toBe('The body is not JSON: it ends at position 7, before it is whole.')
   })
 })
@@ -100,13 +103,16 @@ describe('nesting', () => {
     expect(findJsonFault(nested(MAX_DEPTH, '1'))).toBeUndefined()
     expect(findJsonFault(nested(MAX_DEPTH + 1))).toEqual({ type: 'depth', path: [0, 0, 0, 0] })
     expect(findJsonFault(`{"a":[1,{"\\u0062":0,"c\\"":${nested(MAX_DEPTH)}}]}`)).toEqual({
-      type: 'depth', path: ['a', 1, 'c"', 0],
+      type: 'depth',
+      path: ['a', 1, 'c"', 0],
     })
   })
 
   /** What stands for the nested value in a body until that is written. */
   const HERE = 'here'
-  const function_ = (parameters: object) => [{ type: 'function', function: { name: 'f', parameters } }]
+  const function_ = (parameters: object) => [
+    { type: 'function', function: { name: 'f', parameters } },
+  ]
 
   it.each([
     ['/v1/chat/completions', 'metadata[0][0][0]', chatOf({ metadata: HERE })],
@@ -125,7 +131,10 @@ describe('nesting', () => {
       'messages[0].content[0]',
       messageOf({
         messages: [
-          { role: 'assistant', content: [{ type: 'tool_use', id: 'a', name: 'f', input: { HERE } }] },
+          {
+            role: 'assistant',
+            content: [{ type: 'tool_use', id: 'a', name: 'f', input: { HERE } }],
+          },
           { role: 'user', content: 'Go on' },
         ],
       }),
@@ -160,8 +169,23 @@ describe('nesting', () => {
 
 describe('what is JSON', () => {
   it.each([
-    '0', '-0', '1.5e-3', '-12.25E+7', '0e1', 'true', 'false', 'null', '""', '"\\u00e9\\n\\""', '[]', '{}',
-    ' [ 1 , [ ] , { } ] ', '{"__proto__":{"a":1},"a":1,"a":2}', '"\ud800"', '[1.0,-1,true]', '{"a":null}',
+    '0',
+    '-0',
+    '1.5e-3',
+    '-12.25E+7',
+    '0e1',
+    'true',
+    'false',
+    'null',
+    '""',
+    '"\\u00e9\\n\\""',
+    '[]',
+    '{}',
+    ' [ 1 , [ ] , { } ] ',
+    '{"__proto__":{"a":1},"a":1,"a":2}',
+    '"\ud800"',
+    '[1.0,-1,true]',
+    '{"a":null}',
   ])('has no fault: %s', (text) => {
     expect(() => JSON.parse(text)).not.toThrow()
     expect(findJsonFault(text)).toBeUndefined()
@@ -169,7 +193,25 @@ describe('what is JSON', () => {
 
   it('is what the JavaScript engine takes, wherever a sign is changed', () => {
     const whole = JSON.stringify({ a: [1, -2.5e3, true, null, { b: 'x\\"\u00e9' }], c: { d: [] } })
-    const signs = ['', '}', ']', ',', ':', '{', '[', '"', 'x', ' ', '0', '-', '.', 'e', 'u', '\\', '\n']
+    const signs = [
+      '',
+      '}',
+      ']',
+      ',',
+      ':',
+      '{',
+      '[',
+      '"',
+      'x',
+      ' ',
+      '0',
+      '-',
+      '.',
+      'e',
+      'u',
+      '\\',
+      '\n',
+    ]
     for (let at = 0; at < whole.length; at += 1) {
       for (const sign of signs) {
         const text = whole.slice(0, at) + sign + whole.slice(at + 1)
@@ -204,12 +246,22 @@ describe('the number of values', () => {
   })
 
   it('in a body is refused with 413 before it is parsed', async () => {
-    const body = JSON.stringify(chatOf({ metadata: 'HERE' })).replace('"HERE"', listed('{}', MAX_NODES))
-    for (const path of ['/v1/chat/completions', '/v1/messages', '/v1/responses', '/v1/predictions/remote']) {
+    const body = JSON.stringify(chatOf({ metadata: 'HERE' })).replace(
+      '"HERE"',
+      listed('{}', MAX_NODES),
+    )
+    for (const path of [
+      '/v1/chat/completions',
+      '/v1/messages',
+      '/v1/responses',
+      '/v1/predictions/remote',
+    ]) {
       expect(await errorOf(await send(scriptedHost(), path, { body }), 413)).toMatchObject({
         type: 'request_too_large',
         code: 'too_many_values',
-        message: expect.stringMatching(/^The body has too many JSON values\. Send at most 1200000 values, and/),
+        message: expect.stringMatching(
+          /^The body has too many JSON values\. Send at most 1200000 values, and/,
+        ),
       })
     }
   })
@@ -217,10 +269,16 @@ describe('the number of values', () => {
   it('in the text of arguments is refused', async () => {
     const text = `{"a":${listed('{}', MAX_NODES)}}`
     const call = { id: 'a', function: { name: 'f', arguments: text } }
-    const body = chatOf({ messages: [{ role: 'assistant', tool_calls: [call] }, { role: 'user', content: 'x' }] })
+    const body = chatOf({
+      messages: [
+        { role: 'assistant', tool_calls: [call] },
+        { role: 'user', content: 'x' },
+      ],
+    })
     const error = await errorOf(await send(scriptedHost(), '/v1/chat/completions', { body }), 400)
     expect(error).toMatchObject({
-      code: 'invalid_value', param: 'messages[0].tool_calls[0].function.arguments',
+      code: 'invalid_value',
+      param: 'messages[0].tool_calls[0].function.arguments',
     })
     expect(error.message).toContain('must be the JSON text of at most 1200000 values')
   })

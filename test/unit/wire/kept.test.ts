@@ -32,7 +32,9 @@ interface Answered {
 }
 
 async function ask(host: ScriptedHost, fields: object = {}): Promise<Answered> {
-  const response = await send(host, PATH, { body: bodyOf({ reasoning: { effort: 'low' }, ...fields }) })
+  const response = await send(host, PATH, {
+    body: bodyOf({ reasoning: { effort: 'low' }, ...fields }),
+  })
   if (!('stream' in fields)) return (await response.json()) as Answered
   return checkResponseStream(await response.text()).response as unknown as Answered
 }
@@ -53,19 +55,27 @@ it('cannot be referred to twice in one input', async () => {
   const host = scriptedHost(OPTIONS)
   const [item] = (await ask(host)).output
   const reference = { type: 'item_reference', id: item?.id }
-  const error = await errorOf(await send(host, PATH, { body: bodyOf({ input: [reference, reference] }) }), 400)
+  const error = await errorOf(
+    await send(host, PATH, { body: bodyOf({ input: [reference, reference] }) }),
+    400,
+  )
   expect(error).toMatchObject({ code: 'duplicate_item', param: 'input[1].id' })
 })
 
 it('has as many items in one input as are taken', async () => {
-  const items = (count: number) => 
+  const items = (count: number) =>
     bodyOf({ input: Array.from({ length: count }, () => ({ role: 'user', content: '' })) })
   expect((await send(scriptedHost(), PATH, { body: items(20_000) })).status).toBe(200)
   const error = await errorOf(await send(scriptedHost(), PATH, { body: items(20_001) }), 400)
-  expect(error.message).toBe('`input` must be an array of at most 20000 items, not an array of 20001.')
+  expect(error.message).toBe(
+    '`input` must be an array of at most 20000 items, not an array of 20001.',
+  )
 })
 
-describe.each([['a body', {}], ['a stream', { stream: true }]])('what %s answered', (_, way) => {
+describe.each([
+  ['a body', {}],
+  ['a stream', { stream: true }],
+])('what %s answered', (_, way) => {
   it('can be referred to item by item', async () => {
     const host = scriptedHost(OPTIONS)
     const { output } = await ask(host, way)
@@ -83,7 +93,9 @@ describe.each([['a body', {}], ['a stream', { stream: true }]])('what %s answere
     expect(host.requests.at(-1)?.messages).toEqual(TURNS)
     await ask(host, { ...way, input: 'And?', previous_response_id: second.id })
     expect(host.requests.at(-1)?.messages).toEqual([
-      ...TURNS, TURNS[1], { role: 'user', content: 'And?' },
+      ...TURNS,
+      TURNS[1],
+      { role: 'user', content: 'And?' },
     ])
   })
 
@@ -107,10 +119,14 @@ it('a stream that is cut can be gone on from as far as it was told', async () =>
   while (!told.includes('"delta":"Let me look."')) told += (await reader.read()).value
   await reader.cancel()
   const { items } = checkResponseStream(told, { cut: true })
-  const input = [{ type: 'item_reference', id: items[0]?.id }, { role: 'user', content: 'Well?' }]
+  const input = [
+    { type: 'item_reference', id: items[0]?.id },
+    { role: 'user', content: 'Well?' },
+  ]
   await ask(host, { input })
   expect(host.requests.at(-1)?.messages).toEqual([
-    { role: 'assistant', content: 'Let me look.' }, { role: 'user', content: 'Well?' },
+    { role: 'assistant', content: 'Let me look.' },
+    { role: 'user', content: 'Well?' },
   ])
 })
 
@@ -125,7 +141,9 @@ it('a call that was cut has no arguments', async () => {
   const { id } = await ask(host)
   await ask(host, { input: 'And?', previous_response_id: id })
   expect(host.requests.at(-1)?.messages[1]).toEqual({
-    role: 'assistant', content: '', toolCalls: [{ id: 'call_1', name: 'weather', arguments: '{}' }],
+    role: 'assistant',
+    content: '',
+    toolCalls: [{ id: 'call_1', name: 'weather', arguments: '{}' }],
   })
 })
 
@@ -142,10 +160,15 @@ it('can be gone on from whatever was taken', async () => {
     if (response.status !== 200) continue
     taken += 1
     const { id, output } = (await response.json()) as Answered
-    const more = [{ type: 'item_reference', id: output[0]?.id }, { role: 'user', content: 'And?' }]
+    const more = [
+      { type: 'item_reference', id: output[0]?.id },
+      { role: 'user', content: 'And?' },
+    ]
     const next = await send(host, PATH, { body: bodyOf({ input: more, previous_response_id: id }) })
     expect(next.status, `${JSON.stringify(items)} ${await next.text()}`).toBe(200)
-    const { data } = (await (await send(host, `${PATH}/${id}/input_items`)).json()) as { data: object[] }
+    const { data } = (await (await send(host, `${PATH}/${id}/input_items`)).json()) as {
+      data: object[]
+    }
     expect(data).toHaveLength(items.length)
   }
   expect(taken).toBeGreaterThan(10)
@@ -171,15 +194,21 @@ it('what failed before anybody was told of it is not kept', async () => {
   const keepResponse = vi.fn<Host['keepResponse']>(async () => true)
   const script = [{ type: 'heartbeat' }, new Error('The tab was closed.')] as const
   const host = scriptedHost({ script, overrides: { keepResponse } })
-  expect(await (await send(host, PATH, { body: bodyOf({ stream: true }) })).text()).toContain('event: error')
+  expect(await (await send(host, PATH, { body: bodyOf({ stream: true }) })).text()).toContain(
+    'event: error',
+  )
   expect(keepResponse).not.toHaveBeenCalled()
 })
 
 describe('what is not kept', () => {
-  const KEPT = /Responses are kept in memory .* Send the items themselves, as clients do that are given store: false\.$/
+  const KEPT =
+    /Responses are kept in memory .* Send the items themselves, as clients do that are given store: false\.$/
 
   it('is said of an item as clients know it: 404', async () => {
-    const input = [{ role: 'user', content: 'Hi' }, { type: 'item_reference', id: 'fc_1' }]
+    const input = [
+      { role: 'user', content: 'Hi' },
+      { type: 'item_reference', id: 'fc_1' },
+    ]
     const error = await errorOf(await send(scriptedHost(), PATH, { body: bodyOf({ input }) }), 404)
     expect(error).toMatchObject({ param: 'input[1].id', code: 'item_not_found' })
     expect(error.message).toMatch(/^Item with id 'fc_1' not found\. /)
@@ -189,7 +218,10 @@ describe('what is not kept', () => {
   it('is said of a response as clients know it: 400', async () => {
     const body = bodyOf({ previous_response_id: 'resp_1' })
     const error = await errorOf(await send(scriptedHost(), PATH, { body }), 400)
-    expect(error).toMatchObject({ param: 'previous_response_id', code: 'previous_response_not_found' })
+    expect(error).toMatchObject({
+      param: 'previous_response_id',
+      code: 'previous_response_not_found',
+    })
     expect(error.message).toMatch(/^Previous response with id 'resp_1' not found\. /)
     expect(error.message).toMatch(KEPT)
   })
@@ -237,12 +269,24 @@ describe('with the official client, a response', () => {
   it('tells what was asked, page by page', async () => {
     const client = clientOf(scriptedHost(OPTIONS))
     const first = await client.responses.create({ ...bodyOf({ input: 'One' }) })
-    const input = [{ role: 'user' as const, content: 'Two' }, { type: 'message' as const, role: 'user' as const, content: 'Three' }]
-    const { id } = await client.responses.create({ ...bodyOf(), input, previous_response_id: first.id })
+    const input = [
+      { role: 'user' as const, content: 'Two' },
+      { type: 'message' as const, role: 'user' as const, content: 'Three' },
+    ]
+    const { id } = await client.responses.create({
+      ...bodyOf(),
+      input,
+      previous_response_id: first.id,
+    })
     const told = []
-    for await (const item of client.responses.inputItems.list(id, { order: 'asc', limit: 2 })) told.push(item)
+    for await (const item of client.responses.inputItems.list(id, { order: 'asc', limit: 2 }))
+      told.push(item)
     expect(told.map(({ type }) => type)).toEqual([
-      'message', 'message', 'function_call', 'message', 'message',
+      'message',
+      'message',
+      'function_call',
+      'message',
+      'message',
     ])
     expect(told[3]).toMatchObject({ role: 'user', content: [{ type: 'input_text', text: 'Two' }] })
     const { data } = await client.responses.inputItems.list(id)
@@ -253,9 +297,16 @@ describe('with the official client, a response', () => {
   it('is paged as asked, or not at all', async () => {
     const host = scriptedHost(OPTIONS)
     const { id } = await ask(host)
-    const { data } = (await (await send(host, `${PATH}/${id}/input_items?limit=1`)).json()) as { data: object[] }
+    const { data } = (await (await send(host, `${PATH}/${id}/input_items?limit=1`)).json()) as {
+      data: object[]
+    }
     expect(data).toHaveLength(1)
-    for (const [query, param] of [['limit=0', 'limit'], ['limit=101', 'limit'], ['limit=x', 'limit'], ['order=up', 'order']]) {
+    for (const [query, param] of [
+      ['limit=0', 'limit'],
+      ['limit=101', 'limit'],
+      ['limit=x', 'limit'],
+      ['order=up', 'order'],
+    ]) {
       const error = await errorOf(await send(host, `${PATH}/${id}/input_items?${query}`), 400)
       expect([error.param, error.code]).toEqual([param, 'invalid_value'])
     }
@@ -272,7 +323,9 @@ describe('with the official client, a response', () => {
     const client = clientOf(scriptedHost(OPTIONS))
     const { id } = await client.responses.create(bodyOf())
     await expect(client.responses.retrieve(id, { stream: true })).rejects.toMatchObject({
-      status: 400, param: 'stream', code: 'unsupported_parameter',
+      status: 400,
+      param: 'stream',
+      code: 'unsupported_parameter',
     })
   })
 })

@@ -27,7 +27,10 @@ describe('what cannot be honoured', () => {
     ],
     ['messages[1].content[0]', user({ type: 'document', source: {} })],
     ['messages[1].content[0].content[0]', user(resultOf([{ type: 'search_result' }]))],
-    ['messages[1].content[0].content[1]', user(resultOf([{ type: 'text', text: '1' }, { type: 'document' }]))],
+    [
+      'messages[1].content[0].content[1]',
+      user(resultOf([{ type: 'text', text: '1' }, { type: 'document' }])),
+    ],
     [
       'messages[0].content[0]',
       assistant({ type: 'server_tool_use', id: 't', name: 'f', input: {} }),
@@ -89,25 +92,53 @@ describe('what is wrong', () => {
       { output_config: { effort: 'banana' } },
       'one of low, medium, high, xhigh, max, not "banana"',
     ],
-    ['thinking.budget_tokens', { thinking: { type: 'enabled', budget_tokens: 0 } }, 'an integer of at least 1, not 0'],
+    [
+      'thinking.budget_tokens',
+      { thinking: { type: 'enabled', budget_tokens: 0 } },
+      'an integer of at least 1, not 0',
+    ],
     [
       'thinking.budget_tokens',
       { thinking: { type: 'enabled', budget_tokens: 100 } },
       'less than the most tokens of the answer, 100, not 100',
     ],
-    ['thinking.display', { thinking: { type: 'adaptive', display: 'x' } }, 'one of summarized, omitted, not "x"'],
+    [
+      'thinking.display',
+      { thinking: { type: 'adaptive', display: 'x' } },
+      'one of summarized, omitted, not "x"',
+    ],
     ['tools[0]', { tools: [null] }, 'an object, not null'],
     ['tools[0].name', { tools: [{ ...tool, name: 5 }] }, 'a string, not 5'],
-    ['tools[0].input_schema', { tools: [{ ...tool, input_schema: [] }] }, 'an object, not an array of 0'],
-    ['tool_choice.name', { tool_choice: { type: 'tool', name: '' } }, 'a string that is not empty, not ""'],
-    ['output_config.format.type', { output_config: { format: { type: 'text' } } }, '"json_schema", not "text"'],
+    [
+      'tools[0].input_schema',
+      { tools: [{ ...tool, input_schema: [] }] },
+      'an object, not an array of 0',
+    ],
+    [
+      'tool_choice.name',
+      { tool_choice: { type: 'tool', name: '' } },
+      'a string that is not empty, not ""',
+    ],
+    [
+      'output_config.format.type',
+      { output_config: { format: { type: 'text' } } },
+      '"json_schema", not "text"',
+    ],
     [
       'output_config.format.schema',
       { output_config: { format: { type: 'json_schema', schema: 'x' } } },
       'an object, not "x"',
     ],
-    ['messages[1].content[0].is_error', user({ ...resultOf('1'), is_error: 1 }), 'true or false, not 1'],
-    ['messages[1].content[0].tool_use_id', user({ ...resultOf('1'), tool_use_id: '' }), 'a string that is not empty, not ""'],
+    [
+      'messages[1].content[0].is_error',
+      user({ ...resultOf('1'), is_error: 1 }),
+      'true or false, not 1',
+    ],
+    [
+      'messages[1].content[0].tool_use_id',
+      user({ ...resultOf('1'), tool_use_id: '' }),
+      'a string that is not empty, not ""',
+    ],
     ['messages[1].content[0].content', user(resultOf(5)), 'a string or an array of parts, not 5'],
     [
       'messages[0].content[0].input',
@@ -119,7 +150,11 @@ describe('what is wrong', () => {
       assistant({ type: 'tool_use', id: '', name: 'f', input: {} }),
       'a string that is not empty, not ""',
     ],
-    ['messages[0].content[0].thinking', assistant({ type: 'thinking', thinking: 1 }), 'a string, not 1'],
+    [
+      'messages[0].content[0].thinking',
+      assistant({ type: 'thinking', thinking: 1 }),
+      'a string, not 1',
+    ],
     ['stop_sequences', { stop_sequences: 'END' }, 'an array, not "END"'],
     [
       'stop_sequences',

@@ -33,10 +33,14 @@ export function withoutImages(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) {
     const isImage = (each: unknown): boolean =>
-      typeof each === 'object' && each !== null && IMAGES.includes(String(Reflect.get(each, 'type')))
+      typeof each === 'object' &&
+      each !== null &&
+      IMAGES.includes(String(Reflect.get(each, 'type')))
     return value.filter((each) => !isImage(each)).map(withoutImages)
   }
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, withoutImages(inner)]))
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [key, withoutImages(inner)]),
+  )
 }
 
 /** A copy with some of the values in so many of its places. */

@@ -35,7 +35,10 @@ describe.each([CHAT, MESSAGES])('%s', (path) => {
     ['mcp_servers', { mcp_servers: [{ type: 'url' }] }],
     ['thread', { thread: { type: 'create' } }],
     ['container', { container: 'c' }],
-    ['context_management', { context_management: { edits: [{ type: 'clear_tool_uses_20250919' }] } }],
+    [
+      'context_management',
+      { context_management: { edits: [{ type: 'clear_tool_uses_20250919' }] } },
+    ],
     ['context_management', { context_management: [{ type: 'compaction' }] }],
     ['fallbacks', { fallbacks: [{ model: 'x' }] }],
     ['moderation', { moderation: { model: 'x' } }],
@@ -90,10 +93,20 @@ describe('what has another name in this style', () => {
     [MESSAGES, { stop: 'END' }, '= "END"', 'stop_sequences'],
     [MESSAGES, { stop: ['END'] }, '', 'stop_sequences'],
     [MESSAGES, { max_completion_tokens: 5 }, '= 5', 'max_tokens'],
-    [MESSAGES, { response_format: { type: 'json_object' } }, 'with type "json_object"', 'output_config.format'],
+    [
+      MESSAGES,
+      { response_format: { type: 'json_object' } },
+      'with type "json_object"',
+      'output_config.format',
+    ],
     [MESSAGES, { functions: [{ name: 'f' }] }, '', 'tools'],
     [MESSAGES, { function_call: { name: 'f' } }, '', 'tool_choice'],
-    [CHAT, { output_format: { type: 'json_schema', schema: {} } }, 'with type "json_schema"', 'response_format'],
+    [
+      CHAT,
+      { output_format: { type: 'json_schema', schema: {} } },
+      'with type "json_schema"',
+      'response_format',
+    ],
     [CHAT, { stop_sequences: ['END'] }, '', 'stop'],
     [CHAT, { system: 'S' }, '= "S"', 'a message of role system'],
     [CHAT, { system: [{ type: 'text', text: 'S' }] }, '', 'a message of role system'],
@@ -102,9 +115,7 @@ describe('what has another name in this style', () => {
     const error = await refusalOf(path, fields)
     expect(error.param).toBe(param)
     const subject = value === '' ? `\`${param}\`` : `\`${param}\` ${value}`
-    expect(error.message).toBe(
-      `${subject} is not supported by this server; send ${name} instead.`,
-    )
+    expect(error.message).toBe(`${subject} is not supported by this server; send ${name} instead.`)
   })
 
   it('is said before the field that is missing', async () => {

@@ -75,14 +75,15 @@ describe('paths', () => {
   })
 
   it.each([
-    '/v1/v1/models', '/v1/models/', '/v1/models?limit=1&beta=true', '/v1/v1/models/', '/v1//models',
+    '/v1/v1/models',
+    '/v1/models/',
+    '/v1/models?limit=1&beta=true',
+    '/v1/v1/models/',
+    '/v1//models',
     '/v1//v1///models//',
-  ])(
-    '%s is the list of models',
-    async (path) => {
-      expect(await (await send(scriptedHost(), path)).json()).toMatchObject({ object: 'list' })
-    },
-  )
+  ])('%s is the list of models', async (path) => {
+    expect(await (await send(scriptedHost(), path)).json()).toMatchObject({ object: 'list' })
+  })
 
   it('may have a second /v1 everywhere', async () => {
     expect((await send(scriptedHost(), '/v1/v1/messages', { body: messageOf() })).status).toBe(200)

@@ -28,14 +28,19 @@ interface Chunk {
   id: string
   created: number
   model: string
-  choices: Array<{ delta: Record<string, unknown>; finish_reason: string | null; logprobs: unknown }>
+  choices: Array<{
+    delta: Record<string, unknown>
+    finish_reason: string | null
+    logprobs: unknown
+  }>
   usage?: object
 }
 const chunksOf = async (script: Script, fields: object = {}): Promise<Chunk[]> => {
   const body = chatOf({ ...fields, stream: true })
   const text = await (await send(scriptedHost({ script }), PATH, { body })).text()
   checkChatStream(text, {
-    includeUsage: 'stream_options' in fields, logprobs: 'logprobs' in fields,
+    includeUsage: 'stream_options' in fields,
+    logprobs: 'logprobs' in fields,
   })
   return [...text.matchAll(/^data: (\{.*)$/gm)].map(([, json = '']) => JSON.parse(json) as Chunk)
 }
@@ -64,7 +69,9 @@ describe('a completion', () => {
         },
       ],
       usage: {
-        prompt_tokens: 12, completion_tokens: 3, total_tokens: 15,
+        prompt_tokens: 12,
+        completion_tokens: 3,
+        total_tokens: 15,
         prompt_tokens_details: { cached_tokens: 5 },
         completion_tokens_details: { reasoning_tokens: 0 },
       },
@@ -79,7 +86,11 @@ describe('a completion', () => {
         content: 'Let me look.',
         reasoning_content: 'Two cities.',
         tool_calls: [
-          { id: 'call_A1', type: 'function', function: { name: 'weather', arguments: '{"city": "Oslo"}' } },
+          {
+            id: 'call_A1',
+            type: 'function',
+            function: { name: 'weather', arguments: '{"city": "Oslo"}' },
+          },
           { id: 'call_B2', type: 'function', function: { name: 'now', arguments: '{}' } },
         ],
       },
@@ -113,24 +124,43 @@ describe('a completion', () => {
 describe('a stream', () => {
   it('has the role in its first chunk alone, and no content in its last', async () => {
     const deltas = await deltasOf(HELLO)
-    expect(deltas).toEqual([{ role: 'assistant', content: '' }, { content: 'Hello' }, { content: ' there' }, {}])
+    expect(deltas).toEqual([
+      { role: 'assistant', content: '' },
+      { content: 'Hello' },
+      { content: ' there' },
+      {},
+    ])
   })
 
   it('has the role though there is nothing to say', async () => {
-    expect(await deltasOf([start, finish('stop')])).toEqual([{ role: 'assistant', content: '' }, {}])
+    expect(await deltasOf([start, finish('stop')])).toEqual([
+      { role: 'assistant', content: '' },
+      {},
+    ])
     expect(await deltasOf([start, { type: 'text', text: '' }, finish('stop')])).toHaveLength(2)
   })
 
   it('has one id, time and model', async () => {
     const chunks = await chunksOf(CALLING, { ...thinking, stream_options: { include_usage: true } })
-    expect(new Set(chunks.map(({ id, created, model }) => `${id} ${created} ${model}`)).size).toBe(1)
+    expect(new Set(chunks.map(({ id, created, model }) => `${id} ${created} ${model}`)).size).toBe(
+      1,
+    )
   })
 
   it('keeps reasoning, content and calls in chunks of their own', async () => {
     const kinds = (await deltasOf(CALLING, thinking)).map((delta) => Object.keys(delta).join())
     expect(kinds).toEqual([
-      'role,content', 'reasoning_content', 'reasoning_content', 'content', 'content',
-      'tool_calls', 'tool_calls', 'tool_calls', 'tool_calls', 'tool_calls', '',
+      'role,content',
+      'reasoning_content',
+      'reasoning_content',
+      'content',
+      'content',
+      'tool_calls',
+      'tool_calls',
+      'tool_calls',
+      'tool_calls',
+      'tool_calls',
+      '',
     ])
     const thought = (await deltasOf(THINKING, thinking)).map((delta) => Object.keys(delta).join())
     expect(thought.slice(1, 4)).toEqual(['reasoning_content', 'reasoning_content', 'content'])
@@ -165,21 +195,35 @@ describe('a stream', () => {
       finish('stop'),
     ]
     const chunks = await chunksOf(script, { logprobs: true, top_logprobs: 2 })
-    const told = chunks.map(({ choices }) => (choices[0]?.logprobs as { content: object[] } | null)?.content.length)
+    const told = chunks.map(
+      ({ choices }) => (choices[0]?.logprobs as { content: object[] } | null)?.content.length,
+    )
     expect(told).toEqual([undefined, 1, 2, undefined])
     const { logprobs } = (await answerOf(script, { logprobs: true, top_logprobs: 2 })).choices[0]
     expect(logprobs.content.map(({ token }: { token: string }) => token)).toEqual(['a', 'b', 'c'])
-    expect(logprobs.content[0]).toMatchObject({ logprob: -0.25, bytes: [97], top_logprobs: [{ token: 'a' }, { token: '', logprob: -9999 }] })
+    expect(logprobs.content[0]).toMatchObject({
+      logprob: -0.25,
+      bytes: [97],
+      top_logprobs: [{ token: 'a' }, { token: '', logprob: -9999 }],
+    })
   })
 
   it('that cannot be is a status, not a stream', async () => {
-    const tooLong = new InoriginError('invalid_request', 'prompt is too long: 9 tokens > 5 maximum', {
-      code: 'context_length_exceeded', param: 'messages',
-    })
+    const tooLong = new InoriginError(
+      'invalid_request',
+      'prompt is too long: 9 tokens > 5 maximum',
+      {
+        code: 'context_length_exceeded',
+        param: 'messages',
+      },
+    )
     const host = scriptedHost({ overrides: { generate: () => Promise.reject(tooLong) } })
     for (const stream of [false, true]) {
       const error = await errorOf(await send(host, PATH, { body: chatOf({ stream }) }), 400)
-      expect(error).toMatchObject({ code: 'context_length_exceeded', type: 'invalid_request_error' })
+      expect(error).toMatchObject({
+        code: 'context_length_exceeded',
+        type: 'invalid_request_error',
+      })
     }
   })
 })
@@ -191,7 +235,10 @@ describe('a request', () => {
     [{ messages: [{ content: 'Hi' }] }, 'messages[0].role'],
     [{ messages: [5] }, 'messages[0]'],
     [{ response_format: { type: 'json_schema' } }, 'response_format.json_schema'],
-    [{ response_format: { type: 'json_schema', json_schema: { schema: 5 } } }, 'response_format.json_schema.schema'],
+    [
+      { response_format: { type: 'json_schema', json_schema: { schema: 5 } } },
+      'response_format.json_schema.schema',
+    ],
     [{ response_format: { type: 'no' } }, 'response_format.type'],
     [{ response_format: 'json' }, 'response_format'],
     [{ n: 2 }, 'n'],
@@ -201,31 +248,48 @@ describe('a request', () => {
     [{ top_logprobs: 21, logprobs: true }, 'top_logprobs'],
     [{ top_logprobs: -1, logprobs: true }, 'top_logprobs'],
     [{ top_logprobs: 1 }, 'top_logprobs'],
-    [{ tools: [{ type: 'function', function: { name: 'f', parameters: [] } }] }, 'tools[0].function.parameters'],
+    [
+      { tools: [{ type: 'function', function: { name: 'f', parameters: [] } }] },
+      'tools[0].function.parameters',
+    ],
   ])('of %j is refused', async (fields, param) => {
-    expect((await errorOf(await send(scriptedHost(), PATH, { body: chatOf(fields) }), 400)).param).toBe(param)
+    expect(
+      (await errorOf(await send(scriptedHost(), PATH, { body: chatOf(fields) }), 400)).param,
+    ).toBe(param)
   })
 
   it('may have probabilities without any beside them', async () => {
     expect((await askedOf(PATH, chatOf({ logprobs: true }))).request.logprobs).toBe(0)
-    expect((await askedOf(PATH, chatOf({ logprobs: false, top_logprobs: 0 }))).request.logprobs).toBeUndefined()
+    expect(
+      (await askedOf(PATH, chatOf({ logprobs: false, top_logprobs: 0 }))).request.logprobs,
+    ).toBeUndefined()
   })
 
   it('with no tools, or told to call none, makes no calls possible', async () => {
     expect((await askedOf(PATH, chatOf({ tools: [] }))).request.tools).toBeUndefined()
     const tools = [{ type: 'function', function: { name: 'f' } }]
-    expect((await askedOf(PATH, chatOf({ tools, tool_choice: 'none' }))).request.tools?.choice).toBe('none')
+    expect(
+      (await askedOf(PATH, chatOf({ tools, tool_choice: 'none' }))).request.tools?.choice,
+    ).toBe('none')
   })
 
   it('keeps the ids of calls, and names results by them', async () => {
     const messages = [
       { role: 'user', content: 'Hi' },
-      { role: 'assistant', content: null, tool_calls: [{ id: 'call_x', type: 'function', function: { name: 'sum', arguments: '' } }] },
+      {
+        role: 'assistant',
+        content: null,
+        tool_calls: [{ id: 'call_x', type: 'function', function: { name: 'sum', arguments: '' } }],
+      },
       { role: 'tool', tool_call_id: 'call_x', content: [{ type: 'text', text: '3' }] },
     ]
     expect((await askedOf(PATH, chatOf({ messages }))).request.messages).toEqual([
       { role: 'user', content: 'Hi' },
-      { role: 'assistant', content: '', toolCalls: [{ id: 'call_x', name: 'sum', arguments: '{}' }] },
+      {
+        role: 'assistant',
+        content: '',
+        toolCalls: [{ id: 'call_x', name: 'sum', arguments: '{}' }],
+      },
       { role: 'tool', toolCallId: 'call_x', name: 'sum', content: '3' },
     ])
   })

@@ -18,7 +18,8 @@ const MESSAGES = '/v1/messages'
 const RESPONSES = '/v1/responses'
 
 /** Knows of tools and of thoughts. */
-const TEMPLATE = "{% if tools %}<tool_call>{'arguments'{% endif %}{{ message.tool_calls }}<think></think>"
+const TEMPLATE =
+  "{% if tools %}<tool_call>{'arguments'{% endif %}{{ message.tool_calls }}<think></think>"
 
 /** A host that accepts as the real one does; `engine` is asked what the wire made of a body. */
 function planningHost(engine: Engine): ScriptedHost {
@@ -35,15 +36,29 @@ function planningHost(engine: Engine): ScriptedHost {
 }
 
 const PIECES = [
-  '<think>', '\n', 'Two cities', '.', '\n', '</think>', '\n\n', 'Let me', ' look.', '\n',
-  '<tool_call>', '\n{"name": "weather", "argu', 'ments": {"city": "Os', 'lo"}}\n', '</tool_call>',
+  '<think>',
+  '\n',
+  'Two cities',
+  '.',
+  '\n',
+  '</think>',
+  '\n\n',
+  'Let me',
+  ' look.',
+  '\n',
+  '<tool_call>',
+  '\n{"name": "weather", "argu',
+  'ments": {"city": "Os',
+  'lo"}}\n',
+  '</tool_call>',
   '\n<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>',
 ]
 const engine = () =>
   scripted(PIECES, {
     template: TEMPLATE,
     // What the real one finds out in the form of a grammar.
-    refuse: (constraint) => (JSON.stringify(constraint).includes('uniqueItems') ? new Error('No.') : undefined),
+    refuse: (constraint) =>
+      JSON.stringify(constraint).includes('uniqueItems') ? new Error('No.') : undefined,
   })
 
 const chatTools = [
@@ -88,7 +103,13 @@ describe('thoughts and calls as a model writes them', () => {
   })
 
   it('are a response', async () => {
-    const body = { model: '@acme/tiny', input: 'Hi', stream: true, tools: responseTools, reasoning: { effort: 'low' } }
+    const body = {
+      model: '@acme/tiny',
+      input: 'Hi',
+      stream: true,
+      tools: responseTools,
+      reasoning: { effort: 'low' },
+    }
     const raw = await (await send(planningHost(engine()), RESPONSES, { body })).text()
     expect(checkResponseStream(raw).items).toMatchObject([
       { type: 'reasoning' },
@@ -107,18 +128,29 @@ describe('thoughts and calls as a model writes them', () => {
 
   it.each([
     ['a result of its own', ['\n', 'It is', ' 21 degrees.']],
-    ['a call of a tool that is not there', ['\n<tool_call>\n{"name": "nothing", "arguments": {}}\n</tool_call>']],
+    [
+      'a call of a tool that is not there',
+      ['\n<tool_call>\n{"name": "nothing", "arguments": {}}\n</tool_call>'],
+    ],
   ])('end where the model goes on behind them with %s', async (_, more) => {
     const writer = () => scripted([...PIECES, ...more, ' And', ' on.'], { template: TEMPLATE })
     const seen = checkChatStream(
-      await (await send(planningHost(writer()), CHAT, { body: chatOf({ stream: true, tools: chatTools }) })).text(),
+      await (
+        await send(planningHost(writer()), CHAT, {
+          body: chatOf({ stream: true, tools: chatTools }),
+        })
+      ).text(),
     )
     expect(seen).toMatchObject({ content: 'Let me look.', finishReason: 'tool_calls' })
     expect(seen.toolCalls).toHaveLength(2)
     const engineOf = writer()
     const body = messageOf({ tools: messageTools })
     const message = await (await send(planningHost(engineOf), MESSAGES, { body })).json()
-    expect(message.content.map(({ type }: { type: string }) => type)).toEqual(['text', 'tool_use', 'tool_use'])
+    expect(message.content.map(({ type }: { type: string }) => type)).toEqual([
+      'text',
+      'tool_use',
+      'tool_use',
+    ])
     expect([message.stop_reason, engineOf.closed]).toEqual(['tool_use', true])
     expect(engineOf.given).toBeLessThan(PIECES.length + more.length + 2)
   })
@@ -133,7 +165,9 @@ describe('thoughts and calls as a model writes them', () => {
     const body = messageOf({ stream: true, stop_sequences: [' look'] })
     const raw = await (await send(planningHost(engine()), MESSAGES, { body })).text()
     expect(checkMessageStream(raw)).toMatchObject({
-      text: expect.stringMatching(/Let me$/), stopReason: 'stop_sequence', stopSequence: ' look',
+      text: expect.stringMatching(/Let me$/),
+      stopReason: 'stop_sequence',
+      stopSequence: ' look',
     })
   })
 })
@@ -144,10 +178,17 @@ describe('what is refused before anything is computed', () => {
   const format = (schema: object) => ({ type: 'json_schema', json_schema: { name: 'x', schema } })
 
   it.each([
-    ['tools[1].function.parameters.properties.x.uniqueItems', {
-      tools: [named('a'), { type: 'function', function: { name: 'f', parameters: unique } }], tool_choice: 'required',
-    }],
-    ['response_format.json_schema.schema.properties.x.uniqueItems', { response_format: format(unique) }],
+    [
+      'tools[1].function.parameters.properties.x.uniqueItems',
+      {
+        tools: [named('a'), { type: 'function', function: { name: 'f', parameters: unique } }],
+        tool_choice: 'required',
+      },
+    ],
+    [
+      'response_format.json_schema.schema.properties.x.uniqueItems',
+      { response_format: format(unique) },
+    ],
     ['tools[1].function.name', { tools: [named('a'), named('a')] }],
     ['tools[0].function.name', { tools: [named('a b')] }],
     ['tool_choice', { tools: [named('a')], tool_choice: named('b') }],
@@ -159,12 +200,19 @@ describe('what is refused before anything is computed', () => {
   })
 
   it.each([
-    ['tools[0].input_schema.properties.x.uniqueItems', {
-      tools: [{ name: 'f', input_schema: unique }], tool_choice: { type: 'any' },
-    }],
-    ['output_config.format.schema.properties.x.uniqueItems', {
-      output_config: { format: { type: 'json_schema', schema: unique } },
-    }],
+    [
+      'tools[0].input_schema.properties.x.uniqueItems',
+      {
+        tools: [{ name: 'f', input_schema: unique }],
+        tool_choice: { type: 'any' },
+      },
+    ],
+    [
+      'output_config.format.schema.properties.x.uniqueItems',
+      {
+        output_config: { format: { type: 'json_schema', schema: unique } },
+      },
+    ],
     ['tools[1].name', { tools: [messageTools[0], messageTools[0]] }],
     ['tool_choice', { tools: messageTools, tool_choice: { type: 'tool', name: 'b' } }],
     ['tool_choice', { tool_choice: { type: 'any' } }],
@@ -176,7 +224,11 @@ describe('what is refused before anything is computed', () => {
   })
 
   it('in a response', async () => {
-    const body = { model: '@acme/tiny', input: 'Hi', text: { format: { type: 'json_schema', name: 'x', schema: unique } } }
+    const body = {
+      model: '@acme/tiny',
+      input: 'Hi',
+      text: { format: { type: 'json_schema', name: 'x', schema: unique } },
+    }
     const error = await errorOf(await send(planningHost(engine()), RESPONSES, { body }), 400)
     expect(error.param).toBe('text.format.schema.properties.x.uniqueItems')
     expect(error.message).toContain('text.format.schema.properties.x.uniqueItems')
@@ -195,34 +247,47 @@ describe('what a model is told', () => {
   }
 
   it('is the same whatever the style', async () => {
-    const chat = await turns(CHAT, chatOf({
-      tools: chatTools,
-      messages: [
-        { role: 'developer', content: 'S' },
-        { role: 'user', content: 'Oslo?' },
-        {
-          role: 'assistant', content: 'A', reasoning_content: 'Hm.',
-          tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'now', arguments: '{}' } }],
-        },
-        { role: 'tool', tool_call_id: 'call_1', content: 'noon' },
-      ],
-    }))
-    const message = await turns(MESSAGES, messageOf({
-      tools: [messageTools[0], { name: 'now', input_schema: { type: 'object', properties: {} } }],
-      system: [{ type: 'text', text: 'S' }],
-      messages: [
-        { role: 'user', content: 'Oslo?' },
-        {
-          role: 'assistant',
-          content: [
-            { type: 'thinking', thinking: 'Hm.', signature: 's' },
-            { type: 'text', text: 'A' },
-            { type: 'tool_use', id: 'toolu_1', name: 'now', input: {} },
-          ],
-        },
-        { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: 'noon' }] },
-      ],
-    }))
+    const chat = await turns(
+      CHAT,
+      chatOf({
+        tools: chatTools,
+        messages: [
+          { role: 'developer', content: 'S' },
+          { role: 'user', content: 'Oslo?' },
+          {
+            role: 'assistant',
+            content: 'A',
+            reasoning_content: 'Hm.',
+            tool_calls: [
+              { id: 'call_1', type: 'function', function: { name: 'now', arguments: '{}' } },
+            ],
+          },
+          { role: 'tool', tool_call_id: 'call_1', content: 'noon' },
+        ],
+      }),
+    )
+    const message = await turns(
+      MESSAGES,
+      messageOf({
+        tools: [messageTools[0], { name: 'now', input_schema: { type: 'object', properties: {} } }],
+        system: [{ type: 'text', text: 'S' }],
+        messages: [
+          { role: 'user', content: 'Oslo?' },
+          {
+            role: 'assistant',
+            content: [
+              { type: 'thinking', thinking: 'Hm.', signature: 's' },
+              { type: 'text', text: 'A' },
+              { type: 'tool_use', id: 'toolu_1', name: 'now', input: {} },
+            ],
+          },
+          {
+            role: 'user',
+            content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: 'noon' }],
+          },
+        ],
+      }),
+    )
     const response = await turns(RESPONSES, {
       model: '@acme/tiny',
       tools: responseTools,

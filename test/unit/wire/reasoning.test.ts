@@ -38,8 +38,16 @@ describe.each([CHAT, MESSAGES, RESPONSES])('the budget of thought in %s', (path)
   })
 
   it.each([
-    [{ thinking: { type: 'disabled' }, output_config: { effort: 'high' } }, 0, 'output_config.effort'],
-    [{ thinking: { type: 'enabled', budget_tokens: 9 }, reasoning_effort: 'high' }, 9, 'reasoning_effort'],
+    [
+      { thinking: { type: 'disabled' }, output_config: { effort: 'high' } },
+      0,
+      'output_config.effort',
+    ],
+    [
+      { thinking: { type: 'enabled', budget_tokens: 9 }, reasoning_effort: 'high' },
+      9,
+      'reasoning_effort',
+    ],
     [{ reasoning_effort: 'low', output_config: { effort: 'high' } }, 256, 'output_config.effort'],
   ])('is not of an effort that disagrees, which is told: %j %j', async (fields, budget, told) => {
     const { request, ignored } = await askedOf(path, bodyOf(path, fields))
@@ -50,7 +58,10 @@ describe.each([CHAT, MESSAGES, RESPONSES])('the budget of thought in %s', (path)
   it.each([
     [{ reasoning_effort: 'high' }, 'reasoning_effort'],
     [{ thinking: { type: 'adaptive' } }, 'thinking'],
-    [{ thinking: { type: 'adaptive' }, output_config: { effort: 'low' } }, 'thinking, output_config.effort'],
+    [
+      { thinking: { type: 'adaptive' }, output_config: { effort: 'low' } },
+      'thinking, output_config.effort',
+    ],
   ])('is told to have had no effect: %j', async (fields, told) => {
     const host = scriptedHost({ ignored: ['reasoningBudget'] })
     const response = await send(host, path, { body: bodyOf(path, fields) })
@@ -72,7 +83,10 @@ it.each([
   ['xhigh', Infinity],
   ['max', Infinity],
 ])('has a field of its own in responses: %s', async (effort, budget) => {
-  const { request, ignored } = await askedOf(RESPONSES, bodyOf(RESPONSES, { reasoning: { effort } }))
+  const { request, ignored } = await askedOf(
+    RESPONSES,
+    bodyOf(RESPONSES, { reasoning: { effort } }),
+  )
   expect([request.reasoningBudget, ignored]).toEqual([budget, null])
   const host = scriptedHost({ ignored: ['reasoningBudget'] })
   const sent = await send(host, RESPONSES, { body: bodyOf(RESPONSES, { reasoning: { effort } }) })
@@ -80,12 +94,27 @@ it.each([
 })
 
 describe('a budget that cannot be', () => {
-  const limits = { [CHAT]: 'max_completion_tokens', [MESSAGES]: 'max_tokens', [RESPONSES]: 'max_output_tokens' }
+  const limits = {
+    [CHAT]: 'max_completion_tokens',
+    [MESSAGES]: 'max_tokens',
+    [RESPONSES]: 'max_output_tokens',
+  }
 
   it.each(Object.entries(limits))('of %s is refused by name', async (path, limit) => {
-    for (const [budget_tokens, status] of [[99, 200], [100, 400], [101, 400], [0, 400], [-1, 400], [1.5, 400], ['9', 400], [null, 400]]) {
+    for (const [budget_tokens, status] of [
+      [99, 200],
+      [100, 400],
+      [101, 400],
+      [0, 400],
+      [-1, 400],
+      [1.5, 400],
+      ['9', 400],
+      [null, 400],
+    ]) {
       const thinking = { type: 'enabled', budget_tokens }
-      const sent = await send(scriptedHost(), path, { body: bodyOf(path, { thinking, [limit]: 100 }) })
+      const sent = await send(scriptedHost(), path, {
+        body: bodyOf(path, { thinking, [limit]: 100 }),
+      })
       if (status === 200) expect(sent.status).toBe(200)
       else expect((await errorOf(sent, 400)).param).toBe('thinking.budget_tokens')
     }

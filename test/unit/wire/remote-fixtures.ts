@@ -6,8 +6,10 @@ import { AREA, scriptedHost, type ScriptedHost } from './scripted-host.ts'
 export const PATH = '/v1/predictions/remote'
 export const { tag } = AREA
 
-export const npz = (name: keyof typeof NPZ): string => `data:application/octet-stream;base64,${NPZ[name]}`
-export const plain = (text: string, mime = 'text/plain'): string => `data:${mime};base64,${btoa(text)}`
+export const npz = (name: keyof typeof NPZ): string =>
+  `data:application/octet-stream;base64,${NPZ[name]}`
+export const plain = (text: string, mime = 'text/plain'): string =>
+  `data:${mime};base64,${btoa(text)}`
 export const bytesUrl = (bytes: ArrayBufferView): string =>
   plain(String.fromCharCode(...new Uint8Array(bytes.buffer)), 'application/octet-stream')
 
@@ -53,8 +55,23 @@ export const NPZ = {
 } as const
 
 const TYPES = [
-  'float16', 'float32', 'float64', 'int8', 'int16', 'int32', 'int64', 'uint8', 'uint16', 'uint32',
-  'uint64', 'bool', 'string', 'list', 'dict', 'image', 'binary',
+  'float16',
+  'float32',
+  'float64',
+  'int8',
+  'int16',
+  'int32',
+  'int64',
+  'uint8',
+  'uint16',
+  'uint32',
+  'uint64',
+  'bool',
+  'string',
+  'list',
+  'dict',
+  'image',
+  'binary',
 ] as const
 
 /** An input and an output of every type, called by its name. */

@@ -22,20 +22,48 @@ async function refusal(name: string, value: unknown, status = 400): Promise<stri
 
 describe('values as clients of today send them', () => {
   it.each<[string, unknown, unknown]>([
-    ['float32', { data: npz('matrix'), dtype: 'float32' }, { data: Float32Array.of(0, 1, 2, 3, 4, 5), shape: [2, 3] }],
-    ['float32', { data: npz('turned'), dtype: 'float32' }, { data: Float32Array.of(0, 1, 2, 3, 4, 5), shape: [2, 3] }],
-    ['float16', { data: npz('halves'), dtype: 'float16' }, { data: Uint16Array.of(0x3800, 0xc000), shape: [2] }],
-    ['int64', { data: npz('large'), dtype: 'int64' }, { data: BigInt64Array.of(2n ** 62n), shape: [1] }],
+    [
+      'float32',
+      { data: npz('matrix'), dtype: 'float32' },
+      { data: Float32Array.of(0, 1, 2, 3, 4, 5), shape: [2, 3] },
+    ],
+    [
+      'float32',
+      { data: npz('turned'), dtype: 'float32' },
+      { data: Float32Array.of(0, 1, 2, 3, 4, 5), shape: [2, 3] },
+    ],
+    [
+      'float16',
+      { data: npz('halves'), dtype: 'float16' },
+      { data: Uint16Array.of(0x3800, 0xc000), shape: [2] },
+    ],
+    [
+      'int64',
+      { data: npz('large'), dtype: 'int64' },
+      { data: BigInt64Array.of(2n ** 62n), shape: [1] },
+    ],
     ['bool', { data: npz('truth'), dtype: 'bool' }, { data: Uint8Array.of(1, 0), shape: [2] }],
     // A whole number is an int32, whatever it is for.
     ['int32', { data: npz('three'), dtype: 'int32' }, { data: Int32Array.of(3), shape: [] }],
     ['float32', { data: npz('three'), dtype: 'int32' }, { data: Float32Array.of(3), shape: [] }],
     ['int64', { data: npz('three'), dtype: 'int32' }, { data: [3], shape: [] }],
-    ['float64', { data: npz('large'), dtype: 'int64' }, { data: Float64Array.of(2 ** 62), shape: [1] }],
-    ['float32', { data: npz('halves'), dtype: 'float16' }, { data: Float32Array.of(0.5, -2), shape: [2] }],
+    [
+      'float64',
+      { data: npz('large'), dtype: 'int64' },
+      { data: Float64Array.of(2 ** 62), shape: [1] },
+    ],
+    [
+      'float32',
+      { data: npz('halves'), dtype: 'float16' },
+      { data: Float32Array.of(0.5, -2), shape: [2] },
+    ],
     ['float32', { data: npz('truth'), dtype: 'bool' }, { data: [true, false], shape: [2] }],
     ['string', { data: plain('\xc3\xa9t\xc3\xa9'), dtype: 'string' }, 'été'],
-    ['list', { data: plain('[1,["a",null]]', 'application/json'), dtype: 'list' }, [1, ['a', null]]],
+    [
+      'list',
+      { data: plain('[1,["a",null]]', 'application/json'), dtype: 'list' },
+      [1, ['a', null]],
+    ],
     ['float32', { data: plain('[0.5,2]', 'application/json'), dtype: 'list' }, [0.5, 2]],
     ['dict', { data: plain('{"a":{"b":1}}', 'application/json'), dtype: 'dict' }, { a: { b: 1 } }],
     ['binary', { data: plain('\x00\xff'), dtype: 'binary' }, Uint8Array.of(0, 255)],
@@ -49,7 +77,9 @@ describe('values as clients of today send them', () => {
     const value = await taken('image', { data: plain('\x89PNG', 'image/png'), dtype: 'image' })
     expect(value).toBeInstanceOf(Blob)
     expect((value as Blob).type).toBe('image/png')
-    expect(new Uint8Array(await (value as Blob).arrayBuffer())).toEqual(bytesOf(btoa('') + ',' + btoa('\x89PNG')))
+    expect(new Uint8Array(await (value as Blob).arrayBuffer())).toEqual(
+      bytesOf(btoa('') + ',' + btoa('\x89PNG')),
+    )
   })
 })
 
@@ -57,10 +87,22 @@ describe('values as others send them', () => {
   const floats = bytesUrl(Float32Array.of(1.5, -2))
 
   it.each<[string, unknown, unknown]>([
-    ['float32', { data: floats, type: 'float32', shape: [1, 2] }, { data: Float32Array.of(1.5, -2), shape: [1, 2] }],
+    [
+      'float32',
+      { data: floats, type: 'float32', shape: [1, 2] },
+      { data: Float32Array.of(1.5, -2), shape: [1, 2] },
+    ],
     ['float32', { data: floats, dtype: 'float32' }, Float32Array.of(1.5, -2)],
-    ['float64', { data: floats, dtype: 'float32', shape: [2] }, { data: Float64Array.of(1.5, -2), shape: [2] }],
-    ['int64', { data: bytesUrl(BigInt64Array.of(-5n)), type: 'int64', shape: [] }, { data: BigInt64Array.of(-5n), shape: [] }],
+    [
+      'float64',
+      { data: floats, dtype: 'float32', shape: [2] },
+      { data: Float64Array.of(1.5, -2), shape: [2] },
+    ],
+    [
+      'int64',
+      { data: bytesUrl(BigInt64Array.of(-5n)), type: 'int64', shape: [] },
+      { data: BigInt64Array.of(-5n), shape: [] },
+    ],
     ['float32', { data: plain('2.5'), dtype: 'float32' }, 2.5],
     ['bool', { data: plain('true'), dtype: 'bool' }, true],
     ['float32', 2.5, 2.5],
@@ -82,39 +124,99 @@ describe('what cannot be carried is refused by name', () => {
     return bytesUrl(bytes)
   }
   const [array] = Object.values(unzipSync(bytesOf(npz('matrix'))))
-  const two = bytesUrl(zipSync({ 'a.npy': array ?? new Uint8Array(), 'b.npy': array ?? new Uint8Array() }))
+  const two = bytesUrl(
+    zipSync({ 'a.npy': array ?? new Uint8Array(), 'b.npy': array ?? new Uint8Array() }),
+  )
 
   it.each<[string, unknown, string]>([
-    ['float32', { data: npz('three'), dtype: 'bfloat16' }, 'inputs.float32.dtype: "bfloat16" cannot be carried here; there is float16, '],
-    ['list', { data: npz('three'), dtype: 'array_list' }, 'inputs.list.dtype: "array_list" cannot be carried'],
+    [
+      'float32',
+      { data: npz('three'), dtype: 'bfloat16' },
+      'inputs.float32.dtype: "bfloat16" cannot be carried here; there is float16, ',
+    ],
+    [
+      'list',
+      { data: npz('three'), dtype: 'array_list' },
+      'inputs.list.dtype: "array_list" cannot be carried',
+    ],
     ['list', { data: npz('three'), type: 5 }, 'inputs.list.type: 5 cannot be carried'],
-    ['image', { data: 'https://a.b/c.png', dtype: 'image' }, 'inputs.image.data: is a URL that begins with https:; nothing is fetched here'],
+    [
+      'image',
+      { data: 'https://a.b/c.png', dtype: 'image' },
+      'inputs.image.data: is a URL that begins with https:; nothing is fetched here',
+    ],
     ['image', 'http://a.b/c.png', 'inputs.image: is a URL that begins with http:'],
     ['image', { data: 'c.png', dtype: 'image' }, 'inputs.image.data: is no URL'],
-    ['string', { data: 'data:text/plain,a', dtype: 'string' }, 'inputs.string.data: must be a data URL in base64.'],
-    ['string', { data: 'data:;base64', dtype: 'string' }, 'inputs.string.data: must be a data URL in base64.'],
-    ['string', { data: 'data:;base64,?', dtype: 'string' }, 'inputs.string.data: is not valid base64.'],
+    [
+      'string',
+      { data: 'data:text/plain,a', dtype: 'string' },
+      'inputs.string.data: must be a data URL in base64.',
+    ],
+    [
+      'string',
+      { data: 'data:;base64', dtype: 'string' },
+      'inputs.string.data: must be a data URL in base64.',
+    ],
+    [
+      'string',
+      { data: 'data:;base64,?', dtype: 'string' },
+      'inputs.string.data: is not valid base64.',
+    ],
     ['string', { data: null, dtype: 'string' }, 'inputs.string.data: must be a data URL.'],
     ['string', { data: plain('\xff'), dtype: 'string' }, 'inputs.string.data: is not UTF-8.'],
     ['dict', { data: plain('{'), dtype: 'dict' }, 'inputs.dict.data: is not JSON.'],
     ['float32', { data: plain('a'), dtype: 'float32' }, 'inputs.float32.data: is not JSON.'],
-    ['float32', { data: npz('three'), dtype: 'float32' }, 'inputs.float32.data: holds int32, and is said to be float32.'],
-    ['float32', { data: npz('swapped'), dtype: 'float32' }, 'inputs.float32.data: holds an array of >f4'],
+    [
+      'float32',
+      { data: npz('three'), dtype: 'float32' },
+      'inputs.float32.data: holds int32, and is said to be float32.',
+    ],
+    [
+      'float32',
+      { data: npz('swapped'), dtype: 'float32' },
+      'inputs.float32.data: holds an array of >f4',
+    ],
     ['string', { data: npz('words'), dtype: 'int32' }, 'inputs.string.data: holds an array of <U1'],
     ['float32', { data: two, dtype: 'float32' }, 'inputs.float32.data: must hold one array'],
-    ['float32', { data: plain('PK\x03\x04', 'application/zip'), dtype: 'float32' }, 'inputs.float32.data: is an archive that cannot be read.'],
-    ['float32', { data: plain('\x93NUMPY', ''), dtype: 'float32' }, 'inputs.float32.data: holds no array of NumPy.'],
-    ['float32', { data: plain('abc', ''), dtype: 'float32' }, 'inputs.float32.data: has 3 bytes, and each float32 takes 4.'],
-    ['float32', { data: bytesUrl(Float32Array.of(1)), dtype: 'float32', shape: [2] }, 'inputs.float32.data: shape [2] is 2 elements, but data has 1.'],
-    ['float32', { data: bytesUrl(Float32Array.of(1)), dtype: 'float32', shape: [0.5] }, 'inputs.float32.shape: must be an array of whole numbers.'],
-    ['radius', { data: npz('three'), dtype: 'int32' }, 'inputs.radius: there is no such input; there is float16, '],
+    [
+      'float32',
+      { data: plain('PK\x03\x04', 'application/zip'), dtype: 'float32' },
+      'inputs.float32.data: is an archive that cannot be read.',
+    ],
+    [
+      'float32',
+      { data: plain('\x93NUMPY', ''), dtype: 'float32' },
+      'inputs.float32.data: holds no array of NumPy.',
+    ],
+    [
+      'float32',
+      { data: plain('abc', ''), dtype: 'float32' },
+      'inputs.float32.data: has 3 bytes, and each float32 takes 4.',
+    ],
+    [
+      'float32',
+      { data: bytesUrl(Float32Array.of(1)), dtype: 'float32', shape: [2] },
+      'inputs.float32.data: shape [2] is 2 elements, but data has 1.',
+    ],
+    [
+      'float32',
+      { data: bytesUrl(Float32Array.of(1)), dtype: 'float32', shape: [0.5] },
+      'inputs.float32.shape: must be an array of whole numbers.',
+    ],
+    [
+      'radius',
+      { data: npz('three'), dtype: 'int32' },
+      'inputs.radius: there is no such input; there is float16, ',
+    ],
   ])('%s %o', async (name, value, message) => {
     expect((await refusal(name, value)).slice(0, message.length)).toBe(message)
   })
 
   test('an array with more dimensions than NumPy has', async () => {
     const value = { data: bytesUrl(Float32Array.of(1)), dtype: 'float32', shape: Array(65).fill(1) }
-    expect(await refusal('float32', value)).toBe('inputs.float32.shape: must have at most 64 dimensions.')
+    expect(await refusal('float32', value)).toBe(
+      'inputs.float32.shape: must have at most 64 dimensions.',
+    )
   })
 
   test('many elements that would have to be converted one by one', { tags: ['slow'] }, async () => {
@@ -127,7 +229,9 @@ describe('what cannot be carried is refused by name', () => {
 
   test('JSON in a data URL that has too many values', async () => {
     const value = { data: plain(`[${'[],'.repeat(300_000)}1]`), dtype: 'list' }
-    expect(await refusal('list', value)).toMatch(/^inputs\.list\.data: has too many JSON values\. Send at most /)
+    expect(await refusal('list', value)).toMatch(
+      /^inputs\.list\.data: has too many JSON values\. Send at most /,
+    )
   })
 
   test('an archive that says it unfolds to more than is taken', async () => {
@@ -139,7 +243,9 @@ describe('what cannot be carried is refused by name', () => {
 
   test('an archive that unfolds to more than it says', async () => {
     const value = { data: lie(npz('matrix'), 24, 100), dtype: 'float32' }
-    expect(await refusal('float32', value)).toMatch(/^inputs\.float32\.data: (is an archive|has|shape)/)
+    expect(await refusal('float32', value)).toMatch(
+      /^inputs\.float32\.data: (is an archive|has|shape)/,
+    )
   })
 
   test('which ends where it does, as a little can unfold to minutes of work', async () => {
@@ -151,6 +257,8 @@ describe('what cannot be carried is refused by name', () => {
 
   test('an archive that unfolds to less than it says', async () => {
     const value = { data: lie(npz('matrix'), 24, 10_000), dtype: 'float32' }
-    expect(await refusal('float32', value)).toMatch(/^inputs\.float32\.data: (is an archive|has|shape)/)
+    expect(await refusal('float32', value)).toMatch(
+      /^inputs\.float32\.data: (is an archive|has|shape)/,
+    )
   })
 })

@@ -22,18 +22,29 @@ describe('the answer', () => {
   })
 
   const progress = {
-    tag, phase: 'download', loadedBytes: 1, totalBytes: 2, bytesPerSecond: 0, remainingSeconds: null,
+    tag,
+    phase: 'download',
+    loadedBytes: 1,
+    totalBytes: 2,
+    bytesPerSecond: 0,
+    remainingSeconds: null,
   } as const
 
   test('keeps the line alive while it is awaited, as JSON', async () => {
-    const host = remoteHost({ string: 'a' }, [{ type: 'progress', progress }, { type: 'heartbeat' }])
+    const host = remoteHost({ string: 'a' }, [
+      { type: 'progress', progress },
+      { type: 'heartbeat' },
+    ])
     const text = await (await send(host, PATH, { body: { tag } })).text()
     expect(text.slice(0, 3)).toBe('  {')
     expect(JSON.parse(text)).toMatchObject({ error: null })
   })
 
   test('is one event when it is streamed, and ends without a word', async () => {
-    const host = remoteHost({ string: 'a' }, [{ type: 'progress', progress }, { type: 'heartbeat' }])
+    const host = remoteHost({ string: 'a' }, [
+      { type: 'progress', progress },
+      { type: 'heartbeat' },
+    ])
     const response = await send(host, PATH, { body: { tag, stream: true } })
     expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
     const [first, second, event, ...rest] = (await response.text()).split('\n\n')
@@ -49,17 +60,26 @@ describe('the answer', () => {
     const host = remoteHost({ string: 'a' }, [{ type: 'heartbeat' }, late])
     const response = await send(host, PATH, { body: { tag, stream } })
     const text = (await response.text()).replace(/^[^{]*/, '')
-    expect(JSON.parse(text)).toMatchObject({ results: null, latency: null, error: 'The device gave out.' })
+    expect(JSON.parse(text)).toMatchObject({
+      results: null,
+      latency: null,
+      error: 'The device gave out.',
+    })
   })
 
   test('of what fails at once is a status', async () => {
     const predict = async () => {
-      throw new InoriginError('invalid_request', 'inputs.radius: is required.', { param: 'inputs.radius' })
+      throw new InoriginError('invalid_request', 'inputs.radius: is required.', {
+        param: 'inputs.radius',
+      })
     }
     const host = scriptedHost({ overrides: { predict } })
     for (const stream of [false, true]) {
       const error = await errorOf(await send(host, PATH, { body: { tag, stream } }), 400)
-      expect(error).toMatchObject({ param: 'inputs.radius', message: 'inputs.radius: is required.' })
+      expect(error).toMatchObject({
+        param: 'inputs.radius',
+        message: 'inputs.radius: is required.',
+      })
     }
   })
 
@@ -74,7 +94,7 @@ describe('the answer', () => {
     expect(error.param).toBe(param)
   })
 
-  test('a device of the asker\'s choice has no effect, and that is said', async () => {
+  test("a device of the asker's choice has no effect, and that is said", async () => {
     const response = await send(remoteHost(), PATH, { body: { tag, acceleration: 'remote_a100' } })
     expect(response.headers.get('x-inorigin-ignored')).toBe('acceleration')
   })

@@ -58,19 +58,28 @@ describe('resources', () => {
     expect(await response.text()).toBe(text)
   })
 
-  it.each(['bytes=10-', 'bytes=10-12', 'bytes=-0', 'bytes=10-,-0,99-'])('refuse %s', async (range) => {
-    const response = await ranged(range)
-    expect(response.headers.get('content-range')).toBe('bytes */10')
-    await errorOf(response, 416)
-  })
-
-  it.each(['bytes=5-2', 'bytes=0-1,5-2', 'bytes=a-b', 'bytes=-', 'bytes=', 'bits=0-1', '', `bytes=${'0-0,'.repeat(65)}`])(
-    'take %j for the whole',
+  it.each(['bytes=10-', 'bytes=10-12', 'bytes=-0', 'bytes=10-,-0,99-'])(
+    'refuse %s',
     async (range) => {
       const response = await ranged(range)
-      expect([response.status, await response.text()]).toEqual([200, '0123456789'])
+      expect(response.headers.get('content-range')).toBe('bytes */10')
+      await errorOf(response, 416)
     },
   )
+
+  it.each([
+    'bytes=5-2',
+    'bytes=0-1,5-2',
+    'bytes=a-b',
+    'bytes=-',
+    'bytes=',
+    'bits=0-1',
+    '',
+    `bytes=${'0-0,'.repeat(65)}`,
+  ])('take %j for the whole', async (range) => {
+    const response = await ranged(range)
+    expect([response.status, await response.text()]).toEqual([200, '0123456789'])
+  })
 
   it('give a range only of what the client has the rest of', async () => {
     expect((await ranged('bytes=0-0', { 'if-range': `"${DIGEST}"` })).status).toBe(206)
@@ -94,7 +103,8 @@ describe('resources', () => {
     expect(response.status).toBe(206)
     expect(response.headers.get('content-range')).toBeNull()
     const [, boundary = ''] =
-      /^multipart\/byteranges; boundary=(\S+)$/.exec(response.headers.get('content-type') ?? '') ?? []
+      /^multipart\/byteranges; boundary=(\S+)$/.exec(response.headers.get('content-type') ?? '') ??
+      []
     const text = await response.text()
     expect(response.headers.get('content-length')).toBe(String(text.length))
     const [before, ...parts] = text.split(`--${boundary}`)

@@ -13,7 +13,9 @@ const bodyOf = (fields: object = {}) => ({ model: '@acme/tiny', input: 'Hi', ...
 const thinking = { reasoning: { effort: 'high', summary: 'auto' } }
 
 async function streamed(fields: object, script: Script = CALLING): Promise<string> {
-  const response = await send(scriptedHost({ script }), PATH, { body: bodyOf({ stream: true, ...fields }) })
+  const response = await send(scriptedHost({ script }), PATH, {
+    body: bodyOf({ stream: true, ...fields }),
+  })
   expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
   return response.text()
 }
@@ -40,7 +42,8 @@ describe('a streamed response', () => {
     const beginning = head('in_progress', '"output":[],"usage":null')
     const message = (status: string, content: string) =>
       `{"id":"msg","type":"message","status":"${status}","role":"assistant","content":[${content}]}`
-    const part = (text: string) => `{"type":"output_text","text":"${text}","annotations":[],"logprobs":[]}`
+    const part = (text: string) =>
+      `{"type":"output_text","text":"${text}","annotations":[],"logprobs":[]}`
     const usage =
       '{"input_tokens":12,"input_tokens_details":{"cached_tokens":5},"output_tokens":3,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":15}'
     const done = message('completed', part('Hello there'))
@@ -52,7 +55,10 @@ describe('a streamed response', () => {
       ': downloading @acme/tiny 45% 3.1 MB/s\n\n: heartbeat\n\n' +
         event('response.created', `"response":${beginning}`) +
         event('response.in_progress', `"response":${beginning}`) +
-        event('response.output_item.added', `"output_index":0,"item":${message('in_progress', '')}`) +
+        event(
+          'response.output_item.added',
+          `"output_index":0,"item":${message('in_progress', '')}`,
+        ) +
         event('response.content_part.added', `${place},"part":${part('')}`) +
         event('response.output_text.delta', `${place},"delta":"Hello","logprobs":[]`) +
         ': heartbeat\n\n' +
@@ -60,7 +66,10 @@ describe('a streamed response', () => {
         event('response.output_text.done', `${place},"text":"Hello there","logprobs":[]`) +
         event('response.content_part.done', `${place},"part":${part('Hello there')}`) +
         event('response.output_item.done', `"output_index":0,"item":${done}`) +
-        event('response.completed', `"response":${head('completed', `"output":[${done}],"usage":${usage}`)}`),
+        event(
+          'response.completed',
+          `"response":${head('completed', `"output":[${done}],"usage":${usage}`)}`,
+        ),
     )
   })
 
@@ -92,25 +101,36 @@ describe('a streamed response', () => {
     expect(items.map(({ type }) => type)).toEqual(['message', 'function_call', 'function_call'])
   })
 
-  it.each([[CUT], [[...HELLO.slice(0, -1), ...CUT.slice(-1)]]])('is incomplete when it is cut off', async (script) => {
-    const { items, response } = checkResponseStream(await streamed({}, script))
-    expect(items.at(-1)?.status).toBe('incomplete')
-    expect(response).toMatchObject({
-      status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' },
-    })
-  })
+  it.each([[CUT], [[...HELLO.slice(0, -1), ...CUT.slice(-1)]]])(
+    'is incomplete when it is cut off',
+    async (script) => {
+      const { items, response } = checkResponseStream(await streamed({}, script))
+      expect(items.at(-1)?.status).toBe('incomplete')
+      expect(response).toMatchObject({
+        status: 'incomplete',
+        incomplete_details: { reason: 'max_output_tokens' },
+      })
+    },
+  )
 
   it('of nothing has one empty message', async () => {
     const script = HELLO.filter((event) => event instanceof Error || event.type !== 'text')
-    expect(checkResponseStream(await streamed({}, script)).items).toMatchObject([{ type: 'message', text: '' }])
+    expect(checkResponseStream(await streamed({}, script)).items).toMatchObject([
+      { type: 'message', text: '' },
+    ])
   })
 
-  it.each([[HELLO.slice(0, 4)], [HELLO.slice(0, 2)]])('ends in an error event when it fails', async (begun) => {
-    const failure = new InoriginError('unavailable', 'The device was lost.', { code: 'device_lost' })
-    const { error } = checkResponseStream(await streamed({}, [...begun, failure]))
-    const said = { message: 'The device was lost.', code: 'device_lost' }
-    expect(error).toMatchObject({ ...said, error: { ...said, type: 'overloaded_error' } })
-  })
+  it.each([[HELLO.slice(0, 4)], [HELLO.slice(0, 2)]])(
+    'ends in an error event when it fails',
+    async (begun) => {
+      const failure = new InoriginError('unavailable', 'The device was lost.', {
+        code: 'device_lost',
+      })
+      const { error } = checkResponseStream(await streamed({}, [...begun, failure]))
+      const said = { message: 'The device was lost.', code: 'device_lost' }
+      expect(error).toMatchObject({ ...said, error: { ...said, type: 'overloaded_error' } })
+    },
+  )
 
   it('tells how probable its tokens were', async () => {
     const script: Script = [
@@ -120,10 +140,17 @@ describe('a streamed response', () => {
       { type: 'text', text: '', logprobs: [tokenOf('')] },
       { type: 'finish', reason: 'stop', stopSequence: null, usage: LONG_USAGE },
     ]
-    const told = { token: 'Hi', logprob: -0.25, bytes: [72, 105], top_logprobs: [{ token: 'Hi' }, { logprob: -9999 }] }
+    const told = {
+      token: 'Hi',
+      logprob: -0.25,
+      bytes: [72, 105],
+      top_logprobs: [{ token: 'Hi' }, { logprob: -9999 }],
+    }
     const { response } = checkResponseStream(await streamed({ top_logprobs: 2 }, script))
     for (const answer of [response, await whole({ top_logprobs: 2 }, script)]) {
-      expect(answer).toMatchObject({ output: [{ content: [{ text: 'Hi', logprobs: [told, { token: '' }] }] }] })
+      expect(answer).toMatchObject({
+        output: [{ content: [{ text: 'Hi', logprobs: [told, { token: '' }] }] }],
+      })
     }
   })
 })
@@ -131,11 +158,22 @@ describe('a streamed response', () => {
 describe('a response', () => {
   it('tells at once what it streams', async () => {
     expect(await whole({ ...thinking, instructions: 'S', max_output_tokens: 50 })).toMatchObject({
-      status: 'completed', instructions: 'S', max_output_tokens: 50, store: true,
+      status: 'completed',
+      instructions: 'S',
+      max_output_tokens: 50,
+      store: true,
       output: [
         { type: 'reasoning', summary: [{ type: 'summary_text', text: 'Two cities.' }] },
-        { type: 'message', content: [{ type: 'output_text', text: 'Let me look.', annotations: [] }] },
-        { type: 'function_call', call_id: 'call_A1', name: 'weather', arguments: '{"city": "Oslo"}' },
+        {
+          type: 'message',
+          content: [{ type: 'output_text', text: 'Let me look.', annotations: [] }],
+        },
+        {
+          type: 'function_call',
+          call_id: 'call_A1',
+          name: 'weather',
+          arguments: '{"city": "Oslo"}',
+        },
         { type: 'function_call', call_id: 'call_B2', name: 'now', arguments: '{}' },
       ],
     })
@@ -143,13 +181,16 @@ describe('a response', () => {
 
   it('is incomplete when it is cut off', async () => {
     expect(await whole({}, CUT)).toMatchObject({
-      status: 'incomplete', output: [{ status: 'completed' }, { status: 'incomplete' }],
+      status: 'incomplete',
+      output: [{ status: 'completed' }, { status: 'incomplete' }],
     })
   })
 
   it('of nothing has one empty message', async () => {
     const script = THINKING.filter((event) => event instanceof Error || event.type !== 'text')
-    expect(await whole({}, script)).toMatchObject({ output: [{ type: 'message', content: [{ text: '' }] }] })
+    expect(await whole({}, script)).toMatchObject({
+      output: [{ type: 'message', content: [{ text: '' }] }],
+    })
   })
 })
 
@@ -157,7 +198,10 @@ describe('openai', () => {
   const clientOf = (script: Script) => {
     const host = scriptedHost({ script })
     const client = new OpenAI({
-      apiKey: 'k', baseURL: 'http://localhost/v1', fetch: fetchOf(host), dangerouslyAllowBrowser: true,
+      apiKey: 'k',
+      baseURL: 'http://localhost/v1',
+      fetch: fetchOf(host),
+      dangerouslyAllowBrowser: true,
     })
     return { host, client }
   }
@@ -191,7 +235,12 @@ describe('openai', () => {
     await client.responses.create({ ...body, input })
     expect(host.requests[1]?.messages).toMatchObject([
       { role: 'user', content: 'Hi' },
-      { role: 'assistant', content: 'Let me look.', reasoning: 'Two cities.', toolCalls: [{ id: 'call_A1' }, { id: 'call_B2' }] },
+      {
+        role: 'assistant',
+        content: 'Let me look.',
+        reasoning: 'Two cities.',
+        toolCalls: [{ id: 'call_A1' }, { id: 'call_B2' }],
+      },
       { role: 'tool', toolCallId: 'call_A1', name: 'weather', content: 'x' },
       { role: 'tool', toolCallId: 'call_B2', name: 'now', content: 'x' },
     ])
@@ -199,7 +248,10 @@ describe('openai', () => {
 
   it('throws what a stream ends in', async () => {
     const failure = new InoriginError('internal', 'The device was lost.', { code: 'device_lost' })
-    const stream = await clientOf([...HELLO.slice(0, 4), failure]).client.responses.create({ ...body, stream: true })
+    const stream = await clientOf([...HELLO.slice(0, 4), failure]).client.responses.create({
+      ...body,
+      stream: true,
+    })
     await expect(collect(stream)).rejects.toMatchObject({ code: 'device_lost' })
   })
 })

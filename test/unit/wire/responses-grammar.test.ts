@@ -13,7 +13,8 @@ const USAGE =
 const PART = '{"type":"output_text","text":"Hi","annotations":[],"logprobs":[]}'
 const message = (status: string, content: string) =>
   `{"id":"msg_1","type":"message","status":"${status}","role":"assistant","content":[${content}]}`
-const CALL = '{"id":"fc_1","type":"function_call","status":"completed","call_id":"call_1","name":"f","arguments":"{}"}'
+const CALL =
+  '{"id":"fc_1","type":"function_call","status":"completed","call_id":"call_1","name":"f","arguments":"{}"}'
 const PLACE = '"output_index":0,"item_id":"msg_1","content_index":0'
 const CALL_PLACE = '"output_index":1,"item_id":"fc_1"'
 
@@ -27,7 +28,10 @@ const EVENTS: ReadonlyArray<readonly [type: string, fields: string]> = [
   ['output_text.done', `${PLACE},"text":"Hi","logprobs":[]`],
   ['content_part.done', `${PLACE},"part":${PART}`],
   ['output_item.done', `"output_index":0,"item":${message('completed', PART)}`],
-  ['output_item.added', `"output_index":1,"item":${CALL.replace('{}', '').replace('completed', 'in_progress')}`],
+  [
+    'output_item.added',
+    `"output_index":1,"item":${CALL.replace('{}', '').replace('completed', 'in_progress')}`,
+  ],
   ['function_call_arguments.delta', `${CALL_PLACE},"delta":"{}"`],
   ['function_call_arguments.done', `${CALL_PLACE},"name":"f","arguments":"{}"`],
   ['output_item.done', `"output_index":1,"item":${CALL}`],
@@ -36,12 +40,15 @@ const EVENTS: ReadonlyArray<readonly [type: string, fields: string]> = [
 
 const stream = (events: typeof EVENTS) =>
   events
-    .map(([type, fields], index) =>
-      `event: response.${type}\ndata: {"type":"response.${type}","sequence_number":${index},${fields}}\n\n`)
+    .map(
+      ([type, fields], index) =>
+        `event: response.${type}\ndata: {"type":"response.${type}","sequence_number":${index},${fields}}\n\n`,
+    )
     .join('')
 const BOOK = stream(EVENTS)
 const without = (index: number) => stream(EVENTS.filter((_, at) => at !== index))
-const twice = (index: number) => stream(EVENTS.flatMap((event, at) => (at === index ? [event, event] : [event])))
+const twice = (index: number) =>
+  stream(EVENTS.flatMap((event, at) => (at === index ? [event, event] : [event])))
 
 describe('checkResponseStream', () => {
   it('takes what the book says', () => {
@@ -54,9 +61,12 @@ describe('checkResponseStream', () => {
     expect(() => checkResponseStream(without(index))).toThrow('off grammar')
   })
 
-  it.each(EVENTS.map(([type], index) => [type, index] as const))('refuses %s (%i) twice', (_, index) => {
-    expect(() => checkResponseStream(twice(index))).toThrow('off grammar')
-  })
+  it.each(EVENTS.map(([type], index) => [type, index] as const))(
+    'refuses %s (%i) twice',
+    (_, index) => {
+      expect(() => checkResponseStream(twice(index))).toThrow('off grammar')
+    },
+  )
 
   it.each([
     ['a number left out', '"sequence_number":3', '"sequence_number":4'],

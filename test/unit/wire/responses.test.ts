@@ -7,20 +7,37 @@ import { askedOf, WEATHER_SCHEMA } from './scripts.ts'
 const PATH = '/v1/responses'
 const bodyOf = (fields: object = {}) => ({ model: '@acme/tiny', input: 'Hi', ...fields })
 const requestOf = async (fields: object) => (await askedOf(PATH, bodyOf(fields))).request
-const tool = { type: 'function', name: 'weather', description: 'W', parameters: WEATHER_SCHEMA, strict: true }
+const tool = {
+  type: 'function',
+  name: 'weather',
+  description: 'W',
+  parameters: WEATHER_SCHEMA,
+  strict: true,
+}
 
 describe('the fields of a response', () => {
   it('reach the host', async () => {
     const { request, ignored } = await askedOf(
       PATH,
       bodyOf({
-        instructions: 'S', max_output_tokens: 9, temperature: 0.5, top_p: 0.9, seed: 1, truncation: 'disabled',
-        include: ['reasoning.encrypted_content'], background: false, store: false, metadata: {},
+        instructions: 'S',
+        max_output_tokens: 9,
+        temperature: 0.5,
+        top_p: 0.9,
+        seed: 1,
+        truncation: 'disabled',
+        include: ['reasoning.encrypted_content'],
+        background: false,
+        store: false,
+        metadata: {},
       }),
     )
     expect(request).toEqual({
       model: '@acme/tiny',
-      messages: [{ role: 'system', content: 'S' }, { role: 'user', content: 'Hi' }],
+      messages: [
+        { role: 'system', content: 'S' },
+        { role: 'user', content: 'Hi' },
+      ],
       maxTokens: 9,
       sampling: { temperature: 0.5, topP: 0.9, seed: 1 },
       stop: [],
@@ -41,9 +58,14 @@ describe('the fields of a response', () => {
     [{ include: ['message.output_text.logprobs'] }, { logprobs: 0 }],
     [{ top_logprobs: 0 }, { logprobs: undefined }],
     [{ text: { format: { type: 'text' } } }, { format: undefined }],
-    [{ text: { format: { type: 'json_object' }, verbosity: 'medium' } }, { format: { type: 'json_object' } }],
     [
-      { text: { format: { type: 'json_schema', name: 'x', strict: true, schema: WEATHER_SCHEMA } } },
+      { text: { format: { type: 'json_object' }, verbosity: 'medium' } },
+      { format: { type: 'json_object' } },
+    ],
+    [
+      {
+        text: { format: { type: 'json_schema', name: 'x', strict: true, schema: WEATHER_SCHEMA } },
+      },
       { format: { type: 'json_schema', schema: WEATHER_SCHEMA } },
     ],
   ])('%j asks for %j', async (fields, asked) => {
@@ -56,10 +78,22 @@ describe('the fields of a response', () => {
   it.each([
     [{}, { choice: 'auto', parallel: true }],
     [{ tool_choice: 'none' }, { choice: 'none' }],
-    [{ tool_choice: 'required', parallel_tool_calls: false }, { choice: 'required', parallel: false }],
-    [{ tool_choice: { type: 'function', name: 'weather' } }, { choice: 'required', only: ['weather'] }],
     [
-      { tool_choice: { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'function', name: 'weather' }] } },
+      { tool_choice: 'required', parallel_tool_calls: false },
+      { choice: 'required', parallel: false },
+    ],
+    [
+      { tool_choice: { type: 'function', name: 'weather' } },
+      { choice: 'required', only: ['weather'] },
+    ],
+    [
+      {
+        tool_choice: {
+          type: 'allowed_tools',
+          mode: 'auto',
+          tools: [{ type: 'function', name: 'weather' }],
+        },
+      },
       { choice: 'auto', only: ['weather'] },
     ],
   ])('take tools, chosen by %j', async (fields, asked) => {
@@ -77,13 +111,42 @@ describe('the fields of a response', () => {
   it('take a conversation item by item', async () => {
     const input = [
       { role: 'developer', content: 'S' },
-      { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'Os' }, { type: 'input_text', text: 'lo?' }] },
-      { type: 'reasoning', id: 'rs_1', summary: [{ type: 'summary_text', text: 'Hm.' }], encrypted_content: null },
-      { id: 'msg_1', type: 'message', role: 'assistant', status: 'completed', content: [{ type: 'output_text', text: 'Let me look.', annotations: [] }] },
-      { type: 'function_call', id: 'fc_1', call_id: 'call_1', name: 'weather', arguments: '{"city":"Oslo"}', status: 'completed' },
+      {
+        type: 'message',
+        role: 'user',
+        content: [
+          { type: 'input_text', text: 'Os' },
+          { type: 'input_text', text: 'lo?' },
+        ],
+      },
+      {
+        type: 'reasoning',
+        id: 'rs_1',
+        summary: [{ type: 'summary_text', text: 'Hm.' }],
+        encrypted_content: null,
+      },
+      {
+        id: 'msg_1',
+        type: 'message',
+        role: 'assistant',
+        status: 'completed',
+        content: [{ type: 'output_text', text: 'Let me look.', annotations: [] }],
+      },
+      {
+        type: 'function_call',
+        id: 'fc_1',
+        call_id: 'call_1',
+        name: 'weather',
+        arguments: '{"city":"Oslo"}',
+        status: 'completed',
+      },
       { type: 'function_call', call_id: 'call_2', name: 'now', arguments: '' },
       { type: 'function_call_output', call_id: 'call_1', output: '5 degrees' },
-      { type: 'function_call_output', call_id: 'call_2', output: [{ type: 'input_text', text: 'noon' }] },
+      {
+        type: 'function_call_output',
+        call_id: 'call_2',
+        output: [{ type: 'input_text', text: 'noon' }],
+      },
       { type: 'function_call', call_id: 'call_3', name: 'now', arguments: '{}' },
       { type: 'function_call_output', call_id: 'call_3', output: 'noon' },
       { role: 'assistant', content: 'A' },
@@ -105,7 +168,11 @@ describe('the fields of a response', () => {
       },
       { role: 'tool', toolCallId: 'call_1', name: 'weather', content: '5 degrees' },
       { role: 'tool', toolCallId: 'call_2', name: 'now', content: 'noon' },
-      { role: 'assistant', content: '', toolCalls: [{ id: 'call_3', name: 'now', arguments: '{}' }] },
+      {
+        role: 'assistant',
+        content: '',
+        toolCalls: [{ id: 'call_3', name: 'now', arguments: '{}' }],
+      },
       { role: 'tool', toolCallId: 'call_3', name: 'now', content: 'noon' },
       { role: 'assistant', content: 'A' },
       { role: 'assistant', content: 'B' },
@@ -131,8 +198,18 @@ describe('what cannot be honoured', () => {
     ['max_tokens', { max_tokens: 5 }],
     ['stop', { stop: 'END' }],
     ['response_format', { response_format: { type: 'json_object' } }],
-    ['input[0].content[0]', { input: [{ role: 'assistant', content: [{ type: 'input_image', image_url: 'data:,' }] }] }],
-    ['input[0].content[1]', { input: [{ role: 'user', content: [{ type: 'input_text', text: '' }, { type: 'input_file' }] }] }],
+    [
+      'input[0].content[0]',
+      { input: [{ role: 'assistant', content: [{ type: 'input_image', image_url: 'data:,' }] }] },
+    ],
+    [
+      'input[0].content[1]',
+      {
+        input: [
+          { role: 'user', content: [{ type: 'input_text', text: '' }, { type: 'input_file' }] },
+        ],
+      },
+    ],
   ])('is refused by name: %s', async (param, fields) => {
     const error = await errorOf(await send(scriptedHost(), PATH, { body: bodyOf(fields) }), 400)
     expect(error).toMatchObject({ param, code: 'unsupported_parameter' })
@@ -152,14 +229,26 @@ describe('what is wrong', () => {
     ['input[0].id', { input: [{ type: 'item_reference', id: 5 }] }, 'a string, not 5'],
     ['store', { store: 'yes' }, 'true or false, not "yes"'],
     ['previous_response_id', { previous_response_id: '' }, 'a string that is not empty, not ""'],
-    ['input[0].role', { input: [{ role: 'tool', content: 'x' }] }, 'one of user, assistant, system, developer, not "tool"'],
+    [
+      'input[0].role',
+      { input: [{ role: 'tool', content: 'x' }] },
+      'one of user, assistant, system, developer, not "tool"',
+    ],
     [
       'input[0].arguments',
       { input: [{ type: 'function_call', call_id: 'c', name: 'f', arguments: '[' }] },
       'the JSON text of an object, not "["',
     ],
-    ['tools[0].parameters', { tools: [{ type: 'function', name: 'f', parameters: [] }] }, 'an object, not an array of 0'],
-    ['text.format.schema', { text: { format: { type: 'json_schema', schema: 1 } } }, 'an object, not 1'],
+    [
+      'tools[0].parameters',
+      { tools: [{ type: 'function', name: 'f', parameters: [] }] },
+      'an object, not an array of 0',
+    ],
+    [
+      'text.format.schema',
+      { text: { format: { type: 'json_schema', schema: 1 } } },
+      'an object, not 1',
+    ],
     ['top_logprobs', { top_logprobs: 21 }, 'at most 20, not 21'],
     ['max_output_tokens', { max_output_tokens: 0 }, 'an integer of at least 1, not 0'],
   ])('is told by its path: %s %j', async (param, fields, said) => {

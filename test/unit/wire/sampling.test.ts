@@ -24,7 +24,10 @@ describe.each(['/v1/chat/completions', '/v1/messages'] as const)('the sampling o
       { temperature: 0.5, top_p: 0.9, top_k: 40, seed: -7 },
       { temperature: 0.5, topP: 0.9, topK: 40, seed: -7 },
     ],
-    [{ top_p: 1, top_k: 0 }, { topP: 1, topK: 0 }],
+    [
+      { top_p: 1, top_k: 0 },
+      { topP: 1, topK: 0 },
+    ],
     [{ top_p: 1e-9 }, { topP: 1e-9 }],
     [{ top_p: 0 }, { topK: 1 }],
     [{ top_p: 0, top_k: 40 }, { topK: 1 }],

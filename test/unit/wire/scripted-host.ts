@@ -1,8 +1,15 @@
 import { InoriginError } from '../../../src/error.ts'
 import { createResponses } from '../../../src/host/responses.ts'
 import type {
-  Caller, EmbeddingRequest, GenerationEvent, GenerationRequest, Host, Model, PredictionRequest,
-  Predictor, Usage,
+  Caller,
+  EmbeddingRequest,
+  GenerationEvent,
+  GenerationRequest,
+  Host,
+  Model,
+  PredictionRequest,
+  Predictor,
+  Usage,
 } from '../../../src/types/index.ts'
 import { handle } from '../../../src/wire/handler.ts'
 import { lengths } from './vectors.ts'
@@ -119,8 +126,13 @@ export function scriptedHost({
     }
   }
   const host: ScriptedHost = {
-    requests: [], embedded: [], predictions: [], callers: [],
-    authorized: 0, read: 0, returned: false,
+    requests: [],
+    embedded: [],
+    predictions: [],
+    callers: [],
+    authorized: 0,
+    read: 0,
+    returned: false,
     async authorize(caller) {
       host.authorized++
       admit(caller)

@@ -61,7 +61,12 @@ export async function askedOf(
 export const tokenOf = (text: string): TokenLogprob => {
   const bytes = Array.from(new TextEncoder().encode(text))
   return {
-    text, bytes, logprob: -0.25,
-    top: [{ text, bytes, logprob: -0.25 }, { text: '', bytes: [], logprob: -Infinity }],
+    text,
+    bytes,
+    logprob: -0.25,
+    top: [
+      { text, bytes, logprob: -0.25 },
+      { text: '', bytes: [], logprob: -Infinity },
+    ],
   }
 }

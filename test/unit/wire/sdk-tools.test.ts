@@ -23,11 +23,17 @@ function callingHost(): ScriptedHost {
 
 const openai = (host: ScriptedHost) =>
   new OpenAI({
-    apiKey: 'k', baseURL: 'http://localhost/v1', fetch: fetchOf(host), dangerouslyAllowBrowser: true,
+    apiKey: 'k',
+    baseURL: 'http://localhost/v1',
+    fetch: fetchOf(host),
+    dangerouslyAllowBrowser: true,
   })
 const anthropic = (host: ScriptedHost) =>
   new Anthropic({
-    apiKey: 'k', baseURL: 'http://localhost', fetch: fetchOf(host), dangerouslyAllowBrowser: true,
+    apiKey: 'k',
+    baseURL: 'http://localhost',
+    fetch: fetchOf(host),
+    dangerouslyAllowBrowser: true,
   })
 const of = (script: Script) => scriptedHost({ script })
 
@@ -67,7 +73,11 @@ describe('openai', () => {
     for (const choice of [choices[0], streamed.choices[0]]) {
       expect(choice?.finish_reason).toBe('tool_calls')
       expect(choice?.message.tool_calls).toMatchObject([
-        { id: 'call_A1', type: 'function', function: { name: 'weather', arguments: '{"city": "Oslo"}' } },
+        {
+          id: 'call_A1',
+          type: 'function',
+          function: { name: 'weather', arguments: '{"city": "Oslo"}' },
+        },
         { id: 'call_B2', type: 'function', function: { name: 'now', arguments: '{}' } },
       ])
     }
@@ -102,13 +112,16 @@ describe('openai', () => {
 
   it('gets an object of a schema', async () => {
     const script: Script = [
-      ...HELLO.slice(0, 3), { type: 'text', text: '{"city": "Oslo"}' }, ...HELLO.slice(-1),
+      ...HELLO.slice(0, 3),
+      { type: 'text', text: '{"city": "Oslo"}' },
+      ...HELLO.slice(-1),
     ]
     const host = of(script)
     const { choices } = await openai(host).chat.completions.parse({
       ...CHAT,
       response_format: {
-        type: 'json_schema', json_schema: { name: 'place', strict: true, schema: { ...WEATHER_SCHEMA } },
+        type: 'json_schema',
+        json_schema: { name: 'place', strict: true, schema: { ...WEATHER_SCHEMA } },
       },
     })
     expect(choices[0]?.message.parsed).toEqual({ city: 'Oslo' })
@@ -117,7 +130,11 @@ describe('openai', () => {
 
   it('gets thoughts where it asks for them', async () => {
     const chunks = await collect(
-      await openai(of(THINKING)).chat.completions.create({ ...CHAT, stream: true, reasoning_effort: 'low' }),
+      await openai(of(THINKING)).chat.completions.create({
+        ...CHAT,
+        stream: true,
+        reasoning_effort: 'low',
+      }),
     )
     const deltas = chunks.map(({ choices }) => choices[0]?.delta as { reasoning_content?: string })
     expect(deltas.map((delta) => delta.reasoning_content ?? '').join('')).toBe('Two cities.')
@@ -134,7 +151,8 @@ describe('@anthropic-ai/sdk', () => {
     const client = anthropic(of(CALLING))
     const body = { ...MESSAGE, tools, thinking: { type: 'enabled' as const, budget_tokens: 50 } }
     const [created, streamed] = [
-      await client.messages.create(body), await client.messages.stream(body).finalMessage(),
+      await client.messages.create(body),
+      await client.messages.stream(body).finalMessage(),
     ]
     for (const { content, stop_reason, usage } of [created, streamed]) {
       expect(stop_reason).toBe('tool_use')
@@ -152,13 +170,19 @@ describe('@anthropic-ai/sdk', () => {
     const host = callingHost()
     const runnable = [
       {
-        ...tools[0], type: 'custom' as const, name: 'weather', input_schema: { ...WEATHER_SCHEMA, required: ['city'] },
+        ...tools[0],
+        type: 'custom' as const,
+        name: 'weather',
+        input_schema: { ...WEATHER_SCHEMA, required: ['city'] },
         parse: (input: unknown) => input as { city: string },
         run: ({ city }: { city: string }) => weather(city),
       },
       {
-        type: 'custom' as const, name: 'now', input_schema: { type: 'object' as const },
-        parse: (input: unknown) => input, run: () => 'noon',
+        type: 'custom' as const,
+        name: 'now',
+        input_schema: { type: 'object' as const },
+        parse: (input: unknown) => input,
+        run: () => 'noon',
       },
     ]
     const runner = anthropic(host).beta.messages.toolRunner({ ...MESSAGE, stream, tools: runnable })
@@ -173,15 +197,22 @@ describe('@anthropic-ai/sdk', () => {
     const client = anthropic(host)
     const body = { ...MESSAGE, thinking: { type: 'adaptive' as const } }
     const { content } = await client.messages.create(body)
-    await client.messages.create({ ...body, messages: [...MESSAGE.messages, { role: 'assistant', content }, ...MESSAGE.messages] })
+    await client.messages.create({
+      ...body,
+      messages: [...MESSAGE.messages, { role: 'assistant', content }, ...MESSAGE.messages],
+    })
     expect(host.requests[1]?.messages[1]).toEqual({
-      role: 'assistant', content: 'Let me look.', reasoning: 'Two cities.',
+      role: 'assistant',
+      content: 'Let me look.',
+      reasoning: 'Two cities.',
     })
   })
 
   it('gets an object of a schema', async () => {
     const script: Script = [
-      ...HELLO.slice(0, 3), { type: 'text', text: '{"city": "Oslo"}' }, ...HELLO.slice(-1),
+      ...HELLO.slice(0, 3),
+      { type: 'text', text: '{"city": "Oslo"}' },
+      ...HELLO.slice(-1),
     ]
     const host = of(script)
     const format = { type: 'json_schema' as const, schema: { ...WEATHER_SCHEMA } }

@@ -40,11 +40,15 @@ describe('a chat completion that thinks and calls', () => {
         chunk('{"reasoning_content":" cities."}') +
         chunk('{"content":"Let me"}') +
         chunk('{"content":" look."}') +
-        chunk('{"tool_calls":[{"index":0,"id":"call_A1","type":"function","function":{"name":"weather","arguments":""}}]}') +
+        chunk(
+          '{"tool_calls":[{"index":0,"id":"call_A1","type":"function","function":{"name":"weather","arguments":""}}]}',
+        ) +
         chunk('{"tool_calls":[{"index":0,"function":{"arguments":"{\\"city\\":"}}]}') +
         ': heartbeat\n\n' +
         chunk('{"tool_calls":[{"index":0,"function":{"arguments":" \\"Oslo\\"}"}}]}') +
-        chunk('{"tool_calls":[{"index":1,"id":"call_B2","type":"function","function":{"name":"now","arguments":""}}]}') +
+        chunk(
+          '{"tool_calls":[{"index":1,"id":"call_B2","type":"function","function":{"name":"now","arguments":""}}]}',
+        ) +
         chunk('{"tool_calls":[{"index":1,"function":{"arguments":"{}"}}]}') +
         chunk('{}', '"tool_calls"') +
         'data: [DONE]\n\n',
@@ -76,7 +80,11 @@ describe('a chat completion that thinks and calls', () => {
           reasoning_content: 'Two cities.',
           refusal: null,
           tool_calls: [
-            { id: 'call_A1', type: 'function', function: { name: 'weather', arguments: '{"city": "Oslo"}' } },
+            {
+              id: 'call_A1',
+              type: 'function',
+              function: { name: 'weather', arguments: '{"city": "Oslo"}' },
+            },
             { id: 'call_B2', type: 'function', function: { name: 'now', arguments: '{}' } },
           ],
         },
@@ -87,14 +95,15 @@ describe('a chat completion that thinks and calls', () => {
     expect(usage).toMatchObject({ completion_tokens_details: { reasoning_tokens: 4 } })
   })
 
-  it.each([{}, { reasoning_effort: 'none' }, { thinking: { type: 'adaptive', display: 'omitted' } }])(
-    'keeps its thoughts to itself with %j',
-    async (fields) => {
-      expect(checkChatStream(await chatStream(fields)).reasoning).toBe('')
-      const { choices } = (await chatJson(fields)) as { choices: Array<{ message: object }> }
-      expect(choices[0]?.message).not.toHaveProperty('reasoning_content')
-    },
-  )
+  it.each([
+    {},
+    { reasoning_effort: 'none' },
+    { thinking: { type: 'adaptive', display: 'omitted' } },
+  ])('keeps its thoughts to itself with %j', async (fields) => {
+    expect(checkChatStream(await chatStream(fields)).reasoning).toBe('')
+    const { choices } = (await chatJson(fields)) as { choices: Array<{ message: object }> }
+    expect(choices[0]?.message).not.toHaveProperty('reasoning_content')
+  })
 
   it('has no content where it only calls', async () => {
     const script = CALLING.filter((told) => told instanceof Error || told.type !== 'text')
@@ -104,10 +113,16 @@ describe('a chat completion that thinks and calls', () => {
 
   it('that is cut off says so, and has what there is', async () => {
     expect(checkChatStream(await chatStream({}, CUT))).toMatchObject({
-      finishReason: 'length', toolCalls: [{ arguments: '{"city":' }],
+      finishReason: 'length',
+      toolCalls: [{ arguments: '{"city":' }],
     })
     expect(await chatJson({}, CUT)).toMatchObject({
-      choices: [{ finish_reason: 'length', message: { tool_calls: [{ function: { arguments: '{"city":' } }] } }],
+      choices: [
+        {
+          finish_reason: 'length',
+          message: { tool_calls: [{ function: { arguments: '{"city":' } }] },
+        },
+      ],
     })
   })
 })
@@ -120,18 +135,28 @@ describe('the probabilities of a chat completion', () => {
     { type: 'finish', reason: 'stop', stopSequence: null, usage: LONG_USAGE },
   ]
   const told = (token: string, bytes: number[]) => ({
-    token, bytes, logprob: -0.25,
-    top_logprobs: [{ token, bytes, logprob: -0.25 }, { token: '', bytes: [], logprob: -9999 }],
+    token,
+    bytes,
+    logprob: -0.25,
+    top_logprobs: [
+      { token, bytes, logprob: -0.25 },
+      { token: '', bytes: [], logprob: -9999 },
+    ],
   })
   const all = [told('H', [72]), told('i ', [105, 32]), told('é', [195, 169])]
 
   it('stream beside their text', async () => {
     const raw = await chatStream({ logprobs: true, top_logprobs: 2 }, script)
-    expect(checkChatStream(raw, { logprobs: true })).toMatchObject({ content: 'Hi é', logprobs: all })
+    expect(checkChatStream(raw, { logprobs: true })).toMatchObject({
+      content: 'Hi é',
+      logprobs: all,
+    })
   })
 
   it('are told at once', async () => {
-    const { choices } = (await chatJson({ logprobs: true, top_logprobs: 2 }, script)) as { choices: unknown[] }
+    const { choices } = (await chatJson({ logprobs: true, top_logprobs: 2 }, script)) as {
+      choices: unknown[]
+    }
     expect(choices[0]).toMatchObject({ logprobs: { content: all, refusal: null } })
   })
 
@@ -152,22 +177,49 @@ describe('a message that thinks and calls', () => {
         '"message":{"id":"ID","type":"message","role":"assistant","model":"@acme/tiny","content":[],' +
           `"stop_reason":null,"stop_sequence":null,"usage":{${usage}0,${cache}}}`,
       ) +
-        event('content_block_start', '"index":0,"content_block":{"type":"thinking","thinking":"","signature":""}') +
-        event('content_block_delta', '"index":0,"delta":{"type":"thinking_delta","thinking":"Two"}') +
-        event('content_block_delta', '"index":0,"delta":{"type":"thinking_delta","thinking":" cities."}') +
-        event('content_block_delta', '"index":0,"delta":{"type":"signature_delta","signature":"SIGNATURE"}') +
+        event(
+          'content_block_start',
+          '"index":0,"content_block":{"type":"thinking","thinking":"","signature":""}',
+        ) +
+        event(
+          'content_block_delta',
+          '"index":0,"delta":{"type":"thinking_delta","thinking":"Two"}',
+        ) +
+        event(
+          'content_block_delta',
+          '"index":0,"delta":{"type":"thinking_delta","thinking":" cities."}',
+        ) +
+        event(
+          'content_block_delta',
+          '"index":0,"delta":{"type":"signature_delta","signature":"SIGNATURE"}',
+        ) +
         event('content_block_stop', '"index":0') +
         event('content_block_start', '"index":1,"content_block":{"type":"text","text":""}') +
         event('content_block_delta', '"index":1,"delta":{"type":"text_delta","text":"Let me"}') +
         event('content_block_delta', '"index":1,"delta":{"type":"text_delta","text":" look."}') +
         event('content_block_stop', '"index":1') +
-        event('content_block_start', '"index":2,"content_block":{"type":"tool_use","id":"toolu_A1","name":"weather","input":{}}') +
-        event('content_block_delta', '"index":2,"delta":{"type":"input_json_delta","partial_json":"{\\"city\\":"}') +
+        event(
+          'content_block_start',
+          '"index":2,"content_block":{"type":"tool_use","id":"toolu_A1","name":"weather","input":{}}',
+        ) +
+        event(
+          'content_block_delta',
+          '"index":2,"delta":{"type":"input_json_delta","partial_json":"{\\"city\\":"}',
+        ) +
         'event: ping\ndata: {"type":"ping"}\n\n' +
-        event('content_block_delta', '"index":2,"delta":{"type":"input_json_delta","partial_json":" \\"Oslo\\"}"}') +
+        event(
+          'content_block_delta',
+          '"index":2,"delta":{"type":"input_json_delta","partial_json":" \\"Oslo\\"}"}',
+        ) +
         event('content_block_stop', '"index":2') +
-        event('content_block_start', '"index":3,"content_block":{"type":"tool_use","id":"toolu_B2","name":"now","input":{}}') +
-        event('content_block_delta', '"index":3,"delta":{"type":"input_json_delta","partial_json":"{}"}') +
+        event(
+          'content_block_start',
+          '"index":3,"content_block":{"type":"tool_use","id":"toolu_B2","name":"now","input":{}}',
+        ) +
+        event(
+          'content_block_delta',
+          '"index":3,"delta":{"type":"input_json_delta","partial_json":"{}"}',
+        ) +
         event('content_block_stop', '"index":3') +
         event(
           'message_delta',
@@ -204,34 +256,46 @@ describe('a message that thinks and calls', () => {
     })
   })
 
-  it.each([{}, { thinking: { type: 'disabled' } }, { thinking: { ...thinking, display: 'omitted' } }])(
-    'keeps its thoughts to itself with %j',
-    async (fields) => {
-      const { blocks } = checkMessageStream(await messageStream(fields))
-      expect(blocks.map(({ type }) => type)).toEqual(['text', 'tool_use', 'tool_use'])
-      const { content } = (await messageJson(fields)) as { content: Array<{ type: string }> }
-      expect(content.map(({ type }) => type)).toEqual(['text', 'tool_use', 'tool_use'])
-    },
-  )
+  it.each([
+    {},
+    { thinking: { type: 'disabled' } },
+    { thinking: { ...thinking, display: 'omitted' } },
+  ])('keeps its thoughts to itself with %j', async (fields) => {
+    const { blocks } = checkMessageStream(await messageStream(fields))
+    expect(blocks.map(({ type }) => type)).toEqual(['text', 'tool_use', 'tool_use'])
+    const { content } = (await messageJson(fields)) as { content: Array<{ type: string }> }
+    expect(content.map(({ type }) => type)).toEqual(['text', 'tool_use', 'tool_use'])
+  })
 
   it('of thoughts that no one asked for has one empty text block', async () => {
     const script = THINKING.filter((told) => told instanceof Error || told.type !== 'text')
-    expect(checkMessageStream(await messageStream({}, script)).blocks).toMatchObject([{ type: 'text', text: '' }])
+    expect(checkMessageStream(await messageStream({}, script)).blocks).toMatchObject([
+      { type: 'text', text: '' },
+    ])
     expect(await messageJson({}, script)).toMatchObject({ content: [{ type: 'text', text: '' }] })
-    expect(await messageJson({ thinking }, script)).toMatchObject({ content: [{ type: 'thinking' }] })
+    expect(await messageJson({ thinking }, script)).toMatchObject({
+      content: [{ type: 'thinking' }],
+    })
   })
 
   it('that is cut off says so', async () => {
     expect(checkMessageStream(await messageStream({}, CUT))).toMatchObject({
-      stopReason: 'max_tokens', blocks: [{ type: 'text' }, { type: 'tool_use', text: '{"city":' }],
+      stopReason: 'max_tokens',
+      blocks: [{ type: 'text' }, { type: 'tool_use', text: '{"city":' }],
     })
     expect(await messageJson({}, CUT)).toMatchObject({
-      stop_reason: 'max_tokens', content: [{ type: 'text' }, { type: 'tool_use', name: 'weather', input: {} }],
+      stop_reason: 'max_tokens',
+      content: [{ type: 'text' }, { type: 'tool_use', name: 'weather', input: {} }],
     })
   })
 
   it('that was stopped by a text behind its call was stopped by the call', async () => {
-    const finish = { type: 'finish', reason: 'tool_calls', stopSequence: 'END', usage: LONG_USAGE } as const
+    const finish = {
+      type: 'finish',
+      reason: 'tool_calls',
+      stopSequence: 'END',
+      usage: LONG_USAGE,
+    } as const
     const raw = await messageStream({}, [...CALLING.slice(0, -1), finish])
     expect(checkMessageStream(raw)).toMatchObject({ stopReason: 'tool_use', stopSequence: null })
   })

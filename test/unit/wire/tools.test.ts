@@ -7,7 +7,8 @@ const CHAT = '/v1/chat/completions'
 const MESSAGES = '/v1/messages'
 
 const chatTool = (name: string, more: object = {}) => ({
-  type: 'function', function: { name, ...more },
+  type: 'function',
+  function: { name, ...more },
 })
 const weather = chatTool('weather', { description: 'W', parameters: WEATHER_SCHEMA, strict: true })
 const useTool = { name: 'weather', description: 'W', input_schema: WEATHER_SCHEMA }
@@ -15,11 +16,16 @@ const asked = { name: 'weather', description: 'W', parameters: WEATHER_SCHEMA }
 const nothing = { type: 'object', properties: {} }
 
 const chatTools = async (fields: object) => (await askedOf(CHAT, chatOf(fields))).request.tools
-const useTools = async (fields: object) => (await askedOf(MESSAGES, messageOf(fields))).request.tools
+const useTools = async (fields: object) =>
+  (await askedOf(MESSAGES, messageOf(fields))).request.tools
 
 describe('tools', () => {
   it('of a chat completion reach the host', async () => {
-    const tools = [weather, chatTool('now'), chatTool('then', { description: null, parameters: null })]
+    const tools = [
+      weather,
+      chatTool('now'),
+      chatTool('then', { description: null, parameters: null }),
+    ]
     expect(await chatTools({ tools })).toEqual({
       tools: [asked, { name: 'now', parameters: nothing }, { name: 'then', parameters: nothing }],
       choice: 'auto',
@@ -28,7 +34,10 @@ describe('tools', () => {
   })
 
   it('of a message reach the host', async () => {
-    const tools = [useTool, { type: 'custom', name: 'now', input_schema: { type: 'object' }, strict: true }]
+    const tools = [
+      useTool,
+      { type: 'custom', name: 'now', input_schema: { type: 'object' }, strict: true },
+    ]
     expect(await useTools({ tools })).toEqual({
       tools: [asked, { name: 'now', parameters: { type: 'object' } }],
       choice: 'auto',
@@ -51,12 +60,18 @@ describe('tools', () => {
     [{ tool_choice: 'auto' }, { choice: 'auto' }],
     [{ tool_choice: 'none' }, { choice: 'none' }],
     [{ tool_choice: 'required' }, { choice: 'required' }],
-    [{ tool_choice: { type: 'function', function: { name: 'weather' } } }, { choice: 'required', only: ['weather'] }],
+    [
+      { tool_choice: { type: 'function', function: { name: 'weather' } } },
+      { choice: 'required', only: ['weather'] },
+    ],
     [
       {
         tool_choice: {
           type: 'allowed_tools',
-          allowed_tools: { mode: 'auto', tools: [{ type: 'function', function: { name: 'weather' } }] },
+          allowed_tools: {
+            mode: 'auto',
+            tools: [{ type: 'function', function: { name: 'weather' } }],
+          },
         },
       },
       { choice: 'auto', only: ['weather'] },
@@ -65,7 +80,10 @@ describe('tools', () => {
       {
         tool_choice: {
           type: 'allowed_tools',
-          allowed_tools: { mode: 'required', tools: [{ type: 'function', function: { name: 'weather' } }] },
+          allowed_tools: {
+            mode: 'required',
+            tools: [{ type: 'function', function: { name: 'weather' } }],
+          },
         },
       },
       { choice: 'required', only: ['weather'] },
@@ -74,7 +92,10 @@ describe('tools', () => {
     [{ parallel_tool_calls: false }, { parallel: false }],
   ])('of a chat completion are chosen by %j', async (fields, choice) => {
     expect(await chatTools({ tools: [weather], ...fields })).toEqual({
-      tools: [asked], choice: 'auto', parallel: true, ...choice,
+      tools: [asked],
+      choice: 'auto',
+      parallel: true,
+      ...choice,
     })
   })
 
@@ -85,11 +106,17 @@ describe('tools', () => {
     [{ tool_choice: { type: 'any' } }, { choice: 'required' }],
     [{ tool_choice: { type: 'tool', name: 'weather' } }, { choice: 'required', only: ['weather'] }],
     [{ tool_choice: { type: 'auto', disable_parallel_tool_use: true } }, { parallel: false }],
-    [{ tool_choice: { type: 'any', disable_parallel_tool_use: true } }, { choice: 'required', parallel: false }],
+    [
+      { tool_choice: { type: 'any', disable_parallel_tool_use: true } },
+      { choice: 'required', parallel: false },
+    ],
     [{ tool_choice: { type: 'any', disable_parallel_tool_use: false } }, { choice: 'required' }],
   ])('of a message are chosen by %j', async (fields, choice) => {
     expect(await useTools({ tools: [useTool], ...fields })).toEqual({
-      tools: [asked], choice: 'auto', parallel: true, ...choice,
+      tools: [asked],
+      choice: 'auto',
+      parallel: true,
+      ...choice,
     })
   })
 
@@ -99,7 +126,10 @@ describe('tools', () => {
   )
 
   it('that must be called are asked of the host though there are none', async () => {
-    expect(await chatTools({ tool_choice: 'required' })).toMatchObject({ tools: [], choice: 'required' })
+    expect(await chatTools({ tool_choice: 'required' })).toMatchObject({
+      tools: [],
+      choice: 'required',
+    })
   })
 
   it('have fields without effect, which are listed', async () => {
@@ -110,7 +140,9 @@ describe('tools', () => {
 })
 
 const call = (id: string, name: string, text: string) => ({
-  id, type: 'function', function: { name, arguments: text },
+  id,
+  type: 'function',
+  function: { name, arguments: text },
 })
 
 /** What both conversations below are, free of a style. */
@@ -131,21 +163,32 @@ const HISTORY = [
 ]
 
 describe('calls of earlier turns', () => {
-  it.each(['call', 'toolu'])('reach the host from a chat completion, with ids of %s_', async (kind) => {
-    const messages = [
-      { role: 'user', content: 'Oslo?' },
-      {
-        role: 'assistant',
-        content: 'Let me look.',
-        reasoning_content: 'Hm.',
-        tool_calls: [call(`${kind}_1`, 'weather', '{"city":"Oslo"}'), call(`${kind}_2`, 'now', '')],
-      },
-      { role: 'tool', tool_call_id: `${kind}_1`, content: '5 degrees' },
-      { role: 'tool', tool_call_id: `${kind}_2`, content: [{ type: 'text', text: 'No clock.' }], name: 'now' },
-      { role: 'user', content: 'And?' },
-    ]
-    expect((await askedOf(CHAT, chatOf({ messages }))).request.messages).toEqual(HISTORY)
-  })
+  it.each(['call', 'toolu'])(
+    'reach the host from a chat completion, with ids of %s_',
+    async (kind) => {
+      const messages = [
+        { role: 'user', content: 'Oslo?' },
+        {
+          role: 'assistant',
+          content: 'Let me look.',
+          reasoning_content: 'Hm.',
+          tool_calls: [
+            call(`${kind}_1`, 'weather', '{"city":"Oslo"}'),
+            call(`${kind}_2`, 'now', ''),
+          ],
+        },
+        { role: 'tool', tool_call_id: `${kind}_1`, content: '5 degrees' },
+        {
+          role: 'tool',
+          tool_call_id: `${kind}_2`,
+          content: [{ type: 'text', text: 'No clock.' }],
+          name: 'now',
+        },
+        { role: 'user', content: 'And?' },
+      ]
+      expect((await askedOf(CHAT, chatOf({ messages }))).request.messages).toEqual(HISTORY)
+    },
+  )
 
   it.each(['call', 'toolu'])('reach the host from a message, with ids of %s_', async (kind) => {
     const messages = [
@@ -163,7 +206,11 @@ describe('calls of earlier turns', () => {
         role: 'user',
         content: [
           { type: 'text', text: 'And?' },
-          { type: 'tool_result', tool_use_id: `${kind}_1`, content: [{ type: 'text', text: '5 degrees' }] },
+          {
+            type: 'tool_result',
+            tool_use_id: `${kind}_1`,
+            content: [{ type: 'text', text: '5 degrees' }],
+          },
           { type: 'tool_result', tool_use_id: `${kind}_2`, content: 'No clock.', is_error: true },
         ],
       },
@@ -178,9 +225,19 @@ describe('calls of earlier turns', () => {
     const content = [
       { type: 'tool_result', tool_use_id: 'x' },
       { type: 'tool_result', tool_use_id: 'y', content: null },
-      { type: 'tool_result', tool_use_id: 'z', content: [{ type: 'text', text: 'a' }, { type: 'text', text: 'b' }] },
+      {
+        type: 'tool_result',
+        tool_use_id: 'z',
+        content: [
+          { type: 'text', text: 'a' },
+          { type: 'text', text: 'b' },
+        ],
+      },
     ]
-    const { request } = await askedOf(MESSAGES, messageOf({ messages: [{ role: 'user', content }] }))
+    const { request } = await askedOf(
+      MESSAGES,
+      messageOf({ messages: [{ role: 'user', content }] }),
+    )
     expect(request.messages).toEqual([
       { role: 'tool', toolCallId: 'x', name: '', content: '' },
       { role: 'tool', toolCallId: 'y', name: '', content: '' },
@@ -189,7 +246,10 @@ describe('calls of earlier turns', () => {
   })
 
   it('have a result whose tool no one named', async () => {
-    const messages = [{ role: 'tool', content: 'x' }, { role: 'tool', tool_call_id: null, content: null }]
+    const messages = [
+      { role: 'tool', content: 'x' },
+      { role: 'tool', tool_call_id: null, content: null },
+    ]
     expect((await askedOf(CHAT, chatOf({ messages }))).request.messages).toEqual([
       { role: 'tool', toolCallId: '', name: '', content: 'x' },
       { role: 'tool', toolCallId: '', name: '', content: '' },
@@ -197,11 +257,19 @@ describe('calls of earlier turns', () => {
   })
 
   it('have results named by the last call of their id', async () => {
-    const calling = (name: string) => ({ role: 'assistant', tool_calls: [call('same', name, '{}')] })
+    const calling = (name: string) => ({
+      role: 'assistant',
+      tool_calls: [call('same', name, '{}')],
+    })
     const result = { role: 'tool', tool_call_id: 'same', content: 'x' }
     const messages = [calling('a'), result, calling('b'), result]
     const told = (await askedOf(CHAT, chatOf({ messages }))).request.messages
-    expect(told.map((message) => message.role === 'tool' && message.name)).toEqual([false, 'a', false, 'b'])
+    expect(told.map((message) => message.role === 'tool' && message.name)).toEqual([
+      false,
+      'a',
+      false,
+      'b',
+    ])
   })
 
   it('keep the JSON text that a chat completion sends', async () => {
@@ -209,7 +277,9 @@ describe('calls of earlier turns', () => {
     const messages = [{ role: 'assistant', content: null, tool_calls: [call('c', 'f', text)] }]
     const [message] = (await askedOf(CHAT, chatOf({ messages }))).request.messages
     expect(message).toEqual({
-      role: 'assistant', content: '', toolCalls: [{ id: 'c', name: 'f', arguments: text }],
+      role: 'assistant',
+      content: '',
+      toolCalls: [{ id: 'c', name: 'f', arguments: text }],
     })
   })
 })

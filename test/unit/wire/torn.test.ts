@@ -33,8 +33,10 @@ describe('checkErrorBody', () => {
     request_id: 'req_1',
     errors: [{ message: 'No.' }],
   }
-  const check = (changed: object, headers: Record<string, string> = HEADERS) => () =>
-    checkErrorBody(JSON.stringify({ ...body, ...changed }), headers)
+  const check =
+    (changed: object, headers: Record<string, string> = HEADERS) =>
+    () =>
+      checkErrorBody(JSON.stringify({ ...body, ...changed }), headers)
 
   it('takes what the server says', async () => {
     const response = errorResponse(new InoriginError('not_found', 'No.'), 'req_1')

@@ -8,5 +8,8 @@ export async function* lengths({
   yield { type: 'heartbeat' }
   const rows = input.map(({ length }) => [length, length / 3, -length].slice(0, dimensions))
   const tokens = input.reduce((sum, { length }) => sum + length, 0)
-  yield { type: 'finish', embeddings: { vectors: Float32Array.from(rows.flat()), dimensions, tokens } }
+  yield {
+    type: 'finish',
+    embeddings: { vectors: Float32Array.from(rows.flat()), dimensions, tokens },
+  }
 }

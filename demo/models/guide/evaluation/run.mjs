@@ -69,21 +69,26 @@ async function serve() {
 
 /** Asks one case after the other; a case that the server refuses is wrong, and the reason is told. */
 async function askAll(page, name) {
-  const { tools, cases } = JSON.parse(readFileSync(new URL(`${name}.json`, import.meta.url), 'utf8'))
+  const { tools, cases } = JSON.parse(
+    readFileSync(new URL(`${name}.json`, import.meta.url), 'utf8'),
+  )
   const scores = new Map()
   const asked = new Map()
   for (const item of cases.filter(({ group }) => group.includes(options.group))) {
     const number = (asked.get(item.group) ?? 0) + 1
     if (number > Number(options.sample)) continue
     asked.set(item.group, number)
-    const { status, body } = await page.evaluate(async (sent) => {
-      const response = await fetch('/v1/chat/completions', {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify(sent),
-      })
-      return { status: response.status, body: await response.json() }
-    }, request(tools, item))
+    const { status, body } = await page.evaluate(
+      async (sent) => {
+        const response = await fetch('/v1/chat/completions', {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify(sent),
+        })
+        return { status: response.status, body: await response.json() }
+      },
+      request(tools, item),
+    )
     const message = body.choices?.[0]?.message ?? {}
     for (const [what, right] of Object.entries(marks(item.want, message))) {
       const key = what === 'right' ? item.group : `${item.group}, ${what}`
@@ -91,7 +96,8 @@ async function askAll(page, name) {
       scores.set(key, score)
       score.of += 1
       if (right) score.right += 1
-      else score.wrong.push({ say: item.say, want: item.want, got: status === 200 ? message : body })
+      else
+        score.wrong.push({ say: item.say, want: item.want, got: status === 200 ? message : body })
     }
   }
   for (const [key, { right, of, wrong }] of [...scores].sort()) {

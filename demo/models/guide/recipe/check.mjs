@@ -17,7 +17,11 @@ const expect = (same, what) => same || (wrong++ < 5 && console.log('DIFFERS', wh
 for (const { text, ids } of strings) {
   const got = tokenizer.encode(text, { add_special_tokens: false }).ids
   expect(got.join() === ids.join(), JSON.stringify(text))
-  if (ids.length) expect(tokenizer.decode(ids, { skip_special_tokens: false }) === text, 'decode ' + JSON.stringify(text))
+  if (ids.length)
+    expect(
+      tokenizer.decode(ids, { skip_special_tokens: false }) === text,
+      'decode ' + JSON.stringify(text),
+    )
 }
 console.log(`${strings.length} strings encoded and decoded, ${wrong} wrong`)
 
@@ -30,16 +34,24 @@ console.log(`${chats.length} chats rendered, ${wrong} wrong so far`)
 
 ort.env.wasm.numThreads = 1
 const session = await ort.InferenceSession.create(readFileSync(resolve(folder, 'onnx/model.onnx')))
-const { num_hidden_layers: layers, num_key_value_heads: heads, head_dim } = json(resolve(folder, 'config.json'))
+const {
+  num_hidden_layers: layers,
+  num_key_value_heads: heads,
+  head_dim,
+} = json(resolve(folder, 'config.json'))
 const int64 = (values, dims) => new ort.Tensor('int64', BigInt64Array.from(values, BigInt), dims)
 
 async function run(ids, past, keep) {
   const feeds = { input_ids: int64(ids, [1, ids.length]), num_logits_to_keep: int64([keep], []) }
-  feeds.attention_mask = int64(new Array(past.length + ids.length).fill(1), [1, past.length + ids.length])
+  feeds.attention_mask = int64(new Array(past.length + ids.length).fill(1), [
+    1,
+    past.length + ids.length,
+  ])
   for (let i = 0; i < layers; i++)
     for (const kv of ['key', 'value'])
       feeds[`past_key_values.${i}.${kv}`] =
-        past[`present.${i}.${kv}`] ?? new ort.Tensor('float32', new Float32Array(0), [1, heads, 0, head_dim])
+        past[`present.${i}.${kv}`] ??
+        new ort.Tensor('float32', new Float32Array(0), [1, heads, 0, head_dim])
   return { ...(await session.run(feeds)), length: past.length + ids.length }
 }
 
@@ -47,7 +59,10 @@ const all = await run(model.ids, { length: 0 }, 0)
 const flat = model.logits.flat()
 let far = 0
 for (let i = 0; i < flat.length; i++) far = Math.max(far, Math.abs(flat[i] - all.logits.data[i]))
-expect(all.logits.dims.join() === [1, model.ids.length, flat.length / model.ids.length].join(), all.logits.dims)
+expect(
+  all.logits.dims.join() === [1, model.ids.length, flat.length / model.ids.length].join(),
+  all.logits.dims,
+)
 expect(far < 1e-3, `logits by ${far}`)
 const argmax = (data) => data.reduce((best, x, i) => (x > data[best] ? i : best), 0)
 let state = await run(model.ids, { length: 0 }, 1)
@@ -60,6 +75,8 @@ for (const _ of model.greedy) {
 }
 expect(greedy.join() === model.greedy.join(), `greedy ${greedy} / ${model.greedy}`)
 const rate = (1000 * greedy.length) / (performance.now() - begin)
-console.log(`logits differ by at most ${far.toExponential(1)}, greedy tokens checked, ${rate.toFixed(0)} tokens/s on one wasm thread`)
+console.log(
+  `logits differ by at most ${far.toExponential(1)}, greedy tokens checked, ${rate.toFixed(0)} tokens/s on one wasm thread`,
+)
 console.log(JSON.stringify(tokenizer.decode(greedy, { skip_special_tokens: true })))
 if (wrong) throw new Error(`${wrong} differences`)

@@ -70,7 +70,9 @@ export function createBanks(
 
   const move = (seats: readonly Seat[], capacity: number): Bank => {
     const left = new Set(seats.flatMap(({ bank }) => bank ?? []))
-    const emptied = [...left].filter((bank) => [...bank.seats].every((seat) => seats.includes(seat)))
+    const emptied = [...left].filter((bank) =>
+      [...bank.seats].every((seat) => seats.includes(seat)),
+    )
     const sources = seats.map(({ bank }) => [...(bank?.tensors ?? [])])
     const needless = emptied.map(({ tensors }) => tensors.splice(0))
     const tensors: Tensor[] = []
@@ -117,9 +119,15 @@ export function createBanks(
     if (layout === 'in place') return
     const [slot] = slots
     const capacity = slot ? (tensors[0]?.dims[slot.axis] ?? 0) : 0
-    enter(seats.toSorted((a, b) => a.row - b.row), {
-      tensors, rows: seats.length, capacity, seats: new Set(),
-    })
+    enter(
+      seats.toSorted((a, b) => a.row - b.row),
+      {
+        tensors,
+        rows: seats.length,
+        capacity,
+        seats: new Set(),
+      },
+    )
   }
 
   const fork: Banks['fork'] = (seat, length) => {

@@ -121,8 +121,11 @@ function shape({ dims, axis }: CacheSlot, rows: number, capacity: number): numbe
   })
 }
 
-const blank = ({ Tensor: OrtTensor }: Pick<Ort, 'Tensor'>, type: Tensor.Type, dims: number[]): Tensor =>
-  new OrtTensor(type, new (kindOf(type).array)(product(dims)), dims)
+const blank = (
+  { Tensor: OrtTensor }: Pick<Ort, 'Tensor'>,
+  type: Tensor.Type,
+  dims: number[],
+): Tensor => new OrtTensor(type, new (kindOf(type).array)(product(dims)), dims)
 
 function bytes({ data }: Tensor): Uint8Array {
   const { buffer, byteOffset, byteLength } = data as Float32Array

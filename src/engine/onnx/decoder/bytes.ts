@@ -63,11 +63,18 @@ export function createByteCopies(gpu: GPUDevice): ByteCopies {
     })
     const { start, stride } = ends.target
     const values = [count, length, ends.source.start, ends.source.stride, start, stride]
-    const ranges = gpu.createBuffer({ size: 4 * values.length, usage: UNIFORM, mappedAtCreation: true })
+    const ranges = gpu.createBuffer({
+      size: 4 * values.length,
+      usage: UNIFORM,
+      mappedAtCreation: true,
+    })
     new Uint32Array(ranges.getMappedRange()).set(values)
     ranges.unmap()
     used.push(ranges)
-    const entries = [source, target, ranges].map((buffer, binding) => ({ binding, resource: { buffer } }))
+    const entries = [source, target, ranges].map((buffer, binding) => ({
+      binding,
+      resource: { buffer },
+    }))
     const groups = Math.ceil((count * stride + 4) / 4 / LANES)
     const pass = encoder.beginComputePass()
     pass.setPipeline(pipeline)

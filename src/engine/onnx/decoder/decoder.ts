@@ -91,7 +91,10 @@ export function createDecoder(
     })
     const tensor = await forward(members, 1)
     if (!tensor) throw new InoriginError('internal', 'The model gave no scores.')
-    return scores.of(tensor, members.map(({ memory }) => memory.seat.row))
+    return scores.of(
+      tensor,
+      members.map(({ memory }) => memory.seat.row),
+    )
   }
 
   return {

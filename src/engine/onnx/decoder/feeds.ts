@@ -38,7 +38,10 @@ export function createFeeds(
 
   const tokens: Feeds['tokens'] = (rows) =>
     int64(
-      BigInt64Array.from(rows.flatMap((row) => row.tokens), BigInt),
+      BigInt64Array.from(
+        rows.flatMap((row) => row.tokens),
+        BigInt,
+      ),
       [rows.length, width(rows)],
     )
 

@@ -42,7 +42,10 @@ export function createForward(options: ForwardOptions): Forward {
 
   return async (entries, keep) => {
     const count = entries[0]?.tokens.length ?? 0
-    const bank = banks.gather(entries.map(({ memory }) => memory.seat), count)
+    const bank = banks.gather(
+      entries.map(({ memory }) => memory.seat),
+      count,
+    )
     const ordered = entries.toSorted((one, other) => one.memory.seat.row - other.memory.seat.row)
     const seats = ordered.map(({ memory }) => memory.seat)
     const rows = ordered.map(({ tokens, memory }) => ({ tokens, past: memory.seat.length }))
@@ -71,7 +74,10 @@ export function createForward(options: ForwardOptions): Forward {
     }
     for (const { memory } of ordered) {
       memory.seat.length += count
-      memory.history.advance(states.map(({ output }) => results[output] as Tensor), memory.seat.length)
+      memory.history.advance(
+        states.map(({ output }) => results[output] as Tensor),
+        memory.seat.length,
+      )
     }
     return keep > 0 ? (results['logits'] ?? null) : null
   }

@@ -66,8 +66,7 @@ export const staysOnDevice = (output: string): boolean =>
   isCacheOutput(output) || output === 'logits' || EMBEDDED.has(output)
 
 /** The same without the scores, which are looked at where no GPU is. */
-export const staysInHeap = (output: string): boolean =>
-  output !== 'logits' && staysOnDevice(output)
+export const staysInHeap = (output: string): boolean => output !== 'logits' && staysOnDevice(output)
 
 const EMBEDDED = new Set(['inputs_embeds', 'per_layer_inputs'])
 
@@ -88,7 +87,8 @@ export function readGraph(session: Session, sources: GraphSources = {}): Graph {
   const caches = [...inputs.values()]
     .filter(({ name }) => !PLAIN.has(name) && !embedded.includes(name))
     .map((input) => cacheSlot(input, produced.get(input.name), heads))
-  if (caches.length === 0) throw modelUnusable('it has no caches, and so forgets what it was given.')
+  if (caches.length === 0)
+    throw modelUnusable('it has no caches, and so forgets what it was given.')
   const lists = caches.filter(({ axis }) => axis >= 0)
   const states = caches.filter(({ axis }) => axis < 0)
   const positions = inputs.get('position_ids')?.shape
@@ -172,8 +172,11 @@ function isGrouped(input: string, operations: readonly Operation[]): boolean {
 function isCounted(operations: readonly Operation[]): boolean {
   const counts = (name: string): boolean => {
     const users = operations.filter(({ inputs }) => inputs.includes(name))
-    return users.length > 0 && users.every(({ kind, outputs }) =>
-      kind === 'Cast' ? outputs.every(counts) : kind === 'ReduceSum' || kind === 'Shape',
+    return (
+      users.length > 0 &&
+      users.every(({ kind, outputs }) =>
+        kind === 'Cast' ? outputs.every(counts) : kind === 'ReduceSum' || kind === 'Shape',
+      )
     )
   }
   return counts('attention_mask') && operations.every(({ kind }) => kind !== 'If')

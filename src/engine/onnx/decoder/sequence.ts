@@ -51,7 +51,10 @@ export function createSequence(memory: Memory, options: SequenceOptions): Sequen
     }
     const tensor = await run(tokens, rows)
     if (!tensor) throw new InoriginError('internal', 'The model gave no scores.')
-    return scores.of(tensor, Array.from({ length: rows }, (_, row) => row))
+    return scores.of(
+      tensor,
+      Array.from({ length: rows }, (_, row) => row),
+    )
   }
 
   return {

@@ -62,7 +62,9 @@ export function createHistory(
     },
     get bytes() {
       const all = new Set([now, ...marks.values()])
-      return [...all].flatMap(({ tensors }) => tensors).reduce((sum, each) => sum + bytesOf(each), 0)
+      return [...all]
+        .flatMap(({ tensors }) => tensors)
+        .reduce((sum, each) => sum + bytesOf(each), 0)
     },
     advance: (tensors, length) => become({ tensors, users: 1 }, length),
     mark() {

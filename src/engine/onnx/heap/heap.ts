@@ -41,7 +41,12 @@ export function createHeap({ Tensor: OrtTensor }: Pick<Ort, 'Tensor'>, module: H
   }
 
   /** What has no `data` is a tensor to those who only pass it on. */
-  const hold = (type: Tensor.Type, dims: readonly number[], held: Held, free: () => void): Tensor => {
+  const hold = (
+    type: Tensor.Type,
+    dims: readonly number[],
+    held: Held,
+    free: () => void,
+  ): Tensor => {
     let alive = true
     const dispose = (): void => {
       if (alive) free()
@@ -64,7 +69,9 @@ export function createHeap({ Tensor: OrtTensor }: Pick<Ort, 'Tensor'>, module: H
       (offset) => module.getValue(at + offset, '*') >>> 0,
     )
     module._free(at)
-    const dims = Array.from({ length: rank }, (_, index) => module.getValue(sizes + 4 * index, 'i32'))
+    const dims = Array.from({ length: rank }, (_, index) =>
+      module.getValue(sizes + 4 * index, 'i32'),
+    )
     module._OrtFree(sizes)
     const type = typeName(kind)
     if (!type) throw new Error(`A tensor has a type that is not supported, ${kind}.`)

@@ -22,8 +22,16 @@ export interface HeapModule {
   _OrtGetLastError(code: number, message: number): number
   _OrtFree(address: number): number
   _OrtCreateSessionOptions(
-    optimization: number, arena: boolean, pattern: boolean, mode: number, profiling: boolean,
-    profile: number, id: number, logLevel: number, verbosity: number, path: number,
+    optimization: number,
+    arena: boolean,
+    pattern: boolean,
+    mode: number,
+    profiling: boolean,
+    profile: number,
+    id: number,
+    logLevel: number,
+    verbosity: number,
+    path: number,
   ): number
   _OrtAddSessionConfigEntry(options: number, key: number, value: number): number
   _OrtReleaseSessionOptions(options: number): number
@@ -32,19 +40,32 @@ export interface HeapModule {
   _OrtGetInputOutputCount(session: number, inputs: number, outputs: number): number
   _OrtGetInputOutputMetadata(session: number, index: number, name: number, about: number): number
   _OrtCreateTensor(
-    type: number, address: number, bytes: number, dims: number, rank: number, location: number,
+    type: number,
+    address: number,
+    bytes: number,
+    dims: number,
+    rank: number,
+    location: number,
   ): number
   _OrtGetTensorData(
-    tensor: number, type: number, address: number, dims: number, rank: number,
+    tensor: number,
+    type: number,
+    address: number,
+    dims: number,
+    rank: number,
   ): number
   _OrtReleaseTensor(tensor: number): number
-  _OrtCreateRunOptions(
-    logLevel: number, verbosity: number, terminate: boolean, tag: number,
-  ): number
+  _OrtCreateRunOptions(logLevel: number, verbosity: number, terminate: boolean, tag: number): number
   _OrtReleaseRunOptions(options: number): number
   _OrtRun(
-    session: number, inputNames: number, inputs: number, inputCount: number,
-    outputNames: number, outputCount: number, outputs: number, options: number,
+    session: number,
+    inputNames: number,
+    inputs: number,
+    inputCount: number,
+    outputNames: number,
+    outputCount: number,
+    outputs: number,
+    options: number,
   ): number | Promise<number>
 }
 

@@ -3,7 +3,13 @@ import type { InferenceSession, Tensor } from 'onnxruntime-web'
 import { typeName } from '../tensor.ts'
 import type { Heap, Held } from './heap.ts'
 import {
-  allocate, check, given, LOG_LEVEL, writeNumbers, writeText, type HeapModule,
+  allocate,
+  check,
+  given,
+  LOG_LEVEL,
+  writeNumbers,
+  writeText,
+  type HeapModule,
 } from './module.ts'
 
 export interface HeapSession {
@@ -69,7 +75,14 @@ export async function createHeapSession(
       const outputValues = numbers(before)
       settings = given(module, module._OrtCreateRunOptions(LOG_LEVEL, 0, false, 0))
       const code = await module._OrtRun(
-        session, inputNames, inputValues, fed.length, outputNames, wanted.length, outputValues, settings,
+        session,
+        inputNames,
+        inputValues,
+        fed.length,
+        outputNames,
+        wanted.length,
+        outputValues,
+        settings,
       )
       check(module, code)
       return Object.fromEntries(
@@ -129,7 +142,9 @@ function describe(module: HeapModule, session: number): [Port[], Port[]] {
   check(module, module._OrtGetInputOutputCount(session, at, at + 4))
   const [inputs = 0, outputs = 0] = [at, at + 4].map((each) => module.getValue(each, 'i32'))
   module._free(at)
-  const ports = Array.from({ length: inputs + outputs }, (_, index) => portOf(module, session, index))
+  const ports = Array.from({ length: inputs + outputs }, (_, index) =>
+    portOf(module, session, index),
+  )
   return [ports.slice(0, inputs), ports.slice(inputs)]
 }
 

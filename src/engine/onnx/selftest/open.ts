@@ -39,9 +39,7 @@ export async function openTrusted(
 ): Promise<TrustedGpu> {
   if (known?.features === null) throw untrusted(known, features)
   const available = new Set<string>((await findAdapter())?.features)
-  const sets = known
-    ? [known.features.filter((name) => available.has(name))]
-    : rungs(available)
+  const sets = known ? [known.features.filter((name) => available.has(name))] : rungs(available)
   // Half precision is weighed with each set below; one that is not there at all is refused here.
   const must = features.filter((name) => name !== HALF || !available.has(name))
   let late = false
@@ -99,7 +97,8 @@ async function isSound(
 
 function untrusted(verdict: GpuVerdict, features: readonly string[]): InoriginError {
   const names = features.join(', ')
-  const only = verdict.features === null ? '' : verdict.late ? ` with ${names}` : ` without ${names}`
+  const only =
+    verdict.features === null ? '' : verdict.late ? ` with ${names}` : ` without ${names}`
   const what = verdict.late
     ? `The GPU here did not come to the end of a trial${only}`
     : `The GPU here computes ${only ? `right numbers only${only}` : 'wrong numbers'}`

@@ -11,7 +11,15 @@ import type { Runtime, Session } from '../runtime.ts'
 import { rowOf } from '../logits/row.ts'
 import { bytesOf, product } from '../tensor.ts'
 import {
-  ANSWERS, AROUND, CONTEXT, HEAD, KV_HEADS, LAYOUT, LOCATION, NODES, VOCABULARY,
+  ANSWERS,
+  AROUND,
+  CONTEXT,
+  HEAD,
+  KV_HEADS,
+  LAYOUT,
+  LOCATION,
+  NODES,
+  VOCABULARY,
 } from './graphs.ts'
 
 export type Precision = keyof typeof AROUND
