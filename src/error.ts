@@ -1,3 +1,5 @@
+import type { ErrorCode } from './error-codes.ts'
+
 /**
  * What went wrong, named after what the caller can do about it. Each kind has one HTTP status;
  * `src/wire/errors.ts` turns a kind into the words each client style expects.
@@ -30,7 +32,7 @@ export const STATUS: Readonly<Record<ErrorKind, number>> = {
 /** What an error tells beside its kind and message. */
 export interface ErrorDetails {
   /** Machine-readable reason within the kind, such as `model_not_found` or `context_length_exceeded`. */
-  code?: string
+  code?: ErrorCode
   /** Path of the field at fault, such as `messages[2].content[0].type`. */
   param?: string
   /** Seconds after which the same request may succeed. An `unavailable` without it is for good. */
@@ -50,7 +52,7 @@ export interface ErrorRecord extends Omit<ErrorDetails, 'cause'> {
 export class InoriginError extends Error {
   override readonly name = 'InoriginError'
   readonly kind: ErrorKind
-  readonly code: string | undefined
+  readonly code: ErrorCode | undefined
   readonly param: string | undefined
   readonly retryAfter: number | undefined
   readonly details: Readonly<Record<string, unknown>> | undefined

@@ -12,6 +12,7 @@ export type {
   Server,
   TaskOptions,
 } from './server.ts'
+export type { ErrorCode } from './error-codes.ts'
 export type { ErrorDetails, ErrorKind } from './error.ts'
 export type {
   Binding,

@@ -54,8 +54,11 @@ export function findEmbedder(catalog: Pick<Catalog, 'entries'>, tag: Tag): Embed
 
 /** A listed model is asked for what it does not do. */
 export function unfit(tag: Tag, what: string): InoriginError {
-  const details = { code: 'unsupported_model', param: 'model' }
-  return new InoriginError('invalid_request', `${tag} ${what}.`, details)
+  const message = `${tag} ${what}.`
+  return new InoriginError('invalid_request', message, {
+    code: 'unsupported_model',
+    param: 'model',
+  })
 }
 
 /** Whether it embeds texts. */

@@ -1,5 +1,6 @@
 /** Vectors of texts by a predictor that makes them. */
 import type { Embedder } from '../catalog/schema.ts'
+import type { ErrorCode } from '../error-codes.ts'
 import { InoriginError } from '../error.ts'
 import type { EmbeddingRequest, Embeddings } from '../types/index.ts'
 import { unusable } from './refuse.ts'
@@ -131,6 +132,6 @@ function shortened(vector: Float32Array, dimensions: number): Float32Array {
   return beginning.map((number) => number * scale)
 }
 
-function invalid(message: string, details: { code: string; param: string }): InoriginError {
+function invalid(message: string, details: { code: ErrorCode; param: string }): InoriginError {
   return new InoriginError('invalid_request', message, details)
 }

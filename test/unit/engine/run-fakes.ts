@@ -7,6 +7,7 @@ import type { Output } from '../../../src/engine/run/output.ts'
 import { createScheduler } from '../../../src/engine/run/scheduler.ts'
 import { createSampler, type Sampler } from '../../../src/engine/sampling/sampler.ts'
 import type { Ending, GenerateOptions, Piece, Steer } from '../../../src/engine/engine.ts'
+import type { ErrorCode } from '../../../src/error-codes.ts'
 import { InoriginError } from '../../../src/error.ts'
 import { END, fakeDecoder, scoresOf, VOCABULARY } from './run-decoder.ts'
 import type { FakeDecoder, FakeOptions } from './run-decoder.ts'
@@ -73,7 +74,7 @@ function fakeConstraints(): Constraints {
   }
 }
 
-export function failure(code: string): InoriginError {
+export function failure(code: ErrorCode): InoriginError {
   return new InoriginError('unavailable', `It failed: ${code}.`, { code })
 }
 
@@ -120,7 +121,7 @@ export function fakeEngine(options: EngineOptions = {}): Engine {
     reopen: async () => {
       const last = reopened.at(-1) ?? decoder
       await last.close()
-      if (!again) throw failure('gone')
+      if (!again) throw failure('no_webgpu')
       const next = fakeDecoder({ ...options, fail: undefined, ...again })
       reopened.push(next)
       return next

@@ -32,7 +32,8 @@ const decoding: Decoding = {
               loading.released = true
             },
           }),
-        fail: () => reject(new InoriginError('unavailable', 'It failed.', { code: 'failed' })),
+        fail: () =>
+          reject(new InoriginError('unavailable', 'It failed.', { code: 'model_unusable' })),
         released: false,
       }
       loads.push(loading)
@@ -86,7 +87,7 @@ test('a load is tried again after one that failed or was cancelled', async () =>
   const cancelled = failure(second)
   await begun(1)
   loads[0]?.fail()
-  expect(await failed).toMatchObject({ code: 'failed' })
+  expect(await failed).toMatchObject({ code: 'model_unusable' })
   await begun(2)
   cancelling.abort()
   expect(await cancelled).toMatchObject({ kind: 'aborted' })

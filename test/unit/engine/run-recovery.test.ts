@@ -70,8 +70,8 @@ describe('a device that is lost', () => {
   test('and cannot be had again is an error, after which the next answer tries', async () => {
     const options: EngineOptions = { fail: lost(2) }
     const { run } = open(options)
-    await expect(run(numbers(5)).all()).rejects.toMatchObject({ code: 'gone' })
-    await expect(run(numbers(5)).all()).rejects.toMatchObject({ code: 'gone' })
+    await expect(run(numbers(5)).all()).rejects.toMatchObject({ code: 'no_webgpu' })
+    await expect(run(numbers(5)).all()).rejects.toMatchObject({ code: 'no_webgpu' })
   })
 
   test('takes its cache with it', async () => {

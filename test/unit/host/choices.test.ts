@@ -247,7 +247,7 @@ describe('a comparison', () => {
     expect(await chosen(entry)).toBe('webgpu')
   })
 
-  test.each(['queue_full', 'storage_damaged'])(
+  test.each(['queue_full', 'storage_damaged'] as const)(
     'what passes is not held against it: %s',
     async (code) => {
       const plan: Plan = {
@@ -263,7 +263,7 @@ describe('a comparison', () => {
     },
   )
 
-  test.each(['device_lost', 'out_of_memory'])(
+  test.each(['device_lost', 'out_of_memory'] as const)(
     '%s counts for this visit, for good after three',
     async (code) => {
       const kept = memory()

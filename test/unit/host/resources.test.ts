@@ -1,4 +1,5 @@
 import { expect, test, vi } from 'vitest'
+import type { ErrorCode } from '../../../src/error-codes.ts'
 import { InoriginError } from '../../../src/error.ts'
 import { createResources } from '../../../src/host/resources.ts'
 import type { ensure } from '../../../src/store/ensure.ts'
@@ -28,7 +29,7 @@ test('what is gone from its server is gone for good where the catalog has it no 
   const entry = model()
   const [resource] = entry.implementations[0]?.resources ?? []
   const { signal } = new AbortController()
-  const bodyOf = (all: unknown[], status: number, code = 'download_failed') => {
+  const bodyOf = (all: unknown[], status: number, code: ErrorCode = 'download_failed') => {
     ensuring.mockRejectedValue(
       new InoriginError('unavailable', 'Could not download.', { code, details: { status } }),
     )

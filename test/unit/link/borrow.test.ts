@@ -1,4 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest'
+import type { ErrorCode } from '../../../src/error-codes.ts'
 import { InoriginError, type ErrorKind } from '../../../src/error.ts'
 import { answer, type Answers } from '../../../src/link/answer.ts'
 import type { HostCalls, ModelCalls } from '../../../src/link/protocol.ts'
@@ -103,7 +104,7 @@ async function lent(worker?: Run) {
   return opening
 }
 
-function failure(kind: ErrorKind, code?: string): InoriginError {
+function failure(kind: ErrorKind, code?: ErrorCode): InoriginError {
   return new InoriginError(kind, `It failed: ${code ?? kind}.`, code === undefined ? {} : { code })
 }
 
@@ -165,7 +166,7 @@ test("what it fails with otherwise is the host's to judge", async () => {
   expect(asked).toMatchObject({ host: 2, worker: 1 })
 })
 
-test.each([
+test.each<[ErrorCode, string]>([
   ['replaced', 'host'],
   ['host_gone', 'host'],
   ['runtime_crashed', 'host'],

@@ -26,7 +26,10 @@ function connect(overrides: Partial<Link> = {}) {
         return value * 2
       },
       refuse: () => {
-        throw new InoriginError('not_found', 'No such thing.', { code: 'nothing', param: 'tag' })
+        throw new InoriginError('not_found', 'No such thing.', {
+          code: 'model_not_found',
+          param: 'tag',
+        })
       },
       wait: (_args, request) => {
         seen.requests.push(request)
@@ -80,7 +83,7 @@ describe('call', () => {
     await expect(call<Calls, 'refuse'>(link, 'refuse', [])).rejects.toMatchObject({
       name: 'InoriginError',
       kind: 'not_found',
-      code: 'nothing',
+      code: 'model_not_found',
       param: 'tag',
       message: 'No such thing.',
     })

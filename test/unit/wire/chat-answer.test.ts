@@ -127,7 +127,7 @@ describe('a streamed chat completion', () => {
     ['before the start', HELLO.slice(0, 2), ''],
   ])('ends in an error frame when it fails %s', async (_, begun, content) => {
     const failure = new InoriginError('unavailable', 'The tab that computed was closed.', {
-      code: 'host_lost',
+      code: 'host_gone',
     })
     const raw = await streamed({}, [...begun, failure])
     expect(checkChatStream(raw)).toMatchObject({
@@ -135,13 +135,13 @@ describe('a streamed chat completion', () => {
       error: {
         message: 'The tab that computed was closed.',
         type: 'overloaded_error',
-        code: 'host_lost',
+        code: 'host_gone',
         param: null,
       },
     })
     expect(
       raw.endsWith(
-        'data: {"error":{"message":"The tab that computed was closed.","type":"overloaded_error","param":null,"code":"host_lost"}}\n\n',
+        'data: {"error":{"message":"The tab that computed was closed.","type":"overloaded_error","param":null,"code":"host_gone"}}\n\n',
       ),
     ).toBe(true)
   })

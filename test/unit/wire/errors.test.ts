@@ -24,14 +24,18 @@ describe('errors of the host', () => {
     ['unavailable', 503, 'overloaded_error', 'false'],
   ] as const)('of the kind %s: %i', async (kind: ErrorKind, status, type, retry) => {
     const response = await refused(
-      new InoriginError(kind, 'So it is.', { code: 'c', param: 'p', details: { a: 1 } }),
+      new InoriginError(kind, 'So it is.', {
+        code: 'invalid_value',
+        param: 'p',
+        details: { a: 1 },
+      }),
     )
     expect(response.headers.get('x-should-retry')).toBe(retry)
     expect(await errorOf(response, status)).toEqual({
       message: 'So it is.',
       type,
       param: 'p',
-      code: 'c',
+      code: 'invalid_value',
       details: { a: 1 },
     })
   })

@@ -144,8 +144,10 @@ export function scriptedHost({
     async generate(request, caller) {
       admit(caller)
       if (request.model !== TINY.tag) {
-        const details = { code: 'model_not_found', param: 'model' }
-        throw new InoriginError('not_found', `There is no model ${request.model}.`, details)
+        throw new InoriginError('not_found', `There is no model ${request.model}.`, {
+          code: 'model_not_found',
+          param: 'model',
+        })
       }
       host.requests.push(request)
       host.read = 0
