@@ -3,7 +3,7 @@ import type { Embedder } from '../catalog/schema.ts'
 import type { ErrorCode } from '../error-codes.ts'
 import { InoriginError } from '../error.ts'
 import type { EmbeddingRequest, Embeddings } from '../types/index.ts'
-import { unusable } from './refuse.ts'
+import { unusable } from '../values/refuse.ts'
 import type { OpenPredictor } from './run.ts'
 
 /** Most tokens of the texts of one request. */

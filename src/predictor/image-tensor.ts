@@ -1,7 +1,7 @@
 /** Images as tensors: one, or several of one size in a batch. */
 import type { ImageLayout } from '../catalog/schema.ts'
-import { toHalf } from '../engine/onnx/half.ts'
-import { type ElementType, readable } from './elements.ts'
+import { toHalf } from '../values/half.ts'
+import { type ElementType, readable } from '../values/elements.ts'
 import {
   channels,
   denormalise,
@@ -11,7 +11,7 @@ import {
   normalise,
   type Rasterise,
 } from './image.ts'
-import { refuse } from './refuse.ts'
+import { refuse } from '../values/refuse.ts'
 import type { RawTensor, Shape } from './tensor.ts'
 
 /** What an input's tensor must be. */

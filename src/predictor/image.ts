@@ -1,7 +1,7 @@
 /** Images to numbers and back, in the layout an implementation asks for. */
 import type { ImageLayout } from '../catalog/schema.ts'
 import { IMAGE_FORMATS, type ImageSize, MAX_HEADER_BYTES, readImageSize } from './image-size.ts'
-import { refuse } from './refuse.ts'
+import { refuse } from '../values/refuse.ts'
 
 /** What can be drawn in a worker. The page's own elements become one of these in `transfer.ts`. */
 export type ImageSource = ImageData | ImageBitmap | Blob | OffscreenCanvas | VideoFrame

@@ -2,7 +2,7 @@
  * Pixels as PNG files, exactly: a canvas multiplies colours by their alpha on the way, and browsers that
  * hide what a canvas draws give other pixels back.
  */
-import { crc32 } from './crc32.ts'
+import { crc32 } from '../values/crc32.ts'
 
 const SIGNATURE = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]
 /** A row as differences from the one above it, which fewer bytes can tell. */

@@ -1,7 +1,7 @@
 /** Inputs made up for a predictor, to see how long it takes where nobody has given any yet. */
 import type { InputParameter } from '../types/index.ts'
 import type { BoundInput } from './bind.ts'
-import { size } from './elements.ts'
+import { size } from '../values/elements.ts'
 import { sizeOf } from './image.ts'
 import type { Shape } from './tensor.ts'
 import type { InputSlot } from './value.ts'

@@ -1,7 +1,7 @@
 /** JSON Schema of lists and dicts. Schemas are interpreted: an app's policy may forbid eval. */
 import { type Schema, Validator } from '@cfworker/json-schema'
 import { InoriginError } from '../error.ts'
-import { refuse } from './refuse.ts'
+import { refuse } from '../values/refuse.ts'
 
 const validators = new WeakMap<object, Validator>()
 

@@ -1,9 +1,9 @@
 /** Inputs against a signature: what comes out is complete, of the right types and within bounds. */
 import type { EnumerationMember, InputParameter, Signature } from '../types/index.ts'
-import { type Elements, isElementType, kind, parseElements, rounded } from './elements.ts'
-import { fromHalf } from '../engine/onnx/half.ts'
+import { type Elements, isElementType, kind, parseElements, rounded } from '../values/elements.ts'
+import { fromHalf } from '../values/half.ts'
 import { IMAGE_CLASSES, type ImageSource, isImageSource } from './image.ts'
-import { refuse } from './refuse.ts'
+import { refuse } from '../values/refuse.ts'
 import { checkSchema } from './schema.ts'
 
 /** The value of one parameter, ready to become a tensor. */

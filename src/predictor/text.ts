@@ -2,8 +2,8 @@
 import { Tokenizer } from '@huggingface/tokenizers'
 import type { Implementation, PredictorEntry, TextLayout } from '../catalog/schema.ts'
 import type { Files } from '../engine/engine.ts'
-import { ARRAYS, type ElementType } from './elements.ts'
-import { refuse, unusable } from './refuse.ts'
+import { ARRAYS, type ElementType } from '../values/elements.ts'
+import { refuse, unusable } from '../values/refuse.ts'
 import type { RawTensor } from './tensor.ts'
 
 /** Most tokens of a call, all texts counted as long as the longest. */

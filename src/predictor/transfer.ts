@@ -1,6 +1,6 @@
 /** Inputs on their way between threads: what only a page has becomes what a worker can take. */
 import { InoriginError } from '../error.ts'
-import { refuse } from './refuse.ts'
+import { refuse } from '../values/refuse.ts'
 
 /**
  * Lets `send` post the inputs, and frees what had to be made for that. Throws `invalid_request` that

@@ -8,10 +8,10 @@ import {
   readable,
   rounded,
   size,
-} from './elements.ts'
+} from '../values/elements.ts'
 import type { Rasterise } from './image.ts'
 import { decodeImages, encodeImages } from './image-tensor.ts'
-import { refuse } from './refuse.ts'
+import { refuse } from '../values/refuse.ts'
 import { type Checked, same } from './signature.ts'
 import type { RawTensor, Shape } from './tensor.ts'
 import { encodeRows, encodeText, type TextSlot } from './text.ts'

@@ -4,9 +4,9 @@
  */
 import { Inflate, unzipSync, type UnzipFileInfo } from 'fflate'
 import { InoriginError } from '../error.ts'
-import { crc32 } from '../predictor/crc32.ts'
-import { ARRAYS, type Elements, size } from '../predictor/elements.ts'
-import { refuse } from '../predictor/refuse.ts'
+import { crc32 } from '../values/crc32.ts'
+import { ARRAYS, type Elements, size } from '../values/elements.ts'
+import { refuse } from '../values/refuse.ts'
 
 export type NumberType = keyof typeof ARRAYS
 

@@ -1,5 +1,5 @@
 /** Bytes inside of data URLs, which is how values travel in the bodies of predictions. */
-import { refuse } from '../predictor/refuse.ts'
+import { refuse } from '../values/refuse.ts'
 import { fromBase64, toBase64 } from './base64.ts'
 
 /** The bytes of a value and what they are said to be, such as `image/png`; empty when nothing is said. */

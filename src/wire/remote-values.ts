@@ -7,8 +7,8 @@ import {
   parseElements,
   readable,
   size,
-} from '../predictor/elements.ts'
-import { refuse } from '../predictor/refuse.ts'
+} from '../values/elements.ts'
+import { refuse } from '../values/refuse.ts'
 import type { InputParameter, OutputParameter, TensorValue } from '../types/index.ts'
 import { isObject } from './fields.ts'
 import { findJsonFault, MAX_DEPTH, VALUES_REMEDY } from './json.ts'

@@ -4,7 +4,7 @@
  */
 import type * as v from 'valibot'
 import type { InoriginError } from '../error.ts'
-import { refuse } from '../predictor/refuse.ts'
+import { refuse } from '../values/refuse.ts'
 import type { PredictionEvent, Signature, Tag } from '../types/index.ts'
 import { type Encoder, progressText } from './answer.ts'
 import { anyObject, filled, flag, object, optional, string } from './fields.ts'

@@ -25,27 +25,60 @@ const LAYERS: readonly (readonly string[])[] = [
   ['src/catalog'],
   ['src/device'],
   ['src/store'],
-  ['src/types', 'src/error.ts'],
+  ['src/values'],
+  ['src/types', 'src/error.ts', 'src/error-codes.ts'],
 ]
 
-/** What a part must not know although it is further down. */
+/** Parts and packages that a part must not import, although they are further down. */
 const SECRETS: Readonly<Record<string, readonly string[]>> = {
   demo: ['src/wire', 'src/host', 'src/link', 'src/engine', 'src/store'],
-  sw: ['src/host', 'src/generation', 'src/predictor', 'src/engine', 'src/device', 'src/store'],
-  'src/wire': ['src/host', 'src/link', 'src/engine', 'src/device', 'src/store'],
-  'src/generation': ['src/engine/onnx', 'src/engine/webllm', 'onnxruntime-web'],
-  'src/engine': ['onnxruntime-web', '@mlc-ai/web-llm'],
-  'src/engine/onnx': ['src/engine/webllm', '@mlc-ai/web-llm'],
-  'src/engine/webllm': ['src/engine/onnx', 'onnxruntime-web'],
-  'src/store': ['onnxruntime-web'],
+  'src/wire': ['src/host', 'src/link', 'src/engine', 'src/predictor', 'src/device', 'src/store'],
+  'src/generation': ['src/engine/onnx', 'src/engine/webllm'],
+  'src/engine/onnx': ['src/engine/webllm'],
+  'src/engine/webllm': ['src/engine/onnx'],
 }
 
-/** What the file requests: imports, re-exports, `import()` and types of either kind. */
-function requests(file: string, source: string): string[] {
-  const found: string[] = []
-  const add = (node: { source: unknown }): void => {
+/** Runtimes, and the parts that may import them. */
+const RUNTIMES: Readonly<Record<string, readonly string[]>> = {
+  'onnxruntime-web': ['src/engine/onnx', 'src/predictor', 'src/cli'],
+  '@mlc-ai/web-llm': ['src/engine/webllm'],
+}
+
+/** Parts of which the service worker's bundle contains nothing, over however many files. */
+const NOT_IN_SERVICE_WORKER = [
+  'src/host',
+  'src/generation',
+  'src/predictor',
+  'src/engine',
+  'src/catalog',
+  'src/device',
+  'src/store',
+]
+
+interface Request {
+  specifier: string
+  /** `true` if the import is erased with the types. */
+  isType: boolean
+}
+
+interface ImportNode {
+  source: unknown
+  specifiers?: readonly object[]
+}
+
+/** Returns the imports, re-exports, `import()` and `import` types of a file. */
+function requests(file: string, source: string): Request[] {
+  const found: Request[] = []
+  const kindOf = (node: object): unknown =>
+    'importKind' in node ? node.importKind : 'exportKind' in node ? node.exportKind : undefined
+  const add = (node: ImportNode): void => {
     const literal = node.source as { value?: unknown } | null
-    if (typeof literal?.value === 'string') found.push(literal.value)
+    if (typeof literal?.value !== 'string') return
+    const { specifiers = [] } = node
+    const isType =
+      kindOf(node) === 'type' ||
+      (specifiers.length > 0 && specifiers.every((each) => kindOf(each) === 'type'))
+    found.push({ specifier: literal.value, isType })
   }
   const { program, errors } = parseSync(file, source)
   expect(errors, file).toEqual([])
@@ -54,7 +87,7 @@ function requests(file: string, source: string): string[] {
     ExportNamedDeclaration: add,
     ExportAllDeclaration: add,
     ImportExpression: add,
-    TSImportType: add,
+    TSImportType: ({ source: type }) => add({ source: type, importKind: 'type' } as ImportNode),
   }).visit(program)
   return found
 }
@@ -67,19 +100,38 @@ function partOf(path: string): { part: string; layer: number } | undefined {
   return undefined
 }
 
-/** What is wrong with the imports of a file; `path` is relative to the repository. */
+/** Returns what is wrong with the imports of a file; `path` is relative to the repository. */
 function faults(path: string, source: string): string[] {
   const from = partOf(path)
   if (!from) return [`${path} belongs to no part`]
-  return requests(path, source).flatMap((request) => {
-    const target = request.startsWith('.') ? join(dirname(path), request) : request
-    const isSecret = SECRETS[from.part]?.some((name) => `${target}/`.startsWith(`${name}/`))
-    if (isSecret) return [`${path} must not know ${request}`]
-    if (!request.startsWith('.')) return []
+  return requests(path, source).flatMap(({ specifier }) => {
+    const target = specifier.startsWith('.') ? join(dirname(path), specifier) : specifier
+    const isSecret = SECRETS[from.part]?.some((name) => isIn(target, name))
+    if (isSecret) return [`${path} must not import ${specifier}`]
+    if (!specifier.startsWith('.')) return runtimeFaults(path, from.part, specifier)
     const to = partOf(target)
-    if (!to) return [`${path} imports ${request}, which belongs to no part`]
-    return to.layer < from.layer ? [`${path} imports ${request}, which is above it`] : []
+    if (!to) return [`${path} imports ${specifier}, which belongs to no part`]
+    return to.layer < from.layer ? [`${path} imports ${specifier}, which is above it`] : []
   })
+}
+
+const isIn = (path: string, part: string): boolean => `${path}/`.startsWith(`${part}/`)
+
+function runtimeFaults(path: string, part: string, specifier: string): string[] {
+  const runtime = Object.keys(RUNTIMES).find((name) => isIn(specifier, name))
+  if (!runtime || RUNTIMES[runtime]?.includes(part)) return []
+  return [`${path} must not import ${specifier}`]
+}
+
+/** Returns the files whose code is bundled with that of `entry`, `entry` included. */
+function bundleOf(entry: string): string[] {
+  const found = new Set([entry])
+  for (const path of found) {
+    for (const { specifier, isType } of requests(path, readFileSync(join(ROOT, path), 'utf8'))) {
+      if (!isType && specifier.startsWith('.')) found.add(join(dirname(path), specifier))
+    }
+  }
+  return [...found]
 }
 
 function sources(): string[] {
@@ -94,6 +146,13 @@ test('imports only point down', { timeout: 60_000 }, () => {
   const files = sources()
   expect(files.length).toBeGreaterThan(10)
   expect(files.flatMap((path) => faults(path, readFileSync(join(ROOT, path), 'utf8')))).toEqual([])
+})
+
+test('the service worker contains nothing that computes or stores', () => {
+  const bundle = bundleOf('sw/index.ts')
+  expect(bundle).toContain('src/wire/handler.ts')
+  const parts = NOT_IN_SERVICE_WORKER
+  expect(bundle.filter((path) => parts.some((part) => isIn(path, part)))).toEqual([])
 })
 
 test.each([

@@ -1,6 +1,6 @@
 /** What to do with a model that was added: code to begin with. */
 import type { Entry, PredictorEntry } from '../../catalog/schema.ts'
-import { ARRAYS, size } from '../../predictor/elements.ts'
+import { ARRAYS, size } from '../../values/elements.ts'
 import { keyOf, quote } from '../types/code.ts'
 
 /** Longest tensor that is written as an array of its length. */

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { requestGpu } from '../../../src/device/gpu.ts'
 import type { Ask, Logits } from '../../../src/engine/decoder.ts'
-import { widen } from '../../../src/engine/onnx/half.ts'
+import { widen } from '../../../src/values/half.ts'
 import { createCpuLogits } from '../../../src/engine/sampling/logits.ts'
 import { createGpuLogits, type GpuLogits } from '../../../src/engine/onnx/logits/gpu.ts'
 import { createRandom } from '../../../src/engine/sampling/random.ts'

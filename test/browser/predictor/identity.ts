@@ -1,5 +1,5 @@
 /** ONNX graphs that give back what they get, of any type and shape, written byte by byte. */
-import type { ElementType } from '../../../src/predictor/elements.ts'
+import type { ElementType } from '../../../src/values/elements.ts'
 
 const TYPES: Readonly<Record<ElementType, number>> = {
   float32: 1,

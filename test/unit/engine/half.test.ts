@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { fromHalf, toHalf } from '../../../src/engine/onnx/half.ts'
+import { fromHalf, toHalf } from '../../../src/values/half.ts'
 
 test('every half survives the way to a number and back', () => {
   const halves = Array.from({ length: 0x10000 }, (_, bits) => bits)

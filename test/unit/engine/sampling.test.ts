@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Adjustments } from '../../../src/engine/decoder.ts'
 import { adjust } from '../../../src/engine/sampling/adjust.ts'
-import { widen } from '../../../src/engine/onnx/half.ts'
+import { widen } from '../../../src/values/half.ts'
 import { rowOf } from '../../../src/engine/onnx/logits/row.ts'
 import { createCpuLogits, topOf } from '../../../src/engine/sampling/logits.ts'
 import { logprobsOf } from '../../../src/engine/sampling/logprobs.ts'

@@ -1,6 +1,6 @@
 import { inflateSync } from 'node:zlib'
 import { expect, test } from 'vitest'
-import { crc32 } from '../../../src/predictor/crc32.ts'
+import { crc32 } from '../../../src/values/crc32.ts'
 import { encodePng } from '../../../src/predictor/png.ts'
 
 interface Chunk {

@@ -1,7 +1,7 @@
 /** Texts to tensors of tokens, with a tokenizer that makes a token of each word's length. */
 import { describe, expect, test } from 'vitest'
 import type { TextLayout } from '../../../src/catalog/schema.ts'
-import type { ElementType } from '../../../src/predictor/elements.ts'
+import type { ElementType } from '../../../src/values/elements.ts'
 import { encodeText } from '../../../src/predictor/text.ts'
 import { checkValue } from '../../../src/predictor/signature.ts'
 import type { RawTensor } from '../../../src/predictor/tensor.ts'

@@ -5,7 +5,7 @@
 import { InoriginError } from '../../../error.ts'
 import type { Ask, Candidates, Logits } from '../../decoder.ts'
 import { deviceFailure } from '../../failure.ts'
-import { widen } from '../half.ts'
+import { widen } from '../../../values/half.ts'
 import { createJob } from './job.ts'
 import { bitsOf } from '../../sampling/key.ts'
 import { recordWords } from './layout.ts'

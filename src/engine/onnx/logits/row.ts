@@ -1,6 +1,6 @@
 /** Scores out of a tensor that is in plain memory. */
 import type { Tensor } from 'onnxruntime-web'
-import { widen } from '../half.ts'
+import { widen } from '../../../values/half.ts'
 
 /**
  * Row `index` of a tensor in plain memory whose last dimension is the vocabulary, as 32-bit floats.

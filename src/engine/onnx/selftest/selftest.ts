@@ -6,7 +6,7 @@
 import type { Tensor } from 'onnxruntime-web'
 import { STORAGE_USAGE } from '../../../device/gpu.ts'
 import { InoriginError } from '../../../error.ts'
-import { toHalf } from '../half.ts'
+import { toHalf } from '../../../values/half.ts'
 import type { Runtime, Session } from '../runtime.ts'
 import { rowOf } from '../logits/row.ts'
 import { bytesOf, product } from '../tensor.ts'

@@ -1,5 +1,5 @@
 /** Numbers, booleans and strings of a tensor: what a caller gave, as arrays of the right type. */
-import { fromHalf, toHalf } from '../engine/onnx/half.ts'
+import { fromHalf, toHalf } from './half.ts'
 import { refuse } from './refuse.ts'
 
 /** Parameter types whose values are tensors of that very type. */
