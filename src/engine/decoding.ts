@@ -32,7 +32,7 @@ export interface Decoding {
   drafts: boolean
 }
 
-/** What is known about a model before its weights are read. */
+/** Options of {@link Decoding.load} that are known before the weights are read. */
 export interface LoadOptions
   extends
     Pick<EngineSetup, 'device' | 'runtime' | 'features' | 'verdict'>,

@@ -58,7 +58,7 @@ export const loadingCancelled = (): InoriginError =>
 function runtimeCrashed(cause: unknown): InoriginError {
   return new InoriginError(
     'unavailable',
-    'The runtime crashed, probably out of memory. Try again, or choose a smaller model.',
+    'The runtime crashed, probably because memory ran out. Try again, or choose a smaller model.',
     { code: 'runtime_crashed', retryAfter: 1, cause },
   )
 }

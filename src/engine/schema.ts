@@ -38,6 +38,7 @@ export function schemaTexts(
   return root
 }
 
+/** Returns the pruned grammar of a schema. */
 function compiled(
   schema: JsonSchema,
   path: string,

@@ -40,6 +40,7 @@ const FIRST = 64
  */
 const GROWTH = 4
 
+/** Length of a chunk in tokens and its time in milliseconds. */
 interface Measured {
   tokens: number
   time: number

@@ -43,6 +43,7 @@ export interface PrefixCache {
 /** Shortest prefix in tokens that is worth a copy. Shorter ones are faster to compute. */
 const WORTH_A_COPY = 8
 
+/** A track and the number of its tokens to reuse. */
 interface Found {
   track: Track
   length: number

@@ -207,7 +207,7 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
   }
 
   const recover = async (thrown: InoriginError): Promise<void> => {
-    // The prefix cache is freed first.
+    // The prefix cache is freed first. If it held anything, the answers start again.
     if (thrown.code === 'out_of_memory' && cache.clear()) return places.forEach(beginAnew)
     failure = thrown
     const lost = thrown.code === 'device_lost'

@@ -93,15 +93,18 @@ export async function forget(place: Begun): Promise<void> {
   if (guessed > 0) await place.track.sequence.cut(place.track.tokens.length)
 }
 
+/** Lets the answer read the stored logits after its last accepted draft token. */
 function readAhead(place: Begun, { candidates, logits, tokens }: Ahead): Promise<void> {
   const index = candidates.length - 1 - tokens.length
   return readRow(place, logits, index, candidates[index] as Candidates)
 }
 
+/** Moves the first `count` pending tokens to the track. */
 function took({ track, pending }: Begun, count: number): void {
   track.tokens.push(...pending.splice(0, count))
 }
 
+/** Result of a reader's `ask`. */
 interface Asked {
   ask: Ask
   /** Error of the reader's `ask`. */
@@ -144,6 +147,7 @@ async function read(
   }
 }
 
+/** Lets one answer read its row of logits, and settles its request. */
 async function readRow(
   place: Place,
   logits: Logits,

@@ -25,6 +25,7 @@ export function repetitionFactors(factor: number): { positive: number; negative:
   return { positive: Math.fround(1 / factor), negative: Math.fround(factor) }
 }
 
+/** Applies the repetition penalty in place. */
 function penalise(
   scores: Float32Array,
   { ids, factor }: NonNullable<Adjustments['repetition']>,

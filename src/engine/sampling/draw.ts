@@ -65,6 +65,7 @@ interface Kept {
   mass: Bounds
 }
 
+/** Returns all tokens that top-k keeps. */
 function whole(known: Known, sums: Float64Array, total: number, topK: number): Kept {
   const count = sums.length
   if (topK > 0 && topK <= count) return first(sums, topK)
@@ -78,6 +79,7 @@ const first = (sums: Float64Array, count: number): Kept => {
   return { count, closed: true, mass: { least: sum, most: sum } }
 }
 
+/** Returns the known tokens as kept, with unknown tokens after them. */
 function open(sums: Float64Array, { least, most }: Bounds): Kept {
   const sum = sums.at(-1) as number
   const mass = { least: Math.max(sum, least), most: Math.max(sum, most) }
@@ -112,6 +114,7 @@ function probable(kept: Kept, sums: Float64Array, weights: Float64Array, share: 
   return { ...kept, mass: { least: sums[kept.count - 1] as number, most: kept.mass.most } }
 }
 
+/** Returns the running sums of the weights. */
 function runningSums(weights: Float64Array): Float64Array {
   let sum = 0
   return weights.map((weight) => {

@@ -57,6 +57,7 @@ function count(counts: Map<number, number>, token: number): void {
   counts.set(token, (counts.get(token) ?? 0) + 1)
 }
 
+/** Returns a copy of `counts` that includes `tokens`. */
 function tallied(
   counts: ReadonlyMap<number, number>,
   tokens: readonly number[],

@@ -68,6 +68,7 @@ function unpack(entries: Float64Array): Ranked {
   return { ids, scores: new Float32Array(bits.buffer) }
 }
 
+/** Returns the highest logit. */
 function single(scores: Float32Array): Ranked {
   let top = 0
   let max = Number.NEGATIVE_INFINITY

@@ -97,6 +97,7 @@ function drawFrom(scores: Float32Array, range: Range, at: number): number {
   }
 }
 
+/** Returns the error for a best logit that is NaN or infinite. */
 function unusable(best: number, adjustments: Adjustments | undefined): InoriginError {
   if (best === Number.NEGATIVE_INFINITY && adjustments?.mask) {
     return new InoriginError('internal', 'The constraint of the answer allows no token.')

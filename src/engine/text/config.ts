@@ -58,6 +58,7 @@ export async function readConfig(files: Files): Promise<ModelConfig> {
   }
 }
 
+/** Reads a JSON object. Rejects with `model_unusable` if the file is missing or invalid. */
 async function readJson(files: Files, name: string): Promise<Json> {
   const file = files.get(name)
   if (!file) throw modelUnusable(`its catalog entry has no resource named ${name}.`)
@@ -102,6 +103,7 @@ function tokenText(value: unknown): string | null {
   return typeof text === 'string' ? text : null
 }
 
+/** Returns the texts of special tokens by their names. */
 function specialNames(tokenizerConfig: Json): Record<string, string> {
   const names: Record<string, string> = {}
   for (const [name, value] of Object.entries(tokenizerConfig)) {
@@ -111,6 +113,10 @@ function specialNames(tokenizerConfig: Json): Record<string, string> {
   return names
 }
 
+/**
+ * Reads the chat templates from a string or a list of named templates. Throws `no_chat_template` if
+ * there is none.
+ */
 function readTemplates(value: unknown): ModelConfig['templates'] {
   if (typeof value === 'string') return { plain: value, tools: null }
   const named = new Map(
@@ -130,6 +136,7 @@ function readTemplates(value: unknown): ModelConfig['templates'] {
   )
 }
 
+/** Returns the ids of the end tokens. Throws `model_unusable` if there are none. */
 function endTokens(
   config: Json,
   generation: Json,
@@ -147,6 +154,7 @@ function endTokens(
   return new Set(ids)
 }
 
+/** Returns the number of attention heads, if known. */
 function headsOf(config: Json): Pick<ModelConfig, 'heads'> {
   const text = nested(config)
   const heads = text['num_attention_heads'] ?? text['n_head']

@@ -12,6 +12,7 @@ export interface Stage {
   drop?(): void
 }
 
+/** Decoder configuration in tokenizer.json. */
 interface Config {
   type: string
   decoders?: Config[]
@@ -59,6 +60,7 @@ export function createSpelling(decoder: unknown): (name: string, added: boolean)
   }
 }
 
+/** Returns a function that applies one decoder to a token. */
 function respell(config: Config): (text: string, added: boolean) => string | Uint8Array {
   const { type, content = '', replacement = '▁', start = 0, stop = 0 } = config
   const pattern = type === 'Metaspace' ? replacement : config.pattern?.String
@@ -74,6 +76,7 @@ function respell(config: Config): (text: string, added: boolean) => string | Uin
   return (text) => text.replaceAll(pattern, type === 'Metaspace' ? ' ' : content)
 }
 
+/** Returns the decoders of nested sequences as one list. */
 function flatten(config: Config | null): Config[] {
   if (!config) throw modelUnusable('its tokenizer has no decoder.')
   return config.type === 'Sequence' ? (config.decoders ?? []).flatMap(flatten) : [config]
@@ -114,6 +117,7 @@ const each = (change: (text: string) => string): Stage => ({
 const levelBytes = (text: string): Uint8Array<ArrayBuffer> =>
   Uint8Array.from(text, (character) => BYTES.get(character) ?? 0)
 
+/** Returns the byte of a token like `<0xE2>`, or `null`. */
 function fallbackByte(text: string): number | null {
   const digits = /^<0x([0-9A-Fa-f]{2})>$/.exec(text)?.[1]
   return digits === undefined ? null : Number.parseInt(digits, 16)
@@ -166,6 +170,7 @@ function metaspace(replacement: string, begun: boolean): Stage {
   })
 }
 
+/** Removes up to `start` and `stop` occurrences of `content` from the two ends. */
 function strip(text: string, content: string, start: number, stop: number): string {
   let from = 0
   while (from < start && text.charAt(from) === content) from += 1

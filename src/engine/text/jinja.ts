@@ -193,6 +193,7 @@ class LimitedInterpreter extends Interpreter {
   }
 }
 
+/** Returns a method of a value, or `undefined` if there is none. */
 function methodOf(object: Value, name: string): Method | undefined {
   if (object.type === 'StringValue') {
     const method = METHODS.get(name)
@@ -204,6 +205,7 @@ function methodOf(object: Value, name: string): Method | undefined {
 
 const scratch = new Environment()
 
+/** Converts a JavaScript value into a value of the interpreter. */
 function convert(value: unknown): Value {
   scratch.variables.delete('value')
   return scratch.set('value', value)

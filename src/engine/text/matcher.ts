@@ -74,6 +74,7 @@ export function createMatcher(words: readonly string[]): Matcher {
   return { split, starts, continues: createContinues(words) }
 }
 
+/** Creates the function `continues` of a matcher. */
 function createContinues(words: readonly string[]): Matcher['continues'] {
   const rests = words.map((word) => word.slice(1)).filter((rest) => rest !== '')
   const ends = new Set(rests.flatMap((rest) => rest.split('').map((_, at) => rest.slice(at))))
@@ -89,6 +90,7 @@ function createContinues(words: readonly string[]): Matcher['continues'] {
   }
 }
 
+/** Adds a word to the trie. */
 function insert(root: Node, word: string): void {
   let node = root
   for (const unit of word.split('')) {

@@ -61,6 +61,7 @@ function forget({ model }: TokenizerFile, structure: readonly AddedToken[]): voi
 const usesFirst = (preTokenizer: unknown): boolean =>
   JSON.stringify(preTokenizer ?? null).includes('"prepend_scheme":"first"')
 
+/** Returns the pre-tokenizer for sections after the first, which prepends no space. */
 function laterPreTokenizer(file: TokenizerFile, config: object): Tokenizer['pre_tokenizer'] {
   const never = JSON.stringify(file.pre_tokenizer).replaceAll(
     '"prepend_scheme":"first"',
@@ -76,6 +77,7 @@ function laterPreTokenizer(file: TokenizerFile, config: object): Tokenizer['pre_
   return build(parts, config).pre_tokenizer
 }
 
+/** Creates a tokenizer. Throws `model_unusable` if the file is invalid. */
 function build(file: object, config: object): Tokenizer {
   try {
     return new Tokenizer(file, config)

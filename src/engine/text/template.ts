@@ -65,7 +65,7 @@ export function parseTemplate(
         role !== 'system' || content.trim() === '' || found.owners.has(index),
     )
     if (!kept) return null
-    // If the texts diverge before the last mark, the marks changed what the template did.
+    // The marks changed the template's behavior if the texts diverge before the last mark.
     const parting = partingOf(text, found.text)
     const last = found.places.at(-1)?.at ?? 0
     if (parting >= last) return { ends: found.ends(parting), opening: parting }
@@ -134,6 +134,7 @@ type Attempt = (
   form?: Form,
 ) => string
 
+/** Converts an error of a template into a user-visible error. */
 function explain(thrown: unknown): InoriginError {
   if (thrown instanceof InoriginError) return thrown
   if (thrown instanceof Refusal) {
@@ -243,6 +244,7 @@ function fold(conversation: Conversation): Conversation {
   return { ...conversation, messages: turns }
 }
 
+/** Appends the reasoning and tool calls of `next` to `last`. */
 function join(last: AssistantMessage, next: AssistantMessage): void {
   const reasoning = [last.reasoning, next.reasoning].filter((each) => each).join('\n\n')
   const toolCalls = [...(last.toolCalls ?? []), ...(next.toolCalls ?? [])]

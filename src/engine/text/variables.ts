@@ -86,6 +86,7 @@ const WRITTEN = Symbol('written')
 
 type WrittenMessage = Omit<AssistantMessage, 'content'> & { content: { [WRITTEN]: string } }
 
+/** Returns a message in the form that templates read. */
 function messageOf(
   message: ChatMessage | WrittenMessage,
   form: Form,
@@ -128,6 +129,7 @@ function splitThought<T extends AssistantMessage | WrittenMessage>(message: T): 
   return { ...message, content, ...(reasoning && { reasoning }) }
 }
 
+/** Returns a tool call in the template's form. */
 function callOf({ id, name, arguments: text }: ToolCall, form: Form): Json {
   return {
     type: 'function',
@@ -147,6 +149,10 @@ function argumentsOf(text: string, name: string, form: Form): unknown {
   return form.arguments === 'both' && JSON.stringify(data) !== text ? text : data
 }
 
+/**
+ * Parses call arguments. Throws `invalid_request` if they are not a JSON object or nested too
+ * deeply.
+ */
 function parseArguments(text: string, name: string): object {
   try {
     const data: unknown = JSON.parse(text)
@@ -178,6 +184,7 @@ export function shallow<T>(value: T, depth = DEPTH): T {
   return value
 }
 
+/** Returns a tool in the form that templates read, with defaults for absent fields. */
 function toolOf({ name, description = '', parameters }: Tool): Json {
   const schema = typeof parameters === 'object' ? parameters : {}
   return {

@@ -52,6 +52,7 @@ export function tokenBytes(
   )
 }
 
+/** Returns the texts of `additional_special_tokens`. */
 function additionalSpecial(config: object): string[] {
   const listed = 'additional_special_tokens' in config ? config.additional_special_tokens : []
   const texts = Array.isArray(listed)
