@@ -1,32 +1,33 @@
-/** What a text may be, said in pieces that fit together. Plain data; an engine compiles it. */
+/** Describes which texts an answer may be, as plain data that an engine compiles. */
 import type { JsonSchema } from '../types/index.ts'
 
+/** A constraint on the text of an answer. Constraints can contain each other. */
 export type Constraint =
   /** Any text. */
   | { type: 'text' }
-  /** This text and no other. */
+  /** Exactly this text. */
   | { type: 'constant'; text: string }
-  /** JSON that the schema accepts. */
+  /** JSON that conforms to the schema. */
   | { type: 'json'; schema: JsonSchema }
-  /** Text of a grammar in xgrammar's EBNF, from its rule `root`. */
+  /** Text that matches the rule `root` of a grammar in xgrammar's EBNF. */
   | { type: 'grammar'; grammar: string }
   | { type: 'pattern'; pattern: string }
-  /** One after the other. */
+  /** The parts, one after the other. */
   | { type: 'sequence'; parts: readonly Constraint[] }
-  /** One of them. */
+  /** One of the parts. */
   | { type: 'choice'; parts: readonly Constraint[] }
   | TaggedConstraint
-  /** Any text; where a trigger is written, one of the tags that begin with it must follow. */
+  /** Free text. After a trigger, one of the tags that begin with it must follow. */
   | {
       type: 'triggered'
       triggers: readonly string[]
       tags: readonly TaggedConstraint[]
-      /** The text begins with a tag, and there is no text before it. */
+      /** `true` if the text must begin with a tag, without text before it. */
       required: boolean
-      /** Nothing follows the first tag. */
+      /** `true` if nothing may follow the first tag. */
       single: boolean
     }
-  /** Tags alone, with this text between two. */
+  /** Tags only, with `separator` between two of them. */
   | {
       type: 'separated'
       tags: readonly TaggedConstraint[]
@@ -35,7 +36,7 @@ export type Constraint =
       single: boolean
     }
 
-/** A text between a beginning and an end. */
+/** Text between a fixed beginning and a fixed end. */
 export interface TaggedConstraint {
   type: 'tagged'
   begin: string

@@ -1,92 +1,120 @@
 /**
- * What the loop that writes answers needs of a decoder. Calls come one after the other, over all
- * sequences of a decoder; after a failure only `close` is of use.
+ * Contract between the scheduler and a decoder. The scheduler awaits each call before the next one,
+ * across all sequences of a decoder. After a call fails, only `close` may be called.
  */
 
-/** A model in memory, and the conversations it holds. */
+/** A loaded model and the KV caches of its sequences. */
 export interface Decoder {
-  /** Most tokens to give at once, so that nobody is kept waiting and scores fit in memory. */
+  /**
+   * Largest number of tokens in one call of `extend` or `predict`. It bounds the time that other
+   * sequences wait and the memory that logits need.
+   */
   readonly chunk: number
-  /** Most sequences that {@link Decoder.step} computes together; 1: it computes one at a time. */
+  /** Largest batch of {@link Decoder.step}. With 1, sequences are computed one at a time. */
   readonly batch: number
-  /** Whether {@link Sequence.mark} is of use: prompts are taken up to each length to be marked. Default: yes. */
+  /**
+   * `false` if {@link Sequence.mark} has no use. Otherwise a prefill chunk ends at each length that
+   * is to be marked. Default: `true`.
+   */
   readonly marks?: boolean
-  /** Begins a conversation of nothing. */
+  /** Returns a new, empty sequence. */
   open(): Sequence
-  /** Takes one token in each of these, at most `batch`; gives a row of scores for each. */
+  /**
+   * Runs one decode step: appends one token to each sequence, at most `batch` of them. Resolves to
+   * one row of logits for each entry.
+   */
   step(entries: readonly { sequence: Sequence; token: number }[]): Promise<Logits>
-  /** Resolves once the device has computed what it was given; it may still be at it. */
+  /** Resolves when the device has finished the work submitted so far. */
   settled(): Promise<void>
-  /** Frees everything, sequences included. */
+  /** Frees the model and all sequences. */
   close(): Promise<void>
 }
 
-/** One conversation: its tokens' keys and values, or whatever a model remembers by. */
+/** The tokens of one conversation and their KV cache, or another state that the model keeps. */
 export interface Sequence {
-  /** Tokens taken so far. */
+  /** Number of tokens computed so far. */
   readonly length: number
-  /** Bytes of memory it holds. */
+  /** Memory that the sequence holds, in bytes. */
   readonly bytes: number
-  /** Takes tokens, at most a chunk, that something follows. */
+  /** Appends at most `chunk` tokens without computing logits. */
   extend(tokens: readonly number[]): Promise<void>
   /**
-   * Takes tokens, at most a chunk; gives a row of scores for each of the last `rows`, default 1.
+   * Appends at most `chunk` tokens and resolves to a row of logits for each of the last `rows`
+   * tokens. Default: 1.
    */
   predict(tokens: readonly number[], rows?: number): Promise<Logits>
-  /** The greatest length, at most this one, to which it can be cut. */
+  /** Returns the greatest length, at most `length`, to which the sequence can be cut. */
   reach(length: number): number
-  /** Keeps what it takes to come back to the present length, where not every length can be had. */
+  /** Saves the state at the present length, if the sequence cannot be cut to every length. */
   mark(): void
-  /** Forgets all tokens behind this length, which is one of `reach`. */
+  /** Removes all tokens after this length, which must be a result of `reach`. */
   cut(length: number): Promise<void>
-  /** Another sequence of the first tokens, to a length of `reach`. */
+  /**
+   * Resolves to a new sequence of the first `length` tokens. `length` must be a result of `reach`.
+   */
   fork(length: number): Promise<Sequence>
+  /** Frees the sequence. */
   close(): void
 }
 
-/** Changes to one row of scores, in this order: penalties, bias, mask. */
+/**
+ * Changes to one row of logits, applied in the order repetition penalty, logit bias, token mask.
+ */
 export interface Adjustments {
-  /** Ids, each once, whose positive scores are divided and negative ones multiplied. */
+  /**
+   * Distinct token ids. Their positive logits are divided by `factor`, negative ones multiplied by
+   * it.
+   */
   repetition?: { ids: readonly number[]; factor: number }
-  /** Added to the scores of these ids, each once. */
+  /** Amounts to add to the logits of these distinct token ids. */
   bias?: { ids: readonly number[]; amounts: readonly number[] }
-  /** A bit for each id, in 32-bit words from the lowest; those without one score minus infinity. */
+  /**
+   * Token mask: one bit for each id in 32-bit words, lowest bit first. The logits of ids whose bit
+   * is 0 become negative infinity.
+   */
   mask?: Int32Array | null
 }
 
 /**
- * The highest scores of a row, after its adjustments. One that is not a number is told before all
- * others, whatever the mask.
+ * The highest logits of a row, after its adjustments. A NaN precedes all other values, even if it
+ * is masked.
  */
 export interface Candidates {
-  /** By falling score, the lower id first where two are equal. */
+  /** Token ids in descending order of their logits. Of equal logits, the lower id comes first. */
   ids: Uint32Array
   scores: Float32Array
   /**
-   * The logarithm of the sum of the exponentials of all scores of the row, each over `temperature`;
-   * NaN where that is 0.
+   * Logarithm of the sum of `exp(logit / temperature)` over the whole row. NaN if `temperature` is
+   * 0.
    */
   logSumExp: number
 }
 
+/** Request for the candidates of one row. */
 export interface Ask {
-  /** How many candidates, 1 to 64. */
+  /** Number of candidates, 1 to 64. */
   count: number
-  /** Divides the scores inside `logSumExp`; 0 where that is not wanted, as for greedy choices. */
+  /** Temperature of `logSumExp`. 0 skips that sum, as for greedy sampling. */
   temperature: number
   adjustments?: Adjustments
 }
 
 /**
- * What a forward gave: a row of scores for each sequence, or for each of the last tokens of one.
+ * Result of a forward pass: a row of logits for each sequence, or for each of the last tokens of
+ * one sequence.
  */
 export interface Logits {
+  /** Number of rows. */
   readonly rows: number
-  /** Scores of a row. */
+  /** Number of logits in a row. */
   readonly vocabulary: number
-  /** Candidates of each row; `asks` has one for each. On a GPU they are chosen there. */
+  /**
+   * Resolves to the candidates of each row. `asks` has one entry for each row. On a GPU, the GPU
+   * selects them.
+   */
   top(asks: readonly Ask[]): Promise<Candidates[]>
-  /** A row as it is, without adjustments. */
+  /** Resolves to one row of logits, without adjustments. */
   row(index: number): Promise<Float32Array>
+  /** Frees the logits. */
   release(): void
 }

@@ -1,11 +1,13 @@
 /**
- * What all engines are made of but the scores: puts together what the folders beside it do.
+ * Implements an engine around any decoder, from the folders beside this file.
  *
- * `text/` turns a conversation into the tokens of a prompt: the model's own chat template writes it,
- * with the signs of structure in what users wrote disguised, and the tokenizer cuts it; on the way
- * back it turns tokens into text. `run/` lets answers share a decoder: each asks for scores, chooses
- * by `sampling/`, within what `constraint/` allows, and tells its text. The decoder (`decoder.ts`) is
- * an engine's own, and how weights become one.
+ * `text/` renders a conversation with the model's chat template and tokenizes it into a prompt.
+ * Special tokens in user text are disguised first. `text/` also detokenizes the answer.
+ *
+ * `run/` lets answers share a decoder. Each answer requests logits, samples a token with
+ * `sampling/` within its `constraint/`, and yields text.
+ *
+ * The decoder (`decoder.ts`) and the loading of weights belong to each engine.
  */
 import type { GpuVerdict } from '../device/verdict.ts'
 import { InoriginError } from '../error.ts'
@@ -20,36 +22,43 @@ import { createScheduler, type Scheduler } from './run/scheduler.ts'
 import { type ModelConfig, readConfig } from './text/config.ts'
 import { createPrompts } from './text/prompt.ts'
 
-/** What computes the scores, where the rest of an engine is the same. */
+/** The part of an engine that differs between runtimes: it loads a decoder. */
 export interface Decoding {
+  /** Loads the weights into a decoder. */
   load(options: LoadOptions, weights: Files, signal: AbortSignal): Promise<Loaded>
-  /** Whether scores of several tokens cost little more than those of one. */
+  /**
+   * `true` if logits of several tokens cost little more than those of one, so that drafts pay off.
+   */
   drafts: boolean
 }
 
-/** What is known of a model before its weights are here. */
+/** Options of {@link Decoding.load} that are known before the weights are read. */
 export interface LoadOptions
   extends
     Pick<EngineSetup, 'device' | 'runtime' | 'features' | 'verdict'>,
     Pick<ModelConfig, 'contextWindow' | 'firstPosition' | 'heads'> {
-  /** Told when the weights are where they compute, and the first runs begin. */
+  /** Called when the weights are on the device and the warm-up begins. */
   onWarm?: () => void
 }
 
+/** A loaded model. */
 export interface Loaded {
   decoder: Decoder
-  /** What is known of the GPU now; `null` on `wasm`. */
+  /** Result of the GPU self-test; `null` on `wasm`. */
   verdict: GpuVerdict | null
   /**
-   * Frees the decoder, which failed, and gives another one on a new device, with the same weights
-   * and nothing in it. Rejects when the device is not to be had any more.
+   * Frees the failed decoder and resolves to an empty one with the same weights on a new device.
+   * Rejects if no device is available.
    */
   reopen(signal: AbortSignal): Promise<Decoder>
   /** Frees the model and the device. */
   release(): Promise<void>
 }
 
-/** An engine around any decoder. */
+/**
+ * Creates an engine around any decoder. Rejects if the model's tokenizer or configuration is
+ * unusable.
+ */
 export async function openDecoding(
   { texts, maxInputTokens, ...setup }: EngineSetup,
   decoding: Decoding,
@@ -63,10 +72,10 @@ export async function openDecoding(
   const closing = new AbortController()
   let loaded: Loaded | null = null
   let scheduler: Scheduler | null = null
-  /** The last load that was asked for; it never rejects. */
+  /** The most recent load. It never rejects. */
   let loading: Promise<unknown> = Promise.resolve()
 
-  /** One after the other, so that the second finds what the first has loaded. */
+  /** Loads run one after the other, so that the second one finds the scheduler of the first. */
   const load: Engine['load'] = (weights, asked, onWarm) => {
     const signal = AbortSignal.any([asked, closing.signal])
     const done = loading.then(() => begin(weights, signal, onWarm))
@@ -98,10 +107,7 @@ export async function openDecoding(
 
   const generate: Engine['generate'] = (prompt, options) => {
     if (!scheduler) {
-      throw new InoriginError(
-        'internal',
-        'The engine was asked to generate while it was not loaded.',
-      )
+      throw new InoriginError('internal', 'Cannot generate: the engine is not loaded.')
     }
     const answering: AnswerSetup = {
       scheduler,
@@ -138,7 +144,7 @@ export async function openDecoding(
   }
 }
 
-/** What the work gives, or `aborted` as soon as the signal says so. */
+/** Settles as `work` does, or rejects with `aborted` as soon as `signal` aborts. */
 function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = (): void => reject(loadingCancelled())

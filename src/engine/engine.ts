@@ -1,7 +1,8 @@
 /**
- * The contract between `generation/` and whatever runs a language model: a conversation in, pieces of
- * text out. An engine opens in two steps, so that a request can be refused with a real status (it does
- * not fit, say) before gigabytes of weights are here.
+ * Contract between `generation/` and the runtimes of language models: a conversation goes in,
+ * pieces of text come out. An engine opens in two steps: `OpenEngine` reads the tokenizer, and
+ * `load` reads the weights. So a request that does not fit is rejected with an HTTP status before
+ * gigabytes of weights are read.
  */
 import type { GpuVerdict } from '../device/verdict.ts'
 import type { ChatMessage, Device, Sampling, TokenLogprob, Tool, ToolCall } from '../types/index.ts'
@@ -10,140 +11,170 @@ import type { Constraint } from './constraint.ts'
 /** Files of an implementation by resource name, such as `onnx/model.onnx`. */
 export type Files = ReadonlyMap<string, Blob>
 
+/** Options of {@link OpenEngine}. */
 export interface EngineSetup {
   device: Device
-  /** Folder URL that holds the runtime's wasm files, with a trailing slash. */
+  /** URL of the folder with the runtime's wasm files, with a trailing slash. */
   runtime: string
-  /** Tokenizer and configuration files; small. */
+  /** Tokenizer and configuration files. They are small. */
   texts: Files
-  /** The catalog's limit of prompt and answer together. */
+  /** Limit of the catalog entry for the tokens of prompt and answer together. */
   maxInputTokens: number
-  /** What replaces parts of MLC's own configuration of a model. Default: nothing. */
+  /** Values that override parts of MLC's own configuration of a model. Default: none. */
   overrides?: Readonly<Record<string, unknown>>
   /** WebGPU features that the weights need, such as `shader-f16`. Default: none. */
   features?: readonly string[]
-  /** What an earlier load found out about this GPU; absent: `load` tries it first. */
+  /** Result of an earlier self-test of this GPU. If absent, `load` runs the self-test first. */
   verdict?: GpuVerdict
 }
 
-/** What a prompt is made of. */
+/** Input of a chat template. */
 export interface Conversation {
   messages: readonly ChatMessage[]
-  /** For templates that write tools themselves; see {@link Engine.template}. */
+  /** Tools for templates that render tools themselves; see {@link Engine.template}. */
   tools?: readonly Tool[]
-  /** For templates with a switch: whether the model is to reason; absent: as the template does. */
+  /**
+   * `true` if the model is to reason, for templates with such a switch. Default: the template's
+   * own.
+   */
   thinking?: boolean
   /**
-   * Writes the calls of an assistant as the model would have, for templates that do not: behind its
-   * content. Special tokens are meant in what it writes but not in what it is given, which is all that
-   * it may take from the conversation.
+   * Serializes the tool calls of an assistant message as the model would, for templates that do
+   * not. The result follows the message's content. Special tokens in the result count, except in
+   * the text of the calls themselves; the function must use no other text of the conversation.
    */
   writeCalls?: (calls: readonly ToolCall[]) => string
-  /** How the answer begins. */
+  /** Beginning of the answer, which the prompt ends with. */
   begun?: Begun
 }
 
-/** The beginning of an answer, which a prompt ends with. */
+/** Beginning of an answer, which a prompt ends with. */
 export interface Begun {
-  /** What goes before: special tokens are meant in it. */
+  /** Text before `text`. Special tokens in it count. */
   block?: string
-  /** Special tokens are not. */
+  /** Text that the answer begins with. Special tokens in it are plain text. */
   text: string
 }
 
-/** A prompt ready to run: templated and tokenised. */
+/** A prompt ready to run: rendered by the chat template and tokenized. */
 export interface Prompt {
   readonly tokens: readonly number[]
   /**
-   * Lengths at which a message ends, ascending: another conversation is likely to share the tokens up
-   * to one of them.
+   * Lengths in tokens at which a message ends, ascending. Another conversation is likely to share
+   * the tokens up to one of them.
    */
   readonly boundaries: readonly number[]
-  /** The text behind the last message, with which the template opens the answer. */
+  /** Text after the last message, with which the template opens the answer. */
   readonly opening: string
-  /** The answer has begun in it: a space with which it goes on is one. */
+  /**
+   * `true` if the prompt ends with the beginning of the answer. Then a space at the start of the
+   * completion is kept.
+   */
   readonly begun?: boolean
 }
 
-/** Text the model produced, and how many tokens went into it. */
+/** Text that the model generated. */
 export interface Piece {
   text: string
+  /** Number of tokens that went into the text. */
   tokens: number
-  /** Of the tokens of this text, where they were asked for. */
+  /** Logprobs of the tokens of this text, if requested. */
   logprobs?: readonly TokenLogprob[]
 }
 
-/** How a run ended by itself: an end token, or a limit. */
+/** Result of a run that ended by itself: at an end token or at a limit. */
 export interface Ending {
   reason: 'stop' | 'length'
-  /** Tokens generated, the end token included. */
+  /** Number of generated tokens, including the end token. */
   completionTokens: number
 }
 
-/** Told once, before the first piece. */
+/** Argument of `onStart`, which is called once, before the first piece. */
 export interface Started {
-  /** Tokens of the prompt that did not have to be computed. */
+  /** Number of prompt tokens that came from the prefix cache. */
   cachedTokens: number
 }
 
-/** What may be said to an engine between two pieces; it takes effect with the next token. */
+/** Instructions that take effect at the next token. */
 export interface Steer {
-  /** The model is made to write this; it comes back in pieces as if it had, and counts as generated. */
+  /**
+   * Text to force into the answer. It is yielded in pieces like generated text and counts as such.
+   */
   append?: string
-  /** From here on; `null` lifts the present one. */
+  /** Constraint from here on. `null` removes the present one. */
   constraint?: Constraint | null
 }
 
+/** Options of {@link Engine.generate}. */
 export interface GenerateOptions {
-  /** Hard limit of generated tokens; the engine also stops at the end of its context. */
+  /** Largest number of generated tokens. The engine also stops at the end of its context window. */
   maxTokens: number
   sampling: Sampling
   signal: AbortSignal
-  /** What the answer must be, from its first token. The end token is allowed where it is complete. */
+  /**
+   * Constraint on the answer, from its first token. The end token is allowed when the answer is
+   * complete.
+   */
   constraint?: Constraint
-  /** Special tokens whose text is told, such as `<think>`; others have none. */
+  /** Special tokens whose text is yielded, such as `<think>`. Other special tokens have no text. */
   visible?: readonly string[]
-  /** As in a request. */
+  /**
+   * Number of most probable tokens to list with each token, as in a request. Absent: no logprobs.
+   */
   logprobs?: number
-  /** What is cached is shared only by runs that name the same. */
+  /**
+   * Name of a part of the prefix cache. Only runs with the same name share cached prompts. Default:
+   * `''`.
+   */
   partition?: string
+  /** Called once, before the first piece. */
   onStart?: (started: Started) => void
 }
 
+/** A language model that answers conversations. */
 export interface Engine {
-  /** Tokens of prompt and answer together that fit. */
+  /** Largest number of tokens of prompt and answer together. */
   readonly contextWindow: number
   /**
-   * Source of the chat template, from which tool and reasoning formats are told; `null` where the
-   * engine has none and `prepare` takes neither tools, tool messages nor `thinking`.
+   * Source of the chat template, from which the formats of tools and reasoning are recognized.
+   * `null` if the engine has no template; then `prepare` takes neither tools, tool messages nor
+   * `thinking`.
    */
   readonly template: string | null
-  /** Whether it looks at images in messages; absent: it does not, and none is given to it. */
+  /**
+   * `true` if the engine reads images in messages. Otherwise it receives none. Default: `false`.
+   */
   readonly takesImages?: boolean
-  /** What `load` found out about the GPU, to be kept for the next; `null` before, and on WASM. */
+  /** Result of the GPU self-test in `load`, for later loads. `null` before `load` and on WASM. */
   readonly verdict?: GpuVerdict | null
   /**
-   * Loads the weights and warms up, which `onWarm` is told of; resolves when the first token costs no
-   * more than the second. Rejects with `gpu_untrusted` where the GPU computes wrong numbers.
+   * Loads the weights and warms up. Calls `onWarm` when the warm-up begins. Resolves when the first
+   * token costs no more than the second. Rejects with `gpu_untrusted` if the GPU computes wrong
+   * numbers.
    */
   load(weights: Files, signal: AbortSignal, onWarm?: () => void): Promise<void>
   /**
-   * Templates and tokenises. What users wrote cannot forge special tokens. Throws `invalid_request` for
-   * what is longer than so many contexts; more than one, the default, are only to be counted.
+   * Renders and tokenizes a conversation. User text cannot forge special tokens. Throws
+   * `invalid_request` for a prompt longer than `contexts` context windows, by default 1. Values
+   * above 1 are only for counting tokens.
    */
   prepare(conversation: Conversation, contexts?: number): Prompt
-  /** Rejects with `invalid_request` when the constraint cannot be kept; costs nothing a second time. */
+  /**
+   * Compiles a constraint. Rejects with `invalid_request` if it is not supported. The result is
+   * cached.
+   */
   check(constraint: Constraint): Promise<void>
   /**
-   * Runs until an end token, a limit or an abort; `load` first. Any number at once: they share the
-   * device's time. The next token is computed when the next piece is asked for.
+   * Generates until an end token, a limit or an abort. `load` must have resolved. Any number of
+   * runs share the device. The next token is computed when the next piece is requested.
    */
   generate(
     prompt: Prompt,
     options: GenerateOptions,
   ): AsyncGenerator<Piece, Ending, Steer | undefined>
+  /** Aborts a pending load and frees the model. */
   close(): Promise<void>
 }
 
-/** Opens the text half of an engine; fails with a clear error on files it cannot use. */
+/** Opens the text half of an engine. Rejects if the tokenizer or configuration is unusable. */
 export type OpenEngine = (setup: EngineSetup) => Promise<Engine>

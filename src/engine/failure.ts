@@ -1,10 +1,10 @@
-/** Turns what the runtime, the wasm heap or the GPU throws into errors that say what to do. */
+/** Converts errors of the runtime, the wasm heap and the GPU into errors that say what to do. */
 import { InoriginError } from '../error.ts'
 
-/** Any of these phrases, in any case. */
+/** Returns an expression that matches any of these patterns, ignoring case. */
 export const oneOf = (...phrases: string[]): RegExp => new RegExp(phrases.join('|'), 'i')
 
-/** What wasm, the browsers' buffers and GPUs say when something has no room. */
+/** Messages of wasm, browser buffers and GPUs for a failed allocation. */
 const OUT_OF_MEMORY = oneOf(
   'out of memory',
   'bad_alloc',
@@ -13,11 +13,11 @@ const OUT_OF_MEMORY = oneOf(
   'cannot allocate',
   'allocation failed',
   'invalid (typed )?array length',
-  // A size that 32 bits cannot even count.
+  // The size does not fit into 32 bits.
   'integer overflow',
   'storage size overflowed',
   'maximum memory size exceeded',
-  // A buffer or a binding that is beyond the limits of the device.
+  // The buffer or binding exceeds a limit of the device.
   'createbuffer failed',
   'too large for the implementation',
   'exceeds the max(imum)? buffer size',
@@ -30,6 +30,7 @@ const DEVICE_LOST = oneOf(
   'external instance reference',
 )
 
+/** Returns the error for a device that ran out of memory. */
 export function outOfMemory(cause: unknown): InoriginError {
   return new InoriginError(
     'unavailable',
@@ -39,6 +40,7 @@ export function outOfMemory(cause: unknown): InoriginError {
   )
 }
 
+/** Returns the error for a lost GPU. */
 export function deviceLost(cause: unknown): InoriginError {
   return new InoriginError(
     'unavailable',
@@ -48,31 +50,32 @@ export function deviceLost(cause: unknown): InoriginError {
   )
 }
 
+/** Returns the error of a canceled load. */
 export const loadingCancelled = (): InoriginError =>
   new InoriginError('aborted', 'Loading was cancelled.')
 
-/** Nothing that its thread computes from here on can be trusted. */
+/** Returns the error for a crash of the runtime. No later result of its thread can be trusted. */
 function runtimeCrashed(cause: unknown): InoriginError {
   return new InoriginError(
     'unavailable',
-    'The runtime crashed, most likely for want of memory. Try again, or choose a smaller model.',
+    'The runtime crashed, probably because memory ran out. Try again, or choose a smaller model.',
     { code: 'runtime_crashed', retryAfter: 1, cause },
   )
 }
 
-/** The model file itself cannot be used. */
+/** Returns the error for a model whose files cannot be used. */
 export function modelUnusable(why: string, cause?: unknown): InoriginError {
   return new InoriginError(
     'unavailable',
-    `The model cannot be used: ${why} Remove it and load it again; if that does not help, the ` +
+    `The model cannot be used: ${why} Remove it and load it again. If that does not help, the ` +
       'files of its catalog entry are wrong.',
     { code: 'model_unusable', cause },
   )
 }
 
 /**
- * Whether a failure is the device's rather than the model's; `null` when it is neither by its
- * words.
+ * Returns the error for a failure of the device or the runtime, judged by its message. `null` if
+ * the message is not recognized.
  */
 export function deviceFailure(thrown: unknown): InoriginError | null {
   const message = thrown instanceof Error ? thrown.message : String(thrown)
@@ -81,7 +84,7 @@ export function deviceFailure(thrown: unknown): InoriginError | null {
   return isCrash(thrown) ? runtimeCrashed(thrown) : null
 }
 
-/** What GPUs report beside the call that caused it. */
+/** Returns the error for a GPU error that was reported separately from the call that caused it. */
 export function gpuFailure(error: GPUError): InoriginError {
   if (error instanceof GPUOutOfMemoryError || OUT_OF_MEMORY.test(error.message)) {
     return outOfMemory(error)
@@ -89,18 +92,18 @@ export function gpuFailure(error: GPUError): InoriginError {
   return gpuRefused(error.message, error)
 }
 
-/** It cannot do what it was asked for, however often. */
+/** Returns the error for a GPU that rejects the work, also on a retry. */
 export function gpuRefused(why: string, cause: unknown): InoriginError {
   return new InoriginError(
     'unavailable',
-    `The GPU refused the work (${why.slice(0, 200)}). Use the wasm device, or another browser.`,
+    `The GPU rejected the work (${why.slice(0, 200)}). Use the wasm device, or another browser.`,
     { code: 'gpu_error', cause },
   )
 }
 
 /**
- * Traps, C++ exceptions that nobody caught, and glue code that finds nonsense in the heap. The
- * runtime writes inputs that it found no room for over the beginning of its own memory.
+ * Returns `true` for traps, uncaught C++ exceptions, and glue code that reads garbage from the
+ * heap. The runtime overwrites the start of its own memory with inputs that it could not allocate.
  */
 function isCrash(thrown: unknown): boolean {
   if (thrown instanceof WebAssembly.RuntimeError || typeof thrown === 'number') return true

@@ -1,21 +1,26 @@
-/** What a GPU that was lost needs: patience with it while it goes, and until it is there again. */
+/** Timeouts and retries for a GPU that was lost. */
 import { InoriginError } from '../error.ts'
 import { sleep, within } from '../store/patience.ts'
 
-/** A device that is lost may keep its runtime from ever coming to an end. */
+/**
+ * Timeout in milliseconds for freeing a runtime. On a lost device, its promise may never settle.
+ */
 const PATIENCE = 5_000
 
-/** Resolves when that is done or failed, or has taken too long. */
+/** Resolves when `work` has settled or timed out. Never rejects. */
 export function soon(work: unknown): Promise<unknown> {
-  // What cannot be freed any more is gone already.
+  // A failure to free something means that it is gone already.
   const done = Promise.resolve(work).catch(() => undefined)
   return within(PATIENCE, done, undefined)
 }
 
-/** Milliseconds to wait for a GPU that has just been lost to be there again. */
+/** Delays in milliseconds between retries, until a lost GPU is available again. */
 const PAUSES = [300, 1_000, 3_000]
 
-/** What the work gives, which is tried again while there is no device. */
+/**
+ * Runs `work`, with retries while no GPU is available (`no_webgpu` or `device_lost`). Rejects with
+ * the error of `work` if it has another cause, the retries are used up, or `signal` aborts.
+ */
 export async function persist<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
   for (const pause of PAUSES) {
     try {

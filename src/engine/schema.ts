@@ -1,4 +1,7 @@
-/** JSON Schema, as far as an answer can be made to keep it exactly. */
+/**
+ * Compiles JSON Schema into a grammar, for the keywords that an answer can be guaranteed to
+ * satisfy.
+ */
 import type { JsonSchema } from '../types/index.ts'
 import { compileSchema } from './schema/compile.ts'
 import { type Expression, type Grammar, isNothing, type Rules } from './schema/expression.ts'
@@ -9,18 +12,18 @@ import { findShortest, MAX_SHORTEST_TEXT } from './schema/shortest.ts'
 import { createSteps, type Steps } from './schema/steps.ts'
 
 /**
- * Refuses a schema that cannot be kept with `invalid_request`, naming the keyword at fault.
- * `path` says where the schema stands in the request, such as `tools[0].function.parameters`. Schemas
- * of one request are checked with the same `steps`.
+ * Throws `invalid_request` for a schema that is not supported, naming the keyword at fault. `path`
+ * is the schema's position in the request, such as `tools[0].function.parameters`. All schemas of
+ * one request share `steps`, which bounds their total cost.
  */
 export function checkSchema(schema: JsonSchema, path: string, steps = createSteps()): void {
   schemaTexts(schema, path, new Map(), '', steps)
 }
 
 /**
- * The texts of the JSON values that the schema allows; its rules are added to `rules`, and their names
- * begin with `scope`. They are written with a blank behind commas and colons and with none elsewhere,
- * properties in the order of the schema. Throws as {@link checkSchema} does.
+ * Returns the grammar expression of the JSON texts that the schema allows. Adds its rules to
+ * `rules`, under names that begin with `scope`. The texts have a space after commas and colons and
+ * no other whitespace. Properties are in the order of the schema. Throws like {@link checkSchema}.
  */
 export function schemaTexts(
   schema: JsonSchema,
@@ -35,6 +38,7 @@ export function schemaTexts(
   return root
 }
 
+/** Returns the pruned grammar of a schema. */
 function compiled(
   schema: JsonSchema,
   path: string,
@@ -46,14 +50,14 @@ function compiled(
   try {
     const root = compileSchema(node(schema, path), rules, scope, steps)
     const grammar = prune({ root, rules }, steps)
-    if (isNothing(grammar.root)) refuse(path, 'allows no value at all.')
+    if (isNothing(grammar.root)) refuse(path, 'allows no value.')
     if (findShortest(grammar, steps) > MAX_SHORTEST_TEXT) {
-      const why = `demands a value of more than ${MAX_SHORTEST_TEXT} characters. Lower its minimum lengths.`
+      const why = `requires a value of more than ${MAX_SHORTEST_TEXT} characters. Lower its minimum lengths.`
       refuse(path, why)
     }
     return grammar
   } catch (error) {
-    // The stack is as deep as the schema, or as a value in it.
+    // The recursion is as deep as the schema, or as a value in it.
     if (error instanceof RangeError) return refuse(path, 'is nested too deeply. Make it flatter.')
     throw error
   }

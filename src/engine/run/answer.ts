@@ -1,4 +1,4 @@
-/** One answer: chooses token after token and tells their text as it becomes certain. */
+/** Generates one answer: samples one token after the other and yields text once it is certain. */
 import type { TokenLogprob } from '../../types/index.ts'
 import type { Ending, GenerateOptions, Piece, Prompt, Steer } from '../engine.ts'
 import type { Ask } from '../decoder.ts'
@@ -7,16 +7,21 @@ import type { Output } from './output.ts'
 import { createRules, type RulesOptions } from './rules.ts'
 import type { Scheduler } from './scheduler.ts'
 
-/** What all answers of a model have in common. */
+/** Dependencies and limits that all answers of a model share. */
 export interface AnswerSetup extends Omit<RulesOptions, 'signal'> {
   scheduler: Scheduler
   endTokens: ReadonlySet<number>
   contextWindow: number
-  /** Whether to guess tokens, for a device that computes several in little more time than one. */
+  /**
+   * `true` to draft tokens, for a device that computes several tokens in little more time than one.
+   */
   drafts: boolean
 }
 
-/** Yields text as it becomes certain. Throws `aborted` as soon as the signal says so. */
+/**
+ * Yields text once later tokens cannot change it. Returns how the answer ended. Throws `aborted` as
+ * soon as the signal aborts.
+ */
 export async function* answer(
   setup: AnswerSetup,
   { sampler, text, logprob }: Output,
@@ -33,14 +38,14 @@ export async function* answer(
     onStart: (started) => onStart?.(started),
   })
   const drafter = setup.drafts && !logprob ? createDrafter(prompt.tokens) : null
-  /** Tokens of the answer that the decoder was not given yet. */
+  /** Tokens of the answer that the decoder has not computed yet. */
   const pending: number[] = []
   let logprobs: TokenLogprob[] = []
   let certain = ''
   let untold = 0
   let completionTokens = 0
 
-  /** The token to come: one that is given, or a choice. */
+  /** Resolves to the next token: a forced one, or a sampled one. */
   const next = async (): Promise<number> => {
     if (given.length > 0 && !logprob) return given.shift() as number
     const known = given.shift()
@@ -58,7 +63,7 @@ export async function* answer(
         const told = scores && logprob?.(scores, token)
         if (told) logprobs.push(told)
       },
-      // A mask is known for one token at a time.
+      // A token mask is known for one token at a time, so constrained answers have no drafts.
       drafter: rules.free && known === undefined ? drafter : null,
       room: limit - completionTokens - 1,
     })
@@ -77,7 +82,7 @@ export async function* answer(
 
   try {
     if (constraint) await rules.follow(constraint)
-    // Else the first turn says it.
+    // Otherwise the first `advance` calls `onStart`.
     if (given.length > 0 || limit < 1) await lane.begin()
     let reason: Ending['reason'] = 'length'
     while (completionTokens < limit) {
@@ -99,7 +104,7 @@ export async function* answer(
       if (said?.append) rules.write(said.append)
       if (said?.constraint) await rules.follow(said.constraint)
     }
-    // A character that is not whole by now is not told, but how probable its tokens were is.
+    // Bytes of an incomplete character are dropped, but the logprobs of their tokens are yielded.
     if (certain !== '' || logprobs.length > 0) yield piece()
     return { reason, completionTokens }
   } finally {

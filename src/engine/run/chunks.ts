@@ -1,44 +1,67 @@
-/** How much of a prompt to take at once, so that others write on meanwhile, and can be cancelled. */
+/**
+ * Chooses the length of prefill chunks, so that decoding continues meanwhile and a cancel takes
+ * effect.
+ */
 
+/** Lengths of prefill chunks, adapted to measured times. */
 export interface Chunks {
-  /** Tokens to take next, by what the last ones took; more where it is `alone`, and nobody waits. */
+  /**
+   * Returns the length of the next chunk in tokens, predicted from the times of earlier chunks. It
+   * is longer if the prompt is `alone`, so that no other answer waits.
+   */
   length(alone: boolean): number
-  /** A device was given so many at `start`, and is `done` with them later; resolves when it is. */
+  /**
+   * Records a chunk of `tokens` that was submitted at `start`, in milliseconds. `done` resolves
+   * when the device has computed it. The result resolves after the time is recorded.
+   */
   took(tokens: number, start: number, done: Promise<void>): Promise<void>
 }
 
-/** Milliseconds that are not too long for others to wait. */
+/** Longest time of a chunk in milliseconds while other answers wait. */
 const PATIENCE = 200
 
-/** Where there are no others. Of two chunks on their way, who comes or cancels waits for both. */
+/**
+ * Longest time of a chunk in milliseconds while no other answer waits. With two chunks queued on
+ * the device, a new or canceled request waits for both.
+ */
 const PATIENCE_ALONE = 500
 
-/** A chunk may take as long as so many single tokens do. */
+/** A chunk may take as long as this many single tokens, even if that exceeds the limits above. */
 const TOKENS = 3
 
+/** Shortest chunk in tokens. */
 const SHORTEST = 16
 
-/** Where nothing is known yet. */
+/** Longest chunk in tokens before the first measurement. */
 const FIRST = 64
 
-/** From one to the next, since what is far from all that was measured is told badly. */
+/**
+ * Largest growth factor between chunks. Predictions far from all measured lengths are unreliable.
+ */
 const GROWTH = 4
 
+/** Length of a chunk in tokens and its time in milliseconds. */
 interface Measured {
   tokens: number
   time: number
 }
 
-/** Of `most` tokens and less: by halves, since a device may have something to compile for each. */
+/**
+ * Creates chunk lengths that double from 16 tokens up to `most`. There are few of them because a
+ * device may compile a shader for each.
+ */
 export function createChunks(most: number): Chunks {
   const lengths = [most]
   for (let length = SHORTEST; length < most; length *= 2) lengths.splice(-1, 0, length)
   let last: Measured | null = null
-  /** The last one of a length that is another altogether. */
+  /** Latest measurement of a clearly different length. */
   let other: Measured | null = null
   let free = 0
 
-  /** Milliseconds that one token more costs: less than its share, since any number costs something. */
+  /**
+   * Returns the milliseconds that one more token costs. It is less than the average, because every
+   * chunk has a fixed cost.
+   */
   const slope = ({ tokens, time }: Measured): number => {
     const each = time / tokens
     if (!other) return each / 2
@@ -61,7 +84,7 @@ export function createChunks(most: number): Chunks {
   const took: Chunks['took'] = async (tokens, start, done) => {
     await done
     const now = performance.now()
-    // It may have begun with them only when it was done with those before.
+    // The device may have started this chunk only after it finished the earlier ones.
     const time = now - Math.max(start, free)
     free = now
     if (tokens < Math.min(SHORTEST, most)) return

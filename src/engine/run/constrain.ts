@@ -1,10 +1,13 @@
-/** What the constraints of a model have to know of its tokens. */
+/** Creates the constraints of a model from its tokenizer. */
 import { createConstraints } from '../constraint/constraints.ts'
 import type { Constraints } from '../constraint/contract.ts'
 import type { ModelConfig } from '../text/config.ts'
 import { readVocabulary, tokenBytes } from '../text/vocabulary.ts'
 
-/** Reads nothing before the first one is asked for; most answers have none. */
+/**
+ * Returns the constraints of a model. Reads the vocabulary at the first `open`, since most answers
+ * have no constraint.
+ */
 export function constraintsOf({ tokenizer, tokenizerConfig, endTokens }: ModelConfig): Constraints {
   let made: Constraints | null = null
 

@@ -1,25 +1,30 @@
-/** Guesses how a text goes on by what followed the same words before, as where something is quoted. */
+/**
+ * Drafts tokens by prompt lookup: it proposes what followed the same tokens before, as in a
+ * quotation.
+ */
 
+/** Proposes draft tokens for one answer. */
 export interface Drafter {
-  /** What followed before, as many tokens; empty where the last ones are new. */
+  /** Returns `count` draft tokens, or none if the last tokens have not occurred before. */
   guess(count: number): number[]
-  /** The text goes on with this one. */
+  /** Appends a token of the answer. */
   accept(token: number): void
-  /** How often the next token was as guessed of late, where there was a guess. */
+  /** Moving average of how often the next token matched its draft, from 0 to 1. */
   readonly luck: number
 }
 
-/** So many tokens in a row must have been there before. */
+/** Number of tokens in a row that must have occurred before. */
 const ALIKE = 3
 
-/** How much one guess weighs against those before it. */
+/** Weight of the latest draft in the moving average. */
 const WEIGHT = 0.15
 
+/** Creates a drafter that searches the prompt and the answer. */
 export function createDrafter(prompt: readonly number[]): Drafter {
   const tokens: number[] = []
-  /** Where tokens follow some, by a hash of those. */
+  /** Position after the last occurrence of each run of tokens, by the hash of the run. */
   const places = new Map<number, number>()
-  /** Where tokens follow the last ones, if those were there before. */
+  /** Position after an earlier occurrence of the last tokens; -1 if there is none. */
   let found = -1
   let luck = 0.5
 
@@ -44,7 +49,7 @@ export function createDrafter(prompt: readonly number[]): Drafter {
     if (found < 0) return []
     const length = tokens.length
     const guessed: number[] = []
-    // Behind the end of the text it repeats what was guessed.
+    // After the end of the text, the draft repeats itself.
     for (let at = found; guessed.length < count; at += 1)
       guessed.push((at < length ? tokens[at] : guessed[at - length]) as number)
     return guessed

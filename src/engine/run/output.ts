@@ -1,4 +1,4 @@
-/** What an answer is written with: how its tokens are chosen, and what is told of them. */
+/** Creates the sampler, detokenizer and logprobs of an answer. */
 import type { TokenLogprob, TokenProbability } from '../../types/index.ts'
 import type { GenerateOptions, Prompt } from '../engine.ts'
 import { logprobsOf } from '../sampling/logprobs.ts'
@@ -7,19 +7,24 @@ import type { ModelConfig } from '../text/config.ts'
 import { createDecoding, type Detokenizer } from '../text/detokenizer.ts'
 import { tokenBytes } from '../text/vocabulary.ts'
 
-/** For one answer. */
+/** The output stages of one answer. */
 export interface Output {
   sampler: Sampler
   text: Detokenizer
-  /** Of a token out of a row of scores, `null` where it is not text; absent: none is to be told. */
+  /**
+   * Returns the logprobs of a token from a row of logits, or `null` if the token has no text.
+   * Absent if logprobs were not requested.
+   */
   logprob?: (row: Float32Array, token: number) => TokenLogprob | null
 }
 
+/** Creates the output stages for a prompt and the options of its run. */
 export type Outputs = (
   prompt: Prompt,
   options: Pick<GenerateOptions, 'sampling' | 'visible' | 'logprobs'>,
 ) => Output
 
+/** Returns a factory of output stages for a model. */
 export function createOutputs({
   tokenizer,
   tokenizerConfig,
@@ -46,8 +51,8 @@ export function createOutputs({
 const SPACE = 0x20
 
 /**
- * Says how probable a token was, and the `count` most probable ones. `opens` is the text of a token
- * that is the first.
+ * Returns a function for the logprobs of a token and of the `count` most probable tokens. `opens`
+ * returns the text of a token at the start of the answer.
  */
 function describe(
   spelling: readonly (Uint8Array | null)[],
@@ -59,7 +64,7 @@ function describe(
 
   const probability = (id: number, logprob: number): TokenProbability => {
     const bytes = [...(spelling[id] ?? [])]
-    // Some tokenizers put a space before the first word, which is no part of the text.
+    // Some tokenizers put a space before the first word. It is not part of the text.
     if (first && bytes[0] === SPACE && !opens(id).startsWith(' ')) bytes.shift()
     return { text: decoder.decode(Uint8Array.from(bytes)), bytes, logprob }
   }
@@ -75,7 +80,7 @@ function describe(
   }
 }
 
-/** The same result for equal lists, of which there are few. */
+/** Caches results by list. There are few different lists. */
 function remember<T>(compute: (list: readonly string[]) => T): (list: readonly string[]) => T {
   const known = new Map<string, T>()
   return (list) => {

@@ -1,74 +1,86 @@
-/** One answer's place in the loop: what was taken for it, what it wants next, and who waits for it. */
+/**
+ * State of one running answer in the scheduler: its sequence, its pending tokens and its reader.
+ */
 import { InoriginError } from '../../error.ts'
 import type { Prompt, Started } from '../engine.ts'
 import type { Ask, Candidates, Logits } from '../decoder.ts'
 import type { Drafter } from './draft.ts'
 import type { Track } from './prefix.ts'
 
-/** The scores behind the last token that was taken; they last as long as `read` does. */
+/** The logits after the last computed token. They are valid until `read` settles. */
 export interface Reading {
   readonly candidates: Candidates
-  /** All of them, without adjustments. */
+  /** Resolves to the whole row of logits, without adjustments. */
   row(): Promise<Float32Array>
 }
 
-/** What an answer does with scores. */
+/** Callbacks of an answer for the logits of its next token. */
 export interface Reader {
   /**
-   * What to ask of them, or of those behind these tokens more, which are guessed; called while they
-   * are computed, and again where that has to be repeated.
+   * Resolves to the request for candidates after the pending token and then `guessed` draft tokens.
+   * It is called while the logits are computed, and again if that has to be repeated.
    */
   ask(guessed: readonly number[]): Promise<Ask>
+  /** Samples a token from the logits. */
   read(reading: Reading): Promise<void>
-  /** Guesses the token to be read and those behind it, where their scores may be wanted too. */
+  /** Drafter of the token to be read and the tokens after it; `null` for no drafts. */
   drafter: Drafter | null
-  /** How many of those there can be. */
+  /** Largest number of draft tokens. */
   room: number
 }
 
+/** Input of one answer. */
 export interface Visit {
   prompt: Prompt
-  /** See {@link Track}. */
+  /** Part of the prefix cache; see {@link Track}. */
   partition: string
   signal: AbortSignal
   onStart: (started: Started) => void
 }
 
+/** A running answer. */
 export interface Place {
   readonly visit: Visit
-  /** `null` before its first turn, and after its device was lost. */
+  /** Sequence of the answer; `null` before its prefill starts and after its device was lost. */
   track: Track | null
-  /** Tokens to take, the whole prompt at first. */
+  /** Tokens to compute, at first the whole prompt. */
   pending: number[]
-  /** Lengths at which to keep what it takes to come back, ascending. */
+  /** Lengths in tokens at which to mark the sequence, ascending. */
   readonly marks: readonly number[]
+  /** Request that the answer waits for. */
   wish: Wish | null
-  /** What the sequence took beyond the track's tokens, as a guess, and the scores behind each. */
+  /** Draft tokens that the sequence holds after the track's tokens, and the logits after each. */
   ahead: Ahead | null
+  /** `true` after `onStart` was called. */
   started: boolean
-  /** Why there is nothing more to be had. */
+  /** Error that ended the answer. */
   ended: InoriginError | null
-  /** How often it had to begin anew. */
+  /** Number of lost devices during this answer. */
   recoveries: number
 }
 
+/** A draft in a sequence, with its candidates and logits. */
 export interface Ahead {
   tokens: number[]
   candidates: Candidates[]
   logits: Logits
 }
 
-/** A promise somebody waits for: for scores, or with no reader only for the start. */
+/** A pending promise for logits, or for the start only if `reader` is `null`. */
 interface Wish {
   reader: Reader | null
   resolve: () => void
   reject: (error: InoriginError) => void
 }
 
-/** Boundaries to mark: each costs memory, and most conversations part at the first or a late one. */
+/**
+ * Number of boundaries to mark at the start and at the end of a prompt. Each mark costs memory, and
+ * most conversations diverge at the first boundary or a late one.
+ */
 const FIRST_MARKS = 1
 const LAST_MARKS = 3
 
+/** Creates the state of an answer whose prompt is not computed yet. */
 export function createPlace(visit: Visit): Place {
   const { tokens, boundaries } = visit.prompt
   const some = boundaries.filter(
@@ -87,32 +99,34 @@ export function createPlace(visit: Visit): Place {
   }
 }
 
-/** Wants scores of what follows all that is pending, or only to have begun. */
+/** Registers a request for the logits after all pending tokens, or for the start only. */
 export function wishFor(place: Place, reader: Reader | null): Promise<void> {
   return new Promise<void>((resolve, reject) => {
     place.wish = { reader, resolve, reject }
   })
 }
 
+/** Resolves the pending request. */
 export function grant(place: Place): void {
   const { wish } = place
   place.wish = null
   wish?.resolve()
 }
 
+/** Rejects the pending request. */
 export function deny(place: Place, thrown: unknown): void {
   const { wish } = place
   place.wish = null
   wish?.reject(InoriginError.from(thrown))
 }
 
-/** Tokens of the prompt, or of prompt and answer, taken or not. */
+/** Returns all tokens of prompt and answer, computed or pending. */
 export const allTokens = ({ track, pending }: Place): number[] => [
   ...(track?.tokens ?? []),
   ...pending,
 ]
 
-/** What was taken is given up. */
+/** Frees the sequence and its draft. */
 export function drop(place: Place): void {
   place.ahead?.logits.release()
   place.ahead = null
@@ -120,7 +134,7 @@ export function drop(place: Place): void {
   place.track = null
 }
 
-/** Everything is to be taken anew: what was taken is gone. */
+/** Frees the sequence and makes all of its tokens pending again. */
 export function beginAnew(place: Place): void {
   place.pending = allTokens(place)
   drop(place)

@@ -1,50 +1,57 @@
-/** Conversations that nobody continues for now, kept so that the next one need not begin anew. */
+/**
+ * The prefix cache: keeps sequences of finished answers, so that later prompts reuse their KV
+ * cache.
+ */
 import { memoryHere } from '../../device/capabilities.ts'
 import type { Sequence } from '../decoder.ts'
 
-/** A sequence and the tokens it took, by which it is found and could be made again. */
+/** A sequence and the tokens in it, by which it is found and can be recomputed. */
 export interface Track {
   readonly sequence: Sequence
   readonly tokens: number[]
-  /** Only prompts of the same one may see it. */
+  /** Name of a part of the cache. Only prompts with the same name may reuse the sequence. */
   readonly partition: string
 }
 
-/** How much may be kept; the last one is, however large, because it fitted while it was used. */
+/** Limits of the prefix cache. The most recent sequence always stays, whatever its size. */
 export interface PrefixBudget {
   sequences: number
+  /** Memory in bytes. */
   bytes: number
 }
 
+/** Sequences of finished answers, for reuse by later prompts. */
 export interface PrefixCache {
-  /** Tokens of this prompt that need not be computed, were it to begin now. */
+  /** Returns how many tokens of the prompt `take` would find, without changing the cache. */
   reach(prompt: readonly number[], partition: string, running: readonly Track[]): number
   /**
-   * A track that has taken the beginning of the prompt and nothing else, out of those kept and those
-   * still `running`; `null` where none has enough of it. The last token is never in it, because its
-   * scores are needed.
+   * Resolves to a track with the longest prefix of the prompt, from the cache or from `running`
+   * ones. Resolves to `null` if no prefix is long enough. The prefix never includes the last token
+   * of the prompt, whose logits are needed.
    */
   take(
     prompt: readonly number[],
     partition: string,
     running: readonly Track[],
   ): Promise<Track | null>
-  /** Gives a track that is done; the least recently used ones go. */
+  /** Adds the track of a finished answer. Evicts the least recently used tracks. */
   keep(track: Track): void
-  /** Gives everything up; whether there was anything. */
+  /** Evicts all tracks. Returns `true` if there were any. */
   clear(): boolean
 }
 
-/** Fewer shared tokens than these are computed sooner than copied. */
+/** Shortest prefix in tokens that is worth a copy. Shorter ones are faster to compute. */
 const WORTH_A_COPY = 8
 
+/** A track and the number of its tokens to reuse. */
 interface Found {
   track: Track
   length: number
 }
 
+/** Creates an empty prefix cache. */
 export function createPrefixCache(budget: PrefixBudget): PrefixCache {
-  /** The most recently used last. */
+  /** Cached tracks, the most recently used last. */
   let kept: Track[] = []
 
   const find = (
@@ -119,7 +126,7 @@ export function createPrefixCache(budget: PrefixBudget): PrefixCache {
   }
 }
 
-/** How many tokens two begin with alike. */
+/** Returns the length of the common prefix. */
 export function shared(a: readonly number[], b: readonly number[]): number {
   const most = Math.min(a.length, b.length)
   let length = 0
@@ -129,19 +136,19 @@ export function shared(a: readonly number[], b: readonly number[]): number {
 
 const rest = ({ track, length }: Found): number => track.tokens.length - length
 
-/** What a cut to this length would lose is soon computed again. */
+/** Returns `true` if a cut to `length` loses so little that it is cheaper than a copy. */
 const isMostOf = (length: number, { tokens }: Track): boolean =>
   (tokens.length - length) * 3 <= length
 
-/** Whatever could be made of `b` can be made of `a`. */
+/** Returns `true` if `a` can replace `b` for every prompt. */
 const covers = (a: Track, b: Track): boolean =>
   a.partition === b.partition &&
   shared(a.tokens, b.tokens) === b.tokens.length &&
   a.sequence.reach(b.tokens.length) === b.tokens.length
 
 /**
- * An eighth of the machine's memory, where browsers say how much there is; they do not say more than
- * 8 GiB, and some say nothing.
+ * Returns limits of 16 sequences and an eighth of the device memory. Browsers report at most 8 GiB.
+ * If they report nothing, 4 GiB are assumed.
  */
 export function prefixBudget(): PrefixBudget {
   return { sequences: 16, bytes: (memoryHere() ?? 4 * 2 ** 30) / 8 }

@@ -1,39 +1,50 @@
-/** What an answer has to be: the tokens that may come next, and those that must. */
+/** Applies a constraint to one answer: which tokens are allowed next, and which are forced. */
 import { InoriginError } from '../../error.ts'
 import type { Constraint } from '../constraint.ts'
 import type { Constraints, Matcher } from '../constraint/contract.ts'
 
+/** Dependencies of {@link createRules}. */
 export interface RulesOptions {
   constraints: Constraints
-  /** Tokens of a text that is written for the model, structural ones included. */
+  /** Tokenizes forced text. Special tokens in it count. */
   encode: (text: string) => readonly number[]
   signal: AbortSignal
 }
 
+/** The constraint and the forced tokens of one answer. */
 export interface Rules {
-  /** Tokens that come next without a choice; taken from its front by whoever writes them. */
+  /** Forced tokens that come next. The caller removes them from the front. */
   readonly given: number[]
-  /** There is no constraint. */
+  /** `true` without a constraint. */
   readonly free: boolean
-  /** The answer keeps this one from here on, and no other. */
+  /**
+   * Replaces the constraint from here on. `null` removes it. Rejects with `invalid_request` if it
+   * is not supported.
+   */
   follow(constraint: Constraint | null): Promise<void>
-  /** This text comes next; throws where the constraint is against it. */
+  /** Forces a text. Throws if the constraint does not allow it. */
   write(text: string): void
-  /** Of the next token, a bit for each that may be chosen; `null`: all. Rejects where none may. */
+  /**
+   * Resolves to the token mask of the next token; `null` allows all tokens. Rejects with
+   * `constraint_dead_end` if the mask allows none.
+   */
   mask(): Promise<Int32Array | null>
-  /** A token was chosen. */
+  /** Accepts a sampled token. Throws if the constraint does not allow it. */
   accept(token: number): void
+  /** Frees the matcher. */
   close(): void
 }
 
+/** Creates the state of an answer without a constraint. */
 export function createRules({ constraints, encode, signal }: RulesOptions): Rules {
   let matcher: Matcher | null = null
   const given: number[] = []
 
   /**
-   * Tokens are accepted when they are certain, so that what they force in turn is told. The last of a
-   * text is not where a longer one may stand for it: a model that has learnt `{"` as one token does
-   * not know how to go on behind `{`, so it chooses.
+   * Accepts tokens as soon as they are certain, so that the text they force in turn is found.
+   *
+   * The last token of a forced text is left to the sampler if a longer token may replace it. A
+   * model whose vocabulary has `{"` as one token does not know how to continue after `{`.
    */
   const force = (): void => {
     const text = given.length === 0 ? (matcher?.forced() ?? '') : ''
@@ -91,10 +102,10 @@ export function createRules({ constraints, encode, signal }: RulesOptions): Rule
 const deadEnd = (): InoriginError =>
   new InoriginError(
     'unavailable',
-    'No token of this model continues the answer as its format, grammar or tools demand. Ask for ' +
-      'another format, or use another model.',
+    'No token of this model can continue the answer within its format, grammar or tools. Use ' +
+      'another format or another model.',
     { code: 'constraint_dead_end' },
   )
 
 const contradiction = (): InoriginError =>
-  new InoriginError('internal', 'A token was written that the constraint of the answer refuses.')
+  new InoriginError('internal', 'A token of the answer violates its constraint.')

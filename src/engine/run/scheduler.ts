@@ -1,16 +1,16 @@
 /**
- * Lets any number of answers share one decoder. They join and leave between forwards; each turn is a
- * chunk of one prompt, or the next token of everybody who asked for it. Behind a chunk those who write
- * have one token each, and as much time as it took where that is long.
+ * Lets any number of answers share one decoder. Each iteration of the loop runs either one prefill
+ * chunk of one prompt or one decode step of a batch. After each chunk, every decoding sequence gets
+ * one step. If the chunk was slow, more steps follow until they took as long as the chunk.
  *
- * An answer (`answer.ts`) has a lane, behind which is its place (`place.ts`): the tokens that it has
- * yet to give, and its wish for the scores behind them. A turn (`turn` below) takes from the places
- * that wait. Those that are ready, with one token to give, are stepped together; between two chunks of
- * a prompt each of them gets one step, so that nobody stands still while another one's prompt is
- * taken. A place begins with the longest beginning of its prompt that another one took before
- * (`prefix.ts`), or waits for one that is just taking it. Who is alone may have guessed tokens checked
- * beside its own (`draft.ts`, `speculation.ts`). When the device is lost another decoder is opened, and
- * every place takes its tokens anew.
+ * An answer (`answer.ts`) has a `Lane`, the handle to its state (`place.ts`). The state holds the
+ * pending tokens and the request for the logits after them. Answers with one pending token decode
+ * together in a batch.
+ *
+ * A prompt starts from the longest cached prefix (`prefix.ts`), or waits for a prompt that is
+ * computing the same prefix. A single answer may verify draft tokens in its decode step
+ * (`draft.ts`, `speculation.ts`). After a lost device, another decoder opens and every answer is
+ * computed again.
  */
 import { InoriginError } from '../../error.ts'
 import type { Decoder } from '../decoder.ts'
@@ -22,39 +22,49 @@ import { createChunks } from './chunks.ts'
 import { createTurns } from './turns.ts'
 import { createSpeculation } from './speculation.ts'
 
+/** Options of {@link createScheduler}. */
 export interface SchedulerOptions {
   decoder: Decoder
-  /** Gives another decoder, after it freed the present one, which failed. */
+  /** Frees the failed decoder and resolves to a new one. */
   reopen: () => Promise<Decoder>
-  /** Of conversations that nobody continues for now. */
+  /** Limits of the prefix cache. */
   budget: PrefixBudget
 }
 
+/** Runs answers on one decoder. */
 export interface Scheduler {
+  /** Adds an answer. */
   enter(visit: Visit): Lane
-  /** Ends all lanes with `unavailable`; the decoder stays the caller's to close. */
+  /** Rejects all answers with `unavailable`. The caller closes the decoder. */
   close(): Promise<void>
 }
 
-/** An answer's way through the decoder. All rejects with `aborted` as soon as its signal says so. */
+/** Handle of one answer. Its promises reject with `aborted` as soon as the signal aborts. */
 export interface Lane {
-  /** Resolves once `onStart` was told. */
+  /** Resolves after `onStart` was called. */
   begin(): Promise<void>
-  /** Takes these tokens behind all before, which is the prompt at first, and reads what follows. */
+  /**
+   * Appends tokens to the prompt and the earlier tokens, and computes them. Resolves after `reader`
+   * has read the logits of the next token.
+   */
   advance(tokens: readonly number[], reader: Reader): Promise<void>
-  /** What it took is kept for others. */
+  /** Ends the answer. Its sequence moves to the prefix cache. */
   leave(): void
 }
 
-/** Devices that are lost this often in one answer are lost to its prompt. */
+/** Number of lost devices that an answer survives. After more, its prompt may be the cause. */
 const RECOVERIES = 2
 
-/** Milliseconds without a token that nobody minds. */
+/** Longest prefill chunk in milliseconds that calls for no additional decode steps. */
 const UNNOTICED = 50
 
-/** Milliseconds; a device that was held up once does not hold up a prompt as long. */
+/**
+ * Longest time in milliseconds of the decode steps after one chunk. A single stall of the device
+ * must not delay the prompt as long.
+ */
 const MOST_OWED = 2_000
 
+/** Creates a scheduler that runs while answers wait. */
 export function createScheduler({ decoder: first, reopen, budget }: SchedulerOptions): Scheduler {
   const turns = createTurns()
   const cache = createPrefixCache(budget)
@@ -62,17 +72,19 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
   const chunks = createChunks(first.chunk)
   let decoder = first
   let places: Place[] = []
-  /** Those who wait for something, the one that waits longest first. */
+  /** Answers with a pending request, the one that waits longest first. */
   let waiting: Place[] = []
-  /** Those whose step comes before the next chunk; `null`: all that are ready. */
+  /**
+   * Answers whose decode step comes before the next chunk; `null` stands for all that are ready.
+   */
   let due: Set<Place> | null = null
-  /** Milliseconds of steps that come before the next chunk. */
+  /** Milliseconds of decode steps that come before the next chunk. */
   let owed = 0
-  /** Resolves once the device is done with the last chunk. */
+  /** Resolves when the device has computed the last chunk. */
   let behind = Promise.resolve()
   let left: Place[] = []
   let failure: InoriginError | null = null
-  /** Whether every length of a sequence can be had again; `null` until one was asked. */
+  /** `true` if a sequence can be cut to every length; `null` until the first chunk shows it. */
   let rewinds: boolean | null = null
   let running: Promise<void> | null = null
   let closed = false
@@ -116,20 +128,20 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
     owed -= performance.now() - start
   }
 
-  /** The next token of each. */
+  /** Runs one decode step of a batch, or reads draft tokens that turned out right. */
   const write = async (group: readonly Begun[]): Promise<void> => {
     const unread: Begun[] = []
     for (const place of group)
       if (!place.ahead || !(await confirm(place, place.ahead))) unread.push(place)
     const [only] = unread
-    // Guesses would keep others waiting, and have to be taken back where they are wrong.
+    // Drafts would delay other answers, and wrong ones have to be removed.
     if (only && rewinds && waiting.length === 1) await venture(decoder, only, speculation)
     else if (only) await step(decoder, unread)
   }
 
   const tracks = (): Track[] => places.flatMap(({ track }) => track ?? [])
 
-  /** Whether a prompt that is being taken will soon spare this one a chunk or more. */
+  /** Returns `true` if a running prefill will soon save this prompt a chunk or more. */
   const waits = (place: Place): boolean => {
     if (place.track) return false
     const { partition } = place.visit
@@ -143,13 +155,13 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
     })
   }
 
-  /** The next chunk of a place, after which the others have their turn. */
+  /** Runs the next prefill chunk of an answer and moves it to the end of the queue. */
   const advance = async (place: Place): Promise<void> => {
     waiting = [...waiting.filter((each) => each !== place), place]
     const fresh = place.track === null
     const begun = place.track ? (place as Begun) : await begin(place)
     if (place.wish?.reader == null) return grant(place)
-    // What was written for the model is not what was guessed.
+    // Forced tokens differ from the draft.
     await forget(begun)
     const { track, pending, marks } = begun
     const from = track.tokens.length
@@ -165,7 +177,7 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
     if (ends) return
     const before = behind
     behind = chunks.took(count, start, decoder.settled())
-    // One chunk may wait for another on the device, but no token behind both.
+    // One chunk may queue behind another on the device, but a decode step must not wait for both.
     await (waiting.some(isReady) ? behind : before)
   }
 
@@ -181,7 +193,10 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
     return place as Begun
   }
 
-  /** A wrong guess that is still in a sequence goes when it is cut for the next prompt. */
+  /**
+   * Moves the sequences of finished answers to the prefix cache. A wrong draft in a sequence is
+   * removed when the sequence is cut for the next prompt.
+   */
   const putAway = (): void => {
     for (const place of left.splice(0)) {
       place.ahead?.logits.release()
@@ -192,7 +207,7 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
   }
 
   const recover = async (thrown: InoriginError): Promise<void> => {
-    // What nobody uses is the first that memory can do without.
+    // The prefix cache is freed first. If it held anything, the answers start again.
     if (thrown.code === 'out_of_memory' && cache.clear()) return places.forEach(beginAnew)
     failure = thrown
     const lost = thrown.code === 'device_lost'
@@ -259,12 +274,12 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
   return { enter, close }
 }
 
-/** Whether one token is all it has to take. */
+/** Returns `true` if the answer has one token to compute. */
 const isReady = ({ track, pending }: Place): boolean => track !== null && pending.length === 1
 
 const aborted = (): InoriginError => new InoriginError('aborted', 'The request was cancelled.')
 
 const unloaded = (): InoriginError =>
-  new InoriginError('unavailable', 'The model was unloaded while it answered. Ask again.', {
+  new InoriginError('unavailable', 'The model was unloaded during the request. Retry it.', {
     retryAfter: 1,
   })

@@ -1,24 +1,34 @@
-/** Decides how many guessed tokens to have a forward check, from what forwards cost on this device. */
+/** Chooses how many draft tokens a forward pass verifies, from measured times on this device. */
 
+/** Number of draft tokens, adapted to measured times. */
 export interface Speculation {
-  /** Tokens to guess, `most` at most, 0 where it does not pay; `luck` is how often a guess is right. */
+  /**
+   * Returns the number of draft tokens, at most `most`. Returns 0 if drafts do not pay off. `luck`
+   * is the acceptance rate, from 0 to 1.
+   */
   count(luck: number, most: number): number
-  /** A forward of one token and so many guessed ones took that long. */
+  /** Records the time of a forward pass of one token and `guessed` draft tokens. */
   took(guessed: number, milliseconds: number): void
 }
 
-/** Few sizes, because a device compiles for some of them. */
+/**
+ * Possible numbers of draft tokens. There are few because a device compiles shaders for some of
+ * them.
+ */
 const COUNTS = [3, 7]
 
-/** Forwards that are remembered of a size; the quickest counts, because others were disturbed. */
+/**
+ * Number of recorded times for each size. The shortest one counts, since others may include delays.
+ */
 const REMEMBERED = 6
 
-/** Forwards of a size until they are believed; the first may have had something to compile. */
+/** Number of recorded times after which they are used. The first may include compilation. */
 const BELIEVED = 3
 
-/** What a forward is taken to cost until then, over one of a single token. */
+/** Assumed cost until then, relative to a forward pass of a single token. */
 const HOPED = 1.3
 
+/** Creates the state without measurements. */
 export function createSpeculation(): Speculation {
   const times = new Map<number, number[]>()
 
@@ -47,7 +57,10 @@ export function createSpeculation(): Speculation {
   }
 }
 
-/** Tokens that a forward is worth: guesses count up to the first wrong one, and one choice more. */
+/**
+ * Returns the expected number of tokens from one forward pass: the accepted drafts and one sampled
+ * token.
+ */
 function expected(luck: number, guessed: number): number {
   let sum = 1
   for (let count = 1; count <= guessed; count += 1) sum += luck ** count

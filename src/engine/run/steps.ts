@@ -1,15 +1,18 @@
-/** One forward of the decoder for the places it serves, and the reading of what it gave. */
+/** Runs one forward pass of the decoder for a batch and lets the answers read its logits. */
 import type { Ask, Candidates, Decoder, Logits } from '../decoder.ts'
 import { type Ahead, deny, grant, type Place } from './place.ts'
 import type { Track } from './prefix.ts'
 import type { Speculation } from './speculation.ts'
 
-/** A place that has begun. */
+/** An answer whose prefill has started. */
 export interface Begun extends Place {
   track: Track
 }
 
-/** Takes that many of the pending tokens, a chunk at most; the last of them are read. */
+/**
+ * Computes the first `count` pending tokens, at most a chunk. Reads the logits if no tokens are
+ * left.
+ */
 export async function fill(place: Begun, count: number): Promise<void> {
   const { track, pending } = place
   const tokens = pending.slice(0, count)
@@ -24,7 +27,7 @@ export async function fill(place: Begun, count: number): Promise<void> {
   await read([place], asked, logits)
 }
 
-/** Takes the one pending token of each, and reads. */
+/** Runs a decode step of the one pending token of each answer, and reads the logits. */
 export async function step(decoder: Decoder, places: readonly Begun[]): Promise<void> {
   const entries = places.map(({ track, pending }) => ({
     sequence: track.sequence,
@@ -37,8 +40,8 @@ export async function step(decoder: Decoder, places: readonly Begun[]): Promise<
 }
 
 /**
- * Takes the one pending token and, where it pays, others that are guessed to follow it. Reads, and
- * keeps the scores behind each guess for when it turns out right.
+ * Runs a decode step of the one pending token, with draft tokens after it if they pay off. Reads
+ * the logits of the pending token. Keeps the logits of the drafts until the answer confirms them.
  */
 export async function venture(
   decoder: Decoder,
@@ -65,10 +68,13 @@ export async function venture(
   else deny(place, first.failure)
 }
 
-/** Whether the pending token is as guessed: then reads what is known to follow. Else the guess goes. */
+/**
+ * Compares the pending token with the draft. If they match, reads the logits after it and resolves
+ * to `true`. Otherwise removes the draft.
+ */
 export async function confirm(place: Begun, ahead: Ahead): Promise<boolean> {
   const [next] = ahead.tokens
-  // Without a drafter something else is asked than was when it was guessed.
+  // Without a drafter, the request differs from the one that was made for the draft.
   if (!place.wish?.reader?.drafter || place.pending[0] !== next) {
     await forget(place)
     return false
@@ -79,7 +85,7 @@ export async function confirm(place: Begun, ahead: Ahead): Promise<boolean> {
   return true
 }
 
-/** Back to what is certain, before anything else is taken. */
+/** Removes the draft from the sequence. */
 export async function forget(place: Begun): Promise<void> {
   const guessed = place.ahead?.tokens.length ?? 0
   place.ahead?.logits.release()
@@ -87,24 +93,30 @@ export async function forget(place: Begun): Promise<void> {
   if (guessed > 0) await place.track.sequence.cut(place.track.tokens.length)
 }
 
+/** Lets the answer read the stored logits after its last accepted draft token. */
 function readAhead(place: Begun, { candidates, logits, tokens }: Ahead): Promise<void> {
   const index = candidates.length - 1 - tokens.length
   return readRow(place, logits, index, candidates[index] as Candidates)
 }
 
+/** Moves the first `count` pending tokens to the track. */
 function took({ track, pending }: Begun, count: number): void {
   track.tokens.push(...pending.splice(0, count))
 }
 
+/** Result of a reader's `ask`. */
 interface Asked {
   ask: Ask
-  /** Why there is nothing to ask. */
+  /** Error of the reader's `ask`. */
   failure?: unknown
 }
 
 const NOTHING: Ask = { count: 1, temperature: 1 }
 
-/** Begun before the scores are there, so that a mask is computed beside them. */
+/**
+ * Requests the candidates before the logits are computed, so that a token mask is computed in
+ * parallel.
+ */
 async function ask({ wish }: Place, guessed: readonly number[]): Promise<Asked> {
   try {
     return { ask: (await wish?.reader?.ask(guessed)) ?? NOTHING }
@@ -113,7 +125,10 @@ async function ask({ wish }: Place, guessed: readonly number[]): Promise<Asked> 
   }
 }
 
-/** What a reader throws is its own affair; what the decoder throws is everybody's. */
+/**
+ * Lets each answer read its row of logits. An error of a reader fails its own answer only. An error
+ * of the decoder is thrown and concerns all answers.
+ */
 async function read(
   places: readonly Place[],
   asked: readonly Promise<Asked>[],
@@ -132,6 +147,7 @@ async function read(
   }
 }
 
+/** Lets one answer read its row of logits, and settles its request. */
 async function readRow(
   place: Place,
   logits: Logits,

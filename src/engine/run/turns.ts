@@ -1,12 +1,16 @@
-/** Lets the thread's other messages have their turn between two pieces of work. */
+/** Lets the thread handle other messages between two pieces of work. */
 
+/** Yields to the thread's message queue. */
 export interface Turns {
-  /** Resolves once what was waiting, such as a cancel message, has been handled. */
+  /** Resolves after the thread has handled the messages in its queue, such as a cancellation. */
   next(): Promise<void>
   close(): void
 }
 
-/** A message to itself: unlike a timer it is not slowed down, unlike a promise it waits in line. */
+/**
+ * Creates turns that post a message to themselves. Browsers throttle timers but not messages.
+ * Unlike a promise, a message queues behind other messages.
+ */
 export function createTurns(): Turns {
   const { port1, port2 } = new MessageChannel()
   let resume: () => void = () => undefined

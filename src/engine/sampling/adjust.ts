@@ -1,7 +1,7 @@
-/** Penalties, bias and mask on the CPU, number for number as the GPU does them. */
+/** Applies penalties, logit bias and the token mask on the CPU, bit for bit like the GPU. */
 import type { Adjustments } from '../decoder.ts'
 
-/** The row after its adjustments: a copy, or the row itself where there are none. */
+/** Returns the row after its adjustments: a copy, or the row itself if there are no adjustments. */
 export function adjust(row: Float32Array, adjustments: Adjustments = {}): Float32Array {
   const { repetition, bias, mask } = adjustments
   if (!repetition && !bias && !mask) return row
@@ -17,11 +17,15 @@ export function adjust(row: Float32Array, adjustments: Adjustments = {}): Float3
   return scores
 }
 
-/** What positive and what negative scores are multiplied with: a division is not exact on GPUs. */
+/**
+ * Returns the factors for positive and negative logits. They are factors because division is not
+ * exact on GPUs.
+ */
 export function repetitionFactors(factor: number): { positive: number; negative: number } {
   return { positive: Math.fround(1 / factor), negative: Math.fround(factor) }
 }
 
+/** Applies the repetition penalty in place. */
 function penalise(
   scores: Float32Array,
   { ids, factor }: NonNullable<Adjustments['repetition']>,
@@ -34,7 +38,9 @@ function penalise(
   }
 }
 
-/** What is not a number stays so: it tells of a model gone wrong, which a mask must not hide. */
+/**
+ * Masks logits in place. NaN stays, because it shows a broken model, which a mask must not hide.
+ */
 function exclude(scores: Float32Array, mask: Int32Array): void {
   for (let first = 0; first < scores.length; first += 32) {
     const word = mask[first >>> 5] ?? 0

@@ -1,10 +1,10 @@
-/** Sampling where a request says nothing. */
+/** Sampling options for requests that leave them out. */
 import type { Sampling } from '../../types/index.ts'
 
-/** What the model's own configuration says, where a request says nothing. */
+/** Sampling options from the model's own configuration, for requests that leave them out. */
 export interface SamplingDefaults extends Required<
   Pick<Sampling, 'temperature' | 'topP' | 'topK' | 'minP' | 'repetitionPenalty'>
 > {
-  /** Tokens that are never chosen. */
+  /** Token ids that are never sampled. */
   suppress: readonly number[]
 }

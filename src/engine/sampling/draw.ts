@@ -1,36 +1,42 @@
-/** Draws a token from the highest scores of a row, or says that more of the row must be known. */
+/** Draws a token from the highest logits of a row, or reports that more logits are needed. */
 
+/** Sampling options that restrict which tokens can be drawn. */
 export interface Range {
-  /** Above 0. */
+  /** Temperature, greater than 0. */
   temperature: number
-  /** 0: all. */
+  /** Number of most probable tokens to keep; 0 keeps all. */
   topK: number
+  /** Share of the probability that the kept tokens must reach; 1 keeps all. */
   topP: number
+  /** Least probability relative to the most probable token; 0 keeps all. */
   minP: number
 }
 
+/** The highest logits of a row, and the sum over the whole row. */
 export interface Known {
-  /** By falling score. */
+  /** Logits in descending order. */
   scores: Float32Array
-  /** Over the temperature, of the whole row. */
+  /** Logarithm of the sum of `exp(logit / temperature)` over the whole row. */
   logSumExp: number
-  /** There are no other scores. */
+  /** `true` if the row has no other logits. */
   complete: boolean
 }
 
-/** By how much the sums of two devices may differ, as a share. */
+/** Largest relative difference between the sums that two devices compute. */
 const ROUNDING = 1e-5
 
-/** The least and the most that something may be. */
+/** Lower and upper bound of a value that is not known exactly. */
 interface Bounds {
   least: number
   most: number
 }
 
 /**
- * The rank of the score at the place `at`, in [0, 1), of those in range; `null` where scores that
- * are not known would have a say. Ranges are taken in the order temperature, top-k, top-p, min-p:
- * top-p is a share of what top-k leaves, min-p of the most probable.
+ * Returns the rank of the drawn token, where `at` in [0, 1) is the random number. Returns `null` if
+ * the result depends on logits that are not known.
+ *
+ * The restrictions apply in the order temperature, top-k, top-p, min-p. Top-p is a share of the
+ * mass that top-k leaves. Min-p is relative to the most probable token.
  */
 export function draw(known: Known, range: Range, at: number): number | null {
   const { temperature, topK, topP, minP } = range
@@ -45,20 +51,21 @@ export function draw(known: Known, range: Range, at: number): number | null {
   const least = pass(sums, at * kept.mass.least)
   const most = pass(sums, at * kept.mass.most)
   if (least === most && least < kept.count) return least
-  // Rounding alone leads behind the last of those that weigh anything.
+  // Only rounding leads past the last token with any weight.
   return kept.closed ? reach(sums, kept.mass.most) : null
 }
 
 /**
- * The first `count` of the ranks are kept; unless that is `closed`, so are more that are not known.
+ * The first `count` ranks are kept. If `closed` is `false`, unknown tokens after them are kept too.
  */
 interface Kept {
   count: number
   closed: boolean
-  /** Of all that is kept. */
+  /** Bounds of the total weight of the kept tokens. */
   mass: Bounds
 }
 
+/** Returns all tokens that top-k keeps. */
 function whole(known: Known, sums: Float64Array, total: number, topK: number): Kept {
   const count = sums.length
   if (topK > 0 && topK <= count) return first(sums, topK)
@@ -72,18 +79,20 @@ const first = (sums: Float64Array, count: number): Kept => {
   return { count, closed: true, mass: { least: sum, most: sum } }
 }
 
+/** Returns the known tokens as kept, with unknown tokens after them. */
 function open(sums: Float64Array, { least, most }: Bounds): Kept {
   const sum = sums.at(-1) as number
   const mass = { least: Math.max(sum, least), most: Math.max(sum, most) }
   return { count: sums.length, closed: false, mass }
 }
 
-/** The shortest beginning that reaches this share of the mass. */
+/** Keeps the shortest prefix of ranks that reaches this share of the mass. */
 function nucleus({ mass }: Kept, sums: Float64Array, weights: Float64Array, share: number): Kept {
   const least = reach(sums, share * mass.least)
   const most = reach(sums, share * mass.most)
   if (least === most && least < sums.length) return first(sums, least + 1)
-  // It ends at one of several ranks, by no more over the share than the first of them weighs.
+  // The last rank is uncertain. The mass exceeds the share by at most the weight of the first
+  // candidate.
   const rank = Math.min(least, sums.length - 1)
   const over = share * mass.most + (weights[rank] as number)
   return {
@@ -96,7 +105,7 @@ function nucleus({ mass }: Kept, sums: Float64Array, weights: Float64Array, shar
   }
 }
 
-/** Those at least this probable relative to the first. */
+/** Keeps the tokens at least this probable relative to the first. */
 function probable(kept: Kept, sums: Float64Array, weights: Float64Array, share: number): Kept {
   let count = 1
   while (count < kept.count && (weights[count] as number) >= share) count += 1
@@ -105,6 +114,7 @@ function probable(kept: Kept, sums: Float64Array, weights: Float64Array, share: 
   return { ...kept, mass: { least: sums[kept.count - 1] as number, most: kept.mass.most } }
 }
 
+/** Returns the running sums of the weights. */
 function runningSums(weights: Float64Array): Float64Array {
   let sum = 0
   return weights.map((weight) => {
@@ -113,13 +123,19 @@ function runningSums(weights: Float64Array): Float64Array {
   })
 }
 
-/** The first rank whose running sum is at least this; their count where none is. */
+/**
+ * Returns the first rank whose running sum is at least `wanted`, or the number of ranks if there is
+ * none.
+ */
 function reach(sums: Float64Array, wanted: number): number {
   const rank = sums.findIndex((sum) => sum >= wanted)
   return rank === -1 ? sums.length : rank
 }
 
-/** The first rank whose running sum is more than this; their count where none is. */
+/**
+ * Returns the first rank whose running sum exceeds `wanted`, or the number of ranks if there is
+ * none.
+ */
 function pass(sums: Float64Array, wanted: number): number {
   const rank = sums.findIndex((sum) => sum > wanted)
   return rank === -1 ? sums.length : rank

@@ -1,9 +1,12 @@
-/** Scores in plain memory: the reference for those on a GPU. */
+/** Logits in CPU memory: the reference implementation for logits on a GPU. */
 import type { Ask, Candidates, Logits } from '../decoder.ts'
 import { adjust } from './adjust.ts'
 import { highest, logSumExp } from './rank.ts'
 
-/** `rows` are not kept behind `release` and never changed; each is as long as the vocabulary. */
+/**
+ * Creates logits from rows that are each as long as the vocabulary. The rows are never changed, and
+ * `release` drops them.
+ */
 export function createCpuLogits(rows: readonly Float32Array[]): Logits {
   let held = rows
   return {
@@ -17,7 +20,7 @@ export function createCpuLogits(rows: readonly Float32Array[]): Logits {
   }
 }
 
-/** The candidates of one row; on the CPU their count has no limit. */
+/** Returns the candidates of one row. On the CPU their number has no limit. */
 export function topOf(row: Float32Array, { count, temperature, adjustments }: Ask): Candidates {
   const scores = adjust(row, adjustments)
   const ranked = highest(scores, count)

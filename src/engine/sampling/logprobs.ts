@@ -1,19 +1,20 @@
-/** How probable tokens were by a model's own scores. */
+/** Computes logprobs from a model's own logits. */
 import { highest, logSumExp } from './rank.ts'
 
+/** Logprobs at one position. */
 export interface Logprobs {
-  /** Of the token, as a natural logarithm; no less than -9999. */
+  /** Natural logarithm of the token's probability, at least -9999. */
   logprob: number
-  /** The most probable ones, by falling probability; the token may be among them. */
+  /** Most probable tokens in descending order. The token itself may be among them. */
   top: readonly { id: number; logprob: number }[]
 }
 
-/** JSON has no infinity. */
+/** Lower limit of logprobs, because JSON has no infinity. */
 const LEAST = -9999
 
 /**
- * The probabilities that a row of scores gives, before any adjustment and at temperature 1: of
- * `token`, and of the `count` most probable ones.
+ * Returns the logprobs of `token` and of the `count` most probable tokens. They are computed before
+ * any adjustment and at temperature 1.
  */
 export function logprobsOf(row: Float32Array, token: number, count: number): Logprobs {
   const { ids, scores } = highest(row, Math.max(count, 1))

@@ -1,17 +1,20 @@
-/** What a request and a model's configuration add to scores, and take off them for repetition. */
+/** Computes logit bias and penalties from a request and the model's configuration. */
 import type { Sampling } from '../../types/index.ts'
 import type { Adjustments } from '../decoder.ts'
 import type { SamplingDefaults } from './defaults.ts'
 
+/** Penalties and bias of one answer. */
 export interface Penalties {
-  /** For the token that follows those accepted and then these. */
+  /** Returns the adjustments for the token after the accepted tokens and then `drafted`. */
   after(drafted: readonly number[]): Pick<Adjustments, 'repetition' | 'bias'>
+  /** Counts a token of the answer. */
   accept(token: number): void
 }
 
 /**
- * Frequency and presence penalties count tokens of the answer alone: a score loses `frequency` for
- * each time, and `presence` once. The repetition penalty is for tokens of prompt and answer.
+ * Creates the penalties of one answer. Frequency and presence penalties count only tokens of the
+ * answer: a logit loses `frequency` for each occurrence and `presence` once. The repetition penalty
+ * applies to tokens of prompt and answer.
  */
 export function createPenalties(
   { frequencyPenalty: frequency = 0, presencePenalty: presence = 0, ...wanted }: Sampling,
@@ -54,6 +57,7 @@ function count(counts: Map<number, number>, token: number): void {
   counts.set(token, (counts.get(token) ?? 0) + 1)
 }
 
+/** Returns a copy of `counts` that includes `tokens`. */
 function tallied(
   counts: ReadonlyMap<number, number>,
   tokens: readonly number[],

@@ -1,6 +1,9 @@
-/** A small generator of random numbers whose whole course follows from its seed: xoshiro128**. */
+/** A small pseudorandom number generator whose sequence is determined by its seed: xoshiro128**. */
 
-/** Numbers in [0, 1), 53 bits each. Without a seed every call of this function gives other ones. */
+/**
+ * Creates a generator of numbers in [0, 1) with 53 bits each. Without a seed, every generator
+ * differs.
+ */
 export function createRandom(seed?: number): () => number {
   const state = seed === undefined ? crypto.getRandomValues(new Uint32Array(4)) : expand(seed)
   let [a = 0, b = 0, c = 0, d = 1] = state
@@ -20,7 +23,7 @@ export function createRandom(seed?: number): () => number {
   return () => ((next() >>> 5) * 2 ** 26 + (next() >>> 6)) / 2 ** 53
 }
 
-/** Any integer to four words that are never all zero (splitmix64). */
+/** Expands an integer to four words that are never all zero (splitmix64). */
 function expand(seed: number): Uint32Array {
   let state = BigInt.asUintN(64, BigInt(Math.trunc(seed)))
   const words = new Uint32Array(4)

@@ -1,21 +1,23 @@
-/** The highest scores of a row, without putting all of it in order. */
+/** Finds the highest logits of a row without sorting the whole row. */
 import { bitsOf, keyOf } from './key.ts'
 
+/** Logits in descending order, with their token ids. */
 export interface Ranked {
   ids: Uint32Array
   scores: Float32Array
 }
 
-/** A key and an id are one number, to be sorted as such: 32 and 21 of the 53 bits it has. */
+/** Sort entries combine a key (32 bits) and an id (21 bits) in the 53 bits of a number. */
 const IDS = 2 ** 21
 const entryOf = (key: number, id: number): number => key * IDS + (IDS - 1 - id)
 
-/** So many are sooner put in order than counted by bins. */
+/** Number of logits up to which sorting all is faster than counting them in bins. */
 const FEW = 1024
 
 /**
- * The `count` highest scores, or as many as there are: by falling score, the lower id first where
- * two are equal, and before all others what is not a number. At most 2,097,152 scores.
+ * Returns the `count` highest logits, or all if there are fewer, in descending order. Of equal
+ * logits, the lower id comes first. NaN precedes all others. The row may have at most 2,097,152
+ * logits.
  */
 export function highest(scores: Float32Array, count: number): Ranked {
   if (count === 1) return single(scores)
@@ -31,7 +33,10 @@ export function highest(scores: Float32Array, count: number): Ranked {
   return unpack(entries.sort().subarray(size - wanted))
 }
 
-/** A key that at least `wanted` reach, and how many do: the first of a bin of 2^16 keys. */
+/**
+ * Returns a key that at least `wanted` logits reach, and how many reach it. It is the first of a
+ * bin of 2^16 keys.
+ */
 function edgeOf(bits: Uint32Array, wanted: number): { edge: number; size: number } {
   if (bits.length <= FEW) return { edge: 0, size: bits.length }
   const bins = new Uint32Array(2 ** 16)
@@ -45,13 +50,13 @@ function edgeOf(bits: Uint32Array, wanted: number): { edge: number; size: number
   return { edge: bin * 2 ** 16, size }
 }
 
-/** The `count` highest of scores that are given by their keys. */
+/** Returns the `count` highest of the logits that are given by their keys, in descending order. */
 export function inOrder(keys: Uint32Array, ids: Uint32Array, count: number): Ranked {
   const entries = Float64Array.from(keys, (key, index) => entryOf(key, ids[index] as number))
   return unpack(entries.sort().subarray(keys.length - count))
 }
 
-/** From the last to the first. */
+/** Decodes ascending entries into descending logits. */
 function unpack(entries: Float64Array): Ranked {
   const ids = new Uint32Array(entries.length)
   const bits = new Uint32Array(entries.length)
@@ -63,6 +68,7 @@ function unpack(entries: Float64Array): Ranked {
   return { ids, scores: new Float32Array(bits.buffer) }
 }
 
+/** Returns the highest logit. */
 function single(scores: Float32Array): Ranked {
   let top = 0
   let max = Number.NEGATIVE_INFINITY
@@ -78,8 +84,8 @@ function single(scores: Float32Array): Ranked {
 }
 
 /**
- * The logarithm of the sum of the exponentials of all scores over `temperature`, of which `max` is
- * the highest; `max` itself where that is not finite.
+ * Returns the logarithm of the sum of `exp(logit / temperature)`. `max` is the highest logit; if it
+ * is not finite, returns `max`.
  */
 export function logSumExp(scores: Float32Array, max: number, temperature: number): number {
   if (!Number.isFinite(max)) return max

@@ -1,4 +1,4 @@
-/** Chooses the tokens of one answer. */
+/** Samples the tokens of one answer. */
 import { InoriginError } from '../../error.ts'
 import type { Sampling } from '../../types/index.ts'
 import type { Adjustments, Ask, Candidates } from '../decoder.ts'
@@ -9,37 +9,40 @@ import { createPenalties } from './penalties.ts'
 import { createRandom } from './random.ts'
 import { highest, logSumExp } from './rank.ts'
 
-/** One for each answer. */
+/** Sampler of one answer. */
 export interface Sampler {
   /**
-   * What to ask of the scores of the coming token. `drafted` are tokens that come before it and are
-   * not accepted yet. The mask is kept, not copied.
+   * Returns the request for the candidates of the next token. `drafted` are tokens before it that
+   * are not accepted yet. The mask is referenced, not copied.
    */
   ask(mask: Int32Array | null, drafted?: readonly number[]): Ask
   /**
-   * The token, from the answer to an ask of this sampler: the best one when greedy, else one drawn
-   * by probability. Reads the `row`, which is without adjustments, only where the candidates do not
-   * settle it. Takes one number from the seed for each call that draws, so that a text with drafts
-   * is the same as without when each place is chosen once, up to the first that is not as drafted;
-   * where the row could not be read the number is kept for another try. Rejects with `unavailable`
-   * when the scores are no usable numbers.
+   * Resolves to the sampled token: the best candidate if greedy, otherwise a random one. `ask` is a
+   * result of this sampler, and `candidates` answer it. Reads the unadjusted `row` only if the
+   * candidates do not determine the token. Rejects with `unavailable` if the logits are NaN or
+   * infinite.
+   *
+   * Each random choice uses one number of the seed's sequence. If each position is sampled once, a
+   * seed gives the same text with and without drafts. If reading the row fails, the next call uses
+   * the same number.
    */
   choose(ask: Ask, candidates: Candidates, row: () => Promise<Float32Array>): Promise<number>
-  /** Counts a token of the answer, chosen or forced, for the penalties. */
+  /** Counts a sampled or forced token of the answer for the penalties. */
   accept(token: number): void
 }
 
-/** Most candidates that are asked for. */
+/** Largest number of requested candidates. */
 const CANDIDATES = 64
 
-/** Scores do not differ by less. */
+/** Lowest temperature that is not greedy. */
 const COLDEST = 1e-6
 
 /**
- * Scores are adjusted by the repetition penalty, then by bias and the other penalties, then by the
- * mask; what is left is divided by the temperature and cut by top-k, top-p and min-p in this order.
- * A request comes before the defaults. Of the bias, ids that the model does not have are without
- * effect.
+ * Creates the sampler of one answer. Options of the request take precedence over `defaults`.
+ *
+ * Logits are adjusted by the repetition penalty, then by logit bias and the other penalties, then
+ * by the token mask. The result is divided by the temperature and cut by top-k, top-p and min-p in
+ * this order. A bias for an id that the model does not have is ignored.
  */
 export function createSampler(
   wanted: Sampling,
@@ -69,7 +72,7 @@ export function createSampler(
     if (!Number.isFinite(best)) throw unusable(best, adjustments)
     if (!random) return candidates.ids[0] as number
     const at = (drawn ??= random())
-    // Fewer than asked for is all there are.
+    // A row with fewer candidates than requested has no others.
     const complete = candidates.ids.length < count
     const rank = draw({ ...candidates, complete }, range, at)
     const token =
@@ -82,7 +85,7 @@ export function createSampler(
   return { ask, choose, accept: penalties.accept }
 }
 
-/** From all scores of a row, of which no more are put in order than it takes. */
+/** Draws a token from a whole row. Sorts no more of the row than needed. */
 function drawFrom(scores: Float32Array, range: Range, at: number): number {
   let sum: number | undefined
   for (let count = 2048; ; count *= 16) {
@@ -94,14 +97,15 @@ function drawFrom(scores: Float32Array, range: Range, at: number): number {
   }
 }
 
+/** Returns the error for a best logit that is NaN or infinite. */
 function unusable(best: number, adjustments: Adjustments | undefined): InoriginError {
   if (best === Number.NEGATIVE_INFINITY && adjustments?.mask) {
-    return new InoriginError('internal', 'The constraint of the answer leaves no token to choose.')
+    return new InoriginError('internal', 'The constraint of the answer allows no token.')
   }
   return new InoriginError(
     'unavailable',
-    'The device computed no usable numbers for this model. Use the wasm device, or a model of ' +
-      'higher precision.',
+    'The model produced NaN or infinite values. Use the wasm device, or a model of higher ' +
+      'precision.',
     { code: 'invalid_numbers' },
   )
 }

@@ -1,4 +1,4 @@
-/** What a model's own files say about how it is run. */
+/** Reads a model's own configuration and tokenizer files. */
 import { contextOf } from '../../catalog/context.ts'
 import { InoriginError } from '../../error.ts'
 import type { Files } from '../engine.ts'
@@ -6,26 +6,34 @@ import { modelUnusable } from '../failure.ts'
 import type { SamplingDefaults } from '../sampling/defaults.ts'
 import type { AddedToken, TokenizerFile } from './file.ts'
 
+/** Configuration of a model, from its files. */
 export interface ModelConfig {
   tokenizer: TokenizerFile
   tokenizerConfig: Record<string, unknown>
-  /** Sources of the chat template, and of another for conversations with tools where there is one. */
+  /**
+   * Sources of the chat template and, if there is one, of the template for conversations with
+   * tools.
+   */
   templates: { plain: string; tools: string | null }
-  /** Names that templates use for special tokens, such as `bos_token`. */
+  /** Texts of special tokens by the names that templates use, such as `bos_token`. */
   tokenNames: Record<string, string>
-  /** Tokens that end an answer. */
+  /** Ids of the tokens that end an answer. */
   endTokens: ReadonlySet<number>
-  /** Tokens of prompt and answer together that the model was made for. */
+  /** Context window that the model was trained for: tokens of prompt and answer together. */
   contextWindow: number
   sampling: SamplingDefaults
-  /** Heads of attention, by which some caches are shaped; absent where nothing says. */
+  /** Number of attention heads, which determines the shape of some KV caches. Absent if unknown. */
   heads?: number
-  /** Where positions begin; a few families count from 1. */
+  /** First position id. A few families count from 1. */
   firstPosition: 0 | 1
 }
 
 type Json = Record<string, unknown>
 
+/**
+ * Reads and checks the configuration files. Rejects with `unavailable` if a required file is
+ * missing or unusable.
+ */
 export async function readConfig(files: Files): Promise<ModelConfig> {
   const [config, generation, tokenizer, tokenizerConfig, jinja, older] = await Promise.all([
     readJson(files, 'config.json'),
@@ -50,6 +58,7 @@ export async function readConfig(files: Files): Promise<ModelConfig> {
   }
 }
 
+/** Reads a JSON object. Rejects with `model_unusable` if the file is missing or invalid. */
 async function readJson(files: Files, name: string): Promise<Json> {
   const file = files.get(name)
   if (!file) throw modelUnusable(`its catalog entry has no resource named ${name}.`)
@@ -67,7 +76,10 @@ const fail = (why: string): never => {
 const record = (value: unknown): Json | null =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : null
 
-/** `decoder` lists added tokens by id; a few repositories have them nowhere else. */
+/**
+ * Adds the tokens of `added_tokens_decoder` to the tokenizer, by id. A few repositories list them
+ * nowhere else.
+ */
 function checkTokenizer(json: Json, decoder: unknown): TokenizerFile {
   const vocab = record(json['model'])?.['vocab']
   if (typeof vocab !== 'object' || vocab === null)
@@ -83,12 +95,15 @@ function checkTokenizer(json: Json, decoder: unknown): TokenizerFile {
   return { ...file, added_tokens: [...file.added_tokens, ...others] }
 }
 
-/** Tokens in these files are a text, or an object that has it. */
+/**
+ * Returns the text of a token, which these files write as a string or as an object with `content`.
+ */
 function tokenText(value: unknown): string | null {
   const text = record(value)?.['content'] ?? value
   return typeof text === 'string' ? text : null
 }
 
+/** Returns the texts of special tokens by their names. */
 function specialNames(tokenizerConfig: Json): Record<string, string> {
   const names: Record<string, string> = {}
   for (const [name, value] of Object.entries(tokenizerConfig)) {
@@ -98,6 +113,10 @@ function specialNames(tokenizerConfig: Json): Record<string, string> {
   return names
 }
 
+/**
+ * Reads the chat templates from a string or a list of named templates. Throws `no_chat_template` if
+ * there is none.
+ */
 function readTemplates(value: unknown): ModelConfig['templates'] {
   if (typeof value === 'string') return { plain: value, tools: null }
   const named = new Map(
@@ -117,6 +136,7 @@ function readTemplates(value: unknown): ModelConfig['templates'] {
   )
 }
 
+/** Returns the ids of the end tokens. Throws `model_unusable` if there are none. */
 function endTokens(
   config: Json,
   generation: Json,
@@ -130,23 +150,24 @@ function endTokens(
     .filter(({ content }) => content === endText)
     .map(({ id }) => id)
   const ids = [...listed, ...named].filter((id) => typeof id === 'number')
-  if (ids.length === 0) throw modelUnusable('its configuration names no token that ends an answer.')
+  if (ids.length === 0) throw modelUnusable('its configuration has no end token (`eos_token_id`).')
   return new Set(ids)
 }
 
+/** Returns the number of attention heads, if known. */
 function headsOf(config: Json): Pick<ModelConfig, 'heads'> {
   const text = nested(config)
   const heads = text['num_attention_heads'] ?? text['n_head']
   return typeof heads === 'number' && heads > 0 ? { heads } : {}
 }
 
-/** The part of a configuration of several models that is about text. */
+/** Returns the text model's part of a multimodal configuration. */
 const nested = (config: Json): Json =>
   record(config['text_config']) ?? record(config['llm_config']) ?? config
 
 /**
- * A configuration that names no temperature and does not ask for sampling is greedy. What it says of
- * penalties and suppressed tokens holds either way.
+ * Returns the sampling defaults. A configuration that has no temperature and does not enable
+ * sampling is greedy. Its penalties and suppressed tokens apply either way.
  */
 function samplingDefaults(generation: Json): SamplingDefaults {
   const number = (name: string): number | undefined => {

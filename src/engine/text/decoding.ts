@@ -1,16 +1,18 @@
 /**
- * The `decoder` of tokenizer.json: as stages that work on one token at a time, and as the bytes of a
- * token.
+ * Implements the `decoder` of tokenizer.json, as stages that process one token at a time and as the
+ * bytes of a token.
  */
 import { modelUnusable } from '../failure.ts'
 
+/** One stage of a streaming decoder. */
 export interface Stage {
-  /** What a token adds; `added` ones stand for themselves. */
+  /** Returns the text that a token adds, in parts. `added` tokens stand for themselves. */
   push(text: string, added: boolean): string[]
-  /** Forgets the bytes of a character that is not whole. */
+  /** Drops the bytes of an incomplete character. */
   drop?(): void
 }
 
+/** Decoder configuration in tokenizer.json. */
 interface Config {
   type: string
   decoders?: Config[]
@@ -22,8 +24,8 @@ interface Config {
 }
 
 /**
- * Opens a fresh set of stages per text, which `begun` says others came before. Rejects decoders that
- * cannot work piece by piece.
+ * Returns a function that creates the stages of one text. Its argument is `true` if the text
+ * continues another one. Throws `model_unusable` for decoders that cannot work piece by piece.
  */
 export function createStages(decoder: unknown): (begun: boolean) => Stage[] {
   const chain = flatten(decoder as Config | null)
@@ -36,7 +38,10 @@ export function createStages(decoder: unknown): (begun: boolean) => Stage[] {
   return (begun) => openers.map((open) => open(begun))
 }
 
-/** The bytes that a token writes in the middle of a text; `added` ones stand for themselves. */
+/**
+ * Returns a function for the bytes that a token adds in the middle of a text. `added` tokens stand
+ * for themselves.
+ */
 export function createSpelling(decoder: unknown): (name: string, added: boolean) => Uint8Array {
   const chain = flatten(decoder as Config | null)
   const fuse = chain.findIndex(({ type }) => type === 'Fuse')
@@ -55,6 +60,7 @@ export function createSpelling(decoder: unknown): (name: string, added: boolean)
   }
 }
 
+/** Returns a function that applies one decoder to a token. */
 function respell(config: Config): (text: string, added: boolean) => string | Uint8Array {
   const { type, content = '', replacement = '▁', start = 0, stop = 0 } = config
   const pattern = type === 'Metaspace' ? replacement : config.pattern?.String
@@ -70,12 +76,15 @@ function respell(config: Config): (text: string, added: boolean) => string | Uin
   return (text) => text.replaceAll(pattern, type === 'Metaspace' ? ' ' : content)
 }
 
+/** Returns the decoders of nested sequences as one list. */
 function flatten(config: Config | null): Config[] {
   if (!config) throw modelUnusable('its tokenizer has no decoder.')
   return config.type === 'Sequence' ? (config.decoders ?? []).flatMap(flatten) : [config]
 }
 
-/** `fused`: what arrives are parts of one text, not tokens. */
+/**
+ * Returns a factory of one stage. With `fused`, its inputs are parts of one text instead of tokens.
+ */
 function opener(config: Config, fused: boolean): (begun: boolean) => Stage {
   const { type, content = '', replacement = '▁', start = 0, stop = 0 } = config
   switch (type) {
@@ -89,7 +98,7 @@ function opener(config: Config, fused: boolean): (begun: boolean) => Stage {
       return () => each((text) => text)
     case 'Replace': {
       const pattern = config.pattern?.String
-      // Longer patterns in a fused text could lie across two parts of it.
+      // A longer pattern in a fused text could span two parts.
       if (pattern === undefined || (fused && pattern.length > 1)) break
       return () => each((text) => text.replaceAll(pattern, content))
     }
@@ -98,9 +107,7 @@ function opener(config: Config, fused: boolean): (begun: boolean) => Stage {
         ? (begun) => stripText(content, begun ? 0 : start, stop)
         : () => each((text) => strip(text, content, start, stop))
   }
-  throw modelUnusable(
-    `its tokenizer decodes in a way that is not supported (${JSON.stringify(config)}).`,
-  )
+  throw modelUnusable(`its tokenizer has an unsupported decoder (${JSON.stringify(config)}).`)
 }
 
 const each = (change: (text: string) => string): Stage => ({
@@ -110,12 +117,13 @@ const each = (change: (text: string) => string): Stage => ({
 const levelBytes = (text: string): Uint8Array<ArrayBuffer> =>
   Uint8Array.from(text, (character) => BYTES.get(character) ?? 0)
 
+/** Returns the byte of a token like `<0xE2>`, or `null`. */
 function fallbackByte(text: string): number | null {
   const digits = /^<0x([0-9A-Fa-f]{2})>$/.exec(text)?.[1]
   return digits === undefined ? null : Number.parseInt(digits, 16)
 }
 
-/** Tokens are bytes, each written as a printable character. */
+/** Decodes tokens that write each byte as a printable character. */
 function byteLevel(): Stage {
   const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
   return {
@@ -127,7 +135,9 @@ function byteLevel(): Stage {
   }
 }
 
-/** Characters without a token of their own come as tokens like `<0xE2>`, one per byte. */
+/**
+ * Decodes tokens like `<0xE2>`, one per byte, which encode characters without a token of their own.
+ */
 function byteFallback(): Stage {
   const open = (): TextDecoder => new TextDecoder('utf-8', { ignoreBOM: true })
   let utf8 = open()
@@ -149,7 +159,7 @@ function byteFallback(): Stage {
   }
 }
 
-/** Spaces are written as a mark, and one stands before the first word. */
+/** Decodes marks into spaces and removes the space before the first word. */
 function metaspace(replacement: string, begun: boolean): Stage {
   let first = !begun
   return each((text) => {
@@ -160,6 +170,7 @@ function metaspace(replacement: string, begun: boolean): Stage {
   })
 }
 
+/** Removes up to `start` and `stop` occurrences of `content` from the two ends. */
 function strip(text: string, content: string, start: number, stop: number): string {
   let from = 0
   while (from < start && text.charAt(from) === content) from += 1
@@ -168,7 +179,7 @@ function strip(text: string, content: string, start: number, stop: number): stri
   return text.slice(from, to)
 }
 
-/** Strips the two ends of a text that arrives in parts. */
+/** Strips both ends of a text that arrives in parts. */
 function stripText(content: string, start: number, stop: number): Stage {
   let left = start
   let held = ''
@@ -191,8 +202,8 @@ function stripText(content: string, start: number, stop: number): Stage {
 }
 
 /**
- * The character each byte is written as, after GPT-2: printable Latin-1 as it is, the rest from
- * U+0100.
+ * Bytes by the character that stands for them, as in GPT-2: printable Latin-1 for itself, the
+ * others from U+0100.
  */
 export const BYTES: ReadonlyMap<string, number> = listBytes()
 

@@ -1,21 +1,23 @@
-/** Tokens to text, piece by piece: what is told so far never has to be taken back. */
+/** Detokenizes piece by piece. Text that was returned never changes later. */
 import { createStages, type Stage } from './decoding.ts'
 import type { TokenizerFile } from './file.ts'
 import { readVocabulary } from './vocabulary.ts'
 
+/** Detokenizer of one text. */
 export interface Detokenizer {
   /**
-   * The text that is certain now; empty while a character is incomplete, and for special tokens that
-   * are not told.
+   * Returns the text that has become certain. It is empty for a part of a character and for special
+   * tokens that are not visible.
    */
   push(token: number): string
-  /** Forgets the bytes of a character that is not whole, where another text is to follow. */
+  /** Drops the bytes of an incomplete character before another text follows. */
   drop(): void
 }
 
 /**
- * Reads a tokenizer once; each call of the result begins a new text, in which the `visible` ones of
- * the special tokens are told. `begun`: what it goes on from is somewhere else.
+ * Reads a tokenizer and returns a function that creates a detokenizer for each text. `visible`
+ * lists the special tokens whose text is returned. `begun` is `true` if the text continues another
+ * one.
  */
 export function createDecoding(
   file: TokenizerFile,

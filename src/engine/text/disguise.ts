@@ -1,23 +1,28 @@
 /**
- * Hides places of a text from a search for words: the character at each place is replaced by a
- * private-use one that stands for it. Lengths stay, and whitespace is left for templates to trim.
+ * Disguises parts of a text from a search for words: the character at each place is replaced by a
+ * private-use character. Lengths stay the same. Whitespace stays, so that templates can trim it.
  */
 import { InoriginError } from '../../error.ts'
 import { createMatcher } from './matcher.ts'
 
+/** Disguise of the texts of one conversation. */
 export interface Disguise {
   /**
-   * Hides what could be the beginning, the middle or the end of a word, whatever is cut off the text
-   * or put around it; `enclosed`: but for what stands right before it.
+   * Replaces characters that could belong to a word, whatever is trimmed from the text or put
+   * around it. With `enclosed`, the text right before it is assumed not to begin a word.
    */
   on(text: string, enclosed?: boolean): string
-  /** The text as it was. */
+  /** Restores the original text. */
   off(text: string): string
 }
 
-/** Opens a disguise of these words per conversation. */
+/**
+ * Returns a function that creates a disguise of these words for each conversation. Its argument is
+ * all text of the conversation and the template.
+ */
 export function createDisguises(words: readonly string[]): (around: string) => Disguise {
-  // Words begin and end with signs for the most part: without those no part of a text can be one.
+  // Most words begin and end with punctuation. Text without that punctuation cannot be part of such
+  // a word.
   const edges = new Set(
     words.flatMap((word) => [word.charAt(0), word.charAt(word.length - 1)]).filter(isSign),
   )
@@ -29,9 +34,9 @@ export function createDisguises(words: readonly string[]): (around: string) => D
   return (around) => {
     const standIns = createStandIns(around)
     const on: Disguise['on'] = (text, enclosed = false) => {
-      // Templates may trim.
+      // Templates may trim the text.
       const continues = !enclosed && (all.continues(text) || all.continues(text.trim()))
-      // Half of a surrogate pair alone would not survive a template that writes JSON.
+      // Half of a surrogate pair would not survive a template that writes JSON.
       const beginning = continues ? text.search(/[^\s\uD800-\uDFFF]/) : -1
       let hidden = edges.size > 0 ? text.replace(edge, standIns.of) : text
       for (const place of [beginning, ...(rest?.starts(text) ?? [])]) {
@@ -47,12 +52,16 @@ export function createDisguises(words: readonly string[]): (around: string) => D
 const isSign = (character: string): boolean => /[^\s\p{L}\p{N}\uD800-\uDFFF]/u.test(character)
 const hex = (character: string): string => character.charCodeAt(0).toString(16)
 
+/** A two-way mapping between characters and their private-use replacements. */
 interface StandIns {
   of(character: string): string
   off(text: string): string
 }
 
-/** Characters that occur in the texts around, escaped or not, stand for nothing else. */
+/**
+ * Creates a mapping that does not use private-use characters from the texts `around`, escaped or
+ * not.
+ */
 function createStandIns(around: string): StandIns {
   const used = new Set(around.match(/[\uE000-\uF8FF]/g))
   for (const [, digits = ''] of around.matchAll(/\\u([ef][0-9a-f]{3})/gi)) {
@@ -64,11 +73,11 @@ function createStandIns(around: string): StandIns {
 
   const add = (character: string): string => {
     while (used.has(String.fromCharCode(code))) code += 1
-    // The last ones are left for marks.
+    // The last private-use characters are reserved for marks.
     if (code > 0xf7ff) {
       throw new InoriginError(
         'invalid_request',
-        'The messages use too many private-use characters.',
+        'The messages contain too many private-use characters. Remove some of them.',
         { param: 'messages' },
       )
     }
@@ -83,7 +92,7 @@ function createStandIns(around: string): StandIns {
     off: (text) =>
       text
         .replace(/[\uE000-\uF8FF]/g, (character) => originals.get(character) ?? character)
-        // As templates write them that want nothing but ASCII.
+        // Templates that write only ASCII escape the characters.
         .replace(/\\u([ef][0-9a-f]{3})/g, (escaped, digits: string) => {
           const character = String.fromCharCode(Number.parseInt(digits, 16))
           return originals.get(character) ?? escaped

@@ -1,6 +1,6 @@
-/** What a model's tokenizer.json says. */
+/** Types of a model's tokenizer.json. */
 
-/** One entry of `added_tokens` in tokenizer.json. */
+/** Entry of `added_tokens` in tokenizer.json. */
 export interface AddedToken {
   id: number
   content: string
@@ -9,7 +9,7 @@ export interface AddedToken {
   rstrip?: boolean
 }
 
-/** The parts of tokenizer.json that are read here. */
+/** Parts of tokenizer.json that this folder reads. */
 export interface TokenizerFile {
   added_tokens: AddedToken[]
   model: {

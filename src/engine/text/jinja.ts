@@ -1,6 +1,6 @@
 /**
- * Runs templates that nobody vouches for: with bounds on time and growth, and with what real ones use
- * that the library leaves out.
+ * Runs untrusted Jinja templates, with limits on time and output. Adds features that real templates
+ * use and the library lacks.
  */
 import { Environment, Interpreter, Template } from '@huggingface/jinja'
 import { modelUnusable } from '../failure.ts'
@@ -8,8 +8,8 @@ import { EMPTY, METHODS, repr } from './python.ts'
 import { formatTime } from './time.ts'
 
 /**
- * Bounds of one rendering; a real template uses a thousandth of each. `charactersForOne` more are
- * allowed for each character that the template is given, and so many for each message.
+ * Limits of one rendering. A real template uses a thousandth of each. `charactersForOne` characters
+ * are added for each input character, and `charactersForMessage` for each message.
  */
 const LIMITS = {
   milliseconds: 5_000,
@@ -19,13 +19,16 @@ const LIMITS = {
   items: 1_000_000,
 }
 
+/** A parsed template. */
 export type Program = Template['parsed']
 
-/** The template itself said no, through `raise_exception`. */
+/** Error of a template that rejects the conversation with `raise_exception`. */
 export class Refusal extends Error {}
 
+/** Error of a template that exceeds a limit. */
 class Exceeded extends Error {}
 
+/** Parses a template. Throws `model_unusable` if it is invalid. */
 export function parseProgram(source: string): Program {
   try {
     return new Template(source).parsed
@@ -34,7 +37,10 @@ export function parseProgram(source: string): Program {
   }
 }
 
-/** `given` is how much text the variables hold, and in how many messages. */
+/**
+ * Renders a template. `given` is the number of characters and messages in the variables. Throws
+ * {@link Refusal} if the template rejects the conversation.
+ */
 export function runProgram(
   program: Program,
   variables: Readonly<Record<string, unknown>>,
@@ -62,7 +68,7 @@ interface MemberNode extends Node {
   computed: boolean
 }
 
-/** What the parts of the tree looked at here hold. */
+/** Fields of the nodes that this file reads. */
 interface Parts extends Node {
   operand: Node
   filter: Node & { value?: unknown }
@@ -73,11 +79,11 @@ interface Parts extends Node {
   right: Node
 }
 
-/** Lists of statements that a part of the tree may have; what they evaluate to becomes text. */
+/** Fields with lists of statements. The values of these statements become text. */
 const BLOCKS = ['body', 'alternate', 'defaultBlock'] as const
 type Blocks = Partial<Record<(typeof BLOCKS)[number], Node[]>>
 
-/** A part of the tree in the place of which its value stands already. */
+/** A node that already has its value. */
 interface Evaluated extends Node {
   type: 'Evaluated'
   value: Value
@@ -85,13 +91,15 @@ interface Evaluated extends Node {
 
 const evaluated = (value: Value): Evaluated => ({ type: 'Evaluated', value })
 
-/** The interpreter calls `evaluate` for every node, so that is where all work can be seen. */
+/** Interpreter with limits. `evaluate` runs for every node, so it sees all work. */
 class LimitedInterpreter extends Interpreter {
   readonly #deadline = performance.now() + LIMITS.milliseconds
   readonly #characters: number
-  /** Parts whose values may become text as a whole. */
+  /** Nodes whose whole value may become text. */
   readonly #written = new WeakSet<Node>()
-  /** What loops go over: text by its characters, and what is not there as if it were empty. */
+  /**
+   * Nodes that a loop iterates. Text is iterated by character, an undefined value as an empty list.
+   */
   readonly #iterables = new WeakSet<Node>()
 
   constructor(environment: Environment, characters: number) {
@@ -104,10 +112,10 @@ class LimitedInterpreter extends Interpreter {
     const result = this.#evaluate(node, environment)
     const { value } = result
     if (typeof value === 'string' && value.length > this.#characters) {
-      throw new Exceeded('it makes too much text')
+      throw new Exceeded('it produces too much text')
     }
     if (Array.isArray(value) && value.length > LIMITS.items)
-      throw new Exceeded('it makes too long a list')
+      throw new Exceeded('it creates too long a list')
     if (node && this.#written.has(node)) this.#weigh(result)
     if (node && this.#iterables.has(node)) {
       if (typeof value === 'string') return convert([...value])
@@ -116,12 +124,15 @@ class LimitedInterpreter extends Interpreter {
     return result
   }
 
-  /** Refuses values that would become too much text: one that is listed twice is written twice. */
+  /**
+   * Throws if a value would become too much text. A value that a list contains twice is written
+   * twice.
+   */
   #weigh(result: Value): void {
     let left = this.#characters
     const walk = ({ value }: Value): void => {
       left -= typeof value === 'string' ? 1 + value.length : 1
-      if (left < 0) throw new Exceeded('it makes too much text')
+      if (left < 0) throw new Exceeded('it produces too much text')
       if (!Array.isArray(value) && !(value instanceof Map)) return
       for (const each of (value as Value[] | Map<string, Value>).values()) walk(each)
     }
@@ -165,7 +176,7 @@ class LimitedInterpreter extends Interpreter {
     return super.evaluate(node, environment)
   }
 
-  /** Calls a method: Python looks for methods before it looks at what a mapping holds. */
+  /** Calls a method. As in Python, methods take precedence over the entries of a mapping. */
   #call(node: Parts, environment: Environment): Value {
     const callee = node.callee as MemberNode
     const object = this.evaluate(callee.object, environment)
@@ -182,6 +193,7 @@ class LimitedInterpreter extends Interpreter {
   }
 }
 
+/** Returns a method of a value, or `undefined` if there is none. */
 function methodOf(object: Value, name: string): Method | undefined {
   if (object.type === 'StringValue') {
     const method = METHODS.get(name)
@@ -193,6 +205,7 @@ function methodOf(object: Value, name: string): Method | undefined {
 
 const scratch = new Environment()
 
+/** Converts a JavaScript value into a value of the interpreter. */
 function convert(value: unknown): Value {
   scratch.variables.delete('value')
   return scratch.set('value', value)
@@ -211,7 +224,7 @@ const globals = {
   range: (first: number, stop?: number, step = 1) => {
     const [start, end] = stop === undefined ? [0, first] : [first, stop]
     const length = Math.max(0, Math.ceil((end - start) / step))
-    if (!(length <= LIMITS.items)) throw new Exceeded('it makes too long a list')
+    if (!(length <= LIMITS.items)) throw new Exceeded('it creates too long a list')
     return Array.from({ length }, (_, index) => start + index * step)
   },
   strftime_now: (format: string) => formatTime(new Date(), format),

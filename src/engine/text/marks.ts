@@ -1,26 +1,37 @@
 /**
- * Marks in what is said in a conversation, by which each message is found again in the text that a
- * template makes of it.
+ * Puts marks into the texts of a conversation, so that each message can be located in the rendered
+ * prompt.
  */
 
+/** A range of positions in a text, in UTF-16 units. */
 export interface Range {
   from: number
   to: number
 }
 
+/** Marks for one conversation. */
 export interface Marks {
-  /** A copy of what templates read, with marks around contents and behind names. */
+  /** Returns a copy of the template variables with marks around contents and after names. */
   put(variables: Readonly<Record<string, unknown>>): Record<string, unknown>
+  /** Removes the marks from a rendered text and returns their positions. */
   take(marked: string): Found
 }
 
+/** A rendered text and the positions of its marks. */
 export interface Found {
-  /** Without its marks. */
+  /** Text without marks. */
   text: string
-  /** Whose mark is where, in order: messages by index, and tools behind them. */
+  /**
+   * Owner and position of each mark, in order. The owner is the index of a message; tools have the
+   * index after the last message.
+   */
   places: readonly { owner: number; at: number }[]
+  /** Owners with at least one mark. */
   owners: ReadonlySet<number>
-  /** Between the last mark of one and the first of the next, and up to `end`. */
+  /**
+   * Returns the ranges in which messages end: each from the last mark of one owner to the first
+   * mark of the next, the last one up to `end`.
+   */
   ends(end: number): Range[]
 }
 
@@ -33,7 +44,7 @@ interface Call {
   function: { name: string }
 }
 
-/** `text` is without marks. */
+/** Creates marks from a private-use character that `text` does not contain. */
 export function createMarks(text: string): Marks {
   let code = 0xf8ff
   while (text.includes(String.fromCharCode(code))) code -= 1

@@ -1,24 +1,36 @@
 /** Finds a fixed set of words in texts. */
 
+/** Search for a fixed set of words. */
 export interface Matcher {
-  /** Cuts a text at the words, which are among the result; the longest word at a place wins. */
+  /**
+   * Splits a text at the words, which are included in the result. The longest word at a position
+   * wins.
+   */
   split(text: string): string[]
-  /** Where a word starts, or where the end of the text could be the start of one; ascending. */
+  /**
+   * Returns the positions where a word starts, or where the end of the text could be the start of
+   * one. They are ascending.
+   */
   starts(text: string): number[]
-  /** Whether the text begins as a word may go on, and so could complete what stands before it. */
+  /** Returns `true` if the start of the text could complete a word that begins before it. */
   continues(text: string): boolean
 }
 
+/** Node of a trie of words. */
 interface Node {
   next: Map<string, Node>
   word: string | null
 }
 
+/** Creates a matcher of these words. Empty words are ignored. */
 export function createMatcher(words: readonly string[]): Matcher {
   const root: Node = { next: new Map(), word: null }
   for (const word of words) if (word !== '') insert(root, word)
 
-  /** The longest word at a place, and whether the text ended while one was still possible. */
+  /**
+   * Returns the longest word at `start`. `open` is `true` if the text ended where a word could
+   * continue.
+   */
   const at = (text: string, start: number): { word: string | null; open: boolean } => {
     let node: Node | undefined = root
     let word: string | null = null
@@ -62,6 +74,7 @@ export function createMatcher(words: readonly string[]): Matcher {
   return { split, starts, continues: createContinues(words) }
 }
 
+/** Creates the function `continues` of a matcher. */
 function createContinues(words: readonly string[]): Matcher['continues'] {
   const rests = words.map((word) => word.slice(1)).filter((rest) => rest !== '')
   const ends = new Set(rests.flatMap((rest) => rest.split('').map((_, at) => rest.slice(at))))
@@ -77,6 +90,7 @@ function createContinues(words: readonly string[]): Matcher['continues'] {
   }
 }
 
+/** Adds a word to the trie. */
 function insert(root: Node, word: string): void {
   let node = root
   for (const unit of word.split('')) {

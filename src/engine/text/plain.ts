@@ -1,17 +1,22 @@
-/** Text that is nothing but text to tokens, by a tokenizer that does not know those of structure. */
+/** Tokenizes plain text, with a tokenizer that does not know special tokens. */
 import { Tokenizer } from '@huggingface/tokenizers'
 import { modelUnusable } from '../failure.ts'
 import type { AddedToken, TokenizerFile } from './file.ts'
 
+/** Tokenizer of plain text. */
 export interface PlainEncoder {
-  /** As the model's tokenizer does, `first` where the text opens the prompt, without structure. */
+  /**
+   * Tokenizes a text as the model's tokenizer does, but without special tokens. `first` is `true`
+   * for the text at the start of the prompt.
+   */
   encode(text: string, first: boolean): number[]
-  /** What the tokenizer makes of a text before it looks for tokens in it. */
+  /** Returns the text after the tokenizer's normalization. */
   normalise(text: string): string
 }
 
 /**
- * `structure` are the added tokens that text never becomes, `rest` those that it may. Changes `file`.
+ * Creates a tokenizer in which text never becomes a token of `structure` but may become one of
+ * `rest`. Changes `file`.
  */
 export function createPlainEncoder(
   file: TokenizerFile,
@@ -22,16 +27,15 @@ export function createPlainEncoder(
   forget(file, structure)
   const tokenizer = build({ ...file, added_tokens: rest }, config)
   const opening = tokenizer.pre_tokenizer
-  // The library prepends a space to the first section of each call; only one of ours is the first.
+  // The library prepends a space to the first section of each call, but only one section is the
+  // first in the prompt.
   const following = usesFirst(file.pre_tokenizer) ? laterPreTokenizer(file, config) : opening
 
   const encode: PlainEncoder['encode'] = (text, first) => {
     tokenizer.pre_tokenizer = first ? opening : following
     const { ids } = tokenizer.encode(text, { add_special_tokens: false })
     if (ids.some((id) => id === undefined)) {
-      throw modelUnusable(
-        'its tokenizer has no token for some of the text and none for the unknown.',
-      )
+      throw modelUnusable('its tokenizer lacks a token for some of the text.')
     }
     return ids
   }
@@ -39,14 +43,15 @@ export function createPlainEncoder(
 }
 
 /**
- * Takes the structural tokens out of the vocabulary, where some tokenizers list them too. The
- * unknown token stays: it is what a character without a token becomes.
+ * Removes the special tokens from the vocabulary, where some tokenizers list them too. The unknown
+ * token stays, because characters without a token become it.
  */
 function forget({ model }: TokenizerFile, structure: readonly AddedToken[]): void {
   const { vocab, unk_token: unknown } = model
   for (const { id, content } of structure) {
     if (Array.isArray(vocab)) {
-      // Pieces are numbered by position; an empty one is never found.
+      // The index of a piece is its id, so it is emptied instead of removed. An empty piece is
+      // never found.
       const piece = vocab[id]
       if (piece?.[0] === content) piece[0] = ''
     } else if (content !== unknown) delete vocab[content]
@@ -56,6 +61,7 @@ function forget({ model }: TokenizerFile, structure: readonly AddedToken[]): voi
 const usesFirst = (preTokenizer: unknown): boolean =>
   JSON.stringify(preTokenizer ?? null).includes('"prepend_scheme":"first"')
 
+/** Returns the pre-tokenizer for sections after the first, which prepends no space. */
 function laterPreTokenizer(file: TokenizerFile, config: object): Tokenizer['pre_tokenizer'] {
   const never = JSON.stringify(file.pre_tokenizer).replaceAll(
     '"prepend_scheme":"first"',
@@ -71,6 +77,7 @@ function laterPreTokenizer(file: TokenizerFile, config: object): Tokenizer['pre_
   return build(parts, config).pre_tokenizer
 }
 
+/** Creates a tokenizer. Throws `model_unusable` if the file is invalid. */
 function build(file: object, config: object): Tokenizer {
   try {
     return new Tokenizer(file, config)

@@ -1,20 +1,24 @@
-/** Conversations to prompts, with the template for the occasion. */
+/** Turns conversations into prompts, with the template for tools or the plain one. */
 import type { Conversation, Prompt } from '../engine.ts'
 import type { ModelConfig } from './config.ts'
 import { parseTemplate } from './template.ts'
 import { createEncoder } from './tokenizer.ts'
 
+/** Turns conversations and texts into tokens. */
 export interface Prompts {
   /**
-   * Throws `invalid_request` where a conversation does not fit into so many contexts, by default one, or
-   * the template refuses it.
+   * Renders and tokenizes a conversation. Throws `invalid_request` if it does not fit into
+   * `contexts` context windows, by default 1, or if the template rejects it.
    */
   prepare(conversation: Conversation, contexts?: number): Prompt
-  /** Tokens of a text in which structural tokens are meant. */
+  /** Tokenizes a text in which special tokens count. */
   trusted(text: string): number[]
 }
 
-/** `contextWindow`: tokens of prompt and answer together that fit. Changes the tokenizer in `config`. */
+/**
+ * Parses the model's templates. `contextWindow` is the limit of prompt and answer together, in
+ * tokens. Changes the tokenizer in `config`.
+ */
 export function createPrompts(config: ModelConfig, contextWindow: number): Prompts {
   const { tokenizer, tokenizerConfig, templates, tokenNames, endTokens } = config
   const plain = parseTemplate(templates.plain, tokenNames)
@@ -22,7 +26,7 @@ export function createPrompts(config: ModelConfig, contextWindow: number): Promp
   const source = templates.plain + (templates.tools ?? '')
   const encoder = createEncoder(tokenizer, tokenizerConfig, source, endTokens)
 
-  // An answer needs a token at least.
+  // An answer needs at least one token.
   const fitting = contextWindow - 1
   const prepare: Prompts['prepare'] = (conversation, contexts = 1) => {
     const { render } = usesTools(conversation) ? tools : plain

@@ -1,6 +1,6 @@
-/** What templates expect of values because they are written for Python. */
+/** Emulates Python behavior that templates expect of values. */
 
-/** What filters make of a variable that is not there. */
+/** Results of filters for an undefined variable. */
 export const EMPTY = new Map<string, unknown>([
   ['trim', ''],
   ['string', ''],
@@ -11,7 +11,7 @@ export const EMPTY = new Map<string, unknown>([
   ['length', 0],
 ])
 
-/** Methods of text that the library lacks, or of which it does not heed the argument. */
+/** String methods that the library lacks, or whose argument it ignores. */
 export const METHODS = new Map<string, (text: string, argument: unknown) => unknown>([
   ['strip', (text, set) => stripEnd(stripStart(text, set), set)],
   ['lstrip', stripStart],
@@ -43,12 +43,12 @@ function stripEnd(text: string, set: unknown): string {
   return text.slice(0, to)
 }
 
-/** As far as it is looked at here. */
+/** The part of a template value that this file reads. */
 interface Value {
   value: unknown
 }
 
-/** The text that Python shows for a value. */
+/** Returns Python's `repr` of a value. */
 export function repr({ value }: Value): string {
   if (typeof value === 'string') return quote(value)
   if (typeof value === 'boolean') return value ? 'True' : 'False'

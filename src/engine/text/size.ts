@@ -1,27 +1,33 @@
-/** How many tokens a prompt has at least, told in a moment: tokenising a huge one takes seconds. */
+/**
+ * Estimates the least number of tokens of a prompt quickly. Tokenizing a huge prompt takes seconds.
+ */
 import { InoriginError } from '../../error.ts'
 import type { ChatMessage } from '../../types/index.ts'
 import type { Conversation } from '../engine.ts'
 import { BYTES } from './decoding.ts'
 import type { AddedToken, TokenizerFile } from './file.ts'
 
-/** By how much text may shrink on its way to the tokens, where that is not certain. */
+/**
+ * Largest factor by which text may shrink before tokenization, if the tokenizer may drop
+ * characters.
+ */
 const SLACK = 8
 
-/** Steps before the model that leave all characters where they are. */
+/** Pre-tokenizers that keep all characters. */
 const KEEPING = new Set(['Sequence', 'ByteLevel', 'Split', 'Digits', 'Metaspace'])
 
+/** Lower bounds on the number of tokens. */
 export interface Size {
-  /** Fewest tokens that a normalised text can have. */
+  /** Returns the least number of tokens of a normalized text. */
   text(normalised: string): number
   /**
-   * Tokens of a conversation whose template leaves nothing out are no fewer than `likely`; `least`
-   * holds though most of it be left out.
+   * Returns lower bounds for a conversation. `likely` holds if the template leaves nothing out.
+   * `least` holds even if the template leaves most of it out.
    */
   conversation(conversation: Conversation): { least: number; likely: number }
 }
 
-/** `rest` are the added tokens that text may become. */
+/** Creates the bounds of a tokenizer. `rest` are the added tokens that text may become. */
 export function createSize(file: TokenizerFile, config: object, rest: readonly AddedToken[]): Size {
   const longest = longestPiece(file, rest)
   const most = keepsCharacters(file, config, rest) ? longest : longest * SLACK
@@ -29,7 +35,7 @@ export function createSize(file: TokenizerFile, config: object, rest: readonly A
     text: (normalised) => Math.ceil(normalised.length / most),
     conversation: (conversation) => {
       const { messages } = conversation
-      // Templates forget what was reasoned for earlier answers.
+      // Templates leave out the reasoning of earlier answers.
       const characters = countCharacters(conversation) - countReasoning(messages)
       const turns = messages.length + countCalls(messages)
       const likely = Math.max(turns, Math.ceil(characters / longest))
@@ -38,7 +44,10 @@ export function createSize(file: TokenizerFile, config: object, rest: readonly A
   }
 }
 
-/** `exact`: whether `tokens` is the count, or only the least that it can be. */
+/**
+ * Returns the error for a prompt that is too long. With `exact`, `tokens` is the exact count;
+ * otherwise it is a lower bound.
+ */
 export function tooLong(tokens: number, most: number, exact: boolean): InoriginError {
   return new InoriginError(
     'invalid_request',
@@ -50,7 +59,7 @@ export function tooLong(tokens: number, most: number, exact: boolean): InoriginE
   )
 }
 
-/** Of all that the conversation holds, in UTF-16 units. */
+/** Returns the number of UTF-16 units in a conversation, with tools and reasoning. */
 export function countCharacters({ messages, tools = [], begun }: Conversation): number {
   let count = countReasoning(messages) + (begun?.text.length ?? 0)
   for (const message of messages) {
@@ -76,7 +85,10 @@ const countReasoning = (messages: readonly ChatMessage[]): number =>
     0,
   )
 
-/** In UTF-16 units. A piece written in bytes has no fewer of them than its text has units. */
+/**
+ * Returns the length of the longest token in UTF-16 units. A token written in bytes has at least as
+ * many units as its text.
+ */
 function longestPiece({ model }: TokenizerFile, rest: readonly AddedToken[]): number {
   let longest = 1
   for (const { content } of rest) longest = Math.max(longest, content.length)
@@ -87,7 +99,7 @@ function longestPiece({ model }: TokenizerFile, rest: readonly AddedToken[]): nu
   return longest
 }
 
-/** Whether every character of a normalised text ends up in a piece of the vocabulary. */
+/** Returns `true` if every character of a normalized text is kept in the tokens. */
 function keepsCharacters(
   { model, pre_tokenizer: steps, normalizer }: TokenizerFile,
   config: object,
@@ -98,7 +110,7 @@ function keepsCharacters(
   return (
     types.every((type) => KEEPING.has(type)) &&
     !/"behavior":"removed"|"invert":true/i.test(json) &&
-    // Added tokens cut a text, and each part is stripped.
+    // Added tokens split a text, and the normalizer strips each part.
     !JSON.stringify(normalizer ?? null).includes('"type":"Strip"') &&
     !rest.some(({ lstrip, rstrip }) => lstrip === true || rstrip === true) &&
     !/"(remove_space|do_lowercase_and_remove_accent)":true/.test(JSON.stringify(config)) &&
@@ -106,7 +118,10 @@ function keepsCharacters(
   )
 }
 
-/** Unknown characters in a row can be one token, so there must be none. */
+/**
+ * Returns `true` if the vocabulary covers all bytes. Otherwise several unknown characters may
+ * become one token.
+ */
 function knowsBytes(model: TokenizerFile['model'], level: boolean): boolean {
   const { type, vocab, byte_fallback: fallback } = model
   if (type !== 'BPE' || Array.isArray(vocab)) return false

@@ -1,4 +1,4 @@
-/** The model's chat template: a conversation in, the text the model was trained to continue out. */
+/** Renders a conversation with the model's chat template into the text that the model continues. */
 import { InoriginError } from '../../error.ts'
 import type { AssistantMessage, ChatMessage } from '../../types/index.ts'
 import type { Conversation } from '../engine.ts'
@@ -8,23 +8,33 @@ import { createMarks, type Marks, type Range } from './marks.ts'
 import { countCharacters } from './size.ts'
 import { type Form, FORM, type Hide, variablesOf } from './variables.ts'
 
+/** A rendered conversation. All positions are in UTF-16 units. */
 export interface Rendering {
-  /** The conversation up to where the answer begins, or goes on. */
+  /** Text of the prompt, including the beginning of the answer if it has begun. */
   text: string
-  /** Where messages end: each from the last that is said in one to the first in the next. */
+  /**
+   * Ranges in which messages end, each from the last text of one message to the first of the next.
+   */
   ends: readonly Range[]
-  /** Where the answer is opened. */
+  /** Position where the template opens the answer. */
   opening: number
-  /** Where it begins: the end of the text, unless it has begun. */
+  /** Position where the answer begins. It is the end of the text, unless the answer has begun. */
   answer: number
 }
 
+/** A parsed chat template. */
 export interface ChatTemplate {
-  /** `hide` changes all texts of the conversation before the template sees them. */
+  /**
+   * Renders a conversation. `hide` disguises all of its texts before the template reads them.
+   * Throws `invalid_request` if the template rejects the conversation.
+   */
   render(conversation: Conversation, hide?: Hide): Rendering
 }
 
-/** `tokens` are the names a template may use, such as `bos_token`. */
+/**
+ * Parses a chat template. `tokens` are the texts of special tokens by the names that a template may
+ * use, such as `bos_token`.
+ */
 export function parseTemplate(
   source: string,
   tokens: Readonly<Record<string, string>>,
@@ -43,7 +53,10 @@ export function parseTemplate(
     )
   }
 
-  /** Rendered a second time, with marks in what is said. `null`: system text is left out. */
+  /**
+   * Locates the messages in a rendered text, by a second rendering with marks. Returns `null` if
+   * the template left system text out.
+   */
   const locate = (text: string, conversation: Conversation, hide: Hide): Located | null => {
     const marks = createMarks(text)
     const found = marks.take(attempt(conversation, hide, marks, false))
@@ -52,7 +65,7 @@ export function parseTemplate(
         role !== 'system' || content.trim() === '' || found.owners.has(index),
     )
     if (!kept) return null
-    // The marks changed what the template did if the texts part before the last of them.
+    // The marks changed the template's behavior if the texts diverge before the last mark.
     const parting = partingOf(text, found.text)
     const last = found.places.at(-1)?.at ?? 0
     if (parting >= last) return { ends: found.ends(parting), opening: parting }
@@ -60,7 +73,7 @@ export function parseTemplate(
     return { ends: found.ends(parting).filter(({ to }) => to <= parting), opening }
   }
 
-  /** With the beginning of the answer behind what opens it. */
+  /** Appends the beginning of the answer to the rendered text. */
   const begin = (
     text: string,
     located: Located,
@@ -76,7 +89,7 @@ export function parseTemplate(
       try {
         return gapBehind(text, attempt(whole, hide, null, false))
       } catch {
-        // It never gets to see the answer, for which it need not have a way.
+        // The template never renders the answer itself, so it need not support it.
         return ''
       }
     }
@@ -87,7 +100,7 @@ export function parseTemplate(
   const render: ChatTemplate['render'] = (conversation, hide = (text) => text) => {
     if (callsTools(conversation)) form ??= findForm(attempt)
     let refusal: unknown
-    // Templates without a system role either refuse it or leave it out.
+    // Templates without a system role either reject system messages or leave them out.
     for (const simpler of [asItIs, withoutReasoning, fold]) {
       const candidate = simpler(conversation)
       try {
@@ -109,7 +122,7 @@ type Located = Pick<Rendering, 'ends' | 'opening'>
 
 const ANSWER: AssistantMessage = { role: 'assistant', content: 'Yes' }
 
-/** The space that a template has between what opens an answer and the answer, once it is there. */
+/** Returns the whitespace that a template puts between the opening of an answer and its text. */
 const gapBehind = (open: string, whole: string): string =>
   whole.startsWith(open) ? (/^\s*(?=\S)/.exec(whole.slice(open.length))?.[0] ?? '') : ''
 
@@ -121,12 +134,13 @@ type Attempt = (
   form?: Form,
 ) => string
 
+/** Converts an error of a template into a user-visible error. */
 function explain(thrown: unknown): InoriginError {
   if (thrown instanceof InoriginError) return thrown
   if (thrown instanceof Refusal) {
     return new InoriginError(
       'invalid_request',
-      `This model does not take such a conversation: ${thrown.message}`,
+      `The chat template of this model rejects the conversation: ${thrown.message}`,
       { code: 'template_refused', param: 'messages', cause: thrown },
     )
   }
@@ -138,7 +152,7 @@ const callsTools = ({ messages }: Conversation): boolean =>
     (message) => message.role === 'tool' || (message.role === 'assistant' && message.toolCalls),
   )
 
-/** Tries a conversation with a call, to see how the template wants calls. */
+/** Renders a sample with a tool call, to find out which form of calls the template expects. */
 function findForm(attempt: Attempt): Form {
   const say = (form: Form): string | null => {
     try {
@@ -190,7 +204,7 @@ const SAMPLE: Conversation = {
   ],
 }
 
-/** How far two texts are the same. */
+/** Returns the length of the common prefix. */
 function partingOf(one: string, other: string): number {
   const least = Math.min(one.length, other.length)
   let at = 0
@@ -200,7 +214,7 @@ function partingOf(one: string, other: string): number {
 
 const asItIs = (conversation: Conversation): Conversation => conversation
 
-/** `null` where nothing was reasoned. */
+/** Removes reasoning from a conversation. Returns `null` if there is none. */
 function withoutReasoning(conversation: Conversation): Conversation | null {
   let found = false
   const messages = conversation.messages.map((message) => {
@@ -213,7 +227,8 @@ function withoutReasoning(conversation: Conversation): Conversation | null {
 }
 
 /**
- * System text moves to the front of the next user turn, and turns of one role in a row become one.
+ * Turns system messages into user messages and merges consecutive messages of one role, except tool
+ * messages.
  */
 function fold(conversation: Conversation): Conversation {
   const turns: ChatMessage[] = []
@@ -229,6 +244,7 @@ function fold(conversation: Conversation): Conversation {
   return { ...conversation, messages: turns }
 }
 
+/** Appends the reasoning and tool calls of `next` to `last`. */
 function join(last: AssistantMessage, next: AssistantMessage): void {
   const reasoning = [last.reasoning, next.reasoning].filter((each) => each).join('\n\n')
   const toolCalls = [...(last.toolCalls ?? []), ...(next.toolCalls ?? [])]

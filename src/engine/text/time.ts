@@ -1,4 +1,7 @@
-/** Dates in English whatever the browser's language, as in the text models were trained on. */
+/**
+ * Formats a date like Python's `strftime`. Names are in English, as in the training data, whatever
+ * the browser's language.
+ */
 export function formatTime(date: Date, format: string): string {
   const name = (options: Intl.DateTimeFormatOptions): string =>
     date.toLocaleDateString('en', options)

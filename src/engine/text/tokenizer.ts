@@ -1,7 +1,6 @@
 /**
- * Text to tokens, such that what users wrote can never become a token that gives a conversation its
- * structure. Such a token is one that the tokenizer calls special, or that the chat template
- * writes.
+ * Tokenizes prompts so that user text never becomes a token that structures the conversation. Such
+ * tokens are the special tokens of the tokenizer and the tokens that the chat template writes.
  */
 import { InoriginError } from '../../error.ts'
 import type { Conversation, Prompt } from '../engine.ts'
@@ -14,35 +13,36 @@ import { createSize, tooLong } from './size.ts'
 import type { Rendering } from './template.ts'
 import { type Hide, shallow } from './variables.ts'
 
+/** Tokenizer of prompts. */
 export interface Encoder {
   /**
-   * The prompt that `render` makes of a conversation. Throws `invalid_request` where it has more than
-   * `most` tokens, as early as that can be told; `fitting`, by default as many, is what it says would fit.
+   * Renders and tokenizes a conversation. Throws `invalid_request` as early as possible if it has
+   * more than `most` tokens. The message gives `fitting` as the limit, by default `most`.
    */
   encode(conversation: Conversation, render: Render, most: number, fitting?: number): Prompt
-  /** Tokens of a text in which structure is meant: what the engine itself writes. */
+  /** Tokenizes text of the engine itself, in which special tokens count. */
   trusted(text: string): number[]
 }
 
 type Render = (conversation: Conversation, hide: Hide) => Rendering
 
-/** A piece of a prompt: a structural token, or the text between two. */
+/** A part of a prompt: a structural token, or the text between two. */
 interface Section {
-  /** Where it begins. */
+  /** Position in the prompt's text. */
   at: number
   text: string
-  /** `null` for text. */
+  /** Token id; `null` for text. */
   id: number | null
 }
 
 /**
- * `template` is the chat template's source; tokens that it names count as structure. `endTokens` end
- * messages. Changes `file`.
+ * Creates a tokenizer of prompts. `template` is the source of the chat template; tokens that it
+ * names are structural. `endTokens` end messages. Changes `file`.
  *
- * In all that comes from a request, what could be structural text, or become it together with what
- * stands around it, is disguised before the template sees it; the result is cut at the structural
- * tokens still to be seen, which are the template's own. What lies between them is undisguised and
- * encoded by a tokenizer that does not know the structural tokens at all.
+ * All text of a request that could be structural, alone or with the text around it, is disguised
+ * before the template reads it. The rendered text is split at the remaining structural tokens,
+ * which come from the template. The text between them is restored. It is encoded by a tokenizer
+ * that does not know the structural tokens.
  */
 export function createEncoder(
   file: TokenizerFile,
@@ -88,7 +88,7 @@ export function createEncoder(
     try {
       rendering = render(conversation, disguise.on)
     } catch (thrown) {
-      // Not the template's fault if it cannot cope with more than would fit anyway.
+      // The template is not at fault if it fails on a conversation that would not fit.
       const failed = thrown instanceof InoriginError && thrown.kind === 'unavailable'
       if (failed && likely > most) throw tooLong(likely, fitting, false)
       throw thrown
@@ -127,8 +127,9 @@ export function createEncoder(
 }
 
 /**
- * The sections before which messages end: behind the last end token in the range, or where the text
- * stops in which the message ends. Of those that end within a text nothing is known.
+ * Returns the indexes of the sections before which messages end. A message ends after the last end
+ * token in its range, or where its text stops. A message that ends within a text section is
+ * skipped.
  */
 function endsIn(
   sections: readonly Section[],
@@ -146,7 +147,7 @@ function endsIn(
       if (endTokens.has(id)) end = index + 1
       else if (end < 0) end = index
     }
-    // What begins where the next message does may be what that one ends with.
+    // A token where the next message begins may also be the end of that message.
     if (sections[index - 1]?.at === to) index -= 1
     if (end >= 0) found.push(end)
   }
@@ -154,8 +155,9 @@ function endsIn(
 }
 
 /**
- * Tokens that are special, that the template names, or that are named like ones: markup of documents
- * is text. Runs of spaces or letters are not structure even where the template happens to contain them.
+ * Returns `true` for tokens that are special, named in the template, or named like control tokens.
+ * Document markup is text. Runs of spaces or letters are never structural, even if the template
+ * contains them.
  */
 function isStructure({ special, content }: AddedToken, template: string): boolean {
   if (special === true || CONTROL.test(content)) return true

@@ -1,29 +1,36 @@
-/** A conversation as chat templates read it. */
+/** Converts a conversation into the variables of a chat template. */
 import { InoriginError } from '../../error.ts'
 import type { AssistantMessage, ChatMessage, Tool, ToolCall } from '../../types/index.ts'
 import type { Conversation } from '../engine.ts'
 
-/** How a template wants to be told of calls; templates differ, and fail on what they do not expect. */
+/** Form of tool calls that a template expects. Templates differ, and fail on other forms. */
 export interface Form {
-  /** Whether it takes arguments as data, as text, or writes either as it comes. */
+  /**
+   * Form of call arguments: `data` for objects, `text` for JSON text, `both` if the template
+   * accepts either.
+   */
   arguments: 'data' | 'text' | 'both'
-  /** What a message that only calls tools has for content. */
+  /** Content of a message that has only tool calls. */
   empty: '' | null
-  /** Whether ids must have nine letters or digits. */
+  /** `true` if ids must have nine letters or digits. */
   shortIds: boolean
 }
 
+/** Default form of tool calls. */
 export const FORM: Form = { arguments: 'data', empty: '', shortIds: false }
 
 /**
- * Hides what text must not show; see `disguise.ts`. `enclosed`: it does not matter how the text begins,
- * because of what surely stands before it.
+ * Disguises text; see `disguise.ts`. With `enclosed`, the start of the text needs no disguise,
+ * because a known text precedes it.
  */
 export type Hide = (text: string, enclosed?: boolean) => string
 
 type Json = Record<string, unknown>
 
-/** `thinks`: the template knows of `<think>` blocks. */
+/**
+ * Returns the template variables of a conversation, with all texts disguised. `thinks` is `true` if
+ * the template handles `<think>` blocks.
+ */
 export function variablesOf(
   { messages, tools, thinking, writeCalls }: Conversation,
   form: Form,
@@ -49,7 +56,10 @@ export function variablesOf(
   }
 }
 
-/** An assistant's calls as part of its text, in which only what came from a request is hidden. */
+/**
+ * Writes the calls of an assistant message into its content. Only text from the request is
+ * disguised.
+ */
 function writeOut(
   message: ChatMessage,
   write: NonNullable<Conversation['writeCalls']>,
@@ -71,11 +81,12 @@ function writeOut(
   return { ...spoken, content: { [WRITTEN]: parts.join('\n') } }
 }
 
-/** Stands for text in which all is hidden that has to be. */
+/** Key of text that is already disguised. */
 const WRITTEN = Symbol('written')
 
 type WrittenMessage = Omit<AssistantMessage, 'content'> & { content: { [WRITTEN]: string } }
 
+/** Returns a message in the form that templates read. */
 function messageOf(
   message: ChatMessage | WrittenMessage,
   form: Form,
@@ -105,8 +116,9 @@ function messageOf(
 }
 
 /**
- * Clients that keep an answer as the model wrote it send its thoughts as part of the text; templates
- * would look for their end there, which is not to be found in what others wrote.
+ * Moves a `<think>` block from the content to `reasoning`. Clients may send an answer back with its
+ * reasoning in the text. Templates search there for the end of the block, but the text is
+ * disguised.
  */
 function splitThought<T extends AssistantMessage | WrittenMessage>(message: T): T {
   if (message.reasoning || typeof message.content !== 'string') return message
@@ -117,6 +129,7 @@ function splitThought<T extends AssistantMessage | WrittenMessage>(message: T): 
   return { ...message, content, ...(reasoning && { reasoning }) }
 }
 
+/** Returns a tool call in the template's form. */
 function callOf({ id, name, arguments: text }: ToolCall, form: Form): Json {
   return {
     type: 'function',
@@ -125,45 +138,53 @@ function callOf({ id, name, arguments: text }: ToolCall, form: Form): Json {
   }
 }
 
-/** As the model wrote them where that can be: what is written the same need not be computed again. */
+/**
+ * Returns the arguments in the template's form. Keeps the model's own text if possible, so that the
+ * prefix cache matches.
+ */
 function argumentsOf(text: string, name: string, form: Form): unknown {
   if (form.arguments === 'text') return text
   const data = parseArguments(text, name)
-  // Without any space it was written by a program rather than a model.
+  // Arguments without any space come from a program rather than a model.
   return form.arguments === 'both' && JSON.stringify(data) !== text ? text : data
 }
 
+/**
+ * Parses call arguments. Throws `invalid_request` if they are not a JSON object or nested too
+ * deeply.
+ */
 function parseArguments(text: string, name: string): object {
   try {
     const data: unknown = JSON.parse(text)
     if (typeof data === 'object' && data !== null && !Array.isArray(data)) return shallow(data)
   } catch (thrown) {
-    // Text that is no JSON is no object either.
+    // Invalid JSON is reported like JSON that is not an object.
     if (thrown instanceof InoriginError) throw thrown
   }
   throw new InoriginError(
     'invalid_request',
-    `The arguments of a call of ${name} are not a JSON object.`,
+    `The arguments of a call to ${name} are not a JSON object.`,
     { param: 'messages' },
   )
 }
 
-/** Objects in arguments and schemas may lie in each other that often. */
+/** Deepest nesting of objects in arguments and schemas. */
 const DEPTH = 100
 
-/** The value as it is. Throws `invalid_request` where it is nested too deep to be walked. */
+/** Returns the value. Throws `invalid_request` if it is nested too deeply to be traversed. */
 export function shallow<T>(value: T, depth = DEPTH): T {
   if (typeof value !== 'object' || value === null) return value
   if (depth === 0) {
     throw new InoriginError(
       'invalid_request',
-      `Schemas of tools and arguments of calls may be nested ${DEPTH} deep at most.`,
+      `Tool schemas and call arguments may be nested at most ${DEPTH} levels deep.`,
     )
   }
   for (const each of Object.values(value)) shallow(each, depth - 1)
   return value
 }
 
+/** Returns a tool in the form that templates read, with defaults for absent fields. */
 function toolOf({ name, description = '', parameters }: Tool): Json {
   const schema = typeof parameters === 'object' ? parameters : {}
   return {
@@ -172,7 +193,7 @@ function toolOf({ name, description = '', parameters }: Tool): Json {
   }
 }
 
-/** Nine letters and digits, the same for the same id. */
+/** Returns an id of nine letters and digits, which is the same for the same input. */
 function shortId(id: string): string {
   if (/^[a-zA-Z0-9]{9}$/.test(id)) return id
   let [low, high] = [0x811c9dc5, 0x1b873593]
@@ -184,7 +205,7 @@ function shortId(id: string): string {
   return (digits(low) + digits(high)).slice(-9)
 }
 
-/** Hides all texts, names included, but the words that templates look for. */
+/** Disguises all texts, including property names, except for the words that templates look for. */
 function hidden(value: unknown, key: string, hide: Hide): unknown {
   if (typeof value === 'string') return WORDS.get(key)?.has(value) === true ? value : hide(value)
   if (typeof value !== 'object' || value === null) return value

@@ -1,17 +1,21 @@
-/** The tokens of a tokenizer by id: what is written for each, and which of them are never text. */
+/** Lists the tokens of a tokenizer by id: their names, their bytes, and which ones are special. */
 import { createSpelling } from './decoding.ts'
 import type { TokenizerFile } from './file.ts'
 
+/** Tokens of a tokenizer. */
 export interface Vocabulary {
-  /** As the tokenizer names its tokens, which is not yet what a reader sees; holes have none. */
+  /**
+   * Names of the tokens by id, as the tokenizer writes them before decoding. Unused ids are
+   * `undefined`.
+   */
   readonly names: readonly (string | undefined)[]
-  /** Tokens that stand for exactly their name. */
+  /** Ids of added tokens, which stand for exactly their name. */
   readonly added: ReadonlySet<number>
-  /** Of those, the ones that structure a text and are not part of it. */
+  /** Ids of the added tokens that are special: they structure a text and are not part of it. */
   readonly special: ReadonlySet<number>
 }
 
-/** `config` is tokenizer_config.json. */
+/** Reads the tokens of a tokenizer. `config` is tokenizer_config.json. */
 export function readVocabulary(file: TokenizerFile, config: object): Vocabulary {
   const names: (string | undefined)[] = []
   const { vocab } = file.model
@@ -31,8 +35,8 @@ export function readVocabulary(file: TokenizerFile, config: object): Vocabulary 
 }
 
 /**
- * The exact bytes, by id, that each token writes in the middle of a text; `null` where there is no
- * such token or it is a special one. `visible` are special ones that are written all the same.
+ * Returns the exact bytes, by id, that each token adds in the middle of a text. They are `null` for
+ * unused ids and for special tokens, except the `visible` ones.
  */
 export function tokenBytes(
   file: TokenizerFile,
@@ -48,6 +52,7 @@ export function tokenBytes(
   )
 }
 
+/** Returns the texts of `additional_special_tokens`. */
 function additionalSpecial(config: object): string[] {
   const listed = 'additional_special_tokens' in config ? config.additional_special_tokens : []
   const texts = Array.isArray(listed)

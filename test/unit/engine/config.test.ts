@@ -131,7 +131,7 @@ test.each([
   [{ 'tokenizer_config.json': { eos_token: '<|end|>' } }, 'no chat template', 'no_chat_template'],
   [
     { 'config.json': {}, 'generation_config.json': {}, 'tokenizer.json': { model: { vocab: {} } } },
-    'ends an answer',
+    'no end token',
     'model_unusable',
   ],
 ])('says what is missing: %j', async (changes, message, code) => {
