@@ -125,7 +125,8 @@ export function buildGrammar(constraint: Constraint, steps = createSteps()): Gra
   if (isNothing(grammar.root)) throw invalid('No text can satisfy the constraint.')
   if (findShortest(grammar, steps) > MAX_SHORTEST_TEXT) {
     throw invalid(
-      `The constraint requires a text of more than ${MAX_SHORTEST_TEXT} characters. Lower its minimum counts.`,
+      `The constraint requires a text of more than ${MAX_SHORTEST_TEXT} characters. ` +
+        'Lower its minimum counts.',
     )
   }
   return grammar
