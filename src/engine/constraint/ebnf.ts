@@ -1,7 +1,7 @@
 /**
- * Writes a grammar in xgrammar's EBNF, in the few forms that version 0.1.27 handles correctly. It
- * takes ranges of characters for ranges of bytes, so characters are written byte by byte. Deep
- * brackets overflow its stack, so the output has none.
+ * Writes a grammar in xgrammar's EBNF, in the few forms that version 0.1.27 handles correctly.
+ * xgrammar takes ranges of characters for ranges of bytes, so characters are written byte by byte.
+ * Deep brackets overflow its stack, so the output has none.
  */
 import { inString } from '../schema/escape.ts'
 import { solidRepeat } from '../schema/empty.ts'
@@ -178,7 +178,7 @@ export function toEbnf({ root, rules }: Grammar, { exact, chained }: Writing, st
     return exponents.map((exponent) => power(each, exponent))
   }
 
-  /** Repeats `each` fewer than `2 ** exponent` times: half as often or not, and fewer than that. */
+  /** Writes fewer than `2 ** exponent` repetitions: half of that or none, then fewer than half. */
   const below = (each: readonly Production[], exponent: number): Production => {
     if (exponent === 0) return []
     const rest = below(each, exponent - 1)

@@ -1,5 +1,5 @@
 /**
- * Parses a grammar in xgrammar's EBNF. The runtime cannot be trusted with it: it aborts on a
+ * Parses a grammar in xgrammar's EBNF. xgrammar cannot do this safely: it aborts on a
  * grammar that it cannot parse, and it misreads characters beyond ASCII.
  */
 import { InoriginError } from '../../error.ts'
@@ -31,7 +31,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
 }
 
 /**
- * Parses a grammar whose first rule is `root`. The names of its rules are prefixed with `scope`.
+ * Parses a grammar whose start rule is `root`. The names of its rules are prefixed with `scope`.
  */
 export function parseGrammar(source: string, scope: string): Grammar {
   const read = createReader(source)

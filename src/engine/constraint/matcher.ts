@@ -41,7 +41,7 @@ export function findDoubtful(bytes: readonly (Uint8Array | null)[]): Doubtful {
   }
 }
 
-/** Number of longer tokens above which none is tried: one of so many fits. */
+/** Maximum number of longer tokens to try. If there are more, one is assumed to be allowed. */
 const TRIED = 200
 
 /** Text that shows that a string has room: if it fits, any token but the doubtful ones does. */
