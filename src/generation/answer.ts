@@ -1,4 +1,4 @@
-/** Pieces of an engine's text as the events of one answer. */
+/** Converts the text pieces of an engine into the events of one answer. */
 import type { Ending, Piece, Steer } from '../engine/engine.ts'
 import type { FinishReason, GenerationEvent, GenerationRequest, Usage } from '../types/index.ts'
 import { createLogprobBuffer } from './logprobs.ts'
@@ -9,13 +9,13 @@ import { createCallId } from './tools/id.ts'
 import { createToolParser, type Part } from './tools/parser.ts'
 
 export interface Answer {
-  /** What a piece says; the last event is `finish` where no more is wanted. */
+  /** Returns the events of a piece. The last event is `finish` if the answer is over. */
   push(piece: Piece): { events: GenerationEvent[]; steer?: Steer }
-  /** What is left when the engine has ended; the last event is `finish`. */
+  /** Returns the remaining events once the engine has ended. The last event is `finish`. */
   end(ending: Ending): GenerationEvent[]
 }
 
-/** `started` is what is known of the prompt. */
+/** Creates the answer to a request. `started` holds the token counts of the prompt. */
 export function createAnswer(
   plan: Plan,
   { stop, logprobs }: Pick<GenerationRequest, 'stop' | 'logprobs'>,
@@ -29,10 +29,11 @@ export function createAnswer(
   const parser = tools && createToolParser({ ...tools, tools: tools.callable, keepSpace })
 
   let events: GenerationEvent[] = []
-  /** Characters written, and how many of them came before the text that was split off. */
+  /** Number of characters that the engine has produced. */
   let written = 0
+  /** Number of characters before the answer's text; `null` until that text begins. */
   let before: number | null = null
-  /** Place of the first character that stops hold back or, if none, tell next. */
+  /** Position of the first character that `stops` holds back or, if it holds none, returns next. */
   let place = 0
   let held = 0
   let calls = 0
@@ -62,7 +63,7 @@ export function createAnswer(
     held = 0
   }
 
-  /** Tokens of a character that the end cuts have no text, but how probable they were is told. */
+  /** Emits the logprobs of tokens without text, which end within an incomplete character. */
   const tellRest = (): void => {
     if (before === null ? splitter?.inside : place < written) return
     const told = buffer?.rest() ?? []
@@ -73,7 +74,7 @@ export function createAnswer(
     if (over) return
     switch (part.type) {
       case 'text':
-        // The answer was the calls: what a model goes on with it makes up, their results for one.
+        // The calls are the whole answer. Text after them would be made up.
         if (calls > 0) over = { reason: 'tool_calls', stopSequence: null }
         else takeText(part.text, (before ?? 0) + part.from)
         break
@@ -106,7 +107,7 @@ export function createAnswer(
 
   const finish = (completionTokens: number): GenerationEvent[] => {
     const { reason, stopSequence } = over ?? { reason: 'stop', stopSequence: null }
-    // The marks of an empty block are no reasoning.
+    // The marks of an empty block do not count as reasoning.
     const reasoningTokens = reasoned.told ? reasoned.tokens : 0
     const usage: Usage = { ...started, completionTokens, reasoningTokens }
     return [...events, { type: 'finish', reason, stopSequence, usage }]
@@ -119,7 +120,7 @@ export function createAnswer(
     buffer?.add(piece)
     const inside = splitter?.inside === true
     take(splitter ? splitter.push(piece.text) : { reasoning: '', text: piece.text })
-    // What closes it by force is ours, not the model's: a budget is for what it thinks.
+    // The budget limits the model's own reasoning. The closing mark that we append does not count.
     if ((inside || splitter?.inside) && !closing) reasoned.tokens += piece.tokens
     if (over) return { events: finish(tokens) }
 

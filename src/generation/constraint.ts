@@ -1,21 +1,24 @@
-/** What an answer may be, put together from reasoning, tools and format. */
+/** Builds the constraint of a whole answer from its reasoning, tools and format. */
 import type { Constraint } from '../engine/constraint.ts'
 import type { AnswerFormat, ToolUse } from '../types/index.ts'
 import type { Marks } from './reasoning.ts'
 import { callable, type ToolFormat, toolConstraint } from './tools/index.ts'
 
-/** What the model does before it answers. */
+/** Text that the model writes before its answer. */
 export type Before =
-  /** It answers at once. */
+  /** No text: the model answers at once. */
   | { type: 'nothing' }
-  /** It is made to write this. */
+  /** A fixed text that the model is forced to write. */
   | { type: 'block'; text: string }
-  /** It reasons, as the prompt has begun to. */
+  /** Reasoning that the prompt has already opened. */
   | { type: 'begun'; marks: Marks }
-  /** It may reason. */
+  /** Reasoning that the model may write or omit. */
   | { type: 'free'; marks: Marks }
 
-/** `null`: any text. A format holds for the text of an answer that calls no tool. */
+/**
+ * Returns the constraint of an answer after its reasoning; `null` if any text is valid. A format
+ * applies to the text of an answer that calls no tool.
+ */
 export function answerConstraint(
   tools: { format: ToolFormat; use: ToolUse } | null,
   format: AnswerFormat | undefined,
@@ -27,7 +30,10 @@ export function answerConstraint(
   return { type: 'choice', parts: [calls, calls.type === 'tagged' ? said : openEnded(said)] }
 }
 
-/** The same; what may go on and what may not cannot be chosen from, and calls without a frame may. */
+/**
+ * Wraps a constraint in an open-ended one. A choice cannot mix open-ended and closed parts, and
+ * calls without a frame are open-ended.
+ */
 const openEnded = (part: Constraint): Constraint => ({
   type: 'separated',
   tags: [{ type: 'tagged', begin: '', content: part, end: '' }],
@@ -42,7 +48,10 @@ function formatConstraint(format: AnswerFormat): Constraint {
   return { type: 'json', schema }
 }
 
-/** The answer with what comes before it; `null`: any text. */
+/**
+ * Returns the constraint of an answer together with the text before it; `null` if any text is
+ * valid.
+ */
 export function wholeConstraint(before: Before, answer: Constraint | null): Constraint | null {
   if (before.type === 'block') {
     const text: Constraint = { type: 'constant', text: before.text }

@@ -1,13 +1,13 @@
 /**
- * One answer: what the engine makes of a request, as the events the wire styles are written from.
+ * Runs one request on an engine and streams the events that the wire encoders serialize.
  *
- * A request goes through this folder in two steps. `plan.ts` reads from the chat template and the
- * catalog how the model is told of tools and how it reasons, has the engine make a prompt of the
- * conversation (`prompt.ts`), and says what the answer must be (`constraint.ts`); all that a request
- * can be refused for comes out there, before weights are needed. Then the pieces that the engine
- * writes go through `answer.ts`: reasoning is split off (`reasoning.ts`), calls are read as they are
- * written (`tools/`), stop texts held back (`stops.ts`), and probabilities kept for the text they
- * belong to (`logprobs.ts`).
+ * A request passes through this folder in two steps. First, `plan.ts` detects from the chat
+ * template and the catalog how the model is given tools and how it reasons. It has the engine build
+ * a prompt from the conversation (`prompt.ts`) and builds the constraint of the answer
+ * (`constraint.ts`). Every reason to reject a request surfaces there, before weights are needed.
+ * Then `answer.ts` processes the pieces that the engine generates. It splits off reasoning
+ * (`reasoning.ts`), parses calls as they arrive (`tools/`), holds back stop sequences (`stops.ts`),
+ * and assigns logprobs to the text they belong to (`logprobs.ts`).
  */
 import type { Engine } from '../engine/engine.ts'
 import { InoriginError } from '../error.ts'
@@ -16,17 +16,17 @@ import { createAnswer } from './answer.ts'
 import type { Plan } from './plan.ts'
 
 export interface GenerationOptions {
-  /** What `plan` made of the request. */
+  /** The result of `plan` for this request. */
   plan: Plan
-  /** Most tokens of one answer; a request that wants more gets this many. */
+  /** Maximum number of tokens of one answer. It caps a request's own `maxTokens`. */
   maxOutputTokens: number
-  /** What is cached is shared within one partition only. */
+  /** Name of the prefix cache's partition. Cached tokens are shared only within one partition. */
   partition?: string
 }
 
 /**
  * Yields `start`, then `reasoning`, `text` and calls as the model writes them, and `finish`. Throws
- * `aborted` within one token of the signal, `unavailable` when the device fails.
+ * `aborted` within one token of the signal's abort, and `unavailable` when the device fails.
  */
 export async function* generate(
   engine: Engine,
@@ -55,7 +55,7 @@ export async function* generate(
   })
   try {
     const first = pieces.next()
-    // Long prompts take a while from their start to the first piece.
+    // The first piece of a long prompt arrives long after its prefill has started.
     await Promise.race([started, first])
     yield { type: 'start', promptTokens, cachedTokens }
 
@@ -77,7 +77,7 @@ export async function* generate(
   } catch (thrown) {
     throw InoriginError.from(thrown)
   } finally {
-    // Also when whoever reads the events walks away: the engine stops and frees what it holds.
+    // This also runs when the consumer stops early: the engine stops and frees its resources.
     await pieces.return({ reason: 'stop', completionTokens: 0 })
   }
 }

@@ -1,7 +1,9 @@
 import { InoriginError } from '../error.ts'
 import type { GenerationRequest } from '../types/index.ts'
 
-/** Refuses images where no one would look at them, naming the first by its place in the body. */
+/**
+ * Throws `invalid_request` if a message has an image. The error names the first one by its path.
+ */
 export function refuseImages({ messages, model }: GenerationRequest): void {
   for (const message of messages) {
     const image = message.role === 'user' ? message.images?.[0] : undefined
@@ -9,8 +11,8 @@ export function refuseImages({ messages, model }: GenerationRequest): void {
     const { place } = image
     throw new InoriginError(
       'invalid_request',
-      `\`${place}\` is an image, and ${model} takes none; leave it out, or ask a model whose ` +
-        'capabilities in /v1/models have image_input.',
+      `\`${place}\` is an image, but ${model} does not accept images. Leave it out, or use a ` +
+        'model that has the capability image_input in /v1/models.',
       { code: 'unsupported_parameter', param: place, details: { unsupported: [place] } },
     )
   }

@@ -1,15 +1,15 @@
-/** Keeps the probabilities of tokens until the text they made is told. */
+/** Buffers the logprobs of tokens until the text of those tokens is emitted. */
 import type { Piece } from '../engine/engine.ts'
 import type { TokenLogprob } from '../types/index.ts'
 
 export interface LogprobBuffer {
   add(piece: Piece): void
   /**
-   * The tokens that made the text between two places, counted in characters from the beginning. A
-   * token is told once, with the first of its characters that is; those further in front are dropped.
+   * Returns the tokens of the text between two positions, in characters from the beginning. A token
+   * is returned once, with the first of its characters that is emitted. Earlier tokens are dropped.
    */
   take(from: number, to: number): TokenLogprob[]
-  /** The tokens behind all text, which end within a character. */
+  /** Returns the tokens after all text, which end within an incomplete character. */
   rest(): TokenLogprob[]
 }
 
@@ -18,7 +18,7 @@ export function createLogprobBuffer(): LogprobBuffer {
   let kept: { from: number; to: number; token: TokenLogprob }[] = []
 
   const add: LogprobBuffer['add'] = ({ text, logprobs = [] }) => {
-    // Tokens that end within a character have no text of their own; then the piece is one.
+    // Tokens that end within a character have no own text. Then the piece is one unit.
     const apart = logprobs.map((token) => token.text).join('') === text
     let from = length
     for (const token of logprobs) {

@@ -1,23 +1,24 @@
-/** Keeps a fast model from costing more on the way than in the making. */
+/** Merges events of a fast model, so that transport does not cost more than generation. */
 import type { GenerationEvent } from '../types/index.ts'
 
 /**
- * Milliseconds between two texts, half a frame of a screen. Each text crosses three threads, which on a
- * small machine takes time from the one that computes. Models below 125 tokens/s are not touched.
+ * Minimum time in milliseconds between two text events: half a screen frame. Each event crosses
+ * three threads, which slows down the computing thread on a small machine. Models below 125
+ * tokens/s are not affected.
  */
 const INTERVAL = 8
 
-/** The same where many come in that time: a frame, as no screen shows more often. */
+/** Interval in milliseconds at high speed: one frame, since a screen shows no more updates. */
 const LONG_INTERVAL = 16
 
-/** As many tokens at once are many. */
+/** Number of tokens within one interval from which the longer interval applies. */
 const MANY = 3
 
 type Told = Extract<GenerationEvent, { text: string }>
 
 /**
- * The same events, with texts, reasoning and arguments that follow each other sooner than that put
- * together with their like.
+ * Yields the same events, but merges consecutive text, reasoning or argument events of the same
+ * kind that arrive within the interval.
  */
 export async function* pace(
   events: AsyncIterable<GenerationEvent>,
@@ -52,7 +53,7 @@ export async function* pace(
   if (held) yield held
 }
 
-/** Two texts as one, where they are of one kind and, if arguments, of one call. */
+/** Merges two events of the same kind, and of the same call for arguments; otherwise `null`. */
 function join(first: Told, second: GenerationEvent): Told | null {
   if (first.type === 'reasoning' && second.type === 'reasoning') {
     return { ...first, text: first.text + second.text }

@@ -1,6 +1,6 @@
 /**
- * A request made ready for an engine, and refused where it cannot be answered: all that can be known
- * before weights are there.
+ * Prepares a request for an engine, and rejects it if it cannot be answered. Everything here runs
+ * before the weights are loaded.
  */
 import type { Constraint } from '../engine/constraint.ts'
 import type { Conversation, Engine, Prompt } from '../engine/engine.ts'
@@ -15,34 +15,35 @@ import { detectMarks, hasSwitch, type Marks, stateOf } from './reasoning.ts'
 import { hermes } from './tools/hermes.ts'
 import { callable, detectFormat, FORMATS, type ToolFormat } from './tools/index.ts'
 
-/** What a catalog says of a model's ways where its chat template does not. */
+/** Properties of a model that its catalog entry states because its chat template does not. */
 export interface Ways {
-  /** Name of the format in which it calls tools; absent: as its chat template says. */
+  /** Name of the tool format that the model uses. Default: detected from the chat template. */
   toolFormat?: string
-  /** Whether it reasons; absent: where its chat template knows of reasoning. */
+  /** `false` if the model does not reason. Otherwise, its chat template decides. */
   reasons?: boolean
 }
 
 export interface Plan {
   prompt: Prompt
-  /** For the whole answer, reasoning included. */
+  /** Constraint of the whole answer, reasoning included. */
   constraint: Constraint | null
-  /** Characters with which the constraint begins every answer. */
+  /** Number of characters with which the constraint begins every answer. */
   given: number
-  /** That is all it does, so that it may be lifted behind them. */
+  /** `true` if the constraint fixes only those characters, so that it can be lifted after them. */
   lift: boolean
-  /** Special tokens that have to be told. */
+  /** Special tokens that must appear in the engine's text. */
   visible: readonly string[]
-  /** What to look for in the answer. */
+  /** Tools whose calls are parsed from the answer; `null` if none can be called. */
   tools: { format: ToolFormat; callable: readonly Tool[]; parallel: boolean } | null
+  /** Reasoning that is split off from the answer; `null` if there is none. */
   reasoning: { marks: Marks; inside: boolean; budget: number } | null
 }
 
 /**
- * Templates and tokenises, and checks what the answer has to be. Rejects with `invalid_request` for a
- * conversation that does not fit, images that the engine does not take, tools that are not there, and
- * schemas and grammars that cannot be kept, as by an answer that has begun; `param` names the field as
- * in {@link GenerationRequest}.
+ * Applies the chat template, tokenizes the prompt, and checks the constraint of the answer. Rejects
+ * with `invalid_request` if the conversation does not fit, the engine does not accept its images, a
+ * tool is unknown, or a schema or grammar is not supported. The same holds for a format or required
+ * call with a prefilled answer. `param` names the field as in {@link GenerationRequest}.
  */
 export async function plan(
   engine: Engine,
@@ -57,13 +58,13 @@ export async function plan(
 
   const telling = tellingOf(template, ways)
   const known = ways.reasons === false ? null : detectMarks(template)
-  // Reasoning comes before an answer: there is none where one has begun.
+  // Reasoning comes before an answer, so a prefilled answer has none.
   const marks = request.begun ? null : known
   const budget = request.begun ? 0 : reasoningBudget
   const thinking = known && budget !== undefined ? budget > 0 : undefined
   const conversation = createConversation(request, telling, thinking)
   const prompt = request.begun ? goOn(engine, conversation, known) : engine.prepare(conversation)
-  // Calls that are a whole answer cannot stand behind the beginning of one.
+  // Calls that must be the whole answer cannot follow a prefilled beginning.
   const late = request.begun && telling.format.alone
   const asks = use && use.choice !== 'none' && use.tools.length > 0 && !late
   const offered = asks ? { format: telling.format, use } : null
@@ -71,7 +72,7 @@ export async function plan(
   let before = whatComesBefore(prompt, marks, hasSwitch(template), reasoningBudget)
   const whole = wholeConstraint(before, answer)
   if (answer && whole) await checkAnswer(engine, whole, request)
-  // A block that cannot be forced is closed when the model opens it.
+  // If the block cannot be forced, the reasoning is closed when the model opens it.
   else if (whole && !(await keeps(engine, whole))) before = { type: 'nothing' }
   return {
     prompt,
@@ -95,7 +96,7 @@ export async function plan(
   }
 }
 
-/** A prompt that ends with the beginning of the answer, and with no reasoning before it. */
+/** Returns a prompt that ends with the beginning of the answer. Reasoning before it is closed. */
 function goOn(engine: Engine, conversation: Conversation, marks: Marks | null): Prompt {
   const prompt = engine.prepare(conversation)
   const { begun } = conversation
@@ -104,21 +105,21 @@ function goOn(engine: Engine, conversation: Conversation, marks: Marks | null): 
   return engine.prepare({ ...conversation, begun: { ...begun, block } })
 }
 
-/** What ends reasoning that the prompt has begun. */
+/** Returns the text that closes reasoning which the prompt has opened. */
 const closed = ({ close }: Marks): string => `\n${close}\n\n`
 
-/** What is to be kept from an answer's first sign on cannot be asked of the rest of one. */
+/** Throws if the request needs a constraint that must apply from the answer's first character. */
 function checkBegun({ format, tools }: GenerationRequest): void {
   const param = format ? 'format' : tools?.choice === 'required' ? 'tool_choice' : null
   if (param === null) return
   throw new InoriginError(
     'invalid_request',
-    `${param} is kept by a whole answer, and the last message begins this one: leave out either.`,
+    `${param} cannot be combined with a prefilled assistant message. Remove one of them.`,
     { param },
   )
 }
 
-/** Reasoning that was asked for leaves half of the context to the answer. */
+/** Returns the reasoning budget. A requested budget leaves half of the context to the answer. */
 const limitBudget = (asked: number | undefined, { contextWindow }: Engine): number =>
   asked === undefined ? Infinity : Math.min(asked, Math.floor(contextWindow / 2))
 
@@ -128,7 +129,7 @@ function tellingOf(template: string | null, { toolFormat }: Ways): Telling {
     const names = FORMATS.map(({ name }) => name).join(', ')
     throw new InoriginError(
       'unavailable',
-      `This model's catalog entry names the tool format ${toolFormat}; there are ${names}.`,
+      `Unknown tool format "${toolFormat}" in the model's catalog entry. Expected: ${names}.`,
     )
   }
   const known = writesTools(template) ? (wanted ?? detectFormat(template ?? '')) : null
@@ -168,7 +169,7 @@ function checkTools({ tools, only, choice }: ToolUse): void {
     }
     if (!/^[\w.:/-]{1,128}$/.test(name)) {
       throw refuse(
-        `"${name}" cannot be the name of a tool: use letters, digits, "_" and "-", 128 at most.`,
+        `"${name}" is not a valid tool name. Use at most 128 letters, digits, "_" and "-".`,
         `tools[${index}].name`,
       )
     }
@@ -181,7 +182,7 @@ function checkTools({ tools, only, choice }: ToolUse): void {
     throw refuse(`tool_choice names "${unknown}", which is not one of the tools.`, 'tool_choice')
   }
   if (choice === 'required' && (only?.length ?? names.size) === 0) {
-    throw refuse('tool_choice asks for a call, but there is no tool to call.', 'tool_choice')
+    throw refuse('tool_choice requires a call, but no tool can be called.', 'tool_choice')
   }
 }
 
@@ -191,7 +192,7 @@ const keeps = (engine: Engine, constraint: Constraint): Promise<boolean> =>
     () => false,
   )
 
-/** With the field at fault, where the error names none. */
+/** Sets `param` of an `invalid_request` error that names no field. Returns other errors as is. */
 function named(thrown: unknown, param: string): unknown {
   if (!(thrown instanceof InoriginError) || thrown.kind !== 'invalid_request') return thrown
   if (thrown.param) return thrown
@@ -199,7 +200,9 @@ function named(thrown: unknown, param: string): unknown {
   return new InoriginError(kind, message, { code, details, param, cause: thrown })
 }
 
-/** Names the schema at fault by its place in the request, where it is one. */
+/**
+ * Rejects with `invalid_request` if the constraint is not supported. The error names the schema.
+ */
 async function checkAnswer(
   engine: Engine,
   whole: Constraint,
@@ -218,7 +221,7 @@ async function checkAnswer(
       ...(tools?.tools ?? []).map((_, index) => `tools[${index}].parameters`),
       ...(format?.type === 'json_schema' ? ['format.schema'] : []),
     ]
-    // The work on all of them together is too much.
+    // No schema is invalid on its own: the limit is exceeded by all of them together.
     throw named(thrown, places.length === 1 ? String(places[0]) : tools ? 'tools' : 'format')
   }
 }

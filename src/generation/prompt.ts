@@ -1,4 +1,4 @@
-/** A request as the conversation that its prompt is made of. */
+/** Converts a request into the conversation from which the engine builds its prompt. */
 import type { Conversation } from '../engine/engine.ts'
 import { InoriginError } from '../error.ts'
 import type {
@@ -10,29 +10,32 @@ import type {
 } from '../types/index.ts'
 import type { ToolFormat } from './tools/index.ts'
 
-/** How tools are told to a model. */
+/** Way in which tools and calls appear in the prompt. */
 export interface Telling {
   format: ToolFormat
-  /** The chat template writes the tools, and asks for calls in that format. */
+  /** `true` if the chat template writes the tools and asks for calls in that format. */
   tools: boolean
-  /** Who writes calls in past answers: the chat template, the engine when told how, or nobody else. */
+  /**
+   * Writer of the calls in past answers: the chat template, the engine through the format's
+   * `write`, or nobody. Without a writer, calls become plain text here.
+   */
   calls: 'template' | 'engine' | 'nobody'
 }
 
-/** Whether a chat template writes the tools that may be called. */
+/** Returns `true` if a chat template writes the tools that may be called. */
 export const writesTools = (template: string | null): boolean =>
   template !== null && /(?<![\w.'"])(?:xml_)?tools\b/.test(template)
 
-/** Whether a chat template writes calls in past answers. */
+/** Returns `true` if a chat template writes the calls of past answers. */
 export const writesCalls = (template: string | null): boolean =>
   template !== null && template.includes('tool_calls')
 
-/** Longer schemas are not told: they cost more than they help. */
+/** Maximum length in characters of a schema in the prompt. Longer ones cost more than they help. */
 const LONGEST_SCHEMA = 2_000
 
 /**
- * The conversation, with tools, calls and results as plain text where the chat template does not
- * write them.
+ * Creates the conversation. Tools, calls and results become plain text if the chat template does
+ * not write them.
  */
 export function createConversation(
   { messages: given, tools: use, format, begun }: GenerationRequest,
@@ -59,13 +62,13 @@ export function createConversation(
   }
 }
 
-/** Templates have no place for it. */
+/** Marks the result of a failed call as an error, since templates have no field for it. */
 const markError = (message: ChatMessage): ChatMessage =>
   message.role === 'tool' && message.isError && !/^error\b/i.test(message.content)
     ? { ...message, content: `Error: ${message.content}` }
     : message
 
-/** What calls gave becomes text of the user, as much as stands in a row. */
+/** Converts results of calls into user messages. Consecutive results share one message. */
 function tellResults(messages: readonly ChatMessage[]): ChatMessage[] {
   const turns: ChatMessage[] = []
   for (const [index, message] of messages.entries()) {
@@ -80,7 +83,7 @@ function tellResults(messages: readonly ChatMessage[]): ChatMessage[] {
   return turns
 }
 
-/** Calls become text of the assistant. */
+/** Converts calls into text of the assistant. */
 const tellCalls = (messages: readonly ChatMessage[], format: ToolFormat): ChatMessage[] =>
   messages.map((message) => {
     if (message.role !== 'assistant' || !message.toolCalls?.length) return message
@@ -95,7 +98,7 @@ function expectObject({ name, arguments: text }: ToolCall): void {
     const value: unknown = JSON.parse(text)
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return
   } catch {
-    // The same as any other text that is no object.
+    // Invalid JSON is reported like any other text that is not an object.
   }
   throw new InoriginError(
     'invalid_request',
@@ -117,7 +120,7 @@ function describeTools(tools: readonly Tool[], format: ToolFormat): string {
   ].join('\n')
 }
 
-/** A constraint alone makes models ramble within what it allows. */
+/** Describes the format in the prompt. With a constraint alone, models ramble within its limits. */
 function describeFormat(format: AnswerFormat, messages: readonly ChatMessage[]): string[] {
   if (format.type === 'grammar') return []
   if (format.type === 'json_object') {

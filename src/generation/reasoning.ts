@@ -1,9 +1,9 @@
 /**
- * Reasoning that models write before the answer, between two marks. Only the beginning of an answer is
- * looked at: marks further on are text.
+ * Separates the reasoning that models write before the answer, between two marks. Only marks at the
+ * beginning of an answer count. Later marks are text.
  */
 
-/** What stands around reasoning. */
+/** The marks that enclose reasoning. */
 export interface Marks {
   open: string
   close: string
@@ -20,19 +20,19 @@ const KNOWN: readonly Marks[] = [
 ]
 
 /**
- * The marks that a chat template writes or removes, `null` where it knows of none. The most common
- * ones where there is no template to tell.
+ * Returns the marks that a chat template writes or removes, or `null` if it has none. Without a
+ * template, returns the most common marks.
  */
 export function detectMarks(template: string | null): Marks | null {
   if (template === null) return KNOWN[0] ?? null
   return KNOWN.find(({ close }) => template.includes(close)) ?? null
 }
 
-/** Whether a chat template has a switch that turns reasoning off. */
+/** Returns `true` if a chat template has a switch that turns reasoning off. */
 export const hasSwitch = (template: string | null): boolean =>
   template !== null && /\benable_thinking\b|\{%[^%]*(?<![\w.'"])thinking(?![\w'"])/.test(template)
 
-/** What the text with which a template opens an answer leaves of reasoning to be written. */
+/** Returns the state of the reasoning after the text with which a template opens the answer. */
 export function stateOf(opening: string, { open, close }: Marks): 'none' | 'open' | 'closed' {
   const begun = opening.lastIndexOf(open)
   const ended = opening.lastIndexOf(close)
@@ -40,7 +40,7 @@ export function stateOf(opening: string, { open, close }: Marks): 'none' | 'open
   return begun > ended ? 'open' : 'closed'
 }
 
-/** What a piece says, in this order; either may be empty. */
+/** Reasoning and text of one piece, in this order. Either may be empty. */
 export interface Split {
   reasoning: string
   text: string
@@ -48,20 +48,25 @@ export interface Split {
 
 export interface Splitter {
   push(text: string): Split
-  /** What was held back as a mark's possible beginning. */
+  /** Returns the text that was held back as the possible beginning of a mark. */
   end(): Split
-  /** Reasoning has begun and not ended. */
+  /** `true` while the reasoning is open. */
   readonly inside: boolean
 }
 
-/** White space around reasoning belongs to the marks. `inside`: the prompt has begun it already. */
+/**
+ * Creates a splitter. White space around reasoning is dropped with the marks. `inside` is `true` if
+ * the prompt has already opened the reasoning.
+ */
 export function createSplitter({ open, close }: Marks, inside: boolean): Splitter {
   let state: 'before' | 'inside' | 'behind' | 'text' = inside ? 'inside' : 'before'
   let held = ''
-  /** Nothing of the reasoning was told yet. */
+  /** `true` until the first reasoning text is returned. */
   let fresh = true
 
-  /** Reasoning without the white space in front, and without what may belong to the mark. */
+  /**
+   * Returns reasoning without leading white space and without a possible part of the close mark.
+   */
   const tell = (text: string, whole: boolean): string => {
     const start = fresh ? text.length - text.trimStart().length : 0
     const certain = whole ? text.length : text.length - openEnd(text, close)
@@ -114,7 +119,7 @@ export function createSplitter({ open, close }: Marks, inside: boolean): Splitte
   }
 }
 
-/** Length of the longest end of the text with which the mark may begin. */
+/** Returns the length of the longest suffix of the text that is a proper prefix of the mark. */
 function openEnd(text: string, mark: string): number {
   for (let length = Math.min(mark.length - 1, text.length); length > 0; length -= 1) {
     if (text.endsWith(mark.slice(0, length))) return length

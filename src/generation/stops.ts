@@ -1,16 +1,21 @@
 /**
- * Ends an answer at the first stop text, however it is spread over pieces, without showing any of
- * it.
+ * Ends an answer at the first stop sequence, even if it spans several pieces, and removes it from
+ * the text.
  */
 
 export interface Stops {
-  /** The text that is certain to be before any stop text, and the one that was found, if any. */
+  /**
+   * Returns the text that cannot belong to a stop sequence, and the stop sequence that was found.
+   */
   push(text: string): { text: string; match: string | null }
-  /** What was kept back as the possible beginning of a stop text. */
+  /** Returns the text that was held back as the possible beginning of a stop sequence. */
   flush(): string
 }
 
-/** The stop text that is complete first wins; of two complete at once, the one that began first. */
+/**
+ * Creates a matcher of stop sequences. The sequence that is complete first wins. If two are
+ * complete at the same character, the one that began first wins.
+ */
 export function createStops(stops: readonly string[]): Stops {
   const wanted = stops.filter((stop) => stop !== '')
   let held = ''
@@ -46,7 +51,9 @@ function first(text: string, stops: readonly string[]): { start: number; stop: s
   return found
 }
 
-/** Length of the longest end of the text that a stop text begins with. */
+/**
+ * Returns the length of the longest suffix of the text that is a proper prefix of a stop sequence.
+ */
 function openEnd(text: string, stops: readonly string[]): number {
   let longest = 0
   for (const stop of stops) {

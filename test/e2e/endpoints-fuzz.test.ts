@@ -282,6 +282,6 @@ test('an image is refused by its place, by what the model can do', async () => {
   ] as const) {
     const { status, text } = await fetchIn(page, path, { model, ...body })
     expect([status, JSON.parse(text).error.param]).toEqual([400, param])
-    expect(text).toContain('is an image, and @inorigin/guide takes none')
+    expect(text).toContain('is an image, but @inorigin/guide does not accept images')
   }
 })

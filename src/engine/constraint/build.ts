@@ -1,4 +1,4 @@
-/** A constraint as one grammar. */
+/** Converts a constraint into one grammar. */
 import { InoriginError } from '../../error.ts'
 import type { Constraint, TaggedConstraint } from '../constraint.ts'
 import { schemaTexts } from '../schema.ts'
@@ -20,7 +20,10 @@ import { findShortest, MAX_SHORTEST_TEXT } from '../schema/shortest.ts'
 import { createSteps } from '../schema/steps.ts'
 import { parseGrammar } from './grammar.ts'
 
-/** Throws `invalid_request` where it cannot be kept, or no text can keep it. */
+/**
+ * Builds the grammar of a constraint. Throws `invalid_request` if the constraint is not supported
+ * or no text satisfies it.
+ */
 export function buildGrammar(constraint: Constraint, steps = createSteps()): Grammar {
   const rules: Rules = new Map()
   const schemas = new Map<string, Expression>()
@@ -32,7 +35,7 @@ export function buildGrammar(constraint: Constraint, steps = createSteps()): Gra
     return name
   }
 
-  /** `stop` is the text that ends it, which is a part of it then. */
+  /** Builds a part. `stop` is the text that ends it, and becomes part of the result. */
   const build = (part: Constraint, stop: string): Expression => {
     if (part.type === 'text') {
       return { type: 'dispatch', triggers: [], single: false, ...(stop ? { stop } : {}) }
@@ -46,7 +49,7 @@ export function buildGrammar(constraint: Constraint, steps = createSteps()): Gra
     return sequence(closed(part), text(stop))
   }
 
-  /** What ends by itself. */
+  /** Builds a part that ends by itself. */
   const closed = (
     part: Exclude<Constraint, { type: 'text' | 'sequence' | 'choice' | 'triggered' }>,
   ): Expression => {
@@ -100,7 +103,7 @@ export function buildGrammar(constraint: Constraint, steps = createSteps()): Gra
   const triggered = (part: Extract<Constraint, { type: 'triggered' }>): Expression => {
     const first = choice(...part.tags.map((tag) => tagged(tag)))
     if (part.required && part.single) return first
-    // Whatever begins with one trigger is told by the shortest that it begins with.
+    // A trigger that begins with another one is covered by the shorter one.
     const shortest = part.triggers.filter(
       (trigger, index) =>
         !part.triggers.some((other, at) =>
@@ -119,16 +122,17 @@ export function buildGrammar(constraint: Constraint, steps = createSteps()): Gra
   }
 
   const grammar = prune({ root: rule(define(build(constraint, ''))), rules }, steps)
-  if (isNothing(grammar.root)) throw invalid('No text can keep this constraint.')
+  if (isNothing(grammar.root)) throw invalid('No text can satisfy the constraint.')
   if (findShortest(grammar, steps) > MAX_SHORTEST_TEXT) {
     throw invalid(
-      `The constraint demands a text of more than ${MAX_SHORTEST_TEXT} characters. Lower its minimum counts.`,
+      `The constraint requires a text of more than ${MAX_SHORTEST_TEXT} characters. ` +
+        'Lower its minimum counts.',
     )
   }
   return grammar
 }
 
-/** Whether it goes on until something ends it. */
+/** Returns `true` if the part continues until something else ends it. */
 function endsFreely(part: Constraint): boolean {
   if (part.type === 'text' || part.type === 'triggered') return true
   if (part.type === 'choice') return part.parts.some(endsFreely)
@@ -136,17 +140,17 @@ function endsFreely(part: Constraint): boolean {
   return last !== undefined && endsFreely(last)
 }
 
-/** The pattern holds for the whole text. */
+/** Returns the texts of a pattern that matches the whole text. */
 function patternTexts(pattern: string): Expression {
   try {
     return parsePattern(`^(?:${pattern})$`)
   } catch (error) {
     if (!(error instanceof PatternError)) throw error
-    throw invalid(`The pattern cannot be kept: it has ${error.message}.`)
+    throw invalid(`The pattern is not supported: it has ${error.message}.`)
   }
 }
 
-/** The texts that a constraint spells out. */
+/** Returns the texts that a constraint spells out. */
 export function spelled(constraint: Constraint): string[] {
   switch (constraint.type) {
     case 'constant':
@@ -171,13 +175,13 @@ export function spelled(constraint: Constraint): string[] {
 
 function checked(value: string): string {
   if (/\0|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/.test(value)) {
-    throw invalid('A text of the constraint has what is no character.')
+    throw invalid('A text of the constraint contains an invalid character.')
   }
   return value
 }
 
 const open = (): InoriginError =>
-  invalid('Free text needs a fixed text behind it, or must come last.')
+  invalid('Free text must come last or be followed by a fixed text.')
 
 const invalid = (message: string): InoriginError =>
   new InoriginError('invalid_request', message, { code: 'unsupported_constraint' })

@@ -1,4 +1,4 @@
-/** Constraints of one model: compiled once, kept while they are in use or were of use lately. */
+/** Compiles the constraints of one model, and caches compiled grammars by constraint. */
 import { InoriginError } from '../../error.ts'
 import type { Constraint } from '../constraint.ts'
 import type { Grammar } from '../schema/expression.ts'
@@ -13,7 +13,7 @@ import { findLonger } from './longer.ts'
 import { createMatcher, findDoubtful } from './matcher.ts'
 import { type Prepared, prepareVocabulary, type TokenTable } from './vocabulary.ts'
 
-/** Compiled grammars that are kept beside those in use. */
+/** Maximum number of cached grammars. Grammars in use are never evicted. */
 const KEPT = 16
 
 interface Compiled {
@@ -22,7 +22,7 @@ interface Compiled {
   users: number
 }
 
-/** Loads nothing before the first constraint is opened. */
+/** Creates the constraints of a model. Loads nothing before the first constraint is opened. */
 export function createConstraints(table: TokenTable): Constraints {
   const budget = createBudget(table.bytes)
   const doubtful = findDoubtful(table.bytes)
@@ -51,7 +51,7 @@ export function createConstraints(table: TokenTable): Constraints {
   const compile = async (constraint: Constraint): Promise<Compiled> => {
     const steps = createSteps()
     const grammar = buildGrammar(constraint, steps)
-    // Writing is work on all schemas together, not on the one that was read last.
+    // Writing handles all schemas together, so an error must not name the last one.
     steps.spend(0, '')
     const { loose, exact } = write(grammar, steps)
     const library = await loadXgrammar()

@@ -1,24 +1,30 @@
-/** What the loop that writes answers needs of a constraint. */
+/** Defines what the decode loop needs from a constraint. */
 import type { Constraint } from '../constraint.ts'
 
 export interface Constraints {
   /**
-   * Begins a text that keeps the constraint. Compiles it where no text has needed it before; rejects
-   * with `invalid_request` when it cannot be kept.
+   * Starts a text that must satisfy the constraint. Compiles the constraint if it is not cached.
+   * Rejects with `invalid_request` if it is not supported.
    */
   open(constraint: Constraint, signal: AbortSignal): Promise<Matcher>
   close(): void
 }
 
-/** One text that keeps a constraint, token by token. */
+/** State of one text that must satisfy a constraint, advanced token by token. */
 export interface Matcher {
-  /** The tokens that may come next, a bit for each id. Valid until `accept`. */
+  /**
+   * Resolves with the mask of the tokens that may come next, a bit for each id. Valid until
+   * `accept`.
+   */
   mask(): Promise<Int32Array>
-  /** The text that must come next, empty where there is a choice. */
+  /** Returns the text that must come next; empty if there is a choice. */
   forced(): string
-  /** A longer token that begins like this one may come in its place. */
+  /** Returns `true` if a longer token that begins like this one may come in its place. */
   goesOn(token: number): boolean
-  /** Takes the next token, an end token included; false, and nothing taken, where it may not come. */
+  /**
+   * Accepts the next token, which may be an end token. Returns `false` and changes nothing if the
+   * token is not allowed.
+   */
   accept(token: number): boolean
   close(): void
 }

@@ -1,7 +1,7 @@
 /**
- * A grammar in the EBNF of xgrammar, in the few forms of it that do what they say: version 0.1.27 takes
- * ranges of characters for ranges of bytes, so characters are written byte by byte, and deep brackets
- * overflow its stack, so there are none.
+ * Writes a grammar in xgrammar's EBNF, in the few forms that version 0.1.27 handles correctly.
+ * xgrammar takes ranges of characters for ranges of bytes, so characters are written byte by byte.
+ * Deep brackets overflow its stack, so the output has none.
  */
 import { inString } from '../schema/escape.ts'
 import { solidRepeat } from '../schema/empty.ts'
@@ -25,15 +25,18 @@ import {
 } from './production.ts'
 import { utf8 } from './utf8.ts'
 
-/** Of longer strings than this, a state for each length costs too much: tens of milliseconds each. */
+/**
+ * Highest string length that all grammars count. For longer strings, the states cost tens of
+ * milliseconds for each length.
+ */
 export const COUNTED = 8
 
 export interface Writing {
-  /** False: strings with limits above {@link COUNTED} have any length. */
+  /** `false` if strings with limits above {@link COUNTED} may have any length. */
   exact: boolean
   /**
-   * Repetitions up to here have a rule for each time, which takes long to compile; beyond, they are put
-   * together from powers of two, which takes long for each token.
+   * Number of repetitions up to which each one gets a rule, which takes long to compile. Higher
+   * numbers are composed from powers of two, which takes long for each token.
    */
   chained: number
 }
@@ -41,13 +44,13 @@ export interface Writing {
 export interface Ebnf {
   source: string
   rules: number
-  /** The strings have limits above {@link COUNTED}, which only exact writing keeps. */
+  /** `true` if strings have limits above {@link COUNTED}, which only exact writing enforces. */
   limited: boolean
-  /** In how many places a text may go on with each byte. */
+  /** Numbers of places in which a text may continue with each byte. */
   places: ReturnType<typeof countPlaces>
 }
 
-/** A range of characters becomes several sequences of bytes. */
+/** Steps to convert a range of characters, which becomes several sequences of bytes. */
 const RANGE_STEPS = 20
 
 export function toEbnf({ root, rules }: Grammar, { exact, chained }: Writing, steps: Steps): Ebnf {
@@ -67,7 +70,7 @@ export function toEbnf({ root, rules }: Grammar, { exact, chained }: Writing, st
     return all.map(keyOf).join('|')
   }
 
-  /** A rule for these alternatives, which may name it; equal ones share it. */
+  /** Returns a rule for these alternatives, which may refer to it. Equal alternatives share one. */
   const define = (alternatives: (self: Item) => readonly Production[]): Item => {
     const key = keyOfAll(alternatives({ rule: '' }))
     const known = bodies.get(key)
@@ -132,7 +135,7 @@ export function toEbnf({ root, rules }: Grammar, { exact, chained }: Writing, st
     return { rule: id }
   }
 
-  /** `length` times and then the rest, or `early` in its place at any earlier time. */
+  /** Repeats `each` `length` times before `rest`. `early` may take the place of the remainder. */
   const chain = (
     each: readonly Production[],
     length: number,
@@ -157,7 +160,7 @@ export function toEbnf({ root, rules }: Grammar, { exact, chained }: Writing, st
     return [...exactly(each, min), ...upTo(each, max - min)]
   }
 
-  /** As {@link define}, of rules that must not be taken apart: there would be one for each number. */
+  /** Like {@link define}, for rules that stay whole: splitting them adds a rule for each number. */
   const defineWhole = (all: readonly Production[]): Item => {
     const item = define(() => all)
     whole.add(ruleOf(item))
@@ -175,7 +178,7 @@ export function toEbnf({ root, rules }: Grammar, { exact, chained }: Writing, st
     return exponents.map((exponent) => power(each, exponent))
   }
 
-  /** Fewer than a power of two: with or without half as many, and fewer than that. */
+  /** Writes fewer than `2 ** exponent` repetitions: half of that or none, then fewer than half. */
   const below = (each: readonly Production[], exponent: number): Production => {
     if (exponent === 0) return []
     const rest = below(each, exponent - 1)
@@ -189,7 +192,9 @@ export function toEbnf({ root, rules }: Grammar, { exact, chained }: Writing, st
     return left < 0 ? few : [defineWhole([few, [power(each, exponent), ...upTo(each, left)]])]
   }
 
-  /** With the closing quote inside the rules, nearly all tokens of a string are told in advance. */
+  /**
+   * Writes a JSON string. Its rules include the closing quote, so that most tokens are precomputed.
+   */
   const quoted = ({ set, min, max }: StringOf): Production => {
     limited ||= min > COUNTED || (max > COUNTED && max < Infinity)
     const low = !exact && min > COUNTED ? 0 : min
@@ -234,7 +239,7 @@ export function toEbnf({ root, rules }: Grammar, { exact, chained }: Writing, st
 
 const ruleOf = (item: Item): string => ('rule' in item ? item.rule : '')
 
-/** Shared, so that each has its key once. */
+/** Items of single bytes, shared so that each is assigned a key only once. */
 const BYTES: readonly Item[] = Array.from({ length: 256 }, (_, byte) => [[byte, byte]])
 
 const bytesOf = (text: string): Production =>

@@ -1,6 +1,6 @@
 /**
- * Reads a grammar in xgrammar's EBNF. It is read here because the runtime gives up altogether on one
- * that it cannot read, and takes characters beyond ASCII for what they are not.
+ * Parses a grammar in xgrammar's EBNF. xgrammar cannot do this safely: it aborts on a
+ * grammar that it cannot parse, and it misreads characters beyond ASCII.
  */
 import { InoriginError } from '../../error.ts'
 import { ANY, both, type Characters, characters, not } from '../schema/characters.ts'
@@ -30,14 +30,16 @@ const ESCAPES: Readonly<Record<string, string>> = {
   '0': '\0',
 }
 
-/** The grammar with the rule `root`; the names of its rules begin with `scope`. */
+/**
+ * Parses a grammar whose start rule is `root`. The names of its rules are prefixed with `scope`.
+ */
 export function parseGrammar(source: string, scope: string): Grammar {
   const read = createReader(source)
   const rules: Rules = new Map()
   const used: string[] = []
 
   const alternatives = (depth: number): Expression => {
-    if (depth > DEEPEST) read.fail(`more than ${DEEPEST} brackets within each other`)
+    if (depth > DEEPEST) read.fail(`more than ${DEEPEST} nested brackets`)
     const parts = [elements(depth)]
     while (read.take('|')) parts.push(elements(depth))
     return choice(...parts)
@@ -46,7 +48,7 @@ export function parseGrammar(source: string, scope: string): Grammar {
   const elements = (depth: number): Expression => {
     const parts: Expression[] = []
     for (let part = element(depth); part; part = element(depth)) parts.push(counted(part))
-    return parts.length > 0 ? sequence(...parts) : read.fail('nothing where an element belongs')
+    return parts.length > 0 ? sequence(...parts) : read.fail('no element where one is expected')
   }
 
   const element = (depth: number): Expression | null => {
@@ -74,7 +76,7 @@ export function parseGrammar(source: string, scope: string): Grammar {
 
   while (!read.done()) {
     const name = read.definition()
-    if (rules.has(scope + name)) read.fail(`the rule ${name} a second time`)
+    if (rules.has(scope + name)) read.fail(`a second rule ${name}`)
     rules.set(scope + name, alternatives(0))
   }
   for (const name of ['root', ...used]) {
@@ -83,12 +85,12 @@ export function parseGrammar(source: string, scope: string): Grammar {
   return { root: rule(`${scope}root`), rules }
 }
 
-/** Reads a grammar from left to right; blanks and comments are passed over. */
+/** Creates a reader that reads a grammar from left to right and skips blanks and comments. */
 function createReader(source: string) {
   let at = 0
   const fail = (what: string): never => {
     const line = source.slice(0, at).split('\n').length
-    throw new InoriginError('invalid_request', `The grammar has ${what}, in line ${line}.`, {
+    throw new InoriginError('invalid_request', `The grammar has ${what} in line ${line}.`, {
       code: 'invalid_grammar',
     })
   }
@@ -122,7 +124,7 @@ function createReader(source: string) {
     let value = ''
     for (let code = character('"'); code !== null; code = character('"')) {
       if (code === 0 || both([[code, code]], ANY).length === 0)
-        fail('a text with what is no character')
+        fail('a text with an invalid character')
       value += String.fromCodePoint(code)
     }
     return value
@@ -134,7 +136,7 @@ function createReader(source: string) {
     for (let code = character(']'); code !== null; code = character(']')) {
       const dashed = source.startsWith('-', at) && source[at + 1] !== ']' && ++at > 0
       const last = dashed ? character(']') : code
-      if (last === null || last < code) return fail('a range that is none')
+      if (last === null || last < code) return fail('an invalid range')
       ranges.push([code, last])
     }
     const set = both(characters(ranges), ANY)
@@ -150,12 +152,12 @@ function createReader(source: string) {
       skip()
       return at >= source.length
     },
-    /** The name of a rule and the sign behind it. */
+    /** Reads the name of a rule and the `::=` after it. */
     definition: (): string => {
       const found = match(/([A-Za-z_][\w.-]*)\s*::=/y)
-      return found?.[1] ?? fail('something else where a rule begins')
+      return found?.[1] ?? fail('no rule where one is expected')
     },
-    /** The name of a rule where one is used. */
+    /** Reads the name of a rule that is referred to; `null` if there is none. */
     reference: (): string | null => {
       skip()
       const found = match(/([A-Za-z_][\w.-]*)(?!\s*::=)(?![\w.-])/y)
@@ -164,10 +166,10 @@ function createReader(source: string) {
     },
     braces: (): [number, number] | null => {
       if (!take('{')) return null
-      const found = match(/\s*(\d+)\s*(,)?\s*(\d+)?\s*\}/y) ?? fail('a { that is no count')
+      const found = match(/\s*(\d+)\s*(,)?\s*(\d+)?\s*\}/y) ?? fail('a { without a count')
       const min = Number(found[1])
       const max = found[3] === undefined ? (found[2] ? Infinity : min) : Number(found[3])
-      if (max < min || min > MOST || (max > MOST && max < Infinity)) fail('a count that is none')
+      if (max < min || min > MOST || (max > MOST && max < Infinity)) fail('an invalid count')
       return [min, max]
     },
   }

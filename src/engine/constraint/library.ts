@@ -1,4 +1,4 @@
-/** xgrammar, loaded when the first constraint needs it. */
+/** Loads xgrammar when the first constraint needs it. */
 import type * as Library from '@mlc-ai/web-xgrammar'
 import { InoriginError } from '../../error.ts'
 
@@ -12,13 +12,13 @@ export type Xgrammar = Pick<typeof Library, 'GrammarCompiler' | 'GrammarMatcher'
 
 let loading: Promise<Xgrammar> | undefined
 
-/** The same for everyone; a failed load is tried again. */
+/** Resolves with the library, which all models share. The next call retries a failed load. */
 export function loadXgrammar(): Promise<Xgrammar> {
   loading ??= load().catch((error: unknown) => {
     loading = undefined
     throw new InoriginError(
       'unavailable',
-      'The part that constrains answers could not be loaded.',
+      'The library for structured output could not be loaded. Try again.',
       {
         cause: error,
       },
@@ -27,7 +27,7 @@ export function loadXgrammar(): Promise<Xgrammar> {
   return loading
 }
 
-/** A script of the old kind: bundled it has exports, on its own it sets a global. */
+/** Loads the script. A bundled script has exports, and an unbundled one sets a global. */
 async function load(): Promise<Xgrammar> {
   const module: Partial<Xgrammar> = await import('@mlc-ai/web-xgrammar')
   const found: unknown = module.GrammarMatcher ? module : Reflect.get(globalThis, 'xgrammar')

@@ -1,20 +1,21 @@
 /**
- * Bounds the time that one answer's constraint takes from all others. Some grammars are small and quick to
- * compile and still cost a second at each token, since a text can be read in very many ways.
+ * Limits the time that one answer's constraint takes from all others. Some small grammars compile
+ * fast but cost a second at each token, since a text can be parsed in very many ways.
  */
 import { InoriginError } from '../../error.ts'
 import type { Matcher } from './contract.ts'
 
 /**
- * Milliseconds that an answer may spend at its start, and those that each further token adds. With a
- * vocabulary of 150,000 tokens in Node 20 on two busy cores, any JSON took 5 ms a token, an object of
- * strings and an enum 15, strings of at most 200 characters 100, and hostile patterns 1,200 and more.
+ * Time in milliseconds that an answer may spend at first, and that each accepted token adds. With a
+ * vocabulary of 150,000 tokens in Node 20 on two busy cores, a token of any JSON took 5 ms. It took
+ * 15 ms for an object of strings and an enum, 100 ms for strings of at most 200 characters, and
+ * 1,200 ms or more for hostile patterns.
  */
 const FIRST_ALLOWANCE_MS = 10_000
 const TOKEN_ALLOWANCE_MS = 500
 
 /**
- * Returns the matcher with a limit on the time that all its calls take together. Once it is exceeded, the
+ * Returns the matcher with a limit on the total time of all its calls. Once it is exceeded, the
  * next call of `mask` rejects, and the next call of the others throws, with `constraint_too_slow`.
  */
 export function limitTime(matcher: Matcher): Matcher {

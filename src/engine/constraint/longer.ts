@@ -1,4 +1,7 @@
-/** Tokens that begin like another and are longer; found when they are first asked for. */
+/**
+ * Returns a function that finds the longer tokens that begin like a given token. It caches the
+ * results.
+ */
 export function findLonger(
   bytes: readonly (Uint8Array | null)[],
 ): (token: number) => readonly number[] {

@@ -1,31 +1,31 @@
-/** A text that keeps a constraint, token by token. */
+/** Matches a text against a constraint, token by token. */
 import type { Matcher } from './contract.ts'
 import { COUNTED } from './ebnf.ts'
 import type { GrammarMatcher } from './library.ts'
 
 export interface MatcherOptions {
-  /** Keeps all but the lengths of long strings, in little time. */
+  /** Matcher of everything but the lengths of long strings. Its masks are fast. */
   loose: GrammarMatcher
-  /** Keeps all; `null` where there is no difference. Its masks take long. */
+  /** Matcher of everything; `null` if `loose` is exact. Its masks are slow. */
   exact: GrammarMatcher | null
   doubtful: Doubtful
-  /** Tokens that begin like that one and are longer. */
+  /** Returns the longer tokens that begin like this one. */
   longer: (token: number) => readonly number[]
-  /** How many tokens there are. */
+  /** Number of tokens in the vocabulary. */
   width: number
-  /** Frees what was made for this text. */
+  /** Releases the compiled grammar. It is called once. */
   onClose: () => void
 }
 
-/** Tokens that have to be tried one by one where strings are limited. */
+/** Tokens that must be tried one by one if strings have length limits. */
 export interface Doubtful {
-  /** They may end a string that is too short yet, or be longer than the room there is. */
+  /** Tokens that may end a string too early, or exceed its maximum length. */
   inStrings: readonly number[]
-  /** They may hold a whole string, or more of one than is counted in the loose grammar. */
+  /** Tokens that may hold a whole string, or more of one than the loose grammar counts. */
   anywhere: readonly number[]
 }
 
-/** Tokens of more bytes than this are doubtful. */
+/** Number of bytes above which a token is doubtful. */
 const LONG = 32
 
 export function findDoubtful(bytes: readonly (Uint8Array | null)[]): Doubtful {
@@ -41,10 +41,10 @@ export function findDoubtful(bytes: readonly (Uint8Array | null)[]): Doubtful {
   }
 }
 
-/** More longer tokens than these are not tried: one of them will do. */
+/** Maximum number of longer tokens to try. If there are more, one is assumed to be allowed. */
 const TRIED = 200
 
-/** As long as a string goes on like this, there is room for any token but the doubtful ones. */
+/** Text that shows that a string has room: if it fits, any token but the doubtful ones does. */
 const ROOM = 'a'.repeat(LONG)
 
 export function createMatcher(options: MatcherOptions): Matcher {
@@ -67,8 +67,9 @@ export function createMatcher(options: MatcherOptions): Matcher {
   }
 
   /**
-   * The loose mask is the exact one while a string has room, but for doubtful tokens, and in free text
-   * but for those that reach far into a string. Elsewhere few tokens come into question.
+   * Computes the token mask. While a string has room, the loose mask is exact except for doubtful
+   * tokens. In free text, it is exact except for tokens that reach far into a string. Elsewhere,
+   * few tokens are possible, so that the exact mask is fast.
    */
   const bits = async (): Promise<Int32Array> => {
     const fast = await loose.getNextTokenBitmask()
@@ -107,7 +108,7 @@ export function createMatcher(options: MatcherOptions): Matcher {
     forced: () => {
       if (loose.isTerminated()) return ''
       const characters = Array.from(loose.findJumpForwardString())
-      // The last one may be begun only, which looks like any other.
+      // The last character may be incomplete, and nothing marks it as such.
       if ((characters.at(-1) ?? '') > '\u007f') characters.pop()
       const text = characters.join('')
       return text !== '' && takes(loose, text) ? text : ''

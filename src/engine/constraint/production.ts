@@ -1,47 +1,49 @@
 /**
- * Rules of bytes, made deterministic as far as they can be: where two alternatives begin alike,
- * xgrammar 0.1.27 now and then joins what should stay apart, and takes texts that it should not.
+ * Makes rules of bytes as deterministic as possible. Where two alternatives begin alike, xgrammar
+ * 0.1.27 sometimes merges states that it should keep apart, and accepts invalid texts.
  */
 import type { Steps } from '../schema/steps.ts'
 import type { Bytes } from './utf8.ts'
 
 export type Item = Bytes | { rule: string }
-/** One way to write a rule. */
+/** Items of one alternative of a rule. */
 export type Production = readonly Item[]
 export type Productions = Map<string, readonly Production[]>
 
 const isRule = (item: Item | undefined): item is { rule: string } =>
   item !== undefined && 'rule' in item
 
-/** Rules beyond which the work ends: no one accepts so many. */
+/** Number of added rules at which the work ends. A grammar with more rules is rejected anyway. */
 const MOST_ADDED = 4000
-/** Alternatives of one rule that may come of others. */
+/** Maximum number of alternatives that replace those of one rule. */
 const MOST_ALTERNATIVES = 20_000
 
-/** Bytes of a place from which most tokens go on for several bytes. */
+/** Number of bytes from which a place is wide: most tokens continue there for several bytes. */
 const WIDE_BYTES = 20
 
-/** Each tail is compared, given a key and sorted. */
+/** Steps to compare, key and sort a tail. */
 const TAIL_STEPS = 12
 
-/** A bit for each byte. */
+/** Set of bytes, with a bit for each. */
 type Head = Uint32Array
 
 const add = (head: Head, index: number, bits: number): void => {
   head[index] = (head[index] ?? 0) | bits
 }
 
-/** Adds rules where it takes some; those of `whole` stay as they are. */
+/**
+ * Makes the rules deterministic, and adds rules if necessary. Rules in `whole` stay as they are.
+ */
 export function determinize(rules: Productions, whole: ReadonlySet<string>, steps: Steps): void {
   const added = new Map<string, string>()
   const heads = new Map<string, Head>()
   const nullable = findNullable(rules, steps)
   const keyOf = createKeys()
-  /** As they were: only what is made of these comes to an end. */
+  /** The rules before any change. The work ends only because no other rules are opened. */
   const originals = new Map(rules)
   const pending = [...rules].filter(([name]) => !whole.has(name))
 
-  /** The bytes that a text of the rule can begin with. */
+  /** Returns the bytes that a text of the rule can begin with. */
   const headOf = (name: string): Head => {
     const known = heads.get(name)
     if (known) return known
@@ -74,7 +76,7 @@ export function determinize(rules: Productions, whole: ReadonlySet<string>, step
     })
   }
 
-  /** Rules at the beginning are replaced by what they stand for, where that is not without end. */
+  /** Replaces rules at the beginning by their alternatives, unless they are recursive. */
   const opened = (productions: readonly Production[]): Production[] => {
     const result = new Map<string, Production>()
     let left = MOST_ALTERNATIVES
@@ -97,7 +99,7 @@ export function determinize(rules: Productions, whole: ReadonlySet<string>, step
   const split = (productions: readonly Production[]): Production[] | null => {
     if (added.size > MOST_ADDED || !overlapping(productions)) return null
     const starts = opened(productions)
-    /** Which of the starts a byte begins. */
+    /** Indexes of the starts that a byte begins. */
     const begun = new Map<number, number[]>()
     starts.forEach(([first], index) => {
       for (const byte of first && !isRule(first) ? bytesOf(first) : []) {
@@ -125,7 +127,7 @@ export function determinize(rules: Productions, whole: ReadonlySet<string>, step
   const isSame = (a: Item | undefined, b: Item | undefined): boolean =>
     a === b || (a !== undefined && b !== undefined && keyOf([a]) === keyOf([b]))
 
-  /** One of several tails: what they have in common, and a rule for the rest. */
+  /** Combines several tails into their common items and a rule for the rest. */
   const joined = (tails: readonly Production[]): Production => {
     const unique = [...new Map(tails.map((tail) => [keyOf(tail), tail])).values()]
     const [only = [], ...others] = unique
@@ -151,7 +153,7 @@ export function determinize(rules: Productions, whole: ReadonlySet<string>, step
   }
 }
 
-/** Short keys of productions; equal ones have the same. */
+/** Returns a function that makes short keys of productions. Equal productions have equal keys. */
 export function createKeys(): (production: Production) => string {
   const known = new WeakMap<Item, string>()
   const numbers = new Map<string, string>()
@@ -169,7 +171,7 @@ export function createKeys(): (production: Production) => string {
 
 const listed = new WeakMap<Bytes, readonly number[]>()
 
-/** Lists single bytes, once for each place that is asked for again and again. */
+/** Lists the single bytes of a set. The result is cached for each set. */
 function bytesOf(bytes: Bytes): readonly number[] {
   const known = listed.get(bytes)
   if (known) return known
@@ -205,7 +207,7 @@ function findNullable(rules: Productions, steps: Steps): Set<string> {
   return nullable
 }
 
-/** In how many places of the rules each byte may come: where few may, and where many may. */
+/** Counts the places of the rules where each byte may come, by whether few or many bytes may. */
 export function countPlaces(rules: Productions): { narrow: Uint32Array; wide: Uint32Array } {
   const [narrow, wide] = [new Uint32Array(256), new Uint32Array(256)]
   for (const item of [...rules.values()].flat(2)) {
@@ -217,7 +219,7 @@ export function countPlaces(rules: Productions): { narrow: Uint32Array; wide: Ui
   return { narrow, wide }
 }
 
-/** A rule of these alternatives in EBNF. */
+/** Writes a rule with these alternatives in EBNF. */
 export const writeRule = (name: string, productions: readonly Production[]): string =>
   `${name} ::= ${productions.map(writeProduction).join(' | ') || '""'}`
 
@@ -244,14 +246,14 @@ function singleOf([only, ...others]: Bytes): number | null {
   return only && others.length === 0 && only[0] === only[1] ? only[0] : null
 }
 
-/** A single byte given twice stays a byte; given once, it is taken for a character. */
+/** Writes a set of bytes. A single byte is written twice, or it would be taken for a character. */
 function writeBytes(bytes: Bytes): string {
   const hex = (byte: number): string => `\\x${byte.toString(16).padStart(2, '0')}`
   const all = singleOf(bytes) === null ? bytes : [...bytes, ...bytes]
   return `[${all.map(([first, last]) => `${hex(first)}-${hex(last)}`).join('')}]`
 }
 
-/** A text in EBNF. */
+/** Writes a text in EBNF. */
 export const quote = (text: string): string =>
   `"${text.replaceAll(/["\\\p{Cc}]/gu, (character) =>
     character === '"' || character === '\\'

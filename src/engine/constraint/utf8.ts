@@ -1,12 +1,12 @@
-/** Sets of characters as the bytes that UTF-8 writes them with. */
+/** Converts sets of characters into the bytes of their UTF-8 encoding. */
 import type { Characters } from '../schema/characters.ts'
 
-/** Bytes at one place, as ranges. */
+/** Bytes at one position, as ranges. */
 export type Bytes = readonly (readonly [first: number, last: number])[]
 
 const written = new WeakMap<Characters, readonly (readonly Bytes[])[]>()
 
-/** Ways to write a character of the set: one after the other, a byte of each. */
+/** Returns the ways to write a character of the set. Each is a sequence of byte sets. */
 export function utf8(set: Characters): readonly (readonly Bytes[])[] {
   const known = written.get(set) ?? writeSet(set)
   written.set(set, known)

@@ -1,12 +1,12 @@
-/** A model's tokens as xgrammar takes them. */
+/** Converts a model's tokens into the form that xgrammar takes. */
 import type { GrammarCompiler, TokenizerInfo, Xgrammar } from './library.ts'
 
 export interface TokenTable {
-  /** The bytes of each token by id; `null` where it is no text. */
+  /** Bytes of each token by id; `null` if the token has no text. */
   bytes: readonly (Uint8Array | null)[]
-  /** The special ones among those, by the text that names them. */
+  /** Ids of the special tokens, by the text that names them. */
   special: ReadonlyMap<string, number>
-  /** Tokens that end an answer. */
+  /** Ids of the tokens that end an answer. */
   endTokens: readonly number[]
 }
 
@@ -15,10 +15,10 @@ export interface Prepared {
   close(): void
 }
 
-/** No text has this byte: only where anything goes can such a token come. */
+/** Text of tokens without text. No text has this byte, so only unconstrained text allows it. */
 const NO_TEXT = String.fromCharCode(0xff)
 
-/** Takes the special tokens of these names for what they spell. */
+/** Compiles the vocabulary. Special tokens in `visible` stand for the text that names them. */
 export async function prepareVocabulary(
   { GrammarCompiler, TokenizerInfo }: Xgrammar,
   table: TokenTable,
@@ -47,7 +47,7 @@ export async function prepareVocabulary(
   return { compiler, close }
 }
 
-/** A character for each byte, as GPT-2 and all that came after it have chosen them. */
+/** Characters for all bytes, as GPT-2 and later byte-level tokenizers assign them. */
 const CHARACTERS: readonly string[] = (() => {
   let next = 0x100
   return Array.from({ length: 256 }, (_, byte) => {

@@ -1,15 +1,17 @@
-/** Whether two schemas can be told apart for certain: no value is of both. */
+/** Proves that two schemas are disjoint: no value is valid for both. */
 import { boundsOf, listedOf, typesOf } from './flat.ts'
 import { type Apart, type Context, type Flat, flatten } from './flatten.ts'
 import type { Node } from './node.ts'
 import type { Steps } from './steps.ts'
 import { isOf, propertyOf, requiredOf } from './validate.ts'
 
-/** Properties within properties are compared up to this depth. */
+/** Maximum depth of nested properties that are compared. */
 const MAX_COMPARED_DEPTH = 4
 
 export function createContext(root: Node, steps: Steps): Context {
-  /** Answers by pair and depth: alternatives that share definitions compare the same pairs often. */
+  /**
+   * Results by pair and depth. Alternatives that share definitions compare the same pairs often.
+   */
   const known = new WeakMap<Flat, WeakMap<Flat, boolean[]>>()
 
   const within =
@@ -47,7 +49,7 @@ export function createContext(root: Node, steps: Steps): Context {
     )
   }
 
-  /** One asks for a property that the other excludes, or of which no value is right for both. */
+  /** Returns `true` if a property that either requires has no value that is valid for both. */
   const objectsApart = (a: Flat, b: Flat, depth: number): boolean =>
     [...new Set([...requiredOf(a, context), ...requiredOf(b, context)])].some((name) => {
       const [one, other] = [a, b].map((flat) => flatten(propertyOf(flat, name, context), context))

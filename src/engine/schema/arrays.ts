@@ -1,4 +1,4 @@
-/** The texts of arrays. */
+/** Compiles schemas of arrays into the texts of their values. */
 import type { Compiler } from './compiler.ts'
 import {
   choice,
@@ -21,7 +21,7 @@ export function arrays(flat: Flat, { context, value }: Compiler): Expression {
   const separator = text(COMMA)
   const rest = value(itemsAt(flat, tuple, context))
 
-  /** What may follow the first `index` elements, before the bracket. */
+  /** Returns the texts that may follow the first `index` elements, before the bracket. */
   const behind = (index: number): Expression => {
     if (index >= max) return index >= min ? EMPTY : NOTHING
     if (index >= tuple && index > 0) {

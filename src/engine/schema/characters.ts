@@ -1,16 +1,16 @@
-/** Sets of code points, as ranges that neither touch nor overlap, ascending. */
+/** Sets of code points, as ascending ranges that neither touch nor overlap. */
 
 export type Characters = readonly (readonly [first: number, last: number])[]
 
 const LAST = 0x10ffff
 
-/** All characters; halves of surrogate pairs are none. */
+/** Set of all characters. Halves of surrogate pairs are not characters. */
 export const ANY: Characters = [
   [0, 0xd7ff],
   [0xe000, LAST],
 ]
 
-/** Ranges in any order, joined. */
+/** Returns the union of ranges in any order. */
 export function characters(ranges: Characters): Characters {
   const joined: [number, number][] = []
   for (const [first, last] of [...ranges].sort((a, b) => a[0] - b[0])) {
@@ -48,7 +48,7 @@ export const one = (character: string): Characters => {
   return [[code, code]]
 }
 
-/** Returns whether the set has the code point. Takes time of the logarithm of its size. */
+/** Returns `true` if the set contains the code point. Takes logarithmic time. */
 export function contains(set: Characters, code: number): boolean {
   let [low, high] = [0, set.length]
   while (low < high) {

@@ -1,4 +1,4 @@
-/** The texts of the JSON values that a schema allows. */
+/** Compiles a schema into the texts of the JSON values that it allows. */
 import { ANY } from './characters.ts'
 import { createContext } from './apart.ts'
 import { arrays } from './arrays.ts'
@@ -22,16 +22,18 @@ import { objects } from './objects.ts'
 import type { Steps } from './steps.ts'
 import { isOf } from './validate.ts'
 
-/** Rules of one schema: writing more than these takes seconds. */
+/** Maximum number of rules of one schema. Writing more takes seconds. */
 const MAX_RULES = 5000
 
-/** Steps to look for all keywords of a part of an alternative. */
+/** Steps to look up all keywords in a part of an alternative. */
 const PART_STEPS = 20
 
-/** Steps to make a rule, beside those that are counted for its parts. */
+/** Steps to create a rule, in addition to those of its parts. */
 const RULE_STEPS = 150
 
-/** Adds the rules of a schema; gives its texts. `scope` keeps its rules apart from others. */
+/**
+ * Returns the texts of a schema, and adds its rules to `rules` with names that begin with `scope`.
+ */
 export function compileSchema(root: Node, rules: Rules, scope: string, steps: Steps): Expression {
   const context = createContext(root, steps)
   const known = new Map<string, string>()
@@ -39,7 +41,7 @@ export function compileSchema(root: Node, rules: Rules, scope: string, steps: St
   const define: Compiler['define'] = (body) => {
     steps.spend(RULE_STEPS)
     const name = `${scope}${rules.size}`
-    if (rules.size > MAX_RULES) refuse(root.path, 'is too large to be kept. Make it simpler.')
+    if (rules.size > MAX_RULES) refuse(root.path, 'is too large. Make it simpler.')
     rules.set(name, NOTHING)
     const made = body(name)
     rules.set(name, made)
@@ -102,7 +104,7 @@ export function compileSchema(root: Node, rules: Rules, scope: string, steps: St
     const bounds = bounded(flat)
     const made = numbers(bounds)
     if (isNothing(made) && bounds.min < bounds.max) {
-      refuse(flat[0]?.path ?? '', 'has bounds too close for a number to be written between them.')
+      refuse(flat[0]?.path ?? '', 'has bounds so close that no number can be written between them.')
     }
     return made
   }
@@ -114,14 +116,14 @@ export function compileSchema(root: Node, rules: Rules, scope: string, steps: St
     const { pattern, expression, part } = first
     steps.spend(pattern.length, part.path)
     if (others.length > 0) {
-      refuse(part.path, 'asks for several patterns or formats of one string. Only one can be kept.')
+      refuse(part.path, 'combines several patterns or formats of one string. Use only one.')
     }
     const loop = loopOf(expression)
     if (loop) return stringOf(loop.set, Math.max(min, loop.min), Math.min(max, loop.max))
     const [least, most] = lengths(expression)
     if (most < min || least > max) return NOTHING
     if (least < min || most > max) {
-      refuse(part.path, 'limits the length of a string that has a pattern. Say it in the pattern.')
+      refuse(part.path, 'limits the length of a string with a pattern. Limit it in the pattern.')
     }
     return quoted(expression, steps)
   }

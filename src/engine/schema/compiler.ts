@@ -1,14 +1,14 @@
-/** What the texts of arrays and objects are made with, out of the texts of what is in them. */
+/** Defines how arrays and objects compile the schemas of their contents. */
 import type { Expression } from './expression.ts'
 import type { Context, Flat } from './flatten.ts'
 import type { Node } from './node.ts'
 
 export interface Compiler {
   readonly context: Context
-  /** The texts of values of which all these schemas hold. */
+  /** Returns the texts of the values for which all these schemas are valid. */
   value(nodes: readonly Node[]): Expression
-  /** A rule of its own, under a name that no other has. */
+  /** Defines a rule under a unique name, and returns a reference to it. */
   define(body: (name: string) => Expression): Expression
-  /** The texts of strings that the flat allows, with their quotes. */
+  /** Returns the texts of the strings that the flat schema allows, with their quotes. */
   string(flat: Flat): Expression
 }

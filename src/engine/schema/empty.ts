@@ -1,7 +1,9 @@
-/** Expressions without their empty text, so that repeating them always gets on. */
+/** Removes the empty text from expressions, so that each repetition consumes characters. */
 import { choice, EMPTY, type Expression, NOTHING, repeat, sequence } from './expression.ts'
 
-/** Whether the empty text is one of its texts; of rules it is not known, and taken for not so. */
+/**
+ * Returns `true` if the empty text is one of the texts. Rules are assumed to have no empty text.
+ */
 function isEmptyable(expression: Expression): boolean {
   switch (expression.type) {
     case 'text':
@@ -31,7 +33,7 @@ function withoutEmpty(expression: Expression): Expression {
   return NOTHING
 }
 
-/** The same texts as of `part` between `min` and `max` times, of a part that is never empty. */
+/** Returns a repetition with the same texts whose part is never empty. */
 export function solidRepeat(
   part: Expression,
   min: number,

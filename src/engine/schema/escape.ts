@@ -1,4 +1,4 @@
-/** How JSON writes characters in a string. */
+/** Escapes characters of JSON strings. */
 import { both, type Characters, characters, one, without } from './characters.ts'
 import { choice, type Expression, text } from './expression.ts'
 
@@ -12,7 +12,9 @@ const SHORT: Readonly<Record<string, string>> = {
   '\t': '\\t',
 }
 
-/** How JSON writes a character in a string: each in one way, so that equal strings are equal texts. */
+/**
+ * Escapes a character of a JSON string. The form is unique, so that equal strings are equal texts.
+ */
 export function escaped(character: string): string {
   const code = character.charCodeAt(0)
   return SHORT[character] ?? (code < 0x20 ? `\\u${code.toString(16).padStart(4, '0')}` : character)
@@ -22,7 +24,7 @@ const ESCAPED: Characters = characters([[0, 0x1f], ...one('"'), ...one('\\')])
 
 const written = new WeakMap<Characters, Expression>()
 
-/** One character of the set, as JSON writes it in a string; the same expression for the same set. */
+/** Returns one escaped character of the set. The same set gives the same expression. */
 export function inString(set: Characters): Expression {
   const known = written.get(set) ?? writeSet(set)
   written.set(set, known)

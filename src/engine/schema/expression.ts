@@ -1,4 +1,4 @@
-/** A grammar as data: what a schema, a pattern or a user's grammar becomes before it is compiled. */
+/** Grammars as data. Schemas, patterns and grammars of users are converted to them. */
 import type { Characters } from './characters.ts'
 
 export type Expression =
@@ -6,30 +6,30 @@ export type Expression =
   | { type: 'set'; set: Characters }
   | { type: 'sequence'; parts: readonly Expression[] }
   | { type: 'choice'; parts: readonly Expression[] }
-  /** `max` may be `Infinity`. */
+  /** Repetition; `max` may be `Infinity`. */
   | { type: 'repeat'; part: Expression; min: number; max: number }
   | { type: 'rule'; name: string }
   | StringOf
   | Dispatch
 
-/** A JSON string of so many characters of a set. */
+/** JSON string whose characters are in a set, with limits of its length in characters. */
 export interface StringOf {
   type: 'string'
   set: Characters
   min: number
-  /** May be `Infinity`. */
+  /** Maximum length; may be `Infinity`. */
   max: number
 }
 
 /**
- * Free text. Where a trigger is written, its rule follows. It ends with `stop`, which it takes, or
- * anywhere where there is none.
+ * Free text. After a trigger, its rule must follow. The text ends with `stop`, which is a part of
+ * it, or anywhere if there is none.
  */
 export interface Dispatch {
   type: 'dispatch'
   triggers: readonly { text: string; rule: string }[]
   stop?: string
-  /** Nothing follows the first rule. */
+  /** `true` if nothing follows the first rule. */
   single: boolean
 }
 
@@ -42,7 +42,7 @@ export interface Grammar {
 
 export const EMPTY: Expression = { type: 'text', text: '' }
 
-/** What no text is. */
+/** Expression without any text. */
 export const NOTHING: Expression = { type: 'choice', parts: [] }
 
 export const isNothing = (expression: Expression): boolean =>
@@ -52,7 +52,7 @@ export const text = (value: string): Expression => ({ type: 'text', text: value 
 
 export const rule = (name: string): Expression => ({ type: 'rule', name })
 
-/** One after the other; nothing where one of them is nothing. */
+/** Returns the concatenation of the parts. It is `NOTHING` if one of them is. */
 export function sequence(...parts: readonly Expression[]): Expression {
   const flat: Expression[] = []
   for (const part of parts) {
@@ -68,14 +68,14 @@ export function sequence(...parts: readonly Expression[]): Expression {
   return flat.length > 1 ? { type: 'sequence', parts: flat } : (only ?? EMPTY)
 }
 
-/** One of them. */
+/** Returns the alternatives as one expression. */
 export function choice(...parts: readonly Expression[]): Expression {
   const flat = parts.flatMap((part) => (part.type === 'choice' ? part.parts : [part]))
   const [only] = flat
   return flat.length === 1 && only ? only : { type: 'choice', parts: flat }
 }
 
-/** Between `min` and `max` of it. */
+/** Returns the part repeated between `min` and `max` times. */
 export function repeat(part: Expression, min: number, max = Infinity): Expression {
   if (max < min) return NOTHING
   if (isNothing(part)) return min === 0 ? EMPTY : NOTHING

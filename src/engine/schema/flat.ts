@@ -1,4 +1,4 @@
-/** What a flat says of single values. */
+/** Reads what a flat schema requires of single values. */
 import { CHARACTERS_OF_STEP, type Context, type Flat, values } from './flatten.ts'
 import { formatPattern, NUMBER_FORMATS } from './formats.ts'
 import { TYPE_NAMES } from './keywords.ts'
@@ -9,7 +9,7 @@ import { patternOf } from './patterns.ts'
 
 const types = new WeakMap<Flat, readonly TypeName[]>()
 
-/** Types that a value may have. */
+/** Returns the types that a value may have. */
 export function typesOf(flat: Flat): readonly TypeName[] {
   const known = types.get(flat) ?? findTypes(flat)
   types.set(flat, known)
@@ -27,16 +27,16 @@ const findTypes = (flat: Flat): TypeName[] =>
     }),
   )
 
-/** Values that a flat lists, by what they are. */
+/** Values that a flat schema lists, by their identity. */
 const lists = new WeakMap<Flat, ReadonlyMap<string, unknown> | null>()
 
-/** The values that `enum` and `const` leave, or `null` where there are neither. */
+/** Returns the values that `enum` and `const` allow; `null` if the schema has neither. */
 export function listedOf(flat: Flat, context: Context): unknown[] | null {
   const listed = listing(flat, context)
   return listed && [...listed.values()]
 }
 
-/** Whether the value is among those that the flat lists, if it lists any. */
+/** Returns `true` if the schema lists the value, or lists no values at all. */
 export const isListed = (flat: Flat, value: unknown, context: Context): boolean =>
   listing(flat, context)?.has(identityOf(value, context)) ?? true
 
@@ -64,7 +64,9 @@ function identityOf(value: unknown, { steps }: Context): string {
   return made
 }
 
-/** The same for values that are equal as JSON Schema has it: the order of names does not matter. */
+/**
+ * Returns equal keys for values that are equal in JSON Schema, which ignores the order of names.
+ */
 function identity(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(identity).join()}]`
   if (!isObject(value)) return value === 0 ? '0' : JSON.stringify(value)
@@ -96,7 +98,7 @@ export function boundsOf(flat: Flat): Bounds {
   return bounds
 }
 
-/** The range that keywords such as `minLength` and `maxLength` leave. */
+/** Returns the range that keywords such as `minLength` and `maxLength` allow. */
 export function rangeOf(flat: Flat, what: 'Length' | 'Items' | 'Properties'): [number, number] {
   return [
     Math.max(0, ...values(flat, `min${what}`).map(Number)),
@@ -110,7 +112,7 @@ interface FoundPattern {
   part: Node
 }
 
-/** What `pattern` and `format` ask of a string, each once. */
+/** Returns the patterns that `pattern` and `format` require of a string, without duplicates. */
 export function patternsOf(flat: Flat, context: Context): FoundPattern[] {
   const found = new Map<string, Node>()
   for (const part of flat) {

@@ -1,4 +1,6 @@
-/** What several schemas ask of one value, as alternatives without references or combinations. */
+/**
+ * Converts schemas that apply to one value into alternatives without references or combinations.
+ */
 import { ANNOTATIONS, checkKeywords } from './keywords.ts'
 import type { Expression } from './expression.ts'
 import {
@@ -15,12 +17,14 @@ import {
 } from './node.ts'
 import type { Steps } from './steps.ts'
 
-/** Schemas that all hold, whose own keywords say everything: `allOf`, `$ref` and the like are gone. */
+/**
+ * Schemas that all apply. Their own keywords say everything, without `allOf`, `$ref` and the like.
+ */
 export type Flat = readonly Node[]
 
 const MAX_ALTERNATIVES = 200
 
-/** One of these holds where all of the schemas hold; none: no value can. */
+/** Returns alternatives, one of which applies if all schemas do. Without any, no value is valid. */
 export function flatten(nodes: readonly Node[], context: Context): readonly Flat[] {
   const { steps, flats } = context
   const key = keyOf(nodes)
@@ -35,7 +39,7 @@ export function flatten(nodes: readonly Node[], context: Context): readonly Flat
 /** Steps to copy the keywords of a part. */
 const COPY_STEPS = 20
 
-/** Characters that are read or written in the time of a step. */
+/** Number of characters that are read or written in one step. */
 export const CHARACTERS_OF_STEP = 4
 
 const keyOf = (nodes: readonly Node[]): string => nodes.map(({ path }) => `#${path}`).join('\n')
@@ -77,7 +81,7 @@ function expandAll(nodes: readonly Node[], context: Context): Flat[] {
   return alternatives
 }
 
-/** Checks the keywords of each part once. */
+/** Checks the keywords of each part only once. */
 function check(part: Node, { root, checked, steps }: Context): void {
   if (checked.has(part.path)) return
   checked.add(part.path)
@@ -85,10 +89,10 @@ function check(part: Node, { root, checked, steps }: Context): void {
   checkKeywords(part, root, steps)
 }
 
-/** Refuses a `oneOf` of which two parts may hold for one value: exactly one holds where none do. */
+/** Throws if two alternatives of a `oneOf` may be valid for the same value. */
 function refuseOverlap(part: Node, others: readonly Node[], context: Context): void {
   const { told, steps, apart } = context
-  // Parts that only refer or describe are left out, so that all references share one answer.
+  // Parts that only refer or describe are left out, so that all references share one result.
   const beside = others.map(bare).filter(({ keywords }) => !isEmpty(keywords))
   const key = keyOf([part, ...beside])
   steps.spend(others.length * COPY_STEPS + key.length / CHARACTERS_OF_STEP, part.path)
@@ -98,25 +102,25 @@ function refuseOverlap(part: Node, others: readonly Node[], context: Context): v
   options.forEach((one, index) => {
     for (const other of options.slice(index + 1)) {
       if (one.every((a) => other.every((b) => apart(a, b)))) continue
-      const why = 'has parts that may hold for the same value, of which only one may. Use anyOf.'
+      const why = 'has alternatives that may be valid for the same value. Use anyOf.'
       refuse(under(part.path, 'oneOf'), why)
     }
   })
 }
 
-/** Whether no value can be of both. */
+/** Returns `true` if no value is valid for both. */
 export type Apart = (a: Flat, b: Flat) => boolean
 
-/** The schema that is read, and what is known of it. */
+/** Schema that is compiled, and what is known about it. */
 export interface Context {
   root: Node
   steps: Steps
   apart: Apart
-  /** Where the parts of a `oneOf` were told apart, or are being. */
+  /** Keys of each `oneOf` whose alternatives were compared, or are being compared. */
   told: Set<string>
   /** Paths of the parts whose keywords were checked. */
   checked: Set<string>
-  /** Results of {@link flatten}. */
+  /** Results of {@link flatten} by key. */
   flats: Map<string, readonly Flat[]>
   /** Parsed patterns by their source. */
   patterns: Map<string, Expression>
@@ -125,7 +129,7 @@ export interface Context {
 const isEmpty = (keywords: Node['keywords']): boolean =>
   keywords === true || (keywords !== false && Object.keys(keywords).length === 0)
 
-/** Without references, combinations and descriptions. */
+/** Returns the node without references, combinations and annotations. */
 function bare({ keywords, path }: Node): Node {
   if (typeof keywords === 'boolean') return { keywords, path }
   const own = Object.entries(keywords).filter(([keyword]) => !LEFT_OUT.has(keyword))
@@ -134,13 +138,13 @@ function bare({ keywords, path }: Node): Node {
 
 const LEFT_OUT = new Set(['$ref', 'allOf', 'anyOf', 'oneOf', ...ANNOTATIONS])
 
-/** The schema that `$ref` names. */
+/** Returns the schema that `$ref` refers to. */
 function resolve(part: Node, { root, steps }: Context): Node {
   const reference = String(get(part, '$ref'))
   steps.spend(reference.length / CHARACTERS_OF_STEP)
   const path = under(part.path, '$ref')
   if (!/^#(?:\/|$)/.test(reference)) {
-    return refuse(path, 'cannot be followed: references begin with # and go on with /names here.')
+    return refuse(path, 'is not supported. A reference must be # or begin with #/.')
   }
   let value: unknown = root.keywords
   let at = root.path
@@ -154,7 +158,7 @@ function resolve(part: Node, { root, steps }: Context): Node {
       value = isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined
       at = under(at, name)
     }
-    if (value === undefined) return refuse(path, `leads nowhere: there is no ${reference}.`)
+    if (value === undefined) return refuse(path, `refers to ${reference}, which does not exist.`)
   }
   return node(value, at)
 }
@@ -167,10 +171,10 @@ function decode(step: string): string {
   }
 }
 
-/** The subschemas of a flat at a keyword. */
+/** Returns the subschemas of a flat schema at a keyword. */
 export const children = (flat: Flat, keyword: string): Node[] =>
   flat.flatMap((part) => child(part, keyword) ?? [])
 
-/** The values of a flat at a keyword. */
+/** Returns the values of a flat schema at a keyword. */
 export const values = (flat: Flat, keyword: string): unknown[] =>
   flat.map((part) => get(part, keyword)).filter((value) => value !== undefined)

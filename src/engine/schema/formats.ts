@@ -1,6 +1,7 @@
 /**
- * Formats of strings, each as a pattern. A pattern may have fewer texts than its format has, never one
- * that the format does not have: no leap seconds, no quoted or non-ASCII e-mail names, for instance.
+ * Defines a pattern for each string format. A pattern may have fewer texts than its format, but
+ * never other texts. For instance, there are no leap seconds and no quoted or non-ASCII e-mail
+ * names.
  */
 const LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?'
 const NAME = '[A-Za-z0-9]+(?:-+[A-Za-z0-9]+)*'
@@ -17,7 +18,7 @@ const TIME =
   '(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]{1,9})?' +
   '(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])'
 
-/** Units from the greatest on, none left out between two. */
+/** Returns a pattern of units from the greatest on. No unit between two others may be missing. */
 const units = (a: string, b: string, c: string): string => {
   const count = '[0-9]{1,9}'
   const [last, two] = [`${count}${c}`, `${count}${b}(?:${count}${c})?`]
@@ -28,7 +29,7 @@ const DURATION_TIME = `T${units('H', 'M', 'S')}`
 
 const HEX = '[0-9A-Fa-f]'
 const GROUP = `${HEX}{1,4}`
-/** All groups, or `::` for at least two of them. */
+/** Pattern of all groups, or of `::` in place of at least two of them. */
 const IPV6 = [
   `(?:${GROUP}:){7}${GROUP}`,
   ...[...Array(7).keys()].map((before) => {
@@ -46,7 +47,7 @@ const PATTERNS: Readonly<Record<string, string>> = {
   time: TIME,
   'date-time': `(?:${DATE})T${TIME}`,
   duration: `P(?:${DURATION_DATE}(?:${DURATION_TIME})?|${DURATION_TIME}|[0-9]{1,9}W)`,
-  // Each label and the whole stay below the limits of 63 and 253 characters.
+  // Each label stays below the limit of 63 characters, and the whole below 253.
   hostname: `${LABEL}(?:\\.${LABEL}){0,2}`,
   email: `${ATOM}+(?:\\.${ATOM}+)*@${NAME}(?:\\.${NAME})+`,
   ipv4: IPV4,
@@ -58,11 +59,11 @@ const PATTERNS: Readonly<Record<string, string>> = {
   ].join(''),
 }
 
-/** The pattern of a format of strings, or `undefined` where there is none. */
+/** Returns the pattern of a string format; `undefined` if the format is unknown. */
 export const formatPattern = (format: string): string | undefined =>
   Object.hasOwn(PATTERNS, format) ? `^(?:${PATTERNS[format]})$` : undefined
 
-/** Formats of numbers: the bounds they set. */
+/** Bounds of each number format. */
 export const NUMBER_FORMATS: Readonly<Record<string, readonly [min: number, max: number]>> = {
   int32: [-2147483648, 2147483647],
   int64: [-9223372036854775808, 9223372036854774784],

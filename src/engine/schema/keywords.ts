@@ -1,4 +1,4 @@
-/** The keywords that are kept, and the form of their values. Every other is refused. */
+/** Defines the supported keywords and the form of their values. All others are rejected. */
 import { NUMBER_FORMATS, formatPattern } from './formats.ts'
 import { isObject, type Node, refuse, type TypeName, under } from './node.ts'
 import { parsePattern, PatternError } from './pattern.ts'
@@ -16,22 +16,25 @@ const isStrings = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every((each) => typeof each === 'string')
 
 const anything: Check = () => {}
-const count = must((value) => Number.isSafeInteger(value) && Number(value) >= 0, 'a whole number')
+const count = must(
+  (value) => Number.isSafeInteger(value) && Number(value) >= 0,
+  'an integer of at least 0',
+)
 const bound = must((value) => Number.isFinite(value), 'a finite number')
 const schemas = must((value) => Array.isArray(value) && value.length > 0, 'a list of schemas')
 const byName = must(isObject, 'an object of schemas')
 
-/** Doubles below it have fewer digits. */
+/** Smallest normal double. Smaller ones have fewer digits. */
 const LEAST_NORMAL = 2 ** -1022
 
 const exclusive: Check = (value, path, part, steps) => {
   bound(value, path, part, steps)
   const size = Math.abs(Number(value))
   if (size > Number.MAX_SAFE_INTEGER) {
-    refuse(path, 'is too large: beyond 2^53 it cannot be told from its neighbours.')
+    refuse(path, 'is too large. Numbers beyond 2^53 cannot be told apart from their neighbors.')
   }
   if (size > 0 && size < LEAST_NORMAL) {
-    refuse(path, 'is too small: below 2^-1022 it cannot be told from its neighbours.')
+    refuse(path, 'is too small. Numbers below 2^-1022 cannot be told apart from their neighbors.')
   }
 }
 
@@ -51,7 +54,7 @@ const format: Check = (value, path) => {
     Object.hasOwn(NUMBER_FORMATS, String(value)),
   ]
   if (typeof value !== 'string' || !known.includes(true))
-    refuse(path, `cannot be kept: the format ${JSON.stringify(value)} is not known.`)
+    refuse(path, `must be a supported format, got ${JSON.stringify(value)}.`)
 }
 
 const patterns: Check = (value, path, part, steps) => {
@@ -66,7 +69,7 @@ const pattern: Check = (value, path, _part, steps) => {
     parsePattern(value)
   } catch (error) {
     if (!(error instanceof PatternError)) throw error
-    refuse(path, `cannot be kept: it has ${error.message}.`)
+    refuse(path, `is not supported: it has ${error.message}.`)
   }
 }
 
@@ -80,7 +83,7 @@ export const TYPE_NAMES: Readonly<Record<string, readonly TypeName[]>> = {
   integer: ['integer'],
 }
 
-/** Keywords that hold for every value. */
+/** Keywords that do not restrict values. */
 export const ANNOTATIONS = [
   '$schema',
   '$comment',
@@ -113,7 +116,7 @@ const KEYWORDS: Readonly<Record<string, Check>> = {
   writeOnly: anything,
   $defs: byName,
   definitions: byName,
-  $ref: must((value) => typeof value === 'string', 'a text'),
+  $ref: must((value) => typeof value === 'string', 'a string'),
   allOf: schemas,
   anyOf: schemas,
   oneOf: schemas,
@@ -138,19 +141,19 @@ const KEYWORDS: Readonly<Record<string, Check>> = {
   items: anything,
   prefixItems: must((value) => Array.isArray(value), 'a list of schemas'),
   additionalItems: anything,
-  uniqueItems: must((value) => value === false, 'false: that items differ cannot be kept'),
+  uniqueItems: must((value) => value === false, 'false. `uniqueItems: true` is not supported'),
 }
 
-/** Refuses keywords that are not kept and values that are none of theirs. `root`: of the schema. */
+/** Throws if a keyword of the part is not supported or has an invalid value. */
 export function checkKeywords(part: Node, root: Node, steps: Steps): void {
   if (typeof part.keywords === 'boolean') return
   for (const [keyword, value] of Object.entries(part.keywords)) {
     if (value === undefined) continue
     const path = under(part.path, keyword)
-    // Elsewhere it changes what references mean.
+    // In a subschema, `$id` changes the meaning of references.
     if (keyword === '$id' && part.path === root.path) continue
     if (!Object.hasOwn(KEYWORDS, keyword)) {
-      refuse(path, 'is a keyword that cannot be kept. Leave it out, or say it in the description.')
+      refuse(path, 'is not a supported keyword. Leave it out, or state it in the description.')
     }
     KEYWORDS[keyword]?.(value, path, part, steps)
   }

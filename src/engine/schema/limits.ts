@@ -1,15 +1,15 @@
-/** Schemas so large that making a grammar of them would take longer than anybody waits. */
+/** Rejects schemas so large that compiling them would take too long. */
 import type { JsonSchema } from '../../types/index.ts'
 import { isObject, refuse, under } from './node.ts'
 
-/** What an object may list by name; the time it takes grows with the square. */
+/** Maximum number of names that an object may list. The time grows with the square of it. */
 const MOST_NAMES = 500
-/** Elements of a tuple: each lies inside the one before it, so that a longer one would overflow the stack. */
+/** Maximum length of a tuple. Each element is nested in the one before it, which uses the stack. */
 const MAX_TUPLE_ITEMS = 500
-/** Keywords, names and values in all. */
+/** Maximum number of keywords, names and values in total. */
 const MOST_VALUES = 20_000
 
-/** Refuses what is larger, naming its place. Looks at each part once, however deep it lies. */
+/** Throws if a limit is exceeded, and names the place. Visits each part once, without recursion. */
 export function checkLimits(schema: JsonSchema, path: string): void {
   const waiting: Array<{ part: unknown; path: string }> = [{ part: schema, path }]
   let values = 0
@@ -21,7 +21,7 @@ export function checkLimits(schema: JsonSchema, path: string): void {
       for (const [key, each] of Object.entries(part)) {
         const place = under(here, key)
         if ((key === 'properties' || key === 'required') && sizeOf(each) > MOST_NAMES) {
-          refuse(place, `lists more than ${MOST_NAMES} names, which is too many to be kept.`)
+          refuse(place, `lists more than ${MOST_NAMES} names. List fewer.`)
         }
         if (key === 'prefixItems' && sizeOf(each) > MAX_TUPLE_ITEMS) {
           refuse(

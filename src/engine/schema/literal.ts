@@ -1,4 +1,6 @@
-/** JSON as it is written here: a blank behind each comma and colon, every string in one way. */
+/**
+ * Writes JSON in one form: a blank after each comma and colon, and a unique form of each string.
+ */
 import type { Characters } from './characters.ts'
 import { escaped, inString } from './escape.ts'
 import {
@@ -13,13 +15,13 @@ import {
 import { isObject } from './node.ts'
 import type { Steps } from './steps.ts'
 
-/** A set becomes a choice that lists the characters which JSON escapes. */
+/** Steps to convert a set into a choice that lists the characters which JSON escapes. */
 const SET_STEPS = 40
 
 export const COMMA = ', '
 export const COLON = ': '
 
-/** The text of a value. */
+/** Returns the JSON text of a value. */
 export function write(value: unknown): string {
   if (typeof value === 'string') return writeString(value)
   if (Array.isArray(value)) return `[${value.map(write).join(COMMA)}]`
@@ -28,7 +30,7 @@ export function write(value: unknown): string {
   return `{${pairs.map(([name, each]) => writeString(name) + COLON + write(each)).join(COMMA)}}`
 }
 
-/** The text of a string, with its quotes. */
+/** Returns the JSON text of a string, with its quotes. */
 export const writeString = (value: string): string =>
   `"${Array.from(value, (character) =>
     /^[\ud800-\udfff]$/.test(character)
@@ -36,13 +38,15 @@ export const writeString = (value: string): string =>
       : escaped(character),
   ).join('')}"`
 
-/** Strings of so many characters of a set, with their quotes. */
+/**
+ * Returns the strings whose characters are in a set and whose length is in a range, with quotes.
+ */
 export const stringOf = (set: Characters, min: number, max: number): Expression =>
   max < min || (set.length === 0 && min > 0)
     ? NOTHING
     : ({ type: 'string', set, min, max: set.length === 0 ? 0 : max } satisfies StringOf)
 
-/** The texts of an expression as strings of JSON, with their quotes. */
+/** Returns the texts of an expression as JSON strings, with their quotes. */
 export const quoted = (expression: Expression, steps: Steps): Expression =>
   sequence(text('"'), inside(expression, steps), text('"'))
 

@@ -1,9 +1,9 @@
-/** What can be told of an expression of characters without compiling it. */
+/** Analyzes expressions of characters without compiling them. */
 import { type Characters, contains } from './characters.ts'
 import type { Expression } from './expression.ts'
 import type { Steps } from './steps.ts'
 
-/** Fewest and most characters of its texts. Rules are not followed: there are none in patterns. */
+/** Returns the range of text lengths in characters. Rules are not followed: patterns have none. */
 export function lengths(expression: Expression): [min: number, max: number] {
   const sum = (parts: readonly Expression[]): [number, number] =>
     parts.map(lengths).reduce((a, b) => [a[0] + b[0], a[1] + b[1]], [0, 0])
@@ -32,7 +32,7 @@ export function lengths(expression: Expression): [min: number, max: number] {
   }
 }
 
-/** The set and how often, where the expression is nothing else. */
+/** Returns the set and its range if the expression only repeats one set; otherwise `null`. */
 export function loopOf(
   expression: Expression,
 ): { set: Characters; min: number; max: number } | null {
@@ -42,7 +42,7 @@ export function loopOf(
   return { set: expression.part.set, min: expression.min, max: expression.max }
 }
 
-/** `a+a*` is one loop, and so is what an unanchored pattern becomes. */
+/** Joins sequences such as `a+a*` into one loop. Unanchored patterns have this form. */
 function joined(parts: readonly Expression[]): ReturnType<typeof loopOf> {
   const loops = parts.map(loopOf)
   const [first] = loops
@@ -60,7 +60,9 @@ const isSame = (a: Characters, b: Characters): boolean =>
   a === b ||
   (a.length === b.length && a.every((range, i) => range[0] === b[i]?.[0] && range[1] === b[i]?.[1]))
 
-/** Returns whether the whole text is one of the expression's. Spends a step for each place it tries. */
+/**
+ * Returns `true` if the expression matches the whole text. Spends a step for each place it tries.
+ */
 export function matches(expression: Expression, text: string, steps: Steps): boolean {
   const characters = Array.from(text)
   steps.spend(characters.length)

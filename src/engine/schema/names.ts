@@ -1,10 +1,10 @@
-/** Names of properties that no schema names. */
+/** Describes the property names that a schema does not list. */
 import { ANY, characters, not, one } from './characters.ts'
 import { escaped, inString } from './escape.ts'
 import { choice, type Expression, repeat, sequence, text } from './expression.ts'
 import type { Steps } from './steps.ts'
 
-/** Each character of a name becomes a choice. */
+/** Steps for each character of a name, which becomes a choice. */
 const BRANCH_STEPS = 60
 
 interface Branch {
@@ -12,7 +12,7 @@ interface Branch {
   ends: boolean
 }
 
-/** All strings but these, with their quotes. */
+/** Returns all strings except these names, with their quotes. */
 export function otherNames(names: readonly string[], steps: Steps): Expression {
   const top: Branch = { next: new Map(), ends: false }
   for (const name of names) {
@@ -26,7 +26,7 @@ export function otherNames(names: readonly string[], steps: Steps): Expression {
     }
     at.ends = true
   }
-  /** By the characters that are taken: most branches go on with one. */
+  /** Expressions by the characters that are taken. Most branches continue with one character. */
   const known = new Map<string, Expression>()
   const others = (taken: string): Expression => {
     const made =
@@ -39,7 +39,7 @@ export function otherNames(names: readonly string[], steps: Steps): Expression {
 
 const REST = sequence(repeat(inString(ANY), 0), text('"'))
 
-/** What may follow so much of a name, to the quote. */
+/** Returns the texts that may follow this part of a name, up to the quote. */
 function behind({ next, ends }: Branch, others: (taken: string) => Expression): Expression {
   if (next.size === 0 && !ends) return REST
   return choice(

@@ -1,9 +1,9 @@
-/** Parts of a schema, and the refusal of what cannot be kept. */
+/** Accesses the parts of a schema, and rejects unsupported ones. */
 import { InoriginError } from '../../error.ts'
 
 export type Keywords = Readonly<Record<string, unknown>>
 
-/** A subschema, and where it stands in the request. */
+/** Subschema with its path in the request. */
 export interface Node {
   keywords: Keywords | boolean
   path: string
@@ -21,12 +21,12 @@ export const TYPES: readonly TypeName[] = [
   'object',
 ]
 
-/** Ends the path of a node from which references and combinations were taken out. */
+/** Suffix of the path of a node whose references and combinations were removed. */
 const BARE = ' '
 
 export const toBarePath = (path: string): string => path.trimEnd() + BARE
 
-/** Where the keyword of a subschema stands. */
+/** Returns the path of a keyword, name or index below a path. */
 export const under = (path: string, key: string | number): string => {
   const base = path.endsWith(BARE) ? path.trimEnd() : path
   if (typeof key === 'number') return `${base}[${key}]`
@@ -42,7 +42,7 @@ export const refuse = (place: string, why: string): never => {
   })
 }
 
-/** A subschema; refuses what is none. */
+/** Returns a subschema. Throws if the value is not a schema. */
 export function node(value: unknown, path: string): Node {
   if (typeof value === 'boolean') return { keywords: value, path }
   if (!isObject(value)) return refuse(path, 'must be a schema: an object or a boolean.')
@@ -52,17 +52,17 @@ export function node(value: unknown, path: string): Node {
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** A keyword of the node's own, or `undefined`. */
+/** Returns the node's own value of a keyword; `undefined` if it has none. */
 export const get = ({ keywords }: Node, keyword: string): unknown =>
   typeof keywords !== 'boolean' && Object.hasOwn(keywords, keyword) ? keywords[keyword] : undefined
 
 export const has = (part: Node, keyword: string): boolean => get(part, keyword) !== undefined
 
-/** The subschema at a keyword, where there is one. */
+/** Returns the subschema at a keyword; `undefined` if there is none. */
 export const child = (part: Node, keyword: string): Node | undefined =>
   has(part, keyword) ? node(get(part, keyword), under(part.path, keyword)) : undefined
 
-/** The subschema of this name at a keyword, where there is one. */
+/** Returns the subschema of this name at a keyword; `undefined` if there is none. */
 export function entry(part: Node, keyword: string, name: string): Node | undefined {
   const value = get(part, keyword)
   return isObject(value) && Object.hasOwn(value, name)
@@ -70,7 +70,7 @@ export function entry(part: Node, keyword: string, name: string): Node | undefin
     : undefined
 }
 
-/** The subschema at this index of the list at a keyword, where there is one. */
+/** Returns the subschema at this index of a keyword's list; `undefined` if there is none. */
 export function element(part: Node, keyword: string, index: number): Node | undefined {
   const value = get(part, keyword)
   return Array.isArray(value) && index < value.length
@@ -78,7 +78,7 @@ export function element(part: Node, keyword: string, index: number): Node | unde
     : undefined
 }
 
-/** The subschemas in the list at a keyword. */
+/** Returns the subschemas in a keyword's list. */
 export function list(part: Node, keyword: string): Node[] {
   const value = get(part, keyword)
   if (value === undefined) return []
@@ -87,7 +87,7 @@ export function list(part: Node, keyword: string): Node[] {
   return value.map((each: unknown, index) => node(each, under(path, index)))
 }
 
-/** The subschemas by name at a keyword, in their order. */
+/** Returns the subschemas by name at a keyword, in their order. */
 export function named(part: Node, keyword: string): Map<string, Node> {
   const value = get(part, keyword)
   const path = under(part.path, keyword)

@@ -1,4 +1,4 @@
-/** Numbers between bounds, as the texts that JSON writes them with. */
+/** Describes the JSON texts of the numbers between two bounds. */
 import {
   choice,
   type Expression,
@@ -13,15 +13,16 @@ import {
 export interface Bounds {
   min: number
   max: number
-  /** The bound itself is out. */
+  /** `true` if the lower bound itself is excluded. */
   above: boolean
+  /** `true` if the upper bound itself is excluded. */
   below: boolean
 }
 
-/** Digits before the point at most: the longest common integers, those of 64 bits, have 20. */
+/** Maximum number of digits before the point. The longest common integers, of 64 bits, have 20. */
 const DIGITS = 20
 const FINITE = BigInt(Number.MAX_VALUE)
-/** So many significant digits come back from a double as they were. */
+/** Number of significant digits that a double always preserves. */
 const SIGNIFICANT = 15
 
 const digits = (first: number, last: number): Expression => ({
@@ -49,7 +50,7 @@ const EXPONENT = sequence(
   repeat(DIGIT, 1, 2),
 )
 
-/** Returns the steps that numbers between these bounds cost: the square of how many digits they have. */
+/** Returns the steps to compile numbers between these bounds: the square of their digit count. */
 export function workOf({ min, max }: Bounds): number {
   const digitsOf = (bound: number): number => {
     const size = Math.abs(bound)
@@ -58,7 +59,7 @@ export function workOf({ min, max }: Bounds): number {
   return Math.ceil(Math.max(digitsOf(min), digitsOf(max), SIGNIFICANT) ** 2)
 }
 
-/** Integers without a point or an exponent, `-0` left out; those without a bound of few digits. */
+/** Returns the integers, without point, exponent or `-0`. Unbounded ones have few digits. */
 export function integers({ min, max, above, below }: Bounds): Expression {
   if (min === -Infinity && max === Infinity) {
     return choice(NATURAL, sequence(text('-'), digits(1, 9), repeat(DIGIT, 0, DIGITS - 1)))
@@ -74,14 +75,14 @@ export function integers({ min, max, above, below }: Bounds): Expression {
   return choice(...positive, ...negative.map((part) => sequence(text('-'), part)))
 }
 
-/** Where no number is too great: one of 20 digits, or of one more than the least has. */
+/** Returns the highest number without an upper bound: of 20 digits, or one more than `least`. */
 function greatest(least: bigint): bigint {
   const length = Math.max(DIGITS, least < 0n ? 0 : String(least).length + 1)
   const last = 10n ** BigInt(length) - 1n
   return last < FINITE ? last : FINITE
 }
 
-/** Natural numbers between two, both in. */
+/** Returns the natural numbers between two bounds, both inclusive. */
 function naturals(low: bigint, high: bigint): Expression[] {
   if (low > high) return []
   const [from, to] = [String(low), String(high)]
@@ -93,7 +94,7 @@ function naturals(low: bigint, high: bigint): Expression[] {
   return [...parts, sameLength(`1${'0'.repeat(to.length - 1)}`, to)]
 }
 
-/** Digits that, read as a number, lie between two of the same length. */
+/** Returns the digit strings between two bounds of the same length, both inclusive. */
 function sameLength(low: string, high: string): Expression {
   const { length } = low
   if (length === 0) return text('')
@@ -115,7 +116,7 @@ function sameLength(low: string, high: string): Expression {
   return choice(...parts)
 }
 
-/** Numbers; where there is a bound, without an exponent. */
+/** Returns the numbers between the bounds. Bounded ones have no exponent. */
 export function numbers(bounds: Bounds): Expression {
   const { min, max, above, below } = bounds
   if (min === -Infinity && max === Infinity) {
@@ -131,12 +132,12 @@ export function numbers(bounds: Bounds): Expression {
   return choice(...positive, ...negative.map((part) => sequence(text('-'), part)))
 }
 
-/** Decimals between two that are not negative; the bounds are read as they are written. */
+/** Returns decimals between two non-negative bounds. A bound is exactly what its text states. */
 function magnitudes(min: number, max: number, above: boolean, below: boolean): Expression[] {
   const low = decimal(min)
   const high = max === Infinity ? { whole: greatest(low.whole), fraction: '' } : decimal(max)
-  // What is written between two bounds is read as one between them, or as one of them where that is
-  // out and there are too many digits.
+  // A text between two bounds parses as a number between them. With too many digits, it may parse
+  // as a bound, which is wrong if that bound is excluded.
   const most =
     below || (above && min !== 0) ? 0 : Math.max(low.fraction.length, high.fraction.length)
   if (max > 0 && max < 1) return belowOne(low.fraction, high.fraction, above, below, most)
@@ -150,7 +151,7 @@ function magnitudes(min: number, max: number, above: boolean, below: boolean): E
     return withWhole(low.whole, fractions(lowest, highest, above && !raised, below && !cut, places))
   }
   const result = withWhole(low.whole, fractions(lowest, null, above && !raised, false, places))
-  // What is just below a whole number must not be read as that number where it is out.
+  // A text just below a whole number must not parse as that number if it is excluded.
   const isNear = max !== Infinity && below && high.fraction === ''
   const near = high.whole - 1n
   const last = max === Infinity ? high.whole : isNear ? near - 1n : near
@@ -165,7 +166,7 @@ function magnitudes(min: number, max: number, above: boolean, below: boolean): E
   return [...result, ...withWhole(high.whole, fractions('', highest, false, below && !cut, space))]
 }
 
-/** Decimals of which the greatest is below 1, by what is behind the point; zeros do not signify. */
+/** Returns decimals below 1 by their digits after the point. Leading zeros are not significant. */
 function belowOne(
   low: string,
   high: string,
@@ -189,7 +190,7 @@ function belowOne(
 const withWhole = (whole: bigint, ends: readonly Expression[]): Expression[] =>
   ends.map((end) => sequence(text(String(whole)), end))
 
-/** The whole part and the digits behind the point, of a number that is not negative. */
+/** Returns the whole part and the digits after the point of a number that is not negative. */
 function decimal(value: number): { whole: bigint; fraction: string } {
   const [mantissa = '0', exponent = '0'] = String(value).split('e')
   const [whole = '0', fraction = ''] = mantissa.split('.')
@@ -199,7 +200,7 @@ function decimal(value: number): { whole: bigint; fraction: string } {
   return { whole: BigInt(whole + fraction.padEnd(shift, '0')), fraction: '' }
 }
 
-/** The digits cut to so many places, rounded up; `null` where that is the next whole number. */
+/** Cuts digits to a number of places and rounds up; `null` if that gives the next whole number. */
 function tail(fraction: string, places: number, up: boolean): string | null {
   const kept = fraction.slice(0, places)
   if (!up || fraction.length <= places || !/[^0]/.test(fraction.slice(places))) return kept
@@ -208,8 +209,8 @@ function tail(fraction: string, places: number, up: boolean): string | null {
 }
 
 /**
- * What may stand behind a whole number: nothing, or a point and at most so many digits. `low` is an
- * empty text where there is no lower bound, `high` is `null` where there is no upper one.
+ * Returns the texts after a whole number: nothing, or a point and at most `places` digits. `low` is
+ * empty if there is no lower bound, and `high` is `null` if there is no upper bound.
  */
 function fractions(
   low: string | null,
@@ -228,7 +229,7 @@ function fractions(
   return some === NOTHING ? ends : [...ends, sequence(text('.'), some)]
 }
 
-/** Digits d with low <= 0.d <= high, at most `places` of them, at least one where `some`. */
+/** Returns digits d with low <= 0.d <= high: at most `places`, and at least one if `some`. */
 function between(
   low: string,
   high: string | null,

@@ -1,4 +1,4 @@
-/** The texts of objects: named properties in the order of the schema, others behind them. */
+/** Compiles schemas of objects: listed properties in the order of the schema, then others. */
 import type { Compiler } from './compiler.ts'
 import {
   choice,
@@ -19,7 +19,7 @@ import { isMatch, patternOf } from './patterns.ts'
 import { isOf, isValid, propertyOf, requiredOf } from './validate.ts'
 
 interface Pair {
-  /** Name and value, without a comma. */
+  /** Expression of name and value, without a comma. */
   text: Expression
   required: boolean
 }
@@ -40,13 +40,14 @@ export function objects(flat: Flat, compiler: Compiler): Expression {
     const part = flat.find((each) => has(each, 'minProperties'))
     refuse(
       under(part?.path ?? '', 'minProperties'),
-      `cannot be kept: names that the schema does not list may repeat. List more properties, or ask for ${possible + 1}.`,
+      'is not supported: names that the schema does not list may repeat. List more properties, ' +
+        `or require at most ${possible + 1}.`,
     )
   }
   return sequence(text('{'), inOrder(pairs, others, min, max, compiler), text('}'))
 }
 
-/** Names that the schema lists, in its order. */
+/** Returns the names that the schema lists, in its order. */
 function namesOf(flat: Flat, { context }: Compiler): string[] {
   const open = flat.some((part) => has(part, 'additionalProperties'))
   const listed = children(flat, 'propertyNames').flatMap((part) =>
@@ -63,7 +64,7 @@ function namesOf(flat: Flat, { context }: Compiler): string[] {
   ]
 }
 
-/** A pair of a name that the schema does not list; nothing where there is none. */
+/** Returns a pair whose name the schema does not list; `NOTHING` if the schema allows none. */
 function othersOf(
   flat: Flat,
   names: readonly string[],
@@ -87,7 +88,10 @@ function othersOf(
       }
       const clash = names.find((each) => isOf(kind, each, context))
       if (clash !== undefined) {
-        refuse(kind[0]?.path ?? '', `cannot be kept beside the property ${JSON.stringify(clash)}.`)
+        refuse(
+          kind[0]?.path ?? '',
+          `is not supported together with the property ${JSON.stringify(clash)}.`,
+        )
       }
       return [free]
     }),
@@ -98,7 +102,7 @@ function othersOf(
 const plain = (kind: Flat): boolean =>
   kind.every((part) => !['pattern', 'format', 'maxLength'].some((keyword) => has(part, keyword)))
 
-/** A pair whose name is of the one pattern there is. */
+/** Returns a pair whose name matches the only pattern. */
 function matching(
   flat: Flat,
   [part, ...more]: readonly Node[],
@@ -109,15 +113,15 @@ function matching(
   const path = under(part.path, 'patternProperties')
   const [entry, ...others] = named(part, 'patternProperties')
   const [pattern, schema] = entry ?? ['', part]
-  if (others.length + more.length > 0) refuse(path, 'has several patterns. Only one can be kept.')
+  if (others.length + more.length > 0) refuse(path, 'has several patterns. Use only one.')
   if (names.some((name) => isMatch(pattern, name, context))) {
-    refuse(path, 'has a pattern that names a property of the schema too, which cannot be kept.')
+    refuse(path, 'has a pattern that matches a listed property. Exclude it from the pattern.')
   }
   if (get(part, 'additionalProperties') !== false) {
-    refuse(path, 'can be kept only beside additionalProperties: false.')
+    refuse(path, 'is supported only with `additionalProperties: false`.')
   }
   if (children(flat, 'propertyNames').length > 0)
-    refuse(path, 'cannot be kept beside propertyNames.')
+    refuse(path, 'is not supported together with `propertyNames`.')
   const rest = children(
     flat.filter((each) => each !== part),
     'additionalProperties',
@@ -130,8 +134,8 @@ function matching(
 }
 
 /**
- * Pairs in their order. How many there are is counted only as far as limits make it matter. Names that
- * no schema lists may repeat, so that only one of them counts towards the least number.
+ * Returns the pairs in their order. They are counted only as far as limits require it. Names that
+ * no schema lists may repeat, so that only one of them counts towards the minimum.
  */
 function inOrder(
   pairs: readonly Pair[],
@@ -151,7 +155,7 @@ function inOrder(
     return made
   }
 
-  /** A rule of its own where there is a choice. */
+  /** Returns the texts from a pair on. They become a rule if there is a choice. */
   const place = (index: number, count: number): Expression =>
     pairs[index]?.required || (index === pairs.length && isNothing(others))
       ? from(index, count)
@@ -168,7 +172,7 @@ function inOrder(
         ? NOTHING
         : sequence(lead, pair.text, behind(index + 1, count + 1))
     const made = choice(...[taken, skipped].filter((part) => !isNothing(part)))
-    // Required pairs behind each other become one sequence, which is copied for each of them.
+    // Consecutive required pairs become one sequence, which is copied for each of them.
     steps.spend(1 + (taken.type === 'sequence' ? taken.parts.length : 0))
     return made
   }
@@ -180,7 +184,7 @@ function inOrder(
     const more = repeat(sequence(comma, others), 0, room - 1)
     return choice(...done, sequence(lead, others, more))
   }
-  // From the last to the first, so that the stack stays as it is however many there are.
+  // Working from the last to the first keeps the stack flat, however many there are.
   for (let index = pairs.length; index > 0; index--) {
     for (let count = 0; count <= Math.min(index, most); count++) behind(index, count)
   }

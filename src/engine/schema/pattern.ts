@@ -1,8 +1,10 @@
-/** Regular expressions of ECMAScript, with its flag `u`, as far as a grammar can say them. */
+/**
+ * Parses ECMAScript regular expressions with the flag `u`, as far as a grammar can express them.
+ */
 import { ANY, both, type Characters, characters, not, one, size } from './characters.ts'
 import { choice, EMPTY, type Expression, repeat, sequence } from './expression.ts'
 
-/** Why a pattern is not supported; the caller says which. */
+/** Reason why a pattern is not supported. The caller names the pattern. */
 export class PatternError extends Error {}
 
 const DIGIT: Characters = [[0x30, 0x39]]
@@ -44,7 +46,7 @@ const MOST = 100_000
 
 const anything = repeat({ type: 'set', set: ANY }, 0)
 
-/** The texts in which the pattern is found, as sets of characters; throws a {@link PatternError}. */
+/** Returns the texts in which the pattern is found. Throws a {@link PatternError}. */
 export function parsePattern(pattern: string): Expression {
   const source = Array.from(pattern)
   let at = 0
@@ -88,7 +90,7 @@ export function parsePattern(pattern: string): Expression {
 
   const braces = (): [number, number] => {
     const found = /^\{(\d+)(,)?(\d+)?\}/.exec(source.slice(at, at + 20).join(''))
-    if (!found) return fail('a { that is no count')
+    if (!found) return fail('a { without a count')
     at += found[0].length
     const min = Number(found[1])
     const max = found[3] === undefined ? (found[2] ? Infinity : min) : Number(found[3])
@@ -134,7 +136,7 @@ export function parsePattern(pattern: string): Expression {
       at += 1
       const to = member()
       const [first, last] = [from[0]?.[0] ?? 0, to[0]?.[0] ?? 0]
-      if (size(from) !== 1 || size(to) !== 1 || last < first) fail('a range that is none')
+      if (size(from) !== 1 || size(to) !== 1 || last < first) fail('an invalid range')
       ranges.push([first, last])
     }
     const set = both(characters(ranges), ANY)
@@ -161,7 +163,7 @@ export function parsePattern(pattern: string): Expression {
     if (character === 'c' && /[a-z]/i.test(source[at] ?? '')) {
       return one(String.fromCharCode((source[at++] ?? '').charCodeAt(0) % 32))
     }
-    if (!'^$\\.*+?()[]{}|/'.includes(character)) fail(`\\${character}`)
+    if (!'^$\\.*+?()[]{}|/'.includes(character)) fail(`an unsupported escape \\${character}`)
     return one(character)
   }
 
@@ -178,7 +180,7 @@ export function parsePattern(pattern: string): Expression {
     at += found[0].length
     const code = Number.parseInt(found[1] ?? found[2] ?? '', 16)
     if (code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
-      fail('an escape that is no character')
+      fail('an escape of an invalid character')
     return [[code, code]]
   }
 

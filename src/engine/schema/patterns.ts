@@ -1,10 +1,10 @@
-/** Patterns of a schema, each parsed once. */
+/** Parses each pattern of a schema once. */
 import type { Expression } from './expression.ts'
 import type { Context } from './flatten.ts'
 import { matches } from './match.ts'
 import { parsePattern } from './pattern.ts'
 
-/** Returns the expression of a pattern that was checked. */
+/** Returns the expression of a pattern, which was checked before. */
 export function patternOf(pattern: string, { patterns, steps }: Context): Expression {
   const known = patterns.get(pattern)
   if (known) return known

@@ -1,4 +1,4 @@
-/** Takes out of a grammar what no text can complete: a dead end for whoever walks into it. */
+/** Removes the dead ends of a grammar: parts that no text can complete. */
 import {
   choice,
   EMPTY,
@@ -12,10 +12,12 @@ import {
 } from './expression.ts'
 import type { Steps } from './steps.ts'
 
-/** An expression is looked up twice and copied. */
+/** Steps to look up an expression twice and copy it. */
 const EXPRESSION_STEPS = 5
 
-/** The same texts without dead ends; the root is nothing where there is no text at all. */
+/**
+ * Returns a grammar of the same texts without dead ends. The root is `NOTHING` if there is no text.
+ */
 export function prune({ root, rules }: Grammar, steps: Steps): Grammar {
   const good = findEnding(rules, steps)
   const known = new Map<Expression, boolean>()
@@ -27,7 +29,7 @@ export function prune({ root, rules }: Grammar, steps: Steps): Grammar {
 
   const pruned: Rules = new Map()
   const pending: string[] = []
-  /** Parts that several share stay shared. */
+  /** Rewritten expressions. Shared parts stay shared. */
   const rewritten = new Map<Expression, Expression>()
   const rewrite = (expression: Expression): Expression => {
     const made = rewritten.get(expression) ?? rewriteOnce(expression)
@@ -71,7 +73,7 @@ export function prune({ root, rules }: Grammar, steps: Steps): Grammar {
   return { root: kept, rules: pruned }
 }
 
-/** Returns whether some text completes the expression, where rules outside `good` have none. */
+/** Returns `true` if some text completes the expression. Rules outside `good` have no text. */
 function canEnd(
   expression: Expression,
   good: ReadonlySet<string>,
@@ -96,14 +98,14 @@ function canEnd(
   }
 }
 
-/** Rules that some text completes. */
+/** Returns the names of the rules that some text completes. */
 function findEnding(rules: Rules, steps: Steps): Set<string> {
   const good = new Set<string>()
   const ends = (expression: Expression): boolean => {
     steps.spend(1)
     return canEnd(expression, good, ends)
   }
-  // Most rules are made before those that they need, so that few rounds are enough.
+  // Most rules are defined before those that they refer to, so that few rounds are enough.
   let left = [...rules].toReversed()
   for (let before = Infinity; left.length < before;) {
     before = left.length

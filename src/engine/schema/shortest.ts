@@ -1,14 +1,15 @@
-/** The length of the shortest text of a grammar. */
+/** Measures the shortest text of a grammar. */
 import type { Expression, Grammar } from './expression.ts'
 import type { Steps } from './steps.ts'
 
 /**
- * Characters that a grammar may demand. Text without a choice is written at once, and it is no longer
- * than the shortest text: xgrammar aborts, for all models of a page, when it runs out of memory.
+ * Maximum number of characters that a grammar may require. Text without a choice is written at
+ * once, and it is no longer than the shortest text. xgrammar aborts, for all models of a page, when
+ * it runs out of memory.
  */
 export const MAX_SHORTEST_TEXT = 100_000
 
-/** Returns how many characters the shortest text of a grammar without dead ends has. */
+/** Returns the number of characters of the shortest text. The grammar must have no dead ends. */
 export function findShortest({ root, rules }: Grammar, steps: Steps): number {
   const found = new Map<string, number>()
   const lengthOf = (expression: Expression): number => {
@@ -32,7 +33,7 @@ export function findShortest({ root, rules }: Grammar, steps: Steps): number {
         return expression.stop?.length ?? 0
     }
   }
-  // Most rules come before those that they need, so that few rounds are enough.
+  // Most rules come before those that they refer to, so that few rounds are enough.
   const backwards = [...rules].toReversed()
   for (let changed = true; changed;) {
     changed = false

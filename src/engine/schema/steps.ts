@@ -1,16 +1,16 @@
-/** A bound on the work that the schemas of one request may cause. */
+/** Limits the work that the schemas of one request may cause. */
 import { refuse } from './node.ts'
 
 /**
- * Steps for all schemas, patterns and grammars of one constraint, from reading to writing it. All
- * of them took 0.2 to 1.3 s of CPU time in Node 20 on a busy machine with 2 slow cores.
+ * Maximum number of steps for all schemas, patterns and grammars of one constraint, from parsing to
+ * writing. They took 0.2 to 1.3 s of CPU time in Node 20 on a busy machine with 2 slow cores.
  */
 export const MAX_SCHEMA_STEPS = 3_000_000
 
 export interface Steps {
   /**
-   * Counts work. Throws `unsupported_schema` once there is too much of it, and names the last `path`
-   * that was given.
+   * Counts work. Throws `unsupported_schema` if the limit is exceeded. The error names the last
+   * `path` that was passed.
    */
   spend(count: number, path?: string): void
 }

@@ -1,4 +1,4 @@
-/** Whether a value is of a schema, for the keywords that are kept. */
+/** Validates values against schemas, for the supported keywords. */
 import { children, type Context, type Flat, flatten } from './flatten.ts'
 import { boundsOf, isListed, patternsOf, rangeOf, typesOf } from './flat.ts'
 import {
@@ -16,7 +16,7 @@ import {
 import { matches } from './match.ts'
 import { isMatch } from './patterns.ts'
 
-/** Whether all of the schemas hold for the value. */
+/** Returns `true` if the value is valid for all schemas. */
 export const isValid = (nodes: readonly Node[], value: unknown, context: Context): boolean =>
   flatten(nodes, context).some((flat) => isOf(flat, value, context))
 
@@ -66,7 +66,7 @@ export function typeOf(value: unknown): TypeName {
 const within = (length: number, [min, max]: readonly [number, number]): boolean =>
   length >= min && length <= max
 
-/** What the element at an index must be. */
+/** Returns the schemas that apply to the element at an index. */
 export function itemsAt(flat: Flat, index: number, { steps }: Context): Node[] {
   steps.spend(1 + flat.length)
   return flat.flatMap(
@@ -74,13 +74,13 @@ export function itemsAt(flat: Flat, index: number, { steps }: Context): Node[] {
   )
 }
 
-/** Schemas of the first elements: `prefixItems`, or `items` where that is a list. */
+/** Returns the schemas of the first elements: `prefixItems`, or `items` if it is a list. */
 export const prefixOf = (part: Node): Node[] => list(part, prefixKeyOf(part))
 
 const prefixKeyOf = (part: Node): 'prefixItems' | 'items' =>
   has(part, 'prefixItems') || restOf(part) === 'items' ? 'prefixItems' : 'items'
 
-/** The keyword for the elements behind the first ones. */
+/** Returns the keyword for the elements after the first ones. */
 const restOf = (part: Node): 'items' | 'additionalItems' =>
   !has(part, 'prefixItems') && Array.isArray(get(part, 'items')) ? 'additionalItems' : 'items'
 
@@ -95,10 +95,10 @@ export const requiredOf = (flat: Flat, { steps }: Context): string[] => [
   ),
 ]
 
-/** Each part is asked for the property, for patterns, and for what holds for others. */
+/** Steps to look up a property in a part: by name, by pattern, and among additional properties. */
 const PROPERTY_STEPS = 5
 
-/** What the value of a property must be. */
+/** Returns the schemas that apply to the value of a property. */
 export function propertyOf(flat: Flat, name: string, context: Context): Node[] {
   context.steps.spend(1 + flat.length * PROPERTY_STEPS)
   return flat.flatMap((part) => {

@@ -1,4 +1,4 @@
-/** Arguments one by one, for formats in which they are not one JSON object. */
+/** Parses a tool's parameters for formats that do not write the arguments as one JSON object. */
 import type { Constraint } from '../../engine/constraint.ts'
 import type { JsonSchema, Tool } from '../../types/index.ts'
 
@@ -8,7 +8,7 @@ export interface Parameter {
   required: boolean
 }
 
-/** Keywords of an object that say nothing its parameters do not say one by one. */
+/** Keywords of an object schema that the separate schemas of its parameters fully express. */
 const SIMPLE = new Set([
   '$schema',
   '$id',
@@ -24,7 +24,7 @@ const SIMPLE = new Set([
   'required',
   'additionalProperties',
 ])
-/** Keywords of a value that do not limit it. */
+/** Keywords of a schema that do not restrict its values. */
 const DESCRIPTIVE = new Set([
   '$defs',
   'definitions',
@@ -34,12 +34,12 @@ const DESCRIPTIVE = new Set([
   'default',
   'examples',
 ])
-/** More of them, all optional, would make too large a grammar. */
+/** Maximum number of parameters. More of them, all optional, would make the grammar too large. */
 const MOST = 16
 
 /**
- * The parameters of a tool in order; `null` where its schema says more than each on its own, or has
- * names that do not fit.
+ * Returns the parameters of a tool in order. Returns `null` if the schema restricts more than each
+ * parameter on its own, or if a name does not fit the format.
  */
 export function parameters(tool: Tool, fits: (name: string) => boolean): Parameter[] | null {
   const schema = tool.parameters
@@ -50,7 +50,7 @@ export function parameters(tool: Tool, fits: (name: string) => boolean): Paramet
   const names = Object.keys(properties)
   if (names.length > MOST || !names.every(fits)) return null
   if (required.some((name) => !names.includes(String(name)))) return null
-  // What refers to the whole would not find it in a part.
+  // A reference to the whole schema does not resolve inside a part.
   if (/"\$ref":"#(?!\/(?:\$defs|definitions)\/)/.test(JSON.stringify(schema))) return null
   const shared = {
     ...(isObject($defs) && { $defs }),
@@ -63,14 +63,17 @@ export function parameters(tool: Tool, fits: (name: string) => boolean): Paramet
   })
 }
 
-/** The type of a value where the schema says that and no more; else `null`. */
+/** Returns the type of a schema that restricts only the type; otherwise `null`. */
 export function typeOf(schema: JsonSchema): string | null {
   if (typeof schema === 'boolean' || typeof schema['type'] !== 'string') return null
   const limits = Object.keys(schema).filter((keyword) => !DESCRIPTIVE.has(keyword))
   return limits.length === 1 ? schema['type'] : null
 }
 
-/** All of them in order, a separator between two, without some of those that may be left out. */
+/**
+ * Returns the constraint of all parameters in order, with a separator between two. Optional
+ * parameters may be missing.
+ */
 export function separatedBy(
   separator: string,
   all: readonly Parameter[],
@@ -93,7 +96,7 @@ export function separatedBy(
       .map((one) => optional(sequence([write(one), { type: 'constant', text: separator }])))
     return sequence([...before, write(parameter), ...following(rest)])
   }
-  // Which of them is the first decides where separators stand.
+  // The first parameter that is present decides where separators stand.
   const parts = all.map((one, index) => sequence([write(one), ...following(all.slice(index + 1))]))
   return optional({ type: 'choice', parts })
 }

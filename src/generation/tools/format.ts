@@ -1,49 +1,49 @@
-/** What the families of models have in common that write calls of tools as text. */
+/** Defines a tool format: how a family of models writes tool calls as text. */
 import type { Constraint, TaggedConstraint } from '../../engine/constraint.ts'
 import type { Tool, ToolCall, ToolUse } from '../../types/index.ts'
 import type { Reading, Source } from './reading.ts'
 
-/** Where a reader tells what it finds. */
+/** Receiver of the calls that a reader finds. */
 export interface Sink {
-  /** The tool of that name, if it may be called. */
+  /** Returns the tool with this name, if it may be called. */
   tool(name: string): Tool | undefined
   call(tool: Tool): void
-  /** More of the JSON text of the call's arguments. */
+  /** Appends to the JSON text of the call's arguments. */
   args(json: string): void
-  /** The call is over; what was read so far is not looked at again. */
+  /** Ends the call. The text read so far is not read again. */
   done(): void
 }
 
 export interface ToolFormat {
   readonly name: string
-  /** Whether a chat template tells the model to write calls like this. */
+  /** Returns `true` if a chat template teaches the model this format. */
   detect(template: string): boolean
-  /** Texts that may be special tokens and have to be told all the same. */
+  /** Texts that must appear in the output even if they are special tokens. */
   readonly markers: readonly string[]
   /** Texts with which calls begin. */
   readonly triggers: readonly string[]
-  /** Calls are the whole answer: a trigger behind other text is text. */
+  /** `true` if calls must be the whole answer. A trigger after other text is text. */
   readonly alone?: boolean
-  /** Calls, and nothing else. */
+  /** Returns the constraint of an answer that consists of calls only. */
   forced(tools: readonly Tool[], parallel: boolean): Constraint
-  /** Text, calls, or text and then calls. */
+  /** Returns the constraint of an answer with text, calls, or text and then calls. */
   free(tools: readonly Tool[], parallel: boolean): Constraint
   /**
-   * Reads what follows a trigger; false where that is not a call, or not whole. A call that was told
-   * is over then.
+   * Reads the text after a trigger. Returns `false` if it is not a call or is incomplete. A call
+   * that was already reported is over then.
    */
   read(source: Source, sink: Sink, trigger: string): Reading<boolean>
-  /** Calls as the model would have written them. */
+  /** Writes calls as the model would have written them. */
   write(calls: readonly ToolCall[]): string
 }
 
-/** What an answer may be where these tools may be called. */
+/** Returns the constraint of an answer that may call these tools. */
 export function toolConstraint(format: ToolFormat, use: ToolUse): Constraint {
   const tools = callable(use)
   return format[use.choice === 'required' ? 'forced' : 'free'](tools, use.parallel)
 }
 
-/** The tools that may be called; that their arguments are objects is said by their schemas. */
+/** Returns the tools that may be called. Their schemas state that the arguments are an object. */
 export function callable({ tools, only }: ToolUse): readonly Tool[] {
   const names = only && new Set(only)
   return (names ? tools.filter(({ name }) => names.has(name)) : tools).map(withObject)
@@ -58,16 +58,16 @@ function withObject(tool: Tool): Tool {
   }
 }
 
-/** How calls stand beside each other: within one beginning and one end. */
+/** Text around and between calls that share one beginning and one end. */
 export interface Frame {
   trigger: string
-  /** What stands between the trigger and the first call. */
+  /** Constraint of the text between the trigger and the first call. */
   lead: Constraint
   separator: string
   close: string
 }
 
-/** The constraints of a format that writes its calls in a frame. */
+/** Creates the constraints of a format that writes its calls in a frame. */
 export function framed(
   { trigger, lead, separator, close }: Frame,
   tag: (tool: Tool) => TaggedConstraint,
@@ -103,7 +103,7 @@ export const sequence = (...parts: readonly Constraint[]): Constraint => ({
   parts,
 })
 
-/** A call as a JSON object. */
+/** Returns the constraint of a call that is written as a JSON object. */
 export const jsonTag =
   (key: 'arguments' | 'parameters') =>
   (tool: Tool): TaggedConstraint => ({
@@ -113,7 +113,7 @@ export const jsonTag =
     end: '}',
   })
 
-/** A call as a JSON object, as {@link jsonTag} has it. */
+/** Writes a call as a JSON object, in the same form as {@link jsonTag}. */
 export const writeJson =
   (key: 'arguments' | 'parameters') =>
   (call: ToolCall): string =>

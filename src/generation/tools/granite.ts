@@ -3,7 +3,7 @@ import { readList, readObject } from './json.ts'
 
 const TRIGGER = '<|tool_call|>'
 
-/** A JSON list behind `<|tool_call|>`: Granite 3. */
+/** The format of Granite 3: a JSON list after `<|tool_call|>`. */
 export const granite: ToolFormat = {
   name: 'granite',
   detect: (template) => template.includes(TRIGGER),

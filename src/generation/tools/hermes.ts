@@ -2,12 +2,12 @@ import { constant, framed, jsonTag, type ToolFormat, writeJson } from './format.
 import { BETWEEN, CLOSE, OPEN, readTagged } from './tagged.ts'
 
 /**
- * A JSON object in `<tool_call>` tags, for each call: Hermes, Qwen 2.5 and 3, SmolLM3, Granite 4, and
- * whatever model has no format of its own.
+ * The format of Hermes, Qwen 2.5 and 3, SmolLM3 and Granite 4: a JSON object in `<tool_call>` tags
+ * for each call. Models without a format of their own use it, too.
  */
 export const hermes: ToolFormat = {
   name: 'hermes',
-  // Others have the same tags around something else.
+  // Other formats use the same tags around different content.
   detect: (template) => template.includes(OPEN) && /["']arguments\\?["']:/.test(template),
   markers: [OPEN, CLOSE],
   triggers: [OPEN],

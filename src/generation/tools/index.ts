@@ -1,8 +1,8 @@
 /**
- * The formats in which models call tools. Each (`hermes.ts` and those beside it) says by which marks a
- * chat template teaches it, what an answer in it may be, as constraints, how to read a call, and how
- * to write one. Calls are read while they arrive: `parser.ts` looks for a format's triggers, and its
- * readers are generators that wait for more text where they need it (`reading.ts`).
+ * The formats in which models call tools. Each (`hermes.ts` and the files next to it) defines how
+ * to detect it in a chat template, the constraints of an answer, and how to read and write a call.
+ * Calls are parsed while they arrive: `parser.ts` finds a format's triggers. The readers are
+ * generators that wait for more text where they need it (`reading.ts`).
  */
 import { granite } from './granite.ts'
 import { hermes } from './hermes.ts'
@@ -14,7 +14,7 @@ import { xml } from './xml.ts'
 
 export { callable, type ToolFormat, toolConstraint } from './format.ts'
 
-/** The more particular first, as templates of several may hold the marks of the plainer ones. */
+/** All formats, specific ones first: their templates may contain the markers of simpler formats. */
 export const FORMATS: readonly ToolFormat[] = [
   lfm,
   mistralArgs,
@@ -25,6 +25,6 @@ export const FORMATS: readonly ToolFormat[] = [
   llama,
 ]
 
-/** The format that a chat template teaches; `null` where it is none of these. */
+/** Returns the format that a chat template teaches; `null` if it is unknown. */
 export const detectFormat = (template: string): ToolFormat | null =>
   FORMATS.find((format) => format.detect(template)) ?? null

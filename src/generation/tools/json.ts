@@ -1,4 +1,4 @@
-/** Calls written as JSON objects, alone or in a list. */
+/** Reads calls that are written as JSON objects, alone or in a list. */
 import type { Tool } from '../../types/index.ts'
 import type { Sink } from './format.ts'
 import { type Reading, type Source, peek, space, take } from './reading.ts'
@@ -6,7 +6,10 @@ import { readJson, readValue } from './value.ts'
 
 const ARGUMENTS = ['arguments', 'parameters']
 
-/** Reads `{"name": …, "arguments": {…}}`, in any order and with anything beside; false if it is none. */
+/**
+ * Reads `{"name": …, "arguments": {…}}`, with keys in any order and additional keys. Returns
+ * `false` if the text is not such an object.
+ */
 export function* readObject(source: Source, sink: Sink): Reading<boolean> {
   if (!(yield* take(source, '{'))) return false
   let tool: Tool | undefined
@@ -40,7 +43,7 @@ export function* readObject(source: Source, sink: Sink): Reading<boolean> {
     }
     yield* space(source)
     if (yield* take(source, ',')) continue
-    // Small models forget the last brace; the arguments are whole all the same.
+    // Small models forget the last brace. The arguments are complete nevertheless.
     if (!(yield* take(source, '}')) && (!called || (source.ended && source.cut))) return false
     break
   }
@@ -53,13 +56,13 @@ export function* readObject(source: Source, sink: Sink): Reading<boolean> {
   return true
 }
 
-/** Makes arguments whole that broke off, unless a limit did that: then they stay as they are. */
+/** Completes truncated arguments. They stay truncated if a token limit ended the answer. */
 export function mend(source: Source, sink: Sink, rest: string): false {
   if (!(source.ended && source.cut)) sink.args(rest)
   return false
 }
 
-/** Reads `[call, call]`. */
+/** Reads `[call, call]`. Returns `false` if the list is malformed. */
 export function* readList(
   source: Source,
   sink: Sink,
@@ -75,7 +78,7 @@ export function* readList(
   return yield* take(source, ']')
 }
 
-/** The text of an object, also where it is told as a string; `undefined` if it is none. */
+/** Returns the text of an object, which may be JSON inside a string; otherwise `undefined`. */
 function objectText(json: string | undefined): string | undefined {
   const value = parse(json)
   const text = typeof value === 'string' ? value : json

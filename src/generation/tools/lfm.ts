@@ -10,9 +10,10 @@ const OPEN = '<|tool_call_start|>'
 const CLOSE = '<|tool_call_end|>'
 
 /**
- * Calls as Python writes them, in a list: LFM2 and LFM2.5. Strings stand in double quotes, `True`,
- * `False` and `None` for their kin, what is nested as JSON. A tool whose schema says more than each
- * parameter on its own is called by a JSON object, which these models also write.
+ * The format of LFM2 and LFM2.5: a list of calls in Python syntax. Strings stand in double quotes.
+ * Booleans and null are `True`, `False` and `None`, and nested values are JSON. A tool whose schema
+ * restricts more than each parameter on its own is called with a JSON object. These models write
+ * that, too.
  */
 export const lfm: ToolFormat = {
   name: 'lfm',

@@ -8,8 +8,8 @@ const OPEN = '{'
 const PYTHON = '<|python_tag|>'
 
 /**
- * JSON objects and nothing else, `; ` between two: Llama 3.1 to 3.3. They may stand behind
- * `<|python_tag|>`. Text, where it is allowed, begins with neither.
+ * The format of Llama 3.1 to 3.3: JSON objects and nothing else, separated by `; `. They may follow
+ * `<|python_tag|>`. Text, if it is allowed, begins with neither.
  */
 export const llama: ToolFormat = {
   name: 'llama',

@@ -23,12 +23,12 @@ const shared = {
   read,
 } satisfies Partial<ToolFormat>
 
-/** A JSON list behind `[TOOL_CALLS]`: Mistral's models up to 2025. */
+/** The format of Mistral's models up to 2025: a JSON list after `[TOOL_CALLS]`. */
 export const mistral: ToolFormat = {
   ...shared,
   name: 'mistral',
   detect: (template) => template.includes(TRIGGER),
-  // The older of their tokenizers put a space in front of the list.
+  // Their older tokenizers put a space before the list.
   ...framed(
     { trigger: TRIGGER, lead: { type: 'pattern', pattern: ' ?\\[' }, separator: ', ', close: ']' },
     jsonTag('arguments'),
@@ -36,7 +36,7 @@ export const mistral: ToolFormat = {
   write: (calls) => `${TRIGGER}[${calls.map(writeJson('arguments')).join(', ')}]`,
 }
 
-/** `[TOOL_CALLS]`, a name, `[ARGS]` and a JSON object, for each call: Ministral 3 and its kin. */
+/** The format of Ministral 3: `[TOOL_CALLS]`, a name, `[ARGS]` and a JSON object for each call. */
 export const mistralArgs: ToolFormat = {
   ...shared,
   name: 'mistral-args',
@@ -73,7 +73,7 @@ function* read(source: Source, sink: Sink): Reading<boolean> {
   if ((yield* peek(source)) === '[') return yield* readList(source, sink, readObject)
   const tool = sink.tool(yield* run(source, /[^[{\s]+/y))
   if (!tool) return false
-  // Some write an id of their own before the arguments.
+  // Some models write an id of their own before the arguments.
   if (yield* take(source, ID)) yield* run(source, /[^[]+/y)
   yield* take(source, ARGUMENTS)
   yield* space(source)

@@ -1,20 +1,23 @@
-/** Tells calls from text while both are being written. */
+/** Separates tool calls from text while both are generated. */
 import type { Tool } from '../../types/index.ts'
 import type { Sink, ToolFormat } from './format.ts'
 import { createSource, type Reading, type Source } from './reading.ts'
 
 export type Part =
-  /** Text as it was written; `from` is how many characters came before. */
+  /** Text as it was generated; `from` is the number of characters before it. */
   | { type: 'text'; text: string; from: number }
   | { type: 'call'; name: string }
   | { type: 'arguments'; text: string }
-  /** The call is over. */
+  /** End of a call. */
   | { type: 'called' }
 
 export interface ToolParser {
-  /** What is certain now. The same parts whatever the pieces, but for how texts are divided. */
+  /** Returns the parts that are certain. Pieces affect only how text is divided into parts. */
   push(text: string): Part[]
-  /** The rest, once no more text comes. `cut`: a limit ended it; what was begun of a call is dropped. */
+  /**
+   * Returns the remaining parts after all text. `cut` is `true` if a token limit ended the answer.
+   * An incomplete call is dropped then.
+   */
   end(cut: boolean): Part[]
 }
 
@@ -22,13 +25,13 @@ export interface ToolSearch {
   format: ToolFormat
   /** The tools that may be called. */
   tools: readonly Tool[]
-  /** White space in front of a call counts, because something may be looked for in it. */
+  /** `true` if white space before a call is text, since a stop sequence may match it. */
   keepSpace?: boolean
 }
 
 /**
- * Looks for calls of tools. What begins like a call and is none is text; white space before, between
- * and after calls is not.
+ * Creates a parser of tool calls. Text that begins like a call but is none stays text. White space
+ * before, between and after calls is dropped.
  */
 export function createToolParser(search: ToolSearch): ToolParser {
   const source = createSource()
@@ -91,11 +94,11 @@ function* readAnswer(
   for (;;) {
     forget(source)
     const wanted = format.alone && begun ? [] : format.triggers
-    // Behind a call that a limit ended, the beginning of a mark is that of another call.
+    // After a call that a limit ended, a partial trigger is the beginning of another call.
     const { end, trigger } = find(source.text, wanted, source.ended && !(called && source.cut))
     const gap = keepSpace && !called ? end : source.text.slice(0, end).trimEnd().length
     if (gap > 0) {
-      // What stood between a call and this text belongs to neither.
+      // White space between a call and this text belongs to neither.
       if (called) source.at = source.text.search(/\S/)
       called = false
       text(gap)
@@ -117,7 +120,7 @@ function* readAnswer(
     if (yield* format.read(source, sink, trigger)) continue
     if (source.ended && source.cut) return
     if (calling) sink.done()
-    // Not a call, or more than one: what is not part of it is text, from its first character on.
+    // This is no call, or has other text after it. Text that belongs to no call is emitted as text.
     source.at = read
     if (read > start) continue
     called = false
@@ -131,7 +134,7 @@ function forget(source: Source): void {
   source.at = 0
 }
 
-/** The first trigger, or where one may begin that is not all there yet. */
+/** Finds the first trigger, or the position where an incomplete one may begin. */
 function find(
   text: string,
   triggers: readonly string[],

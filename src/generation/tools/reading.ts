@@ -1,21 +1,21 @@
 /**
- * Text that arrives in pieces, read by generators: they yield where they need more of it, so that a
- * reader looks as if all the text were there.
+ * Text that arrives in pieces. Generators read it and yield when they need more, so that readers
+ * are written as if all the text were present.
  */
 
-/** Yields for more text; returns what was read. */
+/** Generator that yields to wait for more text and returns its result. */
 export type Reading<Result> = Generator<undefined, Result, undefined>
 
 export interface Source {
-  /** What has arrived and is not forgotten. */
+  /** Text that has arrived and has not been dropped. */
   text: string
-  /** Place of the next character in `text`. */
+  /** Index of the next character in `text`. */
   at: number
-  /** Characters forgotten before `text`. */
+  /** Number of characters that were dropped before `text`. */
   forgotten: number
-  /** No more text comes. */
+  /** `true` if no more text arrives. */
   ended: boolean
-  /** A limit ended it, in the middle of whatever was being written. */
+  /** `true` if a token limit ended the text, possibly in the middle of a value. */
   cut: boolean
 }
 
@@ -27,18 +27,18 @@ export const createSource = (): Source => ({
   cut: false,
 })
 
-/** Whether so many characters are ahead; waits until that is certain. */
+/** Returns `true` if at least `count` characters follow. Waits until that is certain. */
 export function* has(source: Source, count: number): Reading<boolean> {
   while (source.text.length - source.at < count && !source.ended) yield
   return source.text.length - source.at >= count
 }
 
-/** The next character, empty at the end. */
+/** Returns the next character without consuming it, or an empty string at the end. */
 export function* peek(source: Source): Reading<string> {
   return (yield* has(source, 1)) ? source.text.charAt(source.at) : ''
 }
 
-/** Takes the word if it comes next. */
+/** Consumes the word if it comes next. Returns `true` if it did. */
 export function* take(source: Source, word: string): Reading<boolean> {
   for (let length = 1; length <= word.length; length += 1) {
     if (!(yield* has(source, length))) return false
@@ -48,7 +48,7 @@ export function* take(source: Source, word: string): Reading<boolean> {
   return true
 }
 
-/** Takes characters as long as they match; the pattern is sticky and matches one run of them. */
+/** Consumes and returns characters while they match. The pattern is sticky and matches a run. */
 export function* run(source: Source, pattern: RegExp): Reading<string> {
   let taken = ''
   while (yield* has(source, 1)) {
@@ -61,10 +61,13 @@ export function* run(source: Source, pattern: RegExp): Reading<string> {
   return taken
 }
 
-/** Takes white space. */
+/** Consumes white space. */
 export const space = (source: Source): Reading<string> => run(source, /\s+/y)
 
-/** Takes text and the word that ends it, and gives the text; `null`, nothing taken, if none does. */
+/**
+ * Consumes text and the word that ends it, and returns the text. If the word does not occur,
+ * consumes nothing and returns `null`.
+ */
 export function* until(source: Source, word: string): Reading<string | null> {
   let from = source.at
   for (;;) {

@@ -1,4 +1,4 @@
-/** What stands between `<tool_call>` and `</tool_call>`. */
+/** Reads the text between `<tool_call>` and `</tool_call>`. */
 import type { JsonSchema } from '../../types/index.ts'
 import { typeOf } from './arguments.ts'
 import type { Sink } from './format.ts'
@@ -9,7 +9,7 @@ export const OPEN = '<tool_call>'
 export const CLOSE = '</tool_call>'
 export const BETWEEN = `\n${CLOSE}\n${OPEN}\n`
 
-/** Reads one call, a JSON object or a function in tags of its own. */
+/** Reads one call, either a JSON object or a function in its own tags. */
 export function* readTagged(source: Source, sink: Sink): Reading<boolean> {
   yield* space(source)
   const read = (yield* peek(source)) === '<' ? readFunction : readObject
@@ -32,7 +32,7 @@ function* readFunction(source: Source, sink: Sink): Reading<boolean> {
     const name = yield* until(source, '>')
     const value = name === null ? null : yield* until(source, '</parameter>')
     if (name === null || value === null) return mend(source, sink, '}')
-    // A line each is the format's own; what more there is belongs to the value.
+    // One line break at each end belongs to the format. All other white space is part of the value.
     const text = value.replace(/^\n/, '').replace(/\n$/, '')
     const json = toJson(text, schemaOf(tool.parameters, name.trim()))
     sink.args(`${comma}${JSON.stringify(name.trim())}: ${json}`)
@@ -44,7 +44,7 @@ function* readFunction(source: Source, sink: Sink): Reading<boolean> {
   return true
 }
 
-/** A value as it was written, quoted unless it is JSON already and need not be a string. */
+/** Returns a value as JSON. Quotes it unless it is valid JSON and may be something but a string. */
 function toJson(text: string, schema: JsonSchema | undefined): string {
   if (isString(schema)) return JSON.stringify(text)
   const json = PYTHON[text.trim()] ?? text.trim()
@@ -57,11 +57,11 @@ function toJson(text: string, schema: JsonSchema | undefined): string {
 }
 const PYTHON: Readonly<Record<string, string>> = { True: 'true', False: 'false', None: 'null' }
 
-/** Values of such a parameter are written without quotes. */
+/** Returns `true` if values of such a parameter are written without quotes. */
 export const isString = (schema: JsonSchema | undefined): boolean =>
   schema !== undefined && (typeOf(schema) === 'string' || wordsOf(schema) !== null)
 
-/** The texts that such a value may be, where they are told one by one. */
+/** Returns the strings that a schema lists in `enum`; `null` if it is not such a list. */
 export function wordsOf(schema: JsonSchema): readonly string[] | null {
   if (typeof schema === 'boolean') return null
   const { enum: words, ...rest } = schema

@@ -1,7 +1,10 @@
-/** Values as models write them, JSON or Python, read into JSON while they are being written. */
+/**
+ * Reads values that models write in JSON or Python syntax, and converts them to JSON as they
+ * arrive.
+ */
 import { type Reading, type Source, has, peek, run, space } from './reading.ts'
 
-/** Words that are values, in JSON and in Python. */
+/** Literals of JSON and Python, and the JSON of each. */
 const WORDS: Readonly<Record<string, string>> = {
   true: 'true',
   false: 'false',
@@ -15,13 +18,13 @@ const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 type Expected = 'value' | 'element' | 'member' | 'key' | 'colon' | 'more'
 
 /**
- * Reads one value and tells it as JSON, bit by bit. Returns `null` when it is whole; else what would
- * make JSON of what was told.
+ * Reads one value and emits it as JSON piece by piece. Returns `null` if the value is complete.
+ * Otherwise, returns the text that completes the emitted JSON.
  */
 export function* readValue(source: Source, tell: (json: string) => void): Reading<string | null> {
   const closers: string[] = []
   let expected: Expected = 'value'
-  /** Told with what follows, for a comma that nothing follows is no JSON. */
+  /** Text that is emitted with the next token, since JSON allows no trailing comma. */
   let held = ''
 
   const say = (json: string): void => {
@@ -91,7 +94,10 @@ export function* readValue(source: Source, tell: (json: string) => void): Readin
   }
 }
 
-/** Reads a string in either kind of quotes and tells what goes between double ones; true when whole. */
+/**
+ * Reads a string in single or double quotes and emits its content as JSON. Returns `true` if the
+ * string is complete.
+ */
 function* readString(source: Source, tell: (json: string) => void): Reading<boolean> {
   const quote = source.text.charAt(source.at)
   source.at += 1
@@ -116,11 +122,11 @@ function* readString(source: Source, tell: (json: string) => void): Reading<bool
   return false
 }
 
-/** The same in JSON as in the string; false at the end of the text too. */
+/** Returns `true` if the character is the same in JSON. Returns `false` for the end of the text. */
 const isPlain = (character: string, quote: string): boolean =>
   character >= ' ' && character !== quote && character !== '"' && character !== '\\'
 
-/** What follows a backslash, as JSON; `null` where the text ends in it. */
+/** Reads an escape sequence and returns it as JSON; `null` if the text ends inside it. */
 function* readEscape(source: Source): Reading<string | null> {
   if (!(yield* has(source, 2))) return null
   const letter = source.text.charAt(source.at + 1)
@@ -131,12 +137,12 @@ function* readEscape(source: Source): Reading<string | null> {
   source.at += 2 + (isHex ? digits : 0)
   if (digits > 0 && isHex) return `\\u${hex.padStart(4, '0')}`
   if ('"\\/bfnrt'.includes(letter)) return `\\${letter}`
-  // Python joins lines there, and leaves a backslash that means nothing to it.
+  // In Python, an escaped line break joins lines, and a backslash without meaning stays.
   if (letter === '\n') return ''
   return letter === "'" ? letter : JSON.stringify(`\\${letter}`).slice(1, -1)
 }
 
-/** Reads one value whole; `undefined` where it is none. */
+/** Reads one whole value and returns it as JSON; `undefined` if it is not a value. */
 export function* readJson(source: Source): Reading<string | undefined> {
   let json = ''
   const rest = yield* readValue(source, (more) => (json += more))

@@ -5,9 +5,10 @@ import { constant, framed, jsonTag, type ToolFormat } from './format.ts'
 import { BETWEEN, CLOSE, isString, OPEN, readTagged, wordsOf } from './tagged.ts'
 
 /**
- * A function with its parameters in tags, within `<tool_call>` tags: Qwen3-Coder and Qwen 3.5. Text
- * stands as it is, other values as JSON. A tool whose schema says more than each parameter on its own
- * is called by a JSON object, which these models were taught before.
+ * The format of Qwen3-Coder and Qwen 3.5: a function with its parameters in tags, within
+ * `<tool_call>` tags. Strings are written verbatim, other values as JSON. A tool whose schema
+ * restricts more than each parameter on its own is called with a JSON object. Earlier models
+ * learned that format.
  */
 export const xml: ToolFormat = {
   name: 'xml',
@@ -40,7 +41,7 @@ function parameterTag({ name, schema }: Parameter): Constraint {
   if (words)
     return { type: 'tagged', begin, content: { type: 'choice', parts: words.map(constant) }, end }
   if (!isString(schema)) return { type: 'tagged', begin, content: { type: 'json', schema }, end }
-  // Text ends at the tag; that a line ends before it is left to the model, which knows.
+  // Text ends at the tag. The model itself writes the line break before the tag.
   return { type: 'tagged', begin, content: { type: 'text' }, end: '</parameter>' }
 }
 

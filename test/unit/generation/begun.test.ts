@@ -101,7 +101,7 @@ describe('tools', () => {
     await expect(planned(fields)).rejects.toMatchObject({
       kind: 'invalid_request',
       param,
-      message: `${param} is kept by a whole answer, and the last message begins this one: leave out either.`,
+      message: `${param} cannot be combined with a prefilled assistant message. Remove one of them.`,
     })
     await expect(planned({ ...fields, begun: undefined })).resolves.toBeDefined()
   })

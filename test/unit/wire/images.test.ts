@@ -270,7 +270,7 @@ describe('images that cannot be', () => {
       code: 'unsupported_parameter',
       details: { unsupported: [param] },
     })
-    expect(error.message).toContain(`\`${param}\` is an image, and @acme/tiny takes none`)
+    expect(error.message).toContain(`\`${param}\` is an image, but @acme/tiny does not accept`)
     const taken = await errorOf(await send(planning(true), path, { body }), 500)
     expect(taken.message).toBe('It came as far as the engine.')
   })
