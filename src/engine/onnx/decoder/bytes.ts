@@ -1,6 +1,6 @@
 /**
  * Copies unaligned byte ranges between GPU buffers. WebGPU's copy commands need multiples of 4
- * bytes, but the entry of a token in a KV tensor may have only 2.
+ * bytes, and a token's entry in a KV tensor may have another size.
  */
 
 /** Byte ranges at regular distances. */

@@ -1,4 +1,4 @@
-/** Encodes what is asked of each row as the job of the shaders. */
+/** Encodes the requests for candidates of each row as input of the shaders. */
 import type { Adjustments, Ask } from '../../decoder.ts'
 import { repetitionFactors } from '../../sampling/adjust.ts'
 import { CHUNK, ENTRY_WORDS, HEAD_WORDS, ROW_WORDS } from './layout.ts'
