@@ -46,7 +46,7 @@ export async function probeDevice(): Promise<Capabilities> {
   }
 }
 
-/** Returns the value of {@link Capabilities} `memory` for this device. */
+/** Returns the bytes of device memory, as in {@link Capabilities}. */
 export function memoryHere(): number | null {
   // TypeScript's types lack `deviceMemory`, and Node may have no `navigator`.
   const { deviceMemory } = (globalThis.navigator ?? {}) as { deviceMemory?: number }

@@ -10,5 +10,5 @@ import { loadDecoder } from './load.ts'
 
 /** Opens an engine for a model in the ONNX format. */
 export const openOnnx: OpenEngine = (setup) =>
-  // Drafts do not pay on the CPU, where verifying several tokens takes as long as decoding them.
+  // Drafts save no time on the CPU, where verifying tokens takes as long as decoding them.
   openDecoding(setup, { load: loadDecoder, drafts: setup.device === 'webgpu' })

@@ -1,7 +1,7 @@
 /**
  * Watches the GPUDevice that WebLLM requests for itself. When the device is lost, the package only
- * logs it and drops its model. When a buffer allocation fails, it destroys the device. In neither
- * case do pending or later calls reject.
+ * logs it and drops its model. When a buffer allocation fails, it destroys the device. Pending and
+ * later calls learn of neither.
  */
 import type { InoriginError } from '../../error.ts'
 import { deviceLost, gpuFailure, outOfMemory } from '../failure.ts'

@@ -110,7 +110,7 @@ async function load(engine: MLCEngine, options: ChatOptions, signal: AbortSignal
   signal.addEventListener('abort', stop)
   try {
     signal.throwIfAborted()
-    // WebLLM's own sample is discarded, so its sampling is set to the cheapest values.
+    // WebLLM's own sample is discarded, because the engine's sampler chooses from the logits.
     await engine.reload(ID, {
       ...options,
       temperature: 0,

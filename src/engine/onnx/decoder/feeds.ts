@@ -56,7 +56,7 @@ export function createFeeds(
     const ends = rows.map(({ tokens: { length }, past }) => past + length)
     const longest = Math.max(...ends)
     if (rows.length === 1) return int64(ones.subarray(0, longest), [1, longest])
-    // Shorter rows are padded at the end, because batched attention only counts the ones.
+    // Shorter rows are padded at the end, because batched attention uses only the count of ones.
     const values = new BigInt64Array(rows.length * longest)
     ends.forEach((end, row) => values.fill(1n, row * longest, row * longest + end))
     return int64(values, [rows.length, longest])

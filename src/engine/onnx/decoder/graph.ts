@@ -74,7 +74,7 @@ const isCacheOutput = (output: string): boolean => output.startsWith('present')
 export const staysOnDevice = (output: string): boolean =>
   isCacheOutput(output) || output === 'logits' || EMBEDDED.has(output)
 
-/** Returns `true` for outputs that stay in the heap: the same except logits (the CPU reads them). */
+/** Returns `true` for outputs that stay in the heap: all but logits, which are read on the CPU. */
 export const staysInHeap = (output: string): boolean => output !== 'logits' && staysOnDevice(output)
 
 const EMBEDDED = new Set(['inputs_embeds', 'per_layer_inputs'])

@@ -92,7 +92,7 @@ export function createSequence(memory: Memory, options: SequenceOptions): Sequen
   }
 }
 
-/** Throws `internal` if a length exceeds the context window, whose positions the model knows. */
+/** Throws `internal` if a length exceeds the context window; the model knows no later positions. */
 export function checkRoom(length: number, contextWindow: number): void {
   if (length <= contextWindow) return
   const what = `${length} tokens exceed the context window of ${contextWindow}.`

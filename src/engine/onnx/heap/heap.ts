@@ -24,7 +24,7 @@ export interface Heap {
   copyIn(tensor: Tensor): Held
   /** Frees a copy that {@link Heap.copyIn} made. */
   free(held: Held): void
-  /** Returns the runtime's side of a tensor; `undefined` if the tensor is not in this memory. */
+  /** Returns the handle and address of a tensor; `undefined` if it is not in this memory. */
   find(tensor: Tensor): Held | undefined
 }
 

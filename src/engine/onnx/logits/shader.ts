@@ -5,7 +5,7 @@
  */
 import { CHUNK, ENTRY_WORDS, HEAD_WORDS, ROW_WORDS } from './layout.ts'
 
-/** Returns the code that both shaders share; `lanes` is the number of invocations a workgroup. */
+/** Returns the code that both shaders share; `lanes` is the number of invocations per workgroup. */
 const common = (lanes: number): string => /* wgsl */ `
 @group(0) @binding(0) var<storage, read> source: array<u32>;
 @group(0) @binding(1) var<storage, read> job: array<u32>;
