@@ -1,39 +1,42 @@
-/** The WebGPU adapter: whether there is one, and what it says of itself. */
+/** Finds the WebGPU adapter and describes it as plain data. */
 import { within } from '../store/patience.ts'
 
-/** What an adapter says of itself. */
+/** Plain-data description of a WebGPU adapter, taken from its info, features and limits. */
 export interface AdapterDescription {
   vendor: string
   architecture: string
-  /** Empty in most browsers, which keep it from pages. */
+  /** Device name; empty in most browsers, which hide it from pages. */
   device: string
   description: string
-  /** It computes on the CPU, and slower than WASM does there. */
+  /** `true` if the adapter computes on the CPU, where it is slower than WASM. */
   software: boolean
-  /** Features a device of ours may have. */
+  /** Sorted names of the trusted features that the adapter supports; see {@link isTrusted}. */
   features: string[]
   limits: Record<string, number>
 }
 
-/** Milliseconds after which an adapter that was asked for counts as absent. */
+/** Timeout in milliseconds of an adapter request; after it, the adapter counts as absent. */
 const PATIENCE = 10_000
 
 const SOFTWARE = /swiftshader|llvmpipe|lavapipe|softpipe|basic render|\bwarp\b/i
 
-/** The adapter that computes fastest; `null` where there is no WebGPU or it does not answer. */
+/**
+ * Resolves with the high-performance adapter, or with `null` if there is no WebGPU or the request
+ * fails or times out.
+ */
 export async function findAdapter(): Promise<GPUAdapter | null> {
   const gpu: GPU | undefined = navigator.gpu
   if (!gpu) return null
-  // A GPU process that hangs or a driver on a blocklist must not keep WASM from being used.
+  // A hanging GPU process or a blocklisted driver must not prevent the fallback to WASM.
   const adapter = gpu.requestAdapter({ powerPreference: 'high-performance' }).catch(() => null)
   return within(PATIENCE, adapter, null)
 }
 
-/** What is known of an adapter, as plain data. */
+/** Describes an adapter as plain data. */
 export function describeAdapter(adapter: GPUAdapter): AdapterDescription {
   const { vendor, architecture, device, description, isFallbackAdapter } = adapter.info
   const names = [vendor, architecture, device, description].join(' ')
-  // Until 2025 browsers said it on the adapter itself.
+  // Browsers had this property on the adapter itself until 2025.
   const older = (adapter as { isFallbackAdapter?: boolean }).isFallbackAdapter
   return {
     vendor,
@@ -47,10 +50,10 @@ export function describeAdapter(adapter: GPUAdapter): AdapterDescription {
 }
 
 /**
- * Whether a device of ours may have that feature. Never `subgroups`: with it, a driver that is in
- * use (SwiftShader, and who knows which others) makes onnxruntime-web's attention kernels compute
- * wrong numbers, without any error; without it the same kernels take another way and are right. Nor
- * anything a browser calls experimental.
+ * Returns `true` if a device may be created with the feature. Features for subgroups are never
+ * trusted: with `subgroups`, onnxruntime-web's attention kernels silently compute wrong numbers on
+ * some drivers, such as SwiftShader. Without it, the kernels take another path and are correct.
+ * Experimental features are not trusted either.
  */
 export function isTrusted(feature: string): boolean {
   return !feature.startsWith('subgroup') && !feature.includes('experimental')
@@ -58,7 +61,7 @@ export function isTrusted(feature: string): boolean {
 
 function limitsOf(limits: GPUSupportedLimits): Record<string, number> {
   const found: Record<string, number> = {}
-  // They are accessors of the prototype: only for..in lists them.
+  // The limits are accessors of the prototype, so only for..in lists them.
   for (const name in limits) {
     const value: unknown = limits[name as keyof GPUSupportedLimits]
     if (typeof value === 'number') found[name] = value

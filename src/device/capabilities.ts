@@ -1,31 +1,37 @@
-/** What this device can do, as far as a browser tells. */
+/** Probes the capabilities of the device that the browser exposes. */
 import { describeAdapter, findAdapter, type AdapterDescription } from './adapter.ts'
 
-/** Plain data: it can cross a thread and be kept. */
+/** Capabilities of the device, as plain data that can be cloned to another thread and stored. */
 export interface Capabilities {
-  /** `null` where there is no WebGPU, or none to be trusted. */
+  /** Description of the GPU adapter; `null` if there is no WebGPU or the GPU is not trusted. */
   webgpu: AdapterDescription | null
-  /** Why the GPU, or a feature of it, is not to be trusted: its numbers were wrong, or came too late. */
+  /**
+   * Reason why the GPU or one of its features is not trusted: the self-test computed wrong numbers
+   * or timed out.
+   */
   doubt?: 'wrong' | 'late'
-  /** Features of the GPU that are not to be trusted; `webgpu` is without them. */
+  /** Features of the GPU that are not trusted; `webgpu.features` excludes them. */
   unsound?: readonly string[]
   wasm: {
     simd: boolean
-    /** Shared memory: the page is cross-origin isolated. */
+    /** `true` if shared memory is available, because the page is cross-origin isolated. */
     threads: boolean
-    /** Promise integration: WebAssembly may wait for JavaScript. */
+    /** `true` if WebAssembly can suspend for a promise (JavaScript Promise Integration). */
     jspi: boolean
   }
   /**
-   * Bytes of memory, rounded down by the browser and never above some cap; `null` when it is
-   * silent.
+   * Bytes of device memory, which the browser rounds down and caps; `null` if the browser does not
+   * report it.
    */
   memory: number | null
-  /** Logical processors. */
+  /** Number of logical processors. */
   cores: number
 }
 
-/** Looks at the device. For workers and pages; takes some milliseconds, 10 s where a GPU hangs. */
+/**
+ * Probes the device, from a page or a worker. It takes a few milliseconds, or 10 s if the GPU
+ * hangs.
+ */
 export async function probeDevice(): Promise<Capabilities> {
   const adapter = await findAdapter()
   return {
@@ -40,17 +46,17 @@ export async function probeDevice(): Promise<Capabilities> {
   }
 }
 
-/** Bytes of this device's memory, as {@link Capabilities} has it. */
+/** Returns the bytes of device memory, as in {@link Capabilities}. */
 export function memoryHere(): number | null {
-  // Types know it of no browser; Node has no `navigator`.
+  // TypeScript's types lack `deviceMemory`, and Node may have no `navigator`.
   const { deviceMemory } = (globalThis.navigator ?? {}) as { deviceMemory?: number }
   return deviceMemory === undefined ? null : deviceMemory * 2 ** 30
 }
 
 /**
- * The name under which things learnt about the device are kept, such as
- * `dev_apple-metal-3-8cpu-8g`. Made of what the hardware is: features and limits come and go with
- * browser versions.
+ * Returns the key under which facts about the device are stored, such as
+ * `dev_apple-metal-3-8cpu-8g`. The key contains only hardware properties, because features and
+ * limits change with browser versions.
  */
 export function deviceId({ webgpu, memory, cores }: Capabilities): string {
   const gpu = webgpu
@@ -61,7 +67,10 @@ export function deviceId({ webgpu, memory, cores }: Capabilities): string {
   return `dev_${words.replace(/[^a-z0-9.]+/g, '-').replace(/^-|-$/g, '')}`
 }
 
-/** A module of one function, `() => i8x16.popcnt(i8x16.splat(0))`: valid where SIMD is known. */
+/**
+ * WebAssembly module with one function, `() => i8x16.popcnt(i8x16.splat(0))`, which is valid only
+ * if SIMD is supported.
+ */
 const SIMD_MODULE = Uint8Array.of(
   0,
   97,

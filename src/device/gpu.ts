@@ -1,28 +1,34 @@
-/** A GPUDevice of our own, so that its features are our choice and its loss is our knowledge. */
+/**
+ * Requests a GPUDevice for the engines. They request it themselves to choose its features and to
+ * learn of its loss.
+ */
 import { InoriginError } from '../error.ts'
 import { describeAdapter, findAdapter, isTrusted, type AdapterDescription } from './adapter.ts'
 
 export interface GpuOptions {
-  /** Features without which the device is refused. */
+  /** Required features; the request rejects if the adapter lacks one. Default: none. */
   features?: readonly string[]
-  /** Features to have where the adapter has them. Default: `shader-f16`. */
+  /** Features to enable if the adapter supports them. Default: `shader-f16`. */
   optional?: readonly string[]
 }
 
 export interface Gpu {
   device: GPUDevice
   adapter: AdapterDescription
-  /** Resolves when the device is gone; `destroyed` when it was our doing. Never rejects. */
+  /**
+   * Resolves when the device is lost, with reason `destroyed` if `destroy()` was called. It never
+   * rejects.
+   */
   lost: Promise<{ reason: 'destroyed' | 'unknown'; message: string }>
 }
 
 /**
- * Usage of buffers that shaders read and write, and that are copied from and to: numbers of
- * GPUBufferUsage, which is not there where WebGPU is not.
+ * Usage flags `COPY_SRC | COPY_DST | STORAGE`. They are numbers because `GPUBufferUsage` does not
+ * exist without WebGPU.
  */
 export const STORAGE_USAGE = 0x04 | 0x08 | 0x80
 
-/** Limits whose default is too low for weights and for the kernels that read them. */
+/** Limits to raise to the adapter's, because the defaults are too low for weights and kernels. */
 const RAISED = [
   'maxBufferSize',
   'maxStorageBufferBindingSize',
@@ -36,8 +42,8 @@ const RAISED = [
 ] as const
 
 /**
- * A device with the adapter's own limits and no features but those asked for. Rejects with
- * `unavailable` when there is no adapter, it lacks a feature, or it gives no device.
+ * Resolves with a device that has the adapter's limits and only the requested features. Rejects
+ * with `unavailable` if there is no adapter, it lacks a required feature, or the request fails.
  */
 export async function requestGpu({
   features = [],
@@ -53,9 +59,8 @@ export async function requestGpu({
   if (missing.length > 0) {
     const untrusted = missing.filter((feature) => !isTrusted(feature))
     const why = untrusted.length > 0 ? ` (${untrusted.join(', ')} is never enabled)` : ''
-    throw new InoriginError('unavailable', `The GPU here has no ${missing.join(', ')}${why}.`, {
-      code: 'no_webgpu',
-    })
+    const what = `The GPU has no ${missing.join(', ')}${why}. Use device: "wasm".`
+    throw new InoriginError('unavailable', what, { code: 'no_webgpu' })
   }
   const wanted = new Set([...optional, ...features])
   const requiredFeatures = [...adapter.features].filter((feature) => wanted.has(feature))
@@ -72,10 +77,8 @@ export async function requestGpu({
     })
   } catch (thrown) {
     const why = thrown instanceof Error ? thrown.message : String(thrown)
-    throw new InoriginError('unavailable', `The GPU gave no device: ${why} Use device: "wasm".`, {
-      code: 'no_webgpu',
-      cause: thrown,
-    })
+    const what = `The GPU device request failed: ${why} Use device: "wasm".`
+    throw new InoriginError('unavailable', what, { code: 'no_webgpu', cause: thrown })
   }
   const lost = device.lost.then(({ reason, message }) => ({ reason, message }))
   return { device, adapter: description, lost }

@@ -1,31 +1,32 @@
-/** What was learnt of a GPU: with which features it computes right numbers. */
+/** Result of the GPU self-test, which finds the features with which a GPU computes correctly. */
 import type { AdapterDescription } from './adapter.ts'
 import type { Capabilities } from './capabilities.ts'
 
-/** Plain data: it can cross a thread and be kept. */
+/** Result of the self-test, as plain data that can be cloned to another thread and stored. */
 export interface GpuVerdict {
-  /** The optional features with which its numbers were right; `null`: they never were. */
+  /** Optional features with which the GPU computes correctly; `null` if it never does. */
   features: readonly string[] | null
   /**
-   * A trial with more did not come to an end in time, which another may on a day that is less busy: such a
-   * verdict holds as long as the thread that has it, and is not kept.
+   * `true` if a self-test with more features timed out. It may pass when the machine is less busy,
+   * so such a verdict lasts only as long as its thread and is not stored.
    */
   late?: boolean
 }
 
-/** What it was tried with; another one may have other kernels, and is tried anew. */
+/** Runtime of the self-test. Another version may have other kernels and needs a new test. */
 export const TRIED_WITH = 'onnxruntime-web 1.30.0'
 
-/** Features that make a device faster where it has them, and that some drivers get wrong. */
+/** Features that make a device faster, but with which some drivers compute wrong numbers. */
 const OPTIONAL = ['shader-f16']
 
-/** The subject under which the verdict is kept: one for each GPU, driver, browser and runtime. */
+/** Returns the key of the stored verdict, which is unique per GPU, driver, browser and runtime. */
 export function verdictSubject(adapter: AdapterDescription, userAgent: string): string {
   const { vendor, architecture, device, description, features } = adapter
   const parts = [vendor, architecture, device, description, features.join(' '), userAgent]
   return ['gpu', TRIED_WITH, ...parts].join(' | ')
 }
 
+/** Returns `true` if a stored value has the shape of a {@link GpuVerdict}. */
 export function isGpuVerdict(value: unknown): value is GpuVerdict {
   if (typeof value !== 'object' || value === null || !('features' in value)) return false
   const { features } = value
@@ -36,15 +37,15 @@ export function isGpuVerdict(value: unknown): value is GpuVerdict {
 }
 
 /**
- * Optional features to try a device with, one set after the other: all that are there first, then
- * without those that drivers are most likely to get wrong.
+ * Returns the sets of optional features to test in turn. The first set has all available features;
+ * each next set drops the one that drivers are most likely to get wrong.
  */
 export function rungs(available: ReadonlySet<string>): string[][] {
   const wanted = OPTIONAL.filter((name) => available.has(name))
   return Array.from({ length: wanted.length + 1 }, (_, dropped) => wanted.slice(dropped))
 }
 
-/** What this device can do as far as its GPU is to be trusted. */
+/** Returns the capabilities without the GPU, or without the GPU features, that failed the test. */
 export function trusted(capabilities: Capabilities, verdict: GpuVerdict | undefined): Capabilities {
   const { webgpu } = capabilities
   if (!webgpu || !verdict) return capabilities

@@ -1,8 +1,11 @@
-/** float16 by hand, for browsers without `Float16Array`: a half is 16 bits in a `Uint16Array`. */
+/**
+ * Converts float16 for browsers without `Float16Array`. A float16 number is 16 bits in a
+ * `Uint16Array`.
+ */
 
 const word = new DataView(new ArrayBuffer(4))
 
-/** The bits of the nearest half, ties to even; beyond 65504 it is infinite. */
+/** Returns the bits of the nearest float16, ties to even; numbers too large become infinite. */
 export function toHalf(value: number): number {
   word.setFloat32(0, value)
   const bits = word.getUint32(0)
@@ -16,7 +19,7 @@ export function toHalf(value: number): number {
   return sign | roundOff((rest & 0x7fffff) | 0x800000, shift)
 }
 
-/** Drops the lowest bits, to the nearest even; a carry runs into the exponent, where it belongs. */
+/** Drops the lowest bits and rounds to nearest even; a carry correctly increments the exponent. */
 function roundOff(bits: number, dropped: number): number {
   const kept = bits >>> dropped
   const lost = bits & ((1 << dropped) - 1)
@@ -24,7 +27,7 @@ function roundOff(bits: number, dropped: number): number {
   return lost > half || (lost === half && kept & 1) ? kept + 1 : kept
 }
 
-/** The number that 16 bits stand for. */
+/** Returns the number that the bits of a float16 encode. */
 export function fromHalf(bits: number): number {
   const sign = bits & 0x8000 ? -1 : 1
   const exponent = (bits >>> 10) & 0x1f
@@ -34,7 +37,7 @@ export function fromHalf(bits: number): number {
   return sign * (1 + fraction / 1024) * 2 ** (exponent - 15)
 }
 
-/** Half floats, given by their bits, as 32-bit floats. */
+/** Converts the bits of float16 numbers to 32-bit floats. */
 export function widen(halves: Uint16Array): Float32Array {
   const bits = new Uint32Array(halves.length)
   const floats = new Float32Array(bits.buffer)
@@ -42,7 +45,7 @@ export function widen(halves: Uint16Array): Float32Array {
     const half = halves[index] as number
     const magnitude = half & 0x7fff
     const sign = (half & 0x8000) << 16
-    // Below 2^-14 there is no exponent, from 2^16 on nothing but infinity and what is no number.
+    // A magnitude below 2^-14 is subnormal; one from 2^16 on is Infinity or NaN.
     if (magnitude < 0x400) floats[index] = (sign ? -1 : 1) * magnitude * 2 ** -24
     else if (magnitude < 0x7c00) bits[index] = sign | ((magnitude << 13) + 0x38000000)
     else bits[index] = sign | 0x7f800000 | (magnitude << 13)

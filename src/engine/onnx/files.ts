@@ -1,26 +1,26 @@
-/** Which files of an implementation are the graphs of its decoder, and which hold their weights. */
+/** Finds the graphs of a decoder and their external weights among an implementation's files. */
 import { DECODERS, PRECISIONS } from '../../catalog/hub/layout.ts'
 import type { Files } from '../engine.ts'
 import { modelUnusable } from '../failure.ts'
 
-/** A graph, and its weights by the path that it refers to them by. */
+/** A graph, and its external weights by the path that the graph refers to. */
 export interface GraphFiles {
   model: Blob
   externalData: { path: string; data: Blob }[]
 }
 
+/** Files of a text model. */
 export interface ModelFiles {
   decoder: GraphFiles
-  /** What makes the decoder's inputs of tokens, where that is a graph of its own. */
+  /** Graph that computes embeddings from tokens, if the decoder does not contain it. */
   embed?: GraphFiles
 }
 
 const PRECISION = new RegExp(`(?:${PRECISIONS.join('|')})$`)
 
 /**
- * The one decoder among those files, of whatever precision; parts for images and sound are left
- * out.
- * Throws `unavailable` naming what is missing or too much.
+ * Returns the only decoder among the files, in any precision; encoders of images and audio are
+ * ignored. Throws `unavailable` if there is no decoder or more than one.
  */
 export function findModel(files: Files): ModelFiles {
   const names = [...files.keys()]
@@ -57,7 +57,7 @@ function theDecoder(graphs: readonly string[]): string | undefined {
   return undefined
 }
 
-/** Of the same precision as that one where there is a choice. */
+/** Returns the file with the same precision as `other`, or else the first one. */
 function closest(names: readonly string[], other: string): string | undefined {
   return names.find((name) => precisionOf(name) === precisionOf(other)) ?? names[0]
 }
@@ -70,8 +70,9 @@ const partOf = (name: string): string => stemOf(name).replace(PRECISION, '')
 const precisionOf = (name: string): string => PRECISION.exec(stemOf(name))?.[0] ?? ''
 
 /**
- * Exports name external weights after the graph, `model.onnx_data`, `model.onnx_data_1` or
- * `model.onnx.data`; a file that is named after none may belong to any of its folder.
+ * Returns the external weights of a graph. Exports name them after the graph: `model.onnx_data`,
+ * `model.onnx_data_1` or `model.onnx.data`. A file that is named after no graph may belong to any
+ * graph of its folder.
  */
 function dataOf(graph: string, names: readonly string[]): { name: string; path: string }[] {
   const folder = graph.slice(0, graph.lastIndexOf('/') + 1)

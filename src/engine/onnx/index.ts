@@ -1,14 +1,14 @@
 /**
- * The engine for decoders in the ONNX format. `load.ts` goes from weights to a `decoder/`, which runs
- * the graph and keeps what conversations are remembered by; below it are `runtime.ts`, which alone
- * speaks to ONNX Runtime, `heap/`, which on WASM leaves tensors where it computes, `logits/`, which on
- * GPUs finds the highest scores where they are, and `selftest/`, which finds out whether a GPU computes
- * right.
+ * The engine for decoders in the ONNX format. `load.ts` loads weights into a `decoder/`, which runs
+ * the graph and keeps the KV caches. `runtime.ts` is the only interface to ONNX Runtime. On WASM,
+ * `heap/` keeps tensors in the runtime's memory. On GPUs, `logits/` finds the highest logits in GPU
+ * memory, and `selftest/` checks that the GPU computes correctly.
  */
 import { openDecoding } from '../decoding.ts'
 import type { OpenEngine } from '../engine.ts'
 import { loadDecoder } from './load.ts'
 
+/** Opens an engine for a model in the ONNX format. */
 export const openOnnx: OpenEngine = (setup) =>
-  // On the CPU several tokens take as long as one after the other.
+  // Drafts save no time on the CPU, where verifying tokens takes as long as decoding them.
   openDecoding(setup, { load: loadDecoder, drafts: setup.device === 'webgpu' })

@@ -1,4 +1,4 @@
-/** From downloaded weights to a decoder that is ready. */
+/** Loads downloaded weights into a decoder that is ready to run. */
 import { InoriginError } from '../../error.ts'
 import type { Loaded, LoadOptions } from '../decoding.ts'
 import type { Files } from '../engine.ts'
@@ -12,11 +12,16 @@ import { loadRuntime, type Runtime, type Session } from './runtime.ts'
 import { openTrusted } from './selftest/open.ts'
 import { warmUp } from './warm.ts'
 
+/** Options of {@link loadDecoder}. */
 export interface DecoderSetup extends LoadOptions {
-  /** Whether to run every kind of forward once. Default: yes. */
+  /** `true` to run every kind of forward pass once after loading. Default: `true`. */
   warm?: boolean
 }
 
+/**
+ * Loads the decoder. Rejects with `unavailable` if the model, the runtime or the device cannot be
+ * used, and with `aborted` when the signal aborts.
+ */
 export async function loadDecoder(
   options: DecoderSetup,
   weights: Files,
@@ -34,7 +39,7 @@ export async function loadDecoder(
     async reopen(until) {
       const verdict = opened.verdict ?? undefined
       await opened.release()
-      // Answers that wait are a better warm-up than any.
+      // Requests are already waiting, and they warm the decoder up themselves.
       const cold = { ...options, verdict, warm: false }
       opened = await persist(() => open(cold, files, until), until)
       return opened.decoder
@@ -98,7 +103,7 @@ async function open(
   }
 }
 
-/** Bytes of weights from which on memory counts for more than a quick start. */
+/** Size in bytes of weights from which low memory use matters more than a quick start. */
 const LARGE = 150 * 2 ** 20
 
 const weigh = (files: GraphFiles | undefined): number =>

@@ -1,8 +1,8 @@
-/** A runtime whose files are not where they were said to be. */
+/** Detects that files of the runtime are missing, and reports it. */
 import { InoriginError } from '../../error.ts'
 import { oneOf } from '../failure.ts'
 
-/** What browsers and the runtime say when one of its files is not there. */
+/** Messages of browsers and of the runtime when one of the runtime's files is missing. */
 const RUNTIME_MISSING = oneOf(
   'no available backend',
   'both async and sync fetching of the wasm failed',
@@ -11,15 +11,17 @@ const RUNTIME_MISSING = oneOf(
   'importing a module script failed',
 )
 
+/** Returns the error for a runtime that could not be loaded from the folder. */
 export function runtimeMissing(folder: string, cause: unknown): InoriginError {
   return new InoriginError(
     'unavailable',
-    `The runtime could not be loaded from ${folder}. Run \`npx inorigin init\` for the folder ` +
-      'the app serves, and check that its content security policy allows wasm.',
+    `Failed to load ONNX Runtime from ${folder}. Run \`npx inorigin init\` for the folder that ` +
+      'the app serves, and check that its content security policy allows WebAssembly.',
     { code: 'runtime_missing', cause },
   )
 }
 
+/** Returns `true` if the message says that a file of the runtime is missing. */
 export function isRuntimeMissing(thrown: unknown): boolean {
   return RUNTIME_MISSING.test(thrown instanceof Error ? thrown.message : String(thrown))
 }

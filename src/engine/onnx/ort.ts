@@ -1,4 +1,4 @@
-/** The package that runs graphs, whichever of its builds is in use. */
+/** The type of onnxruntime-web, which all of its builds share. */
 
-/** The namespace of the build in use: `Tensor`, `env`, `InferenceSession`. */
+/** Namespace of the loaded build: `Tensor`, `env`, `InferenceSession`. */
 export type Ort = typeof import('onnxruntime-web')

@@ -1,19 +1,18 @@
-/** Files as the runtime can stream them without getting stuck. */
+/** Wraps files so that the runtime can stream them without hanging. */
 
-/** Bytes that are read at once. */
+/** Size in bytes of one read. */
 const PIECE = 2 * 2 ** 20
 
 /**
- * The same file, whose streams read piece by piece. Where it can, the runtime reads into a buffer of
- * its own, and Chromium (156, on a busy machine) then now and again leaves a read without an answer
- * for ever; of these streams it cannot, and reads as everybody does. What is read is there until the
- * next is: that frees it.
+ * Returns the same file with streams that read piece by piece. The runtime prefers reads into its
+ * own buffer (BYOB). On a busy machine, Chromium 156 sometimes never settles such a read. These
+ * streams support only default reads. Each piece is valid until the next read, which frees it.
  */
 export function inPieces(file: Blob): Blob {
   return file instanceof Pieces ? file : new Pieces(file)
 }
 
-/** A class, since the runtime asks whether it is a `Blob`. */
+/** A file with such streams. It is a class because the runtime checks `instanceof Blob`. */
 class Pieces extends Blob {
   readonly #file: Blob
 
@@ -55,8 +54,8 @@ class Pieces extends Blob {
 }
 
 /**
- * Gives the memory back at once. Left to the browser, the pieces of a file pile up to a third of it
- * before they are collected; what is on its way through a channel ends with the channel.
+ * Frees the memory of a piece at once, by a transfer to a channel that is then closed. The garbage
+ * collector would let the pieces grow to a third of the file.
  */
 function free(piece: ArrayBuffer | null): void {
   if (!piece) return

@@ -1,9 +1,9 @@
 /**
- * Protobuf messages, which ONNX files are: read field by field without what is inside of them, as
- * weights may be large, and written anew.
+ * Reads and writes the protobuf messages of ONNX files. Fields are read without their content,
+ * because weights may be large.
  */
 
-/** Wire types of fields: a number, bytes after their length, and two of a fixed size. */
+/** Wire types of fields: varint, length-delimited bytes, and two with a fixed size in bytes. */
 const NUMBER = 0
 const BYTES = 2
 const SIZES = new Map([
@@ -11,21 +11,23 @@ const SIZES = new Map([
   [5, 4],
 ])
 
-/** Bytes of a file that are fetched at once. */
+/** Minimum number of bytes to read from a file at once. */
 const WINDOW = 2 ** 20
 
-/** Where a field's value is. */
+/** A field's number and the range of its value, `from` inclusive and `to` exclusive. */
 export interface Field {
   number: number
   from: number
   to: number
 }
 
-/** Bytes of a file, fetched a window at a time. */
+/** Reader of a file that buffers one window of bytes. */
 export interface Window {
+  /** Resolves with the bytes of the range, cut at the end of the file. */
   read(from: number, to: number): Promise<Uint8Array>
 }
 
+/** Creates a buffering reader of a file. */
 export function createWindow(file: Blob): Window {
   let start = 0
   let bytes = new Uint8Array(0)
@@ -41,10 +43,10 @@ export function createWindow(file: Blob): Window {
   return { read }
 }
 
-/** Longest head of a field: a tag and a length, each a number of up to ten bytes. */
+/** Maximum size in bytes of a field's head: a tag and a length, each of up to ten bytes. */
 const HEAD = 20
 
-/** The fields of a message in a file; ends where the bytes make no sense. */
+/** Yields the fields of a message in a file; stops at the first invalid field. */
 export async function* fieldsOfFile(file: Window, from: number, to: number): AsyncGenerator<Field> {
   let at = from
   while (at < to) {
@@ -55,7 +57,7 @@ export async function* fieldsOfFile(file: Window, from: number, to: number): Asy
   }
 }
 
-/** The fields of a message in memory; ends where the bytes make no sense. */
+/** Yields the fields of a message in memory; stops at the first invalid field. */
 export function* fieldsOf(bytes: Uint8Array): Generator<Field> {
   let at = 0
   while (at < bytes.length) {
@@ -66,7 +68,7 @@ export function* fieldsOf(bytes: Uint8Array): Generator<Field> {
   }
 }
 
-/** The field that begins there; `null` where none does. `to` may lie behind the bytes given. */
+/** Parses the field at an offset; `null` if it is invalid. `to` may be beyond the given bytes. */
 function readField(bytes: Uint8Array, at: number): Field | null {
   const tag = readNumber(bytes, at)
   if (!tag) return null
@@ -95,13 +97,13 @@ function readNumber(bytes: Uint8Array, at: number): { value: number; to: number 
   return null
 }
 
-/** A field that holds bytes. */
+/** Encodes a length-delimited field. */
 export const message = (number: number, bytes: Blob): BlobPart[] => [
   new Uint8Array([...varint(number * 8 + BYTES), ...varint(bytes.size)]),
   bytes,
 ]
 
-/** A number as messages have it: seven bits to a byte, the lowest first. */
+/** Encodes a varint: seven bits a byte, the lowest first. */
 export function varint(value: number): number[] {
   const bytes: number[] = []
   for (let rest = value; ; rest = Math.floor(rest / 128)) {

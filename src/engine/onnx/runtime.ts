@@ -1,6 +1,6 @@
 /**
- * onnxruntime-web, opened once per thread and device. Everything that runs an ONNX graph goes
- * through here: language models and predictors alike.
+ * Loads onnxruntime-web, once per thread and device. Language models and predictors both run their
+ * ONNX graphs through this module.
  */
 import type { InferenceSession, Tensor } from 'onnxruntime-web'
 import { InoriginError } from '../../error.ts'
@@ -17,38 +17,41 @@ import { watchGpu } from './watch.ts'
 
 export interface RuntimeOptions {
   device: Device
-  /** Folder URL that holds the wasm files, with a trailing slash. */
+  /** URL of the folder with the WebAssembly files, with a trailing slash. */
   folder: string
-  /** Required on `webgpu`; stays the caller's to destroy. */
+  /** Device to run on; required on `webgpu`. The caller destroys it. */
   gpu?: GPUDevice
   /**
-   * On `wasm`: the build that reads weights one by one, which spares memory and starts slower.
-   * Default: the other.
+   * `true` to load, on `wasm`, the build that reads weights one by one. It needs less memory and
+   * starts slower. Default: `false`.
    */
   large?: boolean
 }
 
 export interface SessionOptions {
-  /** External weights, by the path that the model refers to them by, such as `model.onnx_data`. */
+  /** External weights by the path that the model refers to, such as `model.onnx_data`. */
   externalData?: readonly { path: string; data: Blob }[]
-  /** Keeps weights as they are in the file, which spares memory and makes some runs slower. */
+  /**
+   * `true` to keep weights as they are in the file, which saves memory and slows some runs down.
+   * Default: `false`.
+   */
   compact?: boolean
-  /** Outputs that stay in GPU memory on `webgpu` until they are disposed of. Default: none. */
+  /** Predicate of the outputs that stay in GPU memory on `webgpu` until disposal. Default: none. */
   keepOnDevice?: (output: string) => boolean
   /**
-   * On `wasm`: tensors may stay in the runtime's memory, and those outputs do until they are disposed
-   * of. Sessions of a runtime share that memory.
+   * Predicate of the outputs that stay in the runtime's memory on `wasm` until disposal. If it is
+   * given, inputs may be there too. Sessions of a runtime share that memory.
    */
   keepInHeap?: (output: string) => boolean
 }
 
-/** A graph ready to run. Runs of one runtime queue up: two at once hang the thread. */
+/** A graph ready to run. Runs of one runtime are queued, because two at once hang the thread. */
 export interface Session {
   readonly inputs: readonly InferenceSession.ValueMetadata[]
   readonly outputs: readonly InferenceSession.ValueMetadata[]
-  /** Where tensors may stay between runs, with `keepInHeap`. */
+  /** Memory where tensors may stay between runs; present with `keepInHeap`. */
   readonly heap?: Heap
-  /** Rejects with `unavailable` when the device gave out. */
+  /** Runs the graph. Rejects with `unavailable` if the device failed. `fetches` default to all. */
   run(
     feeds: Record<string, Tensor>,
     fetches?: InferenceSession.FetchesType,
@@ -56,7 +59,7 @@ export interface Session {
   release(): Promise<void>
 }
 
-/** What is used of the runtime's own sessions. */
+/** The part of the runtime's own session that is used here. */
 interface Graph extends Pick<InferenceSession, 'inputMetadata' | 'outputMetadata' | 'release'> {
   run(
     feeds: Record<string, Tensor>,
@@ -67,16 +70,15 @@ interface Graph extends Pick<InferenceSession, 'inputMetadata' | 'outputMetadata
 export interface Runtime {
   readonly ort: Ort
   readonly device: Device
-  /**
-   * Rejects with `unavailable` when the device gives out, or the model's bytes are no use to it.
-   */
+  /** Loads a model. Rejects with `unavailable` if the device fails or the model cannot be used. */
   createSession(model: Blob, options?: SessionOptions): Promise<Session>
-  /** Stops watching the device; sessions are released by whoever made them. */
+  /** Stops watching the device. The callers that created sessions release them. */
   release(): void
 }
 
 /**
- * Whether wasm can suspend for a promise here, which spares the larger and slower asyncify build.
+ * Returns `true` if WebAssembly can suspend for a promise here. Otherwise the larger and slower
+ * asyncify build is needed.
  */
 const hasSuspension = (): boolean => 'Suspending' in WebAssembly
 
@@ -85,11 +87,12 @@ function importOrt(device: Device, large: boolean): Promise<Ort> {
   return hasSuspension() ? import('onnxruntime-web/jspi') : import('onnxruntime-web/webgpu')
 }
 
-/** Threads need shared memory, which browsers give to cross-origin isolated pages only. */
+/** Returns the number of threads; more than one needs the shared memory of isolated pages. */
 function threads(): number {
   return globalThis.crossOriginIsolated ? Math.min(4, navigator.hardwareConcurrency) : 1
 }
 
+/** Loads a build of the runtime. Rejects with `unavailable` if it cannot be imported. */
 export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
   const { device, folder, gpu, large = false } = options
   if (device === 'webgpu' && !gpu) {
@@ -110,7 +113,7 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
   let crash: InoriginError | null = null
   const fault = (): InoriginError | null => watch?.failure() ?? crash
 
-  /** One task at a time, on a device that is well before and after; else the device is the reason. */
+  /** Runs one task at a time. Rejects with the device's failure if there is one before or after. */
   const onDevice = <T>(task: () => Promise<T>, explain: (thrown: unknown) => InoriginError) =>
     exclusive(async (): Promise<T> => {
       const failed = fault()
@@ -119,7 +122,7 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
       try {
         result = await task()
       } catch (thrown) {
-        // A run fails on the GPU before the browser tells why.
+        // A failed run rejects before the browser reports the GPU error that caused it.
         await watch?.settle()
         const error = watch?.failure() ?? deviceFailure(thrown) ?? explain(thrown)
         if (error.code === 'runtime_crashed') crash = error
@@ -186,7 +189,7 @@ function sessionOptions(
   if (device === 'wasm') return { ...shared, executionProviders: ['wasm'] }
   return {
     ...shared,
-    // Else the runtime keeps what the GPU refuses to itself, and nobody learns of it.
+    // With validation enabled, the runtime would swallow the errors that the GPU reports.
     executionProviders: [{ name: 'webgpu', device: gpu, validationMode: 'disabled' }],
     preferredOutputLocation: keepOnDevice && locations(keepOnDevice),
   }
@@ -196,19 +199,19 @@ const configOf = ({ compact }: SessionOptions): Record<string, string> =>
   compact ? { 'session.disable_prepacking': '1' } : {}
 
 /**
- * Output names are known only once the session exists, but it reads their locations while it is
- * made.
+ * Returns a lazy record of output locations. The session reads it while it is created, before the
+ * names of its outputs are known.
  */
 function locations(keep: (output: string) => boolean): Record<string, Tensor.DataLocation> {
   return new Proxy({}, { get: (_, output) => (keep(String(output)) ? 'gpu-buffer' : 'cpu') })
 }
 
-/** What a 32-bit WebAssembly memory can hold, less what the runtime itself takes. */
+/** Bytes that a 32-bit WebAssembly memory can hold beside the runtime itself. */
 const WASM_ROOM = 4 * 2 ** 30 - 256 * 2 ** 20
 
 /**
- * Inputs that its memory has no room for the runtime writes over the beginning of it, and may then
- * compute anything: such a run is not begun.
+ * Throws `unavailable` if the inputs do not fit in memory beside the weights. The runtime would
+ * write them over the start of its own memory and compute wrong numbers.
  */
 function checkRoom(weight: number, feeds: Record<string, Tensor>): void {
   const inputs = sum(
@@ -219,7 +222,7 @@ function checkRoom(weight: number, feeds: Record<string, Tensor>): void {
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, each) => total + each, 0)
 
-/** Runs tasks one after the other; a failed one does not stop the next. */
+/** Creates a lock that runs tasks one after the other; a failed task does not stop the next. */
 function createLock(): <T>(task: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve()
   return (task) => {
@@ -229,7 +232,7 @@ function createLock(): <T>(task: () => Promise<T>) => Promise<T> {
   }
 }
 
-/** The runtime's own words without its codes, as a sentence. */
+/** Returns the runtime's message without its error code, as a sentence. */
 function reason(thrown: unknown): string {
   const message = thrown instanceof Error ? thrown.message : String(thrown)
   const text = message

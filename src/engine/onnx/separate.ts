@@ -1,35 +1,35 @@
 /**
- * Parts a model file in one piece into its graph and its weights, without reading the weights: they
- * become external data inside of the same file. The runtime takes a graph in one piece, holding it
- * several times over, and external data one tensor after the other.
+ * Separates a single-file model into its graph and its weights. The weights are not read: they
+ * become external data that refers to the same file. The runtime loads a graph as a whole and holds
+ * several copies of it, but loads external data tensor by tensor.
  */
 import { createWindow, type Field, fieldsOfFile, message, varint } from './protobuf.ts'
 
 export interface Separated {
   graph: Blob
-  /** The file itself, where the graph now says its weights are. */
+  /** The model file itself, which the graph now refers to; empty if no weights were separated. */
   externalData: { path: string; data: Blob }[]
 }
 
-/** Smaller tensors stay: the runtime needs some of them while it reads the graph. */
+/** Size in bytes below which tensors stay inside: the runtime needs some to parse the graph. */
 const SMALL = 64 * 2 ** 10
 
-/** A file name that no export has. */
+/** Path of the external data, which no exported file uses. */
 const PATH = '.weights'
 
-/** Numbers of fields, as onnx.proto has them. */
+/** Field numbers from onnx.proto. */
 const MODEL_GRAPH = 7
 const GRAPH_INITIALIZER = 5
 const TENSOR = { raw: 9, external: 13, location: 14 }
 const ENTRY = { key: 1, value: 2 }
 
-/** The graph may be a file that is no ONNX file; it then comes back as it is. */
+/** Separates the weights. A model without large tensors, or an invalid file, stays unchanged. */
 export async function separateWeights(model: Blob): Promise<Separated> {
   const file = createWindow(model)
   const read = (field: Pick<Field, 'from' | 'to'>) => fieldsOfFile(file, field.from, field.to)
   let found = false
 
-  /** The bytes of a message, with some of its fields written anew. */
+  /** Resolves with a message in which `anew` replaced fields; `null` keeps a field unchanged. */
   const rewrite = async (
     { from, to }: Pick<Field, 'from' | 'to'>,
     anew: (field: Field) => Promise<BlobPart[] | null>,
@@ -61,7 +61,7 @@ export async function separateWeights(model: Blob): Promise<Separated> {
             ]),
           ),
         ),
-        // An enumeration's value: external.
+        // The value 1 of the enumeration means `EXTERNAL`.
         new Uint8Array([...varint(TENSOR.location * 8), 1]),
       ]
     })

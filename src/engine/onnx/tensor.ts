@@ -1,8 +1,8 @@
-/** What tensors are made of: the types of their elements, and how many bytes those take. */
+/** Element types of tensors, and their sizes in bytes. */
 import type { Tensor } from 'onnxruntime-web'
 import { modelUnusable } from '../failure.ts'
 
-/** Numbers that ONNX has for types, and the arrays that their elements are kept in. */
+/** ONNX's number of each supported type, and the typed array of its elements. */
 const TYPES = {
   float32: { number: 1, array: Float32Array },
   uint8: { number: 2, array: Uint8Array },
@@ -17,20 +17,20 @@ type Known = keyof typeof TYPES
 
 const names = Object.keys(TYPES) as Known[]
 
-/** The name of the type of that number, `undefined` for one that no tensor here has. */
+/** Returns the name of the type with an ONNX number; `undefined` if it is not supported. */
 export const typeName = (number: number): Tensor.Type | undefined =>
   names.find((name) => TYPES[name].number === number)
 
-/** The number of a type and its array. Throws `unavailable` for a type that no tensor here has. */
+/** Returns a type's ONNX number and typed array. Throws `unavailable` if it is not supported. */
 export function kindOf(type: Tensor.Type): (typeof TYPES)[Known] {
   if (type in TYPES) return TYPES[type as Known]
-  throw modelUnusable(`one of its tensors has a type that is not supported, ${type}.`)
+  throw modelUnusable(`tensors of type ${type} are not supported.`)
 }
 
-/** Bytes of a tensor. Throws as {@link kindOf} does. */
+/** Returns a tensor's size in bytes. Throws `unavailable` if its type is not supported. */
 export const bytesOf = ({ type, dims }: Pick<Tensor, 'type' | 'dims'>): number =>
   product(dims) * kindOf(type).array.BYTES_PER_ELEMENT
 
-/** 1 for none. */
+/** Returns the product of the factors; 1 if there are none. */
 export const product = (factors: readonly number[]): number =>
   factors.reduce((result, factor) => result * factor, 1)

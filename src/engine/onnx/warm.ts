@@ -1,16 +1,16 @@
 /**
- * First runs, so that no answer waits for them: a device compiles its shaders at the first run of a
- * shape, and a runtime arranges its memory.
+ * Warms a decoder up so that the first request does not wait. A device compiles shaders at the
+ * first run of each shape, and a runtime allocates memory.
  */
 import type { Device } from '../../types/index.ts'
 import type { Decoder, Logits, Sequence } from '../decoder.ts'
 
-/** Lengths of a prompt for which the kernels on GPUs differ, behind the chunk's: many rows, few, one. */
+/** Prompt lengths that use other GPU kernels than a full chunk: many rows, few rows, one row. */
 const SHADER_LENGTHS = [20, 3, 1]
 
 /**
- * Runs each shape once, with a token behind, and chooses a token as answers do. `check` throws where
- * it is to be given up.
+ * Runs a prefill of each length and one decode step, and selects candidates as the sampler does.
+ * `check` is called before each run and may throw to stop the warm-up.
  */
 export async function warmUp(
   decoder: Decoder,

@@ -1,19 +1,21 @@
-/** Watches a GPUDevice for failures that WebGPU reports beside the call that caused them. */
+/** Watches a GPUDevice for failures that WebGPU reports apart from the call that caused them. */
 import { within } from '../../store/patience.ts'
 import type { InoriginError } from '../../error.ts'
 import { deviceLost, gpuFailure } from '../failure.ts'
 import { openScopes } from './scopes.ts'
 
 export interface GpuWatch {
-  /** The failure that makes everything computed since then worthless; `null` while all is well. */
+  /** Returns the failure after which results are invalid; `null` while there is none. */
   failure(): InoriginError | null
-  /** Waits for the errors of everything that a task asks of the device, then has them too. */
+  /** Runs a task in error scopes and waits for them; an error becomes the `failure`. */
   scope<T>(task: () => Promise<T>): Promise<T>
-  /** Waits, a second at most, for errors that are on their way. */
+  /** Waits, for at most one second, until pending errors are reported. */
   settle(): Promise<void>
+  /** Stops watching the device. */
   stop(): void
 }
 
+/** Watches the device until `stop`. */
 export function watchGpu(gpu: GPUDevice): GpuWatch {
   let failure: InoriginError | null = null
   let watching = true
@@ -40,7 +42,7 @@ export function watchGpu(gpu: GPUDevice): GpuWatch {
       gpu.queue.onSubmittedWorkDone().catch(() => undefined),
       undefined,
     )
-    // Events are tasks of their own.
+    // Error events arrive in a later task than the promise above.
     await new Promise((resolve) => setTimeout(resolve))
   }
   return {

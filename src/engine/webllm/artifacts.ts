@@ -1,14 +1,17 @@
-/** A model's files as the cache that WebLLM reads them from: nothing is fetched, nothing kept twice. */
+/**
+ * Serves a model's files to WebLLM through a fake Cache API. Nothing is fetched, and no file is
+ * stored twice.
+ */
 import { LISTS } from '../../catalog/mlc/layout.ts'
 import type { Files } from '../engine.ts'
 import { modelUnusable } from '../failure.ts'
 
-/** An address that is never asked: what is behind it is in {@link openArtifacts}. */
+/** Base URL of the model's files. It is never fetched; {@link openArtifacts} serves its content. */
 export const MODEL_URL = 'https://model.invalid/resolve/main/'
 
 /**
- * As `caches` of the worker. A file that is not there rejects with `unavailable`, which names it,
- * where a cache would go and look for it.
+ * Returns a replacement for the worker's `caches`. A match for a missing file rejects with
+ * `unavailable` and names the file, so that WebLLM does not try to fetch it.
  */
 export function openArtifacts(files: Files): Pick<CacheStorage, 'open'> {
   const fileOf = (url: string): Blob => {

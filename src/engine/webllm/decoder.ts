@@ -1,7 +1,7 @@
 /**
- * A decoder over WebLLM, which computes one conversation at a time and cannot take a token of it
- * back. A conversation is here no more than its tokens: the one that was computed last goes on where
- * it is, any other begins anew.
+ * A decoder over WebLLM, which holds the KV cache of one sequence and cannot remove tokens from it.
+ * A sequence here is only a list of tokens. The sequence that was computed last continues from the
+ * KV cache; any other one is computed from its first token.
  */
 import { InoriginError } from '../../error.ts'
 import type { Decoder, Sequence } from '../decoder.ts'
@@ -9,32 +9,34 @@ import { deviceFailure } from '../failure.ts'
 import { createCpuLogits } from '../sampling/logits.ts'
 
 /**
- * What is computed with: the documented low-level calls of WebLLM (0.2.86). There is none between them that
- * would take back a part, so a prompt that leaves an earlier one anywhere but at its end is computed anew.
+ * The documented low-level calls of WebLLM (0.2.86). None of them removes a part of the KV cache,
+ * so a prompt that does not extend the previous one is computed from its first token.
  */
 export interface Pipeline {
-  /** Takes tokens behind those before, and gives the scores of what follows. */
+  /** Appends tokens to the KV cache and resolves with the logits of the next token. */
   forward(tokens: readonly number[]): Promise<Float32Array>
-  /** Forgets all tokens. */
+  /** Clears the KV cache. */
   reset(): Promise<void>
 }
 
-/** Tokens that are given at once, so that nobody is kept waiting. */
+/** Tokens of one prefill chunk; a larger chunk would block other work for too long. */
 const CHUNK = 512
 
-/** What the device holds: tokens, and the conversation they were computed for. */
+/** Content of the device's KV cache: the tokens, and the sequence they belong to. */
 interface Resident {
   line: symbol
   tokens: readonly number[]
 }
 
+/** Creates a decoder that computes one sequence at a time on the pipeline. */
 export function createDecoder(pipeline: Pipeline): Decoder {
-  /** `null` while it is not known. */
+  /** Current content of the KV cache; `null` while it is unknown. */
   let resident: Resident | null = null
 
   /**
-   * How many of those tokens the device holds, all that it holds among them. What was computed for
-   * others is not gone on from, though it may be the same: it would tell that they asked it.
+   * Returns the number of these tokens that are in the KV cache; 0 unless its whole content is a
+   * prefix of them. Another sequence's KV cache is never reused, even for equal tokens: the shorter
+   * response time would reveal that prompt.
    */
   const held = (line: symbol, tokens: readonly number[]): number => {
     if (resident?.line !== line || resident.tokens.length > tokens.length) return 0
@@ -43,9 +45,9 @@ export function createDecoder(pipeline: Pipeline): Decoder {
 
   async function compute(line: symbol, tokens: readonly number[]): Promise<Float32Array> {
     const known = held(line, tokens)
-    // The last token's scores are wanted, and come with it alone.
+    // Logits come only with a forward pass, so at least the last token must be computed.
     const from = known < tokens.length ? known : 0
-    // Until the device has answered, what it holds is not known.
+    // The content of the KV cache is unknown until the forward pass succeeds.
     resident = null
     const scores = await run(tokens, from).catch((thrown: unknown) => {
       throw deviceFailure(thrown) ?? thrown
@@ -76,14 +78,14 @@ export function createDecoder(pipeline: Pipeline): Decoder {
       get length() {
         return tokens.length
       },
-      // It holds none of its own: the device's memory is laid out when the model is loaded.
+      // The KV cache is allocated when the model is loaded, not per sequence.
       bytes: 0,
       async extend(more) {
         await take(more)
       },
       async predict(more, rows = 1) {
         if (rows !== 1)
-          throw new InoriginError('internal', 'Scores of one token are to be had at once.')
+          throw new InoriginError('internal', 'WebLLM returns the logits of one token at a time.')
         return createCpuLogits([await take(more)])
       },
       reach: (length) =>
@@ -105,11 +107,11 @@ export function createDecoder(pipeline: Pipeline): Decoder {
     async step(entries) {
       const [entry, ...others] = entries
       if (!entry || others.length > 0) {
-        throw new InoriginError('internal', 'One sequence is computed at a time.')
+        throw new InoriginError('internal', 'WebLLM computes one sequence at a time.')
       }
       return entry.sequence.predict([entry.token])
     },
-    // Scores are here when a call resolves, so nothing is left to be computed.
+    // Each call resolves after its logits were read back, so no work is pending.
     settled: async () => {},
     async close() {},
   }

@@ -1,24 +1,25 @@
 /**
- * What becomes of the device that WebLLM asks for itself. The package logs that it was lost and forgets
- * its model, destroys it when a buffer finds no room, and tells neither who is waiting nor who comes.
+ * Watches the GPUDevice that WebLLM requests for itself. When the device is lost, the package only
+ * logs it and drops its model. When a buffer allocation fails, it destroys the device. Pending and
+ * later calls learn of neither.
  */
 import type { InoriginError } from '../../error.ts'
 import { deviceLost, gpuFailure, outOfMemory } from '../failure.ts'
 
 export interface DeviceWatch {
-  /** What the work gives, unless the device fails before that, or has failed already. */
+  /** Resolves with the result of the work; rejects if the device has failed or fails meanwhile. */
   guard<T>(work: () => Promise<T>): Promise<T>
-  /** Gives the device back, whatever the package has done with it; what comes of that is nobody's. */
+  /** Destroys the devices and stops watching; failures that follow are ignored. */
   release(): void
 }
 
-/** Watches the devices that this thread is given from here on, until `release`. */
+/** Watches every device that this thread requests from now on, until `release`. */
 export function watchDevice(): DeviceWatch {
   const devices: GPUDevice[] = []
   let failure: InoriginError | null = null
   let fail: (reason: InoriginError) => void = () => undefined
   const failed = new Promise<never>((_, reject) => (fail = reject))
-  // Nobody may be waiting when it happens.
+  // Without a handler, a failure that no `guard` waits for would be an unhandled rejection.
   failed.catch(() => undefined)
   let released = false
 
@@ -30,7 +31,7 @@ export function watchDevice(): DeviceWatch {
   const watch = (device: GPUDevice): void => {
     devices.push(device)
     void device.lost.then(({ reason, message }) =>
-      // Nobody but the package destroys it, and only for this.
+      // Only the package destroys the device, and only when it runs out of memory.
       note(reason === 'destroyed' ? outOfMemory(message) : deviceLost(message)),
     )
     device.addEventListener('uncapturederror', (event) =>
@@ -47,7 +48,7 @@ export function watchDevice(): DeviceWatch {
         if (failure) throw failure
         return done
       } catch (thrown) {
-        // Whatever the package comes upon then is only what follows from it.
+        // The package's own error may only be a consequence of the device failure.
         await settled()
         throw failure ?? thrown
       }
@@ -60,10 +61,13 @@ export function watchDevice(): DeviceWatch {
   }
 }
 
-/** Events of a device are tasks of their own, behind those that resolve what waits for it. */
+/** Resolves after a task, because device events are queued behind the tasks that settle calls. */
 const settled = (): Promise<unknown> => new Promise((resolve) => setTimeout(resolve))
 
-/** Tells of each device that the adapters of this thread, which is the model's own, give. */
+/**
+ * Calls `tell` with each device that adapters of this thread create. The thread belongs to one
+ * model. Returns a function that restores `requestDevice`.
+ */
 function onRequest(tell: (device: GPUDevice) => void): () => void {
   if (typeof GPUAdapter === 'undefined') return () => undefined
   const { requestDevice } = GPUAdapter.prototype

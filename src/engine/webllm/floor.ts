@@ -1,18 +1,23 @@
 /**
- * Who is computed for where two at once would each throw away what the other has computed: one answer
- * to its end, in the order they came. Who does not ask for more while others wait loses the floor.
+ * A queue for the only KV cache of a model: two interleaved generations would each discard the
+ * other's KV cache. Each generation runs to its end, in the order of arrival. A generation that
+ * stops asking for tokens while others wait loses its lease.
  */
 import { InoriginError } from '../../error.ts'
 
+/** Queue of generations that share one lease. */
 export interface Floor {
+  /** Adds a generation, without waiting for the lease. */
   enter(signal: AbortSignal): Seat
 }
 
+/** One generation's place in the queue. */
 export interface Seat {
-  /** Resolves when the floor is this one's; rejects with `aborted`. */
+  /** Resolves when this generation holds the lease; rejects with `aborted` if its signal aborts. */
   take(): Promise<void>
-  /** It has what it asked for. Others are let in when it does not ask again soon. */
+  /** Marks the holder as idle; the lease goes to a waiter if `take` is not called again in time. */
   rest(): void
+  /** Ends the generation and releases its lease. */
   leave(): void
 }
 
@@ -21,11 +26,14 @@ interface Waiter {
   resolve: () => void
 }
 
-/** `patience` in milliseconds: how long others wait for one that does not ask. */
+/**
+ * Creates an empty queue. `patience` is the time in milliseconds that an idle holder keeps the
+ * lease while others wait; the default is 1000.
+ */
 export function createFloor(patience = 1_000): Floor {
   let holder: symbol | null = null
   let resting: ReturnType<typeof setTimeout> | undefined
-  /** The holder has been resting for longer than that. */
+  /** `true` once the holder has been idle for longer than `patience`. */
   let stale = false
   let waiters: Waiter[] = []
 

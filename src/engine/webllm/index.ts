@@ -1,6 +1,6 @@
 /**
- * The engine for models that MLC compiled. WebLLM does what it alone can, computing scores; prompts,
- * choices, constraints and texts are those of any other model.
+ * The engine for models compiled by MLC. WebLLM computes only the logits. Chat template, sampler,
+ * constraints and detokenizer are the same as for any other model.
  */
 import { InoriginError } from '../../error.ts'
 import { type Loaded, openDecoding } from '../decoding.ts'
@@ -12,15 +12,16 @@ import { createFloor } from './floor.ts'
 import { type LoadedPipeline, openPipeline, type PipelineOptions } from './pipeline.ts'
 import { textsOf, withOverrides } from './texts.ts'
 
-/** Loads a model's files into what computes its scores. */
+/** Function that loads a model's files into a pipeline, which computes its logits. */
 export type OpenPipeline = (files: Files, options: PipelineOptions) => Promise<LoadedPipeline>
 
+/** Opens an engine for a model compiled by MLC. */
 export const openWebllm: OpenEngine = (setup) => openOver(openPipeline, setup)
 
-/** The engine over whatever is spoken to as WebLLM is. */
+/** Opens an engine over any implementation of the pipeline, such as WebLLM. */
 export async function openOver(open: OpenPipeline, setup: EngineSetup): Promise<Engine> {
   if (setup.device !== 'webgpu') {
-    throw new InoriginError('internal', 'Models compiled by MLC run on WebGPU alone.')
+    throw new InoriginError('internal', 'Models compiled by MLC run only on WebGPU.')
   }
   const texts = await withOverrides(setup.texts, setup.overrides)
   const engine = await openDecoding(
@@ -70,12 +71,12 @@ async function loadDecoder(
   }
 }
 
-/** Both kinds of forward once: what does not work is known before anybody asks. */
+/** Runs a prefill and a decode step once, so that a failure shows when the model is loaded. */
 async function warmUp(pipeline: LoadedPipeline): Promise<void> {
   for (const tokens of [[0, 0], [0]]) {
     const scores = await pipeline.forward(tokens)
     if (scores.some(Number.isFinite) && !scores.some(Number.isNaN)) continue
-    const what = 'The GPU computes what are no numbers with this model.'
+    const what = 'The model produced NaN or Infinity on this GPU.'
     const todo =
       'Choose another implementation, such as one with 32-bit floats, or another browser.'
     throw new InoriginError('unavailable', `${what} ${todo}`, { code: 'gpu_untrusted' })
@@ -83,7 +84,7 @@ async function warmUp(pipeline: LoadedPipeline): Promise<void> {
   await pipeline.reset()
 }
 
-/** Answers one after the other. */
+/** Returns a `generate` that runs one generation at a time. */
 function inTurn(engine: Engine): Engine['generate'] {
   const floor = createFloor()
   return async function* (prompt, options) {

@@ -1,4 +1,4 @@
-/** The package itself: a model loaded by it, and its documented low-level calls. */
+/** Loads a model with the WebLLM package and exposes its documented low-level calls. */
 import type { ChatOptions, LogitProcessor, MLCEngine } from '@mlc-ai/web-llm'
 import { MANIFEST } from '../../catalog/mlc/layout.ts'
 import { InoriginError } from '../../error.ts'
@@ -10,23 +10,24 @@ import type { Pipeline } from './decoder.ts'
 import { watchDevice } from './device.ts'
 import { readChatConfig } from './texts.ts'
 
+/** Pipeline of a loaded model. */
 export interface LoadedPipeline extends Pipeline {
   /** Frees the model and its device. */
   release(): Promise<void>
 }
 
 export interface PipelineOptions {
-  /** Tokens that memory is laid out for, where the model does not see a window of them alone. */
+  /** Tokens to allocate the KV cache for; ignored by models with a sliding window. */
   contextWindow: number
   signal: AbortSignal
 }
 
-/** What it is called in the one list that WebLLM is given. */
+/** Id of the only model in the `model_list` that WebLLM gets. */
 const ID = 'model'
 
 /**
- * Loads the model in those files. Rejects with `unavailable` that tells what is wrong with the files
- * or the device, and with `aborted`.
+ * Loads the model in these files. Rejects with `unavailable` if the files or the device cannot be
+ * used, and with `aborted` when the signal aborts.
  */
 export async function openPipeline(
   files: Files,
@@ -34,10 +35,10 @@ export async function openPipeline(
 ): Promise<LoadedPipeline> {
   const library = [...files.keys()].find((name) => name.endsWith('.wasm'))
   if (library === undefined) throw modelUnusable('its catalog entry has no resource of type wasm.')
-  // WebLLM knows no other way to be given files. This thread is its own, and ends with the model.
+  // WebLLM can get files only from `caches`. This thread runs nothing else and ends with the model.
   Object.defineProperty(globalThis, 'caches', { value: openArtifacts(files), configurable: true })
   const { MLCEngine: Engine } = await import('@mlc-ai/web-llm').catch((cause: unknown) => {
-    const what = 'WebLLM, which runs models compiled by MLC, is not among the files of this app.'
+    const what = 'This app does not include WebLLM, which runs models compiled by MLC.'
     const todo = 'Run `npx inorigin init <public folder> --mlc`.'
     throw new InoriginError('unavailable', `${what} ${todo}`, { code: 'engine_missing', cause })
   })
@@ -45,7 +46,7 @@ export async function openPipeline(
   let scores: Float32Array | null = null
   const reader: LogitProcessor = {
     processLogits(logits) {
-      // A copy that the package made, and only reads again.
+      // The package passes a copy and only reads it later, so no second copy is needed.
       scores = logits
       return logits
     },
@@ -72,7 +73,7 @@ export async function openPipeline(
   const device = watchDevice()
   const release = async (): Promise<void> => {
     await soon(engine.unload())
-    // A model that was not loaded to its end is none that the package frees.
+    // The package does not free a model whose loading was interrupted.
     device.release()
   }
   try {
@@ -87,7 +88,7 @@ export async function openPipeline(
     try {
       return await engine.forwardTokensAndSample([...tokens], tokens.length > 1)
     } catch (thrown) {
-      // It finds none to sample, which is told where the choice is made.
+      // WebLLM cannot sample from NaN logits; the sampler reports that error instead.
       if (scores?.some(Number.isNaN)) return null
       throw thrown
     }
@@ -96,7 +97,7 @@ export async function openPipeline(
     async forward(tokens) {
       scores = null
       await device.guard(() => run(tokens))
-      if (!scores) throw new InoriginError('internal', 'WebLLM gave no scores.')
+      if (!scores) throw new InoriginError('internal', 'WebLLM returned no logits.')
       return scores
     },
     reset: () => device.guard(() => engine.resetChat()),
@@ -109,7 +110,7 @@ async function load(engine: MLCEngine, options: ChatOptions, signal: AbortSignal
   signal.addEventListener('abort', stop)
   try {
     signal.throwIfAborted()
-    // What it samples itself is thrown away: the choice is made elsewhere, by its scores.
+    // WebLLM's own sample is discarded, because the engine's sampler chooses from the logits.
     await engine.reload(ID, {
       ...options,
       temperature: 0,
@@ -124,23 +125,26 @@ async function load(engine: MLCEngine, options: ChatOptions, signal: AbortSignal
   }
 }
 
-/** By the names of its errors, what cannot be helped on this device. */
+/** Device limitations by the name of WebLLM's error. */
 const DEVICE_LACKS: Readonly<Record<string, string>> = {
   WebGPUNotAvailableError: 'this browser offers no WebGPU here',
   WebGPUNotFoundError: 'this browser offers no WebGPU here',
   ShaderF16SupportError: 'the GPU has no shader-f16',
-  FeatureSupportError: 'the GPU lacks a feature that it needs',
+  FeatureSupportError: 'the GPU lacks a feature that the model needs',
 }
 
-/** By their words, the same of those that have no name. */
+/** Device limitations by the message, for errors without a name of their own. */
 const LACKING: readonly (readonly [says: RegExp, lacks: string])[] = [
   [/unable to find a compatible gpu/i, 'this browser offers no WebGPU here'],
-  [/cannot initialize runtime because of requested (\w+)/i, 'a limit of the GPU is too low for it'],
+  [
+    /cannot initialize runtime because of requested (\w+)/i,
+    'a limit of the GPU is too low for the model',
+  ],
   [
     /requires unsupported webgpu feature|requires maxStorageBufferBindingSize/i,
-    'the GPU lacks what it needs',
+    'the GPU lacks a feature or limit that the model needs',
   ],
-  [/requestDevice/, 'the GPU gave no device'],
+  [/requestDevice/, 'the GPU device request failed'],
 ]
 
 function loadingFailure(thrown: unknown): InoriginError {
@@ -158,10 +162,10 @@ function loadingFailure(thrown: unknown): InoriginError {
       },
     )
   }
-  // Most often a buffer that found no room, as the package itself has it.
+  // The package reports a lost device most often because a buffer allocation failed.
   if (name === 'DeviceLostError') return outOfMemory(thrown)
   const failed = deviceFailure(thrown)
-  // A library of another version lacks functions, which says nothing of memory.
+  // A library of another version lacks functions, which is no sign of too little memory.
   const foreign = failed?.code === 'runtime_crashed' && thrown instanceof TypeError
   if (failed && !foreign) return failed
   return modelUnusable(`${message.replace(/\.?$/, '.')}`, thrown)

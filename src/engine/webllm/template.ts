@@ -1,20 +1,20 @@
-/** The way to write a conversation that MLC keeps of a model, as the template that others have. */
+/** Converts MLC's `conv_template` into a Jinja chat template, such as other models bring. */
 import { isObject } from '../schema/node.ts'
 
 type Conversation = Readonly<Record<string, unknown>>
 
-/** What stands for a message in what MLC writes around it. */
+/** Placeholders for the message in MLC's role templates. */
 const PLACES = { user: '{user_message}', assistant: '{assistant_message}', tool: '{tool_message}' }
 
-/** What stands for descriptions of tools, which are written in other ways here. */
+/** Placeholder for tool descriptions, which are removed; tools enter the prompt in another way. */
 const TOOLS = '{function_string}'
 
-/** What MLC writes behind a name where it is not told. */
+/** Default separator between a role name and its content. */
 const COLON = ': '
 
 /**
- * A chat template that writes what WebLLM would. `nameOf` gives the text of a special token, by its id.
- * `null` where there is no such way.
+ * Returns a chat template that renders the same prompt as WebLLM, or `null` if the conversation is
+ * not a valid `conv_template`. `nameOf` returns the text of a special token by its id.
  */
 export function templateOf(
   conversation: unknown,
@@ -44,7 +44,7 @@ export function templateOf(
     `{%- if ${isShown} -%}{%- set ns.prompt = ${prompt} -%}{%- endif -%}`,
     `{{ ${literal(first.join(''))} + ns.prompt }}`,
     `{%- for message in messages -%}{%- if not (loop.first and message['role'] == 'system') -%}`,
-    // What has no name of its own, such as a later word of the system, is the user's.
+    // Roles without a template, such as a later system message, are rendered as user messages.
     `{%- set role = message['role'] if message['role'] in ${literal(names)} else 'user' -%}`,
     `{%- set content = message['content'] or '' -%}`,
     `{%- if ${body.join('{%- elif ')}{%- endif -%}`,
@@ -55,7 +55,10 @@ export function templateOf(
   ].join('')
 }
 
-/** Ids of the tokens with which an answer ends; texts are such where one of the special tokens is it. */
+/**
+ * Returns the ids of the tokens that end a completion. A stop string counts only if it is a special
+ * token, whose id `idOf` returns.
+ */
 export function endsOf(
   conversation: unknown,
   idOf: (text: string) => number | undefined,
@@ -66,13 +69,13 @@ export function endsOf(
   return [...ids, ...texts].filter((id): id is number => typeof id === 'number')
 }
 
-/** What is written of a message, without what describes tools. */
+/** Returns the template of one message of a role, without the placeholder for tools. */
 function messageOf({ role_templates: templates }: Conversation, role: keyof typeof PLACES): string {
   const template = isObject(templates) ? templates[role] : undefined
   return textOf(template, PLACES[role]).replace(TOOLS, '')
 }
 
-/** An expression: the text with the value of a variable in its place. */
+/** Returns a Jinja expression for the text in which a variable replaces the placeholder. */
 function around(text: string, place: string, variable: string): string {
   const [before = '', ...after] = text.split(place)
   if (after.length === 0) return literal(text)

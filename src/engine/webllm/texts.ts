@@ -1,12 +1,12 @@
-/** What MLC writes beside its weights, as the files that a model is told by elsewhere. */
+/** Converts MLC's `mlc-chat-config.json` into the configuration files that other models have. */
 import { CONFIG, tokensOf } from '../../catalog/mlc/layout.ts'
 import type { Files } from '../engine.ts'
 import { modelUnusable } from '../failure.ts'
 import { endsOf, templateOf } from './template.ts'
 
 /**
- * With a `config.json` and a `generation_config.json` that say what MLC's own file does, and a chat
- * template where the model brings none.
+ * Resolves with the files plus a `config.json` and a `generation_config.json` made from MLC's file.
+ * It also adds a chat template if the model brings none. Existing files take precedence.
  */
 export async function textsOf(files: Files): Promise<Files> {
   const chat = await readChatConfig(files)
@@ -16,7 +16,7 @@ export async function textsOf(files: Files): Promise<Files> {
   const special = await specialOf(files)
   const listed = endsOf(chat['conv_template'], (text) => special.byText.get(text))
   const all = [...new Set([chat['eos_token_id'] ?? [], listed].flat())]
-  // None at all is left to the tokenizer to tell.
+  // Without any end token here, the tokenizer's configuration decides.
   const ends = all.length > 0 ? all : undefined
   const config = {
     ...inner,
@@ -40,13 +40,13 @@ function templateFile(conversation: unknown, special: Special): [string, Blob][]
   return template === null ? [] : [['chat_template.jinja', new Blob([template])]]
 }
 
-/** Whether the model brings its own, which says more. */
+/** Resolves with `true` if the model brings its own chat template, which is more complete. */
 async function hasTemplate(files: Files): Promise<boolean> {
   if (files.has('chat_template.jinja') || files.has('chat_template.json')) return true
   return Boolean((await readJson(files, 'tokenizer_config.json'))?.['chat_template'])
 }
 
-/** Special tokens. */
+/** Special tokens of the tokenizer. */
 interface Special {
   byId: ReadonlyMap<number, string>
   byText: ReadonlyMap<string, number>
@@ -61,7 +61,7 @@ async function specialOf(files: Files): Promise<Special> {
   }
 }
 
-/** `null` where it is not there, or no JSON: whoever needs it says so. */
+/** Resolves with a JSON file's content; `null` if it is missing or invalid (callers report it). */
 async function readJson(files: Files, name: string): Promise<Record<string, unknown> | null> {
   try {
     return JSON.parse((await files.get(name)?.text()) ?? 'null') as Record<string, unknown> | null
@@ -70,7 +70,7 @@ async function readJson(files: Files, name: string): Promise<Record<string, unkn
   }
 }
 
-/** With parts of MLC's own file replaced. */
+/** Resolves with the files, in which some fields of MLC's own configuration are replaced. */
 export async function withOverrides(
   files: Files,
   overrides: Readonly<Record<string, unknown>> = {},
@@ -80,7 +80,7 @@ export async function withOverrides(
   return new Map([...files, [CONFIG, new Blob([JSON.stringify(chat)])]])
 }
 
-/** MLC's own file. */
+/** Resolves with the content of MLC's own configuration. Rejects with `unavailable`. */
 export async function readChatConfig(files: Files): Promise<Record<string, unknown>> {
   const file = files.get(CONFIG)
   if (!file) throw modelUnusable(`its catalog entry has no resource named ${CONFIG}.`)

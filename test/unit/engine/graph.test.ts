@@ -165,7 +165,7 @@ test.each([
   [{ inputs_embeds: IDS }, ['logits'], 'input_ids'],
   [{ input_ids: IDS }, ['last_hidden_state'], 'logits'],
   [{ input_ids: IDS, token_type_ids: IDS }, ['logits'], 'token_type_ids'],
-  [{ input_ids: IDS }, ['logits', 'present.0.key'], 'no caches'],
+  [{ input_ids: IDS }, ['logits', 'present.0.key'], 'no inputs for a KV cache'],
 ])('refuses what it cannot feed: %j', (inputs, outputs, named) => {
   expect(() => readGraph(session(inputs as unknown as Inputs, outputs))).toThrow(
     expect.objectContaining({ kind: 'unavailable', message: expect.stringContaining(named) }),

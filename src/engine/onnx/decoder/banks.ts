@@ -1,51 +1,59 @@
 /**
- * Where the lists of conversations are: each in a row of a bank, which is a tensor for each list.
- * Conversations that are computed together are brought together in one bank, and stay there for as
- * long as the same ones go on; nothing is copied then.
+ * Stores the KV caches of sequences. A bank has one KV tensor per cache slot of the graph, with a
+ * row for each sequence. The sequences of a batch are gathered in one bank. They stay there while
+ * the batch is the same, so that nothing is copied.
  */
 import type { Tensor } from 'onnxruntime-web'
 import { bytesOf } from '../tensor.ts'
 import type { Blocks } from './blocks.ts'
 import type { CacheSlot } from './graph.ts'
 
-/** A conversation's place. */
+/** Location of a sequence's KV cache. */
 export interface Seat {
+  /** Bank with the KV cache; `null` if there is none yet. */
   bank: Bank | null
   row: number
-  /** Tokens of it; a bank may have room for more. */
+  /** Number of the sequence's tokens; the bank may have room for more. */
   length: number
 }
 
-/** Tensors with a row for each of some conversations. */
+/** KV tensors with a row for each of some sequences. */
 export interface Bank {
+  /** One KV tensor per cache slot. */
   readonly tensors: Tensor[]
   readonly rows: number
-  /** Tokens for which there is room in a row. */
+  /** Number of tokens for which a row has room. */
   readonly capacity: number
   readonly seats: Set<Seat>
 }
 
+/** How a run updates KV caches. */
 export type Layout =
-  /** A run writes into the bank that it reads; room is made beforehand. */
+  /** A run writes into the bank that it reads; room is allocated beforehand. */
   | 'in place'
-  /** A run gives another bank; it takes the one that it reads for as long as it is. */
+  /** A run returns new KV tensors; the whole length of those that it reads counts as past. */
   | 'exact'
 
 export interface Banks {
-  /** Brings these into one bank that they fill, with room for `more` tokens where it is needed. */
+  /**
+   * Returns a bank whose rows are exactly these sequences; copies them if needed. In the layout
+   * `in place`, it has room for `more` tokens.
+   */
   gather(seats: readonly Seat[], more: number): Bank
-  /** What a run made of the bank these are in. */
+  /** Replaces the bank of these sequences by the KV tensors that a run returned. */
   replace(seats: readonly Seat[], tensors: Tensor[]): void
-  /** Another conversation of the first tokens. */
+  /** Creates another sequence with the first `length` tokens. */
   fork(seat: Seat, length: number): Seat
+  /** Removes a sequence; frees its bank if it was the last one there. */
   leave(seat: Seat): void
-  /** Bytes of a row. */
+  /** Returns the size of a row in bytes. */
   bytes(seat: Seat): number
 }
 
-/** Room of the first bank written in place; doubled as a conversation grows. */
+/** Tokens that the first bank written in place has room for; doubled as a sequence grows. */
 const ROOM = 256
 
+/** Creates the storage for the KV caches of a graph with these cache slots. */
 export function createBanks(
   slots: readonly CacheSlot[],
   blocks: Blocks,
@@ -84,7 +92,7 @@ export function createBanks(
           const from = sources[to]?.[index]
           if (from) blocks.copy(slot, { tensor: from, row }, { tensor, row: to }, length)
         })
-        // One after the other: there is never twice the memory of all.
+        // Freeing tensor by tensor avoids holding all of them twice.
         blocks.flush()
         for (const old of needless) old.shift()?.dispose()
       }
@@ -106,7 +114,7 @@ export function createBanks(
     return bank
   }
 
-  /** Frees a bank that nobody is in, and moves the last ones out of one that is half empty. */
+  /** Frees an empty bank, and moves each sequence out of a bank that is at least half empty. */
   const tidy = (bank: Bank): void => {
     if (bank.seats.size === 0) {
       for (const tensor of bank.tensors.splice(0)) tensor.dispose()
@@ -134,7 +142,7 @@ export function createBanks(
     const copy: Seat = { bank: null, row: 0, length }
     const { bank, row } = seat
     if (!bank || length === 0) return copy
-    // What no run writes to can be shared.
+    // In the layout `exact` no run writes to the bank, so both sequences can share a row.
     bank.seats.add(copy)
     Object.assign(copy, { bank, row })
     if (layout === 'in place') move([copy], roomFor(length))
@@ -155,7 +163,7 @@ export function createBanks(
   return { gather, replace, fork, leave, bytes }
 }
 
-/** Whether these are all of its rows. */
+/** Returns `true` if the sequences are exactly the rows of the bank. */
 function isFilledBy(bank: Bank, seats: readonly Seat[]): boolean {
   const rows = new Set(seats.map(({ row }) => row))
   const isFull = rows.size === bank.rows && seats.length === bank.rows

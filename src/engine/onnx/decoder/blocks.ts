@@ -1,4 +1,4 @@
-/** Memory for caches, on the CPU or the GPU, and copies from one to another. */
+/** Memory for KV caches, on the CPU or the GPU, and copies between them. */
 import type { Tensor } from 'onnxruntime-web'
 import { STORAGE_USAGE } from '../../../device/gpu.ts'
 import type { Heap } from '../heap/heap.ts'
@@ -7,22 +7,23 @@ import { bytesOf, kindOf, product } from '../tensor.ts'
 import { createByteCopies, type Ranges } from './bytes.ts'
 import type { CacheSlot } from './graph.ts'
 
-/** One conversation among those that a tensor holds. */
+/** One sequence's row of a tensor. */
 export interface Line {
   tensor: Tensor
   row: number
 }
 
+/** Allocates and copies KV tensors in one kind of memory. */
 export interface Blocks {
-  /** A cache of zeros for this many conversations; a list has room for `capacity` tokens. */
+  /** Creates a tensor of zeros for `rows` sequences; a KV tensor has room for `capacity` tokens. */
   allocate(slot: CacheSlot, rows: number, capacity: number): Tensor
-  /** Copies what a list has of the first `length` tokens. */
+  /** Copies the keys or values of the first `length` tokens. */
   copy(slot: CacheSlot, from: Line, to: Line, length: number): void
-  /** Hands the copies over to the device; before anything that they read is disposed of. */
+  /** Submits the copies to the device; call it before a tensor that they read is disposed of. */
   flush(): void
 }
 
-/** Blocks in plain memory, which a run copies from and to. */
+/** Creates blocks in CPU memory outside the runtime, which copies them for each run. */
 export function cpuBlocks(ort: Pick<Ort, 'Tensor'>): Blocks {
   const copy: Blocks['copy'] = (slot, from, to, length) => {
     const [source, target] = [bytes(from.tensor), bytes(to.tensor)]
@@ -37,7 +38,7 @@ export function cpuBlocks(ort: Pick<Ort, 'Tensor'>): Blocks {
   }
 }
 
-/** Blocks in the memory of the wasm runtime, where it computes with them in place. */
+/** Creates blocks in the memory of the WebAssembly runtime, which uses them without copies. */
 export function heapBlocks(heap: Heap): Blocks {
   const copy: Blocks['copy'] = (slot, from, to, length) => {
     const [source, target] = [from, to].map(({ tensor }) => heap.find(tensor)?.address ?? 0)
@@ -53,7 +54,7 @@ export function heapBlocks(heap: Heap): Blocks {
   }
 }
 
-/** Blocks in buffers of that device. */
+/** Creates blocks in GPU buffers of the device. */
 export function gpuBlocks(ort: Pick<Ort, 'Tensor'>, gpu: GPUDevice): Blocks {
   let encoder: GPUCommandEncoder | null = null
   const byteCopies = createByteCopies(gpu)
@@ -62,7 +63,7 @@ export function gpuBlocks(ort: Pick<Ort, 'Tensor'>, gpu: GPUDevice): Blocks {
     const dims = shape(slot, rows, capacity)
     const { type } = slot
     const size = bytesOf({ type, dims })
-    // There are no buffers of nothing.
+    // WebGPU cannot bind an empty buffer.
     if (size === 0) return blank(ort, type, dims)
     const buffer = gpu.createBuffer({ size: Math.ceil(size / 4) * 4, usage: STORAGE_USAGE })
     return ort.Tensor.fromGpuBuffer(buffer, {
@@ -91,7 +92,7 @@ export function gpuBlocks(ort: Pick<Ort, 'Tensor'>, gpu: GPUDevice): Blocks {
   return { allocate, copy, flush }
 }
 
-/** What holds the first tokens of a line: one range for each head, or whatever is outside. */
+/** Returns the byte ranges of a row's first tokens, one range for each head. */
 function rangesOf(slot: CacheSlot, from: Line, to: Line, length: number): Ranges {
   const count = product(slot.dims.slice(0, slot.axis))
   const token = tokenBytes(slot)
@@ -102,7 +103,7 @@ function rangesOf(slot: CacheSlot, from: Line, to: Line, length: number): Ranges
   return { count, length: length * token, source: place(from), target: place(to) }
 }
 
-/** Bytes of a token that are side by side. */
+/** Returns the number of contiguous bytes of one token. */
 const tokenBytes = ({ dims, axis, type }: CacheSlot): number =>
   product(dims.slice(axis + 1)) * kindOf(type).array.BYTES_PER_ELEMENT
 

@@ -1,29 +1,30 @@
 /**
- * Copies of bytes between buffers of a GPU wherever they begin and end: its own commands copy whole
- * words, and what a cache has of a token may be half of one.
+ * Copies unaligned byte ranges between GPU buffers. WebGPU's copy commands need multiples of 4
+ * bytes, and a token's entry in a KV tensor may have another size.
  */
 
-/** Ranges that follow each other at even distances; all in bytes. */
+/** Byte ranges at regular distances. */
 export interface Ranges {
+  /** Number of ranges. */
   count: number
-  /** Of each range. */
+  /** Size of each range. */
   length: number
   source: { start: number; stride: number }
   target: { start: number; stride: number }
 }
 
 export interface ByteCopies {
-  /** Adds a copy to the commands; the buffers are two, whose sizes are whole words. */
+  /** Encodes a copy. The buffers must differ, and their sizes must be multiples of 4 bytes. */
   add(encoder: GPUCommandEncoder, source: GPUBuffer, target: GPUBuffer, ranges: Ranges): void
-  /** Frees what the copies needed, once their commands are submitted. */
+  /** Frees temporary buffers; call it after the commands were submitted. */
   submitted(): void
 }
 
 const LANES = 64
-/** Workgroups in a row of the dispatch. */
+/** Number of workgroups in the first dimension of a dispatch. */
 const ROW = 32_768
 
-/** Each invocation writes one word of the target, so that none writes into another's. */
+/** Shader in which each invocation writes one word of the target, so that no two conflict. */
 const SHADER = /* wgsl */ `
 struct Ranges {
   count: u32, length: u32,
@@ -52,6 +53,7 @@ fn main(@builtin(global_invocation_id) id: vec3u) {
 }
 `
 
+/** Creates a copier for buffers of the device; it compiles its shader at first use. */
 export function createByteCopies(gpu: GPUDevice): ByteCopies {
   let pipeline: GPUComputePipeline | null = null
   let used: GPUBuffer[] = []
@@ -92,5 +94,5 @@ export function createByteCopies(gpu: GPUDevice): ByteCopies {
   }
 }
 
-/** Number of GPUBufferUsage, which is not there where WebGPU is not. */
+/** Usage flag `UNIFORM`, as a number because `GPUBufferUsage` does not exist without WebGPU. */
 const UNIFORM = 0x40

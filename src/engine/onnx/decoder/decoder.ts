@@ -1,13 +1,15 @@
 /**
- * Runs a decoder over conversations, keeping what they are remembered by where it was computed.
+ * Runs a decoder over sequences, and keeps their KV caches on the device that computed them.
  *
- * `graph.ts` reads from the graph what it takes and gives. Of its caches, lists have an entry for each
- * token and states do not. The lists of a conversation are a row of a bank (`banks.ts`), tensors that
- * a run reads and, where its attention knows how long each row is, writes in place; other graphs give
- * new ones with every run. To go back is then to call a row shorter. States are replaced by each run
- * and kept at marked lengths (`states.ts`), which are all that can be gone back to. The memory itself
- * is a GPU's, the wasm runtime's, or plain (`blocks.ts`). A `sequence.ts` is one conversation;
- * `forward.ts` is a run, for one of them or for several of one token each.
+ * `graph.ts` reads the inputs and outputs of the graph. Its caches are lists (KV tensors), which
+ * have an entry for each token, and states, which do not. The KV tensors of a sequence are a row of
+ * a bank (`banks.ts`). If the attention gets the length of each row, a run updates a bank in place;
+ * otherwise each run returns new KV tensors. A sequence is cut by shortening its row.
+ *
+ * A run replaces states. They are kept at marked lengths (`states.ts`), and a sequence with states
+ * can be cut only to these. `blocks.ts` allocates memory on the GPU, in the WebAssembly runtime, or
+ * on the CPU. `sequence.ts` is one sequence. `forward.ts` runs the graph for one sequence, or for a
+ * batch with one token each.
  */
 import { within } from '../../../store/patience.ts'
 import { InoriginError } from '../../../error.ts'
@@ -24,20 +26,21 @@ import { createScores } from './scores.ts'
 import { checkRoom, createSequence } from './sequence.ts'
 import { createHistory } from './states.ts'
 
-/** A graph that takes tokens, or one that takes what another makes of them. */
+/** Session of a graph that takes tokens, or of a graph that takes embeddings and of their graph. */
 export type Sessions = Session | { decoder: Session; embed: Session }
 
+/** Options of {@link createDecoder}. */
 export interface DecoderOptions extends FeedsOptions, Omit<GraphSources, 'embed'> {
-  /** The device of the runtime; on `webgpu` what conversations are remembered by stays there. */
+  /** Device of the runtime on `webgpu`, where KV caches and logits stay. */
   gpu?: GPUDevice
 }
 
-/** Most conversations in one step; what each of them reads of its own is not shared. */
+/** Maximum number of sequences in a batch; larger ones gain little, as KV caches are not shared. */
 const BATCH = 8
 
 /**
- * A decoder of sessions that stay the caller's to release. Throws `unavailable` for a graph that
- * needs what cannot be given.
+ * Creates a decoder over sessions that the caller releases. Throws `unavailable` if the graph has
+ * inputs that are not supported.
  */
 export function createDecoder(
   runtime: Runtime,
@@ -85,12 +88,12 @@ export function createDecoder(
     if (single && entries.length === 1) return single.sequence.predict([single.token])
     const members = entries.map(({ sequence, token }) => {
       const memory = memories.get(sequence)
-      if (!memory) throw new InoriginError('internal', 'That conversation was closed.')
+      if (!memory) throw new InoriginError('internal', 'The sequence is closed.')
       checkRoom(sequence.length + 1, contextWindow)
       return { memory, tokens: [token] }
     })
     const tensor = await forward(members, 1)
-    if (!tensor) throw new InoriginError('internal', 'The model gave no scores.')
+    if (!tensor) throw new InoriginError('internal', 'The model returned no logits.')
     return scores.of(
       tensor,
       members.map(({ memory }) => memory.seat.row),
@@ -102,7 +105,7 @@ export function createDecoder(
     batch: graph.ragged && layout === 'in place' ? batchOf(graph, contextWindow, gpu) : 1,
     open: () => add({ seat: { bank: null, row: 0, length: 0 }, history: createHistory(blank) }),
     step,
-    // One that is lost is no reason to wait for ever; the next run tells.
+    // A lost device may never settle, hence the timeout; the next run reports the loss.
     settled: () => within(PATIENCE, submitted(gpu), undefined),
     async close() {
       for (const sequence of memories.keys()) sequence.close()
@@ -111,13 +114,13 @@ export function createDecoder(
   }
 }
 
-/** Milliseconds in which a device that works is done with two chunks. */
+/** Timeout in milliseconds of the submitted work; a working device computes two chunks in it. */
 const PATIENCE = 10_000
 
 const submitted = async (gpu: GPUDevice | undefined): Promise<void> =>
   gpu?.queue.onSubmittedWorkDone().catch(() => undefined)
 
-/** As many as find room in one buffer of that device when all are as long as can be. */
+/** Returns how many sequences of maximum length fit into one GPU buffer, from 1 to `BATCH`. */
 function batchOf({ lists }: Graph, contextWindow: number, gpu: GPUDevice | undefined): number {
   if (!gpu) return BATCH
   const { maxBufferSize, maxStorageBufferBindingSize } = gpu.limits

@@ -1,33 +1,40 @@
-/** What a run is told beside its caches: tokens, and where in their conversations they stand. */
+/** Creates the inputs of a run besides its caches: tokens, attention mask and positions. */
 import type { Tensor } from 'onnxruntime-web'
 import type { Ort } from '../ort.ts'
 import type { Graph } from './graph.ts'
 
-/** Tokens of one conversation, and how many it has before them. */
+/** One sequence of a run. */
 export interface Row {
+  /** Tokens to compute. */
   tokens: readonly number[]
+  /** Number of tokens before them. */
   past: number
 }
 
 export interface Feeds {
+  /** Creates the tensor of token ids. */
   tokens(rows: readonly Row[]): Tensor
-  /** For rows of equally many tokens, with scores of the last `keep`. */
+  /**
+   * Creates the other inputs for rows with equally many tokens. `keep` is the number of last tokens
+   * of each row whose logits are needed.
+   */
   beside(rows: readonly Row[], keep: number): Record<string, Tensor>
 }
 
 export interface FeedsOptions {
-  /** Most tokens of a conversation. */
+  /** Maximum number of tokens of a sequence. */
   contextWindow: number
-  /** Number of the first position. */
+  /** Position id of the first token. */
   firstPosition: number
 }
 
+/** Creates the feeds of a graph. */
 export function createFeeds(
   { Tensor: OrtTensor }: Pick<Ort, 'Tensor'>,
   graph: Graph,
   { contextWindow, firstPosition }: FeedsOptions,
 ): Feeds {
-  // Filled once: a run of one conversation is given the beginning, however long that is.
+  // The mask of a single sequence is a view of this array, so that no run has to fill one.
   const ones = new BigInt64Array(graph.attentionMask ? contextWindow : 0).fill(1n)
   const positions = BigInt64Array.from(
     { length: graph.positions ? contextWindow : 0 },
@@ -49,7 +56,7 @@ export function createFeeds(
     const ends = rows.map(({ tokens: { length }, past }) => past + length)
     const longest = Math.max(...ends)
     if (rows.length === 1) return int64(ones.subarray(0, longest), [1, longest])
-    // Shorter ones are filled up at the end: attention that counts takes the rest to be nothing.
+    // Shorter rows are padded at the end, because batched attention uses only the count of ones.
     const values = new BigInt64Array(rows.length * longest)
     ends.forEach((end, row) => values.fill(1n, row * longest, row * longest + end))
     return int64(values, [rows.length, longest])
@@ -71,7 +78,7 @@ export function createFeeds(
     if (graph.attentionMask) inputs['attention_mask'] = mask(rows)
     if (graph.positions) inputs['position_ids'] = positionIds(rows, graph.positions.copies)
     if (graph.logitsToKeep) {
-      // Of nothing kept an export gives everything.
+      // Exports interpret 0 as the logits of all tokens.
       const count = BigInt64Array.of(BigInt(Math.max(keep, 1)))
       inputs['num_logits_to_keep'] = int64(count, graph.logitsToKeep)
     }

@@ -1,4 +1,4 @@
-/** One run of a decoder's graph, for one conversation or for several of one token each. */
+/** Runs a decoder's graph once, for one sequence or for a batch with one token each. */
 import type { Tensor } from 'onnxruntime-web'
 import { modelUnusable } from '../../failure.ts'
 import type { Session } from '../runtime.ts'
@@ -7,12 +7,13 @@ import type { Feeds } from './feeds.ts'
 import type { Graph } from './graph.ts'
 import type { History } from './states.ts'
 
-/** What a conversation is remembered by. */
+/** KV cache and states of a sequence. */
 export interface Memory {
   seat: Seat
   history: History
 }
 
+/** A sequence and the tokens to append to it. */
 export interface Entry {
   memory: Memory
   tokens: readonly number[]
@@ -22,8 +23,8 @@ export interface Entry {
 type Tensors = Record<string, Tensor>
 
 /**
- * Takes the tokens of each, equally many. Gives the scores of the last `keep` where that is above 0,
- * by the row that each has now.
+ * Function that appends tokens to sequences, equally many to each. It resolves with the logits of
+ * the last `keep` tokens, or with `null` if `keep` is 0. Its rows are in the order of the bank.
  */
 export type Forward = (entries: readonly Entry[], keep: number) => Promise<Tensor | null>
 
@@ -36,6 +37,7 @@ export interface ForwardOptions {
   layout: Layout
 }
 
+/** Creates the forward pass of a graph. */
 export function createForward(options: ForwardOptions): Forward {
   const { graph, session, embed, feeds, banks, layout } = options
   const { lists, states } = graph
@@ -104,11 +106,11 @@ export function createForward(options: ForwardOptions): Forward {
     return outputs
   }
 
-  /** A cache that keeps fewer tokens than there are could not be cut or shared. */
+  /** Throws `unavailable` if a KV tensor lacks tokens; such a cache could not be cut or shared. */
   function checkGrowth(grown: readonly Tensor[], size: number, results: Tensors): void {
     const other = lists.findIndex(({ axis }, index) => grown[index]?.dims[axis] !== size)
     if (other < 0) return
     for (const tensor of Object.values(results)) tensor.dispose()
-    throw modelUnusable(`its cache ${lists[other]?.output} does not grow as the text does.`)
+    throw modelUnusable(`its KV cache ${lists[other]?.output} does not grow with each token.`)
   }
 }

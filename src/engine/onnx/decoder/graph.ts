@@ -1,50 +1,59 @@
 /**
- * What a decoder's graph takes and gives, read from the graph itself: exports differ in which
- * inputs they have, how their caches are named and shaped, and in which precision they compute.
+ * Reads the inputs and outputs of a decoder's graph. Exports differ in their inputs, in the names
+ * and shapes of their caches, and in their precision.
  */
 import type { InferenceSession, Tensor } from 'onnxruntime-web'
 import { modelUnusable } from '../../failure.ts'
 import type { Session } from '../runtime.ts'
 import type { Operation } from './operations.ts'
 
-/** A cache: what a run leaves behind under `output` is what the next one takes as `input`. */
+/** A cache of the graph: the tensor `output` of a run is the `input` of the next run. */
 export interface CacheSlot {
   input: string
   output: string
   type: Tensor.Type
-  /** Its shape for one conversation, before the first token. */
+  /** Shape for one sequence, before the first token. */
   dims: readonly number[]
-  /** The dimension that grows with each token; -1: a state, of which only the latest is known. */
+  /** Dimension that grows with each token; -1 for a state, which has no entry for each token. */
   axis: number
 }
 
+/** Inputs and outputs of a decoder's graph. */
 export interface Graph {
-  /** It takes the tokens themselves. */
+  /** `true` if the graph takes token ids. */
   tokens: boolean
-  /** Caches with an entry for each token, and those without. */
+  /** Caches with an entry for each token (KV tensors). */
   lists: readonly CacheSlot[]
+  /** Caches without an entry for each token. */
   states: readonly CacheSlot[]
-  /** Inputs that a graph of their own makes of the tokens. */
+  /** Names of the inputs that a separate graph computes from the tokens. */
   embedded: readonly string[]
+  /** `true` if the graph takes an attention mask. */
   attentionMask: boolean
-  /** How often positions are repeated in a leading dimension; 0: they have none. */
+  /**
+   * Number of copies of the position ids along a leading dimension; 0 if there is no such
+   * dimension. The field is `null` if the graph takes no position ids.
+   */
   positions: { copies: number } | null
-  /** Shape of the input that says for how many positions scores are wanted; `null`: always all. */
+  /** Shape of the input with the number of logits to compute; `null` if all are computed. */
   logitsToKeep: readonly number[] | null
-  /** Shape of the input that says whether there is a past. */
+  /** Shape of the input that is true if there are past tokens; `null` if there is no such input. */
   cacheBranch: readonly number[] | null
-  /** Its attention knows how much of a list counts: there may be more, and it may be written to. */
+  /** `true` if attention gets the length of KV caches, so that runs can update them in place. */
   grouped: boolean
-  /** Conversations of different lengths can be computed together. */
+  /** `true` if a batch may have sequences of different lengths. */
   ragged: boolean
 }
 
 export interface GraphSources {
-  /** The graph that makes inputs of tokens, where it is apart. */
+  /** Separate graph that computes embeddings from tokens, if there is one. */
   embed?: Session
-  /** See `readOperations`; without them all attention is taken to be of the plain kind. */
+  /**
+   * Nodes of the graph, from `readOperations`. Default: none, so that no attention counts as
+   * grouped.
+   */
   operations?: readonly Operation[]
-  /** Heads of attention, as the model's configuration has them: some caches are shaped by them. */
+  /** Number of attention heads in the model's configuration; some cache shapes depend on it. */
   heads?: number
 }
 
@@ -58,28 +67,30 @@ const PLAIN = new Set([
   'use_cache_branch',
 ])
 
-/** The outputs that are caches. */
+/** Returns `true` if the output is a cache. */
 const isCacheOutput = (output: string): boolean => output.startsWith('present')
 
-/** The outputs of either graph that are best left where they were computed: all that are used. */
+/** Returns `true` for outputs of either graph that stay in GPU memory: all that are used. */
 export const staysOnDevice = (output: string): boolean =>
   isCacheOutput(output) || output === 'logits' || EMBEDDED.has(output)
 
-/** The same without the scores, which are looked at where no GPU is. */
+/** Returns `true` for outputs that stay in the heap: all but logits, which are read on the CPU. */
 export const staysInHeap = (output: string): boolean => output !== 'logits' && staysOnDevice(output)
 
 const EMBEDDED = new Set(['inputs_embeds', 'per_layer_inputs'])
 
-/** Throws `unavailable` with the name of the first input that cannot be given. */
+/** Reads the graph. Throws `unavailable` if it is no text decoder or has an unsupported input. */
 export function readGraph(session: Session, sources: GraphSources = {}): Graph {
   const { embed, operations = [], heads } = sources
   const inputs = new Map(session.inputs.map((input) => [input.name, tensor(input)]))
   const outputs = session.outputs.map(({ name }) => name)
-  if (!outputs.includes('logits')) throw modelUnusable('it is not a text decoder: no logits.')
+  if (!outputs.includes('logits')) {
+    throw modelUnusable('it is not a text decoder: it has no output named logits.')
+  }
   const embedded = embeddedInputs(inputs, embed)
   if (!inputs.has('input_ids') && !embedded.includes('inputs_embeds')) {
-    const what = 'it is not a text decoder: it takes neither input_ids nor inputs_embeds'
-    throw modelUnusable(`${what} of a graph beside it.`)
+    const what = 'it is not a text decoder: it has no input named input_ids'
+    throw modelUnusable(`${what}, and no other graph computes its inputs_embeds.`)
   }
   const produced = new Map(
     outputs.filter(isCacheOutput).map((output) => [inputOf(output, inputs), output]),
@@ -87,8 +98,7 @@ export function readGraph(session: Session, sources: GraphSources = {}): Graph {
   const caches = [...inputs.values()]
     .filter(({ name }) => !PLAIN.has(name) && !embedded.includes(name))
     .map((input) => cacheSlot(input, produced.get(input.name), heads))
-  if (caches.length === 0)
-    throw modelUnusable('it has no caches, and so forgets what it was given.')
+  if (caches.length === 0) throw modelUnusable('it has no inputs for a KV cache.')
   const lists = caches.filter(({ axis }) => axis >= 0)
   const states = caches.filter(({ axis }) => axis < 0)
   const positions = inputs.get('position_ids')?.shape
@@ -122,7 +132,10 @@ function embeddedInputs(
   return embed.outputs.map(({ name }) => name).filter((name) => inputs.has(name))
 }
 
-/** `present.0.key` becomes `past_key_values.0.key`, `present_conv.0` becomes `past_conv.0`. */
+/**
+ * Returns the input of a cache output: `past_key_values.0.key` for `present.0.key`, `past_conv.0`
+ * for `present_conv.0`.
+ */
 function inputOf(output: string, inputs: ReadonlyMap<string, unknown>): string {
   const named = output.replace('present_', 'past_')
   return inputs.has(named) ? named : output.replace('present', 'past_key_values')
@@ -141,14 +154,14 @@ function cacheSlot(
   return { input: name, output, type, dims, axis: isList ? (growing[0] ?? -1) : -1 }
 }
 
-/** Size for one conversation; `null` for a length, which begins at nothing. */
+/** Returns a dimension's size for one sequence; `null` for a length, which starts at 0. */
 function sizeOf(dimension: number | string, heads: number | undefined): number | null {
   if (typeof dimension === 'number') return dimension
   if (!dimension.startsWith('batch')) return null
   const factors = dimension.split(/\s*[x*]\s*/).slice(1)
   return factors.reduce((product, factor) => {
     const size = /head/.test(factor) ? heads : Number(factor)
-    if (!size) throw modelUnusable(`the size of one of its caches is not known, ${dimension}.`)
+    if (!size) throw modelUnusable(`the size of its cache dimension ${dimension} is unknown.`)
     return product * size
   }, 1)
 }
@@ -166,8 +179,9 @@ function isGrouped(input: string, operations: readonly Operation[]): boolean {
 }
 
 /**
- * Whether nothing but the count of tokens is taken from the mask, so that a shorter conversation may
- * be filled up with zeros. A branch may depend on the longest one.
+ * Returns `true` if the graph uses the attention mask only to count tokens, so that shorter
+ * sequences can be padded with zeros. A graph with branches is excluded, because a branch may
+ * depend on the longest sequence.
  */
 function isCounted(operations: readonly Operation[]): boolean {
   const counts = (name: string): boolean => {
@@ -183,5 +197,5 @@ function isCounted(operations: readonly Operation[]): boolean {
 }
 
 function needless(name: string): Error {
-  return modelUnusable(`it needs an input that is not supported, ${name}.`)
+  return modelUnusable(`its input ${name} is not supported.`)
 }

@@ -1,11 +1,13 @@
-/** Puts off what must not happen while a run is on its way: memory that it uses stays where it is. */
+/** Defers tasks while a run is in progress, such as freeing memory that the run uses. */
 
 export interface Idle {
+  /** Runs a task, during which others are deferred. */
   during<T>(task: () => Promise<T>): Promise<T>
-  /** Does something now, or when nothing is on its way any more. */
+  /** Calls a task now, or as soon as no run is in progress. */
   after(task: () => void): void
 }
 
+/** Creates an idle state without any runs. */
 export function createIdle(): Idle {
   const later: (() => void)[] = []
   let running = 0

@@ -1,24 +1,24 @@
 /**
- * The nodes of a model file, without its weights: which kind of attention an export has is not told
- * by its inputs.
+ * Reads the nodes of a model file without its weights. They show which kind of attention an export
+ * uses, which its inputs do not.
  */
 import { createWindow, fieldsOf, fieldsOfFile } from '../protobuf.ts'
 
-/** One operation of a graph, those inside of branches included. */
+/** One node of a graph, or of a branch inside it. */
 export interface Operation {
-  /** Its operator, such as `GroupQueryAttention`. */
+  /** Name of the operator, such as `GroupQueryAttention`. */
   kind: string
   inputs: readonly string[]
   outputs: readonly string[]
 }
 
-/** Numbers of the fields that are read, as onnx.proto has them. */
+/** Numbers of the fields that are read, from onnx.proto. */
 const MODEL_GRAPH = 7
 const GRAPH_NODE = 1
 const NODE = { input: 1, output: 2, kind: 4, attribute: 5 }
 const ATTRIBUTE = { graph: 6, graphs: 11 }
 
-/** All nodes; empty for bytes that are no ONNX file. Reads past weights, not through them. */
+/** Resolves with all nodes; empty if the file is not an ONNX file. It skips over weights. */
 export async function readOperations(model: Blob): Promise<Operation[]> {
   const file = createWindow(model)
   const found: Operation[] = []

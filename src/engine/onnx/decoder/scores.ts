@@ -1,4 +1,4 @@
-/** From the tensor of a run to the scores that are asked of it. */
+/** Wraps the logits tensor that a run returned, for the sampler. */
 import type { Tensor } from 'onnxruntime-web'
 import { createGpuLogits } from '../logits/gpu.ts'
 import { createCpuLogits } from '../../sampling/logits.ts'
@@ -6,13 +6,16 @@ import { rowOf } from '../logits/row.ts'
 import type { Logits } from '../../decoder.ts'
 
 export interface Scores {
-  /** `order` has the tensor's row of each row that is wanted. Takes the tensor over. */
+  /**
+   * Resolves with logits whose rows are the tensor's rows in `order`. It takes ownership of the
+   * tensor.
+   */
   of(tensor: Tensor, order: readonly number[]): Promise<Logits>
-  /** Frees what nobody released. */
+  /** Frees the tensors of logits that were not released. */
   close(): void
 }
 
-/** Scores that were left on the GPU are chosen from there. */
+/** Creates the wrapper. If a tensor is in GPU memory, candidates are selected there. */
 export function createScores(gpu: GPUDevice | undefined): Scores {
   const held = new Set<Tensor>()
 
@@ -28,7 +31,7 @@ export function createScores(gpu: GPUDevice | undefined): Scores {
       order,
       vocabulary: tensor.dims.at(-1) ?? 0,
       release() {
-        // The runtime keeps what it gave until it is told.
+        // The runtime keeps its output tensors until they are disposed of.
         held.delete(tensor)
         tensor.dispose()
       },

@@ -1,4 +1,4 @@
-/** One conversation of a decoder. */
+/** One sequence of a decoder. */
 import { InoriginError } from '../../../error.ts'
 import type { Banks } from './banks.ts'
 import type { Sequence } from '../../decoder.ts'
@@ -9,18 +9,21 @@ export interface SequenceOptions {
   forward: Forward
   banks: Banks
   scores: Scores
-  /** Does something now, or after the run that is on its way. */
+  /** Calls a task now, or after the run that is in progress. */
   whenIdle(task: () => void): void
-  /** Whether a run can be told for how many positions scores are wanted. */
+  /** `true` if a run can compute the logits of only some positions. */
   keepsSome: boolean
-  /** Whether only marked lengths can be had again. */
+  /** `true` if the sequence can be cut only to marked lengths. */
   marked: boolean
+  /** Maximum number of tokens. */
   contextWindow: number
-  /** Of another conversation that began with the same tokens. */
+  /** Creates a sequence for a forked KV cache. */
   open(memory: Memory): Sequence
+  /** Callback of the first `close`. */
   onClose(): void
 }
 
+/** Creates a sequence over a KV cache, which it owns from now on. */
 export function createSequence(memory: Memory, options: SequenceOptions): Sequence {
   const { forward, banks, scores, keepsSome, marked, contextWindow } = options
   const { seat, history } = memory
@@ -36,7 +39,7 @@ export function createSequence(memory: Memory, options: SequenceOptions): Sequen
 
   const checkReach = (length: number): void => {
     if (length === reach(length)) return
-    throw new InoriginError('internal', `${length} tokens are not what can be gone back to.`)
+    throw new InoriginError('internal', `The sequence cannot be cut to ${length} tokens.`)
   }
 
   const extend: Sequence['extend'] = async (tokens) => {
@@ -45,12 +48,12 @@ export function createSequence(memory: Memory, options: SequenceOptions): Sequen
 
   const predict: Sequence['predict'] = async (tokens, rows = 1) => {
     if (!keepsSome && tokens.length > rows) {
-      // Scores of all positions would be computed and kept to use those of the last.
+      // Such a run would compute and store the logits of all positions only to use the last ones.
       await extend(tokens.slice(0, -rows))
       return predict(tokens.slice(-rows), rows)
     }
     const tensor = await run(tokens, rows)
-    if (!tensor) throw new InoriginError('internal', 'The model gave no scores.')
+    if (!tensor) throw new InoriginError('internal', 'The model returned no logits.')
     return scores.of(
       tensor,
       Array.from({ length: rows }, (_, row) => row),
@@ -89,9 +92,9 @@ export function createSequence(memory: Memory, options: SequenceOptions): Sequen
   }
 }
 
-/** A run past the end of the context would compute with positions that the model does not know. */
+/** Throws `internal` if a length exceeds the context window; the model knows no later positions. */
 export function checkRoom(length: number, contextWindow: number): void {
   if (length <= contextWindow) return
-  const what = `${length} tokens do not fit in a context of ${contextWindow}.`
+  const what = `${length} tokens exceed the context window of ${contextWindow}.`
   throw new InoriginError('internal', what)
 }

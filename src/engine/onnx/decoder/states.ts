@@ -1,37 +1,45 @@
 /**
- * Caches that have no entry for each token, such as those of convolutions: a run gives new ones and
- * the old can't be told from them, so that the way back is to have kept them.
+ * Caches without an entry for each token, such as those of convolutions. A run returns new states,
+ * from which earlier ones cannot be computed. A sequence can be cut only to a length whose states
+ * were kept.
  */
 import type { Tensor } from 'onnxruntime-web'
 import { bytesOf } from '../tensor.ts'
 
-/** The states of a conversation at some length, shared by all who know that conversation. */
+/** States of a sequence at some length, shared by sequences that were forked from each other. */
 export interface States {
   readonly tensors: readonly Tensor[]
+  /** Reference count; the tensors are freed when it reaches 0. */
   users: number
 }
 
-/** Where a conversation is, and where it can go back to. */
+/** Current states of a sequence, and those that it can be cut to. */
 export interface History {
+  /** Current states. */
   readonly now: States
+  /** Size in bytes of all states of the sequence. */
   readonly bytes: number
-  /** Goes on to what a run gave, which is of this length. */
+  /** Replaces the current states by those that a run returned; `length` is the new length. */
   advance(tensors: readonly Tensor[], length: number): void
-  /** Keeps the present states. */
+  /** Keeps the current states, so that the sequence can be cut to its current length. */
   mark(): void
-  /** The greatest length, at most this one, whose states are known. */
+  /** Returns the greatest length, at most this one, whose states are known. */
   reach(length: number): number
-  /** Goes back to a length of `reach`. */
+  /** Restores the states of a length that `reach` returned. */
   cut(length: number): void
-  /** Another conversation, to a length of `reach`. */
+  /** Creates the history of another sequence, at a length that `reach` returned. */
   fork(length: number): History
+  /** Releases all states. */
   close(): void
 }
 
-/** Most marks of a conversation. */
+/** Maximum number of marks of a sequence. */
 const MARKS = 8
 
-/** `blank` makes the states of nothing; `known` is taken over, with its users counted already. */
+/**
+ * Creates a history. `blank` creates the states before the first token. `known` are states to start
+ * from; the history owns one reference to each of them.
+ */
 export function createHistory(
   blank: () => Tensor[],
   known: { length: number; now: States; marks: Map<number, States> } = {
@@ -93,7 +101,7 @@ export function createHistory(
   }
 }
 
-/** Of ascending lengths the one whose loss costs least: never the first nor the last. */
+/** Returns the length whose removal leaves the smallest gap; never the first nor the last one. */
 function leastUseful(lengths: readonly number[]): number {
   const inner = lengths.slice(1, -1)
   const gaps = inner.map((_, index) => (lengths[index + 2] ?? 0) - (lengths[index] ?? 0))

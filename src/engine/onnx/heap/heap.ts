@@ -1,33 +1,37 @@
-/** Tensors in the memory of the wasm runtime, which its runs read and write where they are. */
+/** Tensors in the memory of the WebAssembly runtime, which runs read and write without copies. */
 import type { Tensor } from 'onnxruntime-web'
 import type { Ort } from '../ort.ts'
 import { bytesOf, kindOf, typeName } from '../tensor.ts'
 import { allocate, check, given, writeNumbers, type HeapModule } from './module.ts'
 
-/** A tensor of the runtime, and where its numbers are. */
+/** A tensor of the runtime. */
 export interface Held {
+  /** The runtime's handle of the tensor. */
   handle: number
+  /** Address of the tensor's elements. */
   address: number
 }
 
 export interface Heap {
   readonly module: HeapModule
-  /** A tensor of zeros. It has no `data`; it is freed by its `dispose`. */
+  /** Creates a tensor of zeros. The tensor has no `data`; its `dispose` frees the memory. */
   allocate(type: Tensor.Type, dims: readonly number[]): Tensor
-  /** What a run gave, left where it is. */
+  /** Wraps the output of a run without a copy. */
   adopt(handle: number): Tensor
-  /** What a run gave, as a tensor like any other; the runtime's own is freed. */
+  /** Copies the output of a run into an ordinary tensor and frees the original. */
   copyOut(handle: number): Tensor
-  /** A tensor like any other, for one run; to be freed with {@link Heap.free}. */
+  /** Copies an ordinary tensor into the runtime for one run; {@link Heap.free} frees the copy. */
   copyIn(tensor: Tensor): Held
+  /** Frees a copy that {@link Heap.copyIn} made. */
   free(held: Held): void
-  /** `undefined` for a tensor that is not of this memory. */
+  /** Returns the handle and address of a tensor; `undefined` if it is not in this memory. */
   find(tensor: Tensor): Held | undefined
 }
 
-/** A tensor in plain memory. */
+/** ONNX Runtime's number of a data location in CPU memory. */
 const CPU = 1
 
+/** Creates a heap in the memory of the module. */
 export function createHeap({ Tensor: OrtTensor }: Pick<Ort, 'Tensor'>, module: HeapModule): Heap {
   const known = new WeakMap<object, Held>()
 
@@ -40,7 +44,7 @@ export function createHeap({ Tensor: OrtTensor }: Pick<Ort, 'Tensor'>, module: H
     return given(module, handle)
   }
 
-  /** What has no `data` is a tensor to those who only pass it on. */
+  /** Creates an object without `data` that callers can pass on like a tensor. */
   const hold = (
     type: Tensor.Type,
     dims: readonly number[],
@@ -74,7 +78,7 @@ export function createHeap({ Tensor: OrtTensor }: Pick<Ort, 'Tensor'>, module: H
     )
     module._OrtFree(sizes)
     const type = typeName(kind)
-    if (!type) throw new Error(`A tensor has a type that is not supported, ${kind}.`)
+    if (!type) throw new Error(`Tensors of ONNX type ${kind} are not supported.`)
     return { type, address, dims }
   }
 

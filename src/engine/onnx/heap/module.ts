@@ -1,11 +1,12 @@
 /**
- * The wasm runtime below its JavaScript interface, which copies every tensor into its memory and out
- * of it again: for what a conversation is remembered by, that is most of the time of a long one.
+ * The C interface of the WebAssembly runtime. The JavaScript interface above it copies each tensor
+ * into the runtime's memory and back. For the KV cache of a long sequence, these copies would take
+ * most of the time.
  */
 
 import { outOfMemory } from '../../failure.ts'
 
-/** What is used of the module; its functions are those of ONNX Runtime's C interface. */
+/** The part of the WebAssembly module that is used: functions of ONNX Runtime's C interface. */
 export interface HeapModule {
   readonly HEAPU8: Uint8Array<ArrayBuffer>
   _malloc(bytes: number): number
@@ -15,7 +16,7 @@ export interface HeapModule {
   UTF8ToString(address: number): string
   lengthBytesUTF8(text: string): number
   stringToUTF8(text: string, address: number, bytes: number): void
-  /** Takes a `Blob` where the build can wait for one. */
+  /** Adds external data; only a build that can suspend accepts a `Blob`. */
   mountExternalData(path: string, data: Uint8Array | Blob): void
   unmountExternalData(): void
   _OrtInit(threads: number, logLevel: number): number
@@ -70,19 +71,19 @@ export interface HeapModule {
 }
 
 export interface ModuleOptions {
-  /** Folder URL that holds the runtime's files, with a trailing slash. */
+  /** URL of the folder with the runtime's files, with a trailing slash. */
   folder: string
-  /** The build that reads external data from a `Blob` as it is needed. */
+  /** `true` to load the build that can read external data from a `Blob` when needed. */
   streams: boolean
   threads: number
 }
 
 type Factory = (options: object) => Promise<HeapModule>
 
-/** Errors alone. */
+/** Log level of the runtime: only errors. */
 export const LOG_LEVEL = 3
 
-/** Rejects with what the browser says when a file is missing. */
+/** Loads the module. Rejects with the browser's own error if a file is missing. */
 export async function openModule({ folder, streams, threads }: ModuleOptions): Promise<HeapModule> {
   const url = `${folder}ort-wasm-simd-threaded${streams ? '.jspi' : ''}.mjs`
   const { default: open } = (await import(/* @vite-ignore */ url)) as { default: Factory }
@@ -91,32 +92,32 @@ export async function openModule({ folder, streams, threads }: ModuleOptions): P
   return module
 }
 
-/** Throws in the runtime's own words. */
+/** Throws an error with the runtime's message unless the code is 0. */
 export function check(module: HeapModule, code: number): void {
   if (code === 0) return
   const at = allocate(module, 8)
   module._OrtGetLastError(at, at + 4)
   const message = module.getValue(at + 4, '*')
-  const words = message ? module.UTF8ToString(message) : 'The runtime does not say why.'
+  const words = message ? module.UTF8ToString(message) : 'The runtime gave no reason.'
   module._free(at)
   throw new Error(`ERROR_CODE: ${code}, ERROR_MESSAGE: ${words}`)
 }
 
-/** A handle that the runtime gave; throws in its own words when that is none. */
+/** Returns a handle from the runtime; throws the runtime's error if it is 0. */
 export function given(module: HeapModule, handle: number): number {
   if (handle === 0) check(module, -1)
   return handle
 }
 
-/** Address of some bytes of its memory. Throws `unavailable` when there is no room. */
+/** Allocates bytes and returns their address. Throws `unavailable` if memory is exhausted. */
 export function allocate(module: HeapModule, bytes: number): number {
   const address = module._malloc(Math.max(bytes, 8))
   if (address === 0) throw outOfMemory(`${bytes} bytes`)
-  // Above 2 GiB an address is a negative number to JavaScript.
+  // WebAssembly returns an address above 2 GiB as a negative number.
   return address >>> 0
 }
 
-/** Address of a text; to be freed. */
+/** Writes a text to the runtime's memory and returns its address, which the caller frees. */
 export function writeText(module: HeapModule, text: string): number {
   const bytes = module.lengthBytesUTF8(text) + 1
   const address = allocate(module, bytes)
@@ -124,7 +125,7 @@ export function writeText(module: HeapModule, text: string): number {
   return address
 }
 
-/** Address of 32-bit numbers; to be freed. */
+/** Writes 32-bit integers and returns their address, which the caller frees. */
 export function writeNumbers(module: HeapModule, numbers: readonly number[]): number {
   const address = allocate(module, 4 * numbers.length)
   numbers.forEach((number, index) => module.setValue(address + 4 * index, number, 'i32'))

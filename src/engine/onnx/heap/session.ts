@@ -1,4 +1,4 @@
-/** A graph whose inputs and outputs may stay in the memory of the wasm runtime. */
+/** A session whose inputs and outputs may stay in the memory of the WebAssembly runtime. */
 import type { InferenceSession, Tensor } from 'onnxruntime-web'
 import { typeName } from '../tensor.ts'
 import type { Heap, Held } from './heap.ts'
@@ -15,7 +15,7 @@ import {
 export interface HeapSession {
   readonly inputMetadata: readonly InferenceSession.ValueMetadata[]
   readonly outputMetadata: readonly InferenceSession.ValueMetadata[]
-  /** As the runtime's own; a tensor of the heap as a fetch is written to. */
+  /** Runs the graph as the runtime's session does. A fetch may be a heap tensor to write to. */
   run(
     feeds: Record<string, Tensor>,
     fetches: InferenceSession.FetchesType,
@@ -25,23 +25,25 @@ export interface HeapSession {
 
 export interface HeapSessionOptions {
   externalData: readonly { path: string; data: Blob }[]
-  /** Whether external data may be handed over unread. */
+  /** `true` if external data may be passed as a `Blob`. */
   streams: boolean
   /** Entries of the runtime's session configuration. */
   config: Readonly<Record<string, string>>
-  /** Outputs that stay in the heap. */
+  /** Returns `true` for outputs that stay in the heap. */
   keeps(output: string): boolean
 }
 
-/** All of the runtime's optimisations of a graph. */
+/** Optimization level of the runtime: all graph optimizations. */
 const OPTIMIZE = 99
 
+/** Input or output of the graph. */
 interface Port {
-  /** Address of its name. */
+  /** Address of the name. */
   name: number
   metadata: InferenceSession.ValueMetadata
 }
 
+/** Loads a graph. Rejects with the runtime's message if it fails. */
 export async function createHeapSession(
   heap: Heap,
   graph: Blob,
@@ -148,7 +150,10 @@ function describe(module: HeapModule, session: number): [Port[], Port[]] {
   return [ports.slice(0, inputs), ports.slice(inputs)]
 }
 
-/** The runtime tells: type, rank, the names of dimensions that have one, then the sizes of all. */
+/**
+ * Reads the metadata of an input or output. In memory it has the type, the rank, a name (or 0) for
+ * each dimension, and then a size for each dimension.
+ */
 function portOf(module: HeapModule, session: number, index: number): Port {
   const at = allocate(module, 8)
   check(module, module._OrtGetInputOutputMetadata(session, index, at, at + 4))
@@ -177,6 +182,6 @@ function fetchesOf(fetches: InferenceSession.FetchesType): [string, Tensor | nul
 
 function nameOf(ports: readonly Port[], name: string): number {
   const found = ports.find(({ metadata }) => metadata.name === name)
-  if (!found) throw new Error(`The graph has no ${name}.`)
+  if (!found) throw new Error(`The graph has no input or output named ${name}.`)
   return found.name
 }

@@ -1,6 +1,6 @@
 /**
- * Scores in GPU memory, of which the highest are found there: two dispatches for all rows of a
- * step, one where the vocabulary is small, and at most 520 bytes of a row to read.
+ * Logits in GPU memory, whose highest are selected on the GPU. One step needs two dispatches for
+ * all rows, or one if the vocabulary is small. It reads back at most 520 bytes a row.
  */
 import { InoriginError } from '../../../error.ts'
 import type { Ask, Candidates, Logits } from '../../decoder.ts'
@@ -14,27 +14,27 @@ import { createReadback } from './readback.ts'
 import { createScratch } from './scratch.ts'
 import { MERGE, SCAN } from './shader.ts'
 
-/** Some rows of a buffer of scores. */
+/** Some rows of a buffer of logits. */
 export interface GpuScores {
-  /** Storage that can be copied from. It is only read, and not after `release`. */
+  /** Buffer with usage `STORAGE` and `COPY_SRC`. It is only read, and not after `release`. */
   buffer: GPUBuffer
   type: 'float32' | 'float16'
-  /** The buffer's row of each row that is meant. */
+  /** Index in the buffer of each selected row. */
   order: readonly number[]
-  /** Scores of a row. */
+  /** Number of logits of a row. */
   vocabulary: number
-  /** What the logits' own `release` is to do. */
+  /** Callback of the logits' `release`. Default: none. */
   release?: () => void
 }
 
-/** Wraps scores; calls of the logits reject with `unavailable` when the device gives out. */
+/** Function that wraps a buffer; methods of its result reject with `unavailable` on GPU failure. */
 export type GpuLogits = (scores: GpuScores) => Logits
 
 const opened = new WeakMap<GPUDevice, Promise<GpuLogits>>()
 
 /**
- * Resolves when the shaders are compiled, which happens once for a device; rejects with
- * `unavailable` when it refuses them. What it allocates goes with the device.
+ * Resolves when the shaders are compiled, which happens once per device. Rejects with `unavailable`
+ * if the compilation fails. Its buffers live as long as the device.
  */
 export function createGpuLogits(gpu: GPUDevice): Promise<GpuLogits> {
   const known = opened.get(gpu) ?? open(gpu)
@@ -116,7 +116,10 @@ function candidatesOf(record: Uint32Array, ask: Ask, vocabulary: number): Candid
   }
 }
 
-/** The error scope keeps a refusal here: what watches the device is not to take it for broken. */
+/**
+ * Compiles a shader. The error scope catches a compilation error, so that the watch of the device
+ * does not report the device as failed.
+ */
 async function compile(gpu: GPUDevice, code: string): Promise<GPUComputePipeline> {
   gpu.pushErrorScope('validation')
   const module = gpu.createShaderModule({ code })
@@ -128,16 +131,16 @@ async function compile(gpu: GPUDevice, code: string): Promise<GPUComputePipeline
     })
   } catch (cause) {
     const why = (await refused)?.message ?? String(cause)
+    const what = `The GPU cannot compile a shader (${why.slice(0, 200)}).`
     throw (
       deviceFailure(cause) ??
-      new InoriginError(
-        'unavailable',
-        `The GPU refused a shader (${why.slice(0, 200)}). Use the wasm device, or another browser.`,
-        { code: 'gpu_error', cause },
-      )
+      new InoriginError('unavailable', `${what} Use device: "wasm", or another browser.`, {
+        code: 'gpu_error',
+        cause,
+      })
     )
   }
 }
 
-/** Copies and bindings are of whole words. */
+/** Rounds up to whole 32-bit words, which copies and bindings require. */
 const roundUp = (bytes: number): number => Math.ceil(bytes / 4) * 4

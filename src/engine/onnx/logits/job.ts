@@ -1,26 +1,31 @@
-/** What the shaders are told: asks as words. */
+/** Encodes the requests for candidates of each row as input of the shaders. */
 import type { Adjustments, Ask } from '../../decoder.ts'
 import { repetitionFactors } from '../../sampling/adjust.ts'
 import { CHUNK, ENTRY_WORDS, HEAD_WORDS, ROW_WORDS } from './layout.ts'
 
-/** Where rows of scores lie. */
+/** Location and type of the selected rows of logits. */
 export interface Rows {
+  /** `true` if the logits are float16. */
   half: boolean
-  /** The buffer's row of each row that is meant. */
+  /** Index in the buffer of each selected row. */
   order: readonly number[]
   vocabulary: number
 }
 
+/** Input of the shaders. */
 export interface Job {
+  /** Encoded job; see `layout.ts`. */
   words: Uint32Array<ArrayBuffer>
+  /** Number of chunks of a row. */
   chunks: number
+  /** Number of candidates that a record has room for. */
   slots: number
 }
 
-/** 1 / temperature is finite for the shaders. */
+/** Maximum of 1 / temperature, which must be finite for the shaders. */
 const COLDEST = 1e30
 
-/** `asks` has one for each row. */
+/** Creates a job; `asks` has one item per row. */
 export function createJob({ half, order, vocabulary }: Rows, asks: readonly Ask[]): Job {
   const chunks = Math.ceil(vocabulary / CHUNK)
   const slots = Math.min(vocabulary, Math.max(...asks.map(({ count }) => count)))
@@ -63,7 +68,7 @@ interface Entry {
   amount: number
 }
 
-/** Penalties and bias together, by rising id. */
+/** Merges the repetition penalty and the logit bias into one entry per token, sorted by id. */
 function entriesOf({ repetition, bias }: Adjustments = {}, vocabulary: number): Entry[] {
   const entries = new Map<number, Entry>()
   if (repetition) {

@@ -1,11 +1,11 @@
-/** Brings what a GPU computed into plain memory, through buffers that are used again. */
+/** Reads results of the GPU back into CPU memory, through reused buffers. */
 import { deviceFailure, deviceLost, gpuFailure } from '../../failure.ts'
 import { openScopes } from '../scopes.ts'
 
 export interface Readback {
   /**
-   * What `encode`, which runs at once, copies to the beginning of `target`. Rejects with
-   * `unavailable` when the device gave out or refused any of it.
+   * Resolves with the bytes that `encode`, called synchronously, copies to the start of `target`.
+   * Rejects with `unavailable` if the device is lost or reports an error.
    */
   read(
     bytes: number,
@@ -13,11 +13,12 @@ export interface Readback {
   ): Promise<ArrayBuffer>
 }
 
-/** To be mapped for reading, and copied to: GPUBufferUsage's numbers. */
+/** Usage flags `MAP_READ | COPY_DST` of `GPUBufferUsage`. */
 const USAGE = 0x01 | 0x08
-/** GPUMapMode's. */
+/** `GPUMapMode.READ`. */
 const READ = 0x01
 
+/** Creates a readback with its own buffers, which live as long as the device. */
 export function createReadback(gpu: GPUDevice): Readback {
   const free: GPUBuffer[] = []
 
@@ -33,7 +34,7 @@ export function createReadback(gpu: GPUDevice): Readback {
   }
 
   const read: Readback['read'] = async (bytes, encode) => {
-    // An invalid command is dropped without a word: what is read would be of an earlier time.
+    // WebGPU silently drops invalid commands, and the buffer would then hold older data.
     const close = openScopes(gpu)
     const target = take(bytes)
     const encoder = gpu.createCommandEncoder({ label: 'scores' })
@@ -57,7 +58,7 @@ export function createReadback(gpu: GPUDevice): Readback {
   return { read }
 }
 
-/** At least 1 KiB. */
+/** Returns the next power of two, at least 1 KiB. */
 export function powerOfTwo(bytes: number): number {
   return 2 ** Math.max(10, Math.ceil(Math.log2(bytes)))
 }

@@ -1,18 +1,18 @@
-/** GPU buffers that every selection works with, one after the other as the queue has it. */
+/** GPU buffers that all selections share; the queue of the device runs them one by one. */
 import { STORAGE_USAGE } from '../../../device/gpu.ts'
 import { powerOfTwo } from './readback.ts'
 
 export interface Scratch {
   job: GPUBuffer
-  /** Of the chunks of all rows. */
+  /** Buffer for one record per chunk and row. */
   records: GPUBuffer
-  /** Of the rows. */
+  /** Buffer for one record per row. */
   merged: GPUBuffer
 }
 
 const NAMES = ['job', 'records', 'merged'] as const
 
-/** Gives buffers of at least these bytes, the same ones until larger ones are needed. */
+/** Returns a function that returns buffers of at least these sizes in bytes, and reuses them. */
 export function createScratch(
   gpu: GPUDevice,
 ): (sizes: Readonly<Record<keyof Scratch, number>>) => Scratch {
@@ -20,7 +20,7 @@ export function createScratch(
   return (sizes) => {
     for (const name of NAMES) {
       if ((kept[name]?.size ?? 0) >= sizes[name]) continue
-      // What was submitted still has it.
+      // Commands that were already submitted can still use a destroyed buffer.
       kept[name]?.destroy()
       const size = powerOfTwo(sizes[name])
       kept[name] = gpu.createBuffer({ label: `candidates: ${name}`, size, usage: STORAGE_USAGE })

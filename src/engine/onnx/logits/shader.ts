@@ -1,12 +1,11 @@
 /**
- * The shaders that find the highest scores of rows. Scores are compared by their keys, which are
- * whole numbers, so that infinities and what is not a number cost no care: drivers may leave those
- * out of their arithmetic. Subgroups are not used, since a driver is known to compute wrong with
- * them.
+ * The shaders that find the highest logits of rows. They compare logits by integer keys, because
+ * drivers need not support Infinity and NaN in floating-point arithmetic. They do not use
+ * subgroups, with which a driver is known to compute wrong numbers.
  */
 import { CHUNK, ENTRY_WORDS, HEAD_WORDS, ROW_WORDS } from './layout.ts'
 
-/** `lanes` invocations of a workgroup share the work. */
+/** Returns the code that both shaders share; `lanes` is the number of invocations per workgroup. */
 const common = (lanes: number): string => /* wgsl */ `
 @group(0) @binding(0) var<storage, read> source: array<u32>;
 @group(0) @binding(1) var<storage, read> job: array<u32>;
@@ -32,7 +31,7 @@ fn scoreOf(key: u32) -> f32 {
   return bitcast<f32>(select(~key, key & 0x7fffffffu, key >= ZERO));
 }
 
-// How much less a score weighs than the highest.
+// Returns the exponential of a logit relative to that of the highest one.
 fn weight(key: u32, highest: u32, coldness: f32) -> f32 {
   return exp(max((scoreOf(key) - scoreOf(highest)) * coldness, -100.0));
 }
@@ -49,7 +48,8 @@ fn total(lane: u32, part: f32) -> f32 {
   return workgroupUniformLoad(&sums[0]);
 }
 
-// Those of the highest elements whose leading digits are known: 'need' of all that begin so.
+// State of the search: the known leading digits of the lowest element to keep. 'need' is how many
+// of the elements with these digits to keep.
 struct Edge { digits: vec2u, known: vec2u, need: u32, found: u32 }
 
 var<workgroup> edge: Edge;
@@ -58,8 +58,8 @@ var<workgroup> sixteens: array<u32, 16>;
 var<workgroup> taken: atomic<u32>;
 var<workgroup> best: atomic<u32>;
 
-// Finds where the 'wanted' highest of 'length' elements begin, digit by digit of 8 bits. Elements
-// are a key and the complement of an id: no two are equal, and of equal keys the lower id is higher.
+// Finds the lowest of the 'wanted' highest elements, by digits of 8 bits (radix select). An element
+// is a key and the complement of an id. No two are equal; of equal keys, the lower id is higher.
 fn find(lane: u32, wanted: u32, length: u32) {
   if (lane == 0u) { edge = Edge(vec2u(), vec2u(), wanted, 0u); }
   for (var digit = 0u; digit < 8u; digit++) {
@@ -100,7 +100,7 @@ fn isTaken(element: vec2u, start: Edge) -> bool {
   return digits.x > start.digits.x || (digits.x == start.digits.x && digits.y >= start.digits.y);
 }
 
-// Writes the 'wanted' highest elements behind the two first words of a record; 'highest' is a key.
+// Writes the 'wanted' highest elements after the first two words of a record; 'highest' is a key.
 fn keep(lane: u32, record: u32, wanted: u32, length: u32, highest: u32) {
   if (lane >= wanted && lane < job[3]) { records[record + 2u + 2u * lane] = 0u; }
   if (wanted == 1u) {
@@ -129,8 +129,8 @@ fn keep(lane: u32, record: u32, wanted: u32, length: u32, highest: u32) {
 `
 
 /**
- * A record of each chunk of each row, from the scores. Software adapters take their time for every
- * invocation, and the chunks are many: few lanes.
+ * Shader that writes a record for each chunk of each row. It uses few lanes, because there are many
+ * chunks and each invocation is slow on software adapters.
  */
 export const SCAN = /* wgsl */ `${common(64)}
 var<workgroup> keys: array<u32, CHUNK>;
@@ -140,7 +140,7 @@ fn elementAt(index: u32) -> vec2u { return vec2u(keys[index], ~index); }
 
 fn idAt(index: u32) -> u32 { return begin + index; }
 
-// The 32 bits of a score, which 16 may stand for.
+// Returns the bits of a logit as a 32-bit float; logits may be stored as float16.
 fn bitsAt(index: u32) -> u32 {
   if (job[1] == 0u) { return source[index]; }
   let half = (source[index / 2u] >> (16u * (index & 1u))) & 0xffffu;
@@ -171,7 +171,7 @@ fn keyOf(bits: u32) -> u32 {
   return select(bits | ZERO, ~bits, bits >= ZERO);
 }
 
-// The first entry of a row whose id is at least this; entries are in order.
+// Returns the index of a row's first entry whose id is at least this one; entries are sorted.
 fn entryFrom(row: Row, id: u32) -> u32 {
   var low = 0u;
   var high = row.count;
@@ -233,7 +233,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
 }
 `
 
-/** A record of each row, from those of its chunks. */
+/** Shader that merges the records of each row's chunks into one record. */
 export const MERGE = /* wgsl */ `${common(256)}
 var<private> begin: u32;
 

@@ -1,4 +1,4 @@
-/** A GPU that computes right, with as many of its features as that allows. */
+/** Opens a GPU with as many optional features as possible with which it passes the self-test. */
 import { findAdapter } from '../../../device/adapter.ts'
 import { requestGpu } from '../../../device/gpu.ts'
 import { within } from '../../../store/patience.ts'
@@ -9,14 +9,15 @@ import { loadRuntime, type Runtime } from '../runtime.ts'
 import { isRight } from './selftest.ts'
 
 export interface TrustOptions {
-  /** As for a runtime. */
+  /** URL of the folder with the WebAssembly files, with a trailing slash. */
   folder: string
   /** Features that the weights need, such as `shader-f16`. Default: none. */
   features?: readonly string[]
-  /** What is known of this GPU; absent: it is tried, which takes seconds. */
+  /** Earlier verdict on this GPU. Without it, the self-test runs, which takes seconds. */
   verdict?: GpuVerdict
 }
 
+/** A device that passed the self-test, and a runtime on it. */
 export interface TrustedGpu {
   gpu: GPUDevice
   runtime: Runtime
@@ -25,13 +26,13 @@ export interface TrustedGpu {
 
 const HALF = 'shader-f16'
 
-/** Milliseconds for a trial in one precision; most of it is the compilation of shaders. */
+/** Timeout in milliseconds of the self-test in one precision; compiling shaders takes longest. */
 const PATIENCE = 100_000
 
 /**
- * A device of our own and a runtime on it; the caller releases and destroys. Rejects with
- * `unavailable`: code `gpu_untrusted`, with the verdict in its details, when the GPU computes wrong
- * numbers, or none in time, or right ones only without a feature that the weights need.
+ * Resolves with a device and a runtime on it; the caller releases and destroys them. Rejects with
+ * `unavailable` if there is no device. The code is `gpu_untrusted`, with the verdict in `details`,
+ * if the self-test failed, timed out, or passed only without a feature that the weights need.
  */
 export async function openTrusted(
   { folder, features = [], verdict: known }: TrustOptions,
@@ -40,13 +41,13 @@ export async function openTrusted(
   if (known?.features === null) throw untrusted(known, features)
   const available = new Set<string>((await findAdapter())?.features)
   const sets = known ? [known.features.filter((name) => available.has(name))] : rungs(available)
-  // Half precision is weighed with each set below; one that is not there at all is refused here.
+  // An available `shader-f16` is part of the sets below. Other features are required in any case.
   const must = features.filter((name) => name !== HALF || !available.has(name))
   let late = false
   for (const [tried, optional] of sets.entries()) {
     if (signal.aborted) throw loadingCancelled()
     const opened = await requestGpu({ features: must, optional }).catch((thrown: unknown) => {
-      // After a trial that hung, a GPU may give nothing more.
+      // A GPU that hung in an earlier self-test may refuse a new device.
       if (tried > 0) throw untrusted({ features: null, late: true }, features)
       throw thrown
     })
@@ -81,7 +82,7 @@ const verdictOf = (features: readonly string[] | null, late: boolean): GpuVerdic
 const needsMore = (features: readonly string[], optional: readonly string[]): boolean =>
   features.includes(HALF) && !optional.includes(HALF)
 
-/** `null` where it does not come to an end in time. */
+/** Resolves with `true` if each precision passes, `false` if one fails, `null` after a timeout. */
 async function isSound(
   runtime: Runtime,
   gpu: GPUDevice,
@@ -100,11 +101,11 @@ function untrusted(verdict: GpuVerdict, features: readonly string[]): InoriginEr
   const only =
     verdict.features === null ? '' : verdict.late ? ` with ${names}` : ` without ${names}`
   const what = verdict.late
-    ? `The GPU here did not come to the end of a trial${only}`
-    : `The GPU here computes ${only ? `right numbers only${only}` : 'wrong numbers'}`
+    ? `The GPU self-test timed out${only}`
+    : `The GPU computes ${only ? `correct numbers only${only}` : 'wrong numbers'}`
   return new InoriginError(
     'unavailable',
-    `${what}, so this model is not run on it. Use device: "wasm", or another browser.`,
+    `${what}, so the model cannot use the GPU. Use device: "wasm", or another browser.`,
     { code: 'gpu_untrusted', details: { verdict } },
   )
 }

@@ -1,7 +1,7 @@
 /**
- * Whether a GPU computes right: a small decoder with the kernels that language models are made of
- * is run on it, in the ways that the engine runs one, and compared with answers that are known.
- * Drivers that compute wrong numbers do so without any error.
+ * The GPU self-test. It runs a small decoder, with the kernels of language models, in the same ways
+ * as the engine and compares the logits with known values. Faulty drivers compute wrong numbers
+ * without any error.
  */
 import type { Tensor } from 'onnxruntime-web'
 import { STORAGE_USAGE } from '../../../device/gpu.ts'
@@ -25,12 +25,15 @@ import {
 export type Precision = keyof typeof AROUND
 
 /**
- * By how much a score may be off, where scores are about 0.4 and up to 1.5. Some kernels round what
- * they multiply to 8 bits; SwiftShader with `subgroups` is off by 0.35, without by 0.00005.
+ * Maximum error of a logit; typical logits are about 0.4, the largest 1.5. Some kernels round their
+ * factors to 8 bits. SwiftShader's error is 0.35 with `subgroups` and 0.00005 without.
  */
 const TOLERANCE: Record<Precision, number> = { float32: 0.02, float16: 0.06 }
 
-/** Whether all scores are what they must be. Rejects when the device gives out. */
+/**
+ * Resolves with `true` if all logits are correct. Rejects if the device is lost or runs out of
+ * memory.
+ */
 export async function isRight(
   runtime: Runtime,
   gpu: GPUDevice,
@@ -48,7 +51,7 @@ export async function isRight(
   }
 }
 
-/** How far the score furthest off is from what it must be, run by run. */
+/** Yields the largest error of each run. */
 async function* errorsOf(
   runtime: Runtime,
   gpu: GPUDevice,
@@ -73,7 +76,7 @@ async function* errorsOf(
   }
 }
 
-/** The graph, whose weights are in {@link weightsOf}. */
+/** Returns the ONNX file of the decoder; {@link weightsOf} returns its external weights. */
 export function graphOf(precision: Precision): Blob {
   const [before, behind] = AROUND[precision]
   const parts = [before, NODES, behind].map((part) =>
@@ -82,7 +85,7 @@ export function graphOf(precision: Precision): Blob {
   return new Blob(parts)
 }
 
-/** Numbers that look random, drawn as `test/models/selftest.py` draws them. */
+/** Returns pseudorandom weights, computed with the same formula as in `test/models/selftest.py`. */
 export function weightsOf(precision: Precision): Blob {
   let start = 0
   const tensors = LAYOUT.map(([count, exponent]) => {
@@ -95,7 +98,7 @@ export function weightsOf(precision: Precision): Blob {
   return new Blob(tensors)
 }
 
-/** The token at a place of the conversation that all runs take parts of. */
+/** Returns the token at a position of the sequence that all runs are parts of. */
 export const idAt = (place: number): number => (place * 37) % VOCABULARY
 
 const idsBetween = (from: number, to: number): number[] =>
@@ -108,10 +111,11 @@ function draw(place: number): number {
   return x >>> 24
 }
 
+/** KV cache of one run. */
 interface Caches {
-  /** Keys, values. */
+  /** Buffers of the keys and of the values. */
   buffers: GPUBuffer[]
-  /** The same, as a run takes and leaves them. */
+  /** The same buffers as tensors, which a run reads and updates in place. */
   tensors: Record<'key' | 'value', Tensor>
 }
 
@@ -130,7 +134,7 @@ function createCaches(
   return { buffers: [key, value], tensors: { key: tensor(key), value: tensor(value) } }
 }
 
-/** Fills the caches of two rows with those of one. */
+/** Copies a KV cache of one row into both rows of another. */
 function copyTwice(gpu: GPUDevice, one: Caches, pair: Caches): void {
   const encoder = gpu.createCommandEncoder()
   one.buffers.forEach((from, index) => {
@@ -141,7 +145,7 @@ function copyTwice(gpu: GPUDevice, one: Caches, pair: Caches): void {
   gpu.queue.submit([encoder.finish()])
 }
 
-/** Scores of tokens that end a sequence of that length each. */
+/** Runs the graph; `ends` has the length of each sequence after its tokens. Returns the logits. */
 async function run(
   { ort }: Runtime,
   session: Session,
@@ -165,7 +169,7 @@ async function run(
     },
     { scores: null, 'present.key': key, 'present.value': value },
   )
-  if (!scores) throw new InoriginError('internal', 'The trial gave no scores.')
+  if (!scores) throw new InoriginError('internal', 'The GPU self-test returned no logits.')
   return numbersOf(scores)
 }
 
@@ -174,7 +178,7 @@ function numbersOf(scores: Tensor): number[] {
   return Array.from({ length: rows }, (_, row) => [...rowOf(scores, row)]).flat()
 }
 
-/** `Infinity` where one is missing or not a number. */
+/** Returns the largest difference; `Infinity` if a logit is missing or NaN. */
 function difference(scores: readonly number[], answers: readonly number[]): number {
   const far = answers.map((answer, index) => Math.abs((scores[index] ?? Number.NaN) - answer))
   return far.some(Number.isNaN) ? Number.POSITIVE_INFINITY : Math.max(...far)
