@@ -36,8 +36,8 @@ export interface Generation {
   /** Fields of {@link GenerationRequest} that have no effect, as far as known so far. */
   ignored: string[]
   /**
-   * Ends after `finish`; throws an `InoriginError` on a late failure. Abandoning it cancels the
-   * work.
+   * Events of the generation, up to `finish`. The iterator throws an `InoriginError` if the
+   * generation fails later. Leaving the loop cancels the generation.
    */
   events: AsyncIterable<GenerationEvent>
 }
@@ -73,19 +73,19 @@ export interface Host {
    */
   generate(request: GenerationRequest, caller: Caller): Promise<Generation>
   /**
-   * Tokens of the prompt that such a request makes; it may be refused as by `generate`, but for
-   * what is too long only where it is four times so. Waits for the model's tokenizer, but neither
-   * for its weights nor in its queue.
+   * Resolves with the number of prompt tokens of the request. Rejects like `generate`, but accepts
+   * prompts of up to four times the model's context. It waits for the tokenizer, but neither for
+   * the weights nor in the queue.
    */
   countTokens(request: GenerationRequest, caller: Caller): Promise<number>
   /**
-   * Vectors of texts. Resolves when the texts are read and queued, or after 5 s; what goes wrong
-   * before is a rejection, what goes wrong later is thrown by the events, which end after `finish`.
+   * Embeds texts. Resolves when the texts are tokenized and queued, or after 5 s. Rejects if the
+   * request fails before that. The events end after `finish` and throw later errors.
    */
   embed(request: EmbeddingRequest, caller: Caller): Promise<AsyncIterable<EmbeddingEvent>>
   /**
-   * Keeps a response for requests with the same key, in memory alone: it is forgotten with the
-   * host, or when others need the room. Whether it is kept: not what is too large.
+   * Stores a response for later requests with the same API key. It is stored in memory only, until
+   * the host ends or it is evicted. Resolves with `false` if there is no room for it.
    */
   keepResponse(response: KeptResponse, caller: Caller): Promise<boolean>
   /** Resolves with a stored response; `null` if there is none with that id for this API key. */
@@ -94,12 +94,13 @@ export interface Host {
   keptItems(ids: readonly string[], caller: Caller): Promise<Array<KeptItem | null>>
   /** Deletes a stored response. Resolves with `true` if it existed. */
   forgetResponse(id: string, caller: Caller): Promise<boolean>
+  /** Resolves with the catalog's description of a predictor. Rejects with `not_found`. */
   predictor(tag: Tag, caller: Caller): Promise<Predictor>
+  /** Chooses an implementation for this device, or finds the one that was chosen earlier. */
   createPrediction(request: PredictionRequest, caller: Caller): Promise<Prediction>
   /**
-   * Runs a predictor on inputs as {@link Control.predict} takes them. Resolves when it has
-   * answered, or after 5 s; rejects when it is refused or fails before. The events throw what fails
-   * later.
+   * Runs a predictor on the inputs of {@link Control.predict}. Resolves when the result is there,
+   * or after 5 s. Rejects if the prediction fails before that. The events throw later errors.
    */
   predict(
     tag: Tag,
@@ -107,7 +108,8 @@ export interface Host {
     caller: Caller,
   ): Promise<AsyncIterable<PredictionEvent>>
   /**
-   * A resource of any implementation of the catalog, or of one that was given before. Needs no key.
+   * Resolves with the description of a resource of the catalog or of an earlier prediction. It
+   * needs no API key.
    */
   resourceInfo(sha256: string, caller: Caller): Promise<ResourceInfo>
   /**
@@ -117,9 +119,11 @@ export interface Host {
   resource(sha256: string, caller: Caller): Promise<ResourceBody>
 }
 
-/** What the page's server handle asks of the host beyond `/v1`. Same threads, same ports. */
+/** The operations of the page's server handle, in addition to `/v1`. They use the same ports. */
 export interface Control {
+  /** Resolves with the state of every catalog entry. */
   list(): Promise<ModelState[]>
+  /** Loads the tag, and downloads its missing files first. */
   load(tag: Tag, signal: AbortSignal, onProgress: (progress: LoadProgress) => void): Promise<void>
   /** Yields the progress of every load, whichever tab started it. It ends with the signal. */
   progress(signal: AbortSignal): AsyncIterable<LoadProgress>
@@ -136,7 +140,8 @@ export interface Control {
   /** Protects the files of the tag from eviction, or ends that protection. */
   pin(tag: Tag, pinned: boolean): Promise<void>
   /**
-   * Reads all that is stored of it and fetches what is damaged; resolves with the bytes of that.
+   * Reads the stored files of the tag and downloads the damaged parts again. Resolves with the
+   * number of damaged bytes.
    */
   repair(
     tag: Tag,
@@ -146,8 +151,8 @@ export interface Control {
   /** Unloads everything and deletes all resources. */
   clear(): Promise<void>
   /**
-   * Stores files of the user's as what the tag needs; of a tag that is not listed, drafts what it
-   * is.
+   * Stores the user's files as the resources of the tag. If no catalog lists the tag, it drafts a
+   * catalog entry from the files.
    */
   take(
     tag: Tag,
@@ -174,7 +179,7 @@ export interface Control {
   compare(options: OptionDigest, signal: AbortSignal): Promise<string[]>
 }
 
-/** Digests of the options that all tabs must share. The API keys themselves are never sent. */
+/** Digests of the options that all tabs must share. The API keys never leave their tab. */
 export interface OptionDigest {
   catalog: string
   apiKeys: string
