@@ -7,8 +7,14 @@ import type { ParameterType, Tag, TensorValue } from './types/index.ts'
  * Input and output types by tag. The interface is empty; an app adds tags to it by declaration
  * merging. `server.predict` is typed for these tags, and uses `unknown` for all others.
  *
- * @example declare module 'inorigin' {   interface Predictors {     '@me/double': { inputs: { x:
- * InputValue<'float32'> }; outputs: { y: OutputValue<'float32'> } }   } }
+ * @example
+ * ```ts
+ * declare module 'inorigin' {
+ *   interface Predictors {
+ *     '@me/double': { inputs: { x: InputValue<'float32'> }; outputs: { y: OutputValue<'float32'> } }
+ *   }
+ * }
+ * ```
  */
 export interface Predictors {}
 
