@@ -1,7 +1,7 @@
 /**
- * Every message that crosses a thread. One request is one `MessagePort`: the asking side sends
- * `call`, the answering side `ack` at once, then either progress and one `result`, or a `result`
- * (accepted) followed by a stream of `event` and an `end`. An `error` ends both.
+ * All messages between threads. Each request has its own `MessagePort`. The asking side sends
+ * `call`, and the answering side replies with `ack` at once. Then it sends `event`s and one
+ * `result`, or for a stream one `result` (accepted), `event`s and `end`. An `error` ends both.
  */
 import type { CatalogDocument, Implementation } from '../catalog/schema.ts'
 import type { GpuVerdict } from '../device/verdict.ts'
@@ -40,9 +40,7 @@ import type {
   Tag,
 } from '../types/index.ts'
 
-/**
- * Raised whenever a message changes its form. Part of the names of the host's lock and messages.
- */
+/** Protocol version, increased with each change of a message. The host's lock name contains it. */
 export const PROTOCOL = 1
 
 /** Methods of the host with one result. `event` is the type of the events before the result. */
@@ -80,8 +78,8 @@ export interface HostCalls {
     event: LoadProgress
   }
   /**
-   * Tells of a port straight to the predictor's worker, for ports of `predict`, where it is in
-   * memory. Fails when it leaves that.
+   * Sends a port that leads directly to the predictor's worker, if the predictor is in memory. The
+   * page posts one port for each `predict` to it. The call fails when the predictor is unloaded.
    */
   lend: { args: [tag: Tag, configuration: string | undefined]; result: void; event: MessagePort }
   explain: { args: [tag: Tag]; result: Explanation; event: never }
@@ -139,11 +137,11 @@ export interface ModelCalls {
   /** Opens a language model's tokenizer and chat template. */
   openModel: { args: [setup: ModelSetup]; result: void; event: never }
   /**
-   * Loads its weights, and tells when they are there and the model is only being warmed. Requests
-   * that were accepted before wait for this. The result is what was found out about the GPU.
+   * Loads the weights, and sends `warm` when the warm-up starts. Requests that were accepted
+   * earlier wait for it. The result is that of the GPU self-test.
    */
   loadModel: { args: [weights: Files]; result: GpuVerdict | null; event: 'warm' }
-  /** Needs no weights and does not queue. */
+  /** Counts the tokens of a prompt. It needs no weights and does not queue. */
   countTokens: { args: [request: GenerationRequest]; result: number; event: never }
   /** Opens a predictor. The result is that of the GPU self-test. */
   openPredictor: { args: [setup: PredictorFiles]; result: GpuVerdict | null; event: never }
@@ -172,11 +170,9 @@ export type AskMessage =
       method: string
       args: readonly unknown[]
       key: string | null
-      /** Which tab asks; empty where there is only one asker. */
+      /** Id of the tab that asks; empty if only one tab can ask. */
       client: string
-      /**
-       * A lock the asking thread holds while it lives; its grant to another is its death notice.
-       */
+      /** Name of a lock that the asking thread holds while it lives. The other side watches it. */
       life: string | null
     }
   /** Lets the answering side send this many more events of a stream. */

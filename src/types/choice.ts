@@ -28,7 +28,7 @@ export interface DeviceSummary {
   cores: number
 }
 
-/** Which implementation of a tag this device uses, and why the others are not used. */
+/** Explanation of which implementation of a tag this device uses, and why. */
 export interface Explanation {
   tag: Tag
   /** Id of the implementation; `null` if none can run on this device. */
