@@ -19,9 +19,9 @@ export interface Link {
    * Id of the tab that sends the requests. Requests of different tabs take turns. Default: none.
    */
   client?: string
-  /** Maximum number of attempts to get an acknowledgement. */
+  /** Maximum number of attempts to get an acknowledgment. */
   attempts: number
-  /** Timeout in milliseconds for the acknowledgement of a request; `Infinity` means no timeout. */
+  /** Timeout in milliseconds for the acknowledgment of a request; `Infinity` means no timeout. */
   patience: number
   /** Maximum number of events that the other side may send ahead of the reader. Default: 64. */
   window?: number
@@ -71,7 +71,7 @@ export interface Reply<Accepted, Event> {
 }
 
 const WINDOW = 64
-/** Timeout in milliseconds for the acknowledgement of a worker that is still starting. */
+/** Timeout in milliseconds for the acknowledgment of a worker that is still starting. */
 const STARTING_PATIENCE = 20_000
 
 /** Sends a request and resolves with its result. */
@@ -207,7 +207,7 @@ export function unreachable(): InoriginError {
 
 interface OpenConversation extends Conversation {
   acknowledged: Promise<void>
-  /** Waits for the acknowledgement, with a timeout in milliseconds. */
+  /** Waits for the acknowledgment, with a timeout in milliseconds. */
   acknowledge(patience: number): Promise<void>
 }
 
@@ -229,7 +229,7 @@ function openConversation(
   const acknowledged = new Promise<void>((resolve, reject) =>
     Object.assign(ack, { resolve, reject }),
   )
-  // Nobody awaits the acknowledgement of a port that is closed before it.
+  // Nobody awaits the acknowledgment of a port that is closed before it.
   acknowledged.catch(() => undefined)
 
   function fail(error: unknown): void {
@@ -262,7 +262,7 @@ function openConversation(
     watchLife(currentLocks(), life, closing.signal, () => fail(gone()))
   }
 
-  /** Restarts the timeout of the acknowledgement. */
+  /** Restarts the timeout of the acknowledgment. */
   function wait(patience: number): void {
     clearTimeout(deadline)
     if (patience !== Infinity) deadline = setTimeout(() => fail(unreachable()), patience)
