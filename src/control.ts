@@ -1,23 +1,24 @@
 /**
- * Keeps this page controlled by the service worker. Control is lost where a response clears the site's
- * data, as a logout may: then `fetch('/v1/...')` reaches the web server, until control is taken back.
+ * Keeps this page controlled by the service worker. A response that clears the site's data, for
+ * example on logout, ends that control. `fetch('/v1/...')` then reaches the web server until this
+ * module takes control again.
  */
 import { currentLocks, replaceLocks } from './link/locks.ts'
 import { keepCurrent, register, speaksOurs, status, type Script } from './register.ts'
 
-/** Milliseconds until control is tried again after it could not be taken back; doubled each time. */
+/** Delay in milliseconds before the first retry of taking control. It doubles with each retry. */
 const FIRST_RETRY_DELAY_MS = 1_000
 const MAX_RETRY_DELAY_MS = 60_000
 
-/** Looks for the lock of the service worker, and milliseconds between two. */
+/** Maximum number of checks for the service worker's lock, and milliseconds between them. */
 const MAX_LOCK_LOOKS = 40
 const LOCK_LOOK_INTERVAL_MS = 100
 
-/** This page's service worker, as it stands at any moment. */
+/** Live state of this page's service worker. */
 export interface PageControl {
-  /** Registration whose worker is asked; another one after control was lost. */
+  /** Current registration. It is replaced after control was lost. */
   readonly registration: ServiceWorkerRegistration
-  /** `true` while requests of this page reach that worker. */
+  /** `true` while this page's requests reach the worker of that registration. */
   readonly controlled: boolean
 }
 
@@ -25,22 +26,23 @@ export interface ControlOptions {
   container: ServiceWorkerContainer
   script: Script
   signal: AbortSignal
-  /** Called when this page's requests reach the web server. */
+  /** Called when this page's requests start to reach the web server. */
   onLost(): void
-  /** Called when they reach the service worker again; `currentLocks()` may be others than before. */
+  /** Called when they reach the service worker again. `currentLocks()` may have changed by then. */
   onRegained(): Promise<void>
 }
 
 /**
- * Registers the script and resolves once it controls this page; takes control back whenever it is lost,
- * until the signal aborts. Resolves with `undefined` while the worker speaks another protocol.
+ * Registers the script and resolves when it controls this page. Takes control again whenever it is
+ * lost, until the signal aborts. Resolves with `undefined` if the worker uses another protocol
+ * version.
  *
  * @throws InoriginError like {@link register} and {@link speaksOurs}.
  */
 export async function takeControl(options: ControlOptions): Promise<PageControl | undefined> {
   const { container, script, signal } = options
   let current = await register(container, script, signal)
-  // A script of another protocol serves its own tabs until nothing streams and it can be replaced.
+  // A script with another protocol version serves its own tabs until it has no open streams.
   if (!(await speaksOurs(container, current, signal))) return undefined
   await shareLocks(current, signal)
   keepCurrent(() => current, signal)
@@ -80,7 +82,9 @@ export async function takeControl(options: ControlOptions): Promise<PageControl 
   }
 }
 
-/** Resolves once this page has the same locks as the worker, where it looks for the worker's own. */
+/**
+ * Resolves when this page shares its lock manager with the worker: it then sees the worker's lock.
+ */
 async function shareLocks(
   { active }: ServiceWorkerRegistration,
   signal: AbortSignal,
@@ -92,14 +96,17 @@ async function shareLocks(
     if (held.some(({ name }) => name === life)) return
     signal.throwIfAborted()
     replaceLocks(locksOfNewFrame())
-    // The locks of a frame that comes while the data are being cleared are the old ones, too.
+    // A frame that is created while the data are being cleared still has the old locks.
     if (look > 0) await pause(LOCK_LOOK_INTERVAL_MS)
   }
 }
 
 let frame: HTMLIFrameElement | undefined
 
-/** Returns the locks that threads which begin now have: those of a frame, which stays for them. */
+/**
+ * Returns the lock manager that newly started threads use. It belongs to a new hidden frame, which
+ * must stay in the page.
+ */
 function locksOfNewFrame(): LockManager {
   frame?.remove()
   frame = document.createElement('iframe')

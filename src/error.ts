@@ -1,20 +1,20 @@
 import type { ErrorCode } from './error-codes.ts'
 
 /**
- * What went wrong, named after what the caller can do about it. Each kind has one HTTP status;
- * `src/wire/errors.ts` turns a kind into the words each client style expects.
+ * Kind of an error, named after what the caller can do about it. Each kind has one HTTP status;
+ * `src/wire/errors.ts` translates it into the error types of each wire format.
  */
 export type ErrorKind =
-  | 'invalid_request' // 400: the request itself is wrong, sending it again cannot help
-  | 'authentication' // 401: no key, or not one of this server's
-  | 'permission' // 403: understood and refused
+  | 'invalid_request' // 400: the request is wrong, and a retry fails too
+  | 'authentication' // 401: the API key is missing or invalid
+  | 'permission' // 403: the request is valid, but not allowed
   | 'not_found' // 404: no such path, model, predictor or prediction
   | 'method_not_allowed' // 405
-  | 'too_large' // 413: the body is over the stated limit
-  | 'rate_limit' // 429: the queue is full, try again after `retryAfter`
-  | 'aborted' // 499: the caller gave up
-  | 'internal' // 500: a fault of ours
-  | 'unavailable' // 503: no host, no device, not loadable here and now
+  | 'too_large' // 413: the body is larger than the stated limit
+  | 'rate_limit' // 429: the queue is full; retry after `retryAfter`
+  | 'aborted' // 499: the caller canceled the request
+  | 'internal' // 500: a bug in inorigin
+  | 'unavailable' // 503: there is no host or no suitable device, or the model cannot be loaded now
 
 export const STATUS: Readonly<Record<ErrorKind, number>> = {
   invalid_request: 400,
@@ -29,26 +29,27 @@ export const STATUS: Readonly<Record<ErrorKind, number>> = {
   unavailable: 503,
 }
 
-/** What an error tells beside its kind and message. */
+/** Optional fields of an {@link InoriginError}. */
 export interface ErrorDetails {
-  /** Machine-readable reason within the kind, such as `model_not_found` or `context_length_exceeded`. */
+  /** Machine-readable error code, such as `model_not_found` or `context_length_exceeded`. */
   code?: ErrorCode
-  /** Path of the field at fault, such as `messages[2].content[0].type`. */
+  /** Path of the invalid field, such as `messages[2].content[0].type`. */
   param?: string
-  /** Seconds after which the same request may succeed. An `unavailable` without it is for good. */
+  /** Time in seconds to wait before a retry. An `unavailable` error without it is permanent. */
   retryAfter?: number
-  /** Anything else a client can read, such as `{ unsupported: ['thread'] }`. */
+  /** Additional machine-readable data, such as `{ unsupported: ['thread'] }`. */
   details?: Readonly<Record<string, unknown>>
+  /** The error that caused this one. */
   cause?: unknown
 }
 
-/** The plain form of an {@link InoriginError}: what crosses a port. */
+/** Plain object form of an {@link InoriginError}, for messages between threads. */
 export interface ErrorRecord extends Omit<ErrorDetails, 'cause'> {
   kind: ErrorKind
   message: string
 }
 
-/** The one error class. Its message says what happened and what to do. */
+/** The error class of this package. Its message says what happened and what to do. */
 export class InoriginError extends Error {
   override readonly name = 'InoriginError'
   readonly kind: ErrorKind
@@ -66,25 +67,27 @@ export class InoriginError extends Error {
     this.details = details.details
   }
 
-  /** The HTTP status of the kind. */
+  /** HTTP status of the kind. */
   get status(): number {
     return STATUS[this.kind]
   }
 
+  /** Returns the error as a plain object, without its cause. */
   toRecord(): ErrorRecord {
     const { kind, message, code, param, retryAfter, details } = this
     return { kind, message, code, param, retryAfter, details }
   }
 
+  /** Creates an error from its plain object form. */
   static fromRecord(record: ErrorRecord): InoriginError {
     return new InoriginError(record.kind, record.message, record)
   }
 
-  /** Wraps whatever was thrown; an abort stays an abort, anything unknown becomes `internal`. */
+  /** Converts any thrown value: an `AbortError` becomes `aborted`, unknown errors `internal`. */
   static from(thrown: unknown): InoriginError {
     if (thrown instanceof InoriginError) return thrown
     if (thrown instanceof Error && thrown.name === 'AbortError') {
-      return new InoriginError('aborted', 'The request was cancelled.', { cause: thrown })
+      return new InoriginError('aborted', 'The request was canceled.', { cause: thrown })
     }
     const message = thrown instanceof Error ? thrown.message : String(thrown)
     return new InoriginError('internal', message, { cause: thrown })

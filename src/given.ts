@@ -1,6 +1,6 @@
 /**
- * What a page hands to its server's calls, looked at before it crosses to another thread: there, nobody
- * could tell what was wrong with it.
+ * Validates the arguments of the server handle's methods in the page. Invalid ones would fail in
+ * `postMessage` or in another thread, with an error that does not name the argument.
  */
 import { InoriginError } from './error.ts'
 import type { ChosenFile, Tag } from './types/index.ts'
@@ -13,19 +13,27 @@ interface Options {
 const never = new AbortController().signal
 const ignore = () => {}
 
-/** Throws `invalid_request` for what is no text; whether there is such a tag is seen later. */
+/**
+ * Returns the tag if it is a string, without looking it up.
+ *
+ * @throws InoriginError `invalid_request` for other values.
+ */
 export function tagOf(tag: Tag): Tag {
   if (typeof tag === 'string') return tag
-  throw invalid('tag', `tag must be a text such as @owner/name, not ${kind(tag)}.`)
+  throw invalid('tag', `tag must be a string such as @owner/name, not ${kind(tag)}.`)
 }
 
-/** With their defaults. Throws `invalid_request` that names the one that cannot work. */
+/**
+ * Returns the options with their defaults.
+ *
+ * @throws InoriginError `invalid_request` that names the invalid option.
+ */
 export function optionsOf<Given extends Options>(
   given: Given | undefined,
 ): Given & { signal: AbortSignal; onProgress: NonNullable<Given['onProgress']> } {
   const options: unknown = given ?? (given === undefined ? {} : null)
   if (typeof options !== 'object' || options === null) {
-    throw invalid('options', `options must be an object, not ${kind(options)}. Leave them out.`)
+    throw invalid('options', `options must be an object or undefined, not ${kind(options)}.`)
   }
   const { signal = never, onProgress = ignore } = options as Options
   if (typeof signal?.addEventListener !== 'function' || !('aborted' in signal)) {
@@ -41,7 +49,12 @@ export function optionsOf<Given extends Options>(
   }
 }
 
-/** A `File` forgets the folder it was chosen in when it crosses. Throws `invalid_request` for others. */
+/**
+ * Returns the files with their paths, or the folder. A `File` loses its `webkitRelativePath` when
+ * it is sent to another thread.
+ *
+ * @throws InoriginError `invalid_request` for other values.
+ */
 export function filesOf(
   files: Iterable<File> | FileSystemDirectoryHandle,
 ): readonly ChosenFile[] | FileSystemDirectoryHandle {
@@ -50,12 +63,12 @@ export function filesOf(
     return files as FileSystemDirectoryHandle
   const listed =
     isObject(given) && Symbol.iterator in given ? Array.from(files as Iterable<File>) : null
-  // Those of another frame are of another class.
+  // `instanceof` fails for files that come from another frame.
   if (listed?.every((file) => kind(file) === 'File')) {
     return listed.map((file) => ({ path: file.webkitRelativePath || file.name, file }))
   }
-  const what = 'files must be the files of an input, or the handle of a folder'
-  throw invalid('files', `${what}, not ${kind(given)}. A single file goes into an array.`)
+  const what = 'files must be a list of files or the handle of a folder'
+  throw invalid('files', `${what}, not ${kind(given)}. Put a single file into an array.`)
 }
 
 function invalid(param: string, message: string): InoriginError {
@@ -66,7 +79,7 @@ function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null
 }
 
-/** As a message calls it. */
+/** Returns the type of a value for an error message, such as `null`, `string` or `File`. */
 function kind(value: unknown): string {
   if (!isObject(value)) return value === null ? 'null' : typeof value
   return Object.prototype.toString.call(value).slice(8, -1)

@@ -1,4 +1,4 @@
-/** What an app imports. */
+/** The public exports of the package `inorigin`. */
 export { serve } from './serve.ts'
 export { InoriginError } from './error.ts'
 export type { ServeOptions } from './serve.ts'
@@ -50,5 +50,5 @@ export type {
   StoredTag,
   Tag,
 } from './types/index.ts'
-// All of it: a declaration of the app's adds to what is exported so.
+// Exported as a whole, so that an app can merge declarations into `Predictors`.
 export type * from './typed.ts'

@@ -1,13 +1,15 @@
-/** Page side of the service worker: register it, have it control this page, keep it up to date. */
+/**
+ * Page side of the service worker: registers it, lets it control the page, and keeps it current.
+ */
 import { InoriginError } from './error.ts'
 import { PROTOCOL, type PageToWorker, type WorkerStatus } from './link/protocol.ts'
 
-/** Milliseconds for a worker that is registered to control the page. */
+/** Timeout in milliseconds for a registered worker to control the page. */
 const CONTROL_DEADLINE = 20_000
 const STATUS_DEADLINE = 2_000
-/** Milliseconds for a newer script to take over from one of another protocol. */
+/** Timeout in milliseconds for a newer script to replace one with another protocol version. */
 const UPDATE_DEADLINE = 6_000
-/** Milliseconds between looks at whether a waiting script may take over. */
+/** Milliseconds between checks whether a waiting script may take over. */
 const UPDATE_INTERVAL = 5_000
 
 export interface Script {
@@ -16,17 +18,18 @@ export interface Script {
   type: WorkerType
 }
 
-/** Says something to whichever worker is active, whether or not it controls this page. */
+/** Sends a message to the active worker, even if it does not control this page. */
 export function tell(registration: ServiceWorkerRegistration, message: PageToWorker): void {
   registration.active?.postMessage(message)
 }
 
 /**
- * Registers the script and resolves once it controls this page, also after a hard reload.
+ * Registers the script and resolves when it controls this page, even after a hard reload.
  *
- * @throws InoriginError `unavailable` with code `no_service_worker` where the browser allows none,
- * `script_missing` when there is no such script, `scope_refused` when the script lies below its scope
- * (it would need the `Service-Worker-Allowed` header), `not_controlled` when it does not take control.
+ * @throws InoriginError `unavailable` with one of these codes: `no_service_worker` if the browser
+ * allows none; `script_missing` if the script does not exist; `scope_refused` if the script is
+ * below its scope and has no `Service-Worker-Allowed` header; `not_controlled` if it does not take
+ * control.
  */
 export async function register(
   container: ServiceWorkerContainer,
@@ -34,7 +37,7 @@ export async function register(
   signal: AbortSignal,
 ): Promise<ServiceWorkerRegistration> {
   const { scope, type } = script
-  // An update of the script must be seen although the file's cache headers may allow an old one.
+  // Updates of the script must be found even if its cache headers allow an old copy.
   const options: RegistrationOptions = { scope, type, updateViaCache: 'none' }
   const registration = await container
     .register(script.url, options)
@@ -70,12 +73,12 @@ async function controlled(
   if (ours()) return
   await until(signal, notControlled, (done, listen) => {
     container.addEventListener('controllerchange', () => ours() && done(), listen)
-    // A hard reload leaves the page uncontrolled; asking to be claimed spares a second reload.
+    // A hard reload leaves the page uncontrolled. A claim avoids a second reload.
     tell(registration, { type: 'inorigin:claim' })
   })
 }
 
-/** What a service worker says of itself, or `undefined` when it does not answer. */
+/** Resolves with the status of a service worker, or `undefined` if it does not answer. */
 export async function status(worker: ServiceWorker): Promise<WorkerStatus | undefined> {
   const { port1, port2 } = new MessageChannel()
   return new Promise((resolve) => {
@@ -91,10 +94,11 @@ export async function status(worker: ServiceWorker): Promise<WorkerStatus | unde
 }
 
 /**
- * Whether the worker that controls this page speaks our protocol, after giving an older script the
- * chance to be replaced.
+ * Resolves with `true` if the worker that controls this page uses the same protocol version. An
+ * older script is updated first if possible.
  *
- * @throws InoriginError `unavailable` with code `foreign_service_worker` when it knows nothing of us.
+ * @throws InoriginError `unavailable` with code `foreign_service_worker` if the worker does not run
+ * inorigin.
  */
 export async function speaksOurs(
   container: ServiceWorkerContainer,
@@ -116,7 +120,7 @@ export async function speaksOurs(
   }
 }
 
-/** Lets a waiting script take over as soon as the active one answers nothing. */
+/** Lets a waiting script take over as soon as the active one has no open requests. */
 export function keepCurrent(current: () => ServiceWorkerRegistration, signal: AbortSignal): void {
   const timer = setInterval(() => {
     const registration = current()
@@ -135,7 +139,7 @@ async function replace(
   }
 }
 
-/** Waits for `done`, for the deadline or for the signal, and removes every listener after. */
+/** Waits for `done`, the deadline or the signal, and then removes all listeners. */
 async function until(
   signal: AbortSignal,
   late: () => InoriginError,
@@ -163,13 +167,13 @@ function notControlled(): InoriginError {
 }
 
 function foreign(registration: ServiceWorkerRegistration): InoriginError {
-  const what = `The service worker at ${registration.active?.scriptURL} does not know inorigin.`
-  return new InoriginError('unavailable', `${what} Call attach() of 'inorigin/sw' in it.`, {
+  const what = `The service worker at ${registration.active?.scriptURL} does not run inorigin.`
+  return new InoriginError('unavailable', `${what} Call attach() from 'inorigin/sw' in it.`, {
     code: 'foreign_service_worker',
   })
 }
 
-/** Tells a script that is not there from a browser that will not have it. */
+/** Creates the error of a failed registration, and finds out whether the script is missing. */
 async function refused({ url, scope }: Script, cause: unknown): Promise<InoriginError> {
   const reason = cause instanceof Error ? cause.message : String(cause)
   const found = await fetch(url, { cache: 'no-store' }).catch(() => undefined)
@@ -181,7 +185,8 @@ async function refused({ url, scope }: Script, cause: unknown): Promise<Inorigin
     return new InoriginError('unavailable', `${what} ${todo}`, { code: 'script_missing', cause })
   }
   const above = !new URL(scope).pathname.startsWith(new URL('.', url).pathname)
-  return new InoriginError('unavailable', `No service worker for ${scope}: ${reason}`, {
+  const what = `Cannot register a service worker for ${scope}: ${reason}`
+  return new InoriginError('unavailable', what, {
     code: above ? 'scope_refused' : 'no_service_worker',
     cause,
   })

@@ -1,4 +1,4 @@
-/** Page side: makes this page's origin answer `/v1`. */
+/** The entry point of a page: `serve()` makes the page's origin answer `/v1`. */
 import type { CatalogDocument } from './catalog/schema.ts'
 import { takeControl, type ControlOptions, type PageControl } from './control.ts'
 import { InoriginError } from './error.ts'
@@ -15,47 +15,52 @@ import { askPersistence } from './store/room.ts'
 import type { PredictOptions, Server } from './server.ts'
 import type { Control, Device, Host, Tag } from './types/index.ts'
 
-/** What is served, and where it runs. */
+/** Options of {@link serve}. */
 export interface ServeOptions {
-  /** A catalog, or its URL, in addition to the default one. Default: the default one alone. */
+  /** Catalog, or its URL, to use in addition to the default one. Default: only the default one. */
   catalog?: string | URL | CatalogDocument
-  /** URL of the service worker script. Its folder is what is served. Default: `/sw.js`. */
+  /** URL of the service worker script. Its folder is the default scope. Default: `/sw.js`. */
   worker?: string | URL
-  /** `module` for an app's own service worker that is a module. Default: `classic`. */
+  /** Type of the script: `module` for an app's own module service worker. Default: `classic`. */
   workerType?: WorkerType
-  /** What the service worker controls, where that is not the folder of its script. */
+  /** Scope of the service worker. Default: the folder of its script. */
   scope?: string | URL
-  /** URL of the folder that `inorigin init` filled. Default: `inorigin/` beside the script. */
+  /** URL of the folder that `inorigin init` created. Default: `inorigin/` next to the script. */
   assets?: string | URL
   /**
-   * The keys that are accepted, in either style. Default: any key, or none. `GET /v1/resources/{sha256}`
-   * needs no key: its files are those of the catalog, which are public.
+   * API keys to accept, as `Authorization: Bearer` or `x-api-key`. Default: any key, or none.
+   * `GET /v1/resources/{sha256}` needs no key, because the files of the catalog are public.
    */
   apiKeys?: readonly string[]
-  /** Where models run. Default: `auto`, the best implementation for this device. */
+  /** Device that models run on. Default: `auto`, the best implementation for this device. */
   device?: Device | 'auto'
   /**
-   * Called with the new value of {@link Server.controlled} when that changes: with `false` when a response
-   * with `Clear-Site-Data: "storage"` has taken control of this page away, and with `true` when it is
-   * back. Meanwhile `fetch('/v1/...')` reaches the web server, prompt and key included.
+   * Callback for changes of {@link Server.controlled}. The value is `false` when the page lost its
+   * service worker to a response with `Clear-Site-Data: "storage"`, and `true` when it is
+   * controlled again. In between, `fetch('/v1/...')` reaches the web server, including its prompt
+   * and API key.
    */
   onControlChange?: (controlled: boolean) => void
-  /** Aborting it gives up starting, and later closes the server. */
+  /** Signal that cancels the start, and later closes the server. */
   signal?: AbortSignal
 }
 
-/** Looks for a host: one that is starting, or the next tab in line after one was closed. */
+/** Number of attempts to reach a host: one may be starting, or the next tab may be taking over. */
 const HOST_ATTEMPTS = 3
 const HOST_PATIENCE = 8_000
 
-/** Of this page, however many servers it opens; freed by the browser with the page. */
+/**
+ * Lock of this page, shared by all servers that the page opens. The browser releases it with the
+ * page.
+ */
 let life: { locks: LockManager; name: Promise<string> } | undefined
 
 /**
- * Makes this page's origin the inference server; resolves when the page is controlled and `/v1` answers.
+ * Turns this page's origin into an inference server. Resolves when the service worker controls the
+ * page and `/v1` answers.
  *
- * A page without service worker (a private window, say) is its own host: then `controlled` is false and
- * only `server.fetch` answers.
+ * A page without a service worker, for example in a private window, hosts its own models. Then
+ * `server.controlled` is `false`, and only `server.fetch` answers.
  *
  * @example
  * ```ts
@@ -69,8 +74,8 @@ let life: { locks: LockManager; name: Promise<string> } | undefined
  *   }),
  * })
  * ```
- * @throws InoriginError `invalid_request` for options that cannot work, `unavailable` when the page is
- * not secure, or the service worker or the dedicated worker cannot start; the message says what to do.
+ * @throws InoriginError `invalid_request` for invalid options; `unavailable` if the page is not a
+ * secure context, or if the service worker or the dedicated worker cannot start.
  */
 export async function serve(options: ServeOptions = {}): Promise<Server> {
   if (!isSecureContext) throw insecure()
@@ -122,8 +127,8 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
 }
 
 function insecure(): InoriginError {
-  const what = 'Browsers give service workers and WebGPU to secure pages only.'
-  return new InoriginError('unavailable', `${what} Serve this one over https, or from localhost.`, {
+  const what = 'Service workers and WebGPU need a secure context.'
+  return new InoriginError('unavailable', `${what} Serve the page over https or from localhost.`, {
     code: 'insecure_context',
   })
 }
@@ -132,11 +137,11 @@ function locate(options: ServeOptions): Script {
   const url = new URL(options.worker ?? '/sw.js', document.baseURI)
   const scope = new URL(options.scope ?? '.', options.scope ? document.baseURI : url)
   if (url.origin !== location.origin) {
-    throw invalid('worker', `The script ${url.href} is of another origin than this page.`)
+    throw invalid('worker', `worker must be a URL on this page's origin, not ${url.href}.`)
   }
   if (!location.href.startsWith(scope.href)) {
-    const what = `This page, ${location.pathname}, is outside ${scope.pathname}, which is what the`
-    const todo = `service worker at ${url.pathname} can serve. Pass \`worker\` with one further up.`
+    const what = `This page, ${location.pathname}, is outside ${scope.pathname}, the scope of`
+    const todo = `${url.pathname}. Pass a \`worker\` script in the page's folder or above it.`
     throw invalid('worker', `${what} ${todo}`)
   }
   return { url, scope: scope.href, type: options.workerType ?? 'classic' }
@@ -144,11 +149,11 @@ function locate(options: ServeOptions): Script {
 
 function setUp(options: ServeOptions, script: Script): HostSetup {
   const { apiKeys, catalog, device = 'auto' } = options
-  // A text would count as the keys that it holds.
+  // A string has `includes`, too: every part of it would be accepted as a key.
   if (apiKeys !== undefined && !(Array.isArray(apiKeys) && apiKeys.every(isKey))) {
     const what =
-      'apiKeys must be an array of strings that a header can carry: ASCII, no outer spaces.'
-    throw invalid('apiKeys', `${what} Leave it out to accept any key.`)
+      'apiKeys must be an array of printable ASCII strings without leading or trailing spaces.'
+    throw invalid('apiKeys', `${what} Omit it to accept any key.`)
   }
   if (!['auto', 'webgpu', 'wasm'].includes(device)) {
     throw invalid('device', `device must be auto, webgpu or wasm, not ${String(device)}.`)
@@ -159,10 +164,7 @@ function setUp(options: ServeOptions, script: Script): HostSetup {
     options.assets ? document.baseURI : script.url,
   )
   if (assets.origin !== location.origin) {
-    throw invalid(
-      'assets',
-      `Workers cannot be started from ${assets.origin}, which is another origin.`,
-    )
+    throw invalid('assets', `assets must be a URL on this page's origin, not ${assets.href}.`)
   }
   return {
     scope: script.scope,
@@ -176,12 +178,12 @@ function setUp(options: ServeOptions, script: Script): HostSetup {
 const isKey = (value: unknown) =>
   typeof value === 'string' && /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(value)
 
-/** The same document as plain data: what cannot cross to the worker is no catalog either. */
+/** Returns a plain copy of the catalog. Throws `invalid_request` if it cannot be cloned. */
 function asData(catalog: CatalogDocument): CatalogDocument {
   try {
     return structuredClone(catalog)
   } catch {
-    throw invalid('catalog', 'The catalog must be a JSON document, or the URL of one.')
+    throw invalid('catalog', 'catalog must be a JSON document or the URL of one.')
   }
 }
 
@@ -189,7 +191,7 @@ function invalid(param: string, message: string): InoriginError {
   return new InoriginError('invalid_request', message, { param })
 }
 
-/** Takes control of this page; resolves with `undefined` where the browser allows no service worker. */
+/** Takes control of this page. Resolves with `undefined` if the browser has no service workers. */
 async function controlOrNone(
   script: Script,
   signal: AbortSignal,
@@ -205,7 +207,10 @@ async function controlOrNone(
   }
 }
 
-/** Connects to our own dedicated worker when we host, else through the service worker to the tab that does. */
+/**
+ * Connects the port to this tab's dedicated worker if this tab hosts. Otherwise the service worker
+ * forwards it to the hosting tab.
+ */
 function connectVia(
   page: HostPage,
   control: PageControl | undefined,
@@ -235,9 +240,9 @@ interface Parts {
 
 function createServer({ script, control, host, differences, isControlled, close }: Parts): Server {
   const scope = new URL(script.scope)
-  /** Kept, as an import takes longer than a message even where the module is there. */
+  /** The imported function. `import()` takes longer than a message even for a loaded module. */
   let carry: typeof import('./predictor/transfer.ts').carry | undefined
-  // What a tag's predictor takes and gives is known to types alone.
+  // The inputs and outputs of a tag are known only to the type system, so the type is cast.
   const predict = (async (tag: Tag, inputs: Record<string, unknown>, options?: PredictOptions) => {
     const given = optionsOf(options)
     carry ??= (await import('./predictor/transfer.ts')).carry
@@ -297,12 +302,12 @@ function createServer({ script, control, host, differences, isControlled, close 
 }
 
 function differs(names: string[]): string {
-  const what = `inorigin: another tab hosts, with other options than this one: ${names.join(', ')}.`
-  return `${what} Its options apply here too until it is closed.`
+  const what = `inorigin: the hosting tab has different options than this one: ${names.join(', ')}.`
+  return `${what} Its options apply to this tab too, until it is closed.`
 }
 
 function alone(): string {
   const what =
     'inorigin: this page has no service worker, so fetch("/v1/...") would reach the web server.'
-  return `${what} Use server.fetch.`
+  return `${what} Use server.fetch instead.`
 }

@@ -1,4 +1,4 @@
-/** The handle that `serve()` resolves with. */
+/** The types of the server handle that `serve()` resolves with. */
 import type { InputsOf, OutputsOf, TypedTag } from './typed.ts'
 import type {
   Explanation,
@@ -15,116 +15,151 @@ import type {
   Tag,
 } from './types/index.ts'
 
-/** Options of everything that takes longer than a moment. */
+/** Options of long-running operations. */
 export interface TaskOptions {
-  /** Aborting it gives the task up; what was downloaded stays for the next time. */
+  /** Signal that cancels the operation. Bytes that were downloaded stay stored. */
   signal?: AbortSignal
-  /** Bytes, rate and phase, several times a second. */
+  /** Callback for the progress: phase, bytes and rate. It is called several times a second. */
   onProgress?: (progress: LoadProgress) => void
 }
 
-/** How a predictor is run. */
+/** Options of {@link Server.predict}. */
 export interface PredictOptions extends TaskOptions {
-  /** The `configuration` of a prediction, to run the implementation it chose. */
+  /**
+   * The `configuration` of an earlier prediction, to run the same implementation. Default: the best
+   * implementation for this device.
+   */
   configuration?: string
 }
 
-/** The models and predictors of the catalog, as they stand on this device. */
+/** The models and predictors of the catalog on this device. */
 export interface Models {
+  /** Resolves with the state of every model and predictor. */
   list(): Promise<ModelState[]>
   /**
-   * Downloads what is missing and brings it into memory. Aborting the signal pauses the download, unless
-   * others wait for the same; loading again resumes it.
+   * Downloads the missing files and loads the model or predictor into memory. Aborting the signal
+   * pauses the download, unless others wait for it too. The next `load` resumes it.
+   *
+   * @throws InoriginError `not_found` for an unknown tag.
    */
   load(tag: Tag, options?: TaskOptions): Promise<void>
   /**
-   * Every step of every load, whichever tab or request asked for it: `for await (const step of
-   * server.models.progress())`. Ends with the signal, or when the loop is left.
+   * Yields the progress of every load, whichever tab or request started it. It ends when the signal
+   * aborts, or when the loop is left.
+   *
+   * @example
+   * ```ts
+   * for await (const { tag, phase } of server.models.progress()) console.log(tag, phase)
+   * ```
    */
   progress(options?: { signal?: AbortSignal }): AsyncIterable<LoadProgress>
-  /** Frees its memory, or ends its load for all who wait; what is stored stays. */
+  /**
+   * Frees the memory of the tag, or cancels its load for everyone who waits for it. Stored files
+   * stay.
+   *
+   * @throws InoriginError `not_found` for an unknown tag.
+   */
   unload(tag: Tag): Promise<void>
-  /** {@link ModelStorage.remove}. */
+  /** Deletes the tag's files, like {@link ModelStorage.remove}. */
   remove(tag: Tag): Promise<void>
 }
 
-/** How the user's files are taken in. */
+/** Options of {@link ModelStorage.import}. */
 export interface ImportOptions {
-  /** Aborting it gives the import up; what was stored stays. */
+  /** Signal that cancels the import. Bytes that were stored stay. */
   signal?: AbortSignal
-  /** Bytes, rate, remaining time and phase, several times a second. */
+  /**
+   * Callback for the progress: phase, bytes, rate and remaining time. It is called several times a
+   * second.
+   */
   onProgress?: (progress: ImportProgress) => void
-  /** Of a tag that no catalog lists: what it is called. Default: as its file or folder is, or the tag. */
+  /**
+   * Display name of a tag that no catalog lists. Default: the name of its file or folder, or the
+   * tag.
+   */
   name?: string
-  /** Of such a tag: inputs that stay tensors although they look like images. */
+  /** Names of inputs that stay tensors although they look like images; for unlisted tags only. */
   tensors?: readonly string[]
 }
 
-/** How what is stored is repaired. */
+/** Options of {@link ModelStorage.repair}. */
 export interface RepairOptions {
-  /** Aborting it gives the repair up; what was fetched stays. */
+  /** Signal that cancels the repair. Bytes that were downloaded stay stored. */
   signal?: AbortSignal
-  /** Bytes, rate, remaining time and phase, several times a second. */
+  /**
+   * Callback for the progress: phase, bytes, rate and remaining time. It is called several times a
+   * second.
+   */
   onProgress?: (progress: RepairProgress) => void
 }
 
 /**
  * The files of models and predictors on this device, shared by all tabs of the origin.
  *
- * A download is paused by aborting the signal it was started with, or by `server.models.unload(tag)`,
- * whoever started it: what is there stays. `server.models.load(tag)` resumes it, also after a reload;
- * {@link ModelStorage.remove} cancels it and deletes what is there.
+ * To pause a download, abort the signal that it was started with, or call
+ * `server.models.unload(tag)` in any tab. Its bytes stay stored, and `server.models.load(tag)`
+ * resumes it, even after a reload. {@link ModelStorage.remove} cancels a download and deletes its
+ * bytes.
  */
 export interface ModelStorage {
-  /** Bytes that are stored and may be. */
+  /** Resolves with the bytes in use and the quota. */
   usage(): Promise<StorageUsage>
-  /** What is stored, by tag; the least recently used first. */
+  /** Resolves with the stored tags, the least recently used first. */
   list(): Promise<StoredTag[]>
-  /** What is stored, by file; the least recently used first. Tags that use the same file share it. */
+  /**
+   * Resolves with the stored files, the least recently used first. Tags that use the same file
+   * share it.
+   */
   resources(): Promise<StoredResource[]>
   /**
-   * Keeps what is stored for the tag, now or later, from being evicted when another download needs room.
+   * Pins the tag: its current and future files are not evicted when another download needs space.
    *
    * @throws InoriginError `not_found` for a tag that is neither listed nor stored.
    */
   pin(tag: Tag): Promise<void>
-  /** The opposite. */
+  /** Unpins the tag: its files may be evicted again. */
   unpin(tag: Tag): Promise<void>
   /**
-   * Unloads the tag and deletes the files that no other tag uses, pinned or not, whole or not: a download
-   * that is under way is cancelled.
+   * Unloads the tag and deletes the files that no other tag uses, even if the tag is pinned. A
+   * running download of the tag is canceled, and its bytes are deleted too.
    *
    * @throws InoriginError `not_found` for a tag that is neither listed nor stored.
    */
   remove(tag: Tag): Promise<void>
-  /** Unloads everything and deletes all files and pins. What was learnt about this device stays. */
+  /** Unloads everything and deletes all files and pins. Measurements of this device stay. */
   clear(): Promise<void>
-  /** Asks the browser to keep all of it until the user clears it; whether it does. Some ask the user. */
+  /**
+   * Asks the browser to keep the stored data until the user clears it. Some browsers ask the user.
+   * Resolves with `true` if the browser agrees.
+   */
   persist(): Promise<boolean>
   /**
-   * Reads everything that is stored of the tag and fetches again the parts that a disk or browser lost;
-   * resolves with the bytes of those, 0 when all is well. A load does so by itself where it fails.
+   * Reads all stored files of the tag and downloads lost or damaged parts again. Resolves with the
+   * number of damaged bytes, 0 if there are none. A failed load checks its files by itself.
+   *
+   * @throws InoriginError `not_found` for a tag that is neither listed nor stored.
    */
   repair(tag: Tag, options?: RepairOptions): Promise<number>
   /**
-   * Stores files that the user chose as those of the tag, without the network: files of a file input, or
-   * the handle of a folder. They are told by what they hold, whatever they are called, and verified as
-   * downloads are. Where a tag names a repository of a hub that was not asked yet, a folder in that
-   * layout says itself what the tag consists of.
+   * Stores the user's files as the files of the tag, without network access. Pass the files of a
+   * file input, or the handle of a folder. Files are recognized by their content, not by their
+   * name, and verified like downloads. If the tag's repository on a hub was not looked up yet, a
+   * folder in the repository's layout replaces the look-up.
    *
-   * A tag that no catalog lists becomes one of the user's own, on this device: of an ONNX graph with its
-   * weights beside it, whose signature is drafted as `inorigin add` does (look at the `notes`), or of a
-   * folder of a model as exports for the web or MLC make it. It is pinned, as it can be had from nowhere
-   * else, listed wherever others are, kept over reloads, replaced when the tag is imported anew, and ends
-   * with {@link ModelStorage.remove}.
+   * A tag that no catalog lists becomes the user's own model on this device. It is made from an
+   * ONNX graph with its weights, or from a model folder exported for the web or for MLC. The
+   * signature of an ONNX graph is drafted as by `inorigin add`; check the `notes`. The tag is
+   * listed like all others and stays after reloads. It is pinned, because its files cannot be
+   * downloaded. Another import replaces it, and {@link ModelStorage.remove} deletes it.
    *
    * @example
    * ```ts
    * await server.storage.import('@onnx-community/qwen3-0.6b', await showDirectoryPicker())
    * const { notes } = await server.storage.import('@me/model', input.files ?? [])
    * ```
-   * @throws InoriginError `invalid_request` when none of the files belongs to the tag, or they are no model
-   * that runs here, `unavailable` when they do not fit, or nothing of them runs on this device.
+   * @throws InoriginError `invalid_request` if none of the files belongs to the tag, or if they are
+   * not a supported model; `unavailable` if they do not fit into the storage, or if this device
+   * cannot run them.
    */
   import(
     tag: Tag,
@@ -133,38 +168,44 @@ export interface ModelStorage {
   ): Promise<Imported>
 }
 
-/** A predictor by itself: what the catalog says of it, its signature above all, and how to run it. */
+/** A predictor's catalog entry with its signature, and a method to run it. */
 export interface PredictorHandle<Name extends Tag = Tag> extends Predictor {
-  /** {@link Server.predict} with its tag. */
+  /** Runs this predictor, like {@link Server.predict} with its tag. */
   predict(
     inputs: InputsOf<Name>,
     options?: PredictOptions,
   ): Promise<PredictionResult<OutputsOf<Name>>>
 }
 
-/** This origin as an inference server. */
+/** This page's origin as an inference server. */
 export interface Server {
   /**
-   * Answers `/v1` without going through the service worker, for SDKs that take a `fetch` and for pages
-   * that have no service worker. Anything else goes to the browser's own `fetch`.
+   * Answers requests to `/v1` without the service worker, for SDKs that accept a `fetch` option and
+   * for pages without a service worker. It passes all other requests to the browser's own `fetch`.
    */
   readonly fetch: typeof fetch
+  /** The models and predictors of the catalog. */
   readonly models: Models
   /** The files of models and predictors on this device. */
   readonly storage: ModelStorage
   /**
-   * Runs a predictor. Inputs are given by parameter name: numbers, bigints, booleans and texts; arrays,
-   * typed arrays and `{ data, shape }` for tensors; whatever shows an image (`ImageData`,
-   * `ImageBitmap`, `Blob`, a canvas, an image or video element, `VideoFrame`), or an array of them where
-   * the model takes several; arrays and objects for lists and dicts; bytes; names or values of an
-   * enumeration. What is given stays the caller's: bitmaps and frames are not closed.
+   * Runs a predictor, and loads it first if necessary. Pass the inputs by name:
+   *
+   * - single values: a number, bigint, boolean or string, or the name or value of an enumeration;
+   * - tensors: an array, a typed array or `{ data, shape }`;
+   * - images: `ImageData`, `ImageBitmap`, `Blob`, `VideoFrame`, a canvas, or an image or video
+   *   element; an array of them if the model accepts several;
+   * - lists and dicts: an array or an object;
+   * - binary data: bytes.
+   *
+   * The inputs are not consumed: bitmaps and frames stay open.
    *
    * @example
    * ```ts
    * const { outputs } = await server.predict('@inorigin/digits', { image: canvas })
    * ```
-   * @throws InoriginError `invalid_request` naming the input that does not fit the signature,
-   * `not_found` for an unknown tag, `aborted` as soon as the signal is.
+   * @throws InoriginError `invalid_request` that names the input that does not match the signature;
+   * `not_found` for an unknown tag; `aborted` when the signal aborts.
    */
   predict<Name extends TypedTag>(
     tag: Name,
@@ -172,29 +213,31 @@ export interface Server {
     options?: PredictOptions,
   ): Promise<PredictionResult<OutputsOf<Name>>>
   /**
-   * One predictor to run again and again, with its signature; nothing is downloaded yet.
+   * Resolves with a handle of one predictor, with its signature. It downloads nothing.
    *
-   * @throws InoriginError `not_found` for an unknown tag, and for one of a language model.
+   * @throws InoriginError `not_found` for an unknown tag, and for the tag of a language model.
    */
   predictor<Name extends TypedTag>(tag: Name): Promise<PredictorHandle<Name>>
   /**
-   * Which implementation of that tag this device uses, why, and why each other one is not used, with
-   * what was measured here. Nothing is loaded for it; a comparison that is under way is waited for.
+   * Resolves with the implementation of the tag that this device uses, with the reasons for and
+   * against each implementation and their measurements. It loads nothing, but waits for a running
+   * comparison.
    *
    * @throws InoriginError `not_found` for an unknown tag.
    */
   explain(tag: Tag, options?: { signal?: AbortSignal }): Promise<Explanation>
-  /** Ends in `/v1`: the base URL of OpenAI-style clients. */
+  /** Base URL for OpenAI-style clients. It ends in `/v1`. */
   readonly baseURL: string
-  /** Does not end in `/v1`: the base URL of Anthropic-style clients. */
+  /** Base URL for Anthropic-style clients. It does not end in `/v1`. */
   readonly origin: string
   /**
-   * `true` while this page's own `fetch('/v1/...')` is answered; otherwise only {@link Server.fetch}
-   * is. It changes when the site's data are cleared: see `onControlChange` of `serve()`.
+   * `true` while the service worker answers this page's `fetch('/v1/...')`. Otherwise only
+   * {@link Server.fetch} answers. The value changes when the site's data are cleared; see
+   * `onControlChange` of `serve()`.
    */
   readonly controlled: boolean
-  /** The options in which this tab differs from the tab that hosts, whose options apply. */
+  /** Names of the options in which this tab differs from the hosting tab, whose options apply. */
   readonly differences: readonly string[]
-  /** Stops hosting in this tab; another tab takes over. The service worker stays registered. */
+  /** Stops hosting in this tab. Another tab takes over. The service worker stays registered. */
   close(): void
 }

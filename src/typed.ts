@@ -1,37 +1,41 @@
-/** Types of predictors by tag, for `server.predict`; `inorigin types` writes them from a catalog. */
+/**
+ * Types of predictors by tag, for `server.predict`. `inorigin types` generates them from a catalog.
+ */
 import type { ParameterType, Tag, TensorValue } from './types/index.ts'
 
 /**
- * Inputs and outputs by tag. Empty by itself: a declaration of the app's own adds to it, and makes
- * `server.predict` typed for those tags; all others take and give `unknown`.
+ * Input and output types by tag. The interface is empty; an app adds tags to it by declaration
+ * merging. `server.predict` is typed for these tags, and uses `unknown` for all others.
  *
  * @example
+ * ```ts
  * declare module 'inorigin' {
  *   interface Predictors {
  *     '@me/double': { inputs: { x: InputValue<'float32'> }; outputs: { y: OutputValue<'float32'> } }
  *   }
  * }
+ * ```
  */
 export interface Predictors {}
 
-/** Any tag; an editor offers those that are typed. */
+/** Any tag. Editors suggest the tags of {@link Predictors}. */
 export type TypedTag = Extract<keyof Predictors, string> | (Tag & Record<never, never>)
 
-/** What `server.predict` takes for a tag. */
+/** Inputs of `server.predict` for a tag. */
 export type InputsOf<Name> = Name extends keyof Predictors
   ? Predictors[Name] extends { inputs: infer Inputs }
     ? Inputs
     : never
   : Record<string, unknown>
 
-/** What it answers for a tag. */
+/** Outputs of `server.predict` for a tag. */
 export type OutputsOf<Name> = Name extends keyof Predictors
   ? Predictors[Name] extends { outputs: infer Outputs }
     ? Outputs
     : never
   : Record<string, unknown>
 
-/** An image in a page or a worker; in a page also an element that shows one. */
+/** An image in a page or a worker, or an element of a page that shows an image. */
 export type ImageInput =
   | ImageData
   | ImageBitmap
@@ -42,7 +46,7 @@ export type ImageInput =
   | HTMLImageElement
   | HTMLVideoElement
 
-/** Typed arrays of a parameter's values; of an output the first. */
+/** Typed arrays accepted for each parameter type. Outputs use the first one. */
 interface Arrays {
   float16: Float32Array | Float64Array | Uint16Array
   float32: Float32Array | Float64Array
@@ -75,7 +79,7 @@ interface Scalars {
   string: string
 }
 
-/** Values one inside of the other, as deep as a tensor's shape is long. */
+/** Nested arrays, one level for each dimension of a tensor. */
 export type Nested<T> = T | readonly Nested<T>[]
 
 type Tensor<T extends keyof Scalars, S> =
@@ -83,7 +87,7 @@ type Tensor<T extends keyof Scalars, S> =
   | Arrays[T]
   | { readonly data: Arrays[T] | readonly S[]; readonly shape: readonly number[] }
 
-/** What an input of a type may be given as; `Members` are the names of its enumeration's. */
+/** Values accepted for an input of a parameter type. `Members` are the names of its enumeration. */
 export type InputValue<T extends ParameterType, Members = never> = T extends keyof Scalars
   ? Tensor<T, Scalars[T] | Members>
   : T extends 'image'
@@ -112,14 +116,14 @@ interface Values {
   string: { one: string; many: string[] }
 }
 
-/** More than one value of an output. */
+/** Several values of an output, with their shape. */
 export interface OutputTensor<Data extends TensorValue['data']> extends TensorValue {
   data: Data
 }
 
 /**
- * What an output of a type is: one value for a shape `[]` or `[1]`, a tensor for any other, either
- * where the catalog does not say.
+ * Value of an output of a parameter type. It is one value for a shape `[]` or `[1]`, and a tensor
+ * for any other shape. If the catalog does not specify the shape, it can be either.
  */
 export type OutputValue<
   T extends ParameterType,

@@ -1,10 +1,10 @@
-/** The finished script, `inorigin/sw.js`: a service worker that does this one job. */
+/** The complete service worker script, `inorigin/sw.js`, for apps without a service worker. */
 import { attach } from './index.ts'
 
 declare const self: ServiceWorkerGlobalScope
 
 attach()
 
-// A first install has nothing to wait for. An update waits until a page says that nothing streams:
-// Firefox and WebKit cut open streams when a new script takes over.
+// A first install controls the open pages at once. An update waits until a page reports that there
+// are no open streams, because Firefox and WebKit cut them when a new script takes over.
 self.addEventListener('activate', (event) => event.waitUntil(self.clients.claim()))

@@ -1,27 +1,31 @@
 /**
- * Finds the tab that hosts. What is remembered here can be lost at any moment: asking the tabs again
- * rebuilds it.
+ * Finds the tab that hosts. The browser may stop the service worker at any time, and its memory is
+ * lost. The finder then asks all tabs again.
  */
 import { InoriginError } from '../src/error.ts'
 import { unreachable } from '../src/link/ask.ts'
 import { PROTOCOL, type WorkerToPage } from '../src/link/protocol.ts'
 
-/** Milliseconds in which a tab that hosts, or has just been elected, says so. */
+/** Timeout in milliseconds for the answer of a tab that hosts, or that was just elected. */
 const ANSWER_DEADLINE = 2_000
-/** Milliseconds for a new host after the lock was stolen from one that stays silent. */
+/** Timeout in milliseconds for the answer of a new host after it was asked to steal the lock. */
 const STEAL_DEADLINE = 5_000
 const STEAL_INTERVAL = 60_000
 
+/** Knowledge about which tab hosts. */
 export interface Finder {
-  /** Hands a port to the host's tab; the attempt tells how hard to try. */
+  /**
+   * Sends a port to the hosting tab. Attempt 0 uses the known host, attempt 1 asks all tabs, and
+   * attempt 2 may ask a tab to steal the host's lock.
+   */
   connect(port: MessagePort, attempt: number): Promise<void>
-  /** That tab says that it hosts. */
+  /** Records that this tab hosts. */
   hosting(clientId: string): void
-  /** That tab says that it does not, but would. */
+  /** Records that this tab does not host, but is a candidate. */
   standing(clientId: string): void
 }
 
-/** A finder for the pages of one service worker's scope. */
+/** Creates a finder for the pages in the scope of a service worker. */
 export function createFinder(worker: ServiceWorkerGlobalScope): Finder {
   const { scope } = worker.registration
   let host: string | undefined
@@ -30,7 +34,7 @@ export function createFinder(worker: ServiceWorkerGlobalScope): Finder {
   const waiting = new Set<(clientId: string) => void>()
 
   async function connect(port: MessagePort, attempt: number): Promise<void> {
-    // Lock client ids would tell, but are no Client ids in Chromium: only a message round trip is sure.
+    // Client ids of locks are not `Client` ids in Chromium, so the tabs are asked by a message.
     const known = attempt === 0 && host !== undefined ? await worker.clients.get(host) : undefined
     const client = known ?? (await ask(attempt >= 2))
     client.postMessage(message('inorigin:request'), [port])
@@ -49,7 +53,10 @@ export function createFinder(worker: ServiceWorkerGlobalScope): Finder {
     return found
   }
 
-  /** A frozen tab keeps its lock and answers nothing; a visible one that stands may take it. */
+  /**
+   * Asks a visible candidate to steal the lock, because a frozen tab keeps its lock and does not
+   * answer. Returns `false` if there is no such tab, or if the last steal was too recent.
+   */
   function askToSteal(clients: readonly WindowClient[]): boolean {
     if (Date.now() - lastSteal < STEAL_INTERVAL) return false
     const thief = clients.find(

@@ -1,12 +1,12 @@
 /**
- * The service worker's part as a function, for apps that own a service worker:
+ * The service worker part as a function, for apps that have their own service worker:
  *
  * ```ts
  * import { attach } from 'inorigin/sw'
  * attach()
  * ```
  *
- * Listeners, nothing else: requests are decoded by `src/wire` and answered by the tab that hosts.
+ * This module only adds listeners. `src/wire` parses the requests, and the hosting tab answers.
  */
 import { InoriginError } from '../src/error.ts'
 import { holdLife } from '../src/link/life.ts'
@@ -24,14 +24,14 @@ import { createFinder } from './find.ts'
 declare const self: ServiceWorkerGlobalScope
 
 /**
- * Answers `/v1/*` under the scope of this service worker and touches nothing else. Call it while the
- * script is first evaluated, as every listener of a service worker must be added then.
+ * Answers requests to `/v1/*` below the scope of this service worker, and ignores all others. Call
+ * it at the top level of the script, because a service worker must add its listeners there.
  */
 export function attach(): void {
   const base = new URL(self.registration.scope).pathname
   const finder = createFinder(self)
   let open = 0
-  // Granted at once, and freed by the browser when this worker is stopped.
+  // The lock is granted at once, and the browser releases it when this worker stops.
   const life = holdLife(navigator.locks, 'sw')
 
   self.addEventListener('fetch', (event) => {
@@ -95,7 +95,9 @@ export function attach(): void {
   }
 }
 
-/** Only our own origin and scope: a worker also sees the page's requests to other hosts. */
+/**
+ * Returns `true` for `/v1` of this origin and scope. A worker also sees requests to other hosts.
+ */
 function isOurs(request: Request, base: string): boolean {
   const url = new URL(request.url)
   if (url.origin !== self.location.origin) return false

@@ -1,19 +1,20 @@
-/** The answering side of one request on one port. */
+/** The answering side of a port that carries one request. */
 import { InoriginError } from '../error.ts'
 import type { Arguments, Reply, Result, Told } from './ask.ts'
 import { watchLife } from './life.ts'
 import { PROTOCOL, type AnswerMessage, type AskMessage } from './protocol.ts'
 
-/** What an answer knows of its request. */
+/** The sender of a request, as handlers see it. */
 export interface Request {
+  /** API key as it was sent; `null` if none was sent. */
   key: string | null
-  /** Which tab asks; empty where there is only one asker. */
+  /** Id of the tab that sent the request; empty if there is only one sender. */
   client: string
-  /** Aborts when the asker cancels or dies. */
+  /** Signal that aborts when the sender cancels the request or dies. */
   signal: AbortSignal
 }
 
-/** Answers of methods that are asked once; `tell` sends an event ahead of the result. */
+/** Handlers of methods with one result. `tell` sends an event before the result. */
 export type CallHandlers<Calls> = {
   [Name in keyof Calls & string]: (
     args: Arguments<Calls, Name>,
@@ -22,7 +23,7 @@ export type CallHandlers<Calls> = {
   ) => Result<Calls, Name> | Promise<Result<Calls, Name>>
 }
 
-/** Answers of methods that stream. */
+/** Handlers of methods that return a stream. */
 export type StreamHandlers<Streams> = {
   [Name in keyof Streams & string]: (
     args: Arguments<Streams, Name>,
@@ -30,10 +31,11 @@ export type StreamHandlers<Streams> = {
   ) => Promise<Reply<Result<Streams, Name>, Told<Streams, Name>>>
 }
 
+/** All handlers of a thread. */
 export interface Answers<Calls, Streams> {
   calls: CallHandlers<Calls>
   streams: StreamHandlers<Streams>
-  /** Lock held by this thread while it lives. */
+  /** Name of the lock that this thread holds while it lives. */
   life: string | null
 }
 
@@ -45,7 +47,7 @@ type AnyCall = (
 type AnyStream = (args: readonly unknown[], request: Request) => Promise<Reply<unknown, unknown>>
 
 /**
- * Answers the one request that arrives on a port. Resolves when it is over, however it ended.
+ * Answers the request that arrives on a port. Resolves when the request ended, even if it failed.
  */
 export function answer<Calls, Streams>(
   port: MessagePort,
@@ -77,7 +79,7 @@ export function answer<Calls, Streams>(
         (error: unknown) => finish({ type: 'error', error: InoriginError.from(error).toRecord() }),
       )
     }
-    // The asker closes the port once it has read the last message.
+    // The sender closes the port after it has read the last message.
     function finish(last: AnswerMessage): void {
       if (!cancelled.signal.aborted) send(last)
       over()
@@ -99,7 +101,7 @@ export function answer<Calls, Streams>(
     }
     const streamed = own(answers.streams, message.method) as AnyStream | undefined
     if (!streamed)
-      throw new InoriginError('internal', `The host knows no method '${message.method}'.`)
+      throw new InoriginError('internal', `The host has no method '${message.method}'.`)
     const reply = await streamed(message.args, request)
     if (cancelled.signal.aborted) return abandon(reply.events)
     send({ type: 'result', value: reply.result })
@@ -107,8 +109,8 @@ export function answer<Calls, Streams>(
   }
 
   /**
-   * Computes no event before somebody can take it. A page that has given the request up never asks for
-   * the first one.
+   * Sends the events of a stream. It requests an event only when there is credit for it, so nothing
+   * is computed for a page that has already canceled.
    */
   async function pass(events: AsyncIterable<unknown>): Promise<void> {
     const iterator = events[Symbol.asyncIterator]()
@@ -130,19 +132,19 @@ function own(handlers: object, method: string): unknown {
   return Object.hasOwn(handlers, method) ? (handlers as Record<string, unknown>)[method] : undefined
 }
 
-/** Runs the clean-up of a stream that nobody will read. */
+/** Closes a stream that nobody reads, so that it frees its resources. */
 async function abandon(events: AsyncIterable<unknown>): Promise<void> {
   await events[Symbol.asyncIterator]().return?.()
 }
 
 function otherProtocol(theirs: number): InoriginError {
-  const what = `This page speaks protocol ${theirs} of inorigin and the host ${PROTOCOL}.`
-  return new InoriginError('unavailable', `${what} Reload every tab of this origin.`, {
+  const what = `This page uses inorigin protocol ${theirs}, but the host uses ${PROTOCOL}.`
+  return new InoriginError('unavailable', `${what} Reload all tabs of this origin.`, {
     code: 'protocol_mismatch',
   })
 }
 
-/** How many events the reader can still take. */
+/** Creates a counter of the events that the reader can still accept. `take` waits for one. */
 function createCredit(): { add(events: number): void; take(): Promise<void> } {
   const state = { available: 0, wake: () => {} }
   return {

@@ -1,6 +1,7 @@
 /**
- * The asking side of one request on one port: finds someone who acknowledges, then waits for a result
- * or reads a stream with credit, so that a slow reader slows the writer down.
+ * The asking side of a port that carries one request. It finds a thread that acknowledges the
+ * request, and then waits for the result or reads a stream. A stream uses credit, so that a slow
+ * reader slows down the writer.
  */
 import { InoriginError } from '../error.ts'
 import { watchLife } from './life.ts'
@@ -8,36 +9,39 @@ import { currentLocks } from './locks.ts'
 import { listen } from './silence.ts'
 import { PROTOCOL, type AnswerMessage, type AskMessage } from './protocol.ts'
 
-/** A way to whoever answers. */
+/** A connection to the thread that answers. */
 export interface Link {
-  /** Hands over the far end of a channel. Rejects when nobody could be found. */
+  /** Sends the far end of a channel to that thread. Rejects if there is no such thread. */
   connect(port: MessagePort, attempt: number): void | Promise<void>
-  /** Lock held by this thread while it lives, so that the other side learns of its death. */
+  /** Name of the lock that this thread holds while it lives. The other side watches it. */
   life: string | null
-  /** Who asks, where several do: a tab. Requests of different clients take turns. Default: nobody. */
+  /**
+   * Id of the tab that sends the requests. Requests of different tabs take turns. Default: none.
+   */
   client?: string
-  /** How many times to look for someone who acknowledges. */
+  /** Maximum number of attempts to get an acknowledgment. */
   attempts: number
-  /** Milliseconds from a port handed over to its acknowledgement; `Infinity` for as long as it takes. */
+  /** Timeout in milliseconds for the acknowledgment of a request; `Infinity` means no timeout. */
   patience: number
-  /** Events of a stream the other side may be ahead of its reader. Default: 64. */
+  /** Maximum number of events that the other side may send ahead of the reader. Default: 64. */
   window?: number
-  /** Aborts, with an `InoriginError` as reason, when the other side is known to be gone. */
+  /** Signal that aborts when the other side ends, with an `InoriginError` as its reason. */
   gone?: AbortSignal
-  /** Called when a port opens for a request of that method. */
+  /** Called when a port is opened for a request of that method. */
   onOpen?(method: string): PortEvents
 }
 
-/** Hears what becomes of the request on one port. */
+/** Callbacks for the request on one port. */
 export interface PortEvents {
-  /** The other side has the request. */
+  /** Called when the other side has received the request. */
   onAck?(): void
-  /** The result has arrived; for a stream, its acceptance. */
+  /** Called when the result has arrived, or when a stream was accepted. */
   onResult?(): void
+  /** Called when the port is closed. */
   onClose(): void
 }
 
-/** A kind of request: its arguments, its result and what it tells on the way. */
+/** Type of a method: its arguments, its result and its events. */
 export interface Method {
   args: readonly unknown[]
   result: unknown
@@ -51,25 +55,26 @@ export type Told<Methods, Name extends keyof Methods> = (Methods[Name] & Method)
 export interface AskOptions<Event> {
   key?: string | null
   signal?: AbortSignal | undefined
-  /** Milliseconds without a message after which a stream's other side counts as gone. Default: none. */
+  /** Timeout in milliseconds between two messages of a stream. Default: no timeout. */
   silence?: number
-  /** The other side has it: from here on it may be under way. */
+  /** Called when the other side has received the request. From then on it may be running. */
   onTaken?: () => void
+  /** Called for each event before the result. */
   onEvent?: (event: Event) => void
 }
 
 /** An accepted stream. */
 export interface Reply<Accepted, Event> {
   result: Accepted
-  /** Leaving the loop early cancels the work at the other end. */
+  /** Events of the stream. Leaving the loop early cancels the request. */
   events: AsyncIterable<Event>
 }
 
 const WINDOW = 64
-/** Milliseconds for a worker that is known to be starting. */
+/** Timeout in milliseconds for the acknowledgment of a worker that is still starting. */
 const STARTING_PATIENCE = 20_000
 
-/** Asks for one result. */
+/** Sends a request and resolves with its result. */
 export async function call<Methods, Name extends keyof Methods & string>(
   link: Link,
   method: Name,
@@ -89,7 +94,7 @@ export async function call<Methods, Name extends keyof Methods & string>(
   }
 }
 
-/** Asks for a stream; resolves once the other side has accepted. */
+/** Sends a request for a stream. Resolves when the other side has accepted it. */
 export async function stream<Methods, Name extends keyof Methods & string>(
   link: Link,
   method: Name,
@@ -101,7 +106,7 @@ export async function stream<Methods, Name extends keyof Methods & string>(
   try {
     accepted = await conversation.next()
     if (accepted.type !== 'result')
-      throw new InoriginError('internal', 'The host sent events before it accepted.')
+      throw new InoriginError('internal', 'The host sent events before it accepted the request.')
   } catch (error) {
     conversation.close()
     throw error
@@ -136,21 +141,23 @@ async function* readEvents<Event>(
   }
 }
 
-/** The responder died or timed out. */
+/** Creates the error for a host that died or timed out. */
 function gone(): InoriginError {
   const why = 'Its tab was closed or frozen, or its worker stopped.'
-  const what = `The host of the models ended while it was answering. ${why} Try again.`
+  const what = `The host of the models stopped while it was answering. ${why} Try again.`
   return new InoriginError('unavailable', what, { code: GONE, retryAfter: 1 })
 }
 
-/** An acknowledged port with its messages in order. */
+/** An acknowledged port that returns its messages in order. */
 interface Conversation {
   send(message: AskMessage): void
-  /** The next message; rejects with what ended the conversation, as silence does that lasts too long. */
+  /** Resolves with the next message. Rejects if the request fails or the timeout passes. */
   next(silence?: number): Promise<AnswerMessage>
-  /** Ends it; what is still running at the other end is cancelled. */
+  /** Closes the port, and cancels the request if it is still running. */
   close(): void
 }
+
+/** Sends a request and resolves when it is acknowledged. Retries if nobody can be reached. */
 
 async function converse(
   link: Link,
@@ -187,12 +194,12 @@ async function converse(
 const UNREACHABLE = 'host_unreachable'
 const GONE = 'host_gone'
 
-/** Whether asking again may find another host. */
+/** Returns `true` if a retry may reach another host. */
 export function isHostLost(error: unknown): boolean {
   return error instanceof InoriginError && (error.code === UNREACHABLE || error.code === GONE)
 }
 
-/** Nobody took the port in time; another attempt may find someone. */
+/** Creates the error for a request that was not acknowledged in time. A retry may succeed. */
 export function unreachable(): InoriginError {
   const what = 'The tab that hosts the models did not answer. Try again, or reload that tab.'
   return new InoriginError('unavailable', what, { code: UNREACHABLE, retryAfter: 1 })
@@ -200,7 +207,7 @@ export function unreachable(): InoriginError {
 
 interface OpenConversation extends Conversation {
   acknowledged: Promise<void>
-  /** Waits for the acknowledgement, but not for ever. */
+  /** Waits for the acknowledgment, with a timeout in milliseconds. */
   acknowledge(patience: number): Promise<void>
 }
 
@@ -222,7 +229,7 @@ function openConversation(
   const acknowledged = new Promise<void>((resolve, reject) =>
     Object.assign(ack, { resolve, reject }),
   )
-  // A conversation that is closed before it was acknowledged has nobody left to tell.
+  // Nobody awaits the acknowledgment of a port that is closed before it.
   acknowledged.catch(() => undefined)
 
   function fail(error: unknown): void {
@@ -255,7 +262,7 @@ function openConversation(
     watchLife(currentLocks(), life, closing.signal, () => fail(gone()))
   }
 
-  /** Waits that long for the acknowledgement, from now. */
+  /** Restarts the timeout of the acknowledgment. */
   function wait(patience: number): void {
     clearTimeout(deadline)
     if (patience !== Infinity) deadline = setTimeout(() => fail(unreachable()), patience)
@@ -265,7 +272,7 @@ function openConversation(
     if (closing.signal.aborted) return
     closing.abort()
     events?.onClose()
-    ack.reject(new InoriginError('aborted', 'The request was cancelled.'))
+    ack.reject(new InoriginError('aborted', 'The request was canceled.'))
     port.postMessage({ type: 'cancel' } satisfies AskMessage)
     port.close()
   }

@@ -1,6 +1,7 @@
 /**
- * Predictions of a page that go straight to the predictor's worker. The host lends a way there to whoever
- * has predicted once; what comes of a lost one is asked of the host as if there had been none.
+ * Sends a page's predictions directly to the predictor's worker. After the first prediction, the
+ * host lends the page a port to that worker. If the port is lost, the page sends its predictions to
+ * the host again.
  */
 import { InoriginError } from '../error.ts'
 import type { Control, LoadProgress, Tag } from '../types/index.ts'
@@ -11,22 +12,25 @@ type Predict = Control['predict']
 
 interface Loan {
   link: Link
-  /** What the host told last when it brought the predictor into memory. */
+  /** Last progress that the host reported while it loaded the predictor. */
   progress: LoadProgress | undefined
 }
 
 /**
- * Milliseconds for a worker to take a request: its thread is blocked while another one runs. Of one that
- * takes longer the host knows whether it lives, unless its tab is frozen too: then another one takes over.
+ * Timeout in milliseconds for a worker to acknowledge a request. Its thread is blocked while
+ * another request runs. After the timeout the page asks the host, which knows whether the worker is
+ * alive.
  */
 const PATIENCE = 20_000
 
-/** `link` is to the host, and `predict` asks it. */
+/**
+ * Returns a `predict` that borrows ports. `link` leads to the host; `predict` sends requests to it.
+ */
 export function borrowing(link: Link, predict: Predict): Predict {
-  /** By tag and configuration; `null` while the host is asked for one. */
+  /** Loans by tag and configuration; `null` while the page waits for the port. */
   const loans = new Map<string, Loan | null>()
 
-  /** Holds a loan until its predictor leaves the memory. */
+  /** Borrows a port, and holds it until the predictor is unloaded. */
   async function borrow(
     tag: Tag,
     configuration: string | undefined,
@@ -69,7 +73,7 @@ export function borrowing(link: Link, predict: Predict): Predict {
         })
       } catch (error) {
         if (isTaken && isFinal(error)) throw error
-        // Who comes next need not wait as long.
+        // The next prediction then does not wait for the same timeout.
         if (!isTaken && isHostLost(error) && loans.get(key) === loan) loans.delete(key)
       }
     }
@@ -88,7 +92,10 @@ export function borrowing(link: Link, predict: Predict): Predict {
 
 const keyOf = (tag: Tag, configuration: string | undefined) => JSON.stringify([tag, configuration])
 
-/** Whether the host would say the same. It knows more of a worker that failed, and can start another. */
+/**
+ * Returns `true` if the host would fail with the same error. After other errors the host may know
+ * more about the worker, or start a new one.
+ */
 function isFinal(error: unknown): boolean {
   if (!(error instanceof InoriginError)) return true
   return error.kind === 'invalid_request' || error.kind === 'aborted' || error.code === 'unloaded'

@@ -1,10 +1,10 @@
 /**
- * Death notices. A thread holds a uniquely named lock while it lives; whoever queues for that lock
- * learns of its death by being granted it. A closed `MessagePort` tells nobody: no browser fires an
- * event for it everywhere (https://github.com/whatwg/html/issues/1766).
+ * Detects the death of other threads. A thread holds a uniquely named lock while it lives. Others
+ * queue for that lock, and are granted it when the thread dies. The `close` event of a
+ * `MessagePort` does not work in all browsers (https://github.com/whatwg/html/issues/1766).
  */
 
-/** Takes a lock that is held until this thread ends, and resolves with its name once it is held. */
+/** Acquires a lock until this thread ends. Resolves with its name when the lock is held. */
 export function holdLife(locks: LockManager, kind: string): Promise<string> {
   const name = `inorigin:life:${kind}:${crypto.randomUUID()}`
   return new Promise((resolve, reject) => {
@@ -13,10 +13,12 @@ export function holdLife(locks: LockManager, kind: string): Promise<string> {
   })
 }
 
-/** Who is to be told of which death. Asking the browser for each request would cost more than a message. */
+/**
+ * Callbacks by lock name. A lock request for each message would cost more than the message itself.
+ */
 const watched = new Map<string, Set<() => void>>()
 
-/** Calls `onDeath` once the holder of that lock is gone; stops watching when the signal aborts. */
+/** Calls `onDeath` when the holder of the lock dies. Stops watching when the signal aborts. */
 export function watchLife(
   locks: LockManager,
   name: string,
@@ -29,7 +31,7 @@ export function watchLife(
   signal.addEventListener('abort', () => told.delete(onDeath), { once: true })
 }
 
-/** Goes on until that death, as whoever was talked to once is mostly talked to again. */
+/** Queues for the lock until its holder dies, because most threads are used more than once. */
 function watch(locks: LockManager, name: string): Set<() => void> {
   const told = new Set<() => void>()
   watched.set(name, told)
@@ -38,7 +40,7 @@ function watch(locks: LockManager, name: string): Set<() => void> {
     forget()
     for (const tell of told) tell()
   }
-  // Refused where this thread itself is about to end.
+  // The request fails if this thread itself is about to end.
   locks.request(name, { mode: 'shared' }, onDeath).catch(forget)
   return told
 }

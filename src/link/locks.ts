@@ -1,15 +1,16 @@
 /**
- * The Web Locks of this thread. They belong to a storage bucket (https://w3c.github.io/web-locks/#lock-managers):
- * once the site's data are cleared, a page that was open before shares its locks with no later thread.
+ * The Web Locks of this thread. They belong to a storage bucket
+ * (https://w3c.github.io/web-locks/#lock-managers). After the site's data are cleared, a page that
+ * was already open does not share its locks with new threads.
  */
 let replaced: LockManager | undefined
 
-/** Returns the locks that this thread shares with the others of its origin. */
+/** Returns the lock manager that this thread shares with the other threads of its origin. */
 export function currentLocks(): LockManager {
   return replaced ?? navigator.locks
 }
 
-/** Makes this thread use other locks from now on; those it holds stay where they are. */
+/** Replaces this thread's lock manager. Locks that it already holds stay in the old one. */
 export function replaceLocks(locks: LockManager): void {
   replaced = locks
 }

@@ -1,7 +1,7 @@
 /**
- * Every message that crosses a thread. One request is one `MessagePort`: the asking side sends `call`,
- * the answering side `ack` at once, then either progress and one `result`, or a `result` (accepted)
- * followed by a stream of `event` and an `end`. An `error` ends both.
+ * All messages between threads. Each request has its own `MessagePort`. The asking side sends
+ * `call`, and the answering side replies with `ack` at once. Then it sends `event`s and one
+ * `result`, or for a stream one `result` (accepted), `event`s and `end`. An `error` ends both.
  */
 import type { CatalogDocument, Implementation } from '../catalog/schema.ts'
 import type { GpuVerdict } from '../device/verdict.ts'
@@ -40,10 +40,10 @@ import type {
   Tag,
 } from '../types/index.ts'
 
-/** Raised whenever a message changes its form. Part of the names of the host's lock and messages. */
+/** Protocol version, increased with each change of a message. The host's lock name contains it. */
 export const PROTOCOL = 1
 
-/** What is asked of the host and answered once; `event` is what it may tell meanwhile. */
+/** Methods of the host with one result. `event` is the type of the events before the result. */
 export interface HostCalls {
   authorize: { args: []; result: void; event: never }
   models: { args: []; result: Model[]; event: never }
@@ -78,15 +78,15 @@ export interface HostCalls {
     event: LoadProgress
   }
   /**
-   * Tells of a port straight to the predictor's worker, for ports of `predict`, where it is in memory.
-   * Fails when it leaves that.
+   * Sends a port that leads directly to the predictor's worker, if the predictor is in memory. The
+   * page posts one port for each `predict` to it. The call fails when the predictor is unloaded.
    */
   lend: { args: [tag: Tag, configuration: string | undefined]; result: void; event: MessagePort }
   explain: { args: [tag: Tag]; result: Explanation; event: never }
   compare: { args: [options: OptionDigest]; result: string[]; event: never }
 }
 
-/** What is asked of the host and answered by a stream. */
+/** Methods of the host that return a stream. */
 export interface HostStreams {
   generate: {
     args: [request: GenerationRequest]
@@ -102,67 +102,67 @@ export interface HostStreams {
   progress: { args: []; result: void; event: LoadProgress }
 }
 
-/** What a model worker opens a language model with. */
+/** Parameters with which a model worker opens a language model. */
 export interface ModelSetup extends EngineSetup {
   engine: Implementation['engine']
-  /** Most tokens of one answer. */
+  /** Maximum number of tokens of one completion. */
   maxOutputTokens: number
-  /** The format in which it calls tools, where the catalog names one. */
+  /** Tool call format of the model, if the catalog names one. */
   toolFormat: string | undefined
-  /** Whether it reasons; absent: as its chat template says. */
+  /** `true` if the model reasons. Default: detected from its chat template. */
   reasons: boolean | undefined
-  /** Most tokens of reasoning when a request does not say. */
+  /** Maximum number of reasoning tokens of a request that does not set one. */
   reasoningBudget: number
 }
 
-/** For whom a model worker answers. */
+/** The sender of a request to a model worker. */
 export interface Sender {
-  /** Requests of different clients take turns. */
+  /** Id of the tab. Requests of different tabs take turns. */
   client: string
-  /** What is cached is shared within one partition only. */
+  /** Partition of the prefix cache. Requests share cached prefixes only within a partition. */
   partition: string
 }
 
-/** What a model worker opens a predictor with. */
+/** Parameters with which a model worker opens a predictor. */
 export interface PredictorFiles extends Pick<
   PredictorSetup,
   'entry' | 'implementation' | 'files' | 'runtime'
 > {
-  /** What is known of the GPU; absent: it is tried. */
+  /** Result of the GPU self-test. Default: the worker runs the self-test. */
   verdict: GpuVerdict | undefined
 }
 
-/** What the host asks of a model worker, once. */
+/** Methods of a model worker with one result. */
 export interface ModelCalls {
-  /** Opens a language model's tokenizer and template. */
+  /** Opens a language model's tokenizer and chat template. */
   openModel: { args: [setup: ModelSetup]; result: void; event: never }
   /**
-   * Loads its weights, and tells when they are there and the model is only being warmed. Requests that
-   * were accepted before wait for this. The result is what was found out about the GPU.
+   * Loads the weights, and sends `warm` when the warm-up starts. Requests that were accepted
+   * earlier wait for it. The result is that of the GPU self-test.
    */
   loadModel: { args: [weights: Files]; result: GpuVerdict | null; event: 'warm' }
-  /** Needs no weights and does not queue. */
+  /** Counts the tokens of a prompt. It needs no weights and does not queue. */
   countTokens: { args: [request: GenerationRequest]; result: number; event: never }
-  /** The result is what was found out about the GPU. */
+  /** Opens a predictor. The result is that of the GPU self-test. */
   openPredictor: { args: [setup: PredictorFiles]; result: GpuVerdict | null; event: never }
   predict: { args: [inputs: Record<string, unknown>]; result: PredictionResult; event: never }
-  /** Milliseconds of one run, of one token for a language model, with inputs that are made up. */
+  /** Measures the milliseconds of one run with sample inputs; of one token for a language model. */
   measure: { args: []; result: number; event: never }
 }
 
-/** What the host asks of a model worker as a stream. */
+/** Methods of a model worker that return a stream. */
 export interface ModelStreams {
-  /** Accepted once it is templated, tokenised, fits and is queued. */
+  /** Accepts a request when its prompt is tokenized, fits into the context, and is queued. */
   generate: {
     args: [request: GenerationRequest, sender: Sender]
     result: { ignored: string[] }
     event: GenerationEvent
   }
-  /** Accepted once its texts are read and it is queued; the one event is all vectors. */
+  /** Accepts a request when its texts are tokenized and queued. The only event has all vectors. */
   embed: { args: [request: EmbeddingRequest, sender: Sender]; result: void; event: Embeddings }
 }
 
-/** From the side that asks. */
+/** Messages of the asking side. */
 export type AskMessage =
   | {
       type: 'call'
@@ -170,110 +170,114 @@ export type AskMessage =
       method: string
       args: readonly unknown[]
       key: string | null
-      /** Which tab asks; empty where there is only one asker. */
+      /** Id of the tab that asks; empty if only one tab can ask. */
       client: string
-      /** A lock the asking thread holds while it lives; its grant to another is its death notice. */
+      /** Name of a lock that the asking thread holds while it lives. The other side watches it. */
       life: string | null
     }
-  /** The asking side can take this many more events of a stream. */
+  /** Lets the answering side send this many more events of a stream. */
   | { type: 'credit'; events: number }
   | { type: 'cancel' }
 
-/** From the side that answers. */
+/** Messages of the answering side. */
 export type AnswerMessage =
-  /** Here, and alive under this lock. Sent before anything else is done. */
+  /** Acknowledges the request before any work. The thread holds the lock `life` while it lives. */
   | { type: 'ack'; life: string | null }
-  /** From a page whose worker is not up yet: it will be, so keep waiting. */
+  /** Comes from a page whose worker is still starting. The asking side keeps waiting. */
   | { type: 'starting' }
-  /** The thread this reached does not host any more: find the one that does. */
+  /** Comes from a thread that no longer hosts. The asking side looks for the new host. */
   | { type: 'moved' }
   | { type: 'result'; value: unknown }
   | { type: 'event'; event: unknown }
   | { type: 'end' }
   | { type: 'error'; error: ErrorRecord }
 
-/** Service worker to pages. All carry the server they speak of; pages of another stay silent. */
+/**
+ * Messages from the service worker to pages. Pages ignore messages with another protocol or scope.
+ */
 export type WorkerToPage = { protocol: number; scope: string } & (
   | { type: 'inorigin:who-hosts' }
-  /** With a port: for the host's dedicated worker. */
+  /** Comes with a port for the host's dedicated worker. */
   | { type: 'inorigin:request' }
-  /** Take the host's lock: whoever holds it does not answer. */
+  /** Asks the page to steal the host's lock, because the tab that holds it does not answer. */
   | { type: 'inorigin:steal' }
 )
 
-/** Page to service worker. */
+/** Messages from a page to the service worker. */
 export type PageToWorker =
-  /** Take control of a page that a hard reload left uncontrolled. */
+  /** Asks the worker to control a page that a hard reload left uncontrolled. */
   | { type: 'inorigin:claim' }
-  /** With a port, answered by {@link WorkerStatus}. */
+  /** Comes with a port, which receives a {@link WorkerStatus}. */
   | { type: 'inorigin:status' }
-  /** Replace the active script; sent to a waiting one when nothing streams. */
+  /** Asks a waiting script to replace the active one, which has no open requests. */
   | { type: 'inorigin:update' }
-  /** The answer to `who-hosts`, and what a tab says when it becomes the host. */
+  /** Says that the tab hosts: the answer to `who-hosts`, also sent when a tab becomes the host. */
   | { type: 'inorigin:hosting'; protocol: number }
-  /** The other answer: not the host, but ready to be. */
+  /** Answers `who-hosts` in a tab that does not host, but is a candidate. */
   | { type: 'inorigin:standing'; protocol: number }
-  /** With a port: for whoever hosts. `attempt` counts the tries before. */
+  /** Comes with a port to forward to the host. `attempt` is the number of earlier attempts. */
   | { type: 'inorigin:forward'; protocol: number; attempt: number }
   /** Keeps the worker alive while a stream is open; timed by the dedicated worker. */
   | { type: 'inorigin:pulse' }
 
-/** What a service worker says of itself. */
+/** Status of a service worker. */
 export interface WorkerStatus {
   protocol: number
-  /** Requests it is answering at this moment. */
+  /** Number of requests that it is answering now. */
   open: number
   /** Name of the lock that it holds while it lives. */
   life: string
 }
 
-/** How the host worker is started. */
+/** Parameters with which the host worker is started. */
 export interface HostSetup {
   /** URL of the scope, with a trailing slash. */
   scope: string
-  /** URL of the folder with the workers, the runtime and the default models, with a trailing slash. */
+  /**
+   * URL of the folder with the workers, the runtime and the default models, with a trailing slash.
+   */
   assets: string
-  /** URL or document; absent: the default one alone. */
+  /** Additional catalog or its URL; `null` if there is only the default one. */
   catalog: string | CatalogDocument | null
-  /** Absent: any key or none will do. */
+  /** API keys to accept; `null` accepts any key, or none. */
   apiKeys: readonly string[] | null
   device: Device | 'auto'
 }
 
-/** Page to its dedicated worker. */
+/** Messages from a page to its dedicated worker. */
 export type PageToHost =
   | { type: 'start'; setup: HostSetup }
-  /** With a port that carries one request. */
+  /** Comes with a port that carries one request. */
   | { type: 'port' }
 
-/** The host to a model worker. */
+/** Messages from the host to a model worker. */
 export type HostToModel =
-  /** With a port that carries one request. */
+  /** Comes with a port that carries one request. */
   | { type: 'port' }
-  /** With a port that a page posts such ports to. */
+  /** Comes with a port to which a page posts one port for each request. */
   | { type: 'lend' }
-  /** Answered by `pong` as soon as the thread is free. */
+  /** Requests a `pong`, which the worker sends as soon as its thread is free. */
   | { type: 'ping' }
 
-/** A model worker to the host. */
+/** Messages from a model worker to the host. */
 export type ModelToHost =
-  /** Requests that arrived over lent ports and are not answered yet. */
+  /** Reports the number of unanswered requests that arrived over lent ports. */
   | { type: 'use'; requests: number }
-  /** A lock that the model worker holds while it lives. */
+  /** Reports the name of a lock that the model worker holds while it lives. */
   | { type: 'life'; life: string }
   | { type: 'pong' }
 
-/** Dedicated worker to its page. */
+/** Messages from the dedicated worker to its page. */
 export type HostToPage =
-  /** `life` names a lock that the worker holds while it lives; `null` where there are no locks. */
+  /** Names a lock that the worker holds while it lives; `null` if there are no Web Locks. */
   | { type: 'started'; protocol: number; life: string | null }
-  /** A stream is open and 10 s have passed. */
+  /** Reports every 10 s that a stream is open. */
   | { type: 'pulse' }
-  /** A download begins: time to ask the browser to keep what is stored. */
+  /** Reports that a download starts. The page then asks the browser for persistent storage. */
   | { type: 'downloading' }
 
-/** The names that separate one server from another. */
+/** Returns the names of the host's lock and of the database for one scope. */
 export function names(scope: string): { host: string; database: string } {
-  // The database has versions of its own: what was downloaded outlives the messages.
+  // The database has its own version, because downloads stay valid when messages change.
   return { host: `inorigin:${PROTOCOL}:${scope}:host`, database: `inorigin:1:${scope}` }
 }

@@ -1,15 +1,17 @@
-/** The host as seen through a port: the same interfaces, somewhere else. */
+/** Implements the host's interfaces by calls over a port. */
 import type { Caller, Control, Host, LoadProgress } from '../types/index.ts'
 import { call, isHostLost, stream, type Link } from './ask.ts'
 import { borrowing } from './borrow.ts'
 import type { HostCalls, HostStreams } from './protocol.ts'
 
-/** Three times the interval at which a host that lives gives a sign of it. */
+/**
+ * Timeout in milliseconds between two messages of a stream: three heartbeat intervals of the host.
+ */
 const SILENCE = 30_000
-/** Milliseconds before a new host is asked in place of one that was lost. */
+/** Delay in milliseconds before the next host is tried after one was lost. */
 const PAUSE = 500
 
-/** What answers `/v1`, at the far end of a link. */
+/** Creates a `Host` that forwards each call over the link. */
 export function remoteHost(link: Link): Host {
   const once = <Name extends keyof HostCalls>(
     name: Name,
@@ -48,7 +50,7 @@ export function remoteHost(link: Link): Host {
   }
 }
 
-/** What the page's handle controls, at the far end of a link. */
+/** Creates a `Control` that forwards each call over the link. */
 export function remoteControl(link: Link): Control {
   return {
     list: () => call<HostCalls, 'list'>(link, 'list', []),
@@ -79,7 +81,7 @@ export function remoteControl(link: Link): Control {
   }
 }
 
-/** Goes on with the next host when one is lost. */
+/** Yields the progress of all loads, and continues with the next host when one is lost. */
 async function* watchProgress(link: Link, signal: AbortSignal): AsyncGenerator<LoadProgress> {
   while (!signal.aborted) {
     try {
@@ -93,7 +95,9 @@ async function* watchProgress(link: Link, signal: AbortSignal): AsyncGenerator<L
   }
 }
 
-/** A generator cannot be left while it waits; this one is told to stop. */
+/**
+ * Returns an iterable whose `return` aborts a signal, because a waiting generator cannot return.
+ */
 function stoppable<T>(
   signal: AbortSignal,
   begin: (stop: AbortSignal) => AsyncGenerator<T>,

@@ -1,12 +1,12 @@
-/** Notices that nothing is heard any more. A thread that was frozen itself has no right to complain. */
+/** Detects that the other side sends nothing anymore, unless this thread itself was frozen. */
 
-/** Looks for a sign within one limit. */
+/** Number of checks within one timeout. */
 const LOOKS = 3
 
 /**
- * Calls `onSilence` after that many milliseconds, unless the function that it returns is called before.
- * Time in which this thread stood still, as in a computer that sleeps, begins the count anew: whoever
- * should be heard may have stood still as well.
+ * Calls `onSilence` after that many milliseconds. Returns a function that stops the timeout. The
+ * timeout restarts if this thread was suspended, for example while the computer slept, because the
+ * other side may have been suspended too.
  */
 export function listen(milliseconds: number, onSilence: () => void): () => void {
   const interval = milliseconds / LOOKS
@@ -17,7 +17,7 @@ export function listen(milliseconds: number, onSilence: () => void): () => void 
     const now = performance.now()
     const isLate = now - last > 2 * interval
     last = now
-    // Late again and again are the timers of a hidden page, which browsers slow down.
+    // Timers that are late several times in a row belong to a hidden page: browsers throttle them.
     looks = isLate && !wasLate ? 0 : looks + 1
     wasLate = isLate
     if (looks < LOOKS) return

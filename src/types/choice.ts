@@ -1,37 +1,39 @@
 import type { Device, Tag } from './model.ts'
 
-/** Why an implementation is or is not the one that a device uses. */
+/** Why one implementation is or is not the one that this device uses. */
 export interface Reason {
-  /** Of the implementation, unique within its tag. */
+  /** Id of the implementation, unique within its tag. */
   id: string
   device: Device
+  /** `true` for the implementation that this device uses. */
   chosen: boolean
-  /** For people. */
+  /** The reason as English text, for display. */
   why: string
-  /** Of all its resources; `null` where they are looked up when it is first loaded. */
+  /** Size in bytes of all its resources; `null` if they are looked up at its first load. */
   bytes: number | null
-  /** Milliseconds of one run, as measured on this device; `null` where it was not. */
+  /** Time in milliseconds of one run, as measured on this device; `null` if it was not measured. */
   milliseconds: number | null
 }
 
-/** The device as the choice sees it. */
+/** The properties of the device that the choice of an implementation is based on. */
 export interface DeviceSummary {
-  /** The name under which what was learnt about it is kept. */
+  /** Id of the device. Its measurements are stored under this id. */
   id: string
-  /** `null` where there is no WebGPU, or its numbers were found to be wrong. */
+  /** The GPU; `null` if there is no WebGPU, or if the GPU failed its self-test. */
   gpu: { name: string; software: boolean; features: string[] } | null
   wasm: { simd: boolean; threads: boolean }
-  /** Bytes, as far as the browser tells. */
+  /** Memory in bytes as the browser reports it; `null` if it does not. */
   memory: number | null
+  /** Number of logical CPU cores. */
   cores: number
 }
 
-/** Which implementation of a tag this device uses, and why not another. */
+/** Explanation of which implementation of a tag this device uses, and why. */
 export interface Explanation {
   tag: Tag
-  /** Id of the implementation; `null` where none can run here. */
+  /** Id of the implementation; `null` if none can run on this device. */
   chosen: string | null
-  /** One for every implementation, in the catalog's order. */
+  /** One reason for each implementation, in the order of the catalog. */
   reasons: Reason[]
   device: DeviceSummary
 }

@@ -1,25 +1,25 @@
 import type { Tag } from './model.ts'
 
-/** What `POST /v1/embeddings` decodes to. */
+/** The parsed body of `POST /v1/embeddings`. */
 export interface EmbeddingRequest {
   model: Tag
-  /** At least one text, none of them empty. */
+  /** Texts to embed: at least one, and none of them empty. */
   input: readonly string[]
-  /** How long the vectors are to be; absent: as long as the model makes them. */
+  /** Length of the vectors. Default: the length that the model produces. */
   dimensions?: number
 }
 
-/** A vector for each text, in the order of the texts. */
+/** One vector for each text, in the order of the texts. */
 export interface Embeddings {
-  /** One vector after the other. */
+  /** All vectors, concatenated. */
   vectors: Float32Array<ArrayBuffer>
-  /** Length of each. */
+  /** Length of each vector. */
   dimensions: number
-  /** Tokens of all texts, with those that the tokenizer puts around them. */
+  /** Number of tokens of all texts, including the special tokens that the tokenizer adds. */
   tokens: number
 }
 
-/** What an embedding tells while it runs. */
+/** An event of a running embedding request. */
 export type EmbeddingEvent =
-  /** Not done, but alive; every 10 s. */
+  /** A sign of life, sent when there was no other event for about 10 s. */
   { type: 'heartbeat' } | { type: 'finish'; embeddings: Embeddings }

@@ -1,188 +1,207 @@
 import type { LoadProgress, Tag } from './model.ts'
 
-/** A JSON Schema. It is checked, and what is not supported refused, before it constrains anything. */
+/** A JSON Schema. An unsupported schema is rejected before generation starts. */
 export type JsonSchema = boolean | { readonly [keyword: string]: unknown }
 
-/** A function the model may ask to have called. */
+/** A function that the model may call. */
 export interface Tool {
   name: string
   description?: string
-  /** Of the arguments, which are an object. */
+  /** Schema of the arguments. It must describe an object. */
   parameters: JsonSchema
 }
 
-/** One call of a tool, as the model asked for it. */
+/** One tool call that the model generated. */
 export interface ToolCall {
-  /** Stable through a round trip; unique within a conversation. */
+  /** Id of the call, unique within the conversation. The tool's result refers to it. */
   id: string
   name: string
-  /** A JSON object as text. */
+  /** The arguments: a JSON object as text. */
   arguments: string
 }
 
-/** One turn of a conversation, free of wire style. */
+/** One message of a conversation, independent of the wire format. */
 export type ChatMessage = SystemMessage | UserMessage | AssistantMessage | ToolMessage
 
-/** What the model is told to be, by whoever made the app. */
+/** Instructions of the app to the model. */
 export interface SystemMessage {
   role: 'system'
   content: string
 }
 
-/** What the user says and shows. */
+/** A message of the user: text and images. */
 export interface UserMessage {
   role: 'user'
   content: string
-  /** In their order. Only models whose capabilities say so take any. */
+  /** Images of the message, in order. Only models with the `imageInput` capability accept them. */
   images?: readonly Image[]
 }
 
-/** An image as it was sent, neither fetched nor looked into. */
+/** An encoded image. Its bytes are not decoded yet. */
 export interface Image {
   mediaType: 'image/png' | 'image/jpeg' | 'image/gif' | 'image/webp'
   bytes: Uint8Array<ArrayBuffer>
-  /** How many characters of the message's content stand before it. */
+  /** Number of characters of the message's content that come before the image. */
   at: number
-  /** Where the client's body has it, such as `messages[0].content[1]`; for errors. */
+  /**
+   * Path of the image in the request body, such as `messages[0].content[1]`; for error messages.
+   */
   place: string
 }
 
-/** What the model said before. */
+/** An earlier message of the model. */
 export interface AssistantMessage {
   role: 'assistant'
   content: string
-  /** What it thought before it answered. */
+  /** Reasoning that came before the content. */
   reasoning?: string
   toolCalls?: readonly ToolCall[]
 }
 
-/** What a called tool gave. */
+/** The result of a tool call. */
 export interface ToolMessage {
   role: 'tool'
   toolCallId: string
-  /** Of the tool; empty where the client does not say and no call of that id is in the messages. */
+  /**
+   * Name of the tool. It is empty if the request does not name the tool and no message has a call
+   * with that id.
+   */
   name: string
   content: string
-  /** The tool failed; `content` says how. */
+  /** `true` if the tool failed; `content` then describes the error. */
   isError?: boolean
 }
 
-/** How the next token is chosen. An absent field takes the model's own default. */
+/** Parameters of the sampler. The default of an absent field is the model's own setting. */
 export interface Sampling {
-  /** 0 is greedy. */
+  /** Temperature of the softmax; 0 always picks the most probable token. */
   temperature?: number
-  /** Nucleus: the smallest set of tokens whose probabilities reach this sum, in (0, 1]. */
+  /**
+   * Nucleus sampling, in (0, 1]: only the smallest set of tokens whose probabilities add up to at
+   * least this value.
+   */
   topP?: number
-  /** Only the k most probable tokens; 0 or absent is all. */
+  /** Number of most probable tokens to choose from; 0 means all tokens. */
   topK?: number
-  /** Only tokens at least this probable relative to the most probable, in [0, 1]; 0 or absent is all. */
+  /**
+   * Minimum probability of a token relative to the most probable one, in [0, 1]; 0 means no
+   * minimum.
+   */
   minP?: number
-  /** Taken off a score for each time its token was generated, -2 to 2. */
+  /** Amount subtracted from a token's logit for each time it was generated, -2 to 2. */
   frequencyPenalty?: number
-  /** Taken off a score once its token was generated, -2 to 2. */
+  /** Amount subtracted once from the logit of every token that was generated, -2 to 2. */
   presencePenalty?: number
-  /** Divides positive scores, multiplies negative ones, of tokens in prompt or answer; 1 is none. */
+  /**
+   * Factor for the logits of tokens in the prompt or the completion. Positive logits are divided by
+   * it, negative ones multiplied; 1 changes nothing.
+   */
   repetitionPenalty?: number
-  /** Added to the scores of these tokens, by id; -100 never, 100 nearly always. */
+  /** Logit bias by token id. -100 practically forbids a token, 100 practically forces it. */
   logitBias?: Readonly<Record<number, number>>
-  /** The same seed gives the same text on the same device; absent: a random one. */
+  /** Seed of the sampler. The same seed gives the same text on the same device. Default: random. */
   seed?: number
 }
 
-/** Which tools may or must be called. */
+/** The tools of a request and the rules for calling them. */
 export interface ToolUse {
   tools: readonly Tool[]
-  /** `auto`: text or calls as the model sees fit; `none`: text; `required`: at least one call. */
+  /**
+   * `auto`: text or calls, as the model decides; `none`: only text; `required`: at least one call.
+   */
   choice: 'auto' | 'none' | 'required'
-  /** Only these may be called; absent: any. */
+  /** Names of the only tools that may be called. Default: all tools. */
   only?: readonly string[]
-  /** Whether one answer may have several calls. */
+  /** `true` if one completion may contain several calls. */
   parallel: boolean
 }
 
-/** What the answer's text must be; absent: any text. */
+/** Required format of the completion's text. */
 export type AnswerFormat =
   /** A JSON object. */
   | { type: 'json_object' }
-  /** JSON that the schema accepts. */
+  /** JSON that is valid against the schema. */
   | { type: 'json_schema'; schema: JsonSchema }
-  /** Text of a grammar in xgrammar's EBNF, from its rule `root`. */
+  /** Text that matches the rule `root` of a grammar in xgrammar's EBNF. */
   | { type: 'grammar'; grammar: string }
 
-/** What both wire styles decode to. */
+/** A generation request, parsed from any of the wire formats. */
 export interface GenerationRequest {
   model: Tag
   messages: ChatMessage[]
   /**
-   * The beginning of the answer, behind all messages: what is generated goes on from its end and has
-   * none of it, and no reasoning comes before. Takes neither `format` nor calls that are required.
+   * The beginning of the completion, for the model to continue. The generated text starts after it
+   * and does not repeat it, and there is no reasoning. It cannot be combined with `format` or with
+   * the tool choice `required`.
    */
   begun?: string
-  /** Absent or above the model's own: the model's own limit. */
+  /** Maximum number of tokens to generate. Default and upper bound: the model's own limit. */
   maxTokens?: number
   sampling: Sampling
-  /** Texts that end the answer; the one that matched is reported and not part of the text. */
+  /** Stop sequences. The text ends before the first match, which the `finish` event reports. */
   stop: string[]
-  /** Absent: none. */
+  /** Tools that the model may call. Default: none. */
   tools?: ToolUse
+  /** Format of the text. Default: any text. */
   format?: AnswerFormat
   /**
-   * Most tokens of reasoning; 0: none at all, `Infinity`: as many as the answer may have. Absent: the
-   * model's default. Without effect on a model that does not reason.
+   * Maximum number of reasoning tokens. 0 turns reasoning off; `Infinity` sets no limit besides
+   * that of the completion. Default: the model's own. It has no effect on models that do not
+   * reason.
    */
   reasoningBudget?: number
-  /** How many of the most probable tokens to tell beside each token, 0 to 20; absent: nothing is told. */
+  /** Number of most probable tokens to report for each token, 0 to 20. Default: no logprobs. */
   logprobs?: number
 }
 
-/** True token counts of one generation. */
+/** Exact token counts of one generation. */
 export interface Usage {
-  /** Tokens of the prompt, cached ones included. */
+  /** Number of tokens of the prompt, including cached ones. */
   promptTokens: number
-  /** Of those, tokens whose keys and values were already there. */
+  /** Number of prompt tokens whose keys and values came from the prefix cache. */
   cachedTokens: number
-  /** Tokens generated, the end token included. */
+  /** Number of generated tokens, including the end token. */
   completionTokens: number
-  /** Of those, tokens of reasoning. */
+  /** Number of generated tokens that are reasoning. */
   reasoningTokens: number
 }
 
-/** A token and how probable it was, before penalties and constraints. */
+/** A token and its log probability, before penalties and constraints. */
 export interface TokenProbability {
-  /** Its text; incomplete characters are replaced. */
+  /** Text of the token. Incomplete UTF-8 characters are replaced. */
   text: string
-  /** Its bytes, which are exact. */
+  /** Exact UTF-8 bytes of the token. */
   bytes: readonly number[]
-  /** Natural logarithm of its probability. */
+  /** Natural logarithm of the probability. */
   logprob: number
 }
 
-/** A token of the answer's text, and the most probable ones at its place. */
+/** A generated token, with the most probable tokens at its position. */
 export interface TokenLogprob extends TokenProbability {
   top: readonly TokenProbability[]
 }
 
 /**
- * `stop`: the model ended; `length`: a limit did; `stop_sequence`: one of `stop` was generated;
- * `tool_calls`: the model wants tools called.
+ * The reason why a generation ended. `stop`: the model ended it; `length`: a token limit was
+ * reached; `stop_sequence`: a stop sequence was generated; `tool_calls`: the model called tools.
  */
 export type FinishReason = 'stop' | 'length' | 'stop_sequence' | 'tool_calls'
 
 /**
- * What a generation tells while it runs: `start`, then `reasoning`, `text` and calls in the order the
- * model wrote them, then `finish`.
+ * An event of a generation. The order is `start`, then `reasoning`, `text` and tool calls as the
+ * model generates them, then `finish`.
  */
 export type GenerationEvent =
-  /** The model is still being loaded. May come any number of times before `start`. */
+  /** The model is still loading. This event may occur any number of times before `start`. */
   | { type: 'progress'; progress: LoadProgress }
-  /** Nothing new, but alive; every 10 s, from the thread that computes. */
+  /** A sign of life, sent when there was no other event for about 10 s. */
   | { type: 'heartbeat' }
-  /** Computing begins; the prompt has been counted. */
+  /** Prefill starts; the tokens of the prompt are counted. */
   | { type: 'start'; promptTokens: number; cachedTokens: number }
   | { type: 'reasoning'; text: string }
   | { type: 'text'; text: string; logprobs?: readonly TokenLogprob[] }
-  /** A call begins; `index` counts from 0. Its arguments follow before anything else. */
+  /** A tool call starts. `index` counts from 0. Its arguments follow before any other content. */
   | { type: 'tool_call'; index: number; id: string; name: string }
-  /** More of the JSON text of that call's arguments. */
+  /** The next part of the JSON text of that call's arguments. */
   | { type: 'tool_arguments'; index: number; text: string }
   | { type: 'finish'; reason: FinishReason; stopSequence: string | null; usage: Usage }

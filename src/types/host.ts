@@ -21,113 +21,139 @@ import type {
   StoredTag,
 } from './storage.ts'
 
-/** Who asks, and how they give up. */
+/** Sender of a request, and the signal that cancels it. */
 export interface Caller {
-  /** The key as it was sent, without `Bearer`; `null` when none was. */
+  /** API key as it was sent, without `Bearer`; `null` if none was sent. */
   key: string | null
-  /** Which tab asks, where that is known: requests of different ones take turns. */
+  /** Id of the tab that sent the request, if known. Requests of different tabs take turns. */
   client?: string
-  /** Aborting it ends the work within one token. */
+  /** Signal that cancels the request. Generation then stops within one token. */
   signal: AbortSignal
 }
 
 /** A generation that has been accepted, or whose model is still being loaded. */
 export interface Generation {
-  /** Fields of {@link GenerationRequest} that had no effect, as far as that is known by now. */
+  /** Fields of {@link GenerationRequest} that have no effect, as far as known so far. */
   ignored: string[]
-  /** Ends after `finish`; throws an `InoriginError` on a late failure. Abandoning it cancels the work. */
+  /**
+   * Events of the generation, up to `finish`. The iterator throws an `InoriginError` if the
+   * generation fails later. Leaving the loop cancels the generation.
+   */
   events: AsyncIterable<GenerationEvent>
 }
 
-/** What is known of a resource before its bytes are here. */
+/** Description of a resource, available before its bytes are. */
 export interface ResourceInfo {
   sha256: string
   name: string
   bytes: number
 }
 
-/** The bytes of one resource. */
+/** A resource with its bytes. */
 export interface ResourceBody {
   sha256: string
   name: string
-  /** File-backed: a slice costs nothing. */
+  /** Bytes of the resource. The blob is backed by a file, so slicing it copies nothing. */
   blob: Blob
 }
 
 /**
- * What answers `/v1`. One implementation is the host worker itself, the other is the far side of a
- * port; `src/wire` cannot tell which it talks to. Every method rejects with an `InoriginError`:
- * `authentication` first, then whatever else applies.
+ * The operations behind `/v1`. One implementation runs in the host worker, the other forwards each
+ * call over a port; `src/wire` cannot tell them apart. Every method rejects with an
+ * `InoriginError`, and checks `authentication` first.
  */
 export interface Host {
-  /** Resolves when the key is good. For requests that end before they reach another method. */
+  /** Resolves if the API key is valid. For requests that end before they reach another method. */
   authorize(caller: Caller): Promise<void>
+  /** Resolves with the language models and the embedding predictors. */
   models(caller: Caller): Promise<Model[]>
-  /** Resolves when the request is accepted and queued, or its model is loading, or after 5 s. */
+  /**
+   * Resolves when the request is accepted and queued, or after 5 s. Rejects if the request is
+   * rejected before, or if loading its model fails at once.
+   */
   generate(request: GenerationRequest, caller: Caller): Promise<Generation>
   /**
-   * Tokens of the prompt that such a request makes; it may be refused as by `generate`, but for what is
-   * too long only where it is four times so. Waits for the model's tokenizer, but neither for its weights
-   * nor in its queue.
+   * Resolves with the number of prompt tokens of the request. Rejects like `generate`, but accepts
+   * prompts of up to four times the model's context. It waits for the tokenizer, but neither for
+   * the weights nor in the queue.
    */
   countTokens(request: GenerationRequest, caller: Caller): Promise<number>
   /**
-   * Vectors of texts. Resolves when the texts are read and queued, or after 5 s; what goes wrong before
-   * is a rejection, what goes wrong later is thrown by the events, which end after `finish`.
+   * Embeds texts. Resolves when the texts are tokenized and queued, or after 5 s. Rejects if the
+   * request fails before that. The events end after `finish` and throw later errors.
    */
   embed(request: EmbeddingRequest, caller: Caller): Promise<AsyncIterable<EmbeddingEvent>>
   /**
-   * Keeps a response for requests with the same key, in memory alone: it is forgotten with the host, or
-   * when others need the room. Whether it is kept: not what is too large.
+   * Stores a response for later requests with the same API key. It is stored in memory only, until
+   * the host ends or it is evicted. Resolves with `false` if there is no room for it.
    */
   keepResponse(response: KeptResponse, caller: Caller): Promise<boolean>
-  /** `null` for what is not kept, or not for this key. */
+  /** Resolves with a stored response; `null` if there is none with that id for this API key. */
   keptResponse(id: string, caller: Caller): Promise<KeptResponse | null>
-  /** What responses answered, by the ids of the items; `null` as above. */
+  /** Resolves with the output items of stored responses; `null` for each unknown id. */
   keptItems(ids: readonly string[], caller: Caller): Promise<Array<KeptItem | null>>
-  /** Whether it was kept. */
+  /** Deletes a stored response. Resolves with `true` if it existed. */
   forgetResponse(id: string, caller: Caller): Promise<boolean>
+  /** Resolves with the catalog's description of a predictor. Rejects with `not_found`. */
   predictor(tag: Tag, caller: Caller): Promise<Predictor>
+  /** Chooses an implementation for this device, or finds the one that was chosen earlier. */
   createPrediction(request: PredictionRequest, caller: Caller): Promise<Prediction>
   /**
-   * Runs a predictor on inputs as {@link Control.predict} takes them. Resolves when it has answered, or
-   * after 5 s; rejects when it is refused or fails before. The events throw what fails later.
+   * Runs a predictor on the inputs of {@link Control.predict}. Resolves when the result is there,
+   * or after 5 s. Rejects if the prediction fails before that. The events throw later errors.
    */
   predict(
     tag: Tag,
     inputs: Record<string, unknown>,
     caller: Caller,
   ): Promise<AsyncIterable<PredictionEvent>>
-  /** A resource of any implementation of the catalog, or of one that was given before. Needs no key. */
+  /**
+   * Resolves with the description of a resource of the catalog or of an earlier prediction. It
+   * needs no API key.
+   */
   resourceInfo(sha256: string, caller: Caller): Promise<ResourceInfo>
-  /** The same with its bytes, downloaded first if they are missing; given up with the signal. */
+  /**
+   * Resolves with a resource and its bytes, and downloads missing bytes first. The caller's signal
+   * cancels the download.
+   */
   resource(sha256: string, caller: Caller): Promise<ResourceBody>
 }
 
-/** What the page's server handle asks of the host beyond `/v1`. Same threads, same ports. */
+/** The operations of the page's server handle, in addition to `/v1`. They use the same ports. */
 export interface Control {
+  /** Resolves with the state of every catalog entry. */
   list(): Promise<ModelState[]>
+  /** Loads the tag, and downloads its missing files first. */
   load(tag: Tag, signal: AbortSignal, onProgress: (progress: LoadProgress) => void): Promise<void>
-  /** Every step of every load, whoever asked for it. Leaving the loop stops watching. */
+  /** Yields the progress of every load, whichever tab started it. It ends with the signal. */
   progress(signal: AbortSignal): AsyncIterable<LoadProgress>
-  /** Frees its memory; what is stored stays. */
+  /** Frees the memory of the tag. Its stored files stay. */
   unload(tag: Tag): Promise<void>
-  /** Unloads and deletes what only this tag uses, also what is unfinished of it. */
+  /** Unloads the tag and deletes the files that no other tag uses, including partial downloads. */
   remove(tag: Tag): Promise<void>
+  /** Resolves with the storage in use and available. */
   usage(): Promise<StorageUsage>
+  /** Resolves with the stored files, grouped by tag. */
   stored(): Promise<StoredTag[]>
+  /** Resolves with the stored files. */
   storedFiles(): Promise<StoredResource[]>
-  /** Keeps what is stored for it from being evicted, or no longer. */
+  /** Protects the files of the tag from eviction, or ends that protection. */
   pin(tag: Tag, pinned: boolean): Promise<void>
-  /** Reads all that is stored of it and fetches what is damaged; resolves with the bytes of that. */
+  /**
+   * Reads the stored files of the tag and downloads the damaged parts again. Resolves with the
+   * number of damaged bytes.
+   */
   repair(
     tag: Tag,
     signal: AbortSignal,
     onProgress: (progress: RepairProgress) => void,
   ): Promise<number>
-  /** Unloads everything and deletes every resource. */
+  /** Unloads everything and deletes all resources. */
   clear(): Promise<void>
-  /** Stores files of the user's as what the tag needs; of a tag that is not listed, drafts what it is. */
+  /**
+   * Stores the user's files as the resources of the tag. If no catalog lists the tag, it drafts a
+   * catalog entry from the files.
+   */
   take(
     tag: Tag,
     files: readonly ChosenFile[] | FileSystemDirectoryHandle,
@@ -135,8 +161,9 @@ export interface Control {
     signal: AbortSignal,
     onProgress: (progress: ImportProgress) => void,
   ): Promise<Imported>
-  /** What the catalog says of it. Rejects with `not_found`. */
+  /** Resolves with the catalog's description of a predictor. Rejects with `not_found`. */
   describe(tag: Tag): Promise<Predictor>
+  /** Runs a predictor, and loads it first if necessary. */
   predict(
     tag: Tag,
     inputs: Record<string, unknown>,
@@ -146,13 +173,13 @@ export interface Control {
       onProgress: (progress: LoadProgress) => void
     },
   ): Promise<PredictionResult>
-  /** Which implementation this device uses, and why not another. */
+  /** Resolves with the implementation that this device uses, and why the others are not used. */
   explain(tag: Tag, signal: AbortSignal): Promise<Explanation>
-  /** The names of the options in which a tab that joins differs from the host. */
+  /** Resolves with the names of the options in which a joining tab differs from the host. */
   compare(options: OptionDigest, signal: AbortSignal): Promise<string[]>
 }
 
-/** Digests of the options two tabs must share; keys never leave their tab in the clear. */
+/** Digests of the options that all tabs must share. The API keys never leave their tab. */
 export interface OptionDigest {
   catalog: string
   apiKeys: string

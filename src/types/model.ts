@@ -1,69 +1,73 @@
-/** Names everything hosted: `@owner/name`. */
+/** Name of a model or predictor: `@owner/name`. */
 export type Tag = string
 
-/** What a model can do beyond text in, text out. Absent means it cannot. */
+/** Capabilities of a model besides text generation. An absent one is not supported. */
 export interface ModelCapabilities {
-  /** Function tools. */
+  /** Tool calls. */
   tools?: boolean
-  /** Visible reasoning that can be switched and budgeted. */
+  /** Visible reasoning that a request can turn off or limit. */
   thinking?: boolean
   /** Images in messages. */
   imageInput?: boolean
-  /** Answers constrained to a JSON schema. */
+  /** Completions constrained to a JSON Schema. */
   structuredOutputs?: boolean
-  /** Vectors of texts, of that length. Such a model does not chat. */
+  /** Text embeddings with vectors of this length. Such a model does not chat. */
   embeddings?: { dimensions: number }
 }
 
-/** A hosted language model, or a predictor that embeds, as the catalog describes it. */
+/** A language model or an embedding predictor, as the catalog describes it. */
 export interface Model {
   tag: Tag
-  /** Name for people. */
+  /** Display name. */
   name: string
-  /** When it was added, RFC 3339. */
+  /** Date on which it was added, in RFC 3339. */
   created: string
-  /** Most tokens of prompt and answer together, or of one text to embed. */
+  /** Maximum number of tokens of prompt and completion together, or of one text to embed. */
   maxInputTokens: number
-  /** Most tokens of one answer; `null`: it writes none. */
+  /** Maximum number of tokens of one completion; `null` if the model generates no text. */
   maxOutputTokens: number | null
   capabilities: ModelCapabilities
 }
 
 /**
- * How far a model is on its way to answering: `compile` reads the weights, `warm` runs it once so that
- * the first answer is not slower than the second.
+ * Phase of loading a model: `download` fetches the files, `compile` reads the weights, and `warm`
+ * runs the model once so that its first completion is not slower than the next one.
  */
 export type LoadPhase = 'download' | 'compile' | 'warm' | 'ready'
 
-/** Progress of bringing a tag to the point where it runs. */
+/** Progress of loading a tag. */
 export interface LoadProgress {
   tag: Tag
   phase: LoadPhase
-  /** Bytes that are here, over all resources of the chosen implementation. */
+  /** Number of bytes on this device, over all resources of the chosen implementation. */
   loadedBytes: number
-  /** Bytes to be had in total. */
+  /** Size in bytes of all these resources. */
   totalBytes: number
-  /** Bytes per second over the last few seconds; 0 when nothing is being downloaded. */
+  /** Bytes per second over the last few seconds; 0 if nothing is being downloaded. */
   bytesPerSecond: number
-  /** Seconds that the rest of the download takes at that rate; `null` while nothing comes. */
+  /** Estimated time in seconds until the download ends; `null` while no bytes arrive. */
   remainingSeconds: number | null
 }
 
-/** A model or predictor of the catalog with where it stands on this device. */
+/** State of a catalog entry on this device. */
 export interface ModelState {
   tag: Tag
   type: 'model' | 'predictor'
+  /** Display name. */
   name: string
-  /** `remote`: not downloaded; `stored`: in IndexedDB; `loading`; `loaded`: in memory, ready to answer. */
+  /**
+   * `remote`: not downloaded; `stored`: in IndexedDB; `loading`: being loaded; `loaded`: in memory
+   * and ready.
+   */
   status: 'remote' | 'stored' | 'loading' | 'loaded'
   /**
-   * Download size of the implementation chosen for this device, in bytes, 0 where none fits; `null` for a
-   * model of a hub whose files are listed when it is first loaded.
+   * Download size in bytes of the implementation chosen for this device; 0 if none can run here. It
+   * is `null` for a model from a hub whose files are looked up at its first load.
    */
   bytes: number | null
-  /** Where it runs (or would run) on this device; `null` when nothing in the catalog fits. */
+  /** Device that it runs on, or would run on; `null` if no implementation can run here. */
   device: Device | null
 }
 
-/** Where an implementation computes. */
+/** Device that an implementation runs on. */
 export type Device = 'webgpu' | 'wasm'

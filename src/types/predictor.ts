@@ -1,6 +1,6 @@
 import type { LoadProgress, Tag } from './model.ts'
 
-/** Types of a predictor's parameters. */
+/** Type of a predictor's parameter. */
 export type ParameterType =
   | 'float16'
   | 'float32'
@@ -21,20 +21,20 @@ export type ParameterType =
   | 'binary'
   | 'null'
 
-/** A named value of an enumerated parameter. */
+/** A named value of an enumeration parameter. */
 export interface EnumerationMember {
   name: string
   value: unknown
 }
 
-/** A value that a predictor takes. */
+/** An input of a predictor. */
 export interface InputParameter {
   name: string
   type: ParameterType
   description?: string
-  /** Whether it may be left out. */
+  /** `true` if the input may be omitted. */
   optional?: boolean
-  /** Bounds of a number, both included. */
+  /** Range of a number; both bounds are inclusive. */
   range?: { min?: number; max?: number }
   enumeration?: EnumerationMember[]
   defaultValue?: unknown
@@ -42,7 +42,7 @@ export interface InputParameter {
   schema?: Record<string, unknown>
 }
 
-/** A value that a predictor gives. */
+/** An output of a predictor. */
 export interface OutputParameter {
   name: string
   type: ParameterType
@@ -52,64 +52,64 @@ export interface OutputParameter {
   schema?: Record<string, unknown>
 }
 
-/** What a predictor takes and gives, in its order. */
+/** Inputs and outputs of a predictor, in order. */
 export interface Signature {
   inputs: InputParameter[]
   outputs: OutputParameter[]
 }
 
-/** A published compiled model: the body of `GET /v1/predictors/{tag}`. */
+/** A predictor as the catalog describes it: the body of `GET /v1/predictors/{tag}`. */
 export interface Predictor {
   tag: Tag
   owner: { username: string; created: string }
   name: string
   description: string
-  /** Markdown. */
+  /** Model card in Markdown. */
   card: string
   status: 'active' | 'compiling' | 'archived'
   access: 'public' | 'private' | 'unlisted'
   signature: Signature
 }
 
-/** Kinds of files an implementation is made of. `data` holds external weights of an `onnx`. */
+/** Kind of an implementation's file. `data` holds the external weights of an `onnx` file. */
 export type ResourceType = 'onnx' | 'data' | 'tokenizer' | 'config' | 'wasm' | 'mlc'
 
-/** A file of an implementation, as a prediction hands it out. */
+/** A file of an implementation, as a prediction lists it. */
 export interface PredictionResource {
   type: ResourceType
-  /** Absolute, on this origin. */
+  /** Absolute URL on this origin. */
   url: string
   name: string
 }
 
-/** The body of `POST /v1/predictions`. */
+/** The parsed body of `POST /v1/predictions`. */
 export interface PredictionRequest {
   tag: Tag
-  /** Names the app or platform that asks. */
+  /** Name of the app or platform that sends the request. */
   clientId: string
-  /** A configuration of the client's own, or the `configuration` of an earlier prediction. */
+  /** An id that the client chose, or the `configuration` of an earlier prediction. */
   configurationId?: string
-  /** The device that what is learnt is kept under; absent: derived from the adapter. */
+  /** Id under which measurements of this device are stored. Default: derived from its hardware. */
   deviceId?: string
-  /** Pins the implementation of that earlier prediction. */
+  /** Id of an earlier prediction. Its implementation is used again. */
   predictionId?: string
 }
 
-/** Which implementation a device was given. */
+/** A prediction: the implementation that was chosen for a device. */
 export interface Prediction {
-  /** `pred_...` */
+  /** Id of the prediction: `pred_...`. */
   id: string
   tag: Tag
-  /** Opaque; accepted as a later `configurationId` and by `server.predict`. */
+  /** Opaque token of the choice, for a later `configurationId` or for `server.predict`. */
   configuration: string
   resources: PredictionResource[]
-  /** RFC 3339. */
+  /** Time of the prediction, in RFC 3339. */
   created: string
 }
 
 /**
- * More than one value. Of an input, `data` may also be a plain array; of an output, float16 comes as a
- * `Float32Array` and bool as bytes of 0 and 1.
+ * Several values with a shape. In an input, `data` may also be a plain array. In an output, float16
+ * is a `Float32Array`, and bool is a `Uint8Array` of 0 and 1.
  */
 export interface TensorValue {
   data:
@@ -127,23 +127,23 @@ export interface TensorValue {
   shape: readonly number[]
 }
 
-/** What `server.predict` answers. */
+/** Result of `server.predict`. */
 export interface PredictionResult<Outputs = Record<string, unknown>> {
   tag: Tag
   /**
-   * By output parameter name: a number, bigint (64 bits), boolean or text for a single value, a
-   * {@link TensorValue} for more, the name of an enumeration's member, `ImageData`, bytes, nested
-   * arrays for a list, an object for a dict.
+   * Values by name of the output. A single value is a number, bigint (64 bits), boolean or string;
+   * several values are a {@link TensorValue}. An enumeration is the name of its member, an image is
+   * `ImageData`, and binary data is bytes. A list is nested arrays, and a dict is an object.
    */
   outputs: Outputs
-  /** Milliseconds from inputs validated to outputs read back. */
+  /** Time in milliseconds from the validated inputs to the outputs in memory. */
   latency: number
   device: 'webgpu' | 'wasm'
 }
 
-/** What is told of a prediction that was accepted. */
+/** An event of a prediction that was accepted. */
 export type PredictionEvent =
   | { type: 'progress'; progress: LoadProgress }
   | { type: 'heartbeat' }
-  /** The last one. Images among the outputs are the bytes of PNG files. */
+  /** The last event. Images among the outputs are the bytes of PNG files. */
   | { type: 'finish'; result: PredictionResult }

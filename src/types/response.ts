@@ -1,17 +1,17 @@
-/** An item of a conversation as clients send it and get it, in JSON. */
+/** An item of a conversation in JSON, as clients send and receive it. */
 export interface KeptItem {
   readonly id: string
   readonly [field: string]: unknown
 }
 
-/** A response that clients can refer to in later requests. */
+/** A stored response that clients can refer to in later requests. */
 export interface KeptResponse {
-  /** Of the response; no one can guess it. */
+  /** Id of the response. It cannot be guessed. */
   id: string
-  /** As it was answered. */
+  /** The response body as it was sent to the client. */
   body: Readonly<Record<string, unknown>>
-  /** The whole conversation before it, but for its instructions. */
+  /** The whole conversation before the response, without its instructions. */
   input: readonly KeptItem[]
-  /** What was answered; each can be referred to by itself. */
+  /** The items of the response. A client can refer to each of them by its id. */
   output: readonly KeptItem[]
 }

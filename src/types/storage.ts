@@ -1,105 +1,116 @@
 import type { ResourceType } from './predictor.ts'
 import type { Tag } from './model.ts'
 
-/** What is stored, and what may be. */
+/** Storage in use and storage available. */
 export interface StorageUsage {
-  /** Bytes of models and predictors, those of unfinished downloads included. */
+  /** Size in bytes of all stored models and predictors, including unfinished downloads. */
   bytes: number
-  /** Bytes of all that this origin stores, as the browser estimates them; `null` where it does not. */
+  /** Browser's estimate in bytes of everything that this origin stores; `null` if there is none. */
   originBytes: number | null
   /**
-   * Bytes that the browser says it may store; `null` where it does not. Some say the same to every
-   * site: what counts is asked before each download.
+   * Quota of this origin in bytes, as the browser reports it; `null` if it does not. Some browsers
+   * report the same number to every site, so each download checks the available storage itself.
    */
   quotaBytes: number | null
-  /** Whether the browser keeps it all until the user clears it; else it may when the disk is full. */
+  /**
+   * `true` if the browser keeps the stored data until the user clears it. Otherwise it may delete
+   * the data when the disk is full.
+   */
   persisted: boolean
 }
 
-/** What is stored of a tag. */
+/** The stored files of a tag. */
 export interface StoredTag {
   tag: Tag
-  /** `partial`: some of it is missing, a later load fetches that alone. */
+  /** `partial`: some of the files are missing, and the next load downloads only those. */
   status: 'stored' | 'partial'
-  /** Bytes of its resources that are stored. */
+  /** Number of bytes of its resources that are stored. */
   bytes: number
-  /** Those of them that removing it frees, because no other tag uses them. */
+  /** Number of these bytes that removing the tag frees, because no other tag uses them. */
   ownBytes: number
-  /** Never evicted to make room. */
+  /** `true` if the tag is protected from eviction. */
   pinned: boolean
-  /** It is loaded, or on its way: not evicted either. */
+  /** `true` if the tag is loaded or loading. Its files are not evicted then either. */
   inUse: boolean
-  /** RFC 3339. */
+  /** Time of the last use, in RFC 3339. */
   lastUsed: string
   resources: StoredResource[]
 }
 
-/** A stored file; tags that use the same share it. */
+/** A stored file. Tags that use the same file share it. */
 export interface StoredResource {
+  /** SHA-256 digest of the file. */
   sha256: string
   type: ResourceType
-  /** Path within the implementation, such as `onnx/model.onnx`. */
+  /** Path of the file within the implementation, such as `onnx/model.onnx`. */
   name: string
   status: 'stored' | 'partial'
-  /** Its length. */
+  /** Size of the file in bytes. */
   bytes: number
-  /** Bytes of it that are stored. */
+  /** Number of its bytes that are stored. */
   storedBytes: number
-  /** The tags that it was stored for, or used by since. */
+  /** Tags that the file was stored for, and tags that have used it since. */
   tags: Tag[]
+  /** `true` if one of the tags is pinned. */
   pinned: boolean
+  /** `true` if the file is being used or downloaded. */
   inUse: boolean
-  /** RFC 3339. */
+  /** Time of the last use, in RFC 3339. */
   lastUsed: string
 }
 
-/** How far files are on their way from the user's disk into the store. */
+/** Progress of an import of the user's files. */
 export interface ImportProgress {
   tag: Tag
   /**
-   * `check` reads files to tell what they are, again for what it found in them; `store` writes those that
-   * belong to the tag.
+   * Phase of the import. `check` reads the files to identify them, if necessary in several passes;
+   * `store` writes the files that belong to the tag.
    */
   phase: 'check' | 'store'
-  /** Bytes of the phase that are done. */
+  /** Number of bytes processed in this phase. */
   loadedBytes: number
+  /** Number of bytes to process in this phase. */
   totalBytes: number
+  /** Bytes per second over the last few seconds. */
   bytesPerSecond: number
-  /** Seconds that the rest of the phase takes at that rate; `null` while that cannot be told. */
+  /** Estimated time in seconds until the phase ends; `null` while there is no estimate. */
   remainingSeconds: number | null
 }
 
-/** How far a repair is. */
+/** Progress of a repair. */
 export interface RepairProgress extends Omit<ImportProgress, 'phase'> {
-  /** `check` reads what is stored, `download` fetches what was lost of it. */
+  /** Phase of the repair. `check` reads the stored files, `download` fetches the damaged parts. */
   phase: 'check' | 'download'
 }
 
-/** A file that the user chose, with its path within the folder that was chosen. */
+/** A file that the user chose, with its path in the chosen folder. */
 export interface ChosenFile {
   path: string
   file: File
 }
 
-/** What is wished of files that no catalog tells of. */
+/** Options for importing files that no catalog describes. */
 export interface ImportWishes {
-  /** Default: what the file, the folder or the tag is called. */
+  /** Display name. Default: the name of the file or folder, or the tag. */
   name?: string | undefined
-  /** Inputs that stay tensors although they look like images. */
+  /** Names of inputs that stay tensors although they look like images. */
   tensors?: readonly string[] | undefined
 }
 
-/** What became of the files that were imported. */
+/** Result of an import. */
 export interface Imported {
   tag: Tag
   /** Paths of the files that are stored now. */
   files: string[]
-  /** Paths of those that are no part of the tag, or that this device has no use for. */
+  /** Paths of the files that do not belong to the tag, or that this device does not need. */
   ignored: string[]
-  /** Bytes that were written; what was here before was not. */
+  /** Number of bytes that were written. Bytes that were already stored do not count. */
   bytes: number
-  /** All that this device uses of the tag is here; else loading it downloads the rest. */
+  /**
+   * `true` if all files that this device needs for the tag are stored. Otherwise the next load
+   * downloads the rest.
+   */
   complete: boolean
-  /** What to look at where the signature was drafted, a sentence each. */
+  /** Hints for checking a drafted signature, one sentence each. */
   notes: string[]
 }

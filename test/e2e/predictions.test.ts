@@ -149,7 +149,7 @@ test('what is no input at all is refused by name too', async () => {
     element: named,
     closed: named,
     noTag: expect.stringMatching(
-      /^invalid_request tag must be a text such as @owner\/name, not undefined/,
+      /^invalid_request tag must be a string such as @owner\/name, not undefined/,
     ),
   })
 })
