@@ -279,7 +279,7 @@ test(
     // A prediction still knows of it, but nobody can send it again until it is imported.
     const lost = await fetchIn(page, new URL(weights).pathname)
     expect([lost.status, lost.text]).toEqual([404, expect.stringContaining('import_lost')])
-    expect(lost.text).toContain('w.bin of @me/adds was imported from a file of yours')
+    expect(lost.text).toContain('w.bin of @me/adds was imported from a local file')
     expect(
       await page.evaluate(() => (globalThis as unknown as InPage).server.storage.resources()),
     ).toEqual([])
