@@ -122,7 +122,7 @@ test(
     const flipped = Buffer.from(DIGITS)
     flipped[100] = (flipped[100] ?? 0) ^ 1
     await page.setInputFiles('#files', [asFile('model.onnx', flipped)])
-    expect((await importFrom('files', '@inorigin/digits')).message).toContain('another sha256')
+    expect((await importFrom('files', '@inorigin/digits')).message).toContain('a different sha256')
     expect(
       await page.evaluate(() => (globalThis as unknown as InPage).server.storage.list()),
     ).toEqual([])
