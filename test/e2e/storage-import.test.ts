@@ -134,7 +134,7 @@ test(
     expect(await importFrom('files', '@inorigin/digits', true)).toMatchObject({ code: 'aborted' })
     expect(await importFrom('files', '@me/unknown')).toMatchObject({
       code: 'import_unfit',
-      message: expect.stringMatching(/@me\/unknown is in no catalog.* has no \.onnx file/),
+      message: expect.stringMatching(/@me\/unknown, which is in no catalog: .* has no \.onnx file/),
     })
     const { imported } = await importFrom('files', '@inorigin/digits')
     expect(imported).toEqual({
@@ -218,7 +218,7 @@ test(
       ignored: ['notes.txt'],
       bytes: GRAPH.length + WEIGHTS.length,
       complete: true,
-      notes: [expect.stringContaining('pixels was taken for an image')],
+      notes: [expect.stringContaining('pixels is treated as an image')],
     })
     // It replaces what it was, by what the user knows better.
     const again = await page.evaluate(() => {
