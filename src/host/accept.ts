@@ -6,9 +6,7 @@ import { withHeartbeat } from './heartbeat.ts'
 import type { Lease } from './models.ts'
 import { createTries, unlessUntrusted } from './trust.ts'
 
-/**
- * Time in milliseconds after which a request gets status 200 although its outcome is still open.
- */
+/** Time in milliseconds after which a request gets status 200, whatever its outcome will be. */
 export const PATIENCE = 5_000
 /** Time in milliseconds in which a failing load still determines the status. */
 const GRACE = 1_000
@@ -23,10 +21,9 @@ interface Attempt {
 }
 
 /**
- * Resolves when the prompt is templated and tokenized, fits the context and is queued, or after 5
- * s. Rejects if the request is rejected before that or if its model fails to load at once. The
- * events throw later errors. `lease` is called again when the GPU turns out to compute wrong
- * numbers.
+ * Resolves after 5 s at the latest, or when the prompt is templated and tokenized, fits the context
+ * and is queued. Rejects if that fails or if the model fails to load at once. The events throw
+ * later errors. `lease` is called again if the GPU turns out to compute wrong numbers.
  */
 export async function accept(
   lease: () => Promise<Lease>,

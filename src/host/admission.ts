@@ -17,9 +17,7 @@ export interface AdmissionOptions {
 
 export interface Admission {
   admit(client: string, signal: AbortSignal): Promise<Ticket>
-  /**
-   * Retries the waiting requests. Must be called after a request left the queue or was confirmed.
-   */
+  /** Retries the waiting requests, after a request left the queue or was confirmed. */
   retry(): void
 }
 

@@ -9,8 +9,7 @@ import { createSpeeds } from './speeds.ts'
 export interface Choices {
   /**
    * Resolves with the choice by current knowledge. Rejects with `unavailable` if no implementation
-   * can run. Measurements are stored under the name `device`. Default: a name derived from the
-   * hardware.
+   * can run. `device` names the device for stored measurements. Default: derived from the hardware.
    */
   pick(entry: Entry, device?: string): Promise<Choice>
   /**

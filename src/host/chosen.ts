@@ -3,9 +3,7 @@ import { CONFIG } from '../catalog/mlc/layout.ts'
 import { InoriginError } from '../error.ts'
 import type { ChosenFile } from '../types/index.ts'
 
-/**
- * Maximum number of files and folders. No folder of a model has more, so it is the wrong folder.
- */
+/** Maximum number of files and folders. A folder with more is not a model. */
 const MOST = 10_000
 
 /** The part of a directory handle that TypeScript's DOM types lack. */

@@ -1,6 +1,4 @@
-/**
- * Digests of the options on which tabs that share a host must agree. They do not reveal API keys.
- */
+/** Digests of the options on which tabs that share a host must agree. They hide the API keys. */
 import type { HostSetup } from '../link/protocol.ts'
 import { digestOf } from '../store/hash.ts'
 import type { OptionDigest } from '../types/index.ts'

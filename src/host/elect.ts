@@ -35,10 +35,7 @@ export function stand(name: string, candidate: Candidate, locks: LockManager): E
   let lastSteal = -Infinity
   let queued = queue()
 
-  /**
-   * Queues for the lock without a timeout, because a follower waits for as long as the leader
-   * lives.
-   */
+  /** Queues for the lock, without a timeout: a follower waits while the leader lives. */
   function queue(): AbortController {
     const waiting = new AbortController()
     request({ signal: waiting.signal })

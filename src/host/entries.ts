@@ -33,20 +33,14 @@ export interface Entries {
    * entries come last.
    */
   all(): Promise<Entry[]>
-  /**
-   * Resolves with the entry of the tag. Rejects with `not_found`, naming similar tags that `fits`
-   * accepts.
-   */
+  /** Resolves with the entry of the tag. Rejects with `not_found` and similar tags that `fits`. */
   find(tag: Tag, param: 'model' | 'tag', fits?: (entry: Entry) => boolean): Promise<Entry>
   /**
    * Resolves with the entry and its implementations. A hub is asked once and its answer is stored,
    * so a model stays the same until its catalog entry names another revision.
    */
   complete(entry: Entry, signal: AbortSignal): Promise<Entry>
-  /**
-   * Resolves with the entry and the files of the implementation, looked up once and stored
-   * likewise.
-   */
+  /** Resolves with the entry and the files of the implementation, which are looked up once. */
   list(entry: Entry, implementation: Implementation, signal: AbortSignal): Promise<Entry>
   /**
    * Deletes the stored look-up of the implementation, because its files have changed on the server.
@@ -89,9 +83,7 @@ export function createEntries(
     return found
   }
 
-  /**
-   * Resolves with the imported entries. A tag of the catalog takes precedence over an imported one.
-   */
+  /** Resolves with the imported entries whose tag is not in the catalog. */
   async function imported(entries: readonly Entry[]): Promise<Entry[]> {
     // Without working storage, nothing was imported.
     const records = await entryRecords(database).catch(() => [])

@@ -23,9 +23,7 @@ export async function findModel(entries: Found, request: GenerationRequest): Pro
   return entry
 }
 
-/**
- * Resolves with the predictor. Rejects with `not_found` and names the alternative if it is a model.
- */
+/** Resolves with the predictor. Rejects with `not_found` if the tag is unknown or a model. */
 export async function findPredictor(entries: Found, tag: Tag): Promise<PredictorEntry> {
   const entry = await entries.find(tag, 'tag')
   if (entry.type === 'predictor') return entry

@@ -18,9 +18,7 @@ import { requestPersistence } from '../store/room.ts'
 export interface HostThread {
   /** Passes a port to the worker. Ports that arrive before the worker has started are held. */
   pass(port: MessagePort): void
-  /**
-   * Terminates the worker. Held ports are answered with the error or, without one, with `moved`.
-   */
+  /** Terminates the worker. Held ports get the error or, without one, `moved`. */
   stop(error?: InoriginError): void
 }
 

@@ -86,10 +86,7 @@ const DEVICE_FAULTS: ReadonlySet<string> = new Set([
   'runtime_crashed',
 ])
 
-/**
- * Returns `true` for files that are needed to accept a request, which happens before the weights
- * load.
- */
+/** Returns `true` for files that are needed to accept a request, before the weights are loaded. */
 const isText = ({ type }: Resource) => type === 'tokenizer' || type === 'config'
 
 /** Starts the worker and loads the small files. The weights are loaded by `load`. */

@@ -35,10 +35,7 @@ export interface ImporterOptions {
 export function createImporter(options: ImporterOptions): Control['take'] {
   const { database, entries, choices, models, onDownload } = options
 
-  /**
-   * Resolves with the files of the chosen implementation if they make it complete, else with all
-   * matching files.
-   */
+  /** Resolves with the files of the chosen implementation if they complete it, else with all. */
   async function needed(matches: readonly Match[], chosen: Implementation | undefined) {
     const its = new Set(chosen?.resources.map(({ sha256 }) => sha256))
     const used = matches.filter(({ resource }) => its.has(resource.sha256))
@@ -119,9 +116,9 @@ export function createImporter(options: ImporterOptions): Control['take'] {
 }
 
 /**
- * Resolves with `true` if the files are a new model for an imported tag. This is so if no file
- * matches, if a file has the name of a missing one, if a graph is new, or if a name or tensors are
- * given.
+ * Resolves with `true` if the files are a new model for an imported tag. They are if no file
+ * matches, a file has the name of a missing one, or a graph is new. A name or tensors in the
+ * options make them one, too.
  */
 async function isOther(
   entry: Entry,

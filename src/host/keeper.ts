@@ -16,8 +16,7 @@ export interface KeepingOptions extends RoomOptions {
 
 /**
  * Runs the work with a keeper that stores the files that it reads. None of them is evicted before
- * the work ends. Rejects as the work does, and with `unavailable` if the storage has too little
- * space.
+ * the work ends. Rejects as the work does, and with `unavailable` if there is too little space.
  */
 export async function withKeeper<T>(
   database: Database,

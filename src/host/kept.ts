@@ -28,10 +28,7 @@ export function keep({ entry, implementation }: Given): unknown {
   return { ...model, implementations: [implementation] }
 }
 
-/**
- * Returns the stored implementation; `undefined` for a record of a version that stored it
- * differently.
- */
+/** Returns the stored implementation; `undefined` if another version stored it differently. */
 export function kept({ entry }: PredictionRecord): Given | undefined {
   if (!v.is(entrySchema, entry)) return undefined
   const [implementation] = entry.implementations

@@ -1,7 +1,4 @@
-/**
- * Lends pages ports straight to the workers of predictors, so that predictions skip the host's
- * thread.
- */
+/** Lends pages ports straight to the workers of predictors, to bypass the host's worker. */
 import type { Tag } from '../types/index.ts'
 import type { Hosted } from './hosted.ts'
 import type { Given } from './kept.ts'

@@ -80,9 +80,7 @@ export function openHost(
   const predictions = createPredictions({ database, scope: setup.scope, entries, device, choices })
   const resources = createResources({ database, ensure, entries, predictions, onDownload })
 
-  /**
-   * Queue of predictions over HTTP. Each also waits for its predictor, which runs one at a time.
-   */
+  /** Queue of predictions over HTTP. Each also waits for its predictor, which runs one by one. */
   const remote = createQueue({ served: 32, perClient: 64, total: 256 })
 
   function authorize({ key }: Caller): void {
@@ -231,8 +229,7 @@ export function openHost(
   const lend = createLender(models, async (tag, configuration, signal) => {
     if (configuration !== undefined) return predictions.configured(tag, configuration, signal)
     const entry = await findPredictor(entries, tag)
-    // Requests over a lent port cause no comparison, so this one must finish before the port is
-    // lent.
+    // Requests over a lent port start no comparison, so this one must come first.
     await choices.compare(entry)
     return settle({ entries, choices }, entry, signal)
   })
@@ -256,10 +253,7 @@ function defaultCatalog(setup: HostSetup): string {
   return new URL('models/catalog.json', setup.assets).href
 }
 
-/**
- * Returns a function that runs the work once. A failure is not cached, so the next call runs it
- * again.
- */
+/** Returns a function that runs the work once. It runs the work again after a failure. */
 function remember<T>(work: () => Promise<T>): () => Promise<T> {
   let result: Promise<T> | undefined
   return () => {

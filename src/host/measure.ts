@@ -8,8 +8,7 @@ const ENOUGH = 600
 
 /**
  * Resolves with the duration of the fastest of a few runs, in milliseconds for one unit of work.
- * `run` resolves with its number of units. The minimum counts, because other load can only make a
- * run longer.
+ * `run` resolves with its number of units. Other load can only slow a run, so the minimum counts.
  */
 export async function measure(run: () => Promise<number>, signal: AbortSignal): Promise<number> {
   await run()

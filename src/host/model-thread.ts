@@ -64,8 +64,7 @@ export function startModelThread(
       connect: (port) => send({ type: 'port' }, [port]),
       life: null,
       attempts: 1,
-      // Compiling a graph blocks the thread for an unknown time. The watchdog limits everything
-      // else.
+      // Compiling a graph blocks the thread for an unknown time. The watchdog limits the rest.
       patience: Infinity,
       gone: closing.signal,
       // A slow reader must not block the model for the others, so the window fits a whole response.

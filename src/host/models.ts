@@ -4,7 +4,7 @@ import type { GpuVerdict } from '../device/verdict.ts'
 import type { LoadProgress, Tag } from '../types/index.ts'
 import { createHosted, type Hosted, type HostedOptions } from './hosted.ts'
 
-/** Number of implementations in memory above which an idle one is evicted. */
+/** Number of implementations in memory from which a new load first evicts idle ones. */
 const MAX_LOADED = 4
 
 /** Lease of one implementation. It stays in memory until `leave`. */
@@ -24,10 +24,7 @@ export interface Models {
     verdict?: GpuVerdict,
     isUnasked?: boolean,
   ): Lease
-  /**
-   * Returns the implementation if it is loaded or loading. Its position for eviction stays the
-   * same.
-   */
+  /** Returns the implementation if it is loaded or loading. This does not count as a use. */
   find(entry: Entry, implementation: Implementation): Hosted | undefined
   /** `true` if another implementation can be loaded without an eviction. */
   readonly hasRoom: boolean
@@ -132,8 +129,7 @@ export function createModels(
 }
 
 /**
- * Returns the key of an implementation. It contains digests, so a changed catalog never gets an old
- * model.
+ * Returns the key of an implementation. Its digests prevent the use of a model of an old catalog.
  */
 function keyOf(entry: Entry, implementation: Implementation): string {
   const hashes = implementation.resources.map((resource) => resource.sha256)

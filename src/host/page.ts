@@ -1,7 +1,6 @@
 /**
  * The page's half of the host. While this tab is the leader, it owns the host's dedicated worker
- * and forwards to it the ports that the service worker sends. It computes nothing and reads no
- * request.
+ * and forwards to it the ports that the service worker sends. It never reads a request itself.
  */
 import { InoriginError } from '../error.ts'
 import { unreachable, type Link } from '../link/ask.ts'
@@ -82,7 +81,7 @@ function createPage(
   let election: Election | undefined
   let again: ReturnType<typeof setTimeout> | undefined
   let lastRestart = -Infinity
-  /** Lock manager in which this tab stands for election. */
+  /** Lock manager of the latest candidacy; `undefined` before the first. */
   let locks: LockManager | undefined
 
   function start(): void {

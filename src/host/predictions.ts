@@ -29,9 +29,7 @@ import { settle } from './settle.ts'
 
 export interface Predictions {
   create(request: PredictionRequest, signal: AbortSignal): Promise<Prediction>
-  /**
-   * Resolves with the implementation of a configuration, even if the catalog no longer lists it.
-   */
+  /** Resolves with the implementation of a configuration, even if it is no longer listed. */
   configured(tag: Tag, configuration: string, signal: AbortSignal): Promise<Given>
   /** Resolves with a resource of a stored prediction, even if the catalog no longer lists it. */
   resource(sha256: string): Promise<{ resource: Resource; tag: Tag } | undefined>
@@ -113,9 +111,7 @@ export function createPredictions(options: PredictionsOptions): Predictions {
     return { entry, implementation: (await choices.pick(entry, id)).implementation }
   }
 
-  /**
-   * Last request of each client and tag. Equal concurrent requests must get the same prediction.
-   */
+  /** Latest request of each client and tag. Equal concurrent requests get the same prediction. */
   const asking = new Map<string, Promise<unknown>>()
 
   return {

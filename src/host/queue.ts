@@ -1,7 +1,6 @@
 /**
- * The bounded queue in front of one model. It serves some requests concurrently. The others wait in
- * one line per client, and the lines take turns, so that a burst of one tab does not delay the
- * others.
+ * The bounded queue in front of one model. It runs some requests concurrently. The others wait in
+ * one line per client, and the lines take turns. So a burst of one tab does not delay the others.
  */
 import { InoriginError } from '../error.ts'
 import { createAdmission } from './admission.ts'
@@ -9,9 +8,7 @@ import { createAdmission } from './admission.ts'
 export interface Ticket {
   /** Promise that resolves when the request may run, and rejects if its signal aborts before. */
   turn: Promise<void>
-  /**
-   * Confirms that the client reads the response. Before that, the request may have been aborted.
-   */
+  /** Confirms that the client reads the response and has not aborted the request. */
   confirm(): void
   /** Frees the place of the request, whether it waits or runs. */
   leave(): void
@@ -24,9 +21,8 @@ export interface Queue {
    */
   enter(client: string, signal: AbortSignal): Ticket
   /**
-   * Takes a place as `enter` does. If the queue is full, it first waits until the queued requests
-   * are confirmed or leave. A page that aborts a request before the headers arrive is only noticed
-   * then.
+   * Takes a place as `enter` does. If the queue is full, it first waits until its requests are
+   * confirmed or leave. An abort before the headers of a response is only noticed when they arrive.
    */
   admit(client: string, signal: AbortSignal): Promise<Ticket>
 }
@@ -106,7 +102,7 @@ export function createQueue({ served, perClient, total }: QueueLimits): Queue {
   function quit(place: Place): void {
     if (!active.delete(place)) {
       const line = lines.get(place.client)?.filter((other) => other !== place) ?? []
-      // `set` on an existing key keeps its position: a client that cancels one request keeps its
+      // `set` keeps the position of an existing key, so a client that cancels a request keeps its
       // turn.
       if (line.length > 0) lines.set(place.client, line)
       else lines.delete(place.client)

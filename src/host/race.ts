@@ -46,8 +46,7 @@ export interface RaceOptions {
 
 /**
  * Resolves with the implementations that may be measured: those that are stored or small. Large
- * ones are excluded, because two might not fit in memory. Nothing is downloaded if the user saves
- * data.
+ * ones are excluded, because two might not fit in memory. With `saveData`, only stored ones count.
  */
 export async function eligible(
   database: Database,
@@ -78,8 +77,7 @@ export async function areHere(
 /**
  * Measures the implementations one after the other, because they would disturb each other, and
  * reports each result. The measurement is `null` for an implementation that rejects sample inputs.
- * A download that times out is not reported. The race ends when other requests use the same
- * language model.
+ * A download that times out is not reported. The race ends when requests use the language model.
  */
 export async function race(
   { models, verdict }: RaceOptions,

@@ -7,8 +7,8 @@ import type { Given } from './kept.ts'
 
 /**
  * Resolves with the chosen implementation and its files, which are looked up if they are not
- * listed. If the files reveal further requirements, it chooses again. `device` is as in {@link
- * Choices.pick}.
+ * listed. If the files reveal further requirements, it chooses again. `device` is as in
+ * {@link Choices.pick}.
  */
 export async function settle(
   { entries, choices }: { entries: Entries; choices: Choices },

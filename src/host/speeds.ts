@@ -19,9 +19,7 @@ export interface Known {
 
 /** Result of measuring an implementation. */
 export interface Found {
-  /**
-   * Measurement; `null` if the implementation cannot be measured, because it rejects sample inputs.
-   */
+  /** Measurement; `null` if the implementation rejects sample inputs and cannot be measured. */
   measurement: Measurement | null
   /** `true` if the failure may be temporary. The next visit measures the implementation again. */
   mayPass?: boolean
@@ -42,9 +40,7 @@ interface Fact {
   runs: Record<string, Measurement | null>
   /** Number of successive visits with a temporary failure, by implementation key. */
   failed?: Record<string, number>
-  /**
-   * Time of the last use in milliseconds since 1970, accurate to a day. Older versions have none.
-   */
+  /** Time of the last use in milliseconds since 1970, to the day. Older versions did not set it. */
   lastUsed?: number
 }
 
@@ -151,9 +147,7 @@ function whereOf({ webgpu, wasm }: Capabilities): string {
   return [...gpu, threads, navigator.userAgent, TRIED_WITH].join(' | ')
 }
 
-/**
- * Returns the key of an implementation. It contains digests, so changed files are measured again.
- */
+/** Returns the key of an implementation. Its digests cause changed files to be measured again. */
 function keyOf({ id, device, resources }: Implementation): string {
   return [id, device, ...resources.map(({ sha256 }) => sha256)].join(' ')
 }

@@ -58,18 +58,12 @@ export function createStorage({
   models,
   onDownload,
 }: StorageOptions): HostStorage {
-  /**
-   * Digests of checked implementations. Each is checked once, because a check takes as long as a
-   * load.
-   */
+  /** Digests of checked implementations. Each is checked once, as a check is as slow as a load. */
   const suspected = new Set<string>()
 
   const known = () => knownOf(entries)
 
-  /**
-   * Resolves with the records of a tag. Rejects with `not_found` if the tag is unknown and has
-   * none.
-   */
+  /** Resolves with the records of a tag. Rejects with `not_found` if it has none and is unknown. */
   async function recordsOf(tag: Tag): Promise<ResourceRecord[]> {
     const { records } = await takeInventory(database, await known())
     const its = records.filter(({ tags }) => tags.includes(tag))

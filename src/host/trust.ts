@@ -15,10 +15,7 @@ export interface Trust {
 
 export function createTrust(database: Database, probe: () => Promise<Capabilities>): Trust {
   let learnt: GpuVerdict | undefined
-  /**
-   * Stored verdict. It is read once, because every prediction needs it and only this host writes
-   * it.
-   */
+  /** Stored verdict. It is read once: every prediction needs it, and only this host writes it. */
   let reading: Promise<GpuVerdict | undefined> | undefined
 
   async function verdict(): Promise<GpuVerdict | undefined> {
@@ -59,10 +56,7 @@ export function verdictOf(error: unknown): GpuVerdict | null {
   return isGpuVerdict(found) ? found : null
 }
 
-/**
- * Returns `true` if a request must be retried after the error. Counts over all phases of the
- * request.
- */
+/** Returns `true` if a request must be retried after the error. One instance serves one request. */
 export type TryAgain = (error: unknown) => boolean
 
 /** Maximum number of attempts: with 16-bit floats, without them, and without the GPU. */
@@ -70,8 +64,7 @@ const ATTEMPTS = 3
 
 /**
  * Creates the retry decision for one request. It allows retries after a rejected GPU, as long as
- * another choice is left. It allows one retry after damaged files, which the next load downloads
- * again.
+ * another choice is left, and one retry after damaged files, which the next load replaces.
  */
 export function createTries(): TryAgain {
   let tried = 1
@@ -86,8 +79,8 @@ export function createTries(): TryAgain {
 }
 
 /**
- * Runs the work and retries it when a load rejected the GPU. The verdict removes features of the
- * device, so the next attempt chooses another implementation.
+ * Runs the work and repeats it while `tryAgain` allows. A verdict on the GPU removes features of
+ * the device, so the next attempt chooses another implementation.
  */
 export async function unlessUntrusted<T>(
   work: () => Promise<T>,

@@ -1,7 +1,4 @@
-/**
- * Entry of the host's dedicated worker. It opens the host and answers the ports that its page
- * forwards.
- */
+/** Entry of the host's dedicated worker. It opens the host and answers the ports from its page. */
 import { answer, type Answers } from '../link/answer.ts'
 import { holdLife } from '../link/life.ts'
 import {

@@ -10,10 +10,7 @@ const MOST_IR = 13
 /** Element types that can be converted from and to JavaScript values. */
 const USABLE = new Set<string>(ELEMENTS.slice(1, ELEMENTS.indexOf('complex64')))
 
-/**
- * Element types that no output may have: the runtime cannot open the model, even if it is not
- * fetched.
- */
+/** Element types that no output may have, because the runtime cannot open such a model. */
 const UNOPENED = new Set<string>(
   ELEMENTS.slice(ELEMENTS.indexOf('complex64'), ELEMENTS.indexOf('uint4')),
 )
@@ -22,9 +19,7 @@ export function isUsable({ isTensor, type }: Value): boolean {
   return isTensor && USABLE.has(type)
 }
 
-/**
- * Throws `invalid_request` if the runtime cannot run the model; the message says how to export it.
- */
+/** Throws `invalid_request` with a remedy if the runtime cannot run the model. */
 export function checkModel(model: OnnxModel, path: string): void {
   const { irVersion, opsets, inputs, outputs } = model
   const opset = opsets.get('')
@@ -37,8 +32,8 @@ export function checkModel(model: OnnxModel, path: string): void {
   }
   if (irVersion > MOST_IR) {
     throw refuse(
-      `${path} uses version ${irVersion} of the ONNX format, and the runtime supports versions up ` +
-        `to ${MOST_IR}.`,
+      `${path} uses version ${irVersion} of the ONNX format, and the runtime supports versions ` +
+        `up to ${MOST_IR}.`,
       `Set its ir_version to ${MOST_IR}, or export it with an older release of onnx.`,
     )
   }

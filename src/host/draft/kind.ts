@@ -1,7 +1,4 @@
-/**
- * Kind of a folder: one graph, a model in the layout of exports for the web, or one compiled by
- * MLC.
- */
+/** Kind of a folder: one graph, a model in the layout of web exports, or one compiled by MLC. */
 import { CONFIG } from '../../catalog/mlc/layout.ts'
 import { refuse } from './refuse.ts'
 
@@ -13,10 +10,7 @@ export type Kind =
 
 const LAYOUT = 'config.json, tokenizer.json and onnx/model*.onnx for a language model'
 
-/**
- * Returns the kind by the paths of the files. Throws `invalid_request` that names the expected
- * files.
- */
+/** Returns the kind by the paths of the files. Throws `invalid_request` with the expected files. */
 export function kindOf(folder: string, paths: readonly string[]): Kind {
   const has = (path: string): boolean => paths.includes(path)
   if (has(CONFIG)) return { kind: 'mlc' }

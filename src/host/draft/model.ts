@@ -24,9 +24,7 @@ import { notOnnx } from './refuse.ts'
 /** An input or output of a graph. */
 export interface Value {
   name: string
-  /**
-   * Element type, such as `float32`. For other values than tensors, a phrase such as `a sequence`.
-   */
+  /** Element type, such as `float32`, or for non-tensors a phrase, such as `a sequence`. */
   type: string
   isTensor: boolean
   /**
@@ -53,10 +51,7 @@ export interface OnnxModel {
 
 type Span = Pick<Field, 'from' | 'to'>
 
-/**
- * Reads the file. Rejects with `invalid_request` if it is not an ONNX model; the message names its
- * format.
- */
+/** Reads the file. Rejects with `invalid_request` and its format if it is not an ONNX model. */
 export async function readModel(folder: Folder, path: string): Promise<OnnxModel> {
   const file = await folder.open(path)
   try {
@@ -97,8 +92,7 @@ async function read(file: OpenFile, path: string): Promise<OnnxModel> {
     irVersion,
     opsets,
     description,
-    // Files from before 2018 list their weights as inputs. In later files, these are inputs with a
-    // default.
+    // Files from before 2018 list all weights as inputs. In later ones, such inputs have a default.
     inputs: inputs.filter(({ name }) => !initializers.has(name)),
     outputs,
     externalData: [...external],
@@ -113,10 +107,7 @@ async function read(file: OpenFile, path: string): Promise<OnnxModel> {
     return new TextDecoder().decode(await file.read(from, to))
   }
 
-  /**
-   * Resolves with a variable-length integer. It is not exact beyond 2^53, as for every negative
-   * number.
-   */
+  /** Resolves with a varint. It is not exact beyond 2^53, which includes all negative numbers. */
   async function number({ from, to }: Span): Promise<number> {
     const bytes = await file.read(from, to)
     return bytes.reduce((sum, byte, index) => sum + (byte & 0x7f) * 2 ** (7 * index), 0)

@@ -61,9 +61,7 @@ export async function draftOwn(
   }
 }
 
-/**
- * Throws `invalid_request` for an entry that is not valid in a catalog, such as an unnamed input.
- */
+/** Throws `invalid_request` if the entry is not valid in a catalog, such as an unnamed input. */
 export function checkEntry(entry: Entry): void {
   const { issues, success } = v.safeParse(entrySchema, entry)
   if (success) return

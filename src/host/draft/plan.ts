@@ -1,6 +1,4 @@
-/**
- * Drafts a catalog entry from the files of a model. Only the hashes of the files are added later.
- */
+/** Drafts a catalog entry from the files of a model. The hashes of the files are added later. */
 import { contextOf } from '../../catalog/context.ts'
 import { limitsOf } from '../../catalog/hub/entry.ts'
 import { findVariants, TEXTS } from '../../catalog/hub/layout.ts'
@@ -63,8 +61,7 @@ export async function planGraph(folder: Folder, path: string, options: PlanOptio
 }
 
 /**
- * Resolves with the plan of a folder in the layout of exports for the web. Rejects as {@link
- * planGraph} does.
+ * Resolves with the plan of a folder in the layout of web exports. Rejects as {@link planGraph}.
  */
 export async function planLayout(
   folder: Folder,

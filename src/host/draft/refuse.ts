@@ -1,10 +1,7 @@
 /** Errors that say why a file cannot be added as a model, and what to do about it. */
 import { InoriginError } from '../../error.ts'
 
-/**
- * Returns an `invalid_request` error with its cause and remedy, for problems that the user can
- * correct.
- */
+/** Returns an `invalid_request` error for a problem that the user can correct, with the remedy. */
 export function refuse(what: string, todo: string, cause?: unknown): InoriginError {
   return new InoriginError('invalid_request', `${what} ${todo}`, { cause })
 }

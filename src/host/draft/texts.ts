@@ -6,9 +6,8 @@ import { refuse } from './refuse.ts'
 const JINJA = 'chat_template.jinja'
 
 /**
- * Resolves with the capabilities that the chat template supports. Every model supports structured
- * outputs. Rejects with `invalid_request` if there is no chat template, unless `hasOtherWay` is
- * set.
+ * Resolves with the capabilities that the chat template supports. Every model has structured
+ * outputs. Rejects with `invalid_request` without a chat template, unless `hasOtherWay` is set.
  */
 export async function capabilitiesOf(
   folder: Folder,
