@@ -1,4 +1,4 @@
-/** A generation from the moment it is asked for: the model on its way, then its answer. */
+/** Accepts a generation request: loads its model, then streams the events of its response. */
 import { stream, type Reply } from '../link/ask.ts'
 import type { ModelStreams, Sender } from '../link/protocol.ts'
 import type { Caller, Generation, GenerationEvent, GenerationRequest } from '../types/index.ts'
@@ -6,24 +6,24 @@ import { withHeartbeat } from './heartbeat.ts'
 import type { Lease } from './models.ts'
 import { createTries, unlessUntrusted } from './trust.ts'
 
-/** Milliseconds after which a request gets its 200 although nobody knows yet how it will end. */
+/** Time in milliseconds after which a request gets status 200, whatever its outcome will be. */
 export const PATIENCE = 5_000
-/** Milliseconds in which a load that fails at once can still be a status. */
+/** Time in milliseconds in which a failing load still determines the status. */
 const GRACE = 1_000
 
-/** What is told of a request that is not accepted by the time its headers have to go. */
+/** Result for a request that is not accepted by the time its headers must be sent. */
 const NOT_YET = Promise.resolve({ result: { ignored: [] as string[] } })
 
-/** One model that was asked. */
+/** One attempt to have a model answer the request. */
 interface Attempt {
   leasing: Promise<Lease>
   accepted: Promise<Reply<{ ignored: string[] }, GenerationEvent>>
 }
 
 /**
- * Resolves when the request is templated, tokenised, fits and is queued, or after 5 s; rejects when it
- * is refused before, or its model fails to load at once. What goes wrong later is thrown by the events.
- * `lease` is called again when the device turned out not to be one to trust.
+ * Resolves after 5 s at the latest, or when the prompt is templated and tokenized, fits the context
+ * and is queued. Rejects if that fails or if the model fails to load at once. The events throw
+ * later errors. `lease` is called again if the GPU turns out to compute wrong numbers.
  */
 export async function accept(
   lease: () => Promise<Lease>,
@@ -41,7 +41,7 @@ export async function accept(
         yield* eventsOf(attempt, caller.signal)
         return
       } catch (error) {
-        // Found out before the first token, so nothing was told that would have to be taken back.
+        // The load failed before the first token, so the client has received nothing to take back.
         if (!tryAgain(error)) throw error
         attempt = ask(lease, request, caller)
       }
@@ -49,7 +49,7 @@ export async function accept(
   }
 }
 
-/** An attempt that has been accepted, or has not failed for as long as a caller is kept waiting. */
+/** Resolves with an attempt that was accepted or that has not failed within `PATIENCE`. */
 async function begin(
   lease: () => Promise<Lease>,
   request: GenerationRequest,
@@ -81,11 +81,11 @@ function ask(
     if (signal.aborted) leave()
     hosted.load().catch(ignore)
     await hosted.opened
-    // Keys keep honest users apart, in what is cached as in what is answered.
+    // Each key has its own prefix cache, so that users with different keys do not share it.
     const sender: Sender = { client, partition: key ?? '' }
     return stream<ModelStreams, 'generate'>(hosted.link, 'generate', [request, sender], { signal })
   })
-  // Whoever reads the events hears of it.
+  // The reader of the events gets this error.
   accepted.catch(ignore)
   return { leasing, accepted }
 }
@@ -94,7 +94,7 @@ async function* eventsOf(
   { leasing, accepted }: Attempt,
   signal: AbortSignal,
 ): AsyncGenerator<GenerationEvent> {
-  // A refusal need not wait for the weights.
+  // A rejected request must not wait for the weights.
   const refused = new AbortController()
   accepted.catch((error: unknown) => refused.abort(error))
   const { hosted, leave } = await leasing

@@ -1,27 +1,30 @@
 /**
- * Admission to a queue that is full. No signal tells that a page aborted a request before its headers: the
- * first sign is that the body is canceled when they arrive. So a full queue may hold places that nobody
- * wants, and a request waits until that is known before it is rejected.
+ * Admission to a full queue. No signal reports that a page aborted a request before its headers
+ * arrived. The first sign is the cancellation of the body after that. So a full queue may hold
+ * aborted requests, and a new request waits until these are known before it is rejected.
  */
 import type { Ticket } from './queue.ts'
 
 export interface AdmissionOptions {
-  /** Most requests that wait; a further one is rejected at once. */
+  /** Maximum number of requests that wait for admission. Further ones are rejected at once. */
   most: number
-  /** Returns the error of a queue that has no place for that client. */
+  /** Returns an error if the queue has no place for the client. */
   findFault(client: string): Error | undefined
-  /** Returns the milliseconds until every place is known to be wanted. */
+  /** Returns the time in milliseconds until no request can turn out to be aborted any more. */
   uncertainty(): number
   enter(client: string, signal: AbortSignal): Ticket
 }
 
 export interface Admission {
   admit(client: string, signal: AbortSignal): Promise<Ticket>
-  /** Looks again: a place was given up or confirmed. */
+  /** Retries the waiting requests, after a request left the queue or was confirmed. */
   retry(): void
 }
 
-/** Milliseconds to wait until it is known; headers follow the admission of a request within a second. */
+/**
+ * Longest wait for the confirmations, in milliseconds. Headers follow the admission of a request
+ * within a second.
+ */
 export const CONFIRM_TIMEOUT_MS = 1_500
 
 export function createAdmission({
@@ -30,7 +33,7 @@ export function createAdmission({
   uncertainty,
   enter,
 }: AdmissionOptions): Admission {
-  /** Attempts of those who wait, the first first. */
+  /** Attempts of the waiting requests, in the order of their arrival. */
   const attempts = new Set<() => void>()
 
   function wait(client: string, signal: AbortSignal): Promise<Ticket> {

@@ -1,4 +1,4 @@
-/** Which implementation of a tag this device uses: by what it can do, and by what was fastest here. */
+/** Chooses the implementation of a tag for this device, by its capabilities and measured speeds. */
 import { choose, judge, rivals, type Choice, type Preference } from '../catalog/choose.ts'
 import type { Entry, Implementation } from '../catalog/schema.ts'
 import { deviceId, type Capabilities } from '../device/capabilities.ts'
@@ -8,16 +8,16 @@ import { createSpeeds } from './speeds.ts'
 
 export interface Choices {
   /**
-   * The choice as far as anything is known now; rejects with `unavailable` when nothing can run.
-   * `device` is a name to keep what is learnt under; absent: one made of what the hardware is.
+   * Resolves with the choice by current knowledge. Rejects with `unavailable` if no implementation
+   * can run. `device` names the device for stored measurements. Default: derived from the hardware.
    */
   pick(entry: Entry, device?: string): Promise<Choice>
   /**
-   * Measures what is not known yet, once for each implementation and device. Those who ask meanwhile
-   * share it. Never rejects; takes some seconds where there is something to measure.
+   * Measures the implementations that have no measurement, once for each implementation and device.
+   * Concurrent callers share one comparison. Never rejects. A measurement takes some seconds.
    */
   compare(entry: Entry, device?: string): Promise<void>
-  /** What `pick` gives, in words; waits for a comparison that is under way. */
+  /** Resolves with the reasons for the result of `pick`. Waits for a comparison in progress. */
   explain(entry: Entry): Promise<Explanation>
 }
 
@@ -30,7 +30,7 @@ export function createChoices(options: ChoicesOptions): Choices {
   const { database, models, device, preference } = options
   const speeds = createSpeeds(database)
   const running = new Map<string, Promise<void>>()
-  /** One race at a time. */
+  /** Latest comparison. Comparisons run one after the other. */
   let last: Promise<void> = Promise.resolve()
 
   async function known(entry: Entry, name: string | undefined) {
@@ -48,12 +48,12 @@ export function createChoices(options: ChoicesOptions): Choices {
     const { capabilities, id, tried } = await known(entry, name)
     const all = rivals(entry, capabilities, preference)
     const isDecided = (one: Implementation) => tried.has(one.id)
-    // After every prediction this is asked, and mostly there is nothing left to look up.
+    // This runs after every prediction, and mostly nothing is left to measure.
     if (all.length < 2 || all.every(isDecided)) return
     const fit = await eligible(database, all)
     const due = fit.filter((one) => !isDecided(one))
     const first = all[0]
-    // Without the first of them nothing would change, and alone none is faster.
+    // A comparison needs the default choice and at least one other implementation.
     const counts = first && (isDecided(first) || due.includes(first))
     if (!counts || due.length === 0 || all.filter(isDecided).length + due.length < 2) return
     await race(options, entry, due, (implementation, found) =>
@@ -74,7 +74,7 @@ export function createChoices(options: ChoicesOptions): Choices {
       if (under) return under
       const measuring = last
         .then(() => measure(entry, name))
-        // The choice stands without it.
+        // A failed comparison leaves the choice unchanged.
         .catch(() => undefined)
         .finally(() => running.delete(key))
       running.set(key, measuring)

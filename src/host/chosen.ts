@@ -1,19 +1,19 @@
-/** What a user chose to import: single files, or a folder with all that lies in it. */
+/** Files that a user chose to import: single files or all files below a folder. */
 import { CONFIG } from '../catalog/mlc/layout.ts'
 import { InoriginError } from '../error.ts'
 import type { ChosenFile } from '../types/index.ts'
 
-/** Files and folders; more than any folder of a model has: somebody chose the wrong one. */
+/** Maximum number of files and folders. A folder with more is not a model. */
 const MOST = 10_000
 
-/** A handle of a directory, as far as TypeScript's types for pages do not know it. */
+/** The part of a directory handle that TypeScript's DOM types lack. */
 interface Directory {
   values(): AsyncIterable<FileSystemFileHandle | FileSystemDirectoryHandle>
 }
 
 /**
- * The files below a folder, with their paths in it. Rejects with `invalid_request` when there are too many
- * for a model, and with the signal's reason.
+ * Resolves with the files below a folder and their paths in it. Rejects with `invalid_request` if
+ * there are too many for a model, and with the reason of the signal.
  */
 export async function filesIn(
   folder: FileSystemDirectoryHandle,
@@ -38,14 +38,17 @@ export async function filesIn(
 }
 
 function tooMany(): InoriginError {
-  const what = `The folder has more than ${MOST} files and folders in it, which no model has.`
-  return new InoriginError('invalid_request', `${what} Choose the one that the model lies in.`, {
+  const what = `The folder has more than ${MOST} files and folders, too many for a model.`
+  return new InoriginError('invalid_request', `${what} Choose the folder of the model itself.`, {
     code: 'too_many_files',
     param: 'files',
   })
 }
 
-/** The folder a model lies in, with a trailing slash: where the uppermost configuration is. */
+/**
+ * Returns the folder of the model, with a trailing slash: the one with the uppermost configuration
+ * file. Returns an empty string if there is no such file.
+ */
 export function rootOf(files: readonly ChosenFile[]): string {
   const [first] = files
     .map(({ path }) => path)

@@ -1,9 +1,9 @@
-/** What two tabs must agree on to share a host, in a form that tells no key. */
+/** Digests of the options on which tabs that share a host must agree. They hide the API keys. */
 import type { HostSetup } from '../link/protocol.ts'
 import { digestOf } from '../store/hash.ts'
 import type { OptionDigest } from '../types/index.ts'
 
-/** Digests of the options that a host applies for every tab. */
+/** Resolves with digests of the options that a host applies for every tab. */
 export async function digestOptions(setup: HostSetup): Promise<OptionDigest> {
   const keys = setup.apiKeys && [...setup.apiKeys].sort()
   return {
@@ -13,7 +13,7 @@ export async function digestOptions(setup: HostSetup): Promise<OptionDigest> {
   }
 }
 
-/** The names of the options in which the two differ. */
+/** Returns the names of the options that differ. */
 export function differences(one: OptionDigest, other: OptionDigest): string[] {
   const names = ['catalog', 'apiKeys', 'device'] as const
   return names.filter((name) => one[name] !== other[name])

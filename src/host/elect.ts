@@ -1,29 +1,33 @@
 /**
- * Which tab hosts: the one that holds the lock. The others queue; a closed or crashed tab frees the
- * lock by itself. A frozen tab keeps it, so the lock can be stolen, and the loser must then tear down
+ * Election of the tab that hosts. The leader holds a lock, and the followers queue for it. The
+ * browser releases the lock of a closed or crashed tab. A frozen tab keeps its lock, so followers
+ * can steal it; the deposed leader must then stop
  * (https://developer.mozilla.org/docs/Web/API/LockManager/request#steal).
  */
 
 export interface Candidate {
-  /** The lock is ours: start hosting. */
+  /** Called when this tab gets the lock. It must start hosting. */
   onElected(): void
-  /** It was stolen or given back: stop at once. */
+  /** Called when the lock was stolen or released. This tab must stop hosting at once. */
   onDeposed(): void
 }
 
 export interface Election {
-  /** Whether this tab holds the lock. */
+  /** `true` if this tab holds the lock. */
   readonly leading: boolean
-  /** Takes the lock from whoever holds it; at most once a minute, and not from itself. */
+  /** Takes the lock from the current leader, at most once a minute. Does nothing on the leader. */
   steal(): void
-  /** Gives the lock back or leaves the queue. */
+  /** Releases the lock or leaves the queue. */
   leave(): void
 }
 
-/** A thief that is itself unreachable would depose a good host for ever, so it must wait. */
+/**
+ * Least time in milliseconds between two steals. Without it, an unreachable tab would depose a
+ * working host again and again.
+ */
 const STEAL_INTERVAL = 60_000
 
-/** Stands for election under that lock name until `leave`. */
+/** Enters the election for the lock of the given name. The candidacy ends with `leave`. */
 export function stand(name: string, candidate: Candidate, locks: LockManager): Election {
   let leading = false
   let left = false
@@ -31,7 +35,7 @@ export function stand(name: string, candidate: Candidate, locks: LockManager): E
   let lastSteal = -Infinity
   let queued = queue()
 
-  /** Waits for the lock, however long that takes: waiting is what a follower does. */
+  /** Queues for the lock, without a timeout: a follower waits while the leader lives. */
   function queue(): AbortController {
     const waiting = new AbortController()
     request({ signal: waiting.signal })
@@ -45,11 +49,11 @@ export function stand(name: string, candidate: Candidate, locks: LockManager): E
       held = true
       leading = true
       candidate.onElected()
-      // One that could not start has left already.
+      // A candidate that failed to start has already left inside `onElected`.
       return left ? undefined : new Promise((resolve) => (release = resolve))
     }
     locks.request(name, options, hold).catch(() => {
-      // Given up while it was queued; or held, and then it was stolen.
+      // The request rejects when it is aborted in the queue or when its held lock is stolen.
       if (!held || left) return
       stepDown()
       queued = queue()

@@ -1,4 +1,4 @@
-/** An embedding from the moment it is asked for: the model on its way, then its vectors. */
+/** Accepts an embedding request: loads its model, then streams its vectors. */
 import { stream } from '../link/ask.ts'
 import type { ModelStreams } from '../link/protocol.ts'
 import type { Caller, EmbeddingEvent, EmbeddingRequest, Embeddings } from '../types/index.ts'
@@ -7,14 +7,14 @@ import { withHeartbeat } from './heartbeat.ts'
 import type { Lease } from './models.ts'
 import { unlessUntrusted } from './trust.ts'
 
-/** Texts that have been read and queued. */
+/** A request whose texts have been read and queued. */
 interface Accepted extends Lease {
   events: AsyncIterable<Embeddings>
 }
 
 /**
- * Resolves when the texts have been read and are queued, or after 5 s; rejects with what goes wrong
- * before. What goes wrong later is thrown by the events.
+ * Resolves when the texts have been read and are queued, or after 5 s. Rejects with errors before
+ * that. The events throw later errors.
  */
 export async function embed(
   lease: () => Promise<Lease>,
@@ -22,7 +22,7 @@ export async function embed(
   caller: Caller,
 ): Promise<AsyncIterable<EmbeddingEvent>> {
   const accepted = unlessUntrusted(() => accept(lease, request, caller))
-  // Whoever reads the events hears of it.
+  // The reader of the events gets this error.
   accepted.catch(() => undefined)
   await Promise.race([accepted, elapsed(PATIENCE)])
   return withHeartbeat(events())

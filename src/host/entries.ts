@@ -1,6 +1,6 @@
 /**
- * The catalog's entries, with what was looked up of those that do not list their files, and those of what
- * the user imported.
+ * The entries of the catalog and of the user's imports. Entries that do not list their files are
+ * completed by look-ups, whose results are stored.
  */
 import * as v from 'valibot'
 import { completeEntry, resolveHub, type Resolved } from '../catalog/hub/resolve.ts'
@@ -28,20 +28,26 @@ import { knownOf } from './known.ts'
 import { createShared } from './shared.ts'
 
 export interface Entries {
-  /** All of them, as complete as is known without asking a hub; what was imported comes last. */
+  /**
+   * Resolves with all entries, as complete as they are known without a request to a hub. Imported
+   * entries come last.
+   */
   all(): Promise<Entry[]>
-  /** The one of that tag. Rejects with `not_found`, naming what looks like it and `fits`. */
+  /** Resolves with the entry of the tag. Rejects with `not_found` and similar tags that `fits`. */
   find(tag: Tag, param: 'model' | 'tag', fits?: (entry: Entry) => boolean): Promise<Entry>
   /**
-   * With its implementations: from a hub the first time, from then on as they were then, so that a
-   * model stays the same until its catalog entry names another revision.
+   * Resolves with the entry and its implementations. A hub is asked once and its answer is stored,
+   * so a model stays the same until its catalog entry names another revision.
    */
   complete(entry: Entry, signal: AbortSignal): Promise<Entry>
-  /** With the files of that implementation, which are looked up and stay in the same way. */
+  /** Resolves with the entry and the files of the implementation, which are looked up once. */
   list(entry: Entry, implementation: Implementation, signal: AbortSignal): Promise<Entry>
-  /** Files of that implementation are not what was looked up, where they were: the next load looks again. */
+  /**
+   * Deletes the stored look-up of the implementation, because its files have changed on the server.
+   * The next load looks them up again.
+   */
   forget(entry: Entry, implementation: Implementation): Promise<void>
-  /** Takes those implementations for what the hub would have said of it. */
+  /** Stores the implementations in place of an answer of the hub. */
   adopt(
     entry: ModelEntry & { hub: HubSource },
     resolved: Resolved,
@@ -49,7 +55,7 @@ export interface Entries {
   ): Promise<void>
 }
 
-/** What a look-up that reads long files tells of. */
+/** Callbacks of a look-up that reads large files. */
 export interface LookUpOptions {
   onDownload: () => void
   onProgress: (progress: LoadProgress) => void
@@ -77,20 +83,20 @@ export function createEntries(
     return found
   }
 
-  /** What the user imported; a tag of the catalog is what the catalog says. */
+  /** Resolves with the imported entries whose tag is not in the catalog. */
   async function imported(entries: readonly Entry[]): Promise<Entry[]> {
-    // Where nothing can be stored, nothing was.
+    // Without working storage, nothing was imported.
     const records = await entryRecords(database).catch(() => [])
     const own = records.map(({ entry }) => entry).filter((entry) => v.is(entrySchema, entry))
     return own.filter(({ tag }) => !entries.some((entry) => entry.tag === tag))
   }
 
-  /** Where there is no room for it, what was not used for longest makes way. */
+  /** Stores the fact. If the storage is full, the least recently used resources are evicted. */
   function write(subject: string, fact: unknown, signal: AbortSignal): Promise<void> {
     return withRoom(database, { signal, known }, () => writeFact(database, subject, fact))
   }
 
-  /** Looked up once for all who ask, and kept. */
+  /** Runs the look-up once for all concurrent callers and stores its result. */
   function lookUp<T>(
     subject: string,
     work: (signal: AbortSignal) => Promise<T>,
@@ -143,13 +149,13 @@ export function createEntries(
   }
 }
 
-/** One of a hub whose files have not been listed yet. */
+/** Returns `true` for an entry of a hub whose files have not been listed yet. */
 export function isShort(entry: Entry): entry is ModelEntry & { hub: HubSource } {
   if (entry.type !== 'model' || entry.hub === undefined) return false
   return !entry.implementations.some(({ engine }) => engine === 'onnx')
 }
 
-/** Records whose files have not been listed yet. */
+/** Returns the MLC records whose files have not been listed yet. */
 function unlistedOf(entry: Entry): MlcRecord[] {
   if (entry.type !== 'model') return []
   const open = entry.implementations.filter((one) => !isListed(one)).map(({ id }) => id)

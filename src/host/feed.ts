@@ -1,14 +1,17 @@
-/** The latest of something that changes until it ends, for any number of readers. */
+/** Latest value of something that changes until it ends, for any number of readers. */
 export interface Feed<T> {
   readonly latest: T
   push(value: T): void
   end(): void
   fail(error: unknown): void
-  /** The latest value and every later one a reader has time for; throws what the feed failed with. */
+  /**
+   * Yields the latest value and then later ones. A slow reader skips values. Throws the error of
+   * `fail` or the reason of the signal.
+   */
   read(signal: AbortSignal): AsyncGenerator<T>
 }
 
-/** `onPush` hears every value, for those who watch more than one feed. */
+/** Creates a feed. `onPush` is called with every value, for observers of several feeds. */
 export function createFeed<T>(first: T, onPush: (value: T) => void = () => {}): Feed<T> {
   let latest = first
   let failure: { error: unknown } | undefined

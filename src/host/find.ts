@@ -1,4 +1,4 @@
-/** The entry of a tag, where it is of the kind that was asked for. */
+/** Finds the catalog entry of a tag and checks its type. */
 import { isEmbedder, unfit } from '../catalog/resolve.ts'
 import type { ModelEntry, PredictorEntry } from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
@@ -8,7 +8,10 @@ import type { Entries } from './entries.ts'
 
 type Found = Pick<Entries, 'find'>
 
-/** The model that is asked, where it takes what it is shown. Rejects with what to ask instead. */
+/**
+ * Resolves with the requested model. Rejects if the tag is not a language model; the message names
+ * what to use instead. Rejects images if the model does not accept them.
+ */
 export async function findModel(entries: Found, request: GenerationRequest): Promise<ModelEntry> {
   const { model: tag } = request
   const entry = await entries.find(tag, 'model')
@@ -20,7 +23,7 @@ export async function findModel(entries: Found, request: GenerationRequest): Pro
   return entry
 }
 
-/** Rejects with what to ask instead. */
+/** Resolves with the predictor. Rejects with `not_found` if the tag is unknown or a model. */
 export async function findPredictor(entries: Found, tag: Tag): Promise<PredictorEntry> {
   const entry = await entries.find(tag, 'tag')
   if (entry.type === 'predictor') return entry

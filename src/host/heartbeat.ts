@@ -1,13 +1,17 @@
-/** Milliseconds between signs of life. Browsers stop a silent service worker after 30 s. */
+/** Time in milliseconds between heartbeats. Browsers stop a silent service worker after 30 s. */
 export const HEARTBEAT_INTERVAL = 10_000
 
-/** The same events, with a heartbeat whenever none came for an interval, or a little less. */
+/**
+ * Yields the events, and a heartbeat after each silence of between half and a whole `interval`,
+ * which is in milliseconds.
+ */
 export async function* withHeartbeat<Event>(
   events: AsyncIterable<Event>,
   interval = HEARTBEAT_INTERVAL,
 ): AsyncGenerator<Event | { type: 'heartbeat' }> {
   const iterator = events[Symbol.asyncIterator]()
-  // One timer for the whole stream: one for every token would cost more than the token's passage.
+  // The stream has a single timer, because one for every token would cost more than passing the
+  // token.
   const clock = startClock(interval / 2)
   let quiet = false
   try {
@@ -29,7 +33,7 @@ export async function* withHeartbeat<Event>(
   }
 }
 
-/** Promises of the next tick; all that ask between two ticks share one. */
+/** Starts a timer. `tick` returns a promise of the next tick, shared by all callers before it. */
 function startClock(period: number): { tick(): Promise<undefined>; stop(): void } {
   let resolve = (_none: undefined) => {}
   let tick = next()

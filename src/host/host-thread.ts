@@ -1,4 +1,7 @@
-/** The host's dedicated worker as its page sees it: its start, the ports on their way to it, its end. */
+/**
+ * The page's view of the host's dedicated worker. It starts the worker, holds ports until the
+ * worker has started, and notices when the worker dies.
+ */
 import { InoriginError } from '../error.ts'
 import { watchLife } from '../link/life.ts'
 import { currentLocks } from '../link/locks.ts'
@@ -13,29 +16,29 @@ import {
 import { requestPersistence } from '../store/room.ts'
 
 export interface HostThread {
-  /** Passes a port on; one that arrives before the worker has started waits for it. */
+  /** Passes a port to the worker. Ports that arrive before the worker has started are held. */
   pass(port: MessagePort): void
-  /** Ends the worker. Ports that wait are answered with the error, else with `moved`. */
+  /** Terminates the worker. Held ports get the error or, without one, `moved`. */
   stop(error?: InoriginError): void
 }
 
 export interface HostThreadOptions {
   tellWorker(message: PageToWorker): void
-  /** The worker could not be started. */
+  /** Called when the worker could not be started. */
   onFailure(error: InoriginError): void
-  /** The worker ended by itself after it had started. */
+  /** Called when the worker ended by itself after it had started. */
   onDeath(): void
 }
 
-/** Starts the worker. Throws where the browser refuses its script. */
+/** Starts the worker. Throws if the browser rejects its script. */
 export function startHostThread(setup: HostSetup, options: HostThreadOptions): HostThread {
   const stopped = new AbortController()
-  /** Ports that wait for the worker to have started; `undefined` once it has. */
+  /** Ports that are held until the worker has started; `undefined` after that. */
   let waiting: MessagePort[] | undefined = []
   const script = scriptOf(setup)
   const worker = new Worker(script, { type: 'module', name: 'inorigin host' })
   worker.onmessage = (event: MessageEvent<HostToPage>) => hear(event.data)
-  // Once it runs, an uncaught error is one request's and is in the console already.
+  // In a running worker, an uncaught error affects one request and is already in the console.
   worker.onerror = (event) => {
     if (waiting) options.onFailure(notStarted(setup, event.message))
   }
@@ -59,7 +62,7 @@ export function startHostThread(setup: HostSetup, options: HostThreadOptions): H
     pass(port) {
       if (!waiting) return send(port)
       waiting.push(port)
-      // The asking side would take the silence for a tab that hangs.
+      // Without this reply, the requesting side would time out and take this tab for a frozen one.
       reply(port, { type: 'starting' })
     },
     stop(error) {
@@ -89,7 +92,7 @@ export function notStarted(setup: HostSetup, reason: string | undefined): Inorig
 }
 
 function otherVersion(script: URL): InoriginError {
-  const what = `The worker at ${script.pathname} is of another version than the page's inorigin.`
+  const what = `The worker at ${script.pathname} and this page use different versions of inorigin.`
   return new InoriginError('unavailable', `${what} Run \`npx inorigin init\` again.`, {
     code: 'protocol_mismatch',
   })

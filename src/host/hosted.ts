@@ -1,6 +1,6 @@
 /**
- * One implementation on its way into memory and then there: its files, its worker, and who uses it.
- * Ending the worker is the only way to get wasm memory back, so each has one of its own.
+ * One loaded or loading implementation: its files, its worker and its reference count. Terminating
+ * a worker is the only way to free WASM memory, so each implementation has its own worker.
  */
 import { bytesOf } from '../catalog/memory.ts'
 import type { Entry, Implementation, Resource } from '../catalog/schema.ts'
@@ -18,50 +18,56 @@ import { verdictOf } from './trust.ts'
 export interface Hosted {
   readonly entry: Entry
   readonly implementation: Implementation
-  /** To its worker. */
+  /** Link to the worker. */
   readonly link: Link
-  /** Requests can be accepted: the small files are here. */
+  /** Promise that resolves when the small files are present, so that requests can be accepted. */
   readonly opened: Promise<void>
   readonly ready: boolean
-  /** Ends when it is loaded. */
+  /** Progress of the load. The feed ends when the load completes. */
   readonly progress: Feed<LoadProgress>
-  /** How many use it or wait for it, pages that were lent a way to it included. */
+  /** Number of current and waiting users. It includes requests that pages sent over lent ports. */
   readonly users: number
-  /** Brings the weights, once; resolves when requests can be answered. */
+  /** Loads the weights once. Resolves when requests can be answered. */
   load(): Promise<void>
-  /** Joins the users; what everyone has left before it was ready is given up. */
+  /**
+   * Adds a user and returns the function that removes it. A load is canceled when its last user
+   * leaves before it is ready.
+   */
   join(): () => void
   /**
-   * What a run failed with, in words that fit this catalog. A device that gave out stays so in its
-   * thread, which then ends.
+   * Resolves with the error to report for a failed run; its message refers to this catalog. A lost
+   * device cannot recover within its thread, so a device error also terminates the worker.
    */
   failed(error: unknown): Promise<unknown>
-  /** A port straight to its worker, for ports of `predict`. */
+  /** Returns a port straight to the worker. It accepts the ports of `predict` calls. */
   lend(): MessagePort
-  /** Ends its worker; `replaced` where something else needs the room or is used in its place. */
+  /**
+   * Terminates the worker. `replaced` means that another implementation needs the memory or is used
+   * instead. The default is `unloaded`.
+   */
   close(why?: 'unloaded' | 'replaced'): void
 }
 
 export interface HostedOptions {
   entry: Entry
   implementation: Implementation
-  /** Folder URL with the workers and the runtime. */
+  /** URL of the folder with the workers and the runtime. */
   assets: string
-  /** Files of those resources, downloaded if need be. */
+  /** Resolves with the files of the resources. Missing ones are downloaded first. */
   ensure(
     resources: readonly Resource[],
     options: { signal: AbortSignal; tag: Tag; onProgress: (progress: Transfer) => void },
   ): Promise<Files>
-  /** What an earlier load found out about this GPU. */
+  /** Verdict on this GPU from an earlier load; `undefined` if there is none. */
   verdict: GpuVerdict | undefined
-  /** Something was found out about it. */
+  /** Receives the verdict on the GPU that a load reached. */
   onVerdict(verdict: GpuVerdict): void
-  /** An error of its worker with what the catalog knows to do about it. */
+  /** Resolves with the error of the worker, extended with the remedy that the catalog offers. */
   explain(error: unknown, entry: Entry, implementation: Implementation): Promise<unknown>
   onProgress(progress: LoadProgress): void
-  /** A page uses it, or is done with that, without having asked here. */
+  /** Called when a page starts or finishes a request over a lent port. */
   onUse(): void
-  /** It was closed or could not be loaded. */
+  /** Called when the implementation was closed or failed to load. */
   onClose(hosted: Hosted): void
 }
 
@@ -71,7 +77,7 @@ export interface Transfer {
   bytesPerSecond: number
 }
 
-/** Codes of errors after which a runtime stays useless in its thread. */
+/** Codes of errors after which a runtime cannot be used again in its thread. */
 const DEVICE_FAULTS: ReadonlySet<string> = new Set([
   'device_lost',
   'gpu_error',
@@ -80,10 +86,10 @@ const DEVICE_FAULTS: ReadonlySet<string> = new Set([
   'runtime_crashed',
 ])
 
-/** Files that decide whether a request can be accepted, before any weights. */
+/** Returns `true` for files that are needed to accept a request, before the weights are loaded. */
 const isText = ({ type }: Resource) => type === 'tokenizer' || type === 'config'
 
-/** Begins with the small files; the weights wait to be asked for. */
+/** Starts the worker and loads the small files. The weights are loaded by `load`. */
 export function createHosted(options: HostedOptions): Hosted {
   const { entry, implementation, assets, ensure, verdict, onVerdict, onProgress, onClose } = options
   const explain = (error: unknown) => options.explain(error, entry, implementation)
@@ -108,7 +114,7 @@ export function createHosted(options: HostedOptions): Hosted {
   const opened = (entry.type === 'model' ? openModel() : openPredictor()).catch(blame)
   opened.catch(giveUp)
 
-  /** What a transfer or a call ended with, or what ended them. */
+  /** Throws the reason of the abort if there was one, else the explained error. */
   async function blame(error: unknown): Promise<never> {
     throw closing.signal.aborted ? closing.signal.reason : await explain(error)
   }

@@ -1,6 +1,6 @@
 /**
- * Files of the user's as a tag: told by what they hold where a catalog lists it, else what they are is
- * drafted; stored as a download would be.
+ * Imports files of the user as a tag. Files of a listed tag are matched by their digests. For an
+ * unlisted tag, an entry is drafted from the files. They are stored like downloads.
  */
 import { isPart } from '../catalog/hub/layout.ts'
 import { completeEntry, resolveRepository, type Resolved } from '../catalog/hub/resolve.ts'
@@ -27,15 +27,15 @@ export interface ImporterOptions {
   entries: Entries
   choices: Choices
   models: Pick<Models, 'unload'>
-  /** Something is written. */
+  /** Called when files are about to be written. */
   onDownload: () => void
 }
 
-/** Makes what `server.storage.import` asks. */
+/** Creates the function behind `server.storage.import`. */
 export function createImporter(options: ImporterOptions): Control['take'] {
   const { database, entries, choices, models, onDownload } = options
 
-  /** Those that this device uses, where that can be made of them; else all of them. */
+  /** Resolves with the files of the chosen implementation if they complete it, else with all. */
   async function needed(matches: readonly Match[], chosen: Implementation | undefined) {
     const its = new Set(chosen?.resources.map(({ sha256 }) => sha256))
     const used = matches.filter(({ resource }) => its.has(resource.sha256))
@@ -45,7 +45,7 @@ export function createImporter(options: ImporterOptions): Control['take'] {
     return isWhole ? used : matches
   }
 
-  /** As what the catalog says, or what was imported before. */
+  /** Imports files of a tag that the catalog lists or that was imported before. */
   async function takeListed(
     entry: Entry,
     files: readonly ChosenFile[],
@@ -65,7 +65,7 @@ export function createImporter(options: ImporterOptions): Control['take'] {
     return { ...told(tag, files, taken), bytes, complete, notes: [] }
   }
 
-  /** As a tag of the user's own. */
+  /** Imports files as a tag that no catalog lists. */
   async function takeOwn(
     tag: Tag,
     files: readonly ChosenFile[],
@@ -73,7 +73,7 @@ export function createImporter(options: ImporterOptions): Control['take'] {
     how: ImportOptions,
   ): Promise<Imported> {
     const plan = await draftOwn(tag, files, wishes, how)
-    // What this device does not use would not be downloaded either.
+    // Only the files that this device uses are stored, as in a download.
     const { implementation } = await choices.pick(toEntry(tag, plan, new Map()))
     const its = plan.implementations.find(({ id }) => id === implementation.id)?.items ?? []
     const parts = its.map(({ path }) => files.find((one) => one.path === path) as ChosenFile)
@@ -87,7 +87,7 @@ export function createImporter(options: ImporterOptions): Control['take'] {
     const matches = its.map(({ name }, at): Match => {
       return { ...(parts[at] as ChosenFile), resource: resources.get(name) as Resource }
     })
-    // Before it is pinned, nothing else keeps them.
+    // Until the tag is pinned, only this protects the files from eviction.
     const release = await holdInUse(database, hashed, how.signal)
     try {
       const bytes = await importFiles(database, matches, how)
@@ -108,7 +108,7 @@ export function createImporter(options: ImporterOptions): Control['take'] {
     return takeOwn(tag, files, wishes, how)
   }
 
-  // What one import of a tag puts in its place, another one must not be bringing.
+  // Imports of one tag run one after the other, in all tabs, because each replaces the tag.
   return (tag, chosen, wishes, signal, onProgress) =>
     alone(`${database.name}:import:${tag}`, { signal }, (turn) =>
       take(tag, chosen, wishes, turn, onProgress),
@@ -116,8 +116,9 @@ export function createImporter(options: ImporterOptions): Control['take'] {
 }
 
 /**
- * Whether files chosen for a tag that was imported are another model than that one: none of them is of it,
- * or some are called as those that are not among them. What is wished otherwise is another one too.
+ * Resolves with `true` if the files are a new model for an imported tag. They are if no file
+ * matches, a file has the name of a missing one, or a graph is new. A name or tensors in the
+ * options make them one, too.
  */
 async function isOther(
   entry: Entry,
@@ -147,7 +148,7 @@ function told(
   return { tag, files: [...paths], ignored }
 }
 
-/** What a hub would say of an entry, said by the folder itself: no network is needed. */
+/** Resolves an entry of a hub from the files of a folder, without the network. */
 async function readFolder(
   entry: Parameters<Entries['adopt']>[0],
   files: readonly ChosenFile[],
@@ -179,7 +180,7 @@ async function readFolder(
   return { entry: complete, resolved, matches }
 }
 
-/** Files of the length of a resource are read, those with its hash are it. */
+/** Matches files with resources by sha256. Only files with the size of a resource are read. */
 async function match(
   files: readonly ChosenFile[],
   resources: readonly Resource[],
@@ -212,15 +213,17 @@ function nothingFits(
   const alike = files.flatMap(({ path, file }) => {
     const resource = resources.find(({ name }) => nameOf(name) === nameOf(path))
     if (!resource) return []
-    const got = file.size === resource.bytes ? 'another sha256' : `${file.size} bytes`
-    return [`${path} has ${got} and should have ${resource.bytes} bytes with ${resource.sha256}`]
+    const got = file.size === resource.bytes ? 'a different sha256' : `${file.size} bytes`
+    return [
+      `${path} has ${got} and should have ${resource.bytes} bytes with sha256 ${resource.sha256}`,
+    ]
   })
-  const what = `None of the ${files.length} files is one of ${tag} as the catalog describes it`
+  const what = `None of the ${files.length} files belongs to ${tag} as the catalog lists it`
   const names = resources.map(({ name, bytes }) => `${name} (${bytes} bytes)`)
   const expected =
     names.length > 0
-      ? `expected are ${names.slice(0, 8).join(', ')}`
-      : 'its files have not been looked up yet, which loading it does, and `inorigin catalog refresh`'
+      ? `expected ${names.slice(0, 8).join(', ')}`
+      : 'its files have not been looked up yet; load it, or run `inorigin catalog refresh`'
   const why = alike.length > 0 ? alike.join('; ') : expected
   return new InoriginError('invalid_request', `${what}: ${why}. Choose other files.`, {
     code: 'import_mismatch',

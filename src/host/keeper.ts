@@ -1,4 +1,4 @@
-/** What a look-up reads, stored as a download would be. */
+/** Stores the files that a look-up reads, like a download. */
 import type { Keeper } from '../catalog/mlc/keeper.ts'
 import { takeRoom, withRoom, type RoomOptions } from '../store/evict.ts'
 import { takeIn } from '../store/intake.ts'
@@ -9,14 +9,14 @@ import type { LoadProgress, Tag } from '../types/index.ts'
 
 export interface KeepingOptions extends RoomOptions {
   tag: Tag
-  /** Something is written, and there is room for it. */
+  /** Called before the first write, when enough space is reserved. */
   onWrite: () => void
   onProgress: (progress: LoadProgress) => void
 }
 
 /**
- * Does the work with somewhere to put what it reads: none of that is evicted before it ends. Rejects as the
- * work does, and with `unavailable` where there is no room, before the first long file.
+ * Runs the work with a keeper that stores the files that it reads. None of them is evicted before
+ * the work ends. Rejects as the work does, and with `unavailable` if there is too little space.
  */
 export async function withKeeper<T>(
   database: Database,

@@ -1,4 +1,7 @@
-/** An implementation as it was once given, kept so that it can be given again without the catalog. */
+/**
+ * Implementations of earlier predictions. They are stored with the prediction, so that they can be
+ * used again when the catalog no longer lists them.
+ */
 import * as v from 'valibot'
 import { entrySchema, type Entry, type Implementation, type Resource } from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
@@ -8,16 +11,16 @@ import type { Database } from '../store/open.ts'
 import { partAt } from '../store/parts.ts'
 import { hasResource } from '../store/resources.ts'
 
-/** An implementation and the entry it is of. */
+/** An implementation and its catalog entry. */
 export interface Given {
   entry: Entry
   implementation: Implementation
 }
 
-/** Milliseconds for a server to say whether it still has a file. */
+/** Timeout in milliseconds for asking a server whether it still has a file. */
 const PATIENCE = 10_000
 
-/** What running it takes, as plain data; texts for people are left out. */
+/** Returns the data needed to run the implementation, as plain data without texts for people. */
 export function keep({ entry, implementation }: Given): unknown {
   const { card: _, description: __, ...rest } = entry
   if (rest.type === 'predictor') return { ...rest, implementations: [implementation] }
@@ -25,14 +28,14 @@ export function keep({ entry, implementation }: Given): unknown {
   return { ...model, implementations: [implementation] }
 }
 
-/** What was kept; `undefined` for records of a version that kept nothing, or kept it otherwise. */
+/** Returns the stored implementation; `undefined` if another version stored it differently. */
 export function kept({ entry }: PredictionRecord): Given | undefined {
   if (!v.is(entrySchema, entry)) return undefined
   const [implementation] = entry.implementations
   return implementation && { entry, implementation }
 }
 
-/** The implementation of that record, if the entry still has it with the same files. */
+/** Returns the implementation of the record if the entry still has it with the same files. */
 export function stillIn(entry: Entry, record: PredictionRecord): Implementation | undefined {
   const hashes = hashesOf(record)
   return entry.implementations.find(
@@ -43,7 +46,10 @@ export function stillIn(entry: Entry, record: PredictionRecord): Implementation 
 const hashesOf = ({ resources }: { resources: readonly { sha256: string }[] }): string =>
   resources.map(({ sha256 }) => sha256).join()
 
-/** The first of the resources that is neither stored nor to be had any more. */
+/**
+ * Resolves with the first resource that is neither stored nor available from its server;
+ * `undefined` if there is none. Rejects with `unavailable` if a server cannot be asked.
+ */
 export async function firstGone(
   database: Database,
   resources: readonly Resource[],
@@ -56,18 +62,21 @@ export async function firstGone(
   return undefined
 }
 
-/** Rejects with `unavailable` when the server cannot be asked, or keeps the answer to itself. */
+/**
+ * Resolves with `true` if the server has the file. Rejects with `unavailable` if the server cannot
+ * be reached, is busy or denies access.
+ */
 async function isServed(resource: Resource, signal: AbortSignal): Promise<boolean> {
   const { url, bytes } = partAt(resource, 0)
   const head = await ask(resource, url, { method: 'HEAD' }, signal)
   const { status } = head
   if (head.ok || status === 404 || status === 410) return head.ok && !isOther(head, bytes)
-  if (isBusy(status)) throw unknown(resource, `${url} answers ${status}`)
-  // A server that does not take this question may still take the one of a download: addresses that are
-  // signed are so for that one alone.
+  if (isBusy(status)) throw unknown(resource, `${url} returned status ${status}`)
+  // A server that rejects HEAD may accept the GET of a download. Signed URLs, for example, are only
+  // valid for one method.
   const first = await ask(resource, url, { headers: { range: 'bytes=0-0' } }, signal)
   if (first.status === 401 || first.status === 403 || isBusy(first.status)) {
-    throw unknown(resource, `${url} answers ${first.status}`)
+    throw unknown(resource, `${url} returned status ${first.status}`)
   }
   return first.status === 416 ? bytes === 0 : first.ok && !isOther(first, bytes)
 }
@@ -75,7 +84,7 @@ async function isServed(resource: Resource, signal: AbortSignal): Promise<boolea
 const isBusy = (status: number): boolean =>
   (status >= 500 && status !== 501) || status === 429 || status === 408
 
-/** The head of the answer; whatever would follow is given up. */
+/** Resolves with the status and headers of the response. Its body is canceled. */
 async function ask(
   resource: Resource,
   url: string,
@@ -89,7 +98,7 @@ async function ask(
     return response
   } catch (cause) {
     if (signal.aborted) throw InoriginError.from(signal.reason)
-    const why = `Whether ${url} can still be downloaded is not known: its server cannot be reached`
+    const why = `Cannot check whether ${url} is still available: its server cannot be reached`
     throw unknown(resource, why, cause)
   }
 }
@@ -102,7 +111,10 @@ function unknown({ name }: Resource, why: string, cause?: unknown): InoriginErro
   })
 }
 
-/** Whether it is another file, such as the index page that servers of single-page apps have for any. */
+/**
+ * Returns `true` if the response is a different file, such as the index page that servers of
+ * single-page apps return for any path.
+ */
 function isOther({ headers, status, type }: Response, bytes: number): boolean {
   if (/^text\/html\b/i.test(headers.get('content-type') ?? '')) return true
   if (status === 206) {
@@ -110,7 +122,7 @@ function isOther({ headers, status, type }: Response, bytes: number): boolean {
     return total !== undefined && Number(total) !== bytes
   }
   const length = headers.get('content-length')
-  // The length is that of what is sent; other origins do not let a page read whether it is encoded.
+  // `content-length` counts encoded bytes, and other origins hide `content-encoding` from the page.
   const isPlain = type === 'basic' && !headers.has('content-encoding')
   return isPlain && length !== null && Number(length) !== bytes
 }

@@ -1,4 +1,4 @@
-/** What the catalog knows of stored files that the store does not. */
+/** Knowledge of the catalog about stored files, for the store. */
 import { isListed } from '../catalog/memory.ts'
 import type { Entry, Resource } from '../catalog/schema.ts'
 import type { Known } from '../store/inventory.ts'
@@ -12,7 +12,7 @@ export async function knownOf(entries: { all(): Promise<Entry[]> }): Promise<Kno
         .map(({ tag }) => tag),
     needs(tag, sha256) {
       const implementations = all.find((one) => one.tag === tag)?.implementations ?? []
-      // Of what is not listed yet, files may be stored from before.
+      // An unlisted implementation may have files that an earlier version stored.
       if (implementations.length === 0 || !implementations.every(isListed)) return undefined
       return implementations.some(({ resources }) => resources.some((one) => one.sha256 === sha256))
     },

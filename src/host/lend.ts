@@ -1,12 +1,13 @@
-/** Ways for pages straight to the workers of predictors: each further prediction saves a thread. */
+/** Lends pages ports straight to the workers of predictors, to bypass the host's worker. */
 import type { Tag } from '../types/index.ts'
 import type { Hosted } from './hosted.ts'
 import type { Given } from './kept.ts'
 import type { Models } from './models.ts'
 
 /**
- * Lends what is in memory and brings nothing there: `tell` is given a port, for ports of `predict`. Resolves
- * when there is nothing to lend or the signal aborts; rejects with what the predictor's worker ended with.
+ * Passes `tell` a port to a loaded predictor, which accepts the ports of `predict` calls. It loads
+ * nothing. Resolves if the predictor is not loaded, or when the signal aborts. Rejects with the
+ * error with which the worker of the predictor ended.
  */
 export type Lend = (
   tag: Tag,
@@ -15,7 +16,7 @@ export type Lend = (
   tell: (port: MessagePort) => void,
 ) => Promise<void>
 
-/** `given` finds what that tag and configuration stand for until the predictor is replaced. */
+/** Creates the lender. `given` resolves with the implementation of a tag and configuration. */
 export function createLender(
   models: Models,
   given: (tag: Tag, configuration: string | undefined, signal: AbortSignal) => Promise<Given>,

@@ -1,4 +1,4 @@
-/** The host itself: what answers `/v1` and the page's handle, inside the host's dedicated worker. */
+/** The host: it serves `/v1` and the page's server handle from the host's dedicated worker. */
 import { loadCatalog } from '../catalog/load.ts'
 import { obstaclesOf } from '../catalog/obstacles.ts'
 import { findEmbedder, isEmbedder, toModel, toPredictor } from '../catalog/resolve.ts'
@@ -34,8 +34,8 @@ import { createStorage } from './storage.ts'
 import { createTrust, unlessUntrusted } from './trust.ts'
 
 /**
- * Opens the host with those options; catalog, device and database are looked at when first needed.
- * `onDownload` is called whenever something has to be downloaded.
+ * Opens the host with the given options. The catalog, the device and the database are read on first
+ * use. `onDownload` is called whenever a file must be downloaded.
  */
 export function openHost(
   setup: HostSetup,
@@ -57,7 +57,7 @@ export function openHost(
       if (told.code === 'hash_mismatch') await entries.forget(entry, failed)
       return told
     },
-    // In use until it is unloaded.
+    // The signal aborts when the model is unloaded, so its files are in use until then.
     ensure: (resources, options) =>
       ensure(database, resources, {
         ...options,
@@ -80,14 +80,14 @@ export function openHost(
   const predictions = createPredictions({ database, scope: setup.scope, entries, device, choices })
   const resources = createResources({ database, ensure, entries, predictions, onDownload })
 
-  /** Predictions over HTTP; each waits again for its predictor, which runs one at a time. */
+  /** Queue of predictions over HTTP. Each also waits for its predictor, which runs one by one. */
   const remote = createQueue({ served: 32, perClient: 64, total: 256 })
 
   function authorize({ key }: Caller): void {
     if (setup.apiKeys === null || (key !== null && setup.apiKeys.includes(key))) return
-    const what =
-      key === null ? 'This server needs an API key.' : 'This API key is not one of this server.'
-    const todo = 'Send one given to serve({ apiKeys }) as "Authorization: Bearer" or "x-api-key".'
+    const what = key === null ? 'Missing API key.' : 'Invalid API key.'
+    const todo =
+      'Send one of the keys given to serve({ apiKeys }), as "Authorization: Bearer" or "x-api-key".'
     throw new InoriginError('authentication', `${what} ${todo}`, { code: 'invalid_api_key' })
   }
 
@@ -104,13 +104,13 @@ export function openHost(
       hosted,
       leave() {
         leave()
-        // Nobody waits now: time to find out whether another one would be faster.
+        // The request is finished, so measuring the other implementations delays no user.
         if (hosted.ready) void choices.compare(complete)
       },
     }
   }
 
-  /** The one that a configuration stands for; without one, the best for this device. */
+  /** Acquires the implementation of the configuration; without one, the best for this device. */
   async function acquirePredictor(
     tag: Tag,
     configuration: string | undefined,
@@ -212,7 +212,7 @@ export function openHost(
           lease.leave()
         }
       }
-      // Inputs are a copy of the asker's, made when they crossed the port.
+      // The inputs were copied when they crossed the port, so the caller keeps its own.
       return unlessUntrusted(run).finally(() => release(inputs))
     },
     async explain(tag, signal) {
@@ -220,7 +220,7 @@ export function openHost(
       return choices.explain(await entries.complete(entry, signal))
     },
     async compare(options) {
-      // A tab that joins hears here already that there is nothing to serve.
+      // A tab that joins with a broken catalog gets the error here, before its first request.
       await catalog()
       return differences(await digestOptions(setup), options)
     },
@@ -229,7 +229,7 @@ export function openHost(
   const lend = createLender(models, async (tag, configuration, signal) => {
     if (configuration !== undefined) return predictions.configured(tag, configuration, signal)
     const entry = await findPredictor(entries, tag)
-    // Until it is replaced, nobody asks again whether another one is faster.
+    // Requests over a lent port start no comparison, so this one must come first.
     await choices.compare(entry)
     return settle({ entries, choices }, entry, signal)
   })
@@ -237,13 +237,13 @@ export function openHost(
   return { host, control, lend }
 }
 
-/** Waits for it to be loaded and tells how far it is. */
+/** Resolves when the implementation is loaded, and reports the progress until then. */
 async function ready(
   { hosted }: Lease,
   signal: AbortSignal,
   onProgress: (progress: LoadProgress) => void,
 ): Promise<void> {
-  // Its progress ends as the load does.
+  // The feed below reports a failed load, so its rejection is ignored here.
   hosted.load().catch(() => undefined)
   for await (const progress of hosted.progress.read(signal)) onProgress(progress)
   onProgress(hosted.progress.latest)
@@ -253,7 +253,7 @@ function defaultCatalog(setup: HostSetup): string {
   return new URL('models/catalog.json', setup.assets).href
 }
 
-/** Runs once; a failure is not kept, so the next asker tries again. */
+/** Returns a function that runs the work once. It runs the work again after a failure. */
 function remember<T>(work: () => Promise<T>): () => Promise<T> {
   let result: Promise<T> | undefined
   return () => {

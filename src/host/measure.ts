@@ -1,14 +1,14 @@
-/** How long a run takes, measured where it runs. */
+/** Measures the duration of a run, in the worker of the model. */
 
-/** Runs after the first, in which shaders are compiled and memory is laid out. */
+/** Maximum number of measured runs. The first run is a warm-up and is not measured. */
 const RUNS = 5
 
-/** Milliseconds after which no further run is begun. */
+/** Time in milliseconds after which no further run is started. */
 const ENOUGH = 600
 
 /**
- * The best of a few runs, in milliseconds; what else a device does only ever makes a run longer. `run`
- * answers how much it did, of which the result is for one.
+ * Resolves with the duration of the fastest of a few runs, in milliseconds for one unit of work.
+ * `run` resolves with its number of units. Other load can only slow a run, so the minimum counts.
  */
 export async function measure(run: () => Promise<number>, signal: AbortSignal): Promise<number> {
   await run()

@@ -1,4 +1,4 @@
-/** The worker of one model or predictor: its start, the way to it, and how its end is noticed. */
+/** Starts the worker of one model or predictor, links to it, and notices when it dies or hangs. */
 import type { Entry } from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
 import type { Link } from '../link/ask.ts'
@@ -10,16 +10,16 @@ export interface ModelThread {
   link: Link
   /** Number of requests that arrived over lent ports and are not answered yet. */
   readonly direct: number
-  /** Returns a port straight to the worker, for ports of `predict`. */
+  /** Returns a port straight to the worker. It accepts the ports of `predict` calls. */
   lend(): MessagePort
 }
 
-/** Events of the longest answer there is. */
+/** Flow-control window in events, larger than the longest possible response. */
 const ANSWER_WINDOW = 2 ** 20
 
 /**
- * Starts the worker, which ends when `closing` aborts. `closing` is aborted here, with what to tell the
- * requests, when the worker fails, ends by itself or does not respond.
+ * Starts the worker, which is terminated when `closing` aborts. This function aborts `closing` when
+ * the worker fails, ends by itself or does not respond. The reason is the error for its requests.
  */
 export function startModelThread(
   { tag, type }: Pick<Entry, 'tag' | 'type'>,
@@ -64,10 +64,10 @@ export function startModelThread(
       connect: (port) => send({ type: 'port' }, [port]),
       life: null,
       attempts: 1,
-      // Compiling a graph blocks its thread for as long as it takes; the watchdog limits the rest.
+      // Compiling a graph blocks the thread for an unknown time. The watchdog limits the rest.
       patience: Infinity,
       gone: closing.signal,
-      // A reader that stops reading must not stop the model for the others: all of an answer fits here.
+      // A slow reader must not block the model for the others, so the window fits a whole response.
       window: ANSWER_WINDOW,
       onOpen: watchdog.watch,
     },

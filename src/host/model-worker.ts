@@ -1,4 +1,4 @@
-/** Entry of the dedicated worker of one language model or predictor. */
+/** Entry of the dedicated worker that runs one language model or predictor. */
 import { isEmbedder } from '../catalog/resolve.ts'
 import type { Embedder } from '../catalog/schema.ts'
 import type { GpuVerdict } from '../device/verdict.ts'
@@ -34,13 +34,15 @@ import { measure } from './measure.ts'
 import { createQueue } from './queue.ts'
 
 /**
- * Answers that one model writes at once, and requests that wait or are answered; a further one is
- * told to come again.
+ * Queue of this model. It runs up to 4 requests concurrently and rejects those beyond its limits.
  */
 const queue = createQueue({ served: 4, perClient: 16, total: 64 })
-/** Contexts up to which a prompt is counted, for clients that shorten it then; more would take seconds. */
+/**
+ * Longest prompt whose tokens are counted, in multiples of the context. Clients count long prompts
+ * in order to shorten them. Longer ones would take seconds.
+ */
 const COUNTED = 4
-/** What a language model is measured with. */
+/** Request with which a language model is measured. */
 const SAMPLE: GenerationRequest = {
   model: '',
   messages: [{ role: 'user', content: 'Count to ten.' }],
@@ -56,7 +58,7 @@ let loaded: (() => void) | undefined
 const weights = new Promise<void>((resolve) => (loaded = resolve))
 
 const answers: Answers<ModelCalls, ModelStreams> = {
-  // It ends with the host's worker, which started it.
+  // This worker ends with the host's worker, which started it, so it needs no life of its own.
   life: null,
   calls: {
     openModel: ([setup]) => openModel(setup),
@@ -66,7 +68,7 @@ const answers: Answers<ModelCalls, ModelStreams> = {
     measure: (_args, { signal }) => measure(runOf(signal), signal),
     predict: ([inputs], { signal }) => {
       if (!predictor) throw notOpen()
-      // Copies, made when they crossed the port.
+      // The inputs were copied when they crossed the port, so the caller keeps its own.
       return predictor.predict(inputs, signal).finally(() => release(inputs))
     },
   },
@@ -76,7 +78,7 @@ const answers: Answers<ModelCalls, ModelStreams> = {
   },
 }
 
-/** What pages may ask for that were lent a way here. */
+/** Calls that are allowed over lent ports. */
 const lent: Answers<Pick<ModelCalls, 'predict'>, object> = {
   life: null,
   calls: { predict: answers.calls.predict },
@@ -95,7 +97,10 @@ if (navigator.locks) {
   void holdLife(navigator.locks, 'model').then((life) => toHost({ type: 'life', life }))
 }
 
-/** The host sees nothing of it, so it is told for how long the model must stay in memory. */
+/**
+ * Answers a request that a page sent over a lent port. The host does not see such requests, so it
+ * is notified of their number: it must not evict the model meanwhile.
+ */
 async function answerDirect(port: MessagePort): Promise<void> {
   tellUse((direct += 1))
   await answer(port, lent)
@@ -111,7 +116,7 @@ function toHost(message: ModelToHost): void {
 }
 
 async function openModel(setup: ModelSetup): Promise<void> {
-  // Large, so that it comes only where a model needs it.
+  // WebLLM is large, so it is only loaded for models that need it.
   const open =
     setup.engine === 'mlc' ? (await import('../engine/webllm/index.ts')).openWebllm : openOnnx
   model = { engine: await open(setup), setup }
@@ -129,7 +134,7 @@ async function loadModel(
   return engine.verdict ?? null
 }
 
-/** Queues texts that can be read. Those that are served at once take turns by batches. */
+/** Queues texts after they have been read. Concurrent requests take turns after each batch. */
 async function acceptTexts(
   request: EmbeddingRequest,
   { client }: Sender,
@@ -166,7 +171,10 @@ async function loadPredictor(
   return verdict
 }
 
-/** Rejects with `gpu_untrusted` where the GPU computes wrong numbers with what the predictor needs. */
+/**
+ * Resolves with the verdict on the GPU. Rejects with `gpu_untrusted` if the GPU computes wrong
+ * numbers with the features that the predictor needs.
+ */
 async function tryGpu(
   { implementation, runtime: folder, verdict }: PredictorFiles,
   signal: AbortSignal,
@@ -178,7 +186,10 @@ async function tryGpu(
   return tried.verdict
 }
 
-/** A run of what is loaded here, with inputs that are made up. */
+/**
+ * Returns a function that runs the loaded model once on sample inputs. It resolves with the number
+ * of generated tokens, or with 1 for a predictor.
+ */
 function runOf(signal: AbortSignal): () => Promise<number> {
   if (predictor) {
     const { predict, sample } = predictor
@@ -195,7 +206,10 @@ function runOf(signal: AbortSignal): () => Promise<number> {
   }
 }
 
-/** What is asked, with the model's own defaults; refuses what cannot be answered. */
+/**
+ * Resolves with the request, completed with the model's defaults, and with its generation plan.
+ * Rejects if the request cannot be answered. The prompt may be as long as `contexts` contexts.
+ */
 async function prepare(asked: GenerationRequest, contexts = 1) {
   if (!model) throw notOpen()
   const { engine, setup } = model
@@ -207,7 +221,7 @@ async function prepare(asked: GenerationRequest, contexts = 1) {
   return { engine, request, planned, maxOutputTokens }
 }
 
-/** Queues what can be answered, before any weights are needed. */
+/** Validates and queues a request. The weights need not be loaded yet. */
 async function accept(
   asked: GenerationRequest,
   { client, partition }: Sender,
@@ -215,7 +229,7 @@ async function accept(
 ): Promise<Reply<{ ignored: string[] }, GenerationEvent>> {
   const { engine, request, planned, maxOutputTokens } = await prepare(asked)
   const ticket = await queue.admit(client, signal)
-  // A model that cannot reason does what it is told where that is not to.
+  // A budget of 0 is never ignored: a model without reasoning complies with it.
   const ignored = asked.reasoningBudget && !planned.reasoning ? ['reasoningBudget'] : []
   return { result: { ignored }, events: events() }
 
@@ -232,5 +246,5 @@ async function accept(
 }
 
 function notOpen(): InoriginError {
-  return new InoriginError('internal', 'This worker was asked before its model was opened.')
+  return new InoriginError('internal', 'This worker received a request before its model was open.')
 }

@@ -1,13 +1,13 @@
-/** The models and predictors in memory, and which of them goes when room is needed. */
+/** The models and predictors in memory. Idle ones are evicted when another one needs the memory. */
 import type { Entry, Implementation } from '../catalog/schema.ts'
 import type { GpuVerdict } from '../device/verdict.ts'
 import type { LoadProgress, Tag } from '../types/index.ts'
 import { createHosted, type Hosted, type HostedOptions } from './hosted.ts'
 
-/** How many stay in memory at once; one that is idle makes room for the next. */
+/** Number of implementations in memory from which a new load first evicts idle ones. */
 const MAX_LOADED = 4
 
-/** The use of one of them; it stays in memory until `leave`. */
+/** Lease of one implementation. It stays in memory until `leave`. */
 export interface Lease {
   hosted: Hosted
   leave(): void
@@ -15,8 +15,8 @@ export interface Lease {
 
 export interface Models {
   /**
-   * That implementation, in memory or on its way there; `verdict` is what is known of the GPU. The way
-   * of one that nobody asked for is not told.
+   * Returns a lease of the implementation and starts it if it is not in memory. `verdict` is the
+   * known verdict on the GPU. With `isUnasked`, the progress of the load is not reported.
    */
   acquire(
     entry: Entry,
@@ -24,27 +24,27 @@ export interface Models {
     verdict?: GpuVerdict,
     isUnasked?: boolean,
   ): Lease
-  /** That implementation, where it is in memory or on its way there; its place in line stays. */
+  /** Returns the implementation if it is loaded or loading. This does not count as a use. */
   find(entry: Entry, implementation: Implementation): Hosted | undefined
-  /** Another one can be brought into memory without one that must go for it. */
+  /** `true` if another implementation can be loaded without an eviction. */
   readonly hasRoom: boolean
-  /** All of that tag. */
+  /** Returns the loaded and loading implementations of the tag. */
   of(tag: Tag): Hosted[]
   unload(tag: Tag): void
-  /** A step of what comes before a load. */
+  /** Reports progress of the work before a load, such as a look-up. */
   tell(progress: LoadProgress): void
-  /** Hears every step of every load until the function that it returns is called. */
+  /** Calls the watcher for every progress of every load. Returns the function that stops this. */
   watch(watcher: (progress: LoadProgress) => void): () => void
-  /** Every step of every load, until the signal aborts. */
+  /** Yields every progress of every load until the signal aborts. */
   progress(signal: AbortSignal): AsyncGenerator<LoadProgress>
 }
 
 export function createModels(
   options: Pick<HostedOptions, 'assets' | 'ensure' | 'onVerdict' | 'explain'>,
 ): Models {
-  /** By tag and implementation, the least recently used first. */
+  /** Loaded and loading implementations by key, the least recently used first. */
   const all = new Map<string, Hosted>()
-  /** Those whose way is not told. */
+  /** Implementations whose progress is not reported. */
   const unasked = new WeakSet<Hosted>()
   const watchers = new Set<(progress: LoadProgress) => void>()
   const onProgress = (progress: LoadProgress) => {
@@ -104,7 +104,7 @@ export function createModels(
       return () => watchers.delete(watcher)
     },
     async *progress(signal) {
-      // What is on its way already, then every step.
+      // The current loads come first, so that a late watcher sees them.
       const loading = [...all.values()].filter((hosted) => !hosted.ready && !unasked.has(hosted))
       const seen: LoadProgress[] = loading.map((hosted) => hosted.progress.latest)
       let wake = () => {}
@@ -128,7 +128,9 @@ export function createModels(
   }
 }
 
-/** Hashes in the key, so that a changed catalog never gets an old model. */
+/**
+ * Returns the key of an implementation. Its digests prevent the use of a model of an old catalog.
+ */
 function keyOf(entry: Entry, implementation: Implementation): string {
   const hashes = implementation.resources.map((resource) => resource.sha256)
   return [entry.tag, implementation.id, ...hashes].join(' ')

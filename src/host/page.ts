@@ -1,6 +1,6 @@
 /**
- * The page half of the host: while this tab holds the lock it owns the dedicated worker, and passes on
- * to it the ports that the service worker sends. It computes nothing and sees no request.
+ * The page's half of the host. While this tab is the leader, it owns the host's dedicated worker
+ * and forwards to it the ports that the service worker sends. It never reads a request itself.
  */
 import { InoriginError } from '../error.ts'
 import { unreachable, type Link } from '../link/ask.ts'
@@ -17,33 +17,33 @@ import { stand, type Election } from './elect.ts'
 import { notStarted, startHostThread, type HostThread } from './host-thread.ts'
 
 export interface HostPage {
-  /** Whether this tab hosts at this moment. */
+  /** `true` if this tab currently hosts. */
   readonly hosting: boolean
-  /** Passes a port to the dedicated worker; throws `host_unreachable` when this tab does not host. */
+  /** Passes a port to the dedicated worker. Throws `host_unreachable` if this tab does not host. */
   connect: Link['connect']
-  /** Stands anew, with a new worker, where the locks of this page are others than when it did before. */
+  /** Enters the election again, with a new worker, if the lock manager of this page has changed. */
   followLocks(): void
-  /** Gives the lock back and ends the worker, once everyone who opened it has closed it. */
+  /** Releases the lock and terminates the worker when the last opener has closed the host page. */
   close(): void
 }
 
-/** Says something to the service worker, if there is one. */
+/** Sends a message to the service worker, if there is one. */
 export type TellWorker = (message: PageToWorker) => void
 
-/** Milliseconds until a tab whose worker could not be started stands for host again. */
+/** Time in milliseconds until a tab whose worker failed to start enters the election again. */
 const STAND_AGAIN = 10_000
 /**
- * Milliseconds after a restart in which another death of the worker is not answered by another restart:
- * a worker that dies at once would be started in a loop.
+ * Least time in milliseconds between two restarts of the worker. Without it, a worker that dies at
+ * once would be restarted in a loop.
  */
 const RESTART_INTERVAL_MS = 10_000
 
-/** What this page already does, by scope: two servers of one page are one candidate. */
+/** Open host pages by scope. Two servers of one page are one candidate in the election. */
 const open = new Map<string, { page: HostPage; users: number }>()
 
 /**
- * Stands for host. `container` is where the service worker's messages arrive; without one the page
- * hosts for itself alone and at once. The options are those of the first who opens it in this page.
+ * Enters the election for the host. `container` receives the service worker's messages. Without it,
+ * the page hosts at once, and for itself only. The options of the first opener in this page apply.
  */
 export function hostPage(
   setup: HostSetup,
@@ -81,7 +81,7 @@ function createPage(
   let election: Election | undefined
   let again: ReturnType<typeof setTimeout> | undefined
   let lastRestart = -Infinity
-  /** The locks in which this tab stands for election. */
+  /** Lock manager of the latest candidacy; `undefined` before the first. */
   let locks: LockManager | undefined
 
   function start(): void {
@@ -93,7 +93,7 @@ function createPage(
     }
   }
 
-  /** Replaces a worker that has ended by itself; one that ends again soon counts as failed. */
+  /** Replaces a worker that ended by itself. A worker that ends again soon counts as failed. */
   function restart(): void {
     const now = performance.now()
     if (now - lastRestart < RESTART_INTERVAL_MS) return fail(endedAgain())
@@ -102,7 +102,7 @@ function createPage(
     start()
   }
 
-  /** Tells who waits, lets the next tab in line try, and lines up again later. */
+  /** Rejects the waiting ports, lets the next tab in the queue try, and queues again later. */
   function fail(error: InoriginError): void {
     thread?.stop(error)
     thread = undefined
@@ -155,7 +155,7 @@ function createPage(
     enter()
   }
 
-  // A page kept for back and forward navigation is frozen: it must not keep the lock meanwhile.
+  // A page in the back/forward cache is frozen, so it must release the lock.
   const onHide = () => leave()
   const onShow = (event: PageTransitionEvent) => {
     if (event.persisted) enter()

@@ -1,12 +1,12 @@
-/** A prediction for those who only have a response to wait by. */
+/** Turns a prediction into a stream of events, for requests over HTTP. */
 import { imagesToFiles } from '../predictor/png.ts'
 import type { LoadProgress, PredictionEvent, PredictionResult } from '../types/index.ts'
 import { elapsed, PATIENCE } from './accept.ts'
 import { withHeartbeat } from './heartbeat.ts'
 
 /**
- * Resolves when `run` has, or after 5 s; rejects with what it failed with before. From then on there is
- * a sign of life at least every 10 s.
+ * Resolves when `run` resolves, or after 5 s. Rejects if `run` rejects before that; the events
+ * throw later errors. The events include a heartbeat at least every 10 s.
  */
 export async function tellPrediction(
   run: (onProgress: (progress: LoadProgress) => void) => Promise<PredictionResult>,
@@ -17,7 +17,7 @@ export async function tellPrediction(
     latest = progress
     wake()
   }).then(withFiles)
-  // Whoever reads the events hears of it.
+  // The reader of the events gets this error.
   running.catch(() => undefined)
   await Promise.race([running, elapsed(PATIENCE)])
   return withHeartbeat(events())

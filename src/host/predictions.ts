@@ -1,4 +1,7 @@
-/** Which implementation an asker is given: chosen once, remembered, and given again. */
+/**
+ * Predictions: the implementation that a client gets for a tag. It is chosen once, stored, and
+ * returned again for the same request.
+ */
 import { obstaclesOf } from '../catalog/obstacles.ts'
 import type { Entry, Resource } from '../catalog/schema.ts'
 import { deviceId, type Capabilities } from '../device/capabilities.ts'
@@ -26,9 +29,9 @@ import { settle } from './settle.ts'
 
 export interface Predictions {
   create(request: PredictionRequest, signal: AbortSignal): Promise<Prediction>
-  /** The implementation that a configuration stands for, whatever became of the catalog. */
+  /** Resolves with the implementation of a configuration, even if it is no longer listed. */
   configured(tag: Tag, configuration: string, signal: AbortSignal): Promise<Given>
-  /** A resource of an implementation that was given and that the catalog need not have any more. */
+  /** Resolves with a resource of a stored prediction, even if the catalog no longer lists it. */
   resource(sha256: string): Promise<{ resource: Resource; tag: Tag } | undefined>
 }
 
@@ -41,16 +44,19 @@ export interface PredictionsOptions {
   choices: Choices
 }
 
-/** Parameters that refer to an earlier choice. */
+/** Name of a parameter that refers to an earlier choice. */
 type Reference = 'predictionId' | 'configurationId' | 'configuration'
 
-/** Milliseconds that an answer waits for implementations to be compared, as it will not change later. */
+/**
+ * Time in milliseconds that a new prediction waits for the comparison of implementations. The
+ * choice does not change later.
+ */
 const PATIENCE = 3_000
 
 export function createPredictions(options: PredictionsOptions): Predictions {
   const { database, scope, entries, device, choices } = options
 
-  /** The choice that the request refers back to, if it refers to any. */
+  /** Resolves with the earlier choice that the request refers to; `undefined` if there is none. */
   async function earlier(request: PredictionRequest): Promise<PredictionRecord | undefined> {
     const { tag, configurationId, predictionId } = request
     if (predictionId !== undefined) {
@@ -66,8 +72,9 @@ export function createPredictions(options: PredictionsOptions): Predictions {
   }
 
   /**
-   * By the catalog, with whatever was corrected there since; else as it was kept. `param` is what asked
-   * for it.
+   * Resolves with the implementation of the record: from the catalog, with later corrections, or
+   * else as it was stored. `param` is the parameter that refers to it. Rejects with `not_found` if
+   * a file is gone.
    */
   async function again(
     record: PredictionRecord,
@@ -78,7 +85,7 @@ export function createPredictions(options: PredictionsOptions): Predictions {
     const same = listed && stillIn(listed, record)
     if (same) return { entry: listed, implementation: same }
     const given = kept(record)
-    if (!given) throw gone(record, param, 'and it was given by a version that kept nothing of it')
+    if (!given) throw gone(record, param, 'and an older version of inorigin did not store it')
     const lost = await firstGone(database, given.implementation.resources, signal)
     if (lost)
       throw gone(record, param, `and ${lost.name} is neither stored here nor at ${lost.url}`)
@@ -89,7 +96,7 @@ export function createPredictions(options: PredictionsOptions): Predictions {
     return (await entries.all()).find((entry) => entry.tag === tag)
   }
 
-  /** What an asker was given before, as long as it is of any use. */
+  /** Resolves with `true` if the choice can still run here and is listed or completely stored. */
   async function stillGood(record: PredictionRecord): Promise<boolean> {
     const listed = await catalogEntry(record.tag)
     const same = listed && stillIn(listed, record)
@@ -104,7 +111,7 @@ export function createPredictions(options: PredictionsOptions): Predictions {
     return { entry, implementation: (await choices.pick(entry, id)).implementation }
   }
 
-  /** Two that ask at once for the same must get the same. */
+  /** Latest request of each client and tag. Equal concurrent requests get the same prediction. */
   const asking = new Map<string, Promise<unknown>>()
 
   return {
@@ -124,7 +131,7 @@ export function createPredictions(options: PredictionsOptions): Predictions {
     async configured(tag, configuration, signal) {
       const record = await predictionByConfiguration(database, configuration)
       if (!record || record.tag !== tag) {
-        throw unknown('configuration', `No configuration ${configuration} of ${tag} is known here.`)
+        throw unknown('configuration', `Unknown configuration ${configuration} of ${tag}.`)
       }
       await touchPrediction(database, record).catch(unlessFull)
       return again(record, 'configuration', signal)
@@ -142,7 +149,7 @@ export function createPredictions(options: PredictionsOptions): Predictions {
     const pinned = await earlier(request)
     const isPinned = request.predictionId !== undefined
     const reference = isPinned ? 'predictionId' : 'configurationId'
-    // The token stands for the choice: whoever was given it before need not be given it anew.
+    // The token identifies the choice, so a client with an equal prediction needs no new one.
     const known = await predictionOf(database, { tag, clientId, configurationId }, (record) =>
       pinned ? record.configuration === pinned.configuration : !record.isPinned,
     )
@@ -200,8 +207,8 @@ function gone(
   why: string,
 ): InoriginError {
   const what = `The catalog no longer has the implementation '${implementation}' of ${tag}`
-  const todo = `Ask again without that ${param}, and another one is chosen.`
-  return new InoriginError('not_found', `${what} that ${id} was given, ${why}. ${todo}`, {
+  const todo = `Repeat the request without ${param} to get another implementation.`
+  return new InoriginError('not_found', `${what} that ${id} uses, ${why}. ${todo}`, {
     code: 'implementation_gone',
     param,
   })

@@ -1,57 +1,58 @@
 /**
- * The bounded queue in front of one model. Some requests are served at once; the others wait in a line
- * per client, and the lines take turns, so that one tab's burst does not keep the others waiting.
+ * The bounded queue in front of one model. It runs some requests concurrently. The others wait in
+ * one line per client, and the lines take turns. So a burst of one tab does not delay the others.
  */
 import { InoriginError } from '../error.ts'
 import { createAdmission } from './admission.ts'
 
 export interface Ticket {
-  /** Resolves when it is this one's turn; rejects when its signal aborts before. */
+  /** Promise that resolves when the request may run, and rejects if its signal aborts before. */
   turn: Promise<void>
-  /** Says that somebody reads the answer. Until then nobody knows whether the request was aborted. */
+  /** Confirms that the client reads the response and has not aborted the request. */
   confirm(): void
-  /** Gives the place up, waiting or served. */
+  /** Frees the place of the request, whether it waits or runs. */
   leave(): void
 }
 
 export interface Queue {
   /**
-   * Takes a place for that client, freed by `leave` or by the signal; throws `rate_limit` when all of
-   * the client's places are taken, or all there are.
+   * Takes a place for the client. `leave` or the signal frees it. Throws `rate_limit` if the client
+   * has used all of its places or if the queue is full.
    */
   enter(client: string, signal: AbortSignal): Ticket
   /**
-   * Takes a place as `enter` does. A full queue first waits until its requests are confirmed or leave: a
-   * page that aborts a request before the headers arrive is only noticed when they do.
+   * Takes a place as `enter` does. If the queue is full, it first waits until its requests are
+   * confirmed or leave. An abort before the headers of a response is only noticed when they arrive.
    */
   admit(client: string, signal: AbortSignal): Promise<Ticket>
 }
 
 export interface QueueLimits {
-  /** Requests served at once. */
+  /** Maximum number of requests that run concurrently. */
   served: number
-  /** Places of one client, those served included. */
+  /** Maximum number of places of one client, including running requests. */
   perClient: number
-  /** Places in all. */
+  /** Maximum number of places in total. */
   total: number
 }
 
 /**
- * Milliseconds after its confirmation in which a request may still turn out to be aborted. Chromium reads
- * the body of an aborted one first and cancels it up to 5 ms later (measured), more on a busy machine.
+ * Time in milliseconds after its confirmation in which a request may still turn out to be aborted.
+ * Chromium reads the body of an aborted request first and cancels it up to 5 ms later (measured).
+ * The delay is longer on a busy machine.
  */
 export const CANCEL_DELAY_MS = 250
 
 interface Place {
   client: string
-  /** When it was confirmed; `null` before. */
+  /** Time of the confirmation in milliseconds, by `performance.now()`; `null` before it. */
   confirmed: number | null
   start(): void
 }
 
 export function createQueue({ served, perClient, total }: QueueLimits): Queue {
   const active = new Set<Place>()
-  /** Who waits, by client; of two, the one whose turn was longer ago comes first. */
+  /** Waiting requests by client. The client that was served longest ago comes first. */
   const lines = new Map<string, Place[]>()
 
   const waiting = (): number => [...lines.values()].reduce((sum, line) => sum + line.length, 0)
@@ -59,7 +60,7 @@ export function createQueue({ served, perClient, total }: QueueLimits): Queue {
   const servedOf = (client: string): number =>
     [...active].filter((place) => place.client === client).length
 
-  /** The error of a queue that has no place for that client. */
+  /** Returns an error if the queue has no place for the client. */
   function findFault(client: string): InoriginError | undefined {
     const taken = (lines.get(client)?.length ?? 0) + servedOf(client)
     if (taken >= perClient) return full(`This client already has ${perClient}`)
@@ -67,7 +68,10 @@ export function createQueue({ served, perClient, total }: QueueLimits): Queue {
     return undefined
   }
 
-  /** Milliseconds until every place is known to be wanted; `Infinity` where one is not confirmed. */
+  /**
+   * Returns the time in milliseconds until no request can turn out to be aborted any more. Returns
+   * `Infinity` if a request is not confirmed.
+   */
   function uncertainty(): number {
     const now = performance.now()
     const times = [...active, ...[...lines.values()].flat()].map(({ confirmed }) =>
@@ -76,7 +80,7 @@ export function createQueue({ served, perClient, total }: QueueLimits): Queue {
     return Math.max(0, ...times)
   }
 
-  /** The client that waits and is served least. */
+  /** Returns the waiting client with the fewest running requests. */
   function nextClient(): string | undefined {
     const clients = [...lines.keys()].map((client) => ({ client, served: servedOf(client) }))
     return clients.toSorted((one, other) => one.served - other.served)[0]?.client
@@ -98,7 +102,8 @@ export function createQueue({ served, perClient, total }: QueueLimits): Queue {
   function quit(place: Place): void {
     if (!active.delete(place)) {
       const line = lines.get(place.client)?.filter((other) => other !== place) ?? []
-      // In its old position: a client that gives one request up keeps its turn.
+      // `set` keeps the position of an existing key, so a client that cancels a request keeps its
+      // turn.
       if (line.length > 0) lines.set(place.client, line)
       else lines.delete(place.client)
     }
@@ -123,7 +128,7 @@ export function createQueue({ served, perClient, total }: QueueLimits): Queue {
       place.start = resolve
       signal.addEventListener('abort', () => reject(signal.reason), { once: true })
     })
-    // A caller that gives up without waiting for the turn hears nothing.
+    // A caller that leaves without awaiting the turn must not cause an unhandled rejection.
     turn.catch(() => undefined)
     signal.addEventListener('abort', leave)
     lines.set(client, [...(lines.get(client) ?? []), place])
@@ -136,6 +141,6 @@ export function createQueue({ served, perClient, total }: QueueLimits): Queue {
 
 function full(what: string): InoriginError {
   const rest =
-    'requests here, which is as many as are queued. Try again when one of them is answered.'
+    'running or queued requests, which is the limit. Try again when one of them is finished.'
   return new InoriginError('rate_limit', `${what} ${rest}`, { code: 'queue_full', retryAfter: 2 })
 }

@@ -1,4 +1,4 @@
-/** Runs implementations of a tag against each other, to learn which is the fastest on this device. */
+/** Measures the implementations of a tag, to find the fastest one on this device. */
 import { bytesOf, isListed } from '../catalog/memory.ts'
 import type { Entry, Implementation } from '../catalog/schema.ts'
 import type { GpuVerdict } from '../device/verdict.ts'
@@ -11,25 +11,25 @@ import type { Models } from './models.ts'
 import type { Found } from './speeds.ts'
 import { verdictOf } from './trust.ts'
 
-/** Bytes up to which an implementation is downloaded to be measured. */
+/** Size in bytes below which an implementation is downloaded only to be measured. */
 const SMALL = 8_000_000
 
-/** Bytes up to which one is brought into memory beside the one that is used. */
+/** Largest size in bytes of an implementation that is loaded beside the one in use. */
 const LARGE = 2 ** 28
 
-/** Milliseconds for one of them to be brought into memory, to be measured, and for all of them. */
+/** Timeouts in milliseconds: to load one implementation, to measure it, and for the whole race. */
 const LOADING = 60_000
 const MEASURING = 10_000
 const ALL = 90_000
 
-/** Codes of failures that pass: they say nothing of what failed. */
+/** Codes of temporary failures, which say nothing about the implementation. */
 const PASSING: ReadonlySet<string | undefined> = new Set([
   'unloaded',
   'queue_full',
   'storage_damaged',
 ])
 
-/** Codes of failures that another program, or what else is in memory, may be to blame for. */
+/** Codes of failures that may be caused by other programs or by other models in memory. */
 const MAY_PASS: ReadonlySet<string | undefined> = new Set([
   'device_lost',
   'model_unresponsive',
@@ -45,8 +45,8 @@ export interface RaceOptions {
 }
 
 /**
- * Those of them that may be measured: all here or small, and none so large that two would not fit. No
- * byte is fetched for it where the user saves data.
+ * Resolves with the implementations that may be measured: those that are stored or small. Large
+ * ones are excluded, because two might not fit in memory. With `saveData`, only stored ones count.
  */
 export async function eligible(
   database: Database,
@@ -65,7 +65,7 @@ export async function eligible(
   return implementations.filter((_, index) => found[index])
 }
 
-/** Whether all files of an implementation are stored. */
+/** Resolves with `true` if all files of the implementation are stored. */
 export async function areHere(
   database: Database,
   { resources }: Pick<Implementation, 'resources'>,
@@ -75,9 +75,9 @@ export async function areHere(
 }
 
 /**
- * Measures one after the other, as they would disturb each other, and tells each as it is known: `null`
- * for one that does not take inputs that were made up. What could not be had in time is not told, nor how
- * long a language model takes while others wait for their turns at it; it ends there then.
+ * Measures the implementations one after the other, because they would disturb each other, and
+ * reports each result. The measurement is `null` for an implementation that rejects sample inputs.
+ * A download that times out is not reported. The race ends when requests use the language model.
  */
 export async function race(
   { models, verdict }: RaceOptions,
@@ -102,7 +102,7 @@ export async function race(
       await tell(implementation, { measurement: { milliseconds } })
     } catch (error) {
       const failure = signal.aborted && !over.aborted ? late() : InoriginError.from(error)
-      // What the network kept back, and what the GPU's verdict decides, are no matter of speed.
+      // A slow network and a rejected GPU say nothing about the speed of the implementation.
       const isKnown = hosted.progress.latest.phase !== 'download' && !over.aborted && !isShared()
       if (isKnown && verdictOf(error) === null && !PASSING.has(failure.code)) {
         const measurement = failure.kind === 'invalid_request' ? null : { failure: failure.message }
@@ -115,7 +115,7 @@ export async function race(
 }
 
 function late(): InoriginError {
-  const limits = `${LOADING / 1000} s to load and ${MEASURING / 1000} s to run`
+  const limits = `${LOADING / 1000} s to load or ${MEASURING / 1000} s to run`
   return new InoriginError('unavailable', `it took longer than ${limits}`, { code: 'too_slow' })
 }
 

@@ -1,4 +1,4 @@
-/** The files behind predictions, for whoever asks for one by its hash. */
+/** Serves the files of predictions by their digest. */
 import { InoriginError } from '../error.ts'
 import type { WantedResource } from '../store/db.ts'
 import type { ensure } from '../store/ensure.ts'
@@ -11,17 +11,23 @@ import { knownOf, resourcesOf } from './known.ts'
 import type { Predictions } from './predictions.ts'
 
 export interface Resources {
-  /** Rejects with `not_found` for what is neither known nor here, and for what only the user had. */
+  /**
+   * Resolves with the name and size of the resource. Rejects with `not_found` if it is unknown and
+   * not stored, or if it was imported and is no longer stored.
+   */
   info(sha256: string): Promise<ResourceInfo>
-  /** Downloaded first where it is missing; rejects as `info` does, and as a download. */
+  /**
+   * Resolves with the resource, which is downloaded first if it is missing. Rejects as `info` does,
+   * and with the errors of a download.
+   */
   body(sha256: string, signal: AbortSignal): Promise<ResourceBody>
 }
 
-/** A resource, and what it is stored for. */
+/** A resource and the tag that it is stored for. */
 interface Found {
   resource: WantedResource
   tag: Tag
-  /** The catalog has it, so that its server should, too. */
+  /** `true` if the catalog lists the resource. Its server should have the file then. */
   isListed: boolean
 }
 
@@ -36,7 +42,7 @@ export interface ResourcesOptions {
 export function createResources(options: ResourcesOptions): Resources {
   const { database, ensure, entries, predictions, onDownload } = options
 
-  /** One of the catalog, or of a prediction that the catalog knows no more. */
+  /** Resolves with the resource from the catalog, or else from a stored prediction. */
   async function known(sha256: string): Promise<Found | undefined> {
     for (const entry of await entries.all()) {
       const resource = resourcesOf([entry]).find((one) => one.sha256 === sha256)
@@ -64,7 +70,7 @@ export function createResources(options: ResourcesOptions): Resources {
     return { sha256, name, blob: files.get(name) as Blob }
   }
 
-  /** Whatever is here whole is served, whoever it was stored for. */
+  /** Resolves with any complete stored resource, whatever tag it was stored for. */
   async function stored(sha256: string): Promise<ResourceBody | undefined> {
     const blob = await readResource(database, sha256)
     const record = blob && (await resourceRecord(database, sha256))
@@ -90,31 +96,33 @@ export function createResources(options: ResourcesOptions): Resources {
 }
 
 function notFound(sha256: string): InoriginError {
-  return new InoriginError('not_found', `No resource that is known here has the sha256 ${sha256}.`)
+  return new InoriginError('not_found', `Unknown resource: no file has the sha256 ${sha256}.`)
 }
 
-/** Whether only the user could bring it, as when the browser lost a part of what was noted as here. */
+/** Returns `true` if the file must be imported again, because the browser lost part of it. */
 function isLost(error: unknown): boolean {
   return error instanceof InoriginError && error.code === 'import_lost'
 }
 
-/** Whether its server says that it has no such file. */
+/** Returns `true` if the server responded that it does not have the file. */
 function isGone(error: unknown): boolean {
   const status = error instanceof InoriginError && error.details?.['status']
   return status === 404 || status === 410
 }
 
 function gone({ resource: { name, url }, tag }: Found, cause: unknown): InoriginError {
-  const what = `${name} of ${tag} is in the catalog no more, not stored here and gone from ${url}`
-  return new InoriginError('not_found', `${what}. Ask for another prediction of ${tag}.`, {
+  const what =
+    `${name} of ${tag} is no longer available: it is not in the catalog, ` +
+    `not stored here and not found at ${url}`
+  return new InoriginError('not_found', `${what}. Request another prediction of ${tag}.`, {
     code: 'resource_gone',
     cause,
   })
 }
 
-/** Asking again brings it back no more than asking once. */
+/** Returns a permanent error: only the user can provide the file again. */
 function lost({ resource: { name }, tag }: Found, cause?: unknown): InoriginError {
-  const what = `${name} of ${tag} was imported from a file of yours, and is not stored any more`
-  const todo = 'Import it again with server.storage.import(), and the same URL serves it.'
+  const what = `${name} of ${tag} was imported from a local file and is no longer stored`
+  const todo = 'Import it again with server.storage.import(). Its URL stays the same.'
   return new InoriginError('not_found', `${what}. ${todo}`, { code: 'import_lost', cause })
 }

@@ -1,43 +1,44 @@
-/** What was answered at `/v1/responses`, kept in memory for the requests that refer to it. */
+/** Stores responses of `/v1/responses` in memory, for later requests that refer to them. */
 import type { Caller, Host, KeptResponse } from '../types/index.ts'
 
-/** How much is kept. */
+/** Limits of the stored responses. */
 export interface Bounds {
   responses: number
-  /** Of all of them, as JSON in memory: two for each character. */
+  /** Size of all responses in bytes, as JSON in memory with two bytes for each character. */
   bytes: number
 }
 
-/** Room for some days of chatting; a conversation is no longer than a model's context. */
+/** Default limits: enough for days of chatting, as a conversation fits into a model's context. */
 const BOUNDS: Bounds = { responses: 1000, bytes: 32 * 2 ** 20 }
 
 interface Kept {
   response: KeptResponse
-  /** Whose it is. */
+  /** API key of the owner; `null` if it sent none. */
   key: string | null
   bytes: number
 }
 
 type Responses = Pick<Host, 'keepResponse' | 'keptResponse' | 'keptItems' | 'forgetResponse'>
 
-/** What one key, or all of them, hold. */
+/** Amount that one key, or all keys together, store. */
 interface Held {
   responses: number
   bytes: number
 }
 
 /**
- * That part of a host. Each key sees its own alone. Where room is needed, the key that holds the most
- * gives up what it has not asked for the longest; what could only be kept at the cost of keys that hold
- * less is not kept. `authorize` throws where a key is not good.
+ * Creates the response methods of a host. A key can only read its own responses. Beyond the limits,
+ * the least recently used response of the key that stores the most is evicted. A key cannot evict
+ * the responses of a key that stores less; its own new response is not stored then. `authorize`
+ * throws for an invalid key.
  */
 export function createResponses(
   authorize: (caller: Caller) => void,
   bounds: Bounds = BOUNDS,
 ): Responses {
-  /** By id, the least recently used first. */
+  /** Responses by id, the least recently used first. */
   const kept = new Map<string, Kept>()
-  /** Ids of responses, by those of the items that they answered. */
+  /** Ids of responses by the ids of their output items. */
   const homes = new Map<string, string>()
 
   function find(id: string, key: string | null): KeptResponse | null {
@@ -88,7 +89,7 @@ export function createResponses(
   }
 }
 
-/** The ids of what has to go for the rest to be within the bounds. */
+/** Returns the ids of the responses to evict, so that the rest is within the limits. */
 function excess(kept: ReadonlyMap<string, Kept>, bounds: Bounds): string[] {
   const all: Held = { responses: 0, bytes: 0 }
   const byKey = new Map<string | null, Held & { ids: string[] }>()

@@ -1,4 +1,4 @@
-/** The implementation that this device uses, with its files. */
+/** Determines the implementation that this device uses, with its files. */
 import { isListed } from '../catalog/memory.ts'
 import type { Entry } from '../catalog/schema.ts'
 import type { Choices } from './choices.ts'
@@ -6,8 +6,9 @@ import type { Entries } from './entries.ts'
 import type { Given } from './kept.ts'
 
 /**
- * Looks up what is not known of it, and of no other than the one that is chosen; where its files say that
- * it needs more than was known, another one is. `device` as in {@link Choices.pick}.
+ * Resolves with the chosen implementation and its files, which are looked up if they are not
+ * listed. If the files reveal further requirements, it chooses again. `device` is as in
+ * {@link Choices.pick}.
  */
 export async function settle(
   { entries, choices }: { entries: Entries; choices: Choices },

@@ -1,9 +1,9 @@
-/** Work that several wait for: done once, and given up when nobody waits any more. */
+/** Work that concurrent callers share. It runs once and is aborted when the last caller leaves. */
 import { InoriginError } from '../error.ts'
 
 /**
- * Does what is under that name, or joins those who wait for it. Rejects as the work does, and with the
- * signal's reason.
+ * Starts the work under the given name, or waits for the running work of that name. Rejects as the
+ * work does, and with the reason of the signal.
  */
 export type Shared = <T>(
   name: string,
@@ -47,7 +47,7 @@ export function createShared(): Shared {
       signal.removeEventListener('abort', leave)
       joined.waiting -= 1
       if (joined.waiting === 0 && running.get(name) === joined) {
-        // Who asks from here on begins anew.
+        // Later callers must not join the aborted work.
         running.delete(name)
         joined.over.abort(signal.reason)
       }

@@ -1,4 +1,4 @@
-/** How fast implementations ran on this device: measured once for each, and remembered. */
+/** Stores how fast implementations ran on this device. Each one is measured once. */
 import type { Measurement } from '../catalog/choose.ts'
 import type { Entry, Implementation } from '../catalog/schema.ts'
 import type { Capabilities } from '../device/capabilities.ts'
@@ -7,19 +7,21 @@ import { readFact, trimFacts, writeFact } from '../store/facts.ts'
 import type { Database } from '../store/open.ts'
 import type { Tag } from '../types/index.ts'
 
-/** What is known of a tag's implementations. */
+/** Measurements of a tag's implementations. */
 export interface Known {
-  /** By implementation id. */
+  /** Measurements by implementation id. */
   measured: Map<string, Measurement>
-  /** Ids of those that are not to be measured again, even where nothing came of it. */
+  /**
+   * Ids of the implementations that must not be measured again, even if there is no measurement.
+   */
   tried: Set<string>
 }
 
-/** What came of measuring an implementation. */
+/** Result of measuring an implementation. */
 export interface Found {
-  /** `null`: nothing can be said of it, as it does not take inputs that were made up. */
+  /** Measurement; `null` if the implementation rejects sample inputs and cannot be measured. */
   measurement: Measurement | null
-  /** It may have failed for what the device was doing then: another visit tries it again. */
+  /** `true` if the failure may be temporary. The next visit measures the implementation again. */
   mayPass?: boolean
 }
 
@@ -33,35 +35,35 @@ export interface Speeds {
 }
 
 interface Fact {
-  /** Adapter and browser; anything learnt with others says nothing. */
+  /** Adapter and browser of the measurements. They are void with any others. */
   where: string
   runs: Record<string, Measurement | null>
-  /** What failed in ways that may pass: how many visits it did so in a row. */
+  /** Number of successive visits with a temporary failure, by implementation key. */
   failed?: Record<string, number>
-  /** Milliseconds since 1970, to the day; older versions noted none. */
+  /** Time of the last use in milliseconds since 1970, to the day. Older versions did not set it. */
   lastUsed?: number
 }
 
-/** A fact, and what counts until this host ends. */
+/** A fact with the measurements that apply only until this host ends. */
 interface Current extends Fact {
   now?: Record<string, Measurement>
 }
 
 const PREFIX = 'speed '
 
-/** Tags times devices that are remembered; clients may name devices as they like. */
+/** Maximum number of facts, one for each tag and device. Clients may use any device names. */
 const MOST = 200
 
-/** Visits in which an implementation fails for what may pass, after which it is not tried again. */
+/** Number of visits with a temporary failure after which an implementation is not tried again. */
 const VISITS = 3
 
-/** Milliseconds for which a use is not noted again. */
+/** Time in milliseconds in which a further use is not recorded. */
 const SAME_USE = 86_400_000
 
 export function createSpeeds(database: Database): Speeds {
   const facts = new Map<string, Current>()
 
-  /** The last of them, as what is stored is read again where it is asked for again. */
+  /** Caches the most recently used facts. Evicted ones are read from the database again. */
   function remember(subject: string, fact: Current): void {
     facts.delete(subject)
     facts.set(subject, fact)
@@ -78,9 +80,9 @@ export function createSpeeds(database: Database): Speeds {
   }
 
   async function stored(subject: string): Promise<Fact | undefined> {
-    // Where nothing can be stored, what was learnt counts until this host ends.
+    // Without working storage, measurements apply until this host ends.
     const fact = await readFact(database, subject, isFact).catch(() => undefined)
-    // A clock that was wrong may have noted a time that is still to come.
+    // A wrong clock may have recorded a time in the future.
     const isNoted = Math.abs(Date.now() - (fact?.lastUsed ?? 0)) < SAME_USE
     if (fact && !isNoted) void write(subject, fact)
     return fact
@@ -145,7 +147,7 @@ function whereOf({ webgpu, wasm }: Capabilities): string {
   return [...gpu, threads, navigator.userAgent, TRIED_WITH].join(' | ')
 }
 
-/** Hashes in the key, so that other files are another matter. */
+/** Returns the key of an implementation. Its digests cause changed files to be measured again. */
 function keyOf({ id, device, resources }: Implementation): string {
   return [id, device, ...resources.map(({ sha256 }) => sha256)].join(' ')
 }

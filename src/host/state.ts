@@ -1,4 +1,4 @@
-/** How a tag stands on this device. */
+/** State of a tag on this device: whether it is loaded, stored or remote, and its size. */
 import { bytesOf, isListed } from '../catalog/memory.ts'
 import type { Entry, Implementation } from '../catalog/schema.ts'
 import type { Database } from '../store/open.ts'

@@ -1,4 +1,4 @@
-/** What is stored, for the page's handle: looked at, kept, repaired, removed. */
+/** Storage calls of the page's server handle: list, pin, repair and remove what is stored. */
 import type { Implementation } from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
 import type { ResourceRecord, WantedResource } from '../store/db.ts'
@@ -28,8 +28,8 @@ type Calls = Pick<
 
 export interface HostStorage extends Calls {
   /**
-   * What to say of a load that failed if damage of what is stored may be why, which is then taken out;
-   * `undefined` otherwise.
+   * Checks the stored files of an implementation whose load failed, and deletes damaged chunks.
+   * Resolves with the error to report if there were any, else with `undefined`.
    */
   damaged(error: unknown, implementation: Implementation): Promise<InoriginError | undefined>
 }
@@ -41,14 +41,14 @@ export interface StorageOptions {
   onDownload: () => void
 }
 
-/** Codes of errors that a damaged file may lie behind. */
+/** Codes of errors that a damaged file may cause. */
 const SUSPECT: ReadonlySet<string | undefined> = new Set([
   undefined,
   'model_unusable',
   'runtime_crashed',
 ])
 
-/** Whether it may: who gives up or asks for the wrong thing says nothing of the files. */
+/** Returns `true` if a damaged file may be the cause. Aborts and invalid requests are excluded. */
 const mayBeDamage = ({ kind, code }: InoriginError): boolean =>
   (kind === 'internal' || kind === 'unavailable') && SUSPECT.has(code)
 
@@ -58,12 +58,12 @@ export function createStorage({
   models,
   onDownload,
 }: StorageOptions): HostStorage {
-  /** Read over once, as it takes as long as a load: a model that never runs is not worth more. */
+  /** Digests of checked implementations. Each is checked once, as a check is as slow as a load. */
   const suspected = new Set<string>()
 
   const known = () => knownOf(entries)
 
-  /** What is stored for a tag. Rejects with `not_found` for one that neither the catalog has. */
+  /** Resolves with the records of a tag. Rejects with `not_found` if it has none and is unknown. */
   async function recordsOf(tag: Tag): Promise<ResourceRecord[]> {
     const { records } = await takeInventory(database, await known())
     const its = records.filter(({ tags }) => tags.includes(tag))
@@ -84,7 +84,7 @@ export function createStorage({
     async stored() {
       const catalog = await known()
       const tags = storedTags(await takeInventory(database, catalog), catalog)
-      // Of files that tags share, the store cannot tell which of them uses it.
+      // The store cannot tell which of several tags uses a shared file, so loaded models count too.
       return tags.map((one) => ({ ...one, inUse: one.inUse || models.of(one.tag).length > 0 }))
     },
     async storedFiles() {
@@ -138,8 +138,8 @@ export function createStorage({
       suspected.add(hashes.join())
       const bytes = await findDamage(database, hashes, new AbortController().signal)
       if (bytes === 0) return undefined
-      const what = `${bytes} stored bytes were damaged or lost on this device, and were taken out`
-      return new InoriginError('unavailable', `${what}. Load it again to fetch them anew.`, {
+      const what = `${bytes} stored bytes were damaged or lost on this device and have been deleted`
+      return new InoriginError('unavailable', `${what}. Load it again to download them.`, {
         code: 'storage_damaged',
         retryAfter: 1,
         cause: error,

@@ -1,4 +1,4 @@
-/** What this device can do, as far as its GPU has been found to compute right numbers. */
+/** Capabilities of this device, limited to those with which its GPU computes correct numbers. */
 import type { Capabilities } from '../device/capabilities.ts'
 import { isGpuVerdict, trusted, verdictSubject, type GpuVerdict } from '../device/verdict.ts'
 import { InoriginError } from '../error.ts'
@@ -7,15 +7,15 @@ import type { Database } from '../store/open.ts'
 
 export interface Trust {
   capabilities(): Promise<Capabilities>
-  /** What is known of the GPU; `undefined` before it has been tried. */
+  /** Resolves with the verdict on the GPU; `undefined` before the first self-test. */
   verdict(): Promise<GpuVerdict | undefined>
-  /** What a load found out; counts at once and is kept, unless it was found out by waiting. */
+  /** Applies the verdict of a load and stores it. A verdict by timeout is not stored. */
   learn(verdict: GpuVerdict): void
 }
 
 export function createTrust(database: Database, probe: () => Promise<Capabilities>): Trust {
   let learnt: GpuVerdict | undefined
-  /** Once: every prediction asks, and nobody but this host writes it. */
+  /** Stored verdict. It is read once: every prediction needs it, and only this host writes it. */
   let reading: Promise<GpuVerdict | undefined> | undefined
 
   async function verdict(): Promise<GpuVerdict | undefined> {
@@ -43,28 +43,28 @@ export function createTrust(database: Database, probe: () => Promise<Capabilitie
     learn(found) {
       learnt = found
       if (found.late) return
-      // Where nothing can be stored, the GPU is tried again by the next host.
+      // If the verdict cannot be stored, the next host tests the GPU again.
       keep(found).catch(() => undefined)
     },
   }
 }
 
-/** The verdict with which a load gave a GPU up; the implementation is then chosen anew. */
+/** Returns the verdict with which a load rejected the GPU, or `null` for any other error. */
 export function verdictOf(error: unknown): GpuVerdict | null {
   const isUntrusted = error instanceof InoriginError && error.code === 'gpu_untrusted'
   const found: unknown = isUntrusted ? error.details?.['verdict'] : null
   return isGpuVerdict(found) ? found : null
 }
 
-/** Whether a request is to be tried anew after that failure. Counts over all of the request's phases. */
+/** Returns `true` if a request must be retried after the error. One instance serves one request. */
 export type TryAgain = (error: unknown) => boolean
 
-/** With 16-bit floats, without, and without the GPU. */
+/** Maximum number of attempts: with 16-bit floats, without them, and without the GPU. */
 const ATTEMPTS = 3
 
 /**
- * For one request: says yes to a GPU that a load gave up, as long as there is another choice left, and
- * once to stored files that were damaged, which a load fetches anew.
+ * Creates the retry decision for one request. It allows retries after a rejected GPU, as long as
+ * another choice is left, and one retry after damaged files, which the next load replaces.
  */
 export function createTries(): TryAgain {
   let tried = 1
@@ -79,8 +79,8 @@ export function createTries(): TryAgain {
 }
 
 /**
- * The work, once more for each GPU that a load gave up on the way: the next choice is another one, as
- * a verdict takes features away.
+ * Runs the work and repeats it while `tryAgain` allows. A verdict on the GPU removes features of
+ * the device, so the next attempt chooses another implementation.
  */
 export async function unlessUntrusted<T>(
   work: () => Promise<T>,

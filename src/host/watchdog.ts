@@ -1,28 +1,28 @@
 /**
- * Notices a model worker that hangs. A busy thread answers nothing, so the host pings it and allows a
- * silence that depends on what the thread may be doing: only a prompt is prepared in a known time.
+ * Detects a model worker that hangs. A busy thread cannot answer pings, so the timeout depends on
+ * the work that the thread may be doing. Only the time to prepare a prompt is known in advance.
  */
 import type { PortEvents } from '../link/ask.ts'
 
-/** The work that keeps the thread of a model busy, as far as the host can know. */
+/** Work that keeps the thread of a model busy, as far as the host can know. */
 export type Stage =
-  /** Weights are compiled or warmed. */
+  /** The worker compiles weights or warms them up. */
   | 'load'
-  /** A request that somebody waits for is computed. */
+  /** The worker computes a request whose client still waits. */
   | 'run'
-  /** Prompts are templated and tokenized, and nothing is computed. */
+  /** The worker templates and tokenizes prompts, and computes nothing. */
   | 'prepare'
-  /** Requests wait for the thread, which is only busy with what nobody waits for any more. */
+  /** Requests wait for the thread, which only computes canceled requests. */
   | 'queued'
-  /** Nobody waits for anything. */
+  /** No request is open. */
   | 'idle'
 
 export interface Watchdog {
-  /** Counts a request of that method from now until `onClose`. */
+  /** Counts a request of the method as open from now until `onClose`. */
   watch(method: string): PortEvents
-  /** Sets the number of requests that pages sent straight to the worker. */
+  /** Sets the number of open requests that pages sent straight to the worker. */
   setDirect(requests: number): void
-  /** The worker has answered a ping. */
+  /** Records that the worker has answered a ping. */
   pong(): void
   stop(): void
 }
@@ -30,33 +30,37 @@ export interface Watchdog {
 export interface WatchdogOptions {
   type: 'model' | 'predictor'
   ping(): void
-  /** The worker was silent for that many milliseconds, which is the limit of the stage. */
+  /** Called when the worker was silent for the timeout of the stage, in milliseconds. */
   onTimeout(stage: Stage, milliseconds: number): void
 }
 
-/** Milliseconds between two looks at the worker, and from an answer to the next ping. */
+/** Time in milliseconds between two checks of the worker, and from an answer to the next ping. */
 export const PING_INTERVAL_MS = 5_000
 
 /**
- * Milliseconds to prepare a prompt. A chat template is rendered up to three times and stopped after 5 s
- * each; tokens are counted up to four contexts, which is seconds on a slow device.
+ * Timeout in milliseconds for preparing a prompt. A chat template is rendered up to three times,
+ * each time for at most 5 s. Up to four contexts of tokens are counted, which takes seconds on a
+ * slow device.
  */
 const PREPARE_TIMEOUT_MS = 30_000
 
 /**
- * Milliseconds for one step of a model that somebody waits for. Chunks of a prompt are sized to half a
- * second, but the first one has 64 tokens whatever the device, and a slow one needs seconds for each.
+ * Timeout in milliseconds for one step of a model. Prefill chunks are sized to take half a second.
+ * The first chunk always has 64 tokens, however, and a slow device needs seconds for each token.
  */
 const STEP_TIMEOUT_MS = 300_000
-/** Milliseconds for one run of a predictor, which cannot be divided: a large graph may take minutes. */
+/** Timeout in milliseconds for one run of a predictor. It is indivisible and may take minutes. */
 const RUN_TIMEOUT_MS = 600_000
 
-/** Milliseconds for a model to notice that all it computes was canceled, while others wait. */
+/** Timeout in milliseconds for a model that only computes canceled requests while others wait. */
 const CANCELED_STEP_TIMEOUT_MS = 30_000
-/** The same for a predictor: runs of half a minute end by themselves, which costs less than a reload. */
+/**
+ * Timeout in milliseconds for a predictor in the same case. It is longer because waiting for the
+ * end of a run of half a minute costs less than a reload.
+ */
 const CANCELED_RUN_TIMEOUT_MS = 60_000
 
-/** Milliseconds of silence that are allowed in each stage. Loading is ended by those who leave it. */
+/** Timeouts in milliseconds by stage. A load has none: it is canceled when its users leave. */
 const LIMITS: Readonly<Record<WatchdogOptions['type'], Readonly<Record<Stage, number>>>> = {
   model: {
     load: Infinity,
@@ -74,19 +78,19 @@ const LIMITS: Readonly<Record<WatchdogOptions['type'], Readonly<Record<Stage, nu
   },
 }
 
-/** Methods that block the thread for as long as compiling takes, from when they are sent. */
+/** Methods that block the thread for an unknown time, because they compile weights. */
 const LOADING: ReadonlySet<string> = new Set(['openModel', 'loadModel', 'openPredictor'])
-/** Methods whose prompt is prepared between the acknowledgement and the result. */
+/** Methods that prepare a prompt between the acknowledgment and the result. */
 const PREPARING: ReadonlySet<string> = new Set(['generate', 'embed', 'countTokens'])
 
 export function createWatchdog({ type, ping, onTimeout }: WatchdogOptions): Watchdog {
   const limits = LIMITS[type]
-  /** The stage of each open request. */
+  /** Stage of each open request. */
   const open = new Map<object, Stage>()
   let direct = 0
   let stage: Stage = 'idle'
   let since = 0
-  /** When the ping was sent that is not answered yet. */
+  /** Time at which the unanswered ping was sent; `null` if there is none. */
   let pinged: number | null = null
   let lastPing = -Infinity
   let lastLook = 0
@@ -108,12 +112,12 @@ export function createWatchdog({ type, ping, onTimeout }: WatchdogOptions): Watc
     const isLate = now - lastLook > 2 * PING_INTERVAL_MS
     lastLook = now
     if (pinged === null) {
-      // One that answered after its last request has nothing left to do.
+      // An answer after the last request proves that the worker is idle.
       if (stage === 'idle' && lastPing >= since) return rest()
       pinged = lastPing = now
       return ping()
     }
-    // A tab that was frozen stops this thread and the worker's alike: the count begins anew.
+    // A frozen tab stops both this thread and the worker, so the timeout starts again.
     if (isLate) pinged = since = now
     if (now - Math.max(pinged, since) < limits[stage]) return
     stop()
@@ -159,7 +163,7 @@ export function createWatchdog({ type, ping, onTimeout }: WatchdogOptions): Watc
   }
 }
 
-/** The stage whose limit applies where several are open: the one that may take the longest. */
+/** Returns the stage whose timeout applies to several open requests: the longest one. */
 function stageOf(open: readonly Stage[]): Stage {
   const order: readonly Stage[] = ['load', 'run', 'prepare', 'queued']
   return order.find((stage) => open.includes(stage)) ?? 'idle'

@@ -1,4 +1,4 @@
-/** Entry of the host's dedicated worker: opens the host, answers the ports that its page passes on. */
+/** Entry of the host's dedicated worker. It opens the host and answers the ports from its page. */
 import { answer, type Answers } from '../link/answer.ts'
 import { holdLife } from '../link/life.ts'
 import {
@@ -15,9 +15,9 @@ import { openHost } from './local.ts'
 type HostAnswers = Answers<HostCalls, HostStreams>
 
 let answers: Promise<HostAnswers> | undefined
-/** Requests that are being answered. */
+/** Number of requests in progress. */
 let open = 0
-/** Of those, the ones that only watch: no service worker waits for them. */
+/** Number of requests in progress that only watch. No service worker waits for them. */
 let watching = 0
 
 self.onmessage = (event: MessageEvent<PageToHost>) => {
@@ -30,8 +30,9 @@ self.onmessage = (event: MessageEvent<PageToHost>) => {
   if (port) void serve(port)
 }
 
-// The page passes this on to the service worker, which browsers stop when it hears nothing for 30 s.
-// Its own timers would not do: they are throttled in a hidden page, a dedicated worker's are not.
+// The page forwards this heartbeat to the service worker, which browsers stop after 30 s of
+// silence. The timer runs here because browsers throttle the timers of a hidden page, but not of a
+// dedicated worker.
 setInterval(() => {
   if (open > watching) tell({ type: 'pulse' })
 }, HEARTBEAT_INTERVAL)
@@ -56,7 +57,7 @@ function tell(message: HostToPage): void {
   self.postMessage(message)
 }
 
-/** For as long as that request is open. */
+/** Counts the request as a watching one until its signal aborts. */
 function watch(signal: AbortSignal): void {
   watching += 1
   signal.addEventListener('abort', () => (watching -= 1), { once: true })

@@ -125,7 +125,7 @@ test('inorigin add says what it drafted, where it is and how to use it', () => {
 
   const image = inorigin('add', 'models/mean.onnx', '--tag', '@me/mean', '--name', 'Mean colour')
   expect(image).toMatchObject({ code: 0, err: '' })
-  expect(image.out).toContain('was taken for an image (rgb, nchw)')
+  expect(image.out).toContain('is treated as an image (rgb, nchw)')
   expect(inorigin('add', 'models/guide', '--tag', '@me/chat')).toMatchObject({ code: 0, err: '' })
 
   const again = inorigin('add', 'models/mean.onnx', '--tag', '@me/mean')

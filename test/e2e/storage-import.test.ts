@@ -122,7 +122,7 @@ test(
     const flipped = Buffer.from(DIGITS)
     flipped[100] = (flipped[100] ?? 0) ^ 1
     await page.setInputFiles('#files', [asFile('model.onnx', flipped)])
-    expect((await importFrom('files', '@inorigin/digits')).message).toContain('another sha256')
+    expect((await importFrom('files', '@inorigin/digits')).message).toContain('a different sha256')
     expect(
       await page.evaluate(() => (globalThis as unknown as InPage).server.storage.list()),
     ).toEqual([])
@@ -134,7 +134,7 @@ test(
     expect(await importFrom('files', '@inorigin/digits', true)).toMatchObject({ code: 'aborted' })
     expect(await importFrom('files', '@me/unknown')).toMatchObject({
       code: 'import_unfit',
-      message: expect.stringMatching(/@me\/unknown is in no catalog.* has no \.onnx file/),
+      message: expect.stringMatching(/@me\/unknown, which is in no catalog: .* has no \.onnx file/),
     })
     const { imported } = await importFrom('files', '@inorigin/digits')
     expect(imported).toEqual({
@@ -218,7 +218,7 @@ test(
       ignored: ['notes.txt'],
       bytes: GRAPH.length + WEIGHTS.length,
       complete: true,
-      notes: [expect.stringContaining('pixels was taken for an image')],
+      notes: [expect.stringContaining('pixels is treated as an image')],
     })
     // It replaces what it was, by what the user knows better.
     const again = await page.evaluate(() => {
@@ -279,7 +279,7 @@ test(
     // A prediction still knows of it, but nobody can send it again until it is imported.
     const lost = await fetchIn(page, new URL(weights).pathname)
     expect([lost.status, lost.text]).toEqual([404, expect.stringContaining('import_lost')])
-    expect(lost.text).toContain('w.bin of @me/adds was imported from a file of yours')
+    expect(lost.text).toContain('w.bin of @me/adds was imported from a local file')
     expect(
       await page.evaluate(() => (globalThis as unknown as InPage).server.storage.resources()),
     ).toEqual([])

@@ -1,11 +1,12 @@
-/** A file that a user chose in a page, read a window at a time. */
+/** Reads a file that a user chose in a page, one window at a time. */
 import { createWindow } from '../../engine/onnx/protobuf.ts'
 import { changed, type IntakeOptions } from '../../store/intake.ts'
 import type { OpenFile } from './folder.ts'
 
 /**
- * It needs no closing, and is read no more once the signal aborts; `onBytes` is told how much further each
- * reading came. Rejects with `invalid_request` when it was changed meanwhile.
+ * Returns a file that need not be closed. `onBytes` receives the number of bytes by which each read
+ * went further. A read rejects with the reason of the signal, or with `invalid_request` if the file
+ * has changed.
  */
 export function openBlob(
   file: File,

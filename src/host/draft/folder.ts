@@ -1,24 +1,24 @@
-/** Files of a model, on a disk or as a user chose them in a page. */
+/** Files of a model, on disk or chosen by a user in a page. */
 import { refuse } from './refuse.ts'
 import type { Window } from '../../engine/onnx/protobuf.ts'
 import { isObject } from '../../engine/schema/node.ts'
 
 export interface OpenFile extends Window {
-  /** In bytes. */
+  /** Size in bytes. */
   size: number
   close(): Promise<void>
 }
 
-/** Paths have forward slashes. */
+/** A folder. Its paths have forward slashes. */
 export interface Folder {
-  /** What messages call a file; of an empty path, the folder. */
+  /** Returns the name of a file for messages. An empty path stands for the folder. */
   nameOf(path: string): string
-  /** In bytes; `undefined` where there is no such file. */
+  /** Returns the size in bytes; `undefined` if there is no such file. */
   sizeOf(path: string): number | undefined
   open(path: string): Promise<OpenFile>
 }
 
-/** The content of a small file. */
+/** Resolves with the content of a small file. */
 export async function readText(folder: Folder, path: string): Promise<string> {
   const file = await folder.open(path)
   try {
@@ -28,7 +28,7 @@ export async function readText(folder: Folder, path: string): Promise<string> {
   }
 }
 
-/** Throws `invalid_request` where it is no object. */
+/** Resolves with the parsed file. Rejects with `invalid_request` if it is not a JSON object. */
 export async function readJson(folder: Folder, path: string): Promise<Record<string, unknown>> {
   let json: unknown
   try {
@@ -41,5 +41,5 @@ export async function readJson(folder: Folder, path: string): Promise<Record<str
     )
   }
   if (isObject(json)) return json
-  throw refuse(`${folder.nameOf(path)} is no JSON object.`, 'Download it again.')
+  throw refuse(`${folder.nameOf(path)} is not a JSON object.`, 'Download it again.')
 }

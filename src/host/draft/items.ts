@@ -1,4 +1,4 @@
-/** The files that an implementation is made of. */
+/** Lists the files of an implementation. */
 import type { Resource } from '../../catalog/schema.ts'
 import type { Folder } from './folder.ts'
 import type { OnnxModel } from './model.ts'
@@ -6,16 +6,16 @@ import { refuse } from './refuse.ts'
 
 export interface Item {
   type: Resource['type']
-  /** Its name among the resources, with forward slashes. */
+  /** Name among the resources, with forward slashes. */
   name: string
-  /** Where it is. */
+  /** Path of the file. */
   path: string
   bytes: number
 }
 
 /**
- * A graph and the files of its weights, by their names from the graph's folder on; throws
- * `invalid_request` that names the one that is missing.
+ * Returns a graph and the files of its weights. Names are relative to the folder of the graph.
+ * Throws `invalid_request` if a file is missing or outside the folder; the message names it.
  */
 export function itemsOf(folder: Folder, graph: string, { externalData }: OnnxModel): Item[] {
   const slash = graph.lastIndexOf('/') + 1
@@ -44,7 +44,7 @@ export function itemsOf(folder: Folder, graph: string, { externalData }: OnnxMod
   ]
 }
 
-/** The same path without steps that lead nowhere; `null` for one that leads out of the folder. */
+/** Returns the normalized path; `null` for a path that leads out of the folder. */
 function below(location: string): string | null {
   if (/^([\\/]|[a-z]:)/i.test(location)) return null
   const parts: string[] = []

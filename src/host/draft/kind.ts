@@ -1,16 +1,16 @@
-/** What a folder holds: one graph, a model in the layout of exports for the web, or one of MLC's. */
+/** Kind of a folder: one graph, a model in the layout of web exports, or one compiled by MLC. */
 import { CONFIG } from '../../catalog/mlc/layout.ts'
 import { refuse } from './refuse.ts'
 
 export type Kind =
   | { kind: 'graph'; path: string }
-  /** Configuration, tokenizer and `onnx/`. */
+  /** A folder with a configuration, a tokenizer and `onnx/`. */
   | { kind: 'layout' }
   | { kind: 'mlc' }
 
 const LAYOUT = 'config.json, tokenizer.json and onnx/model*.onnx for a language model'
 
-/** By the paths of its files; throws `invalid_request` that says what is expected there. */
+/** Returns the kind by the paths of the files. Throws `invalid_request` with the expected files. */
 export function kindOf(folder: string, paths: readonly string[]): Kind {
   const has = (path: string): boolean => paths.includes(path)
   if (has(CONFIG)) return { kind: 'mlc' }
@@ -19,11 +19,11 @@ export function kindOf(folder: string, paths: readonly string[]): Kind {
   const graphs = paths.filter((path) => path.endsWith('.onnx'))
   const [only] = graphs
   if (only === undefined) {
-    throw refuse(`${folder} has no .onnx file.`, `Name a folder with one, or with ${LAYOUT}.`)
+    throw refuse(`${folder} has no .onnx file.`, `Choose a folder with one, or with ${LAYOUT}.`)
   }
   if (graphs.length === 1) return { kind: 'graph', path: only }
   throw refuse(
     `${folder} has ${graphs.length} graphs: ${graphs.join(', ')}.`,
-    `Name one of them, or add ${LAYOUT}.`,
+    `Choose one of them, or add ${LAYOUT}.`,
   )
 }

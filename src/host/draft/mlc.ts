@@ -1,4 +1,4 @@
-/** A folder that MLC compiled a model to, as a catalog entry. */
+/** Drafts a catalog entry from a folder that MLC compiled a model to. */
 import type { HubFile } from '../../catalog/hub/listing.ts'
 import {
   CONFIG,
@@ -17,23 +17,20 @@ import type { Plan } from './plan.ts'
 import { refuse } from './refuse.ts'
 import { capabilitiesOf, titleOf } from './texts.ts'
 
-/** Throws `invalid_request` that names what is missing. */
+/** Resolves with the plan. Rejects with `invalid_request` that names the missing file. */
 export async function planMlc(folder: Folder, files: readonly HubFile[]): Promise<Plan> {
   const find = (name: string) => files.find((file) => file.path === name)
   const item = (type: Item['type'], name: string): Item => {
     const file = find(name)
     if (file) return { type, name, path: name, bytes: file.bytes }
-    throw refuse(
-      `${folder.nameOf('')} has no ${name}.`,
-      'Take all files of the model that MLC made.',
-    )
+    throw refuse(`${folder.nameOf('')} has no ${name}.`, 'Copy all files of the compiled model.')
   }
   const libraries = files.filter((file) => file.path.endsWith('.wasm'))
   const [library] = libraries
   if (!library || libraries.length > 1) {
     throw refuse(
-      `${folder.nameOf('')} has ${libraries.length} libraries (.wasm), and one is needed.`,
-      'Put the one beside it that the model was compiled to.',
+      `${folder.nameOf('')} has ${libraries.length} libraries (.wasm), and exactly one is needed.`,
+      'Put only the library there that the model was compiled to.',
     )
   }
   const list = LISTS.find(find) ?? LISTS[0] ?? ''
@@ -71,9 +68,9 @@ export async function planMlc(folder: Folder, files: readonly HubFile[]): Promis
       },
     ],
     notes: [
-      'It runs by WebLLM, on WebGPU alone: run `npx inorigin init --mlc` once.',
+      'It runs with WebLLM, on WebGPU only. Run `npx inorigin init --mlc` once.',
       ...((context ?? 0) > MOST_PROMISED
-        ? [`It was made for ${context} tokens; raise "maxInputTokens" if devices have the memory.`]
+        ? [`It supports ${context} tokens. Raise "maxInputTokens" if devices have enough memory.`]
         : []),
     ],
   }
@@ -82,5 +79,5 @@ export async function planMlc(folder: Folder, files: readonly HubFile[]): Promis
 async function shardsIn(folder: Folder, list: string): Promise<string[]> {
   const shards = shardsOf(await readJson(folder, list))
   if (shards) return shards.map(({ path }) => path)
-  throw refuse(`${folder.nameOf(list)} is no list of weights.`, 'Download it again.')
+  throw refuse(`${folder.nameOf(list)} is not a list of weights.`, 'Download it again.')
 }

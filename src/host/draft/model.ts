@@ -1,4 +1,4 @@
-/** What an ONNX file says of itself, read without its weights. */
+/** Reads the inputs, outputs and other metadata of an ONNX file, without its weights. */
 import { type Field, fieldsOfFile } from '../../engine/onnx/protobuf.ts'
 import type { Folder, OpenFile } from './folder.ts'
 import {
@@ -24,31 +24,34 @@ import { notOnnx } from './refuse.ts'
 /** An input or output of a graph. */
 export interface Value {
   name: string
-  /** Type of its elements, such as `float32`; what it is where it is no tensor, such as `a sequence`. */
+  /** Element type, such as `float32`, or for non-tensors a phrase, such as `a sequence`. */
   type: string
   isTensor: boolean
-  /** Lengths; a name where it is free, `null` where nothing is said. `null`: not even how many there are. */
+  /**
+   * Lengths of the dimensions. A free dimension has a name, or `null` if it is unnamed. The shape
+   * is `null` if even the number of dimensions is unknown.
+   */
   shape: (number | string | null)[] | null
   description: string
 }
 
 export interface OnnxModel {
   irVersion: number
-  /** Version by domain; that of the standard operators is the empty one. */
+  /** Versions of the operators by domain. The standard operators have the empty domain. */
   opsets: Map<string, number>
   description: string
-  /** Those that a caller must give. */
+  /** Inputs that a caller must provide. */
   inputs: Value[]
   outputs: Value[]
   /** Paths of the files that hold weights, as the model refers to them. */
   externalData: string[]
-  /** Whether it stores or computes 16-bit floats. */
+  /** `true` if the model stores or computes 16-bit floats. */
   usesHalves: boolean
 }
 
 type Span = Pick<Field, 'from' | 'to'>
 
-/** Reads it; throws `invalid_request` that says what the file is instead. */
+/** Reads the file. Rejects with `invalid_request` and its format if it is not an ONNX model. */
 export async function readModel(folder: Folder, path: string): Promise<OnnxModel> {
   const file = await folder.open(path)
   try {
@@ -89,7 +92,7 @@ async function read(file: OpenFile, path: string): Promise<OnnxModel> {
     irVersion,
     opsets,
     description,
-    // A file of before 2018 lists its weights too; of a later one these are inputs with a default.
+    // Files from before 2018 list all weights as inputs. In later ones, such inputs have a default.
     inputs: inputs.filter(({ name }) => !initializers.has(name)),
     outputs,
     externalData: [...external],
@@ -104,7 +107,7 @@ async function read(file: OpenFile, path: string): Promise<OnnxModel> {
     return new TextDecoder().decode(await file.read(from, to))
   }
 
-  /** Beyond 2^53, as every negative one is, it is not exact. */
+  /** Resolves with a varint. It is not exact beyond 2^53, which includes all negative numbers. */
   async function number({ from, to }: Span): Promise<number> {
     const bytes = await file.read(from, to)
     return bytes.reduce((sum, byte, index) => sum + (byte & 0x7f) * 2 ** (7 * index), 0)
@@ -132,7 +135,7 @@ async function read(file: OpenFile, path: string): Promise<OnnxModel> {
     }
   }
 
-  /** What is in its attributes: weights, and graphs that have more of them. */
+  /** Reads the attributes of a node, which hold weights and subgraphs. */
   async function node(span: Span): Promise<void> {
     for await (const field of fields(span)) {
       if (field.number !== NODE.attribute) continue
@@ -214,7 +217,7 @@ async function read(file: OpenFile, path: string): Promise<OnnxModel> {
   async function dimension(span: Span): Promise<number | string | null> {
     for await (const field of fields(span)) {
       if (field.number === DIMENSION.name) return (await text(field)) || null
-      // Exports write 0 or -1 for a length that is free.
+      // Exporters write 0 or -1 for a free length.
       const length = field.number === DIMENSION.length ? await number(field) : 0
       if (Number.isSafeInteger(length) && length > 0) return length
     }

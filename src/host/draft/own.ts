@@ -1,4 +1,4 @@
-/** Files that a user chose in a page, as a catalog entry of a tag that no catalog has. */
+/** Drafts a catalog entry for an unlisted tag from files that a user chose in a page. */
 import * as v from 'valibot'
 import { ownerOf } from '../../catalog/resolve.ts'
 import {
@@ -21,10 +21,10 @@ import { planGraph, planLayout, refuseTensors, type Plan, type PlanOptions } fro
 import { titleOf } from './texts.ts'
 
 /**
- * What they are: one graph with its weights beside it, a folder as exports for the web have it, or one
- * that MLC compiled a model to. Paths of its items are those of the files. What is read is told as the
- * `check` of an import. Rejects with `invalid_request` that says what is missing or wrong, and with the
- * signal's reason.
+ * Resolves with the plan of an entry for the files. They are one graph with its weights, a folder
+ * in the layout of exports for the web, or a folder compiled by MLC. The items have the paths of
+ * the files. Progress is reported as the `check` phase of an import. Rejects with `invalid_request`
+ * if something is missing or wrong, and with the reason of the signal.
  */
 export async function draftOwn(
   tag: Tag,
@@ -61,19 +61,22 @@ export async function draftOwn(
   }
 }
 
-/** Throws `invalid_request` for what no catalog could list, such as an input without a name. */
+/** Throws `invalid_request` if the entry is not valid in a catalog, such as an unnamed input. */
 export function checkEntry(entry: Entry): void {
   const { issues, success } = v.safeParse(entrySchema, entry)
   if (success) return
-  throw unfit(entry.tag, `${v.getDotPath(issues[0])} cannot be described (${issues[0].message}).`)
+  throw unfit(entry.tag, `${v.getDotPath(issues[0])} is not valid (${issues[0].message}).`)
 }
 
 function unfit(tag: Tag, why: string, cause?: unknown): InoriginError {
-  const what = `${tag} is in no catalog, and becomes no tag of your own: ${why}`
+  const what = `Cannot import ${tag}, which is in no catalog: ${why}`
   return new InoriginError('invalid_request', what, { code: 'import_unfit', param: 'files', cause })
 }
 
-/** With those of its implementations of whose files all hashes are known; without any, with all. */
+/**
+ * Returns the entry of the plan, with the implementations whose files all have a hash in `hashes`.
+ * If `hashes` is empty, it includes all implementations, with empty hashes.
+ */
 export function toEntry(tag: Tag, plan: Plan, hashes: ReadonlyMap<string, string>): Entry {
   const implementations = plan.implementations
     .filter(({ items }) => hashes.size === 0 || items.every(({ path }) => hashes.has(path)))
@@ -103,7 +106,7 @@ async function planIn(
       .map(({ path, file }) => [path.slice(root.length), file] as const)
       .filter(([path]) => !path.split('/').some((part) => part.startsWith('.'))),
   )
-  // Weights are long and are not read.
+  // Weights are large and are not read, so they do not count for the progress.
   const told = Array.from(inside, ([path, file]) =>
     /\.(onnx|json)$/.test(path) ? [file] : [],
   ).flat()
@@ -136,9 +139,12 @@ async function planFolder(
   return planMlc(folder, listed)
 }
 
-const titleFor = (root: string): string => root.replace(/\/$/, '') || 'What was chosen'
+const titleFor = (root: string): string => root.replace(/\/$/, '') || 'The selection'
 
-/** A folder's handle does not tell what it is called, and files of one graph are mostly called `model`. */
+/**
+ * Returns the name of the entry. The name of the tag is used if the files have no telling name: a
+ * folder handle hides its path, and most graphs are called `model`.
+ */
 function nameFor(tag: Tag, root: string, { entry }: Plan): string {
   const isTold = entry.type === 'model' ? root !== '' : entry.name !== 'Model'
   return isTold ? entry.name : titleOf(tag)
@@ -158,13 +164,10 @@ function checkTag(tag: Tag): void {
 function checkWishes({ name, tensors }: ImportWishes): void {
   const isText = (value: unknown): boolean => typeof value === 'string' && value.trim() !== ''
   if (name !== undefined && !isText(name)) {
-    throw unwished(
-      'name',
-      'a text that is not empty. Leave it out, and the tag is called as its files are',
-    )
+    throw unwished('name', 'a non-empty string. Omit it to use the name of the files')
   }
   if (Array.isArray(tensors) && tensors.every(isText)) return
-  throw unwished('tensors', 'an array of names of inputs')
+  throw unwished('tensors', 'an array of input names')
 }
 
 function unwished(param: string, what: string): InoriginError {

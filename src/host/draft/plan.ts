@@ -1,4 +1,4 @@
-/** From files to a catalog entry that is complete but for lengths and hashes. */
+/** Drafts a catalog entry from the files of a model. The hashes of the files are added later. */
 import { contextOf } from '../../catalog/context.ts'
 import { limitsOf } from '../../catalog/hub/entry.ts'
 import { findVariants, TEXTS } from '../../catalog/hub/layout.ts'
@@ -14,7 +14,7 @@ import { refuse } from './refuse.ts'
 import { draftSignature, type KeepTensor } from './signature.ts'
 import { capabilitiesOf, titleOf } from './texts.ts'
 
-/** An implementation whose files are still to be copied. */
+/** An implementation whose files have not been copied yet. */
 export interface Planned extends Omit<Implementation, 'resources'> {
   items: Item[]
 }
@@ -24,20 +24,22 @@ export interface Plan {
     | Omit<ModelEntry, 'implementations' | 'tag' | 'created'>
     | Omit<PredictorEntry, 'implementations' | 'tag' | 'created'>
   implementations: Planned[]
-  /** What its author should look at, a sentence each. */
+  /** Notes for the author on what to check, one sentence each. */
   notes: string[]
 }
 
 export interface PlanOptions extends KeepTensor {
   devices: readonly Device[]
-  /** Precisions of a folder to take; `null`: all that are there. */
+  /** Precisions to include from a folder; `null` for all of them. */
   dtypes: readonly Dtype[] | null
 }
 
-/** Tokens of a text where its encoder does not say. */
+/** Maximum number of tokens of a text if the encoder's configuration does not state it. */
 const MOST_TOKENS = 512
 
-/** One graph; throws `invalid_request` that says what is wrong with it, or with an option. */
+/**
+ * Resolves with the plan of one graph. Rejects with `invalid_request` for a bad graph or option.
+ */
 export async function planGraph(folder: Folder, path: string, options: PlanOptions): Promise<Plan> {
   const model = await readChecked(folder, path)
   const { signature, bindings, notes } = draftSignature(model, options)
@@ -58,7 +60,9 @@ export async function planGraph(folder: Folder, path: string, options: PlanOptio
   }
 }
 
-/** A folder in the layout of exports for the web, which has these files; throws as {@link planGraph}. */
+/**
+ * Resolves with the plan of a folder in the layout of web exports. Rejects as {@link planGraph}.
+ */
 export async function planLayout(
   folder: Folder,
   files: readonly HubFile[],
@@ -69,7 +73,7 @@ export async function planLayout(
   if (variants.length === 0) {
     const wanted = dtypes ? ` in ${dtypes.join(' or ')}` : ''
     const what = `${folder.nameOf('')} has no onnx/model*.onnx${wanted} for ${devices.join(' or ')}.`
-    throw refuse(what, 'Look at its files.')
+    throw refuse(what, 'Check its files.')
   }
   const models = new Map<string, OnnxModel>()
   for (const { path } of variants.flatMap((variant) => variant.files)) {
@@ -109,7 +113,7 @@ export async function planLayout(
   const tokenizer = { name: 'tokenizer.json', most: mostTokens(config) }
   const drafts = planned.map((variant) => draftSignature(variant.model, { ...options, tokenizer }))
   const [draft] = drafts
-  if (!best || !draft) throw refuse(`${folder.nameOf('')} has no graph.`, 'Look at its files.')
+  if (!best || !draft) throw refuse(`${folder.nameOf('')} has no graph.`, 'Check its files.')
   checkTensors(best.model, options)
   const same = planned.filter((_, at) => alike(drafts[at]?.signature, draft.signature))
   const others = planned.filter((variant) => !same.includes(variant)).map(({ dtype }) => dtype)
@@ -128,7 +132,7 @@ export async function planLayout(
 
   function modelOf(path: string): OnnxModel {
     const model = models.get(path)
-    if (!model) throw refuse(`${folder.nameOf('')} has no ${path}.`, 'Look at its files.')
+    if (!model) throw refuse(`${folder.nameOf('')} has no ${path}.`, 'Check its files.')
     return model
   }
 }
@@ -139,10 +143,10 @@ async function readChecked(folder: Folder, path: string): Promise<OnnxModel> {
   return model
 }
 
-/** Families whose positions begin behind the id that rows are filled up with. */
+/** Model families whose positions start after the id of the padding token. */
 const BEHIND = /^(camembert|data2vec-text|ibert|longformer|mpnet|xmod|(xlm-)?roberta(-.+)?)$/
 
-/** Tokens of a text that an encoder has positions for. */
+/** Returns the maximum number of tokens of a text, by the positions that an encoder has. */
 function mostTokens(config: Readonly<Record<string, unknown>>): number {
   const positions = contextOf(config) ?? MOST_TOKENS
   const { model_type: family, pad_token_id: filling = 1 } = config
@@ -170,7 +174,7 @@ function implementation(
   }
 }
 
-/** A decoder keeps what it has computed of the tokens before. */
+/** Returns `true` for a decoder, which has a KV cache among its inputs and outputs. */
 function isDecoder({ inputs, outputs }: OnnxModel): boolean {
   return (
     inputs.some(({ name }) => name.startsWith('past_')) ||
@@ -178,7 +182,7 @@ function isDecoder({ inputs, outputs }: OnnxModel): boolean {
   )
 }
 
-/** A chat model takes no tensors from its users. */
+/** Throws `invalid_request` if tensors are named for a chat model, which has no such inputs. */
 export function refuseTensors({ tensors, keep }: KeepTensor): void {
   const [tensor] = tensors
   if (tensor === undefined) return
@@ -190,10 +194,7 @@ function checkTensors({ inputs }: OnnxModel, { tensors, keep }: KeepTensor): voi
   const names = inputs.map(({ name }) => name)
   for (const tensor of tensors) {
     if (names.includes(tensor)) continue
-    throw refuse(
-      `${keep(tensor)}: there is no such input.`,
-      `There is ${names.join(', ') || 'none'}.`,
-    )
+    throw refuse(`${keep(tensor)}: unknown input.`, `Expected: ${names.join(', ') || 'none'}.`)
   }
 }
 
@@ -201,7 +202,7 @@ function describedBy({ description }: OnnxModel): { description?: string } {
   return description.trim() ? { description: description.trim() } : {}
 }
 
-/** Names of files by the folder that graph is in. */
+/** Returns the items with names that include the folder of the graph. */
 function inFolder(graph: string, items: readonly Item[]): Item[] {
   const folder = graph.slice(0, graph.lastIndexOf('/') + 1)
   return items.map((item) => ({ ...item, name: folder + item.name }))

@@ -1,4 +1,4 @@
-/** Numbers of fields and of types, as onnx.proto has them: those that a signature is drafted from. */
+/** Field and type numbers of onnx.proto that are needed to draft a signature. */
 
 export const MODEL = { irVersion: 1, graph: 7, opset: 8, function: 25 }
 export const OPSET = { domain: 1, version: 2 }
@@ -22,7 +22,7 @@ export const TENSOR_TYPE = { element: 1, shape: 2 }
 export const SHAPE = { dimension: 1 }
 export const DIMENSION = { length: 1, name: 2 }
 
-/** Types of elements by number. */
+/** Element types by their number. */
 export const ELEMENTS = [
   'undefined',
   'float32',
@@ -53,7 +53,7 @@ export const ELEMENTS = [
   'int2',
 ] as const
 
-/** What is no tensor, by the field of its type. */
+/** Types that are not tensors, by the field of their type. */
 export const OTHERS: Readonly<Record<number, string>> = {
   [TYPE.sequence]: 'a sequence',
   [TYPE.map]: 'a map',

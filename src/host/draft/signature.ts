@@ -1,4 +1,7 @@
-/** A signature drafted from a graph's inputs and outputs; what only its author knows is left to them. */
+/**
+ * Drafts a signature from the inputs and outputs of a graph. Notes name the parts that the author
+ * must check or complete.
+ */
 import type { Binding, ImageLayout, PredictorEntry } from '../../catalog/schema.ts'
 import { isUsable } from './check.ts'
 import type { OnnxModel, Value } from './model.ts'
@@ -9,19 +12,19 @@ type Parameter = Signature['inputs'][number]
 export interface Draft {
   signature: Signature
   bindings: Record<string, Binding>
-  /** What its author should look at, a sentence each. */
+  /** Notes for the author on what to check, one sentence each. */
   notes: string[]
 }
 
 export interface KeepTensor {
   /** Inputs that stay tensors although they look like images. */
   tensors: ReadonlySet<string>
-  /** How one says so of an input, such as `--tensor x`. */
+  /** Returns the option that keeps an input a tensor, such as `--tensor x`. */
   keep: (name: string) => string
 }
 
 export interface DraftOptions extends KeepTensor {
-  /** The tokenizer beside the graph, which its tokens come from. */
+  /** Tokenizer of the model, and the maximum number of tokens of a text. */
   tokenizer?: { name: string; most: number }
 }
 
@@ -44,20 +47,20 @@ export function draftSignature(model: OnnxModel, options: DraftOptions): Draft {
     signature.inputs.unshift({
       name: 'text',
       type: 'string',
-      description: `A text, or a list of them, of ${most} tokens at most.`,
+      description: `A text or a list of texts, each of at most ${most} tokens.`,
     })
     bindings['text'] = { tensor: ids, text: { tokenizer, mask, types, most } }
-    notes.push(`${texts.all.join(', ')} are made of the input "text" by ${tokenizer}.`)
+    notes.push(`${tokenizer} converts the input "text" to ${texts.all.join(', ')}.`)
   }
   for (const value of model.outputs) {
     if (!isUsable(value)) {
       notes.push(
-        `The output ${value.name} is ${value.type}, which no page can read, and was left out.`,
+        `The output ${value.name} is ${value.type}, which a page cannot read. It was left out.`,
       )
       continue
     }
     signature.outputs.push(parameterOf(value))
-    // One name may be an input's and an output's; they have one binding, as they have one tensor.
+    // An input and an output of the same name are one tensor, so they share a binding.
     if (!Object.hasOwn(bindings, value.name)) bindings[value.name] = bindingOf(value)
   }
   return draft
@@ -73,7 +76,7 @@ function describe({ shape, description }: Value): string {
 }
 
 function shapeText(shape: Value['shape']): string {
-  if (!shape) return 'Of any shape.'
+  if (!shape) return 'Any shape.'
   if (shape.length === 0) return 'One value.'
   return `Shape ${listed(shape)}.`
 }
@@ -91,10 +94,10 @@ function bindingOf({ name, shape }: Value): Binding {
 
 const CHANNELS = { 1: 'gray', 3: 'rgb', 4: 'rgba' } as const
 
-/** Shorter edges are those of kernels and feature maps. */
+/** Least length of an image's edge. Shorter edges belong to kernels and feature maps. */
 const LEAST_EDGE = 16
 
-/** The layout of what its shape says is one image; `null` where it could as well be something else. */
+/** Returns the image layout that the shape of the value implies; `null` if it is ambiguous. */
 export function imageOf({ type, shape, isTensor }: Value): ImageLayout | null {
   if (!isTensor || !['float32', 'float16', 'uint8'].includes(type) || shape?.length !== 4)
     return null
@@ -111,7 +114,7 @@ export function imageOf({ type, shape, isTensor }: Value): ImageLayout | null {
   return null
 }
 
-/** A length, or a name such as `height`, `in_h` or `H`. */
+/** Returns `true` for the length of an edge, or for a name such as `height`, `in_h` or `H`. */
 function isEdge(length: number | string | null | undefined, letter: 'h' | 'w'): boolean {
   if (typeof length === 'number') return length >= LEAST_EDGE
   if (typeof length !== 'string') return false
@@ -121,7 +124,7 @@ function isEdge(length: number | string | null | undefined, letter: 'h' | 'w'): 
   ).test(length)
 }
 
-const CONFIRM = 'To be confirmed: taken for an image by its shape'
+const CONFIRM = 'To be confirmed: recognized as an image by its shape'
 
 function imageParameter({ name, shape, description }: Value): Parameter {
   const drafted = `${CONFIRM} ${listed(shape ?? [])}.`
@@ -139,11 +142,11 @@ function imageNote(
 ): string {
   const scale =
     type === 'uint8'
-      ? 'Its bytes are given as they are'
-      : 'Its values are scaled to 0 to 1: set "mean" and "std" if the model was trained on others'
+      ? 'Its bytes are passed unchanged'
+      : 'Its values are scaled to 0 to 1; set "mean" and "std" if the model expects another range'
   return (
-    `The input ${name} was taken for an image (${channels}, ${order}) by its shape ${listed(shape ?? [])}. ` +
-    `${scale}, or keep it a tensor with ${keep(name)}.`
+    `The input ${name} is treated as an image (${channels}, ${order}) by its shape ` +
+    `${listed(shape ?? [])}. ${scale}. To keep it a tensor, use ${keep(name)}.`
   )
 }
 
@@ -154,7 +157,7 @@ interface TextInputs {
   all: string[]
 }
 
-/** Inputs that exports of text encoders have for tokens; `null` where there are none. */
+/** Returns the token inputs that exported text encoders have; `null` if there are none. */
 function textInputs(inputs: readonly Value[]): TextInputs | null {
   const find = (name: string): string | undefined =>
     inputs.find((input) => input.name === name && /^int(32|64)$/.test(input.type))?.name

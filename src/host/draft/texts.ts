@@ -1,4 +1,4 @@
-/** What the small files of a model's folder say of it. */
+/** Reads a model's capabilities and title from the small files and the name of its folder. */
 import type { ModelEntry } from '../../catalog/schema.ts'
 import { readJson, readText, type Folder } from './folder.ts'
 import { refuse } from './refuse.ts'
@@ -6,8 +6,8 @@ import { refuse } from './refuse.ts'
 const JINJA = 'chat_template.jinja'
 
 /**
- * What its chat template has words for. Any model can be held to a schema. Throws `invalid_request` where
- * it has none, unless its conversations are written in another way.
+ * Resolves with the capabilities that the chat template supports. Every model has structured
+ * outputs. Rejects with `invalid_request` without a chat template, unless `hasOtherWay` is set.
  */
 export async function capabilitiesOf(
   folder: Folder,
@@ -22,7 +22,7 @@ export async function capabilitiesOf(
   if (template.replaceAll('"', '') === '' && !hasOtherWay) {
     throw refuse(
       `${folder.nameOf('')} has no chat template, neither in tokenizer_config.json nor as ${JINJA}.`,
-      'Take those of the model that it was made of, or add its graph alone.',
+      'Copy them from the original model, or add its graph alone.',
     )
   }
   return {
@@ -32,7 +32,7 @@ export async function capabilitiesOf(
   }
 }
 
-/** `Super resolution` of `models/super_resolution.onnx`. */
+/** Returns a title for a path, such as `Super resolution` for `models/super_resolution.onnx`. */
 export function titleOf(path: string): string {
   const name = path.replace(/\/+$/, '').replace(/^.*\//, '')
   const words = name

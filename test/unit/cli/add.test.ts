@@ -241,7 +241,7 @@ test.each<[string, Parameters<typeof freshFolder>[0], object, RegExp]>([
     {},
     /outside of its folder/,
   ],
-  ['old operators', { 'm.onnx': { ...passing({}), opset: 3 } }, {}, /takes those of 7 to 26/],
+  ['old operators', { 'm.onnx': { ...passing({}), opset: 3 } }, {}, /supports versions 7 to 26/],
   [
     'an operator nobody has',
     { 'm.onnx': passing({}, 'Frobnicate') },
@@ -259,7 +259,7 @@ test.each<[string, Parameters<typeof freshFolder>[0], object, RegExp]>([
     'an input that is not there',
     { 'm.onnx': passing({}) },
     { tensors: ['z'] },
-    /--tensor z: there is no such input\. There is x/,
+    /--tensor z: unknown input\. Expected: x/,
   ],
   [
     'precisions of one graph',
@@ -271,7 +271,7 @@ test.each<[string, Parameters<typeof freshFolder>[0], object, RegExp]>([
     'a folder of several',
     { 'm.onnx/a.onnx': passing({}), 'm.onnx/b.onnx': passing({}) },
     {},
-    /has 2 graphs: a\.onnx, b\.onnx\. Name one/,
+    /has 2 graphs: a\.onnx, b\.onnx\. Choose one/,
   ],
   ['a folder of none', { 'm.onnx/readme.md': '' }, {}, /has no \.onnx file/],
 ])('refuses %s, and leaves nothing behind', async (_, files, options, says) => {

@@ -104,7 +104,7 @@ test('tokens are made of one text where there is a tokenizer', () => {
 test.each<[Partial<OnnxModel>, RegExp]>([
   [
     { opsets: new Map([['', 6]]) },
-    /version 6, .* takes those of 7 to 26\. Export it with opset_version/,
+    /version 6, .* supports versions 7 to 26\. Export it with opset_version/,
   ],
   [{ opsets: new Map([['', 27]]) }, /version 27/],
   [{ irVersion: 14 }, /version 14 of the ONNX format/],

@@ -83,8 +83,8 @@ test('is called as it is wished, else as its file, else as its tag', async () =>
 
 const graph = onnxFile(passing({}))
 test.each<[string, Record<string, BlobPart>, ImportWishes, RegExp]>([
-  ['no graph', { 'a.txt': '' }, {}, /What was chosen has no \.onnx file/],
-  ['nothing', {}, {}, /What was chosen has no \.onnx file/],
+  ['no graph', { 'a.txt': '' }, {}, /The selection has no \.onnx file/],
+  ['nothing', {}, {}, /The selection has no \.onnx file/],
   ['several graphs', { 'a.onnx': graph, 'b.onnx': graph }, {}, /has 2 graphs: a\.onnx, b\.onnx/],
   ['something else', { 'a.onnx': 'PK\x03\x04' }, {}, /a\.onnx is a zip archive/],
   ['half a graph', { 'a.onnx': graph.slice(0, 40) }, {}, /a\.onnx ends in the middle of a model/],
@@ -99,7 +99,7 @@ test.each<[string, Record<string, BlobPart>, ImportWishes, RegExp]>([
     'an input that is not there',
     { 'a.onnx': graph },
     { tensors: ['z'] },
-    /tensors: \['z'\]: there is no such input/,
+    /tensors: \['z'\]: unknown input/,
   ],
   [
     'a folder without its tokenizer',
@@ -148,7 +148,7 @@ test('what no catalog could list is not taken, as nobody would find it', async (
   checkEntry(await entryOf('input:0'))
   const nameless = await entryOf('')
   expect(() => checkEntry(nameless)).toThrow(
-    /becomes no tag of your own: implementations\.0\.bindings/,
+    /Cannot import @me\/model, .*: implementations\.0\.bindings/,
   )
 })
 

@@ -71,7 +71,7 @@ describe('an implementation that is gone is the fault of what asked for it:', ()
       kind: 'not_found',
       code: 'implementation_gone',
       param,
-      message: expect.stringMatching(new RegExp(`without that ${param}\\b`)),
+      message: expect.stringMatching(new RegExp(`without ${param}\\b`)),
     })
   })
 })
