@@ -105,7 +105,7 @@ function refusal({ raw, url, status = 0 }: Answer): AnswerError {
   return new AnswerError(`${what} Reload the page and ask again.`, status)
 }
 
-/** Returns the tokens per second from the first text to the end; `undefined` if they are not known. */
+/** Returns tokens per second from the first text to the end; `undefined` if not known. */
 export function tokensPerSecond(answer: Answer): number | undefined {
   const { completionTokens, firstText, end } = answer
   if (completionTokens === undefined || firstText === undefined || end === undefined)
