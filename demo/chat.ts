@@ -21,7 +21,7 @@ export interface ChatParts {
   inspector: Inspector
 }
 
-/** Creates the chat. It sends a question with `fetch('/v1/…')` and shows its answer piece by piece. */
+/** Creates the chat, which sends a question with `fetch` and shows its answer piece by piece. */
 export function createChat(parts: ChatParts): void {
   const { server: starting, models, loading, settings, composer, conversation, inspector } = parts
   const newChat = byId('new-chat', HTMLButtonElement)

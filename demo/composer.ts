@@ -9,7 +9,7 @@ export interface Composer {
   focus(): void
 }
 
-/** Creates the input for questions. Enter sends, Shift+Enter adds a line, Escape stops the answer. */
+/** Creates the input. Enter sends, Shift+Enter adds a line, Escape stops the answer. */
 export function createComposer(): Composer {
   const form = byId('composer', HTMLFormElement)
   const input = byId('input', HTMLTextAreaElement)

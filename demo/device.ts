@@ -22,7 +22,7 @@ export function showDevice(starting: Promise<Server>): () => void {
     ] as const
     show([adapter, wasm, ['Server', 'starting']])
     const state = await starting.then(
-      ({ controlled, baseURL }) => (controlled ? baseURL : 'only in this page, through server.fetch'),
+      ({ controlled, baseURL }) => (controlled ? baseURL : 'only this page, through server.fetch'),
       () => 'did not start',
     )
     show([adapter, wasm, ['Server', state]])
