@@ -1,6 +1,6 @@
 /**
- * `npm run ask -- "What is inorigin?"`: opens the playground in a headless Chromium, asks a question
- * through its `/v1`, and prints the answer as it arrives. Only the answer goes to stdout.
+ * `npm run ask -- "What is inorigin?"`: opens the playground in a headless Chromium, asks a
+ * question through its `/v1`, and prints the answer as it arrives. Only the answer goes to stdout.
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
