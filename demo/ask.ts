@@ -1,6 +1,6 @@
 /**
- * `npm run ask -- "What is inorigin?"`: opens the playground in a headless Chromium, asks through its
- * `/v1` and prints the answer as it comes. The answer goes to stdout, everything else to stderr.
+ * `npm run ask -- "What is inorigin?"`: opens the playground in a headless Chromium, asks a
+ * question through its `/v1`, and prints the answer as it arrives. Only the answer goes to stdout.
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -21,21 +21,21 @@ const STYLES = { completions, messages }
 const USAGE =
   'npm run ask -- "What is inorigin?" [--device webgpu|wasm] [--style completions|messages] [--url URL]'
 
-/** What functions that run inside the page find there. */
+/** Window of the page, for functions that run inside it. */
 interface AskedWindow extends Window {
   inorigin?: Server
   tellProgress: (progress: LoadProgress) => void
   tellNews: (news: News) => Promise<void>
 }
 
-/** What the page tells of a response: how it begins, then its text. */
+/** Message of the page about a response: its headers first, then pieces of its text. */
 type News = { status: number; headers: Record<string, string> } | { text: string }
 
 interface Wish {
   question: string
   device: string
   style: keyof typeof STYLES
-  /** A playground that is served already. */
+  /** URL of a playground that is already served. */
   url: string | undefined
 }
 
@@ -50,10 +50,9 @@ function readArguments(): Wish {
   })
   const { device, style, url } = values
   const question = positionals.join(' ').trim()
-  if (question === '') throw new Error('There is no question.')
-  if (!['auto', 'webgpu', 'wasm'].includes(device)) throw new Error(`There is no device ${device}.`)
-  if (style !== 'completions' && style !== 'messages')
-    throw new Error(`There is no style ${style}.`)
+  if (question === '') throw new Error('Pass a question.')
+  if (!['auto', 'webgpu', 'wasm'].includes(device)) throw new Error(`Unknown device "${device}".`)
+  if (style !== 'completions' && style !== 'messages') throw new Error(`Unknown style "${style}".`)
   return { question, device, style, url }
 }
 
@@ -96,7 +95,7 @@ async function open(page: Page, url: URL): Promise<void> {
 async function ask(page: Page, question: string, name: Wish['style']): Promise<void> {
   const { baseURL, model } = await page.evaluate(async () => {
     const { inorigin: server } = window as unknown as AskedWindow
-    if (!server) throw new Error('The server is gone.')
+    if (!server) throw new Error('The server has stopped.')
     const listing = await (await fetch(`${server.baseURL}/models`)).json()
     return { baseURL: server.baseURL, model: String(listing.data[0]?.id) }
   })
@@ -118,7 +117,7 @@ async function ask(page: Page, question: string, name: Wish['style']): Promise<v
   if (process.stderr.isTTY) say(`${summary(answer)}\n`)
 }
 
-/** Waits for the model, telling how far it is. */
+/** Loads the model and shows its progress. */
 async function load(page: Page, model: string): Promise<void> {
   await page.exposeFunction('tellProgress', (at: LoadProgress) => {
     const speed = at.bytesPerSecond > 0 ? `, ${bytes(at.bytesPerSecond)}/s` : ''
@@ -132,7 +131,7 @@ async function load(page: Page, model: string): Promise<void> {
   progress('')
 }
 
-/** The page's own `fetch`, for this process: what the page receives arrives here piece by piece. */
+/** Returns the `fetch` of the page for this process. The response arrives here piece by piece. */
 async function fetchIn(page: Page): Promise<typeof fetch> {
   const { readable, writable } = new TransformStream<string, string>()
   const writer = writable.getWriter()
@@ -167,7 +166,7 @@ function say(text: string): void {
   process.stderr.write(text)
 }
 
-/** Replaces the last line of progress; only where somebody looks at it. */
+/** Replaces the last line of progress, if stderr is a terminal. */
 function progress(text: string): void {
   if (process.stderr.isTTY) say(`\r\u001b[K${text}`)
 }

@@ -1,9 +1,9 @@
 import { element } from './dom.ts'
 
-/** A label and how much of something it has, as a bar. */
+/** Bar with a label, which shows a fraction. */
 export interface Bar {
   item: HTMLLIElement
-  /** A part of 1, less than 0 shows as nothing; `undefined`: nothing is known. */
+  /** Shows a fraction of 1. A negative one shows as 0, and `undefined` shows no figure. */
   show(part: number | undefined): void
 }
 

@@ -21,7 +21,7 @@ export interface ChatParts {
   inspector: Inspector
 }
 
-/** The chat: a question goes out through `fetch('/v1/…')`, its answer comes in piece by piece. */
+/** Creates the chat, which sends a question with `fetch` and shows its answer piece by piece. */
 export function createChat(parts: ChatParts): void {
   const { server: starting, models, loading, settings, composer, conversation, inspector } = parts
   const newChat = byId('new-chat', HTMLButtonElement)
@@ -49,7 +49,7 @@ export function createChat(parts: ChatParts): void {
     }
   }
 
-  /** Keeps what was said, unless a new chat has begun meanwhile. */
+  /** Adds the exchange to the history, unless a new chat has begun. */
   function finish(signal: AbortSignal, question: string, answer: Answer | undefined): void {
     if (running?.signal !== signal) return
     if (answer?.text) history.push({ question, answer: answer.text })
@@ -58,7 +58,7 @@ export function createChat(parts: ChatParts): void {
 
   async function compose(server: Server, question: string, signal: AbortSignal): Promise<Answer> {
     const { id: model, max_tokens } = await unlessAborted(models.chosen(), signal)
-    // Only for its progress: the request itself would load the model just as well.
+    // The request would load the model, too. This call only shows the progress.
     loading.load(model).catch(() => {})
     const style = settings.style()
     const modelMaxTokens = max_tokens ?? undefined
@@ -82,7 +82,7 @@ export function createChat(parts: ChatParts): void {
     show()
     const send = server.controlled ? fetch : server.fetch
     try {
-      // Tokens may come faster than anybody sees.
+      // Tokens can arrive faster than a screen shows them.
       await receive(answer, send, signal, () => (frame ||= requestAnimationFrame(show)))
     } finally {
       cancelAnimationFrame(frame)
@@ -132,7 +132,7 @@ export function createChat(parts: ChatParts): void {
   composer.focus()
 }
 
-/** What the promise gives, but rejects as soon as the signal is aborted. */
+/** Resolves as the promise does. Rejects as soon as the signal is aborted. */
 async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   signal.throwIfAborted()
   const aborted = new Promise<never>((_resolve, reject) => {
@@ -142,7 +142,7 @@ async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promi
 }
 
 function explain(error: unknown): string {
-  // What fetch throws when nobody answers: the worker is gone, or the page's control of it.
+  // `fetch` throws a TypeError if the service worker has stopped or lost control of the page.
   if (!(error instanceof TypeError)) return wordsOf(error)
   return `The server in this page did not answer (${error.message}). Ask again, or reload the page.`
 }

@@ -9,7 +9,7 @@ export interface Composer {
   focus(): void
 }
 
-/** Where the question is written. Enter sends, Shift+Enter begins a line, Escape stops the answer. */
+/** Creates the input. Enter sends, Shift+Enter adds a line, Escape stops the answer. */
 export function createComposer(): Composer {
   const form = byId('composer', HTMLFormElement)
   const input = byId('input', HTMLTextAreaElement)
@@ -58,7 +58,7 @@ export function createComposer(): Composer {
       fit()
     },
     focus() {
-      // On a touch screen this would raise the keyboard over the answer.
+      // On a touch screen, focus would raise the keyboard over the answer.
       if (matchMedia('(pointer: fine)').matches) input.focus()
     },
   }

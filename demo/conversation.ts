@@ -1,6 +1,6 @@
 import { button, byId, element } from './dom.ts'
 
-/** How far from its end, in pixels, the conversation still counts as read to the end. */
+/** Distance in pixels from its end at which the conversation follows new text. */
 const NEAR_END = 96
 
 const FIRST_QUESTIONS = [
@@ -19,11 +19,11 @@ export interface Action {
 /** One question and its answer on the page. */
 export interface TurnView {
   waiting(text: string): void
-  /** The text of the answer so far; it only ever grows. */
+  /** Shows the text of the answer so far, which only grows. */
   answer(text: string): void
-  /** Ends the turn with a line about it. */
+  /** Ends the turn with a line of facts about it. */
   end(meta: string): void
-  /** Ends the turn with what went wrong and what can be done. */
+  /** Ends the turn with an error and the actions that may help. */
   fail(message: string, actions: readonly Action[]): void
   remove(): void
 }
@@ -31,17 +31,17 @@ export interface TurnView {
 export interface Conversation {
   add(question: string): TurnView
   clear(): void
-  /** Calls back with a suggested first question. */
+  /** Shows suggested first questions, and calls `ask` with the one that is selected. */
   onSuggestion(ask: (question: string) => void): void
 }
 
-/** The conversation. Whatever a model wrote is shown as text, never parsed. */
+/** Creates the conversation. It shows a model's output as text and never parses it. */
 export function createConversation(): Conversation {
   const log = byId('log', HTMLElement)
   const scroll = byId('scroll', HTMLElement)
   const welcome = byId('welcome', HTMLElement)
 
-  /** Makes a change and stays at the end, unless the reader has scrolled away from it. */
+  /** Makes a change and stays at the end, unless the user has scrolled away from it. */
   function follow(change: () => void): void {
     const away = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight
     change()
@@ -63,7 +63,7 @@ export function createConversation(): Conversation {
     }
 
     welcome.hidden = true
-    // Read aloud once it is whole, not word by word.
+    // Screen readers announce the answer once it is complete, not word by word.
     log.ariaBusy = 'true'
     turn.append(element('span', 'hidden', 'You asked:'), element('p', 'question', question))
     log.append(turn)

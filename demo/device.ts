@@ -1,7 +1,7 @@
 import type { Server } from '../src/index.ts'
 import { byId, element } from './dom.ts'
 
-/** Shows what this device offers to models; returns how to look again. */
+/** Shows the capabilities of this device. Returns a function that refreshes them. */
 export function showDevice(starting: Promise<Server>): () => void {
   const list = byId('device', HTMLElement)
 
@@ -18,11 +18,11 @@ export function showDevice(starting: Promise<Server>): () => void {
     const threads = `${navigator.hardwareConcurrency} threads`
     const wasm = [
       'WASM',
-      crossOriginIsolated ? threads : '1 thread: the page is not isolated',
+      crossOriginIsolated ? threads : '1 thread: the page is not cross-origin isolated',
     ] as const
     show([adapter, wasm, ['Server', 'starting']])
     const state = await starting.then(
-      ({ controlled, baseURL }) => (controlled ? baseURL : 'this page alone (server.fetch)'),
+      ({ controlled, baseURL }) => (controlled ? baseURL : 'only this page, through server.fetch'),
       () => 'did not start',
     )
     show([adapter, wasm, ['Server', state]])
@@ -31,9 +31,9 @@ export function showDevice(starting: Promise<Server>): () => void {
   return () => void look()
 }
 
-/** The WebGPU adapter of this device in words, or why there is none. */
+/** Returns a text for the WebGPU adapter of this device, or why there is none. */
 export async function describeAdapter(): Promise<string> {
-  if (!('gpu' in navigator)) return 'not in this browser'
+  if (!('gpu' in navigator)) return 'not supported by this browser'
   const adapter = await navigator.gpu.requestAdapter().catch(() => null)
   if (!adapter) return 'no adapter'
   const { vendor, architecture, description, isFallbackAdapter } = adapter.info

@@ -9,7 +9,7 @@ import { createPad } from './pad.ts'
 
 const TAG = '@inorigin/digits'
 
-/** The corner with a predictor: what is drawn goes through `server.predict`. */
+/** Creates the part that recognizes a drawn digit with `server.predict`. */
 export function createDigits(starting: Promise<Server>): void {
   const verdict = byId('verdict', HTMLElement)
   const bars = createBars()
@@ -65,7 +65,7 @@ function createBars(): Bars {
   }
 }
 
-/** The elements of an output that is a tensor. */
+/** Returns the elements of an output that is a tensor. */
 function toNumbers(tensor: unknown): number[] {
   const { data } = tensor as { data: ArrayLike<number> }
   return Array.from(data)

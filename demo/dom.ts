@@ -1,11 +1,11 @@
-/** The element with this id. Throws when the page has none, or one of another kind. */
+/** Returns the element with this id. Throws if the page has none, or one of another class. */
 export function byId<T extends HTMLElement>(id: string, kind: new () => T): T {
   const found = document.getElementById(id)
   if (found instanceof kind) return found
   throw new Error(`The page has no ${kind.name} with the id ${id}.`)
 }
 
-/** A new element with a class and, if given, text. Text is never parsed as HTML. */
+/** Creates an element with a class and text. The text is never parsed as HTML. */
 export function element<K extends keyof HTMLElementTagNameMap>(
   name: K,
   className: string,
@@ -17,7 +17,7 @@ export function element<K extends keyof HTMLElementTagNameMap>(
   return made
 }
 
-/** A button that does one thing. */
+/** Creates a button. */
 export function button(text: string, className: string, onClick: () => void): HTMLButtonElement {
   const made = element('button', className, text)
   made.type = 'button'
@@ -25,7 +25,7 @@ export function button(text: string, className: string, onClick: () => void): HT
   return made
 }
 
-/** Lets a button put the text that `read` gives on the clipboard, and say so for a moment. */
+/** Makes a button copy the text that `read` returns, and show that for a moment. */
 export function copies(trigger: HTMLButtonElement, read: () => string): void {
   const label = trigger.textContent
   let timer: ReturnType<typeof setTimeout> | undefined

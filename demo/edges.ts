@@ -6,10 +6,10 @@ import { wordsOf } from './notice.ts'
 import { drawScene } from './scene.ts'
 
 const TAG = '@inorigin/edges'
-/** Longer sides of pictures are scaled down to this; the predictor itself takes any size. */
+/** Length in pixels to which longer sides of pictures are scaled. The predictor takes any size. */
 const LONGEST = 640
 
-/** The corner with an image predictor: a picture, two of its parameters, and what comes out. */
+/** Creates the part for an image predictor: a picture, two parameters, and the result. */
 export function createEdges(starting: Promise<Server>): void {
   const picture = drawable('edges-in')
   const result = drawable('edges-out')
@@ -53,7 +53,7 @@ export function createEdges(starting: Promise<Server>): void {
       picture.drawImage(bitmap, 0, 0, width, height)
       bitmap.close()
     } catch {
-      said.textContent = `${chosen.name} is no picture that this browser can read.`
+      said.textContent = `This browser cannot read ${chosen.name} as an image.`
       return
     }
     await predict()
@@ -71,6 +71,6 @@ export function createEdges(starting: Promise<Server>): void {
 
 function drawable(id: string): CanvasRenderingContext2D {
   const context = byId(id, HTMLCanvasElement).getContext('2d')
-  if (!context) throw new Error('This browser gives no canvas to draw on.')
+  if (!context) throw new Error('This browser provides no 2D canvas.')
   return context
 }

@@ -1,6 +1,6 @@
 import type { Point } from './pad.ts'
 
-/** Each digit as somebody may write it: the pen's way, stroke by stroke. */
+/** Strokes of each handwritten digit, as `x,y` points from 0 to 100. A slash separates strokes. */
 const DIGITS: readonly string[] = [
   '50,14 34,20 26,38 26,62 34,80 50,87 66,80 74,62 74,38 66,20 50,14',
   '36,32 54,14 54,14 54,87',
@@ -14,7 +14,7 @@ const DIGITS: readonly string[] = [
   '70,32 60,16 42,14 30,26 32,42 46,50 62,44 70,32 70,32 68,60 58,88',
 ]
 
-/** One of the ten digits, a little different each time. */
+/** Returns the strokes of a random digit, which vary a little. */
 export function exampleDigit(): Point[][] {
   const code = DIGITS[Math.floor(Math.random() * DIGITS.length)] ?? ''
   const vary = (range: number): number => (Math.random() * 2 - 1) * range

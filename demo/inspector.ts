@@ -4,11 +4,11 @@ import { tokensPerSecond, type Answer } from './wire/answer.ts'
 import { snippet } from './wire/snippet.ts'
 
 export interface Inspector {
-  /** Shows this answer as it stands; called again whenever more of it is here. */
+  /** Shows the answer so far. Call it again when more of it has arrived. */
   show(answer: Answer): void
 }
 
-/** What crossed the wire for the last answer: the request as code, the events as received. */
+/** Creates the view of the last exchange: its request as code, and its events as received. */
 export function createInspector(): Inspector {
   const facts = byId('facts', HTMLElement)
   const request = byId('request', HTMLElement)

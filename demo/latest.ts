@@ -1,6 +1,6 @@
-/** Work of which the latest alone counts. */
+/** Work of which only the latest counts. */
 export interface Latest {
-  /** Gives up what is under way; the signal is that of what begins. */
+  /** Aborts the running work. Returns the signal of the next one. */
   begin(): AbortSignal
   giveUp(): void
 }

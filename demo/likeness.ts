@@ -7,14 +7,14 @@ import { wordsOf } from './notice.ts'
 
 const MODEL = '@inorigin/embed'
 
-/** What the playground reads of the answer of `POST /v1/embeddings`. */
+/** Part of the response of `POST /v1/embeddings` that the playground reads. */
 interface EmbeddingList {
   data: { embedding: number[] }[]
   usage: { total_tokens: number }
   error?: { message: string }
 }
 
-/** The corner with embeddings: which of a few sentences means most nearly what the first one does. */
+/** Creates the part for embeddings, which ranks sentences by their similarity to the first one. */
 export function createLikeness(starting: Promise<Server>): void {
   const form = byId('likeness-form', HTMLFormElement)
   const first = byId('likeness-first', HTMLInputElement)
@@ -26,7 +26,7 @@ export function createLikeness(starting: Promise<Server>): void {
   async function compare(): Promise<void> {
     const signal = latest.begin()
     const texts = others.value.split('\n').filter((line) => line.trim() !== '')
-    said.textContent = 'Reading …'
+    said.textContent = 'Computing …'
     try {
       const server = await starting
       if (signal.aborted) return
@@ -60,18 +60,19 @@ async function ask(server: Server, input: string[], signal: AbortSignal): Promis
     signal,
   })
   const body = (await response.json()) as EmbeddingList
-  if (!response.ok) throw new Error(body.error?.message ?? `It answered ${response.status}.`)
+  if (!response.ok)
+    throw new Error(body.error?.message ?? `POST /v1/embeddings failed: ${response.status}.`)
   return body
 }
 
 function row({ text, near }: { text: string; near: number }, place: number): HTMLElement {
-  const { item, show } = createBar(text, `Likeness of ${text}`)
+  const { item, show } = createBar(text, `Similarity of ${text}`)
   item.classList.toggle('best', place === 0)
   show(near)
   return item
 }
 
-/** Of vectors of length 1: how much one is like the other, from -1 to 1. */
+/** Returns the cosine similarity of two vectors of length 1, from -1 to 1. */
 function dot(one: readonly number[], other: readonly number[]): number {
   return one.reduce((sum, number, at) => sum + number * (other[at] ?? 0), 0)
 }

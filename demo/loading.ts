@@ -4,13 +4,13 @@ import { bytes, bytesOf } from './format.ts'
 import { wordsOf } from './notice.ts'
 
 export interface Loading {
-  /** Brings a model into memory; joins the load that is under way, or gives up that of another tag. */
+  /** Loads a model. Joins its running load, or cancels the load of another tag. */
   load(tag: Tag): Promise<void>
-  /** Says something in place of progress, until the next load. */
+  /** Shows a text in place of progress, until the next load. */
   say(text: string): void
 }
 
-/** The strip above the composer: how far the server and the model are. */
+/** Creates the strip above the composer that shows the progress of the server and the model. */
 export function createLoading(starting: Promise<Server>): Loading {
   const strip = byId('loading', HTMLElement)
   const text = byId('loading-text', HTMLElement)
@@ -70,8 +70,8 @@ async function showStart(starting: Promise<Server>, show: (words: string) => voi
   const phase = (): void =>
     show(
       container?.controller
-        ? 'Starting the server: looking for the tab that computes …'
-        : 'Starting the server: its service worker takes over this page …',
+        ? 'Starting the server: looking for the tab that hosts the models …'
+        : 'Starting the server: the service worker is taking control of this page …',
     )
   const over = new AbortController()
   container?.addEventListener('controllerchange', phase, { signal: over.signal })

@@ -1,4 +1,4 @@
-/** The playground: puts its parts together. Each part is one module and one idea. */
+/** Entry of the playground, which creates its parts. Each part is one module. */
 import { createChat } from './chat.ts'
 import { createComposer } from './composer.ts'
 import { createConversation } from './conversation.ts'

@@ -5,12 +5,12 @@ import { bytes } from './format.ts'
 import type { Loading } from './loading.ts'
 import { notice, wordsOf } from './notice.ts'
 
-/** Downloads up to this many bytes begin with the page; larger ones wait for a question. */
+/** Largest download in bytes that starts with the page. A larger one waits for a question. */
 const EAGER_BYTES = 32_000_000
 
 const reload = { label: 'Reload', run: () => location.reload() }
 
-/** What the playground reads of an element of `GET /v1/models`. */
+/** Part of an element of `GET /v1/models` that the playground reads. */
 export interface ListedModel {
   id: Tag
   display_name: string
@@ -19,13 +19,13 @@ export interface ListedModel {
 }
 
 export interface Models {
-  /** The model that is chosen; resolves once the listing is here. */
+  /** Resolves with the selected model once the listing has arrived. */
   chosen(): Promise<ListedModel>
-  /** Whether another one can be chosen now. */
+  /** Locks or unlocks the selector. */
   lock(locked: boolean): void
 }
 
-/** The selector of models: what `GET /v1/models` lists, but for those that do not chat. */
+/** Creates the selector of models: those that `GET /v1/models` lists and that chat. */
 export function createModels(starting: Promise<Server>, loading: Loading): Models {
   const select = byId('model', HTMLSelectElement)
   const place = byId('place', HTMLElement)
@@ -48,7 +48,7 @@ export function createModels(starting: Promise<Server>, loading: Loading): Model
   async function refresh(): Promise<ListedModel[]> {
     const models = await starting.then(list)
     select.replaceChildren(...models.map(toOption))
-    // A catalog that was asked for by address was asked for its models, which come first.
+    // The user named a catalog in the address to use its models, which come first.
     const own = new URLSearchParams(location.search).has('catalog') ? models[0] : undefined
     if (own) select.value = own.id
     select.disabled = locked
@@ -59,7 +59,7 @@ export function createModels(starting: Promise<Server>, loading: Loading): Model
   let listing = refresh()
   listing.catch((error: unknown) => {
     select.replaceChildren(new Option('No model', ''))
-    // A server that did not start has said why.
+    // A server that did not start has shown its own error.
     if (window.inorigin) notice(`The models could not be listed. ${wordsOf(error)}`, 'bad', reload)
   })
   select.addEventListener('change', () => void prepare().catch(ignore))
@@ -68,7 +68,7 @@ export function createModels(starting: Promise<Server>, loading: Loading): Model
     async chosen() {
       const models = await listing.catch(() => (listing = refresh()))
       const model = models.find(({ id }) => id === select.value)
-      if (!model) throw new Error('The catalog lists no model to ask. Use another catalog.')
+      if (!model) throw new Error('The catalog lists no chat model. Use another catalog.')
       return model
     },
     lock(next) {
@@ -82,7 +82,8 @@ async function list(server: Server): Promise<ListedModel[]> {
   const ask = server.controlled ? fetch : server.fetch
   const response = await ask(`${server.baseURL}/models`)
   const body = (await response.json()) as { data: ListedModel[]; error?: { message: string } }
-  if (!response.ok) throw new Error(body.error?.message ?? `It answered ${response.status}.`)
+  if (!response.ok)
+    throw new Error(body.error?.message ?? `GET /v1/models failed: ${response.status}.`)
   return body.data.filter(({ capabilities }) => !capabilities?.embeddings?.supported)
 }
 
@@ -94,11 +95,11 @@ function toOption(model: ListedModel): HTMLOptionElement {
 }
 
 async function placeOf({ device, bytes: size }: ModelState): Promise<string> {
-  if (size === null) return 'Looked up on its hub when it is first asked'
-  if (device === null) return 'Nothing in the catalog runs on this device'
+  if (size === null) return 'Its files are looked up on the hub with your first question'
+  if (device === null) return 'This device cannot run this model'
   if (device === 'wasm') return 'Runs here, on WASM'
   return `Runs here, on WebGPU: ${await describeAdapter()}`
 }
 
-/** A load that failed has said so in its strip. */
+/** Ignores a failed load, because the strip above the composer shows it. */
 function ignore(): void {}

@@ -5,7 +5,7 @@ export interface NoticeAction {
   run: () => void
 }
 
-/** Says something above the composer. `mild` for what needs no hurry; returns how to take it back. */
+/** Shows a text above the composer; `mild` can be dismissed. Returns a function that removes it. */
 export function notice(text: string, kind: 'mild' | 'bad', action?: NoticeAction): () => void {
   const box = element('div', `notice ${kind}`)
   box.role = kind === 'bad' ? 'alert' : 'status'
@@ -19,7 +19,7 @@ export function notice(text: string, kind: 'mild' | 'bad', action?: NoticeAction
   return close
 }
 
-/** What went wrong, in its own words. */
+/** Returns the message of an error. */
 export function wordsOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

@@ -1,4 +1,4 @@
-/** A point of the drawing, in 0 to 1 from the left and from the top. */
+/** Point of the drawing, from 0 to 1 from the left and from the top. */
 export type Point = readonly [x: number, y: number]
 
 export interface Pad {
@@ -9,17 +9,17 @@ export interface Pad {
   draw(strokes: readonly (readonly Point[])[]): void
 }
 
-/** Width of the pen, as a part of the drawing's width. */
+/** Width of the pen, as a fraction of the width of the drawing. */
 const PEN = 0.07
 
-/** Makes a canvas something to draw on with pen, finger or mouse; calls back after every stroke. */
+/** Makes a canvas drawable with pen, finger or mouse. Calls `onStroke` after every stroke. */
 export function createPad(canvas: HTMLCanvasElement, onStroke: () => void): Pad {
   const context = canvas.getContext('2d')
-  if (!context) throw new Error('This browser gives no canvas to draw on.')
+  if (!context) throw new Error('This browser provides no 2D canvas.')
   let strokes: Point[][] = []
   let pen: number | undefined
 
-  /** The paper is opaque and in the colours of the theme: dark ink on light, or light ink on dark. */
+  /** Paints opaque paper in the colors of the theme: dark ink on light, or light ink on dark. */
   function paint(): void {
     if (!context) return
     const { width, height } = canvas
@@ -80,7 +80,7 @@ export function createPad(canvas: HTMLCanvasElement, onStroke: () => void): Pad 
   }
 }
 
-/** A curve through the middles between the points; a point given twice is a corner. */
+/** Returns a curve through the middles between the points. A point that comes twice is a corner. */
 function smooth(stroke: readonly Point[], width: number, height: number): Path2D {
   const path = new Path2D()
   const points = stroke.map(([x, y]) => [x * width, y * height] as const)

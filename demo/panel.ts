@@ -4,11 +4,11 @@ const TABS = ['wire', 'predictors', 'settings'] as const
 type Tab = (typeof TABS)[number]
 
 export interface Panel {
-  /** Calls these each time the tab comes into view. */
+  /** Calls these functions each time the tab becomes visible. */
   onShow(tab: Tab, refresh: readonly (() => void)[]): void
 }
 
-/** The panel beside the chat, and its tabs. On a narrow page it is opened over the chat. */
+/** Creates the panel beside the chat and its tabs. On a narrow page it opens over the chat. */
 export function createPanel(): Panel {
   const panel = byId('panel', HTMLElement)
   const opener = byId('panel-open', HTMLButtonElement)

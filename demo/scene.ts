@@ -1,4 +1,4 @@
-/** Draws a picture to find edges in: hills before the sea, a house, a sun. Not one byte is downloaded. */
+/** Draws a picture with edges: hills, the sea, a house and a sun. Nothing is downloaded. */
 export function drawScene(context: CanvasRenderingContext2D): void {
   const { width, height } = context.canvas
   const at = (x: number, y: number) => [x * width, y * height] as const

@@ -7,12 +7,12 @@ const KEY = 'playground:settings'
 const FIELDS = ['system', 'temperature', 'maxTokens', 'seed'] as const
 
 export interface SettingsForm {
-  /** What is set now. Numbers go out as they were typed: the server says what is wrong with them. */
+  /** Returns the current settings. Numbers are not checked here, because the server does that. */
   read(): Settings
   style(): WireStyle
 }
 
-/** The settings of the panel, remembered, and the switch between the wire styles. */
+/** Creates the settings of the panel, which are stored, and the switch between wire styles. */
 export function createSettings(): SettingsForm {
   const form = byId('settings-form', HTMLFormElement)
   const style = byId('style', HTMLFieldSetElement)
@@ -36,7 +36,7 @@ export function createSettings(): SettingsForm {
   const stored = JSON.parse(localStorage.getItem(KEY) ?? '{}') as Record<string, string>
   for (const name of FIELDS) field(name).value = stored[name] ?? ''
   form.addEventListener('input', remember)
-  // The fields are empty only after this event.
+  // The browser clears the fields only after this event.
   form.addEventListener('reset', () => setTimeout(remember))
   form.addEventListener('submit', (event) => event.preventDefault())
 

@@ -10,7 +10,7 @@ const STATUS: Readonly<Record<ModelState['status'], string>> = {
   loaded: 'in memory',
 }
 
-/** Lists what the catalog offers and where it stands on this device; returns how to look again. */
+/** Lists the models and their state on this device. Returns a function that refreshes the list. */
 export function createShelf(starting: Promise<Server>): () => void {
   const shelf = byId('shelf', HTMLElement)
 
@@ -36,8 +36,8 @@ export function createShelf(starting: Promise<Server>): () => void {
     }
     if (state.status === 'loaded') act('Unload', () => server.models.unload(state.tag))
     if (state.status === 'stored') act('Delete', () => server.models.remove(state.tag))
-    const place = state.device ?? 'no fit for this device'
-    const known = state.bytes === null ? ['on a hub'] : [bytes(state.bytes), place]
+    const place = state.device ?? 'does not run on this device'
+    const known = state.bytes === null ? ['on the hub'] : [bytes(state.bytes), place]
     const facts = [STATUS[state.status], ...known]
     item.append(element('p', '', state.tag), element('p', 'quiet', facts.join(' · ')), actions)
     return item

@@ -1,18 +1,18 @@
-/** Starts the server in this page, as the address asks for it. */
+/** Starts the server in this page, with the options that its address names. */
 import { serve, type Device, type Server } from '../src/index.ts'
 import { byId } from './dom.ts'
 import { notice, wordsOf } from './notice.ts'
 
 declare global {
   interface Window {
-    /** The server's handle, for the console; there once the server has started. */
+    /** Handle of the server, for the console. It is set once the server has started. */
     inorigin?: Server
   }
 }
 
 const reload = { label: 'Try again', run: () => location.reload() }
 
-/** The server of this page. `?device=` and `?catalog=` choose; a catalog is loaded with consent only. */
+/** Starts the server with `?device=` and `?catalog=`. Loads a catalog only if the user agrees. */
 export async function start(): Promise<Server> {
   const query = new URLSearchParams(location.search)
   const device = readDevice(query.get('device'))
@@ -34,14 +34,14 @@ function readDevice(wish: string | null): Device | 'auto' {
   if (wish === 'webgpu' || wish === 'wasm') return wish
   if (wish !== null && wish !== 'auto') {
     notice(
-      `There is no device "${wish}": ?device= takes webgpu or wasm. The best one is used.`,
+      `Unknown device "${wish}". Use ?device=webgpu or ?device=wasm. The best device is used now.`,
       'mild',
     )
   }
   return 'auto'
 }
 
-/** The catalog the address names, if the reader agrees; a catalog decides what is downloaded and run. */
+/** Returns the catalog that the address names, if the user agrees to load it. */
 async function consented(wish: string | null): Promise<URL | undefined> {
   if (!wish) return undefined
   const url = URL.canParse(wish, document.baseURI) ? new URL(wish, document.baseURI) : undefined
@@ -59,14 +59,13 @@ async function consented(wish: string | null): Promise<URL | undefined> {
 
 function tellDifferences(server: Server): void {
   if (!server.controlled) {
-    const what = 'This browser allows no service worker here, so only this page reaches the models'
-    notice(
-      `${what} (through server.fetch). Leave the private window to have fetch('/v1/…').`,
-      'mild',
-    )
+    const what = 'This browser allows no service worker here.'
+    const effect = 'Only this page can use the models, through server.fetch.'
+    const remedy = "To use fetch('/v1/…'), open the page outside of a private window."
+    notice(`${what} ${effect} ${remedy}`, 'mild')
   }
   if (server.differences.length > 0) {
     const what = `Another tab hosts the models, with another ${server.differences.join(' and ')}.`
-    notice(`${what} Close it and reload this page to have what you asked for.`, 'mild', reload)
+    notice(`${what} To use your options, close that tab and reload this page.`, 'mild', reload)
   }
 }

@@ -4,7 +4,7 @@ type Theme = 'light' | 'dark'
 
 const KEY = 'playground:theme'
 
-/** Follows the system until the reader wants the other theme; remembers that. */
+/** Follows the theme of the system until the user selects the other one, which is stored. */
 export function createTheme(): void {
   const toggle = byId('theme', HTMLButtonElement)
   const system = matchMedia('(prefers-color-scheme: dark)')

@@ -1,15 +1,15 @@
 import { eventReader } from './sse.ts'
 import type { Piece, WireRequest, WireStyle } from './style.ts'
 
-/** What can be known of one answer, while it comes and after. */
+/** State of one answer, while it arrives and after. */
 export interface Answer {
   style: WireStyle
   url: string
   request: WireRequest
-  /** HTTP status; undefined until the headers are here. */
+  /** HTTP status; `undefined` until the headers have arrived. */
   status?: number
   headers?: Headers
-  /** The body, exactly as it was received. */
+  /** Body, exactly as it was received. */
   raw: string
   text: string
   finish?: string
@@ -21,11 +21,11 @@ export interface Answer {
   end?: number
 }
 
-/** The server refused, failed or fell silent. The message is for the reader. */
+/** Error of a request that the server rejected or did not finish. The message is for the user. */
 export class AnswerError extends Error {
-  /** HTTP status; 200 when it failed in the middle of an answer. */
+  /** HTTP status; 200 if the answer failed in the middle. */
   readonly status: number
-  /** The reason as a word for programs, such as `context_length_exceeded`. */
+  /** Error code for programs, such as `context_length_exceeded`. */
   readonly code: string | undefined
 
   constructor(message: string, status: number, code?: string) {
@@ -40,9 +40,10 @@ interface ErrorBody {
 }
 
 /**
- * Sends the request and resolves when its stream has ended as it should.
+ * Sends the request. Resolves when its stream has ended with the marker of its style.
  *
- * @throws AnswerError also for a stream that breaks off; whatever `fetch` throws, an abort included.
+ * @throws AnswerError if the server rejects the request or the stream breaks off. Also throws what
+ *   `fetch` throws, such as an `AbortError`.
  */
 export async function receive(
   answer: Answer,
@@ -98,18 +99,18 @@ function refusal({ raw, url, status = 0 }: Answer): AnswerError {
     const { error } = JSON.parse(raw) as ErrorBody
     if (error?.message) return new AnswerError(error.message, status, error.code ?? undefined)
   } catch {
-    // Not from the server in this page: its errors are JSON.
+    // The server in this page sends errors as JSON, so this one is from somebody else.
   }
-  const what = `${new URL(url).pathname} answered ${status} without saying why.`
+  const what = `${new URL(url).pathname} failed with status ${status}.`
   return new AnswerError(`${what} Reload the page and ask again.`, status)
 }
 
-/** Tokens per second from the first text to the end, or undefined while that cannot be told. */
+/** Returns tokens per second from the first text to the end; `undefined` if not known. */
 export function tokensPerSecond(answer: Answer): number | undefined {
   const { completionTokens, firstText, end } = answer
   if (completionTokens === undefined || firstText === undefined || end === undefined)
     return undefined
-  // The first token had come when the clock started.
+  // The clock starts with the first token.
   const tokens = completionTokens - 1
   return tokens > 0 && end > firstText ? (tokens / (end - firstText)) * 1_000 : undefined
 }

@@ -6,7 +6,7 @@ interface Chunk {
   error?: { message: string }
 }
 
-/** `POST /v1/chat/completions`: the system prompt is a message, the end is `[DONE]`. */
+/** Style of `POST /v1/chat/completions`: the system prompt is a message, the end is `[DONE]`. */
 export const completions: WireStyle = {
   request({ model, history, question, settings }) {
     const { system, temperature, maxTokens, seed } = settings

@@ -1,6 +1,6 @@
 import type { Piece, WireStyle } from './style.ts'
 
-/** `max_tokens` is required in this style; this stands in where neither reader nor model gives one. */
+/** Value of `max_tokens`, which this style requires, if neither user nor model sets one. */
 const MAX_TOKENS = 1_024
 
 type Frame =
@@ -18,7 +18,7 @@ type Frame =
   | { type: 'error'; error: { message: string } }
   | { type: 'ping' | 'content_block_start' | 'content_block_stop' }
 
-/** `POST /v1/messages`: the system prompt stands apart, there is no seed, the end is `message_stop`. */
+/** Style of `POST /v1/messages`: a separate system prompt, no seed, the end is `message_stop`. */
 export const messages: WireStyle = {
   request({ model, modelMaxTokens, history, question, settings }) {
     const { system, temperature, maxTokens } = settings

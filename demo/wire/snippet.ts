@@ -1,6 +1,6 @@
 import type { WireRequest } from './style.ts'
 
-/** The request as code for the console of this page. */
+/** Returns the request as code for the console of this page. */
 export function snippet(url: string, { headers, body }: WireRequest): string {
   const { pathname } = new URL(url)
   return `const response = await fetch(${quote(pathname)}, {
@@ -19,7 +19,7 @@ while (true) {
 `
 }
 
-/** JSON as it would be written by hand in JavaScript: names bare, texts in single quotes. */
+/** Returns a value as handwritten JavaScript: bare names, and strings in single quotes. */
 function literal(value: unknown): string {
   if (typeof value === 'string') return quote(value)
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)

@@ -1,16 +1,16 @@
 /** One server-sent event. Comments, such as heartbeats, are not events. */
 export interface ServerSentEvent {
-  /** The `event:` field; `message` when there is none. */
+  /** Value of the `event:` field; `message` if there is none. */
   event: string
   data: string
 }
 
-/** A function that takes the text of an event stream piece by piece and gives what became whole. */
+/** Returns a function that takes pieces of an event stream and returns the events they complete. */
 export function eventReader(): (text: string) => ServerSentEvent[] {
   let rest = ''
   return (text) => {
     rest += text
-    // A carriage return at the very end may be half of a line break.
+    // A carriage return at the end may be half of a line break.
     const whole = rest.endsWith('\r') ? rest.slice(0, -1) : rest
     const blocks = whole.replace(/\r\n?/g, '\n').split('\n\n')
     rest = (blocks.pop() ?? '') + rest.slice(whole.length)

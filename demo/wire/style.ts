@@ -1,12 +1,12 @@
 import type { ServerSentEvent } from './sse.ts'
 
-/** One question with its answer. Neither style is in it, so a conversation outlives a switch. */
+/** One question with its answer, independent of the wire style. */
 export interface Exchange {
   question: string
   answer: string
 }
 
-/** What the reader has set. An absent field is left to the model. */
+/** Settings of the user. The model's default applies to an absent field. */
 export interface Settings {
   system?: string
   temperature?: number
@@ -16,36 +16,36 @@ export interface Settings {
 
 export interface Question {
   model: string
-  /** Most tokens the model answers with, as `GET /v1/models` tells; absent when it does not. */
+  /** Maximum number of tokens in an answer, from `GET /v1/models`; absent if not listed. */
   modelMaxTokens?: number
-  /** What was said before, oldest first. */
+  /** Earlier exchanges, oldest first. */
   history: readonly Exchange[]
   question: string
   settings: Settings
 }
 
-/** What one event of an answer tells. */
+/** Content of one event of an answer. */
 export interface Piece {
   text?: string
-  /** Tokens generated so far, as the server counts them. */
+  /** Number of tokens generated so far, as the server counts them. */
   completionTokens?: number
   promptTokens?: number
-  /** Why it ended, in the words of the style. */
+  /** Finish reason, in the words of the style. */
   finish?: string
-  /** The answer failed after it had begun. */
+  /** Message of an error in the middle of the answer. */
   error?: string
-  /** The last event: an answer that ends without one was cut off. */
+  /** `true` for the last event. An answer that ends without one was cut off. */
   done?: boolean
 }
 
 export interface WireRequest {
-  /** Under the server's base URL, such as `chat/completions`. */
+  /** Path below the server's base URL, such as `chat/completions`. */
   path: string
   headers: Record<string, string>
   body: Record<string, unknown>
 }
 
-/** One way to put a question and to read its answer. */
+/** Encoder of a question and parser of its answer for one wire style. */
 export interface WireStyle {
   request(question: Question): WireRequest
   read(event: ServerSentEvent): Piece

@@ -1,10 +1,10 @@
 import { duration, rate } from '../format.ts'
 import { tokensPerSecond, type Answer } from './answer.ts'
 
-/** How each style says that the answer ended at a limit. */
+/** Finish reasons of both styles for an answer that ended at the token limit. */
 const CUT = new Set(['length', 'max_tokens'])
 
-/** One line about an answer: where it came from, how long it was and how fast it came. */
+/** Returns one line about an answer: its endpoint, length and speed. */
 export function summary(answer: Answer): string {
   const { completionTokens, firstText, finish, text } = answer
   const speed = tokensPerSecond(answer)

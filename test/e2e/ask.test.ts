@@ -61,7 +61,7 @@ test('says what failed, and fails', { tags: ['slow'] }, async () => {
 test('says how it is used', { tags: ['slow'] }, async () => {
   const { code, stderr } = await ask(['--style', 'letters', 'Hello'])
   expect(code).toBe(1)
-  expect(stderr).toMatch(/There is no style letters.*Usage: npm run ask -- /s)
+  expect(stderr).toMatch(/Unknown style "letters".*Usage: npm run ask -- /s)
 })
 
 interface SlowAnswer {

@@ -48,7 +48,7 @@ describe('the address', () => {
 
   test('an unknown device is said to be one', async () => {
     const { page } = await open('?device=abacus')
-    const said = page.getByRole('status').filter({ hasText: 'There is no device "abacus"' })
+    const said = page.getByRole('status').filter({ hasText: 'Unknown device "abacus"' })
     await said.waitFor()
     await page.getByText('Runs here').waitFor()
     await said.getByRole('button', { name: 'Dismiss' }).click()
@@ -189,7 +189,7 @@ describe('the page', () => {
         mimeType: 'text/plain',
         buffer: Buffer.from('no'),
       })
-      await page.getByText('a.txt is no picture that this browser can read.').waitFor()
+      await page.getByText('This browser cannot read a.txt as an image.').waitFor()
       expect(faults).toEqual([])
     },
   )
@@ -206,7 +206,7 @@ describe('the page', () => {
         .fill(`The soup needs more salt\n\n${attack}\nI forgot my login credentials`)
       await page.getByRole('button', { name: 'Compare' }).click()
       await page.getByText(/^4 vectors of 128 numbers · \d+ tokens · /).waitFor({ timeout: 60_000 })
-      const rows = page.getByRole('list', { name: 'Likeness' }).getByRole('listitem')
+      const rows = page.getByRole('list', { name: 'Similarity' }).getByRole('listitem')
       expect(await rows.count()).toBe(3)
       expect(await rows.first().innerText()).toMatch(/^I forgot my login credentials\s+\d+ %$/)
       expect(await rows.locator('img').count()).toBe(0)
