@@ -54,8 +54,8 @@ export function modelObject(model: Model) {
 }
 
 /**
- * Returns all models in one page. `after_id` and `before_id` narrow it, so that a client which pages
- * until the list is empty terminates.
+ * Returns all models in one page. `after_id` and `before_id` narrow it, so a client that reads
+ * pages until one is empty terminates.
  */
 export function modelList(models: readonly Model[], query: URLSearchParams) {
   const position = (key: string): number => models.findIndex(({ tag }) => tag === query.get(key))
