@@ -165,7 +165,7 @@ const resource: Answer = async ({ req, env }) => {
 }
 
 /**
- * All routes. A fixed path comes before a pattern that would match it. A tag may come with its slash
+ * All routes. A fixed path comes before a pattern that would match it. The slash of a tag may be
  * raw or encoded.
  */
 const ROUTES: readonly Route[] = [
@@ -214,8 +214,7 @@ for (const path of new Set(ROUTES.map(([, each]) => each))) {
 app.notFound(({ req }) => {
   const { pathname } = new URL(req.url)
   const paths = new Set(ROUTES.map(([, path]) => `/v1${path.replace(/:(?:path.*|id)/, '...')}`))
-  const list = [...paths].join(', ')
-  const what = `${req.method} ${pathname} is not an endpoint here; the endpoints are ${list}.`
+  const what = `${req.method} ${pathname} is not an endpoint here; use ${[...paths].join(', ')}.`
   throw new InoriginError('not_found', what)
 })
 

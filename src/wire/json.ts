@@ -13,9 +13,9 @@ export const MAX_DEPTH = 100
 export const MAX_VALUES = 1_200_000
 
 /**
- * Largest number of objects, arrays and members of objects. Each costs as much as ten numbers.
- * A message or content part has three or four. The limit allows 50,000 messages, or an image of 400
- * x 400 pixels in nested arrays.
+ * Largest number of objects, arrays and members of objects. Each costs about as much as ten
+ * numbers. A message or content part has three or four. The limit allows 50,000 messages, or an
+ * image of 400 x 400 pixels in nested arrays.
  */
 export const MAX_NODES = 200_000
 

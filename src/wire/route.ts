@@ -64,7 +64,7 @@ export function thrownInWordsOf(places: Places): (thrown: unknown) => never {
 
 /**
  * Returns the header that lists fields without effect. Characters that are not allowed in a header
- * become `?`. Only 50 names of at most 80 characters are listed.
+ * become `?`. At most 50 names are listed, each cut to 80 characters.
  */
 export function ignoredHeader(names: readonly string[]): Record<string, string> {
   if (names.length === 0) return {}
