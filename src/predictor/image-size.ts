@@ -130,7 +130,7 @@ function readExtendedWebp(view: DataView): ImageSize {
   return [low24(24) + 1, low24(27) + 1]
 }
 
-/** Reads the header of either kind. The height is negative if rows are stored from top to bottom. */
+/** Reads the header of either kind. The height is negative if the top row comes first. */
 function readBmp(view: DataView): ImageSize {
   const isCore = view.getUint32(14, true) === 12
   if (isCore) return [view.getUint16(18, true), view.getUint16(20, true)]
