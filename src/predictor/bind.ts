@@ -1,4 +1,4 @@
-/** A signature against the model that should honour it: which tensor each parameter is, and how. */
+/** Binds the parameters of a signature to the tensors of a model, and checks that they match. */
 import type { InferenceSession } from 'onnxruntime-web'
 import type {
   Binding,
@@ -18,7 +18,7 @@ import type { TextSlot, Tokenizers } from './text.ts'
 import type { Shape } from './tensor.ts'
 import type { InputSlot, OutputSlot } from './value.ts'
 
-/** The two halves of a session that binding looks at. */
+/** Tensors of a session that parameters are bound to. */
 export interface Interface {
   readonly inputs: readonly InferenceSession.ValueMetadata[]
   readonly outputs: readonly InferenceSession.ValueMetadata[]
@@ -43,7 +43,7 @@ export interface Bound {
 
 const ANY = ['string', ...(Object.keys(ARRAYS) as (keyof typeof ARRAYS)[])] as const
 
-/** Types of the model's tensor that a parameter of the type can be. */
+/** Returns the tensor types that a parameter of the type can be bound to. */
 function tensorTypes(type: ParameterType, { text }: Binding): readonly ElementType[] {
   if (text) return type === 'string' || type === 'list' ? ['int64', 'int32'] : []
   if (type === 'list' || type === 'dict') return ANY
@@ -53,8 +53,8 @@ function tensorTypes(type: ParameterType, { text }: Binding): readonly ElementTy
 }
 
 /**
- * Checks everything that does not depend on a caller's inputs, so that what is refused later is the
- * caller's to correct. Throws `unavailable` that names the parameter.
+ * Binds a signature, and checks everything that does not depend on the inputs of a prediction, so
+ * that later errors are the caller's. Throws `unavailable` that names the parameter.
  */
 export function bind(
   entry: PredictorEntry,
@@ -96,7 +96,7 @@ export function bind(
     if (sources.length !== 1) {
       fail(
         `inputs.${name}`,
-        `the model's input must be given by one parameter, and is by ${sources.length}.`,
+        `the model's input must be bound to one parameter, not to ${sources.length}.`,
       )
     }
   }
@@ -116,18 +116,18 @@ function findTensor(
   param: string,
   fail: Fail,
 ): { type: ElementType; shape: Shape | null } {
-  if (type === 'null') return fail(param, `values of type ${type} cannot go through an ONNX model.`)
+  if (type === 'null') return fail(param, `type ${type} is not supported by ONNX models.`)
   const found = tensors.find((tensor) => tensor.name === binding.tensor)
   if (!found) return fail(param, `the model has no tensor ${binding.tensor}.`)
-  // The runtime keeps tensors in plain objects, by their names.
+  // The runtime stores tensors in plain objects by name.
   if (found.name === '__proto__') {
-    return fail(param, 'a tensor named __proto__ cannot be given. Rename it.')
+    return fail(param, 'a tensor named __proto__ is not supported. Rename it.')
   }
   if (!found.isTensor) return fail(param, `the model's ${binding.tensor} is not a tensor.`)
   if (!tensorTypes(type, binding).some((possible) => possible === found.type)) {
     return fail(param, `is declared ${type}, but the model's ${binding.tensor} is ${found.type}.`)
   }
-  // The runtime reports no lengths both for a scalar and for a shape that the model leaves open.
+  // The runtime reports an empty shape both for a scalar and for an unknown shape.
   const own = found.shape.length
     ? found.shape.map((length) => (typeof length === 'number' ? length : null))
     : null
@@ -149,7 +149,7 @@ function checkDefault(parameter: InputParameter, param: string, fail: Fail): voi
 }
 
 function keysOf({ keys }: Binding, param: string, fail: Fail): readonly string[] {
-  return keys ?? fail(param, 'is a dict, so its binding must say `keys`.')
+  return keys ?? fail(param, 'is a dict, so its binding must have `keys`.')
 }
 
 function textSlot(
@@ -164,7 +164,7 @@ function textSlot(
     if (name === undefined) continue
     const other = model.inputs.find((tensor) => tensor.name === name)
     if (!other?.isTensor || other.type !== type)
-      fail(param, `the model has no tensor ${name} of ${type}, as its tokens are.`)
+      fail(param, `the model has no tensor ${name} of type ${type}, the type of its tokens.`)
   }
   const { tokenizer } = layout
   const tokenise = tokenizers.get(tokenizer) ?? fail(param, `there is no tokenizer ${tokenizer}.`)
@@ -178,25 +178,24 @@ function imageLayout(
   param: string,
   fail: Fail,
 ): ImageLayout {
-  if (!layout) return fail(param, 'is an image, so its binding must say `image`.')
+  if (!layout) return fail(param, 'is an image, so its binding must have `image`.')
   const depth = channels(layout)
   for (const key of ['mean', 'std'] as const) {
     const given = layout[key]
     if (!given) continue
-    if (type === 'uint8')
-      fail(param, `the model takes bytes as they are, so \`${key}\` has no place.`)
+    if (type === 'uint8') fail(param, `the model takes raw bytes, so \`${key}\` is not allowed.`)
     if (given.length !== 1 && given.length !== depth)
       fail(param, `\`${key}\` must have 1 or ${depth} numbers.`)
   }
   if ((layout.width === undefined) !== (layout.height === undefined))
-    fail(param, '`width` and `height` go together.')
-  // Where an image keeps its own size, the model must leave both lengths open.
+    fail(param, '`width` and `height` must be set together.')
+  // If images keep their own size, the model must accept any width and height.
   const made = imageShape(layout, shape, sizeOf(layout) ?? [NaN, NaN])
   const fits =
     !shape ||
     (shape.length === made.length &&
       shape.every((wanted, axis) => wanted === null || wanted === made[axis]))
   const shown = made.map((length) => (Number.isNaN(length) ? 'any' : length)).join(', ')
-  if (!fits) fail(param, `its layout makes the shape [${shown}], which ${tensor} does not take.`)
+  if (!fits) fail(param, `its layout has the shape [${shown}], which ${tensor} does not accept.`)
   return layout
 }

@@ -1,4 +1,4 @@
-/** Vectors of texts by a predictor that makes them. */
+/** Computes embeddings of texts with a predictor. */
 import type { Embedder } from '../catalog/schema.ts'
 import type { ErrorCode } from '../error-codes.ts'
 import { InoriginError } from '../error.ts'
@@ -6,23 +6,23 @@ import type { EmbeddingRequest, Embeddings } from '../types/index.ts'
 import { unusable } from '../values/refuse.ts'
 import type { OpenPredictor } from './run.ts'
 
-/** Most tokens of the texts of one request. */
+/** Largest number of tokens in all texts of a request. */
 export const MOST_TOKENS = 300_000
-/** Most tokens that are computed at once, all texts counted as long as the longest. */
+/** Largest number of tokens in a batch, with every text padded to the longest. */
 const BATCH_TOKENS = 2 ** 13
-/** Characters beyond which a text's beginning is read first, for each token that it may have. */
+/** Characters per allowed token beyond which the beginning of a text is tokenized first. */
 const CHARACTERS = 64
-/** Milliseconds of reading after which others get a chance, and an abort is heard. */
+/** Milliseconds of tokenizing after which the worker handles messages, such as aborts. */
 const PATIENCE = 20
 
 type Tokens = readonly number[]
 
-/** Refuses a length of vectors that the model does not make; needs nothing of it but its entry. */
+/** Throws `invalid_request` if the model cannot return vectors of that length. */
 export function checkDimensions({ tag, embeddings }: Embedder, wanted: number | undefined): void {
   const { dimensions, shortens = false } = embeddings
   if (wanted === undefined || wanted === dimensions || (shortens && wanted < dimensions)) return
   const what = `dimensions must be ${shortens ? `at most ${dimensions}` : dimensions}, not ${wanted}`
-  const why = shortens ? '' : ', and what is cut off them would be missed'
+  const why = shortens ? '' : ' and cannot be shortened'
   throw invalid(`${what}: the vectors of ${tag} have ${dimensions} numbers${why}.`, {
     code: 'invalid_value',
     param: 'dimensions',
@@ -30,8 +30,8 @@ export function checkDimensions({ tag, embeddings }: Embedder, wanted: number | 
 }
 
 /**
- * The tokens of every text; refuses, by its place such as `input[3]`, a text that is too long, before
- * anything is computed.
+ * Tokenizes every text. Rejects with `invalid_request` that names a text which is too long, such as
+ * `input[3]`, before anything is computed.
  */
 export async function readTexts(
   predictor: OpenPredictor,
@@ -42,7 +42,7 @@ export async function readTexts(
   const { input: name, maxInputTokens: most } = embeddings
   const tooLong = (path: string, tokens: number, least = '') => {
     const what = `${path} is too long: ${least}${tokens} tokens > ${most} maximum of ${tag}.`
-    return invalid(`${what} Cut it into several texts.`, {
+    return invalid(`${what} Split it into several texts.`, {
       code: 'context_length_exceeded',
       param: path,
     })
@@ -58,7 +58,7 @@ export async function readTexts(
     if (signal.aborted) throw InoriginError.from(signal.reason)
     const path = `input[${index}]`
     if (text.length > most * CHARACTERS) {
-      // To tokenise megabytes takes seconds; a cut word is not worth as many tokens as are allowed.
+      // Tokenizing megabytes takes seconds. The factor 2 allows for the tokens of a cut word.
       const least = predictor.read(name, text.slice(0, most * CHARACTERS), path).length
       if (least > 2 * most) throw tooLong(path, least, 'more than ')
     }
@@ -67,7 +67,7 @@ export async function readTexts(
     rows.push(tokens)
     total += tokens.length
     if (total > MOST_TOKENS) {
-      const what = `input has more than ${MOST_TOKENS} tokens, which is the most of one request.`
+      const what = `input has more than ${MOST_TOKENS} tokens, the limit of one request.`
       throw invalid(`${what} Send fewer texts at once.`, { code: 'invalid_value', param: 'input' })
     }
   }
@@ -75,8 +75,8 @@ export async function readTexts(
 }
 
 /**
- * Their vectors, in their order. Texts of like length are computed together, in batches between which
- * others have their turn and an abort is heard.
+ * Resolves with the vectors of tokenized texts, in the same order. Texts of similar length share a
+ * batch. Other predictions and aborts are handled between batches.
  */
 export async function embedTexts(
   predictor: OpenPredictor,
@@ -100,13 +100,13 @@ export async function embedTexts(
   return { vectors, dimensions, tokens: rows.reduce((sum, { length }) => sum + length, 0) }
 }
 
-/** Places of texts that are computed together. */
+/** Groups texts into batches, as their indices. */
 export function batchesOf(rows: readonly Tokens[]): number[][] {
   const lengthOf = (place: number): number => rows[place]?.length ?? 0
   const batches: number[][] = []
   for (const place of [...rows.keys()].toSorted((one, other) => lengthOf(one) - lengthOf(other))) {
     const batch = batches.at(-1)
-    // The shortest come first, so that this one is the longest yet.
+    // Texts are sorted by length, so this one is the longest of the batch.
     if (batch && (batch.length + 1) * lengthOf(place) <= BATCH_TOKENS) batch.push(place)
     else batches.push([place])
   }
@@ -120,11 +120,11 @@ function vectorsOf(value: unknown, texts: number, { tag, embeddings }: Embedder)
     return unusable(tag, `outputs.${output}`, `it is not ${texts} x ${dimensions} numbers.`)
   }
   if (data.every(Number.isFinite)) return data
-  const what = `${tag} computed vectors with numbers that are none. Try another device`
+  const what = `${tag} produced NaN or Infinity. Try another device`
   throw new InoriginError('internal', `${what}: serve({ device: 'wasm' }).`, { code: 'not_finite' })
 }
 
-/** The beginning of a vector, made as long as the whole was. */
+/** Returns the first numbers of a vector, scaled to the norm of the whole vector. */
 function shortened(vector: Float32Array, dimensions: number): Float32Array {
   if (dimensions === vector.length) return vector
   const beginning = vector.subarray(0, dimensions)

@@ -1,7 +1,7 @@
-/** Tensors of a model that have a type which the runtime has no values for in JavaScript. */
+/** Finds inputs and outputs of a model whose type the runtime does not support in JavaScript. */
 import { createWindow, type Field, fieldsOf, fieldsOfFile } from '../engine/onnx/protobuf.ts'
 
-/** Numbers of fields, as onnx.proto has them. */
+/** Numbers of protobuf fields in onnx.proto. */
 const MODEL_GRAPH = 7
 const SIDES = new Map([
   [11, 'inputs'],
@@ -11,7 +11,7 @@ const VALUE = { name: 1, type: 2 }
 const TYPE_TENSOR = 1
 const TENSOR_ELEMENT = 1
 
-/** Names of those types by their numbers; all with lower numbers can be had. */
+/** Names of the unsupported types by their numbers. All types with lower numbers are supported. */
 const FOREIGN = new Map([
   [14, 'complex64'],
   [15, 'complex128'],
@@ -28,13 +28,14 @@ const FOREIGN = new Map([
   [26, 'int2'],
 ])
 
+/** Input or output with an unsupported type. */
 export interface ForeignTensor {
   side: string
   name: string
   type: string
 }
 
-/** The first of them; `null` when there is none, or the file is no model. */
+/** Resolves with the first such tensor, or `null` if there is none or the file is not a model. */
 export async function findForeign(model: Blob): Promise<ForeignTensor | null> {
   const file = createWindow(model)
   for await (const graph of fieldsOfFile(file, 0, model.size)) {
@@ -50,7 +51,7 @@ export async function findForeign(model: Blob): Promise<ForeignTensor | null> {
   return null
 }
 
-/** The number of the type of a tensor's elements; 0 for what is no tensor. */
+/** Returns the number of a tensor's element type, or 0 if the value is not a tensor. */
 function elementOf(value: Uint8Array): number {
   const tensor = inside(inside(value, VALUE.type), TYPE_TENSOR)
   return inside(tensor, TENSOR_ELEMENT)[0] ?? 0

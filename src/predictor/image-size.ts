@@ -1,9 +1,9 @@
 /**
- * Sizes of image files, read from their headers: a file of kilobytes can decode to gigabytes, and no
- * browser lets a decoder be bounded.
+ * Reads the size of image files from their headers. A file of kilobytes can decode to gigabytes,
+ * and browsers have no limit for decoders.
  */
 
-/** Bytes of a file in which its size must be found: photos carry megabytes of other data before it. */
+/** Bytes of a file that are searched for its size. Photos can have megabytes of metadata first. */
 export const MAX_HEADER_BYTES = 2 ** 24
 
 /** Width and height in pixels. */
@@ -13,8 +13,8 @@ export type ImageSize = readonly [width: number, height: number]
 export const IMAGE_FORMATS = 'PNG, JPEG, GIF, WebP or BMP'
 
 /**
- * Returns the size of the image whose file begins with these bytes; `undefined` for a format that is not
- * one of {@link IMAGE_FORMATS}, a damaged header and an image without pixels.
+ * Returns the size of the image whose file begins with these bytes. Returns `undefined` for a
+ * format not in {@link IMAGE_FORMATS}, a damaged header and an image without pixels.
  */
 export function readImageSize(bytes: Uint8Array): ImageSize | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -23,16 +23,16 @@ export function readImageSize(bytes: Uint8Array): ImageSize | undefined {
     const [width, height] = reader?.read(view) ?? [0, 0]
     return width > 0 && height > 0 ? [width, height] : undefined
   } catch (error) {
-    // The header ends too soon.
+    // The header is truncated.
     if (error instanceof RangeError) return undefined
     throw error
   }
 }
 
 interface Reader {
-  /** Texts that a file of the format has at these places. */
+  /** Texts at fixed positions that identify the format. */
   marks: ReadonlyArray<readonly [at: number, mark: string]>
-  /** Throws a `RangeError` where the bytes end too soon. */
+  /** Returns the size. Throws a `RangeError` if the bytes are truncated. */
   read(view: DataView): ImageSize | undefined
 }
 
@@ -84,24 +84,24 @@ function readJpeg(view: DataView): ImageSize | undefined {
     at += 1
     const isAlone = marker <= 0x01 || (marker >= 0xd0 && marker <= 0xd8)
     if (isAlone) continue
-    // The end of the image, or the scan, in front of any frame header.
+    // The image or the scan data comes before any frame header.
     if (marker === 0xd9 || marker === 0xda) return undefined
     if (isFrameHeader(marker)) return [view.getUint16(at + 5), view.getUint16(at + 3)]
     at += view.getUint16(at)
   }
 }
 
-/** Three of the markers from C0 to CF begin tables and extensions. */
+/** Returns `true` for a frame marker. Three markers from C0 to CF begin tables and extensions. */
 function isFrameHeader(marker: number): boolean {
   return marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker)
 }
 
-/** Reads the larger of the screen and the first frame, as decoders do where the frame exceeds the screen. */
+/** Reads the larger of the screen and the first frame, since decoders enlarge the screen to it. */
 function readGif(view: DataView): ImageSize | undefined {
   const screen = [view.getUint16(6, true), view.getUint16(8, true)] as const
   const flags = view.getUint8(10)
   let at = 13 + ((flags & 0x80) === 0 ? 0 : 3 * 2 ** ((flags & 7) + 1))
-  // Extensions, each a list of blocks that an empty one ends.
+  // Each extension is a list of blocks that ends with an empty one.
   while (view.getUint8(at) === 0x21) {
     at += 2
     for (let length = view.getUint8(at); length > 0; length = view.getUint8(at)) at += length + 1
@@ -113,7 +113,7 @@ function readGif(view: DataView): ImageSize | undefined {
   return [Math.max(screen[0], right), Math.max(screen[1], bottom)]
 }
 
-/** Reads the header of a VP8 key frame (RFC 6386, section 9.1); the two high bits say how to scale it. */
+/** Reads a VP8 key frame (RFC 6386, section 9.1). The two high bits of each length are a scale. */
 function readLossyWebp(view: DataView): ImageSize {
   return [view.getUint16(26, true) & 0x3fff, view.getUint16(28, true) & 0x3fff]
 }
@@ -124,13 +124,13 @@ function readLosslessWebp(view: DataView): ImageSize {
   return [(bits & 0x3fff) + 1, ((bits >>> 14) & 0x3fff) + 1]
 }
 
-/** Reads the canvas, which no frame may exceed: two numbers of 24 bits, each one less than the length. */
+/** Reads the canvas, which bounds all frames: two 24-bit numbers, each one less than the length. */
 function readExtendedWebp(view: DataView): ImageSize {
   const low24 = (at: number): number => view.getUint16(at, true) + view.getUint8(at + 2) * 0x10000
   return [low24(24) + 1, low24(27) + 1]
 }
 
-/** Reads the header of either kind; rows from the top down have a negative height. */
+/** Reads the header of either kind. The height is negative if the top row comes first. */
 function readBmp(view: DataView): ImageSize {
   const isCore = view.getUint32(14, true) === 12
   if (isCore) return [view.getUint16(18, true), view.getUint16(20, true)]

@@ -1,4 +1,4 @@
-/** Images as tensors: one, or several of one size in a batch. */
+/** Encodes images as tensors and back: one, or a batch of several with the same size. */
 import type { ImageLayout } from '../catalog/schema.ts'
 import { toHalf } from '../values/half.ts'
 import { type ElementType, readable } from '../values/elements.ts'
@@ -14,7 +14,7 @@ import {
 import { refuse } from '../values/refuse.ts'
 import type { RawTensor, Shape } from './tensor.ts'
 
-/** What an input's tensor must be. */
+/** Requirements for the tensor of an input. */
 interface ImageSlot {
   type: ElementType
   shape: Shape | null
@@ -23,8 +23,8 @@ interface ImageSlot {
 }
 
 /**
- * Shape of a tensor of images, with the dimension of the batch when the model has it. Without `count`
- * there are as many as the model says, or one.
+ * Returns the shape of a tensor of images, with a batch dimension if the model has one. `count`
+ * defaults to the batch size of the model, or 1.
  */
 export function imageShape(
   layout: ImageLayout,
@@ -56,7 +56,7 @@ export async function encodeImages(
     if (extent.join() !== size.join()) {
       refuse(
         at,
-        `is ${extent.join(' x ')} pixels and the first is ${size.join(' x ')}; send them one by one.`,
+        `has ${extent.join(' x ')} pixels but the first ${size.join(' x ')}. Send them one by one.`,
       )
     }
     if (count * extent[0] * extent[1] > MAX_TENSOR_PIXELS) {
@@ -65,7 +65,7 @@ export async function encodeImages(
         `${count} images have more than ${MAX_TENSOR_PIXELS} pixels together. Send fewer at once.`,
       )
     }
-    // Bytes stay bytes: the model does its own scaling.
+    // A model that takes bytes scales them itself.
     parts.push(normalise(rgba, type === 'uint8' ? asBytes(layout) : layout))
   }
   const numbers = joined(parts)
@@ -95,7 +95,7 @@ function typed(numbers: Float32Array, type: ElementType): Uint8Array | Uint16Arr
   return type === 'float16' ? Uint16Array.from(numbers, toHalf) : numbers
 }
 
-/** The image in a tensor; an array of them when its batch is not of one. */
+/** Returns the image in a tensor, or an array of images unless the batch size is 1. */
 export function decodeImages(tensor: RawTensor, layout: ImageLayout): ImageData | ImageData[] {
   const [height, width] =
     layout.order === 'nchw' ? tensor.shape.slice(-2) : tensor.shape.slice(-3, -1)

@@ -1,14 +1,14 @@
-/** Images to numbers and back, in the layout an implementation asks for. */
+/** Converts images to numbers and back, in the layout of an implementation. */
 import type { ImageLayout } from '../catalog/schema.ts'
 import { IMAGE_FORMATS, type ImageSize, MAX_HEADER_BYTES, readImageSize } from './image-size.ts'
 import { refuse } from '../values/refuse.ts'
 
-/** What can be drawn in a worker. The page's own elements become one of these in `transfer.ts`. */
+/** Images that a worker can draw. `transfer.ts` converts elements of the page to one of these. */
 export type ImageSource = ImageData | ImageBitmap | Blob | OffscreenCanvas | VideoFrame
 
 const CHANNELS = { gray: 1, rgb: 3, rgba: 4 } as const
 
-/** Weights of red, green and blue in what the eye takes for brightness (ITU-R BT.601). */
+/** Weights of red, green and blue in the perceived brightness (ITU-R BT.601). */
 const [RED, GREEN, BLUE] = [0.299, 0.587, 0.114] as const
 
 /** Names of the classes of {@link ImageSource}. */
@@ -32,23 +32,23 @@ export function channels(layout: ImageLayout): number {
   return CHANNELS[layout.channels]
 }
 
-/** Width and height. */
+/** Width and height in pixels. */
 export type Extent = ImageSize
 
-/** Pixels of an image that keeps its own size, or of a batch of them: each becomes up to 16 bytes. */
+/** Largest number of pixels in a batch of images that keep their size, at up to 16 bytes each. */
 export const MAX_TENSOR_PIXELS = 2 ** 24
 
 /**
- * Pixels of an image file that is decoded in order to be scaled: those of the largest cameras of phones.
- * Each takes 4 bytes while it is drawn, 256 MiB together.
+ * Largest number of pixels in an image file that is decoded and scaled, enough for photos of large
+ * phone cameras. Each pixel takes 4 bytes while it is drawn, 256 MiB together.
  */
 export const MAX_DECODED_PIXELS = 2 ** 26
 
-/** Reads images of any size as RGBA pixels, of the layout's size or, where it has none, their own. */
+/** Function that reads an image as RGBA pixels, scaled to the layout's size if it has one. */
 export type Rasterise = (source: ImageSource, path: string) => Promise<Raster>
 
 export interface Raster {
-  /** Not to be written to. */
+  /** RGBA pixels, which must not be modified: they may be the caller's. */
   rgba: Uint8ClampedArray
   extent: Extent
 }
@@ -65,7 +65,7 @@ export function createRasteriser(layout: ImageLayout): Rasterise {
     const own = extentOf(drawable, path)
     const [width, height] = sizeOf(layout) ?? limited(own, mostPixels, path)
     context ??= new OffscreenCanvas(width, height).getContext('2d', { willReadFrequently: true })
-    if (!context) refuse(path, 'this browser has no canvas to read it with.')
+    if (!context) refuse(path, 'this browser provides no 2D canvas to read images.')
     const { canvas } = context
     if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height })
     const [x, y, w, h] = place(own, [width, height], layout.fit)
@@ -86,7 +86,7 @@ export function createRasteriser(layout: ImageLayout): Rasterise {
   }
 }
 
-/** Whether pixels are what drawing them would give. */
+/** Returns `true` if drawing the pixels would not change them. */
 function isReady(source: ImageSource, layout: ImageLayout): source is ImageData {
   if (!(source instanceof ImageData)) return false
   const { data, width, height } = source
@@ -97,7 +97,7 @@ function isReady(source: ImageSource, layout: ImageLayout): source is ImageData 
   return data instanceof Uint8ClampedArray
 }
 
-/** The size that a layout asks for; `null`: none. */
+/** Returns the size that a layout requires, or `null`. */
 export function sizeOf({ width, height }: ImageLayout): Extent | null {
   return width === undefined || height === undefined ? null : [width, height]
 }
@@ -143,7 +143,7 @@ function extentOf(drawable: ImageBitmap | OffscreenCanvas | VideoFrame, path: st
   return [width, height]
 }
 
-/** Where on the target the whole source goes: x, y, width, height. */
+/** Returns the rectangle on the target that the whole source is drawn to: x, y, width, height. */
 export function place(
   source: Extent,
   target: Extent,
@@ -156,7 +156,7 @@ export function place(
   return [(target[0] - width) / 2, (target[1] - height) / 2, width, height]
 }
 
-/** RGBA pixels as `(value / 255 - mean) / std`, channel by channel, in the layout's order. */
+/** Converts RGBA pixels to `(value / 255 - mean) / std` for each channel, in the layout's order. */
 export function normalise(rgba: Uint8ClampedArray, layout: ImageLayout): Float32Array {
   const depth = channels(layout)
   const pixels = rgba.length / 4
@@ -177,7 +177,7 @@ function brightness(rgba: Uint8ClampedArray, at: number): number {
   return RED * (rgba[at] ?? 0) + GREEN * (rgba[at + 1] ?? 0) + BLUE * (rgba[at + 2] ?? 0)
 }
 
-/** The inverse of {@link normalise} for pixels of any size; grey becomes three equal channels. */
+/** Inverts {@link normalise} for images of any size. Gray becomes three equal channels. */
 export function denormalise(
   numbers: ArrayLike<number>,
   layout: ImageLayout,

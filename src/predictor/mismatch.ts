@@ -1,16 +1,16 @@
-/** What a model is that cannot be run with its inputs, as opposed to a runtime that fails. */
+/** Tells inputs that a model rejects from a runtime that fails, by the runtime's message. */
 
-/** The runtime's own check of inputs, and its code for arguments that a kernel has no use for. */
+/** Messages of the runtime's check of inputs, and its code for arguments that a kernel rejects. */
 const REFUSED = /invalid dimensions|invalid.argument|ERROR_CODE: 2\b/i
-/** Lengths that do not go together have no code of their own. */
+/** Error code of the runtime that includes, among others, lengths that do not match. */
 const UNCODED = /ERROR_CODE: 1\b/i
 const LENGTHS = /broadcast|reshape|dimension|shape/i
-/** Where its sources for GPUs lie. */
+/** Path of the runtime's sources for GPUs. */
 const OF_GPU = /providers\/webgpu\//i
 
 /**
- * What the runtime said of the inputs, without where in its sources; `null` where its message is of
- * something else.
+ * Returns the runtime's message about rejected inputs, without the location in its sources. Returns
+ * `null` for any other message.
  */
 export function mismatchOf(message: string): string | null {
   const said = withoutPlace(message)
@@ -18,12 +18,12 @@ export function mismatchOf(message: string): string | null {
   return REFUSED.test(message) || isOfLengths ? said : null
 }
 
-/** What it said of a GPU that lacks what the model needs, such as buffers at once; `null` as above. */
+/** Returns the message about a GPU that lacks what the model needs, such as buffers, or `null`. */
 export function gpuLackOf(message: string): string | null {
   return OF_GPU.test(message) && mismatchOf(message) === null ? withoutPlace(message) : null
 }
 
-/** Functions of its sources name types that sound like what is wrong. */
+/** Removes source locations, because function names there could match the patterns above. */
 function withoutPlace(message: string): string {
   return message
     .replace(/^.*?ERROR_MESSAGE:\s*/s, '')

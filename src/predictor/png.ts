@@ -1,20 +1,20 @@
 /**
- * Pixels as PNG files, exactly: a canvas multiplies colours by their alpha on the way, and browsers that
- * hide what a canvas draws give other pixels back.
+ * Encodes pixels as PNG files without loss. A canvas would multiply colors by their alpha, and
+ * browsers that protect against fingerprinting change the pixels of a canvas.
  */
 import { crc32 } from '../values/crc32.ts'
 
 const SIGNATURE = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]
-/** A row as differences from the one above it, which fewer bytes can tell. */
+/** Filter that encodes a row as differences from the row above, which compress better. */
 const FILTER_UP = 2
 const EIGHT_BITS = 8
-/** The kinds of pixels there are: red, green and blue, or those and alpha. */
+/** Color types of PNG: red, green and blue, without and with alpha. */
 const RGB = 2
 const RGBA = 6
 
 type Pixels = Pick<ImageData, 'data' | 'width' | 'height'>
 
-/** The bytes of a PNG file; without alpha where all pixels are opaque. */
+/** Returns the bytes of a PNG file, without alpha if all pixels are opaque. */
 export async function encodePng({ data, width, height }: Pixels): Promise<Uint8Array> {
   const opaque = isOpaque(data)
   const header = new DataView(new ArrayBuffer(13))
@@ -37,7 +37,7 @@ function isOpaque(data: Pixels['data']): boolean {
   return true
 }
 
-/** Outputs with images as PNG files, which can go where pixels cannot. */
+/** Returns the outputs with images as PNG files, for responses over HTTP. */
 export async function imagesToFiles(
   outputs: Record<string, unknown>,
 ): Promise<Record<string, unknown>> {
@@ -79,7 +79,7 @@ function deflated(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
   return new Response(stream).arrayBuffer().then((buffer) => new Uint8Array(buffer))
 }
 
-/** Length, kind, content and checksum. */
+/** Returns a chunk of a PNG file: length, type, content and checksum. */
 function chunk(kind: string, content: Uint8Array): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(12 + content.length)
   const view = new DataView(bytes.buffer)

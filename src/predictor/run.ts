@@ -1,4 +1,4 @@
-/** A predictor in memory: inputs by name in, outputs by name out. */
+/** Loads a predictor and runs predictions: inputs by name in, outputs by name out. */
 import type { Tensor } from 'onnxruntime-web'
 import type { Implementation, PredictorEntry } from '../catalog/schema.ts'
 import { requestGpu } from '../device/gpu.ts'
@@ -20,42 +20,45 @@ import type { RawTensor } from './tensor.ts'
 import { openTokenizers, tokensOf } from './text.ts'
 import { decode, encodeInput } from './value.ts'
 
-/** What a predictor is opened with; plain, so that it can be posted to the thread that runs it. */
+/** Options of {@link openPredictor}. They can be posted to the worker that runs the predictor. */
 export interface PredictorSetup {
   entry: PredictorEntry
-  /** The one of the entry's implementations that was chosen. */
+  /** Chosen implementation of the entry. */
   implementation: Implementation
-  /** Its files by resource name. */
+  /** Files of the implementation by resource name. */
   files: Files
   device: Device
-  /** Folder URL that holds the runtime's wasm files, with a trailing slash. */
+  /** URL of the folder with the runtime's wasm files, with a trailing slash. */
   runtime: string
 }
 
+/** Loaded predictor. */
 export interface OpenPredictor {
   /**
-   * One prediction; those asked for meanwhile wait their turn. Rejects with `invalid_request` that
-   * names the input at fault, or `aborted`: at once, though a run that has begun goes on to its
-   * end.
+   * Runs one prediction; concurrent calls are queued. Rejects with `invalid_request` that names the
+   * invalid input. Rejects with `aborted` at once, although a run that has started still completes.
    */
   predict(inputs: unknown, signal: AbortSignal): Promise<PredictionResult>
-  /** Tokens of a text as the input of that name takes it; refuses, naming `path`, what has none. */
+  /**
+   * Tokenizes a text for the input of that name. Throws `invalid_request` that names `path` if the
+   * tokenizer cannot encode it.
+   */
   read(name: string, text: string, path: string): readonly number[]
-  /** One prediction from texts that were read; the other inputs have their defaults. */
+  /** Runs one prediction from tokenized texts. The other inputs get their defaults. */
   predictRead(
     name: string,
     rows: readonly (readonly number[])[],
     signal: AbortSignal,
   ): Promise<PredictionResult>
-  /** Inputs that it should take, made up. */
+  /** Returns generated inputs that fit the signature. */
   sample(): Record<string, unknown>
-  /** Frees the model once the prediction that is running has ended. */
+  /** Frees the model after the current prediction. */
   close(): Promise<void>
 }
 
 /**
- * Loads a predictor. Rejects with `unavailable` when its files, its entry or the device are no use,
- * and then keeps nothing.
+ * Loads a predictor. Rejects with `unavailable` if its files, its entry or the device cannot be
+ * used, after freeing everything.
  */
 export async function openPredictor(
   setup: PredictorSetup,
@@ -105,8 +108,8 @@ async function openSession(
     const foreign = await findForeign(file(model.name))
     if (!foreign) throw thrown
     const { side, name, type } = foreign
-    const what = `the model's ${name} is ${type}, which the runtime has no values for in a browser.`
-    return unusable(tag, `${side}.${name}`, `${what} Cast it inside of the model.`, thrown)
+    const what = `the model's ${name} is ${type}, which the runtime does not support in browsers.`
+    return unusable(tag, `${side}.${name}`, `${what} Cast it inside the model.`, thrown)
   }
 }
 
@@ -143,7 +146,7 @@ function createPredictor(
       return Object.fromEntries(
         bound.outputs.map(({ parameter, tensor, slot }) => {
           const result = results[tensor]
-          if (!result) throw new InoriginError('internal', `The runtime gave no ${tensor}.`)
+          if (!result) throw new InoriginError('internal', `The model returned no ${tensor}.`)
           return [parameter.name, decode(parameter, fromTensor(result), slot)]
         }),
       )
@@ -160,7 +163,7 @@ function createPredictor(
     if (closing) throw new InoriginError('unavailable', `${tag} has been unloaded. Load it again.`)
     const start = performance.now()
     const turn = last.then(async () => {
-      // One run right after the other would leave the thread deaf to those who give up meanwhile.
+      // The pause lets the worker receive abort messages between two runs.
       await turns.next()
       stopIfAborted(signal)
       return run(checked, signal)
@@ -204,7 +207,7 @@ function toTensor(ort: Ort, { type, data, shape }: RawTensor): Tensor {
 function fromTensor(tensor: Tensor): RawTensor {
   const type = tensor.type as ElementType
   const data = tensor.data as ElementData
-  // Where there is a Float16Array the runtime uses it; bits are the same everywhere.
+  // The runtime returns a Float16Array where browsers have one. Its bits work everywhere.
   const isHalf = type === 'float16' && !(data instanceof Uint16Array) && ArrayBuffer.isView(data)
   return {
     type,
@@ -213,11 +216,11 @@ function fromTensor(tensor: Tensor): RawTensor {
   }
 }
 
-/** What no signature states, such as two inputs of one length, the model itself checks. */
+/** Rethrows a runtime error, as `invalid_request` if the model rejected the inputs. */
 function blame(thrown: unknown): never {
   const error = InoriginError.from(thrown)
   const said = error.kind === 'internal' ? mismatchOf(error.message) : null
-  if (said !== null) refuse('inputs', `the model does not take them: ${said}`, thrown)
+  if (said !== null) refuse('inputs', `the model rejected them: ${said}`, thrown)
   const lack = error.kind === 'internal' ? gpuLackOf(error.message) : null
   throw lack === null ? error : gpuRefused(lack, thrown)
 }

@@ -1,4 +1,4 @@
-/** Inputs made up for a predictor, to see how long it takes where nobody has given any yet. */
+/** Generates inputs for a predictor, to measure its speed before it has received any. */
 import type { InputParameter } from '../types/index.ts'
 import type { BoundInput } from './bind.ts'
 import { size } from '../values/elements.ts'
@@ -6,17 +6,17 @@ import { sizeOf } from './image.ts'
 import type { Shape } from './tensor.ts'
 import type { InputSlot } from './value.ts'
 
-/** Pixels of a side, where images keep their own size. */
+/** Width and height in pixels of images that keep their own size. */
 const SIDE = 224
 
-/** A length that the model leaves open; the first is how many are done at once. */
+/** Length of dimensions that the model does not fix, except for the batch, which has length 1. */
 const LENGTH = 16
 
 const TEXT = 'A quick brown fox jumps over the lazy dog.'
 
 /**
- * Values by parameter name that the signature allows, as far as it tells what it allows. What has a
- * default is left to it.
+ * Returns values by parameter name that match the types and bounds of the signature. Parameters
+ * with a default are left out.
  */
 export function sampleInputs(inputs: readonly BoundInput[]): Record<string, unknown> {
   return Object.fromEntries(
@@ -49,7 +49,7 @@ function picture({ image }: InputSlot): ImageData {
   return pixels
 }
 
-/** One value of a parameter whose values are a tensor of its type. */
+/** Returns one value of a parameter whose values are a tensor of its type. */
 function single({ type, enumeration, range }: InputParameter, slot: InputSlot): unknown {
   const [member] = enumeration ?? []
   if (member) return member.value
@@ -58,7 +58,7 @@ function single({ type, enumeration, range }: InputParameter, slot: InputSlot): 
   return within(slot, range?.min, range?.max)
 }
 
-/** One value in a list or a dict, within the bounds of its schema. */
+/** Returns one value in a list or a dict, within the bounds of its schema. */
 function item({ type, ...slot }: InputSlot, schema: unknown): unknown {
   if (type === 'string') return TEXT
   if (type === 'bool') return true
@@ -81,7 +81,7 @@ function nested([length = 0, ...rest]: readonly number[], value: unknown): unkno
   return Array.from({ length }, () => (rest.length > 0 ? nested(rest, value) : value))
 }
 
-/** The schema of what is in the lists within lists. */
+/** Returns the schema of the innermost items of nested lists. */
 function innermost(schema: unknown): unknown {
   return isObject(schema) && 'items' in schema ? innermost(schema['items']) : schema
 }

@@ -1,18 +1,21 @@
-/** JSON Schema of lists and dicts. Schemas are interpreted: an app's policy may forbid eval. */
+/**
+ * Checks lists and dicts against their JSON Schema. The library interprets schemas, because the
+ * content security policy of an app may forbid eval.
+ */
 import { type Schema, Validator } from '@cfworker/json-schema'
 import { InoriginError } from '../error.ts'
 import { refuse } from '../values/refuse.ts'
 
 const validators = new WeakMap<object, Validator>()
 
-/** Throws `invalid_request` that names the part of `value` which the schema does not allow. */
+/** Throws `invalid_request` that names the part of `value` which does not match the schema. */
 export function checkSchema(schema: Record<string, unknown>, value: unknown, path: string): void {
   const { valid, errors } = validate(schema, value, path)
   if (valid) return
-  // Those around it only say that a part is at fault.
+  // The last error is the innermost. The others only say that a part is invalid.
   const innermost = errors.at(-1)
   const at = `${path}${placeOf(innermost?.instanceLocation ?? '#')}`
-  refuse(at, `is not as its schema says. ${innermost?.error ?? ''}`.trim())
+  refuse(at, `does not match its schema. ${innermost?.error ?? ''}`.trim())
 }
 
 function validate(
@@ -22,7 +25,7 @@ function validate(
 ): ReturnType<Validator['validate']> {
   try {
     let validator = validators.get(schema)
-    // The library writes into what it is given.
+    // The library modifies its argument, so it gets a copy.
     validator ??= new Validator(structuredClone(schema) as Schema, '2020-12')
     validators.set(schema, validator)
     return validator.validate(value)
@@ -35,7 +38,7 @@ function validate(
   }
 }
 
-/** `[1].red` of the pointer `#/1/red`. */
+/** Converts a pointer such as `#/1/red` to a path such as `[1].red`. */
 function placeOf(pointer: string): string {
   const steps = pointer.split('/').slice(1)
   const names = steps.map((step) =>

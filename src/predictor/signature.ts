@@ -1,4 +1,4 @@
-/** Inputs against a signature: what comes out is complete, of the right types and within bounds. */
+/** Checks inputs against a signature: completeness, types and bounds. */
 import type { EnumerationMember, InputParameter, Signature } from '../types/index.ts'
 import { type Elements, isElementType, kind, parseElements, rounded } from '../values/elements.ts'
 import { fromHalf } from '../values/half.ts'
@@ -6,20 +6,20 @@ import { IMAGE_CLASSES, type ImageSource, isImageSource } from './image.ts'
 import { refuse } from '../values/refuse.ts'
 import { checkSchema } from './schema.ts'
 
-/** The value of one parameter, ready to become a tensor. */
+/** Checked value of one parameter, ready to become a tensor. */
 export type Checked =
   | { form: 'elements'; elements: Elements }
   | { form: 'image'; sources: readonly ImageSource[] }
   | { form: 'binary'; bytes: Uint8Array | Blob }
   | { form: 'list'; items: readonly unknown[] }
   | { form: 'dict'; values: Readonly<Record<string, unknown>> }
-  /** Texts that have been tokenised already. */
+  /** Tokenized texts, one row for each. */
   | { form: 'tokens'; rows: readonly (readonly number[])[] }
 
 /**
- * Values by parameter name, defaults filled in; an optional input without one is absent. Throws
- * `invalid_request` on the first input that is missing, unknown, of a wrong type, out of range or
- * not a member of its enumeration; the message begins with its name.
+ * Returns the checked values by parameter name, with defaults. An optional input without a default
+ * is absent. Throws `invalid_request` that names the first input which is missing, unknown, of a
+ * wrong type, out of range or not a member of its enumeration.
  */
 export function checkInputs(signature: Signature, inputs: unknown): Map<string, Checked> {
   if (typeof inputs !== 'object' || inputs === null || Array.isArray(inputs)) {
@@ -27,8 +27,7 @@ export function checkInputs(signature: Signature, inputs: unknown): Map<string, 
   }
   const names = signature.inputs.map((parameter) => parameter.name)
   for (const name of Object.keys(inputs)) {
-    if (!names.includes(name))
-      refuse(`inputs.${name}`, `there is no such input; there is ${named(names)}.`)
+    if (!names.includes(name)) refuse(`inputs.${name}`, `unknown input. Expected: ${named(names)}.`)
   }
   const given = new Map(Object.entries(inputs))
   const checked = new Map<string, Checked>()
@@ -41,7 +40,7 @@ export function checkInputs(signature: Signature, inputs: unknown): Map<string, 
   return checked
 }
 
-/** One value against its parameter; `path` begins the message of what is thrown. */
+/** Checks one value against its parameter. The message of an error begins with `path`. */
 export function checkValue(parameter: InputParameter, value: unknown, path: string): Checked {
   const { type, enumeration, range } = parameter
   if (type === 'image') return { form: 'image', sources: images(value, path) }
@@ -86,7 +85,7 @@ function dict(value: unknown, path: string): Checked {
   return refuse(path, `must be an object of values by name, not ${kind(value)}.`)
 }
 
-/** Names of members become their values, wherever they stand; everything else stays as it is. */
+/** Replaces names of enumeration members by their values, in nested arrays too. */
 function resolve(members: readonly EnumerationMember[], value: unknown, path: string): unknown {
   if (Array.isArray(value))
     return value.map((item, index) => resolve(members, item, `${path}[${index}]`))
@@ -132,7 +131,7 @@ function* values({ type, data }: Elements): Generator<number | bigint | string> 
   for (const element of data) yield type === 'float16' ? fromHalf(Number(element)) : element
 }
 
-/** Whether a member's value is the one given; a bool is stored as 0 or 1, an int64 as a bigint. */
+/** Returns `true` if two values are equal, where a bool equals 0 or 1 and an int64 is a bigint. */
 export function same(member: unknown, value: unknown): boolean {
   return comparable(member) === comparable(value)
 }

@@ -1,4 +1,4 @@
-/** Texts to tensors of tokens. */
+/** Tokenizes texts and encodes them as tensors. */
 import { Tokenizer } from '@huggingface/tokenizers'
 import type { Implementation, PredictorEntry, TextLayout } from '../catalog/schema.ts'
 import type { Files } from '../engine/engine.ts'
@@ -6,16 +6,16 @@ import { ARRAYS, type ElementType } from '../values/elements.ts'
 import { refuse, unusable } from '../values/refuse.ts'
 import type { RawTensor } from './tensor.ts'
 
-/** Most tokens of a call, all texts counted as long as the longest. */
+/** Largest number of tokens of a call, with every text padded to the longest. */
 const MOST_AT_ONCE = 2 ** 18
 
-/** Tokens of a text, with those that the tokenizer puts around it. */
+/** Function that returns the tokens of a text, including the special tokens around it. */
 export type Tokenise = (text: string) => readonly number[]
 
 /** Tokenizers by the names of their resources. */
 export type Tokenizers = ReadonlyMap<string, Tokenise>
 
-/** Those that the implementation's bindings name. Rejects with `unavailable` if one is no use. */
+/** Loads the tokenizers of the bindings. Rejects with `unavailable` if one cannot be used. */
 export async function openTokenizers(
   { tag }: PredictorEntry,
   { bindings = {} }: Implementation,
@@ -31,7 +31,7 @@ export async function openTokenizers(
         tokeniser(JSON.parse(await file.text()), JSON.parse((await config?.text()) ?? '{}')),
       ]
     } catch (cause) {
-      return unusable(tag, `resources.${name}`, `it is no tokenizer (${String(cause)}).`, cause)
+      return unusable(tag, `resources.${name}`, `not a tokenizer (${String(cause)}).`, cause)
     }
   })
   return new Map(await Promise.all(opened))
@@ -42,13 +42,13 @@ function tokeniser(file: object, config: object): Tokenise {
   return (text) => tokenizer.encode(text).ids
 }
 
-/** What a text parameter of an implementation goes through. */
+/** Encoding of a text parameter. */
 export interface TextSlot {
   layout: TextLayout
   tokenise: Tokenise
 }
 
-/** Tokens of a text; refuses, naming `path`, what has none. */
+/** Tokenizes a text. Throws `invalid_request` that names `path` if some of it has no token. */
 export function tokensOf(text: string, { tokenise }: TextSlot, path: string): readonly number[] {
   const tokens = tokenise(text)
   if (tokens.some((token) => token === undefined))
@@ -56,7 +56,7 @@ export function tokensOf(text: string, { tokenise }: TextSlot, path: string): re
   return tokens
 }
 
-/** The tensor of tokens and those that go with it, by name. */
+/** Encodes texts as the tensor of tokens, with the mask and the token types, by tensor name. */
 export function encodeText(
   texts: readonly string[],
   tensor: string,
@@ -70,16 +70,13 @@ export function encodeText(
     const at = texts.length > 1 ? `${path}[${index}]` : path
     const tokens = tokensOf(text, slot, at)
     if (tokens.length > most)
-      refuse(
-        at,
-        `the text has ${tokens.length} tokens, and ${most} at most can be read. Shorten it.`,
-      )
+      refuse(at, `the text has ${tokens.length} tokens, but the maximum is ${most}. Shorten it.`)
     return tokens
   })
   return encodeRows(rows, tensor, type, slot, path)
 }
 
-/** The same of texts that are tokens already. */
+/** Encodes tokenized texts, like {@link encodeText}. */
 export function encodeRows(
   rows: readonly (readonly number[])[],
   tensor: string,

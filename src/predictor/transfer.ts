@@ -1,10 +1,10 @@
-/** Inputs on their way between threads: what only a page has becomes what a worker can take. */
+/** Prepares inputs for a worker: elements that exist only in pages become bitmaps. */
 import { InoriginError } from '../error.ts'
 import { refuse } from '../values/refuse.ts'
 
 /**
- * Lets `send` post the inputs, and frees what had to be made for that. Throws `invalid_request` that
- * names the input which cannot be posted.
+ * Calls `send` with inputs that can be posted, and frees the bitmaps that were made for it. Rejects
+ * with `invalid_request` that names an input which cannot be posted.
  */
 export async function carry<T>(
   inputs: Record<string, unknown>,
@@ -20,7 +20,7 @@ export async function carry<T>(
     if (thrown instanceof DOMException && thrown.name === 'DataCloneError') blame(plain, thrown)
     throw thrown
   } finally {
-    // What the caller gave stays the caller's.
+    // Bitmaps of the caller stay open.
     const own = new Set(Object.values(inputs).flatMap(each))
     for (const value of Object.values(plain).flatMap(each)) {
       if (holdsPixels(value) && !own.has(value)) value.close()
@@ -41,7 +41,7 @@ function blame(plain: Record<string, unknown>, cause: unknown): void {
 
 function whyStuck(value: unknown): string {
   const pixels = each(value).filter(holdsPixels)
-  if (pixels.length === 0) return 'is nothing that a predictor can take'
+  if (pixels.length === 0) return 'has a type that predictors do not take'
   const isGone = pixels.some(
     (image) => ('codedWidth' in image ? image.codedWidth : image.width) === 0,
   )
@@ -49,15 +49,15 @@ function whyStuck(value: unknown): string {
   return 'it shows pixels of another origin; load the image with crossorigin="anonymous"'
 }
 
-/** The images of an input that may be several. */
+/** Returns the images of an input, which may be an array. */
 function each(value: unknown): unknown[] {
   return Array.isArray(value) && typeof value[0] === 'object' ? value : [value]
 }
 
 /**
- * Inputs with canvases, images and videos replaced by bitmaps of what they show now; everything
- * else stays as it is. Throws `invalid_request` that names the input when there is nothing to show,
- * or another origin forbids it.
+ * Resolves with the inputs, where canvases, images and videos are replaced by bitmaps of their
+ * current content. Rejects with `invalid_request` that names an input without content, or with
+ * content of another origin.
  */
 export async function toTransferable(
   inputs: Record<string, unknown>,
@@ -89,7 +89,7 @@ export async function toTransferable(
   }
 }
 
-/** Frees pixels of inputs that were received and are done with, before the collector would. */
+/** Closes the images of received inputs after use, before the garbage collector would. */
 export function release(inputs: Record<string, unknown>): void {
   for (const value of Object.values(inputs).flatMap(each)) if (holdsPixels(value)) value.close()
 }
@@ -123,7 +123,7 @@ async function capture(element: Shown, path: string): Promise<ImageBitmap> {
     if (thrown instanceof InoriginError) throw thrown
     return refuse(
       path,
-      'it shows no image that can be read: is it loaded, and larger than 0 x 0?',
+      'it shows no readable image. Check that it is loaded and larger than 0 x 0.',
       thrown,
     )
   }

@@ -1,4 +1,4 @@
-/** Checked inputs to tensors, tensors to what a caller gets, without any runtime. */
+/** Encodes checked inputs as tensors and decodes tensors to outputs, independent of the runtime. */
 import type { ImageLayout } from '../catalog/schema.ts'
 import type { OutputParameter, TensorValue } from '../types/index.ts'
 import {
@@ -16,20 +16,20 @@ import { type Checked, same } from './signature.ts'
 import type { RawTensor, Shape } from './tensor.ts'
 import { encodeRows, encodeText, type TextSlot } from './text.ts'
 
-/** What an input's tensor must be. */
+/** Requirements for the tensor of an input. */
 export interface InputSlot {
   type: ElementType
-  /** `null`: the model does not say. */
+  /** Shape of the tensor. `null`: the model does not declare it. */
   shape: Shape | null
   image?: { layout: ImageLayout; rasterise: Rasterise }
   text?: TextSlot
-  /** Names of a dict's values, in the order of the tensor's. */
+  /** Names of a dict's values, in the order of the tensor's elements. */
   keys?: readonly string[]
 }
 
 /**
- * The tensors of a checked input by name, one but for texts; throws `invalid_request` on `path` if the
- * slot is another.
+ * Resolves with the tensors of a checked input by name: one, or several for texts. Rejects with
+ * `invalid_request` that names `path` if the input does not fit.
  */
 export async function encodeInput(
   checked: Checked,
@@ -42,7 +42,7 @@ export async function encodeInput(
   return encodeText(textsOf(checked, path), tensor, slot.type, slot.text, path)
 }
 
-/** The tensor of a checked input; throws `invalid_request` on `path` if the slot is another. */
+/** Resolves with the tensor of a checked input. Rejects like {@link encodeInput}. */
 export async function encode(checked: Checked, slot: InputSlot, path: string): Promise<RawTensor> {
   if (checked.form === 'image') {
     if (!slot.image) return refuse(path, 'the implementation has no layout for images.')
@@ -80,7 +80,7 @@ function textsOf(checked: Checked, path: string): readonly string[] {
   return elements.data as string[]
 }
 
-/** The full shape of `length` elements in a slot: what was given, or the one way they fit. */
+/** Returns the full shape of `length` elements in a slot: the given shape, or the one that fits. */
 function fit(
   length: number,
   given: readonly number[] | null,
@@ -117,16 +117,16 @@ function show(shape: Shape): string {
   return `[${shape.map((length) => length ?? 'any').join(', ')}]`
 }
 
-/** How an output's tensor becomes its value. */
+/** Options for decoding the tensor of an output. */
 export interface OutputSlot {
   layout?: ImageLayout
   keys?: readonly string[]
 }
 
 /**
- * The value of an output: a scalar for one element of a shape `[]` or `[1]`, else
- * `{ data, shape }`; members of an enumeration by name, images as `ImageData`, binary as bytes, lists
- * as nested arrays, dicts as objects. An int64 is a bigint.
+ * Returns the value of an output: a scalar for the shapes `[]` and `[1]`, else `{ data, shape }`.
+ * Enumeration members become names, images `ImageData`, binary bytes, lists nested arrays, dicts
+ * objects. An int64 is a bigint.
  */
 export function decode(
   parameter: OutputParameter,
@@ -156,7 +156,7 @@ export function decode(
   return tensor.type === 'bool' ? element === 1 : element
 }
 
-/** Elements as a caller would write them. */
+/** Returns the elements with booleans instead of 0 and 1. */
 function plain(tensor: RawTensor): unknown[] {
   return Array.from<unknown, unknown>(readable(tensor), (element) =>
     tensor.type === 'bool' ? element === 1 : element,

@@ -1,8 +1,8 @@
-/** Numbers, booleans and strings of a tensor: what a caller gave, as arrays of the right type. */
+/** Converts the numbers, booleans and strings of a caller to tensor data of the right type. */
 import { fromHalf, toHalf } from './half.ts'
 import { refuse } from './refuse.ts'
 
-/** Parameter types whose values are tensors of that very type. */
+/** Parameter types whose values are tensors of the same type. */
 export type ElementType =
   | 'float16'
   | 'float32'
@@ -32,15 +32,15 @@ export type NumberArray =
 
 export type ElementData = NumberArray | string[]
 
-/** Values of one parameter. float16 is kept as its bits, bool as 0 and 1. */
+/** Values of one parameter. float16 is stored as bits, bool as 0 and 1. */
 export interface Elements {
   type: ElementType
   data: ElementData
-  /** `null`: given flat, the tensor's own shape decides. */
+  /** Shape of the data. `null`: the data is flat, and the shape of the tensor applies. */
   shape: readonly number[] | null
 }
 
-/** Whose typed array each type is kept in; text has none. */
+/** Typed array for the elements of each type. Strings have none. */
 export const ARRAYS = {
   float16: Uint16Array,
   float32: Float32Array,
@@ -61,14 +61,14 @@ export function isElementType(type: string): type is ElementType {
 }
 
 /**
- * The elements in `value`: a scalar, a (nested) array, a typed array of the parameter's own type,
- * or `{ data, shape }`. Throws `invalid_request` that names `path` on anything else.
+ * Parses a scalar, a (nested) array, a typed array of the parameter's own type, or
+ * `{ data, shape }`. Throws `invalid_request` that names `path` on anything else.
  */
 export function parseElements(type: ElementType, value: unknown, path: string): Elements {
   if (Array.isArray(value)) {
     const shape = arrayShape(value)
     const flat: unknown[] = value.flat(Infinity)
-    if (flat.length !== size(shape)) refuse(path, 'the nested arrays are not all of one length.')
+    if (flat.length !== size(shape)) refuse(path, 'nested arrays must have the same length.')
     return { type, data: collect(type, flat, path), shape: shape.length > 1 ? shape : null }
   }
   if (ArrayBuffer.isView(value)) return { type, data: adopt(type, value, path), shape: null }
@@ -76,14 +76,14 @@ export function parseElements(type: ElementType, value: unknown, path: string): 
   return { type, data: collect(type, [value], path), shape: [] }
 }
 
-/** A number as the type can hold it: what 0.1 is in a float32. Anything else stays as it is. */
+/** Rounds a number to the precision of a float type. Returns any other value unchanged. */
 export function rounded(type: ElementType, value: unknown): unknown {
   if (typeof value !== 'number') return value
   if (type === 'float32') return Math.fround(value)
   return type === 'float16' ? fromHalf(toHalf(value)) : value
 }
 
-/** Data as numbers a caller can use: bits of halves are of no use to anyone. */
+/** Returns data for callers: float16 bits become numbers. */
 export function readable({ type, data }: Pick<Elements, 'type' | 'data'>): ElementData {
   return type === 'float16' ? Float32Array.from(data as Uint16Array, fromHalf) : data
 }
@@ -126,7 +126,7 @@ function parseTensor(
   return { type, data: elements, shape }
 }
 
-/** A typed array as it is, where no value could change its meaning. */
+/** Returns a typed array as tensor data, converted only where no value changes its meaning. */
 function adopt(type: ElementType, view: ArrayBufferView, path: string): ElementData {
   if (type === 'string') refuse(path, `must be text, not ${kind(view)}.`)
   if (type === 'float16') {
@@ -141,7 +141,7 @@ function adopt(type: ElementType, view: ArrayBufferView, path: string): ElementD
   const own = ARRAYS[type]
   if (type !== 'float16' && view instanceof own) {
     if (type === 'bool' && (view as Uint8Array).some((element) => element > 1)) {
-      refuse(path, 'bytes of a bool are 0 or 1.')
+      refuse(path, 'bytes of a bool must be 0 or 1.')
     }
     return view
   }
@@ -204,7 +204,7 @@ function article(type: ElementType): string {
   return /^[aeiou]/.test(type) && !type.startsWith('u') ? `an ${type}` : `a ${type}`
 }
 
-/** What a value is, in a word or its own digits. */
+/** Describes a value for a message, such as `5`, `a string` or `Float32Array`. */
 export function kind(value: unknown): string {
   if (value === null || ['undefined', 'number', 'boolean'].includes(typeof value))
     return String(value)

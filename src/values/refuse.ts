@@ -1,4 +1,4 @@
-/** Two ways to refuse a prediction: the caller's inputs are wrong, or the catalog's entry is. */
+/** Throws the two errors of a prediction: invalid inputs, or an invalid catalog entry. */
 import { InoriginError } from '../error.ts'
 import type { Tag } from '../types/index.ts'
 

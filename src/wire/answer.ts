@@ -2,25 +2,25 @@ import { InoriginError } from '../error.ts'
 import type { GenerationEvent, LoadProgress } from '../types/index.ts'
 import type { Work } from './work.ts'
 
-/** How one style puts a generation, or a prediction, into words. */
+/** Encoder of the events of a generation or prediction in one API style. */
 export interface Encoder<Event = GenerationEvent> {
-  /** The content type. */
+  /** Content type of the response. */
   readonly type: string
-  /** The text that goes out for an event; empty for none. */
+  /** Returns the text for an event, empty if there is nothing to send. */
   encode(event: Event): string
-  /** The last words of a generation that failed late. Absent: the body is aborted instead. */
+  /** Returns the last text of a stream that failed. Absent: the body is aborted instead. */
   fail?(error: InoriginError): string
   /**
-   * What is to be done once, before the last words go out or when nobody waits for them any more.
-   * Resolves with those words, where they depend on it.
+   * Runs once, before the last text is sent or after the client has left. Resolves with text to
+   * append, which may be empty.
    */
   settle?(): Promise<string>
 }
 
 /**
- * The body of an answer: one event is read when the consumer asks for more, up to the one of type
- * `finish`. A consumer that cancels ends the work; work that is aborted breaks the body off, as fetch
- * does. `inWords` puts a late failure into the words of the request.
+ * Creates the body of a response. Events are read when the consumer asks for more, up to the one of
+ * type `finish`. Cancelling the body cancels the work, and aborted work makes the body fail, as in
+ * `fetch`. `inWords` translates a late error to the field names of the body.
  */
 export function answerBody<Event extends { type: string }>(
   events: AsyncIterable<Event>,
@@ -51,7 +51,7 @@ export function answerBody<Event extends { type: string }>(
         try {
           while (text === '' && !last) {
             const { done, value } = await iterator.next()
-            if (done) throw new InoriginError('internal', 'The answer broke off before its end.')
+            if (done) throw new InoriginError('internal', 'The response ended before it finished.')
             text = encoder.encode(value)
             last = value.type === 'finish'
           }
@@ -68,13 +68,12 @@ export function answerBody<Event extends { type: string }>(
         controller.close()
         void abandon(iterator)
       },
-      // Not at once: in WebKit, a listener that an abort runs inside of `cancel` hangs every later fetch
-      // of the origin.
+      // WebKit hangs every later fetch of the origin if an abort listener runs inside of `cancel`.
       cancel() {
         queueMicrotask(() => work.cancel())
       },
     },
-    // Nothing is read ahead: a consumer that stops reading stops the model.
+    // The stream reads nothing ahead, so a consumer that stops reading stops the model.
     { highWaterMark: 0 },
   )
 }
@@ -83,7 +82,7 @@ async function abandon(iterator: AsyncIterator<unknown>): Promise<void> {
   try {
     await iterator.return?.()
   } catch {
-    // There is no one left to tell.
+    // The consumer has left, so nobody can receive this error.
   }
 }
 
@@ -94,7 +93,7 @@ const PHASE = {
   ready: 'ready',
 } as const
 
-/** Progress in a few words, such as `downloading @acme/tiny 45% 3.1 MB/s`. */
+/** Formats progress, such as `downloading @acme/tiny 45% 3.1 MB/s`. */
 export function progressText({
   tag,
   phase,

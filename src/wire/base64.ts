@@ -1,8 +1,9 @@
-/** Bytes as text in base64. */
+/** Converts bytes to base64 and back. */
 
-/** Bytes that are made into a text at once: more arguments than this no engine takes. */
+/** Bytes per call of `String.fromCharCode`: JavaScript engines limit the number of arguments. */
 const STEP = 2 ** 15
 
+/** Encodes bytes as base64. */
 export function toBase64(bytes: Uint8Array): string {
   let binary = ''
   for (let at = 0; at < bytes.length; at += STEP) {
@@ -11,7 +12,7 @@ export function toBase64(bytes: Uint8Array): string {
   return btoa(binary)
 }
 
-/** Throws what `atob` does for what is no base64. */
+/** Decodes base64. Throws the error of `atob` when the text is not valid. */
 export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   const binary = atob(text)
   const bytes = new Uint8Array(binary.length)

@@ -1,50 +1,49 @@
-/** An answer whose beginning the client gives: the text of a last message of the assistant. */
+/** Prefill by the client: the completion continues the text of a last assistant message. */
 import type { ChatMessage } from '../types/index.ts'
 import type { Fault } from './fields.ts'
 import type { ReasoningFields } from './reasoning.ts'
 
-/** The messages before it, and the text that the answer is to go on from. */
+/** Messages of the prompt, and the text that the completion continues. */
 export interface Begun {
   messages: ChatMessage[]
   begun?: string
 }
 
-/** Takes the last message for the beginning of the answer; it must be the assistant's, and text. */
+/** Splits off the last message as the prefilled text. It must be an assistant message of text. */
 export function beginWith(messages: ChatMessage[]): Begun {
   return { messages: messages.slice(0, -1), begun: messages.at(-1)?.content ?? '' }
 }
 
 /**
- * What keeps the last message from being gone on with, where its role and contents do not. Thoughts
- * come before an answer, so that none can be asked for once it has begun; how hard to think may be
- * said all the same, and changes nothing.
+ * Returns what forbids a prefilled message apart from its role and content. Reasoning comes before
+ * the text, so a prefill excludes it. A reasoning effort is allowed and has no effect.
  */
 export function begunFault(
   messages: readonly unknown[],
   { thinking }: ReasoningFields,
 ): Fault | undefined {
   if (messages.length < 2) {
-    const message = 'an array with a message before that of the assistant, which begins the answer'
+    const message = 'an array with a message before the prefilled assistant message'
     return { path: ['messages'], message, input: messages }
   }
   if (!thinking || thinking.type === 'disabled') return undefined
-  const message = 'disabled or left out where the last message begins the answer'
+  const message = 'disabled or left out with a prefilled assistant message'
   return { path: ['thinking', 'type'], message, input: thinking.type }
 }
 
-/** A message of the messages style. */
+/** Message in the Anthropic style. */
 interface Said {
   role: string
   content: string | ReadonlyArray<{ type: string; text?: string }>
 }
 
-/** Whether the messages style takes the last message for a beginning; not where it is not all text. */
+/** Returns `true` if the last message is a prefill in the Anthropic style: only text. */
 export function begins(messages: readonly Said[]): boolean {
   const last = messages.at(-1)
   return messages.length > 1 && last?.role === 'assistant' && otherThanText(last) < 0
 }
 
-/** What keeps an answer in that style from going on from the last message. */
+/** Returns why a last assistant message cannot be continued in the Anthropic style. */
 export function lastFault(
   body: { messages: readonly Said[] } & ReasoningFields,
 ): Fault | undefined {
@@ -55,19 +54,19 @@ export function lastFault(
   const { content } = last
   const at = otherThanText(last)
   if (at >= 0 && typeof content !== 'string') {
-    const message = 'text in a last message of the assistant, from which the answer goes on'
+    const message = 'text in a prefilled assistant message'
     return { path: ['messages', index, 'content', at, 'type'], message, input: content[at]?.type }
   }
   const input = typeof content === 'string' ? content : content.map(({ text }) => text).join('')
   if (/\s$/.test(input)) {
-    // Words that clients of this style know; a model seldom begins a word behind a space.
+    // Models seldom continue well after a space. Clients know the wording in parentheses.
     const message =
-      'without a space at its end (final assistant content cannot end with trailing whitespace)'
+      'without whitespace at its end (final assistant content cannot end with trailing whitespace)'
     return { path: ['messages', index, 'content'], message, input }
   }
   return begunFault(messages, body)
 }
 
-/** Index of the first block that is no text, or -1. */
+/** Returns the index of the first block that is not text, or -1. */
 const otherThanText = ({ content }: Said): number =>
   typeof content === 'string' ? -1 : content.findIndex(({ type }) => type !== 'text')

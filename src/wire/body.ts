@@ -3,21 +3,21 @@ import { InoriginError } from '../error.ts'
 import type { Caller, Host } from '../types/index.ts'
 import { findJsonFault, MAX_DEPTH, type JsonFault, VALUES_REMEDY } from './json.ts'
 
-/** Bytes of a body: 32 MiB, room for a long conversation with images. */
+/** Largest body: 32 MiB, enough for a long conversation with images. */
 const MAX_BODY_BYTES = 32 * 1024 * 1024
 
-/** A body that fits its table, and what of it the table does not know. */
+/** Body that matches its schema, and the fields that the schema does not know. */
 export interface Body<T> {
   fields: T
-  /** As it was sent. */
+  /** Parsed JSON of the body, before the schema was applied. */
   sent: unknown
   /** Paths of the fields without effect, such as `messages[].name`. */
   ignored: string[]
 }
 
 /**
- * The body of a POST, read and checked against a table of fields. Whoever has no valid key learns
- * that first, whatever else is wrong.
+ * Reads the body of a POST and checks it against a schema. Rejects with `authentication` first when
+ * the caller has no valid key, whatever else is wrong.
  */
 export async function readBody<T extends v.GenericSchema>(
   request: Request,
@@ -36,9 +36,9 @@ export async function readBody<T extends v.GenericSchema>(
 }
 
 async function readText(request: Request): Promise<string> {
-  // A form of another site can send no JSON without asking first, and navigates when it is sent.
+  // A form of another site cannot send JSON without a CORS preflight, and submitting it navigates.
   if (request.mode === 'navigate') {
-    throw new InoriginError('permission', 'A navigation cannot start work here; use fetch().')
+    throw new InoriginError('permission', 'A navigation cannot send this request. Use fetch().')
   }
   const type = request.headers.get('content-type')
   if (!/^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(type ?? '')) {
@@ -64,7 +64,7 @@ function tooLarge(): InoriginError {
   return new InoriginError('too_large', message, { code: 'request_too_large' })
 }
 
-/** Parses what {@link findJsonFault} lets pass. */
+/** Parses JSON after {@link findJsonFault} has checked it. */
 function parse(text: string): unknown {
   const fault = findJsonFault(text)
   if (fault) throw refusedFor(fault, text)
@@ -100,7 +100,7 @@ function faultAt(text: string, position: number): string {
   if (sign === undefined) {
     return text.trim() === ''
       ? 'it is empty'
-      : `it ends at position ${position}, before it is whole`
+      : `it ends at position ${position} and is incomplete`
   }
   let line = 1
   let lineStart = 0
@@ -122,7 +122,7 @@ function check<T extends v.GenericSchema>(table: T, input: unknown): Body<v.Infe
   return { fields: result.output, sent: input, ignored: [...ignored] }
 }
 
-/** Collects what the input has and the output, which keeps only what its table knows, has not. */
+/** Collects the paths of fields that are in the input but not in the output of the schema. */
 function unread(input: unknown, output: unknown, path: string, found: Set<string>): void {
   if (input === output || !isObject(input) || !isObject(output)) return
   if (Array.isArray(input)) {
@@ -141,7 +141,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null
 }
 
-/** The sentence for the first thing wrong, and its path in `param`. */
+/** Returns the error for the first issue, with the path of the field in `param`. */
 function complaint(issue: v.BaseIssue<unknown>): InoriginError {
   const param = issue.path && pathOf(issue.path.map(({ key }) => key))
   const subject = param === undefined ? 'The body' : `\`${param}\``
@@ -164,8 +164,8 @@ function complaint(issue: v.BaseIssue<unknown>): InoriginError {
 }
 
 /**
- * Names what was refused for clients that can do without. The code is the one by which Anthropic's
- * clients know that a conversation cannot be kept on the server (`thread`) and send all of it.
+ * Names the refused field for clients that can retry without it. By this code, Anthropic's clients
+ * know that `thread` is not supported, and then send the whole conversation.
  */
 function unsupportedDetails(param: string | undefined): Record<string, unknown> {
   const field = param ?? ''
@@ -180,7 +180,7 @@ function pathOf(keys: readonly unknown[]): string {
   }, '')
 }
 
-/** What about the value is not supported, where its path does not say it. */
+/** Describes the value that is not supported, where its path alone does not. */
 function nature(input: unknown): string {
   if (!isObject(input)) return ` = ${shown(input)}`
   const key = ['type', 'role'].find((tag) => typeof input[tag] === 'string')

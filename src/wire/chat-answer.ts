@@ -8,7 +8,7 @@ import { jsonEncoder, only, textOf } from './parts.ts'
 import { SSE_TYPE } from './reply.ts'
 import { comment, DONE, frame } from './sse.ts'
 
-/** What of an answer is told. */
+/** Options that decide what a chat completion contains. */
 export interface ChatTelling {
   model: string
   reasoning: boolean
@@ -37,7 +37,7 @@ function usageOf({ promptTokens, cachedTokens, completionTokens, reasoningTokens
   }
 }
 
-/** A chat completion as one JSON body; leading spaces while it is being made. */
+/** Encodes a chat completion as one JSON body. Spaces are sent ahead of it as heartbeats. */
 export function chatJson({ model, reasoning, logprobs, calls: form }: ChatTelling): Encoder {
   const head = { id: id('chatcmpl-'), object: 'chat.completion', created: seconds(), model }
   return jsonEncoder((parts, { reason, usage }) => {
@@ -62,7 +62,7 @@ export function chatJson({ model, reasoning, logprobs, calls: form }: ChatTellin
   })
 }
 
-/** A chat completion as a stream of chunks. */
+/** Encodes a chat completion as a stream of chunks. */
 export function chatStream(
   { model, reasoning, logprobs, calls: form }: ChatTelling,
   includeUsage: boolean,
@@ -78,7 +78,7 @@ export function chatStream(
       choices: [
         { index: 0, delta, finish_reason: end, logprobs: told ? logprobsObject(told) : null },
       ],
-      // Until the last, which has it.
+      // Only the last chunk has the usage.
       ...(includeUsage && { usage: null }),
     })
   return {
@@ -94,7 +94,7 @@ export function chatStream(
         case 'reasoning':
           return reasoning && event.text !== '' ? chunk({ reasoning_content: event.text }) : ''
         case 'text':
-          // Tokens of a character that is not whole have no text.
+          // A token that is part of a character has no text yet, but may have logprobs.
           if (event.text === '' && !event.logprobs?.length) return ''
           return chunk({ content: event.text }, null, logprobs ? (event.logprobs ?? []) : undefined)
         case 'tool_call':
@@ -113,7 +113,7 @@ export function chatStream(
   }
 }
 
-/** The `logprobs` of a choice. */
+/** Returns the `logprobs` of a choice. */
 function logprobsObject(tokens: readonly TokenLogprob[]) {
   return {
     content: tokens.map((token) => ({
@@ -124,10 +124,10 @@ function logprobsObject(tokens: readonly TokenLogprob[]) {
   }
 }
 
-/** What is never chosen has a logarithm that JSON cannot write; clients know this number for it. */
+/** Logprob of a token with probability 0. JSON has no -Infinity, and clients know this number. */
 const NEVER = -9999
 
-/** A token as all styles that tell of it write it. */
+/** Returns a token with its logprob, in the form that all styles use. */
 export function probability({ text, bytes, logprob }: TokenProbability) {
   return { token: text, logprob: Math.max(logprob, NEVER), bytes }
 }

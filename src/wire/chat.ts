@@ -1,4 +1,4 @@
-/** `POST /v1/chat/completions`: its table of fields, and what they ask for. */
+/** Schema of `POST /v1/chat/completions`, and its conversion to a generation request. */
 import * as v from 'valibot'
 import type { AnswerFormat, ChatMessage, GenerationRequest } from '../types/index.ts'
 import { beginWith, begunFault } from './begun.ts'
@@ -37,7 +37,7 @@ import * as calls from './tools.ts'
 
 const elseRefused = { input_audio: never, file: never }
 
-/** None is an empty text. What was refused was said too. */
+/** Content without images. Absent content is an empty text, and a refusal counts as text. */
 const contentRule = optional(
   textOr(
     tagged('type', {
@@ -66,7 +66,7 @@ const messageRule = tagged('role', {
     role: v.literal('assistant'),
     content: contentRule,
     refusal: optional(string),
-    // Servers differ in what they call it, and clients send back what they got.
+    // Servers use either name for reasoning, and clients send back what they received.
     reasoning_content: optional(string),
     reasoning: optional(string),
     tool_calls: optional(listOf(call)),
@@ -143,37 +143,37 @@ export type ChatBody = v.InferOutput<typeof table>
 
 function logprobsFault({ logprobs, top_logprobs: input }: ChatBody): Fault | undefined {
   if (logprobs || !input) return undefined
-  return { path: ['top_logprobs'], message: '0 or left out where logprobs is not true', input }
+  return { path: ['top_logprobs'], message: '0 or left out unless logprobs is true', input }
 }
 
-/** Either the last message is gone on with, or an answer is opened behind it. */
+/** Returns the conflict between `continue_final_message`, `add_generation_prompt` and messages. */
 function openFault(body: ChatBody): Fault | undefined {
   const { messages, continue_final_message: goesOn, add_generation_prompt: opens } = body
   if (goesOn ? opens === true : opens === false) {
     const message = goesOn
-      ? 'false or left out where continue_final_message is true'
-      : 'true or left out where continue_final_message is not true'
+      ? 'false or left out when continue_final_message is true'
+      : 'true or left out unless continue_final_message is true'
     return { path: ['add_generation_prompt'], message, input: opens }
   }
   if (!goesOn) return undefined
   const last = messages.length - 1
   const begun = messages[last]
   if (begun?.role !== 'assistant') {
-    const message = 'false or left out where the last message is not of role assistant'
+    const message = 'false or left out unless the last message has role assistant'
     return { path: ['continue_final_message'], message, input: goesOn }
   }
   for (const field of ['tool_calls', 'function_call', 'reasoning_content', 'reasoning'] as const) {
     const input = begun[field]
     if (!input || (Array.isArray(input) && input.length === 0)) continue
-    const message = 'left out where the answer goes on from the text of the last message'
+    const message = 'left out when continue_final_message is true'
     return { path: ['messages', last, field], message, input }
   }
   return begunFault(messages, body)
 }
 
 /**
- * Fields without effect: of two limits, the older name gives way; a budget, or none, to no effort; and
- * functions are called one at a time.
+ * Returns the fields without effect. `max_completion_tokens` wins over `max_tokens`, and a
+ * reasoning budget over an effort. Functions are called one at a time.
  */
 export function ignoredByChat(body: ChatBody): string[] {
   const { max_tokens: older, max_completion_tokens: newer } = body
@@ -182,7 +182,7 @@ export function ignoredByChat(body: ChatBody): string[] {
   return [...limit, ...several, ...reasoningOf(body).ignored]
 }
 
-/** What a chat completion asks for, free of its style. */
+/** Converts the body to a generation request. */
 export function chatRequest(given: ChatBody): GenerationRequest {
   const body = withTools(given)
   const { stop, max_completion_tokens, max_tokens, logprobs, top_logprobs } = body
@@ -204,7 +204,7 @@ export function chatRequest(given: ChatBody): GenerationRequest {
   }
 }
 
-/** Where in the body the fields of its request are. */
+/** Returns the mapping from fields of the request to those of the body. */
 export function chatPlaces(body: ChatBody): Places {
   const schema = body.response_format?.type === 'json_object' ? 'schema' : 'json_schema.schema'
   return {

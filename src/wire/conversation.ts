@@ -1,4 +1,4 @@
-/** The conversation that a response goes on from: what of it was kept, and what is new. */
+/** Builds the conversation of a response from stored items and the new input. */
 import * as v from 'valibot'
 import { InoriginError } from '../error.ts'
 import type { Caller, Host, KeptItem, KeptResponse } from '../types/index.ts'
@@ -9,18 +9,19 @@ import type { Placed } from './responses-input.ts'
 import type { ResponsesBody } from './responses.ts'
 import { argumentsText } from './tools.ts'
 
+/** Input of a response, with all references resolved. */
 export interface Conversation {
-  /** Without references: each is what it stood for. */
+  /** Parsed items, each reference replaced by its item. */
   items: readonly Placed[]
-  /** The same as it is kept. */
+  /** The same items in the form in which they are stored. */
   kept: readonly KeptItem[]
 }
 
 type Sent = Readonly<Record<string, unknown>>
 
 /**
- * Reads the input of a body, with what it refers to. `sent` is the body as it came. Rejects with what to
- * do where something it refers to is not kept.
+ * Resolves with the input of a body and the stored items that it refers to. `sent` is the body
+ * before its schema was applied. Rejects with a remedy when an item is not stored.
  */
 export async function conversationOf(
   { input, previous_response_id: previous }: ResponsesBody,
@@ -44,7 +45,7 @@ export async function conversationOf(
   return { items, kept: [...before, ...own] }
 }
 
-/** All that was said up to the end of that response. */
+/** Resolves with all items of a stored response: its input and its output. */
 async function continued(previous: string, host: Host, caller: Caller): Promise<KeptItem[]> {
   const response = await host.keptResponse(previous, caller)
   if (response) return [...response.input, ...response.output]
@@ -55,7 +56,7 @@ async function continued(previous: string, host: Host, caller: Caller): Promise<
   })
 }
 
-/** The items that are referred to, by their ids. */
+/** Resolves with the stored items that the input refers to, by id. */
 async function referred(
   said: readonly Sent[],
   host: Host,
@@ -76,7 +77,7 @@ async function referred(
   return known
 }
 
-/** Refuses an item that is referred to twice: a short body would ask for any amount of text. */
+/** Refuses a second reference to an item, since a short body could expand to any amount of text. */
 function refuseTwice(said: readonly Sent[]): void {
   const seen = new Set<string>()
   for (const [index, item] of said.entries()) {
@@ -92,7 +93,7 @@ function refuseTwice(said: readonly Sent[]): void {
   }
 }
 
-/** A response that is kept, for the paths that name one. */
+/** Resolves with a stored response. Rejects with `not_found` if there is none. */
 export async function responseCalled(
   name: string,
   host: Host,
@@ -101,18 +102,19 @@ export async function responseCalled(
   return (await host.keptResponse(name, caller)) ?? notKept(name)
 }
 
+/** Throws `not_found` for a response that is not stored. */
 export function notKept(name: string): never {
   const what = `Response with id '${shortOf(name)}' not found. ${KEPT}`
   throw new InoriginError('not_found', what, { code: 'response_not_found' })
 }
 
 const KEPT =
-  'Responses are kept in memory by the tab that hosts the models, for the key that asked, until that ' +
-  'tab is closed or the room is needed. Those that were answered with store: false are not: that was ' +
-  'asked for, or they are too large.'
-const TO_DO = `${KEPT} Send the items themselves, as clients do that are given store: false.`
+  'Responses are stored in memory, per API key, by the tab that hosts the models, until it is ' +
+  'closed or needs the memory. A response that reports store: false is not stored: either the ' +
+  'request said so, or the response is too large.'
+const TO_DO = `${KEPT} Send the items themselves, as clients do with store: false.`
 
-/** An id is short; what else may have been sent for one need not come back as a whole. */
+/** Shortens an id for a message. Real ids are short, but a client may send any string. */
 const shortOf = (name: string): string => (name.length > 80 ? `${name.slice(0, 80)}...` : name)
 
 function isReference(item: Sent): item is Sent & { id: string } {
@@ -124,13 +126,13 @@ function itemsOf(sent: unknown): readonly Sent[] {
   return Array.isArray(given) ? given.filter(isObject) : [{ role: 'user', content: given }]
 }
 
-/** Items that were read before, or were answered. */
+/** Parses stored items. */
 function parsed(items: ReadonlyArray<KeptItem | undefined>) {
   const known = items.flatMap((item) => (item ? [sound(item)] : []))
   return known.length > 0 ? v.parse(itemsRule, known) : []
 }
 
-/** A call that was cut off has no arguments that could be read. */
+/** Replaces the arguments of a call that was cut off by `{}`, because they are not valid JSON. */
 function sound(item: KeptItem): Sent {
   if (item['type'] !== 'function_call' || v.is(argumentsText, item['arguments'])) return item
   return { ...item, arguments: '{}' }
@@ -143,7 +145,7 @@ const PREFIX: Readonly<Record<string, string>> = {
   reasoning: 'rs_',
 }
 
-/** An item as lists of items have it: with an id and a type, its text in a part. */
+/** Completes an item to the form that lists of items use: an id, a type, and text in a part. */
 function named(item: Sent): KeptItem {
   const type = String(item['type'] ?? 'message')
   const { role, content } = item

@@ -1,4 +1,4 @@
-/** `POST /v1/embeddings`: its table of fields, what they ask for, and its answer. */
+/** Schema of `POST /v1/embeddings`, its conversion to a request, and the response. */
 import * as v from 'valibot'
 import type { EmbeddingEvent, EmbeddingRequest, Embeddings } from '../types/index.ts'
 import type { Encoder } from './answer.ts'
@@ -19,7 +19,7 @@ import type { Places } from './places.ts'
 import { JSON_TYPE } from './reply.ts'
 import { elsewhere } from './shared.ts'
 
-/** Texts of one request, which is as many as clients put into one. */
+/** Largest number of texts in a request. Clients send batches of up to this size. */
 const MAX_TEXTS = 2048
 
 const texts = v.pipe(
@@ -27,8 +27,8 @@ const texts = v.pipe(
   v.minLength(1, 'an array with at least one string'),
 )
 
-/** Tokens of another model's tokenizer are no text here. */
-const tokens = not('send the text itself: each model has tokens of its own')
+/** Refuses token ids, because clients compute them with the tokenizer of another model. */
+const tokens = not('send the text itself: each model has its own tokenizer')
 
 const inputRule = v.lazy((input): typeof filled | typeof texts | typeof tokens => {
   if (typeof input === 'string') return filled
@@ -36,13 +36,13 @@ const inputRule = v.lazy((input): typeof filled | typeof texts | typeof tokens =
   return typeof first === 'number' || Array.isArray(first) ? tokens : texts
 })
 
-const CUT = 'cut what is too long into several texts'
+const CUT = 'split long texts into several'
 const off = optional(unsupported(flag, (is) => !is, CUT))
 const cutNone = unsupported(v.string(), (way) => way === 'NONE', CUT)
 const on = optional(unsupported(flag, (is) => is))
 const floats = optional(unsupported(v.unknown(), (value) => value === 'float'))
 
-/** What the body must be. Fields of other servers that would change a vector are refused. */
+/** Schema of the body. Fields of other servers that would change a vector are refused. */
 export const embeddingsBody = object({
   model: filled,
   input: inputRule,
@@ -71,16 +71,17 @@ export const embeddingsBody = object({
 
 export type EmbeddingsBody = v.InferOutput<typeof embeddingsBody>
 
+/** Converts the body to a request. */
 export function embeddingsRequest({ model, input, dimensions }: EmbeddingsBody): EmbeddingRequest {
   return { model, input: [input].flat(), dimensions: dimensions ?? undefined }
 }
 
-/** Where in the body the texts are. */
+/** Returns the mapping from fields of the request to those of the body. */
 export function embeddingsPlaces({ input }: EmbeddingsBody): Places {
   return { rename: typeof input === 'string' ? [[/^input\[0\]/, 'input']] : [], reasoning: [] }
 }
 
-/** A list of vectors as one JSON body; leading spaces while they are being made. */
+/** Encodes embeddings as one JSON body. Spaces are sent ahead of it as heartbeats. */
 export function embeddingsJson({
   model,
   encoding_format,
@@ -108,7 +109,7 @@ function vectorsOf({ vectors, dimensions }: Embeddings): Float32Array[] {
   )
 }
 
-/** Its numbers as float32, little-endian, which is what every browser computes with. */
+/** Encodes a vector as base64 of float32 in little-endian order, the byte order of all browsers. */
 function base64({ buffer, byteOffset, byteLength }: Float32Array): string {
   return toBase64(new Uint8Array(buffer, byteOffset, byteLength))
 }

@@ -1,7 +1,7 @@
 import type { ErrorKind, InoriginError } from '../error.ts'
 import { reply } from './reply.ts'
 
-/** Names that read the same to clients of both styles; the kinds without their own borrow one. */
+/** Error types that clients of both styles know. Kinds without a type of their own share one. */
 const TYPE: Readonly<Record<ErrorKind, string>> = {
   invalid_request: 'invalid_request_error',
   authentication: 'authentication_error',
@@ -15,7 +15,7 @@ const TYPE: Readonly<Record<ErrorKind, string>> = {
   unavailable: 'overloaded_error',
 }
 
-/** The `error` object of a failed stream or body as OpenAI's clients read it. */
+/** Object `error` of a failed stream or body, as OpenAI's clients read it. */
 export interface WireError {
   message: string
   type: string
@@ -23,14 +23,15 @@ export interface WireError {
   code: string | null
 }
 
+/** Returns the `error` object for an error. */
 export function wireError(error: InoriginError): WireError {
   const { message, kind, param = null, code = null } = error
   return { message, type: TYPE[kind], param, code }
 }
 
 /**
- * The answer to a request that failed before anything was sent. One body serves the clients of both
- * styles, and those that read a list of `errors`.
+ * Returns the response to a request that failed before anything was sent. One body serves the
+ * clients of both styles, and those that read a list of `errors`.
  */
 export function errorResponse(
   error: InoriginError,
@@ -49,7 +50,10 @@ export function errorResponse(
   })
 }
 
-/** Tells clients, which by themselves try every 429 and 5xx three times, whether that can help. */
+/**
+ * Returns headers that say whether and when a retry can help. Without them, clients send every
+ * request with status 429 or 5xx three times.
+ */
 function retryHeaders(error: InoriginError): Record<string, string> {
   if (error.kind === 'internal') return {}
   const after = error.retryAfter ?? (error.kind === 'rate_limit' ? 1 : undefined)

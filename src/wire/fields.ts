@@ -1,10 +1,10 @@
 /**
- * The vocabulary of the field tables. The message of a rule is the end of the sentence "must be
- * ...", except that of {@link unsupported}, which is what to do about it; `body.ts` says the rest.
+ * Building blocks of the request schemas. The message of a rule is the end of the sentence "must be
+ * ...". The message of {@link unsupported} is the remedy instead. `body.ts` adds the rest.
  */
 import * as v from 'valibot'
 
-/** `null` and absent are the same everywhere: not given. */
+/** Makes a field optional: `null` counts as absent everywhere. */
 export const optional = v.nullish
 
 export const flag = v.boolean('true or false')
@@ -13,31 +13,32 @@ export const filled = v.pipe(v.string('a string'), v.nonEmpty('a string that is 
 export const anyList = v.array(v.unknown(), 'an array')
 export const integer = v.pipe(v.number('an integer'), v.integer('an integer'))
 
-/** An integer with a lower bound, itself included. */
+/** Accepts an integer that is not below `least`. */
 export function atLeast(least: number) {
   const phrase = `an integer of at least ${least}`
   return v.pipe(v.number(phrase), v.integer(phrase), v.minValue(least, phrase))
 }
 
-/** A number within bounds, both included. */
+/** Accepts a number from `least` to `most`, both included. */
 export function within(least: number, most: number) {
   const phrase = `a number from ${least} to ${most}`
   return v.pipe(v.number(phrase), v.minValue(least, phrase), v.maxValue(most, phrase))
 }
 
+/** Accepts one of the given strings. */
 export function oneOf<const T extends readonly string[]>(values: T) {
   return v.picklist(values, values.length === 1 ? `"${values[0]}"` : `one of ${values.join(', ')}`)
 }
 
-/** An object, which an array is not. */
+/** Accepts an object with these entries, but no array. */
 export function object<const T extends v.ObjectEntries>(entries: T) {
   return unlessList(v.object(entries, 'an object'))
 }
 
-/** An object with any keys, left as it is: what is in it is somebody else's to judge. */
+/** Accepts an object with any keys, and passes it on unchanged. */
 export const anyObject = v.lazy((input) => (isObject(input) ? given : notObject))
 
-/** Whether a value is an object, which an array is not. */
+/** Returns `true` for an object that is not an array. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
@@ -50,11 +51,12 @@ function unlessList<T extends v.GenericSchema>(rule: T) {
   return v.lazy((input): T | typeof list => (Array.isArray(input) ? list : rule))
 }
 
+/** Accepts an array of such items. */
 export function listOf<T extends v.GenericSchema>(item: T) {
   return v.array(item, 'an array')
 }
 
-/** An array of a bounded length, which is seen before any of its items is. */
+/** Adds a maximum length to a rule. The length is checked before any item. */
 export function atMost<T extends v.GenericSchema>(most: number, items: string, rule: T) {
   const tooLong = v.never(`an array of at most ${most} ${items}`)
   return v.lazy((input): T | typeof tooLong =>
@@ -63,17 +65,17 @@ export function atMost<T extends v.GenericSchema>(most: number, items: string, r
 }
 
 /**
- * The most texts that may end an answer, in either style. No client or specification names a bound;
- * this one only keeps the search through the answer short.
+ * Largest number of stop sequences. No client or specification names a limit; this one bounds the
+ * time of the search through the completion.
  */
 export const MAX_STOPS = 64
 
-/** Texts that end an answer: up to {@link MAX_STOPS}, none of them empty. */
+/** Accepts up to {@link MAX_STOPS} stop sequences, none of them empty. */
 export const stops = atMost(MAX_STOPS, 'strings', listOf(filled))
 
-/** An object whose kind is told by one of its keys, such as `type` or `role`. */
+/** Accepts an object whose schema is chosen by the value of one key, such as `type` or `role`. */
 export function tagged<const T extends Record<string, v.GenericSchema>>(key: string, kinds: T) {
-  // Only ever asked about what has another key, so nothing comes out of it.
+  // This rule only runs on values of another kind, so it always fails.
   const unknown = v.pipe(object({ [key]: oneOf(Object.keys(kinds)) }), v.never())
   return v.lazy((input): T[keyof T] | typeof unknown => {
     const kind = (input as Record<string, unknown> | null | undefined)?.[key]
@@ -82,7 +84,7 @@ export function tagged<const T extends Record<string, v.GenericSchema>>(key: str
   })
 }
 
-/** A text, or the same as an array of parts. */
+/** Accepts a string, or an array of parts. */
 export function textOr<T extends v.GenericSchema>(part: T) {
   const parts = v.array(part, 'a string or an array of parts')
   return v.lazy((input): typeof string | typeof parts =>
@@ -90,7 +92,7 @@ export function textOr<T extends v.GenericSchema>(part: T) {
   )
 }
 
-/** What is known and understood but cannot be honoured, save for values that change nothing. */
+/** Refuses a known field that is not supported, except for values that would change nothing. */
 export function unsupported<T extends v.GenericSchema>(
   rule: T,
   harmless: (value: v.InferOutput<T>) => boolean,
@@ -99,27 +101,27 @@ export function unsupported<T extends v.GenericSchema>(
   return v.pipe(rule, v.check(harmless, advice))
 }
 
-/** What cannot be honoured at all, whatever it holds; says what to do instead. */
+/** Refuses any value. The message is `advice`, which says what to do instead. */
 export function not(advice: string) {
   return v.custom<never>(() => false, advice)
 }
 
-/** What cannot be honoured at all and has nothing in its place. */
+/** Refuses any value of a field that has no replacement. */
 export const never = not('leave it out')
 
-/** Nothing but absence and `null` will do. */
+/** Accepts only `null` and an absent field. */
 export const refused = optional(never)
 
-/** What is wrong with a value although each of its fields is right by itself. */
+/** Conflict between fields that are each valid alone. */
 export interface Fault {
-  /** Of the field to blame. */
+  /** Path of the field to change. */
   path: readonly [string, ...(string | number)[]]
-  /** The end of the sentence "must be ...". */
+  /** End of the sentence "must be ...". */
   message: string
   input: unknown
 }
 
-/** A rule, and what its fields must be to each other. */
+/** Adds a check across fields to a rule. */
 export function consistent<T extends v.GenericSchema>(
   rule: T,
   judge: (value: v.InferOutput<T>) => Fault | undefined,

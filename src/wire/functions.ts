@@ -1,4 +1,4 @@
-/** What the chat style had before tools: functions, called one at a time and without an id. */
+/** The deprecated functions of chat completions, called one at a time and without an id. */
 import * as v from 'valibot'
 import type { ChatBody } from './chat.ts'
 import { filled, listOf, object, oneOf, optional } from './fields.ts'
@@ -16,39 +16,42 @@ export const functionsFields = {
   ),
 }
 
-/** A call, in a message of the assistant. */
+/** Schema of a call in an assistant message. */
 export const functionCall = optional(object({ name: filled, arguments: argumentsText }))
 
 type Message = ChatBody['messages'][number]
 
-/** A body without them: what they say is said of tools. */
+/** Body in which functions have been converted to tools. */
 type ToolsBody = Omit<ChatBody, 'messages'> & {
   messages: Array<Exclude<Message, { role: 'function' }>>
 }
 
-/** Whether it offers functions; its answer then calls one in their form. */
+/** Returns `true` if the body offers functions. The completion then uses `function_call`. */
 export const hasFunctions = ({ functions }: ChatBody): boolean => Boolean(functions?.length)
 
-/** What is said of functions and of tools is not to contradict each other. */
+/** Returns the conflict between the fields for functions and those for tools. */
 export function functionsFault(body: ChatBody): Fault | undefined {
   const { functions, function_call: called, tools, tool_choice: choice } = body
   if (!functions?.length) {
     if (!called || typeof called === 'string') return undefined
-    const message = 'auto, none or left out where there are no functions'
+    const message = 'auto, none or left out unless functions is sent'
     return { path: ['function_call'], message, input: called }
   }
   if (tools?.length) {
-    const message = 'left out where there are tools'
+    const message = 'left out when tools is sent'
     return { path: ['functions'], message, input: functions }
   }
   const type = typeof choice === 'object' ? choice?.type : choice
   const isSame = type === 'none' && (!called || called === 'none')
   if (!type || type === 'auto' || isSame) return undefined
-  const message = 'left out where there are functions; send function_call instead'
+  const message = 'left out when functions is sent; send function_call instead'
   return { path: ['tool_choice'], message, input: choice }
 }
 
-/** The same, said of tools: a call gets an id, and what follows of its name is its result. */
+/**
+ * Converts functions to tools. A call gets an id, and the next function message with its name
+ * becomes the result of the call.
+ */
 export function withTools(body: ChatBody): ToolsBody {
   const ids = new Map<string, string>()
   const messages = body.messages.map((message, index) => inTools(message, index, ids))
@@ -82,7 +85,7 @@ function inTools(
   return { ...rest, tool_calls: [...(rest.tool_calls ?? []), { id, function: called }] }
 }
 
-/** Where in a body with functions the fields of its request are. */
+/** Mapping from fields of the request to those of a body with functions. */
 export const functionPlaces: Places['rename'] = [
   [/^tools\b/, 'functions'],
   [/^tool_choice\b/, 'function_call'],

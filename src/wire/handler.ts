@@ -42,11 +42,10 @@ import type { Answer, Bindings, Route } from './route.ts'
 import { workOf } from './work.ts'
 
 /**
- * Answers a request inside `<base>v1/`: the service itself. Everything that goes wrong becomes an
- * answer with a JSON body; only a request whose own signal is aborted rejects, as `fetch` does.
+ * Answers a request inside `<base>v1/`. Every failure becomes a response with a JSON body. Rejects,
+ * as `fetch` does, only when the signal of the request is aborted.
  *
- * @param options.base Path of the scope the service lives under, with slashes at both ends.
- *   Default: `/`.
+ * @param options.base Path of the service worker's scope, with slashes at both ends. Default: `/`.
  */
 export async function handle(
   request: Request,
@@ -71,7 +70,7 @@ export async function handle(
     if (request.signal.aborted) throw request.signal.reason
     response = errorResponse(InoriginError.from(error), requestId)
   }
-  // One for each style.
+  // OpenAI's clients read the first header, Anthropic's the second.
   response.headers.set('x-request-id', requestId)
   response.headers.set('request-id', requestId)
   return request.method === 'HEAD' ? new Response(null, response) : response
@@ -166,8 +165,8 @@ const resource: Answer = async ({ req, env }) => {
 }
 
 /**
- * Every path there is, those that are fixed before those that would take them for a name. A tag may come
- * with its slash raw or encoded.
+ * All routes. A fixed path comes before a pattern that would match it. The slash of a tag may be
+ * raw or encoded.
  */
 const ROUTES: readonly Route[] = [
   ['POST', '/chat/completions', chat],
@@ -185,8 +184,8 @@ const ROUTES: readonly Route[] = [
 
 const app = new Hono<{ Bindings: Bindings }>({
   /**
-   * The path below `/v1`. Clients that add a second `/v1`, or a second slash, to what they were given
-   * mean that.
+   * Returns the path below `/v1`. Some clients append a second `/v1` or a second slash to the base
+   * URL; both are removed.
    */
   getPath(request, { env } = {}) {
     const { pathname } = new URL(request.url)
@@ -194,7 +193,7 @@ const app = new Hono<{ Bindings: Bindings }>({
     if (!pathname.startsWith(`${prefix}/`)) return '/'
     const path = pathname.slice(prefix.length).replace(/^\/+(?:v1\/+)?/, '/')
     let end = path.length
-    // A pattern for the end would begin anew at each of a million slashes.
+    // A regular expression for trailing slashes takes quadratic time on a million slashes.
     while (path[end - 1] === '/') end -= 1
     return path.slice(0, end)
   },
@@ -205,7 +204,7 @@ for (const path of new Set(ROUTES.map(([, each]) => each))) {
   for (const [method, , answer] of own) app.on(method, path, answer)
   const allow = own.map(([method]) => (method === 'GET' ? 'GET, HEAD' : method)).join(', ')
   app.all(path, ({ req, env }) => {
-    const message = `${req.method} is not what this path answers; use ${allow}.`
+    const message = `${req.method} is not allowed on this path. Use ${allow}.`
     return errorResponse(new InoriginError('method_not_allowed', message), env.requestId, {
       headers: { allow },
     })
@@ -215,7 +214,7 @@ for (const path of new Set(ROUTES.map(([, each]) => each))) {
 app.notFound(({ req }) => {
   const { pathname } = new URL(req.url)
   const paths = new Set(ROUTES.map(([, path]) => `/v1${path.replace(/:(?:path.*|id)/, '...')}`))
-  const what = `${req.method} ${pathname} is not an endpoint here; there are ${[...paths].join(', ')}.`
+  const what = `${req.method} ${pathname} is not an endpoint here; use ${[...paths].join(', ')}.`
   throw new InoriginError('not_found', what)
 })
 

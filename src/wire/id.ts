@@ -1,11 +1,11 @@
-/** An id no one can guess, such as `msg_2f9c...`: the prefix and 24 hexadecimal digits. */
+/** Returns an unguessable id such as `msg_2f9c...`: the prefix and 24 hexadecimal digits. */
 export function id(prefix: string): string {
-  // Not randomUUID: that one is missing on pages served over plain http.
+  // `randomUUID` does not exist on pages that are served over plain http.
   const bytes = crypto.getRandomValues(new Uint8Array(12))
   return prefix + Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
-/** Now, in whole seconds. */
+/** Returns the current time in whole seconds since 1970. */
 export function seconds(): number {
   return Math.floor(Date.now() / 1000)
 }

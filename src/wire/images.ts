@@ -1,4 +1,4 @@
-/** Images in messages: taken as they are sent, never fetched. */
+/** Schemas of images in messages. Image data comes in the body; URLs are never fetched. */
 import * as v from 'valibot'
 import type { Image, UserMessage } from '../types/index.ts'
 import { fromBase64 } from './base64.ts'
@@ -8,10 +8,10 @@ const TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'] as const
 
 type Picture = Pick<Image, 'mediaType' | 'bytes'>
 
-/** Only users show something. */
+/** Refuses an image in a message that is not of role user. */
 export const noImage = not('put images into a message of role user')
 
-/** The bytes of a text in base64. */
+/** Accepts an image in base64 and decodes it. */
 const base64 = v.pipe(
   v.string('a string in base64'),
   v.rawTransform<string, Image['bytes']>(({ dataset, addIssue, NEVER }) => {
@@ -24,7 +24,7 @@ const base64 = v.pipe(
 
 const picture = v.pipe(
   v.string('a data: URL'),
-  v.check((url) => !/^(?:https?:)?\/\//i.test(url), 'nothing is fetched; send a data: URL'),
+  v.check((url) => !/^(?:https?:)?\/\//i.test(url), 'images are not fetched; send a data: URL'),
   v.rawTransform<string, Picture>(({ dataset, addIssue, NEVER }) => {
     const url = dataset.value
     const comma = url.indexOf(',')
@@ -36,7 +36,10 @@ const picture = v.pipe(
   }),
 )
 
-/** Returns the type in the head of a data URL in base64. A pattern would overflow on a head of megabytes. */
+/**
+ * Returns the media type in the head of a base64 data URL. A regular expression would overflow the
+ * stack on a head of megabytes.
+ */
 function typeIn(head: string): Image['mediaType'] | undefined {
   const isBase64 = head.slice(-';base64'.length).toLowerCase() === ';base64'
   if (!isBase64 || head.slice(0, 'data:'.length).toLowerCase() !== 'data:') return undefined
@@ -58,17 +61,17 @@ const url = v.lazy((input): typeof picture | typeof urlObject =>
   typeof input === 'string' ? picture : urlObject,
 )
 
-/** A part of a chat message; its `detail` changes nothing. */
+/** Part of a chat message. Its `detail` has no effect. */
 export const chatImage = object({ type: v.literal('image_url'), image_url: url })
 
-/** A part of an item of a response's input. */
+/** Part of an input item of a response. */
 export const inputImage = object({
   type: v.literal('input_image'),
   image_url: picture,
   file_id: optional(never),
 })
 
-/** A block of a message. */
+/** Block of a message in the Anthropic style. */
 export const imageBlock = object({
   type: v.literal('image'),
   source: tagged('type', {
@@ -83,10 +86,10 @@ type ImagePart =
   | v.InferOutput<typeof inputImage>
   | v.InferOutput<typeof imageBlock>
 
-/** What a user says and shows, in order: a text, or an image and where the body has it. */
+/** Part of a user message: a text, or an image with its path in the body. */
 export type Spoken = string | Omit<Image, 'at'>
 
-/** An image of any style. */
+/** Converts an image part of any style. */
 export function imageOf(part: ImagePart, place: string): Spoken {
   if (part.type !== 'image') {
     const { image_url: given } = part
@@ -97,7 +100,7 @@ export function imageOf(part: ImagePart, place: string): Spoken {
   return { mediaType: source.media_type, bytes: source.data, place }
 }
 
-/** A user's message of what was said and shown. */
+/** Joins texts and images to one user message. */
 export function userMessage(spoken: readonly Spoken[]): UserMessage {
   let content = ''
   const images: Image[] = []

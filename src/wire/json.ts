@@ -1,37 +1,37 @@
 /**
- * Checks JSON of strangers before it is parsed: where a text stops being JSON, how deep it is nested and
- * how many values it has. The check allocates nothing per value, `JSON.parse` and all that follows do.
+ * Checks untrusted JSON before it is parsed: its syntax, its depth and its number of values. Unlike
+ * `JSON.parse`, the check allocates nothing per value.
  */
 
-/** Levels of objects and arrays in each other. What walks parsed JSON may recurse that deep. */
+/** Largest depth of nested objects and arrays. Code that walks the result may recurse that deep. */
 export const MAX_DEPTH = 100
 
 /**
- * Values of a text, of any kind. A million numbers for a predictor pass. A service worker parses that
- * many and sends them on in less than a second, in which it answers no other tab.
+ * Largest number of values of any kind, enough for a million numbers for a predictor. A service
+ * worker parses and forwards them in less than a second, in which it answers no other tab.
  */
 export const MAX_VALUES = 1_200_000
 
 /**
- * Objects, arrays and members of objects in a text. Each costs about as much as ten numbers. A message
- * or content part has three or four, so that 50,000 messages pass, and an image of 400 x 400 pixels in
- * nested arrays.
+ * Largest number of objects, arrays and members of objects. Each costs about as much as ten
+ * numbers. A message or content part has three or four. The limit allows 50,000 messages, or an
+ * image of 400 x 400 pixels in nested arrays.
  */
 export const MAX_NODES = 200_000
 
-/** The remedy that a client reads when a body has too many values. */
+/** Remedy in the error for a body with too many values. */
 export const VALUES_REMEDY =
   `Send at most ${MAX_VALUES} values, and at most ${MAX_NODES} objects, arrays and members of objects. ` +
   'Send long lists of numbers as base64.'
 
-/** Steps of a path that a message shows. */
+/** Number of keys that a message shows of a path. */
 const MAX_PATH_STEPS = 4
 
-/** The first fault of a text, and its place. */
+/** First fault of a text, and its location. */
 export type JsonFault =
   | { type: 'syntax'; position: number }
   | { type: 'depth'; path: Array<string | number> }
-  /** There are more values than {@link MAX_VALUES}, or more nodes than {@link MAX_NODES}. */
+  /** The text has more values than {@link MAX_VALUES}, or more nodes than {@link MAX_NODES}. */
   | { type: 'size' }
 
 const [TAB, LINE_FEED, RETURN, SPACE] = [0x09, 0x0a, 0x0d, 0x20]
@@ -39,34 +39,34 @@ const [QUOTE, PLUS, COMMA, MINUS, DOT, ZERO, NINE, COLON] = [
   0x22, 0x2b, 0x2c, 0x2d, 0x2e, 0x30, 0x39, 0x3a,
 ]
 const [OPEN_LIST, BACKSLASH, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5c, 0x5d, 0x7b, 0x7d]
-/** Signs that an escape of two signs ends with. */
+/** Second characters of escapes with two characters. */
 const ESCAPED = new Set([...'"\\/bfnrt'].map((sign) => sign.charCodeAt(0)))
 const LETTER_U = 0x75
 const HEX = /[0-9a-fA-F]{4}/y
 const WORD = /(?:true|false|null)/y
-/** Characters that must not follow a number or a word. */
+/** Characters that must not follow a number or a literal. */
 const MORE_OF_WORD = /[\w.+-]/y
 
-/** What may come next: a value, a name or a sign. `first`: or the end of what has just begun. */
+/** Kind of token that may come next. `first`: the object or array may also end here. */
 type Due = 'value' | 'first value' | 'name' | 'first name' | 'colon' | 'comma'
 
-/** Returns the first thing wrong with a text, or `undefined` for one that may be parsed. */
+/** Returns the first fault of a text, or `undefined` if it may be parsed. */
 export function findJsonFault(text: string): JsonFault | undefined {
   return new Scan(text).run()
 }
 
-/** One pass over a text. */
+/** Single pass over a text. */
 class Scan {
   readonly #text: string
   #at = 0
   #due: Due = 'value'
   #values = 0
   #nodes = 0
-  /** Objects and arrays that are open. */
+  /** Number of open objects and arrays. */
   #depth = 0
-  /** The sign that ends each of them, the outermost first. */
+  /** Character that closes each of them, the outermost first. */
   readonly #ends = new Uint8Array(MAX_DEPTH + 1)
-  /** Where the name of the current member begins, or the index of the current item, in each of them. */
+  /** Position of the current member's name, or index of the current item, in each of them. */
   readonly #steps = new Uint32Array(MAX_DEPTH + 1)
 
   constructor(text: string) {
@@ -92,7 +92,7 @@ class Scan {
     return { type: 'syntax', position: this.#at }
   }
 
-  /** Returns whether the sign may stand here, and goes on behind what it begins. */
+  /** Returns whether the character is allowed here, and moves past the token that it begins. */
   #take(sign: number): boolean {
     const due = this.#due
     if (due === 'value') return this.#takeValue(sign)
@@ -162,7 +162,7 @@ class Scan {
     this.#at = at
   }
 
-  /** Goes past a string; where it is none, to what is wrong with it. */
+  /** Moves past a string and returns `true`, or moves to its first invalid character. */
   #skipString(): boolean {
     const text = this.#text
     let at = this.#at + 1
@@ -190,7 +190,7 @@ class Scan {
       end = this.#pastDigits(fraction)
       if (end === fraction) return false
     }
-    // The letter e of an exponent, in either case.
+    // The letter e of an exponent may have either case.
     if ((text.charCodeAt(end) | 0x20) === 0x65) {
       const sign = text.charCodeAt(end + 1)
       const exponent = sign === PLUS || sign === MINUS ? end + 2 : end + 1
@@ -221,7 +221,7 @@ class Scan {
     return true
   }
 
-  /** The first keys on the way to here. */
+  /** Returns the first keys of the path to the current position. */
   #path(): Array<string | number> {
     return Array.from(this.#steps.subarray(0, MAX_PATH_STEPS), (step, level) => {
       if (this.#ends[level] === CLOSE_LIST) return step
@@ -232,7 +232,7 @@ class Scan {
   }
 }
 
-/** Returns how many signs the escape there has, 0 where it is none. */
+/** Returns the number of characters of the escape at a position, or 0 if it is invalid. */
 function escapeLength(text: string, at: number): number {
   const next = text.charCodeAt(at + 1)
   if (ESCAPED.has(next)) return 2

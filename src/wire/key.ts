@@ -1,7 +1,7 @@
 /**
- * The key a request carries, `null` when none. Either header does on every path, since the clients
- * of one style send what belongs to the other; when both are there, the bearer token counts. An
- * empty header is no key.
+ * Returns the API key of a request, or `null`. Both headers work on every path, because clients of
+ * one style may send the header of the other. The bearer token wins over `x-api-key`. An empty
+ * header counts as absent.
  */
 export function keyOf(headers: Headers): string | null {
   const bearer = /^bearer\s+(.*)$/i.exec(headers.get('authorization') ?? '')?.[1]?.trim()

@@ -9,7 +9,7 @@ import { SSE_TYPE } from './reply.ts'
 import { comment, frame } from './sse.ts'
 import { toolUseId } from './tools.ts'
 
-/** What of an answer is told. */
+/** Options that decide what a message contains. */
 export interface MessageTelling {
   model: string
   reasoning: boolean
@@ -22,7 +22,7 @@ const STOP = {
   tool_calls: 'tool_use',
 } as const satisfies Record<FinishReason, string>
 
-/** Cached tokens are counted apart from the input here. */
+/** Returns the usage. This style counts cached tokens apart from the input tokens. */
 function usageOf({ promptTokens, cachedTokens, completionTokens, reasoningTokens }: Usage) {
   return {
     input_tokens: promptTokens - cachedTokens,
@@ -33,7 +33,7 @@ function usageOf({ promptTokens, cachedTokens, completionTokens, reasoningTokens
   }
 }
 
-/** What ended an answer that calls tools is the call. */
+/** Returns the fields that say why generation stopped. */
 function ending({ reason, stopSequence }: Finish) {
   return {
     stop_reason: STOP[reason],
@@ -41,7 +41,7 @@ function ending({ reason, stopSequence }: Finish) {
   }
 }
 
-/** A message as one JSON body; leading spaces while it is being made. */
+/** Encodes a message as one JSON body. Spaces are sent ahead of it as heartbeats. */
 export function messageJson({ model, reasoning }: MessageTelling): Encoder {
   const head = { id: id('msg_'), type: 'message', role: 'assistant', model }
   return jsonEncoder((parts, finish) => {
@@ -67,7 +67,7 @@ function blockOf(part: Part) {
   }
 }
 
-/** A call that a limit cut off has no input yet. */
+/** Parses the arguments of a call. A call that was cut off by a limit has the input `{}`. */
 function inputOf(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -76,17 +76,17 @@ function inputOf(text: string): unknown {
   }
 }
 
-/** Clients want one, and send it back with the thought. Nothing here has to trust it. */
+/** Returns a signature for reasoning. Clients require one and send it back; nothing verifies it. */
 function signature(): string {
   return id('sig_')
 }
 
-/** A frame whose name is its type, as this style wants it. */
+/** Encodes a frame whose event name is its type, which this style requires. */
 function typed(type: string, fields: object = {}): string {
   return frame({ type, ...fields }, type)
 }
 
-/** A message as a stream of events. */
+/** Encodes a message as a stream of events. */
 export function messageStream({ model, reasoning }: MessageTelling): Encoder {
   const head = { id: id('msg_'), type: 'message', role: 'assistant', model, content: [] }
   const ping = typed('ping')
@@ -100,7 +100,7 @@ export function messageStream({ model, reasoning }: MessageTelling): Encoder {
         case 'heartbeat':
           return ping
         case 'start': {
-          // No output yet: clients add what the end reports to what the start does.
+          // Clients add the usage of the start to that of the end, so it reports no output.
           const usage = usageOf({ ...event, completionTokens: 0, reasoningTokens: 0 })
           return typed('message_start', {
             message: { ...head, stop_reason: null, stop_sequence: null, usage },
@@ -139,7 +139,7 @@ type Block = { type: 'text' | 'thinking' | 'tool_use' } & Record<string, unknown
 const TEXT: Block = { type: 'text', text: '' }
 const THINKING: Block = { type: 'thinking', thinking: '', signature: '' }
 
-/** Blocks one after the other, each closed before the next begins. */
+/** Tracks the content blocks of a stream. Each block is closed before the next begins. */
 function createBlocks() {
   let open: Block['type'] | null = null
   let index = -1
@@ -160,13 +160,13 @@ function createBlocks() {
   }
   return {
     begin,
-    /** More of the block that is open, or of a new one when that is of another type. */
+    /** Adds text to the open block, or to a new one if the open block has another type. */
     add(block: Block | null, text: string): string {
       if (text === '') return ''
       const opening = block && block.type !== open ? begin(block) : ''
       return opening + delta(deltaOf(open, text))
     },
-    /** An answer of nothing has a text block too. */
+    /** Closes the last block. An empty completion gets one empty text block. */
     end: (): string => (index < 0 ? begin(TEXT) : '') + close(),
   }
 }

@@ -1,4 +1,4 @@
-/** `POST /v1/messages`: its table of fields, and what they ask for. */
+/** Schema of `POST /v1/messages`, and its conversion to a generation request. */
 import * as v from 'valibot'
 import type { AssistantMessage, ChatMessage, GenerationRequest, Tool } from '../types/index.ts'
 import { begins, beginWith, lastFault } from './begun.ts'
@@ -81,7 +81,7 @@ const message = tagged('role', {
           thinking: string,
           signature: optional(string),
         }),
-        // Nobody here can read what another server hid.
+        // Reasoning that another server encrypted cannot be decrypted here, so it is dropped.
         redacted_thinking: object({ type: v.literal('redacted_thinking'), data: optional(string) }),
         tool_use: object({
           type: v.literal('tool_use'),
@@ -104,14 +104,14 @@ const clientTool = object({
   description: optional(string),
   input_schema: anyObject,
   input_examples: optional(listOf(anyObject)),
-  // Arguments always follow their schema.
+  // The constraint always makes arguments match their schema, so this has no effect.
   strict: optional(flag),
   allowed_callers: optional(
     unsupported(listOf(string), (callers) => callers.every((caller) => caller === 'direct')),
   ),
 })
 
-/** Tools without a type are the client's; those of other types run on servers of their vendor. */
+/** Accepts client tools, which have no type or `custom`. Others run on the vendor's servers. */
 const tool = v.lazy((input): typeof clientTool | typeof never => {
   const type = (input as { type?: unknown } | null | undefined)?.type
   return typeof type === 'string' && type !== 'custom' ? never : clientTool
@@ -121,7 +121,7 @@ const format = tagged('type', {
   json_schema: object({ type: string, schema: anyObject }),
 })
 
-/** First, so that a client that can do without is told so whatever else it sent. */
+/** Checked first, so that a client which can retry without it learns that before anything else. */
 const thread = refused
 
 const fields = {
@@ -155,19 +155,22 @@ export const messagesBody = consistent(
   (body) => budgetFault(body.thinking, body.max_tokens) ?? lastFault(body),
 )
 
-/** What is only counted needs no limit. */
+/** Schema of `POST /v1/messages/count_tokens`, which needs no `max_tokens`. */
 export const countBody = object({ thread, ...fields, max_tokens: optional(atLeast(1)) })
 
-/** What both come to; only what is answered must have a limit. */
+/** Body of either path. Only a message must have a token limit. */
 export type CountBody = v.InferOutput<typeof countBody>
 
-/** Fields without effect: of two formats, the older name gives way; a budget, or none, to no effort. */
+/**
+ * Returns the fields without effect. `output_config.format` wins over `output_format`, and a
+ * reasoning budget over an effort.
+ */
 export function ignoredByMessages(body: CountBody): string[] {
   const older = body.output_format && body.output_config?.format ? ['output_format'] : []
   return [...older, ...reasoningOf(body).ignored]
 }
 
-/** What a message asks for, free of its style. */
+/** Converts the body to a generation request. */
 export function messagesRequest(body: CountBody): GenerationRequest {
   const system = systemOf(body.system ?? '')
   const turns = body.messages.flatMap(turnsOf)
@@ -191,7 +194,7 @@ export function messagesRequest(body: CountBody): GenerationRequest {
   }
 }
 
-/** Where in the body the fields of its request are. */
+/** Returns the mapping from fields of the request to those of the body. */
 export function messagesPlaces(body: CountBody): Places {
   return {
     rename: [
@@ -206,8 +209,8 @@ type Message = CountBody['messages'][number]
 type Block = Extract<Message['content'], readonly unknown[]>[number]
 
 /**
- * Results come before what the user says beside them: right behind their calls. What they show, the
- * user does.
+ * Converts a message. Tool results come first, directly after their calls, and the user's text
+ * follows. Images in results become part of the user message.
  */
 function turnsOf({ role, content }: Message, index: number): ChatMessage[] {
   if (typeof content === 'string') return [{ role, content }]
@@ -277,7 +280,10 @@ function toolOf(told: v.InferOutput<typeof clientTool>): Tool {
   return { name, ...(lines.length > 0 && { description: lines.join('\n') }), parameters }
 }
 
-/** Leaves out a coding client's note to its vendor: no use to a model, and new on every request. */
+/**
+ * Returns the system prompt without the billing header of a coding client. The header changes with
+ * every request, which would defeat the prefix cache.
+ */
 function systemOf(system: NonNullable<CountBody['system']>): string {
   if (typeof system === 'string') return system
   return textOf(system.filter((block) => !block.text.startsWith('x-anthropic-billing-header')))

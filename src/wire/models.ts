@@ -36,7 +36,7 @@ function capabilitiesOf(given: ModelCapabilities) {
   }
 }
 
-/** A model with the fields that clients of both styles expect. */
+/** Returns a model with the fields that clients of both styles expect. */
 export function modelObject(model: Model) {
   const created = new Date(model.created)
   return {
@@ -54,8 +54,8 @@ export function modelObject(model: Model) {
 }
 
 /**
- * All models in one page. A client that asks for what comes after or before an id gets just that,
- * so that one which pages on until nothing comes ends.
+ * Returns all models in one page. `after_id` and `before_id` narrow it, so a client that reads
+ * pages until one is empty terminates.
  */
 export function modelList(models: readonly Model[], query: URLSearchParams) {
   const position = (key: string): number => models.findIndex(({ tag }) => tag === query.get(key))
@@ -72,10 +72,10 @@ export function modelList(models: readonly Model[], query: URLSearchParams) {
   }
 }
 
-/** The model of that tag; fails with `not_found`. */
+/** Returns the model of that tag. Throws `not_found` if there is none. */
 export function findModel(models: readonly Model[], tag: string): Model {
   const model = models.find((candidate) => candidate.tag === tag)
   if (model) return model
-  const message = `There is no model \`${tag}\` here; GET /v1/models lists those there are.`
+  const message = `Model \`${tag}\` not found. GET /v1/models lists the available models.`
   throw new InoriginError('not_found', message, { code: 'model_not_found', param: 'model' })
 }

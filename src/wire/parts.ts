@@ -1,9 +1,9 @@
-/** An answer that is told at once: its events gathered until there are no more. */
+/** Collects the events of a generation for a response with one JSON body. */
 import type { GenerationEvent, TokenLogprob, ToolCall } from '../types/index.ts'
 import type { Encoder } from './answer.ts'
 import { JSON_TYPE } from './reply.ts'
 
-/** What a model wrote, in its order. */
+/** Part of a completion, in the order of generation. */
 export type Part =
   | { type: 'reasoning'; text: string }
   | { type: 'text'; text: string; logprobs: TokenLogprob[] }
@@ -11,7 +11,7 @@ export type Part =
 
 export type Finish = Extract<GenerationEvent, { type: 'finish' }>
 
-/** One JSON body; leading spaces while it is being made. */
+/** Creates an encoder for one JSON body. Spaces are sent ahead of it as heartbeats. */
 export function jsonEncoder(
   write: (parts: readonly Part[], finish: Finish) => object | Promise<object>,
 ): Encoder {
@@ -54,7 +54,7 @@ function gather(parts: Part[], event: GenerationEvent): void {
   }
 }
 
-/** The parts of one type. */
+/** Returns the parts of one type. */
 export function only<Type extends Part['type']>(
   type: Type,
   parts: readonly Part[],
@@ -62,7 +62,7 @@ export function only<Type extends Part['type']>(
   return parts.filter((part): part is Extract<Part, { type: Type }> => part.type === type)
 }
 
-/** All text of the parts of one type. */
+/** Returns the joined text of the parts of one type. */
 export function textOf(type: 'reasoning' | 'text', parts: readonly Part[]): string {
   return only(type, parts)
     .map(({ text }) => text)

@@ -1,15 +1,15 @@
-/** What a host says of a request, in the words of the body that it came of. */
+/** Translates field names of a request in errors of the host to those of the body. */
 import { InoriginError } from '../error.ts'
 
-/** Where in a body the fields of its request are. */
+/** Mapping from fields of a request to fields of its body. */
 export interface Places {
-  /** Beginnings of paths in a request, and what they are in the body; the first to fit counts. */
+  /** Prefixes of paths in the request, and their replacements. The first match wins. */
   rename: ReadonlyArray<readonly [from: RegExp, to: string]>
-  /** The fields that asked for reasoning. */
+  /** Fields of the body that set the reasoning budget. */
   reasoning: readonly string[]
 }
 
-/** The same error, naming the field of the body. */
+/** Returns the error with the field name of the body. */
 export function inWordsOf({ rename }: Places, error: InoriginError): InoriginError {
   const { param } = error
   const rule = rename.find(([from]) => from.test(param ?? ''))
@@ -19,7 +19,7 @@ export function inWordsOf({ rename }: Places, error: InoriginError): InoriginErr
   return new InoriginError(error.kind, message, { ...error.toRecord(), param: place, cause: error })
 }
 
-/** The fields of the body that had no effect. */
+/** Returns the fields of the body that had no effect. */
 export function ignoredIn({ reasoning }: Places, fields: readonly string[]): string[] {
   return fields.flatMap((field) => (field === 'reasoningBudget' ? reasoning : field))
 }

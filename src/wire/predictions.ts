@@ -2,7 +2,7 @@ import type * as v from 'valibot'
 import type { Prediction, PredictionRequest, Predictor } from '../types/index.ts'
 import { filled, object, optional } from './fields.ts'
 
-/** `POST /v1/predictions`: its table of fields. */
+/** Schema of `POST /v1/predictions`. */
 export const predictionBody = object({
   tag: filled,
   clientId: filled,
@@ -11,6 +11,7 @@ export const predictionBody = object({
   predictionId: optional(filled),
 })
 
+/** Converts the body to a request. */
 export function predictionRequest(body: v.InferOutput<typeof predictionBody>): PredictionRequest {
   return {
     tag: body.tag,
@@ -21,8 +22,9 @@ export function predictionRequest(body: v.InferOutput<typeof predictionBody>): P
   }
 }
 
-// Both are spelled out, so that nothing a host knows beyond them goes out.
+// The next two functions list every field, so that other fields of the host are never sent.
 
+/** Returns a prediction as it is sent. */
 export function predictionObject({
   id,
   tag,
@@ -39,6 +41,7 @@ export function predictionObject({
   }
 }
 
+/** Returns a predictor as it is sent. */
 export function predictorObject(predictor: Predictor): Predictor {
   const { tag, owner, name, description, card, status, access, signature } = predictor
   const { username, created } = owner

@@ -1,15 +1,15 @@
-/** Which bytes of a resource a request asks for (RFC 9110, section 14). */
+/** Parses the `Range` header of a request for a resource (RFC 9110, section 14). */
 
-/** First and last byte. */
+/** Positions of the first and the last byte. */
 export type Span = readonly [first: number, last: number]
 
-/** More spans than a client has use for; what asks for more is given the whole. */
+/** Largest number of ranges. A request for more gets the whole resource. */
 const MOST = 64
 
 /**
- * The spans of a `Range` header that are there, none when it asks only for what is not; `undefined`
- * for the whole, which is what a header that makes no sense is answered with. Spans that overlap
- * become one.
+ * Returns the satisfiable ranges of a `Range` header, an empty array if none is satisfiable.
+ * Returns `undefined` for the whole resource, also when the header is invalid. Ranges that overlap
+ * are merged.
  */
 export function spansIn(header: string | null, size: number): Span[] | undefined {
   const [, list] = /^\s*bytes\s*=(.*)$/i.exec(header ?? '') ?? []

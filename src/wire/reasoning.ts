@@ -1,9 +1,9 @@
-/** How much a model may think: the fields of all styles, and the budget they ask for. */
+/** Reasoning fields of all styles, and their conversion to a token budget. */
 import type * as v from 'valibot'
 import { atLeast, never, object, oneOf, optional, string, tagged } from './fields.ts'
 import type { Fault } from './fields.ts'
 
-/** Tokens of thought; the model worker lowers it to half of its context. */
+/** Reasoning tokens for each effort. The model worker caps them at half of its context. */
 const BUDGET = {
   none: 0,
   minimal: 64,
@@ -14,16 +14,16 @@ const BUDGET = {
   max: Infinity,
 } as const
 
-/** How hard to think; the name of a budget. */
+/** Reasoning effort, the name of a budget. */
 export const effort = optional(
   oneOf(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const),
 )
-/** The same in the messages style, which has other names for not thinking at all. */
+/** Reasoning effort in the Anthropic style, which disables reasoning by another field. */
 export const outputEffort = optional(oneOf(['low', 'medium', 'high', 'xhigh', 'max'] as const))
 
 const display = optional(oneOf(['summarized', 'omitted'] as const))
 
-/** Whether to think, and how much: the messages style's own field. */
+/** Field of the Anthropic style that enables reasoning and sets its budget. */
 export const thinking = optional(
   tagged('type', {
     disabled: object({ type: string }),
@@ -33,25 +33,26 @@ export const thinking = optional(
   }),
 )
 
-/** What a body may say of it, whatever its style. */
+/** Reasoning fields of a body of any style. */
 export interface ReasoningFields {
   reasoning_effort?: v.InferOutput<typeof effort>
   thinking?: v.InferOutput<typeof thinking>
   output_config?: { effort?: v.InferOutput<typeof outputEffort> } | null | undefined
 }
 
+/** Reasoning settings of a request. */
 export interface Reasoning {
-  /** As in a request. */
+  /** Budget in tokens. `undefined`: the model's default. */
   budget: number | undefined
-  /** Whether the client gets to see it: those that did not ask may not know what it is. */
+  /** `true` if the response contains the reasoning. Clients that did not ask may not expect it. */
   shown: boolean
-  /** The fields that asked for it. */
+  /** Fields that the budget comes from. */
   fields: string[]
-  /** Of those, the ones that ask for another budget than the one that counts. */
+  /** Those fields that ask for another budget, and have no effect. */
   ignored: string[]
 }
 
-/** What is asked for. Thinking that is switched off stays so, whatever the effort. */
+/** Returns the reasoning settings of a body. Disabled thinking wins over any effort. */
 export function reasoningOf({
   reasoning_effort: direct,
   thinking: config,
@@ -85,7 +86,7 @@ function budgetOf(
   return config.type === 'disabled' ? 0 : BUDGET[level ?? 'medium']
 }
 
-/** A budget that leaves nothing to the answer is a mistake. */
+/** Returns the conflict between a reasoning budget and the limit of output tokens. */
 export function budgetFault(
   config: ReasoningFields['thinking'],
   most: number | null | undefined,
@@ -93,6 +94,6 @@ export function budgetFault(
   if (!config || !('budget_tokens' in config) || !most) return undefined
   const { budget_tokens: input } = config
   if (input < most) return undefined
-  const message = `less than the most tokens of the answer, ${most}`
+  const message = `less than the limit of output tokens, ${most}`
   return { path: ['thinking', 'budget_tokens'], message, input }
 }

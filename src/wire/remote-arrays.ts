@@ -1,5 +1,5 @@
 /**
- * Arrays as predictor clients send and read them: NumPy's files, one `.npy` in a ZIP archive.
+ * Reads and writes arrays as predictor clients do: one NumPy `.npy` file in a ZIP archive.
  * https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
  */
 import { Inflate, unzipSync, type UnzipFileInfo } from 'fflate'
@@ -10,13 +10,13 @@ import { refuse } from '../values/refuse.ts'
 
 export type NumberType = keyof typeof ARRAYS
 
-/** Numbers with a shape; float16 as bits, bool as bytes of 0 and 1. */
+/** Numbers with a shape. float16 is stored as bits, bool as bytes of 0 and 1. */
 export type ArrayElements = Elements & {
   type: NumberType
   data: InstanceType<(typeof ARRAYS)[NumberType]>
 }
 
-/** Names of the types in the header, less the letter that tells the order of bytes. */
+/** Names of the types in the header, without the character for the byte order. */
 const CODES: Readonly<Record<NumberType, string>> = {
   float16: 'f2',
   float32: 'f4',
@@ -34,49 +34,49 @@ const CODES: Readonly<Record<NumberType, string>> = {
 
 const MAGIC = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59]
 const ZIP = [0x50, 0x4b, 0x03, 0x04]
-/** The header's length is such that the numbers begin at a multiple of this. */
+/** Alignment in bytes of the numbers, to which the header is padded. */
 const ALIGNMENT = 64
 const ENTRY = 'arr_0.npy'
-/** The first of January 1980, where days begin in an archive. */
+/** Date of the file in the archive: 1 January 1980, the first that ZIP can represent. */
 const FIRST_DAY = 0x21
 
-/** Bytes of what stands before a file, but for the file's name and what else is said of it. */
+/** Bytes of a ZIP local file header without its variable fields. */
 const HEAD = 30
 
-/** Bytes that are unfolded at once, each to a thousand at most. */
+/** Compressed bytes per decompression step. Each can expand to at most about 1000 bytes. */
 const STEP = 2 ** 14
 
-/** Bytes of an array in an archive, 64 MiB: a small archive can unfold to any size. */
+/** Largest array in an archive: 64 MiB, because a small archive can decompress to any size. */
 const MAX_UNFOLDED_BYTES = 2 ** 26
 
-/** Dimensions of an array: as many as NumPy has. */
+/** Largest number of dimensions of an array, the same as in NumPy. */
 export const MAX_DIMENSIONS = 64
 
-/** Bytes of the header of an array, which is what NumPy itself reads. */
+/** Largest header of an array in bytes, the same limit as in NumPy. */
 const MAX_HEADER_BYTES = 10_000
 
 const begins = (bytes: Uint8Array, mark: readonly number[]): boolean =>
   mark.every((byte, at) => bytes[at] === byte)
 
-/** Whether these are bytes of {@link readArray}. */
+/** Returns `true` if {@link readArray} can read bytes of this format. */
 export function isArrayFile(bytes: Uint8Array): boolean {
   return begins(bytes, ZIP) || begins(bytes, MAGIC)
 }
 
-/** The one array in a NumPy file. Throws what names `path`. */
+/** Returns the one array in a NumPy file. Throws an error that names `path`. */
 export function readArray(bytes: Uint8Array<ArrayBuffer>, path: string): ArrayElements {
   return readNpy(begins(bytes, ZIP) ? unfold(bytes, path) : bytes, path)
 }
 
-/** The file in an archive that has no other. */
+/** Returns the content of the only file in an archive. */
 function unfold(archive: Uint8Array, path: string): Uint8Array {
   const files: UnzipFileInfo[] = []
   try {
-    // Only what the archive says of itself is read.
+    // The filter rejects every file, so only the directory of the archive is read.
     unzipSync(archive, { filter: (file) => files.push(file) < 0 })
     const [file, ...others] = files
     if (!file?.name.endsWith('.npy') || others.length > 0) {
-      return refuse(path, 'must hold one array, in one .npy file.')
+      return refuse(path, 'must contain exactly one .npy file.')
     }
     if (file.originalSize > MAX_UNFOLDED_BYTES) throw tooLarge(path)
     const view = new DataView(archive.buffer, archive.byteOffset, archive.byteLength)
@@ -85,47 +85,47 @@ function unfold(archive: Uint8Array, path: string): Uint8Array {
     return file.compression === 0 ? content : inflated(content, file.originalSize, path)
   } catch (cause) {
     if (cause instanceof InoriginError) throw cause
-    return refuse(path, 'is an archive that cannot be read.', cause)
+    return refuse(path, 'is an archive that is damaged.', cause)
   }
 }
 
-/** As many bytes as that, which is what was said of them: a little can unfold to minutes of work. */
+/** Decompresses up to the declared size only: a small input can expand to minutes of work. */
 function inflated(content: Uint8Array, bytes: number, path: string): Uint8Array {
   const whole = new Uint8Array(bytes)
   let at = 0
   const inflate = new Inflate((piece) => {
-    if (at + piece.length > bytes) refuse(path, 'is an archive that unfolds to more than it says.')
+    if (at + piece.length > bytes) refuse(path, 'is an archive with more bytes than it declares.')
     whole.set(piece, at)
     at += piece.length
   })
   for (let start = 0; start < content.length; start += STEP) {
     inflate.push(content.subarray(start, start + STEP), start + STEP >= content.length)
   }
-  if (at < bytes) refuse(path, 'is an archive that unfolds to less than it says.')
+  if (at < bytes) refuse(path, 'is an archive with fewer bytes than it declares.')
   return whole
 }
 
 function tooLarge(path: string): InoriginError {
-  const what = `${path}: unfolds to more than ${MAX_UNFOLDED_BYTES} bytes. Send less at once.`
+  const what = `${path}: decompresses to more than ${MAX_UNFOLDED_BYTES} bytes. Send less at once.`
   return new InoriginError('too_large', what, { code: 'request_too_large', param: path })
 }
 
 function readNpy(bytes: Uint8Array, path: string): ArrayElements {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  if (!begins(bytes, MAGIC) || bytes.length < 12) refuse(path, 'holds no array of NumPy.')
+  if (!begins(bytes, MAGIC) || bytes.length < 12) refuse(path, 'is not a NumPy array.')
   const isFirst = view.getUint8(6) === 1
   const from = isFirst ? 10 : 12
   const to = from + (isFirst ? view.getUint16(8, true) : view.getUint32(8, true))
-  if (to - from > MAX_HEADER_BYTES) refuse(path, 'holds an array that cannot be read.')
+  if (to - from > MAX_HEADER_BYTES) refuse(path, 'has a NumPy header that is too long.')
   const header = new TextDecoder('latin1').decode(bytes.subarray(from, to))
   const descr = /'descr'\s*:\s*'([<>=|]?)(\w+)'/.exec(header)
   const dimensions = /'shape'\s*:\s*\(([^)]*)\)/.exec(header)?.[1]
-  if (!descr || dimensions === undefined) return refuse(path, 'holds an array that cannot be read.')
+  if (!descr || dimensions === undefined) return refuse(path, 'has an invalid NumPy header.')
   const type = (Object.keys(CODES) as NumberType[]).find((name) => CODES[name] === descr[2])
   if (!type || descr[1] === '>') {
     refuse(
       path,
-      `holds an array of ${descr[1]}${descr[2]}, and only numbers and truth can be read.`,
+      `arrays of ${descr[1]}${descr[2]} are not supported. Send little-endian numbers or booleans.`,
     )
   }
   const shape = dimensions
@@ -138,7 +138,7 @@ function readNpy(bytes: Uint8Array, path: string): ArrayElements {
   return isTransposed ? { ...elements, data: inRows(elements, shape) } : elements
 }
 
-/** Numbers as they lie in memory, the lowest byte first. */
+/** Returns the numbers in raw little-endian bytes. Throws `invalid_request` that names `path`. */
 export function readElements(
   type: NumberType,
   bytes: Uint8Array,
@@ -147,18 +147,18 @@ export function readElements(
 ): ArrayElements {
   const { BYTES_PER_ELEMENT: width } = ARRAYS[type]
   if (bytes.length % width !== 0) {
-    refuse(path, `has ${bytes.length} bytes, and each ${type} takes ${width}.`)
+    refuse(path, `has ${bytes.length} bytes, but each ${type} takes ${width}.`)
   }
   const length = bytes.length / width
   if (shape && size(shape) !== length) {
     refuse(path, `shape [${shape.join(', ')}] is ${size(shape)} elements, but data has ${length}.`)
   }
-  // A copy begins where every type may begin.
+  // The copy starts at offset 0, which is aligned for every type.
   const data = new ARRAYS[type](bytes.slice().buffer)
   return { type, data, shape }
 }
 
-/** Numbers of which the first index runs fastest, as if the last did. */
+/** Converts numbers from column-major to row-major order. */
 function inRows({ type, data }: ArrayElements, shape: readonly number[]): ArrayElements['data'] {
   const rows = new ARRAYS[type](data.length)
   const index = new Int32Array(shape.length)
@@ -178,7 +178,7 @@ function inRows({ type, data }: ArrayElements, shape: readonly number[]): ArrayE
   return rows
 }
 
-/** An archive with that one array. */
+/** Returns an archive with that one array. */
 export function writeArray({ type, data, shape }: ArrayElements): Uint8Array {
   const code = `${data.BYTES_PER_ELEMENT === 1 ? '|' : '<'}${CODES[type]}`
   const lengths = (shape ?? [data.length]).map((length) => `${length},`).join(' ')
@@ -194,8 +194,8 @@ export function writeArray({ type, data, shape }: ArrayElements): Uint8Array {
 }
 
 /**
- * An archive with one file, as it is. The library would bring its compressor along, half of its size,
- * into a script that has to stay small.
+ * Returns an archive with one uncompressed file. The library's own function would add its
+ * compressor, half of its size, to a script that must stay small.
  * https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT
  */
 function archived(file: Uint8Array): Uint8Array {
@@ -209,7 +209,7 @@ function archived(file: Uint8Array): Uint8Array {
   const numbers = (at: number, all: readonly number[]): void =>
     all.forEach((number, place) => view.setUint32(at + 4 * place, number, true))
 
-  // Version 2.0, not compressed.
+  // The fields say version 2.0 and no compression.
   numbers(0, [0x04034b50, 20, 0])
   view.setUint16(12, FIRST_DAY, true)
   numbers(14, [...about, name.length])

@@ -1,23 +1,23 @@
-/** Bytes inside of data URLs, which is how values travel in the bodies of predictions. */
+/** Reads and writes the data URLs that hold values in the bodies of predictions. */
 import { refuse } from '../values/refuse.ts'
 import { fromBase64, toBase64 } from './base64.ts'
 
-/** The bytes of a value and what they are said to be, such as `image/png`; empty when nothing is said. */
+/** Bytes of a value, and their media type such as `image/png`, empty if the URL has none. */
 export interface DataFile {
   mime: string
   bytes: Uint8Array<ArrayBuffer>
 }
 
-/** Characters that the word base64 and the spaces before it may take. */
+/** Largest number of characters of the word base64 and the spaces before it. */
 const MAX_ENCODING_CHARACTERS = 32
 
-/** Throws `invalid_request` that names `path` for anything but a data URL in base64. */
+/** Decodes a base64 data URL. Throws `invalid_request` that names `path` for anything else. */
 export function readDataUrl(url: unknown, path: string): DataFile {
   if (typeof url !== 'string') refuse(path, 'must be a data URL.')
   if (!/^data:/i.test(url)) {
     const scheme = /^[a-z][a-z0-9+.-]{0,30}:/i.exec(url)?.[0]
-    const what = scheme ? `is a URL that begins with ${scheme}` : 'is no URL'
-    refuse(path, `${what}; nothing is fetched here, so send the bytes themselves as a data URL.`)
+    const what = scheme ? `is a URL that begins with ${scheme}` : 'is not a URL'
+    refuse(path, `${what}; only data URLs are supported, since nothing is fetched.`)
   }
   const comma = url.indexOf(',')
   const head = url.slice('data:'.length, Math.max(comma, 0))
@@ -35,10 +35,11 @@ function bytesOf(text: string, path: string): Uint8Array<ArrayBuffer> {
   }
 }
 
+/** Encodes bytes as a base64 data URL. */
 export const toDataUrl = (mime: string, bytes: Uint8Array): string =>
   `data:${mime};base64,${toBase64(bytes)}`
 
-/** Throws `invalid_request` that names `path` for bytes that are no text. */
+/** Decodes UTF-8. Throws `invalid_request` that names `path` if the bytes are not valid. */
 export function readText({ bytes }: DataFile, path: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
@@ -47,5 +48,6 @@ export function readText({ bytes }: DataFile, path: string): string {
   }
 }
 
+/** Encodes text as a base64 data URL. */
 export const toTextUrl = (mime: string, text: string): string =>
   toDataUrl(mime, new TextEncoder().encode(text))

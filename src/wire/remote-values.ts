@@ -1,4 +1,4 @@
-/** Single values of a prediction: as they are in a body, and as a predictor takes and gives them. */
+/** Converts single values between the body of a prediction and the predictor. */
 import {
   ARRAYS,
   type Elements,
@@ -23,23 +23,24 @@ import {
 } from './remote-arrays.ts'
 import { type DataFile, readDataUrl, readText, toDataUrl, toTextUrl } from './remote-data.ts'
 
-/** Elements that are converted one by one, each to a value of its own in the thread that answers. */
+/** Largest number of elements that are converted one by one, in the thread that answers. */
 const MAX_CONVERTED_ELEMENTS = 1_000_000
 
-/** How a client writes values; it is answered in the same way. */
+/** Form in which a client writes values. The response uses the same form. */
 export interface Dialect {
-  /** NumPy's files, bytes as they lie in memory with a shape beside them, or numbers in words. */
+  /** Form of arrays: NumPy files, raw bytes with a separate shape, or numbers as text. */
   numbers: 'npz' | 'bytes' | 'text'
-  /** What the kind of a value is called: `type` by clients before 2026. */
+  /** Name of the field for the type of a value. Clients before 2026 use `type`. */
   key: 'dtype' | 'type'
 }
 
+/** Value in a body. */
 export type RemoteValue = { data: string | null; shape?: readonly number[] } & (
   | { dtype: string }
   | { type: string }
 )
 
-/** A value as `server.predict` takes it, and what it shows of its client's dialect. */
+/** Value for `server.predict`, and the parts of the client's dialect that it reveals. */
 export interface Decoded extends Partial<Dialect> {
   value: unknown
 }
@@ -50,8 +51,8 @@ const CARRIED = [...Object.keys(ARRAYS), ...OTHERS]
 const isNumberType = (type: string): type is NumberType => Object.hasOwn(ARRAYS, type)
 
 /**
- * `{ data, dtype }`, or JSON as it is. Throws `invalid_request` that names what of it cannot be
- * carried; whether the parameter takes it is seen later.
+ * Decodes `{ data, dtype }` or plain JSON. Throws `invalid_request` that names the unsupported
+ * field. The predictor checks later whether the value fits its parameter.
  */
 export function decodeValue(given: unknown, { type }: InputParameter, path: string): Decoded {
   if (!isObject(given) || !('data' in given) || !('dtype' in given || 'type' in given)) {
@@ -61,7 +62,7 @@ export function decodeValue(given: unknown, { type }: InputParameter, path: stri
   const { data, shape, [key]: dtype } = given
   if (typeof dtype !== 'string' || !CARRIED.includes(dtype)) {
     const got = typeof dtype === 'string' ? JSON.stringify(dtype) : kind(dtype)
-    refuse(`${path}.${key}`, `${got} cannot be carried here; there is ${CARRIED.join(', ')}.`)
+    refuse(`${path}.${key}`, `${got} is not supported. Expected: ${CARRIED.join(', ')}.`)
   }
   if (dtype === 'null') return { key, value: null }
   const at = `${path}.data`
@@ -110,7 +111,7 @@ function decodeNumbers(
   }
   if ((shape ?? null) === null && isArrayFile(file.bytes)) {
     const elements = readArray(file.bytes, at)
-    if (elements.type !== dtype) refuse(at, `holds ${elements.type}, and is said to be ${dtype}.`)
+    if (elements.type !== dtype) refuse(at, `has type ${elements.type}, but ${dtype} is declared.`)
     return { numbers: 'npz', value: asTaken(elements, type, at) }
   }
   const elements = readElements(dtype, file.bytes, shapeOf(shape, `${path}.shape`), at)
@@ -129,8 +130,8 @@ function shapeOf(shape: unknown, path: string): readonly number[] | null {
 }
 
 /**
- * What a parameter of the type takes: clients send a 3 as an int32, whatever it is for, so numbers of
- * another type are taken one by one, and refused where the parameter's type does not have them.
+ * Converts elements to a value for a parameter of the type. Clients send any integer as int32, so
+ * numbers of another type are passed on one by one, and later refused if they do not fit.
  */
 function asTaken({ type, data, shape }: ArrayElements, wanted: string, path: string): unknown {
   if (type === wanted) return shape ? { data, shape } : data
@@ -151,7 +152,7 @@ function asTaken({ type, data, shape }: ArrayElements, wanted: string, path: str
 
 type Floats = Float32ArrayConstructor | Float64ArrayConstructor
 
-/** The same numbers, each rounded to what the floats can hold. */
+/** Converts numbers to floats, with rounding. */
 function toFloats(values: NumberArray, Floats: Floats): Float32Array | Float64Array {
   if (!(values instanceof BigInt64Array || values instanceof BigUint64Array))
     return new Floats(values)
@@ -160,7 +161,7 @@ function toFloats(values: NumberArray, Floats: Floats): Float32Array | Float64Ar
   return floats
 }
 
-/** An output of a predictor. Throws `invalid_request` that names what of it cannot be carried. */
+/** Encodes an output. Throws `invalid_request` that names a value which cannot be encoded. */
 export function encodeValue(
   value: unknown,
   { type }: OutputParameter,
@@ -179,14 +180,14 @@ export function encodeValue(
   if (type === 'image' || type === 'binary') {
     const bytes = value instanceof Uint8Array ? value : null
     if (!bytes)
-      return refuse(path, 'is several images, and one can be carried. Send one at a time.')
+      return refuse(path, 'has several images, but only one can be sent. Send one at a time.')
     return as(type, toDataUrl(type === 'image' ? 'image/png' : 'application/octet-stream', bytes))
   }
   if (typeof value === 'string') return as('string', toTextUrl('text/plain', value))
   if (isTensor(value) && Array.isArray(value.data)) {
     return json('list', nested(value.data as unknown[], value.shape))
   }
-  if (!isNumberType(type)) return refuse(path, `is a ${kind(value)}, which cannot be carried.`)
+  if (!isNumberType(type)) return refuse(path, `is ${kind(value)}, which cannot be encoded.`)
 
   const elements = elementsOf(type, value, path)
   const shape = elements.shape ?? [elements.data.length]
@@ -206,7 +207,7 @@ function isTensor(value: unknown): value is TensorValue {
 }
 
 function elementsOf(type: NumberType, value: unknown, path: string): ArrayElements {
-  // What is no number, and infinite ones, are numbers to a tensor of floats.
+  // `parseElements` refuses NaN as a plain number, but accepts it in a typed array.
   const isFloat = typeof value === 'number' && type.startsWith('float')
   const given = isFloat ? { data: Float64Array.of(value), shape: [] } : value
   return parseElements(type, given, path) as ArrayElements
@@ -226,11 +227,11 @@ function nested(values: readonly unknown[], [length, ...rest]: readonly number[]
   )
 }
 
-/** JSON that keeps whole numbers of any size; it has no words for what is no number. */
+/** Encodes JSON with integers of any size. Throws `invalid_request` for NaN and infinities. */
 function toJson(value: unknown, path: string): string {
   if (typeof value === 'bigint') return String(value)
   if (typeof value === 'number' && !Number.isFinite(value)) {
-    refuse(path, `has ${value} in it, which JSON cannot carry.`)
+    refuse(path, `contains ${value}, which JSON cannot represent.`)
   }
   if (Array.isArray(value)) return `[${value.map((item) => toJson(item, path)).join(',')}]`
   if (!isObject(value)) return JSON.stringify(value)

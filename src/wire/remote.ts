@@ -1,6 +1,6 @@
 /**
- * `POST /v1/predictions/remote`: what predictor clients call to run a predictor over HTTP. Values are
- * `{ data, dtype }` both ways, `data` a data URL.
+ * Codec of `POST /v1/predictions/remote`, by which predictor clients run a predictor over HTTP.
+ * Inputs and outputs have the form `{ data, dtype }`, where `data` is a data URL.
  */
 import type * as v from 'valibot'
 import type { InoriginError } from '../error.ts'
@@ -13,7 +13,7 @@ import { type Dialect, decodeValue, encodeValue, type RemoteValue } from './remo
 import { JSON_TYPE, SSE_TYPE } from './reply.ts'
 import { comment, frame } from './sse.ts'
 
-/** Its table of fields. Who asks, `clientId`, changes nothing, and is told as any unknown field is. */
+/** Schema of the body. `clientId` has no effect and is reported like an unknown field. */
 export const remoteBody = object({
   tag: filled,
   inputs: optional(anyObject),
@@ -23,19 +23,19 @@ export const remoteBody = object({
 
 type RemoteBody = v.InferOutput<typeof remoteBody>
 
-/** Fields without effect: which device computes is chosen here, and there is one. */
+/** Returns the fields without effect: the server itself chooses the device. */
 export function ignoredByRemote({ acceleration }: RemoteBody): string[] {
   const isAny = (acceleration ?? '') === '' || /^((local|remote)_)?auto$/.test(acceleration ?? '')
   return isAny ? [] : ['acceleration']
 }
 
-/** What a predictor is to be run on. */
+/** Decoded inputs of a predictor, and the dialect of the client. */
 export interface Remote {
   inputs: Record<string, unknown>
   dialect: Dialect
 }
 
-/** Throws `invalid_request` that names the input which is not there or cannot be carried. */
+/** Decodes the inputs. Throws `invalid_request` that names an unknown or unsupported input. */
 export function remoteInputs({ inputs }: RemoteBody, signature: Signature): Remote {
   const dialect: Partial<Dialect> = {}
   const decoded = Object.entries(inputs ?? {}).map(([name, given]) => {
@@ -43,7 +43,7 @@ export function remoteInputs({ inputs }: RemoteBody, signature: Signature): Remo
     const parameter = signature.inputs.find((each) => each.name === name)
     if (!parameter) {
       const names = signature.inputs.map((each) => each.name).join(', ') || 'none'
-      return refuse(path, `there is no such input; there is ${names}.`)
+      return refuse(path, `unknown input. Expected: ${names}.`)
     }
     const { value, numbers, key } = decodeValue(given, parameter, path)
     dialect.numbers ??= numbers
@@ -61,7 +61,7 @@ interface Told {
   dialect: Dialect
 }
 
-/** As one JSON body, with leading spaces while it is being made, or as a stream of one event. */
+/** Encodes a prediction as one JSON body, with spaces as heartbeats, or as a one-event stream. */
 export function remoteEncoder(told: Told, stream: boolean): Encoder<PredictionEvent> {
   const head = { id: id('pred_'), tag: told.tag, created: new Date().toISOString() }
   const prediction = (
@@ -82,12 +82,12 @@ export function remoteEncoder(told: Told, stream: boolean): Encoder<PredictionEv
       if (!stream) return ' '
       return comment(event.type === 'progress' ? progressText(event.progress) : 'heartbeat')
     },
-    // The status is gone by then, and clients look here.
+    // The status has been sent by now, and clients read the error from this field.
     fail: (error: InoriginError) => prediction(null, null, error.message),
   }
 }
 
-/** In the order of the signature, which is what gives them their names. */
+/** Encodes the outputs in the order of the signature, by which clients name them. */
 function resultsOf(outputs: Record<string, unknown>, { signature, dialect }: Told): RemoteValue[] {
   return signature.outputs.map((parameter) =>
     encodeValue(outputs[parameter.name], parameter, dialect, `outputs.${parameter.name}`),

@@ -1,7 +1,7 @@
 export const JSON_TYPE = 'application/json'
 export const SSE_TYPE = 'text/event-stream; charset=utf-8'
 
-/** A Response with the headers every answer has; JSON unless `headers` says otherwise. */
+/** Returns a `Response` with the common headers. Its type is JSON unless `headers` sets another. */
 export function reply(
   body: BodyInit | null,
   init: { status?: number; headers?: Record<string, string> } = {},

@@ -7,38 +7,39 @@ import { reply } from './reply.ts'
 import type { Work } from './work.ts'
 
 /**
- * Milliseconds in which what goes wrong can still be a status. From then on the headers are out, and
- * the body waits for the download: a service worker that keeps a request waiting does not live long.
+ * Milliseconds during which an error can still become a status. Later, the headers are sent and the
+ * body waits for the download, because browsers stop service workers that respond late.
  */
 const GRACE = 1_000
 
 /**
- * Refuses whoever would show or run a resource instead of reading it: a page opened on it, a
- * script, a worker, a style. What `fetch()` asks for has no destination.
+ * Throws `permission` if the browser would display or run the resource: as a page, a script, a
+ * worker or a style. Requests of `fetch()` have no destination.
  */
 export function refuseLoads({ mode, destination }: Request): void {
   if (mode !== 'navigate' && destination === '') return
   const message =
-    'A resource is data: read it with fetch(), it is not served to pages, scripts or styles.'
+    'Resources are not served as pages, scripts, workers or styles. Read this one with fetch().'
   throw new InoriginError('permission', message)
 }
 
-/** The digest in `<sha256>` or `<sha256>/<name>`; fails with `not_found` when it is none. */
+/** Returns the digest in `<sha256>` or `<sha256>/<name>`. Throws `not_found` if it is invalid. */
 export function digestIn(path: string): string {
   const sha256 = path.split('/', 1)[0]?.toLowerCase() ?? ''
   if (/^[0-9a-f]{64}$/.test(sha256)) return sha256
   throw new InoriginError(
     'not_found',
-    'A resource is named by the 64 hexadecimal digits of its SHA-256.',
+    'Unknown resource. Its path must be the 64 hexadecimal digits of its SHA-256.',
   )
 }
 
-/** What of a resource is sent: texts, and spans of its bytes. */
+/** Piece of a body: text, or a range of the resource's bytes. */
 type Piece = string | Span
 
 /**
- * The ranges that were asked for, 304 to whoever has it already, 416 when they are not there, and the
- * whole for anything else. `read` is called only when bytes are to be sent.
+ * Resolves with the response to a request for a resource: the requested ranges with status 206, 304
+ * if the client has it, 416 if no range is satisfiable, else the whole. `read` is only called when
+ * bytes must be sent.
  */
 export async function resourceResponse(
   request: Request,
@@ -56,7 +57,7 @@ export async function resourceResponse(
   if (isKnown(request.headers, etag)) return noContent({ ...common })
   const spans = isRanged(request, etag) ? spansIn(request.headers.get('range'), bytes) : undefined
   if (spans?.length === 0) {
-    const what = `The range is outside of the ${bytes} bytes there are.`
+    const what = `The range is outside of the resource, which has ${bytes} bytes.`
     const error = new InoriginError('invalid_request', what)
     return errorResponse(error, requestId, {
       status: 416,
@@ -69,13 +70,13 @@ export async function resourceResponse(
   if (request.method === 'HEAD') return reply(null, { status, headers })
 
   const reading = read().then(({ blob }) => join(blob, pieces))
-  // Whoever reads the body hears of it.
+  // The body fails with this error too; this only avoids an unhandled rejection.
   reading.catch(() => undefined)
   const body = await Promise.race([reading, elapsed(GRACE)])
   return reply(body ?? late(reading, work), { status, headers })
 }
 
-/** Whether the client says that it has it. Weak or not, a tag stands for the very bytes. */
+/** Returns `true` if the client has the resource. A weak tag counts, as bytes never change. */
 function isKnown(headers: Headers, etag: string): boolean {
   const tags = headers
     .get('if-none-match')
@@ -84,7 +85,7 @@ function isKnown(headers: Headers, etag: string): boolean {
   return tags?.some((tag) => tag === '*' || tag === etag) ?? false
 }
 
-/** Ranges are for GET alone, and only of what the client has the rest of. */
+/** Returns `true` if ranges apply: only for GET, and only if `if-range` is absent or matches. */
 function isRanged({ method, headers }: Request, etag: string): boolean {
   const condition = headers.get('if-range')
   return method === 'GET' && (condition === null || condition.trim() === etag)
@@ -130,7 +131,7 @@ function join(blob: Blob, pieces: readonly Piece[]): Blob {
   )
 }
 
-/** Bytes that are still on their way here; whoever does not want them any more stops that. */
+/** Returns the bytes of a download that has not finished. Cancelling the stream cancels it. */
 function late(arriving: Promise<Blob>, work: Work): ReadableStream<Uint8Array> {
   let reader: ReadableStreamDefaultReader<Uint8Array> | undefined
   return new ReadableStream<Uint8Array>(
@@ -141,7 +142,7 @@ function late(arriving: Promise<Blob>, work: Work): ReadableStream<Uint8Array> {
         if (done) controller.close()
         else controller.enqueue(value)
       },
-      // As in `answer.ts`, not at once.
+      // The cancellation is deferred for the reason given in `answer.ts`.
       cancel(reason) {
         queueMicrotask(() => {
           work.cancel()

@@ -1,4 +1,4 @@
-/** A response, at once and as a stream of events about its items. */
+/** Encodes a response, as one JSON body or as a stream of events about its items. */
 import type { KeptItem, TokenLogprob, Usage } from '../types/index.ts'
 import type { Encoder } from './answer.ts'
 import { progressText } from './answer.ts'
@@ -12,19 +12,19 @@ import type { Item } from './responses-items.ts'
 import type { ResponsesBody } from './responses.ts'
 import { comment, frame } from './sse.ts'
 
-/** What of an answer is told. */
+/** Options that decide what a response contains. */
 export interface ResponseTelling {
-  /** Which the answer repeats. */
+  /** Body of the request. The response repeats some of its fields. */
   asked: ResponsesBody
   reasoning: boolean
   logprobs: boolean
-  /** Thoughts are to come back. */
+  /** `true` if the client asked for `reasoning.encrypted_content`, to send reasoning back. */
   sealed: boolean
-  /** Keeps a response for later requests to refer to, where it can; absent: it is not kept. */
+  /** Stores the response; resolves with `false` if it cannot. Absent: it is not stored. */
   keep?(body: ResponseBody): Promise<boolean>
 }
 
-/** A response as it is answered, at the end or as far as it came. */
+/** Response as it is sent, complete or partial. */
 export interface ResponseBody extends Readonly<Record<string, unknown>> {
   id: string
   status: Status
@@ -33,7 +33,7 @@ export interface ResponseBody extends Readonly<Record<string, unknown>> {
 
 type Status = 'in_progress' | 'completed' | 'incomplete'
 
-/** The object that stands for the whole; clients know each of its fields. */
+/** Returns a function that creates the response object with all fields that clients expect. */
 function createHead({ asked }: ResponseTelling) {
   const head = { id: id('resp_'), object: 'response', created_at: seconds() }
   const repeated = {
@@ -61,7 +61,7 @@ function createHead({ asked }: ResponseTelling) {
     ...head,
     status,
     ...repeated,
-    // One that was cut off says nothing of why.
+    // A response that was aborted has no usage, and no reason that clients know.
     incomplete_details: status === 'incomplete' && usage ? { reason: 'max_output_tokens' } : null,
     output,
     usage: usage && usageOf(usage),
@@ -80,10 +80,10 @@ function usageOf({ promptTokens, cachedTokens, completionTokens, reasoningTokens
 
 const statusOf = ({ reason }: Finish) => (reason === 'length' ? 'incomplete' : 'completed')
 
-/** A response as one JSON body; leading spaces while it is being made. */
+/** Encodes a response as one JSON body. Spaces are sent ahead of it as heartbeats. */
 export function responseJson(telling: ResponseTelling): Encoder {
   const whole = createHead(telling)
-  // One that was cut off is not kept: nobody has its id.
+  // A response that was aborted is not stored, because no client knows its id.
   return jsonEncoder((parts, finish) => {
     const status = statusOf(finish)
     const told = parts.filter(({ type }) => telling.reasoning || type !== 'reasoning')
@@ -95,15 +95,15 @@ export function responseJson(telling: ResponseTelling): Encoder {
   })
 }
 
-/** As it is told at last: whether it is kept, which may not have been what was asked for. */
+/** Stores a response. Resolves with it, and with `store: false` if it could not be stored. */
 async function settled(body: ResponseBody, { keep }: ResponseTelling): Promise<ResponseBody> {
   return keep && !(await keep(body)) ? { ...body, store: false } : body
 }
 
-/** An answer of nothing has a message too. */
+/** Text of an empty completion, which becomes one empty message. */
 const NOTHING: Part = { type: 'text', text: '', logprobs: [] }
 
-/** A response as a stream of events. */
+/** Encodes a response as a stream of events. */
 export function responseStream(telling: ResponseTelling): Encoder {
   const whole = createHead(telling)
   const output: KeptItem[] = []
@@ -174,11 +174,11 @@ export function responseStream(telling: ResponseTelling): Encoder {
       }
     },
     fail: (error) => {
-      // Some clients look for the one form, some for the other.
+      // Some clients read the fields of the event, others those of `error`.
       const fields = wireError(error)
       return frame({ ...fields, type: 'error', sequence_number: number++, error: fields }, 'error')
     },
-    // Who broke it off may refer to what they were told.
+    // A client that aborted the stream may refer to the items that it received.
     settle: async () => {
       if (body) {
         const response = await settled(body, telling)

@@ -1,4 +1,4 @@
-/** The conversation of `POST /v1/responses`: a text, or items in their order. */
+/** Schema of the input of `POST /v1/responses`, and its conversion to messages. */
 import * as v from 'valibot'
 import type { AssistantMessage, ChatMessage, ToolCall } from '../types/index.ts'
 import {
@@ -29,7 +29,7 @@ const parts = {
 }
 const content = textOr(tagged('type', { ...parts, input_image: noImage }))
 const shown = textOr(tagged('type', { ...parts, input_image: inputImage }))
-/** What clients send back as they got it, and what nobody needs. */
+/** Fields that clients send back from earlier responses. They have no effect. */
 const known = { id: optional(string), status: optional(string) }
 
 const messageOf = <const Role extends string, T extends v.GenericSchema>(role: Role, rule: T) =>
@@ -69,7 +69,7 @@ const item = tagged('type', {
   item_reference: object({ type: v.literal('item_reference'), id: filled }),
 })
 
-/** A message need not say that it is one. */
+/** Accepts any item. An item without a type is a message. */
 const anyItem = v.lazy((input): typeof message | typeof item =>
   isObject(input) && (input['type'] ?? null) === null ? message : item,
 )
@@ -77,8 +77,8 @@ const anyItem = v.lazy((input): typeof message | typeof item =>
 export const itemsRule = v.array(anyItem, 'a string or an array of items')
 
 /**
- * Items of one input. Each gets an id and is sent on twice, to be answered and to be kept; a conversation
- * of that many is longer than any context.
+ * Largest number of items in an input. Each gets an id and is sent on twice, for the completion and
+ * for storage. A conversation with that many items exceeds every context.
  */
 const MAX_ITEMS = 20_000
 
@@ -93,19 +93,19 @@ export const inputRule = v.lazy((input): typeof string | typeof boundedItems =>
 
 type Item = v.InferOutput<typeof itemsRule>[number]
 
-/** An item, and where the body has it. */
+/** Item, and its path in the body. */
 export interface Placed {
   item: Item
   place: string
 }
 
-/** A turn of the model, which what follows may still add to. */
+/** Assistant message that the next items may still extend. */
 type OpenTurn = AssistantMessage & { toolCalls?: ToolCall[] }
 type Turn = Exclude<ChatMessage, AssistantMessage> | OpenTurn
 
 /**
- * Thoughts, texts and calls in a row are one turn of the model. What results show, the user does,
- * behind the last of them.
+ * Converts items to messages. Consecutive reasoning, text and calls become one assistant message.
+ * Images in tool results become a user message after the last result.
  */
 export function turnsOf(items: readonly Placed[]): ChatMessage[] {
   const turns: Turn[] = []
@@ -115,7 +115,7 @@ export function turnsOf(items: readonly Placed[]): ChatMessage[] {
     held = []
   }
   for (const { item: each, place } of items) {
-    // What it stands for was put in its place.
+    // `conversationOf` has replaced every reference that it resolved.
     if (each.type === 'item_reference') continue
     if (each.type === 'function_call_output') {
       const spoken = spokenOf(each.output, `${place}.output`)
@@ -134,7 +134,7 @@ export function turnsOf(items: readonly Placed[]): ChatMessage[] {
   return turns
 }
 
-/** The turn that an item is, or the open one with the item added. */
+/** Returns the message of an item, or the open assistant message with the item added. */
 function turnOf(
   given: Exclude<Item, { type: 'item_reference' | 'function_call_output' }>,
   open: OpenTurn | undefined,
@@ -159,7 +159,7 @@ function turnOf(
       if (given.role === 'user') return userMessage(spoken)
       const said = textIn(spoken)
       if (given.role !== 'assistant') return { role: 'system', content: said }
-      // Behind a thought, and before any call, it is what the thought was for.
+      // Text after reasoning and before any call belongs to the same message.
       if (!open || open.content !== '' || open.toolCalls)
         return { role: 'assistant', content: said }
       open.content = said

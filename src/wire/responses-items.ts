@@ -1,14 +1,14 @@
-/** The items that a response is made of, and the events that tell of one. */
+/** Creates the output items of a response, and the stream events of an item. */
 import type { KeptItem, TokenLogprob } from '../types/index.ts'
 import { probability } from './chat-answer.ts'
 import { id } from './id.ts'
 import type { Part } from './parts.ts'
 
-/** A part of an answer, and the id by which events speak of it. */
+/** Part of a completion, and the id of its item. */
 export interface Item {
   id: string
   part: Part
-  /** Some clients send a thought back only with a seal on it, which nobody here has to open. */
+  /** Value of `encrypted_content`, never read. Some clients send reasoning back only with it. */
   seal?: string
 }
 
@@ -17,13 +17,13 @@ type Event = readonly [type: string, fields: object]
 
 const PREFIX = { reasoning: 'rs_', text: 'msg_', call: 'fc_' } as const
 
-/** What is told of it grows with it. */
+/** Creates the item of a part. The part is copied, so that deltas can extend it. */
 export function itemOf(part: Part, sealed: boolean): Item {
   const item = { id: id(PREFIX[part.type]), part: { ...part } }
   return sealed && part.type === 'reasoning' ? { ...item, seal: id('seal_') } : item
 }
 
-/** As it stands in the output. */
+/** Returns the item as it appears in `output`. */
 export function bodyOf({ id: own, part, seal }: Item, status: Status): KeptItem {
   switch (part.type) {
     case 'reasoning': {
@@ -52,7 +52,7 @@ function logprobObject(token: TokenLogprob) {
   return { ...probability(token), top_logprobs: token.top.map(probability) }
 }
 
-/** It begins, with nothing in it. */
+/** Returns the events that open an empty item. */
 export function openingOf({ id: own, part, seal }: Item): Event[] {
   const added = (item: object): Event => ['response.output_item.added', { item }]
   const item_id = own
@@ -91,7 +91,7 @@ export function openingOf({ id: own, part, seal }: Item): Event[] {
   }
 }
 
-/** More of it. */
+/** Returns the event that extends an item. */
 export function deltaOf(
   { id: item_id, part }: Item,
   delta: string,
@@ -109,7 +109,7 @@ export function deltaOf(
   }
 }
 
-/** It is whole, or as much of it as there will be. */
+/** Returns the events that close an item, complete or not. */
 export function closeOf(item: Item, status: 'completed' | 'incomplete'): Event[] {
   const { id: item_id, part } = item
   const done: Event = ['response.output_item.done', { item: bodyOf(item, status) }]

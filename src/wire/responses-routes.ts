@@ -1,4 +1,4 @@
-/** The paths of `/v1/responses`: one is made, what was kept of it is read, and forgotten. */
+/** Routes of `/v1/responses`: create a response, read a stored one and its input, delete it. */
 import { InoriginError } from '../error.ts'
 import type { Caller, Host, KeptItem } from '../types/index.ts'
 import { readBody } from './body.ts'
@@ -18,7 +18,7 @@ import {
 import { countTokens, generate, ignoredHeader, json } from './route.ts'
 import type { Answer, Bindings, Route } from './route.ts'
 
-/** Milliseconds after which an answer goes out although its host has not kept it. */
+/** Milliseconds to wait for the host to store a response before it is sent without. */
 const PATIENCE = 2_000
 
 async function read(request: Request, { host, caller }: Bindings) {
@@ -48,10 +48,13 @@ const create: Answer = async ({ req, env }) => {
   return generate(rest, encoder, env)
 }
 
-/** Has a response kept with all that came before it, if it can be; an answer does not fail where not. */
+/**
+ * Returns a function that stores a response with its whole input. It resolves with `false` instead
+ * of rejecting, so that the response never fails because of it.
+ */
 function keeper({ kept: input }: Conversation, host: Host, { key, client }: Caller) {
   return async (body: ResponseBody): Promise<boolean> => {
-    // A client that left may come back for what it was told.
+    // The request's own signal is not used: a client that left may later refer to the response.
     const signal = AbortSignal.timeout(PATIENCE)
     const caller = { key, signal, ...(client !== undefined && { client }) }
     const { id, output } = body
@@ -86,7 +89,7 @@ const showInput: Answer = async ({ req, env: { host, caller } }) => {
   return json(page(input, new URL(req.url).searchParams))
 }
 
-/** Some of the items, the last one first unless told otherwise. */
+/** Returns one page of the items, by default the last item first. */
 function page(items: readonly KeptItem[], query: URLSearchParams) {
   const order = query.get('order') ?? 'desc'
   if (order !== 'asc' && order !== 'desc') throw wrong('order', 'asc or desc', order)

@@ -1,4 +1,4 @@
-/** `POST /v1/responses`: its table of fields, and what they ask for. */
+/** Schema of `POST /v1/responses`, and its conversion to a generation request. */
 import * as v from 'valibot'
 import type { GenerationRequest } from '../types/index.ts'
 import {
@@ -27,10 +27,10 @@ import { inputRule, turnsOf } from './responses-input.ts'
 import type { Placed } from './responses-input.ts'
 import * as calls from './tools.ts'
 
-/** Asks for probabilities of tokens without saying how many. */
+/** Value of `include` that asks for logprobs, without a number of alternatives. */
 const INCLUDE_LOGPROBS = 'message.output_text.logprobs'
 
-/** Asks for thoughts in a form in which they can be sent back. */
+/** Value of `include` that asks for reasoning in a form that can be sent back. */
 const INCLUDE_SEALS = 'reasoning.encrypted_content'
 
 const ref = object({ type: optional(oneOf(['function'])), name: filled })
@@ -46,7 +46,7 @@ const choice = tagged('type', {
 
 const functionTool = object({ type: oneOf(['function']), ...calls.functionFields })
 
-/** Tools of other types run on servers of their vendor. */
+/** Accepts functions. Tools of other types run on the vendor's servers. */
 const tool = v.lazy((input): typeof functionTool | typeof never => {
   const type = (input as { type?: unknown } | null | undefined)?.type
   return typeof type === 'string' && type !== 'function' ? never : functionTool
@@ -79,8 +79,8 @@ const table = object({
   max_tokens: elsewhere('send max_output_tokens instead'),
   max_completion_tokens: elsewhere('send max_output_tokens instead'),
   ...chatSampling,
-  stop: elsewhere('use /v1/chat/completions, which has it'),
-  stop_sequences: elsewhere('use /v1/chat/completions, which has stop'),
+  stop: elsewhere('use /v1/chat/completions, which supports it'),
+  stop_sequences: elsewhere('use /v1/chat/completions, which supports stop'),
   tools: optional(listOf(tool)),
   tool_choice: calls.wordOr(choice),
   text: optional(object({ format: optional(format), verbosity: sharedFields.verbosity })),
@@ -113,14 +113,14 @@ const table = object({
   ...sharedFields,
 })
 
-/** What the body must be. */
+/** Schema of the body. */
 export const responsesBody = consistent(table, ({ thinking, max_output_tokens }) =>
   budgetFault(thinking, max_output_tokens),
 )
 
 export type ResponsesBody = v.InferOutput<typeof table>
 
-/** What a response asks for, free of its style; `items` are what its input comes to. */
+/** Converts the body to a generation request. `items` are the resolved input. */
 export function responsesRequest(body: ResponsesBody, items: readonly Placed[]): GenerationRequest {
   const { instructions, text } = body
   const turns = turnsOf(items)
@@ -143,7 +143,7 @@ export function responsesRequest(body: ResponsesBody, items: readonly Placed[]):
   }
 }
 
-/** How much may be thought; this style has a name of its own for it. */
+/** Returns the reasoning settings. This style has the field `reasoning.effort` of its own. */
 export function responsesReasoning(body: ResponsesBody): Reasoning {
   const own = body.reasoning?.effort
   if (!own) return reasoningOf(body)
@@ -160,7 +160,7 @@ export function responsesReasoning(body: ResponsesBody): Reasoning {
   }
 }
 
-/** Where in the body the fields of its request are. */
+/** Returns the mapping from fields of the request to those of the body. */
 export function responsesPlaces(body: ResponsesBody): Places {
   return {
     rename: [
@@ -171,19 +171,19 @@ export function responsesPlaces(body: ResponsesBody): Places {
   }
 }
 
-/** Whether the client means to send thoughts back. */
+/** Returns `true` if the client intends to send reasoning back. */
 export function wantsSeals({ include }: ResponsesBody): boolean {
   return include?.includes(INCLUDE_SEALS) ?? false
 }
 
-/** Fields without effect: what an answer here does not have, none can include. */
+/** Returns the fields without effect, such as `include` with a value that is not supported. */
 export function ignoredByResponses(body: ResponsesBody): string[] {
   const isHad = (name: string): boolean => name === INCLUDE_LOGPROBS || name === INCLUDE_SEALS
   const included = (body.include?.every(isHad) ?? true) ? [] : ['include']
   return [...included, ...responsesReasoning(body).ignored]
 }
 
-/** How many probable tokens to tell beside each; `undefined`: nothing is told. */
+/** Returns the number of alternatives for each token, or `undefined` without logprobs. */
 export function logprobsOf({ include, top_logprobs: most }: ResponsesBody): number | undefined {
   return most || include?.includes(INCLUDE_LOGPROBS) ? (most ?? 0) : undefined
 }

@@ -1,4 +1,4 @@
-/** What every answer of the wire is given, and what those of generations have in common. */
+/** Types that all route handlers share, and the functions that run a generation for them. */
 import type { Context } from 'hono'
 import { InoriginError } from '../error.ts'
 import type { Caller, GenerationRequest, Host } from '../types/index.ts'
@@ -9,29 +9,29 @@ import type { Places } from './places.ts'
 import { reply } from './reply.ts'
 import type { Work } from './work.ts'
 
-/** What one request is answered with. */
+/** Context of one request, passed to its route handler. */
 export interface Bindings {
   host: Host
   caller: Caller
   work: Work
   requestId: string
-  /** What comes before the paths: the scope and `v1`. */
+  /** Prefix of all paths: the scope and `v1`, without a slash at the end. */
   prefix: string
 }
 
 export type Answer = (context: Context<{ Bindings: Bindings }>) => Promise<Response>
 
-/** A method and a path below the prefix, and what answers there. */
+/** Method, path below the prefix, and handler of a route. */
 export type Route = readonly [method: 'GET' | 'POST' | 'DELETE', path: string, answer: Answer]
 
-/** What a body asks for, free of its style, and the way back to its words. */
+/** Parsed body: the request for the host, and the mapping of its fields back to the body's. */
 export interface Asked {
   request: GenerationRequest
   places: Places
   ignored: readonly string[]
 }
 
-/** Has it generated, and tells of that as it comes. */
+/** Runs the generation and streams its events. */
 export async function generate(
   { request, places, ignored }: Asked,
   encoder: Encoder,
@@ -47,7 +47,7 @@ export async function generate(
   )
 }
 
-/** Only has the tokens of its prompt counted. */
+/** Returns the number of tokens of the prompt. */
 export function countTokens(
   { request, places }: Asked,
   { host, caller }: Bindings,
@@ -55,13 +55,17 @@ export function countTokens(
   return host.countTokens(request, caller).catch(thrownInWordsOf(places))
 }
 
+/** Returns a rejection handler that rethrows the error with the field names of the body. */
 export function thrownInWordsOf(places: Places): (thrown: unknown) => never {
   return (thrown) => {
     throw inWordsOf(places, InoriginError.from(thrown))
   }
 }
 
-/** The fields without effect. What a header cannot carry is a `?`, what is too much is left off. */
+/**
+ * Returns the header that lists fields without effect. Characters that are not allowed in a header
+ * become `?`. At most 50 names are listed, each cut to 80 characters.
+ */
 export function ignoredHeader(names: readonly string[]): Record<string, string> {
   if (names.length === 0) return {}
   const listed = [...new Set(names)]
@@ -70,7 +74,7 @@ export function ignoredHeader(names: readonly string[]): Record<string, string> 
   return { 'x-inorigin-ignored': listed.join(', ') }
 }
 
-/** An answer that is known as a whole. */
+/** Returns a JSON response. */
 export function json(body: object, headers: Record<string, string> = {}): Response {
   return reply(JSON.stringify(body), { headers })
 }

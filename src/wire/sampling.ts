@@ -1,4 +1,4 @@
-/** How the next token is chosen: the fields of all styles, and what they ask for. */
+/** Sampling fields of all styles, and their conversion to sampler settings. */
 import * as v from 'valibot'
 import type { Sampling } from '../types/index.ts'
 import { atLeast, integer, isObject, optional, within } from './fields.ts'
@@ -7,12 +7,12 @@ const topP = within(0, 1)
 const topK = atLeast(0)
 const penalty = optional(within(-2, 2))
 
-/** Ids of tokens are whole numbers; what is done to them is bounded. */
+/** Accepts logit biases by token id. */
 const biases = v.lazy((input): typeof bias | typeof noBias =>
   isObject(input) && Object.keys(input).every((key) => /^\d{1,9}$/.test(key)) ? bias : noBias,
 )
 const bias = v.record(v.string(), within(-100, 100))
-const noBias = v.never('an object of biases by the id of a token')
+const noBias = v.never('an object that maps token ids to biases')
 
 export const chatSampling = {
   temperature: optional(within(0, 2)),
@@ -32,7 +32,7 @@ export const messagesSampling = {
   top_k: optional(unlessUnset(topK)),
 }
 
-/** Clients of the messages style say -1 where their user said nothing. */
+/** Accepts -1 as absent: clients of the Anthropic style send it for unset values. */
 function unlessUnset<T extends v.GenericSchema>(rule: T) {
   const unset = v.pipe(
     v.literal(-1),
@@ -43,7 +43,7 @@ function unlessUnset<T extends v.GenericSchema>(rule: T) {
 
 type Fields = { [Name in keyof typeof chatSampling]?: v.InferOutput<(typeof chatSampling)[Name]> }
 
-/** The same, free of a style. The empty nucleus, `top_p: 0`, is the most probable token alone. */
+/** Converts the fields to sampler settings. `top_p: 0` keeps only the most probable token. */
 export function samplingOf(body: Fields): Sampling {
   const greedy = body.top_p === 0
   return {

@@ -1,7 +1,6 @@
 /**
- * Fields that change an answer and that clients send whatever the path: those that all styles
- * honour, and those that none does, its own or what other servers added. The latter are refused
- * unless they say what is so anyway.
+ * Schema of fields that clients send on several paths. Some are supported in all styles. The rest,
+ * including extensions of other servers, are refused unless their value is the default.
  */
 import * as v from 'valibot'
 import {
@@ -20,7 +19,7 @@ import {
 import { effort, thinking } from './reasoning.ts'
 
 const single = optional(
-  unsupported(atLeast(1), (count) => count === 1, 'ask again for another answer'),
+  unsupported(atLeast(1), (count) => count === 1, 'send one request for each answer'),
 )
 const mildWord = unsupported(
   oneOf(['auto', 'none', 'required']),
@@ -28,22 +27,22 @@ const mildWord = unsupported(
   'send tool_choice instead',
 )
 const named = unsupported(anyObject, () => false, 'send tool_choice instead')
-/** What is switched off changes nothing. */
+/** Accepts only values that switch the feature off. */
 const off = optional(
   unsupported(v.unknown(), (value) => value === false || value === 0 || value === ''),
 )
 const noList = optional(unsupported(anyList, (list) => list.length === 0))
 
-/** A text among other parts, as all styles write it. */
+/** Text part, in the form that all styles use. */
 export const textPart = object({ type: v.literal('text'), text: string })
 
-/** What has another name or place in this style; an empty one asks for nothing. */
+/** Refuses a field that has another name in this style, unless its value is empty. */
 export function elsewhere(advice: string) {
   const isEmpty = (value: unknown) => value === '' || (Array.isArray(value) && value.length === 0)
   return optional(unsupported(v.unknown(), isEmpty, advice))
 }
 
-/** Edits of a conversation that change nothing in it. */
+/** Returns `true` for context edits that keep everything. */
 function keepsAll(management: unknown): boolean {
   const edits = isObject(management) ? (management['edits'] ?? []) : management
   return Array.isArray(edits) && edits.every((edit) => isObject(edit) && edit['keep'] === 'all')
@@ -95,11 +94,11 @@ export const sharedFields = {
     unsupported(
       oneOf(['low', 'medium', 'high']),
       (level) => level === 'medium',
-      'say it in the prompt',
+      'ask for it in the prompt',
     ),
   ),
   modalities: optional(
-    unsupported(anyList, (kinds) => kinds.every((kind) => kind === 'text'), 'only text comes out'),
+    unsupported(anyList, (kinds) => kinds.every((kind) => kind === 'text'), 'models output text'),
   ),
   audio: refused,
   prediction: refused,
@@ -110,7 +109,7 @@ export const sharedFields = {
   compaction: refused,
 }
 
-/** How probable the tokens were has no place in the answer of a style that refuses it. */
+/** Refuses logprobs in a style whose responses have no field for them. */
 export const noLogprobs = {
   logprobs: optional(unsupported(flag, (on) => !on)),
   top_logprobs: optional(unsupported(v.number('a number'), (most) => most === 0)),
@@ -118,10 +117,10 @@ export const noLogprobs = {
 
 const MOST = 20
 
-/** How many probable tokens to tell beside each. */
+/** Number of alternatives to report with the logprobs of each token. */
 export const topLogprobs = optional(v.pipe(atLeast(0), v.maxValue(MOST, `at most ${MOST}`)))
 
-/** A format that this style asks for elsewhere, unless it is that of any text. */
+/** Refuses a format that this style takes in another field, unless it is plain text. */
 export function formatElsewhere(advice: string) {
   const isText = (value: unknown) => isObject(value) && value['type'] === 'text'
   return optional(unsupported(v.unknown(), isText, advice))

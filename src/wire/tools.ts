@@ -1,4 +1,4 @@
-/** Tools, which of them are to be called, and calls of earlier turns: what all styles share. */
+/** Schemas and conversions of tools, tool choice and earlier tool calls that all styles share. */
 import * as v from 'valibot'
 import type { ChatMessage, Tool, ToolMessage, ToolUse } from '../types/index.ts'
 import {
@@ -22,7 +22,7 @@ const ref = object({ type: optional(oneOf(['function'])), function: named })
 
 const word = oneOf(['auto', 'none', 'required'])
 
-/** Which tools are to be called: a word, or an object of the style. */
+/** Accepts a tool choice: a word, or an object of the style. */
 export function wordOr<T extends v.GenericSchema>(choice: T) {
   return optional(v.lazy((input): typeof word | T => (typeof input === 'string' ? word : choice)))
 }
@@ -40,13 +40,13 @@ const choice = tagged('type', {
   custom: never,
 })
 
-/** The objects of two styles, whose clients send each other's. */
+/** Accepts the tool choice of the chat and the Anthropic style, since clients mix them. */
 export const toolChoice = wordOr(choice)
 
-/** Which of the tools, if any, are to be called. */
+/** Tool choice, independent of the style. */
 export type Choice = Pick<ToolUse, 'choice' | 'only'>
 
-/** The same, free of a style. */
+/** Converts a tool choice. */
 export function choiceOf(given: v.InferOutput<typeof toolChoice>): Choice {
   if (given === null || given === undefined) return { choice: 'auto' }
   if (typeof given === 'string') return { choice: given }
@@ -67,7 +67,7 @@ export function choiceOf(given: v.InferOutput<typeof toolChoice>): Choice {
   }
 }
 
-/** Whether one answer may have several calls; every style's way to say no counts. */
+/** Returns `true` if a completion may have several calls. The field of either style disables it. */
 export function mayCallSeveral(body: {
   parallel_tool_calls?: boolean | null | undefined
   tool_choice?: v.InferOutput<typeof toolChoice>
@@ -78,7 +78,7 @@ export function mayCallSeveral(body: {
   return !says || asked.disable_parallel_tool_use !== true
 }
 
-/** What may be called. Without tools only a choice that wants a call is worth telling. */
+/** Returns the tool settings, or `undefined` if there are no tools and no call is required. */
 export function toolUse(
   tools: readonly Tool[],
   asked: Choice,
@@ -88,27 +88,27 @@ export function toolUse(
   return { tools, ...asked, parallel: severally }
 }
 
-/** What is told of a function, wherever the style has it. */
+/** Fields of a function definition, the same in all styles. */
 export const functionFields = {
   name: filled,
   description: optional(string),
   parameters: optional(anyObject),
-  // Arguments always follow their schema.
+  // The constraint always makes arguments match their schema, so this has no effect.
   strict: optional(flag),
 }
 
 const functionRule = object(functionFields)
 
-/** The schema of a tool that takes nothing. */
+/** Schema of a tool without parameters. */
 const NO_ARGUMENTS = { type: 'object', properties: {} } as const
 
-/** A function, free of a style. */
+/** Converts a function definition to a tool. */
 export function toolOf(told: v.InferOutput<typeof functionRule>): Tool {
   const { name, description, parameters } = told
   return { name, ...(description && { description }), parameters: parameters ?? NO_ARGUMENTS }
 }
 
-/** The JSON text of an object; an empty text is that of an empty one. */
+/** Accepts the JSON text of an object. An empty text counts as an empty object. */
 export const argumentsText = v.lazy((input) => {
   if (typeof input !== 'string') return noObject
   const text = argumentsOf(input)
@@ -124,7 +124,7 @@ const largeObject = v.never(
   `the JSON text of at most ${MAX_VALUES} values and ${MAX_NODES} objects, arrays and members`,
 )
 
-/** The arguments of a call that {@link argumentsText} let in, never empty. */
+/** Returns arguments that {@link argumentsText} accepted as JSON text that is not empty. */
 export function argumentsOf(text: string): string {
   return text.trim() === '' ? '{}' : text
 }
@@ -132,17 +132,17 @@ export function argumentsOf(text: string): string {
 const MESSAGES_PREFIX = 'toolu_'
 const CHAT_PREFIX = 'call_'
 
-/** One call has one id in all styles, so that a conversation can go on in another. */
+/** Converts the id of a call to one that is the same in all styles, which a client may mix. */
 export function callId(id: string): string {
   return id.startsWith(MESSAGES_PREFIX) ? CHAT_PREFIX + id.slice(MESSAGES_PREFIX.length) : id
 }
 
-/** The id of a call as the clients of the messages style know it. */
+/** Converts the id of a call to the Anthropic style. */
 export function toolUseId(id: string): string {
   return id.startsWith(CHAT_PREFIX) ? MESSAGES_PREFIX + id.slice(CHAT_PREFIX.length) : id
 }
 
-/** Gives results the names of the tools that were called, where they do not say it themselves. */
+/** Adds the names of the called tools to results without a name. */
 export function nameResults(messages: readonly ChatMessage[]): ChatMessage[] {
   const names = new Map<string, string>()
   return messages.map((message): ChatMessage => {

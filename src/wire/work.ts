@@ -1,13 +1,14 @@
-/** What a request set going, and how it ends. */
+/** Computation that belongs to one request, and the means to cancel it. */
 export interface Work {
-  /** Aborted with the request, and when the answer is cancelled. */
+  /** Signal that is aborted with the request, and when the response is cancelled. */
   readonly signal: AbortSignal
+  /** Aborts {@link signal}. */
   cancel(): void
-  /** Held as long as the answer: Node forgets to abort a request that no one holds. */
+  /** The request itself. Node does not abort the signal of a request that was garbage collected. */
   readonly request: Request
 }
 
-/** The work of a request that is not yet aborted. */
+/** Creates the work of a request that is not yet aborted. */
 export function workOf(request: Request): Work {
   const controller = new AbortController()
   const { signal } = request

@@ -124,7 +124,7 @@ describe('what a caller gives', () => {
       'inputs.kernel[1][1]',
       /number/,
     ],
-    [{ kernal: 1 }, 'inputs.kernal', /there is no such input/],
+    [{ kernal: 1 }, 'inputs.kernal', /unknown input/],
   ])('%j is refused at %s', async (options, param, why) => {
     const refused = edges.predict({ image, ...options }, signal)
     await expect(refused).rejects.toMatchObject({

@@ -100,7 +100,7 @@ describe('what a caller gives', () => {
   })
 
   test.each<[unknown, string, string]>([
-    ['word '.repeat(8192), 'inputs.text', 'has 8193 tokens, and 8192 at most can be read.'],
+    ['word '.repeat(8192), 'inputs.text', 'has 8193 tokens, but the maximum is 8192.'],
     [['a', 'word '.repeat(8192)], 'inputs.text[1]', 'has 8193 tokens'],
     [[], 'inputs.text', 'must have at least one text.'],
     [5, 'inputs.text', 'must be text, not 5.'],

@@ -183,7 +183,7 @@ describe('with the digits', () => {
     [
       'an unknown name',
       () => ({ image: drawnOne(), pen: 1 }),
-      'inputs.pen: there is no such input; there is image, ink.',
+      'inputs.pen: unknown input. Expected: image, ink.',
     ],
     [
       'no member by name',

@@ -80,7 +80,7 @@ test('an image that is not there is refused by name', async () => {
     kind: 'invalid_request',
     param: 'inputs.picture',
     message:
-      'inputs.picture: it shows no image that can be read: is it loaded, and larger than 0 x 0?',
+      'inputs.picture: it shows no readable image. Check that it is loaded and larger than 0 x 0.',
   })
 })
 

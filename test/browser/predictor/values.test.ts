@@ -99,7 +99,7 @@ describe('a type that the runtime has no values for', () => {
       kind: 'unavailable',
       code: 'predictor_unusable',
       param: 'inputs.x',
-      message: expect.stringContaining(`the model's x is ${type}, which the runtime has no values`),
+      message: expect.stringContaining(`the model's x is ${type}, which the runtime does not`),
     })
   })
 

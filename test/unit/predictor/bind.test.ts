@@ -111,11 +111,11 @@ describe('what does not fit', () => {
   test.each<[Case, string]>([
     [
       { inputs: x({ type: 'null' }), model: { inputs: { x: ['float32'] } } },
-      'inputs.x: values of type null cannot go through an ONNX model.',
+      'inputs.x: type null is not supported by ONNX models.',
     ],
     [
       { inputs: x({ type: 'dict' }), model: { inputs: { x: ['float32'] } } },
-      'inputs.x: is a dict, so its binding must say `keys`.',
+      'inputs.x: is a dict, so its binding must have `keys`.',
     ],
     [
       {
@@ -123,7 +123,7 @@ describe('what does not fit', () => {
         bindings: image({ width: undefined }),
         model: { inputs: { x: ['float32'] } },
       },
-      'inputs.x: `width` and `height` go together.',
+      'inputs.x: `width` and `height` must be set together.',
     ],
     [
       {
@@ -131,7 +131,7 @@ describe('what does not fit', () => {
         bindings: image({ width: undefined, height: undefined }),
         model: { inputs: { x: ['float32', 1, 3, 'h', 4] } },
       },
-      'inputs.x: its layout makes the shape [1, 3, any, any], which x does not take.',
+      'inputs.x: its layout has the shape [1, 3, any, any], which x does not accept.',
     ],
     [
       {
@@ -147,7 +147,7 @@ describe('what does not fit', () => {
         bindings: text({ mask: 'm' }),
         model: { inputs: { x: ['int64', 1, 'length'], m: ['float32', 1, 'length'] } },
       },
-      'inputs.x: the model has no tensor m of int64, as its tokens are.',
+      'inputs.x: the model has no tensor m of type int64, the type of its tokens.',
     ],
     [
       {
@@ -167,7 +167,7 @@ describe('what does not fit', () => {
         bindings: { x: { tensor: '__proto__' } },
         model: { inputs: { ['__proto__']: ['float32'] } },
       },
-      'inputs.x: a tensor named __proto__ cannot be given. Rename it.',
+      'inputs.x: a tensor named __proto__ is not supported. Rename it.',
     ],
     [
       { inputs: x({}), model: { inputs: { x: ['int32'] } } },
@@ -175,7 +175,7 @@ describe('what does not fit', () => {
     ],
     [
       { inputs: x({ type: 'image' }), model: { inputs: { x: ['float32'] } } },
-      'inputs.x: is an image, so its binding must say `image`.',
+      'inputs.x: is an image, so its binding must have `image`.',
     ],
     [
       {
@@ -191,7 +191,7 @@ describe('what does not fit', () => {
         bindings: image({ std: [1] }),
         model: { inputs: { x: ['uint8'] } },
       },
-      'inputs.x: the model takes bytes as they are, so `std` has no place.',
+      'inputs.x: the model takes raw bytes, so `std` is not allowed.',
     ],
     [
       {
@@ -199,7 +199,7 @@ describe('what does not fit', () => {
         bindings: image({}),
         model: { inputs: { x: ['float32', 1, 2, 4, 3] } },
       },
-      'inputs.x: its layout makes the shape [1, 3, 2, 4], which x does not take.',
+      'inputs.x: its layout has the shape [1, 3, 2, 4], which x does not accept.',
     ],
     [
       { inputs: x({ optional: true }), model: { inputs: { x: ['float32'] } } },
@@ -211,7 +211,7 @@ describe('what does not fit', () => {
     ],
     [
       { inputs: x({}), model: { inputs: { x: ['float32'], z: ['float32'] } } },
-      "inputs.z: the model's input must be given by one parameter, and is by 0.",
+      "inputs.z: the model's input must be bound to one parameter, not to 0.",
     ],
     [
       {
@@ -219,7 +219,7 @@ describe('what does not fit', () => {
         bindings: { w: { tensor: 'x' } },
         model: { inputs: { x: ['float32'] } },
       },
-      "inputs.x: the model's input must be given by one parameter, and is by 2.",
+      "inputs.x: the model's input must be bound to one parameter, not to 2.",
     ],
     [
       { inputs: [], outputs: [{ name: 'y', type: 'float32' }], model: { inputs: {} } },
@@ -231,7 +231,7 @@ describe('what does not fit', () => {
         outputs: [{ name: 'y', type: 'image' }],
         model: { inputs: {}, outputs: { y: ['float32'] } },
       },
-      'outputs.y: is an image, so its binding must say `image`.',
+      'outputs.y: is an image, so its binding must have `image`.',
     ],
   ])('%#: %j', (given, why) => {
     let thrown: unknown

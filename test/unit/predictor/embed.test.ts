@@ -135,7 +135,7 @@ describe('too much', () => {
       code: 'context_length_exceeded',
       param: 'input[2]',
       message:
-        'input[2] is too long: 1001 tokens > 1000 maximum of @acme/embed. Cut it into several texts.',
+        'input[2] is too long: 1001 tokens > 1000 maximum of @acme/embed. Split it into several texts.',
     })
     expect(opened.runs).toEqual([])
   })
@@ -191,7 +191,7 @@ describe('dimensions', () => {
     expect(refused(2)).toThrow(
       expect.objectContaining({
         ...error,
-        message: expect.stringMatching(/^dimensions must be 4, not 2: .*missed\.$/),
+        message: expect.stringMatching(/^dimensions must be 4, not 2: .*shortened\.$/),
       }),
     )
     expect(refused(5, true)).toThrow(

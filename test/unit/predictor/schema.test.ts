@@ -52,7 +52,7 @@ test.each<[InputParameter, unknown, string, RegExp]>([
       message: expect.stringMatching(why),
     }),
   )
-  expect(() => check(parameter, value)).toThrow(`${param}: is not as its schema says. `)
+  expect(() => check(parameter, value)).toThrow(`${param}: does not match its schema. `)
 })
 
 test('a schema that leads nowhere is the fault of its author', () => {

@@ -46,7 +46,7 @@ describe('what is there', () => {
     [[1], 'inputs: must be an object of values by parameter name, not Array.'],
     [{}, 'inputs.x: is required.'],
     [{ x: null }, 'inputs.x: is required.'],
-    [{ x: 1, y: 2 }, 'inputs.y: there is no such input; there is x.'],
+    [{ x: 1, y: 2 }, 'inputs.y: unknown input. Expected: x.'],
   ])('%o', (inputs, message) => {
     expect(refusal({ type: 'float32' }, inputs)).toBe(message)
   })
@@ -170,12 +170,12 @@ describe('tensors', () => {
   })
 
   test.each<[ParameterType, unknown, string]>([
-    ['float32', [[1, 2], [3]], 'inputs.x: the nested arrays are not all of one length.'],
+    ['float32', [[1, 2], [3]], 'inputs.x: nested arrays must have the same length.'],
     ['float32', [1, 'two'], 'inputs.x[1]: must be a float32, not a string.'],
     ['float32', new Int32Array(2), 'inputs.x: must be a float32, not Int32Array.'],
     ['int32', new Float32Array(2), 'inputs.x: must be an int32, not Float32Array.'],
     ['string', new Uint8Array(2), 'inputs.x: must be text, not Uint8Array.'],
-    ['bool', new Uint8Array([2]), 'inputs.x: bytes of a bool are 0 or 1.'],
+    ['bool', new Uint8Array([2]), 'inputs.x: bytes of a bool must be 0 or 1.'],
     ['float32', { data: [1, 2], shape: [3] }, 'inputs.x: shape [3] is 3 elements, but data has 2.'],
     ['float32', { data: [1], shape: [-1] }, 'inputs.x.shape: must be an array of whole numbers.'],
     ['float32', { data: [1], shape: 1 }, 'inputs.x.shape: must be an array of whole numbers.'],

@@ -37,11 +37,11 @@ test('the tensors are of the type that the model takes', () => {
 describe('refused', () => {
   test.each<[string[], Partial<TextLayout>, string]>([
     [[], {}, 'inputs.text: must have at least one text.'],
-    [['a a a a'], {}, 'inputs.text: the text has 4 tokens, and 3 at most can be read. Shorten it.'],
+    [['a a a a'], {}, 'inputs.text: the text has 4 tokens, but the maximum is 3. Shorten it.'],
     [
       ['a', 'a a a a'],
       {},
-      'inputs.text[1]: the text has 4 tokens, and 3 at most can be read. Shorten it.',
+      'inputs.text[1]: the text has 4 tokens, but the maximum is 3. Shorten it.',
     ],
     [
       Array<string>(2 ** 17)

@@ -133,32 +133,32 @@ describe('the beginning of an answer', () => {
     [
       'add_generation_prompt',
       chat(assistant('A'), { add_generation_prompt: true }),
-      '`add_generation_prompt` must be false or left out where continue_final_message is true, not true.',
+      '`add_generation_prompt` must be false or left out when continue_final_message is true, not true.',
     ],
     [
       'add_generation_prompt',
       chat(assistant('A'), { continue_final_message: undefined }),
-      '`add_generation_prompt` must be true or left out where continue_final_message is not true, not false.',
+      '`add_generation_prompt` must be true or left out unless continue_final_message is true, not false.',
     ],
     [
       'continue_final_message',
       chat(user),
-      '`continue_final_message` must be false or left out where the last message is not of role assistant, not true.',
+      '`continue_final_message` must be false or left out unless the last message has role assistant, not true.',
     ],
     [
       'messages[1].tool_calls',
       chat(assistant('A', { tool_calls: [{ id: 'a', function: { name: 'f', arguments: '{}' } }] })),
-      '`messages[1].tool_calls` must be left out where the answer goes on from the text of the last message, not an array of 1.',
+      '`messages[1].tool_calls` must be left out when continue_final_message is true, not an array of 1.',
     ],
     [
       'messages[1].function_call',
       chat(assistant('A', { function_call: { name: 'f', arguments: '{}' } })),
-      '`messages[1].function_call` must be left out where the answer goes on from the text of the last message, not an object.',
+      '`messages[1].function_call` must be left out when continue_final_message is true, not an object.',
     ],
     [
       'messages[1].reasoning_content',
       chat(assistant('A', { reasoning_content: 'Hm.' })),
-      '`messages[1].reasoning_content` must be left out where the answer goes on from the text of the last message, not "Hm.".',
+      '`messages[1].reasoning_content` must be left out when continue_final_message is true, not "Hm.".',
     ],
   ])('in a chat is refused for %s', async (param, body, message) => {
     expect(await refusalOf(CHAT, body)).toEqual({ param, message })
@@ -173,7 +173,7 @@ describe('the beginning of an answer', () => {
     for (const thinking of [{ type: 'enabled', budget_tokens: 5 }, { type: 'adaptive' }]) {
       expect(await refusalOf(path, make(assistant('A'), { thinking }))).toEqual({
         param: 'thinking.type',
-        message: `\`thinking.type\` must be disabled or left out where the last message begins the answer, not "${thinking.type}".`,
+        message: `\`thinking.type\` must be disabled or left out with a prefilled assistant message, not "${thinking.type}".`,
       })
     }
   })

@@ -46,7 +46,7 @@ describe('what cannot be honoured', () => {
     const said = async (fields: object) =>
       (await errorOf(await send(scriptedHost(), PATH, { body: chatOf(fields) }), 400)).message
     expect(await said({ n: 2 })).toBe(
-      '`n` = 2 is not supported by this server; ask again for another answer.',
+      '`n` = 2 is not supported by this server; send one request for each answer.',
     )
     expect(await said({ tools: [{ type: 'custom', custom: {} }] })).toBe(
       '`tools[0]` with type "custom" is not supported by this server; leave it out.',
@@ -138,22 +138,22 @@ describe('what is wrong', () => {
     ['presence_penalty', { presence_penalty: '1' }, 'a number from -2 to 2, not "1"'],
     ['repetition_penalty', { repetition_penalty: 0 }, 'a number from 0.01 to 100, not 0'],
     ['min_p', { min_p: 2 }, 'a number from 0 to 1, not 2'],
-    ['logit_bias', { logit_bias: 3 }, 'an object of biases by the id of a token, not 3'],
+    ['logit_bias', { logit_bias: 3 }, 'an object that maps token ids to biases, not 3'],
     [
       'logit_bias',
       { logit_bias: [] },
-      'an object of biases by the id of a token, not an array of 0',
+      'an object that maps token ids to biases, not an array of 0',
     ],
     [
       'logit_bias',
       { logit_bias: { a: 1 } },
-      'an object of biases by the id of a token, not an object',
+      'an object that maps token ids to biases, not an object',
     ],
     ['logit_bias.5', { logit_bias: { 5: 101 } }, 'a number from -100 to 100, not 101'],
     ['logprobs', { logprobs: 1 }, 'true or false, not 1'],
     ['top_logprobs', { logprobs: true, top_logprobs: 21 }, 'at most 20, not 21'],
     ['top_logprobs', { logprobs: true, top_logprobs: -1 }, 'an integer of at least 0, not -1'],
-    ['top_logprobs', { top_logprobs: 3 }, '0 or left out where logprobs is not true, not 3'],
+    ['top_logprobs', { top_logprobs: 3 }, '0 or left out unless logprobs is true, not 3'],
     ['tools[0]', { tools: ['f'] }, 'an object, not "f"'],
     ['tools[0].function', { tools: [{ type: 'function', function: 'f' }] }, 'an object, not "f"'],
     [
@@ -180,7 +180,7 @@ describe('what is wrong', () => {
     [
       'functions',
       { functions: [{ name: 'f' }], tools: [tool] },
-      'left out where there are tools, not an array of 1',
+      'left out when tools is sent, not an array of 1',
     ],
     [
       'functions[0].parameters',
@@ -195,17 +195,17 @@ describe('what is wrong', () => {
     [
       'function_call',
       { function_call: { name: 'f' } },
-      'auto, none or left out where there are no functions, not an object',
+      'auto, none or left out unless functions is sent, not an object',
     ],
     [
       'tool_choice',
       { functions: [{ name: 'f' }], function_call: { name: 'f' }, tool_choice: 'none' },
-      'left out where there are functions; send function_call instead, not "none"',
+      'left out when functions is sent; send function_call instead, not "none"',
     ],
     [
       'tool_choice',
       { functions: [{ name: 'f' }], tool_choice: 'required' },
-      'left out where there are functions; send function_call instead, not "required"',
+      'left out when functions is sent; send function_call instead, not "required"',
     ],
     [
       'messages[1].function_call.arguments',
@@ -251,7 +251,7 @@ describe('what is wrong', () => {
     [
       'thinking.budget_tokens',
       { thinking: { type: 'enabled', budget_tokens: 50 }, max_tokens: 50 },
-      'less than the most tokens of the answer, 50, not 50',
+      'less than the limit of output tokens, 50, not 50',
     ],
     ['stream_options', { stream_options: [] }, 'an object, not an array of 0'],
     ['response_format', { response_format: [] }, 'an object, not an array of 0'],

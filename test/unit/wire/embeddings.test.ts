@@ -87,7 +87,7 @@ describe('embeddings', () => {
     [
       { model, input: [1, 2, 3] },
       'input',
-      /not supported by this server; send the text itself: each model/,
+      /not supported by this server; send the text itself: each model has/,
     ],
     [
       { model, input: [[1, 2], [3]] },

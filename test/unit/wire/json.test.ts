@@ -78,7 +78,7 @@ describe('the place of a fault', () => {
       await send(scriptedHost(), '/v1/messages', { body: '{"a":[1' }),
       400,
     )
-    expect(error.message).toBe('The body is not JSON: it ends at position 7, before it is whole.')
+    expect(error.message).toBe('The body is not JSON: it ends at position 7 and is incomplete.')
   })
 })
 

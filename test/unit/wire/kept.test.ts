@@ -105,7 +105,7 @@ describe.each([
     const { id, store, output } = await ask(host, { ...way, store: false })
     expect(store).toBe(false)
     const { message } = await errorOf(await send(host, `${PATH}/${id}`), 404)
-    expect(message).toMatch(/answered with store: false are not: .* or they are too large\.$/)
+    expect(message).toMatch(/reports store: false is not stored: .* the response is too large\.$/)
     const input = [{ type: 'item_reference', id: output[0]?.id }]
     await errorOf(await send(host, PATH, { body: bodyOf({ input }) }), 404)
   })
@@ -202,7 +202,7 @@ it('what failed before anybody was told of it is not kept', async () => {
 
 describe('what is not kept', () => {
   const KEPT =
-    /Responses are kept in memory .* Send the items themselves, as clients do that are given store: false\.$/
+    /Responses are stored in memory, .* Send the items themselves, as clients do with store: false\.$/
 
   it('is said of an item as clients know it: 404', async () => {
     const input = [

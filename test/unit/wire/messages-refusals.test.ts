@@ -100,7 +100,7 @@ describe('what is wrong', () => {
     [
       'thinking.budget_tokens',
       { thinking: { type: 'enabled', budget_tokens: 100 } },
-      'less than the most tokens of the answer, 100, not 100',
+      'less than the limit of output tokens, 100, not 100',
     ],
     [
       'thinking.display',

@@ -46,7 +46,7 @@ describe('paths', () => {
     )
     expect([type, message]).toEqual([
       'invalid_request_error',
-      'PUT is not what this path answers; use POST.',
+      'PUT is not allowed on this path. Use POST.',
     ])
   })
 

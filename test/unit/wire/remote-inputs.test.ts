@@ -132,21 +132,21 @@ describe('what cannot be carried is refused by name', () => {
     [
       'float32',
       { data: npz('three'), dtype: 'bfloat16' },
-      'inputs.float32.dtype: "bfloat16" cannot be carried here; there is float16, ',
+      'inputs.float32.dtype: "bfloat16" is not supported. Expected: float16, ',
     ],
     [
       'list',
       { data: npz('three'), dtype: 'array_list' },
-      'inputs.list.dtype: "array_list" cannot be carried',
+      'inputs.list.dtype: "array_list" is not supported',
     ],
-    ['list', { data: npz('three'), type: 5 }, 'inputs.list.type: 5 cannot be carried'],
+    ['list', { data: npz('three'), type: 5 }, 'inputs.list.type: 5 is not supported'],
     [
       'image',
       { data: 'https://a.b/c.png', dtype: 'image' },
-      'inputs.image.data: is a URL that begins with https:; nothing is fetched here',
+      'inputs.image.data: is a URL that begins with https:; only data URLs are supported',
     ],
     ['image', 'http://a.b/c.png', 'inputs.image: is a URL that begins with http:'],
-    ['image', { data: 'c.png', dtype: 'image' }, 'inputs.image.data: is no URL'],
+    ['image', { data: 'c.png', dtype: 'image' }, 'inputs.image.data: is not a URL'],
     [
       'string',
       { data: 'data:text/plain,a', dtype: 'string' },
@@ -169,29 +169,29 @@ describe('what cannot be carried is refused by name', () => {
     [
       'float32',
       { data: npz('three'), dtype: 'float32' },
-      'inputs.float32.data: holds int32, and is said to be float32.',
+      'inputs.float32.data: has type int32, but float32 is declared.',
     ],
     [
       'float32',
       { data: npz('swapped'), dtype: 'float32' },
-      'inputs.float32.data: holds an array of >f4',
+      'inputs.float32.data: arrays of >f4 are not supported',
     ],
-    ['string', { data: npz('words'), dtype: 'int32' }, 'inputs.string.data: holds an array of <U1'],
-    ['float32', { data: two, dtype: 'float32' }, 'inputs.float32.data: must hold one array'],
+    ['string', { data: npz('words'), dtype: 'int32' }, 'inputs.string.data: arrays of <U1 are'],
+    ['float32', { data: two, dtype: 'float32' }, 'inputs.float32.data: must contain exactly one'],
     [
       'float32',
       { data: plain('PK\x03\x04', 'application/zip'), dtype: 'float32' },
-      'inputs.float32.data: is an archive that cannot be read.',
+      'inputs.float32.data: is an archive that is damaged.',
     ],
     [
       'float32',
       { data: plain('\x93NUMPY', ''), dtype: 'float32' },
-      'inputs.float32.data: holds no array of NumPy.',
+      'inputs.float32.data: is not a NumPy array.',
     ],
     [
       'float32',
       { data: plain('abc', ''), dtype: 'float32' },
-      'inputs.float32.data: has 3 bytes, and each float32 takes 4.',
+      'inputs.float32.data: has 3 bytes, but each float32 takes 4.',
     ],
     [
       'float32',
@@ -206,7 +206,7 @@ describe('what cannot be carried is refused by name', () => {
     [
       'radius',
       { data: npz('three'), dtype: 'int32' },
-      'inputs.radius: there is no such input; there is float16, ',
+      'inputs.radius: unknown input. Expected: float16, ',
     ],
   ])('%s %o', async (name, value, message) => {
     expect((await refusal(name, value)).slice(0, message.length)).toBe(message)
@@ -237,7 +237,7 @@ describe('what cannot be carried is refused by name', () => {
   test('an archive that says it unfolds to more than is taken', async () => {
     const value = { data: lie(npz('matrix'), 24, 2 ** 29), dtype: 'float32' }
     expect(await refusal('float32', value, 413)).toBe(
-      'inputs.float32.data: unfolds to more than 67108864 bytes. Send less at once.',
+      'inputs.float32.data: decompresses to more than 67108864 bytes. Send less at once.',
     )
   })
 
@@ -251,7 +251,7 @@ describe('what cannot be carried is refused by name', () => {
   test('which ends where it does, as a little can unfold to minutes of work', async () => {
     const large = bytesUrl(zipSync({ 'a.npy': new Uint8Array(2 ** 25) }, { level: 9 }))
     expect(await refusal('float32', { data: lie(large, 24, 100), dtype: 'float32' })).toBe(
-      'inputs.float32.data: is an archive that unfolds to more than it says.',
+      'inputs.float32.data: is an archive with more bytes than it declares.',
     )
   })
 

@@ -156,16 +156,16 @@ describe('results', () => {
   })
 
   it.each<[Record<string, unknown>, Record<string, unknown>, string]>([
-    [{ list: [NaN] }, {}, 'outputs.list: has NaN in it, which JSON cannot carry.'],
+    [{ list: [NaN] }, {}, 'outputs.list: contains NaN, which JSON cannot represent.'],
     [
       { float32: Infinity },
       { float32: 1 },
-      'outputs.float32: has Infinity in it, which JSON cannot carry.',
+      'outputs.float32: contains Infinity, which JSON cannot represent.',
     ],
     [
       { image: [Uint8Array.of(1), Uint8Array.of(2)] },
       {},
-      'outputs.image: is several images, and one can be carried. Send one at a time.',
+      'outputs.image: has several images, but only one can be sent. Send one at a time.',
     ],
   ])('%o cannot be carried, and says so', async (outputs, inputs, message) => {
     const response = await send(remoteHost(outputs), PATH, { body: { tag, inputs } })
