@@ -98,9 +98,7 @@ const LINE_FEED = 0x0a
 function faultAt(text: string, position: number): string {
   const sign = text.codePointAt(position)
   if (sign === undefined) {
-    return text.trim() === ''
-      ? 'it is empty'
-      : `it ends at position ${position} and is incomplete`
+    return text.trim() === '' ? 'it is empty' : `it ends at position ${position} and is incomplete`
   }
   let line = 1
   let lineStart = 0
