@@ -1,4 +1,4 @@
-/** Schema of an implementation in a catalog: its files, requirements and tensor layouts. */
+/** Defines the schema of an implementation: its files, requirements and tensor layouts. */
 import * as v from 'valibot'
 import { count, path, sha256, text } from './values.ts'
 

@@ -1,7 +1,7 @@
 /**
- * Schema of the catalog, the JSON document that lists tags. Each tag has implementations. An
- * implementation has resources and requirements on the device. The types are inferred from the
- * schema; `dist/catalog.schema.json` is the same schema as JSON Schema.
+ * Defines the schema of the catalog, the JSON document that lists tags. Each tag has
+ * implementations, each with resources and requirements on the device. The types are inferred from
+ * the schema; `dist/catalog.schema.json` is the same schema as JSON Schema.
  */
 import * as v from 'valibot'
 import type {
@@ -129,7 +129,10 @@ const found = {
   name: v.optional(text),
   /** Time when it was created or added, in RFC 3339. Default: that of the repository. */
   created: v.optional(timestamp),
-  /** Maximum number of tokens of prompt and output together. Default: from the model's config. */
+  /**
+   * Maximum number of tokens of prompt and output together. Default: the limit in the model's
+   * configuration, or 4,096 until that is known.
+   */
   maxInputTokens: v.optional(tokens),
   /** Maximum number of output tokens. Default: `maxInputTokens`, but at most 4,096. */
   maxOutputTokens: v.optional(tokens),

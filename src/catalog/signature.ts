@@ -1,4 +1,4 @@
-/** Schema of a predictor's signature in a catalog. */
+/** Defines the schema of a predictor's signature in a catalog. */
 import * as v from 'valibot'
 import { count, text } from './values.ts'
 

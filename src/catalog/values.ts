@@ -1,4 +1,4 @@
-/** Schemas of single values of a catalog. */
+/** Defines the schemas of single values of a catalog. */
 import * as v from 'valibot'
 import { MOST_TOKENS } from './context.ts'
 

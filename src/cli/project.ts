@@ -24,7 +24,7 @@ export function recall(app: string): Remembered | undefined {
   if (inorigin === undefined) return undefined
   const { publicDir, sw, guide, mlc } = inorigin as Partial<Remembered>
   if (typeof publicDir !== 'string') {
-    const what = `"inorigin" in ${path} names no "publicDir".`
+    const what = `"inorigin" in ${path} has no "publicDir".`
     throw new InoriginError('invalid_request', `${what} Run \`inorigin init <folder>\`.`)
   }
   return {

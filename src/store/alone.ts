@@ -6,7 +6,7 @@ import { InoriginError } from '../error.ts'
 
 export interface AloneOptions {
   signal: AbortSignal
-  /** Milliseconds between two questions to the holder. After ten unanswered ones it is replaced. */
+  /** Milliseconds between two questions to the holder. Ten without an answer end its lock. */
   patience?: number
 }
 

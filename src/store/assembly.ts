@@ -32,7 +32,7 @@ export interface Damage {
 export interface Assembly {
   /** Offset of the first missing byte, or the resource's length if none is missing. */
   readonly position: number
-  /** Offset behind it where stored bytes begin again, or the resource's length if none do. */
+  /** Offset after `position` where stored bytes begin again, or the resource's length. */
   readonly end: number
   /** Number of bytes received or stored, including those of the unfinished chunk. */
   readonly here: number

@@ -1,5 +1,5 @@
 /**
- * Schema of the IndexedDB database. Each resource is stored once per content (sha256), in chunks.
+ * Defines the IndexedDB database. Each resource is stored once per content (sha256), in chunks.
  * Only the host worker writes; the service worker reads resources.
  */
 import type { DBSchema } from 'idb'

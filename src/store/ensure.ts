@@ -30,7 +30,7 @@ export interface EnsureOptions {
   tag?: Tag | undefined
   /** Resolves with what the catalog knows of stored resources, used for eviction. Default: none. */
   known?: (() => Promise<Known>) | undefined
-  /** Signal that ends the use of the resources, which blocks eviction. Default: once stored. */
+  /** Signal that allows eviction of the resources. Default: allowed once all are stored. */
   inUse?: AbortSignal | undefined
   /** Called up to five times a second while the progress changes, and at the end. */
   onProgress?: (progress: TransferProgress) => void

@@ -18,7 +18,7 @@ export interface Inventory {
 export interface Known {
   /** Returns the tags that list that resource, for records from before tags were recorded. */
   tagsOf(sha256: string): Tag[]
-  /** Returns `true` if the tag may need that resource; `undefined` if the files are not listed. */
+  /** Returns `true` if the tag may need that resource; `undefined` if its files are unknown. */
   needs(tag: Tag, sha256: string): boolean | undefined
   /** Returns `true` if `stored` is all that the tag needs; `undefined` if the tag is unlisted. */
   isWhole(tag: Tag, stored: ReadonlySet<string>): boolean | undefined

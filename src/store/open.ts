@@ -1,4 +1,4 @@
-/** Connection to the database, opened on first use and reopened after it is lost. */
+/** Manages the connection to the database, which opens on first use and reopens after a loss. */
 import { openDB, type IDBPDatabase } from 'idb'
 import { InoriginError } from '../error.ts'
 import { DB_VERSION, type Schema } from './db.ts'

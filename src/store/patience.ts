@@ -1,4 +1,4 @@
-/** Delays, backoff and timeouts. */
+/** Provides delays, backoff and timeouts. */
 
 /** Returns the milliseconds before the next retry: doubled each time, with random jitter. */
 export function backoff(failures: number, first: number): number {

@@ -8,7 +8,7 @@ import { estimateRoom } from './room.ts'
 
 const MIB = 2 ** 20
 
-/** Size of the largest file. Smaller requests are measured directly, larger ones as multiples. */
+/** Length of the largest file. Browsers count up to this exactly, and round longer files up. */
 const LARGEST = 64 * MIB
 
 const FOLDER = 'inorigin-room'

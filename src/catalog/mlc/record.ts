@@ -1,4 +1,4 @@
-/** Schema of WebLLM's records of models that MLC compiled. */
+/** Defines the schema of WebLLM's records of models that MLC compiled. */
 import * as v from 'valibot'
 import { count, text } from '../values.ts'
 

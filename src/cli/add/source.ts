@@ -35,7 +35,7 @@ function listFiles(root: Root): HubFile[] {
   return filesIn(root, '', [root.real]).toSorted((one, other) => (one.path < other.path ? -1 : 1))
 }
 
-/** `above` holds the real paths of the parent folders. Links back to them are not followed. */
+/** Returns the files of a folder. Links back to `above`, the real parent folders, are skipped. */
 function filesIn(root: Root, folder: string, above: readonly string[]): HubFile[] {
   return readdirSync(join(root.path, folder))
     .filter((name) => !name.startsWith('.'))

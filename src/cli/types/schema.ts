@@ -9,7 +9,7 @@ export function schemaType(schema: unknown, side: 'input' | 'output'): string {
   const array = (element: string): string => `${side === 'input' ? 'readonly ' : ''}${element}[]`
   return typeOf(schema, [])
 
-  /** `inside` holds the references that led here, to stop at cycles. */
+  /** Returns the type of a subschema. `inside` holds the references to it, to stop at cycles. */
   function typeOf(given: unknown, inside: readonly string[]): string {
     if (given === false) return 'never'
     if (!isObject(given)) return 'unknown'
