@@ -15,7 +15,7 @@ export function reportAdded(
   const lines = [
     `Added the ${what} ${entry.tag}: ${files} ${files === 1 ? 'file' : 'files'}, ${megabytes(bytes)}, in ${folder}${sep}`,
   ]
-  if (cut.length > 0) lines.push(`Cut into parts: ${cut.join(', ')}`)
+  if (cut.length > 0) lines.push(`Split into parts: ${cut.join(', ')}`)
   if (entry.type === 'predictor') {
     for (const side of ['inputs', 'outputs'] as const) {
       lines.push('', `${side}:`)

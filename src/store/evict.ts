@@ -29,9 +29,9 @@ const promised = new Set<Promised>()
 /**
  * Reserves room for the missing bytes of these resources, given by sha256, besides those of other
  * downloads and imports in progress. Resolves with a function that ends the reservation. Evicts the
- * least recently used resources if that suffices, but none that is pinned or in use, and waits for
- * the browser to free their space. Otherwise rejects with `unavailable`, naming the missing bytes
- * and what could be removed. If the evictable resources do not suffice, nothing is evicted.
+ * least recently used resources, but none that is pinned or in use. Waits for the browser to free
+ * their space. If eviction cannot make enough room, evicts nothing and rejects with `unavailable`,
+ * naming the missing bytes and what could be removed.
  */
 export function takeRoom(
   database: Database,

@@ -1,4 +1,4 @@
-/** Work on many items, a few at a time. */
+/** Runs work on many items, a few at a time. */
 
 /**
  * Runs `work` for every item, at most `width` at once. The first failure aborts the rest and is the
