@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** The command `inorigin`. */
+/** The command `inorigin`: parses its arguments and runs a subcommand. */
 import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
@@ -18,7 +18,7 @@ import { isUsageError, refuseOptions, usageError } from './cli/usage.ts'
 import { DTYPES } from './catalog/schema.ts'
 import { InoriginError } from './error.ts'
 
-/** This script is `dist/cli.js` of the package. */
+/** Folder of this script, `dist` of the package. */
 const DIST = import.meta.dirname
 
 async function main(args: readonly string[]): Promise<number> {
@@ -31,7 +31,7 @@ async function main(args: readonly string[]): Promise<number> {
       : error instanceof Error
         ? (error.stack ?? error.message)
         : String(error)
-    // Later lines are indented, so that none of them can be taken for a line of our own.
+    // Indentation of later lines prevents confusion with other lines of this command.
     const [first = '', ...others] = text.split('\n')
     print(process.stderr, [`inorigin: ${first}`, ...others.map((line) => `  ${line}`)])
     if (error instanceof InoriginError && error.kind === 'aborted') return 130
@@ -80,12 +80,12 @@ async function runRefresh(file: string, host: string | undefined): Promise<numbe
   const { refreshed, failed } = await refreshCatalog({
     file,
     host,
-    onEntry: (tag, repository) => say(`${tag}: asking for ${repository}`),
+    onEntry: (tag, repository) => say(`${tag}: looking up ${repository}`),
     signal: new AbortController().signal,
   })
   print(
     process.stderr,
-    failed.map(({ tag, why }) => `${tag} stays as it was. ${why}`),
+    failed.map(({ tag, why }) => `${tag} was not changed. ${why}`),
   )
   say(`${file}: ${refreshed.length} models refreshed, ${failed.length} not.`)
   return failed.length > 0 ? 1 : 0
@@ -109,13 +109,13 @@ interface AddFlags {
   force?: boolean
 }
 
-/** Hosts of static sites cap files at 25 MB, or higher. */
+/** Default limit of file sizes in bytes. Hosts of static sites allow 25 MB or more. */
 const MAX_FILE_BYTES = 25_000_000
 
 async function runAdd(source: string, flags: AddFlags): Promise<number> {
   const { tag, name, force = false, tensor: tensors = [] } = flags
   if (tag === undefined)
-    throw usageError(`Say what it is asked for by: inorigin add ${source} --tag @me/name`)
+    throw usageError(`Name a tag for the model: inorigin add ${source} --tag @me/name`)
   const progress = startProgress(process.stderr)
   const options: AddOptions = {
     source,
@@ -148,7 +148,7 @@ function runTypes(
   return say(`${out}: types of ${types.tags.join(', ') || 'no predictors'}.`)
 }
 
-/** The app's catalog and the one that came with the package, as far as they are there. */
+/** Returns the paths of the app's catalog and the package's one, if they exist. */
 function catalogsIn(publicDir: string): string[] {
   const names = ['catalog.json', join('models', 'catalog.json')]
   const found = names
@@ -164,7 +164,7 @@ function publicFolder(given: string | undefined): string {
   const folder = given === undefined ? recall(process.cwd())?.publicDir : fromHere(given)
   if (folder !== undefined) return folder
   throw usageError(
-    'Name the folder your web server serves, --public public, or run inorigin init public first.',
+    'Name your public folder, such as --public public, or run `inorigin init public` first.',
   )
 }
 
@@ -186,8 +186,8 @@ function runInit(folder: string | undefined, flags: Flags): number {
   const app = process.cwd()
   const before = recall(app)
   const publicDir = folder === undefined ? before?.publicDir : fromHere(folder)
-  if (!publicDir) throw usageError('Name the folder your web server serves: inorigin init public')
-  // Another folder is another set-up: what was remembered holds for the one it was given for.
+  if (!publicDir) throw usageError('Name your public folder, such as: inorigin init public')
+  // The remembered options belong to the remembered folder, so another folder does not use them.
   const kept = publicDir === before?.publicDir ? before : undefined
   const sw = flags['own-sw'] ? false : (flags.sw ?? kept?.sw ?? 'sw.js')
   if (sw !== false && (sw !== basename(sw) || !sw.endsWith('.js'))) {
@@ -196,14 +196,14 @@ function runInit(folder: string | undefined, flags: Flags): number {
   const guide = flags.guide ?? kept?.guide ?? true
   const mlc = flags.mlc ?? kept?.mlc ?? false
   refuseUnwritable(app)
-  // It takes a second: an interrupt does not end it between two files.
+  // An interrupt must not stop the command between two files. It takes only a second.
   deferInterrupts()
   const result = init({ publicDir, sw: sw || null, guide, mlc, dist: DIST, runtime: findRuntime() })
   const isRemembered = remember(app, { publicDir, sw, guide, mlc })
   return say(...reportInit(result, { version: version(), sw, isRemembered }))
 }
 
-/** onnxruntime-web as it is installed for this package. */
+/** Returns the folder of onnxruntime-web's builds as installed for this package. */
 function findRuntime(): string {
   try {
     const file = 'onnxruntime-web/ort-wasm-simd-threaded.wasm'
@@ -219,7 +219,7 @@ function version(): string {
   return (JSON.parse(text) as { version: string }).version
 }
 
-/** The same path from every machine that has the app. */
+/** Returns a path relative to the current folder, which is valid on other machines too. */
 function fromHere(path: string): string {
   return relative(process.cwd(), resolve(path)).split(sep).join('/') || '.'
 }
@@ -229,5 +229,5 @@ function say(...lines: string[]): number {
   return 0
 }
 
-// Last, when every constant above is there.
+// This must be the last statement, since it uses the constants above.
 process.exitCode = await main(process.argv.slice(2))

@@ -1,6 +1,4 @@
-/**
- * Which implementation of a tag suits a device. Pure: the same device always gets the same answer.
- */
+/** Chooses the implementation of a tag for a device. The choice is deterministic. */
 import type { Capabilities } from '../device/capabilities.ts'
 import { InoriginError } from '../error.ts'
 import type { Device, Reason } from '../types/index.ts'
@@ -10,41 +8,41 @@ import type { Entry, Implementation } from './schema.ts'
 
 export type Preference = Device | 'auto'
 
-/** How an implementation ran on this device. */
+/** Result of a test run of an implementation on this device. */
 export type Measurement =
   | { milliseconds: number }
-  /** It did not: why. */
+  /** Error message of a run that failed. */
   | { failure: string }
 
-/** By the implementation's id; what was not measured is absent. */
+/** Measurements by implementation id. Unmeasured ones are absent. */
 export type Measurements = ReadonlyMap<string, Measurement>
 
 export interface Choice {
   implementation: Implementation
-  /** One for every implementation, in the catalog's order. */
+  /** One reason for each implementation, in the catalog's order. */
   reasons: Reason[]
 }
 
 type Choosable = Pick<Entry, 'tag' | 'implementations'>
 
-/** An implementation, and what keeps it from running here. */
+/** Implementation with the reasons why it cannot run here, if any. */
 interface Candidate {
   implementation: Implementation
   obstacles: string[]
-  /** 0 is the fastest kind. */
+  /** Rank of the device kind; 0 is the fastest. */
   rank: number
 }
 
-/** What is less than this much slower than the fastest is as fast: clocks and devices waver. */
+/** Ratio of times up to which two are considered equal, since measurements fluctuate. */
 const MARGIN = 1.1
 
 const SOFTWARE_RANK = 2
 
 /**
- * The implementation for that device. Of those that can run there, the first of the fastest kind is
- * it: real GPUs before WASM before GPUs made of software; with a preference, only that kind. Where it
- * was measured, the fastest of those that were takes its place. Throws `unavailable` naming what each
- * one lacks when none can run.
+ * Chooses the implementation for a device. The order is: real GPUs, WASM, software GPUs, then the
+ * catalog's order. With a preference, only that device is considered. If the first one was
+ * measured, the fastest of the measured ones is chosen instead. Throws `unavailable` with the
+ * obstacles of each one if none can run.
  */
 export function choose(
   entry: Choosable,
@@ -61,7 +59,7 @@ export function choose(
   })
 }
 
-/** The same, with `chosen` absent when none can run. */
+/** Chooses like {@link choose}, but returns an absent `chosen` if none can run. */
 export function judge(
   entry: Choosable,
   capabilities: Capabilities,
@@ -90,8 +88,8 @@ export function judge(
 }
 
 /**
- * Those between which only measuring can decide, the one that is chosen without it first. Rules have
- * the last word on GPUs made of software.
+ * Returns the implementations that a measurement must compare, the default choice first. Software
+ * GPUs are excluded unless there is nothing else.
  */
 export function rivals(
   entry: Choosable,
@@ -115,7 +113,7 @@ function candidatesOf(
   }))
 }
 
-/** Those that can run, the fastest kind first. */
+/** Returns the candidates that can run, the fastest kind first. */
 function inOrder(candidates: readonly Candidate[]): Candidate[] {
   return candidates
     .filter(({ obstacles }) => obstacles.length === 0)
@@ -135,7 +133,7 @@ function rivalsOf(fitting: readonly Candidate[]): Candidate[] {
 function fastest(fitting: readonly Candidate[], measured: Measurements): Candidate | undefined {
   const [first] = fitting
   const known = rivalsOf(fitting).filter((rival) => timeOf(rival, measured) !== undefined)
-  // What is not here yet may be worth its download: others that are fast say nothing about it.
+  // A missing measurement of the first may mean that it is not downloaded yet. It may be faster.
   if (!first || !known.includes(first)) return first
   const times = known.map((rival) => timeOf(rival, measured) ?? Infinity)
   const least = Math.min(...times)
@@ -143,7 +141,7 @@ function fastest(fitting: readonly Candidate[], measured: Measurements): Candida
   return known.find((_, index) => (times[index] ?? Infinity) <= least * MARGIN)
 }
 
-/** Milliseconds; without end where it failed, `undefined` where it was not tried. */
+/** Returns the milliseconds of a run: Infinity if it failed, `undefined` if it was not measured. */
 function timeOf({ implementation }: Candidate, measured: Measurements): number | undefined {
   const measurement = measured.get(implementation.id)
   if (!measurement) return undefined
@@ -152,15 +150,15 @@ function timeOf({ implementation }: Candidate, measured: Measurements): number |
 
 function praise(best: Candidate, { webgpu, wasm }: Capabilities, measured: Measurements): string {
   const time = timeOf(best, measured) ?? Infinity
-  const speed = time === Infinity ? '' : `; nothing here is faster than its ${inWords(time)} a run`
+  const speed = time === Infinity ? '' : `; nothing is faster than its ${inWords(time)} per run`
   if (best.implementation.device === 'wasm') {
     const kind = wasm.threads ? 'with SIMD and threads' : 'with SIMD'
     return webgpu?.software
-      ? `WASM is faster than the software GPU that is here${speed}`
+      ? `WASM is faster than the software GPU of this device${speed}`
       : `WASM runs here, ${kind}${speed}`
   }
   const name = [webgpu?.vendor, webgpu?.architecture].filter(Boolean).join(' ')
-  return `the GPU${name && ` (${name})`} has what it needs${speed}`
+  return `the GPU${name && ` (${name})`} meets all requirements${speed}`
 }
 
 function comparison(candidate: Candidate, best: Candidate, measured: Measurements): string {
@@ -168,21 +166,21 @@ function comparison(candidate: Candidate, best: Candidate, measured: Measurement
   const measurement = measured.get(candidate.implementation.id)
   const bestTime = timeOf(best, measured) ?? Infinity
   if (candidate.rank === SOFTWARE_RANK && best.rank < SOFTWARE_RANK) {
-    return `it could run, but the GPU here is made of software, and ${id} is faster than that`
+    return `it can run, but the GPU here is a software GPU, and ${id} is faster`
   }
   if (measurement && 'failure' in measurement) {
-    return `it failed when it was tried here: ${measurement.failure}`
+    return `its test run failed here: ${measurement.failure}`
   }
   if (measurement && bestTime < Infinity) {
     const { milliseconds } = measurement
-    const than = `${inWords(milliseconds)} a run, and ${id} takes ${inWords(bestTime)}`
+    const than = `${inWords(milliseconds)} per run, and ${id} takes ${inWords(bestTime)}`
     return milliseconds > bestTime * MARGIN
-      ? `it could run and is slower here: it takes ${than}`
-      : `it could run and is no faster here: it takes ${than}`
+      ? `it can run but is slower here: it takes ${than}`
+      : `it can run but is no faster here: it takes ${than}`
   }
   return candidate.rank === best.rank
-    ? `it could run, ${id} comes first in the catalog; they were not compared here`
-    : `it could run, ${id} is of the faster kind; they were not compared here`
+    ? `it can run, but ${id} comes first in the catalog; they were not compared here`
+    : `it can run, but ${id} uses a faster kind of device; they were not compared here`
 }
 
 const inWords = (milliseconds: number): string =>

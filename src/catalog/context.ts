@@ -1,18 +1,18 @@
-/** How many tokens a model was made for. */
+/** Reads the context length of a model from its configuration. */
 
-/** More tokens than any model has; memory is laid out for as many as are promised. */
+/** Maximum context length to accept. No model has more, and memory is allocated for it. */
 export const MOST_TOKENS = 2 ** 24
 
-/** Names that families of models have for it. */
+/** Names of the context length in the configurations of model families. */
 const NAMES = ['max_position_embeddings', 'n_positions', 'max_seq_len', 'n_ctx', 'seq_length']
 
-/** Tokens of prompt and answer together, by a model's config.json; `undefined` where it is silent. */
+/** Returns the tokens of prompt and output together from config.json; `undefined` if not given. */
 export function contextOf(config: Readonly<Record<string, unknown>>): number | undefined {
   const parts = [config['text_config'], config['llm_config'], config].filter(isObject)
   return NAMES.flatMap((name) => parts.map((part) => part[name])).find(isCount)
 }
 
-/** What is more than any model has is not believed. */
+/** Returns `true` for a plausible count. Larger values than any model has are ignored. */
 const isCount = (value: unknown): value is number =>
   Number.isSafeInteger(value) && Number(value) > 0 && Number(value) <= MOST_TOKENS
 

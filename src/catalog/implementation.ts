@@ -1,102 +1,100 @@
-/** What the catalog says of one way to run a tag: its files, what they need, and what its tensors mean. */
+/** Defines the schema of an implementation: its files, requirements and tensor layouts. */
 import * as v from 'valibot'
 import { count, path, sha256, text } from './values.ts'
 
 const RESOURCE_TYPES = ['onnx', 'data', 'tokenizer', 'config', 'wasm', 'mlc'] as const
 
-/** A file: where it is, how long, and what it must hash to. */
+/** File with its URL, length and digest. */
 export const resourceSchema = v.strictObject({
-  /** What it is: a graph, its external weights, a tokenizer's file, a configuration, a module, MLC's. */
+  /** Kind of file: graph, external weights, tokenizer, configuration, wasm module, or MLC file. */
   type: v.picklist(RESOURCE_TYPES),
-  /** Relative to the catalog's own URL, or absolute. */
+  /** Absolute URL, or a URL relative to the catalog's own. */
   url: text,
   /** Path within the implementation, such as `onnx/model.onnx`. */
   name: path,
-  /** How long it is. */
+  /** Length in bytes. */
   bytes: v.pipe(v.number(), v.integer(), v.minValue(0)),
-  /** What its bytes must hash to. */
+  /** SHA-256 of the file, in lower-case hex digits. */
   sha256,
-  /** Hashes of consecutive 16 MiB pieces; with them a damaged piece is fetched again alone. */
+  /** Hashes of consecutive 16 MiB chunks. With them, a damaged chunk is downloaded again alone. */
   chunks: v.optional(v.array(sha256)),
   /**
-   * For hosts that refuse large files: it lies there in parts of this many bytes, the last one shorter,
-   * at `url` with `.0`, `.1` and so on behind.
+   * Length in bytes of each part of a file that is split for hosts with a size limit. The last part
+   * is shorter. The parts are at `url` with the suffixes `.0`, `.1`, and so on.
    */
   partBytes: v.optional(count),
 })
 
-/** What a device must have for an implementation to be considered. */
+/** Requirements that a device must meet to run an implementation. */
 export const requirementsSchema = v.strictObject({
-  /** WebGPU features, such as `shader-f16`; on `wasm`: `simd`, `threads`, `jspi`. */
+  /** WebGPU features, such as `shader-f16`; for `wasm`: `simd`, `threads`, `jspi`. */
   features: v.optional(v.array(text)),
-  /** WebGPU limits that must be at least this. */
+  /** Minimum values of WebGPU limits. */
   limits: v.optional(v.record(text, v.pipe(v.number(), v.minValue(0)))),
-  /** Bytes of memory it needs to run. */
+  /** Bytes of memory needed to run. */
   memory: v.optional(count),
 })
 
-/** How an image becomes a tensor: scaled to size, then `(value / 255 - mean) / std` per channel. */
+/** Conversion of an image to a tensor: resize, then `(value / 255 - mean) / std` per channel. */
 export const imageLayoutSchema = v.strictObject({
-  /** Width and height go together; without them, an image keeps its own. */
+  /** Width in pixels, set together with `height`. Default: the image's own. */
   width: v.optional(count),
-  /** Width and height go together; without them, an image keeps its own. */
+  /** Height in pixels, set together with `width`. Default: the image's own. */
   height: v.optional(count),
-  /** How many numbers a pixel has, and which. */
+  /** Channels of each pixel. */
   channels: v.picklist(['gray', 'rgb', 'rgba']),
-  /** Whether the channels of a tensor are planes (`nchw`) or stand together in each pixel (`nhwc`). */
+  /** Memory order of the channels: planes (`nchw`) or interleaved in each pixel (`nhwc`). */
   order: v.picklist(['nchw', 'nhwc']),
-  /** One number, or one for each channel; default 0. */
+  /** Mean to subtract: one number, or one for each channel. Default: 0. */
   mean: v.optional(v.array(v.number())),
-  /** One number, or one for each channel; default 1. */
+  /** Standard deviation to divide by: one number, or one for each channel. Default: 1. */
   std: v.optional(v.array(v.pipe(v.number(), v.minValue(Number.MIN_VALUE)))),
-  /** `contain` pads with the background, `cover` crops, `stretch` distorts. */
+  /** Resize mode: `contain` pads with the background, `cover` crops, `stretch` distorts. */
   fit: v.optional(v.picklist(['stretch', 'contain', 'cover'])),
-  /** CSS colour under transparent pixels and padding; default black. */
+  /** CSS color behind transparent pixels and in padding. Default: black. */
   background: v.optional(text),
 })
 
-/** How text becomes tensors of tokens, a row for each text, filled up to the longest with zeros. */
+/** Conversion of texts to token tensors: one row for each text, padded with zeros. */
 export const textLayoutSchema = v.strictObject({
-  /** Name of the resource that is the tokenizer, such as `tokenizer.json`. */
+  /** Name of the tokenizer's resource, such as `tokenizer.json`. */
   tokenizer: path,
-  /** Tensor that is 1 where there is a token, 0 where a row is filled up. */
+  /** Name of the attention mask tensor: 1 for a token, 0 for padding. */
   mask: v.optional(text),
-  /** Tensor that tells the parts of a pair of texts apart: zeros. */
+  /** Name of the token type tensor. It is filled with zeros. */
   types: v.optional(text),
-  /** Most tokens of a text. */
+  /** Maximum number of tokens of a text. */
   most: count,
 })
 
-/** Which tensor of the model a parameter of the signature is, and its form there. */
+/** Mapping of a signature parameter to a tensor of the model. */
 export const bindingSchema = v.strictObject({
   /** Name of the model's input or output. */
   tensor: text,
-  /** Tensor shape, `null` for a free dimension; absent: the model's own. */
+  /** Tensor shape, with `null` for a dynamic dimension. Default: the model's own. */
   shape: v.optional(v.array(v.nullable(count))),
-  /** The tensor holds an image in this layout. */
+  /** Layout of the image, if the tensor holds one. */
   image: v.optional(imageLayoutSchema),
-  /** The tensor holds the tokens of a `string`, or of a `list` of them. */
+  /** Tokenization, if the tensor holds the tokens of a `string` or a `list` of strings. */
   text: v.optional(textLayoutSchema),
-  /** Names of the values of a `dict`, as they stand in the tensor. */
+  /** Names of the values of a `dict`, in the order of the tensor. */
   keys: v.optional(v.pipe(v.array(text), v.minLength(1))),
 })
 
-/** One way to run it: files, and what they need. */
+/** One way to run a tag: its files and requirements. */
 export const implementationSchema = v.strictObject({
-  /** Unique within the tag, such as `fp32-webgpu`. */
+  /** Id that is unique within the tag, such as `fp32-webgpu`. */
   id: text,
-  /** What runs it. */
+  /** Engine that runs it. */
   engine: v.picklist(['onnx', 'mlc']),
-  /** Where it runs. */
+  /** Device that it runs on. */
   device: v.picklist(['webgpu', 'wasm']),
-  /** What a device must have; without it, any will do. */
+  /** Requirements on the device. Default: none. */
   requires: v.optional(requirementsSchema),
-  /** Its files. */
+  /** Files of the implementation. */
   resources: v.pipe(v.array(resourceSchema), v.minLength(1)),
-  /**
-   * Predictors: by parameter name. A parameter that is not listed binds to the tensor of its name.
-   */
+  /** Bindings of a predictor's parameters by name. Default: the tensor of the parameter's name. */
   bindings: v.optional(v.record(text, bindingSchema)),
-  /** Models of MLC: what replaces parts of their mlc-chat-config.json. */
+  /** Values that replace parts of mlc-chat-config.json, for models of MLC. */
   overrides: v.optional(v.record(text, v.unknown())),
 })

@@ -1,20 +1,20 @@
-/** The catalog of a server: the app's own, then the one that comes with the package. */
+/** Loads the catalog of a server: the app's own, then the one of the package. */
 import { InoriginError } from '../error.ts'
 import type { Catalog, CatalogDocument } from './schema.ts'
 import { namesMlc, validateCatalog, type ValidateOptions } from './validate.ts'
 
-/** Bytes a catalog document may have. */
+/** Maximum length of a catalog document in bytes. */
 export const CATALOG_LIMIT = 4 * 1024 * 1024
 
-/** Milliseconds after which a server that does not send a catalog counts as not there. */
+/** Timeout in milliseconds for fetching a catalog. */
 const PATIENCE = 30_000
 
 /**
- * All entries, the app's first. `source` is the URL or the document of the app's catalog, `null`
- * for none; `defaultUrl` is where the embedded one lies. Relative URLs start from the catalog's own
- * URL, in a document from `base`. Where there is an app's catalog the embedded one may be missing.
- * Rejects with `unavailable` when a catalog cannot be fetched, `invalid_request` when it is not a
- * catalog.
+ * Resolves with all entries, the app's first. `source` is the URL or document of the app's catalog,
+ * or `null` for none. `defaultUrl` is the URL of the package's catalog. Relative URLs resolve
+ * against the catalog's URL, or against `base` in a document. With an app catalog, the package's
+ * one may be missing. Rejects with `unavailable` if a catalog cannot be fetched, and with
+ * `invalid_request` if it is not a catalog.
  */
 export async function loadCatalog(
   source: string | CatalogDocument | null,
@@ -44,7 +44,7 @@ async function loadEmbedded(url: string): Promise<Catalog> {
   } catch (thrown) {
     const error = InoriginError.from(thrown)
     if (error.kind !== 'unavailable') throw error
-    const todo = 'Run "npx inorigin init <public folder>", or give serve() a catalog.'
+    const todo = 'Run "npx inorigin init <public folder>", or pass a catalog to serve().'
     throw new InoriginError('unavailable', `${error.message} ${todo}`, {
       code: error.code,
       cause: error,
@@ -58,8 +58,8 @@ async function fetchCatalog(url: string, embedded: boolean): Promise<Catalog> {
   try {
     document = JSON.parse(text)
   } catch (thrown) {
-    // Servers of single-page apps answer their index page for files they do not have.
-    if (/^\s*</.test(text)) throw unavailable(url, 'the answer is an HTML page, not JSON')
+    // Servers of single-page apps send their index page for missing files.
+    if (/^\s*</.test(text)) throw unavailable(url, 'the response is an HTML page, not JSON')
     throw invalid(`The catalog ${url} is not JSON: ${messageOf(thrown)}.`, thrown)
   }
   return checked(document, { source: url, base, embedded })
@@ -72,13 +72,13 @@ async function checked(document: unknown, options: ValidateOptions): Promise<Cat
 
 async function fetchText(url: string): Promise<{ text: string; base: string }> {
   try {
-    // `no-cache` asks the server whether the copy that is here is still right.
+    // `no-cache` revalidates a cached copy with the server.
     const response = await fetch(url, { cache: 'no-cache', signal: AbortSignal.timeout(PATIENCE) })
-    if (!response.ok) throw unavailable(url, `the server answers ${response.status}`)
+    if (!response.ok) throw unavailable(url, `the server returned ${response.status}`)
     return { text: await readText(response, url), base: response.url }
   } catch (thrown) {
     if (thrown instanceof InoriginError) throw thrown
-    const hint = 'on another origin, its server must allow this one by CORS'
+    const hint = 'a server on another origin must allow this origin by CORS'
     throw unavailable(url, `${messageOf(thrown)} (${hint})`, thrown)
   }
 }
@@ -94,7 +94,7 @@ async function readText({ body }: Response, url: string): Promise<string> {
     bytes += piece.length
     if (bytes > CATALOG_LIMIT) {
       await reader?.cancel()
-      throw invalid(`The catalog ${url} is larger than the ${CATALOG_LIMIT} bytes that are read.`)
+      throw invalid(`The catalog ${url} is larger than the limit of ${CATALOG_LIMIT} bytes.`)
     }
     text += decoder.decode(piece, { stream: true })
   }

@@ -1,20 +1,20 @@
-/** How much memory an implementation takes. */
+/** Estimates the memory of implementations. */
 import type { Implementation } from './schema.ts'
 
-/** What weights need beside themselves when a model runs. */
+/** Ratio of the memory of a running model to the size of its weights. */
 const FACTOR = 1.25
 
-/** Bytes that weights of that many bytes need to run. */
+/** Returns the bytes of memory that so many bytes of weights need to run. */
 export const memoryOf = (bytes: number): number => Math.ceil(bytes * FACTOR)
 
-/** Bytes of all resources. */
+/** Returns the bytes of all resources. */
 export const bytesOf = ({ resources }: Pick<Implementation, 'resources'>): number =>
   resources.reduce((sum, { bytes }) => sum + bytes, 0)
 
-/** Whether its files are known: those of a model that MLC compiled are looked up when it is first loaded. */
+/** Returns `true` if the files are known. Those of MLC models are looked up at the first load. */
 export const isListed = ({ resources }: Pick<Implementation, 'resources'>): boolean =>
   resources.length > 0
 
-/** Bytes of memory it needs: what the catalog says, else an estimate by its files. */
+/** Returns the bytes of memory needed, from the catalog or estimated from the files. */
 export const memoryFor = ({ requires, resources }: Implementation): number =>
   requires?.memory ?? memoryOf(bytesOf({ resources }))

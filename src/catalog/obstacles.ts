@@ -1,4 +1,4 @@
-/** What keeps an implementation from running on a device, each in words. */
+/** Finds the reasons why an implementation cannot run on a device, as texts. */
 import type { Capabilities } from '../device/capabilities.ts'
 import type { Device } from '../types/index.ts'
 import { memoryFor } from './memory.ts'
@@ -6,13 +6,13 @@ import type { Implementation } from './schema.ts'
 
 const GIB = 2 ** 30
 
-/** What a 32-bit WebAssembly memory can hold. */
+/** Maximum size of a 32-bit WebAssembly memory in bytes. */
 const WASM_MEMORY = 4 * GIB
 
-/** The most that browsers tell, the older and the newer ones: it says "at least". */
+/** Maximum values that older and newer browsers report. They mean "at least this much". */
 const MEMORY_CAPS: readonly number[] = [8 * GIB, 32 * GIB]
 
-/** Empty when it can run there. */
+/** Returns the obstacles; the array is empty if the implementation can run. */
 export function obstaclesOf(
   implementation: Implementation,
   capabilities: Capabilities,
@@ -21,7 +21,7 @@ export function obstaclesOf(
   const { device, requires = {} } = implementation
   const obstacles: string[] = []
   if (preference !== 'auto' && preference !== device) {
-    obstacles.push(`it runs on ${nameOf(device)} and ${nameOf(preference)} was asked for`)
+    obstacles.push(`it runs on ${nameOf(device)}, but ${nameOf(preference)} was requested`)
   }
   if (!capabilities.wasm.simd) obstacles.push('this browser has no WebAssembly SIMD')
   const lacking = device === 'webgpu' ? gpuObstacles : wasmObstacles
@@ -43,7 +43,7 @@ function gpuObstacles(
   { features = [], limits = {} }: Requires,
   { webgpu, doubt, unsound = [] }: Capabilities,
 ): string[] {
-  const fault = doubt === 'late' ? 'did not come to the end of a trial' : 'computes wrong numbers'
+  const fault = doubt === 'late' ? 'timed out in the self-test' : 'computes wrong numbers'
   if (!webgpu && doubt) return [`the GPU here ${fault}`]
   if (!webgpu) return ['this browser offers no WebGPU here']
   const lacking = features
@@ -62,14 +62,14 @@ function gpuObstacles(
   return [...lacking, ...tooLow]
 }
 
-/** Features of WebAssembly by the names a catalog has for them. */
+/** Returns the missing WebAssembly features, by their names in a catalog. */
 function wasmObstacles({ features = [] }: Requires, { wasm }: Capabilities): string[] {
   const has: Record<string, boolean> = { ...wasm }
   return features
     .filter((feature) => feature !== 'simd' && has[feature] !== true)
     .map((feature) =>
       feature === 'threads'
-        ? 'WebAssembly has no threads here, as the page is not cross-origin isolated'
+        ? 'WebAssembly has no threads here, because the page is not cross-origin isolated'
         : `WebAssembly has no ${feature} here`,
     )
 }

@@ -1,16 +1,15 @@
-/** What a schema cannot say of a predictor's parameters: whether what is said fits together. */
+/** Checks a predictor's parameters for contradictions that a schema cannot express. */
 import type { PredictorEntry } from './schema.ts'
 
-/** Told of what is wrong, and where. */
+/** Reports a problem and its path. */
 export type Say = (path: string, problem: string) => void
 
 type Input = PredictorEntry['signature']['inputs'][number]
 type Members = NonNullable<Input['enumeration']>
 
 /**
- * Tells of names that are there twice, of bounds and defaults that nothing fits, and of bindings of
- * nothing. Several values may be answered by one name: classes that a data set tells apart are often
- * called alike.
+ * Reports duplicate names, ranges and defaults that contradict, and bindings of unknown parameters.
+ * Several values of an enumeration may share a name, since classes of data sets often do.
  */
 export function checkParameters(
   { signature, implementations }: PredictorEntry,
@@ -54,15 +53,15 @@ function checkInput(input: Input, path: string, say: Say): void {
   if (defaultValue === undefined || defaultValue === null) return
   if (enumeration.length > 0) {
     const isThere = isMember(enumeration, defaultValue)
-    if (!isThere) say(`${path}.defaultValue`, 'is none of its enumeration')
+    if (!isThere) say(`${path}.defaultValue`, 'is not a member of its enumeration')
   } else if (typeof defaultValue === 'number' && (defaultValue < min || defaultValue > max)) {
     say(`${path}.defaultValue`, `${defaultValue} is out of its range`)
   }
 }
 
 /**
- * By name or value, where true is 1; of several, all of them. Whole tensors are looked at when they are
- * used.
+ * Returns `true` if a value is a member, by name or value, with `true` equal to 1. For an array,
+ * all items must be members. Tensors are not checked here, but when they are used.
  */
 function isMember(members: Members, given: unknown): boolean {
   if (Array.isArray(given)) return given.every((one) => isMember(members, one))
@@ -72,7 +71,7 @@ function isMember(members: Members, given: unknown): boolean {
 
 const number = (value: unknown): unknown => (typeof value === 'boolean' ? Number(value) : value)
 
-/** Tells of values that are in the list before, where a field of its items has them. */
+/** Reports each value that occurs earlier in the list. `field` names the field that holds it. */
 export function repeated(values: readonly string[], path: string, field: string, say: Say): void {
   for (const [index, value] of values.entries()) {
     const first = values.indexOf(value)

@@ -1,20 +1,20 @@
-/** From a tag to its entry, and from an entry to what `/v1` shows of it. */
+/** Finds the entry of a tag, and converts entries to what `/v1` shows. */
 import { InoriginError } from '../error.ts'
 import type { Model, Predictor, Tag } from '../types/index.ts'
 import type { Catalog, Embedder, Entry, ModelEntry, PredictorEntry } from './schema.ts'
 
-/** Tags an error message lists at most. */
+/** Maximum number of tags in an error message. */
 const LISTED = 5
 
 /**
- * The entry of that tag. Throws `not_found` with the tags that look most like it; `param` is what the
- * request calls a tag, `fits` whether an entry would have done.
+ * Returns the entry of a tag. Throws `not_found` with the most similar tags. `param` is the field
+ * of the request that holds the tag. `fits` filters the tags that the message suggests.
  */
 export function findEntry(
   { entries }: Pick<Catalog, 'entries'>,
   tag: Tag,
   param: 'model' | 'tag',
-  // Where a model is wanted, a predictor would not do.
+  // A request for a model is not helped by a predictor's tag.
   fits: (entry: Entry) => boolean = ({ type }) => param === 'tag' || type === 'model',
 ): Entry {
   const entry = entries.find((one) => one.tag === tag)
@@ -25,34 +25,34 @@ export function findEntry(
   )
   const known = alike.slice(0, LISTED).join(', ')
   const more = alike.length > LISTED ? ` and ${alike.length - LISTED} more` : ''
-  const hint = alike.length > 0 ? `There is ${known}${more}.` : 'The catalog is empty.'
+  const hint = alike.length > 0 ? `Available: ${known}${more}.` : 'The catalog is empty.'
   const asked = JSON.stringify(String(tag).slice(0, 100))
-  throw new InoriginError('not_found', `There is no ${asked} here. ${hint}`, {
+  throw new InoriginError('not_found', `Unknown ${param} ${asked}. ${hint}`, {
     code: 'model_not_found',
     param,
   })
 }
 
 /**
- * The entry of that tag, which embeds texts. Throws `not_found` where there is none, `invalid_request`
- * where it is a model that does not.
+ * Returns the entry of a tag that embeds texts. Throws `not_found` if there is none, and
+ * `invalid_request` if it is a language model.
  */
 export function findEmbedder(catalog: Pick<Catalog, 'entries'>, tag: Tag): Embedder {
   const all = catalog.entries.filter(isEmbedder).map((entry) => entry.tag)
   if (all.length === 0) {
     const what =
-      'No model of this catalog embeds texts; a predictor does whose entry has `embeddings`.'
+      'No model of this catalog embeds texts. Add a predictor whose entry has `embeddings`.'
     throw new InoriginError('not_found', what, { code: 'model_not_found', param: 'model' })
   }
   const entry = findEntry(catalog, tag, 'model', isEmbedder)
   if (isEmbedder(entry)) return entry
-  const instead = `does not embed; ${all.slice(0, LISTED).join(', ')} does`
-  if (entry.type === 'model') throw unfit(tag, `writes text and ${instead}`)
+  const instead = `does not embed texts; ${all.slice(0, LISTED).join(', ')} does`
+  if (entry.type === 'model') throw unfit(tag, `generates text and ${instead}`)
   const what = `${tag} is a predictor that ${instead}.`
   throw new InoriginError('not_found', what, { code: 'model_not_found', param: 'model' })
 }
 
-/** A listed model is asked for what it does not do. */
+/** Returns the error for a request that a listed model does not support. */
 export function unfit(tag: Tag, what: string): InoriginError {
   const message = `${tag} ${what}.`
   return new InoriginError('invalid_request', message, {
@@ -61,12 +61,12 @@ export function unfit(tag: Tag, what: string): InoriginError {
   })
 }
 
-/** Whether it embeds texts. */
+/** Returns `true` if the entry embeds texts. */
 export function isEmbedder(entry: Entry): entry is Embedder {
   return entry.type === 'predictor' && entry.embeddings !== undefined
 }
 
-/** A language model, or one that embeds, as `/v1/models` lists it. */
+/** Returns a language or embedding model in the form of `/v1/models`. */
 export function toModel(entry: ModelEntry | Embedder): Model {
   if (entry.type === 'predictor') return toEmbeddingModel(entry)
   const { tag, name, created, maxInputTokens, maxOutputTokens, capabilities = {} } = entry
@@ -79,7 +79,7 @@ function toEmbeddingModel({ tag, name, created, embeddings }: Embedder): Model {
   return { tag, name, created, maxInputTokens, maxOutputTokens: null, capabilities }
 }
 
-/** A predictor as `/v1/predictors/{tag}` shows it; what the entry leaves out takes its default. */
+/** Returns a predictor in the form of `/v1/predictors/{tag}`, with defaults filled in. */
 export function toPredictor(entry: PredictorEntry): Predictor {
   const { tag, name, description = '', card = '', signature } = entry
   const { status = 'active', access = 'public' } = entry
@@ -87,12 +87,12 @@ export function toPredictor(entry: PredictorEntry): Predictor {
   return { tag, owner, name, description, card, status, access, signature }
 }
 
-/** `owner` of `@owner/name`. */
+/** Returns `owner` of `@owner/name`. */
 export function ownerOf(tag: Tag): string {
   return tag.slice(1, tag.indexOf('/'))
 }
 
-/** Those names, the one that looks most like `to` first. */
+/** Returns the names sorted by similarity to `to`, the most similar first. */
 export function nearest(names: readonly string[], to: string): string[] {
   return names
     .map((name) => ({ name, far: distance(name, to) }))
@@ -100,9 +100,9 @@ export function nearest(names: readonly string[], to: string): string[] {
     .map(({ name }) => name)
 }
 
-/** How many letters must be changed, added or taken away to make one of the other. */
+/** Returns the edit distance of two names: insertions, deletions and substitutions of letters. */
 function distance(one: string, other: string): number {
-  // What is sent may be of any length; beyond this nothing looks alike.
+  // Requests may send names of any length, and longer ones would not be similar anyway.
   const text = Array.from(other.slice(0, 100).toLowerCase())
   let row = Array.from({ length: text.length + 1 }, (_, index) => index)
   for (const [line, letter] of Array.from(one.slice(0, 100).toLowerCase()).entries()) {

@@ -1,7 +1,7 @@
 /**
- * The catalog: the JSON document that lists tags. Everything hosted is a tag with implementations,
- * and an implementation is resources plus what a device must have. The types are inferred from the
- * schema; `dist/catalog.schema.json` is the same schema as JSON Schema.
+ * Defines the schema of the catalog, the JSON document that lists tags. Each tag has
+ * implementations, each with resources and requirements on the device. The types are inferred from
+ * the schema; `dist/catalog.schema.json` is the same schema as JSON Schema.
  */
 import * as v from 'valibot'
 import type {
@@ -16,7 +16,7 @@ import { mlcSchema, publishedMlcSchema, type MlcRecord } from './mlc/record.ts'
 import { embeddingsSchema, signatureSchema } from './signature.ts'
 import { tag, text, timestamp, tokens } from './values.ts'
 
-/** Precisions of weights as exports on a hub are named by. */
+/** Precisions of weights, as used in the file names of exports on a hub. */
 export const DTYPES = [
   'fp32',
   'fp16',
@@ -32,7 +32,7 @@ export const DTYPES = [
   'q1f16',
 ] as const
 
-/** Families of chat models by how they write a call of a tool. */
+/** Formats in which families of chat models write tool calls. */
 export const TOOL_FORMATS = [
   'hermes',
   'llama',
@@ -44,68 +44,68 @@ export const TOOL_FORMATS = [
 ] as const
 
 const ownerSchema = v.strictObject({
-  /** As in tags. */
+  /** Name of the owner, as in tags. */
   username: text,
-  /** Since when there is that owner, RFC 3339. */
+  /** Time when the owner was created, in RFC 3339. */
   created: timestamp,
 })
 
 const described = {
-  /** What it is asked for by: `@owner/name`, in lower case. */
+  /** Name that requests use as the model: `@owner/name`, in lower case. */
   tag,
-  /** A sentence on what it does. */
+  /** One sentence about what it does. */
   description: v.optional(v.string()),
-  /** All there is to say of it, in Markdown. */
+  /** Model card in Markdown. */
   card: v.optional(v.string()),
-  /** Who made it. Default: the owner in its tag. */
+  /** Author of the model. Default: the owner in the tag. */
   owner: v.optional(ownerSchema),
-  /** Default: `active`. */
+  /** State of the entry. Default: `active`. */
   status: v.optional(v.picklist(['active', 'compiling', 'archived'])),
-  /** Default: `public`. */
+  /** Visibility of the entry. Default: `public`. */
   access: v.optional(v.picklist(['public', 'private', 'unlisted'])),
 }
 
 const shared = {
   ...described,
-  /** Its name for people. */
+  /** Display name. */
   name: text,
-  /** When it was made or added, RFC 3339. */
+  /** Time when it was created or added, in RFC 3339. */
   created: timestamp,
-  /** Ways to run it, best first among equals: each device uses the one that suits it. */
+  /** Ways to run it. Each device uses one that suits it; among equals, the first one. */
   implementations: v.pipe(v.array(implementationSchema), v.minLength(1)),
 }
 
-/** What a model can do beyond text in, text out. */
+/** Abilities of a model beyond text input and text output. */
 const capabilitiesSchema = v.strictObject({
-  /** Calls tools. */
+  /** `true` if it calls tools. */
   tools: v.optional(v.boolean()),
-  /** Reasons visibly, which can be switched and budgeted. */
+  /** `true` if it writes its reasoning, which requests can switch off or limit. */
   thinking: v.optional(v.boolean()),
-  /** Takes images in messages. */
+  /** `true` if it accepts images in messages. */
   imageInput: v.optional(v.boolean()),
-  /** Answers as a JSON schema wants it. */
+  /** `true` if its output can follow a JSON schema. */
   structuredOutputs: v.optional(v.boolean()),
 })
 
-/** How a model is spoken to, where its chat template does not tell or is not to decide. */
+/** Settings of the dialog that override or complete the chat template. */
 const ways = {
-  /** The format in which it calls tools. Default: the one its chat template teaches. */
+  /** Format of tool calls. Default: the format that the chat template describes. */
   toolFormat: v.optional(v.picklist(TOOL_FORMATS)),
-  /** Most tokens of reasoning when a request does not say. Default: 0, none. */
+  /** Maximum number of reasoning tokens if a request sets none. Default: 0, no reasoning. */
   reasoningBudget: v.optional(v.pipe(v.number(), v.integer(), v.minValue(0))),
 }
 
-/** A language model by its files. */
+/** Language model that is listed with its files. */
 const modelEntrySchema = v.strictObject({
-  /** A language model. */
+  /** Marks a language model. */
   type: v.literal('model'),
   ...shared,
   ...ways,
-  /** Most tokens of prompt and answer together. */
+  /** Maximum number of tokens of prompt and output together. */
   maxInputTokens: tokens,
-  /** Most tokens of an answer. */
+  /** Maximum number of output tokens. */
   maxOutputTokens: tokens,
-  /** What it can do beyond text in, text out. */
+  /** Abilities beyond text input and text output. */
   capabilities: v.optional(capabilitiesSchema),
 })
 
@@ -114,40 +114,43 @@ const repository = v.pipe(
   v.regex(/^[\w.-]+\/[\w.-]+$/, 'a repository looks like owner/name'),
 )
 
-/** What an entry need not say that is looked up when the model is first loaded. */
+/** Fields of an entry that may be omitted, since the first load of the model looks them up. */
 const found = {
-  /** A language model. */
+  /** Marks a language model. */
   type: v.optional(v.literal('model')),
   ...described,
-  /** A commit, branch or tag. Default: `main`, kept at the commit it was at the first load. */
+  /** Commit, branch or tag. Default: `main`, pinned to its commit at the first load. */
   revision: v.optional(text),
-  /** URL of the hub or of a mirror, from the catalog's own. Default: https://huggingface.co */
+  /** URL of the hub or a mirror, relative to the catalog's URL. Default: https://huggingface.co */
   host: v.optional(text),
-  /** Which precisions may be used, best first. Default: what suits the device. */
+  /** Precisions that may be used, best first. Default: the ones that suit the device. */
   dtypes: v.optional(v.pipe(v.array(v.picklist(DTYPES)), v.minLength(1))),
-  /** Its name for people. Default: the repository's. */
+  /** Display name. Default: the name of the repository. */
   name: v.optional(text),
-  /** When it was made or added, RFC 3339. Default: when the repository was. */
+  /** Time when it was created or added, in RFC 3339. Default: that of the repository. */
   created: v.optional(timestamp),
-  /** Default: what the model's configuration says, 4,096 until that is known. */
+  /**
+   * Maximum number of tokens of prompt and output together. Default: the limit in the model's
+   * configuration, or 4,096 until that is known.
+   */
   maxInputTokens: v.optional(tokens),
-  /** Default: `maxInputTokens`, 4,096 at most. */
+  /** Maximum number of output tokens. Default: `maxInputTokens`, but at most 4,096. */
   maxOutputTokens: v.optional(tokens),
-  /** What it can do beyond text in, text out. */
+  /** Abilities beyond text input and text output. */
   capabilities: v.optional(capabilitiesSchema),
   ...ways,
-  /** Ways to run it; written by `inorigin catalog refresh`, or taken from the hub. */
+  /** Ways to run it. Written by `inorigin catalog refresh`, or looked up at the hub. */
   implementations: v.optional(v.pipe(v.array(implementationSchema), v.minLength(1))),
 }
 
 /**
- * A language model of a hub that speaks Hugging Face's protocol. `tag` and `huggingface` are enough;
- * what is left out is taken from the hub when the model is first loaded, or written into the catalog
- * before by `inorigin catalog refresh`.
+ * Language model of a hub that implements Hugging Face's API. `tag` and `huggingface` are
+ * sufficient. Omitted fields are looked up at the first load of the model, or written into the
+ * catalog in advance by `inorigin catalog refresh`.
  */
 const hubEntrySchema = v.strictObject({
   ...found,
-  /** The repository, such as `onnx-community/Qwen3-0.6B-ONNX`. */
+  /** Repository, such as `onnx-community/Qwen3-0.6B-ONNX`. */
   huggingface: repository,
 })
 
@@ -155,42 +158,43 @@ const mlcEntryOf = <const T extends v.GenericSchema>(mlc: T) =>
   v.strictObject({
     ...found,
     /**
-     * A model that MLC compiled: its id in WebLLM's own list, which brings the one with 32-bit floats along
-     * for GPUs without 16-bit ones; or WebLLM's record of it, or several of both, best first.
+     * Model that MLC compiled: an id of WebLLM's model list, a WebLLM record, or an array of both,
+     * best first. A single id includes the variant with 32-bit floats, for GPUs without 16-bit
+     * floats.
      */
     mlc,
-    /** The repository of the same model for devices that run none of them. */
+    /** Repository of the same model, for devices that can run none of the records. */
     huggingface: v.optional(repository),
   })
 
-/** A language model by what WebLLM knows it by. `tag` and `mlc` are enough. */
+/** Language model in WebLLM's terms. `tag` and `mlc` are sufficient. */
 const mlcEntrySchema = mlcEntryOf(mlcSchema)
 
-/** A compiled model with a typed signature. */
+/** Compiled model with a typed signature. */
 export const predictorEntrySchema = v.strictObject({
-  /** A compiled model with a typed signature. */
+  /** Marks a compiled model with a typed signature. */
   type: v.literal('predictor'),
   ...shared,
-  /** By which of its parameters it embeds texts, which makes it a model of `/v1/embeddings`. */
+  /** Parameters that embed texts. They make the predictor a model of `/v1/embeddings`. */
   embeddings: v.optional(embeddingsSchema),
-  /** What it takes and gives. */
+  /** Inputs and outputs. */
   signature: signatureSchema,
 })
 
-/** An entry that lists its implementations. */
+/** Entry that lists its implementations. */
 export const entrySchema = v.variant('type', [modelEntrySchema, predictorEntrySchema])
 
 const catalogOf = <const T extends v.GenericSchema>(entry: T) =>
   v.strictObject({
-    /** Where its schema is, for editors: `inorigin/catalog.schema.json` of the package. */
+    /** Location of the schema, for editors: `inorigin/catalog.schema.json` of the package. */
     $schema: v.optional(v.string()),
-    /** Of this format. */
+    /** Version of the catalog format. */
     version: v.literal(1),
-    /** What is hosted; every tag once. */
+    /** Models and predictors to serve. Each tag may appear once. */
     entries: v.array(entry),
   })
 
-/** As a document is checked: which kind an entry means is told by its keys, so messages fit it. */
+/** Schema for validation. It picks the kind of an entry by its keys, so that messages fit it. */
 export const catalogSchema = catalogOf(
   v.lazy((input): typeof mlcEntrySchema | typeof hubEntrySchema | typeof entrySchema => {
     const has = (key: string) => typeof input === 'object' && input !== null && key in input
@@ -199,7 +203,7 @@ export const catalogSchema = catalogOf(
   }),
 )
 
-/** The same for readers that cannot look at the input: one of all kinds. */
+/** Schema for external tools, which cannot inspect the input: a union of all kinds. */
 export const publishedCatalogSchema = catalogOf(
   v.union([mlcEntryOf(publishedMlcSchema), hubEntrySchema, entrySchema]),
 )
@@ -215,29 +219,29 @@ export type HubEntry = v.InferOutput<typeof hubEntrySchema>
 export type MlcEntry = v.InferOutput<typeof mlcEntrySchema>
 export type PredictorEntry = v.InferOutput<typeof predictorEntrySchema>
 
-/** A predictor that embeds texts. */
+/** Predictor that embeds texts. */
 export type Embedder = PredictorEntry & { embeddings: v.InferOutput<typeof embeddingsSchema> }
 
-/** A catalog as it is written. */
+/** Catalog as written in the JSON document. */
 export type CatalogDocument = v.InferOutput<typeof catalogSchema>
 
-/** Where the files of a model are listed. */
+/** Repository that lists the files of a model. */
 export interface HubSource {
   repository: string
   revision: string
-  /** Absolute, with a trailing slash. */
+  /** Absolute URL with a trailing slash. */
   host: string
-  /** `null`: what suits the device. */
+  /** Allowed precisions; `null` for those that suit the device. */
   dtypes: readonly Dtype[] | null
-  /** What the catalog says itself; `null`: what the model's configuration says. */
+  /** Limit from the catalog; `null` to use the model's configuration. */
   maxInputTokens: number | null
   maxOutputTokens: number | null
   created: string | null
 }
 
 /**
- * A language model; one of a hub has no implementations until its files have been listed. One of MLC has
- * an implementation for each of its records, without resources until those have been listed.
+ * Language model. A hub model has no implementations until its files are listed. An MLC model has
+ * one implementation for each record, without resources until its files are listed.
  */
 export type ModelEntry = v.InferOutput<typeof modelEntrySchema> & {
   hub?: HubSource
@@ -245,7 +249,7 @@ export type ModelEntry = v.InferOutput<typeof modelEntrySchema> & {
 }
 export type Entry = ModelEntry | PredictorEntry
 
-/** A catalog that has been checked: URLs are absolute and defaults are there. */
+/** Validated catalog, with absolute URLs and default values filled in. */
 export interface Catalog {
   version: 1
   entries: Entry[]

@@ -1,4 +1,4 @@
-/** What the catalog says of a predictor's parameters. */
+/** Defines the schema of a predictor's signature in a catalog. */
 import * as v from 'valibot'
 import { count, text } from './values.ts'
 
@@ -25,74 +25,74 @@ const PARAMETER_TYPES = [
 
 const enumerationSchema = v.array(
   v.strictObject({
-    /** What callers say and get. */
+    /** Name that clients send and receive. */
     name: text,
-    /** What the model takes and gives. */
+    /** Value in the model's tensor. */
     value: v.any(),
   }),
 )
 
 const rangeSchema = v.strictObject({
-  /** The least, itself included. */
+  /** Minimum, inclusive. */
   min: v.optional(v.number()),
-  /** The most, itself included. */
+  /** Maximum, inclusive. */
   max: v.optional(v.number()),
 })
 
 const jsonSchema = v.record(v.string(), v.unknown())
 
 const inputParameterSchema = v.strictObject({
-  /** By which its value is given. */
+  /** Name of the parameter. */
   name: text,
-  /** What its values are. */
+  /** Type of its values. */
   type: v.picklist(PARAMETER_TYPES),
-  /** What it is for. */
+  /** Purpose of the parameter. */
   description: v.optional(v.string()),
-  /** Whether it may be left out; it then needs a default value. */
+  /** `true` if it may be omitted. It then needs a default value. */
   optional: v.optional(v.boolean()),
   /** Bounds of a number. */
   range: v.optional(rangeSchema),
-  /** The values it may have, by name. */
+  /** Named values that it accepts. */
   enumeration: v.optional(enumerationSchema),
-  /** What it is when it is left out. */
+  /** Value used if the parameter is omitted. */
   defaultValue: v.optional(v.unknown()),
   /** JSON Schema of a `list` or `dict`. */
   schema: v.optional(jsonSchema),
 })
 
 const outputParameterSchema = v.strictObject({
-  /** By which its value is answered. */
+  /** Name of the parameter. */
   name: text,
-  /** What its values are. */
+  /** Type of its values. */
   type: v.picklist(PARAMETER_TYPES),
-  /** What it says. */
+  /** Meaning of the output. */
   description: v.optional(v.string()),
-  /** The values it may have, by name. */
+  /** Named values that it can have. */
   enumeration: v.optional(enumerationSchema),
   /** JSON Schema of a `list` or `dict`. */
   schema: v.optional(jsonSchema),
 })
 
 export const signatureSchema = v.strictObject({
-  /** What it takes. */
+  /** Input parameters. */
   inputs: v.array(inputParameterSchema),
-  /** What it gives. */
+  /** Output parameters. */
   outputs: v.array(outputParameterSchema),
 })
 
-/** Names the parameters by which a predictor turns texts into vectors that can be compared. */
+/** Parameters of a predictor that turns texts into comparable vectors. */
 export const embeddingsSchema = v.strictObject({
-  /** The input that takes texts; every implementation binds it with `text` and a `mask`. */
+  /** Input that takes the texts. Every implementation must bind it with `text` and a `mask`. */
   input: text,
-  /** The output that has a row of numbers for each text. */
+  /** Output with one row of numbers for each text. */
   output: text,
   /** Length of a vector. */
   dimensions: count,
   /**
-   * Whether the beginning of a vector is a vector too, as the model was taught (Matryoshka): then fewer
-   * dimensions can be asked for. Default: false.
+   * `true` if the first part of a vector is a usable vector too (Matryoshka). Requests can then ask
+   * for fewer dimensions. Default: false.
    */
   shortens: v.optional(v.boolean()),
-  /** Most tokens of a text. */
+  /** Maximum number of tokens of a text. */
   maxInputTokens: count,
 })

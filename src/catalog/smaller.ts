@@ -1,4 +1,4 @@
-/** What to use instead of a model that a device has no memory for. */
+/** Suggests a smaller model when a device runs out of memory. */
 import { InoriginError } from '../error.ts'
 import type { Tag } from '../types/index.ts'
 import { bytesOf, isListed, memoryFor } from './memory.ts'
@@ -6,27 +6,27 @@ import type { Entry, Implementation } from './schema.ts'
 
 interface Smaller {
   tag: Tag
-  /** Another one of the same tag; absent: another tag, whatever suits the device. */
+  /** Id of another implementation of the same tag; absent for another tag. */
   implementation?: string
-  /** Of all its resources; `null` where they have not been looked up. */
+  /** Bytes of all resources; `null` if they have not been looked up. */
   bytes: number | null
 }
 
 type Sized = Pick<Entry, 'type' | 'tag' | 'implementations'>
 
-/** Whether a device could run it, for all that is known before. */
+/** Returns `true` if a device could run the implementation, as far as is known. */
 type Fits = (implementation: Implementation) => boolean
 
-/** A choice, and the implementation that makes it small. */
+/** Suggestion, and the implementation whose size counts. */
 interface Found {
   smaller: Smaller
   by: Implementation
 }
 
 /**
- * The next smaller choice: another implementation of that tag, else a model of the catalog, of the
- * same type; of those that `fits` lets pass and that need less memory, the one that needs the most.
- * `null` when there is none.
+ * Returns the next smaller choice: another implementation of the tag, or else another tag of the
+ * same type. Among those that `fits` accepts and that need less memory, it takes the largest.
+ * Returns `null` if there is none.
  */
 function smallerChoice(
   entries: readonly Sized[],
@@ -54,7 +54,7 @@ function smallerChoice(
   return largestBelow(limit, own ?? []) ?? largestBelow(limit, others)
 }
 
-/** The error of a device that ran out of memory, with the next smaller choice; any other as it is. */
+/** Adds the next smaller choice to an `out_of_memory` error. Returns other errors unchanged. */
 export function nameSmaller(
   error: InoriginError,
   entries: readonly Sized[],
@@ -64,7 +64,7 @@ export function nameSmaller(
 ): InoriginError {
   if (error.code !== 'out_of_memory') return error
   const found = smallerChoice(entries, tag, failed, fits)
-  const what = `The device has no memory for ${tag} (${sizeOf(bytesOf(failed))}).`
+  const what = `Not enough memory on this device for ${tag} (${sizeOf(bytesOf(failed))}).`
   const close = 'unload other models or close other tabs'
   const todo = found
     ? `Use ${wordsFor(found)}, or ${close}.`
@@ -83,7 +83,7 @@ function wordsFor({ smaller: { tag, implementation, bytes }, by }: Found): strin
     : `its implementation ${implementation} (${size})`
 }
 
-/** Without a size there is nothing to compare. */
+/** Returns the largest choice below the limit. Choices of unknown size are skipped. */
 function largestBelow(limit: number, choices: readonly Found[]): Found | null {
   const needs = ({ by }: Found) => memoryFor(by)
   const fitting = choices.filter((one) => needs(one) > 0 && needs(one) < limit)

@@ -1,4 +1,4 @@
-/** Makes sure that a document is a catalog, and says where it is not. */
+/** Validates catalog documents and reports all problems with their paths. */
 import * as v from 'valibot'
 import { InoriginError } from '../error.ts'
 import { CHUNK_BYTES } from '../store/db.ts'
@@ -22,30 +22,30 @@ import {
 } from './schema.ts'
 
 export interface ValidateOptions {
-  /** What the catalog is called in messages. */
+  /** Name of the catalog in messages. */
   source: string
-  /** URL that its relative resource URLs start from. */
+  /** Base URL for relative resource URLs. */
   base: string
-  /** Whether it may list tags of `@inorigin`: only the one that comes with the package may. */
+  /** `true` if it may list tags of `@inorigin`, which only the package's own catalog may. */
   embedded: boolean
-  /** WebLLM's own list, where the document names a model of it; see {@link namesMlc}. */
+  /** WebLLM's model list, required if the document names a model of it; see {@link namesMlc}. */
   mlc?: MlcList | undefined
 }
 
-/** Problems a message lists at most. */
+/** Maximum number of problems in a message. */
 const LISTED = 5
 
-/** Our own owner name; nobody else's catalog may say what it is. */
+/** Owner name of this package. Other catalogs must not define its tags. */
 const RESERVED = 'inorigin'
 
 /**
- * The document as a catalog with absolute resource URLs. Throws `invalid_request` naming the path
- * of every problem, such as `entries[3].implementations[0].resources[1].sha256`.
+ * Returns the document as a catalog with absolute resource URLs. Throws `invalid_request` with the
+ * path of every problem, such as `entries[3].implementations[0].resources[1].sha256`.
  */
 export function validateCatalog(document: unknown, options: ValidateOptions): Catalog {
   if (Array.isArray(document)) {
     throw invalid(options, [
-      'the document: is a list; its entries go into { "version": 1, "entries": [] }',
+      'the document: is a list. Put its entries into { "version": 1, "entries": [] }',
     ])
   }
   const { success, output, issues } = v.safeParse(catalogSchema, document)
@@ -61,14 +61,14 @@ export function validateCatalog(document: unknown, options: ValidateOptions): Ca
   return catalog
 }
 
-/** Whether an entry names a model of WebLLM's own list, which is then needed to check it. */
+/** Returns `true` if an entry names a model of WebLLM's list, which validation then needs. */
 export function namesMlc(document: unknown): boolean {
   const { entries } = Object(document) as { entries?: unknown }
   if (!Array.isArray(entries)) return false
   return entries.some((entry) => [Object(entry).mlc].flat().some((one) => typeof one === 'string'))
 }
 
-/** Checks what a schema cannot say, and makes every URL absolute. */
+/** Checks rules that a schema cannot express, and makes every URL absolute. */
 function resolved(
   catalog: CatalogDocument,
   { base, embedded, mlc }: ValidateOptions,
@@ -88,7 +88,7 @@ function resolved(
       say(`${path}.tag`, `tags of @${RESERVED} are reserved; use an owner name of your own`)
     }
     if (entry.type === 'model' && entry.maxOutputTokens > entry.maxInputTokens) {
-      say(`${path}.maxOutputTokens`, 'is above maxInputTokens, which counts the answer too')
+      say(`${path}.maxOutputTokens`, 'is above maxInputTokens, which includes the output')
     }
     if (entry.type === 'predictor') {
       checkParameters(entry, path, say)
@@ -112,7 +112,7 @@ function resolved(
       const resources = implementation.resources.map((resource, place): Resource => {
         checkChunks(resource, `${list}[${place}].chunks`, say)
         const url = absolute(resource.url, base)
-        if (!url) say(`${list}[${place}].url`, `"${resource.url}" is no http or https URL`)
+        if (!url) say(`${list}[${place}].url`, `"${resource.url}" is not an http or https URL`)
         return { ...resource, url: url ?? '' }
       })
       return { ...implementation, resources }
@@ -124,7 +124,7 @@ function resolved(
   function expanded(entry: HubEntry | MlcEntry, path: string): ModelEntry {
     const { host: given = HOST } = entry
     const host = absolute(given.endsWith('/') ? given : `${given}/`, base)
-    if (!host) say(`${path}.host`, `"${entry.host}" is no http or https URL`)
+    if (!host) say(`${path}.host`, `"${entry.host}" is not an http or https URL`)
     if (!('mlc' in entry)) return expandHubEntry(entry, host ?? undefined)
     const absoluteUrl = (url: string) => absolute(url, base)
     const records = recordsOf(entry, { list: mlc, host: host ?? HOST, absoluteUrl }, path, say)
@@ -144,7 +144,7 @@ function checkEmbeddings(entry: PredictorEntry, path: string, say: Say): void {
   }
   for (const { id, bindings = {} } of implementations) {
     const layout = Object.hasOwn(bindings, input) ? bindings[input]?.text : undefined
-    // Texts of unequal length are read together.
+    // Texts of different lengths share a batch, so padding must be masked.
     if (!layout?.mask) say(`${path}.input`, `${id} does not bind ${input} with \`text\` and a mask`)
     else if (layout.most < maxInputTokens) {
       say(`${path}.maxInputTokens`, `is above the ${layout.most} tokens that ${id} reads`)
@@ -159,17 +159,17 @@ function checkEngine(
   say: Say,
 ): void {
   if (engine !== 'mlc') return
-  if (type !== 'model') say(`${path}.engine`, 'mlc runs language models alone')
-  if (device !== 'webgpu') say(`${path}.device`, 'mlc runs on webgpu alone')
+  if (type !== 'model') say(`${path}.engine`, 'mlc runs only language models')
+  if (device !== 'webgpu') say(`${path}.device`, 'mlc runs only on webgpu')
   if (resources.length > 0 && !resources.some((resource) => resource.type === 'wasm')) {
-    say(`${path}.resources`, 'mlc needs the library that the model was compiled to, of type wasm')
+    say(`${path}.resources`, 'mlc needs the compiled library of the model, of type wasm')
   }
 }
 
 function checkChunks({ bytes, chunks }: Resource, path: string, say: Say): void {
   const expected = Math.ceil(bytes / CHUNK_BYTES)
   if (chunks && chunks.length !== expected) {
-    say(path, `${bytes} bytes are ${expected} pieces of 16 MiB, there are ${chunks.length} hashes`)
+    say(path, `needs ${expected} hashes (one per 16 MiB of ${bytes} bytes), got ${chunks.length}`)
   }
 }
 
@@ -178,7 +178,7 @@ function absolute(url: string, base: string): string | null {
   return resolvedUrl && /^https?:$/.test(resolvedUrl.protocol) ? resolvedUrl.href : null
 }
 
-/** `entries[3].implementations[0].bindings["input.1"]` */
+/** Formats a path, such as `entries[3].implementations[0].bindings["input.1"]`. */
 function pathOf(path: readonly { key: unknown }[] | undefined): string {
   const step = (key: unknown) => {
     const name = String(key)

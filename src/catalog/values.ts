@@ -1,4 +1,4 @@
-/** What single values of a catalog may be. */
+/** Defines the schemas of single values of a catalog. */
 import * as v from 'valibot'
 import { MOST_TOKENS } from './context.ts'
 
@@ -22,10 +22,10 @@ export const timestamp = v.pipe(
     /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/,
     'a time looks like 2026-01-31T12:00:00Z (RFC 3339)',
   ),
-  v.check(isOnCalendar, 'is not a time that exists'),
+  v.check(isOnCalendar, 'is not a valid date and time'),
 )
 
-/** The pattern lets February have 31 days, and `Date` would make March of it. */
+/** Returns `false` for dates like February 31. The pattern allows them and `Date` shifts them. */
 function isOnCalendar(time: string): boolean {
   const day = time.slice(0, 10)
   const parsed = new Date(`${day}T00:00:00Z`)
@@ -38,10 +38,10 @@ export const sha256 = v.pipe(
   v.regex(/^[0-9a-f]{64}$/, 'a sha256 is 64 lower-case hex digits'),
 )
 
-/** Names become part of URLs, where dot segments would lead elsewhere. */
+/** Path of a file. It becomes part of a URL, where dot segments would point elsewhere. */
 export const path = v.pipe(
   v.string(),
-  // `.` would stop at the end of a line, and miss what comes behind.
+  // `.` does not match line breaks, so it would miss what follows one.
   v.regex(
     /^(?![\s\S]*(^|\/)\.{0,2}(\/|$))[^\\]+$/,
     'a name is a path without empty, "." or ".." parts',

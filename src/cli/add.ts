@@ -1,4 +1,4 @@
-/** `inorigin add`: a model of the user's own becomes an entry of the app's catalog, with its files. */
+/** `inorigin add`: adds a model of the user, with its files, to the app's catalog. */
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -20,57 +20,57 @@ import { tryModel } from './onnx/trial.ts'
 import { refuseLinks, temporaryFor, writeBelow } from './write.ts'
 
 export interface AddOptions {
-  /** An .onnx file, or a folder. */
+  /** Path of an .onnx file or a folder. */
   source: string
   tag: Tag
-  /** The folder whose files the app's web server serves. */
+  /** Folder that the app's web server serves. */
   publicDir: string
-  /** Default: what the file is called. */
+  /** Display name. Default: the file name. */
   name?: string | undefined
   devices: readonly Device[]
-  /** Precisions of a folder to take; `null`: all that are there. */
+  /** Precisions of a folder to add; `null` for all. */
   dtypes: readonly Dtype[] | null
-  /** Inputs that stay tensors although they look like images. */
+  /** Names of inputs to keep as tensors although they look like images. */
   tensors: readonly string[]
-  /** Bytes that a file may have; larger ones are cut. */
+  /** Maximum length of a file in bytes. Larger files are split. */
   maxFileBytes: number
-  /** Whether an entry of that tag, and its files, are replaced. */
+  /** `true` to replace an entry of that tag and its files. */
   force: boolean
-  /** The built package: its `dist` folder. */
+  /** Folder `dist` of the built package. */
   dist: string
-  /** The folder of onnxruntime-web that holds its builds. */
+  /** Returns the folder of onnxruntime-web that contains its builds. */
   runtime: () => string
   signal: AbortSignal
-  /** Told of every step that can take long; `done` bytes of `total`, where bytes are copied. */
+  /** Called for every step that can take long, with `done` of `total` bytes while copying. */
   onStep: (what: string, done?: number, total?: number) => void
 }
 
 export interface AddResult {
   entry: Entry
-  /** Path of the catalog. */
+  /** Path of the app's catalog. */
   catalog: string
   folder: string
   files: number
   bytes: number
-  /** Names of those that were cut. */
+  /** Names of the files that were split. */
   cut: string[]
   notes: string[]
-  /** Whether `inorigin init` has filled the folder. */
+  /** `true` if `inorigin init` has filled the folder. */
   isReady: boolean
 }
 
-/** Weights up to here are tried in the runtime before anything is written. */
+/** Maximum bytes of weights of a model to test in the runtime before anything is written. */
 const MOST_TRIED = 512 * 2 ** 20
 
-/** The folder that `inorigin init` fills too. */
+/** Name of the folder that `inorigin init` fills too. */
 const FOLDER = 'inorigin'
 
-/** The app's own catalog in it. */
+/** Name of the app's own catalog in that folder. */
 const CATALOG = 'catalog.json'
 
 /**
- * Drafts an entry, copies its files and writes both into the app's catalog. Throws `invalid_request`
- * that says what to do, and `aborted`; then nothing has changed.
+ * Drafts an entry, copies its files and writes both into the app's catalog. Throws
+ * `invalid_request` with instructions, and `aborted`. In both cases nothing has changed.
  */
 export async function add(options: AddOptions): Promise<AddResult> {
   const { tag, publicDir, signal, onStep } = options
@@ -119,10 +119,10 @@ export async function add(options: AddOptions): Promise<AddResult> {
     }
   } catch (thrown) {
     await rm(staging, { recursive: true, force: true })
-    // What was made for nothing goes, unless there is something else in it.
+    // The owner's folder may have been created for this. It stays if it is not empty.
     await rmdir(dirname(folder)).catch(() => undefined)
     if (signal.aborted)
-      throw new InoriginError('aborted', 'Given up; nothing was added.', { cause: thrown })
+      throw new InoriginError('aborted', 'Interrupted. Nothing was added.', { cause: thrown })
     throw thrown
   }
 }
@@ -141,8 +141,8 @@ function checkTag(tag: string): void {
 
 function refuseOverwriting(isThere: boolean, folder: string, { tag }: AddOptions): void {
   const todo = 'Choose another tag, or replace it with --force.'
-  if (isThere) throw refuse(`${tag} is in the catalog already.`, todo)
-  if (existsSync(folder)) throw refuse(`${folder} is there already.`, todo)
+  if (isThere) throw refuse(`${tag} is already in the catalog.`, todo)
+  if (existsSync(folder)) throw refuse(`${folder} already exists.`, todo)
 }
 
 async function tryPlan(root: Root, plan: Plan, { runtime, onStep }: AddOptions): Promise<void> {
@@ -151,10 +151,10 @@ async function tryPlan(root: Root, plan: Plan, { runtime, onStep }: AddOptions):
   const [graph] = items.filter(({ type }) => type === 'onnx')
   if (!graph) return
   if (items.reduce((sum, { bytes }) => sum + bytes, 0) > MOST_TRIED) {
-    plan.notes.push('It is too large to be tried here: try it in a page.')
+    plan.notes.push('The model is too large to test here. Test it in a page.')
     return
   }
-  onStep('Trying it in the runtime')
+  onStep('Testing it in the runtime')
   const base = graph.name.slice(0, graph.name.lastIndexOf('/') + 1)
   const data = items
     .filter(({ type }) => type === 'data')

@@ -1,4 +1,4 @@
-/** `inorigin catalog refresh`: writes into a catalog what is to be looked up of its models. */
+/** `inorigin catalog refresh`: looks up the models of a catalog and writes the results into it. */
 import { basename, dirname } from 'node:path'
 import { HOST, limitsOf } from '../catalog/hub/entry.ts'
 import { completeEntry, resolveHub } from '../catalog/hub/resolve.ts'
@@ -11,26 +11,26 @@ import { checkDocument, readDocument } from './document.ts'
 import { refuseLinks, writeBelow } from './write.ts'
 
 export interface RefreshOptions {
-  /** The catalog's path. */
+  /** Path of the catalog. */
   file: string
-  /** In place of the hub that entries name. */
+  /** URL that replaces the hub that entries name. */
   host?: string | undefined
-  /** Told before each repository is looked up. */
+  /** Called before each model is looked up. */
   onEntry: (tag: string, repository: string) => void
   signal: AbortSignal
 }
 
 export interface RefreshResult {
-  /** Tags whose files are listed anew. */
+  /** Tags whose files were looked up. */
   refreshed: string[]
-  /** Those that stay as they were, and why. */
+  /** Tags that were not changed, with the reason. */
   failed: { tag: string; why: string }[]
 }
 
 /**
- * Looks every model up again that is listed by its repository or by what WebLLM calls it, at its
- * revision, and writes commit, files, lengths and hashes into the catalog. An entry that cannot be looked
- * up stays as it was. Throws `invalid_request` when the file is not a catalog, or is a link.
+ * Looks up every model that is listed by its repository or as a WebLLM model, at its revision.
+ * Writes commit, files, lengths and hashes into the catalog. An entry whose look-up fails stays
+ * unchanged. Throws `invalid_request` if the file is not a catalog, or is a link.
  */
 export async function refreshCatalog(options: RefreshOptions): Promise<RefreshResult> {
   const { file, host, onEntry, signal } = options
@@ -62,7 +62,7 @@ export async function refreshCatalog(options: RefreshOptions): Promise<RefreshRe
     }
   }
   const refreshed = { ...document, entries }
-  // What cannot be read again is not written.
+  // An invalid catalog must not be written, since it could not be read again.
   checkDocument(refreshed, file, true)
   writeBelow(dirname(file), basename(file), { text: `${JSON.stringify(refreshed, null, 2)}\n` })
   return result
@@ -70,7 +70,7 @@ export async function refreshCatalog(options: RefreshOptions): Promise<RefreshRe
 
 type Written = CatalogDocument['entries'][number]
 
-/** One of which something is to be looked up. */
+/** Returns `true` for an entry that can be looked up. */
 const isShort = (written: Written): written is HubEntry | MlcEntry =>
   'mlc' in written || 'huggingface' in written
 
@@ -87,7 +87,7 @@ async function refreshHub(
   return { created, ...written, revision, ...limitsOf(hub, context), implementations }
 }
 
-/** Whatever of it a device may come to need. */
+/** Lists all files that any device may need. */
 async function refreshMlc(
   written: MlcEntry,
   entry: ModelEntry,
@@ -99,7 +99,7 @@ async function refreshMlc(
   const ids = new Set(records.map((record) => record.model_id))
   let found: ModelEntry = {
     ...entry,
-    // Of a repository, everything is listed anew.
+    // Implementations of the repository are listed anew below.
     implementations: entry.implementations.filter(({ id }) => !hub || ids.has(id)),
   }
   for (const record of records) {
@@ -118,18 +118,18 @@ async function refreshMlc(
 const hostOf = (own: string, instead: string | undefined): string =>
   instead === undefined ? own : instead.replace(/\/*$/, '/')
 
-/** The token of the public hub is sent nowhere else. */
+/** Returns the access token for the public hub, and `undefined` for every other host. */
 const tokenFor = (url: string): string | undefined =>
   url.startsWith(HOST) ? process.env['HF_TOKEN'] : undefined
 
-/** Where the app will lie is not known here. */
+/** Throws for URLs relative to the catalog, since its own URL is unknown here. */
 function refuseRelative({ mlc }: MlcEntry): void {
   const own = [mlc].flat().filter((one): one is MlcRecord => typeof one === 'object')
   const url = own
     .flatMap(({ model, model_lib }) => [model, model_lib])
     .find((one) => !URL.canParse(one))
   if (url === undefined) return
-  const what = `${url} is relative to the catalog, whose address is not known here.`
-  const todo = 'Write it in full, or add the folder by `inorigin add`.'
+  const what = `${url} is relative to the catalog, whose URL is not known here.`
+  const todo = 'Write the full URL, or add the folder with `inorigin add`.'
   throw new InoriginError('invalid_request', `${what} ${todo}`)
 }

@@ -1,11 +1,11 @@
-/** Catalogs as files, which commands read and write. */
+/** Reads and checks catalog files for commands. */
 import { readFileSync } from 'node:fs'
 import type { Catalog, CatalogDocument } from '../catalog/schema.ts'
 import { MLC_LIST } from '../catalog/mlc/list.ts'
 import { validateCatalog } from '../catalog/validate.ts'
 import { InoriginError } from '../error.ts'
 
-/** Not checked yet. Throws `invalid_request` where there is no JSON. */
+/** Reads a catalog without checking it. Throws `invalid_request` if the file is not JSON. */
 export function readDocument(path: string): CatalogDocument {
   try {
     return JSON.parse(readFileSync(path, 'utf8')) as CatalogDocument
@@ -16,11 +16,11 @@ export function readDocument(path: string): CatalogDocument {
 }
 
 /**
- * What it lists. Throws `invalid_request` that names what is wrong. `embedded`: tags of the package's
- * own may be in it.
+ * Returns the validated catalog. Throws `invalid_request` that names the problems. `embedded`
+ * allows tags of `@inorigin`.
  */
 export function checkDocument(document: unknown, path: string, embedded: boolean): Catalog {
-  // Its relative addresses are not followed here; any base makes them absolute.
+  // Relative URLs are not followed here, so any base will do.
   return validateCatalog(document, {
     source: path,
     base: 'http://localhost/',

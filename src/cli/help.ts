@@ -5,58 +5,57 @@ const TEXT = `Usage: inorigin init [folder] [options]
 
 init
 
-Puts the service worker script, the runtime and the embedded models into your app's
-public folder, where serve() finds them. The folder is remembered in package.json:
-without one, \`inorigin init\` refreshes it, as after an update of the package.
+Copies the service worker script, the runtime and the embedded models into your app's
+public folder, where serve() finds them. package.json remembers the folder: without an
+argument, \`inorigin init\` refreshes it, for example after an update of the package.
 
-  folder         What your web server serves at the root of your app, such as public
-  --no-guide     Leave the embedded language model out (--guide puts it back)
-  --mlc          Add WebLLM, 6 MB, which runs models compiled by MLC, and the catalog of
-                 those it knows, inorigin/catalogs/mlc.json (--no-mlc takes them away)
-  --sw <name>    Name of the service worker script (default: sw.js)
-  --own-sw       Write no such script: your own calls attach() of 'inorigin/sw'
+  folder         Folder that your web server serves at the root of your app, such as public
+  --no-guide     Leave out the embedded language model (--guide adds it again)
+  --mlc          Add WebLLM (6 MB), which runs models compiled by MLC, and the catalog of
+                 its models, inorigin/catalogs/mlc.json (--no-mlc removes both)
+  --sw <name>    File name of the service worker script (default: sw.js)
+  --own-sw       Write no script, because your own one calls attach() of 'inorigin/sw'
 
 add
 
-Makes an ONNX model a predictor of your app: drafts its signature from the inputs and
-outputs of the graph, tries it in the runtime, copies its files to
+Adds an ONNX model to your app as a predictor: drafts its signature from the inputs and
+outputs of the graph, tests it in the runtime, copies its files to
 <public>/inorigin/@me/name and lists it in <public>/inorigin/catalog.json. A folder with
-config.json, tokenizer.json and onnx/ becomes a chat model, or an encoder of texts; one
-that MLC compiled a model to, with its library beside, becomes a chat model by WebLLM.
+config.json, tokenizer.json and onnx/ becomes a chat model or a text encoder. A folder of
+a model compiled by MLC, with its library, becomes a chat model that WebLLM runs.
 
-  --tag <tag>    What it is asked for by, such as @me/name
-  --name <name>  Its name for people (default: the file's)
-  --public <folder>        Your app's public folder (default: the one init was given)
-  --max-file-bytes <n>     Cut larger files, for hosts that cap them (default: 25000000)
-  --device <device>        Only webgpu, or only wasm (default: both)
-  --dtypes <list>          Of a folder, only these precisions, such as q4,q4f16
-  --tensor <input>         Keep an input a tensor that looks like an image; may be repeated
-  --force        Replace an entry of that tag, and its files
+  --tag <tag>    Name that requests use for the model, such as @me/name
+  --name <name>  Display name (default: the file name)
+  --public <folder>        Your app's public folder (default: the one passed to init)
+  --max-file-bytes <n>     Split larger files, for hosts with a limit (default: 25000000)
+  --device <device>        Use only webgpu, or only wasm (default: both)
+  --dtypes <list>          Add only these precisions of a folder, such as q4,q4f16
+  --tensor <input>         Keep an input that looks like an image as a tensor; may be repeated
+  --force        Replace an entry of that tag and its files
 
 types
 
-Writes TypeScript types for the predictors of a catalog, which make
-server.predict('@me/name', { ... }) typed in its inputs and outputs.
+Writes TypeScript types for the predictors of a catalog, so that the inputs and outputs of
+server.predict('@me/name', { ... }) are typed.
 
-  catalog        A catalog's path (default: those in the public folder)
-  -o, --out <file>         Where to write (default: to the terminal)
-  --public <folder>        Your app's public folder (default: the one init was given)
+  catalog        Path of the catalog (default: those in the public folder)
+  -o, --out <file>         File to write (default: print to the terminal)
+  --public <folder>        Your app's public folder (default: the one passed to init)
 
 catalog refresh
 
-Looks up every model that a catalog lists by its repository on a hub, or by what WebLLM
-calls it ("mlc"), and writes its commit, files, lengths and hashes into the catalog, so
-that browsers need not ask.
+Looks up every model that a catalog lists by its hub repository or as a WebLLM model
+("mlc"), and writes its commit, files, lengths and hashes into the catalog, so that
+browsers need no look-up.
 
   file           The catalog, a JSON document
-  --host <url>   A mirror to ask in place of the hub that entries name
-  HF_TOKEN       In the environment: a token for repositories that are not public
+  --host <url>   Mirror to use instead of the hub that entries name
+  HF_TOKEN       Environment variable with an access token for private repositories
 
-  --help         Show this
+  --help         Show this help
   --version      Show the version
 
-Exits with 0 when done, 1 when that failed, 2 when the command was not understood,
-130 when it was interrupted.`
+Exit codes: 0 for success, 1 for a failure, 2 for wrong usage, 130 after an interrupt.`
 
-/** Lines that `inorigin --help` shows. */
+/** Lines of the output of `inorigin --help`. */
 export const HELP: readonly string[] = TEXT.split('\n')

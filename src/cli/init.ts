@@ -1,49 +1,49 @@
-/** Fills an app's public folder with the files that `serve()` looks for. */
+/** Copies the files that `serve()` needs into an app's public folder. */
 import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join, relative, sep } from 'node:path'
 import { InoriginError } from '../error.ts'
 import { type Content, refuseLinks, statAt, writeBelow } from './write.ts'
 
 export interface InitOptions {
-  /** The folder whose files the app's web server serves. Made when missing. */
+  /** Folder that the app's web server serves. It is created if missing. */
   publicDir: string
-  /** File name of the service worker script in that folder; `null` writes none: the app has its own. */
+  /** File name of the service worker script in that folder; `null` to write none. */
   sw: string | null
-  /** Whether the embedded language model is copied too. */
+  /** `true` to copy the embedded language model. */
   guide: boolean
-  /** Whether WebLLM is copied too, which runs models that MLC compiled. */
+  /** `true` to copy WebLLM, which runs models that MLC compiled. */
   mlc: boolean
-  /** The built package: its `dist` folder. */
+  /** Folder `dist` of the built package. */
   dist: string
-  /** The folder of onnxruntime-web that holds the wasm builds. */
+  /** Folder of onnxruntime-web that contains the wasm builds. */
   runtime: string
 }
 
 export interface InitResult {
   script: string | null
   folder: string
-  /** Files written, and their bytes together. */
+  /** Number of files written. `bytes` is their total length. */
   files: number
   bytes: number
-  /** Files of an earlier version that were deleted, relative to `folder`. */
+  /** Deleted files of an earlier version, relative to `folder`. */
   removed: readonly string[]
 }
 
-/** How the name of the chunk begins that is WebLLM, and the catalog of its models. */
+/** Prefix of the names of WebLLM's chunks. */
 const MLC = 'mlc-'
 const MLC_CATALOG = 'catalogs/mlc.json'
-/** Whose model `--no-guide` leaves out. */
+/** Tag of the model that `--no-guide` omits. */
 const GUIDE = '@inorigin/guide'
 const SCRIPTS = ['index.js', 'worker.js', 'model-worker.js', 'catalog.schema.json', 'licenses.md']
-/** The builds that are imported; the fourth, jsep, is not. */
+/** Builds that are loaded. The fourth build, jsep, is not used. */
 const RUNTIME = ['.jspi', '.asyncify', ''].flatMap((build) =>
   ['mjs', 'wasm'].map((type) => `ort-wasm-simd-threaded${build}.${type}`),
 )
-/** The folder beside the script. */
+/** Name of the folder beside the script. */
 const FOLDER = 'inorigin'
-/** In the folder, lists what was written there, so that a refresh deletes its own files only. */
+/** Name of the file that lists the written files, so that a refresh deletes only those. */
 const LIST = 'files.json'
-/** How the first line of our service worker script begins. */
+/** Start of the first line of the package's service worker script. */
 const MARK = '/*! inorigin '
 
 interface CatalogFile {
@@ -53,8 +53,8 @@ interface CatalogFile {
 /**
  * Writes the service worker script and the folder `inorigin/` beside it.
  *
- * @throws InoriginError `invalid_request` when a script that is not ours or a link is in the way, or the
- * folder cannot be written; `unavailable` when the package or onnxruntime-web is incomplete.
+ * @throws InoriginError `invalid_request` if another script or a link is in the way, or if the
+ * folder cannot be written; `unavailable` if the package or onnxruntime-web is incomplete.
  */
 export function init(options: InitOptions): InitResult {
   const { publicDir, dist, sw } = options
@@ -72,7 +72,7 @@ export function init(options: InitOptions): InitResult {
   const list = { written_by: 'inorigin init', files: [...sources.keys()] }
   written.push(write(LIST, { text: `${JSON.stringify(list, null, 2)}\n` }))
   const removed = before.filter((name) => !sources.has(name) && remove(folder, name))
-  // Last: a page that finds the script finds everything else.
+  // The script comes last, so that a page that finds it finds the other files too.
   if (sw !== null) written.push(writeBelow(publicDir, sw, { from: join(dist, 'sw.js') }))
 
   const bytes = written.reduce((sum, length) => sum + length, 0)
@@ -97,7 +97,7 @@ function collect({ dist, runtime, guide, mlc }: InitOptions): Map<string, Conten
     for (const { url } of implementations.flatMap((one) => one.resources)) {
       if (URL.canParse(url)) continue
       sources.set(`models/${url}`, { from: join(dist, 'models', url) })
-      // What others ask to be kept with copies of what a model was learnt from.
+      // Licenses of training data may require their notice to stay with copies of the model.
       const notice = `models/${url.split('/', 1)[0] ?? ''}/NOTICE.md`
       if (existsSync(join(dist, notice))) sources.set(notice, { from: join(dist, notice) })
     }
@@ -112,13 +112,13 @@ function refuseForeign(publicDir: string, sw: string): void {
   if (!existsSync(script) || read(script).startsWith(MARK)) return
   throw new InoriginError(
     'invalid_request',
-    `${script} is there already and is not ours, so it was left alone. If your app owns it, call ` +
-      "attach() of 'inorigin/sw' in it and run this with --own-sw. Otherwise choose another name, " +
-      `\`--sw inorigin-${basename(script)}\`.`,
+    `${script} exists and was not written by inorigin, so it was not changed. If your app owns ` +
+      "it, call attach() of 'inorigin/sw' in it and run this with --own-sw. Otherwise choose " +
+      `another name, \`--sw inorigin-${basename(script)}\`.`,
   )
 }
 
-/** Deletes a file of an earlier version, and its folder when that leaves it empty. */
+/** Deletes a file of an earlier version, and its folders if they become empty. */
 function remove(folder: string, name: string): boolean {
   const path = join(folder, name)
   if (!statAt(path)?.isFile()) return false
@@ -129,7 +129,7 @@ function remove(folder: string, name: string): boolean {
   return true
 }
 
-/** What an earlier run wrote. */
+/** Returns the files that an earlier run wrote. */
 function listed(folder: string): string[] {
   const path = join(folder, LIST)
   if (!existsSync(path)) return []
@@ -137,7 +137,7 @@ function listed(folder: string): string[] {
     const { files } = JSON.parse(read(path)) as { files: unknown[] }
     return files.filter((name) => typeof name === 'string').filter((name) => isInside(folder, name))
   } catch (cause) {
-    const what = `${path} is not what \`inorigin init\` wrote there. Delete it, then run this again.`
+    const what = `${path} is not a file list of \`inorigin init\`. Delete it, then run this again.`
     throw new InoriginError('invalid_request', what, { cause })
   }
 }
@@ -162,7 +162,7 @@ function read(path: string): string {
   }
 }
 
-/** Paths of all files below a folder, relative to it, with forward slashes. */
+/** Returns the paths of all files below a folder, relative to it, with forward slashes. */
 function filesBelow(folder: string): string[] {
   if (!existsSync(folder)) return []
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })

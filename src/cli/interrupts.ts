@@ -1,10 +1,10 @@
-/** Interrupts of the command, by a terminal or by a process that waits for it. */
+/** Handles interrupts of the command by a terminal or another process. */
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /**
- * Keeps the first interrupt of each kind from ending the process, and returns a signal that it aborts. The
- * caller removes what is half written. A second interrupt ends the process.
+ * Keeps the first interrupt of each kind from ending the process, and returns a signal that it
+ * aborts. The caller removes partial files. A second interrupt ends the process.
  */
 export function deferInterrupts(): AbortSignal {
   const interrupted = new AbortController()

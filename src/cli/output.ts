@@ -1,13 +1,13 @@
-/** The one place where output of the command leaves: names in it take no control of the terminal. */
+/** Prints all output of the command, with control characters escaped to protect the terminal. */
 
-/** Control characters (C0, DEL, C1), ends of lines, and signs that change the direction of a text. */
+/** Control characters (C0, DEL, C1), line separators, and characters that change text direction. */
 // oxlint-disable-next-line no-control-regex -- They are what is looked for.
 const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 
-/** Moves a terminal to the start of its line and clears the line. */
+/** Escape sequence that moves to the start of the line and clears it. */
 const CLEAR_LINE = '\r\u001b[K'
 
-/** Returns the text with every control character as `\u001b` is written in code. */
+/** Returns the text with every control character escaped, such as `\u001b`. */
 export function escapeControls(text: string): string {
   return text.replaceAll(
     CONTROLS,
@@ -15,12 +15,12 @@ export function escapeControls(text: string): string {
   )
 }
 
-/** Writes lines; an end of a line inside of one is escaped as well. */
+/** Writes lines. A line break inside a line is escaped as well. */
 export function print(stream: NodeJS.WritableStream, lines: readonly string[]): void {
   stream.write(lines.map((line) => `${escapeControls(line)}\n`).join(''))
 }
 
-/** Replaces the line that a terminal shows last. */
+/** Replaces the last line on a terminal. */
 export function printOver(stream: NodeJS.WritableStream, line: string): void {
   stream.write(CLEAR_LINE + escapeControls(line))
 }

@@ -1,13 +1,13 @@
-/** Progress on stderr: one line that is written over in a terminal, now and then a line elsewhere. */
+/** Shows progress on stderr: one updated line on a terminal, or a line from time to time. */
 
 import { print, printOver } from './output.ts'
 
-/** Milliseconds between two lines where there is no terminal. */
+/** Milliseconds between two lines without a terminal. */
 const PACE = 5_000
 
 export interface Progress {
   step(what: string, done?: number, total?: number): void
-  /** Leaves nothing of the line behind. */
+  /** Clears the progress line. */
   end(): void
 }
 
@@ -39,7 +39,7 @@ function shareOf(done: number, total: number): string {
   return `${Math.floor((100 * done) / total)} % of ${megabytes(total)}`
 }
 
-/** `1.5 MB`; what is smaller than that in kB or bytes. */
+/** Formats a length as MB, kB or bytes, such as `1.5 MB`. */
 export function megabytes(bytes: number): string {
   if (bytes < 1e3) return `${bytes} bytes`
   return bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`

@@ -1,4 +1,4 @@
-/** What an app's package.json remembers of `inorigin init`. */
+/** Stores the options of `inorigin init` in an app's package.json. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { InoriginError } from '../error.ts'
@@ -6,17 +6,17 @@ import { refuseLinks, writeBelow } from './write.ts'
 
 export interface Remembered {
   publicDir: string
-  /** Absent: `sw.js`; `false`: the app has its own. */
+  /** File name of the script; `false` if the app has its own. Default: `sw.js`. */
   sw?: string | false
-  /** Absent: true. */
+  /** `true` to include the embedded language model. Default: true. */
   guide?: boolean
-  /** Absent: false. */
+  /** `true` to include WebLLM. Default: false. */
   mlc?: boolean
 }
 
 const FILE = 'package.json'
 
-/** What was remembered in the folder of an app; undefined when there is nothing. */
+/** Returns the options stored in an app's folder; `undefined` if there are none. */
 export function recall(app: string): Remembered | undefined {
   const path = join(app, FILE)
   if (!existsSync(path)) return undefined
@@ -24,7 +24,7 @@ export function recall(app: string): Remembered | undefined {
   if (inorigin === undefined) return undefined
   const { publicDir, sw, guide, mlc } = inorigin as Partial<Remembered>
   if (typeof publicDir !== 'string') {
-    const what = `"inorigin" in ${path} names no "publicDir".`
+    const what = `"inorigin" in ${path} has no "publicDir".`
     throw new InoriginError('invalid_request', `${what} Run \`inorigin init <folder>\`.`)
   }
   return {
@@ -35,12 +35,12 @@ export function recall(app: string): Remembered | undefined {
   }
 }
 
-/** Throws `invalid_request` where {@link remember} could not write. */
+/** Throws `invalid_request` if {@link remember} could not write. */
 export function refuseUnwritable(app: string): void {
   refuseLinks(app, FILE)
 }
 
-/** Remembers; false when the app has no package.json. The file keeps its indentation. */
+/** Stores the options and keeps the indentation. Returns `false` if there is no package.json. */
 export function remember(
   app: string,
   { publicDir, sw, guide, mlc }: Required<Remembered>,

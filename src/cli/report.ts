@@ -1,4 +1,4 @@
-/** Lines in which the command says what it did. */
+/** Formats the report of what the command did. */
 import { relative, sep } from 'node:path'
 import type { AddOptions, AddResult } from './add.ts'
 import { snippet } from './add/next.ts'
@@ -15,7 +15,7 @@ export function reportAdded(
   const lines = [
     `Added the ${what} ${entry.tag}: ${files} ${files === 1 ? 'file' : 'files'}, ${megabytes(bytes)}, in ${folder}${sep}`,
   ]
-  if (cut.length > 0) lines.push(`Cut into parts: ${cut.join(', ')}`)
+  if (cut.length > 0) lines.push(`Split into parts: ${cut.join(', ')}`)
   if (entry.type === 'predictor') {
     for (const side of ['inputs', 'outputs'] as const) {
       lines.push('', `${side}:`)
@@ -24,16 +24,16 @@ export function reportAdded(
       }
     }
   }
-  if (notes.length > 0) lines.push('', 'Look at:', ...notes.map((note) => `- ${note}`))
-  lines.push('', `It is described in ${catalog}, which is yours to correct.`)
-  if (!isReady) lines.push(`The folder is not filled yet: run \`npx inorigin init ${publicDir}\`.`)
+  if (notes.length > 0) lines.push('', 'Please check:', ...notes.map((note) => `- ${note}`))
+  lines.push('', `Its entry is in ${catalog}. You can edit it.`)
+  if (!isReady) lines.push(`The runtime is missing: run \`npx inorigin init ${publicDir}\`.`)
   const code = snippet(entry, url).split('\n')
   return [...lines, '', 'In your page:', '', ...code.map((line) => line && `  ${line}`)]
 }
 
 export interface InitContext {
   version: string
-  /** File name of the service worker script; `false`: the app has its own. */
+  /** File name of the service worker script; `false` if the app has its own. */
   sw: string | false
   /** `true` if package.json names the folder now. */
   isRemembered: boolean
@@ -52,8 +52,8 @@ export function reportInit(
   return [
     ...lines,
     isRemembered
-      ? 'The folder is remembered in package.json; `inorigin init` refreshes it after an update.'
-      : 'There is no package.json here to remember the folder in: name it again after an update.',
+      ? 'package.json remembers the folder: `inorigin init` refreshes it after an update.'
+      : 'There is no package.json here to remember the folder. Name it again after an update.',
     `In your page: ${sw === 'sw.js' ? 'await serve()' : `await serve({ worker: '/${sw || '<your worker>'}' })`}`,
   ]
 }

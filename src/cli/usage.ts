@@ -1,4 +1,4 @@
-/** Errors of a command that was not understood, as `parseArgs` has them. */
+/** Creates and detects errors of wrong usage, in the form of `parseArgs`. */
 
 export function usageError(message: string): Error {
   return Object.assign(new TypeError(message), { code: 'ERR_PARSE_ARGS' })
@@ -9,7 +9,7 @@ export function isUsageError(error: unknown): error is Error {
   return String(error.code).startsWith('ERR_PARSE_ARGS')
 }
 
-/** Options by the command that takes them. */
+/** Options that each command accepts. */
 const OPTIONS: Readonly<Record<string, readonly string[]>> = {
   init: ['guide', 'mlc', 'sw', 'own-sw'],
   add: ['tag', 'name', 'public', 'max-file-bytes', 'device', 'dtypes', 'tensor', 'force'],
@@ -17,7 +17,7 @@ const OPTIONS: Readonly<Record<string, readonly string[]>> = {
   catalog: ['host'],
 }
 
-/** What another command would do with an option is not done in silence here. */
+/** Throws a usage error for options of other commands, which would have no effect. */
 export function refuseOptions(command: string | undefined, given: object): void {
   const taken = OPTIONS[command ?? '']
   const other = Object.keys(given).find((name) => taken && !taken.includes(name))

@@ -1,4 +1,4 @@
-/** Files that are written at once or not at all, and never through a link. */
+/** Writes files atomically, and never through a link. */
 import { randomUUID } from 'node:crypto'
 import {
   chmodSync,
@@ -15,13 +15,13 @@ import {
 import { basename, dirname, join, normalize, sep } from 'node:path'
 import { InoriginError } from '../error.ts'
 
-/** Content of a file to be written: that of another file, or a text. */
+/** Content of a file to write: a copy of another file, or a text. */
 export type Content = { from: string } | { text: string }
 
 /**
- * Writes a file below a folder, which may be a link itself, and returns its length in bytes. Makes the
- * folders on the way. Throws `invalid_request` where a step below the folder is a link, or where the file
- * cannot be written; then the file is as it was before.
+ * Writes a file below a folder, which may be a link itself, and returns its length in bytes.
+ * Creates missing folders. Throws `invalid_request` if a step below the folder is a link, or if the
+ * file cannot be written. Then the file is unchanged.
  */
 export function writeBelow(folder: string, path: string, content: Content): number {
   const to = join(folder, path)
@@ -29,7 +29,7 @@ export function writeBelow(folder: string, path: string, content: Content): numb
   const next = temporaryFor(to)
   try {
     mkdirSync(dirname(to), { recursive: true })
-    // Neither kind of writing follows a link that is there already.
+    // Both ways of writing fail on an existing link instead of following it.
     if ('from' in content) copyFileSync(content.from, next, constants.COPYFILE_EXCL)
     else writeFileSync(next, content.text, { flag: 'wx' })
     const before = statAt(to)
@@ -49,7 +49,7 @@ export function writeBelow(folder: string, path: string, content: Content): numb
   }
 }
 
-/** Throws `invalid_request` where a step of the path below the folder is a link. */
+/** Throws `invalid_request` if a step of the path below the folder is a link. */
 export function refuseLinks(folder: string, path: string): void {
   const parts = normalize(path).split(sep)
   for (let count = 1; count <= parts.length; count++) {
@@ -63,12 +63,12 @@ export function refuseLinks(folder: string, path: string): void {
   }
 }
 
-/** Returns a path beside that one which nothing has yet. Web servers do not serve hidden files. */
+/** Returns an unused path beside a file. It is hidden, so that web servers do not serve it. */
 export function temporaryFor(path: string): string {
   return join(dirname(path), `.${basename(path)}.${randomUUID()}.tmp`)
 }
 
-/** Describes what is at that path, links included; `undefined` where nothing can be. */
+/** Returns the status of a path without following links; `undefined` if there is nothing. */
 export function statAt(path: string): Stats | undefined {
   try {
     return lstatSync(path)

@@ -1,12 +1,12 @@
 /**
- * One at a time, over all tabs and workers of the origin, by Web Lock. A frozen tab keeps its
- * locks, so a holder must also answer on a channel: one that stays silent is passed over.
+ * Runs work in one tab or worker of the origin at a time, with a Web Lock. A frozen tab keeps its
+ * locks, so the holder must also answer on a channel. A silent holder loses its lock.
  */
 import { InoriginError } from '../error.ts'
 
 export interface AloneOptions {
   signal: AbortSignal
-  /** Milliseconds between two questions to the holder; ten unanswered in a row end its turn. */
+  /** Milliseconds between two questions to the holder. Ten without an answer end its lock. */
   patience?: number
 }
 
@@ -15,8 +15,9 @@ const QUESTIONS = 10
 type Message = 'there?' | 'here'
 
 /**
- * What `work` answers, once no other thread runs work of that name. The signal it gets aborts when
- * ours does, and when another thread took over; this then rejects with `aborted`.
+ * Runs `work` once no other thread runs work of that name, and resolves with its result. The signal
+ * passed to `work` aborts when `signal` does, or when another thread takes over. In the second case
+ * rejects with `aborted`.
  */
 export async function alone<T>(
   name: string,
@@ -50,12 +51,12 @@ export async function alone<T>(
     return await navigator.locks.request(name, { steal: true }, turn)
   } catch (thrown) {
     signal.throwIfAborted()
-    // The lock was stolen: the request rejects at once, while the work is still going on.
+    // The lock was stolen: the request rejects at once, while the work still runs.
     if (!mine || !(thrown instanceof DOMException) || thrown.name !== 'AbortError') throw thrown
     replaced.abort(thrown)
     throw new InoriginError(
       'aborted',
-      'This tab did not answer for some seconds, and another has taken over its download.',
+      'This tab did not respond for several seconds, and another tab took over its download.',
       { code: 'download_replaced', cause: thrown },
     )
   } finally {
@@ -64,7 +65,7 @@ export async function alone<T>(
   }
 }
 
-/** Tells whoever asks that the holder is alive, until the function it returns is called. */
+/** Answers questions of waiting threads until the returned function is called. */
 function answerQuestions(name: string): () => void {
   const channel = new BroadcastChannel(name)
   channel.addEventListener('message', (event: MessageEvent<Message>) => {
@@ -73,7 +74,7 @@ function answerQuestions(name: string): () => void {
   return () => channel.close()
 }
 
-/** Resolves with `true` when no question was answered for long; never, once the signal aborts. */
+/** Resolves with `true` after too many unanswered questions. Never settles once aborted. */
 function watchHolder(name: string, patience: number, signal: AbortSignal): Promise<true> {
   return new Promise((resolve) => {
     let unanswered = 0
@@ -81,7 +82,7 @@ function watchHolder(name: string, patience: number, signal: AbortSignal): Promi
     channel.addEventListener('message', (event: MessageEvent<Message>) => {
       if (event.data === 'here') unanswered = 0
     })
-    // Two that wait must not lose patience in the same moment.
+    // The random part keeps two waiting threads from taking over at the same moment.
     const timer = setInterval(ask, patience * (1 + Math.random() / 4))
     function ask(): void {
       if (unanswered === QUESTIONS) return resolve(true)

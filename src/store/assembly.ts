@@ -1,7 +1,7 @@
 /**
- * Bytes become chunks in the database and a hash of the whole. The hash is taken piece by piece in the
- * order of the bytes, since `crypto.subtle` can only digest what is in memory at once: what is stored
- * already is read on the way, and a stored chunk that is not what it was is taken as missing.
+ * Assembles received bytes into chunks in the database and computes the hash of the whole file.
+ * The hash is computed incrementally and in order, since `crypto.subtle` needs all bytes in memory.
+ * Stored chunks are read on the way; a chunk that changed counts as missing.
  */
 import { createSHA256 } from 'hash-wasm'
 import type { Tag } from '../types/index.ts'
@@ -21,52 +21,53 @@ import {
   rememberEtag,
 } from './writing.ts'
 
-/** A hash that is not the catalog's. `index` is the chunk's, absent when it is the whole. */
+/** Mismatch between a hash and the catalog's. `index` is the chunk's; absent for the whole file. */
 export interface Damage {
   index?: number
   expected: string
   got: string
 }
 
-/** A resource on its way into the store. */
+/** Resource that is being written to the store. */
 export interface Assembly {
-  /** The first byte that is missing; the resource's length when none is. */
+  /** Offset of the first missing byte, or the resource's length if none is missing. */
   readonly position: number
-  /** Where bytes that are here begin again behind it; the resource's length when none do. */
+  /** Offset after `position` where stored bytes begin again, or the resource's length. */
   readonly end: number
-  /** Bytes that are here, those of the unfinished chunk included. */
+  /** Number of bytes received or stored, including those of the unfinished chunk. */
   readonly here: number
-  /** The server's tag of the version that is being put together. */
+  /** ETag of the version that is being assembled. */
   readonly etag: string | null
-  /** Whether the bytes that are here came in more than one answer, so perhaps of two versions. */
+  /** `true` if the bytes came in several responses, and so perhaps from different versions. */
   readonly joined: boolean
-  /** It was whole once: only what was lost of it is missing. */
+  /** `true` if the resource was verified before, so that only lost chunks are missing. */
   readonly repairs: boolean
   /**
-   * Takes the next bytes, never more than are missing up to `end`, and stores every chunk they
-   * complete. A chunk whose hash is wrong is dropped and answered; `position` is then at its start.
+   * Adds the next bytes and stores each chunk that they complete. The piece must not reach past
+   * `end`. If the hash of a chunk is wrong, drops the chunk, resolves with the damage, and moves
+   * `position` back to its start.
    */
   write(piece: Uint8Array<ArrayBuffer>): Promise<Damage | null>
-  /** Says that the next bytes come in another answer than those that are here. */
+  /** Marks that the next bytes come from another response than the present ones. */
   join(): void
-  /** Starts over with nothing, for the version of that tag. */
+  /** Discards everything and starts over, for the version with that ETag. */
   restart(etag: string | null): Promise<void>
   /**
-   * Makes the resource readable when its whole hash is right; otherwise answers and changes
-   * nothing.
+   * Makes the resource readable if the hash of the whole is right. Otherwise resolves with the
+   * damage and changes nothing.
    */
   finish(): Promise<Damage | null>
 }
 
 export interface AssemblyOptions {
-  /** Bytes of every chunk but the last. */
+  /** Number of bytes of every chunk except the last one. */
   chunkBytes: number
   signal: AbortSignal
-  /** What it is stored for. */
+  /** Tag that the resource is stored for. */
   tag?: Tag | undefined
 }
 
-/** Goes on where an earlier download of the resource ended. */
+/** Opens an assembly that resumes an earlier download of the resource. */
 export async function openAssembly(
   database: Database,
   wanted: WantedResource,
@@ -75,12 +76,12 @@ export async function openAssembly(
   const { sha256, bytes } = wanted
   const hash = await createSHA256()
   const turn = await beginWriting(database, wanted, chunkBytes, tag)
-  /** The hash of each chunk that is here. */
+  /** The sha256 of each stored chunk. */
   let chunks = turn.chunks
   const { known } = turn
   let { etag } = turn
   let repairs = known.length > 0
-  /** State of the hash at the end of the last whole chunk. */
+  /** State of the hash at the end of the last complete chunk. */
   let hashed = hash.init().save()
   let index = 0
   let pieces: Uint8Array<ArrayBuffer>[] = []
@@ -96,7 +97,7 @@ export async function openAssembly(
     filled = 0
   }
 
-  /** The content of a stored chunk, if it is what was stored. */
+  /** Returns the content of a stored chunk, or `null` if it is damaged. */
   async function stored(at: number): Promise<Uint8Array<ArrayBuffer> | null> {
     const content = await contentOf(await readChunk(database, sha256, at))
     if (content?.byteLength !== lengthOf(at)) return null
@@ -107,7 +108,7 @@ export async function openAssembly(
     return new Uint8Array(content)
   }
 
-  /** Goes over what is stored, up to the next chunk that is not. */
+  /** Hashes the stored chunks up to the next missing one. */
   async function pass(): Promise<void> {
     for (; index < chunks.length && chunks[index] !== null; index++) {
       signal.throwIfAborted()

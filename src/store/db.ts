@@ -1,106 +1,106 @@
 /**
- * The database. Resources are kept once per content (sha256), in chunks; only the host worker
- * writes, the service worker reads resources.
+ * Defines the IndexedDB database. Each resource is stored once per content (sha256), in chunks.
+ * Only the host worker writes; the service worker reads resources.
  */
 import type { DBSchema } from 'idb'
 import type { ResourceType, Tag } from '../types/index.ts'
 
-/** Raised with a step in `migrations.ts` whenever the stores below change. */
+/** Version of the database. A change of a store increases it and adds a step in `migrations.ts`. */
 export const DB_VERSION = 3
 
-/** Bytes of every chunk but a resource's last. */
+/** Number of bytes of every chunk except the last one of a resource. */
 export const CHUNK_BYTES = 16 * 1024 * 1024
 
-/** A file to be had. What a catalog calls a resource, its URL made absolute. */
+/** File to download or import: a resource of a catalog entry, with its URL made absolute. */
 export interface WantedResource {
   type: ResourceType
-  /** Absolute, http or https; `import:` and its name where it was imported and nobody else has it. */
+  /** Absolute URL (http or https), or `import:` and the name for a file that only the user has. */
   url: string
   /** Path within the implementation, such as `onnx/model.onnx`. */
   name: string
   bytes: number
   sha256: string
-  /** Hashes of consecutive chunks; with them a damaged chunk is fetched again alone. */
+  /** Hashes of consecutive chunks. With them, a damaged chunk can be downloaded again alone. */
   chunks?: readonly string[]
-  /** It lies in parts of this many bytes, the last one shorter, at `url` with `.0`, `.1` ... behind. */
+  /** Bytes of each part of a file split into `url` + `.0`, `.1`, and so on. The last is shorter. */
   partBytes?: number
 }
 
-/** What is known of a resource; its bytes are in `chunks`. */
+/** Metadata of a resource. Its bytes are in the store `chunks`. */
 export interface ResourceRecord {
   sha256: string
   type: ResourceType
-  /** The name it was first asked for under. */
+  /** Name of the resource in the request that stored it. */
   name: string
-  /** Where the bytes come from. */
+  /** URL that the bytes come from. */
   url: string
   bytes: number
-  /** Bytes of every chunk but the last, as this resource was cut. */
+  /** Number of bytes of every chunk of this resource except the last one. */
   chunkBytes: number
-  /** The server's tag of the version being downloaded; a change means starting over. */
+  /** ETag of the version being downloaded. If it changes, the download starts over. */
   etag: string | null
-  /** The sha256 of each chunk that is here, in order; `null` for one that is not. */
+  /** The sha256 of each chunk in order; `null` for a chunk that is not stored. */
   chunks: (string | null)[]
-  /** Nothing is readable before the whole hash is right. */
+  /** `true` once the hash of the whole file is verified. Nothing is readable before that. */
   verified: boolean
-  /** The download whose turn it is; chunks of any other are refused. `null` once verified. */
+  /** Id of the download that may write. Chunks of any other are rejected. `null` once verified. */
   writer: string | null
-  /** Milliseconds since 1970; the least recently used goes first when room is needed. */
+  /** Time of the last use in milliseconds since 1970. Eviction starts with the oldest. */
   lastUsed: number
-  /** What it was stored for, and used by since. */
+  /** Tags that the resource was stored for or has been used by. */
   tags: Tag[]
 }
 
-/** Stands for the hash of a chunk that a version stored which noted none. */
+/** Placeholder for the hash of a chunk that version 1 stored, which recorded no hashes. */
 export const UNNOTED = ''
 
-/** A tag whose resources are never evicted, whether they are here yet or not. */
+/** Tag whose resources are never evicted, including resources that are not stored yet. */
 export interface PinRecord {
   tag: Tag
-  /** RFC 3339. */
+  /** Time of pinning, in RFC 3339. */
   since: string
 }
 
-/** What the user's own files are, as a catalog would tell it. */
+/** Catalog entry of a tag that the user imported. */
 export interface EntryRecord {
   tag: Tag
-  /** The catalog's entry for it. */
+  /** The entry in the format of a catalog. */
   entry: unknown
 }
 
-/** Which implementation an asker was given, so that it can be given again. */
+/** Implementation that a client was given, stored so that it gets the same one again. */
 export interface PredictionRecord {
   id: string
   tag: Tag
   clientId: string
-  /** As it was asked with; empty when none was, because `null` cannot be part of an index. */
+  /** Configuration id of the request. Empty if it had none, since an index cannot hold `null`. */
   configurationId: string
   deviceId: string
-  /** The opaque token of the choice. */
+  /** Opaque token that identifies the choice. */
   configuration: string
   /** Id of the implementation within the tag. */
   implementation: string
   resources: { type: ResourceType; name: string; sha256: string }[]
-  /** The catalog's entry of then with that implementation alone; first versions kept none. */
+  /** Catalog entry of that time with this implementation only. Early versions stored none. */
   entry?: unknown
-  /** It was asked for by the id of another one, so the asker's own choice is not this. */
+  /** `true` if the client asked for another prediction's id, so this is not its own choice. */
   isPinned?: boolean
-  /** RFC 3339. */
+  /** Time of creation, in RFC 3339. */
   created: string
-  /** Milliseconds since 1970; absent: never since it was created. */
+  /** Time of the last use in milliseconds since 1970; absent if not used since its creation. */
   lastUsed?: number
 }
 
 export interface Schema extends DBSchema {
-  /** By sha256. */
+  /** Keyed by sha256. */
   resources: { key: string; value: ResourceRecord; indexes: { lastUsed: number } }
-  /** By tag. */
+  /** Keyed by tag. */
   pins: { key: Tag; value: PinRecord }
-  /** By tag: those that were imported and that no catalog lists. */
+  /** Keyed by tag. Holds the imported tags, which no catalog lists. */
   entries: { key: Tag; value: EntryRecord }
-  /** By [sha256, index]. An `ArrayBuffer` where a browser cannot keep Blobs. */
+  /** Keyed by [sha256, index]. Holds an `ArrayBuffer` where the browser cannot store Blobs. */
   chunks: { key: [sha256: string, index: number]; value: Blob | ArrayBuffer }
-  /** By id. */
+  /** Keyed by id. */
   predictions: {
     key: string
     value: PredictionRecord
@@ -109,6 +109,6 @@ export interface Schema extends DBSchema {
       configuration: string
     }
   }
-  /** What was learnt about this device, by subject. */
+  /** Facts about this device, keyed by subject. */
   device: { key: string; value: unknown }
 }

@@ -1,4 +1,4 @@
-/** One resource, from its server into the store: resumed, retried, verified. */
+/** Downloads one resource into the store: resumes, retries and verifies it. */
 import { InoriginError } from '../error.ts'
 import type { Tag } from '../types/index.ts'
 import { alone } from './alone.ts'
@@ -11,15 +11,15 @@ import { backoff, sleep } from './patience.ts'
 import { readResource, removeResource } from './resources.ts'
 import { transfer, type Outcome } from './transfer.ts'
 
-/** How a download goes about it. */
+/** Settings of a download. */
 export interface Tuning {
-  /** Bytes of a chunk; default 16 MiB. A catalog's chunk hashes are of chunks of this size. */
+  /** Bytes of a chunk; default 16 MiB. Chunk hashes in a catalog refer to chunks of this size. */
   chunkBytes: number
-  /** Failures in a row, without a new byte between them, after which it gives up; default 6. */
+  /** Number of failures in a row, with no new byte in between, that end the download; default 6. */
   attempts: number
-  /** Milliseconds before the second try; doubled each time. Default 500. */
+  /** Delay in milliseconds before the first retry; doubled for each further one. Default 500. */
   backoff: number
-  /** Milliseconds without a byte after which a connection counts as dead; default 30 000. */
+  /** Time in milliseconds without data after which a connection counts as dead; default 30 000. */
   stall: number
 }
 
@@ -33,20 +33,20 @@ const TUNING: Readonly<Tuning> = {
 export interface DownloadOptions {
   signal: AbortSignal
   /**
-   * Told after every piece: bytes of the resource that are here, and how many of them just came
-   * over the network. The first may step back, when the server makes us start over.
+   * Called after every piece, with the stored bytes of the resource and the bytes just received
+   * over the network. The first number may decrease when the download starts over.
    */
   onBytes?: (here: number, received: number) => void
-  /** What it is for. */
+  /** Tag that the resource is for. */
   tag?: Tag | undefined
   tuning?: Partial<Tuning>
 }
 
 /**
- * The resource's bytes, out of the store if they are there, else downloaded. Only one thread of the
- * origin downloads a resource; others that ask wait and find it. Rejects with `unavailable` naming
- * the URL when it cannot be had, `aborted` when given up; whole chunks are kept for the next time,
- * unless their hash turned out wrong. Room is the caller's question.
+ * Resolves with the bytes of a resource, from the store or downloaded. Only one thread of the
+ * origin downloads a resource; others wait and then find it stored. Rejects with `unavailable`,
+ * naming the URL, if the download fails, and with `aborted` if the signal aborts. Complete chunks
+ * stay stored, unless their hash is wrong. The caller must make room before.
  */
 export async function download(
   database: Database,
@@ -64,7 +64,7 @@ export async function download(
       const received = (bytes: number) => onBytes(assembly.here, bytes)
       await complete(database, wanted, assembly, settings, turn, received)
       const blob = await readResource(database, wanted.sha256)
-      if (!blob) throw failed(wanted, 'the browser did not keep what was stored')
+      if (!blob) throw failed(wanted, 'the browser lost the stored data')
       return blob
     })
   } catch (thrown) {
@@ -75,12 +75,12 @@ export async function download(
   }
 }
 
-/** The name of the lock under which a resource is written. */
+/** Returns the name of the lock that the writer of a resource holds. */
 export function downloadLock({ name }: Database, sha256: string): string {
   return `${name}:download:${sha256}`
 }
 
-/** Asks until everything is here and its hash is right, or until asking again is no use. */
+/** Sends requests until the whole resource is stored and its hash is right, or throws. */
 async function complete(
   database: Database,
   wanted: WantedResource,
@@ -90,7 +90,7 @@ async function complete(
   onBytes: (received: number) => void,
 ): Promise<void> {
   const { attempts, stall } = settings
-  /** Once an answer did not go with what was here, only answers to all of it are trusted. */
+  /** `false` after a response that did not match the stored bytes: ranges are not used then. */
   let ranges = true
   let most = assembly.here
   let failures = 0
@@ -134,7 +134,7 @@ async function complete(
     }
 
     if (outcome.type === 'ended') {
-      // Twice at the same byte is not the network: the file is that short.
+      // A second end at the same byte is no network failure: the file is that short.
       if (lastEnd === position) throw wrongLength(wanted, String(position))
       lastEnd = position
     }
@@ -154,9 +154,9 @@ function gaveUp(
   position: number,
   failures: number,
 ): InoriginError {
-  const reached = `${position} of ${wanted.bytes} bytes are here`
+  const reached = `${position} of ${wanted.bytes} bytes were received`
   if (outcome.type === 'ended') {
-    return failed(wanted, `the answer ended too early ${failures} times in a row; ${reached}`)
+    return failed(wanted, `the response ended too early ${failures} times in a row; ${reached}`)
   }
   const why = `${outcome.why}, ${failures} times in a row; ${reached}`
   return failed(wanted, why, {}, outcome.cause)
@@ -167,8 +167,8 @@ function mismatch(wanted: WantedResource, { index, expected, got }: Damage): Ino
   return new InoriginError(
     'unavailable',
     `${wanted.name} from ${wanted.url} is not the file the catalog describes. ${what} should ` +
-      `have the sha256 ${expected} and has ${got}. What is wrong was deleted; ` +
-      'either the file or the catalog must be corrected.',
+      `have the sha256 ${expected} and has ${got}. The wrong data was deleted. ` +
+      'Correct the file or the catalog entry.',
     { code: 'hash_mismatch', details: { url: wanted.url, expected, got } },
   )
 }

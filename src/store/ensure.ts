@@ -1,4 +1,4 @@
-/** All resources of an implementation: what is missing is downloaded, everything is handed out. */
+/** Provides all resources of an implementation as Blobs and downloads those that are missing. */
 import { InoriginError } from '../error.ts'
 import type { Tag } from '../types/index.ts'
 import type { WantedResource } from './db.ts'
@@ -13,39 +13,39 @@ import { bytesHere, readResource, resourceRecord, touchResources } from './resou
 import { unlessFull } from './room.ts'
 import { holdInUse } from './use.ts'
 
-/** How far a set of resources is. */
+/** Progress of a set of resources. */
 export interface TransferProgress {
-  /** Bytes that are here. */
+  /** Number of bytes that are stored or received. */
   loadedBytes: number
   totalBytes: number
-  /** Bytes per second over the last few seconds; 0 when nothing comes over the network. */
+  /** Bytes per second over the last few seconds; 0 if none arrived from the network. */
   bytesPerSecond: number
-  /** Seconds that the rest takes at that rate; `null` while nothing comes. */
+  /** Estimated seconds until the rest has arrived; `null` while nothing arrives. */
   remainingSeconds: number | null
 }
 
 export interface EnsureOptions {
   signal: AbortSignal
-  /** What they are for. */
+  /** Tag that the resources are for. */
   tag?: Tag | undefined
-  /** What the catalog knows of what is stored, where room is to be made. Default: nothing. */
+  /** Resolves with what the catalog knows of stored resources, used for eviction. Default: none. */
   known?: (() => Promise<Known>) | undefined
-  /** They stay in use, so that none of them is evicted, until it aborts. Default: until they are here. */
+  /** Signal that allows eviction of the resources. Default: allowed once all are stored. */
   inUse?: AbortSignal | undefined
-  /** Told five times a second while something changes, and at the end. */
+  /** Called up to five times a second while the progress changes, and at the end. */
   onProgress?: (progress: TransferProgress) => void
-  /** Something has to be downloaded, and there is room for it. */
+  /** Called when something must be downloaded and there is room for it. */
   onDownload?: () => void
   tuning?: Partial<Tuning>
 }
 
-/** Resources that are downloaded at the same time. */
+/** Number of resources that are downloaded at the same time. */
 const PARALLEL = 3
 
 /**
- * The files by name, once all of them are here and verified. Rejects with `unavailable` before the
- * first byte when they do not fit, later when one cannot be had (the others are given up then;
- * whole chunks are kept), and with `aborted`.
+ * Resolves with the files by name once all are stored and verified. Rejects with `unavailable`
+ * before the first byte if they do not fit, or later if one cannot be downloaded. Then the other
+ * downloads stop too. Rejects with `aborted` if the signal aborts. Complete chunks stay stored.
  */
 export async function ensure(
   database: Database,
@@ -131,10 +131,10 @@ async function bring(
   return new Map(wanted.map(({ name, sha256 }) => [name, blobs.get(sha256)!]))
 }
 
-/** Nobody but the user has them. */
+/** Returns the error for imported resources that are lost, since no server has them. */
 function notStored(lost: readonly WantedResource[], tag: Tag | undefined): InoriginError {
   const names = lost.map(({ name }) => name).join(', ')
-  const what = `${tag ?? 'A model'} was imported from files of yours, and ${names} is not stored any more`
+  const what = `${tag ?? 'A model'} was imported from files, and ${names} is not stored any more`
   return new InoriginError(
     'unavailable',
     `${what}. Import it again with server.storage.import().`,

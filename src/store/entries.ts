@@ -1,4 +1,4 @@
-/** What files of the user's are, of which no catalog tells. */
+/** Stores the catalog entries of imported models, which no catalog lists. */
 import { InoriginError } from '../error.ts'
 import type { EntryRecord } from './db.ts'
 import { committed, type Database } from './open.ts'
@@ -6,15 +6,15 @@ import { chunksOf } from './resources.ts'
 
 const IMPORTED = 'import:'
 
-/** All of them. */
+/** Resolves with all entries of imported tags. */
 export function entryRecords(database: Database): Promise<EntryRecord[]> {
   return database.use((connection) => connection.getAll('entries'))
 }
 
 /**
- * Keeps what a tag is, in place of what it was; of the resources that were stored for it, those that are
- * not among these go, unless another tag uses them. It is pinned: nothing brings it back but its user.
- * Rejects with `unavailable`, and leaves all as it was, where one of these is not here any more.
+ * Stores and pins the entry of a tag, in place of an earlier one. Removes the tag's resources that
+ * are not in `hashes`, unless another tag uses them. Rejects with `unavailable` and changes nothing
+ * if a resource of `hashes` is not stored any more.
  */
 export function putEntry(
   database: Database,
@@ -51,12 +51,12 @@ function removed(tag: string): InoriginError {
   return new InoriginError('unavailable', what, { code: 'import_lost' })
 }
 
-/** Whether nobody but the user has that file: it was imported. */
+/** Returns `true` if the file was imported, so that only the user has it. */
 export function isImported({ url }: { url: string }): boolean {
   return url.startsWith(IMPORTED)
 }
 
-/** What stands in the place of the address of such a file. */
+/** Returns the placeholder for the URL of an imported file. */
 export function importedUrl(name: string): string {
   return new URL(`${IMPORTED}${name.split('/').map(encodeURIComponent).join('/')}`).href
 }

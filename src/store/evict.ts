@@ -1,4 +1,4 @@
-/** Room for a download: what is not needed makes way, and if that is not enough, what to say. */
+/** Makes room for downloads by evicting resources, and reports a shortage of storage. */
 import { InoriginError } from '../error.ts'
 import type { StoredTag } from '../types/index.ts'
 import { alone } from './alone.ts'
@@ -11,7 +11,7 @@ import { bytesHere, removeResource } from './resources.ts'
 import { isFull } from './room.ts'
 import { unlessInUse } from './use.ts'
 
-/** A resource on its way, and the bytes that are still to come of it. */
+/** Resource being stored, with the number of bytes still to come. */
 interface Promised {
   database: string
   sha256: string
@@ -20,18 +20,18 @@ interface Promised {
 
 export interface RoomOptions {
   signal: AbortSignal
-  /** What the catalog knows of what is stored. Default: nothing. */
+  /** Resolves with what the catalog knows of stored resources. Default: nothing. */
   known?: (() => Promise<Known>) | undefined
 }
 
 const promised = new Set<Promised>()
 
 /**
- * Resolves when what is still to come of these resources, by sha256, fits beside what downloads and imports
- * under way are still to bring; it counts among that until the returned function is called. The least
- * recently used resources go for it if that suffices, never what is pinned or in use, and the browser is
- * given time to give their room back; else rejects with `unavailable`, saying how much is missing and what
- * could be removed, and nothing has gone.
+ * Reserves room for the missing bytes of these resources, given by sha256, besides those of other
+ * downloads and imports in progress. Resolves with a function that ends the reservation. Evicts the
+ * least recently used resources, but none that is pinned or in use. Waits for the browser to free
+ * their space. If eviction cannot make enough room, evicts nothing and rejects with `unavailable`,
+ * naming the missing bytes and what could be removed.
  */
 export function takeRoom(
   database: Database,
@@ -40,7 +40,7 @@ export function takeRoom(
 ): Promise<() => void> {
   return inTurn(database, options, async () => {
     const needed = toStore(database, wanted)
-    // Looked at first: what comes back in between is counted twice, and not missed.
+    // Read first: space that is freed in between is then counted twice rather than not at all.
     const back = await owed(database)
     const free = needed === 0 ? null : await freeBytes(needed)
     const isRoom = async () => {
@@ -61,9 +61,9 @@ export function takeRoom(
 }
 
 /**
- * What the write answers, for which {@link takeRoom} found room. Where the browser refuses it all the same,
- * as on a disk that others fill, more goes and it is tried again, as long as anything can go; then rejects
- * as {@link takeRoom} does.
+ * Runs a write for which {@link takeRoom} found room, and resolves with its result. If the browser
+ * still reports a full disk, evicts more and retries while anything is evictable. Then rejects as
+ * {@link takeRoom} does.
  */
 export async function withRoom<T>(
   database: Database,
@@ -78,11 +78,11 @@ export async function withRoom<T>(
       if (!isFull(error)) throw error
     }
     await inTurn(database, options, async () => {
-      // What was refused is some bytes at least.
+      // The rejected write needs at least one byte.
       const needed = Math.max(1, toStore(database, new Map()))
       if ((await owed(database)) > 0) return makeRoom(database, needed, needed, options)
       const here = new Set(await storedHashes(database))
-      // Another has made room meanwhile, here or in another tab.
+      // Another eviction made room in the meantime, here or in another tab.
       if (before.some((sha256) => !here.has(sha256))) return
       await makeRoom(database, needed, 0, options)
     })
@@ -93,7 +93,7 @@ function storedHashes(database: Database): Promise<string[]> {
   return database.use((connection) => connection.getAllKeys('resources'))
 }
 
-/** One at a time over all threads: two that look for room would find the same. */
+/** Runs `work` alone across all threads, since two threads would find the same free room. */
 function inTurn<T>(
   database: Database,
   { signal }: RoomOptions,
@@ -102,7 +102,7 @@ function inTurn<T>(
   return alone(`${database.name}:room`, { signal }, work)
 }
 
-/** Bytes that are still to come, of these and of all that is under way. */
+/** Returns the number of missing bytes, of `wanted` and of everything in progress. */
 function toStore(database: Database, wanted: ReadonlyMap<string, () => number>): number {
   const all = new Map(wanted)
   for (const { database: name, sha256, toCome } of promised) {
@@ -112,8 +112,8 @@ function toStore(database: Database, wanted: ReadonlyMap<string, () => number>):
 }
 
 /**
- * Resolves when what is missing of that much has gone, and what went has been given back. `freeNow` is what
- * is free, or will be when the browser has given back what it owes.
+ * Evicts resources until `needed` bytes fit, and waits until the browser has freed their space.
+ * `freeNow` is the free space, including pending deletions.
  */
 async function makeRoom(
   database: Database,
@@ -123,7 +123,7 @@ async function makeRoom(
   isEnough?: () => Promise<boolean>,
 ): Promise<void> {
   let free = freeNow
-  // What cannot be told must not keep a download from its room.
+  // A catalog that cannot be loaded must not block the download.
   const catalog = await known?.().catch(() => undefined)
   const inventory = await takeInventory(database, catalog)
   const evictable = evictableOf(inventory, catalog)
@@ -142,8 +142,8 @@ async function makeRoom(
 }
 
 /**
- * The least recently used first, and of those that were used together the largest. What a pinned tag was
- * before its catalog changed is not what was pinned.
+ * Returns the evictable resources, least recently used first, and larger ones first among equals. A
+ * resource that a pinned tag no longer needs, because its catalog changed, is evictable.
  */
 function evictableOf(
   { records, pins, inUse }: Inventory,
@@ -156,7 +156,7 @@ function evictableOf(
     .toSorted((one, other) => one.lastUsed - other.lastUsed || bytesHere(other) - bytesHere(one))
 }
 
-/** Those that need not stay first, the least recently used among them first. */
+/** Returns the tags in order of removal: unpinned and unused first, then least recently used. */
 function removable(inventory: Inventory): StoredTag[] {
   const rank = ({ pinned, inUse }: StoredTag) => (pinned ? 2 : 0) + (inUse ? 1 : 0)
   return storedTags(inventory)
@@ -164,7 +164,7 @@ function removable(inventory: Inventory): StoredTag[] {
     .toSorted((one, other) => rank(one) - rank(other))
 }
 
-/** `late` are bytes of what was removed that the browser has not given back. */
+/** Returns the error for a lack of storage. `late` is the number of bytes of pending deletions. */
 function shortage(
   bytes: number,
   missingBytes: number,
@@ -178,15 +178,15 @@ function shortage(
   })
   const todo =
     late > 0
-      ? `The browser has not given back ${megabytes(late)} of what was removed; close other tabs of this ` +
-        'site, or try again in some minutes.'
+      ? `The browser has not given back ${megabytes(late)} of what was removed. Close other tabs ` +
+        'of this site, or try again in a few minutes.'
       : named.length > 0
-        ? `What could be removed with server.storage.remove(): ${named.join(', ')}.`
-        : 'Nothing of this app could be removed; free space on the disk.'
+        ? `You can remove these with server.storage.remove(): ${named.join(', ')}.`
+        : 'No stored model can be removed. Free space on the disk.'
   const freeBytesLeft = Math.max(0, bytes - missingBytes)
   return new InoriginError(
     'unavailable',
-    `Not enough storage: ${megabytes(bytes)} are to be stored and the browser grants this site ` +
+    `Not enough storage: ${megabytes(bytes)} are needed, and the browser grants this site only ` +
       `${megabytes(freeBytesLeft)} more; ${megabytes(missingBytes)} are missing. ${todo}`,
     {
       code: 'storage_full',

@@ -1,9 +1,9 @@
-/** What was learnt about this device: verdicts and measurements, each under a subject. */
+/** Stores facts about this device: test results and measurements, each under a subject. */
 import type { Database } from './open.ts'
 
 /**
- * The fact of that subject, `undefined` when nothing is known. `isFact` is asked first, since an
- * older version of this app may have written it in another form.
+ * Resolves with the fact of that subject, or `undefined` if there is none. `isFact` checks the
+ * value, since an older version of this app may have written it in another form.
  */
 export async function readFact<T>(
   database: Database,
@@ -14,14 +14,14 @@ export async function readFact<T>(
   return isFact(value) ? value : undefined
 }
 
-/** Keeps a fact in place of the one before. `fact` must be structured-cloneable. */
+/** Stores a fact and replaces an earlier one. `fact` must be structured-cloneable. */
 export async function writeFact<T>(database: Database, subject: string, fact: T): Promise<void> {
   await database.use((connection) => connection.put('device', fact, subject))
 }
 
 /**
- * Forgets facts whose subjects begin so until no more than `most` are left: those that were not used for
- * longest, never that of `spare`. `lastUse` is when a fact was, in milliseconds since 1970.
+ * Deletes the least recently used facts whose subjects start with `prefix`, until `most` are left.
+ * Never deletes that of `spare`. `lastUse` returns a fact's last use in milliseconds since 1970.
  */
 export async function trimFacts(
   database: Database,

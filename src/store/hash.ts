@@ -1,6 +1,6 @@
-/** What bytes hash to, written as catalogs and hubs write it. */
+/** Computes digests in the notation of catalogs and model hubs. */
 
-/** The digest of those bytes, in lower-case hex digits. */
+/** Resolves with the digest of the bytes, in lower-case hex digits. */
 export async function digestOf(
   algorithm: 'SHA-256' | 'SHA-1',
   bytes: BufferSource,

@@ -1,4 +1,4 @@
-/** Files that the user chose, into the store: each as the resource that it is. */
+/** Imports files that the user chose into the store. */
 import type { ImportProgress, Tag } from '../types/index.ts'
 import type { WantedResource } from './db.ts'
 import { takeRoom, withRoom, type RoomOptions } from './evict.ts'
@@ -12,21 +12,21 @@ import { holdInUse } from './use.ts'
 export interface ImportOptions extends RoomOptions {
   tag: Tag
   onProgress: (progress: ImportProgress) => void
-  /** Something is written, and there is room for it. */
+  /** Called when something must be written and there is room for it. */
   onWrite?: () => void
 }
 
-/** A file and what it is. */
+/** File and the resource that it is. */
 export interface Match {
   path: string
   file: Blob
   resource: WantedResource
 }
 
-/** Files that are written at the same time; they all come from one disk. */
+/** Number of files that are written at the same time. All come from one disk. */
 const PARALLEL = 2
 
-/** The sha256 of each file, in the same order. */
+/** Resolves with the sha256 of each file, in the same order. */
 export function hashFiles(files: readonly Blob[], options: ImportOptions): Promise<string[]> {
   const { signal } = options
   return checkFiles(files, options, async (onBytes) => {
@@ -36,7 +36,7 @@ export function hashFiles(files: readonly Blob[], options: ImportOptions): Promi
   })
 }
 
-/** What `read` finds out of the files; the bytes that it says it has come past are told as `check`. */
+/** Runs `read` and reports the bytes that it passes to `onBytes` as the phase `check`. */
 export async function checkFiles<T>(
   files: readonly Blob[],
   { tag, onProgress }: Pick<ImportOptions, 'tag' | 'onProgress'>,
@@ -54,9 +54,9 @@ export async function checkFiles<T>(
 }
 
 /**
- * Stores the files; what is here already is not written again. Answers how many bytes were written.
- * Rejects with `unavailable` before the first byte when they do not fit, `invalid_request` when a file
- * changed since it was matched, and with `aborted`; whole chunks are kept.
+ * Stores the files that are not stored yet. Resolves with the number of bytes written. Rejects with
+ * `unavailable` before the first byte if they do not fit, with `invalid_request` if a file changed
+ * since it was matched, and with `aborted`. Complete chunks stay stored.
  */
 export async function importFiles(
   database: Database,

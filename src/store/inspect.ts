@@ -1,4 +1,4 @@
-/** Looks whether what is stored is still what was stored. */
+/** Checks stored resources for damage. */
 import { UNNOTED } from './db.ts'
 import { digestOf } from './hash.ts'
 import { committed, type Database } from './open.ts'
@@ -6,9 +6,9 @@ import { chunkLength, resourceRecord } from './resources.ts'
 import { readChunk } from './writing.ts'
 
 /**
- * Reads all that is stored of these resources, and takes out every chunk that cannot be read or is not
- * what it was: their resources are not readable then, and the next download fetches those chunks alone.
- * Answers how many bytes were taken out; `onBytes` is told of what was read, chunk by chunk.
+ * Reads the stored chunks of these resources and deletes every chunk that is unreadable or changed.
+ * A resource with a deleted chunk is not readable; the next download fetches that chunk alone.
+ * Resolves with the number of bytes deleted. Calls `onBytes` with the bytes read, chunk by chunk.
  */
 export async function findDamage(
   database: Database,
@@ -35,7 +35,7 @@ export async function findDamage(
   return bytes
 }
 
-/** The content of a stored chunk; `null` when it is missing, or the browser lost the file behind it. */
+/** Resolves with the content of a stored chunk; `null` if it is missing or its file is lost. */
 export async function contentOf(
   chunk: Blob | ArrayBuffer | undefined,
 ): Promise<ArrayBuffer | null> {
@@ -43,7 +43,7 @@ export async function contentOf(
   return chunk instanceof ArrayBuffer ? chunk : chunk.arrayBuffer().catch(() => null)
 }
 
-/** Its hash stays noted, which it must have again. */
+/** Deletes a chunk. Its recorded hash stays, and the chunk that replaces it must match. */
 function takeOut(database: Database, sha256: string, index: number): Promise<void> {
   return database.use((connection) => {
     const transaction = connection.transaction('chunks', 'readwrite')

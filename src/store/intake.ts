@@ -1,4 +1,4 @@
-/** A resource out of a file that the user chose, into the store. */
+/** Stores a resource from a file that the user chose. */
 import { createSHA256 } from 'hash-wasm'
 import { InoriginError } from '../error.ts'
 import type { Tag } from '../types/index.ts'
@@ -10,17 +10,17 @@ import type { Database } from './open.ts'
 import { deleting } from './owed.ts'
 import { bytesHere, readResource, removeResource, resourceRecord } from './resources.ts'
 
-/** Bytes of a file that are in memory at once. */
+/** Number of bytes of a file that are in memory at once. */
 const PIECE = 4 * 1024 * 1024
 
 export interface IntakeOptions {
   signal: AbortSignal
   tag: Tag
-  /** Told after every piece. */
+  /** Called after every piece. */
   onBytes: (bytes: number) => void
 }
 
-/** Bytes of a file. Rejects with `invalid_request` when they cannot be read, as after it was changed. */
+/** Reads bytes of a file. Rejects with `invalid_request` if that fails, as after a change. */
 export async function readPiece(
   file: Blob,
   start = 0,
@@ -33,9 +33,9 @@ export async function readPiece(
   }
 }
 
-/** A file is not what it was when it was chosen. */
+/** Returns the error for a file that changed after the user chose it. */
 export function changed(path: string, cause?: unknown): InoriginError {
-  const what = `${path} was changed or taken away while it was being read. Choose it again.`
+  const what = `${path} was changed or removed while it was being read. Choose it again.`
   return new InoriginError('invalid_request', what, {
     code: 'import_changed',
     param: 'files',
@@ -43,7 +43,7 @@ export function changed(path: string, cause?: unknown): InoriginError {
   })
 }
 
-/** The sha256 of a file, which need not fit into memory. */
+/** Computes the sha256 of a file, which may be larger than the memory. */
 export async function hashFile(
   file: Blob,
   { signal, onBytes }: Pick<IntakeOptions, 'signal' | 'onBytes'>,
@@ -59,8 +59,8 @@ export async function hashFile(
 }
 
 /**
- * Stores a file as that resource; what is here of it already is not written again. Answers whether it
- * is that resource: the file may have changed since it was looked at, and then nothing of it stays.
+ * Stores a file as that resource, except for the chunks that are already stored. Resolves with
+ * `false` if it is not that resource, as after a change of the file. Then nothing of it is stored.
  */
 export function takeIn(
   database: Database,
@@ -84,13 +84,13 @@ export function takeIn(
       }
       if (!(await assembly.finish())) return true
       if (!assembly.joined) return refuse(database, wanted.sha256)
-      // What came over the network before was of another file.
+      // The chunks that an earlier download stored were of another file.
       await assembly.restart(null)
     }
   })
 }
 
-/** Nothing stays of what is not that resource. */
+/** Deletes the data that turned out not to be the resource. */
 async function refuse(database: Database, sha256: string): Promise<false> {
   const record = await resourceRecord(database, sha256)
   const bytes = record ? bytesHere(record) : 0

@@ -1,4 +1,4 @@
-/** Everything that is stored, and for whom. */
+/** Lists and removes stored resources, by file and by tag. */
 import type { StoredResource, StoredTag, Tag } from '../types/index.ts'
 import type { ResourceRecord } from './db.ts'
 import { committed, type Database } from './open.ts'
@@ -7,20 +7,20 @@ import { bytesHere, chunksOf, isWhole, stillHere } from './resources.ts'
 import { resourcesInUse } from './use.ts'
 
 export interface Inventory {
-  /** The least recently used first; finished or not. Chunks that were lost are `null`. */
+  /** All resources, complete or not, least recently used first. Lost chunks are `null`. */
   records: ResourceRecord[]
   pins: ReadonlySet<Tag>
-  /** By sha256. */
+  /** The sha256 of each resource in use. */
   inUse: ReadonlySet<string>
 }
 
-/** What a catalog knows beyond what was noted. */
+/** Knowledge of a catalog beyond the stored records. */
 export interface Known {
-  /** Tags that list a resource of that hash: of those that were stored before tags were noted. */
+  /** Returns the tags that list that resource, for records from before tags were recorded. */
   tagsOf(sha256: string): Tag[]
-  /** Whether the tag may need that resource; `undefined` where it is not listed, or not with its files. */
+  /** Returns `true` if the tag may need that resource; `undefined` if its files are unknown. */
   needs(tag: Tag, sha256: string): boolean | undefined
-  /** Whether the stored resources are all that the tag needs; `undefined` for a tag it does not list. */
+  /** Returns `true` if `stored` is all that the tag needs; `undefined` if the tag is unlisted. */
   isWhole(tag: Tag, stored: ReadonlySet<string>): boolean | undefined
 }
 
@@ -49,7 +49,7 @@ export function isPinned({ tags }: Pick<ResourceRecord, 'tags'>, pins: ReadonlyS
   return tags.some((tag) => pins.has(tag))
 }
 
-/** Keeps what is stored for a tag, now or later, from being evicted; or no longer. */
+/** Pins or unpins a tag. Resources of a pinned tag, stored now or later, are not evicted. */
 export async function setPin(database: Database, tag: Tag, pinned: boolean): Promise<void> {
   await database.use(async (connection) => {
     if (pinned) await connection.put('pins', { tag, since: new Date().toISOString() })
@@ -57,7 +57,7 @@ export async function setPin(database: Database, tag: Tag, pinned: boolean): Pro
   })
 }
 
-/** By file, the least recently used first. */
+/** Returns the stored resources, least recently used first. */
 export function storedResources({ records, pins, inUse }: Inventory): StoredResource[] {
   return records.map((record) => ({
     sha256: record.sha256,
@@ -73,7 +73,7 @@ export function storedResources({ records, pins, inUse }: Inventory): StoredReso
   }))
 }
 
-/** By tag, the least recently used first. */
+/** Returns the stored tags, least recently used first. */
 export function storedTags(inventory: Inventory, known?: Known): StoredTag[] {
   const resources = storedResources(inventory)
   const tags = [...new Set(resources.flatMap((resource) => resource.tags))]
@@ -98,8 +98,8 @@ export function storedTags(inventory: Inventory, known?: Known): StoredTag[] {
 }
 
 /**
- * Deletes what only that tag uses, finished or not, and what it was imported as; a download of it that is
- * under way fails.
+ * Deletes the resources that only this tag uses, complete or not, and its imported entry. A
+ * download of them in progress fails.
  */
 export async function removeTag(database: Database, tag: Tag, known?: Known): Promise<void> {
   const { records } = await takeInventory(database, known)
@@ -129,7 +129,7 @@ export async function removeTag(database: Database, tag: Tag, known?: Known): Pr
   await deleting(database, bytesOf(alone), remove)
 }
 
-/** Deletes every resource, every pin and what was imported. Downloads that are under way fail. */
+/** Deletes every resource, pin and imported entry. Downloads in progress fail. */
 export async function clearResources(database: Database): Promise<void> {
   const { records } = await takeInventory(database)
   const clear = () =>

@@ -1,4 +1,4 @@
-/** Brings a database of any earlier version to this one. What was downloaded is never lost on the way. */
+/** Migrates a database of any earlier version to the current one, without losing downloads. */
 import type { IDBPDatabase, IDBPTransaction, StoreNames } from 'idb'
 import { UNNOTED, type ResourceRecord, type Schema } from './db.ts'
 
@@ -6,10 +6,10 @@ type Connection = IDBPDatabase<Schema>
 type Transaction = IDBPTransaction<Schema, StoreNames<Schema>[], 'versionchange'>
 type Step = (connection: Connection, transaction: Transaction) => void | Promise<void>
 
-/** What made each version of the one before, the first of nothing. Steps are added, never changed. */
+/** Steps from each version to the next. Steps are only added, never changed. */
 const STEPS: readonly Step[] = [createStores, noteChunks, addEntries]
 
-/** Runs the steps that a database of that version has not seen. */
+/** Runs the steps that a database of version `oldVersion` has not run. */
 export async function migrate(
   connection: Connection,
   oldVersion: number,
@@ -28,13 +28,13 @@ function createStores(connection: Connection): void {
   connection.createObjectStore('device')
 }
 
-/** A resource as version 1 knew it: how many chunks were whole, and nothing of whom it was for. */
+/** Resource record of version 1, with the number of complete chunks and without tags. */
 interface ResourceRecord1 extends Omit<ResourceRecord, 'chunks' | 'tags'> {
   chunks: number
   pinned?: boolean
 }
 
-/** Each chunk gets its own hash, so that one can be lost alone; what is pinned is a tag. */
+/** Records a hash for each chunk, so that chunks can be lost alone, and replaces pins by tags. */
 async function noteChunks(connection: Connection, transaction: Transaction): Promise<void> {
   connection.createObjectStore('pins', { keyPath: 'tag' })
   const predictions = await transaction.objectStore('predictions').getAll()
@@ -54,7 +54,7 @@ async function noteChunks(connection: Connection, transaction: Transaction): Pro
   }
 }
 
-/** What the user imports is listed where no catalog does. */
+/** Adds the store for the catalog entries of imported tags. */
 function addEntries(connection: Connection): void {
   connection.createObjectStore('entries', { keyPath: 'tag' })
 }

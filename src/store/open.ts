@@ -1,4 +1,4 @@
-/** One connection to the database, opened when it is first needed and again when it is lost. */
+/** Manages the connection to the database, which opens on first use and reopens after a loss. */
 import { openDB, type IDBPDatabase } from 'idb'
 import { InoriginError } from '../error.ts'
 import { DB_VERSION, type Schema } from './db.ts'
@@ -10,25 +10,25 @@ export type Connection = IDBPDatabase<Schema>
 export interface Database {
   readonly name: string
   /**
-   * What `work` answers on an open connection. When the connection is lost under it, it runs once
-   * more on a new one, so a second run must do no harm. Rejects with `unavailable` when the
-   * database cannot be opened or is full.
+   * Runs `work` on an open connection and resolves with its result. If the connection is lost,
+   * `work` runs once more on a new one, so it must be safe to repeat. Rejects with `unavailable`
+   * if the database cannot be opened or is full.
    */
   use<T>(work: (connection: Connection) => Promise<T>): Promise<T>
-  /** Ends the connection after what is under way; every later use fails. */
+  /** Closes the connection after pending work. Every later use fails. */
   close(): void
 }
 
-/** A connection on its way; `stuck` rejects when another tab keeps it waiting for too long. */
+/** Connection being opened. `stuck` rejects when another tab blocks it for too long. */
 interface Opening {
   connection: Promise<Connection>
   stuck: Promise<never>
 }
 
-/** Milliseconds for tabs of an earlier version to let go of the database: a frozen one never does. */
+/** Time in milliseconds for tabs of an earlier version to close the database. */
 const BLOCKED_PATIENCE = 10_000
 
-/** A database of that name; nothing is opened before it is used. */
+/** Returns the database of that name. It is opened on first use. */
 export function openDatabase(name: string, patience = BLOCKED_PATIENCE): Database {
   let current: Opening | null = null
   let closed = false
@@ -43,16 +43,16 @@ export function openDatabase(name: string, patience = BLOCKED_PATIENCE): Databas
     const stuck = new Promise<never>((_, reject) => (giveUp = reject))
     stuck.catch(() => undefined)
     let waiting: ReturnType<typeof setTimeout> | undefined
-    // Where a site may store nothing, browsers throw at once.
+    // Browsers throw synchronously where a site may not store anything.
     const connection = promised(() =>
       openDB<Schema>(name, DB_VERSION, {
         upgrade: (upgraded, oldVersion, _newVersion, transaction) =>
           migrate(upgraded, oldVersion, transaction),
-        // It goes on by itself as soon as that tab is closed.
+        // Opening continues by itself as soon as that tab is closed.
         blocked: () => {
           waiting = setTimeout(() => giveUp(blockedByTab()), patience)
         },
-        // Another tab wants to upgrade or delete: let it, and open again when next needed.
+        // Another tab wants to upgrade or delete. The next use opens the database again.
         blocking(_current, _blocked, event) {
           drop()
           ;(event.target as IDBDatabase).close()
@@ -106,8 +106,8 @@ export function openDatabase(name: string, patience = BLOCKED_PATIENCE): Databas
 }
 
 /**
- * Runs `work` and resolves with what it answers once the transaction is committed. When `work`
- * fails, that is the error; the transaction's own only repeats it.
+ * Runs `work` and resolves with its result once the transaction is committed. If `work` fails,
+ * rejects with that error, since the error of the transaction only repeats it.
  */
 export async function committed<T>(
   transaction: { done: Promise<void> },
@@ -120,7 +120,7 @@ export async function committed<T>(
     await done
     return value
   } catch (thrown) {
-    // Its requests only say that it was aborted; why, it says itself.
+    // The requests only report an abort; the reason is in the transaction's own error.
     throw isAbort(thrown)
       ? await done.then(
           () => thrown,
@@ -141,9 +141,9 @@ function isAbort(thrown: unknown): boolean {
 type Attempt<T> = { done: true; value: T } | { done: false; thrown: unknown }
 
 /**
- * Whether the connection is gone rather than the work wrong. Safari cuts connections of tabs in the
- * background ("Connection to Indexed Database server lost"), and says so only when they are used. No work
- * aborts its transaction: where that happened for no other reason, the browser did.
+ * Returns `true` if the connection was lost, as opposed to an error in the work. Safari closes
+ * connections of background tabs ("Connection to Indexed Database server lost") and reports it
+ * at the next use. No work aborts its own transaction, so an abort comes from the browser.
  */
 function isLost(thrown: unknown): boolean {
   if (!(thrown instanceof DOMException)) return false
@@ -152,16 +152,14 @@ function isLost(thrown: unknown): boolean {
 }
 
 function blockedByTab(): InoriginError {
-  const what =
-    'The store on this device is to be brought to a newer version, and another tab of this'
-  return new InoriginError(
-    'unavailable',
-    `${what} app, which is asleep, still uses it as it was. Close or reload the other tabs.`,
-    { code: 'store_blocked', retryAfter: 5 },
-  )
+  const what = 'The database upgrade is blocked by another tab of this app.'
+  return new InoriginError('unavailable', `${what} Close or reload the other tabs.`, {
+    code: 'store_blocked',
+    retryAfter: 5,
+  })
 }
 
-/** A disk that cannot be read or written, or a browser that does not know what is wrong either. */
+/** Returns the error for a disk that cannot be read or written, or for an unknown browser error. */
 function failed(cause: DOMException): InoriginError {
   const what = `The browser could not use its database (${cause.message || cause.name}).`
   return new InoriginError('unavailable', `${what} Reload the page, or free space on the disk.`, {
@@ -183,7 +181,7 @@ function cannotOpen(thrown: unknown): unknown {
   return new InoriginError(
     'unavailable',
     `The browser refused to open its database (${why}). ` +
-      'Private windows and full disks do that; reloading the page may help.',
+      'This happens in private windows and on full disks. Reload the page to try again.',
     { code: 'store_unavailable', cause: thrown },
   )
 }

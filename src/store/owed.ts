@@ -1,8 +1,9 @@
 /**
- * Room that the browser has still to give back. A Blob keeps its file until it is collected as garbage,
- * which a worker that does little may put off for a minute, and Chromium deletes such files two to five
- * seconds later (`kInitialJournalCleaningWindowTime`, https://crsrc.org/c/content/browser/indexed_db).
- * Until then what was deleted counts as used, and nothing more need go for what it leaves.
+ * Tracks pending deletions: space that the browser has not freed yet. A Blob keeps its file until
+ * garbage collection, which an idle worker may delay for a minute. Chromium deletes such files 2 to
+ * 5 seconds later (`kInitialJournalCleaningWindowTime`,
+ * https://crsrc.org/c/content/browser/indexed_db). Until then deleted data counts as used, and
+ * evicting more because of it would be wrong.
  */
 import type { Database } from './open.ts'
 import { sleep } from './patience.ts'
@@ -10,50 +11,50 @@ import { bytesHere, chunksOf, stillHere } from './resources.ts'
 import { estimateRoom } from './room.ts'
 
 interface Debt {
-  /** Bytes that the origin used beside what is stored, before it was deleted; `null` if not known. */
+  /** Bytes that the origin used besides resources before the deletion; `null` if unknown. */
   beside: number | null
   bytes: number
-  /** In milliseconds of this thread. */
+  /** Time of the deletion, from `performance.now()`. */
   since: number
 }
 
 export interface Settling {
   signal: AbortSignal
-  /** Whether there is room enough, however much is owed. */
+  /** Resolves with `true` if there is enough room despite the pending deletions. */
   isEnough?: () => Promise<boolean>
 }
 
-/** Milliseconds after which no more is expected to come back: something else has grown. */
+/** Time in milliseconds after which a deletion is no longer pending: other data has grown. */
 const FORGET = 120_000
 
-/** Milliseconds that are waited for it at a time. */
+/** Longest wait in milliseconds for pending deletions. */
 const PATIENCE = 60_000
 
-/** The same where the browser does not tell what is used. */
+/** The same limit for browsers that do not report their usage. */
 const BLIND_PATIENCE = 3000
 
-/** Milliseconds between two looks. */
+/** Milliseconds between two checks. */
 const PAUSE = 500
 
-/** Looks at what is stored while more is. */
+/** Number of attempts to read the stored bytes while they change. */
 const LOOKS = 5
 
-/** What a database needs for itself comes and goes; this much of it is nothing. */
+/** Bytes to ignore, since the database's own overhead varies. */
 const SLACK = 2 ** 20
 
-/** A buffer of this size, dropped, has Chromium collect garbage; unwritten, it takes no memory. */
+/** Size of a buffer that makes Chromium collect garbage. Unwritten, it uses no memory. */
 const NUDGE = 64 * 2 ** 20
 
 const debts = new Map<string, Debt>()
 
-/** What `work` answers, which deletes that many bytes: they are owed from then on. */
+/** Runs `work`, which deletes that many bytes, and records them as pending deletions. */
 export async function deleting<T>(
   database: Database,
   bytes: number,
   work: () => Promise<T>,
 ): Promise<T> {
   if (bytes === 0) return work()
-  // What came back meanwhile is not owed any more.
+  // This removes deletions that have completed in the meantime.
   await owed(database)
   const before = debts.get(database.name)
   const beside = before ? before.beside : await usedBeside(database)
@@ -68,7 +69,7 @@ export async function deleting<T>(
   return result
 }
 
-/** Bytes of what was deleted that still count as used. */
+/** Resolves with the number of deleted bytes that still count as used. */
 export async function owed(database: Database): Promise<number> {
   const debt = debts.get(database.name)
   if (!debt) return 0
@@ -85,7 +86,7 @@ export async function owed(database: Database): Promise<number> {
   return 0
 }
 
-/** Whether what is owed came back, or enough did; `false` after a minute. */
+/** Resolves with `true` when the deletions completed or enough is free; `false` after a minute. */
 export async function settle(
   database: Database,
   { signal, isEnough = async () => false }: Settling,
@@ -100,13 +101,13 @@ export async function settle(
   return true
 }
 
-/** What the origin uses beside what is stored here; `null` where the browser does not tell truly. */
+/** Resolves with the bytes that the origin uses besides resources; `null` if not known reliably. */
 async function usedBeside(database: Database): Promise<number | null> {
   let stored = await storedBytes(database)
   for (let look = 1; ; look++) {
     const { usage } = await estimateRoom().catch(() => ({ usage: null }))
     const after = await storedBytes(database)
-    // A chunk that was stored in between would count on one side alone.
+    // A chunk that was stored in between would count on one side only.
     if (after !== stored && look < LOOKS) {
       stored = after
       continue
@@ -115,7 +116,7 @@ async function usedBeside(database: Database): Promise<number | null> {
   }
 }
 
-/** Of two that delete at once, one may have looked when what the other deleted was beside already. */
+/** Returns the smaller one: with parallel deletions, one reading may include the other's bytes. */
 function least(one: number | null, other: number | null): number | null {
   return one === null || other === null ? (one ?? other) : Math.min(one, other)
 }
@@ -136,6 +137,6 @@ function nudge(): void {
   try {
     void new ArrayBuffer(NUDGE)
   } catch {
-    // So short of memory that garbage is collected without being asked.
+    // With so little memory left, garbage is collected anyway.
   }
 }

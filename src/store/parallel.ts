@@ -1,8 +1,8 @@
-/** Work on many items, a few at a time. */
+/** Runs work on many items, a few at a time. */
 
 /**
- * Runs work for every item, at most `width` at once; the first failure ends the rest and is the one
- * thrown.
+ * Runs `work` for every item, at most `width` at once. The first failure aborts the rest and is the
+ * one that is thrown.
  */
 export async function inParallel<T>(
   items: readonly T[],
@@ -21,7 +21,7 @@ export async function inParallel<T>(
   const lanes = Array.from({ length: width }, () =>
     lane().catch((thrown: unknown) => failed.abort(thrown)),
   )
-  // All of them have ended, so nothing writes any more when the caller hears of a failure.
+  // Waiting for all ensures that nothing writes after the caller learns of a failure.
   await Promise.all(lanes)
   if (failed.signal.aborted) throw failed.signal.reason
 }

@@ -1,14 +1,14 @@
-/** Files that hosts refuse for their size lie there in parts: which part holds a byte, and where it is. */
+/** Locates bytes of files that are split into parts because a host limits the file size. */
 import type { WantedResource } from './db.ts'
 
-/** A file that holds `bytes` of a resource, from `start` on. */
+/** File that holds `bytes` of a resource, from offset `start` on. */
 export interface Part {
   url: string
   start: number
   bytes: number
 }
 
-/** The part that holds that byte; what lies in one piece is its only part. */
+/** Returns the part that holds the byte at `position`. An unsplit file is its only part. */
 export function partAt({ url, bytes, partBytes }: WantedResource, position: number): Part {
   if (partBytes === undefined) return { url, start: 0, bytes }
   const index = Math.floor(position / partBytes)
@@ -16,7 +16,7 @@ export function partAt({ url, bytes, partBytes }: WantedResource, position: numb
   return { url: partUrl(url, index), start, bytes: Math.min(partBytes, bytes - start) }
 }
 
-/** `https://host/model.onnx.2?v=1` of `https://host/model.onnx?v=1`. */
+/** Returns `https://host/model.onnx.2?v=1` for index 2 of `https://host/model.onnx?v=1`. */
 function partUrl(url: string, index: number): string {
   const part = new URL(url)
   part.pathname += `.${index}`

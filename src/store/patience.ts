@@ -1,12 +1,12 @@
-/** How long to wait: before asking a server again, and for what may never come to an end. */
+/** Provides delays, backoff and timeouts. */
 
-/** Milliseconds before the next try: twice as long each time, and never two clients in step. */
+/** Returns the milliseconds before the next retry: doubled each time, with random jitter. */
 export function backoff(failures: number, first: number): number {
   const wait = Math.min(first * 2 ** (failures - 1), 15_000)
   return wait * (0.75 + Math.random() / 2)
 }
 
-/** Resolves after that many milliseconds; rejects with the signal's reason when it aborts. */
+/** Resolves after that many milliseconds. Rejects with the signal's reason when it aborts. */
 export function sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted()
@@ -22,7 +22,7 @@ export function sleep(milliseconds: number, signal: AbortSignal): Promise<void> 
   })
 }
 
-/** What the work gives, or `otherwise` where that takes longer. Rejects as the work does before. */
+/** Resolves with the result of `work`, or with `otherwise` after the timeout. Rejects as `work`. */
 export function within<T, Otherwise>(
   milliseconds: number,
   work: Promise<T>,

@@ -1,20 +1,20 @@
-/** Which implementation was given to whom. */
+/** Stores which implementation each client was given. */
 import type { PredictionRecord } from './db.ts'
 import { committed, type Connection, type Database } from './open.ts'
 
-/** Who asks for which tag; `configurationId` is empty when none was given. */
+/** Client, tag and configuration of a request. `configurationId` is empty if there was none. */
 export type Asker = Pick<PredictionRecord, 'tag' | 'clientId' | 'configurationId'>
 
-/** Predictions that are kept; beyond, those that were not used for longest are forgotten. */
+/** Maximum number of stored predictions. Beyond it, the least recently used are deleted. */
 const MOST_PREDICTIONS = 1000
 
-/** How many are forgotten at once, so that not every new one has to look for the oldest. */
+/** Number of predictions deleted at once, so that not every new one searches for the oldest. */
 const FORGOTTEN = 100
 
-/** Milliseconds for which a use is not noted again. */
+/** Milliseconds during which a repeated use is not recorded again. */
 const SAME_USE = 60_000
 
-/** Keeps a prediction. An earlier one of the same asker stays findable by its id. */
+/** Stores a prediction. An earlier one of the same client can still be found by its id. */
 export async function putPrediction(
   database: Database,
   record: PredictionRecord,
@@ -36,14 +36,14 @@ export async function putPrediction(
   })
 }
 
-/** Notes that a prediction was used now. */
+/** Records that a prediction was used now. */
 export async function touchPrediction(database: Database, record: PredictionRecord): Promise<void> {
   const lastUsed = Date.now()
   if (lastUsed - lastUse(record) < SAME_USE) return
   await database.use((connection) => connection.put('predictions', { ...record, lastUsed }))
 }
 
-/** The prediction of that id. */
+/** Finds the prediction with that id. */
 export function predictionById(
   database: Database,
   id: string,
@@ -51,7 +51,7 @@ export function predictionById(
   return database.use((connection) => connection.get('predictions', id))
 }
 
-/** The latest prediction of that asker, of those that are wanted. */
+/** Finds the latest prediction of that client among those that `isWanted` accepts. */
 export function predictionOf(
   database: Database,
   { tag, clientId, configurationId }: Asker,
@@ -64,7 +64,7 @@ export function predictionOf(
   })
 }
 
-/** The latest prediction that gave out that configuration token. */
+/** Finds the latest prediction that returned that configuration token. */
 export function predictionByConfiguration(
   database: Database,
   configuration: string,
@@ -74,7 +74,7 @@ export function predictionByConfiguration(
   )
 }
 
-/** A prediction with that resource, and with all that was known of it. */
+/** Finds a prediction with that resource and with a recorded catalog entry. */
 export function predictionWith(
   database: Database,
   sha256: string,
@@ -96,7 +96,7 @@ const lastUse = ({ lastUsed, created }: PredictionRecord): number => lastUsed ??
 
 function latest(records: readonly PredictionRecord[]): PredictionRecord | undefined {
   const now = new Date().toISOString()
-  // What a clock that was wrong dates to a time that is still to come was there before.
+  // A date in the future comes from a clock that was wrong, so the record counts as old.
   const age = ({ created }: PredictionRecord): string => (created > now ? '' : created)
   return records.reduce<PredictionRecord | undefined>(
     (best, record) => (best && age(best) > age(record) ? best : record),

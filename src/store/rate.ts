@@ -1,13 +1,13 @@
-/** How fast bytes come, and how far they are. */
+/** Measures the rate of incoming bytes and reports progress. */
 import type { Tag } from '../types/index.ts'
 
 export interface Rate {
   add(bytes: number): void
-  /** Bytes per second over the last few seconds; 0 when none came. */
+  /** Returns the bytes per second over the last few seconds; 0 if none arrived. */
   perSecond(): number
 }
 
-/** Measures over a sliding window, 4 s unless told. */
+/** Creates a rate measured over a sliding window of `window` milliseconds, 4000 by default. */
 export function startRate(now: () => number = () => performance.now(), window = 4000): Rate {
   const started = now()
   let samples: { time: number; bytes: number }[] = []
@@ -15,7 +15,7 @@ export function startRate(now: () => number = () => performance.now(), window = 
     add(bytes) {
       const time = now()
       const last = samples.at(-1)
-      // Pieces come by the hundred: those of a tenth of a second are one sample.
+      // Hundreds of pieces arrive per second, so those within 100 ms form one sample.
       if (last && time - last.time < 100) last.bytes += bytes
       else samples.push({ time, bytes })
     },
@@ -28,13 +28,13 @@ export function startRate(now: () => number = () => performance.now(), window = 
   }
 }
 
-/** Seconds that many bytes take at that rate; `null` while none come. */
+/** Returns the seconds that so many bytes take at that rate; `null` if the rate is 0. */
 export function secondsFor(bytes: number, bytesPerSecond: number): number | null {
   if (bytes <= 0) return 0
   return bytesPerSecond > 0 ? bytes / bytesPerSecond : null
 }
 
-/** Tells five times a second while what is told changes, until the function it returns is called. */
+/** Calls `onProgress` up to five times a second while it changes, until the result is called. */
 export function reportRegularly<Progress extends { loadedBytes: number; bytesPerSecond: number }>(
   progress: () => Progress,
   onProgress: (progress: Progress) => void,
@@ -51,7 +51,7 @@ export function reportRegularly<Progress extends { loadedBytes: number; bytesPer
   return () => clearInterval(timer)
 }
 
-/** Counts the bytes of one phase of what is done for a tag. */
+/** Creates a meter for the bytes of one phase of the work for a tag. */
 export function startMeter<Phase extends string>(tag: Tag, phase: Phase, totalBytes: number) {
   const rate = startRate()
   let loadedBytes = 0

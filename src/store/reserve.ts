@@ -1,31 +1,31 @@
 /**
- * How much really fits. `estimate()` does not tell in Chromium: it grants every site the same 10 GiB,
- * lest the true number identify someone (https://chromestatus.com/feature/5120752402685952). A file that
- * is made longer is counted at once, though no byte is written, and refused when it does not fit.
+ * Measures the space that is really free. Chromium's `estimate()` reports 10 GiB to every site, to
+ * prevent identification (https://chromestatus.com/feature/5120752402685952). Extending a file by
+ * `truncate()` counts at once, without a write, and fails if the file does not fit.
  */
 import { within } from './patience.ts'
 import { estimateRoom } from './room.ts'
 
 const MIB = 2 ** 20
 
-/** Lengths up to this are counted as they are; longer ones are rounded up to a multiple of it. */
+/** Length of the largest file. Browsers count up to this exactly, and round longer files up. */
 const LARGEST = 64 * MIB
 
 const FOLDER = 'inorigin-room'
 
-/** Milliseconds for the files to be made; Chromium has been seen not to answer at all. */
+/** Timeout in milliseconds for creating the files, since Chromium sometimes never answers. */
 const PATIENCE = 10_000
 
 /**
- * Bytes that can still be stored, as far as they are asked for, and to the mebibyte; `null` where the
- * browser tells nothing.
+ * Resolves with the number of bytes that can still be stored, at most `wanted`, to the mebibyte.
+ * Resolves with `null` where the browser does not report it.
  */
 export async function freeBytes(wanted: number, patience = PATIENCE): Promise<number | null> {
   const { usage, quota } = await estimateRoom()
   const estimated = usage === null || quota === null ? null : Math.max(0, quota - usage)
   if (estimated !== null && estimated < wanted) return estimated
-  // One at a time, as what one thread reserves another would miss. A thread that is frozen in the middle
-  // is not waited for.
+  // One thread at a time: what one reserves would be missing for another. A thread that is frozen
+  // meanwhile is not waited for.
   const late = new AbortController()
   const reserving = navigator.locks
     .request(FOLDER, { ifAvailable: true }, (lock) => (lock ? reserve(wanted, late.signal) : null))
@@ -35,7 +35,7 @@ export async function freeBytes(wanted: number, patience = PATIENCE): Promise<nu
   return reserved === null ? estimated : Math.min(reserved, wanted)
 }
 
-/** A file as dedicated workers open it; TypeScript knows it in its types for workers alone. */
+/** File handle of dedicated workers. TypeScript declares it only in its types for workers. */
 interface SyncHandle {
   truncate(size: number): void
   getSize(): number
@@ -46,11 +46,11 @@ interface SyncFile {
   createSyncAccessHandle(): Promise<SyncHandle>
 }
 
-/** Takes up that room, or what there is of it, and frees it again. */
+/** Reserves that much space, or as much as there is, and frees it again. */
 async function reserve(wanted: number, late: AbortSignal): Promise<number | null> {
   if (!('createSyncAccessHandle' in (globalThis.FileSystemFileHandle?.prototype ?? {}))) return null
   const root = await navigator.storage.getDirectory()
-  // One that was left by a thread which ended in the middle.
+  // A thread that ended in the middle may have left a folder.
   await root.removeEntry(FOLDER, { recursive: true }).catch(() => undefined)
   const folder = await root.getDirectoryHandle(FOLDER, { create: true })
   const handles: SyncHandle[] = []
@@ -59,7 +59,7 @@ async function reserve(wanted: number, late: AbortSignal): Promise<number | null
     for (let size = LARGEST; size >= MIB; size /= 2) {
       const enough = () => reserved + size > Math.ceil(wanted / MIB) * MIB
       while (!enough()) {
-        // Nobody waits any more: what is taken up here is missed elsewhere.
+        // The caller stopped waiting, so the space must not be held any longer.
         late.throwIfAborted()
         const file = await folder.getFileHandle(`${handles.length}`, { create: true })
         const handle = await (file as unknown as SyncFile).createSyncAccessHandle()
@@ -81,6 +81,6 @@ function fits(handle: SyncHandle, size: number): boolean {
   } catch {
     return false
   }
-  // A private window of Chromium refuses without a word.
+  // Chromium's private windows refuse without an error.
   return handle.getSize() === size
 }

@@ -1,20 +1,18 @@
-/**
- * The verified resources of the store. Nothing here tells of one that is still being downloaded.
- */
+/** Reads the verified resources of the store. Unfinished downloads are not visible here. */
 import type { Tag } from '../types/index.ts'
 import type { ResourceRecord } from './db.ts'
 import { committed, type Database } from './open.ts'
 
-/** Milliseconds for a byte of a stored chunk to be read; see {@link areSound}. */
+/** Timeout in milliseconds for reading one byte of each stored chunk; see {@link areSound}. */
 const PATIENCE = 10_000
 
-/** Whether the resource is here whole and verified. */
+/** Resolves with `true` if the resource is stored completely and verified. */
 export async function hasResource(database: Database, sha256: string): Promise<boolean> {
   const record = await resourceRecord(database, sha256)
   return record !== undefined && isWhole(record)
 }
 
-/** What is known of a resource, verified or not; chunks that were lost are `null`. */
+/** Resolves with the metadata of a resource, verified or not. Lost chunks are `null`. */
 export function resourceRecord(
   database: Database,
   sha256: string,
@@ -27,12 +25,12 @@ export function resourceRecord(
   })
 }
 
-/** Verified once, and nothing was lost since. */
+/** Returns `true` if the resource was verified and no chunk was lost since. */
 export function isWhole({ verified, chunks }: ResourceRecord): boolean {
   return verified && !chunks.includes(null)
 }
 
-/** The hashes that were noted of chunks, `null` for those that are not among the stored `keys`. */
+/** Returns the recorded hashes, with `null` for each chunk that is not among the stored `keys`. */
 export function stillHere(
   chunks: readonly (string | null)[],
   keys: readonly [sha256: string, index: number][],
@@ -42,9 +40,9 @@ export function stillHere(
 }
 
 /**
- * The bytes of a resource, as one Blob made of the stored ones: nothing is copied, and a slice
- * reads only itself. `undefined` when it is not here, not verified, or the browser lost a part of
- * it.
+ * Resolves with the bytes of a resource as one Blob composed of the stored ones. Nothing is copied,
+ * and a slice reads only its own range. Resolves with `undefined` if the resource is not stored or
+ * not verified, or if the browser lost a part of it.
  */
 export async function readResource(database: Database, sha256: string): Promise<Blob | undefined> {
   const stored = await database.use(async (connection) => {
@@ -55,7 +53,7 @@ export async function readResource(database: Database, sha256: string): Promise<
     const parts: Blob[] = []
     for (let index = 0; index < record.chunks.length; index++) {
       const chunk = await store.get([sha256, index])
-      // One at a time: where chunks are ArrayBuffers, only this one is in memory.
+      // Chunks are read one at a time, so that only one ArrayBuffer is in memory.
       const part = chunk instanceof ArrayBuffer ? new Blob([chunk]) : chunk
       if (part?.size !== chunkLength(record, index)) return undefined
       parts.push(part)
@@ -66,7 +64,7 @@ export async function readResource(database: Database, sha256: string): Promise<
   return new Blob(stored, { type: 'application/octet-stream' })
 }
 
-/** Bytes of that chunk: every one is as long as the others, but for the last. */
+/** Returns the length in bytes of that chunk. All chunks have the same length except the last. */
 export function chunkLength(
   { bytes, chunkBytes }: Pick<ResourceRecord, 'bytes' | 'chunkBytes'>,
   index: number,
@@ -74,7 +72,7 @@ export function chunkLength(
   return Math.min(chunkBytes, bytes - index * chunkBytes)
 }
 
-/** Bytes of a resource that are stored. */
+/** Returns the number of bytes of a resource that are stored. */
 export function bytesHere(record: Pick<ResourceRecord, 'bytes' | 'chunkBytes' | 'chunks'>): number {
   return record.chunks.reduce(
     (sum, chunk, index) => (chunk === null ? sum : sum + chunkLength(record, index)),
@@ -82,7 +80,7 @@ export function bytesHere(record: Pick<ResourceRecord, 'bytes' | 'chunkBytes' | 
   )
 }
 
-/** Notes that resources were used now, for that tag. */
+/** Records that the resources are used now, by `tag` if given. */
 export function touchResources(
   database: Database,
   hashes: Iterable<string>,
@@ -102,12 +100,12 @@ export function touchResources(
   })
 }
 
-/** The tags a resource is used by, that one among them. */
+/** Returns `tags` with `tag` added. */
 export function withTag(tags: readonly Tag[], tag: Tag | undefined): Tag[] {
   return tag === undefined ? [...tags] : [...new Set([...tags, tag])]
 }
 
-/** Deletes a resource, finished or not. A download of it that is under way fails. */
+/** Deletes a resource, complete or not. A download of it in progress fails. */
 export function removeResource(database: Database, sha256: string): Promise<void> {
   return database.use((connection) => {
     const transaction = connection.transaction(['resources', 'chunks'], 'readwrite')
@@ -118,15 +116,15 @@ export function removeResource(database: Database, sha256: string): Promise<void
   })
 }
 
-/** The keys of all chunks of a resource. */
+/** Returns the key range of all chunks of a resource. */
 export function chunksOf(sha256: string): IDBKeyRange {
   return IDBKeyRange.bound([sha256, 0], [sha256, Number.MAX_SAFE_INTEGER])
 }
 
 /**
- * Whether the files behind the Blobs are there and as long as they should be: a Blob knows its size
- * from the database, whatever became of its file. Chromium refuses to read a file that is gone, and
- * never answers for a byte behind the end of one that was cut short.
+ * Resolves with `true` if the files of the Blobs exist in full length. A Blob reports the size from
+ * the database even if its file is gone. Chromium rejects a read of a missing file, and never
+ * settles a read past the end of a truncated one.
  */
 async function areSound(parts: readonly Blob[]): Promise<boolean> {
   const read = Promise.all(parts.map((part) => part.slice(-1).arrayBuffer()))

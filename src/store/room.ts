@@ -1,13 +1,13 @@
-/** Storage the browser grants: how much is left, and what to say when it is not enough. */
+/** Reads storage quota and persistence of this origin, and creates the error for a full disk. */
 import { InoriginError } from '../error.ts'
 
-/** What this origin stores and may store, in bytes; `null` where the browser does not tell. */
+/** Storage usage and quota of this origin in bytes; `null` where the browser does not report it. */
 export interface Room {
   usage: number | null
   quota: number | null
 }
 
-/** The browser's own estimate for everything this origin stores. */
+/** Resolves with the browser's estimate for everything that this origin stores. */
 export async function estimateRoom(): Promise<Room> {
   const { usage, quota } = (await navigator.storage?.estimate?.()) ?? {}
   return { usage: usage ?? null, quota: quota ?? null }
@@ -15,15 +15,15 @@ export async function estimateRoom(): Promise<Room> {
 
 let asked: Promise<boolean> | null = null
 
-/** {@link askPersistence}, the first time. */
+/** Calls {@link askPersistence} once and returns its promise on every call. */
 export function requestPersistence(): Promise<boolean> {
   asked ??= askPersistence()
   return asked
 }
 
 /**
- * Asks the browser to keep this origin's storage until the user clears it; whether it does. For pages:
- * browsers take the question from no worker.
+ * Asks the browser to keep this origin's storage until the user clears it. Resolves with `true` if
+ * it does. Works in pages only, since workers cannot ask.
  */
 export async function askPersistence(): Promise<boolean> {
   const storage: Partial<StorageManager> | undefined = navigator.storage
@@ -31,33 +31,33 @@ export async function askPersistence(): Promise<boolean> {
   return (await storage?.persist?.().catch(() => false)) ?? false
 }
 
-/** Whether the browser keeps this origin's storage until the user clears it. */
+/** Resolves with `true` if the browser keeps this origin's storage until the user clears it. */
 export async function isPersisted(): Promise<boolean> {
   const storage: Partial<StorageManager> | undefined = navigator.storage
   return (await storage?.persisted?.().catch(() => false)) ?? false
 }
 
-/** Whether that is the browser saying that nothing more fits. */
+/** Returns `true` if the browser reported that its quota is exceeded. */
 export function isStorageFull(thrown: unknown): boolean {
   return thrown instanceof Error && thrown.name === 'QuotaExceededError'
 }
 
-/** Whether that is {@link storageFull}, or what is said where nothing can make room. */
+/** Returns `true` for a {@link storageFull} error and for the error of a failed eviction. */
 export function isFull(thrown: unknown): boolean {
   return thrown instanceof InoriginError && thrown.code === 'storage_full'
 }
 
-/** Passes over that error alone: what may as well stay unsaid, such as when something was last used. */
+/** Ignores a full storage, for writes that are optional; rethrows every other error. */
 export function unlessFull(thrown: unknown): void {
   if (!isFull(thrown)) throw thrown
 }
 
-/** The same as an {@link InoriginError} that says what to do. */
+/** Returns an {@link InoriginError} for a full storage that says what to do. */
 export function storageFull(cause: unknown): InoriginError {
   return new InoriginError(
     'unavailable',
-    'The storage the browser grants this site is full. What was downloaded so far is kept; ' +
-      'remove models that are not needed, or free space on the disk, and try again.',
+    'The storage that the browser grants this site is full. Downloaded data is kept. Remove ' +
+      'models that you do not need, or free space on the disk, and try again.',
     { code: 'storage_full', cause },
   )
 }

@@ -1,12 +1,12 @@
-/** One request for what is missing of a resource, its body written as it comes. */
+/** Sends one request for the missing bytes of a resource and writes the body as it arrives. */
 import { etagOf, isOtherVersion, judge, wrongLength } from './answer.ts'
 import type { Assembly, Damage } from './assembly.ts'
 import type { WantedResource } from './db.ts'
 import { partAt } from './parts.ts'
 
 /**
- * How a request ended. Only `ended` may have brought everything; `next` has brought all that was missing
- * of a part.
+ * Result of a request. `ended` means that the body ended, complete or not. `next` means that a part
+ * of the file, or a gap between stored chunks, is complete.
  */
 export type Outcome =
   | { type: 'ended' }
@@ -17,15 +17,15 @@ export type Outcome =
 
 export interface TransferOptions {
   signal: AbortSignal
-  /** Milliseconds without a byte after which the connection counts as dead. */
+  /** Time in milliseconds without data after which the connection counts as dead. */
   stall: number
-  /** Told after every piece. */
+  /** Called after every piece. */
   onBytes: (received: number) => void
 }
 
 /**
- * Asks for the bytes from the assembly's position on and writes them. Throws an `InoriginError`
- * when asking again cannot help, and the signal's reason when it was aborted.
+ * Requests the bytes from the assembly's position on and writes them. Throws an `InoriginError`
+ * if a retry cannot help, and the signal's reason if it was aborted.
  */
 export async function transfer(
   wanted: WantedResource,
@@ -36,7 +36,7 @@ export async function transfer(
   const patience = startPatience(stall, () => ending.abort())
   const interrupted = (why: string, cause: unknown): Outcome => {
     signal.throwIfAborted()
-    const silent = `no byte came for ${stall / 1000} s`
+    const silent = `no data arrived for ${stall / 1000} s`
     return { type: 'retry', why: ending.signal.aborted ? silent : why, after: null, cause }
   }
   try {
@@ -49,24 +49,24 @@ export async function transfer(
     try {
       patience.renew()
       response = await fetch(part.url, {
-        // The simple form of a range needs no preflight; `If-Range` would.
+        // This simple form of a range needs no CORS preflight, but `If-Range` would.
         headers: from > 0 || last !== null ? { range: `bytes=${from}-${last ?? ''}` } : {},
-        // Firefox cuts huge answers while it writes them to its cache.
+        // Firefox truncates huge responses while it writes them to its cache.
         cache: 'no-store',
         signal: AbortSignal.any([signal, ending.signal]),
       })
     } catch (thrown) {
-      return interrupted('it cannot be reached, or its server refuses this origin (CORS)', thrown)
+      return interrupted('it cannot be reached, or its server rejects this origin (CORS)', thrown)
     } finally {
       patience.rest()
     }
     const file = { ...wanted, url: part.url, bytes: part.bytes }
-    // The tag that is kept is that of the first part.
+    // The recorded ETag is that of the first part.
     const verdict = judge(response, file, from, part.start === 0 ? assembly.etag : null)
     if (verdict.type !== 'take') return verdict
     if (part.start === 0 && startsOver(response, assembly)) await assembly.restart(etagOf(response))
     else if (from > 0) assembly.join()
-    /** Bytes that are here already and come again, from a server without ranges. */
+    /** Number of stored bytes that a server without range support sends again. */
     let again = assembly.position - part.start - verdict.from
     if (!response.body) return { type: 'ended' }
     const reader = response.body.getReader()
@@ -87,31 +87,31 @@ export async function transfer(
       again = Math.max(0, again - piece.length)
       if (news.length > missing && last === null) {
         if (verdict.from === 0) throw wrongLength(file, 'more')
-        return { type: 'restart', why: 'the server sends more bytes than are missing' }
+        return { type: 'restart', why: 'the server sent more bytes than are missing' }
       }
       const damage = await assembly.write(news.subarray(0, missing))
       onBytes(piece.length)
       if (damage) return { type: 'damaged', damage }
-      // Whatever a server sends behind what it was asked for is here already.
+      // Bytes past the requested range are stored already.
       if (last !== null && assembly.position >= end) return { type: 'next' }
     }
   } finally {
-    // Ends the request, whatever became of it.
+    // This cancels the request on every path.
     ending.abort()
     patience.rest()
   }
 }
 
 /**
- * Whether an answer to everything leaves nothing as it was: there was nothing, or it is said to be of
- * another version. What was verified once is known chunk by chunk.
+ * Returns `true` if a response with the whole file makes the stored bytes useless: there are none,
+ * or its ETag is of another version. A repair keeps its chunks, whose hashes are known.
  */
 function startsOver(response: Response, { here, etag, repairs }: Assembly): boolean {
   if (repairs || response.status !== 200) return false
   return here === 0 || isOtherVersion(etag, etagOf(response))
 }
 
-/** Calls `onEnd` when it was not put to rest in time. */
+/** Creates a timer that calls `onEnd` unless `rest` or `renew` is called in time. */
 function startPatience(milliseconds: number, onEnd: () => void): { renew(): void; rest(): void } {
   let timer: ReturnType<typeof setTimeout> | undefined
   const rest = () => clearTimeout(timer)

@@ -1,12 +1,12 @@
 /**
- * Which resources are in use: loaded, being downloaded or imported, by any tab or worker of the origin.
- * Each use is a shared Web Lock, which browsers free with the thread that holds it.
+ * Tracks which resources are in use: loaded, or being downloaded or imported, by any thread of the
+ * origin. Each use is a shared Web Lock, which browsers release when its thread ends.
  */
 import type { Database } from './open.ts'
 
 /**
- * Keeps these resources from being evicted; resolves with what ends that. Waits
- * for an eviction of one of them that is under way.
+ * Protects these resources from eviction. Resolves with a function that ends the protection. Waits
+ * for an eviction of one of them in progress.
  */
 export async function holdInUse(
   database: Database,
@@ -42,7 +42,7 @@ function hold(
   })
 }
 
-/** Does the work while nobody can begin to use the resource; `false` when it is in use already. */
+/** Runs `work` while no thread can start to use the resource. Resolves with `false` if in use. */
 export async function unlessInUse(
   database: Database,
   sha256: string,
@@ -55,7 +55,7 @@ export async function unlessInUse(
   })
 }
 
-/** The sha256 of every resource that is in use at this moment. */
+/** Resolves with the sha256 of every resource that is in use now. */
 export async function resourcesInUse(database: Database): Promise<Set<string>> {
   const prefix = useLock(database, '')
   const { held = [] } = await navigator.locks.query()

@@ -1,7 +1,6 @@
 /**
- * The write side of a resource. Every download takes a new `writer` name; a chunk that comes under
- * an older one is refused, so a tab that was frozen, replaced and thawed cannot spoil the work of
- * another.
+ * Writes resources. Every download takes a new `writer` id, and a chunk with an older id is
+ * rejected. So a tab that was frozen, replaced and thawed cannot damage the work of another one.
  */
 import type { IDBPObjectStore } from 'idb'
 import { InoriginError } from '../error.ts'
@@ -10,21 +9,21 @@ import type { ResourceRecord, Schema, WantedResource } from './db.ts'
 import { committed, type Database } from './open.ts'
 import { chunksOf, stillHere, withTag } from './resources.ts'
 
-/** The right to write one resource, until another download takes it. */
+/** Right to write one resource, until another download takes it. */
 export interface Turn {
   sha256: string
   writer: string
 }
 
-/** What {@link beginWriting} found. */
+/** Record that {@link beginWriting} found or created. */
 export interface Begun extends Omit<ResourceRecord, 'writer'>, Turn {
-  /** The hashes of all chunks, where it was whole and verified once; else nothing. */
+  /** The hashes of all chunks if the resource was verified before; otherwise empty. */
   known: readonly (string | null)[]
 }
 
 /**
- * Takes the right to write, for that tag. The record that comes back tells what is here already: whole
- * chunks of an earlier, unfinished download when they were cut the same way, nothing otherwise.
+ * Takes the right to write the resource, for `tag`. Resolves with a record of the stored chunks.
+ * Chunks of an earlier download are reused if they have the same size; otherwise they are deleted.
  */
 export function beginWriting(
   database: Database,
@@ -48,7 +47,7 @@ export function beginWriting(
       bytes,
       chunkBytes,
       writer,
-      // Tags of two servers say nothing about each other.
+      // ETags of two servers cannot be compared.
       etag: goesOn && before.url === url ? before.etag : null,
       chunks: stillHere(noted, keys),
       verified: false,
@@ -64,10 +63,7 @@ function noChunks(bytes: number, chunkBytes: number): null[] {
   return Array.from({ length: Math.ceil(bytes / chunkBytes) }, () => null)
 }
 
-/**
- * Adds a whole chunk with that hash. Falls back to an `ArrayBuffer` where the browser cannot store the
- * Blob.
- */
+/** Stores a complete chunk. Uses an `ArrayBuffer` where the browser cannot store the Blob. */
 export async function putChunk(
   database: Database,
   turn: Turn,
@@ -97,7 +93,7 @@ function put(
   })
 }
 
-/** Throws away one chunk that is not what it should be; the turn stays. */
+/** Deletes one damaged chunk. The writer keeps its right to write. */
 export function dropChunk(database: Database, turn: Turn, index: number): Promise<void> {
   return write(database, async (resources, chunks) => {
     const record = ownRecord(await resources.get(turn.sha256), turn)
@@ -106,7 +102,7 @@ export function dropChunk(database: Database, turn: Turn, index: number): Promis
   })
 }
 
-/** One stored chunk, of an unfinished resource too. */
+/** Resolves with one stored chunk. The resource may be unfinished. */
 export function readChunk(
   database: Database,
   sha256: string,
@@ -115,7 +111,7 @@ export function readChunk(
   return database.use((connection) => connection.get('chunks', [sha256, index]))
 }
 
-/** Remembers the server's tag of the version being downloaded. */
+/** Records the ETag of the version being downloaded. */
 export function rememberEtag(database: Database, turn: Turn, etag: string | null): Promise<void> {
   return write(database, async (resources) => {
     const record = ownRecord(await resources.get(turn.sha256), turn)
@@ -123,7 +119,7 @@ export function rememberEtag(database: Database, turn: Turn, etag: string | null
   })
 }
 
-/** Throws away every chunk; the turn stays. */
+/** Deletes every chunk. The writer keeps its right to write. */
 export function discardChunks(database: Database, turn: Turn): Promise<void> {
   return write(database, async (resources, chunks) => {
     const record = ownRecord(await resources.get(turn.sha256), turn)
@@ -132,7 +128,7 @@ export function discardChunks(database: Database, turn: Turn): Promise<void> {
   })
 }
 
-/** Makes the resource of those chunks readable: its whole hash is right. Ends the turn. */
+/** Makes the resource readable after its hash was verified, and ends the right to write. */
 export function finishWriting(
   database: Database,
   turn: Turn,
@@ -140,7 +136,7 @@ export function finishWriting(
 ): Promise<void> {
   return write(database, async (resources) => {
     const record = await resources.get(turn.sha256)
-    // Done by this very turn, just before the connection was lost.
+    // This writer finished it just before the connection was lost, and now runs again.
     if (record?.verified) return
     await resources.put({ ...ownRecord(record, turn), chunks, verified: true, writer: null })
   })
@@ -155,7 +151,7 @@ function write<T>(
 ): Promise<T> {
   return database.use((connection) => {
     const stores: Stores = ['resources', 'chunks']
-    // A record must not outlive the chunk it tells of, not even when the power is cut.
+    // A record must not survive a power failure without the chunk that it lists.
     const transaction = connection.transaction(stores, 'readwrite', { durability: 'strict' })
     return committed(transaction, () =>
       work(transaction.objectStore('resources'), transaction.objectStore('chunks')),
@@ -175,7 +171,8 @@ function ownRecord(record: ResourceRecord | undefined, turn: Turn): ResourceReco
 }
 
 /**
- * Safari refuses Blobs now and then ("Error preparing Blob/File data"), private windows always did.
+ * Returns `true` if the browser cannot store Blobs. Safari rejects them at times ("Error preparing
+ * Blob/File data"), and old private windows always do.
  */
 function cannotKeepBlobs(thrown: unknown): boolean {
   const { name } = ((thrown instanceof InoriginError && thrown.cause) || thrown) as {

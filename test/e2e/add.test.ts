@@ -111,7 +111,7 @@ test('inorigin add says what it drafted, where it is and how to use it', () => {
     '10001',
   )
   expect(added).toMatchObject({ code: 0, err: '' })
-  expect(added.out).toContain('Cut into parts: weights/w.bin')
+  expect(added.out).toContain('Split into parts: weights/w.bin')
   expect(added.out).toContain('  x  float32  Shape [batch, 4].')
   expect(added.out).toContain("serve({ catalog: '/inorigin/catalog.json' })")
   expect(added.out).toContain("'bytes.in': { data: new Uint8Array(1), shape: [1] },")

@@ -70,7 +70,7 @@ test(
         'fp32-wasm',
         {
           'fp32-wasm': /faster than the software GPU/,
-          'fp32-webgpu': /made of software/,
+          'fp32-webgpu': /is a software GPU/,
           'fp16-webgpu': /no shader-f16/,
         },
       ],
@@ -83,7 +83,7 @@ test(
       [
         { ...half, gpu: { ...REAL, isFallbackAdapter: true } },
         'fp32-wasm',
-        { 'fp16-webgpu': /made of software/ },
+        { 'fp16-webgpu': /is a software GPU/ },
       ],
       [
         { gpu: null },
@@ -143,7 +143,7 @@ test(
     wear(site, {})
     const page = await site.open('/blank.html', await site.browser.newContext())
     await serveIn(page)
-    await expect(explain(page, '@me/none')).rejects.toThrow('There is no "@me/none" here')
+    await expect(explain(page, '@me/none')).rejects.toThrow('Unknown tag "@me/none"')
   },
 )
 
@@ -172,8 +172,8 @@ test(
     const found = await explain(page)
     expect(found.chosen).toBe('fp32-wasm')
     const { 'fp32-wasm': winner, 'fp32-webgpu': loser } = reasonsOf(found)
-    expect(winner).toMatch(/nothing here is faster than its [\d.]+ ms a run/)
-    expect(loser).toMatch(/slower here: it takes \d+ ms a run, and fp32-wasm takes [\d.]+ ms/)
+    expect(winner).toMatch(/nothing is faster than its [\d.]+ ms per run/)
+    expect(loser).toMatch(/slower here: it takes \d+ ms per run, and fp32-wasm takes [\d.]+ ms/)
     expect(await predict()).toBe('wasm')
     expect(await stateOf(page, DIGITS)).toEqual(['loaded', 'wasm'])
 

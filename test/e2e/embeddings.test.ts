@@ -127,10 +127,10 @@ test.each<[object, number, string, RegExp]>([
     { input: 'a', model: guide },
     400,
     'model',
-    /writes text and does not embed; @inorigin\/embed does/,
+    /generates text and does not embed texts; @inorigin\/embed does/,
   ],
   [{ input: 'a', model: '@inorigin/digits' }, 404, 'model', /predictor that does not embed/],
-  [{ input: 'a', model: 'text-embedding-3-small' }, 404, 'model', /There is @inorigin\/embed\.$/],
+  [{ input: 'a', model: 'text-embedding-3-small' }, 404, 'model', /Available: @inorigin\/embed\.$/],
 ])('%#: refused by name', async (fields, status, param, message) => {
   const sent = await post('/v1/embeddings', { model, ...fields })
   expect([sent.status, sent.body.error.param]).toEqual([status, param])

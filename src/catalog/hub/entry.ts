@@ -1,16 +1,16 @@
-/** A short entry with its defaults: what a catalog need not say of a model on a hub. */
+/** Expands a short entry of a hub model into a full one by filling in defaults. */
 import type { HubEntry, HubSource, ModelEntry } from '../schema.ts'
 
-/** The public hub. */
+/** URL of the public hub. */
 export const HOST = 'https://huggingface.co/'
 
-/** Tokens of context that every chat model in use has, until the model's own number is known. */
+/** Context length in tokens to assume until the model's own is known. Every chat model has it. */
 const CONTEXT = 4_096
 
-/** When nobody says when it was made. */
+/** Creation time of a model whose own is unknown. */
 const EPOCH = '1970-01-01T00:00:00Z'
 
-/** As a full entry. `host` is absolute, or `undefined` for the public hub. */
+/** Returns a full entry. `host` is an absolute URL, or `undefined` for the public hub. */
 export function expandHubEntry(entry: HubEntry, host: string | undefined): ModelEntry {
   const { huggingface, revision = 'main', dtypes = null, host: _, ...described } = entry
   const hub: HubSource = {
@@ -34,8 +34,8 @@ export function expandHubEntry(entry: HubEntry, host: string | undefined): Model
 }
 
 /**
- * Tokens of prompt and answer together, and of an answer. `context` is what the model was made for,
- * where that is known: a catalog may promise less, not more.
+ * Returns the token limits of a model: prompt and output together, and output alone. `context` is
+ * the model's context length, if known. A catalog may set a lower limit, but not a higher one.
  */
 export function limitsOf(
   hub: Pick<HubSource, 'maxInputTokens' | 'maxOutputTokens'>,

@@ -1,25 +1,26 @@
-/** What servers send to look-ups, within bounds of time and length: they may be wrong, or mean harm. */
+/** Fetches data for look-ups with limits on time and length, since the servers are not trusted. */
 import { InoriginError } from '../../error.ts'
 
-/** Milliseconds for a server to begin its answer, or to go on with it. */
+/** Time in milliseconds that a server may take to respond, or to send the next piece. */
 const PATIENCE = 30_000
 
-/** Bytes of what is read whole; no list, text or library is longer. */
+/** Maximum length in bytes of a file to read into memory. No list, text or library is longer. */
 export const SMALL = 64 * 2 ** 20
 
-/** The body of an answer. */
+/** Body of a response, piece by piece. */
 export type Pieces = AsyncIterable<Uint8Array<ArrayBuffer>>
 
 export interface FetchingOptions {
   signal: AbortSignal
   headers?: Record<string, string>
-  /** Bytes that a body may have; default {@link SMALL}. */
+  /** Maximum length of the body in bytes; default {@link SMALL}. */
   most?: number | undefined
 }
 
 /**
- * What `read` makes of the answer, which ends with it. Rejects with `unavailable` where more than that
- * many bytes are sent, with an `Error` that says so where nothing comes for long, and as `fetch` does.
+ * Fetches a URL and resolves with the result of `read`, after which the request ends. Rejects with
+ * `unavailable` if the body is too long, with an `Error` if no data arrives in time, and as `fetch`
+ * does.
  */
 export async function fetching<T>(
   url: string,
@@ -27,7 +28,7 @@ export async function fetching<T>(
   read: (response: Response, pieces: Pieces) => Promise<T>,
 ): Promise<T> {
   const ending = new AbortController()
-  const give = () => ending.abort(new Error(`nothing came for ${PATIENCE / 1000} s`))
+  const give = () => ending.abort(new Error(`no data arrived for ${PATIENCE / 1000} s`))
   let timer = setTimeout(give, PATIENCE)
   async function* piecesOf({ body }: Response): Pieces {
     const reader = body?.getReader()
@@ -51,7 +52,7 @@ export async function fetching<T>(
   }
 }
 
-/** All of it, in memory. */
+/** Resolves with all pieces, joined in memory. */
 export async function wholeOf(pieces: Pieces): Promise<Uint8Array<ArrayBuffer>> {
   const parts: Uint8Array<ArrayBuffer>[] = []
   for await (const piece of pieces) parts.push(piece)
@@ -59,7 +60,7 @@ export async function wholeOf(pieces: Pieces): Promise<Uint8Array<ArrayBuffer>> 
 }
 
 function tooLong(url: string, most: number): InoriginError {
-  const what = `${url} sends more than the ${most} bytes that there can be of it`
+  const what = `${url} sent more than the limit of ${most} bytes`
   return new InoriginError('unavailable', `${what}. Correct the catalog entry, or the server.`, {
     code: 'hub_unfit',
   })

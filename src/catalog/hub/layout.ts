@@ -1,12 +1,12 @@
 /**
- * The layout in which exports for the web lie on a hub: which files make a model in one precision, and
- * which precision suits a device.
+ * Knows the file layout of exports for the web on a hub: which files form a model in one precision,
+ * and which precision suits a device.
  */
 import type { Device } from '../../types/index.ts'
 import type { Dtype } from '../schema.ts'
 import type { HubFile } from './listing.ts'
 
-/** What a precision is called in a file name, most usual first. */
+/** File name suffixes of each precision, the most common first. */
 const SUFFIXES: Readonly<Record<Dtype, readonly string[]>> = {
   fp32: [''],
   fp16: ['_fp16'],
@@ -22,15 +22,15 @@ const SUFFIXES: Readonly<Record<Dtype, readonly string[]>> = {
   q1f16: ['_q1f16'],
 }
 
-/** What file names of a precision end with, but for the one that has no suffix. */
+/** All file name suffixes of precisions, except the empty one. */
 export const PRECISIONS: readonly string[] = Object.values(SUFFIXES)
   .flat()
   .filter((suffix) => suffix !== '')
 
 /**
- * Precisions by device, the fastest first. WebGPU lists no 8-bit weights and WebAssembly no 16-bit ones,
- * because the runtime has no kernels for them there. On WebAssembly, 8-bit weights stand before 4-bit ones.
- * Measured on a Llama of 135 M parameters in Chromium 156, in decoded tokens per second:
+ * Precisions by device, the fastest first. WebGPU lists no 8-bit weights and WebAssembly no 16-bit
+ * ones, because the runtime has no kernels for them there. On WebAssembly, 8-bit weights precede
+ * 4-bit ones. Measured on a Llama of 135 M parameters in Chromium 156, in decode tokens per second:
  *
  * | weights | 1 thread | 2 threads |
  * | ------- | -------- | --------- |
@@ -44,11 +44,11 @@ const PREFERRED: Readonly<Record<Device, readonly Dtype[]>> = {
   wasm: ['q8', 'int8', 'uint8', 'q4', 'bnb4', 'fp32', 'q2', 'q1'],
 }
 
-/** Names of a decoder, newest layout first; the first that is there is it. */
+/** Names of decoder graphs, newest layout first. The first that exists is used. */
 export const DECODERS = ['model', 'decoder_model_merged', 'decoder_with_past_model']
 const EMBEDDING = 'embed_tokens'
 
-/** Small files that say how a model is spoken to. */
+/** Small files with the configuration, tokenizer and chat template of a model. */
 export const TEXTS: readonly { path: string; type: 'config' | 'tokenizer' }[] = [
   { path: 'config.json', type: 'config' },
   { path: 'generation_config.json', type: 'config' },
@@ -58,22 +58,22 @@ export const TEXTS: readonly { path: string; type: 'config' | 'tokenizer' }[] = 
   { path: 'chat_template.json', type: 'tokenizer' },
 ]
 
-/** Whether a model may need the file of that path. */
+/** Returns `true` if a model may need the file at that path. */
 export function isPart(path: string): boolean {
   return path.startsWith('onnx/') || TEXTS.some((text) => text.path === path)
 }
 
-/** A model in one precision for one kind of device. */
+/** Files of a model in one precision for one kind of device. */
 export interface Variant {
   dtype: Dtype
   device: Device
-  /** WebGPU features it computes with. */
+  /** WebGPU features that it requires. */
   features: string[]
-  /** Graphs and their weights. */
+  /** Graphs and their external weights. */
   files: HubFile[]
 }
 
-/** Every variant that the files allow, best first; `dtypes` says which may be used, best first. */
+/** Returns all variants that the files provide, best first. `dtypes` restricts and orders them. */
 export function findVariants(
   files: readonly HubFile[],
   dtypes: readonly Dtype[] | null,
@@ -91,7 +91,7 @@ function filesOf(files: readonly HubFile[], dtype: Dtype): HubFile[] | null {
   const name = DECODERS.find((decoder) => graph(files, decoder, dtype))
   if (name === undefined) return null
   const decoder = graph(files, name, dtype) ?? []
-  // Repositories for several kinds of input keep the table of words in a graph of its own.
+  // Repositories of multimodal models store the embedding table in a separate graph.
   if (name === 'model' || !files.some(({ path }) => path.startsWith(`onnx/${EMBEDDING}`))) {
     return decoder
   }
@@ -102,7 +102,7 @@ function filesOf(files: readonly HubFile[], dtype: Dtype): HubFile[] | null {
   return embedding ? [...embedding, ...decoder] : null
 }
 
-/** A graph and the files of weights beside it: `x.onnx`, `x.onnx_data`, `x.onnx_data_1` ... */
+/** Finds a graph and its files of weights: `x.onnx`, `x.onnx_data`, `x.onnx_data_1`, and so on. */
 function graph(files: readonly HubFile[], name: string, dtype: Dtype): HubFile[] | null {
   for (const suffix of SUFFIXES[dtype]) {
     const path = `onnx/${name}${suffix}.onnx`

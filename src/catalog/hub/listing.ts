@@ -1,38 +1,38 @@
-/** What a hub says of a repository: its files, how long they are and what they hash to. */
+/** Reads from a hub which files a repository has, with their lengths and digests. */
 import * as v from 'valibot'
 import { InoriginError } from '../../error.ts'
 import type { HubSource } from '../schema.ts'
 import { timestamp } from '../values.ts'
 import { fetching, type Pieces, wholeOf } from './fetching.ts'
 
-/** One file of a repository at one commit. */
+/** File of a repository at one commit. */
 export interface HubFile {
   path: string
   bytes: number
-  /** Of its content, where the hub keeps it as a large file; `null` for small ones. */
+  /** Digest of the content, if the hub stores it as a large file; `null` for small files. */
   sha256: string | null
-  /** The id git knows it by: the SHA-1 of `blob`, its length and its content. */
+  /** Git's blob id: the SHA-1 of `blob`, the length and the content. */
   blobId: string
 }
 
-/** A repository at one commit. */
+/** Files of a repository at one commit. */
 export interface Listing {
-  /** The commit's hash: the same for ever. */
+  /** Commit hash, which never changes its content. */
   revision: string
-  /** When the repository was made, RFC 3339. */
+  /** Time when the repository was created, in RFC 3339. */
   created: string | undefined
   files: HubFile[]
 }
 
 export interface HubAccess {
   signal: AbortSignal
-  /** For repositories that are not public. Goes to that host and nowhere else. */
+  /** Access token for private repositories. It is sent to this host only. */
   token?: string | undefined
 }
 
 const listingSchema = v.object({
   sha: v.pipe(v.string(), v.regex(/^[0-9a-f]{40}$/)),
-  // Of no weight: a mirror that says it in another way says nothing.
+  // The field is optional information, so a mirror with another format is tolerated.
   createdAt: v.fallback(v.optional(timestamp), undefined),
   siblings: v.array(
     v.object({
@@ -45,38 +45,36 @@ const listingSchema = v.object({
 })
 
 /**
- * The files of a repository. Rejects with `unavailable` when the hub cannot be reached or keeps the
- * repository to itself, `not_found` when there is none.
+ * Resolves with the files of a repository. Rejects with `unavailable` if the hub cannot be reached
+ * or denies access, and with `not_found` if there is no such repository.
  */
 export async function fetchListing(source: HubSource, access: HubAccess): Promise<Listing> {
   const { repository, revision, host } = source
   const path = `api/models/${repository}/revision/${encodeURIComponent(revision)}?blobs=true`
   const body = await fetchHub(source, new URL(path, host).href, access)
   const { success, output } = v.safeParse(listingSchema, jsonOf(body))
-  if (!success) throw strange(source, 'lists the files of a repository in a form that is not known')
+  if (!success) throw strange(source, 'returned a list of files in an unknown format')
   const files = output.siblings.map(({ rfilename, size, blobId, lfs }) => {
     if (size === undefined || blobId === undefined) {
-      throw strange(source, `does not say how long ${rfilename} is`)
+      throw strange(source, `does not report the size of ${rfilename}`)
     }
     return { path: rfilename, bytes: size, sha256: lfs?.sha256 ?? null, blobId }
   })
   return { revision: output.sha, created: output.createdAt, files }
 }
 
-/** Where a file can be downloaded at that commit. */
+/** Returns the download URL of a file at that commit. */
 export function fileUrl({ repository, host }: HubSource, revision: string, path: string): string {
   const parts = path.split('/').map(encodeURIComponent).join('/')
   return new URL(`${repository}/resolve/${revision}/${parts}`, host).href
 }
 
-/** Whether what failed is that a server is no hub, or keeps no such repository in the way hubs do. */
+/** Returns `true` if the error means that the server is no hub or has no such repository. */
 export function isNoHub({ code, details }: InoriginError): boolean {
   return code === 'hub_not_found' || code === 'hub_refused' || details?.['isStrange'] === true
 }
 
-/**
- * The content of a good answer, of `most` bytes; every other one is an error that says what to do.
- */
+/** Resolves with the content of a URL, at most `most` bytes. Every error says what to do. */
 export async function fetchHub(
   source: HubSource,
   url: string,
@@ -96,7 +94,7 @@ export async function fetchHub(
     if (cause instanceof InoriginError) throw cause
     const what = `${source.repository} could not be looked up: ${source.host} cannot be reached`
     const todo =
-      'Try again when it can, set "host" of the catalog entry to a mirror, or serve the files ' +
+      'Try again later, set "host" of the catalog entry to a mirror, or serve the files ' +
       'yourself and list them in the catalog.'
     throw new InoriginError('unavailable', `${what} (${String(cause)}). ${todo}`, {
       code: 'hub_unreachable',
@@ -123,14 +121,14 @@ function refusal(source: HubSource, { status, headers }: Response): InoriginErro
     })
   }
   if (status === 401 || status === 403) {
-    const what = `${host} does not give ${repository} to everyone, or has no such repository`
+    const what = `${host} does not allow access to ${repository}, or has no such repository`
     const todo = 'Correct the catalog entry, or download the files and list them by URL.'
     return new InoriginError('unavailable', `${what}. ${todo}`, { code: 'hub_refused' })
   }
   const wait = Number(headers.get('retry-after'))
   return new InoriginError(
     'unavailable',
-    `${host} answers ${status} for ${repository}. Try again.`,
+    `${host} returned ${status} for ${repository}. Try again.`,
     {
       code: 'hub_unreachable',
       retryAfter: wait > 0 ? wait : 5,

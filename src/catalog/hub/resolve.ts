@@ -1,4 +1,4 @@
-/** From a short entry to a full one: what its repository holds, with lengths and hashes. */
+/** Resolves a short entry into a full one with the files of its repository. */
 import { InoriginError } from '../../error.ts'
 import { digestOf } from '../../store/hash.ts'
 import { contextOf } from '../context.ts'
@@ -16,34 +16,34 @@ import {
   type Listing,
 } from './listing.ts'
 
-/** What a hub knew of an entry at one commit. Plain data: it is kept, so that the next load needs no hub. */
+/** Result of a look-up at one commit: plain data to store, so that later loads need no hub. */
 export interface Resolved {
-  /** The commit's hash. */
+  /** Commit hash. */
   revision: string
   created: string | undefined
-  /** Tokens of prompt and answer together that the model was made for, where it says so. */
+  /** Context length of the model in tokens, if its configuration gives one. */
   context: number | undefined
   implementations: Implementation[]
 }
 
-/** A repository at one commit, wherever its files are. */
+/** Repository at one commit, on a hub or elsewhere. */
 export interface Repository extends Pick<Listing, 'revision' | 'created'> {
   files: readonly HubFile[]
-  /** What a file of those hashes to. */
+  /** Resolves with the digest of a file. */
   sha256(file: HubFile): Promise<string>
-  /** The content of a small one. */
+  /** Resolves with the content of a small file. */
   read(file: HubFile): Promise<Uint8Array<ArrayBuffer>>
 }
 
 /**
- * Looks an entry's repository up. Rejects with `unavailable` when the hub cannot be reached, or when
- * the repository holds nothing that runs here.
+ * Looks up the repository of an entry. Rejects with `unavailable` if the hub cannot be reached, or
+ * if the repository contains no supported model.
  */
 export async function resolveHub(source: HubSource, access: HubAccess): Promise<Resolved> {
   return resolveRepository(source, await openRepository(source, access))
 }
 
-/** A repository of a hub, as it is now. Rejects with `unavailable` and `not_found`. */
+/** Opens a repository of a hub at its current commit. Rejects with `unavailable` or `not_found`. */
 export async function openRepository(source: HubSource, access: HubAccess): Promise<Repository> {
   const listing = await fetchListing(source, access)
   const read = (file: HubFile) => readSmall(source, listing.revision, file, access)
@@ -54,7 +54,7 @@ export async function openRepository(source: HubSource, access: HubAccess): Prom
   }
 }
 
-/** The implementations that a repository's files make. Rejects with `unavailable` when none. */
+/** Resolves with the implementations in a repository. Rejects with `unavailable` if it has none. */
 export async function resolveRepository(
   source: HubSource,
   { revision, created, files, sha256, read }: Repository,
@@ -99,17 +99,17 @@ export async function resolveRepository(
   return { revision, created, context: contextOf(config), implementations }
 }
 
-/** The entry with what the hub knew; what the catalog says itself stays. */
+/** Returns the entry completed with the result of a look-up. Fields set in the catalog stay. */
 export function completeEntry(entry: ModelEntry, resolved: Resolved): ModelEntry {
   const { context } = resolved
   const limits = entry.hub && limitsOf(entry.hub, context)
   const created = entry.hub?.created ?? resolved.created ?? entry.created
-  // What MLC compiled of the same model comes first.
+  // Implementations of MLC come before those of the repository.
   const implementations = [...entry.implementations, ...resolved.implementations]
   return { ...entry, ...limits, created, implementations }
 }
 
-/** A file that is read whole to be hashed, checked against what git knows it by. */
+/** Reads a small file and checks it against its Git blob id or SHA-256. */
 async function readSmall(
   source: HubSource,
   revision: string,
@@ -130,7 +130,7 @@ async function readSmall(
   return bytes
 }
 
-/** An object of JSON; `null` for anything else. */
+/** Parses a JSON object. Returns `null` for anything else. */
 export function parse(bytes: Uint8Array): Record<string, unknown> | null {
   try {
     const json: unknown = JSON.parse(new TextDecoder().decode(bytes))
@@ -141,13 +141,13 @@ export function parse(bytes: Uint8Array): Record<string, unknown> | null {
 }
 
 function unfit({ repository, dtypes }: HubSource): InoriginError {
-  const what = `${repository} holds no language model for the browser`
+  const what = `${repository} has no language model for the browser`
   const wanted = dtypes ? ` in ${dtypes.join(' or ')}` : ''
   const expected = 'config.json, tokenizer.json and onnx/model*.onnx are expected'
   return new InoriginError('unavailable', `${what}${wanted}: ${expected}.`, { code: 'hub_unfit' })
 }
 
 function damaged({ host, repository }: HubSource, { path }: HubFile): InoriginError {
-  const what = `${host} sent a ${path} of ${repository} that is not the one it lists. Try again.`
+  const what = `${host} sent a ${path} of ${repository} that does not match its list. Try again.`
   return new InoriginError('unavailable', what, { code: 'hub_unreachable', retryAfter: 5 })
 }

@@ -1,4 +1,4 @@
-/** WebLLM's own list as a catalog, to be served or added to one. */
+/** Converts WebLLM's model list into a catalog that apps can serve or merge into their own. */
 import type { CatalogDocument } from '../schema.ts'
 import { implementationOf, titleOf } from './entry.ts'
 import { embeds, siblingOf } from './find.ts'
@@ -6,12 +6,12 @@ import { MOST_PROMISED, tokensOf } from './layout.ts'
 import type { MlcList } from './list.ts'
 import type { MlcRecord } from './record.ts'
 
-/** What the most usual weights are named by, which tags leave out. */
+/** Name of the most common weights, which tags omit. */
 const USUAL = '-q4f16_1'
 
 /**
- * An entry for every model of the list that writes text, with the one of 32-bit floats behind it where
- * there is one. Sizes are those of the list.
+ * Returns a catalog with an entry for every model of the list that generates text. The entry lists
+ * the variant with 32-bit floats second, if there is one.
  */
 export function mlcCatalog({ records }: MlcList): CatalogDocument {
   const entries = records
@@ -30,15 +30,15 @@ export function mlcCatalog({ records }: MlcList): CatalogDocument {
 }
 
 /**
- * `@mlc-ai/smollm2-360m-instruct` of `SmolLM2-360M-Instruct-q4f16_1-MLC`; other weights than those keep
- * their name.
+ * Returns `@mlc-ai/smollm2-360m-instruct` of `SmolLM2-360M-Instruct-q4f16_1-MLC`. Other weights
+ * remain in the name.
  */
 export function tagOf(id: string): string {
   const name = id.replace(/-MLC(?=-|$)/, '').replace(new RegExp(`${USUAL}(?=-|$)`), '')
   return `@mlc-ai/${name.toLowerCase()}`
 }
 
-/** `SmolLM2-360M-Instruct (q4f32_1)`; a short context is in the name, too. */
+/** Returns a name such as `SmolLM2-360M-Instruct (q4f32_1)`. A short context stays in the name. */
 function nameOf(id: string): string {
   const [, weights] = /-(q\d+f(?:16|32)(?:_\d+)?)(?=-|$)/.exec(id) ?? []
   return weights === undefined || `-${weights}` === USUAL
@@ -46,7 +46,7 @@ function nameOf(id: string): string {
     : `${titleOf(id)} (${weights})`
 }
 
-/** With the features that the list forgets to name. */
+/** Adds the required features that the list omits. */
 function complete(record: MlcRecord): MlcRecord {
   const { features } = implementationOf(record, []).requires ?? {}
   return { ...record, ...(features && { required_features: features }) }

@@ -1,21 +1,21 @@
-/** A short entry of models that MLC compiled, with its defaults. */
+/** Expands a short entry of MLC models into a full one by filling in defaults. */
 import { expandHubEntry } from '../hub/entry.ts'
 import type { Implementation, MlcEntry, ModelEntry, Requirements } from '../schema.ts'
 import { featuresOf, MOST_PROMISED, tokensOf } from './layout.ts'
 import type { MlcRecord } from './record.ts'
 import type { MlcFiles } from './resolve.ts'
 
-/** What WebLLM asks of every GPU; it would throw for want of it. */
+/** Limits that WebLLM requires of every GPU. It throws if they are not met. */
 const LIMITS = { maxStorageBuffersPerShaderStage: 10, maxComputeWorkgroupStorageSize: 32_768 }
 
 const MIB = 2 ** 20
 
-/** When nobody says when it was made. */
+/** Creation time of a model whose own is unknown. */
 const EPOCH = '1970-01-01T00:00:00Z'
 
 /**
- * As a full entry: an implementation for each record, best first, then those that the entry has besides.
- * `records` have absolute URLs, `host` is absolute or absent.
+ * Returns a full entry: one implementation for each record, best first, then the other ones of the
+ * entry. `records` must have absolute URLs, and so must `host` if given.
  */
 export function expandMlcEntry(
   entry: MlcEntry,
@@ -50,7 +50,7 @@ export function expandMlcEntry(
   }
 }
 
-/** The entry with the files of one of its records; it promises no more tokens than that model has. */
+/** Returns the entry with the files of one record. Token limits are lowered to that model's. */
 export function completeMlcEntry(
   entry: ModelEntry,
   record: MlcRecord,
@@ -67,7 +67,7 @@ export function completeMlcEntry(
   }
 }
 
-/** With those files; without any, they have yet to be looked up. */
+/** Returns the implementation of a record. Empty `resources` mean files not looked up yet. */
 export function implementationOf(
   record: MlcRecord,
   resources: Implementation['resources'],
@@ -85,7 +85,7 @@ export function implementationOf(
   }
 }
 
-/** What the record says and what it forgets to say. */
+/** Returns the requirements in the record, and those that follow from its names. */
 function requirementsOf(
   {
     model_id,
@@ -108,7 +108,7 @@ function requirementsOf(
   }
 }
 
-/** `SmolLM2-360M-Instruct` of `SmolLM2-360M-Instruct-q4f16_1-MLC`. */
+/** Returns `SmolLM2-360M-Instruct` of `SmolLM2-360M-Instruct-q4f16_1-MLC`. */
 export function titleOf(id: string): string {
   return id.replace(/-MLC(?=-|$)/, '').replace(/-q\d+f(16|32)(_\d+)?(?=-|$)/, '')
 }

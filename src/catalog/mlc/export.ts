@@ -1,4 +1,4 @@
-/** What `inorigin/catalogs/mlc` is, `dist/catalogs/mlc.js`. */
+/** Types of the module `inorigin/catalogs/mlc`, which is `dist/catalogs/mlc.js`. */
 import type { CatalogDocument } from '../schema.ts'
 
 declare const catalog: CatalogDocument

@@ -1,18 +1,18 @@
-/** Models of WebLLM's own list by their ids, and what stands in for them. */
+/** Finds models in WebLLM's list by id, and their variants. */
 import { nearest } from '../resolve.ts'
 import type { MlcList } from './list.ts'
 import type { MlcRecord } from './record.ts'
 
-/** What a record's `model_type` is where it turns text into vectors. */
+/** The `model_type` of embedding models. */
 const EMBEDS = 1
 
-/** Ids that a message lists at most. */
+/** Maximum number of ids in a message. */
 const LISTED = 3
 
-/** Whether it only turns text into vectors. */
+/** Returns `true` for an embedding model. */
 export const embeds = ({ model_type }: MlcRecord): boolean => model_type === EMBEDS
 
-/** The one of that id; what is wrong with the id, where there is none. */
+/** Returns the record of that id, or a message that describes the problem with the id. */
 export function findRecord({ version, records }: MlcList, id: string): MlcRecord | string {
   const found = records.find((record) => record.model_id === id)
   if (found) return found
@@ -20,13 +20,13 @@ export function findRecord({ version, records }: MlcList, id: string): MlcRecord
     records.map((record) => record.model_id),
     id,
   )
-  // Mostly a piece of the name is missing, which many letters make.
+  // Often a part of the name is missing, which is a large edit distance.
   const wider = alike.filter((one) => one.toLowerCase().includes(id.toLowerCase()))
   const listed = [...new Set([...wider, ...alike])].slice(0, LISTED)
-  return `WebLLM ${version} has no ${JSON.stringify(id)}; there is ${listed.join(', ')}`
+  return `WebLLM ${version} has no model ${JSON.stringify(id)}. Similar: ${listed.join(', ')}`
 }
 
-/** The same weights for GPUs that compute no 16-bit floats, where the list has them. */
+/** Returns the variant of the model with 32-bit floats, if the list has one. */
 export function siblingOf(
   records: readonly MlcRecord[],
   { model_id: id }: MlcRecord,

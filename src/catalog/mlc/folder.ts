@@ -1,4 +1,4 @@
-/** A model's files on a server that is no hub: found by their names, hashed by reading them, and kept. */
+/** Finds a model's files on a server that is no hub, by name, and hashes them while reading. */
 import { createSHA256 } from 'hash-wasm'
 import { InoriginError } from '../../error.ts'
 import { digestOf } from '../../store/hash.ts'
@@ -9,25 +9,26 @@ import type { Resource } from '../schema.ts'
 import { holdPieces, type MlcAccess } from './keeper.ts'
 import { CONFIG, LISTS, MANIFEST, shardsOf, TOKENIZERS, typeOf } from './layout.ts'
 
-/** A model's files, and where they can be downloaded. */
+/** Files of a model and their download URLs. */
 export interface Located extends Omit<Repository, 'revision'> {
-  /** The commit's hash; `null` where they lie on a server that is no hub. */
+  /** Commit hash; `null` on a server that is no hub. */
   revision: string | null
   urlOf(file: HubFile): string
 }
 
-/** A file that was read. */
+/** File that was read. */
 interface Fetched {
   bytes: Uint8Array<ArrayBuffer>
   sha256: string
 }
 
-/** Bytes of a file of weights whose list does not say how long it is. */
+/** Maximum length in bytes of a file of weights without a length in its list. */
 const MOST_WEIGHTS = 4 * 2 ** 30
 
 /**
- * Opens the folder, at its URL as WebLLM reads it (`resolve/main/` behind, where it has none) or as it
- * stands. Rejects with `unavailable` where there is no model, and with `aborted`.
+ * Opens the folder at the URL. A URL without `resolve/<revision>/` is tried with `resolve/main/`
+ * first, as in WebLLM, and then unchanged. Rejects with `unavailable` if there is no model, and
+ * with `aborted`.
  */
 export async function openFolder(model: string, access: MlcAccess): Promise<Located> {
   const bases = /\/resolve\/[^/]+\/$/.test(model) ? [model] : [`${model}resolve/main/`, model]
@@ -35,7 +36,7 @@ export async function openFolder(model: string, access: MlcAccess): Promise<Loca
     const config = await fetchFile(new URL(CONFIG, base).href, access)
     if (config && parse(config.bytes)) return readFolder(base, config, access)
   }
-  const what = `There is no ${CONFIG} at ${bases.join(' nor at ')}, where a model compiled by MLC has one`
+  const what = `There is no ${CONFIG} at ${bases.join(' or ')}, so no model compiled by MLC`
   throw new InoriginError('unavailable', `${what}. Correct the catalog entry, or the server.`, {
     code: 'hub_unfit',
   })
@@ -46,7 +47,7 @@ async function readFolder(base: string, config: Fetched, access: MlcAccess): Pro
   for (const path of [...TOKENIZERS, MANIFEST, ...LISTS]) {
     const file = await fetchFile(urlOf(base, path), access)
     if (file) small.set(path, file)
-    // Of the names that lists have had, one is enough.
+    // A model has one list of weights, under one of the names.
     if (file && LISTS.includes(path)) break
   }
   const list = LISTS.map((path) => small.get(path)).find((file) => file !== undefined)
@@ -90,7 +91,7 @@ const urlOf = (base: string, path: string): string =>
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0)
 
-/** A small file, whole; `null` where there is none. Rejects with `unavailable` and `aborted`. */
+/** Fetches a small file; `null` if there is none. Rejects with `unavailable` and `aborted`. */
 export async function fetchFile(url: string, access: HubAccess): Promise<Fetched | null> {
   return reading(url, access, SMALL, async (pieces) => {
     const bytes = await wholeOf(pieces)
@@ -98,7 +99,7 @@ export async function fetchFile(url: string, access: HubAccess): Promise<Fetched
   })
 }
 
-/** The same of one that need not fit into memory, with its content where that is kept. */
+/** Fetches and hashes a file of any length. Returns its content only if there is a keeper. */
 function fetchWeights(
   url: string,
   most: number | undefined,
@@ -126,11 +127,11 @@ async function reading<T>(
 ): Promise<T | null> {
   try {
     return await fetching(url, { signal, most }, async ({ ok, status, headers }, pieces) => {
-      // Servers of single-page apps answer their index page for files they do not have.
+      // Servers of single-page apps send their index page for missing files.
       const isPage = /^text\/html\b/i.test(headers.get('content-type') ?? '')
       if (ok && !isPage) return read(pieces)
       if (ok || [403, 404, 410].includes(status)) return null
-      throw unreachable(url, `its server answers ${status}`)
+      throw unreachable(url, `the server returned ${status}`)
     })
   } catch (thrown) {
     if (signal.aborted) throw InoriginError.from(signal.reason)
@@ -141,7 +142,7 @@ async function reading<T>(
 function unreachable(url: string, why: string, cause?: unknown): InoriginError {
   return new InoriginError(
     'unavailable',
-    `${url} could not be looked up: ${why}. Try again when it can.`,
+    `${url} could not be looked up: ${why}. Try again later.`,
     {
       code: 'hub_unreachable',
       retryAfter: 5,

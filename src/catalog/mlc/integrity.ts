@@ -1,10 +1,10 @@
-/** What a record says that small files hash to. */
+/** Checks small files against the hashes in a WebLLM record. */
 import { InoriginError } from '../../error.ts'
 import type { MlcRecord } from './record.ts'
 
 type Bytes = Uint8Array<ArrayBuffer>
 
-/** By the names that WebLLM and WebCrypto have for them. */
+/** WebCrypto's algorithm names, by WebLLM's names. */
 const ALGORITHMS: Readonly<Record<string, string>> = {
   sha256: 'SHA-256',
   sha384: 'SHA-384',
@@ -12,9 +12,9 @@ const ALGORITHMS: Readonly<Record<string, string>> = {
 }
 
 /**
- * Compares a file with its hash, where the record has one: `config`, `model_lib`, or the name of one of
- * the tokenizer's. Rejects with `unavailable` where it is another file; where the record wants it, the
- * console is told instead.
+ * Compares a file with its hash in the record, if any. `file` is `config`, `model_lib` or the name
+ * of a tokenizer file. Rejects with `unavailable` on a mismatch. With `onFailure: 'warn'`, logs a
+ * warning instead.
  */
 export async function checkIntegrity(
   { model_id, integrity = {} }: MlcRecord,

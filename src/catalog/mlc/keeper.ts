@@ -1,28 +1,28 @@
-/** Where a look-up puts what it reads anyway, so that it need not be sent again. */
+/** Stores files that a look-up reads anyway, so that they are not downloaded twice. */
 import type { HubAccess } from '../hub/listing.ts'
 import type { Resource } from '../schema.ts'
 
 export interface Keeper {
-  /** Told once, before long files are read. Rejects with `unavailable` where so many bytes do not fit. */
+  /** Called once before long files are read. Rejects with `unavailable` if they do not fit. */
   expect(bytes: number): Promise<void>
-  /** Told of every piece of those. */
+  /** Called for every piece of the files. */
   onBytes(bytes: number): void
-  /** A file is whole. */
+  /** Stores a complete file. */
   keep(resource: Resource, content: Blob): Promise<void>
 }
 
 export interface MlcAccess extends HubAccess {
-  /** Default: nothing is kept. */
+  /** Storage for the files. Default: nothing is stored. */
   keeper?: Keeper
 }
 
-/** Bytes that come together before they leave the heap: browsers keep long Blobs on the disk. */
+/** Bytes collected before they become a Blob, since browsers store long Blobs on disk. */
 const PART = 16 * 2 ** 20
 
-/** Bytes up to which a file is held until its hash is known. Longer ones are sent again. */
+/** Maximum length of a file to hold until its hash is known. Longer ones are downloaded again. */
 const MOST_HELD = 512 * 2 ** 20
 
-/** Puts the pieces of one file together; `undefined` where it is too long for that. */
+/** Creates a collector for the pieces of one file. `end` returns `undefined` if it is too long. */
 export function holdPieces(): {
   add(piece: Uint8Array<ArrayBuffer>): void
   end(): Blob | undefined

@@ -1,28 +1,28 @@
-/** How a model that MLC compiled lies in its folder. */
+/** Knows the file layout of models that MLC compiled. */
 import * as v from 'valibot'
 import type { ResourceType } from '../../types/index.ts'
 import { MOST_TOKENS } from '../context.ts'
 import { path } from '../values.ts'
 
-/** The file that says of a model what MLC knows. */
+/** Name of MLC's configuration file. */
 export const CONFIG = 'mlc-chat-config.json'
 
-/** Says which functions of a library do what, where it does not go without saying. */
+/** Name of the file that maps tasks to functions of a library, if they differ from the defaults. */
 export const MANIFEST = 'mlc-model-manifest.json'
 
-/** Names that lists of weights have had, the newest first. */
+/** File names of the list of weights, newest first. */
 export const LISTS = ['tensor-cache.json', 'ndarray-cache.json']
 
-/** Files of which texts are made, in the order in which they are listed. */
+/** Names of the tokenizer's files, in the order of the listing. */
 export const TOKENIZERS = ['tokenizer.json', 'tokenizer_config.json', 'chat_template.jinja']
 
-/** What a file of that name is. */
+/** Returns the resource type of a file. */
 export function typeOf(name: string): ResourceType {
   if (name === CONFIG || name === MANIFEST) return 'config'
   return TOKENIZERS.includes(name) ? 'tokenizer' : 'mlc'
 }
 
-/** Memory is laid out for every token that is promised; more than this is for a catalog to promise. */
+/** Default limit of tokens, since memory is allocated for all of them. Catalogs may set more. */
 export const MOST_PROMISED = 4_096
 
 const listSchema = v.object({
@@ -34,14 +34,14 @@ const listSchema = v.object({
   ),
 })
 
-/** A file of weights. */
+/** File of weights. */
 export interface Shard {
   path: string
-  /** Where the list says it. */
+  /** Length in bytes; `undefined` if the list does not give it. */
   bytes: number | undefined
 }
 
-/** The files that a list of weights names; `null` where it is no such list. */
+/** Returns the files in a list of weights; `null` if it is not such a list. */
 export function shardsOf(list: unknown): Shard[] | null {
   const { success, output } = v.safeParse(listSchema, list)
   if (!success) return null
@@ -49,7 +49,7 @@ export function shardsOf(list: unknown): Shard[] | null {
   return Array.from(bytes, ([name, length]) => ({ path: name, bytes: length }))
 }
 
-/** Tokens of context that MLC's own file, or what replaces parts of it, tells of. */
+/** Returns the context length in tokens from MLC's configuration or its overrides. */
 export function tokensOf(chat: Readonly<Record<string, unknown>>): number | undefined {
   return [chat['context_window_size'], chat['sliding_window_size']].find(
     (length): length is number =>
@@ -57,7 +57,7 @@ export function tokensOf(chat: Readonly<Record<string, unknown>>): number | unde
   )
 }
 
-/** WebGPU features that weights need which are named so, such as `q4f16_1`. */
+/** Returns the WebGPU features that weights of that name require, such as `q4f16_1`. */
 export function featuresOf(name: string): string[] {
   return /q\d+f16(?![0-9])/i.test(name) ? ['shader-f16'] : []
 }

@@ -1,9 +1,9 @@
-/** WebLLM's own list of models; large, so that it is loaded where a catalog names one of them. */
+/** Holds WebLLM's model list, which is large and only loaded if a catalog names a model of it. */
 import list from './list.json' with { type: 'json' }
 import type { MlcRecord } from './record.ts'
 
 export interface MlcList {
-  /** Of WebLLM. */
+  /** Version of WebLLM. */
   version: string
   records: readonly MlcRecord[]
 }

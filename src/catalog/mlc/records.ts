@@ -1,4 +1,4 @@
-/** From what an entry says of models that MLC compiled to WebLLM's records of them. */
+/** Converts the `mlc` field of an entry into WebLLM records. */
 import { HOST } from '../hub/entry.ts'
 import type { MlcEntry } from '../schema.ts'
 import { embeds, findRecord, siblingOf } from './find.ts'
@@ -7,15 +7,15 @@ import type { MlcRecord } from './record.ts'
 
 export interface RecordsOptions {
   list: MlcList | undefined
-  /** The hub that stands in for the public one, with a trailing slash. */
+  /** URL of the hub that replaces the public one, with a trailing slash. */
   host: string
-  /** `null` for what is no http or https URL. */
+  /** Returns `null` for anything but an http or https URL. */
   absoluteUrl(url: string): string | null
 }
 
 /**
- * The records, best first, with absolute URLs; that of a folder ends with a slash. `say` is told of what
- * is wrong, and where below `path`.
+ * Returns the records, best first, with absolute URLs. The URL of a folder ends with a slash.
+ * Problems are reported to `say` with a path below `path`.
  */
 export function recordsOf(
   entry: MlcEntry,
@@ -25,8 +25,8 @@ export function recordsOf(
 ): MlcRecord[] {
   for (const key of ['revision', 'dtypes'] as const) {
     if (entry[key] === undefined || entry.huggingface !== undefined) continue
-    const instead = "a record's `model` has its commit in it, as /resolve/<commit>/"
-    say(`${path}.${key}`, `is of \`huggingface\`; ${instead}`)
+    const instead = "a record's `model` contains its commit as /resolve/<commit>/"
+    say(`${path}.${key}`, `applies only to \`huggingface\`; ${instead}`)
   }
   const { mlc } = entry
   const several = Array.isArray(mlc)
@@ -42,22 +42,22 @@ export function recordsOf(
       return []
     }
     if (embeds(found)) {
-      const instead = 'which a predictor with `embeddings` does here'
+      const instead = 'which is not supported; use a predictor with `embeddings`'
       say(item.path, `${found.model_id} turns texts into vectors, ${instead}`)
     }
     const record = located(found, item.path)
-    // Who names one alone wants it to run; who names several knows which.
+    // An id alone should run everywhere, but an array is an explicit choice.
     const sibling =
       several || typeof written !== 'string' ? undefined : siblingOf(list?.records ?? [], found)
     return sibling ? [record, located(sibling, item.path)] : [record]
   })
   const ids = records.map((record) => record.model_id)
   const twice = ids.find((id, index) => ids.indexOf(id) !== index)
-  if (twice !== undefined) say(`${path}.mlc`, `${twice} is there twice`)
+  if (twice !== undefined) say(`${path}.mlc`, `${twice} is listed twice`)
   return records
 
   function lookUp(id: string): MlcRecord | string {
-    return list ? findRecord(list, id) : `"${id}" is an id of WebLLM's own list, which is not here`
+    return list ? findRecord(list, id) : `"${id}" is an id of WebLLM's list, which is not loaded`
   }
 
   function located(record: MlcRecord, at: string): MlcRecord {
@@ -65,7 +65,7 @@ export function recordsOf(
       typeof entry.mlc === 'string' ? at : `${at}.${key}`
     const urlOf = (key: 'model' | 'model_lib') => {
       const url = absoluteUrl(record[key])
-      if (!url) say(inside(key), `"${record[key]}" is no http or https URL`)
+      if (!url) say(inside(key), `"${record[key]}" is not an http or https URL`)
       return url ?? ''
     }
     const model = urlOf('model').replace(/\/*$/, '/').replace(HOST, host)

@@ -1,4 +1,4 @@
-/** From a record of WebLLM's to the files it stands for, with lengths and hashes. */
+/** Resolves a WebLLM record into the files of the model, with lengths and digests. */
 import { InoriginError } from '../../error.ts'
 import { HOST } from '../hub/entry.ts'
 import { fileUrl, type HubFile, isNoHub } from '../hub/listing.ts'
@@ -19,28 +19,28 @@ import {
 } from './layout.ts'
 import type { MlcRecord } from './record.ts'
 
-/** What a record stands for. Plain data: it is kept, so that the next load asks nobody. */
+/** Files of a record. It is plain data and stored, so that later loads need no look-up. */
 export interface MlcFiles {
-  /** The commit's hash; `null` where the files lie on a server that is no hub. */
+  /** Commit hash; `null` on a server that is no hub. */
   revision: string | null
   created: string | undefined
-  /** Tokens of prompt and answer together that the model was made for, where it says so. */
+  /** Context length of the model in tokens, if its configuration gives one. */
   context: number | undefined
-  /** WebGPU features that its weights need. */
+  /** WebGPU features that the weights require. */
   features: string[]
   resources: Resource[]
 }
 
 /**
- * Looks a record's files up: at the hub by its listing; at any other server by reading the list of weights
- * and, as nothing tells their hashes, every file once. Rejects with `unavailable` that names what is
- * missing, and `aborted`.
+ * Looks up the files of a record. A hub provides a listing with digests. On any other server, every
+ * file is read once to compute its digest. Rejects with `unavailable`, naming what is missing, and
+ * with `aborted`.
  */
 export async function resolveMlc(record: MlcRecord, access: MlcAccess): Promise<MlcFiles> {
   const library = await fetchFile(record.model_lib, access)
-  if (!library) throw unfit(record, `its library ${record.model_lib} is not there`)
+  if (!library) throw unfit(record, `its library ${record.model_lib} was not found`)
   if (!isModule(library.bytes)) {
-    throw unfit(record, `its library ${record.model_lib} is no WebAssembly module`)
+    throw unfit(record, `its library ${record.model_lib} is not a WebAssembly module`)
   }
   await checkIntegrity(record, 'model_lib', library.bytes)
   const name = record.model_lib.replace(/[?#].*$/, '').replace(/^.*\//, '')
@@ -51,7 +51,7 @@ export async function resolveMlc(record: MlcRecord, access: MlcAccess): Promise<
     bytes: library.bytes.length,
     sha256: library.sha256,
   }
-  // The weights, of which there may be gigabytes, come last.
+  // The weights are checked last, since they may be gigabytes.
   const found = await describeFiles(record, await locate(record, access), wasm)
   await access.keeper?.keep(wasm, new Blob([library.bytes]))
   return found
@@ -70,7 +70,7 @@ async function locate({ model }: MlcRecord, access: MlcAccess): Promise<Located>
   }
 }
 
-/** A folder's URL as a repository of a hub; `null` where it can be none. */
+/** Parses the URL of a folder as a repository of a hub; `null` if it cannot be one. */
 function sourceOf(model: string): HubSource | null {
   const found = /^(https?:\/\/.+?\/)([\w.-]+\/[\w.-]+)\/(?:resolve\/([^/]+)\/)?$/.exec(model)
   const [, host, repository, revision = 'main'] = found ?? []
@@ -91,7 +91,7 @@ async function describeFiles(record: MlcRecord, at: Located, library: Resource):
   const chat = parse(await at.read(config))
   if (!chat) throw unfit(record, `its ${CONFIG} cannot be read`)
   const shards = shardsOf(parse(await at.read(weights)))
-  if (!shards) throw unfit(record, `its ${list} is no list of weights`)
+  if (!shards) throw unfit(record, `its ${list} is not a list of weights`)
   get('tokenizer.json')
 
   const resource = async (
@@ -126,7 +126,7 @@ async function describeFiles(record: MlcRecord, at: Located, library: Resource):
   }
 }
 
-/** A file of weights that is as long as their list says. */
+/** Returns the file of weights. Throws if its length differs from the list's. */
 function sized(record: MlcRecord, file: HubFile, { path, bytes }: Shard): HubFile {
   if (bytes === undefined || bytes === file.bytes) return file
   throw unfit(record, `its ${path} has ${file.bytes} bytes and should have ${bytes}`)
@@ -137,7 +137,7 @@ function isModule(bytes: Uint8Array): boolean {
 }
 
 function unfit({ model_id, model }: MlcRecord, why: string): InoriginError {
-  const what = `${model_id} cannot be used as it lies at ${model}: ${why}`
+  const what = `${model_id} at ${model} cannot be used: ${why}`
   return new InoriginError('unavailable', `${what}. Correct the catalog entry, or the files.`, {
     code: 'hub_unfit',
   })

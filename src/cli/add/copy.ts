@@ -1,4 +1,4 @@
-/** Files into the app, hashed on the way and cut where a host would refuse them. */
+/** Copies files into the app, hashes them, and splits those that a host would reject. */
 import { createHash } from 'node:crypto'
 import { mkdir, open, type FileHandle } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -12,17 +12,17 @@ import { placeOf } from './source.ts'
 export type Facts = Pick<Resource, 'bytes' | 'sha256' | 'chunks' | 'partBytes'>
 
 export interface CopyOptions {
-  /** Bytes that a file may have; larger ones are cut. */
+  /** Maximum length of a file in bytes. Larger files are split. */
   maxFileBytes: number
   signal: AbortSignal
-  /** Told of every piece that was copied. */
+  /** Called with the length of every piece that was copied. */
   onBytes: (bytes: number) => void
 }
 
-/** Bytes that are copied at once. */
+/** Bytes that are read at once. */
 const PIECE = 2 ** 20
 
-/** Copies an item of the root to its place below a folder, and returns what a catalog says of it. */
+/** Copies a file of the root to its place below a folder, and returns its fields for a catalog. */
 export async function copyItem(
   root: Root,
   item: Item,
@@ -62,7 +62,7 @@ export async function copyItem(
       onBytes(piece.length)
     }
     if (at % CHUNK_BYTES !== 0) chunks.push(chunk.digest('hex'))
-    // An empty file is one too.
+    // An empty file has no pieces, but it must exist.
     file ??= await open(to, 'wx')
   } finally {
     await file?.close()

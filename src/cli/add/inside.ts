@@ -1,27 +1,27 @@
-/** Files of a model's folder that are opened only where they really lie in it. */
+/** Opens files of a model's folder, but only if they really are inside it. */
 import { constants, lstatSync, readlinkSync, realpathSync } from 'node:fs'
 import { lstat, open, type FileHandle } from 'node:fs/promises'
 import { isAbsolute, join, relative, sep } from 'node:path'
 import { refuse } from '../../host/draft/refuse.ts'
 
 export interface Root {
-  /** The folder, as the user named it; it may be a link. */
+  /** Path of the folder as the user named it. It may be a link. */
   path: string
   real: string
-  /** Real path of `blobs/` where the folder is a snapshot in a cache of the hub, else `null`. */
+  /** Real path of `blobs/` if the folder is a snapshot in a hub's cache; otherwise `null`. */
   blobs: string | null
 }
 
-/** Returns the folder as a root. Throws `ENOENT` where there is none. */
+/** Returns the folder as a root. Throws `ENOENT` if there is none. */
 export function rootAt(path: string): Root {
   const real = realpathSync(path)
   return { path, real, blobs: blobsOf(real) }
 }
 
 /**
- * Returns the real path of a file or folder below the root; `undefined` where there is none. Throws
- * `invalid_request` for a link out of the root and for a hidden file. The one exception is the layout of
- * the cache of Hugging Face: files of `models--owner--name/snapshots/<revision>/` are links to files of
+ * Returns the real path of a file or folder below the root, or `undefined` if there is none. Throws
+ * `invalid_request` for a link out of the root and for a hidden file. The cache of Hugging Face is
+ * an exception: files of `models--owner--name/snapshots/<revision>/` are links to files of
  * `models--owner--name/blobs/`, named by their digests.
  * https://huggingface.co/docs/huggingface_hub/guides/manage-cache
  */
@@ -55,14 +55,14 @@ export function findInside(root: Root, path: string): string | undefined {
 }
 
 /**
- * Opens a file below the root for reading. Rejects with `invalid_request` where {@link findInside}
- * throws it, where there is no regular file, and where it was replaced meanwhile.
+ * Opens a file below the root for reading. Rejects with `invalid_request` as {@link findInside}
+ * does, for anything but a regular file, and if the file was replaced in the meantime.
  */
 export async function openInside(root: Root, path: string): Promise<FileHandle> {
   const name = join(root.path, path)
   const real = findInside(root, path)
-  if (real === undefined) throw refuse(`There is no ${name}.`, 'Look at its folder.')
-  // A pipe would keep `open` waiting. Windows has neither flag.
+  if (real === undefined) throw refuse(`There is no ${name}.`, 'Check its folder.')
+  // Without O_NONBLOCK, `open` would wait for the writer of a pipe. Windows has neither flag.
   const file = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   try {
     const [opened, found] = await Promise.all([
@@ -71,7 +71,7 @@ export async function openInside(root: Root, path: string): Promise<FileHandle> 
     ])
     if (!opened.isFile()) throw refuse(`${name} is not a file.`, 'Put a file in its place.')
     const isSame = opened.dev === found.dev && opened.ino === found.ino
-    // A folder on the way may have become a link since.
+    // A folder in the path may have become a link in the meantime.
     if (isSame && findInside(root, path) === real) return file
     throw refuse(`${name} changed while it was opened.`, 'Run this again.')
   } catch (error) {
@@ -80,7 +80,7 @@ export async function openInside(root: Root, path: string): Promise<FileHandle> 
   }
 }
 
-/** Reads a whole file below the root. Rejects as {@link openInside}. */
+/** Reads a whole file below the root. Rejects as {@link openInside} does. */
 export async function readInside(root: Root, path: string): Promise<Uint8Array> {
   const file = await openInside(root, path)
   try {
@@ -94,7 +94,7 @@ function isHidden(path: string, separator: string): boolean {
   return path.split(separator).some((part) => part.startsWith('.'))
 }
 
-/** Describes the first step of a path below the root that is a link; `null` where none is. */
+/** Describes the first link in a path below the root; `null` if there is none. */
 function firstLink({ path: root }: Root, path: string): string | null {
   const parts = path.split('/')
   for (let count = 1; count <= parts.length; count++) {
@@ -120,7 +120,7 @@ function blobsOf(real: string): string | null {
   return at < 0 || at + 1 === parts.length ? null : [...parts.slice(0, at), 'blobs'].join(sep)
 }
 
-/** Digests are SHA-1 for small files and SHA-256 for large ones. */
+/** Returns `true` for a blob's path. Digests are SHA-1 for small files, SHA-256 for large ones. */
 function isBlob(blobs: string, real: string): boolean {
   const name = relative(blobs, real)
   return /^([\da-f]{40}|[\da-f]{64})$/.test(name)

@@ -1,12 +1,12 @@
-/** What to do with a model that was added: code to begin with. */
+/** Generates example code for a model that was added. */
 import type { Entry, PredictorEntry } from '../../catalog/schema.ts'
 import { ARRAYS, size } from '../../values/elements.ts'
 import { keyOf, quote } from '../types/code.ts'
 
-/** Longest tensor that is written as an array of its length. */
+/** Maximum length of a tensor that the example creates as an array. */
 const MOST_WRITTEN = 2 ** 24
 
-/** Lines of a page's script; `catalog` is the URL that the app's catalog is served at. */
+/** Returns the code of a page's script. `catalog` is the URL of the app's catalog. */
 export function snippet(entry: Entry, catalog: string): string {
   const start = [
     "import { serve } from 'inorigin'",
@@ -43,11 +43,11 @@ function predictLines({ tag, signature, implementations }: PredictorEntry): stri
   ]
 }
 
-/** The name of the typed array that a tensor of that type is given in; halves are given wider. */
+/** Returns the name of the typed array for a tensor type. Half floats use `Float32Array`. */
 const arrayOf = (type: string): string =>
   ARRAYS[type === 'float16' ? 'float32' : (type as keyof typeof ARRAYS)].name
 
-/** A value of that type and shape; free lengths are 1. */
+/** Returns an example value of that type and shape. Dynamic dimensions are 1. */
 function example(type: string, shape: readonly (number | null)[] | undefined): string {
   if (type === 'image') return 'document.images[0]'
   const lengths = (shape ?? []).map((length) => length ?? 1)

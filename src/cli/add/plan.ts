@@ -1,4 +1,4 @@
-/** What a path given to `inorigin add` becomes: an entry, but for lengths and hashes of its files. */
+/** Plans the entry for a path passed to `inorigin add`, without lengths and hashes of its files. */
 import { planMlc } from '../../host/draft/mlc.ts'
 import {
   planGraph,
@@ -11,7 +11,7 @@ import { refuse } from '../../host/draft/refuse.ts'
 import { folderOn } from '../onnx/file.ts'
 import type { Source } from './source.ts'
 
-/** Rejects with `invalid_request` that says what to do. Paths of items are relative to the source's root. */
+/** Plans the entry. Item paths are relative to the root. Rejects with `invalid_request`. */
 export async function makePlan(source: Source, given: Omit<PlanOptions, 'keep'>): Promise<Plan> {
   const options: PlanOptions = { ...given, keep: (name) => `--tensor ${name}` }
   const folder = folderOn(source.root)
@@ -23,5 +23,5 @@ export async function makePlan(source: Source, given: Omit<PlanOptions, 'keep'>)
   if (source.kind === 'graph') return planGraph(folder, source.path, options)
   refuseTensors(options)
   if (options.devices.includes('webgpu')) return planMlc(folder, source.files)
-  throw refuse('--device wasm: a model compiled by MLC runs on WebGPU alone.', 'Leave it out.')
+  throw refuse('--device wasm: a model compiled by MLC runs only on WebGPU.', 'Leave it out.')
 }

@@ -1,4 +1,4 @@
-/** What a path given to `inorigin add` holds: one graph, or a folder as exports for the web have it. */
+/** Detects what a path passed to `inorigin add` contains: one graph, or a folder of a model. */
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import type { HubFile } from '../../catalog/hub/listing.ts'
@@ -7,16 +7,16 @@ import { kindOf } from '../../host/draft/kind.ts'
 import { refuse } from '../../host/draft/refuse.ts'
 import { findInside, rootAt, type Root } from './inside.ts'
 
-/** Every path is relative to the root and has forward slashes. */
+/** Files of a model. All paths are relative to the root and use forward slashes. */
 export type Source = { root: Root } & (
   | { kind: 'graph'; path: string }
-  /** A folder with configuration, tokenizer and `onnx/`. */
+  /** Folder with configuration, tokenizer and `onnx/`. */
   | { kind: 'layout'; files: HubFile[] }
-  /** A folder of MLC's. */
+  /** Folder of a model that MLC compiled. */
   | { kind: 'mlc'; files: HubFile[] }
 )
 
-/** Throws `invalid_request` that says what is expected there, or which link leads out of the folder. */
+/** Finds the source at a path. Throws `invalid_request` for anything unexpected. */
 export function findSource(path: string): Source {
   if (!existsSync(path)) throw refuse(`There is no ${path}.`, 'Name an .onnx file, or a folder.')
   if (!statSync(path).isDirectory())
@@ -30,12 +30,12 @@ export function findSource(path: string): Source {
   return found.kind === 'graph' ? { root, ...found } : { root, kind: found.kind, files }
 }
 
-/** Files of a folder and of the folders in it, but for hidden ones. */
+/** Returns all files below a folder, except hidden ones. */
 function listFiles(root: Root): HubFile[] {
   return filesIn(root, '', [root.real]).toSorted((one, other) => (one.path < other.path ? -1 : 1))
 }
 
-/** `above` holds the real paths of the folders that led here: a link back to one is not followed. */
+/** Returns the files of a folder. Links back to `above`, the real parent folders, are skipped. */
 function filesIn(root: Root, folder: string, above: readonly string[]): HubFile[] {
   return readdirSync(join(root.path, folder))
     .filter((name) => !name.startsWith('.'))
@@ -50,8 +50,8 @@ function filesIn(root: Root, folder: string, above: readonly string[]): HubFile[
 }
 
 /**
- * Where it lies in the app, with forward slashes: servers differ in what they make of spaces, signs and
- * letters with accents in a URL, so that there are none.
+ * Returns the path of an item in the app, with forward slashes. Other characters than letters,
+ * digits and `_.-` are replaced, since servers treat them differently in URLs.
  */
 export function placeOf({ name }: Item): string {
   return name.replaceAll(/[^\w./-]/gu, (sign) => `_${sign.codePointAt(0)?.toString(16)}`)

@@ -1,14 +1,14 @@
-/** Files on disk, read a window at a time: weights may be larger than memory. */
+/** Reads files on disk in windows, since weights may be larger than the memory. */
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { findInside, openInside, type Root } from '../add/inside.ts'
 import type { Folder, OpenFile } from '../../host/draft/folder.ts'
 import { refuse } from '../../host/draft/refuse.ts'
 
-/** Bytes that are read at once. */
+/** Minimum number of bytes per read. */
 const WINDOW = 2 ** 20
 
-/** A folder on the disk. Its files are opened only where {@link findInside} lets them. */
+/** Returns a folder on disk. Its files open only if {@link findInside} accepts them. */
 export function folderOn(root: Root): Folder {
   return {
     nameOf: (name) => join(root.path, name),

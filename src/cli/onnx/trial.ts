@@ -1,20 +1,20 @@
-/** Opens a model in the very runtime that browsers will use, on WebAssembly in Node. */
+/** Opens a model in the runtime that browsers use, on WebAssembly in Node. */
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { refuse } from '../../host/draft/refuse.ts'
 
-/** A graph, and its weights by the path that it refers to them by. */
+/** Graph and its external weights, each with the path that the graph refers to. */
 export interface Trial {
   graph: string
   data: readonly { path: string; file: string }[]
   /** Name of the graph in messages. */
   name: string
   read: (file: string) => Promise<Uint8Array>
-  /** The folder of onnxruntime-web that holds its builds. */
+  /** Folder of onnxruntime-web that contains its builds. */
   runtime: string
 }
 
-/** Rejects with `invalid_request` that tells the runtime's own reason when it cannot. */
+/** Opens the model once. Rejects with `invalid_request` and the runtime's reason if that fails. */
 export async function tryModel({ graph, data, name, read, runtime }: Trial): Promise<void> {
   const build = pathToFileURL(join(runtime, 'ort.node.min.mjs')).href
   const ort = (await import(build)) as typeof import('onnxruntime-web')
@@ -34,14 +34,14 @@ export async function tryModel({ graph, data, name, read, runtime }: Trial): Pro
   } catch (cause) {
     throw refuse(
       `The runtime cannot open ${name}: ${reasonOf(cause)}`,
-      'Export the model again without what it names. If that is only missing on WebAssembly, add ' +
-        'it with --device webgpu.',
+      'Export the model again without the part that this names. If only WebAssembly lacks it, ' +
+        'add the model with --device webgpu.',
       cause,
     )
   }
 }
 
-/** Without the paths and functions of the runtime's own sources. */
+/** Returns the runtime's error message without the paths and functions of its sources. */
 function reasonOf(thrown: unknown): string {
   const text = thrown instanceof Error ? thrown.message : String(thrown)
   const reason = text

@@ -1,18 +1,18 @@
-/** Bits of TypeScript. Names and descriptions in them have their control characters escaped. */
+/** Generates parts of TypeScript code. Control characters in names and descriptions are escaped. */
 import { escapeControls } from '../output.ts'
 
-/** A text as a literal of it. */
+/** Returns a text as a string literal. */
 export function quote(text: string): string {
   const content = JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")
   return `'${escapeControls(content)}'`
 }
 
-/** A text as the name of a member. */
+/** Returns a text as the name of a member. */
 export function keyOf(name: string): string {
   return /^[A-Za-z_$][\w$]*$/.test(name) ? name : quote(name)
 }
 
-/** A value of JSON as the literal type of it. */
+/** Returns a JSON value as a literal type. */
 export function literal(value: unknown): string {
   if (typeof value === 'string') return quote(value)
   if (Array.isArray(value)) return `[${value.map(literal).join(', ')}]`
@@ -21,7 +21,7 @@ export function literal(value: unknown): string {
   return `{ ${members.join('; ')} }`
 }
 
-/** Lines of a comment; none where there is nothing to say. */
+/** Returns the lines of a comment, or none without a text. */
 export function comment(text: string | undefined, indent: string): string[] {
   const said = text?.replaceAll('*/', '*\\/').trim()
   if (!said) return []
@@ -31,7 +31,7 @@ export function comment(text: string | undefined, indent: string): string[] {
   return [`${indent}/**`, ...lines.map((line) => `${indent} * ${line}`.trimEnd()), `${indent} */`]
 }
 
-/** One of several types, each told once. */
+/** Returns the union of the types, without duplicates. */
 export function union(types: readonly string[]): string {
   return [...new Set(types)].join(' | ') || 'never'
 }

@@ -1,10 +1,10 @@
-/** The type of a parameter's values. */
+/** Generates the TypeScript types of predictor parameters. */
 import type { Implementation } from '../../catalog/schema.ts'
 import type { InputParameter, OutputParameter } from '../../types/index.ts'
 import { quote, union } from './code.ts'
 import { schemaType } from './schema.ts'
 
-/** What an input may be given as. */
+/** Returns the type of an input's values. */
 export function inputType({ type, enumeration, schema }: InputParameter): string {
   if ((type === 'list' || type === 'dict') && schema) return schemaType(schema, 'input')
   const names = enumeration?.map(({ name }) => quote(name)) ?? []
@@ -12,7 +12,7 @@ export function inputType({ type, enumeration, schema }: InputParameter): string
   return `InputValue<${quote(type)}${members}>`
 }
 
-/** What an output is. */
+/** Returns the type of an output's values. */
 export function outputType(
   { name, type, enumeration, schema }: OutputParameter,
   implementations: readonly Implementation[],
@@ -38,7 +38,7 @@ export function outputType(
   return `OutputValue<${quote(type)}${known ? `, ${quote(known)}` : ''}>`
 }
 
-/** Whether an output of that shape is one value or more; `null` where that is not known before. */
+/** Returns whether an output of that shape has one value or many; `null` if it depends. */
 function sizeOf(
   type: OutputParameter['type'],
   shape: readonly (number | null)[] | undefined,

@@ -1,15 +1,15 @@
-/** JSON Schema as a TypeScript type: what it cannot say becomes wider, never narrower. */
+/** Converts JSON Schema to TypeScript. Rules that TypeScript cannot express widen the type. */
 import { isObject } from '../../engine/schema/node.ts'
 import { keyOf, literal, union } from './code.ts'
 
 type Schema = Readonly<Record<string, unknown>>
 
-/** Inputs are taken as they are, so their arrays may be `readonly`. */
+/** Returns the type of a schema. Arrays of inputs are `readonly`, which accepts both kinds. */
 export function schemaType(schema: unknown, side: 'input' | 'output'): string {
   const array = (element: string): string => `${side === 'input' ? 'readonly ' : ''}${element}[]`
   return typeOf(schema, [])
 
-  /** `inside` are the references that led here. */
+  /** Returns the type of a subschema. `inside` holds the references to it, to stop at cycles. */
   function typeOf(given: unknown, inside: readonly string[]): string {
     if (given === false) return 'never'
     if (!isObject(given)) return 'unknown'
@@ -55,7 +55,7 @@ export function schemaType(schema: unknown, side: 'input' | 'output'): string {
       ([key, each]) => `${keyOf(key)}${needed.includes(key) ? '' : '?'}: ${deeper(each)}`,
     )
     const isOpen = additionalProperties !== false
-    // The type of other keys must hold for all of them, so beside others it is not told.
+    // An index signature must fit all members, so beside others it can only be `unknown`.
     const others = members.length > 0 ? 'unknown' : deeper(additionalProperties ?? true)
     if (isOpen) members.push(`[key: string]: ${others}`)
     return members.length > 0 ? `{ ${members.join('; ')} }` : 'Record<string, never>'

@@ -60,24 +60,24 @@ describe('says what is wrong and leaves nothing that counts as whole:', () => {
   const always = (fault: Fault) => Array<Fault>(20).fill(fault)
   const cases: Record<string, { faults: Fault[]; message: RegExp; code?: string }> = {
     'an HTML page': { faults: always({ html: true }), message: /HTML page/ },
-    missing: { faults: always({ status: 404 }), message: /answers 404/ },
-    forbidden: { faults: always({ status: 403 }), message: /answers 403/ },
-    'broken for good': { faults: always({ status: 500 }), message: /answers 500, 4 times/ },
+    missing: { faults: always({ status: 404 }), message: /returned 404/ },
+    forbidden: { faults: always({ status: 403 }), message: /returned 403/ },
+    'broken for good': { faults: always({ status: 500 }), message: /returned 500, 4 times/ },
     'busy for an hour': {
       faults: always({ status: 429, retryAfter: '3600' }),
-      message: /answers 429 and asks to come back in 3600 s/,
+      message: /returned 429 and asks to retry after 3600 s/,
     },
     'wrong bytes': { faults: always({ corrupt: 5 }), message: /sha256/, code: 'hash_mismatch' },
     'bytes too many': { faults: always({ extra: 1 }), message: /102407 bytes, .* has more/ },
     'sent around in circles': {
       faults: Array.from({ length: 100 }, () => ({ redirect: true })),
       // Twenty redirects may also take longer than a silence is borne.
-      message: /cannot be reached|no byte came/,
+      message: /cannot be reached|no data arrived/,
     },
-    silence: { faults: always({ stall: 0 }), message: /no byte came/ },
+    silence: { faults: always({ stall: 0 }), message: /no data arrived/ },
     'never whole': {
       faults: always({ cut: 50_000, ignoreRange: true }),
-      message: /the connection failed, 4 times in a row; \d+ of 102407 bytes are here/,
+      message: /the connection failed, 4 times in a row; \d+ of 102407 bytes were received/,
     },
   }
   test.for(Object.entries(cases))('%s', async ([, { faults, message, code }]) => {

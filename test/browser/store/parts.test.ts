@@ -65,7 +65,7 @@ test('names the part that is not there, and counts nothing as whole', async () =
   const failed = download(database, resource, options)
   await expect(failed).rejects.toMatchObject({
     code: 'download_failed',
-    message: expect.stringMatching(/file\/[^/]+\.2\?.*answers 404/),
+    message: expect.stringMatching(/file\/[^/]+\.2\?.*returned 404/),
   })
   expect(await hasResource(database, resource.sha256)).toBe(false)
 })

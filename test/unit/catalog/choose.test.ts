@@ -146,7 +146,7 @@ describe('with measurements', () => {
     const { id, why, reasons } = fastest([full, wasm], { 'webgpu-full': 41, wasm: 3.14 })
     expect(id).toBe('wasm')
     expect(why['wasm']).toContain('3.1 ms')
-    expect(why['webgpu-full']).toContain('it takes 41 ms a run, and wasm takes 3.1 ms')
+    expect(why['webgpu-full']).toContain('it takes 41 ms per run, and wasm takes 3.1 ms')
     expect(reasons.map(({ milliseconds }) => milliseconds)).toEqual([41, 3.14])
     expect(reasons.map(({ bytes }) => bytes)).toEqual([1, 1])
   })
@@ -199,7 +199,7 @@ describe('with measurements', () => {
     expect(ids([full, wasm, quick], software)).toEqual(['wasm', 'wasm-quick'])
     expect(ids([full, half], software)).toEqual(['webgpu-full'])
     expect(ids([half], noGpu)).toEqual([])
-    expect(fastest([full, wasm], {}, software).why['webgpu-full']).toContain('made of software')
+    expect(fastest([full, wasm], {}, software).why['webgpu-full']).toContain('is a software GPU')
     expect(fastest([full, wasm], {}).why['wasm']).toContain('not compared')
   })
 })
@@ -261,8 +261,8 @@ describe('when nothing fits, says what each one lacks:', () => {
       'auto',
       ['WebAssembly can have 4 GiB'],
     ],
-    [[wasm], device(), 'webgpu', ['wasm: it runs on WASM and WebGPU was asked for']],
-    [[full], device(), 'wasm', ['webgpu-full: it runs on WebGPU and WASM was asked for']],
+    [[wasm], device(), 'webgpu', ['wasm: it runs on WASM, but WebGPU was requested']],
+    [[full], device(), 'wasm', ['webgpu-full: it runs on WebGPU, but WASM was requested']],
     [
       [full, wasm],
       noGpu,

@@ -99,9 +99,9 @@ describe('who asks for one', () => {
   test('is told what looks like an unknown one, and does embed', () => {
     const error = asking('@acme/embeds')
     expect(error).toMatchObject({ kind: 'not_found', code: 'model_not_found', param: 'model' })
-    expect(error.message).toBe('There is no "@acme/embeds" here. There is @acme/embed.')
+    expect(error.message).toBe('Unknown model "@acme/embeds". Available: @acme/embed.')
     const chatting = thrownBy(() => findEntry(all, '@acme/embeds', 'model'))
-    expect(chatting.message).toBe('There is no "@acme/embeds" here. There is @acme/embedding.')
+    expect(chatting.message).toBe('Unknown model "@acme/embeds". Available: @acme/embedding.')
   })
 
   test('is told of another model what it does', () => {
@@ -109,11 +109,11 @@ describe('who asks for one', () => {
       kind: 'invalid_request',
       code: 'unsupported_model',
       param: 'model',
-      message: '@acme/embedding writes text and does not embed; @acme/embed does.',
+      message: '@acme/embedding generates text and does not embed texts; @acme/embed does.',
     })
     expect(asking('@acme/digits')).toMatchObject({
       kind: 'not_found',
-      message: '@acme/digits is a predictor that does not embed; @acme/embed does.',
+      message: '@acme/digits is a predictor that does not embed texts; @acme/embed does.',
     })
   })
 
@@ -122,7 +122,7 @@ describe('who asks for one', () => {
       kind: 'not_found',
       code: 'model_not_found',
       param: 'model',
-      message: expect.stringMatching(/^No model of this catalog embeds texts; /),
+      message: expect.stringMatching(/^No model of this catalog embeds texts\. /),
     })
   })
 })

@@ -90,10 +90,10 @@ test('is refused when it redefines a tag of ours', async () => {
 test.each([
   ['/broken.json', 'invalid_request', /broken\.json is not JSON: /],
   ['/wrong.json', 'invalid_request', /wrong\.json cannot be used:\nentries\[0\]\.type: /],
-  ['/huge.json', 'invalid_request', /huge\.json is larger than the 4194304 bytes/],
-  ['/app.html', 'unavailable', /app\.html could not be read: the answer is an HTML page, not JSON/],
-  ['/missing.json', 'unavailable', /missing\.json could not be read: the server answers 404/],
-  ['/busy.json', 'unavailable', /busy\.json could not be read: the server answers 503/],
+  ['/huge.json', 'invalid_request', /huge\.json is larger than the limit of 4194304 bytes/],
+  ['/app.html', 'unavailable', /could not be read: the response is an HTML page, not JSON/],
+  ['/missing.json', 'unavailable', /missing\.json could not be read: the server returned 404/],
+  ['/busy.json', 'unavailable', /busy\.json could not be read: the server returned 503/],
   ['file:///etc/passwd', 'invalid_request', /"file:\/\/\/etc\/passwd" is not an http or https URL/],
   ['http://127.0.0.1:9/x.json', 'unavailable', /x\.json could not be read: .*CORS/],
 ])('says why %s cannot be used', async (path, kind, message) => {

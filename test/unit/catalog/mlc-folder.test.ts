@@ -47,7 +47,7 @@ test('what stops coming is not, and can be asked for again', async () => {
   expect(await Promise.race([reading, 'it is still read'])).toMatchObject({
     kind: 'unavailable',
     code: 'hub_unreachable',
-    message: expect.stringContaining('nothing came for 30 s'),
+    message: expect.stringContaining('no data arrived for 30 s'),
   })
 })
 
@@ -90,7 +90,7 @@ test.each<[string, () => Promise<unknown>]>([
   await expect(reading()).rejects.toMatchObject({
     kind: 'unavailable',
     code: 'hub_unfit',
-    message: expect.stringContaining(`sends more than the ${SMALL} bytes`),
+    message: expect.stringContaining(`sent more than the limit of ${SMALL} bytes`),
   })
   expect(sent.bytes).toBeLessThan(SMALL + 4 * MIB)
 })
@@ -105,7 +105,7 @@ test('weights that are longer than their list says are no further read', async (
     openFolder('https://h.test/m/', { signal: new AbortController().signal }),
   ).rejects.toMatchObject({
     code: 'hub_unfit',
-    message: expect.stringContaining('w.bin sends more than the 3000 bytes'),
+    message: expect.stringContaining('w.bin sent more than the limit of 3000 bytes'),
   })
   expect(sent.bytes).toBeLessThan(10_000)
 })

@@ -104,9 +104,9 @@ describe('an entry', () => {
   test.each<[object, RegExp]>([
     [
       { mlc: 'SmolLM2-360M-Instruct-q4f16' },
-      /entries\[0\]\.mlc: WebLLM \d+\.\d+\.\d+ has no ".+"; there is SmolLM2-360M-Instruct-q4f16_1-MLC, /,
+      /entries\[0\]\.mlc: WebLLM \d+\.\d+\.\d+ has no model ".+"\. Similar: SmolLM2-360M-Instruct-q4f16_1-MLC, /,
     ],
-    [{ mlc: [RECORD, 'smollm2'] }, /entries\[0\]\.mlc\[1\]: WebLLM .+ has no "smollm2"/],
+    [{ mlc: [RECORD, 'smollm2'] }, /entries\[0\]\.mlc\[1\]: WebLLM .+ has no model "smollm2"/],
     [
       { mlc: 'snowflake-arctic-embed-s-q0f32-MLC-b4' },
       /entries\[0\]\.mlc: .+ turns texts into vectors.+`embeddings`/,
@@ -118,14 +118,14 @@ describe('an entry', () => {
     [{ mlc: { ...RECORD, model_lib: undefined } }, /entries\[0\]\.mlc\.model_lib: /],
     [
       { mlc: [{ ...RECORD, model: 'ftp://x/y' }] },
-      /entries\[0\]\.mlc\[0\]\.model: "ftp:\/\/x\/y" is no http/,
+      /entries\[0\]\.mlc\[0\]\.model: "ftp:\/\/x\/y" is not an http/,
     ],
     [{ mlc: { ...RECORD, colour: 1 } }, /entries\[0\]\.mlc\.colour: /],
     [
       { mlc: { ...RECORD, integrity: { config: 'abc' } } },
       /entries\[0\]\.mlc\.integrity\.config: a hash looks like/,
     ],
-    [{ mlc: [RECORD, RECORD] }, /entries\[0\]\.mlc: own-q4f32_1 is there twice/],
+    [{ mlc: [RECORD, RECORD] }, /entries\[0\]\.mlc: own-q4f32_1 is listed twice/],
     [{ mlc: [] }, /entries\[0\]\.mlc: /],
     [{ mlc: 5 }, /entries\[0\]\.mlc: /],
     [{ mlc: ID, revision: 'main' }, /entries\[0\]\.revision: is of `huggingface`/],
@@ -263,7 +263,7 @@ describe('the files of a record', () => {
     [
       'list that is one',
       () => writeFileSync(join(folder, 'tensor-cache.json'), '{"records": 1}'),
-      /is no list of weights/,
+      /is not a list of weights/,
     ],
     ['shard', () => rmSync(join(folder, 'params_shard_1.bin')), /it has no params_shard_1\.bin/],
     [
@@ -271,11 +271,11 @@ describe('the files of a record', () => {
       () => writeFileSync(join(folder, 'params_shard_0.bin'), 'x'.repeat(20_000)),
       /params_shard_0\.bin has 20000 bytes and should have 30000/,
     ],
-    ['library', () => rmSync(join(folder, 'library.wasm')), /its library .+ is not there/],
+    ['library', () => rmSync(join(folder, 'library.wasm')), /its library .+ was not found/],
     [
       'library that is one',
       () => writeFileSync(join(folder, 'library.wasm'), 'MZ'),
-      /is no WebAssembly module/,
+      /is not a WebAssembly module/,
     ],
     [
       'manifest',
@@ -326,7 +326,7 @@ describe('the files of a record', () => {
     expect(refreshed).toEqual(['@me/mlc'])
     expect(failed).toEqual([
       { tag: '@me/relative', why: expect.stringMatching(/relative to the catalog/) },
-      { tag: '@me/none', why: expect.stringMatching(/none\.wasm is not there/) },
+      { tag: '@me/none', why: expect.stringMatching(/none\.wasm was not found/) },
     ])
     const written = JSON.parse(readFileSync(file, 'utf8'))
     expect(written.entries[1]).toEqual(entries[1])

@@ -12,7 +12,7 @@ test('names the tags that look most like an unknown one', () => {
   const all = catalog(...tags.map((tag) => model({ tag })))
   const error = thrownBy(() => findEntry(all, '@acme/gude', 'model'))
   expect(error).toMatchObject({ kind: 'not_found', code: 'model_not_found', param: 'model' })
-  expect(error.message).toContain('no "@acme/gude" here. There is @acme/guide, @acme/guild,')
+  expect(error.message).toContain('Unknown model "@acme/gude". Available: @acme/guide, @acme/guild')
   expect(error.message).toMatch(/ and 2 more\.$/)
 })
 

@@ -88,7 +88,7 @@ test.each<[string, object, string]>([
   [
     'default member',
     { inputs: [{ ...INPUT, enumeration: [{ name: 'a', value: 1 }], defaultValue: 'b' }] },
-    'entries[0].signature.inputs[0].defaultValue: is none of',
+    'entries[0].signature.inputs[0].defaultValue: is not a member of',
   ],
   [
     'binding',
@@ -160,11 +160,11 @@ test('knows what a model compiled by MLC must have', () => {
   if (!one) throw new Error('no implementation')
   const implementations = [{ ...one, engine: 'mlc' as const, device: 'wasm' as const }]
   expect(problemsOf(catalog(model({ implementations })))).toEqual([
-    'entries[0].implementations[0].device: mlc runs on webgpu alone',
-    'entries[0].implementations[0].resources: mlc needs the library that the model was compiled to, of type wasm',
+    'entries[0].implementations[0].device: mlc runs only on webgpu',
+    'entries[0].implementations[0].resources: mlc needs the compiled library of the model, of type wasm',
   ])
   expect(problemsOf(catalog(predictor({ implementations })))[0]).toBe(
-    'entries[0].implementations[0].engine: mlc runs language models alone',
+    'entries[0].implementations[0].engine: mlc runs only language models',
   )
 })
 
@@ -192,7 +192,7 @@ test.each(['javascript:alert(1)', 'file:///etc/passwd', 'data:,x', 'blob:https:/
   'refuses the URL %s',
   (url) => {
     expect(problemsOf(changed([...resource, 'url'], url))[0]).toBe(
-      `entries[0].implementations[0].resources[0].url: "${url}" is no http or https URL`,
+      `entries[0].implementations[0].resources[0].url: "${url}" is not an http or https URL`,
     )
   },
 )
@@ -207,7 +207,7 @@ test('refuses chunk hashes that cannot be all of them', () => {
   const path = [...resource, 'chunks']
   expect(validateCatalog(changed(path, [HASH]), options).entries).toHaveLength(2)
   const [problem] = problemsOf(changed(path, [HASH, HASH]))
-  expect(problem).toContain('resources[0].chunks: 10 bytes are 1 pieces')
+  expect(problem).toContain('resources[0].chunks: needs 1 hashes')
 })
 
 test('refuses an answer longer than prompt and answer together', () => {

@@ -114,7 +114,7 @@ test('keeps what is in the catalog, and overwrites nothing unless told to', asyn
   await expect(addIn(folder, 'two.onnx', { tag: '@me/one' })).rejects.toMatchObject({
     kind: 'invalid_request',
     message: expect.stringContaining(
-      '@me/one is in the catalog already. Choose another tag, or replace it with --force',
+      '@me/one is already in the catalog. Choose another tag, or replace it with --force',
     ),
   })
   expect(catalogIn(folder)).toEqual(before)
@@ -127,7 +127,7 @@ test('keeps what is in the catalog, and overwrites nothing unless told to', asyn
   expectWhole(folder)
 
   mkdirSync(join(folder, 'public/inorigin/@me/theirs'))
-  await expect(addIn(folder, 'one.onnx', { tag: '@me/theirs' })).rejects.toThrow('is there already')
+  await expect(addIn(folder, 'one.onnx', { tag: '@me/theirs' })).rejects.toThrow('already exists')
 })
 
 test('a folder of a chat model becomes one, in every precision that is there or in those asked for', async () => {
@@ -326,7 +326,7 @@ test('given up in the middle, nothing has changed', async () => {
   })
   await expect(adding).rejects.toMatchObject({
     kind: 'aborted',
-    message: 'Given up; nothing was added.',
+    message: 'Interrupted. Nothing was added.',
   })
   expect(catalogIn(folder)).toEqual(before)
   expect(readdirSync(join(folder, 'public/inorigin/@me'))).toEqual(['model'])

@@ -86,5 +86,5 @@ test('what a chat model has no use for is refused', async () => {
     'this is a chat model',
   )
   await expect(addIn(folder, 'c', { dtypes: ['q4'] })).rejects.toThrow('--dtypes')
-  await expect(addIn(folder, 'c', { devices: ['wasm'] })).rejects.toThrow('runs on WebGPU alone')
+  await expect(addIn(folder, 'c', { devices: ['wasm'] })).rejects.toThrow('runs only on WebGPU')
 })

@@ -113,11 +113,11 @@ describe('an answer that is none', () => {
     const inTenSeconds = new Date(Date.now() + 10_000).toUTCString()
     const soon = expect.toSatisfy((seconds: number) => seconds > 7 && seconds <= 11)
     expect(busy(inTenSeconds)).toMatchObject({ after: soon })
-    expect(() => busy('61')).toThrow('asks to come back in 61 s')
+    expect(() => busy('61')).toThrow('asks to retry after 61 s')
   })
 
   test.each([301, 400, 401, 403, 404, 410, 451])('%i is final', (status) => {
-    expect(() => judge(response(status), wanted, 0, null)).toThrow(`the server answers ${status}`)
+    expect(() => judge(response(status), wanted, 0, null)).toThrow(`the server returned ${status}`)
   })
 
   test('416 means starting over, once', () => {
