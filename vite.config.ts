@@ -16,6 +16,7 @@ import { sizeReport } from './.ci/build/size.ts'
 import packageJson from './package.json' with { type: 'json' }
 import { init } from './src/cli/init.ts'
 import { chromiumArgs, SHORT_LIVED_ARGS } from './test/setup/chromium.ts'
+import { LongestFirst } from './test/setup/sequencer.ts'
 
 const at = (path: string): string => resolve(import.meta.dirname, path)
 
@@ -182,6 +183,7 @@ export default defineConfig(({ command }) => ({
   test: {
     // A second, the default, is little where many processes share a core.
     expect: { poll: { timeout: 20_000 } },
+    sequence: { sequencer: LongestFirst },
     tags: [
       { name: 'slow', description: 'Left out of `npm test`. `npm run test:all` runs it.' },
       { name: 'firefox', description: 'Needs Firefox. `npm run test:firefox` installs it.' },

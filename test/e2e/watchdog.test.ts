@@ -3,11 +3,11 @@
  *
  * @module-tag slow
  */
-import { afterEach, expect, test } from 'vitest'
+import { test } from 'vitest'
 import type { Page } from 'playwright'
 import { fetchIn } from '../support/answers.ts'
 import { withSlowTokenizer } from '../support/hostile.ts'
-import { openSite, serveIn, type Site } from '../support/site.ts'
+import { openSite, serveIn } from '../support/site.ts'
 import {
   abortStream,
   beginStream,
@@ -18,9 +18,6 @@ import {
 } from '../support/streamed.ts'
 
 const GUIDE = '@inorigin/guide'
-let site: Site
-
-afterEach(() => site?.close())
 
 const ask = (page: Page, model: string, content: string) =>
   fetchIn(page, '/v1/messages', { model, max_tokens: 4, messages: [{ role: 'user', content }] })
@@ -36,9 +33,13 @@ async function hang(page: Page): Promise<void> {
   })
 }
 
-test('a prompt that a tokenizer never gets through ends its worker, and the next one is answered', async () => {
+test.concurrent('a prompt that a tokenizer never gets through ends its worker, and the next one is answered', async ({
+  expect,
+  onTestFinished,
+}) => {
   const { catalog, pages } = withSlowTokenizer('@me/hostile')
-  site = await openSite({ pages })
+  const site = await openSite({ pages })
+  onTestFinished(() => site.close())
   const page = await site.open()
   await serveIn(page, { catalog })
   expect((await ask(page, '@me/hostile', 'Hello')).status).toBe(200)
@@ -54,8 +55,12 @@ test('a prompt that a tokenizer never gets through ends its worker, and the next
   await expect.poll(() => page.workers()).not.toContain(worker)
 })
 
-test('a worker that does not notice a cancellation is ended when others wait for it', async () => {
-  site = await openSite()
+test.concurrent('a worker that does not notice a cancellation is ended when others wait for it', async ({
+  expect,
+  onTestFinished,
+}) => {
+  const site = await openSite()
+  onTestFinished(() => site.close())
   const page = await site.open()
   await serveIn(page)
   await beginStream(page, 'canceled', GUIDE, ENDLESS)
