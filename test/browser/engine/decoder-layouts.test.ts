@@ -38,18 +38,22 @@ const BATCHED: readonly Layout[] = ['split', 'q4', 'fp16', 'q4f16']
 /** Half precision rounds otherwise where more is computed at once. */
 const HALVES: readonly Layout[] = ['fp16', 'q4f16', 'branch16']
 
-/** The one runtime of all layouts on WebGPU: a GPU made of software compiles their shaders for seconds. */
-let shared: Promise<OpenedRuntime> | undefined
+/**
+ * Runtimes that the layouts share, by device and build. A GPU made of software compiles shaders for seconds,
+ * and each runtime on WASM is compiled anew.
+ */
+const runtimes = new Map<string, Promise<OpenedRuntime>>()
 
-afterAll(async () => (await shared)?.close())
+afterAll(async () => {
+  for (const runtime of runtimes.values()) (await runtime).close()
+})
 
 const open = async (device: 'wasm' | 'webgpu', layout: Layout, large: boolean): Promise<Opened> => {
+  const build = `${device}, large: ${large}`
+  const runtime = runtimes.get(build) ?? openRuntime(device, large)
+  runtimes.set(build, runtime)
   const paths = PATHS[layout]
-  const opening = { device, large, ...paths, model: `layouts/${paths.model}` }
-  return openDecoder(
-    opening,
-    device === 'webgpu' ? await (shared ??= openRuntime('webgpu')) : undefined,
-  )
+  return openDecoder({ device, large, ...paths, model: `layouts/${paths.model}` }, await runtime)
 }
 
 const layouts = Object.keys(PATHS) as Layout[]
