@@ -229,7 +229,7 @@ test('a feature that computes wrong numbers is not called missing', () => {
   )
   const late = { ...unsound, doubt: 'late' as const }
   expect(choose({ tag: '@a/b', implementations: [half, full] }, late).reasons[0]?.why).toBe(
-    'the GPU here did not come to the end of a trial with shader-f16',
+    'the GPU here timed out in the self-test with shader-f16',
   )
 })
 

@@ -128,7 +128,7 @@ describe('an entry', () => {
     [{ mlc: [RECORD, RECORD] }, /entries\[0\]\.mlc: own-q4f32_1 is listed twice/],
     [{ mlc: [] }, /entries\[0\]\.mlc: /],
     [{ mlc: 5 }, /entries\[0\]\.mlc: /],
-    [{ mlc: ID, revision: 'main' }, /entries\[0\]\.revision: is of `huggingface`/],
+    [{ mlc: ID, revision: 'main' }, /entries\[0\]\.revision: applies only to `huggingface`/],
   ])('what is wrong in it is named: %j', (entry, message) => {
     expect(() => validate(entry)).toThrowError(message)
   })
