@@ -129,8 +129,9 @@ export type OutputValue<
   T extends ParameterType,
   Shape extends 'one' | 'many' = 'one' | 'many',
 > = T extends keyof Values
-  ? | ('one' extends Shape ? Values[T]['one'] : never)
-    | ('many' extends Shape ? OutputTensor<Values[T]['many']> : never)
+  ?
+      | ('one' extends Shape ? Values[T]['one'] : never)
+      | ('many' extends Shape ? OutputTensor<Values[T]['many']> : never)
   : T extends 'image'
     ? ('one' extends Shape ? ImageData : never) | ('many' extends Shape ? ImageData[] : never)
     : T extends 'binary'
