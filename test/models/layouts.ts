@@ -108,7 +108,7 @@ export async function prefill(
   for (; prompt.length - from > chunk; from += chunk) {
     await sequence.extend(prompt.slice(from, from + chunk))
   }
-  return take(await sequence.predict(prompt.slice(from)))
+  return take(await sequence.forward(prompt.slice(from)))
 }
 
 /** Greedy tokens after a prompt. */
@@ -120,7 +120,7 @@ export async function greedy(
 ): Promise<number[]> {
   const tokens = [best(await prefill(sequence, prompt, chunk))]
   while (tokens.length < count) {
-    tokens.push(best(await take(await sequence.predict(tokens.slice(-1)))))
+    tokens.push(best(await take(await sequence.forward(tokens.slice(-1)))))
   }
   return tokens
 }

@@ -1,7 +1,7 @@
 /** Generates one answer: samples one token after the other and yields text once it is certain. */
 import type { TokenLogprob } from '../../types/index.ts'
 import type { Ending, GenerateOptions, Piece, Prompt, Steer } from '../engine.ts'
-import type { Ask } from '../decoder.ts'
+import type { CandidateRequest } from '../decoder.ts'
 import { createDrafter } from './draft.ts'
 import type { Output } from './output.ts'
 import { createRules, type RulesOptions } from './rules.ts'
@@ -50,7 +50,7 @@ export async function* answer(
     if (given.length > 0 && !logprob) return given.shift() as number
     const known = given.shift()
     let token = known
-    let asked: Ask | undefined
+    let asked: CandidateRequest | undefined
     await lane.advance(pending.splice(0), {
       ask: async (guessed) => {
         const ask = sampler.ask(known === undefined ? await rules.mask() : null, guessed)

@@ -3,7 +3,7 @@
  */
 import { InoriginError } from '../../error.ts'
 import type { Prompt, Started } from '../engine.ts'
-import type { Ask, Candidates, Logits } from '../decoder.ts'
+import type { CandidateRequest, Candidates, Logits } from '../decoder.ts'
 import type { Drafter } from './draft.ts'
 import type { Track } from './prefix.ts'
 
@@ -20,7 +20,7 @@ export interface Reader {
    * Resolves to the request for candidates after the pending token and then `guessed` draft tokens.
    * It is called while the logits are computed, and again if that has to be repeated.
    */
-  ask(guessed: readonly number[]): Promise<Ask>
+  ask(guessed: readonly number[]): Promise<CandidateRequest>
   /** Samples a token from the logits. */
   read(reading: Reading): Promise<void>
   /** Drafter of the token to be read and the tokens after it; `null` for no drafts. */

@@ -63,7 +63,7 @@ export function createPrefixCache(budget: PrefixBudget): PrefixCache {
     for (const track of [...kept, ...running]) {
       if (track.partition !== partition) continue
       const most = Math.min(shared(track.tokens, prompt), prompt.length - 1)
-      const length = track.sequence.reach(most)
+      const length = track.sequence.reusableLength(most)
       if (length < 1 || (!isMostOf(length, track) && length < WORTH_A_COPY)) continue
       const better = best ? length - best.length || rest(best) - rest({ track, length }) : 1
       if (better > 0) best = { track, length }
@@ -94,7 +94,7 @@ export function createPrefixCache(budget: PrefixBudget): PrefixCache {
       return { sequence: await track.sequence.fork(length), tokens, partition }
     }
     try {
-      await track.sequence.cut(length)
+      await track.sequence.truncate(length)
     } catch (thrown) {
       track.sequence.close()
       throw thrown
@@ -144,7 +144,7 @@ const isMostOf = (length: number, { tokens }: Track): boolean =>
 const covers = (a: Track, b: Track): boolean =>
   a.partition === b.partition &&
   shared(a.tokens, b.tokens) === b.tokens.length &&
-  a.sequence.reach(b.tokens.length) === b.tokens.length
+  a.sequence.reusableLength(b.tokens.length) === b.tokens.length
 
 /**
  * Returns limits of 16 sequences and an eighth of the device memory. Browsers report at most 8 GiB.

@@ -69,7 +69,7 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
   const turns = createTurns()
   const cache = createPrefixCache(budget)
   const speculation = createSpeculation()
-  const chunks = createChunks(first.chunk)
+  const chunks = createChunks(first.maxChunkTokens)
   let decoder = first
   let places: Place[] = []
   /** Answers with a pending request, the one that waits longest first. */
@@ -122,7 +122,7 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
       owed = took < UNNOTICED ? 0 : Math.min(took, MOST_OWED)
       return
     }
-    const group = (next && rushed.length > 0 ? rushed : ready).slice(0, decoder.batch)
+    const group = (next && rushed.length > 0 ? rushed : ready).slice(0, decoder.maxBatchSize)
     for (const place of group) round.delete(place)
     await write(group as Begun[])
     owed -= performance.now() - start
@@ -166,17 +166,19 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
     const { track, pending, marks } = begun
     const from = track.tokens.length
     const most = Math.min(pending.length, chunks.length(places.length === 1))
-    const mark = rewinds || decoder.marks === false ? undefined : marks.find((each) => each > from)
+    const mark =
+      rewinds || decoder.checkpoints === false ? undefined : marks.find((each) => each > from)
     const count = mark === undefined ? most : Math.min(most, mark - from)
     const ends = count === pending.length
     const start = performance.now()
     await fill(begun, count)
     const { sequence } = track
-    if (fresh && from === 0 && count > 1) rewinds ??= sequence.reach(count - 1) === count - 1
-    if (!rewinds && marks.includes(from + count)) sequence.mark()
+    if (fresh && from === 0 && count > 1)
+      rewinds ??= sequence.reusableLength(count - 1) === count - 1
+    if (!rewinds && marks.includes(from + count)) sequence.checkpoint()
     if (ends) return
     const before = behind
-    behind = chunks.took(count, start, decoder.settled())
+    behind = chunks.took(count, start, decoder.synchronize())
     // One chunk may queue behind another on the device, but a decode step must not wait for both.
     await (waiting.some(isReady) ? behind : before)
   }
@@ -201,7 +203,7 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
     for (const place of left.splice(0)) {
       place.ahead?.logits.release()
       if (!place.track) continue
-      if (!rewinds) place.track.sequence.mark()
+      if (!rewinds) place.track.sequence.checkpoint()
       cache.keep(place.track)
     }
   }

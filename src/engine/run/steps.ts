@@ -1,5 +1,5 @@
 /** Runs one forward pass of the decoder for a batch and lets the answers read its logits. */
-import type { Ask, Candidates, Decoder, Logits } from '../decoder.ts'
+import type { CandidateRequest, Candidates, Decoder, Logits } from '../decoder.ts'
 import { type Ahead, deny, grant, type Place } from './place.ts'
 import type { Track } from './prefix.ts'
 import type { Speculation } from './speculation.ts'
@@ -22,7 +22,7 @@ export async function fill(place: Begun, count: number): Promise<void> {
     return
   }
   const asked = [ask(place, [])]
-  const logits = await track.sequence.predict(tokens)
+  const logits = await track.sequence.forward(tokens)
   took(place, count)
   await read([place], asked, logits)
 }
@@ -57,7 +57,7 @@ export async function venture(
   }
   const tokens = [...place.pending, ...guessed]
   const asked = tokens.map((_, index) => ask(place, guessed.slice(0, index)))
-  const logits = await place.track.sequence.predict(tokens, tokens.length)
+  const logits = await place.track.sequence.forward(tokens, tokens.length)
   took(place, 1)
   place.ahead = { tokens: guessed, candidates: [], logits }
   const asks = await Promise.all(asked)
@@ -90,7 +90,7 @@ export async function forget(place: Begun): Promise<void> {
   const guessed = place.ahead?.tokens.length ?? 0
   place.ahead?.logits.release()
   place.ahead = null
-  if (guessed > 0) await place.track.sequence.cut(place.track.tokens.length)
+  if (guessed > 0) await place.track.sequence.truncate(place.track.tokens.length)
 }
 
 /** Lets the answer read the stored logits after its last accepted draft token. */
@@ -106,12 +106,12 @@ function took({ track, pending }: Begun, count: number): void {
 
 /** Result of a reader's `ask`. */
 interface Asked {
-  ask: Ask
+  ask: CandidateRequest
   /** Error of the reader's `ask`. */
   failure?: unknown
 }
 
-const NOTHING: Ask = { count: 1, temperature: 1 }
+const NOTHING: CandidateRequest = { count: 1, temperature: 1 }
 
 /**
  * Requests the candidates before the logits are computed, so that a token mask is computed in

@@ -54,9 +54,9 @@ function suite({ device, count, model, cases, rewinds }: Setting): void {
     scheduler = undefined
   })
 
-  const begin = (chunk = opened.decoder.chunk, decoder = opened.decoder): void => {
+  const begin = (chunk = opened.decoder.maxChunkTokens, decoder = opened.decoder): void => {
     scheduler = createScheduler({
-      decoder: { ...decoder, chunk },
+      decoder: { ...decoder, maxChunkTokens: chunk },
       budget: { sequences: 8, bytes: 2 ** 30 },
       reopen: () => Promise.reject(new Error('It is not to fail.')),
     })
@@ -162,11 +162,11 @@ function suite({ device, count, model, cases, rewinds }: Setting): void {
       ...opened.decoder,
       open: () => {
         const sequence = opened.decoder.open()
-        const { predict } = sequence
+        const { forward } = sequence
         return Object.assign(sequence, {
-          predict: (tokens: readonly number[], rows?: number) => {
+          forward: (tokens: readonly number[], rows?: number) => {
             ventures += Number((rows ?? 1) > 1)
-            return predict(tokens, rows)
+            return forward(tokens, rows)
           },
         })
       },

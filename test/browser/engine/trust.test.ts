@@ -183,7 +183,7 @@ describe('a decoder whose device is lost', { tags: ['slow'], timeout: 600_000 },
 
   const scores = async (loaded: Loaded): Promise<Float32Array> => {
     const sequence = loaded.decoder.open()
-    const logits = await sequence.predict(prompt)
+    const logits = await sequence.forward(prompt)
     const row = Float32Array.from(await logits.row(0))
     logits.release()
     sequence.close()

@@ -102,7 +102,7 @@ test('a text that is written for the model takes the place of what was guessed',
       const first = await run(numbers(30), { maxTokens: 40, steer }).all()
       const turn = [...numbers(30), ...tokensOf(first.text)]
       answers.push([first.text, (await run(turn).all()).text])
-      guesses += decoder.calls.filter((call) => call.startsWith('cut')).length
+      guesses += decoder.calls.filter((call) => call.startsWith('truncate')).length
     }
     expect(answers[1]).toEqual(answers[0])
   }

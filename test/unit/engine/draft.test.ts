@@ -94,7 +94,7 @@ describe('an answer with drafts', () => {
   const prompt = numbers(12)
   const long = { maxTokens: 120 }
   const forwards = ({ decoder }: Engine): number =>
-    decoder.calls.filter((call) => !call.startsWith('cut')).length
+    decoder.calls.filter((call) => !call.startsWith('truncate')).length
 
   test('is the same as without, in fewer forwards', async () => {
     const { decoder, run } = open()
@@ -102,7 +102,7 @@ describe('an answer with drafts', () => {
     const { text, ending } = await run(prompt, long).all()
     expect(text).toBe(textOf(greedy(prompt, 120, undefined, repeating(9))))
     expect(ending).toEqual({ reason: 'length', completionTokens: 120 })
-    expect(decoder.calls).toContain('predict 8')
+    expect(decoder.calls).toContain('forward 8')
     expect(forwards(engine as Engine)).toBeLessThan(80)
   })
 
@@ -110,7 +110,7 @@ describe('an answer with drafts', () => {
     const { decoder, run } = open({ contextWindow: 100 })
     const { text } = await run(prompt, long).all()
     expect(text).toBe(textOf(greedy(prompt, 88, undefined, repeating(9))))
-    expect(decoder.calls).toContain('predict 8')
+    expect(decoder.calls).toContain('forward 8')
   })
 
   test('draws the same tokens by the same seed', async () => {
@@ -183,7 +183,7 @@ describe('an answer with drafts', () => {
   test('has none where they do not pay, or cannot be taken back', async () => {
     const slow = open({ cost: (tokens) => tokens * 8 })
     await slow.run(prompt, { maxTokens: 60 }).all()
-    expect(slow.decoder.calls.filter((call) => /predict [48]/.test(call)).length).toBeLessThan(10)
+    expect(slow.decoder.calls.filter((call) => /forward [48]/.test(call)).length).toBeLessThan(10)
     await slow.close()
     const marking = open({ marks: true })
     const { text } = await marking.run(prompt, long).all()

@@ -41,7 +41,7 @@ describe('of a conversation is reused', () => {
     expect(await cachedOf(second)).toBe(49)
     expect(await cachedOf(answered(second, 8))).toBe(second.length + 9)
     expect(decoder.alive.size).toBe(1)
-    expect(decoder.calls).toContain('predict 4')
+    expect(decoder.calls).toContain('forward 4')
   })
 
   test('a tool loop, turn by turn', async () => {
@@ -186,7 +186,7 @@ describe('of a model that cannot go back everywhere is reused', () => {
   test('what ends with a message, the prompt or the answer', async () => {
     const { decoder } = open({ marks: true })
     expect(await cachedOf(long, { boundaries })).toBe(0)
-    expect(decoder.calls.slice(0, 4)).toEqual(['extend 30', 'extend 30', 'extend 30', 'predict 10'])
+    expect(decoder.calls.slice(0, 4)).toEqual(['extend 30', 'extend 30', 'extend 30', 'forward 10'])
     expect(await cachedOf(answered(long, 1, 2), { boundaries })).toBe(109)
     expect(await cachedOf(answered(long, 3, 4), { boundaries })).toBe(109)
     expect(await cachedOf([...long, 50], { boundaries })).toBe(100)
@@ -202,7 +202,7 @@ describe('of a model that cannot go back everywhere is reused', () => {
       'extend 50',
       'extend 10',
       'extend 10',
-      'predict 20',
+      'forward 20',
     ])
   })
 
@@ -210,6 +210,6 @@ describe('of a model that cannot go back everywhere is reused', () => {
     const { decoder } = open()
     await cachedOf(numbers(20, 9))
     await cachedOf(long, { boundaries })
-    expect(decoder.calls.slice(-11, -9)).toEqual(['extend 64', 'predict 36'])
+    expect(decoder.calls.slice(-11, -9)).toEqual(['extend 64', 'forward 36'])
   })
 })

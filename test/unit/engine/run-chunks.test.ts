@@ -176,7 +176,7 @@ describe('a long prompt', () => {
     const { run, decoder } = open({ chunk: 16 })
     const waiting: (() => void)[] = []
     let done = 0
-    decoder.settled = () =>
+    decoder.synchronize = () =>
       new Promise((resolve) => {
         waiting.push(() => {
           done += 1
@@ -192,7 +192,7 @@ describe('a long prompt', () => {
       expect(extended()).toBe(done + 2)
       waiting.shift()?.()
     }
-    decoder.settled = async () => undefined
+    decoder.synchronize = async () => undefined
     for (const each of waiting) each()
     expect((await running).text).toBe(textOf(greedy(long, 1)))
   })

@@ -28,7 +28,7 @@ export interface FakeOptions {
 }
 
 export interface FakeDecoder extends Decoder {
-  /** What each forward took: `extend 4`, `predict 2`, `step 3`. */
+  /** What each forward took: `extend 4`, `forward 2`, `step 3`. */
   readonly calls: string[]
   /** Sequences that were not closed. */
   readonly alive: Set<Sequence>
@@ -94,7 +94,7 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
   }
 
   const open = (tokens: readonly number[] = []): Sequence => {
-    const reach = (length: number): number => {
+    const reusableLength = (length: number): number => {
       const { marked, tokens: taken } = memoryOf(sequence)
       if (length > taken.length) throw new Error('It was not taken yet.')
       if (!marks) return length
@@ -115,9 +115,9 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
           },
           more.length,
         ),
-      predict: (more, rows = 1) =>
+      forward: (more, rows = 1) =>
         exclusive(
-          `predict ${checked(more, chunk)}`,
+          `forward ${checked(more, chunk)}`,
           () => {
             const { tokens: taken } = memoryOf(sequence)
             taken.push(...more)
@@ -127,19 +127,19 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
           },
           more.length,
         ),
-      reach,
-      mark: () => {
+      reusableLength,
+      checkpoint: () => {
         const { marked, tokens: taken } = memoryOf(sequence)
         marked.add(taken.length)
       },
-      cut: (length) =>
-        exclusive(`cut ${length}`, () => {
-          if (reach(length) !== length) throw new Error('It cannot be cut there.')
+      truncate: (length) =>
+        exclusive(`truncate ${length}`, () => {
+          if (reusableLength(length) !== length) throw new Error('It cannot be cut there.')
           memoryOf(sequence).tokens.length = length
         }),
       fork: (length) =>
         exclusive(`fork ${length}`, () => {
-          if (reach(length) !== length) throw new Error('It cannot be forked there.')
+          if (reusableLength(length) !== length) throw new Error('It cannot be forked there.')
           return open(memoryOf(sequence).tokens.slice(0, length))
         }),
       close: () => {
@@ -155,8 +155,8 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
   }
 
   const decoder: FakeDecoder = {
-    chunk,
-    batch,
+    maxChunkTokens: chunk,
+    maxBatchSize: batch,
     calls,
     alive,
     closed: false,
@@ -171,7 +171,7 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
           }),
         ),
       ),
-    settled: async () => undefined,
+    synchronize: async () => undefined,
     close: async () => {
       decoder.closed = true
       alive.clear()
