@@ -14,10 +14,10 @@ import { InoriginError } from '../error.ts'
 import type { Decoder } from './decoder.ts'
 import type { Engine, EngineSetup, Files } from './engine.ts'
 import { loadingCancelled } from './failure.ts'
-import { answer, type AnswerSetup } from './run/answer.ts'
-import { constraintsOf } from './run/constrain.ts'
+import { runCompletion, type CompletionSetup } from './run/completion.ts'
+import { createModelConstraints } from './run/model-constraints.ts'
 import { createOutputs } from './run/output.ts'
-import { prefixBudget } from './run/prefix.ts'
+import { prefixCacheBudget } from './run/prefix-cache.ts'
 import { createScheduler, type Scheduler } from './run/scheduler.ts'
 import { type ModelConfig, readConfig } from './text/config.ts'
 import { createPrompts } from './text/prompt.ts'
@@ -68,7 +68,7 @@ export async function openDecoding(
   const contextWindow = Math.min(maxInputTokens, config.contextWindow)
   const outputs = createOutputs(config)
   const { prepare, trusted } = createPrompts(config, contextWindow)
-  const constraints = constraintsOf(config)
+  const constraints = createModelConstraints(config)
   const closing = new AbortController()
   let loaded: Loaded | null = null
   let scheduler: Scheduler | null = null
@@ -95,7 +95,7 @@ export async function openDecoding(
     loaded = arrived
     scheduler = createScheduler({
       decoder: arrived.decoder,
-      budget: prefixBudget(),
+      budget: prefixCacheBudget(),
       reopen: () => arrived.reopen(closing.signal),
     })
   }
@@ -109,7 +109,7 @@ export async function openDecoding(
     if (!scheduler) {
       throw new InoriginError('internal', 'Cannot generate: the engine is not loaded.')
     }
-    const answering: AnswerSetup = {
+    const completionSetup: CompletionSetup = {
       scheduler,
       constraints,
       encode: trusted,
@@ -117,7 +117,7 @@ export async function openDecoding(
       contextWindow,
       drafts: decoding.drafts,
     }
-    return answer(answering, outputs(prompt, options), prompt, options)
+    return runCompletion(completionSetup, outputs(prompt, options), prompt, options)
   }
 
   const close: Engine['close'] = async () => {

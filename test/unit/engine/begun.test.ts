@@ -191,8 +191,8 @@ describe('what follows it', () => {
     const start = prepare(begun('the cat')).tokens.length
     const prompt = prepare(begun('the cat sat'))
     const [first = 0] = prompt.tokens.slice(start)
-    const { logprob } = outputs(prompt, { sampling: {}, logprobs: 0 })
-    expect(logprob?.(new Float32Array(100_000), first)?.bytes[0]).toBe(0x20)
+    const { toLogprob } = outputs(prompt, { sampling: {}, logprobs: 0 })
+    expect(toLogprob?.(new Float32Array(100_000), first)?.bytes[0]).toBe(0x20)
   })
 })
 

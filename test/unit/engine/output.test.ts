@@ -26,10 +26,10 @@ describe.each(Object.keys(TOKENIZERS))('%s', (name) => {
 
   /** What is written, and the bytes of the tokens that it was written with. */
   function write(ids: readonly number[]) {
-    const { text, logprob } = outputs(PROMPT, { sampling: {}, logprobs: 3 })
-    const told = ids.map((id) => logprob?.(row, id) ?? null)
+    const { detokenizer, toLogprob } = outputs(PROMPT, { sampling: {}, logprobs: 3 })
+    const told = ids.map((id) => toLogprob?.(row, id) ?? null)
     return {
-      text: ids.map((id) => text.push(id)).join(''),
+      text: ids.map((id) => detokenizer.push(id)).join(''),
       bytes: told.flatMap((each) => each?.bytes ?? []),
       told,
     }

@@ -1,8 +1,8 @@
 /** The loop with a fake decoder, sampler, constraint and text. */
 import type { Constraint } from '../../../src/engine/constraint.ts'
 import type { Constraints } from '../../../src/engine/constraint/contract.ts'
-import type { AnswerSetup } from '../../../src/engine/run/answer.ts'
-import { answer } from '../../../src/engine/run/answer.ts'
+import type { CompletionSetup } from '../../../src/engine/run/completion.ts'
+import { runCompletion } from '../../../src/engine/run/completion.ts'
 import type { Output } from '../../../src/engine/run/output.ts'
 import { createScheduler } from '../../../src/engine/run/scheduler.ts'
 import { createSampler, type Sampler } from '../../../src/engine/sampling/sampler.ts'
@@ -82,15 +82,15 @@ export interface Engine {
   decoder: FakeDecoder
   /** Decoders that were opened in place of the first. */
   reopened: FakeDecoder[]
-  run(prompt: readonly number[], options?: Wish): Running
+  run(prompt: readonly number[], options?: RunOptions): Running
   close(): Promise<void>
 }
 
-interface Wish extends Partial<GenerateOptions> {
+interface RunOptions extends Partial<GenerateOptions> {
   boundaries?: readonly number[]
   seed?: number
-  logprob?: Output['logprob']
-  text?: Output['text']
+  logprob?: Output['toLogprob']
+  text?: Output['detokenizer']
   /** What is said after each piece. */
   steer?: (piece: number) => Steer | undefined
 }
@@ -127,7 +127,7 @@ export function fakeEngine(options: EngineOptions = {}): Engine {
       return next
     },
   })
-  const setup: AnswerSetup = {
+  const setup: CompletionSetup = {
     scheduler,
     constraints: fakeConstraints(),
     encode,
@@ -135,17 +135,17 @@ export function fakeEngine(options: EngineOptions = {}): Engine {
     contextWindow,
     drafts: options.drafts ?? false,
   }
-  const run: Engine['run'] = (tokens, wish = {}) => {
+  const run: Engine['run'] = (tokens, runOptions = {}) => {
     const running: Running = {
       cached: null,
-      pieces: answer(
+      pieces: runCompletion(
         setup,
         {
-          sampler: samplerOf(wish.seed),
-          text: wish.text ?? { push: (token) => `${token} `, drop: () => undefined },
-          ...(wish.logprob && { logprob: wish.logprob }),
+          sampler: samplerOf(runOptions.seed),
+          detokenizer: runOptions.text ?? { push: (token) => `${token} `, drop: () => undefined },
+          ...(runOptions.logprob && { toLogprob: runOptions.logprob }),
         },
-        { tokens, boundaries: wish.boundaries ?? [], opening: '' },
+        { tokens, boundaries: runOptions.boundaries ?? [], opening: '' },
         {
           maxTokens: 10,
           sampling: {},
@@ -154,7 +154,7 @@ export function fakeEngine(options: EngineOptions = {}): Engine {
             if (running.cached !== null) throw new Error('It was told twice.')
             running.cached = cachedTokens
           },
-          ...wish,
+          ...runOptions,
         },
       ),
       all: async () => {
@@ -164,7 +164,7 @@ export function fakeEngine(options: EngineOptions = {}): Engine {
           const { value, done } = await running.pieces.next(said)
           if (done) return { text: pieces.map(({ text }) => text).join(''), ending: value, pieces }
           pieces.push(value)
-          said = wish.steer?.(pieces.length)
+          said = runOptions.steer?.(pieces.length)
         }
       },
     }

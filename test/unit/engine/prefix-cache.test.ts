@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { prefixBudget } from '../../../src/engine/run/prefix.ts'
+import { prefixCacheBudget } from '../../../src/engine/run/prefix-cache.ts'
 import { fakeEngine, greedy, numbers, textOf } from './run-fakes.ts'
 import type { Engine, EngineOptions } from './run-fakes.ts'
 
@@ -133,7 +133,7 @@ describe('of several at once is reused', () => {
 test('an eighth of the memory is for what is not in use', () => {
   const budgetOf = (navigator: object | undefined): number => {
     vi.stubGlobal('navigator', navigator)
-    const { bytes } = prefixBudget()
+    const { bytes } = prefixCacheBudget()
     vi.unstubAllGlobals()
     return bytes
   }
