@@ -13,15 +13,15 @@ export interface Decoder {
   /** Largest batch of {@link Decoder.step}. With 1, sequences are computed one at a time. */
   readonly maxBatchSize: number
   /**
-   * `false` if {@link Sequence.checkpoint} has no use. Otherwise a prefill chunk ends at each length
-   * that needs a checkpoint. Default: `true`.
+   * `false` if {@link Sequence.checkpoint} has no use. Otherwise a prefill chunk ends at each
+   * length that needs a checkpoint. Default: `true`.
    */
   readonly checkpoints?: boolean
   /** Returns a new, empty sequence. */
   open(): Sequence
   /**
-   * Runs one decode step: appends one token to each sequence, at most `maxBatchSize` of them. Resolves
-   * to one row of logits for each entry.
+   * Runs one decode step: appends one token to each sequence, at most `maxBatchSize` of them.
+   * Resolves to one row of logits for each entry.
    */
   step(entries: readonly { sequence: Sequence; token: number }[]): Promise<Logits>
   /** Resolves when the device has finished the work submitted so far. */

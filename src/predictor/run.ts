@@ -2,7 +2,7 @@
 import type { Tensor } from 'onnxruntime-web'
 import type { Implementation, PredictorEntry } from '../catalog/schema.ts'
 import { requestGpu } from '../device/gpu.ts'
-import { gpuRefused } from '../engine/failure.ts'
+import { gpuRejected } from '../engine/failure.ts'
 import type { Files } from '../engine/engine.ts'
 import { createYielder } from '../engine/run/yielder.ts'
 import type { Ort } from '../engine/onnx/ort.ts'
@@ -222,7 +222,7 @@ function blame(thrown: unknown): never {
   const said = error.kind === 'internal' ? mismatchOf(error.message) : null
   if (said !== null) refuse('inputs', `the model rejected them: ${said}`, thrown)
   const lack = error.kind === 'internal' ? gpuLackOf(error.message) : null
-  throw lack === null ? error : gpuRefused(lack, thrown)
+  throw lack === null ? error : gpuRejected(lack, thrown)
 }
 
 function stopIfAborted(signal: AbortSignal | undefined): void {

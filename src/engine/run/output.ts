@@ -19,17 +19,17 @@ export interface Output {
 }
 
 /** Creates the output stages for a prompt and the options of its run. */
-export type Outputs = (
+export type OutputFactory = (
   prompt: Prompt,
   options: Pick<GenerateOptions, 'sampling' | 'visible' | 'logprobs'>,
 ) => Output
 
 /** Returns a factory of output stages for a model. */
-export function createOutputs({
+export function createOutputFactory({
   tokenizer,
   tokenizerConfig,
   sampling: defaults,
-}: ModelConfig): Outputs {
+}: ModelConfig): OutputFactory {
   const openDetokenizer = createDecoding(tokenizer, tokenizerConfig)
   const tokenBytesOf = memoize((visible: readonly string[]) =>
     tokenBytes(tokenizer, tokenizerConfig, visible),

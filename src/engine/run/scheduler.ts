@@ -3,9 +3,9 @@
  * chunk of one prompt or one decode step of a batch. After each chunk, every decoding sequence gets
  * one step. If the chunk was slow, more steps follow until they took as long as the chunk.
  *
- * An answer (`completion.ts`) has a `SlotHandle`, the handle to its slot (`slot.ts`). The slot holds
- * the pending tokens and the pending read of the logits after them. Answers with one pending token
- * decode together in a batch.
+ * An answer (`decode-loop.ts`) has a `SlotHandle`, the handle to its slot (`slot.ts`). The slot
+ * holds the pending tokens and the pending read of the logits after them. Answers with one pending
+ * token decode together in a batch.
  *
  * A prompt starts from the longest cached prefix (`prefix-cache.ts`), or waits for a prompt
  * that is computing the same prefix. A single answer may verify draft tokens in its decode step
@@ -31,7 +31,7 @@ import {
   resolveRead,
   awaitRead,
 } from './slot.ts'
-import type { Slot, LogitsReader, CompletionRequest } from './slot.ts'
+import type { Slot, LogitsReader, SequenceRequest } from './slot.ts'
 import {
   createPrefixCache,
   type PrefixCacheBudget,
@@ -54,7 +54,7 @@ export interface SchedulerOptions {
 /** Runs answers on one decoder. */
 export interface Scheduler {
   /** Adds an answer. */
-  add(request: CompletionRequest): SlotHandle
+  add(request: SequenceRequest): SlotHandle
   /** Rejects all answers with `unavailable`. The caller closes the decoder. */
   close(): Promise<void>
 }
@@ -108,7 +108,7 @@ export function createScheduler({
   let lastChunkDone = Promise.resolve()
   let finished: Slot[] = []
   let failure: InoriginError | null = null
-  /** `true` if a sequence can be truncated to every length; `null` until the first chunk shows it. */
+  /** `true` if a sequence can be truncated to every length; `null` before the first chunk. */
   let canTruncate: boolean | null = null
   let running: Promise<void> | null = null
   let closed = false

@@ -2,7 +2,7 @@
  * State of one running answer in the scheduler: its sequence, pending tokens and pending read.
  */
 import { InoriginError } from '../../error.ts'
-import type { Prompt, Started } from '../engine.ts'
+import type { Prompt, StartInfo } from '../engine.ts'
 import type { CandidateRequest, Candidates, Logits } from '../decoder.ts'
 import type { Drafter } from './drafter.ts'
 import type { SequenceEntry } from './prefix-cache.ts'
@@ -30,17 +30,17 @@ export interface LogitsReader {
 }
 
 /** Input of one answer. */
-export interface CompletionRequest {
+export interface SequenceRequest {
   prompt: Prompt
   /** Part of the prefix cache; see {@link SequenceEntry}. */
   partition: string
   signal: AbortSignal
-  onStart: (started: Started) => void
+  onStart: (started: StartInfo) => void
 }
 
 /** A running answer, which occupies a slot of the scheduler. */
 export interface Slot {
-  readonly request: CompletionRequest
+  readonly request: SequenceRequest
   /** Sequence of the answer; `null` before its prefill starts and after its device was lost. */
   entry: SequenceEntry | null
   /** Tokens to compute, at first the whole prompt. */
@@ -49,7 +49,7 @@ export interface Slot {
   readonly checkpointLengths: readonly number[]
   /** Read of logits that the answer waits for. */
   pendingRead: PendingRead | null
-  /** Draft tokens that the sequence holds after the tokens of `entry`, and the logits after each. */
+  /** Draft tokens that the sequence holds after those of `entry`, and the logits after each. */
   draft: Draft | null
   /** `true` after `onStart` was called. */
   started: boolean
@@ -81,7 +81,7 @@ const FIRST_CHECKPOINTS = 1
 const LAST_CHECKPOINTS = 3
 
 /** Creates the state of an answer whose prompt is not computed yet. */
-export function createSlot(request: CompletionRequest): Slot {
+export function createSlot(request: SequenceRequest): Slot {
   const { tokens, boundaries } = request.prompt
   const selected = boundaries.filter(
     (_, index) => index < FIRST_CHECKPOINTS || index >= boundaries.length - LAST_CHECKPOINTS,

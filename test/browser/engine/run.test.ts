@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { runCompletion } from '../../../src/engine/run/completion.ts'
+import { runDecodeLoop } from '../../../src/engine/run/decode-loop.ts'
 import { createScheduler, type Scheduler } from '../../../src/engine/run/scheduler.ts'
 import { createSampler } from '../../../src/engine/sampling/sampler.ts'
 import { openDecoder, type Opened, type Opening } from '../../models/layouts.ts'
@@ -88,7 +88,7 @@ function suite({ device, count, model, cases, rewinds }: Setting): void {
       { temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, suppress: [] },
       prompt,
     )
-    const pieces = runCompletion(
+    const pieces = runDecodeLoop(
       setup,
       { sampler, detokenizer: { push: (token) => `${token} `, drop: () => undefined } },
       { tokens: prompt, boundaries, opening: '' },

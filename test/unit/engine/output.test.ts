@@ -1,6 +1,6 @@
 import { Tokenizer } from '@huggingface/tokenizers'
 import { describe, expect, test } from 'vitest'
-import { createOutputs } from '../../../src/engine/run/output.ts'
+import { createOutputFactory } from '../../../src/engine/run/output.ts'
 import { createRandom } from '../../../src/engine/sampling/random.ts'
 import type { ModelConfig } from '../../../src/engine/text/config.ts'
 import type { TokenizerFile } from '../../../src/engine/text/file.ts'
@@ -15,7 +15,7 @@ const read = (bytes: readonly number[]): string =>
 
 describe.each(Object.keys(TOKENIZERS))('%s', (name) => {
   const tokenizer = TOKENIZERS[name]?.() as TokenizerFile
-  const outputs = createOutputs({
+  const outputs = createOutputFactory({
     tokenizer,
     tokenizerConfig: CONFIG,
     sampling: { suppress: [] },

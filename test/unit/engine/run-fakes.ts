@@ -1,12 +1,17 @@
 /** The loop with a fake decoder, sampler, constraint and text. */
 import type { Constraint } from '../../../src/engine/constraint.ts'
 import type { Constraints } from '../../../src/engine/constraint/contract.ts'
-import type { CompletionSetup } from '../../../src/engine/run/completion.ts'
-import { runCompletion } from '../../../src/engine/run/completion.ts'
+import type { DecodeLoopSetup } from '../../../src/engine/run/decode-loop.ts'
+import { runDecodeLoop } from '../../../src/engine/run/decode-loop.ts'
 import type { Output } from '../../../src/engine/run/output.ts'
 import { createScheduler } from '../../../src/engine/run/scheduler.ts'
 import { createSampler, type Sampler } from '../../../src/engine/sampling/sampler.ts'
-import type { Ending, GenerateOptions, Piece, Steer } from '../../../src/engine/engine.ts'
+import type {
+  GenerationResult,
+  GenerateOptions,
+  TextChunk,
+  GenerationUpdate,
+} from '../../../src/engine/engine.ts'
 import type { ErrorCode } from '../../../src/error-codes.ts'
 import { InoriginError } from '../../../src/error.ts'
 import { END, fakeDecoder, scoresOf, VOCABULARY } from './run-decoder.ts'
@@ -92,14 +97,14 @@ interface RunOptions extends Partial<GenerateOptions> {
   logprob?: Output['toLogprob']
   text?: Output['detokenizer']
   /** What is said after each piece. */
-  steer?: (piece: number) => Steer | undefined
+  steer?: (piece: number) => GenerationUpdate | undefined
 }
 
 export interface Running {
-  pieces: AsyncGenerator<Piece, Ending, Steer | undefined>
+  pieces: AsyncGenerator<TextChunk, GenerationResult, GenerationUpdate | undefined>
   cached: number | null
   /** All of it. */
-  all(): Promise<{ text: string; ending: Ending; pieces: Piece[] }>
+  all(): Promise<{ text: string; ending: GenerationResult; pieces: TextChunk[] }>
 }
 
 export interface EngineOptions extends FakeOptions {
@@ -127,7 +132,7 @@ export function fakeEngine(options: EngineOptions = {}): Engine {
       return next
     },
   })
-  const setup: CompletionSetup = {
+  const setup: DecodeLoopSetup = {
     scheduler,
     constraints: fakeConstraints(),
     encode,
@@ -138,7 +143,7 @@ export function fakeEngine(options: EngineOptions = {}): Engine {
   const run: Engine['run'] = (tokens, runOptions = {}) => {
     const running: Running = {
       cached: null,
-      pieces: runCompletion(
+      pieces: runDecodeLoop(
         setup,
         {
           sampler: samplerOf(runOptions.seed),
@@ -158,8 +163,8 @@ export function fakeEngine(options: EngineOptions = {}): Engine {
         },
       ),
       all: async () => {
-        const pieces: Piece[] = []
-        let said: Steer | undefined
+        const pieces: TextChunk[] = []
+        let said: GenerationUpdate | undefined
         for (;;) {
           const { value, done } = await running.pieces.next(said)
           if (done) return { text: pieces.map(({ text }) => text).join(''), ending: value, pieces }

@@ -6,8 +6,8 @@
  * (`kv-pool.ts`). If the attention gets the length of each row, a run updates a KV batch in place;
  * otherwise each run returns new KV tensors. A sequence is truncated by shortening its row.
  *
- * A run replaces states. They are saved at checkpoints (`states.ts`), and a sequence with states can
- * be truncated only to these. `kv-memory.ts` allocates memory on the GPU, in the WebAssembly
+ * A run replaces states. They are saved at checkpoints (`states.ts`), and a sequence with states
+ * can be truncated only to these. `kv-memory.ts` allocates memory on the GPU, in the WebAssembly
  * runtime, or on the CPU. `sequence.ts` is one sequence. `forward.ts` runs the graph for one
  * sequence, or for a batch with one token each.
  */

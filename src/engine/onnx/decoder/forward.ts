@@ -106,7 +106,7 @@ export function createForwardPass(options: ForwardPassOptions): ForwardPass {
     return outputs
   }
 
-  /** Throws `unavailable` if a KV tensor lacks tokens; such a cache could not be truncated or shared. */
+  /** Throws `unavailable` if a KV tensor lacks tokens; it could not be truncated or shared. */
   function assertGrown(newTensors: readonly Tensor[], size: number, results: NamedTensors): void {
     const other = kvCaches.findIndex(({ axis }, index) => newTensors[index]?.dims[axis] !== size)
     if (other < 0) return

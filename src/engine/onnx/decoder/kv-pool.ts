@@ -1,7 +1,7 @@
 /**
- * Stores the KV caches of sequences. A KV batch has one KV tensor per cache of the graph, with a row
- * for each sequence. The sequences of a decode step are gathered in one KV batch. They stay there
- * while the step has the same sequences, so that nothing is copied.
+ * Stores the KV caches of sequences. A KV batch has one KV tensor per cache of the graph, with a
+ * row for each sequence. The sequences of a decode step are gathered in one KV batch. They stay
+ * there while the step has the same sequences, so that nothing is copied.
  */
 import type { Tensor } from 'onnxruntime-web'
 import { bytesOf } from '../tensor.ts'

@@ -37,8 +37,8 @@ export interface StateHistory {
 const MAX_CHECKPOINTS = 8
 
 /**
- * Creates a history. `createInitial` creates the states before the first token. `initial` are states
- * to start from; the history owns one reference to each of them.
+ * Creates a history. `createInitial` creates the states before the first token. `initial` are
+ * states to start from; the history owns one reference to each of them.
  */
 export function createStateHistory(
   createInitial: () => Tensor[],

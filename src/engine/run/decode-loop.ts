@@ -1,6 +1,12 @@
-/** Generates one answer: samples one token after the other and yields text once it is certain. */
+/** Decode loop of one answer: samples token after token and yields text once it is certain. */
 import type { TokenLogprob } from '../../types/index.ts'
-import type { Ending, GenerateOptions, Piece, Prompt, Steer } from '../engine.ts'
+import type {
+  GenerationResult,
+  GenerateOptions,
+  TextChunk,
+  Prompt,
+  GenerationUpdate,
+} from '../engine.ts'
 import type { CandidateRequest } from '../decoder.ts'
 import { createDrafter } from './drafter.ts'
 import type { Output } from './output.ts'
@@ -8,7 +14,7 @@ import { createConstraintState, type ConstraintStateOptions } from './constraint
 import type { Scheduler } from './scheduler.ts'
 
 /** Dependencies and limits that all answers of a model share. */
-export interface CompletionSetup extends Omit<ConstraintStateOptions, 'signal'> {
+export interface DecodeLoopSetup extends Omit<ConstraintStateOptions, 'signal'> {
   scheduler: Scheduler
   endTokens: ReadonlySet<number>
   contextWindow: number
@@ -22,12 +28,12 @@ export interface CompletionSetup extends Omit<ConstraintStateOptions, 'signal'> 
  * Yields text once later tokens cannot change it. Returns how the answer ended. Throws `aborted` as
  * soon as the signal aborts.
  */
-export async function* runCompletion(
-  setup: CompletionSetup,
+export async function* runDecodeLoop(
+  setup: DecodeLoopSetup,
   { sampler, detokenizer, toLogprob }: Output,
   prompt: Prompt,
   { maxTokens, signal, constraint, partition = '', onStart }: GenerateOptions,
-): AsyncGenerator<Piece, Ending, Steer | undefined> {
+): AsyncGenerator<TextChunk, GenerationResult, GenerationUpdate | undefined> {
   const tokenLimit = Math.min(maxTokens, setup.contextWindow - prompt.tokens.length)
   const constraintState = createConstraintState({ ...setup, signal })
   const { forcedTokens } = constraintState
@@ -72,20 +78,20 @@ export async function* runCompletion(
     return token as number
   }
 
-  const takePiece = (): Piece => {
-    const piece: Piece = { text: pendingText, tokens: pendingTextTokens }
-    if (toLogprob) piece.logprobs = logprobs
+  const takeChunk = (): TextChunk => {
+    const chunk: TextChunk = { text: pendingText, tokens: pendingTextTokens }
+    if (toLogprob) chunk.logprobs = logprobs
     logprobs = []
     pendingText = ''
     pendingTextTokens = 0
-    return piece
+    return chunk
   }
 
   try {
     if (constraint) await constraintState.setConstraint(constraint)
     // Otherwise the first `computeNext` calls `onStart`.
     if (forcedTokens.length > 0 || tokenLimit < 1) await slot.start()
-    let reason: Ending['reason'] = 'length'
+    let reason: GenerationResult['reason'] = 'length'
     while (completionTokens < tokenLimit) {
       const token = await nextToken()
       sampler.accept(token)
@@ -99,14 +105,14 @@ export async function* runCompletion(
       pending.push(token)
       pendingText += detokenizer.push(token)
       if (pendingText === '' || forcedTokens.length > 0 || completionTokens === tokenLimit) continue
-      const steer = yield takePiece()
-      if (steer?.append || steer?.constraint) detokenizer.drop()
-      if (steer?.constraint !== undefined) await constraintState.setConstraint(null)
-      if (steer?.append) constraintState.forceText(steer.append)
-      if (steer?.constraint) await constraintState.setConstraint(steer.constraint)
+      const update = yield takeChunk()
+      if (update?.append || update?.constraint) detokenizer.drop()
+      if (update?.constraint !== undefined) await constraintState.setConstraint(null)
+      if (update?.append) constraintState.forceText(update.append)
+      if (update?.constraint) await constraintState.setConstraint(update.constraint)
     }
     // Bytes of an incomplete character are dropped, but the logprobs of their tokens are yielded.
-    if (pendingText !== '' || logprobs.length > 0) yield takePiece()
+    if (pendingText !== '' || logprobs.length > 0) yield takeChunk()
     return { reason, completionTokens }
   } finally {
     slot.release()
