@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Device } from '../../../src/types/index.ts'
 import {
-  difference,
+  maxDifference,
   greedy,
   openDecoder,
   openRuntime,
   prefill,
-  take,
-  type Opened,
+  takeRow,
+  type OpenedDecoder,
   type OpenedRuntime,
 } from '../../models/layouts.ts'
 import expected from '../../models/layouts/expected.json'
@@ -43,11 +43,15 @@ let shared: Promise<OpenedRuntime> | undefined
 
 afterAll(async () => (await shared)?.close())
 
-const open = async (device: 'wasm' | 'webgpu', layout: Layout, large: boolean): Promise<Opened> => {
+const open = async (
+  device: 'wasm' | 'webgpu',
+  layout: Layout,
+  large: boolean,
+): Promise<OpenedDecoder> => {
   const paths = PATHS[layout]
-  const opening = { device, large, ...paths, model: `layouts/${paths.model}` }
+  const source = { device, large, ...paths, model: `layouts/${paths.model}` }
   return openDecoder(
-    opening,
+    source,
     device === 'webgpu' ? await (shared ??= openRuntime('webgpu')) : undefined,
   )
 }
@@ -88,7 +92,7 @@ function suite({ device, layout, count, large }: Setting): void {
   const cases = expected[layout]
   const text = cases[2]?.prompt as number[]
   const hasStates = WITH_STATES.includes(layout)
-  let opened: Opened
+  let opened: OpenedDecoder
   beforeAll(async () => {
     opened = await open(device, layout, large)
   })
@@ -113,8 +117,8 @@ function suite({ device, layout, count, large }: Setting): void {
       const afresh = decoder.open()
       const wanted = await prefill(afresh, [...before, next], decoder.maxChunkTokens)
       afresh.close()
-      const scores = await take(await sequence.forward([next]))
-      expect(difference(scores, wanted)).toBeLessThan(closeness(device, layout))
+      const scores = await takeRow(await sequence.forward([next]))
+      expect(maxDifference(scores, wanted)).toBeLessThan(closeness(device, layout))
     }
     const first = decoder.open()
     await first.extend(text.slice(0, 20))
@@ -150,7 +154,7 @@ function suite({ device, layout, count, large }: Setting): void {
         const afresh = decoder.open()
         const wanted = await prefill(afresh, before)
         afresh.close()
-        expect(difference(await logits.row(row), wanted)).toBeLessThan(closeness(device, layout))
+        expect(maxDifference(await logits.row(row), wanted)).toBeLessThan(closeness(device, layout))
       }
       logits.release()
     }

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Sequence } from '../../../src/engine/decoder.ts'
 import {
-  best,
-  difference,
+  argmax,
+  maxDifference,
   greedy,
   openDecoder,
   prefill,
-  take,
-  type Opened,
+  takeRow,
+  type OpenedDecoder,
 } from '../../models/layouts.ts'
 import { CASES, FIRST_SCORES } from '../../models/tiny.ts'
 
@@ -16,7 +16,7 @@ const EXACT = 2e-5
 const [ONE, DOZEN, LONG] = CASES.map(({ prompt }) => prompt) as [number[], number[], number[]]
 
 /** What a conversation of these tokens predicts, computed afresh. */
-async function fresh({ decoder }: Opened, tokens: readonly number[]): Promise<Float32Array> {
+async function fresh({ decoder }: OpenedDecoder, tokens: readonly number[]): Promise<Float32Array> {
   const sequence = decoder.open()
   const scores = await prefill(sequence, tokens, decoder.maxChunkTokens)
   sequence.close()
@@ -24,13 +24,13 @@ async function fresh({ decoder }: Opened, tokens: readonly number[]): Promise<Fl
 }
 
 async function expectToContinue(
-  opened: Opened,
+  opened: OpenedDecoder,
   sequence: Sequence,
   tokens: readonly number[],
   next: number,
 ): Promise<void> {
-  const scores = await take(await sequence.forward([next]))
-  expect(difference(scores, await fresh(opened, [...tokens, next]))).toBeLessThan(EXACT)
+  const scores = await takeRow(await sequence.forward([next]))
+  expect(maxDifference(scores, await fresh(opened, [...tokens, next]))).toBeLessThan(EXACT)
   expect(sequence.length).toBe(tokens.length + 1)
 }
 
@@ -56,7 +56,7 @@ describe.each(SETTINGS.filter(({ device }) => device === 'webgpu'))(
 
 /** `isBrief` leaves out what does not depend on the operators of a graph. */
 function suite({ device, folder, count, chunks, isBrief }: Setting): void {
-  let opened: Opened
+  let opened: OpenedDecoder
   beforeAll(async () => {
     opened = await openDecoder({ device, model: `tiny/${folder}/model.onnx` })
   })
@@ -64,7 +64,7 @@ function suite({ device, folder, count, chunks, isBrief }: Setting): void {
 
   test('computes the scores of the reference', async () => {
     const sequence = opened.decoder.open()
-    const scores = await take(await sequence.forward(DOZEN))
+    const scores = await takeRow(await sequence.forward(DOZEN))
     FIRST_SCORES.forEach((score, index) => expect(scores[index]).toBeCloseTo(score, 3))
     expect(sequence.length).toBe(DOZEN.length)
     sequence.close()
@@ -89,7 +89,7 @@ function suite({ device, folder, count, chunks, isBrief }: Setting): void {
         const text = texts.get(entry.sequence) as number[]
         text.push(entry.token)
         const scores = await logits.row(row)
-        expect(difference(scores, await fresh(opened, text))).toBeLessThan(EXACT)
+        expect(maxDifference(scores, await fresh(opened, text))).toBeLessThan(EXACT)
       }
       logits.release()
     }
@@ -134,12 +134,12 @@ function suite({ device, folder, count, chunks, isBrief }: Setting): void {
   test('keeps two conversations apart', async () => {
     const [first, second] = [opened.decoder.open(), opened.decoder.open()]
     const tokens = [
-      best(await take(await first.forward(ONE))),
-      best(await take(await second.forward(DOZEN))),
+      argmax(await takeRow(await first.forward(ONE))),
+      argmax(await takeRow(await second.forward(DOZEN))),
     ]
     tokens.push(
-      best(await take(await first.forward(tokens.slice(0, 1)))),
-      best(await take(await second.forward(tokens.slice(1, 2)))),
+      argmax(await takeRow(await first.forward(tokens.slice(0, 1)))),
+      argmax(await takeRow(await second.forward(tokens.slice(1, 2)))),
     )
     const [one, other] = [CASES[0]?.greedy, CASES[1]?.greedy]
     expect(tokens).toEqual([one?.[0], other?.[0], one?.[1], other?.[1]])
@@ -153,7 +153,7 @@ function suite({ device, folder, count, chunks, isBrief }: Setting): void {
     expect(logits.rows).toBe(3)
     for (const row of [0, 1, 2]) {
       const expected = await fresh(opened, DOZEN.slice(0, DOZEN.length - 2 + row))
-      expect(difference(await logits.row(row), expected)).toBeLessThan(EXACT)
+      expect(maxDifference(await logits.row(row), expected)).toBeLessThan(EXACT)
     }
     logits.release()
     sequence.close()

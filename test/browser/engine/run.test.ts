@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { runDecodeLoop } from '../../../src/engine/run/decode-loop.ts'
 import { createScheduler, type Scheduler } from '../../../src/engine/run/scheduler.ts'
 import { createSampler } from '../../../src/engine/sampling/sampler.ts'
-import { openDecoder, type Opened, type Opening } from '../../models/layouts.ts'
+import { openDecoder, type OpenedDecoder, type DecoderSource } from '../../models/layouts.ts'
 import layouts from '../../models/layouts/expected.json'
 import { CASES as tiny } from '../../models/tiny.ts'
 
@@ -11,7 +11,7 @@ interface Case {
   greedy: number[]
 }
 
-const of = (folder: keyof typeof layouts, more: Partial<Opening> = {}) => ({
+const of = (folder: keyof typeof layouts, more: Partial<DecoderSource> = {}) => ({
   name: folder,
   model: `layouts/${folder}/onnx/model.onnx`,
   cases: layouts[folder] as Case[],
@@ -43,7 +43,7 @@ describe.each(SETTINGS.filter(({ device }) => device === 'webgpu'))(
 )
 
 function suite({ device, count, model, cases, rewinds }: Setting): void {
-  let opened: Opened
+  let opened: OpenedDecoder
   let scheduler: Scheduler | undefined
   beforeAll(async () => {
     opened = await openDecoder({ device, model })

@@ -12,7 +12,7 @@ afterEach(async () => {
 })
 
 function open(options: EngineOptions): Engine {
-  const engine = fakeEngine({ scoring: repeating(5), ...options })
+  const engine = fakeEngine({ logitsFunction: repeating(5), ...options })
   engines.push(engine)
   return engine
 }
@@ -90,7 +90,7 @@ test.each(Array.from({ length: 24 }, (_, seed) => [seed]))(
     const call = 5 + chance.below(40)
     const options = {
       fail: (at: number) => (at === call ? failure('device_lost') : null),
-      again: {},
+      reopenOptions: {},
     }
     expect(await live({ ...story, drafts: true, options })).toEqual(calm)
   },

@@ -88,7 +88,7 @@ describe('an answer with drafts', () => {
   let engine: Engine | undefined
   afterEach(() => engine?.close())
   const open = (options: EngineOptions = {}): Engine => {
-    engine = fakeEngine({ drafts: true, scoring: repeating(9), ...options })
+    engine = fakeEngine({ drafts: true, logitsFunction: repeating(9), ...options })
     return engine
   }
   const prompt = numbers(12)
@@ -163,7 +163,7 @@ describe('an answer with drafts', () => {
     for (const call of [8, 12, 16, 20]) {
       const { run, reopened } = open({
         fail: (number) => (number === call ? failure('device_lost') : null),
-        again: {},
+        reopenOptions: {},
       })
       const { text } = await run(prompt, { ...long, seed: 4 }).all()
       expect(reopened).toHaveLength(1)
@@ -185,7 +185,7 @@ describe('an answer with drafts', () => {
     await slow.run(prompt, { maxTokens: 60 }).all()
     expect(slow.decoder.calls.filter((call) => /forward [48]/.test(call)).length).toBeLessThan(10)
     await slow.close()
-    const marking = open({ marks: true })
+    const marking = open({ checkpointsOnly: true })
     const { text } = await marking.run(prompt, long).all()
     expect(text).toBe(textOf(greedy(prompt, 120, undefined, repeating(9))))
     expect(marking.decoder.calls.slice(2).every((call) => call === 'step 1')).toBe(true)

@@ -184,7 +184,7 @@ describe('of a model that cannot go back everywhere is reused', () => {
   const long = numbers(100, 4)
 
   test('what ends with a message, the prompt or the answer', async () => {
-    const { decoder } = open({ marks: true })
+    const { decoder } = open({ checkpointsOnly: true })
     expect(await cachedOf(long, { boundaries })).toBe(0)
     expect(decoder.calls.slice(0, 4)).toEqual(['extend 30', 'extend 30', 'extend 30', 'forward 10'])
     expect(await cachedOf(answered(long, 1, 2), { boundaries })).toBe(109)
@@ -195,7 +195,7 @@ describe('of a model that cannot go back everywhere is reused', () => {
   })
 
   test('the first boundary and the last ones of a long conversation', async () => {
-    const { decoder } = open({ marks: true })
+    const { decoder } = open({ checkpointsOnly: true })
     await cachedOf(long, { boundaries: [10, 20, 30, 40, 50, 60, 70, 80] })
     expect(decoder.calls.slice(0, 5)).toEqual([
       'extend 10',

@@ -11,14 +11,14 @@ export const END = 63
 export interface FakeOptions {
   chunk?: number
   batch?: number
-  /** Lengths cannot be had again but for those that were marked. */
-  marks?: boolean
+  /** `true` if a sequence can be truncated only to its checkpoints. */
+  checkpointsOnly?: boolean
   /** Throws in the middle of the call with this number, counted from 1. */
   fail?: (call: number, what: string) => Error | null
   /** Spoils scores. */
   change?: (scores: Float32Array) => void
-  /** Of the token that follows these; default: {@link scoresOf}. */
-  scoring?: (tokens: readonly number[]) => Float32Array
+  /** Logits of the token that follows these; default: {@link logitsOf}. */
+  logitsFunction?: (tokens: readonly number[]) => Float32Array
   /** Most tokens of a sequence. */
   contextWindow?: number
   /** Milliseconds that a forward of so many tokens of one sequence takes. */
@@ -35,8 +35,8 @@ export interface FakeDecoder extends Decoder {
   closed: boolean
 }
 
-/** Scores of the token that follows these. */
-export function scoresOf(tokens: readonly number[]): Float32Array {
+/** Returns the logits of the token that follows these. */
+export function logitsOf(tokens: readonly number[]): Float32Array {
   let hash = 2166136261
   for (const token of tokens) hash = Math.imul(hash ^ (token + 1), 16777619)
   const scores = new Float32Array(VOCABULARY)
@@ -53,21 +53,21 @@ export function scoresOf(tokens: readonly number[]): Float32Array {
 export const repeating =
   (period: number) =>
   (tokens: readonly number[]): Float32Array => {
-    const scores = scoresOf(tokens)
+    const scores = logitsOf(tokens)
     const same = tokens.at(-period)
     if (same !== undefined && (scores[0] as number) > 0.8) scores[same] = 100
     return scores
   }
 
 export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
-  const { chunk = 8, batch = 4, marks = false, fail, change } = options
-  const { scoring = scoresOf, cost = () => 0, clock, contextWindow = Infinity } = options
+  const { chunk = 8, batch = 4, checkpointsOnly = false, fail, change } = options
+  const { logitsFunction = logitsOf, cost = () => 0, clock, contextWindow = Infinity } = options
   const calls: string[] = []
   const alive = new Set<Sequence>()
-  const memory = new WeakMap<Sequence, { tokens: number[]; marked: Set<number> }>()
+  const memory = new WeakMap<Sequence, { tokens: number[]; checkpoints: Set<number> }>()
   let busy = false
 
-  const memoryOf = (sequence: Sequence): { tokens: number[]; marked: Set<number> } => {
+  const memoryOf = (sequence: Sequence): { tokens: number[]; checkpoints: Set<number> } => {
     const found = memory.get(sequence)
     if (!found || !alive.has(sequence)) throw new Error('The sequence is closed.')
     return found
@@ -95,10 +95,10 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
 
   const open = (tokens: readonly number[] = []): Sequence => {
     const reusableLength = (length: number): number => {
-      const { marked, tokens: taken } = memoryOf(sequence)
+      const { checkpoints, tokens: taken } = memoryOf(sequence)
       if (length > taken.length) throw new Error('It was not taken yet.')
-      if (!marks) return length
-      return Math.max(0, ...[...marked, taken.length].filter((each) => each <= length))
+      if (!checkpointsOnly) return length
+      return Math.max(0, ...[...checkpoints, taken.length].filter((each) => each <= length))
     }
     const sequence: Sequence = {
       get length() {
@@ -123,14 +123,14 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
             taken.push(...more)
             if (taken.length > contextWindow) throw new Error('The context ends before.')
             const last = Array.from({ length: rows }, (_, index) => taken.length - rows + 1 + index)
-            return logits(last.map((length) => scoring(taken.slice(0, length))))
+            return logits(last.map((length) => logitsFunction(taken.slice(0, length))))
           },
           more.length,
         ),
       reusableLength,
       checkpoint: () => {
-        const { marked, tokens: taken } = memoryOf(sequence)
-        marked.add(taken.length)
+        const { checkpoints, tokens: taken } = memoryOf(sequence)
+        checkpoints.add(taken.length)
       },
       truncate: (length) =>
         exclusive(`truncate ${length}`, () => {
@@ -149,7 +149,7 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
     alive.add(sequence)
     memory.set(sequence, {
       tokens: [...tokens],
-      marked: new Set(tokens.length ? [tokens.length] : []),
+      checkpoints: new Set(tokens.length ? [tokens.length] : []),
     })
     return sequence
   }
@@ -167,7 +167,7 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
           entries.map(({ sequence, token }) => {
             const { tokens } = memoryOf(sequence)
             tokens.push(token)
-            return scoring(tokens)
+            return logitsFunction(tokens)
           }),
         ),
       ),

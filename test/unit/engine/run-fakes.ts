@@ -14,7 +14,7 @@ import type {
 } from '../../../src/engine/engine.ts'
 import type { ErrorCode } from '../../../src/error-codes.ts'
 import { InoriginError } from '../../../src/error.ts'
-import { END, fakeDecoder, scoresOf, VOCABULARY } from './run-decoder.ts'
+import { END, fakeDecoder, logitsOf, VOCABULARY } from './run-decoder.ts'
 import type { FakeDecoder, FakeOptions } from './run-decoder.ts'
 
 /** The next tokens of a greedy answer, of which `may` may follow. */
@@ -22,11 +22,11 @@ export function greedy(
   prompt: readonly number[],
   count: number,
   may: (token: number) => boolean = () => true,
-  scoring: typeof scoresOf = scoresOf,
+  logitsFunction: typeof logitsOf = logitsOf,
 ): number[] {
   const tokens = [...prompt]
   for (let index = 0; index < count; index += 1) {
-    const scores = scoring(tokens).map((score, id) => (may(id) ? score : -Infinity))
+    const scores = logitsFunction(tokens).map((score, id) => (may(id) ? score : -Infinity))
     tokens.push(scores.indexOf(Math.max(...scores)))
   }
   return tokens.slice(prompt.length)
@@ -113,11 +113,11 @@ export interface EngineOptions extends FakeOptions {
   contextWindow?: number
   drafts?: boolean
   /** What is opened in place of a decoder that failed. */
-  again?: FakeOptions
+  reopenOptions?: FakeOptions
 }
 
 export function fakeEngine(options: EngineOptions = {}): Engine {
-  const { sequences = 8, bytes = 1e6, contextWindow = 1000, again } = options
+  const { sequences = 8, bytes = 1e6, contextWindow = 1000, reopenOptions } = options
   const decoder = fakeDecoder({ contextWindow, ...options })
   const reopened: FakeDecoder[] = []
   const scheduler = createScheduler({
@@ -126,8 +126,8 @@ export function fakeEngine(options: EngineOptions = {}): Engine {
     reopen: async () => {
       const last = reopened.at(-1) ?? decoder
       await last.close()
-      if (!again) throw failure('no_webgpu')
-      const next = fakeDecoder({ ...options, fail: undefined, ...again })
+      if (!reopenOptions) throw failure('no_webgpu')
+      const next = fakeDecoder({ ...options, fail: undefined, ...reopenOptions })
       reopened.push(next)
       return next
     },

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { scoresOf } from './run-decoder.ts'
+import { logitsOf } from './run-decoder.ts'
 import { fakeEngine, greedy, numbers, textOf } from './run-fakes.ts'
 import type { Engine, EngineOptions } from './run-fakes.ts'
 
@@ -90,9 +90,9 @@ describe('one answer', () => {
     expect(seen.slice(0, 3)).toEqual([5, 6, 7])
     const told = pieces.flatMap(({ logprobs }) => logprobs ?? [])
     expect(told.slice(0, 3).map(({ logprob }) => logprob)).toEqual([
-      scoresOf(prompt)[5],
-      scoresOf([...prompt, 5])[6],
-      scoresOf([...prompt, 5, 6])[7],
+      logitsOf(prompt)[5],
+      logitsOf([...prompt, 5])[6],
+      logitsOf([...prompt, 5, 6])[7],
     ])
   })
 })
