@@ -6,26 +6,26 @@
 /** A loaded model and the KV caches of its sequences. */
 export interface Decoder {
   /**
-   * Largest number of tokens in one call of `extend` or `predict`. It bounds the time that other
+   * Largest number of tokens in one call of `extend` or `forward`. It bounds the time that other
    * sequences wait and the memory that logits need.
    */
-  readonly chunk: number
+  readonly maxChunkTokens: number
   /** Largest batch of {@link Decoder.step}. With 1, sequences are computed one at a time. */
-  readonly batch: number
+  readonly maxBatchSize: number
   /**
-   * `false` if {@link Sequence.mark} has no use. Otherwise a prefill chunk ends at each length that
-   * is to be marked. Default: `true`.
+   * `false` if {@link Sequence.checkpoint} has no use. Otherwise a prefill chunk ends at each
+   * length that needs a checkpoint. Default: `true`.
    */
-  readonly marks?: boolean
+  readonly checkpoints?: boolean
   /** Returns a new, empty sequence. */
   open(): Sequence
   /**
-   * Runs one decode step: appends one token to each sequence, at most `batch` of them. Resolves to
-   * one row of logits for each entry.
+   * Runs one decode step: appends one token to each sequence, at most `maxBatchSize` of them.
+   * Resolves to one row of logits for each entry.
    */
   step(entries: readonly { sequence: Sequence; token: number }[]): Promise<Logits>
   /** Resolves when the device has finished the work submitted so far. */
-  settled(): Promise<void>
+  synchronize(): Promise<void>
   /** Frees the model and all sequences. */
   close(): Promise<void>
 }
@@ -36,21 +36,22 @@ export interface Sequence {
   readonly length: number
   /** Memory that the sequence holds, in bytes. */
   readonly bytes: number
-  /** Appends at most `chunk` tokens without computing logits. */
+  /** Appends at most `maxChunkTokens` tokens without computing logits. */
   extend(tokens: readonly number[]): Promise<void>
   /**
-   * Appends at most `chunk` tokens and resolves to a row of logits for each of the last `rows`
-   * tokens. Default: 1.
+   * Appends at most `maxChunkTokens` tokens and resolves to a row of logits for each of the last
+   * `rows` tokens. Default: 1.
    */
-  predict(tokens: readonly number[], rows?: number): Promise<Logits>
-  /** Returns the greatest length, at most `length`, to which the sequence can be cut. */
-  reach(length: number): number
-  /** Saves the state at the present length, if the sequence cannot be cut to every length. */
-  mark(): void
-  /** Removes all tokens after this length, which must be a result of `reach`. */
-  cut(length: number): Promise<void>
+  forward(tokens: readonly number[], rows?: number): Promise<Logits>
+  /** Returns the greatest length, at most `length`, to which the sequence can be truncated. */
+  reusableLength(length: number): number
+  /** Saves the state at the present length, if the sequence cannot be truncated to every length. */
+  checkpoint(): void
+  /** Removes all tokens after this length, which must be a result of `reusableLength`. */
+  truncate(length: number): Promise<void>
   /**
-   * Resolves to a new sequence of the first `length` tokens. `length` must be a result of `reach`.
+   * Resolves to a new sequence of the first `length` tokens. `length` must be a result of
+   * `reusableLength`.
    */
   fork(length: number): Promise<Sequence>
   /** Frees the sequence. */
@@ -91,7 +92,7 @@ export interface Candidates {
 }
 
 /** Request for the candidates of one row. */
-export interface Ask {
+export interface CandidateRequest {
   /** Number of candidates, 1 to 64. */
   count: number
   /** Temperature of `logSumExp`. 0 skips that sum, as for greedy sampling. */
@@ -109,10 +110,10 @@ export interface Logits {
   /** Number of logits in a row. */
   readonly vocabulary: number
   /**
-   * Resolves to the candidates of each row. `asks` has one entry for each row. On a GPU, the GPU
-   * selects them.
+   * Resolves to the candidates of each row. `requests` has one entry for each row. On a GPU, the
+   * GPU selects them.
    */
-  top(asks: readonly Ask[]): Promise<Candidates[]>
+  top(requests: readonly CandidateRequest[]): Promise<Candidates[]>
   /** Resolves to one row of logits, without adjustments. */
   row(index: number): Promise<Float32Array>
   /** Frees the logits. */

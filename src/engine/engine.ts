@@ -1,6 +1,6 @@
 /**
  * Contract between `generation/` and the runtimes of language models: a conversation goes in,
- * pieces of text come out. An engine opens in two steps: `OpenEngine` reads the tokenizer, and
+ * chunks of text come out. An engine opens in two steps: `OpenEngine` reads the tokenizer, and
  * `load` reads the weights. So a request that does not fit is rejected with an HTTP status before
  * gigabytes of weights are read.
  */
@@ -43,13 +43,13 @@ export interface Conversation {
    * not. The result follows the message's content. Special tokens in the result count, except in
    * the text of the calls themselves; the function must use no other text of the conversation.
    */
-  writeCalls?: (calls: readonly ToolCall[]) => string
+  serializeCalls?: (calls: readonly ToolCall[]) => string
   /** Beginning of the answer, which the prompt ends with. */
-  begun?: Begun
+  begun?: ResponsePrefix
 }
 
 /** Beginning of an answer, which a prompt ends with. */
-export interface Begun {
+export interface ResponsePrefix {
   /** Text before `text`. Special tokens in it count. */
   block?: string
   /** Text that the answer begins with. Special tokens in it are plain text. */
@@ -74,7 +74,7 @@ export interface Prompt {
 }
 
 /** Text that the model generated. */
-export interface Piece {
+export interface TextChunk {
   text: string
   /** Number of tokens that went into the text. */
   tokens: number
@@ -83,22 +83,22 @@ export interface Piece {
 }
 
 /** Result of a run that ended by itself: at an end token or at a limit. */
-export interface Ending {
+export interface GenerationResult {
   reason: 'stop' | 'length'
   /** Number of generated tokens, including the end token. */
   completionTokens: number
 }
 
-/** Argument of `onStart`, which is called once, before the first piece. */
-export interface Started {
+/** Argument of `onStart`, which is called once, before the first chunk of text. */
+export interface StartInfo {
   /** Number of prompt tokens that came from the prefix cache. */
   cachedTokens: number
 }
 
 /** Instructions that take effect at the next token. */
-export interface Steer {
+export interface GenerationUpdate {
   /**
-   * Text to force into the answer. It is yielded in pieces like generated text and counts as such.
+   * Text to force into the answer. It is yielded in chunks like generated text and counts as such.
    */
   append?: string
   /** Constraint from here on. `null` removes the present one. */
@@ -127,8 +127,8 @@ export interface GenerateOptions {
    * `''`.
    */
   partition?: string
-  /** Called once, before the first piece. */
-  onStart?: (started: Started) => void
+  /** Called once, before the first chunk of text. */
+  onStart?: (started: StartInfo) => void
 }
 
 /** A language model that answers conversations. */
@@ -144,7 +144,7 @@ export interface Engine {
   /**
    * `true` if the engine reads images in messages. Otherwise it receives none. Default: `false`.
    */
-  readonly takesImages?: boolean
+  readonly supportsImages?: boolean
   /** Result of the GPU self-test in `load`, for later loads. `null` before `load` and on WASM. */
   readonly verdict?: GpuVerdict | null
   /**
@@ -166,12 +166,12 @@ export interface Engine {
   check(constraint: Constraint): Promise<void>
   /**
    * Generates until an end token, a limit or an abort. `load` must have resolved. Any number of
-   * runs share the device. The next token is computed when the next piece is requested.
+   * runs share the device. The next token is computed when the next chunk is requested.
    */
   generate(
     prompt: Prompt,
     options: GenerateOptions,
-  ): AsyncGenerator<Piece, Ending, Steer | undefined>
+  ): AsyncGenerator<TextChunk, GenerationResult, GenerationUpdate | undefined>
   /** Aborts a pending load and frees the model. */
   close(): Promise<void>
 }

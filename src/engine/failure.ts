@@ -89,11 +89,11 @@ export function gpuFailure(error: GPUError): InoriginError {
   if (error instanceof GPUOutOfMemoryError || OUT_OF_MEMORY.test(error.message)) {
     return outOfMemory(error)
   }
-  return gpuRefused(error.message, error)
+  return gpuRejected(error.message, error)
 }
 
 /** Returns the error for a GPU that rejects the work, also on a retry. */
-export function gpuRefused(why: string, cause: unknown): InoriginError {
+export function gpuRejected(why: string, cause: unknown): InoriginError {
   return new InoriginError(
     'unavailable',
     `The GPU rejected the work (${why.slice(0, 200)}). Use the wasm device, or another browser.`,

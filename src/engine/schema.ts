@@ -16,30 +16,35 @@ import { createSteps, type Steps } from './schema/steps.ts'
  * is the schema's position in the request, such as `tools[0].function.parameters`. All schemas of
  * one request share `steps`, which bounds their total cost.
  */
-export function checkSchema(schema: JsonSchema, path: string, steps = createSteps()): void {
-  schemaTexts(schema, path, new Map(), '', steps)
+export function assertSchemaSupported(
+  schema: JsonSchema,
+  path: string,
+  steps = createSteps(),
+): void {
+  toSchemaExpression(schema, path, new Map(), '', steps)
 }
 
 /**
  * Returns the grammar expression of the JSON texts that the schema allows. Adds its rules to
  * `rules`, under names that begin with `scope`. The texts have a space after commas and colons and
- * no other whitespace. Properties are in the order of the schema. Throws like {@link checkSchema}.
+ * no other whitespace. Properties are in the order of the schema. Throws like
+ * {@link assertSchemaSupported}.
  */
-export function schemaTexts(
+export function toSchemaExpression(
   schema: JsonSchema,
   path: string,
   rules: Rules,
   scope: string,
   steps: Steps,
 ): Expression {
-  const own: Rules = new Map()
-  const { root, rules: kept } = compiled(schema, path, own, scope, steps)
-  for (const [name, body] of kept) rules.set(name, body)
+  const schemaRules: Rules = new Map()
+  const { root, rules: prunedRules } = compileGrammar(schema, path, schemaRules, scope, steps)
+  for (const [name, body] of prunedRules) rules.set(name, body)
   return root
 }
 
 /** Returns the pruned grammar of a schema. */
-function compiled(
+function compileGrammar(
   schema: JsonSchema,
   path: string,
   rules: Rules,

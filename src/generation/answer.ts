@@ -1,5 +1,5 @@
 /** Converts the text pieces of an engine into the events of one answer. */
-import type { Ending, Piece, Steer } from '../engine/engine.ts'
+import type { GenerationResult, TextChunk, GenerationUpdate } from '../engine/engine.ts'
 import type { FinishReason, GenerationEvent, GenerationRequest, Usage } from '../types/index.ts'
 import { createLogprobBuffer } from './logprobs.ts'
 import type { Plan } from './plan.ts'
@@ -10,9 +10,9 @@ import { createToolParser, type Part } from './tools/parser.ts'
 
 export interface Answer {
   /** Returns the events of a piece. The last event is `finish` if the answer is over. */
-  push(piece: Piece): { events: GenerationEvent[]; steer?: Steer }
+  push(piece: TextChunk): { events: GenerationEvent[]; steer?: GenerationUpdate }
   /** Returns the remaining events once the engine has ended. The last event is `finish`. */
-  end(ending: Ending): GenerationEvent[]
+  end(ending: GenerationResult): GenerationEvent[]
 }
 
 /** Creates the answer to a request. `started` holds the token counts of the prompt. */
@@ -125,7 +125,7 @@ export function createAnswer(
     if (over) return { events: finish(tokens) }
 
     if (written < plan.given) return { events }
-    let steer: Steer | undefined
+    let steer: GenerationUpdate | undefined
     if (!lifted) {
       lifted = true
       steer = { constraint: null }

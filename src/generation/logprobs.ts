@@ -1,9 +1,9 @@
 /** Buffers the logprobs of tokens until the text of those tokens is emitted. */
-import type { Piece } from '../engine/engine.ts'
+import type { TextChunk } from '../engine/engine.ts'
 import type { TokenLogprob } from '../types/index.ts'
 
 export interface LogprobBuffer {
-  add(piece: Piece): void
+  add(piece: TextChunk): void
   /**
    * Returns the tokens of the text between two positions, in characters from the beginning. A token
    * is returned once, with the first of its characters that is emitted. Earlier tokens are dropped.

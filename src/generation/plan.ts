@@ -4,7 +4,7 @@
  */
 import type { Constraint } from '../engine/constraint.ts'
 import type { Conversation, Engine, Prompt } from '../engine/engine.ts'
-import { checkSchema } from '../engine/schema.ts'
+import { assertSchemaSupported } from '../engine/schema.ts'
 import { createSteps } from '../engine/schema/steps.ts'
 import { InoriginError } from '../error.ts'
 import type { GenerationRequest, Tool, ToolUse } from '../types/index.ts'
@@ -52,7 +52,7 @@ export async function plan(
 ): Promise<Plan> {
   const { template } = engine
   const { tools: use, format: answerFormat, reasoningBudget } = request
-  if (!engine.takesImages) refuseImages(request)
+  if (!engine.supportsImages) refuseImages(request)
   if (use) checkTools(use)
   if (request.begun) checkBegun(request)
 
@@ -214,9 +214,9 @@ async function checkAnswer(
     const { tools, format } = request
     const steps = createSteps()
     tools?.tools.forEach(({ parameters }, index) => {
-      checkSchema(parameters, `tools[${index}].parameters`, steps)
+      assertSchemaSupported(parameters, `tools[${index}].parameters`, steps)
     })
-    if (format?.type === 'json_schema') checkSchema(format.schema, 'format.schema', steps)
+    if (format?.type === 'json_schema') assertSchemaSupported(format.schema, 'format.schema', steps)
     const places = [
       ...(tools?.tools ?? []).map((_, index) => `tools[${index}].parameters`),
       ...(format?.type === 'json_schema' ? ['format.schema'] : []),

@@ -56,7 +56,7 @@ export function createConversation(
   return {
     messages: notes.length > 0 ? addToSystem(messages, notes.join('\n\n')) : messages,
     ...(offered.length > 0 && telling.tools && { tools: offered }),
-    ...(called && telling.calls === 'engine' && { writeCalls: telling.format.write }),
+    ...(called && telling.calls === 'engine' && { serializeCalls: telling.format.write }),
     ...(thinking !== undefined && { thinking }),
     ...(begun && { begun: { text: begun } }),
   }

@@ -2,9 +2,9 @@
 import type { Tensor } from 'onnxruntime-web'
 import type { Implementation, PredictorEntry } from '../catalog/schema.ts'
 import { requestGpu } from '../device/gpu.ts'
-import { gpuRefused } from '../engine/failure.ts'
+import { gpuRejected } from '../engine/failure.ts'
 import type { Files } from '../engine/engine.ts'
-import { createTurns } from '../engine/run/turns.ts'
+import { createYielder } from '../engine/run/yielder.ts'
 import type { Ort } from '../engine/onnx/ort.ts'
 import { loadRuntime, type Runtime, type Session } from '../engine/onnx/runtime.ts'
 import { InoriginError } from '../error.ts'
@@ -121,7 +121,7 @@ function createPredictor(
   close: () => Promise<void>,
 ): OpenPredictor {
   const wanted = bound.outputs.map((output) => output.tensor)
-  const turns = createTurns()
+  const yielder = createYielder()
   let last: Promise<unknown> = Promise.resolve()
   let closing: Promise<void> | null = null
 
@@ -164,7 +164,7 @@ function createPredictor(
     const start = performance.now()
     const turn = last.then(async () => {
       // The pause lets the worker receive abort messages between two runs.
-      await turns.next()
+      await yielder.next()
       stopIfAborted(signal)
       return run(checked, signal)
     })
@@ -190,7 +190,7 @@ function createPredictor(
     sample: () => sampleInputs(bound.inputs),
     close() {
       closing ??= last.then(() => {
-        turns.close()
+        yielder.close()
         return close()
       })
       return closing
@@ -222,7 +222,7 @@ function blame(thrown: unknown): never {
   const said = error.kind === 'internal' ? mismatchOf(error.message) : null
   if (said !== null) refuse('inputs', `the model rejected them: ${said}`, thrown)
   const lack = error.kind === 'internal' ? gpuLackOf(error.message) : null
-  throw lack === null ? error : gpuRefused(lack, thrown)
+  throw lack === null ? error : gpuRejected(lack, thrown)
 }
 
 function stopIfAborted(signal: AbortSignal | undefined): void {

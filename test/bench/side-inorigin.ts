@@ -1,5 +1,5 @@
 /** Our engine, with nothing around it. */
-import { openDecoding } from '../../src/engine/decoding.ts'
+import { openDecoderEngine } from '../../src/engine/decoder-engine.ts'
 import { loadDecoder } from '../../src/engine/onnx/load.ts'
 import type { Engine } from '../../src/engine/engine.ts'
 import { serveSide } from './side.ts'
@@ -23,7 +23,7 @@ serveSide({
     const runtime = `${location.origin}/inorigin/ort/`
     const texts = await filesOf(model, TEXTS)
     const setup = { device, runtime, texts, maxInputTokens: 4096 }
-    engine = await openDecoding(setup, { load: loadDecoder, drafts })
+    engine = await openDecoderEngine(setup, { load: loadDecoder, drafts })
     await engine.load(await filesOf(model, WEIGHTS), signal)
   },
   async continue(tokens, { answer, sampling }, onPiece) {

@@ -7,7 +7,7 @@ import { readOperations } from '../../src/engine/onnx/decoder/operations.ts'
 import { loadRuntime, type Runtime, type Session } from '../../src/engine/onnx/runtime.ts'
 import { runtimeFolder } from './tiny.ts'
 
-export interface Opened {
+export interface OpenedDecoder {
   decoder: Decoder
   /** Releases the sessions, and the runtime and its device where they were opened for it alone. */
   close(): Promise<void>
@@ -19,7 +19,7 @@ export interface OpenedRuntime {
   close(): void
 }
 
-export interface Opening {
+export interface DecoderSource {
   device: 'wasm' | 'webgpu'
   /** Path of the graph under `test/models`. */
   model: string
@@ -34,7 +34,7 @@ export interface Opening {
 
 /** Opens a runtime; models that share it share the shaders that its device has compiled. */
 export async function openRuntime(
-  device: Opening['device'],
+  device: DecoderSource['device'],
   large?: boolean,
 ): Promise<OpenedRuntime> {
   const gpu = device === 'webgpu' ? (await requestGpu()).device : undefined
@@ -47,9 +47,12 @@ export async function openRuntime(
 }
 
 /** Opens the model at that path, with weights beside it where there are some, in a runtime of its own or in `shared`. */
-export async function openDecoder(opening: Opening, shared?: OpenedRuntime): Promise<Opened> {
-  const { device, model, embed, contextWindow = 512, firstPosition = 0 } = opening
-  const { heads, large } = opening
+export async function openDecoder(
+  source: DecoderSource,
+  shared?: OpenedRuntime,
+): Promise<OpenedDecoder> {
+  const { device, model, embed, contextWindow = 512, firstPosition = 0 } = source
+  const { heads, large } = source
   const within = shared ?? (await openRuntime(device, large))
   const { runtime, gpu } = within
   const graph = await file(model)
@@ -90,13 +93,13 @@ async function file(path: string): Promise<Blob> {
 }
 
 /** Its only row, or that one; the scores are released. */
-export async function take(logits: Logits, row = 0): Promise<Float32Array> {
+export async function takeRow(logits: Logits, row = 0): Promise<Float32Array> {
   const scores = (await logits.row(row)).slice()
   logits.release()
   return scores
 }
 
-export const best = (scores: Float32Array): number => scores.indexOf(Math.max(...scores))
+export const argmax = (scores: Float32Array): number => scores.indexOf(Math.max(...scores))
 
 /** Takes a prompt in chunks, and gives the scores that follow it. */
 export async function prefill(
@@ -108,7 +111,7 @@ export async function prefill(
   for (; prompt.length - from > chunk; from += chunk) {
     await sequence.extend(prompt.slice(from, from + chunk))
   }
-  return take(await sequence.predict(prompt.slice(from)))
+  return takeRow(await sequence.forward(prompt.slice(from)))
 }
 
 /** Greedy tokens after a prompt. */
@@ -118,13 +121,13 @@ export async function greedy(
   count: number,
   chunk?: number,
 ): Promise<number[]> {
-  const tokens = [best(await prefill(sequence, prompt, chunk))]
+  const tokens = [argmax(await prefill(sequence, prompt, chunk))]
   while (tokens.length < count) {
-    tokens.push(best(await take(await sequence.predict(tokens.slice(-1)))))
+    tokens.push(argmax(await takeRow(await sequence.forward(tokens.slice(-1)))))
   }
   return tokens
 }
 
 /** Largest difference between two rows of scores. */
-export const difference = (one: Float32Array, other: Float32Array): number =>
+export const maxDifference = (one: Float32Array, other: Float32Array): number =>
   one.reduce((most, score, index) => Math.max(most, Math.abs(score - (other[index] ?? 0))), 0)

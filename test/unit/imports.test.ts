@@ -160,7 +160,7 @@ test.each([
   ['src/store/db.ts', "import type { Entry } from '../catalog/schema.ts'"],
   ['src/error.ts', "export * from './wire/errors.ts'"],
   ['src/engine/onnx/run.ts', "const queue = await import('../../host/queue.ts')"],
-  ['src/engine/decoding.ts', "import { loadDecoder } from './onnx/load.ts'"],
+  ['src/engine/decoder-engine.ts', "import { loadDecoder } from './onnx/load.ts'"],
   ['src/engine/webllm/index.ts', "import { loadDecoder } from '../onnx/load.ts'"],
   ['src/engine/onnx/load.ts', "import { openPipeline } from '../webllm/pipeline.ts'"],
   ['src/engine/sampling/logits.ts', "import type { Tensor } from 'onnxruntime-web'"],
@@ -178,7 +178,7 @@ test.each([
   ['src/link/protocol.ts', "import type { Entry } from '../catalog/schema.ts'"],
   ['src/wire/chat.ts', "import { fields } from './fields.ts'"],
   ['src/store/db.ts', "import { openDB } from 'idb'"],
-  ['src/engine/webllm/index.ts', "import { openDecoding } from '../decoding.ts'"],
+  ['src/engine/webllm/index.ts', "import { openDecoderEngine } from '../decoder-engine.ts'"],
   ['demo/main.ts', "import { serve } from '../src/index.ts'"],
 ])('allows in %s: %s', (path, source) => {
   expect(faults(path, source)).toEqual([])

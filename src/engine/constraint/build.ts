@@ -1,7 +1,7 @@
 /** Converts a constraint into one grammar. */
 import { InoriginError } from '../../error.ts'
 import type { Constraint, TaggedConstraint } from '../constraint.ts'
-import { schemaTexts } from '../schema.ts'
+import { toSchemaExpression } from '../schema.ts'
 import {
   choice,
   type Expression,
@@ -59,7 +59,7 @@ export function buildGrammar(constraint: Constraint, steps = createSteps()): Gra
       case 'json': {
         const key = JSON.stringify(part.schema)
         const known =
-          schemas.get(key) ?? schemaTexts(part.schema, '', rules, `s${scopes++}_`, steps)
+          schemas.get(key) ?? toSchemaExpression(part.schema, '', rules, `s${scopes++}_`, steps)
         schemas.set(key, known)
         return known
       }

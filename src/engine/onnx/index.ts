@@ -4,11 +4,11 @@
  * `heap/` keeps tensors in the runtime's memory. On GPUs, `logits/` finds the highest logits in GPU
  * memory, and `selftest/` checks that the GPU computes correctly.
  */
-import { openDecoding } from '../decoding.ts'
+import { openDecoderEngine } from '../decoder-engine.ts'
 import type { OpenEngine } from '../engine.ts'
 import { loadDecoder } from './load.ts'
 
 /** Opens an engine for a model in the ONNX format. */
 export const openOnnx: OpenEngine = (setup) =>
   // Drafts save no time on the CPU, where verifying tokens takes as long as decoding them.
-  openDecoding(setup, { load: loadDecoder, drafts: setup.device === 'webgpu' })
+  openDecoderEngine(setup, { load: loadDecoder, drafts: setup.device === 'webgpu' })

@@ -1,9 +1,9 @@
 /** Loads downloaded weights into a decoder that is ready to run. */
 import { InoriginError } from '../../error.ts'
-import type { Loaded, LoadOptions } from '../decoding.ts'
+import type { LoadedDecoder, DecoderLoadOptions } from '../decoder-engine.ts'
 import type { Files } from '../engine.ts'
 import { loadingCancelled } from '../failure.ts'
-import { persist, soon } from '../persist.ts'
+import { retryOnLostGpu, settleWithTimeout } from '../gpu-retry.ts'
 import { createDecoder } from './decoder/decoder.ts'
 import { staysInHeap, staysOnDevice } from './decoder/graph.ts'
 import { readOperations } from './decoder/operations.ts'
@@ -13,7 +13,7 @@ import { openTrusted } from './selftest/open.ts'
 import { warmUp } from './warm.ts'
 
 /** Options of {@link loadDecoder}. */
-export interface DecoderSetup extends LoadOptions {
+export interface DecoderSetup extends DecoderLoadOptions {
   /** `true` to run every kind of forward pass once after loading. Default: `true`. */
   warm?: boolean
 }
@@ -26,7 +26,7 @@ export async function loadDecoder(
   options: DecoderSetup,
   weights: Files,
   signal: AbortSignal,
-): Promise<Loaded> {
+): Promise<LoadedDecoder> {
   const files = findModel(weights)
   let opened = await open(options, files, signal)
   return {
@@ -41,14 +41,14 @@ export async function loadDecoder(
       await opened.release()
       // Requests are already waiting, and they warm the decoder up themselves.
       const cold = { ...options, verdict, warm: false }
-      opened = await persist(() => open(cold, files, until), until)
+      opened = await retryOnLostGpu(() => open(cold, files, until), until)
       return opened.decoder
     },
     release: () => opened.release(),
   }
 }
 
-type Opened = Omit<Loaded, 'reopen'>
+type Opened = Omit<LoadedDecoder, 'reopen'>
 
 async function open(
   options: DecoderSetup,
@@ -58,7 +58,7 @@ async function open(
   const { device, runtime: folder, features, verdict, onWarm, warm = true } = options
   const releases: (() => unknown)[] = []
   const release = async (): Promise<void> => {
-    for (const each of releases.splice(0).toReversed()) await soon(each())
+    for (const each of releases.splice(0).toReversed()) await settleWithTimeout(each())
   }
   const check = (): void => {
     if (signal.aborted) throw loadingCancelled()

@@ -24,16 +24,16 @@ export async function warmUp(
     logits.release()
   }
   try {
-    for (const length of device === 'webgpu' ? [decoder.chunk, ...SHADER_LENGTHS] : [1]) {
+    for (const length of device === 'webgpu' ? [decoder.maxChunkTokens, ...SHADER_LENGTHS] : [1]) {
       check()
       const sequence = decoder.open()
       sequences.push(sequence)
       const tokens = Array<number>(Math.max(1, Math.min(length, contextWindow - 2))).fill(0)
-      await choose(await sequence.predict(tokens))
+      await choose(await sequence.forward(tokens))
     }
     check()
     const entries = sequences.slice(-2).map((sequence) => ({ sequence, token: 0 }))
-    if (contextWindow > 1) await choose(await decoder.step(entries.slice(-decoder.batch)))
+    if (contextWindow > 1) await choose(await decoder.step(entries.slice(-decoder.maxBatchSize)))
   } finally {
     for (const sequence of sequences) sequence.close()
   }

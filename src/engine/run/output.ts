@@ -10,38 +10,38 @@ import { tokenBytes } from '../text/vocabulary.ts'
 /** The output stages of one answer. */
 export interface Output {
   sampler: Sampler
-  text: Detokenizer
+  detokenizer: Detokenizer
   /**
    * Returns the logprobs of a token from a row of logits, or `null` if the token has no text.
    * Absent if logprobs were not requested.
    */
-  logprob?: (row: Float32Array, token: number) => TokenLogprob | null
+  toLogprob?: (row: Float32Array, token: number) => TokenLogprob | null
 }
 
 /** Creates the output stages for a prompt and the options of its run. */
-export type Outputs = (
+export type OutputFactory = (
   prompt: Prompt,
   options: Pick<GenerateOptions, 'sampling' | 'visible' | 'logprobs'>,
 ) => Output
 
 /** Returns a factory of output stages for a model. */
-export function createOutputs({
+export function createOutputFactory({
   tokenizer,
   tokenizerConfig,
   sampling: defaults,
-}: ModelConfig): Outputs {
-  const openText = createDecoding(tokenizer, tokenizerConfig)
-  const bytesOf = remember((visible: readonly string[]) =>
+}: ModelConfig): OutputFactory {
+  const openDetokenizer = createDecoding(tokenizer, tokenizerConfig)
+  const tokenBytesOf = memoize((visible: readonly string[]) =>
     tokenBytes(tokenizer, tokenizerConfig, visible),
   )
 
   return (prompt, { sampling, visible = [], logprobs }) => ({
     sampler: createSampler(sampling, defaults, prompt.tokens),
-    text: openText(visible, prompt.begun),
+    detokenizer: openDetokenizer(visible, prompt.begun),
     ...(logprobs !== undefined && {
-      logprob: describe(
-        bytesOf(visible),
-        (token) => openText(visible, prompt.begun).push(token),
+      toLogprob: createToLogprob(
+        tokenBytesOf(visible),
+        (token) => openDetokenizer(visible, prompt.begun).push(token),
         logprobs,
       ),
     }),
@@ -51,42 +51,42 @@ export function createOutputs({
 const SPACE = 0x20
 
 /**
- * Returns a function for the logprobs of a token and of the `count` most probable tokens. `opens`
- * returns the text of a token at the start of the answer.
+ * Returns a function for the logprobs of a token and of the `count` most probable tokens.
+ * `textAtStart` returns the text of a token at the start of the answer.
  */
-function describe(
-  spelling: readonly (Uint8Array | null)[],
-  opens: (token: number) => string,
+function createToLogprob(
+  bytesOfToken: readonly (Uint8Array | null)[],
+  textAtStart: (token: number) => string,
   count: number,
-): NonNullable<Output['logprob']> {
+): NonNullable<Output['toLogprob']> {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
-  let first = true
+  let isFirst = true
 
   const probability = (id: number, logprob: number): TokenProbability => {
-    const bytes = [...(spelling[id] ?? [])]
+    const bytes = [...(bytesOfToken[id] ?? [])]
     // Some tokenizers put a space before the first word. It is not part of the text.
-    if (first && bytes[0] === SPACE && !opens(id).startsWith(' ')) bytes.shift()
+    if (isFirst && bytes[0] === SPACE && !textAtStart(id).startsWith(' ')) bytes.shift()
     return { text: decoder.decode(Uint8Array.from(bytes)), bytes, logprob }
   }
   return (row, token) => {
-    if (!spelling[token]) return null
+    if (!bytesOfToken[token]) return null
     const { logprob, top } = logprobsOf(row, token, count)
-    const told = {
+    const result = {
       ...probability(token, logprob),
       top: top.map((each) => probability(each.id, each.logprob)),
     }
-    first = false
-    return told
+    isFirst = false
+    return result
   }
 }
 
 /** Caches results by list. There are few different lists. */
-function remember<T>(compute: (list: readonly string[]) => T): (list: readonly string[]) => T {
-  const known = new Map<string, T>()
+function memoize<T>(compute: (list: readonly string[]) => T): (list: readonly string[]) => T {
+  const results = new Map<string, T>()
   return (list) => {
     const key = JSON.stringify(list)
-    const result = known.get(key) ?? compute(list)
-    known.set(key, result)
+    const result = results.get(key) ?? compute(list)
+    results.set(key, result)
     return result
   }
 }

@@ -3,24 +3,44 @@
  * chunk of one prompt or one decode step of a batch. After each chunk, every decoding sequence gets
  * one step. If the chunk was slow, more steps follow until they took as long as the chunk.
  *
- * An answer (`answer.ts`) has a `Lane`, the handle to its state (`place.ts`). The state holds the
- * pending tokens and the request for the logits after them. Answers with one pending token decode
- * together in a batch.
+ * An answer (`decode-loop.ts`) has a `SlotHandle`, the handle to its slot (`slot.ts`). The slot
+ * holds the pending tokens and the pending read of the logits after them. Answers with one pending
+ * token decode together in a batch.
  *
- * A prompt starts from the longest cached prefix (`prefix.ts`), or waits for a prompt that is
- * computing the same prefix. A single answer may verify draft tokens in its decode step
- * (`draft.ts`, `speculation.ts`). After a lost device, another decoder opens and every answer is
+ * A prompt starts from the longest cached prefix (`prefix-cache.ts`), or waits for a prompt
+ * that is computing the same prefix. A single answer may verify draft tokens in its decode step
+ * (`drafter.ts`, `draft-sizer.ts`). After a lost device, another decoder opens and every answer is
  * computed again.
  */
 import { InoriginError } from '../../error.ts'
 import type { Decoder } from '../decoder.ts'
-import { type Begun, confirm, fill, forget, step, venture } from './steps.ts'
-import { allTokens, beginAnew, createPlace, deny, drop, grant, wishFor } from './place.ts'
-import type { Place, Reader, Visit } from './place.ts'
-import { createPrefixCache, type PrefixBudget, shared, type Track } from './prefix.ts'
-import { createChunks } from './chunks.ts'
-import { createTurns } from './turns.ts'
-import { createSpeculation } from './speculation.ts'
+import {
+  type ActiveSlot,
+  verifyDraft,
+  runPrefillChunk,
+  discardDraft,
+  runDecodeStep,
+  runDraftStep,
+} from './executor.ts'
+import {
+  allTokens,
+  restart,
+  createSlot,
+  rejectRead,
+  closeSequence,
+  resolveRead,
+  awaitRead,
+} from './slot.ts'
+import type { Slot, LogitsReader, SequenceRequest } from './slot.ts'
+import {
+  createPrefixCache,
+  type PrefixCacheBudget,
+  commonPrefixLength,
+  type SequenceEntry,
+} from './prefix-cache.ts'
+import { createChunkSizer } from './chunk-sizer.ts'
+import { createYielder } from './yielder.ts'
+import { createDraftSizer } from './draft-sizer.ts'
 
 /** Options of {@link createScheduler}. */
 export interface SchedulerOptions {
@@ -28,64 +48,68 @@ export interface SchedulerOptions {
   /** Frees the failed decoder and resolves to a new one. */
   reopen: () => Promise<Decoder>
   /** Limits of the prefix cache. */
-  budget: PrefixBudget
+  budget: PrefixCacheBudget
 }
 
 /** Runs answers on one decoder. */
 export interface Scheduler {
   /** Adds an answer. */
-  enter(visit: Visit): Lane
+  add(request: SequenceRequest): SlotHandle
   /** Rejects all answers with `unavailable`. The caller closes the decoder. */
   close(): Promise<void>
 }
 
 /** Handle of one answer. Its promises reject with `aborted` as soon as the signal aborts. */
-export interface Lane {
+export interface SlotHandle {
   /** Resolves after `onStart` was called. */
-  begin(): Promise<void>
+  start(): Promise<void>
   /**
    * Appends tokens to the prompt and the earlier tokens, and computes them. Resolves after `reader`
    * has read the logits of the next token.
    */
-  advance(tokens: readonly number[], reader: Reader): Promise<void>
+  computeNext(tokens: readonly number[], reader: LogitsReader): Promise<void>
   /** Ends the answer. Its sequence moves to the prefix cache. */
-  leave(): void
+  release(): void
 }
 
 /** Number of lost devices that an answer survives. After more, its prompt may be the cause. */
-const RECOVERIES = 2
+const MAX_LOST_DEVICES = 2
 
 /** Longest prefill chunk in milliseconds that calls for no additional decode steps. */
-const UNNOTICED = 50
+const FAST_CHUNK_MS = 50
 
 /**
  * Longest time in milliseconds of the decode steps after one chunk. A single stall of the device
  * must not delay the prompt as long.
  */
-const MOST_OWED = 2_000
+const MAX_DECODE_BUDGET_MS = 2_000
 
 /** Creates a scheduler that runs while answers wait. */
-export function createScheduler({ decoder: first, reopen, budget }: SchedulerOptions): Scheduler {
-  const turns = createTurns()
-  const cache = createPrefixCache(budget)
-  const speculation = createSpeculation()
-  const chunks = createChunks(first.chunk)
-  let decoder = first
-  let places: Place[] = []
-  /** Answers with a pending request, the one that waits longest first. */
-  let waiting: Place[] = []
+export function createScheduler({
+  decoder: firstDecoder,
+  reopen,
+  budget,
+}: SchedulerOptions): Scheduler {
+  const yielder = createYielder()
+  const prefixCache = createPrefixCache(budget)
+  const draftSizer = createDraftSizer()
+  const chunkSizer = createChunkSizer(firstDecoder.maxChunkTokens)
+  let decoder = firstDecoder
+  let slots: Slot[] = []
+  /** Answers with a pending read, the one that waits longest first. */
+  let waiting: Slot[] = []
   /**
    * Answers whose decode step comes before the next chunk; `null` stands for all that are ready.
    */
-  let due: Set<Place> | null = null
+  let decodesFirst: Set<Slot> | null = null
   /** Milliseconds of decode steps that come before the next chunk. */
-  let owed = 0
+  let decodeBudgetMs = 0
   /** Resolves when the device has computed the last chunk. */
-  let behind = Promise.resolve()
-  let left: Place[] = []
+  let lastChunkDone = Promise.resolve()
+  let finished: Slot[] = []
   let failure: InoriginError | null = null
-  /** `true` if a sequence can be cut to every length; `null` until the first chunk shows it. */
-  let rewinds: boolean | null = null
+  /** `true` if a sequence can be truncated to every length; `null` before the first chunk. */
+  let canTruncate: boolean | null = null
   let running: Promise<void> | null = null
   let closed = false
 
@@ -95,12 +119,12 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
 
   const run = async (): Promise<void> => {
     for (;;) {
-      await turns.next()
+      await yielder.next()
       try {
-        putAway()
-        waiting = waiting.filter(({ wish }) => wish !== null)
+        cacheFinished()
+        waiting = waiting.filter(({ pendingRead }) => pendingRead !== null)
         if (waiting.length === 0 || closed) break
-        await turn()
+        await scheduleNext()
       } catch (thrown) {
         await recover(InoriginError.from(thrown))
       }
@@ -108,156 +132,170 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
     running = null
   }
 
-  const turn = async (): Promise<void> => {
-    if (failure) await replace()
+  const scheduleNext = async (): Promise<void> => {
+    if (failure) await reopenDecoder()
     const ready = waiting.filter(isReady)
-    const round = (due ??= new Set(ready))
-    const rushed = ready.filter((place) => round.has(place))
-    const next = waiting.find((place) => !isReady(place) && !waits(place))
+    const prioritized = (decodesFirst ??= new Set(ready))
+    const readyFirst = ready.filter((slot) => prioritized.has(slot))
+    const next = waiting.find((slot) => !isReady(slot) && !waitsForPrefill(slot))
     const start = performance.now()
-    if (next && rushed.length === 0 && (ready.length === 0 || owed <= 0)) {
-      due = null
-      await advance(next)
-      const took = performance.now() - start
-      owed = took < UNNOTICED ? 0 : Math.min(took, MOST_OWED)
+    if (next && readyFirst.length === 0 && (ready.length === 0 || decodeBudgetMs <= 0)) {
+      decodesFirst = null
+      await runNextChunk(next)
+      const chunkMs = performance.now() - start
+      decodeBudgetMs = chunkMs < FAST_CHUNK_MS ? 0 : Math.min(chunkMs, MAX_DECODE_BUDGET_MS)
       return
     }
-    const group = (next && rushed.length > 0 ? rushed : ready).slice(0, decoder.batch)
-    for (const place of group) round.delete(place)
-    await write(group as Begun[])
-    owed -= performance.now() - start
+    const batch = (next && readyFirst.length > 0 ? readyFirst : ready).slice(
+      0,
+      decoder.maxBatchSize,
+    )
+    for (const slot of batch) prioritized.delete(slot)
+    await decodeBatch(batch as ActiveSlot[])
+    decodeBudgetMs -= performance.now() - start
   }
 
-  /** Runs one decode step of a batch, or reads draft tokens that turned out right. */
-  const write = async (group: readonly Begun[]): Promise<void> => {
-    const unread: Begun[] = []
-    for (const place of group)
-      if (!place.ahead || !(await confirm(place, place.ahead))) unread.push(place)
-    const [only] = unread
+  /** Runs one decode step of a batch, or reads draft tokens that were accepted. */
+  const decodeBatch = async (batch: readonly ActiveSlot[]): Promise<void> => {
+    const undecoded: ActiveSlot[] = []
+    for (const slot of batch)
+      if (!slot.draft || !(await verifyDraft(slot, slot.draft))) undecoded.push(slot)
+    const [single] = undecoded
     // Drafts would delay other answers, and wrong ones have to be removed.
-    if (only && rewinds && waiting.length === 1) await venture(decoder, only, speculation)
-    else if (only) await step(decoder, unread)
+    if (single && canTruncate && waiting.length === 1)
+      await runDraftStep(decoder, single, draftSizer)
+    else if (single) await runDecodeStep(decoder, undecoded)
   }
 
-  const tracks = (): Track[] => places.flatMap(({ track }) => track ?? [])
+  const runningEntries = (): SequenceEntry[] => slots.flatMap(({ entry }) => entry ?? [])
 
   /** Returns `true` if a running prefill will soon save this prompt a chunk or more. */
-  const waits = (place: Place): boolean => {
-    if (place.track) return false
-    const { partition } = place.visit
-    const prompt = allTokens(place)
-    const now = cache.reach(prompt, partition, tracks())
+  const waitsForPrefill = (slot: Slot): boolean => {
+    if (slot.entry) return false
+    const { partition } = slot.request
+    const prompt = allTokens(slot)
+    const cachedLength = prefixCache.hitLength(prompt, partition, runningEntries())
     return waiting.some((other) => {
-      if (!other.track || isReady(other) || other.visit.partition !== partition) return false
-      const common = Math.min(shared(allTokens(other), prompt), prompt.length - 1)
-      const soon = rewinds ? common : Math.max(0, ...other.marks.filter((each) => each <= common))
-      return soon > other.track.tokens.length && soon - now >= chunks.length(false)
+      if (!other.entry || isReady(other) || other.request.partition !== partition) return false
+      const common = Math.min(commonPrefixLength(allTokens(other), prompt), prompt.length - 1)
+      const sharedLength = canTruncate
+        ? common
+        : Math.max(0, ...other.checkpointLengths.filter((each) => each <= common))
+      return (
+        sharedLength > other.entry.tokens.length &&
+        sharedLength - cachedLength >= chunkSizer.chunkTokens(false)
+      )
     })
   }
 
   /** Runs the next prefill chunk of an answer and moves it to the end of the queue. */
-  const advance = async (place: Place): Promise<void> => {
-    waiting = [...waiting.filter((each) => each !== place), place]
-    const fresh = place.track === null
-    const begun = place.track ? (place as Begun) : await begin(place)
-    if (place.wish?.reader == null) return grant(place)
+  const runNextChunk = async (slot: Slot): Promise<void> => {
+    waiting = [...waiting.filter((each) => each !== slot), slot]
+    const isFirstChunk = slot.entry === null
+    const active = slot.entry ? (slot as ActiveSlot) : await startPrefill(slot)
+    if (slot.pendingRead?.reader == null) return resolveRead(slot)
     // Forced tokens differ from the draft.
-    await forget(begun)
-    const { track, pending, marks } = begun
-    const from = track.tokens.length
-    const most = Math.min(pending.length, chunks.length(places.length === 1))
-    const mark = rewinds || decoder.marks === false ? undefined : marks.find((each) => each > from)
-    const count = mark === undefined ? most : Math.min(most, mark - from)
-    const ends = count === pending.length
+    await discardDraft(active)
+    const { entry, pending, checkpointLengths } = active
+    const from = entry.tokens.length
+    const maxTokens = Math.min(pending.length, chunkSizer.chunkTokens(slots.length === 1))
+    const checkpointLength =
+      canTruncate || decoder.checkpoints === false
+        ? undefined
+        : checkpointLengths.find((each) => each > from)
+    const count =
+      checkpointLength === undefined ? maxTokens : Math.min(maxTokens, checkpointLength - from)
+    const isLastChunk = count === pending.length
     const start = performance.now()
-    await fill(begun, count)
-    const { sequence } = track
-    if (fresh && from === 0 && count > 1) rewinds ??= sequence.reach(count - 1) === count - 1
-    if (!rewinds && marks.includes(from + count)) sequence.mark()
-    if (ends) return
-    const before = behind
-    behind = chunks.took(count, start, decoder.settled())
+    await runPrefillChunk(active, count)
+    const { sequence } = entry
+    if (isFirstChunk && from === 0 && count > 1)
+      canTruncate ??= sequence.reusableLength(count - 1) === count - 1
+    if (!canTruncate && checkpointLengths.includes(from + count)) sequence.checkpoint()
+    if (isLastChunk) return
+    const before = lastChunkDone
+    lastChunkDone = chunkSizer.record(count, start, decoder.synchronize())
     // One chunk may queue behind another on the device, but a decode step must not wait for both.
-    await (waiting.some(isReady) ? behind : before)
+    await (waiting.some(isReady) ? lastChunkDone : before)
   }
 
-  const begin = async (place: Place): Promise<Begun> => {
-    const { partition, onStart } = place.visit
-    const prompt = allTokens(place)
-    const found = await cache.take(prompt, partition, tracks())
-    place.track = found ?? { sequence: decoder.open(), tokens: [], partition }
-    const { length } = place.track.tokens
-    place.pending.splice(0, length)
-    if (!place.started) onStart({ cachedTokens: length })
-    place.started = true
-    return place as Begun
+  const startPrefill = async (slot: Slot): Promise<ActiveSlot> => {
+    const { partition, onStart } = slot.request
+    const prompt = allTokens(slot)
+    const hit = await prefixCache.acquire(prompt, partition, runningEntries())
+    slot.entry = hit ?? { sequence: decoder.open(), tokens: [], partition }
+    const { length } = slot.entry.tokens
+    slot.pending.splice(0, length)
+    if (!slot.started) onStart({ cachedTokens: length })
+    slot.started = true
+    return slot as ActiveSlot
   }
 
   /**
    * Moves the sequences of finished answers to the prefix cache. A wrong draft in a sequence is
-   * removed when the sequence is cut for the next prompt.
+   * removed when the sequence is truncated for the next prompt.
    */
-  const putAway = (): void => {
-    for (const place of left.splice(0)) {
-      place.ahead?.logits.release()
-      if (!place.track) continue
-      if (!rewinds) place.track.sequence.mark()
-      cache.keep(place.track)
+  const cacheFinished = (): void => {
+    for (const slot of finished.splice(0)) {
+      slot.draft?.logits.release()
+      if (!slot.entry) continue
+      if (!canTruncate) slot.entry.sequence.checkpoint()
+      prefixCache.insert(slot.entry)
     }
   }
 
   const recover = async (thrown: InoriginError): Promise<void> => {
     // The prefix cache is freed first. If it held anything, the answers start again.
-    if (thrown.code === 'out_of_memory' && cache.clear()) return places.forEach(beginAnew)
+    if (thrown.code === 'out_of_memory' && prefixCache.clear()) return slots.forEach(restart)
     failure = thrown
-    const lost = thrown.code === 'device_lost'
-    for (const place of places) {
-      place.recoveries += 1
-      if (!lost || place.recoveries > RECOVERIES) end(place, thrown)
+    const isDeviceLost = thrown.code === 'device_lost'
+    for (const slot of slots) {
+      slot.lostDevices += 1
+      if (!isDeviceLost || slot.lostDevices > MAX_LOST_DEVICES) fail(slot, thrown)
     }
-    places.forEach(beginAnew)
-    left.splice(0).forEach(drop)
-    cache.clear()
+    slots.forEach(restart)
+    finished.splice(0).forEach(closeSequence)
+    prefixCache.clear()
   }
 
-  const replace = async (): Promise<void> => {
+  const reopenDecoder = async (): Promise<void> => {
     decoder = await reopen()
     failure = null
   }
 
-  const end = (place: Place, thrown: unknown): void => {
-    place.ended = InoriginError.from(thrown)
-    deny(place, thrown)
-    drop(place)
-    places = places.filter((each) => each !== place)
+  const fail = (slot: Slot, thrown: unknown): void => {
+    slot.error = InoriginError.from(thrown)
+    rejectRead(slot, thrown)
+    closeSequence(slot)
+    slots = slots.filter((each) => each !== slot)
   }
 
-  const enter: Scheduler['enter'] = (visit) => {
-    const place = createPlace(visit)
-    places.push(place)
-    const abort = (): void => deny(place, aborted())
-    visit.signal.addEventListener('abort', abort)
+  const add: Scheduler['add'] = (request) => {
+    const slot = createSlot(request)
+    slots.push(slot)
+    const abort = (): void => rejectRead(slot, aborted())
+    request.signal.addEventListener('abort', abort)
 
-    const want = (reader: Reader | null): Promise<void> => {
-      if (closed) end(place, unloaded())
-      const refused = place.ended ?? (visit.signal.aborted ? aborted() : null)
-      if (refused) return Promise.reject(refused)
-      const wished = wishFor(place, reader)
-      waiting = [...waiting.filter((each) => each !== place), place]
+    const enqueueRead = (reader: LogitsReader | null): Promise<void> => {
+      if (closed) fail(slot, unloaded())
+      const rejection = slot.error ?? (request.signal.aborted ? aborted() : null)
+      if (rejection) return Promise.reject(rejection)
+      const settled = awaitRead(slot, reader)
+      waiting = [...waiting.filter((each) => each !== slot), slot]
       wake()
-      return wished
+      return settled
     }
     return {
-      begin: () => (place.started ? Promise.resolve() : want(null)),
-      advance: (tokens, reader) => {
-        place.pending.push(...tokens)
-        return want(reader)
+      start: () => (slot.started ? Promise.resolve() : enqueueRead(null)),
+      computeNext: (tokens, reader) => {
+        slot.pending.push(...tokens)
+        return enqueueRead(reader)
       },
-      leave: () => {
-        visit.signal.removeEventListener('abort', abort)
-        if (!places.includes(place)) return
-        places = places.filter((each) => each !== place)
-        left.push(place)
+      release: () => {
+        request.signal.removeEventListener('abort', abort)
+        if (!slots.includes(slot)) return
+        slots = slots.filter((each) => each !== slot)
+        finished.push(slot)
         wake()
       },
     }
@@ -266,16 +304,16 @@ export function createScheduler({ decoder: first, reopen, budget }: SchedulerOpt
   const close = async (): Promise<void> => {
     closed = true
     await running
-    for (const place of places) end(place, unloaded())
-    left.splice(0).forEach(drop)
-    cache.clear()
-    turns.close()
+    for (const slot of slots) fail(slot, unloaded())
+    finished.splice(0).forEach(closeSequence)
+    prefixCache.clear()
+    yielder.close()
   }
-  return { enter, close }
+  return { add, close }
 }
 
 /** Returns `true` if the answer has one token to compute. */
-const isReady = ({ track, pending }: Place): boolean => track !== null && pending.length === 1
+const isReady = ({ entry, pending }: Slot): boolean => entry !== null && pending.length === 1
 
 const aborted = (): InoriginError => new InoriginError('aborted', 'The request was cancelled.')
 

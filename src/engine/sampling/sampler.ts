@@ -1,7 +1,7 @@
 /** Samples the tokens of one answer. */
 import { InoriginError } from '../../error.ts'
 import type { Sampling } from '../../types/index.ts'
-import type { Adjustments, Ask, Candidates } from '../decoder.ts'
+import type { Adjustments, CandidateRequest, Candidates } from '../decoder.ts'
 import { adjust } from './adjust.ts'
 import { draw, type Range } from './draw.ts'
 import type { SamplingDefaults } from './defaults.ts'
@@ -15,7 +15,7 @@ export interface Sampler {
    * Returns the request for the candidates of the next token. `drafted` are tokens before it that
    * are not accepted yet. The mask is referenced, not copied.
    */
-  ask(mask: Int32Array | null, drafted?: readonly number[]): Ask
+  ask(mask: Int32Array | null, drafted?: readonly number[]): CandidateRequest
   /**
    * Resolves to the sampled token: the best candidate if greedy, otherwise a random one. `ask` is a
    * result of this sampler, and `candidates` answer it. Reads the unadjusted `row` only if the
@@ -26,7 +26,11 @@ export interface Sampler {
    * seed gives the same text with and without drafts. If reading the row fails, the next call uses
    * the same number.
    */
-  choose(ask: Ask, candidates: Candidates, row: () => Promise<Float32Array>): Promise<number>
+  choose(
+    ask: CandidateRequest,
+    candidates: Candidates,
+    row: () => Promise<Float32Array>,
+  ): Promise<number>
   /** Counts a sampled or forced token of the answer for the penalties. */
   accept(token: number): void
 }

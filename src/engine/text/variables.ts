@@ -32,7 +32,7 @@ type Json = Record<string, unknown>
  * the template handles `<think>` blocks.
  */
 export function variablesOf(
-  { messages, tools, thinking, writeCalls }: Conversation,
+  { messages, tools, thinking, serializeCalls }: Conversation,
   form: Form,
   thinks: boolean,
   hide: Hide,
@@ -46,7 +46,7 @@ export function variablesOf(
   )
   const shown = {
     messages: messages
-      .map((message) => (writeCalls ? writeOut(message, writeCalls, hide) : message))
+      .map((message) => (serializeCalls ? writeOut(message, serializeCalls, hide) : message))
       .map((message) => messageOf(message, form, thinks, names)),
     ...(tools && tools.length > 0 && { tools: tools.map(toolOf) }),
   }
@@ -62,7 +62,7 @@ export function variablesOf(
  */
 function writeOut(
   message: ChatMessage,
-  write: NonNullable<Conversation['writeCalls']>,
+  write: NonNullable<Conversation['serializeCalls']>,
   hide: Hide,
 ): ChatMessage | WrittenMessage {
   if (message.role !== 'assistant' || !message.toolCalls?.length) return message

@@ -20,7 +20,7 @@ export interface Pipeline {
 }
 
 /** Tokens of one prefill chunk; a larger chunk would block other work for too long. */
-const CHUNK = 512
+const PREFILL_CHUNK_TOKENS = 512
 
 /** Content of the device's KV cache: the tokens, and the sequence they belong to. */
 interface Resident {
@@ -59,8 +59,8 @@ export function createDecoder(pipeline: Pipeline): Decoder {
   async function run(tokens: readonly number[], from: number): Promise<Float32Array> {
     if (from === 0) await pipeline.reset()
     let scores: Float32Array | undefined
-    for (let at = from; at < tokens.length; at += CHUNK) {
-      scores = await pipeline.forward(tokens.slice(at, at + CHUNK))
+    for (let at = from; at < tokens.length; at += PREFILL_CHUNK_TOKENS) {
+      scores = await pipeline.forward(tokens.slice(at, at + PREFILL_CHUNK_TOKENS))
     }
     if (!scores) throw new InoriginError('internal', 'There were no tokens to compute.')
     return scores
@@ -83,15 +83,15 @@ export function createDecoder(pipeline: Pipeline): Decoder {
       async extend(more) {
         await take(more)
       },
-      async predict(more, rows = 1) {
+      async forward(more, rows = 1) {
         if (rows !== 1)
           throw new InoriginError('internal', 'WebLLM returns the logits of one token at a time.')
         return createCpuLogits([await take(more)])
       },
-      reach: (length) =>
+      reusableLength: (length) =>
         length >= tokens.length && held(line, tokens) === tokens.length ? tokens.length : 0,
-      mark() {},
-      async cut(length) {
+      checkpoint() {},
+      async truncate(length) {
         tokens = tokens.slice(0, length)
       },
       fork: async (length) => open(line, tokens.slice(0, length)),
@@ -100,19 +100,19 @@ export function createDecoder(pipeline: Pipeline): Decoder {
   }
 
   return {
-    chunk: CHUNK,
-    batch: 1,
-    marks: false,
+    maxChunkTokens: PREFILL_CHUNK_TOKENS,
+    maxBatchSize: 1,
+    checkpoints: false,
     open: () => open(Symbol('conversation'), []),
     async step(entries) {
       const [entry, ...others] = entries
       if (!entry || others.length > 0) {
         throw new InoriginError('internal', 'WebLLM computes one sequence at a time.')
       }
-      return entry.sequence.predict([entry.token])
+      return entry.sequence.forward([entry.token])
     },
     // Each call resolves after its logits were read back, so no work is pending.
-    settled: async () => {},
+    synchronize: async () => {},
     async close() {},
   }
 }

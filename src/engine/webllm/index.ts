@@ -3,10 +3,10 @@
  * constraints and detokenizer are the same as for any other model.
  */
 import { InoriginError } from '../../error.ts'
-import { type Loaded, openDecoding } from '../decoding.ts'
-import type { Engine, EngineSetup, Files, OpenEngine, Steer } from '../engine.ts'
+import { type LoadedDecoder, openDecoderEngine } from '../decoder-engine.ts'
+import type { Engine, EngineSetup, Files, OpenEngine, GenerationUpdate } from '../engine.ts'
 import { loadingCancelled } from '../failure.ts'
-import { persist } from '../persist.ts'
+import { retryOnLostGpu } from '../gpu-retry.ts'
 import { createDecoder } from './decoder.ts'
 import { createFloor } from './floor.ts'
 import { type LoadedPipeline, openPipeline, type PipelineOptions } from './pipeline.ts'
@@ -24,7 +24,7 @@ export async function openOver(open: OpenPipeline, setup: EngineSetup): Promise<
     throw new InoriginError('internal', 'Models compiled by MLC run only on WebGPU.')
   }
   const texts = await withOverrides(setup.texts, setup.overrides)
-  const engine = await openDecoding(
+  const engine = await openDecoderEngine(
     { ...setup, texts: await textsOf(texts) },
     {
       load: ({ contextWindow, onWarm }, weights, signal) => {
@@ -41,7 +41,7 @@ async function loadDecoder(
   open: (signal: AbortSignal) => Promise<LoadedPipeline>,
   signal: AbortSignal,
   onWarm?: () => void,
-): Promise<Loaded> {
+): Promise<LoadedDecoder> {
   let pipeline = await open(signal)
   let decoder = createDecoder(pipeline)
   onWarm?.()
@@ -63,7 +63,7 @@ async function loadDecoder(
     async reopen(until) {
       await pipeline.release()
       if (until.aborted) throw loadingCancelled()
-      pipeline = await persist(() => open(until), until)
+      pipeline = await retryOnLostGpu(() => open(until), until)
       decoder = createDecoder(pipeline)
       return decoder
     },
@@ -90,7 +90,7 @@ function inTurn(engine: Engine): Engine['generate'] {
   return async function* (prompt, options) {
     const seat = floor.enter(options.signal)
     const running = engine.generate(prompt, options)
-    let steer: Steer | undefined
+    let steer: GenerationUpdate | undefined
     try {
       for (;;) {
         await seat.take()

@@ -4,7 +4,7 @@ import { MANIFEST } from '../../catalog/mlc/layout.ts'
 import { InoriginError } from '../../error.ts'
 import type { Files } from '../engine.ts'
 import { deviceFailure, loadingCancelled, modelUnusable, outOfMemory } from '../failure.ts'
-import { soon } from '../persist.ts'
+import { settleWithTimeout } from '../gpu-retry.ts'
 import { MODEL_URL, openArtifacts } from './artifacts.ts'
 import type { Pipeline } from './decoder.ts'
 import { watchDevice } from './device.ts'
@@ -72,7 +72,7 @@ export async function openPipeline(
   const slides = typeof window === 'number' && window > 0
   const device = watchDevice()
   const release = async (): Promise<void> => {
-    await soon(engine.unload())
+    await settleWithTimeout(engine.unload())
     // The package does not free a model whose loading was interrupted.
     device.release()
   }

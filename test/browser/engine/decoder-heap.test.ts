@@ -39,12 +39,12 @@ test.each([true, false])('conversations leave nothing behind, in place: %j', asy
     const sequence = decoder.open()
     await prefill(sequence, prompt)
     const forks = await Promise.all(Array.from({ length: 20 }, () => sequence.fork(prompt.length)))
-    if (decoder.batch > 1) {
+    if (decoder.maxBatchSize > 1) {
       const entries = [sequence, ...forks.slice(0, 3)].map((each) => ({ sequence: each, token: 1 }))
       ;(await decoder.step(entries)).release()
     }
-    for (const fork of forks) (await fork.predict([2])).release()
-    await sequence.cut(5)
+    for (const fork of forks) (await fork.forward([2])).release()
+    await sequence.truncate(5)
     forks.slice(0, 10).forEach((fork) => fork.close())
     await decoder.close()
   })

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Device } from '../../../src/types/index.ts'
 import {
-  difference,
+  maxDifference,
   greedy,
   openDecoder,
   openRuntime,
   prefill,
-  take,
-  type Opened,
+  takeRow,
+  type OpenedDecoder,
   type OpenedRuntime,
 } from '../../models/layouts.ts'
 import expected from '../../models/layouts/expected.json'
@@ -33,7 +33,7 @@ const PATHS = {
 type Layout = keyof typeof PATHS
 
 /** Layouts whose states cannot be taken back. */
-const MARKED: readonly Layout[] = ['conv', 'recurrent']
+const WITH_STATES: readonly Layout[] = ['conv', 'recurrent']
 const BATCHED: readonly Layout[] = ['split', 'q4', 'fp16', 'q4f16']
 /** Half precision rounds otherwise where more is computed at once. */
 const HALVES: readonly Layout[] = ['fp16', 'q4f16', 'branch16']
@@ -48,7 +48,7 @@ afterAll(async () => {
   for (const runtime of runtimes.values()) (await runtime).close()
 })
 
-const open = async (device: 'wasm' | 'webgpu', layout: Layout, large: boolean): Promise<Opened> => {
+const open = async (device: 'wasm' | 'webgpu', layout: Layout, large: boolean): Promise<OpenedDecoder> => {
   const build = `${device}, large: ${large}`
   const runtime = runtimes.get(build) ?? openRuntime(device, large)
   runtimes.set(build, runtime)
@@ -91,8 +91,8 @@ describe.each(SETTINGS.filter(({ device }) => device === 'webgpu'))(
 function suite({ device, layout, count, large }: Setting): void {
   const cases = expected[layout]
   const text = cases[2]?.prompt as number[]
-  const marked = MARKED.includes(layout)
-  let opened: Opened
+  const hasStates = WITH_STATES.includes(layout)
+  let opened: OpenedDecoder
   beforeAll(async () => {
     opened = await open(device, layout, large)
   })
@@ -115,27 +115,27 @@ function suite({ device, layout, count, large }: Setting): void {
     const { decoder } = opened
     const expectNext = async (sequence: typeof first, before: number[], next: number) => {
       const afresh = decoder.open()
-      const wanted = await prefill(afresh, [...before, next], decoder.chunk)
+      const wanted = await prefill(afresh, [...before, next], decoder.maxChunkTokens)
       afresh.close()
-      const scores = await take(await sequence.predict([next]))
-      expect(difference(scores, wanted)).toBeLessThan(closeness(device, layout))
+      const scores = await takeRow(await sequence.forward([next]))
+      expect(maxDifference(scores, wanted)).toBeLessThan(closeness(device, layout))
     }
     const first = decoder.open()
     await first.extend(text.slice(0, 20))
-    first.mark()
+    first.checkpoint()
     await first.extend(text.slice(20, 33))
-    expect(first.reach(33)).toBe(33)
-    expect(first.reach(25)).toBe(marked ? 20 : 25)
-    expect(first.reach(19)).toBe(marked ? 0 : 19)
+    expect(first.reusableLength(33)).toBe(33)
+    expect(first.reusableLength(25)).toBe(hasStates ? 20 : 25)
+    expect(first.reusableLength(19)).toBe(hasStates ? 0 : 19)
     const second = await first.fork(20)
     const third = await first.fork(33)
     await expectNext(first, text.slice(0, 33), 3)
-    await first.cut(20)
+    await first.truncate(20)
     await expectNext(first, text.slice(0, 20), 4)
     await expectNext(second, text.slice(0, 20), 5)
     first.close()
     await expectNext(third, text.slice(0, 33), 6)
-    await second.cut(0)
+    await second.truncate(0)
     await second.extend(text.slice(0, 2))
     await expectNext(second, text.slice(0, 2), 7)
     second.close()
@@ -154,7 +154,7 @@ function suite({ device, layout, count, large }: Setting): void {
         const afresh = decoder.open()
         const wanted = await prefill(afresh, before)
         afresh.close()
-        expect(difference(await logits.row(row), wanted)).toBeLessThan(closeness(device, layout))
+        expect(maxDifference(await logits.row(row), wanted)).toBeLessThan(closeness(device, layout))
       }
       logits.release()
     }
@@ -162,6 +162,6 @@ function suite({ device, layout, count, large }: Setting): void {
   })
 
   test('says how many it computes at once', () => {
-    expect(opened.decoder.batch > 1).toBe(BATCHED.includes(layout))
+    expect(opened.decoder.maxBatchSize > 1).toBe(BATCHED.includes(layout))
   })
 }

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Sequence } from '../../../src/engine/decoder.ts'
 import {
-  best,
-  difference,
+  argmax,
+  maxDifference,
   greedy,
   openDecoder,
   prefill,
-  take,
-  type Opened,
+  takeRow,
+  type OpenedDecoder,
 } from '../../models/layouts.ts'
 import { CASES, FIRST_SCORES } from '../../models/tiny.ts'
 
@@ -16,21 +16,21 @@ const EXACT = 2e-5
 const [ONE, DOZEN, LONG] = CASES.map(({ prompt }) => prompt) as [number[], number[], number[]]
 
 /** What a conversation of these tokens predicts, computed afresh. */
-async function fresh({ decoder }: Opened, tokens: readonly number[]): Promise<Float32Array> {
+async function fresh({ decoder }: OpenedDecoder, tokens: readonly number[]): Promise<Float32Array> {
   const sequence = decoder.open()
-  const scores = await prefill(sequence, tokens, decoder.chunk)
+  const scores = await prefill(sequence, tokens, decoder.maxChunkTokens)
   sequence.close()
   return scores
 }
 
 async function expectToContinue(
-  opened: Opened,
+  opened: OpenedDecoder,
   sequence: Sequence,
   tokens: readonly number[],
   next: number,
 ): Promise<void> {
-  const scores = await take(await sequence.predict([next]))
-  expect(difference(scores, await fresh(opened, [...tokens, next]))).toBeLessThan(EXACT)
+  const scores = await takeRow(await sequence.forward([next]))
+  expect(maxDifference(scores, await fresh(opened, [...tokens, next]))).toBeLessThan(EXACT)
   expect(sequence.length).toBe(tokens.length + 1)
 }
 
@@ -56,7 +56,7 @@ describe.each(SETTINGS.filter(({ device }) => device === 'webgpu'))(
 
 /** `isBrief` leaves out what does not depend on the operators of a graph. */
 function suite({ device, folder, count, chunks, isBrief }: Setting): void {
-  let opened: Opened
+  let opened: OpenedDecoder
   beforeAll(async () => {
     opened = await openDecoder({ device, model: `tiny/${folder}/model.onnx` })
   })
@@ -64,7 +64,7 @@ function suite({ device, folder, count, chunks, isBrief }: Setting): void {
 
   test('computes the scores of the reference', async () => {
     const sequence = opened.decoder.open()
-    const scores = await take(await sequence.predict(DOZEN))
+    const scores = await takeRow(await sequence.forward(DOZEN))
     FIRST_SCORES.forEach((score, index) => expect(scores[index]).toBeCloseTo(score, 3))
     expect(sequence.length).toBe(DOZEN.length)
     sequence.close()
@@ -72,7 +72,7 @@ function suite({ device, folder, count, chunks, isBrief }: Setting): void {
 
   test('steps several at once, while some join, leave, and are cut', async () => {
     const { decoder } = opened
-    expect(decoder.batch).toBeGreaterThan(3)
+    expect(decoder.maxBatchSize).toBeGreaterThan(3)
     const texts = new Map<Sequence, number[]>()
     const begin = async (prompt: number[]): Promise<Sequence> => {
       const sequence = decoder.open()
@@ -89,7 +89,7 @@ function suite({ device, folder, count, chunks, isBrief }: Setting): void {
         const text = texts.get(entry.sequence) as number[]
         text.push(entry.token)
         const scores = await logits.row(row)
-        expect(difference(scores, await fresh(opened, text))).toBeLessThan(EXACT)
+        expect(maxDifference(scores, await fresh(opened, text))).toBeLessThan(EXACT)
       }
       logits.release()
     }
@@ -102,7 +102,7 @@ function suite({ device, folder, count, chunks, isBrief }: Setting): void {
     await step(a, b, c)
     await step(c)
     await step(a, b, c)
-    await b.cut(2)
+    await b.truncate(2)
     texts.get(b)?.splice(2)
     await step(a, b, c)
     const d = await b.fork(3)
@@ -134,12 +134,12 @@ function suite({ device, folder, count, chunks, isBrief }: Setting): void {
   test('keeps two conversations apart', async () => {
     const [first, second] = [opened.decoder.open(), opened.decoder.open()]
     const tokens = [
-      best(await take(await first.predict(ONE))),
-      best(await take(await second.predict(DOZEN))),
+      argmax(await takeRow(await first.forward(ONE))),
+      argmax(await takeRow(await second.forward(DOZEN))),
     ]
     tokens.push(
-      best(await take(await first.predict(tokens.slice(0, 1)))),
-      best(await take(await second.predict(tokens.slice(1, 2)))),
+      argmax(await takeRow(await first.forward(tokens.slice(0, 1)))),
+      argmax(await takeRow(await second.forward(tokens.slice(1, 2)))),
     )
     const [one, other] = [CASES[0]?.greedy, CASES[1]?.greedy]
     expect(tokens).toEqual([one?.[0], other?.[0], one?.[1], other?.[1]])
@@ -149,11 +149,11 @@ function suite({ device, folder, count, chunks, isBrief }: Setting): void {
 
   test('gives a row of scores for each of the last tokens', async () => {
     const sequence = opened.decoder.open()
-    const logits = await sequence.predict(DOZEN, 3)
+    const logits = await sequence.forward(DOZEN, 3)
     expect(logits.rows).toBe(3)
     for (const row of [0, 1, 2]) {
       const expected = await fresh(opened, DOZEN.slice(0, DOZEN.length - 2 + row))
-      expect(difference(await logits.row(row), expected)).toBeLessThan(EXACT)
+      expect(maxDifference(await logits.row(row), expected)).toBeLessThan(EXACT)
     }
     logits.release()
     sequence.close()
@@ -162,16 +162,16 @@ function suite({ device, folder, count, chunks, isBrief }: Setting): void {
   test('goes on from a length it is cut to', async () => {
     const sequence = opened.decoder.open()
     await prefill(sequence, LONG.slice(0, 40))
-    expect(sequence.reach(11)).toBe(11)
-    await sequence.cut(11)
+    expect(sequence.reusableLength(11)).toBe(11)
+    await sequence.truncate(11)
     await expectToContinue(opened, sequence, LONG.slice(0, 11), 5)
-    await sequence.cut(2)
+    await sequence.truncate(2)
     await sequence.extend(DOZEN)
     await expectToContinue(opened, sequence, [...LONG.slice(0, 2), ...DOZEN], 6)
-    await sequence.cut(0)
+    await sequence.truncate(0)
     await sequence.extend(ONE)
     await expectToContinue(opened, sequence, ONE, 7)
-    await expect(sequence.cut(5)).rejects.toMatchObject({ kind: 'internal' })
+    await expect(sequence.truncate(5)).rejects.toMatchObject({ kind: 'internal' })
     sequence.close()
   })
 
@@ -182,7 +182,7 @@ function suite({ device, folder, count, chunks, isBrief }: Setting): void {
     await sequence.extend(LONG.slice(250, 290))
     expect(sequence.bytes).toBeGreaterThan(before)
     await expectToContinue(opened, sequence, LONG.slice(0, 290), 9)
-    await sequence.cut(20)
+    await sequence.truncate(20)
     await expectToContinue(opened, sequence, LONG.slice(0, 20), 9)
     sequence.close()
   })

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { requestGpu } from '../../../src/device/gpu.ts'
-import type { Ask, Logits } from '../../../src/engine/decoder.ts'
+import type { CandidateRequest, Logits } from '../../../src/engine/decoder.ts'
 import { widen } from '../../../src/values/half.ts'
 import { createCpuLogits } from '../../../src/engine/sampling/logits.ts'
 import { createGpuLogits, type GpuLogits } from '../../../src/engine/onnx/logits/gpu.ts'
@@ -42,7 +42,7 @@ function both(data: Float32Array | Uint16Array, vocabulary: number, order: numbe
   return [createCpuLogits(rows), wrap({ buffer: upload(data), type, order, vocabulary })]
 }
 
-async function expectEqual([plain, other]: Logits[], asks: Ask[]): Promise<void> {
+async function expectEqual([plain, other]: Logits[], asks: CandidateRequest[]): Promise<void> {
   const [expected, actual] = await Promise.all([plain?.top(asks), other?.top(asks)])
   expected?.forEach((row, index) => {
     const found = actual?.[index]
@@ -68,7 +68,7 @@ const maskOf = (vocabulary: number, share: number): Int32Array => {
 }
 
 /** With every kind of adjustment, each now and then. */
-function someAsk(vocabulary: number): Ask {
+function someAsk(vocabulary: number): CandidateRequest {
   const penalised = some(below(2) * 200, vocabulary)
   const biased = some(below(2) * 30, vocabulary)
   return {
@@ -129,7 +129,7 @@ function comparison({ vocabulary, times }: { vocabulary: number; times: number }
 }
 
 describe('scores that are hard to compare', () => {
-  const plain = (count: number, temperature = 1): Ask => ({ count, temperature })
+  const plain = (count: number, temperature = 1): CandidateRequest => ({ count, temperature })
 
   test.each([
     ['all equal', new Float32Array(5_000).fill(1)],

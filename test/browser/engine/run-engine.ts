@@ -1,5 +1,11 @@
 /** The engine with the tiny model, and what its runs give. */
-import type { Ending, Engine, GenerateOptions, Piece, Prompt } from '../../../src/engine/engine.ts'
+import type {
+  GenerationResult,
+  Engine,
+  GenerateOptions,
+  TextChunk,
+  Prompt,
+} from '../../../src/engine/engine.ts'
 import { createDecoding } from '../../../src/engine/text/detokenizer.ts'
 import { openOnnx } from '../../../src/engine/onnx/index.ts'
 import type { TokenizerFile } from '../../../src/engine/text/file.ts'
@@ -41,9 +47,9 @@ export async function run(
   engine: Engine,
   prompt: Prompt,
   options = GREEDY,
-): Promise<{ pieces: Piece[]; ending: Ending }> {
+): Promise<{ pieces: TextChunk[]; ending: GenerationResult }> {
   const running = engine.generate(prompt, options)
-  const pieces: Piece[] = []
+  const pieces: TextChunk[] = []
   for (;;) {
     const { value, done } = await running.next()
     if (done) return { pieces, ending: value }
@@ -51,7 +57,8 @@ export async function run(
   }
 }
 
-export const textOf = (pieces: readonly Piece[]): string => pieces.map(({ text }) => text).join('')
+export const textOf = (pieces: readonly TextChunk[]): string =>
+  pieces.map(({ text }) => text).join('')
 
 export function decoded(tokens: readonly number[]): string {
   const text = createDecoding(tokenizer as unknown as TokenizerFile, {})()

@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { answer } from '../../../src/engine/run/answer.ts'
+import { runDecodeLoop } from '../../../src/engine/run/decode-loop.ts'
 import { createScheduler, type Scheduler } from '../../../src/engine/run/scheduler.ts'
 import { createSampler } from '../../../src/engine/sampling/sampler.ts'
-import { openDecoder, type Opened, type Opening } from '../../models/layouts.ts'
+import { openDecoder, type OpenedDecoder, type DecoderSource } from '../../models/layouts.ts'
 import layouts from '../../models/layouts/expected.json'
 import { CASES as tiny } from '../../models/tiny.ts'
 
@@ -11,7 +11,7 @@ interface Case {
   greedy: number[]
 }
 
-const of = (folder: keyof typeof layouts, more: Partial<Opening> = {}) => ({
+const of = (folder: keyof typeof layouts, more: Partial<DecoderSource> = {}) => ({
   name: folder,
   model: `layouts/${folder}/onnx/model.onnx`,
   cases: layouts[folder] as Case[],
@@ -43,7 +43,7 @@ describe.each(SETTINGS.filter(({ device }) => device === 'webgpu'))(
 )
 
 function suite({ device, count, model, cases, rewinds }: Setting): void {
-  let opened: Opened
+  let opened: OpenedDecoder
   let scheduler: Scheduler | undefined
   beforeAll(async () => {
     opened = await openDecoder({ device, model })
@@ -54,9 +54,9 @@ function suite({ device, count, model, cases, rewinds }: Setting): void {
     scheduler = undefined
   })
 
-  const begin = (chunk = opened.decoder.chunk, decoder = opened.decoder): void => {
+  const begin = (chunk = opened.decoder.maxChunkTokens, decoder = opened.decoder): void => {
     scheduler = createScheduler({
-      decoder: { ...decoder, chunk },
+      decoder: { ...decoder, maxChunkTokens: chunk },
       budget: { sequences: 8, bytes: 2 ** 30 },
       reopen: () => Promise.reject(new Error('It is not to fail.')),
     })
@@ -88,9 +88,9 @@ function suite({ device, count, model, cases, rewinds }: Setting): void {
       { temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, suppress: [] },
       prompt,
     )
-    const pieces = answer(
+    const pieces = runDecodeLoop(
       setup,
-      { sampler, text: { push: (token) => `${token} `, drop: () => undefined } },
+      { sampler, detokenizer: { push: (token) => `${token} `, drop: () => undefined } },
       { tokens: prompt, boundaries, opening: '' },
       {
         maxTokens: count,
@@ -162,11 +162,11 @@ function suite({ device, count, model, cases, rewinds }: Setting): void {
       ...opened.decoder,
       open: () => {
         const sequence = opened.decoder.open()
-        const { predict } = sequence
+        const { forward } = sequence
         return Object.assign(sequence, {
-          predict: (tokens: readonly number[], rows?: number) => {
+          forward: (tokens: readonly number[], rows?: number) => {
             ventures += Number((rows ?? 1) > 1)
-            return predict(tokens, rows)
+            return forward(tokens, rows)
           },
         })
       },

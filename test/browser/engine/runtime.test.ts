@@ -14,7 +14,7 @@ test('takes runs at the same time one after the other', async () => {
   const decoder = createDecoder(runtime, session, { contextWindow: 64, firstPosition: 0 })
   const scores = await Promise.all(
     [decoder.open(), decoder.open(), decoder.open()].map(async (each) =>
-      (await each.predict(prompt)).row(0),
+      (await each.forward(prompt)).row(0),
     ),
   )
   expect(scores[1]).toEqual(scores[0])
@@ -27,7 +27,7 @@ test('a failed run does not stop the next', async () => {
   const session = await runtime.createSession(await model())
   await expect(session.run({})).rejects.toMatchObject({ name: 'InoriginError' })
   const decoder = createDecoder(runtime, session, { contextWindow: 64, firstPosition: 0 })
-  expect(await (await decoder.open().predict(prompt)).row(0)).toBeInstanceOf(Float32Array)
+  expect(await (await decoder.open().forward(prompt)).row(0)).toBeInstanceOf(Float32Array)
   await session.release()
 })
 
@@ -40,36 +40,36 @@ test('needs a device on webgpu', async () => {
 async function onGpu(): Promise<{
   gpu: GPUDevice
   session: Session
-  predict: () => Promise<unknown>
+  forward: () => Promise<unknown>
 }> {
   const { device: gpu } = await requestGpu()
   const runtime = await loadRuntime({ device: 'webgpu', folder: runtimeFolder(), gpu })
   const session = await runtime.createSession(await model())
   const decoder = createDecoder(runtime, session, { contextWindow: 64, firstPosition: 0 })
-  return { gpu, session, predict: () => decoder.open().predict([1]) }
+  return { gpu, session, forward: () => decoder.open().forward([1]) }
 }
 
 test('says so when the GPU runs out of memory', async () => {
-  const { gpu, session, predict } = await onGpu()
+  const { gpu, session, forward } = await onGpu()
   const error = new GPUOutOfMemoryError('no room')
   gpu.dispatchEvent(new GPUUncapturedErrorEvent('uncapturederror', { error }))
-  await expect(predict()).rejects.toMatchObject({ kind: 'unavailable', code: 'out_of_memory' })
+  await expect(forward()).rejects.toMatchObject({ kind: 'unavailable', code: 'out_of_memory' })
   await session.release()
 })
 
 test('says so when the GPU refuses the work', async () => {
-  const { gpu, session, predict } = await onGpu()
+  const { gpu, session, forward } = await onGpu()
   gpu.createBuffer({ size: 4, usage: 0 })
   await gpu.queue.onSubmittedWorkDone()
-  await expect(predict()).rejects.toMatchObject({ kind: 'unavailable', code: 'gpu_error' })
+  await expect(forward()).rejects.toMatchObject({ kind: 'unavailable', code: 'gpu_error' })
   await session.release()
 })
 
 test('says so when the GPU is lost', async () => {
-  const { gpu, session, predict } = await onGpu()
+  const { gpu, session, forward } = await onGpu()
   gpu.destroy()
   await gpu.lost
-  await expect(predict()).rejects.toMatchObject({ kind: 'unavailable', code: 'device_lost' })
+  await expect(forward()).rejects.toMatchObject({ kind: 'unavailable', code: 'device_lost' })
   // Whoever clears up afterwards is not kept waiting.
   await session.release()
 })

@@ -2,7 +2,7 @@
 import type { Tensor } from 'onnxruntime-web'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { findAdapter } from '../../../src/device/adapter.ts'
-import type { Loaded } from '../../../src/engine/decoding.ts'
+import type { LoadedDecoder } from '../../../src/engine/decoder-engine.ts'
 import { loadDecoder } from '../../../src/engine/onnx/load.ts'
 import { loadRuntime } from '../../../src/engine/onnx/runtime.ts'
 import { rowOf } from '../../../src/engine/onnx/logits/row.ts'
@@ -158,7 +158,7 @@ describe('the trial', { timeout: 180_000 }, () => {
 })
 
 describe('a decoder whose device is lost', { tags: ['slow'], timeout: 600_000 }, () => {
-  const load = async (): Promise<{ loaded: Loaded; devices: GPUDevice[] }> => {
+  const load = async (): Promise<{ loaded: LoadedDecoder; devices: GPUDevice[] }> => {
     const devices: GPUDevice[] = []
     const request = GPUAdapter.prototype.requestDevice
     vi.spyOn(GPUAdapter.prototype, 'requestDevice').mockImplementation(async function (
@@ -181,9 +181,9 @@ describe('a decoder whose device is lost', { tags: ['slow'], timeout: 600_000 },
   const [, short] = CASES
   const prompt = short?.prompt ?? []
 
-  const scores = async (loaded: Loaded): Promise<Float32Array> => {
+  const scores = async (loaded: LoadedDecoder): Promise<Float32Array> => {
     const sequence = loaded.decoder.open()
-    const logits = await sequence.predict(prompt)
+    const logits = await sequence.forward(prompt)
     const row = Float32Array.from(await logits.row(0))
     logits.release()
     sequence.close()

@@ -73,7 +73,7 @@ async function standIn(log: Log, signal: AbortSignal): Promise<LoadedPipeline> {
         log.failures -= 1
         throw new Error('Device is lost')
       }
-      const logits = await sequence.predict(tokens)
+      const logits = await sequence.forward(tokens)
       const row = (await logits.row(0)).slice()
       logits.release()
       return row

@@ -1,7 +1,7 @@
 /** The engine for models that MLC compiled: over a stand-in, and the package itself up to its files. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { within } from '../../../src/store/patience.ts'
-import type { Engine, Piece, Prompt } from '../../../src/engine/engine.ts'
+import type { Engine, TextChunk, Prompt } from '../../../src/engine/engine.ts'
 import { MODEL_URL, openArtifacts } from '../../../src/engine/webllm/artifacts.ts'
 import { watchDevice } from '../../../src/engine/webllm/device.ts'
 import { openPipeline } from '../../../src/engine/webllm/pipeline.ts'
@@ -10,7 +10,7 @@ import { decoded, GREEDY, load, long, never, run, short, textOf } from './run-en
 import { loadStandIn, type Log } from './webllm-standin.ts'
 
 /** Of the tokens of an answer. */
-const probabilities = (pieces: readonly Piece[]): number[] =>
+const probabilities = (pieces: readonly TextChunk[]): number[] =>
   pieces.flatMap(({ logprobs = [] }) => logprobs.map(({ logprob }) => logprob))
 
 describe('over a stand-in for the package', () => {

@@ -1,7 +1,7 @@
 /** Prompts that end with the beginning of the answer, and what is written behind it. */
 import { describe, expect, test } from 'vitest'
 import type { Conversation } from '../../../src/engine/engine.ts'
-import { createOutputs } from '../../../src/engine/run/output.ts'
+import { createOutputFactory } from '../../../src/engine/run/output.ts'
 import type { ModelConfig } from '../../../src/engine/text/config.ts'
 import { createDecoding } from '../../../src/engine/text/detokenizer.ts'
 import type { TokenizerFile } from '../../../src/engine/text/file.ts'
@@ -182,7 +182,7 @@ describe('what follows it', () => {
 
   test.each(Object.keys(TOKENIZERS))('is told with the bytes of that space: %s', (name) => {
     const tokenizer = fileOf(name)
-    const outputs = createOutputs({
+    const outputs = createOutputFactory({
       tokenizer,
       tokenizerConfig: NAMES,
       sampling: { suppress: [] },
@@ -191,8 +191,8 @@ describe('what follows it', () => {
     const start = prepare(begun('the cat')).tokens.length
     const prompt = prepare(begun('the cat sat'))
     const [first = 0] = prompt.tokens.slice(start)
-    const { logprob } = outputs(prompt, { sampling: {}, logprobs: 0 })
-    expect(logprob?.(new Float32Array(100_000), first)?.bytes[0]).toBe(0x20)
+    const { toLogprob } = outputs(prompt, { sampling: {}, logprobs: 0 })
+    expect(toLogprob?.(new Float32Array(100_000), first)?.bytes[0]).toBe(0x20)
   })
 })
 

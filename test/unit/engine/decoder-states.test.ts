@@ -1,6 +1,6 @@
 import type { Tensor } from 'onnxruntime-web'
 import { beforeEach, expect, test } from 'vitest'
-import { createHistory } from '../../../src/engine/onnx/decoder/states.ts'
+import { createStateHistory } from '../../../src/engine/onnx/decoder/states.ts'
 
 const alive = new Set<Tensor>()
 
@@ -15,22 +15,22 @@ function state(): Tensor {
   return tensor
 }
 
-const history = () => createHistory(() => [state()])
+const history = () => createStateHistory(() => [state()])
 
 beforeEach(() => alive.clear())
 
 test('goes back to where it was marked, and to the beginning', () => {
   const one = history()
   one.advance([state()], 5)
-  const five = one.now
-  one.mark()
+  const five = one.current
+  one.save()
   one.advance([state()], 9)
-  expect([12, 9, 8, 5, 4].map((length) => one.reach(length))).toEqual([9, 9, 5, 5, 0])
-  one.cut(5)
-  expect(one.now).toBe(five)
-  expect(one.reach(9)).toBe(5)
-  one.cut(0)
-  expect(one.reach(7)).toBe(0)
+  expect([12, 9, 8, 5, 4].map((length) => one.restorableLength(length))).toEqual([9, 9, 5, 5, 0])
+  one.restore(5)
+  expect(one.current).toBe(five)
+  expect(one.restorableLength(9)).toBe(5)
+  one.restore(0)
+  expect(one.restorableLength(7)).toBe(0)
   one.close()
   expect(alive.size).toBe(0)
 })
@@ -38,7 +38,7 @@ test('goes back to where it was marked, and to the beginning', () => {
 test('forks share what neither changes, and free it with the last', () => {
   const one = history()
   one.advance([state()], 5)
-  one.mark()
+  one.save()
   one.advance([state()], 9)
   const bytes = one.bytes
   const other = one.fork(5)
@@ -46,7 +46,7 @@ test('forks share what neither changes, and free it with the last', () => {
   one.close()
   expect(alive.size).toBe(1)
   other.advance([state()], 6)
-  expect(other.reach(5)).toBe(5)
+  expect(other.restorableLength(5)).toBe(5)
   expect(other.bytes).toBe(bytes)
   other.close()
   expect(alive.size).toBe(0)
@@ -56,13 +56,13 @@ test('keeps a bounded number of marks, the first and the latest among them', () 
   const one = history()
   for (const length of [3, 10, 11, 20, 30, 40, 50, 60, 70, 80, 90]) {
     one.advance([state()], length)
-    one.mark()
+    one.save()
   }
   expect(alive.size).toBe(8)
-  expect(one.reach(9)).toBe(3)
-  expect(one.reach(12)).toBeLessThan(11)
-  expect(one.reach(89)).toBe(80)
-  expect(one.reach(90)).toBe(90)
+  expect(one.restorableLength(9)).toBe(3)
+  expect(one.restorableLength(12)).toBeLessThan(11)
+  expect(one.restorableLength(89)).toBe(80)
+  expect(one.restorableLength(90)).toBe(90)
   one.close()
   expect(alive.size).toBe(0)
 })

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest'
-import type { Steer } from '../../../src/engine/engine.ts'
+import type { GenerationUpdate } from '../../../src/engine/engine.ts'
 import { createChance } from '../../support/random.ts'
 import type { Chance } from '../../support/random.ts'
 import { repeating } from './run-decoder.ts'
@@ -12,7 +12,7 @@ afterEach(async () => {
 })
 
 function open(options: EngineOptions): Engine {
-  const engine = fakeEngine({ scoring: repeating(5), ...options })
+  const engine = fakeEngine({ logitsFunction: repeating(5), ...options })
   engines.push(engine)
   return engine
 }
@@ -20,8 +20,8 @@ function open(options: EngineOptions): Engine {
 const tokensOf = (text: string): number[] => text.trim().split(' ').map(Number)
 
 /** What is said after which piece. */
-function draw(chance: Chance): Map<number, Steer> {
-  const said = new Map<number, Steer>()
+function draw(chance: Chance): Map<number, GenerationUpdate> {
+  const said = new Map<number, GenerationUpdate>()
   for (let count = 1 + chance.below(4); count > 0; count -= 1) {
     // Even ones, which the constraint allows.
     const append = textOf(Array.from({ length: 1 + chance.below(12) }, () => 2 * chance.below(31)))
@@ -32,7 +32,12 @@ function draw(chance: Chance): Map<number, Steer> {
     ])
     said.set(
       1 + chance.below(50),
-      chance.pick<Steer>([{ append }, { append }, { constraint }, { append: '', constraint }]),
+      chance.pick<GenerationUpdate>([
+        { append },
+        { append },
+        { constraint },
+        { append: '', constraint },
+      ]),
     )
   }
   return said
@@ -40,7 +45,7 @@ function draw(chance: Chance): Map<number, Steer> {
 
 interface Story {
   drafts: boolean
-  said: ReadonlyMap<number, Steer>
+  said: ReadonlyMap<number, GenerationUpdate>
   /** Pieces after which nobody wants more. */
   pieces: number
   seed: number | undefined
@@ -54,7 +59,7 @@ async function live({ drafts, said, pieces, seed, options }: Story): Promise<unk
   const first = run(prompt, { maxTokens: 60, ...(seed !== undefined && { seed }) }).pieces
   const texts: string[] = []
   let end: unknown = 'left'
-  let steer: Steer | undefined
+  let steer: GenerationUpdate | undefined
   while (texts.length < pieces) {
     const { value, done } = await first.next(steer)
     if (done) {
@@ -85,7 +90,7 @@ test.each(Array.from({ length: 24 }, (_, seed) => [seed]))(
     const call = 5 + chance.below(40)
     const options = {
       fail: (at: number) => (at === call ? failure('device_lost') : null),
-      again: {},
+      reopenOptions: {},
     }
     expect(await live({ ...story, drafts: true, options })).toEqual(calm)
   },
@@ -97,12 +102,12 @@ test('a text that is written for the model takes the place of what was guessed',
     const answers = []
     for (const drafts of [false, true]) {
       const { decoder, run } = open({ drafts })
-      const steer = (piece: number): Steer | undefined =>
+      const steer = (piece: number): GenerationUpdate | undefined =>
         piece === at ? { append: '50 51 52 ' } : undefined
       const first = await run(numbers(30), { maxTokens: 40, steer }).all()
       const turn = [...numbers(30), ...tokensOf(first.text)]
       answers.push([first.text, (await run(turn).all()).text])
-      guesses += decoder.calls.filter((call) => call.startsWith('cut')).length
+      guesses += decoder.calls.filter((call) => call.startsWith('truncate')).length
     }
     expect(answers[1]).toEqual(answers[0])
   }

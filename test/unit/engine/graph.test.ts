@@ -46,7 +46,7 @@ test('reads the usual export', () => {
     grouped: false,
     ragged: false,
     states: [],
-    lists: ['key', 'value'].map((part) => ({
+    kvCaches: ['key', 'value'].map((part) => ({
       input: `past_key_values.0.${part}`,
       output: `present.0.${part}`,
       type: 'float16',
@@ -89,7 +89,7 @@ test('tells caches that grow from states that are replaced', () => {
     ['past_indexer.2', 'present_indexer.2', [1, 0, 8]],
     ['past_key_values.1.conv_state', 'present.1.conv_state', [1, 4]],
   ])
-  expect(graph.lists.map(({ input, output, axis }) => [input, output, axis])).toEqual([
+  expect(graph.kvCaches.map(({ input, output, axis }) => [input, output, axis])).toEqual([
     ['past_key_values.2.key', 'present.2.key', 2],
     ['past_key_values.3.key_value', 'present.3.key_value', 1],
   ])
@@ -107,7 +107,7 @@ test('reads the inputs of older merged exports, and caches shaped by heads', () 
   }
   const graph = readGraph(session(inputs, ['logits', 'present.0.key']), { heads: 12 })
   expect(graph.cacheBranch).toEqual([1])
-  expect(graph.lists[0]).toMatchObject({ dims: [12, 16, 0], axis: 2 })
+  expect(graph.kvCaches[0]).toMatchObject({ dims: [12, 16, 0], axis: 2 })
   expect(() => readGraph(session(inputs, ['logits', 'present.0.key']))).toThrow(/num_heads/)
 })
 

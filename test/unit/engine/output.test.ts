@@ -1,6 +1,6 @@
 import { Tokenizer } from '@huggingface/tokenizers'
 import { describe, expect, test } from 'vitest'
-import { createOutputs } from '../../../src/engine/run/output.ts'
+import { createOutputFactory } from '../../../src/engine/run/output.ts'
 import { createRandom } from '../../../src/engine/sampling/random.ts'
 import type { ModelConfig } from '../../../src/engine/text/config.ts'
 import type { TokenizerFile } from '../../../src/engine/text/file.ts'
@@ -15,7 +15,7 @@ const read = (bytes: readonly number[]): string =>
 
 describe.each(Object.keys(TOKENIZERS))('%s', (name) => {
   const tokenizer = TOKENIZERS[name]?.() as TokenizerFile
-  const outputs = createOutputs({
+  const outputs = createOutputFactory({
     tokenizer,
     tokenizerConfig: CONFIG,
     sampling: { suppress: [] },
@@ -26,10 +26,10 @@ describe.each(Object.keys(TOKENIZERS))('%s', (name) => {
 
   /** What is written, and the bytes of the tokens that it was written with. */
   function write(ids: readonly number[]) {
-    const { text, logprob } = outputs(PROMPT, { sampling: {}, logprobs: 3 })
-    const told = ids.map((id) => logprob?.(row, id) ?? null)
+    const { detokenizer, toLogprob } = outputs(PROMPT, { sampling: {}, logprobs: 3 })
+    const told = ids.map((id) => toLogprob?.(row, id) ?? null)
     return {
-      text: ids.map((id) => text.push(id)).join(''),
+      text: ids.map((id) => detokenizer.push(id)).join(''),
       bytes: told.flatMap((each) => each?.bytes ?? []),
       told,
     }

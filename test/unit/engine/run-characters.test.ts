@@ -14,7 +14,7 @@ function open(): Engine {
 const prompt = numbers(7)
 
 /** Three tokens make a character. */
-const inThrees = (): Output['text'] => {
+const inThrees = (): Output['detokenizer'] => {
   let held: number[] = []
   return {
     push: (token) => {
@@ -24,7 +24,7 @@ const inThrees = (): Output['text'] => {
     drop: () => (held = []),
   }
 }
-const probable: Output['logprob'] = (_, token) => ({
+const probable: Output['toLogprob'] = (_, token) => ({
   text: '\uFFFD',
   bytes: [token],
   logprob: -1,

@@ -11,14 +11,14 @@ export const END = 63
 export interface FakeOptions {
   chunk?: number
   batch?: number
-  /** Lengths cannot be had again but for those that were marked. */
-  marks?: boolean
+  /** `true` if a sequence can be truncated only to its checkpoints. */
+  checkpointsOnly?: boolean
   /** Throws in the middle of the call with this number, counted from 1. */
   fail?: (call: number, what: string) => Error | null
   /** Spoils scores. */
   change?: (scores: Float32Array) => void
-  /** Of the token that follows these; default: {@link scoresOf}. */
-  scoring?: (tokens: readonly number[]) => Float32Array
+  /** Logits of the token that follows these; default: {@link logitsOf}. */
+  logitsFunction?: (tokens: readonly number[]) => Float32Array
   /** Most tokens of a sequence. */
   contextWindow?: number
   /** Milliseconds that a forward of so many tokens of one sequence takes. */
@@ -28,15 +28,15 @@ export interface FakeOptions {
 }
 
 export interface FakeDecoder extends Decoder {
-  /** What each forward took: `extend 4`, `predict 2`, `step 3`. */
+  /** What each forward took: `extend 4`, `forward 2`, `step 3`. */
   readonly calls: string[]
   /** Sequences that were not closed. */
   readonly alive: Set<Sequence>
   closed: boolean
 }
 
-/** Scores of the token that follows these. */
-export function scoresOf(tokens: readonly number[]): Float32Array {
+/** Returns the logits of the token that follows these. */
+export function logitsOf(tokens: readonly number[]): Float32Array {
   let hash = 2166136261
   for (const token of tokens) hash = Math.imul(hash ^ (token + 1), 16777619)
   const scores = new Float32Array(VOCABULARY)
@@ -53,21 +53,21 @@ export function scoresOf(tokens: readonly number[]): Float32Array {
 export const repeating =
   (period: number) =>
   (tokens: readonly number[]): Float32Array => {
-    const scores = scoresOf(tokens)
+    const scores = logitsOf(tokens)
     const same = tokens.at(-period)
     if (same !== undefined && (scores[0] as number) > 0.8) scores[same] = 100
     return scores
   }
 
 export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
-  const { chunk = 8, batch = 4, marks = false, fail, change } = options
-  const { scoring = scoresOf, cost = () => 0, clock, contextWindow = Infinity } = options
+  const { chunk = 8, batch = 4, checkpointsOnly = false, fail, change } = options
+  const { logitsFunction = logitsOf, cost = () => 0, clock, contextWindow = Infinity } = options
   const calls: string[] = []
   const alive = new Set<Sequence>()
-  const memory = new WeakMap<Sequence, { tokens: number[]; marked: Set<number> }>()
+  const memory = new WeakMap<Sequence, { tokens: number[]; checkpoints: Set<number> }>()
   let busy = false
 
-  const memoryOf = (sequence: Sequence): { tokens: number[]; marked: Set<number> } => {
+  const memoryOf = (sequence: Sequence): { tokens: number[]; checkpoints: Set<number> } => {
     const found = memory.get(sequence)
     if (!found || !alive.has(sequence)) throw new Error('The sequence is closed.')
     return found
@@ -94,11 +94,11 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
   }
 
   const open = (tokens: readonly number[] = []): Sequence => {
-    const reach = (length: number): number => {
-      const { marked, tokens: taken } = memoryOf(sequence)
+    const reusableLength = (length: number): number => {
+      const { checkpoints, tokens: taken } = memoryOf(sequence)
       if (length > taken.length) throw new Error('It was not taken yet.')
-      if (!marks) return length
-      return Math.max(0, ...[...marked, taken.length].filter((each) => each <= length))
+      if (!checkpointsOnly) return length
+      return Math.max(0, ...[...checkpoints, taken.length].filter((each) => each <= length))
     }
     const sequence: Sequence = {
       get length() {
@@ -115,31 +115,31 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
           },
           more.length,
         ),
-      predict: (more, rows = 1) =>
+      forward: (more, rows = 1) =>
         exclusive(
-          `predict ${checked(more, chunk)}`,
+          `forward ${checked(more, chunk)}`,
           () => {
             const { tokens: taken } = memoryOf(sequence)
             taken.push(...more)
             if (taken.length > contextWindow) throw new Error('The context ends before.')
             const last = Array.from({ length: rows }, (_, index) => taken.length - rows + 1 + index)
-            return logits(last.map((length) => scoring(taken.slice(0, length))))
+            return logits(last.map((length) => logitsFunction(taken.slice(0, length))))
           },
           more.length,
         ),
-      reach,
-      mark: () => {
-        const { marked, tokens: taken } = memoryOf(sequence)
-        marked.add(taken.length)
+      reusableLength,
+      checkpoint: () => {
+        const { checkpoints, tokens: taken } = memoryOf(sequence)
+        checkpoints.add(taken.length)
       },
-      cut: (length) =>
-        exclusive(`cut ${length}`, () => {
-          if (reach(length) !== length) throw new Error('It cannot be cut there.')
+      truncate: (length) =>
+        exclusive(`truncate ${length}`, () => {
+          if (reusableLength(length) !== length) throw new Error('It cannot be cut there.')
           memoryOf(sequence).tokens.length = length
         }),
       fork: (length) =>
         exclusive(`fork ${length}`, () => {
-          if (reach(length) !== length) throw new Error('It cannot be forked there.')
+          if (reusableLength(length) !== length) throw new Error('It cannot be forked there.')
           return open(memoryOf(sequence).tokens.slice(0, length))
         }),
       close: () => {
@@ -149,14 +149,14 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
     alive.add(sequence)
     memory.set(sequence, {
       tokens: [...tokens],
-      marked: new Set(tokens.length ? [tokens.length] : []),
+      checkpoints: new Set(tokens.length ? [tokens.length] : []),
     })
     return sequence
   }
 
   const decoder: FakeDecoder = {
-    chunk,
-    batch,
+    maxChunkTokens: chunk,
+    maxBatchSize: batch,
     calls,
     alive,
     closed: false,
@@ -167,11 +167,11 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
           entries.map(({ sequence, token }) => {
             const { tokens } = memoryOf(sequence)
             tokens.push(token)
-            return scoring(tokens)
+            return logitsFunction(tokens)
           }),
         ),
       ),
-    settled: async () => undefined,
+    synchronize: async () => undefined,
     close: async () => {
       decoder.closed = true
       alive.clear()

@@ -1,15 +1,20 @@
 /** The loop with a fake decoder, sampler, constraint and text. */
 import type { Constraint } from '../../../src/engine/constraint.ts'
 import type { Constraints } from '../../../src/engine/constraint/contract.ts'
-import type { AnswerSetup } from '../../../src/engine/run/answer.ts'
-import { answer } from '../../../src/engine/run/answer.ts'
+import type { DecodeLoopSetup } from '../../../src/engine/run/decode-loop.ts'
+import { runDecodeLoop } from '../../../src/engine/run/decode-loop.ts'
 import type { Output } from '../../../src/engine/run/output.ts'
 import { createScheduler } from '../../../src/engine/run/scheduler.ts'
 import { createSampler, type Sampler } from '../../../src/engine/sampling/sampler.ts'
-import type { Ending, GenerateOptions, Piece, Steer } from '../../../src/engine/engine.ts'
+import type {
+  GenerationResult,
+  GenerateOptions,
+  TextChunk,
+  GenerationUpdate,
+} from '../../../src/engine/engine.ts'
 import type { ErrorCode } from '../../../src/error-codes.ts'
 import { InoriginError } from '../../../src/error.ts'
-import { END, fakeDecoder, scoresOf, VOCABULARY } from './run-decoder.ts'
+import { END, fakeDecoder, logitsOf, VOCABULARY } from './run-decoder.ts'
 import type { FakeDecoder, FakeOptions } from './run-decoder.ts'
 
 /** The next tokens of a greedy answer, of which `may` may follow. */
@@ -17,11 +22,11 @@ export function greedy(
   prompt: readonly number[],
   count: number,
   may: (token: number) => boolean = () => true,
-  scoring: typeof scoresOf = scoresOf,
+  logitsFunction: typeof logitsOf = logitsOf,
 ): number[] {
   const tokens = [...prompt]
   for (let index = 0; index < count; index += 1) {
-    const scores = scoring(tokens).map((score, id) => (may(id) ? score : -Infinity))
+    const scores = logitsFunction(tokens).map((score, id) => (may(id) ? score : -Infinity))
     tokens.push(scores.indexOf(Math.max(...scores)))
   }
   return tokens.slice(prompt.length)
@@ -82,24 +87,24 @@ export interface Engine {
   decoder: FakeDecoder
   /** Decoders that were opened in place of the first. */
   reopened: FakeDecoder[]
-  run(prompt: readonly number[], options?: Wish): Running
+  run(prompt: readonly number[], options?: RunOptions): Running
   close(): Promise<void>
 }
 
-interface Wish extends Partial<GenerateOptions> {
+interface RunOptions extends Partial<GenerateOptions> {
   boundaries?: readonly number[]
   seed?: number
-  logprob?: Output['logprob']
-  text?: Output['text']
+  logprob?: Output['toLogprob']
+  text?: Output['detokenizer']
   /** What is said after each piece. */
-  steer?: (piece: number) => Steer | undefined
+  steer?: (piece: number) => GenerationUpdate | undefined
 }
 
 export interface Running {
-  pieces: AsyncGenerator<Piece, Ending, Steer | undefined>
+  pieces: AsyncGenerator<TextChunk, GenerationResult, GenerationUpdate | undefined>
   cached: number | null
   /** All of it. */
-  all(): Promise<{ text: string; ending: Ending; pieces: Piece[] }>
+  all(): Promise<{ text: string; ending: GenerationResult; pieces: TextChunk[] }>
 }
 
 export interface EngineOptions extends FakeOptions {
@@ -108,11 +113,11 @@ export interface EngineOptions extends FakeOptions {
   contextWindow?: number
   drafts?: boolean
   /** What is opened in place of a decoder that failed. */
-  again?: FakeOptions
+  reopenOptions?: FakeOptions
 }
 
 export function fakeEngine(options: EngineOptions = {}): Engine {
-  const { sequences = 8, bytes = 1e6, contextWindow = 1000, again } = options
+  const { sequences = 8, bytes = 1e6, contextWindow = 1000, reopenOptions } = options
   const decoder = fakeDecoder({ contextWindow, ...options })
   const reopened: FakeDecoder[] = []
   const scheduler = createScheduler({
@@ -121,13 +126,13 @@ export function fakeEngine(options: EngineOptions = {}): Engine {
     reopen: async () => {
       const last = reopened.at(-1) ?? decoder
       await last.close()
-      if (!again) throw failure('no_webgpu')
-      const next = fakeDecoder({ ...options, fail: undefined, ...again })
+      if (!reopenOptions) throw failure('no_webgpu')
+      const next = fakeDecoder({ ...options, fail: undefined, ...reopenOptions })
       reopened.push(next)
       return next
     },
   })
-  const setup: AnswerSetup = {
+  const setup: DecodeLoopSetup = {
     scheduler,
     constraints: fakeConstraints(),
     encode,
@@ -135,17 +140,17 @@ export function fakeEngine(options: EngineOptions = {}): Engine {
     contextWindow,
     drafts: options.drafts ?? false,
   }
-  const run: Engine['run'] = (tokens, wish = {}) => {
+  const run: Engine['run'] = (tokens, runOptions = {}) => {
     const running: Running = {
       cached: null,
-      pieces: answer(
+      pieces: runDecodeLoop(
         setup,
         {
-          sampler: samplerOf(wish.seed),
-          text: wish.text ?? { push: (token) => `${token} `, drop: () => undefined },
-          ...(wish.logprob && { logprob: wish.logprob }),
+          sampler: samplerOf(runOptions.seed),
+          detokenizer: runOptions.text ?? { push: (token) => `${token} `, drop: () => undefined },
+          ...(runOptions.logprob && { toLogprob: runOptions.logprob }),
         },
-        { tokens, boundaries: wish.boundaries ?? [], opening: '' },
+        { tokens, boundaries: runOptions.boundaries ?? [], opening: '' },
         {
           maxTokens: 10,
           sampling: {},
@@ -154,17 +159,17 @@ export function fakeEngine(options: EngineOptions = {}): Engine {
             if (running.cached !== null) throw new Error('It was told twice.')
             running.cached = cachedTokens
           },
-          ...wish,
+          ...runOptions,
         },
       ),
       all: async () => {
-        const pieces: Piece[] = []
-        let said: Steer | undefined
+        const pieces: TextChunk[] = []
+        let said: GenerationUpdate | undefined
         for (;;) {
           const { value, done } = await running.pieces.next(said)
           if (done) return { text: pieces.map(({ text }) => text).join(''), ending: value, pieces }
           pieces.push(value)
-          said = wish.steer?.(pieces.length)
+          said = runOptions.steer?.(pieces.length)
         }
       },
     }

@@ -1,7 +1,11 @@
 import { readFile } from 'node:fs/promises'
 import { beforeEach, expect, test, vi } from 'vitest'
 import type { Engine } from '../../../src/engine/engine.ts'
-import { openDecoding, type Decoding, type Loaded } from '../../../src/engine/decoding.ts'
+import {
+  openDecoderEngine,
+  type DecoderBackend,
+  type LoadedDecoder,
+} from '../../../src/engine/decoder-engine.ts'
 import { InoriginError } from '../../../src/error.ts'
 import { arrived } from '../../support/arrived.ts'
 import { fakeDecoder } from './run-decoder.ts'
@@ -16,10 +20,10 @@ interface Loading {
 
 const loads: Loading[] = []
 
-const decoding: Decoding = {
+const backend: DecoderBackend = {
   drafts: false,
   load: (_options, _weights, signal) =>
-    new Promise<Loaded>((resolve, reject) => {
+    new Promise<LoadedDecoder>((resolve, reject) => {
       const decoder = fakeDecoder()
       const loading: Loading = {
         signal,
@@ -48,7 +52,7 @@ const TEXTS = ['config.json', 'generation_config.json', 'tokenizer.json', 'token
 async function open(): Promise<Engine> {
   const texts = new Map<string, Blob>()
   for (const name of TEXTS) texts.set(name, new Blob([await readFile(`test/models/tiny/${name}`)]))
-  return openDecoding({ device: 'wasm', maxInputTokens: 64, runtime: '/', texts }, decoding)
+  return openDecoderEngine({ device: 'wasm', maxInputTokens: 64, runtime: '/', texts }, backend)
 }
 
 const write = async (engine: Engine): Promise<unknown> => {

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import type { Sequence } from '../../../src/engine/decoder.ts'
-import { scoresOf } from './run-decoder.ts'
+import { logitsOf } from './run-decoder.ts'
 import { fakeEngine, failure, greedy, numbers, textOf } from './run-fakes.ts'
 import type { Engine, EngineOptions } from './run-fakes.ts'
 
@@ -19,7 +19,7 @@ describe('a device that is lost', () => {
     --call === 0 && what !== '' ? failure('device_lost') : null
 
   test.each([1, 2, 3, 5, 8, 13])('at call %i changes no token', async (call) => {
-    const { run, reopened } = open({ fail: lost(call), again: {} })
+    const { run, reopened } = open({ fail: lost(call), reopenOptions: {} })
     const texts = await Promise.all(
       prompts.map(async (prompt, seed) => (await run(prompt, { seed }).all()).text),
     )
@@ -32,11 +32,11 @@ describe('a device that is lost', () => {
   test('while a row of scores is read changes no token', async () => {
     // Hot enough for the best 64 of so many not to settle it.
     const wide = (tokens: readonly number[]): Float32Array =>
-      Float32Array.from({ length: 4000 }, (_, id) => scoresOf(tokens)[id % 64] as number)
+      Float32Array.from({ length: 4000 }, (_, id) => logitsOf(tokens)[id % 64] as number)
     const answers: string[] = []
     let rows = 0
     for (const broken of [true, false]) {
-      const { run, reopened } = open({ scoring: wide, again: {} })
+      const { run, reopened } = open({ logitsFunction: wide, reopenOptions: {} })
       const { decoder } = engine as Engine
       const { step } = decoder
       decoder.step = async (entries) => {
@@ -61,7 +61,7 @@ describe('a device that is lost', () => {
   test('again and again is given up', async () => {
     const { run, reopened } = open({
       fail: () => failure('device_lost'),
-      again: { fail: () => failure('device_lost') },
+      reopenOptions: { fail: () => failure('device_lost') },
     })
     await expect(run(numbers(5)).all()).rejects.toMatchObject({ code: 'device_lost' })
     expect(reopened).toHaveLength(2)
@@ -75,7 +75,7 @@ describe('a device that is lost', () => {
   })
 
   test('takes its cache with it', async () => {
-    const { run, reopened } = open({ fail: lost(12), again: {} })
+    const { run, reopened } = open({ fail: lost(12), reopenOptions: {} })
     await run(numbers(20)).all()
     const second = run(numbers(30))
     expect((await second.all()).text).toBe(textOf(greedy(numbers(30), 10)))
@@ -87,7 +87,7 @@ describe('a decoder that fails', () => {
   test('fails all that run on it, and is opened again for the next', async () => {
     let call = 0
     const fail = (): Error | null => ((call += 1) === 4 ? failure('gpu_error') : null)
-    const { run, reopened } = open({ fail, again: {} })
+    const { run, reopened } = open({ fail, reopenOptions: {} })
     const results = await Promise.allSettled(prompts.slice(0, 2).map((prompt) => run(prompt).all()))
     expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
     expect((await run(numbers(5)).all()).text).toBe(textOf(greedy(numbers(5), 10)))

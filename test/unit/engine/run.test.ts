@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { scoresOf } from './run-decoder.ts'
+import { logitsOf } from './run-decoder.ts'
 import { fakeEngine, greedy, numbers, textOf } from './run-fakes.ts'
 import type { Engine, EngineOptions } from './run-fakes.ts'
 
@@ -25,7 +25,7 @@ describe('one answer', () => {
     const { text, ending } = await run(prompt).all()
     expect(text).toBe(textOf(greedy(prompt, 10)))
     expect(ending).toEqual({ reason: 'length', completionTokens: 10 })
-    expect(decoder.calls.slice(0, 4)).toEqual(['extend 8', 'extend 8', 'predict 5', 'step 1'])
+    expect(decoder.calls.slice(0, 4)).toEqual(['extend 8', 'extend 8', 'forward 5', 'step 1'])
     // The last token was never needed.
     expect(decoder.calls).toHaveLength(3 + 9)
   })
@@ -37,7 +37,7 @@ describe('one answer', () => {
     await pieces.next()
     // oxlint-disable-next-line tests/no-fixed-wait -- A token too many would be computed in this time.
     await new Promise((resolve) => setTimeout(resolve, 20))
-    expect(decoder.calls).toEqual(['predict 4'])
+    expect(decoder.calls).toEqual(['forward 4'])
   })
 
   test('ends at an end token, which counts and is not shown', async () => {
@@ -90,9 +90,9 @@ describe('one answer', () => {
     expect(seen.slice(0, 3)).toEqual([5, 6, 7])
     const told = pieces.flatMap(({ logprobs }) => logprobs ?? [])
     expect(told.slice(0, 3).map(({ logprob }) => logprob)).toEqual([
-      scoresOf(prompt)[5],
-      scoresOf([...prompt, 5])[6],
-      scoresOf([...prompt, 5, 6])[7],
+      logitsOf(prompt)[5],
+      logitsOf([...prompt, 5])[6],
+      logitsOf([...prompt, 5, 6])[7],
     ])
   })
 })
@@ -143,7 +143,7 @@ describe('several answers', () => {
     const { text } = await run(long, { maxTokens: 1 }).all()
     expect(text).toBe(textOf(greedy(long, 1)))
     const from = decoder.calls.indexOf('extend 4')
-    const chunks = decoder.calls.slice(from, decoder.calls.lastIndexOf('predict 4'))
+    const chunks = decoder.calls.slice(from, decoder.calls.lastIndexOf('forward 4'))
     expect(chunks.length).toBeGreaterThan(25)
     for (let at = 1; at < chunks.length; at += 1) {
       const pair = [chunks[at - 1], chunks[at]]
@@ -224,7 +224,7 @@ describe('rules', () => {
     expect(text).toBe('9 8 7 6 ')
     expect(ending).toEqual({ reason: 'stop', completionTokens: 5 })
     expect(pieces.map(({ tokens }) => tokens)).toEqual([4])
-    expect(decoder.calls.slice(1)).toEqual(['predict 7'])
+    expect(decoder.calls.slice(1)).toEqual(['forward 7'])
   })
 
   test('write no more than may be written', async () => {

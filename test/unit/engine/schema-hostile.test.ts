@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { buildGrammar } from '../../../src/engine/constraint/build.ts'
 import { toEbnf } from '../../../src/engine/constraint/ebnf.ts'
-import { checkSchema } from '../../../src/engine/schema.ts'
+import { assertSchemaSupported } from '../../../src/engine/schema.ts'
 import { createSteps, MAX_SCHEMA_STEPS } from '../../../src/engine/schema/steps.ts'
 import { InoriginError } from '../../../src/error.ts'
 import type { JsonSchema } from '../../../src/types/index.ts'
@@ -119,7 +119,9 @@ describe('A schema that takes too long is refused, and its place is named', () =
     ],
   ]
   test.each(cases)('%s', (_what, schema, place) => {
-    const { code, param, message } = refused(() => checkSchema(schema as JsonSchema, PATH))
+    const { code, param, message } = refused(() =>
+      assertSchemaSupported(schema as JsonSchema, PATH),
+    )
     expect(code).toBe('unsupported_schema')
     expect(param?.startsWith(place ? `${PATH}.${place}` : PATH)).toBe(true)
     expect(message.startsWith(String(param))).toBe(true)
@@ -158,7 +160,7 @@ describe('A schema that takes too long is refused, and its place is named', () =
 
   test('A tuple of as many items as one may have is compiled', () => {
     expect(() =>
-      checkSchema({ prefixItems: times(500, () => true) } as JsonSchema, PATH),
+      assertSchemaSupported({ prefixItems: times(500, () => true) } as JsonSchema, PATH),
     ).not.toThrow()
   })
 
@@ -167,11 +169,11 @@ describe('A schema that takes too long is refused, and its place is named', () =
     const steps = createSteps()
     const { code, param } = refused(() => {
       for (let index = 0; index < 1000; index++)
-        checkSchema(schema, `tools[${index}].parameters`, steps)
+        assertSchemaSupported(schema, `tools[${index}].parameters`, steps)
     })
     expect(code).toBe('unsupported_schema')
     expect(param).toMatch(/^tools\[[1-9]\d*\]\.parameters/)
-    expect(() => checkSchema(schema, PATH)).not.toThrow()
+    expect(() => assertSchemaSupported(schema, PATH)).not.toThrow()
   })
 })
 
@@ -189,7 +191,9 @@ describe('A schema that demands more text than anybody waits for is refused', ()
       },
     ],
   ])('%s', (_what, schema) => {
-    const { code, param, message } = refused(() => checkSchema(schema as JsonSchema, PATH))
+    const { code, param, message } = refused(() =>
+      assertSchemaSupported(schema as JsonSchema, PATH),
+    )
     expect({ code, param }).toEqual({ code: 'unsupported_schema', param: PATH })
     expect(message).toContain('100000 characters')
   })
@@ -243,7 +247,7 @@ describe('What is large and not hostile is served, in a tenth of the steps', () 
     ['a long enum', { enum: times(3000, (index) => `value ${index}`) }],
   ])('%s', (_what, schema) => {
     expect(() =>
-      checkSchema(schema as JsonSchema, PATH, createSteps(MAX_SCHEMA_STEPS / 10)),
+      assertSchemaSupported(schema as JsonSchema, PATH, createSteps(MAX_SCHEMA_STEPS / 10)),
     ).not.toThrow()
   })
 })

@@ -233,7 +233,7 @@ describe('calls that are written for the template', () => {
       { role: 'user', content: 'q' },
       { role: 'assistant', content: 'So:', toolCalls: [{ id: 'c', name: 'n', arguments: args }] },
     ],
-    writeCalls: ([call]) => {
+    serializeCalls: ([call]) => {
       const { name, arguments: text } = call as ToolCall
       return `<tool_call>${name} ${text} ${String(Object.values(JSON.parse(text) as object)[0])}`
     },

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Piece } from '../../../src/engine/engine.ts'
+import type { TextChunk } from '../../../src/engine/engine.ts'
 import { createRandom } from '../../../src/engine/sampling/random.ts'
 import { createLogprobBuffer } from '../../../src/generation/logprobs.ts'
 import type { TokenLogprob } from '../../../src/types/index.ts'
@@ -11,7 +11,7 @@ const token = (text: string): TokenLogprob => ({
   logprob: -text.length,
   top: [],
 })
-const piece = (...texts: readonly string[]): Piece => ({
+const piece = (...texts: readonly string[]): TextChunk => ({
   text: texts.join(''),
   tokens: texts.length,
   logprobs: texts.map(token),
@@ -95,7 +95,7 @@ test('a token without text is told with the next that has some', () => {
 
 describe('a character that is cut', () => {
   const half = (byte: number): TokenLogprob => ({ text: '�', bytes: [byte], logprob: -1, top: [] })
-  const cut: Piece = { text: '', tokens: 2, logprobs: [half(0xf0), half(0x9f)] }
+  const cut: TextChunk = { text: '', tokens: 2, logprobs: [half(0xf0), half(0x9f)] }
 
   test('is told by its tokens', async () => {
     for (const stop of [[], [' you?']]) {
@@ -158,7 +158,7 @@ test('however a text is cut into tokens, their bytes are the text', async () => 
     const bytes = [...writer.encode(text)]
     const reader = new TextDecoder('utf-8', { ignoreBOM: true })
     const whole = new TextDecoder('utf-8', { ignoreBOM: true })
-    const pieces: Piece[] = []
+    const pieces: TextChunk[] = []
     let waiting: TokenLogprob[] = []
     while (bytes.length > 0) {
       const spelled = bytes.splice(0, 1 + Math.floor(random() * 5))

@@ -117,7 +117,7 @@ describe('tools', () => {
       expect(conversation?.messages).toEqual(messages)
       const [, asked] = LOOP
       if (asked?.role !== 'assistant' || !asked.toolCalls) throw new Error('no calls')
-      expect(conversation?.writeCalls?.(asked.toolCalls)).toBe(written)
+      expect(conversation?.serializeCalls?.(asked.toolCalls)).toBe(written)
     },
   )
 

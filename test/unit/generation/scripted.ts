@@ -1,11 +1,11 @@
 import type { Constraint } from '../../../src/engine/constraint.ts'
 import type {
   Conversation,
-  Ending,
+  GenerationResult,
   Engine,
   GenerateOptions,
-  Piece,
-  Steer,
+  TextChunk,
+  GenerationUpdate,
 } from '../../../src/engine/engine.ts'
 import { generate, type GenerationOptions } from '../../../src/generation/generate.ts'
 import { plan, type Ways } from '../../../src/generation/plan.ts'
@@ -22,7 +22,7 @@ export interface Scripted extends Engine {
   asked: GenerateOptions[]
   conversations: Conversation[]
   /** What it was told between pieces. */
-  steered: Steer[]
+  steered: GenerationUpdate[]
   checked: Constraint[]
   /** Pieces that were asked for. */
   given: number
@@ -34,14 +34,14 @@ export interface Script {
   opening?: string
   contextWindow?: number
   cachedTokens?: number
-  ending?: Ending['reason'] | Error
+  ending?: GenerationResult['reason'] | Error
   /** Refuses constraints in which this is found. */
   refuse?: (constraint: Constraint) => Error | undefined
   /** What is written behind a text that it was made to write, in place of the rest. */
   after?: readonly string[]
 }
 
-export function scripted(pieces: readonly (string | Piece)[], script: Script = {}): Scripted {
+export function scripted(pieces: readonly (string | TextChunk)[], script: Script = {}): Scripted {
   const engine: Scripted = {
     contextWindow: script.contextWindow ?? 1_000,
     template: script.template === undefined ? '' : script.template,

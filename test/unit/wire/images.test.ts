@@ -241,11 +241,11 @@ describe('images that cannot be', () => {
   })
 
   /** A host whose engine looks at images, or not. */
-  const planning = (takesImages: boolean | undefined) =>
+  const planning = (supportsImages: boolean | undefined) =>
     scriptedHost({
       overrides: {
         async generate(request) {
-          const engine = Object.assign(scripted([]), { takesImages })
+          const engine = Object.assign(scripted([]), { supportsImages })
           await plan(engine, structuredClone(request))
           const [, last] = engine.conversations[0]?.messages ?? []
           expect(last).toMatchObject({ images: [{ bytes: Uint8Array.from(PNG) }] })

@@ -1,7 +1,7 @@
 /** The wire above what plans and reads real answers: only the model is a script. */
 import { describe, expect, it } from 'vitest'
 import type { Engine } from '../../../src/engine/engine.ts'
-import { checkSchema } from '../../../src/engine/schema.ts'
+import { assertSchemaSupported } from '../../../src/engine/schema.ts'
 import { InoriginError } from '../../../src/error.ts'
 import { generate } from '../../../src/generation/generate.ts'
 import { plan } from '../../../src/generation/plan.ts'
@@ -236,7 +236,9 @@ describe('what is refused before anything is computed', () => {
 })
 
 it('the schema at fault is one that cannot be kept', () => {
-  expect(() => checkSchema({ type: 'array', uniqueItems: true }, 'x')).toThrow(InoriginError)
+  expect(() => assertSchemaSupported({ type: 'array', uniqueItems: true }, 'x')).toThrow(
+    InoriginError,
+  )
 })
 
 describe('what a model is told', () => {

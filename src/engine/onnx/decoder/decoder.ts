@@ -1,30 +1,30 @@
 /**
  * Runs a decoder over sequences, and keeps their KV caches on the device that computed them.
  *
- * `graph.ts` reads the inputs and outputs of the graph. Its caches are lists (KV tensors), which
- * have an entry for each token, and states, which do not. The KV tensors of a sequence are a row of
- * a bank (`banks.ts`). If the attention gets the length of each row, a run updates a bank in place;
- * otherwise each run returns new KV tensors. A sequence is cut by shortening its row.
+ * `graph.ts` reads the inputs and outputs of the graph. Its caches are KV caches, which have an
+ * entry for each token, and states, which do not. The KV cache of a sequence is a row of a KV batch
+ * (`kv-pool.ts`). If the attention gets the length of each row, a run updates a KV batch in place;
+ * otherwise each run returns new KV tensors. A sequence is truncated by shortening its row.
  *
- * A run replaces states. They are kept at marked lengths (`states.ts`), and a sequence with states
- * can be cut only to these. `blocks.ts` allocates memory on the GPU, in the WebAssembly runtime, or
- * on the CPU. `sequence.ts` is one sequence. `forward.ts` runs the graph for one sequence, or for a
- * batch with one token each.
+ * A run replaces states. They are saved at checkpoints (`states.ts`), and a sequence with states
+ * can be truncated only to these. `kv-memory.ts` allocates memory on the GPU, in the WebAssembly
+ * runtime, or on the CPU. `sequence.ts` is one sequence. `forward.ts` runs the graph for one
+ * sequence, or for a batch with one token each.
  */
 import { within } from '../../../store/patience.ts'
 import { InoriginError } from '../../../error.ts'
 import type { Runtime, Session } from '../runtime.ts'
 import { bytesOf } from '../tensor.ts'
-import { createBanks, type Layout } from './banks.ts'
-import { cpuBlocks, gpuBlocks, heapBlocks } from './blocks.ts'
+import { createKvPool, type KvLayout } from './kv-pool.ts'
+import { cpuKvMemory, gpuKvMemory, heapKvMemory } from './kv-memory.ts'
 import type { Decoder, Sequence } from '../../decoder.ts'
 import { createFeeds, type FeedsOptions } from './feeds.ts'
-import { createForward, type Forward, type Memory } from './forward.ts'
+import { createForwardPass, type ForwardPass, type SequenceCache } from './forward.ts'
 import { readGraph, type Graph, type GraphSources } from './graph.ts'
-import { createIdle } from './idle.ts'
-import { createScores } from './scores.ts'
-import { checkRoom, createSequence } from './sequence.ts'
-import { createHistory } from './states.ts'
+import { createIdleQueue } from './idle-queue.ts'
+import { createLogitsWrapper } from './logits.ts'
+import { assertFits, createSequence } from './sequence.ts'
+import { createStateHistory } from './states.ts'
 
 /** Session of a graph that takes tokens, or of a graph that takes embeddings and of their graph. */
 export type Sessions = Session | { decoder: Session; embed: Session }
@@ -36,7 +36,7 @@ export interface DecoderOptions extends FeedsOptions, Omit<GraphSources, 'embed'
 }
 
 /** Maximum number of sequences in a batch; larger ones gain little, as KV caches are not shared. */
-const BATCH = 8
+const MAX_BATCH_SIZE = 8
 
 /**
  * Creates a decoder over sessions that the caller releases. Throws `unavailable` if the graph has
@@ -52,81 +52,93 @@ export function createDecoder(
     'decoder' in sessions ? sessions : { decoder: sessions, embed: undefined }
   const graph = readGraph(session, { ...options, embed })
   const { heap } = session
-  const layout: Layout = graph.grouped && (gpu ?? heap) ? 'in place' : 'exact'
-  const blocks = gpu
-    ? gpuBlocks(runtime.ort, gpu)
+  const layout: KvLayout = graph.grouped && (gpu ?? heap) ? 'in place' : 'exact'
+  const memory = gpu
+    ? gpuKvMemory(runtime.ort, gpu)
     : heap
-      ? heapBlocks(heap)
-      : cpuBlocks(runtime.ort)
-  const banks = createBanks(graph.lists, blocks, { layout, contextWindow })
+      ? heapKvMemory(heap)
+      : cpuKvMemory(runtime.ort)
+  const kvPool = createKvPool(graph.kvCaches, memory, { layout, contextWindow })
   const feeds = createFeeds(runtime.ort, graph, options)
-  const idle = createIdle()
-  const run = createForward({ graph, session, embed, feeds, banks, layout })
-  const forward: Forward = (entries, keep) => idle.during(() => run(entries, keep))
-  const scores = createScores(gpu)
-  const memories = new Map<Sequence, Memory>()
-  const blank = () => graph.states.map((slot) => blocks.allocate(slot, 1, 0))
+  const idleQueue = createIdleQueue()
+  const run = createForwardPass({ graph, session, embed, feeds, kvPool, layout })
+  const forwardPass: ForwardPass = (entries, keep) => idleQueue.run(() => run(entries, keep))
+  const logitsWrapper = createLogitsWrapper(gpu)
+  const caches = new Map<Sequence, SequenceCache>()
+  const createZeroStates = () => graph.states.map((spec) => memory.allocate(spec, 1, 0))
 
-  const add = (memory: Memory): Sequence => {
-    const sequence = createSequence(memory, {
-      forward,
-      banks,
-      scores,
-      whenIdle: idle.after,
-      keepsSome: graph.logitsToKeep !== null,
-      marked: graph.states.length > 0,
+  const addSequence = (cache: SequenceCache): Sequence => {
+    const sequence = createSequence(cache, {
+      forwardPass,
+      kvPool,
+      logitsWrapper,
+      whenIdle: idleQueue.whenIdle,
+      selectsLogits: graph.logitsToKeep !== null,
+      hasStates: graph.states.length > 0,
       contextWindow,
-      open: add,
-      onClose: () => memories.delete(sequence),
+      open: addSequence,
+      onClose: () => caches.delete(sequence),
     })
-    memories.set(sequence, memory)
+    caches.set(sequence, cache)
     return sequence
   }
 
   const step: Decoder['step'] = async (entries) => {
     const [single] = entries
-    if (single && entries.length === 1) return single.sequence.predict([single.token])
-    const members = entries.map(({ sequence, token }) => {
-      const memory = memories.get(sequence)
-      if (!memory) throw new InoriginError('internal', 'The sequence is closed.')
-      checkRoom(sequence.length + 1, contextWindow)
-      return { memory, tokens: [token] }
+    if (single && entries.length === 1) return single.sequence.forward([single.token])
+    const batch = entries.map(({ sequence, token }) => {
+      const cache = caches.get(sequence)
+      if (!cache) throw new InoriginError('internal', 'The sequence is closed.')
+      assertFits(sequence.length + 1, contextWindow)
+      return { cache, tokens: [token] }
     })
-    const tensor = await forward(members, 1)
+    const tensor = await forwardPass(batch, 1)
     if (!tensor) throw new InoriginError('internal', 'The model returned no logits.')
-    return scores.of(
+    return logitsWrapper.wrap(
       tensor,
-      members.map(({ memory }) => memory.seat.row),
+      batch.map(({ cache }) => cache.kvRow.row),
     )
   }
 
   return {
-    chunk: graph.logitsToKeep ? 256 : 64,
-    batch: graph.ragged && layout === 'in place' ? batchOf(graph, contextWindow, gpu) : 1,
-    open: () => add({ seat: { bank: null, row: 0, length: 0 }, history: createHistory(blank) }),
+    maxChunkTokens: graph.logitsToKeep ? 256 : 64,
+    maxBatchSize:
+      graph.ragged && layout === 'in place' ? maxBatchSizeOf(graph, contextWindow, gpu) : 1,
+    open: () =>
+      addSequence({
+        kvRow: { batch: null, row: 0, length: 0 },
+        history: createStateHistory(createZeroStates),
+      }),
     step,
     // A lost device may never settle, hence the timeout; the next run reports the loss.
-    settled: () => within(PATIENCE, submitted(gpu), undefined),
+    synchronize: () => within(SYNCHRONIZE_TIMEOUT_MS, submitted(gpu), undefined),
     async close() {
-      for (const sequence of memories.keys()) sequence.close()
-      scores.close()
+      for (const sequence of caches.keys()) sequence.close()
+      logitsWrapper.close()
     },
   }
 }
 
 /** Timeout in milliseconds of the submitted work; a working device computes two chunks in it. */
-const PATIENCE = 10_000
+const SYNCHRONIZE_TIMEOUT_MS = 10_000
 
 const submitted = async (gpu: GPUDevice | undefined): Promise<void> =>
   gpu?.queue.onSubmittedWorkDone().catch(() => undefined)
 
-/** Returns how many sequences of maximum length fit into one GPU buffer, from 1 to `BATCH`. */
-function batchOf({ lists }: Graph, contextWindow: number, gpu: GPUDevice | undefined): number {
-  if (!gpu) return BATCH
+/**
+ * Returns how many sequences of maximum length fit into one GPU buffer, from 1 to
+ * `MAX_BATCH_SIZE`.
+ */
+function maxBatchSizeOf(
+  { kvCaches }: Graph,
+  contextWindow: number,
+  gpu: GPUDevice | undefined,
+): number {
+  if (!gpu) return MAX_BATCH_SIZE
   const { maxBufferSize, maxStorageBufferBindingSize } = gpu.limits
   const limit = Math.min(maxBufferSize, maxStorageBufferBindingSize)
-  const longest = lists.map(({ type, dims, axis }) =>
+  const longest = kvCaches.map(({ type, dims, axis }) =>
     bytesOf({ type, dims: dims.with(axis, contextWindow) }),
   )
-  return Math.max(1, Math.min(BATCH, Math.floor(limit / Math.max(...longest))))
+  return Math.max(1, Math.min(MAX_BATCH_SIZE, Math.floor(limit / Math.max(...longest))))
 }

@@ -4,21 +4,21 @@ import type { Ort } from '../ort.ts'
 import type { Graph } from './graph.ts'
 
 /** One sequence of a run. */
-export interface Row {
+export interface FeedRow {
   /** Tokens to compute. */
   tokens: readonly number[]
   /** Number of tokens before them. */
-  past: number
+  pastLength: number
 }
 
 export interface Feeds {
   /** Creates the tensor of token ids. */
-  tokens(rows: readonly Row[]): Tensor
+  tokens(rows: readonly FeedRow[]): Tensor
   /**
    * Creates the other inputs for rows with equally many tokens. `keep` is the number of last tokens
    * of each row whose logits are needed.
    */
-  beside(rows: readonly Row[], keep: number): Record<string, Tensor>
+  otherInputs(rows: readonly FeedRow[], keep: number): Record<string, Tensor>
 }
 
 export interface FeedsOptions {
@@ -35,7 +35,7 @@ export function createFeeds(
   { contextWindow, firstPosition }: FeedsOptions,
 ): Feeds {
   // The mask of a single sequence is a view of this array, so that no run has to fill one.
-  const ones = new BigInt64Array(graph.attentionMask ? contextWindow : 0).fill(1n)
+  const onesMask = new BigInt64Array(graph.attentionMask ? contextWindow : 0).fill(1n)
   const positions = BigInt64Array.from(
     { length: graph.positions ? contextWindow : 0 },
     (_, index) => BigInt(index + firstPosition),
@@ -49,31 +49,31 @@ export function createFeeds(
         rows.flatMap((row) => row.tokens),
         BigInt,
       ),
-      [rows.length, width(rows)],
+      [rows.length, tokensPerRow(rows)],
     )
 
-  const mask = (rows: readonly Row[]): Tensor => {
-    const ends = rows.map(({ tokens: { length }, past }) => past + length)
+  const mask = (rows: readonly FeedRow[]): Tensor => {
+    const ends = rows.map(({ tokens: { length }, pastLength }) => pastLength + length)
     const longest = Math.max(...ends)
-    if (rows.length === 1) return int64(ones.subarray(0, longest), [1, longest])
+    if (rows.length === 1) return int64(onesMask.subarray(0, longest), [1, longest])
     // Shorter rows are padded at the end, because batched attention uses only the count of ones.
     const values = new BigInt64Array(rows.length * longest)
     ends.forEach((end, row) => values.fill(1n, row * longest, row * longest + end))
     return int64(values, [rows.length, longest])
   }
 
-  const positionIds = (rows: readonly Row[], copies: number): Tensor => {
-    const count = width(rows)
+  const positionIds = (rows: readonly FeedRow[], copies: number): Tensor => {
+    const count = tokensPerRow(rows)
     const values = new BigInt64Array(Math.max(copies, 1) * rows.length * count)
     for (let at = 0; at < values.length; at += count) {
-      const past = rows[(at / count) % rows.length]?.past ?? 0
-      values.set(positions.subarray(past, past + count), at)
+      const pastLength = rows[(at / count) % rows.length]?.pastLength ?? 0
+      values.set(positions.subarray(pastLength, pastLength + count), at)
     }
     const dims = [rows.length, count]
     return int64(values, copies === 0 ? dims : [copies, ...dims])
   }
 
-  const beside: Feeds['beside'] = (rows, keep) => {
+  const otherInputs: Feeds['otherInputs'] = (rows, keep) => {
     const inputs: Record<string, Tensor> = {}
     if (graph.attentionMask) inputs['attention_mask'] = mask(rows)
     if (graph.positions) inputs['position_ids'] = positionIds(rows, graph.positions.copies)
@@ -83,12 +83,12 @@ export function createFeeds(
       inputs['num_logits_to_keep'] = int64(count, graph.logitsToKeep)
     }
     if (graph.cacheBranch) {
-      const hasPast = rows.some(({ past }) => past > 0)
+      const hasPast = rows.some(({ pastLength }) => pastLength > 0)
       inputs['use_cache_branch'] = new OrtTensor('bool', [hasPast], graph.cacheBranch)
     }
     return inputs
   }
-  return { tokens, beside }
+  return { tokens, otherInputs }
 }
 
-const width = (rows: readonly Row[]): number => rows[0]?.tokens.length ?? 0
+const tokensPerRow = (rows: readonly FeedRow[]): number => rows[0]?.tokens.length ?? 0

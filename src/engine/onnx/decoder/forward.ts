@@ -2,56 +2,56 @@
 import type { Tensor } from 'onnxruntime-web'
 import { modelUnusable } from '../../failure.ts'
 import type { Session } from '../runtime.ts'
-import type { Bank, Banks, Layout, Seat } from './banks.ts'
+import type { KvBatch, KvPool, KvLayout, KvRow } from './kv-pool.ts'
 import type { Feeds } from './feeds.ts'
 import type { Graph } from './graph.ts'
-import type { History } from './states.ts'
+import type { StateHistory } from './states.ts'
 
 /** KV cache and states of a sequence. */
-export interface Memory {
-  seat: Seat
-  history: History
+export interface SequenceCache {
+  kvRow: KvRow
+  history: StateHistory
 }
 
 /** A sequence and the tokens to append to it. */
-export interface Entry {
-  memory: Memory
+export interface ForwardEntry {
+  cache: SequenceCache
   tokens: readonly number[]
 }
 
 /** Results of a run by name. */
-type Tensors = Record<string, Tensor>
+type NamedTensors = Record<string, Tensor>
 
 /**
  * Function that appends tokens to sequences, equally many to each. It resolves with the logits of
- * the last `keep` tokens, or with `null` if `keep` is 0. Its rows are in the order of the bank.
+ * the last `keep` tokens, or with `null` if `keep` is 0. Its rows are in the order of the KV batch.
  */
-export type Forward = (entries: readonly Entry[], keep: number) => Promise<Tensor | null>
+export type ForwardPass = (entries: readonly ForwardEntry[], keep: number) => Promise<Tensor | null>
 
-export interface ForwardOptions {
+export interface ForwardPassOptions {
   graph: Graph
   session: Session
   embed?: Session
   feeds: Feeds
-  banks: Banks
-  layout: Layout
+  kvPool: KvPool
+  layout: KvLayout
 }
 
 /** Creates the forward pass of a graph. */
-export function createForward(options: ForwardOptions): Forward {
-  const { graph, session, embed, feeds, banks, layout } = options
-  const { lists, states } = graph
+export function createForwardPass(options: ForwardPassOptions): ForwardPass {
+  const { graph, session, embed, feeds, kvPool, layout } = options
+  const { kvCaches, states } = graph
 
   return async (entries, keep) => {
-    const count = entries[0]?.tokens.length ?? 0
-    const bank = banks.gather(
-      entries.map(({ memory }) => memory.seat),
-      count,
+    const newTokens = entries[0]?.tokens.length ?? 0
+    const batch = kvPool.gather(
+      entries.map(({ cache }) => cache.kvRow),
+      newTokens,
     )
-    const ordered = entries.toSorted((one, other) => one.memory.seat.row - other.memory.seat.row)
-    const seats = ordered.map(({ memory }) => memory.seat)
-    const rows = ordered.map(({ tokens, memory }) => ({ tokens, past: memory.seat.length }))
-    const longest = Math.max(...rows.map(({ past }) => past)) + count
+    const ordered = entries.toSorted((one, other) => one.cache.kvRow.row - other.cache.kvRow.row)
+    const kvRows = ordered.map(({ cache }) => cache.kvRow)
+    const rows = ordered.map(({ tokens, cache }) => ({ tokens, pastLength: cache.kvRow.length }))
+    const longest = Math.max(...rows.map(({ pastLength }) => pastLength)) + newTokens
 
     const ids = feeds.tokens(rows)
     const embedded = embed ? await embed.run({ input_ids: ids }, [...graph.embedded]) : {}
@@ -59,58 +59,58 @@ export function createForward(options: ForwardOptions): Forward {
       .run(
         {
           ...(graph.tokens ? { input_ids: ids } : {}),
-          ...feeds.beside(rows, keep),
+          ...feeds.otherInputs(rows, keep),
           ...embedded,
-          ...caches(bank, ordered),
+          ...cacheInputs(batch, ordered),
         },
-        fetches(bank, keep),
+        fetches(batch, keep),
       )
       .finally(() => {
         for (const tensor of Object.values(embedded)) tensor.dispose()
       })
 
     if (layout !== 'in place') {
-      const grown = lists.map(({ output }) => results[output] as Tensor)
-      checkGrowth(grown, longest, results)
-      banks.replace(seats, grown)
+      const newTensors = kvCaches.map(({ output }) => results[output] as Tensor)
+      assertGrown(newTensors, longest, results)
+      kvPool.replace(kvRows, newTensors)
     }
-    for (const { memory } of ordered) {
-      memory.seat.length += count
-      memory.history.advance(
+    for (const { cache } of ordered) {
+      cache.kvRow.length += newTokens
+      cache.history.advance(
         states.map(({ output }) => results[output] as Tensor),
-        memory.seat.length,
+        cache.kvRow.length,
       )
     }
     return keep > 0 ? (results['logits'] ?? null) : null
   }
 
-  function caches(bank: Bank, entries: readonly Entry[]): Tensors {
-    const inputs: Tensors = {}
-    lists.forEach(({ input }, index) => {
-      inputs[input] = bank.tensors[index] as Tensor
+  function cacheInputs(batch: KvBatch, entries: readonly ForwardEntry[]): NamedTensors {
+    const inputs: NamedTensors = {}
+    kvCaches.forEach(({ input }, index) => {
+      inputs[input] = batch.tensors[index] as Tensor
     })
-    const now = entries[0]?.memory.history.now.tensors ?? []
+    const current = entries[0]?.cache.history.current.tensors ?? []
     states.forEach(({ input }, index) => {
-      inputs[input] = now[index] as Tensor
+      inputs[input] = current[index] as Tensor
     })
     return inputs
   }
 
-  function fetches(bank: Bank, keep: number): Record<string, Tensor | null> {
+  function fetches(batch: KvBatch, keep: number): Record<string, Tensor | null> {
     const outputs: Record<string, Tensor | null> = {}
-    lists.forEach(({ output }, index) => {
-      outputs[output] = layout === 'in place' ? (bank.tensors[index] as Tensor) : null
+    kvCaches.forEach(({ output }, index) => {
+      outputs[output] = layout === 'in place' ? (batch.tensors[index] as Tensor) : null
     })
     for (const { output } of states) outputs[output] = null
     if (keep > 0) outputs['logits'] = null
     return outputs
   }
 
-  /** Throws `unavailable` if a KV tensor lacks tokens; such a cache could not be cut or shared. */
-  function checkGrowth(grown: readonly Tensor[], size: number, results: Tensors): void {
-    const other = lists.findIndex(({ axis }, index) => grown[index]?.dims[axis] !== size)
+  /** Throws `unavailable` if a KV tensor lacks tokens; it could not be truncated or shared. */
+  function assertGrown(newTensors: readonly Tensor[], size: number, results: NamedTensors): void {
+    const other = kvCaches.findIndex(({ axis }, index) => newTensors[index]?.dims[axis] !== size)
     if (other < 0) return
     for (const tensor of Object.values(results)) tensor.dispose()
-    throw modelUnusable(`its KV cache ${lists[other]?.output} does not grow with each token.`)
+    throw modelUnusable(`its KV cache ${kvCaches[other]?.output} does not grow with each token.`)
   }
 }

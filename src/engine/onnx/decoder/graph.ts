@@ -8,7 +8,7 @@ import type { Session } from '../runtime.ts'
 import type { Operation } from './operations.ts'
 
 /** A cache of the graph: the tensor `output` of a run is the `input` of the next run. */
-export interface CacheSlot {
+export interface CacheSpec {
   input: string
   output: string
   type: Tensor.Type
@@ -23,9 +23,9 @@ export interface Graph {
   /** `true` if the graph takes token ids. */
   tokens: boolean
   /** Caches with an entry for each token (KV tensors). */
-  lists: readonly CacheSlot[]
+  kvCaches: readonly CacheSpec[]
   /** Caches without an entry for each token. */
-  states: readonly CacheSlot[]
+  states: readonly CacheSpec[]
   /** Names of the inputs that a separate graph computes from the tokens. */
   embedded: readonly string[]
   /** `true` if the graph takes an attention mask. */
@@ -59,7 +59,7 @@ export interface GraphSources {
 
 type Metadata = InferenceSession.TensorValueMetadata
 
-const PLAIN = new Set([
+const KNOWN_INPUTS = new Set([
   'input_ids',
   'attention_mask',
   'position_ids',
@@ -72,12 +72,12 @@ const isCacheOutput = (output: string): boolean => output.startsWith('present')
 
 /** Returns `true` for outputs of either graph that stay in GPU memory: all that are used. */
 export const staysOnDevice = (output: string): boolean =>
-  isCacheOutput(output) || output === 'logits' || EMBEDDED.has(output)
+  isCacheOutput(output) || output === 'logits' || EMBEDDING_OUTPUTS.has(output)
 
 /** Returns `true` for outputs that stay in the heap: all but logits, which are read on the CPU. */
 export const staysInHeap = (output: string): boolean => output !== 'logits' && staysOnDevice(output)
 
-const EMBEDDED = new Set(['inputs_embeds', 'per_layer_inputs'])
+const EMBEDDING_OUTPUTS = new Set(['inputs_embeds', 'per_layer_inputs'])
 
 /** Reads the graph. Throws `unavailable` if it is no text decoder or has an unsupported input. */
 export function readGraph(session: Session, sources: GraphSources = {}): Graph {
@@ -93,27 +93,28 @@ export function readGraph(session: Session, sources: GraphSources = {}): Graph {
     throw modelUnusable(`${what}, and no other graph computes its inputs_embeds.`)
   }
   const produced = new Map(
-    outputs.filter(isCacheOutput).map((output) => [inputOf(output, inputs), output]),
+    outputs.filter(isCacheOutput).map((output) => [cacheInputOf(output, inputs), output]),
   )
   const caches = [...inputs.values()]
-    .filter(({ name }) => !PLAIN.has(name) && !embedded.includes(name))
-    .map((input) => cacheSlot(input, produced.get(input.name), heads))
+    .filter(({ name }) => !KNOWN_INPUTS.has(name) && !embedded.includes(name))
+    .map((input) => toCacheSpec(input, produced.get(input.name), heads))
   if (caches.length === 0) throw modelUnusable('it has no inputs for a KV cache.')
-  const lists = caches.filter(({ axis }) => axis >= 0)
+  const kvCaches = caches.filter(({ axis }) => axis >= 0)
   const states = caches.filter(({ axis }) => axis < 0)
   const positions = inputs.get('position_ids')?.shape
-  const grouped = lists.length > 0 && lists.every(({ input }) => isGrouped(input, operations))
+  const grouped =
+    kvCaches.length > 0 && kvCaches.every(({ input }) => isGroupedQueryInput(input, operations))
   return {
     tokens: inputs.has('input_ids'),
-    lists,
+    kvCaches,
     states,
     embedded,
     attentionMask: inputs.has('attention_mask'),
-    positions: positions ? { copies: positions.length > 2 ? leading(positions[0]) : 0 } : null,
+    positions: positions ? { copies: positions.length > 2 ? leadingSize(positions[0]) : 0 } : null,
     logitsToKeep: scalarShape(inputs, 'num_logits_to_keep'),
     cacheBranch: scalarShape(inputs, 'use_cache_branch'),
     grouped,
-    ragged: grouped && states.length === 0 && isCounted(operations),
+    ragged: grouped && states.length === 0 && isMaskOnlyCounted(operations),
   }
 }
 
@@ -128,7 +129,7 @@ function embeddedInputs(
 ): string[] {
   if (!embed) return []
   const unknown = embed.inputs.find(({ name }) => name !== 'input_ids')
-  if (unknown) throw needless(unknown.name)
+  if (unknown) throw unsupportedInput(unknown.name)
   return embed.outputs.map(({ name }) => name).filter((name) => inputs.has(name))
 }
 
@@ -136,22 +137,22 @@ function embeddedInputs(
  * Returns the input of a cache output: `past_key_values.0.key` for `present.0.key`, `past_conv.0`
  * for `present_conv.0`.
  */
-function inputOf(output: string, inputs: ReadonlyMap<string, unknown>): string {
+function cacheInputOf(output: string, inputs: ReadonlyMap<string, unknown>): string {
   const named = output.replace('present_', 'past_')
   return inputs.has(named) ? named : output.replace('present', 'past_key_values')
 }
 
-function cacheSlot(
+function toCacheSpec(
   { name, type, shape }: Metadata,
   output: string | undefined,
   heads: number | undefined,
-): CacheSlot {
-  if (output === undefined) throw needless(name)
+): CacheSpec {
+  if (output === undefined) throw unsupportedInput(name)
   const sizes = shape.map((dimension) => sizeOf(dimension, heads))
-  const growing = sizes.flatMap((size, index) => (size === null ? [index] : []))
-  const isList = name.startsWith('past_key_values') && growing.length === 1
+  const growingAxes = sizes.flatMap((size, index) => (size === null ? [index] : []))
+  const isKvCache = name.startsWith('past_key_values') && growingAxes.length === 1
   const dims = sizes.map((size) => size ?? 0)
-  return { input: name, output, type, dims, axis: isList ? (growing[0] ?? -1) : -1 }
+  return { input: name, output, type, dims, axis: isKvCache ? (growingAxes[0] ?? -1) : -1 }
 }
 
 /** Returns a dimension's size for one sequence; `null` for a length, which starts at 0. */
@@ -166,14 +167,14 @@ function sizeOf(dimension: number | string, heads: number | undefined): number |
   }, 1)
 }
 
-const leading = (dimension: number | string | undefined): number =>
+const leadingSize = (dimension: number | string | undefined): number =>
   typeof dimension === 'number' ? dimension : 1
 
 function scalarShape(inputs: ReadonlyMap<string, Metadata>, name: string): number[] | null {
   return inputs.get(name)?.shape.map(() => 1) ?? null
 }
 
-function isGrouped(input: string, operations: readonly Operation[]): boolean {
+function isGroupedQueryInput(input: string, operations: readonly Operation[]): boolean {
   const users = operations.filter(({ inputs }) => inputs.includes(input))
   return users.length > 0 && users.every(({ kind }) => kind === 'GroupQueryAttention')
 }
@@ -183,7 +184,7 @@ function isGrouped(input: string, operations: readonly Operation[]): boolean {
  * sequences can be padded with zeros. A graph with branches is excluded, because a branch may
  * depend on the longest sequence.
  */
-function isCounted(operations: readonly Operation[]): boolean {
+function isMaskOnlyCounted(operations: readonly Operation[]): boolean {
   const counts = (name: string): boolean => {
     const users = operations.filter(({ inputs }) => inputs.includes(name))
     return (
@@ -196,6 +197,6 @@ function isCounted(operations: readonly Operation[]): boolean {
   return counts('attention_mask') && operations.every(({ kind }) => kind !== 'If')
 }
 
-function needless(name: string): Error {
+function unsupportedInput(name: string): Error {
   return modelUnusable(`its input ${name} is not supported.`)
 }

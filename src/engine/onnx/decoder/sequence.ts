@@ -1,44 +1,44 @@
 /** One sequence of a decoder. */
 import { InoriginError } from '../../../error.ts'
-import type { Banks } from './banks.ts'
+import type { KvPool } from './kv-pool.ts'
 import type { Sequence } from '../../decoder.ts'
-import type { Forward, Memory } from './forward.ts'
-import type { Scores } from './scores.ts'
+import type { ForwardPass, SequenceCache } from './forward.ts'
+import type { LogitsWrapper } from './logits.ts'
 
 export interface SequenceOptions {
-  forward: Forward
-  banks: Banks
-  scores: Scores
+  forwardPass: ForwardPass
+  kvPool: KvPool
+  logitsWrapper: LogitsWrapper
   /** Calls a task now, or after the run that is in progress. */
   whenIdle(task: () => void): void
   /** `true` if a run can compute the logits of only some positions. */
-  keepsSome: boolean
-  /** `true` if the sequence can be cut only to marked lengths. */
-  marked: boolean
+  selectsLogits: boolean
+  /** `true` if the sequence can be truncated only to its checkpoints. */
+  hasStates: boolean
   /** Maximum number of tokens. */
   contextWindow: number
   /** Creates a sequence for a forked KV cache. */
-  open(memory: Memory): Sequence
+  open(cache: SequenceCache): Sequence
   /** Callback of the first `close`. */
   onClose(): void
 }
 
 /** Creates a sequence over a KV cache, which it owns from now on. */
-export function createSequence(memory: Memory, options: SequenceOptions): Sequence {
-  const { forward, banks, scores, keepsSome, marked, contextWindow } = options
-  const { seat, history } = memory
+export function createSequence(cache: SequenceCache, options: SequenceOptions): Sequence {
+  const { forwardPass, kvPool, logitsWrapper, selectsLogits, hasStates, contextWindow } = options
+  const { kvRow, history } = cache
   let closed = false
 
-  const run = (tokens: readonly number[], keep: number): ReturnType<Forward> => {
-    checkRoom(seat.length + tokens.length, contextWindow)
-    return forward([{ memory, tokens }], keep)
+  const run = (tokens: readonly number[], keep: number): ReturnType<ForwardPass> => {
+    assertFits(kvRow.length + tokens.length, contextWindow)
+    return forwardPass([{ cache, tokens }], keep)
   }
 
-  const reach = (length: number): number =>
-    marked ? history.reach(length) : Math.min(length, seat.length)
+  const reusableLength = (length: number): number =>
+    hasStates ? history.restorableLength(length) : Math.min(length, kvRow.length)
 
-  const checkReach = (length: number): void => {
-    if (length === reach(length)) return
+  const assertReusable = (length: number): void => {
+    if (length === reusableLength(length)) return
     throw new InoriginError('internal', `The sequence cannot be cut to ${length} tokens.`)
   }
 
@@ -46,15 +46,15 @@ export function createSequence(memory: Memory, options: SequenceOptions): Sequen
     if (tokens.length > 0) await run(tokens, 0)
   }
 
-  const predict: Sequence['predict'] = async (tokens, rows = 1) => {
-    if (!keepsSome && tokens.length > rows) {
+  const forward: Sequence['forward'] = async (tokens, rows = 1) => {
+    if (!selectsLogits && tokens.length > rows) {
       // Such a run would compute and store the logits of all positions only to use the last ones.
       await extend(tokens.slice(0, -rows))
-      return predict(tokens.slice(-rows), rows)
+      return forward(tokens.slice(-rows), rows)
     }
     const tensor = await run(tokens, rows)
     if (!tensor) throw new InoriginError('internal', 'The model returned no logits.')
-    return scores.of(
+    return logitsWrapper.wrap(
       tensor,
       Array.from({ length: rows }, (_, row) => row),
     )
@@ -62,30 +62,30 @@ export function createSequence(memory: Memory, options: SequenceOptions): Sequen
 
   return {
     get length() {
-      return seat.length
+      return kvRow.length
     },
     get bytes() {
-      return banks.bytes(seat) + history.bytes
+      return kvPool.bytes(kvRow) + history.bytes
     },
     extend,
-    predict,
-    reach,
-    mark: () => history.mark(),
-    async cut(length) {
-      checkReach(length)
-      history.cut(length)
-      seat.length = length
+    forward,
+    reusableLength,
+    checkpoint: () => history.save(),
+    async truncate(length) {
+      assertReusable(length)
+      history.restore(length)
+      kvRow.length = length
     },
     async fork(length) {
-      checkReach(length)
-      return options.open({ seat: banks.fork(seat, length), history: history.fork(length) })
+      assertReusable(length)
+      return options.open({ kvRow: kvPool.fork(kvRow, length), history: history.fork(length) })
     },
     close() {
       if (closed) return
       closed = true
       options.onClose()
       options.whenIdle(() => {
-        banks.leave(seat)
+        kvPool.remove(kvRow)
         history.close()
       })
     },
@@ -93,7 +93,7 @@ export function createSequence(memory: Memory, options: SequenceOptions): Sequen
 }
 
 /** Throws `internal` if a length exceeds the context window; the model knows no later positions. */
-export function checkRoom(length: number, contextWindow: number): void {
+export function assertFits(length: number, contextWindow: number): void {
   if (length <= contextWindow) return
   const what = `${length} tokens exceed the context window of ${contextWindow}.`
   throw new InoriginError('internal', what)

@@ -1,102 +1,107 @@
 /**
  * Caches without an entry for each token, such as those of convolutions. A run returns new states,
- * from which earlier ones cannot be computed. A sequence can be cut only to a length whose states
- * were kept.
+ * from which earlier ones cannot be computed. A sequence can be truncated only to a length whose
+ * states were saved.
  */
 import type { Tensor } from 'onnxruntime-web'
 import { bytesOf } from '../tensor.ts'
 
 /** States of a sequence at some length, shared by sequences that were forked from each other. */
-export interface States {
+export interface StateTensors {
   readonly tensors: readonly Tensor[]
   /** Reference count; the tensors are freed when it reaches 0. */
-  users: number
+  references: number
 }
 
-/** Current states of a sequence, and those that it can be cut to. */
-export interface History {
+/** Current states of a sequence, and those that it can be truncated to. */
+export interface StateHistory {
   /** Current states. */
-  readonly now: States
+  readonly current: StateTensors
   /** Size in bytes of all states of the sequence. */
   readonly bytes: number
   /** Replaces the current states by those that a run returned; `length` is the new length. */
   advance(tensors: readonly Tensor[], length: number): void
-  /** Keeps the current states, so that the sequence can be cut to its current length. */
-  mark(): void
+  /** Saves the current states, so that the sequence can be truncated to its current length. */
+  save(): void
   /** Returns the greatest length, at most this one, whose states are known. */
-  reach(length: number): number
-  /** Restores the states of a length that `reach` returned. */
-  cut(length: number): void
-  /** Creates the history of another sequence, at a length that `reach` returned. */
-  fork(length: number): History
+  restorableLength(length: number): number
+  /** Restores the states of a length that `restorableLength` returned. */
+  restore(length: number): void
+  /** Creates the history of another sequence, at a length that `restorableLength` returned. */
+  fork(length: number): StateHistory
   /** Releases all states. */
   close(): void
 }
 
-/** Maximum number of marks of a sequence. */
-const MARKS = 8
+/** Maximum number of checkpoints of a sequence. */
+const MAX_CHECKPOINTS = 8
 
 /**
- * Creates a history. `blank` creates the states before the first token. `known` are states to start
- * from; the history owns one reference to each of them.
+ * Creates a history. `createInitial` creates the states before the first token. `initial` are
+ * states to start from; the history owns one reference to each of them.
  */
-export function createHistory(
-  blank: () => Tensor[],
-  known: { length: number; now: States; marks: Map<number, States> } = {
+export function createStateHistory(
+  createInitial: () => Tensor[],
+  initial: { length: number; current: StateTensors; checkpoints: Map<number, StateTensors> } = {
     length: 0,
-    now: { tensors: blank(), users: 1 },
-    marks: new Map(),
+    current: { tensors: createInitial(), references: 1 },
+    checkpoints: new Map(),
   },
-): History {
-  let { now, length: at } = known
-  const { marks } = known
+): StateHistory {
+  let { current, length: currentLength } = initial
+  const { checkpoints } = initial
 
-  const become = (states: States, length: number): void => {
-    release(now)
-    now = states
-    at = length
+  const setCurrent = (states: StateTensors, length: number): void => {
+    release(current)
+    current = states
+    currentLength = length
   }
-  const statesAt = (length: number): States => {
-    if (length === at) return retain(now)
-    const states = marks.get(length)
-    return states ? retain(states) : { tensors: blank(), users: 1 }
+  const statesAt = (length: number): StateTensors => {
+    if (length === currentLength) return retain(current)
+    const states = checkpoints.get(length)
+    return states ? retain(states) : { tensors: createInitial(), references: 1 }
   }
-  const marksTo = (length: number): [number, States][] =>
-    [...marks].filter(([marked]) => marked <= length)
+  const checkpointsTo = (length: number): [number, StateTensors][] =>
+    [...checkpoints].filter(([saved]) => saved <= length)
 
   return {
-    get now() {
-      return now
+    get current() {
+      return current
     },
     get bytes() {
-      const all = new Set([now, ...marks.values()])
+      const all = new Set([current, ...checkpoints.values()])
       return [...all]
         .flatMap(({ tensors }) => tensors)
         .reduce((sum, each) => sum + bytesOf(each), 0)
     },
-    advance: (tensors, length) => become({ tensors, users: 1 }, length),
-    mark() {
-      if (at === 0 || marks.has(at)) return
-      marks.set(at, retain(now))
-      if (marks.size > MARKS) drop(marks, leastUseful([...marks.keys()]))
+    advance: (tensors, length) => setCurrent({ tensors, references: 1 }, length),
+    save() {
+      if (currentLength === 0 || checkpoints.has(currentLength)) return
+      checkpoints.set(currentLength, retain(current))
+      if (checkpoints.size > MAX_CHECKPOINTS)
+        removeCheckpoint(checkpoints, leastUseful([...checkpoints.keys()]))
     },
-    reach(length) {
-      if (length >= at) return at
-      return Math.max(0, ...marksTo(length).map(([marked]) => marked))
+    restorableLength(length) {
+      if (length >= currentLength) return currentLength
+      return Math.max(0, ...checkpointsTo(length).map(([saved]) => saved))
     },
-    cut(length) {
-      become(statesAt(length), length)
-      for (const marked of marks.keys()) if (marked > length) drop(marks, marked)
+    restore(length) {
+      setCurrent(statesAt(length), length)
+      for (const saved of checkpoints.keys()) {
+        if (saved > length) removeCheckpoint(checkpoints, saved)
+      }
     },
     fork: (length) =>
-      createHistory(blank, {
+      createStateHistory(createInitial, {
         length,
-        now: statesAt(length),
-        marks: new Map(marksTo(length).map(([marked, states]) => [marked, retain(states)])),
+        current: statesAt(length),
+        checkpoints: new Map(
+          checkpointsTo(length).map(([saved, states]) => [saved, retain(states)]),
+        ),
       }),
     close() {
-      for (const marked of marks.keys()) drop(marks, marked)
-      release(now)
+      for (const saved of checkpoints.keys()) removeCheckpoint(checkpoints, saved)
+      release(current)
     },
   }
 }
@@ -108,18 +113,18 @@ function leastUseful(lengths: readonly number[]): number {
   return inner[gaps.indexOf(Math.min(...gaps))] ?? 0
 }
 
-function retain(states: States): States {
-  states.users += 1
+function retain(states: StateTensors): StateTensors {
+  states.references += 1
   return states
 }
 
-function release(states: States): void {
-  states.users -= 1
-  if (states.users === 0) for (const tensor of states.tensors) tensor.dispose()
+function release(states: StateTensors): void {
+  states.references -= 1
+  if (states.references === 0) for (const tensor of states.tensors) tensor.dispose()
 }
 
-function drop(marks: Map<number, States>, length: number): void {
-  const states = marks.get(length)
-  marks.delete(length)
+function removeCheckpoint(checkpoints: Map<number, StateTensors>, length: number): void {
+  const states = checkpoints.get(length)
+  checkpoints.delete(length)
   if (states) release(states)
 }

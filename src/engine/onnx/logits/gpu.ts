@@ -3,7 +3,7 @@
  * all rows, or one if the vocabulary is small. It reads back at most 520 bytes a row.
  */
 import { InoriginError } from '../../../error.ts'
-import type { Ask, Candidates, Logits } from '../../decoder.ts'
+import type { CandidateRequest, Candidates, Logits } from '../../decoder.ts'
 import { deviceFailure } from '../../failure.ts'
 import { widen } from '../../../values/half.ts'
 import { createJob } from './job.ts'
@@ -66,7 +66,7 @@ async function open(gpu: GPUDevice): Promise<GpuLogits> {
     const rows = order.length
     const size = roundUp((Math.max(...order) + 1) * vocabulary * width)
 
-    const top = async (asks: readonly Ask[]): Promise<Candidates[]> => {
+    const top = async (asks: readonly CandidateRequest[]): Promise<Candidates[]> => {
       const { words, chunks, slots } = createJob({ half, order, vocabulary }, asks)
       const record = recordWords(slots)
       const bytes = 4 * record * rows
@@ -103,7 +103,7 @@ async function open(gpu: GPUDevice): Promise<GpuLogits> {
   }
 }
 
-function candidatesOf(record: Uint32Array, ask: Ask, vocabulary: number): Candidates {
+function candidatesOf(record: Uint32Array, ask: CandidateRequest, vocabulary: number): Candidates {
   const [peak = 0, sum = 0] = record
   const pairs = record.subarray(2)
   const keys = pairs.filter((_, index) => index % 2 === 0)

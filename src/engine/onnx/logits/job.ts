@@ -1,5 +1,5 @@
 /** Encodes the requests for candidates of each row as input of the shaders. */
-import type { Adjustments, Ask } from '../../decoder.ts'
+import type { Adjustments, CandidateRequest } from '../../decoder.ts'
 import { repetitionFactors } from '../../sampling/adjust.ts'
 import { CHUNK, ENTRY_WORDS, HEAD_WORDS, ROW_WORDS } from './layout.ts'
 
@@ -26,7 +26,10 @@ export interface Job {
 const COLDEST = 1e30
 
 /** Creates a job; `asks` has one item per row. */
-export function createJob({ half, order, vocabulary }: Rows, asks: readonly Ask[]): Job {
+export function createJob(
+  { half, order, vocabulary }: Rows,
+  asks: readonly CandidateRequest[],
+): Job {
   const chunks = Math.ceil(vocabulary / CHUNK)
   const slots = Math.min(vocabulary, Math.max(...asks.map(({ count }) => count)))
   const entries = asks.map(({ adjustments }) => entriesOf(adjustments, vocabulary))

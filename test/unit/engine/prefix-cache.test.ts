@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { prefixBudget } from '../../../src/engine/run/prefix.ts'
+import { prefixCacheBudget } from '../../../src/engine/run/prefix-cache.ts'
 import { fakeEngine, greedy, numbers, textOf } from './run-fakes.ts'
 import type { Engine, EngineOptions } from './run-fakes.ts'
 
@@ -41,7 +41,7 @@ describe('of a conversation is reused', () => {
     expect(await cachedOf(second)).toBe(49)
     expect(await cachedOf(answered(second, 8))).toBe(second.length + 9)
     expect(decoder.alive.size).toBe(1)
-    expect(decoder.calls).toContain('predict 4')
+    expect(decoder.calls).toContain('forward 4')
   })
 
   test('a tool loop, turn by turn', async () => {
@@ -133,7 +133,7 @@ describe('of several at once is reused', () => {
 test('an eighth of the memory is for what is not in use', () => {
   const budgetOf = (navigator: object | undefined): number => {
     vi.stubGlobal('navigator', navigator)
-    const { bytes } = prefixBudget()
+    const { bytes } = prefixCacheBudget()
     vi.unstubAllGlobals()
     return bytes
   }
@@ -184,9 +184,9 @@ describe('of a model that cannot go back everywhere is reused', () => {
   const long = numbers(100, 4)
 
   test('what ends with a message, the prompt or the answer', async () => {
-    const { decoder } = open({ marks: true })
+    const { decoder } = open({ checkpointsOnly: true })
     expect(await cachedOf(long, { boundaries })).toBe(0)
-    expect(decoder.calls.slice(0, 4)).toEqual(['extend 30', 'extend 30', 'extend 30', 'predict 10'])
+    expect(decoder.calls.slice(0, 4)).toEqual(['extend 30', 'extend 30', 'extend 30', 'forward 10'])
     expect(await cachedOf(answered(long, 1, 2), { boundaries })).toBe(109)
     expect(await cachedOf(answered(long, 3, 4), { boundaries })).toBe(109)
     expect(await cachedOf([...long, 50], { boundaries })).toBe(100)
@@ -195,14 +195,14 @@ describe('of a model that cannot go back everywhere is reused', () => {
   })
 
   test('the first boundary and the last ones of a long conversation', async () => {
-    const { decoder } = open({ marks: true })
+    const { decoder } = open({ checkpointsOnly: true })
     await cachedOf(long, { boundaries: [10, 20, 30, 40, 50, 60, 70, 80] })
     expect(decoder.calls.slice(0, 5)).toEqual([
       'extend 10',
       'extend 50',
       'extend 10',
       'extend 10',
-      'predict 20',
+      'forward 20',
     ])
   })
 
@@ -210,6 +210,6 @@ describe('of a model that cannot go back everywhere is reused', () => {
     const { decoder } = open()
     await cachedOf(numbers(20, 9))
     await cachedOf(long, { boundaries })
-    expect(decoder.calls.slice(-11, -9)).toEqual(['extend 64', 'predict 36'])
+    expect(decoder.calls.slice(-11, -9)).toEqual(['extend 64', 'forward 36'])
   })
 })

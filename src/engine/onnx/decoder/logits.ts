@@ -5,25 +5,25 @@ import { createCpuLogits } from '../../sampling/logits.ts'
 import { rowOf } from '../logits/row.ts'
 import type { Logits } from '../../decoder.ts'
 
-export interface Scores {
+export interface LogitsWrapper {
   /**
    * Resolves with logits whose rows are the tensor's rows in `order`. It takes ownership of the
    * tensor.
    */
-  of(tensor: Tensor, order: readonly number[]): Promise<Logits>
+  wrap(tensor: Tensor, order: readonly number[]): Promise<Logits>
   /** Frees the tensors of logits that were not released. */
   close(): void
 }
 
 /** Creates the wrapper. If a tensor is in GPU memory, candidates are selected there. */
-export function createScores(gpu: GPUDevice | undefined): Scores {
-  const held = new Set<Tensor>()
+export function createLogitsWrapper(gpu: GPUDevice | undefined): LogitsWrapper {
+  const unreleased = new Set<Tensor>()
 
-  const of: Scores['of'] = async (tensor, order) => {
+  const wrap: LogitsWrapper['wrap'] = async (tensor, order) => {
     if (!gpu || tensor.location !== 'gpu-buffer') {
       return createCpuLogits(order.map((row) => rowOf(tensor, row)))
     }
-    held.add(tensor)
+    unreleased.add(tensor)
     const logits = await createGpuLogits(gpu)
     return logits({
       buffer: tensor.gpuBuffer,
@@ -32,15 +32,15 @@ export function createScores(gpu: GPUDevice | undefined): Scores {
       vocabulary: tensor.dims.at(-1) ?? 0,
       release() {
         // The runtime keeps its output tensors until they are disposed of.
-        held.delete(tensor)
+        unreleased.delete(tensor)
         tensor.dispose()
       },
     })
   }
 
   const close = (): void => {
-    for (const tensor of held) tensor.dispose()
-    held.clear()
+    for (const tensor of unreleased) tensor.dispose()
+    unreleased.clear()
   }
-  return { of, close }
+  return { wrap, close }
 }

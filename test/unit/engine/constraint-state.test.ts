@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import type { Constraint } from '../../../src/engine/constraint.ts'
 import { createConstraints } from '../../../src/engine/constraint/constraints.ts'
-import { createRules } from '../../../src/engine/run/rules.ts'
+import { createConstraintState } from '../../../src/engine/run/constraint-state.ts'
 import { smallVocabulary } from '../../support/vocabulary.ts'
 import { placeXgrammar } from '../../support/xgrammar.ts'
 
@@ -24,10 +24,10 @@ const idOf = (text: string): number => {
   return vocabulary.bytes.findLastIndex((bytes) => bytes?.join() === wanted)
 }
 
-const follow = async (constraint: Constraint) => {
-  const rules = createRules({ constraints, encode, signal: new AbortController().signal })
-  await rules.follow(constraint)
-  return rules
+const open = async (constraint: Constraint) => {
+  const state = createConstraintState({ constraints, encode, signal: new AbortController().signal })
+  await state.setConstraint(constraint)
+  return state
 }
 const object = (properties: Record<string, object>, required: string[]): Constraint => ({
   type: 'json',
@@ -38,33 +38,33 @@ const allows = (mask: Int32Array | null, id: number): boolean =>
 
 describe('What must come next', () => {
   test('is given, but for a last token that a longer one may stand for', async () => {
-    const rules = await follow({ type: 'json', schema: { type: 'object' } })
+    const state = await open({ type: 'json', schema: { type: 'object' } })
     // `{` is certain, but a model may have learnt `{"` as one.
-    expect(rules.given).toEqual([])
-    const mask = await rules.mask()
+    expect(state.forcedTokens).toEqual([])
+    const mask = await state.tokenMask()
     expect(allows(mask, idOf('{'))).toBe(true)
     expect(allows(mask, idOf('{"'))).toBe(true)
-    rules.accept(idOf('{"'))
-    expect(rules.given).toEqual([])
-    rules.close()
+    state.accept(idOf('{"'))
+    expect(state.forcedTokens).toEqual([])
+    state.close()
   })
 
   test('is given whole where no longer token fits', async () => {
-    const rules = await follow(object({ a: { type: 'string' } }, ['a']))
-    expect(rules.given).toEqual(['{"', 'a', '": "'].map(idOf))
-    rules.close()
+    const state = await open(object({ a: { type: 'string' } }, ['a']))
+    expect(state.forcedTokens).toEqual(['{"', 'a', '": "'].map(idOf))
+    state.close()
   })
 
   test('leaves a choice that begins alike to the model', async () => {
-    const rules = await follow(object({ a: { enum: ['red', 'rex'] } }, ['a']))
+    const state = await open(object({ a: { enum: ['red', 'rex'] } }, ['a']))
     // `re` is certain, `red` is likelier.
-    expect(rules.given).toEqual(['{"', 'a', '": "'].map(idOf))
-    const mask = await rules.mask()
+    expect(state.forcedTokens).toEqual(['{"', 'a', '": "'].map(idOf))
+    const mask = await state.tokenMask()
     expect(allows(mask, idOf('red'))).toBe(true)
     expect(allows(mask, idOf('re'))).toBe(true)
-    rules.given.length = 0
-    rules.accept(idOf('red'))
-    expect(rules.given).toEqual(encode('"}'))
-    rules.close()
+    state.forcedTokens.length = 0
+    state.accept(idOf('red'))
+    expect(state.forcedTokens).toEqual(encode('"}'))
+    state.close()
   })
 })

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { createDrafter } from '../../../src/engine/run/draft.ts'
-import { createSpeculation } from '../../../src/engine/run/speculation.ts'
+import { createDrafter } from '../../../src/engine/run/drafter.ts'
+import { createDraftSizer } from '../../../src/engine/run/draft-sizer.ts'
 import { repeating } from './run-decoder.ts'
 import { fakeEngine, failure, greedy, numbers, textOf } from './run-fakes.ts'
 import type { Engine, EngineOptions } from './run-fakes.ts'
@@ -8,79 +8,79 @@ import type { Engine, EngineOptions } from './run-fakes.ts'
 describe('a drafter', () => {
   test('guesses what followed the last tokens before', () => {
     const drafter = createDrafter([1, 2, 3, 4, 5, 6, 1, 2, 3])
-    expect(drafter.guess(2)).toEqual([4, 5])
-    drafter.accept(4)
-    expect(drafter.guess(2)).toEqual([5, 6])
-    drafter.accept(9)
-    expect(drafter.guess(2)).toEqual([])
+    expect(drafter.draft(2)).toEqual([4, 5])
+    drafter.append(4)
+    expect(drafter.draft(2)).toEqual([5, 6])
+    drafter.append(9)
+    expect(drafter.draft(2)).toEqual([])
   })
 
   test('prefers what followed last', () => {
-    expect(createDrafter([1, 2, 3, 4, 1, 2, 3, 5, 1, 2, 3]).guess(1)).toEqual([5])
+    expect(createDrafter([1, 2, 3, 4, 1, 2, 3, 5, 1, 2, 3]).draft(1)).toEqual([5])
   })
 
   test('goes round where a text repeats itself', () => {
-    expect(createDrafter([7, 8, 7, 8, 7, 8]).guess(5)).toEqual([7, 8, 7, 8, 7])
-    expect(createDrafter([4, 4, 4, 4]).guess(3)).toEqual([4, 4, 4])
+    expect(createDrafter([7, 8, 7, 8, 7, 8]).draft(5)).toEqual([7, 8, 7, 8, 7])
+    expect(createDrafter([4, 4, 4, 4]).draft(3)).toEqual([4, 4, 4])
   })
 
   test('has nothing to say of what is new', () => {
-    expect(createDrafter([]).guess(3)).toEqual([])
-    expect(createDrafter([1, 2, 3, 4]).guess(3)).toEqual([])
-    expect(createDrafter([1, 2, 3, 9, 2, 3]).guess(3)).toEqual([])
+    expect(createDrafter([]).draft(3)).toEqual([])
+    expect(createDrafter([1, 2, 3, 4]).draft(3)).toEqual([])
+    expect(createDrafter([1, 2, 3, 9, 2, 3]).draft(3)).toEqual([])
   })
 
   test('knows how often it was right', () => {
     const right = createDrafter([1, 2, 3, 1, 2, 3])
     const wrong = createDrafter([1, 2, 3, 1, 2, 3])
-    for (let round = 0; round < 10; round += 1) right.accept((round % 3) + 1)
-    expect(right.luck).toBeGreaterThan(0.85)
-    wrong.accept(9)
-    expect(wrong.luck).toBeLessThan(0.5)
+    for (let round = 0; round < 10; round += 1) right.append((round % 3) + 1)
+    expect(right.acceptanceRate).toBeGreaterThan(0.85)
+    wrong.append(9)
+    expect(wrong.acceptanceRate).toBeLessThan(0.5)
     // Where nothing was guessed there was nothing to be wrong.
     const silent = createDrafter([1, 2, 3, 4])
-    const before = silent.luck
-    silent.accept(5)
-    expect(silent.luck).toBe(before)
+    const before = silent.acceptanceRate
+    silent.append(5)
+    expect(silent.acceptanceRate).toBe(before)
   })
 })
 
 describe('a speculation', () => {
   const of = (one: number, four: number, eight: number) => {
-    const speculation = createSpeculation()
+    const draftSizer = createDraftSizer()
     for (let round = 0; round < 3; round += 1) {
-      speculation.took(0, one)
-      speculation.took(3, four)
-      speculation.took(7, eight)
+      draftSizer.record(0, one)
+      draftSizer.record(3, four)
+      draftSizer.record(7, eight)
     }
-    return speculation
+    return draftSizer
   }
 
   test('is made where a forward of more costs less than it gives', () => {
     const cheap = of(10, 11, 12)
-    expect(cheap.count(0.9, 50)).toBe(7)
-    expect(cheap.count(0.3, 50)).toBe(3)
-    expect(cheap.count(0.05, 50)).toBe(0)
-    expect(of(10, 20, 60).count(0.9, 50)).toBe(3)
-    expect(of(10, 41, 90).count(1, 50)).toBe(0)
+    expect(cheap.draftLength(0.9, 50)).toBe(7)
+    expect(cheap.draftLength(0.3, 50)).toBe(3)
+    expect(cheap.draftLength(0.05, 50)).toBe(0)
+    expect(of(10, 20, 60).draftLength(0.9, 50)).toBe(3)
+    expect(of(10, 41, 90).draftLength(1, 50)).toBe(0)
   })
 
   test('is not made for more than there can be', () => {
-    expect(of(10, 11, 12).count(0.9, 5)).toBe(3)
-    expect(of(10, 11, 12).count(0.9, 2)).toBe(0)
+    expect(of(10, 11, 12).draftLength(0.9, 5)).toBe(3)
+    expect(of(10, 11, 12).draftLength(0.9, 2)).toBe(0)
   })
 
   test('does not go by the first forward of a size, which may compile', () => {
-    const speculation = createSpeculation()
-    speculation.took(0, 10)
-    speculation.took(3, 900)
-    expect(speculation.count(0.9, 3)).toBe(3)
+    const draftSizer = createDraftSizer()
+    draftSizer.record(0, 10)
+    draftSizer.record(3, 900)
+    expect(draftSizer.draftLength(0.9, 3)).toBe(3)
   })
 
   test('does not go by a forward that was disturbed', () => {
-    const speculation = of(10, 11, 12)
-    speculation.took(7, 500)
-    expect(speculation.count(0.9, 50)).toBe(7)
+    const draftSizer = of(10, 11, 12)
+    draftSizer.record(7, 500)
+    expect(draftSizer.draftLength(0.9, 50)).toBe(7)
   })
 })
 
@@ -88,13 +88,13 @@ describe('an answer with drafts', () => {
   let engine: Engine | undefined
   afterEach(() => engine?.close())
   const open = (options: EngineOptions = {}): Engine => {
-    engine = fakeEngine({ drafts: true, scoring: repeating(9), ...options })
+    engine = fakeEngine({ drafts: true, logitsFunction: repeating(9), ...options })
     return engine
   }
   const prompt = numbers(12)
   const long = { maxTokens: 120 }
   const forwards = ({ decoder }: Engine): number =>
-    decoder.calls.filter((call) => !call.startsWith('cut')).length
+    decoder.calls.filter((call) => !call.startsWith('truncate')).length
 
   test('is the same as without, in fewer forwards', async () => {
     const { decoder, run } = open()
@@ -102,7 +102,7 @@ describe('an answer with drafts', () => {
     const { text, ending } = await run(prompt, long).all()
     expect(text).toBe(textOf(greedy(prompt, 120, undefined, repeating(9))))
     expect(ending).toEqual({ reason: 'length', completionTokens: 120 })
-    expect(decoder.calls).toContain('predict 8')
+    expect(decoder.calls).toContain('forward 8')
     expect(forwards(engine as Engine)).toBeLessThan(80)
   })
 
@@ -110,7 +110,7 @@ describe('an answer with drafts', () => {
     const { decoder, run } = open({ contextWindow: 100 })
     const { text } = await run(prompt, long).all()
     expect(text).toBe(textOf(greedy(prompt, 88, undefined, repeating(9))))
-    expect(decoder.calls).toContain('predict 8')
+    expect(decoder.calls).toContain('forward 8')
   })
 
   test('draws the same tokens by the same seed', async () => {
@@ -163,7 +163,7 @@ describe('an answer with drafts', () => {
     for (const call of [8, 12, 16, 20]) {
       const { run, reopened } = open({
         fail: (number) => (number === call ? failure('device_lost') : null),
-        again: {},
+        reopenOptions: {},
       })
       const { text } = await run(prompt, { ...long, seed: 4 }).all()
       expect(reopened).toHaveLength(1)
@@ -183,9 +183,9 @@ describe('an answer with drafts', () => {
   test('has none where they do not pay, or cannot be taken back', async () => {
     const slow = open({ cost: (tokens) => tokens * 8 })
     await slow.run(prompt, { maxTokens: 60 }).all()
-    expect(slow.decoder.calls.filter((call) => /predict [48]/.test(call)).length).toBeLessThan(10)
+    expect(slow.decoder.calls.filter((call) => /forward [48]/.test(call)).length).toBeLessThan(10)
     await slow.close()
-    const marking = open({ marks: true })
+    const marking = open({ checkpointsOnly: true })
     const { text } = await marking.run(prompt, long).all()
     expect(text).toBe(textOf(greedy(prompt, 120, undefined, repeating(9))))
     expect(marking.decoder.calls.slice(2).every((call) => call === 'step 1')).toBe(true)

@@ -3,8 +3,8 @@ import { InoriginError } from '../../error.ts'
 import type { Constraint } from '../constraint.ts'
 import type { Constraints, Matcher } from '../constraint/contract.ts'
 
-/** Dependencies of {@link createRules}. */
-export interface RulesOptions {
+/** Dependencies of {@link createConstraintState}. */
+export interface ConstraintStateOptions {
   constraints: Constraints
   /** Tokenizes forced text. Special tokens in it count. */
   encode: (text: string) => readonly number[]
@@ -12,23 +12,23 @@ export interface RulesOptions {
 }
 
 /** The constraint and the forced tokens of one answer. */
-export interface Rules {
+export interface ConstraintState {
   /** Forced tokens that come next. The caller removes them from the front. */
-  readonly given: number[]
+  readonly forcedTokens: number[]
   /** `true` without a constraint. */
-  readonly free: boolean
+  readonly isUnconstrained: boolean
   /**
    * Replaces the constraint from here on. `null` removes it. Rejects with `invalid_request` if it
    * is not supported.
    */
-  follow(constraint: Constraint | null): Promise<void>
+  setConstraint(constraint: Constraint | null): Promise<void>
   /** Forces a text. Throws if the constraint does not allow it. */
-  write(text: string): void
+  forceText(text: string): void
   /**
    * Resolves to the token mask of the next token; `null` allows all tokens. Rejects with
    * `constraint_dead_end` if the mask allows none.
    */
-  mask(): Promise<Int32Array | null>
+  tokenMask(): Promise<Int32Array | null>
   /** Accepts a sampled token. Throws if the constraint does not allow it. */
   accept(token: number): void
   /** Frees the matcher. */
@@ -36,9 +36,13 @@ export interface Rules {
 }
 
 /** Creates the state of an answer without a constraint. */
-export function createRules({ constraints, encode, signal }: RulesOptions): Rules {
+export function createConstraintState({
+  constraints,
+  encode,
+  signal,
+}: ConstraintStateOptions): ConstraintState {
   let matcher: Matcher | null = null
-  const given: number[] = []
+  const forcedTokens: number[] = []
 
   /**
    * Accepts tokens as soon as they are certain, so that the text they force in turn is found.
@@ -46,18 +50,18 @@ export function createRules({ constraints, encode, signal }: RulesOptions): Rule
    * The last token of a forced text is left to the sampler if a longer token may replace it. A
    * model whose vocabulary has `{"` as one token does not know how to continue after `{`.
    */
-  const force = (): void => {
-    const text = given.length === 0 ? (matcher?.forced() ?? '') : ''
+  const collectForced = (): void => {
+    const text = forcedTokens.length === 0 ? (matcher?.forced() ?? '') : ''
     if (text === '') return
     const tokens = encode(text)
     for (const [index, token] of tokens.entries()) {
       if (index === tokens.length - 1 && matcher?.goesOn(token)) return
       if (!matcher?.accept(token)) return
-      given.push(token)
+      forcedTokens.push(token)
     }
   }
 
-  const follow: Rules['follow'] = async (constraint) => {
+  const setConstraint: ConstraintState['setConstraint'] = async (constraint) => {
     matcher?.close()
     matcher = null
     try {
@@ -65,35 +69,35 @@ export function createRules({ constraints, encode, signal }: RulesOptions): Rule
     } catch (thrown) {
       throw InoriginError.from(thrown)
     }
-    force()
+    collectForced()
   }
 
-  const write: Rules['write'] = (text) => {
+  const forceText: ConstraintState['forceText'] = (text) => {
     for (const token of encode(text)) {
       if (matcher && !matcher.accept(token)) throw contradiction()
-      given.push(token)
+      forcedTokens.push(token)
     }
-    force()
+    collectForced()
   }
 
-  const mask: Rules['mask'] = async () => {
-    const bits = (await matcher?.mask()) ?? null
-    if (bits?.every((word) => word === 0)) throw deadEnd()
-    return bits
+  const tokenMask: ConstraintState['tokenMask'] = async () => {
+    const mask = (await matcher?.mask()) ?? null
+    if (mask?.every((word) => word === 0)) throw deadEnd()
+    return mask
   }
 
-  const accept: Rules['accept'] = (token) => {
+  const accept: ConstraintState['accept'] = (token) => {
     if (matcher && !matcher.accept(token)) throw contradiction()
-    force()
+    collectForced()
   }
   return {
-    given,
-    get free() {
+    forcedTokens,
+    get isUnconstrained() {
       return matcher === null
     },
-    follow,
-    write,
-    mask,
+    setConstraint,
+    forceText,
+    tokenMask,
     accept,
     close: () => matcher?.close(),
   }

@@ -1,19 +1,23 @@
 import type { Tensor } from 'onnxruntime-web'
 import { beforeEach, describe, expect, test } from 'vitest'
 import {
-  createBanks,
-  type Banks,
-  type Layout,
-  type Seat,
-} from '../../../src/engine/onnx/decoder/banks.ts'
-import { cpuBlocks, gpuBlocks, type Blocks } from '../../../src/engine/onnx/decoder/blocks.ts'
-import type { CacheSlot } from '../../../src/engine/onnx/decoder/graph.ts'
+  createKvPool,
+  type KvPool,
+  type KvLayout,
+  type KvRow,
+} from '../../../src/engine/onnx/decoder/kv-pool.ts'
+import {
+  cpuKvMemory,
+  gpuKvMemory,
+  type KvMemory,
+} from '../../../src/engine/onnx/decoder/kv-memory.ts'
+import type { CacheSpec } from '../../../src/engine/onnx/decoder/graph.ts'
 import type { Ort } from '../../../src/engine/onnx/ort.ts'
 
 const HEADS = 2
 const HEAD = 4
 
-const SLOTS: CacheSlot[] = ['key', 'value'].map((part) => ({
+const SPECS: CacheSpec[] = ['key', 'value'].map((part) => ({
   input: `past_key_values.0.${part}`,
   output: `present.0.${part}`,
   type: 'float32',
@@ -82,54 +86,56 @@ const gpu = {
 beforeEach(() => alive.clear())
 
 describe.each([
-  ['in place', () => gpuBlocks(ort, gpu)],
-  ['exact', () => gpuBlocks(ort, gpu)],
-  ['exact', () => cpuBlocks(ort)],
-] as [Layout, () => Blocks][])('%s, %#', (layout, makeBlocks) => {
-  const blocks = makeBlocks()
+  ['in place', () => gpuKvMemory(ort, gpu)],
+  ['exact', () => gpuKvMemory(ort, gpu)],
+  ['exact', () => cpuKvMemory(ort)],
+] as [KvLayout, () => KvMemory][])('%s, %#', (layout, makeMemory) => {
+  const memory = makeMemory()
   const contextWindow = 2000
 
   /** What a graph does: writes the numbers of new tokens behind those that it finds. */
-  function run(banks: Banks, seats: readonly Seat[], news: readonly number[][]): void {
+  function run(kvPool: KvPool, kvRows: readonly KvRow[], news: readonly number[][]): void {
     const count = news[0]?.length ?? 0
-    const bank = banks.gather(seats, count)
-    expect(new Set(seats.map(({ row }) => row)).size).toBe(bank.rows)
-    const longest = Math.max(...seats.map(({ length }) => length))
+    const batch = kvPool.gather(kvRows, count)
+    expect(new Set(kvRows.map(({ row }) => row)).size).toBe(batch.rows)
+    const longest = Math.max(...kvRows.map(({ length }) => length))
     const size = longest + count
-    if (layout === 'exact') expect(bank.capacity).toBe(longest)
-    const tensors = bank.tensors.map((tensor, index) => {
-      if (layout === 'in place') expect(bank.capacity).toBeGreaterThanOrEqual(longest + count)
+    if (layout === 'exact') expect(batch.capacity).toBe(longest)
+    const tensors = batch.tensors.map((tensor, index) => {
+      if (layout === 'in place') expect(batch.capacity).toBeGreaterThanOrEqual(longest + count)
       const target =
-        layout === 'in place' ? tensor : blocks.allocate(SLOTS[index] as CacheSlot, bank.rows, size)
-      seats.forEach(({ row, length }, each) => {
+        layout === 'in place'
+          ? tensor
+          : memory.allocate(SPECS[index] as CacheSpec, batch.rows, size)
+      kvRows.forEach(({ row, length }, each) => {
         if (target !== tensor)
-          blocks.copy(SLOTS[index] as CacheSlot, { tensor, row }, { tensor: target, row }, length)
-        blocks.flush()
+          memory.copy(SPECS[index] as CacheSpec, { tensor, row }, { tensor: target, row }, length)
+        memory.flush()
         for (const [token, value] of (news[each] ?? []).entries())
           write(target, row, length + token, value + index)
       })
       return target
     })
-    banks.replace(seats, tensors)
-    for (const seat of seats) seat.length += count
+    kvPool.replace(kvRows, tensors)
+    for (const kvRow of kvRows) kvRow.length += count
   }
 
   const write = (tensor: Tensor, row: number, token: number, value: number): void => {
-    for (const at of places(tensor, row, token)) (tensor.data as Float32Array)[at] = value
+    for (const at of positionsOf(tensor, row, token)) (tensor.data as Float32Array)[at] = value
   }
 
-  const read = (seat: Seat): number[] =>
-    Array.from({ length: seat.length }, (_, token) => {
-      const values = SLOTS.flatMap((_slot, index) => {
-        const tensor = seat.bank?.tensors[index] as Tensor
-        return places(tensor, seat.row, token).map(
+  const read = (kvRow: KvRow): number[] =>
+    Array.from({ length: kvRow.length }, (_, token) => {
+      const values = SPECS.flatMap((_slot, index) => {
+        const tensor = kvRow.batch?.tensors[index] as Tensor
+        return positionsOf(tensor, kvRow.row, token).map(
           (at) => ((tensor.data as Float32Array)[at] ?? 0) - index,
         )
       })
       return values.every((value) => value === values[0]) ? (values[0] ?? 0) : Number.NaN
     })
 
-  function places({ dims }: Tensor, row: number, token: number): number[] {
+  function positionsOf({ dims }: Tensor, row: number, token: number): number[] {
     const capacity = dims[2] ?? 0
     return Array.from({ length: HEADS * HEAD }, (_, index) => {
       const head = Math.floor(index / HEAD)
@@ -138,83 +144,83 @@ describe.each([
   }
 
   test('keeps every conversation, whoever it is computed with, and frees all of it', () => {
-    const banks = createBanks(SLOTS, blocks, { layout, contextWindow })
+    const kvPool = createKvPool(SPECS, memory, { layout, contextWindow })
     const random = generator(5)
-    const texts = new Map<Seat, number[]>()
+    const texts = new Map<KvRow, number[]>()
     let next = 1
-    const pick = (): Seat | undefined => [...texts.keys()][random(texts.size)]
+    const pick = (): KvRow | undefined => [...texts.keys()][random(texts.size)]
     const tokens = (count: number): number[] => Array.from({ length: count }, () => (next += 1))
     for (let turn = 0; turn < 200; turn += 1) {
-      const seat = pick()
+      const kvRow = pick()
       const what = random(8)
-      if (!seat || (what === 0 && texts.size < 8)) {
-        texts.set({ bank: null, row: 0, length: 0 }, [])
+      if (!kvRow || (what === 0 && texts.size < 8)) {
+        texts.set({ batch: null, row: 0, length: 0 }, [])
       } else if (what === 1) {
-        banks.leave(seat)
-        texts.delete(seat)
+        kvPool.remove(kvRow)
+        texts.delete(kvRow)
       } else if (what === 2) {
-        seat.length = random(seat.length + 1)
-        texts.get(seat)?.splice(seat.length)
+        kvRow.length = random(kvRow.length + 1)
+        texts.get(kvRow)?.splice(kvRow.length)
       } else if (what === 3 && texts.size < 8) {
-        const fork = banks.fork(seat, random(seat.length + 1))
-        texts.set(fork, texts.get(seat)?.slice(0, fork.length) ?? [])
+        const fork = kvPool.fork(kvRow, random(kvRow.length + 1))
+        texts.set(fork, texts.get(kvRow)?.slice(0, fork.length) ?? [])
       } else if (what < 6) {
-        const chunk = tokens(1 + random(seat.length > 500 ? 2 : 150))
-        run(banks, [seat], [chunk])
-        texts.get(seat)?.push(...chunk)
+        const chunk = tokens(1 + random(kvRow.length > 500 ? 2 : 150))
+        run(kvPool, [kvRow], [chunk])
+        texts.get(kvRow)?.push(...chunk)
       } else if (layout !== 'exact') {
         const some = [...texts.keys()].filter(() => random(3) > 0)
         for (let step = random(4); some.length > 0 && step > 0; step -= 1) {
           const news = some.map(() => tokens(1))
-          run(banks, some, news)
+          run(kvPool, some, news)
           some.forEach((each, index) => texts.get(each)?.push(...(news[index] ?? [])))
         }
       }
       if (turn % 5 > 0) continue
       for (const [each, text] of texts) expect(read(each)).toEqual(text)
     }
-    for (const seat of texts.keys()) banks.leave(seat)
+    for (const kvRow of texts.keys()) kvPool.remove(kvRow)
     expect(alive.size).toBe(0)
   })
 
   test('frees all of it when there is no more room', () => {
     const made: number[] = []
-    const scarce: Blocks = {
-      ...blocks,
+    const scarce: KvMemory = {
+      ...memory,
       allocate(...wanted) {
         if (made.length === 5) throw new Error('no room')
         made.push(made.length)
-        return blocks.allocate(...wanted)
+        return memory.allocate(...wanted)
       },
     }
-    const banks = createBanks(SLOTS, scarce, { layout, contextWindow })
-    const seats = [40, 30].map((): Seat => ({ bank: null, row: 0, length: 0 }))
-    for (const seat of seats) {
-      run(banks, [seat], [Array(40).fill(1)])
-      seat.length -= 1
+    const kvPool = createKvPool(SPECS, scarce, { layout, contextWindow })
+    const kvRows = [40, 30].map((): KvRow => ({ batch: null, row: 0, length: 0 }))
+    for (const kvRow of kvRows) {
+      run(kvPool, [kvRow], [Array(40).fill(1)])
+      kvRow.length -= 1
     }
     expect(() => {
-      banks.gather(seats.slice(0, 1), 300)
-      banks.gather(seats.slice(1), 300)
+      kvPool.gather(kvRows.slice(0, 1), 300)
+      kvPool.gather(kvRows.slice(1), 300)
     }).toThrow('no room')
-    for (const seat of seats) banks.leave(seat)
+    for (const kvRow of kvRows) kvPool.remove(kvRow)
     expect(alive.size).toBe(0)
   })
 
   test.runIf(layout !== 'exact')('copies nothing while the same ones go on', () => {
-    const banks = createBanks(SLOTS, blocks, { layout, contextWindow })
-    const seats = [3, 5].map((): Seat => ({ bank: null, row: 0, length: 0 }))
-    seats.forEach((seat, index) => run(banks, [seat], [Array(3 + index).fill(1)]))
-    run(banks, seats, [[2], [3]])
-    for (const order of [seats, seats.toReversed()]) {
-      const bank = order[0]?.bank
-      expect(banks.gather(order, 1)).toBe(bank)
+    const kvPool = createKvPool(SPECS, memory, { layout, contextWindow })
+    const kvRows = [3, 5].map((): KvRow => ({ batch: null, row: 0, length: 0 }))
+    kvRows.forEach((kvRow, index) => run(kvPool, [kvRow], [Array(3 + index).fill(1)]))
+    run(kvPool, kvRows, [[2], [3]])
+    for (const order of [kvRows, kvRows.toReversed()]) {
+      const batch = order[0]?.batch
+      expect(kvPool.gather(order, 1)).toBe(batch)
     }
-    const held = seats[0]?.bank?.seats
-    banks.leave(seats[0] as Seat)
+    const held = kvRows[0]?.batch?.kvRows
+    kvPool.remove(kvRows[0] as KvRow)
     expect(held?.size).toBe(0)
-    expect(seats[1]?.bank?.rows).toBe(1)
-    banks.leave(seats[1] as Seat)
+    expect(kvRows[1]?.batch?.rows).toBe(1)
+    kvPool.remove(kvRows[1] as KvRow)
     expect(alive.size).toBe(0)
   })
 })

@@ -8,10 +8,14 @@ import { readVocabulary, tokenBytes } from '../text/vocabulary.ts'
  * Returns the constraints of a model. Reads the vocabulary at the first `open`, since most answers
  * have no constraint.
  */
-export function constraintsOf({ tokenizer, tokenizerConfig, endTokens }: ModelConfig): Constraints {
-  let made: Constraints | null = null
+export function createModelConstraints({
+  tokenizer,
+  tokenizerConfig,
+  endTokens,
+}: ModelConfig): Constraints {
+  let created: Constraints | null = null
 
-  const make = (): Constraints => {
+  const create = (): Constraints => {
     const { names, special } = readVocabulary(tokenizer, tokenizerConfig)
     return createConstraints({
       bytes: tokenBytes(tokenizer, tokenizerConfig),
@@ -20,7 +24,7 @@ export function constraintsOf({ tokenizer, tokenizerConfig, endTokens }: ModelCo
     })
   }
   return {
-    open: (...order) => (made ??= make()).open(...order),
-    close: () => made?.close(),
+    open: (...args) => (created ??= create()).open(...args),
+    close: () => created?.close(),
   }
 }

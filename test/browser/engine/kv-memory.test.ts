@@ -2,8 +2,12 @@
 import type { Tensor } from 'onnxruntime-web'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { requestGpu } from '../../../src/device/gpu.ts'
-import { cpuBlocks, gpuBlocks, type Blocks } from '../../../src/engine/onnx/decoder/blocks.ts'
-import type { CacheSlot } from '../../../src/engine/onnx/decoder/graph.ts'
+import {
+  cpuKvMemory,
+  gpuKvMemory,
+  type KvMemory,
+} from '../../../src/engine/onnx/decoder/kv-memory.ts'
+import type { CacheSpec } from '../../../src/engine/onnx/decoder/graph.ts'
 import { loadRuntime, type Runtime } from '../../../src/engine/onnx/runtime.ts'
 import { runtimeFolder } from '../../models/tiny.ts'
 
@@ -27,11 +31,11 @@ const bytesIn = ({ data }: Tensor): Uint8Array<ArrayBuffer> => {
 }
 
 /** Both kinds of memory with the same in them. */
-function twins(slot: CacheSlot, rows: number, capacity: number): { plain: Tensor; onGpu: Tensor } {
-  const plain = cpuBlocks(runtime.ort).allocate(slot, rows, capacity)
+function twins(spec: CacheSpec, rows: number, capacity: number): { plain: Tensor; onGpu: Tensor } {
+  const plain = cpuKvMemory(runtime.ort).allocate(spec, rows, capacity)
   const bytes = bytesIn(plain)
   bytes.forEach((_, at) => (bytes[at] = (at * 37 + rows) % 251))
-  const onGpu = gpuBlocks(runtime.ort, gpu).allocate(slot, rows, capacity)
+  const onGpu = gpuKvMemory(runtime.ort, gpu).allocate(spec, rows, capacity)
   const words = new Uint8Array(Math.ceil(bytes.length / 4) * 4)
   words.set(bytes)
   gpu.queue.writeBuffer(onGpu.gpuBuffer, 0, words)
@@ -48,7 +52,7 @@ async function download({ gpuBuffer }: Tensor): Promise<Uint8Array> {
   return new Uint8Array(target.getMappedRange())
 }
 
-const slot = (type: Tensor.Type, dims: number[], axis: number): CacheSlot => ({
+const spec = (type: Tensor.Type, dims: number[], axis: number): CacheSpec => ({
   input: 'past',
   output: 'present',
   type,
@@ -57,11 +61,11 @@ const slot = (type: Tensor.Type, dims: number[], axis: number): CacheSlot => ({
 })
 
 test.each([
-  ['keys of halves, token beside token', slot('float16', [3, 5, 0], 2)],
-  ['odd heads of halves', slot('float16', [1, 2, 0, 3], 2)],
-  ['bytes', slot('uint8', [1, 3, 0], 2)],
-  ['heads of halves', slot('float16', [1, 2, 0, 4], 2)],
-  ['floats, token beside token', slot('float32', [2, 3, 0], 2)],
+  ['keys of halves, token beside token', spec('float16', [3, 5, 0], 2)],
+  ['odd heads of halves', spec('float16', [1, 2, 0, 3], 2)],
+  ['bytes', spec('uint8', [1, 3, 0], 2)],
+  ['heads of halves', spec('float16', [1, 2, 0, 4], 2)],
+  ['floats, token beside token', spec('float32', [2, 3, 0], 2)],
 ])('%s', async (_, list) => {
   gpu.pushErrorScope('validation')
   for (const [length, held, room] of [
@@ -72,15 +76,15 @@ test.each([
   ] as const) {
     const from = twins(list, 3, held)
     const to = twins(list, 2, room)
-    const pairs: [Blocks, Tensor, Tensor][] = [
-      [cpuBlocks(runtime.ort), from.plain, to.plain],
-      [gpuBlocks(runtime.ort, gpu), from.onGpu, to.onGpu],
+    const pairs: [KvMemory, Tensor, Tensor][] = [
+      [cpuKvMemory(runtime.ort), from.plain, to.plain],
+      [gpuKvMemory(runtime.ort, gpu), from.onGpu, to.onGpu],
     ]
-    for (const [blocks, source, target] of pairs) {
+    for (const [memory, source, target] of pairs) {
       // Into the second row first, and beside it then.
-      blocks.copy(list, { tensor: source, row: 2 }, { tensor: target, row: 1 }, length)
-      blocks.copy(list, { tensor: source, row: 1 }, { tensor: target, row: 0 }, length)
-      blocks.flush()
+      memory.copy(list, { tensor: source, row: 2 }, { tensor: target, row: 1 }, length)
+      memory.copy(list, { tensor: source, row: 1 }, { tensor: target, row: 0 }, length)
+      memory.flush()
     }
     const wanted = bytesIn(to.plain)
     expect([...(await download(to.onGpu))].slice(0, wanted.length)).toEqual([...wanted])

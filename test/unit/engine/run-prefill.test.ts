@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { createChunks } from '../../../src/engine/run/chunks.ts'
+import { createChunkSizer } from '../../../src/engine/run/chunk-sizer.ts'
 import { fakeEngine, greedy, numbers, textOf } from './run-fakes.ts'
 import type { Engine, EngineOptions } from './run-fakes.ts'
 
@@ -22,14 +22,14 @@ describe('the length of a chunk', () => {
     cost: (tokens: number) => number,
     alone = false,
   ): Promise<number[]> => {
-    const chunks = createChunks(most)
+    const sizer = createChunkSizer(most)
     const taken: number[] = []
     for (let count = 0; count < 8; count += 1) {
-      const length = chunks.length(alone)
+      const length = sizer.chunkTokens(alone)
       taken.push(length)
       const start = clock.now
       clock.now += cost(length)
-      await chunks.took(length, start, Promise.resolve())
+      await sizer.record(length, start, Promise.resolve())
     }
     return taken
   }
@@ -72,31 +72,31 @@ describe('the length of a chunk', () => {
   })
 
   test('does not go by a rest of a few tokens', async () => {
-    const chunks = createChunks(256)
+    const sizer = createChunkSizer(256)
     const take = async (tokens: number, time: number): Promise<void> => {
       const start = clock.now
       clock.now += time
-      await chunks.took(tokens, start, Promise.resolve())
+      await sizer.record(tokens, start, Promise.resolve())
     }
     await take(256, 20)
     await take(1, 300)
-    expect(chunks.length(false)).toBe(256)
+    expect(sizer.chunkTokens(false)).toBe(256)
   })
 
   test('is measured from when the device began with it', async () => {
-    const chunks = createChunks(256)
+    const sizer = createChunkSizer(256)
     let finish: (() => void) | undefined
-    const first = chunks.took(64, 0, new Promise((resolve) => (finish = resolve)))
+    const first = sizer.record(64, 0, new Promise((resolve) => (finish = resolve)))
     let finishNext: (() => void) | undefined
-    const next = chunks.took(64, 10, new Promise((resolve) => (finishNext = resolve)))
+    const next = sizer.record(64, 10, new Promise((resolve) => (finishNext = resolve)))
     clock.now = 180
     finish?.()
     await first
-    expect(chunks.length(false)).toBe(64)
+    expect(sizer.chunkTokens(false)).toBe(64)
     clock.now = 360
     finishNext?.()
     await next
-    expect(chunks.length(false)).toBe(64)
+    expect(sizer.chunkTokens(false)).toBe(64)
   })
 })
 
@@ -176,7 +176,7 @@ describe('a long prompt', () => {
     const { run, decoder } = open({ chunk: 16 })
     const waiting: (() => void)[] = []
     let done = 0
-    decoder.settled = () =>
+    decoder.synchronize = () =>
       new Promise((resolve) => {
         waiting.push(() => {
           done += 1
@@ -192,7 +192,7 @@ describe('a long prompt', () => {
       expect(extended()).toBe(done + 2)
       waiting.shift()?.()
     }
-    decoder.settled = async () => undefined
+    decoder.synchronize = async () => undefined
     for (const each of waiting) each()
     expect((await running).text).toBe(textOf(greedy(long, 1)))
   })

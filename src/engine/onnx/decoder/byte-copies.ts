@@ -20,9 +20,9 @@ export interface ByteCopies {
   submitted(): void
 }
 
-const LANES = 64
-/** Number of workgroups in the first dimension of a dispatch. */
-const ROW = 32_768
+const WORKGROUP_SIZE = 64
+/** Largest number of workgroups in the first dimension of a dispatch. */
+const MAX_WORKGROUPS_X = 32_768
 
 /** Shader in which each invocation writes one word of the target, so that no two conflict. */
 const SHADER = /* wgsl */ `
@@ -35,9 +35,9 @@ struct Ranges {
 @group(0) @binding(1) var<storage, read_write> result: array<u32>;
 @group(0) @binding(2) var<uniform> ranges: Ranges;
 
-@compute @workgroup_size(${LANES})
+@compute @workgroup_size(${WORKGROUP_SIZE})
 fn main(@builtin(global_invocation_id) id: vec3u) {
-  let word = ranges.targetStart / 4u + id.y * ${LANES * ROW}u + id.x;
+  let word = ranges.targetStart / 4u + id.y * ${WORKGROUP_SIZE * MAX_WORKGROUPS_X}u + id.x;
   if (word >= arrayLength(&result)) { return; }
   var bits = result[word];
   for (var byte = 0u; byte < 4u; byte++) {
@@ -56,7 +56,7 @@ fn main(@builtin(global_invocation_id) id: vec3u) {
 /** Creates a copier for buffers of the device; it compiles its shader at first use. */
 export function createByteCopies(gpu: GPUDevice): ByteCopies {
   let pipeline: GPUComputePipeline | null = null
-  let used: GPUBuffer[] = []
+  let uniforms: GPUBuffer[] = []
 
   const add: ByteCopies['add'] = (encoder, source, target, { count, length, ...ends }) => {
     pipeline ??= gpu.createComputePipeline({
@@ -67,32 +67,35 @@ export function createByteCopies(gpu: GPUDevice): ByteCopies {
     const values = [count, length, ends.source.start, ends.source.stride, start, stride]
     const ranges = gpu.createBuffer({
       size: 4 * values.length,
-      usage: UNIFORM,
+      usage: UNIFORM_USAGE,
       mappedAtCreation: true,
     })
     new Uint32Array(ranges.getMappedRange()).set(values)
     ranges.unmap()
-    used.push(ranges)
+    uniforms.push(ranges)
     const entries = [source, target, ranges].map((buffer, binding) => ({
       binding,
       resource: { buffer },
     }))
-    const groups = Math.ceil((count * stride + 4) / 4 / LANES)
+    const groups = Math.ceil((count * stride + 4) / 4 / WORKGROUP_SIZE)
     const pass = encoder.beginComputePass()
     pass.setPipeline(pipeline)
     pass.setBindGroup(0, gpu.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries }))
-    pass.dispatchWorkgroups(Math.min(groups, ROW), Math.ceil(groups / ROW))
+    pass.dispatchWorkgroups(
+      Math.min(groups, MAX_WORKGROUPS_X),
+      Math.ceil(groups / MAX_WORKGROUPS_X),
+    )
     pass.end()
   }
 
   return {
     add,
     submitted() {
-      for (const buffer of used) buffer.destroy()
-      used = []
+      for (const buffer of uniforms) buffer.destroy()
+      uniforms = []
     },
   }
 }
 
 /** Usage flag `UNIFORM`, as a number because `GPUBufferUsage` does not exist without WebGPU. */
-const UNIFORM = 0x40
+const UNIFORM_USAGE = 0x40

@@ -14,26 +14,26 @@ import { InoriginError } from '../error.ts'
 import type { Decoder } from './decoder.ts'
 import type { Engine, EngineSetup, Files } from './engine.ts'
 import { loadingCancelled } from './failure.ts'
-import { answer, type AnswerSetup } from './run/answer.ts'
-import { constraintsOf } from './run/constrain.ts'
-import { createOutputs } from './run/output.ts'
-import { prefixBudget } from './run/prefix.ts'
+import { runDecodeLoop, type DecodeLoopSetup } from './run/decode-loop.ts'
+import { createModelConstraints } from './run/model-constraints.ts'
+import { createOutputFactory } from './run/output.ts'
+import { prefixCacheBudget } from './run/prefix-cache.ts'
 import { createScheduler, type Scheduler } from './run/scheduler.ts'
 import { type ModelConfig, readConfig } from './text/config.ts'
 import { createPrompts } from './text/prompt.ts'
 
 /** The part of an engine that differs between runtimes: it loads a decoder. */
-export interface Decoding {
+export interface DecoderBackend {
   /** Loads the weights into a decoder. */
-  load(options: LoadOptions, weights: Files, signal: AbortSignal): Promise<Loaded>
+  load(options: DecoderLoadOptions, weights: Files, signal: AbortSignal): Promise<LoadedDecoder>
   /**
    * `true` if logits of several tokens cost little more than those of one, so that drafts pay off.
    */
   drafts: boolean
 }
 
-/** Options of {@link Decoding.load} that are known before the weights are read. */
-export interface LoadOptions
+/** Options of {@link DecoderBackend.load} that are known before the weights are read. */
+export interface DecoderLoadOptions
   extends
     Pick<EngineSetup, 'device' | 'runtime' | 'features' | 'verdict'>,
     Pick<ModelConfig, 'contextWindow' | 'firstPosition' | 'heads'> {
@@ -42,7 +42,7 @@ export interface LoadOptions
 }
 
 /** A loaded model. */
-export interface Loaded {
+export interface LoadedDecoder {
   decoder: Decoder
   /** Result of the GPU self-test; `null` on `wasm`. */
   verdict: GpuVerdict | null
@@ -59,44 +59,44 @@ export interface Loaded {
  * Creates an engine around any decoder. Rejects if the model's tokenizer or configuration is
  * unusable.
  */
-export async function openDecoding(
+export async function openDecoderEngine(
   { texts, maxInputTokens, ...setup }: EngineSetup,
-  decoding: Decoding,
+  backend: DecoderBackend,
 ): Promise<Engine> {
   const config = await readConfig(texts)
   const { endTokens, firstPosition, heads, templates } = config
   const contextWindow = Math.min(maxInputTokens, config.contextWindow)
-  const outputs = createOutputs(config)
+  const createOutput = createOutputFactory(config)
   const { prepare, trusted } = createPrompts(config, contextWindow)
-  const constraints = constraintsOf(config)
+  const constraints = createModelConstraints(config)
   const closing = new AbortController()
-  let loaded: Loaded | null = null
+  let current: LoadedDecoder | null = null
   let scheduler: Scheduler | null = null
   /** The most recent load. It never rejects. */
   let loading: Promise<unknown> = Promise.resolve()
 
   /** Loads run one after the other, so that the second one finds the scheduler of the first. */
-  const load: Engine['load'] = (weights, asked, onWarm) => {
-    const signal = AbortSignal.any([asked, closing.signal])
-    const done = loading.then(() => begin(weights, signal, onWarm))
-    loading = done.catch(() => undefined)
-    return unlessAborted(done, signal)
+  const load: Engine['load'] = (weights, callerSignal, onWarm) => {
+    const signal = AbortSignal.any([callerSignal, closing.signal])
+    const loadDone = loading.then(() => loadOnce(weights, signal, onWarm))
+    loading = loadDone.catch(() => undefined)
+    return rejectOnAbort(loadDone, signal)
   }
 
-  const begin: Engine['load'] = async (weights, signal, onWarm) => {
+  const loadOnce: Engine['load'] = async (weights, signal, onWarm) => {
     if (signal.aborted) throw loadingCancelled()
     if (scheduler) return
     const options = { ...setup, contextWindow, firstPosition, heads, onWarm }
-    const arrived = await decoding.load(options, weights, signal)
+    const loadedDecoder = await backend.load(options, weights, signal)
     if (signal.aborted) {
-      await arrived.release()
+      await loadedDecoder.release()
       throw loadingCancelled()
     }
-    loaded = arrived
+    current = loadedDecoder
     scheduler = createScheduler({
-      decoder: arrived.decoder,
-      budget: prefixBudget(),
-      reopen: () => arrived.reopen(closing.signal),
+      decoder: loadedDecoder.decoder,
+      budget: prefixCacheBudget(),
+      reopen: () => loadedDecoder.reopen(closing.signal),
     })
   }
 
@@ -109,15 +109,15 @@ export async function openDecoding(
     if (!scheduler) {
       throw new InoriginError('internal', 'Cannot generate: the engine is not loaded.')
     }
-    const answering: AnswerSetup = {
+    const decodeLoopSetup: DecodeLoopSetup = {
       scheduler,
       constraints,
       encode: trusted,
       endTokens,
       contextWindow,
-      drafts: decoding.drafts,
+      drafts: backend.drafts,
     }
-    return answer(answering, outputs(prompt, options), prompt, options)
+    return runDecodeLoop(decodeLoopSetup, createOutput(prompt, options), prompt, options)
   }
 
   const close: Engine['close'] = async () => {
@@ -125,8 +125,8 @@ export async function openDecoding(
     await loading
     await scheduler?.close()
     scheduler = null
-    await loaded?.release()
-    loaded = null
+    await current?.release()
+    current = null
     constraints.close()
   }
   const template = templates.tools ?? templates.plain
@@ -134,7 +134,7 @@ export async function openDecoding(
     contextWindow,
     template,
     get verdict() {
-      return loaded?.verdict ?? null
+      return current?.verdict ?? null
     },
     load,
     prepare,
@@ -145,11 +145,11 @@ export async function openDecoding(
 }
 
 /** Settles as `work` does, or rejects with `aborted` as soon as `signal` aborts. */
-function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+function rejectOnAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
-    const stop = (): void => reject(loadingCancelled())
-    if (signal.aborted) stop()
-    signal.addEventListener('abort', stop)
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop))
+    const abort = (): void => reject(loadingCancelled())
+    if (signal.aborted) abort()
+    signal.addEventListener('abort', abort)
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
   })
 }

@@ -1,0 +1,121 @@
+/** Decode loop of one answer: samples token after token and yields text once it is certain. */
+import type { TokenLogprob } from '../../types/index.ts'
+import type {
+  GenerationResult,
+  GenerateOptions,
+  TextChunk,
+  Prompt,
+  GenerationUpdate,
+} from '../engine.ts'
+import type { CandidateRequest } from '../decoder.ts'
+import { createDrafter } from './drafter.ts'
+import type { Output } from './output.ts'
+import { createConstraintState, type ConstraintStateOptions } from './constraint-state.ts'
+import type { Scheduler } from './scheduler.ts'
+
+/** Dependencies and limits that all answers of a model share. */
+export interface DecodeLoopSetup extends Omit<ConstraintStateOptions, 'signal'> {
+  scheduler: Scheduler
+  endTokens: ReadonlySet<number>
+  contextWindow: number
+  /**
+   * `true` to draft tokens, for a device that computes several tokens in little more time than one.
+   */
+  drafts: boolean
+}
+
+/**
+ * Yields text once later tokens cannot change it. Returns how the answer ended. Throws `aborted` as
+ * soon as the signal aborts.
+ */
+export async function* runDecodeLoop(
+  setup: DecodeLoopSetup,
+  { sampler, detokenizer, toLogprob }: Output,
+  prompt: Prompt,
+  { maxTokens, signal, constraint, partition = '', onStart }: GenerateOptions,
+): AsyncGenerator<TextChunk, GenerationResult, GenerationUpdate | undefined> {
+  const tokenLimit = Math.min(maxTokens, setup.contextWindow - prompt.tokens.length)
+  const constraintState = createConstraintState({ ...setup, signal })
+  const { forcedTokens } = constraintState
+  const slot = setup.scheduler.add({
+    prompt,
+    partition,
+    signal,
+    onStart: (started) => onStart?.(started),
+  })
+  const drafter = setup.drafts && !toLogprob ? createDrafter(prompt.tokens) : null
+  /** Tokens of the answer that the decoder has not computed yet. */
+  const pending: number[] = []
+  let logprobs: TokenLogprob[] = []
+  let pendingText = ''
+  let pendingTextTokens = 0
+  let completionTokens = 0
+
+  /** Resolves to the next token: a forced one, or a sampled one. */
+  const nextToken = async (): Promise<number> => {
+    if (forcedTokens.length > 0 && !toLogprob) return forcedTokens.shift() as number
+    const forcedToken = forcedTokens.shift()
+    let token = forcedToken
+    let candidateRequest: CandidateRequest | undefined
+    await slot.computeNext(pending.splice(0), {
+      requestCandidates: async (drafted) => {
+        const mask = forcedToken === undefined ? await constraintState.tokenMask() : null
+        const request = sampler.ask(mask, drafted)
+        if (drafted.length === 0) candidateRequest = request
+        return request
+      },
+      readLogits: async ({ candidates, row }) => {
+        const rowLogits = await (toLogprob && row())
+        token ??= await sampler.choose((candidateRequest ??= sampler.ask(null)), candidates, row)
+        const tokenLogprob = rowLogits && toLogprob?.(rowLogits, token)
+        if (tokenLogprob) logprobs.push(tokenLogprob)
+      },
+      // A token mask is known for one token at a time, so constrained answers have no drafts.
+      drafter: constraintState.isUnconstrained && forcedToken === undefined ? drafter : null,
+      maxDraftTokens: tokenLimit - completionTokens - 1,
+    })
+    if (forcedToken === undefined) constraintState.accept(token as number)
+    return token as number
+  }
+
+  const takeChunk = (): TextChunk => {
+    const chunk: TextChunk = { text: pendingText, tokens: pendingTextTokens }
+    if (toLogprob) chunk.logprobs = logprobs
+    logprobs = []
+    pendingText = ''
+    pendingTextTokens = 0
+    return chunk
+  }
+
+  try {
+    if (constraint) await constraintState.setConstraint(constraint)
+    // Otherwise the first `computeNext` calls `onStart`.
+    if (forcedTokens.length > 0 || tokenLimit < 1) await slot.start()
+    let reason: GenerationResult['reason'] = 'length'
+    while (completionTokens < tokenLimit) {
+      const token = await nextToken()
+      sampler.accept(token)
+      drafter?.append(token)
+      completionTokens += 1
+      pendingTextTokens += 1
+      if (setup.endTokens.has(token)) {
+        reason = 'stop'
+        break
+      }
+      pending.push(token)
+      pendingText += detokenizer.push(token)
+      if (pendingText === '' || forcedTokens.length > 0 || completionTokens === tokenLimit) continue
+      const update = yield takeChunk()
+      if (update?.append || update?.constraint) detokenizer.drop()
+      if (update?.constraint !== undefined) await constraintState.setConstraint(null)
+      if (update?.append) constraintState.forceText(update.append)
+      if (update?.constraint) await constraintState.setConstraint(update.constraint)
+    }
+    // Bytes of an incomplete character are dropped, but the logprobs of their tokens are yielded.
+    if (pendingText !== '' || logprobs.length > 0) yield takeChunk()
+    return { reason, completionTokens }
+  } finally {
+    slot.release()
+    constraintState.close()
+  }
+}

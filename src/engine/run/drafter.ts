@@ -1,0 +1,70 @@
+/**
+ * Drafts tokens by prompt lookup: it proposes what followed the same tokens before, as in a
+ * quotation.
+ */
+
+/** Proposes draft tokens for one answer. */
+export interface Drafter {
+  /** Returns `count` draft tokens, or none if the last tokens have not occurred before. */
+  draft(count: number): number[]
+  /** Appends a token of the answer. */
+  append(token: number): void
+  /** Moving average of how often the next token matched its draft, from 0 to 1. */
+  readonly acceptanceRate: number
+}
+
+/** Number of tokens in a row (n-gram) that must have occurred before. */
+const NGRAM_TOKENS = 3
+
+/** Weight of the latest draft in the moving average. */
+const LATEST_DRAFT_WEIGHT = 0.15
+
+/** Creates a drafter that searches the prompt and the answer. */
+export function createDrafter(prompt: readonly number[]): Drafter {
+  const tokens: number[] = []
+  /** Position after the last occurrence of each run of tokens, by the hash of the run. */
+  const positions = new Map<number, number>()
+  /** Position after an earlier occurrence of the last tokens; -1 if there is none. */
+  let match = -1
+  let acceptanceRate = 0.5
+
+  const push = (token: number): void => {
+    tokens.push(token)
+    const end = tokens.length
+    let hash = 0
+    for (let at = Math.max(0, end - NGRAM_TOKENS); at < end; at += 1)
+      hash = Math.imul(hash ^ (tokens[at] as number), 0x01000193) + 1
+    const position = positions.get(hash) ?? -1
+    match = position >= NGRAM_TOKENS && isSameNgram(position, end) ? position : -1
+    positions.set(hash, end)
+  }
+
+  const isSameNgram = (one: number, other: number): boolean => {
+    for (let back = 1; back <= NGRAM_TOKENS; back += 1)
+      if (tokens[one - back] !== tokens[other - back]) return false
+    return true
+  }
+
+  const draft: Drafter['draft'] = (count) => {
+    if (match < 0) return []
+    const length = tokens.length
+    const drafted: number[] = []
+    // After the end of the text, the draft repeats itself.
+    for (let at = match; drafted.length < count; at += 1)
+      drafted.push((at < length ? tokens[at] : drafted[at - length]) as number)
+    return drafted
+  }
+
+  for (const token of prompt) push(token)
+  return {
+    draft,
+    append: (token) => {
+      if (match >= 0)
+        acceptanceRate += LATEST_DRAFT_WEIGHT * (Number(tokens[match] === token) - acceptanceRate)
+      push(token)
+    },
+    get acceptanceRate() {
+      return acceptanceRate
+    },
+  }
+}

@@ -1,0 +1,157 @@
+/**
+ * The prefix cache: keeps sequences of finished answers, so that later prompts reuse their KV
+ * cache.
+ */
+import { memoryHere } from '../../device/capabilities.ts'
+import type { Sequence } from '../decoder.ts'
+
+/** A sequence and the tokens in it, by which it is found and can be recomputed. */
+export interface SequenceEntry {
+  readonly sequence: Sequence
+  readonly tokens: number[]
+  /** Name of a part of the cache. Only prompts with the same name may reuse the sequence. */
+  readonly partition: string
+}
+
+/** Limits of the prefix cache. The most recent sequence always stays, whatever its size. */
+export interface PrefixCacheBudget {
+  sequences: number
+  /** Memory in bytes. */
+  bytes: number
+}
+
+/** Sequences of finished answers, for reuse by later prompts. */
+export interface PrefixCache {
+  /** Returns how many tokens of the prompt `acquire` would find, without changing the cache. */
+  hitLength(prompt: readonly number[], partition: string, running: readonly SequenceEntry[]): number
+  /**
+   * Resolves to an entry with the longest prefix of the prompt, from the cache or from `running`
+   * ones. Resolves to `null` if no prefix is long enough. The prefix never includes the last token
+   * of the prompt, whose logits are needed.
+   */
+  acquire(
+    prompt: readonly number[],
+    partition: string,
+    running: readonly SequenceEntry[],
+  ): Promise<SequenceEntry | null>
+  /** Adds the entry of a finished answer. Evicts the least recently used entries. */
+  insert(entry: SequenceEntry): void
+  /** Evicts all entries. Returns `true` if there were any. */
+  clear(): boolean
+}
+
+/** Shortest prefix in tokens that is worth a copy. Shorter ones are faster to compute. */
+const MIN_COPY_TOKENS = 8
+
+/** An entry and the number of its tokens to reuse. */
+interface PrefixHit {
+  entry: SequenceEntry
+  length: number
+}
+
+/** Creates an empty prefix cache. */
+export function createPrefixCache(budget: PrefixCacheBudget): PrefixCache {
+  /** Cached entries, the most recently used last. */
+  let entries: SequenceEntry[] = []
+
+  const findHit = (
+    prompt: readonly number[],
+    partition: string,
+    running: readonly SequenceEntry[],
+  ): PrefixHit | null => {
+    let best: PrefixHit | null = null
+    for (const entry of [...entries, ...running]) {
+      if (entry.partition !== partition) continue
+      const longest = Math.min(commonPrefixLength(entry.tokens, prompt), prompt.length - 1)
+      const length = entry.sequence.reusableLength(longest)
+      if (length < 1 || (!isMostOf(length, entry) && length < MIN_COPY_TOKENS)) continue
+      const better = best
+        ? length - best.length || unusedTokens(best) - unusedTokens({ entry, length })
+        : 1
+      if (better > 0) best = { entry, length }
+    }
+    return best
+  }
+
+  const evict = (): void => {
+    let bytes = entries.reduce((sum, { sequence }) => sum + sequence.bytes, 0)
+    while (entries.length > budget.sequences || (bytes > budget.bytes && entries.length > 1)) {
+      const [oldest] = entries.splice(0, 1)
+      bytes -= oldest?.sequence.bytes ?? 0
+      oldest?.sequence.close()
+    }
+  }
+
+  const acquire: PrefixCache['acquire'] = async (prompt, partition, running) => {
+    const hit = findHit(prompt, partition, running)
+    if (!hit) return null
+    const { entry, length } = hit
+    const tokens = entry.tokens.slice(0, length)
+    if (!entries.includes(entry)) {
+      return { sequence: await entry.sequence.fork(length), tokens, partition }
+    }
+    entries = entries.filter((other) => other !== entry)
+    if (!isMostOf(length, entry)) {
+      entries.push(entry)
+      return { sequence: await entry.sequence.fork(length), tokens, partition }
+    }
+    try {
+      await entry.sequence.truncate(length)
+    } catch (thrown) {
+      entry.sequence.close()
+      throw thrown
+    }
+    return { sequence: entry.sequence, tokens, partition }
+  }
+
+  const insert: PrefixCache['insert'] = (entry) => {
+    if (entry.tokens.length === 0 || entries.some((other) => replaces(other, entry))) {
+      entry.sequence.close()
+      return
+    }
+    const replaced = entries.filter((other) => replaces(entry, other))
+    entries = [...entries.filter((other) => !replaced.includes(other)), entry]
+    for (const { sequence } of replaced) sequence.close()
+    evict()
+  }
+
+  const clear = (): boolean => {
+    const hadEntries = entries.length > 0
+    for (const { sequence } of entries.splice(0)) sequence.close()
+    return hadEntries
+  }
+  return {
+    hitLength: (...args) => findHit(...args)?.length ?? 0,
+    acquire,
+    insert,
+    clear,
+  }
+}
+
+/** Returns the length of the common prefix. */
+export function commonPrefixLength(a: readonly number[], b: readonly number[]): number {
+  const longest = Math.min(a.length, b.length)
+  let length = 0
+  while (length < longest && a[length] === b[length]) length += 1
+  return length
+}
+
+const unusedTokens = ({ entry, length }: PrefixHit): number => entry.tokens.length - length
+
+/** Returns `true` if a truncation to `length` loses so little that it is cheaper than a copy. */
+const isMostOf = (length: number, { tokens }: SequenceEntry): boolean =>
+  (tokens.length - length) * 3 <= length
+
+/** Returns `true` if `a` can replace `b` for every prompt. */
+const replaces = (a: SequenceEntry, b: SequenceEntry): boolean =>
+  a.partition === b.partition &&
+  commonPrefixLength(a.tokens, b.tokens) === b.tokens.length &&
+  a.sequence.reusableLength(b.tokens.length) === b.tokens.length
+
+/**
+ * Returns limits of 16 sequences and an eighth of the device memory. Browsers report at most 8 GiB.
+ * If they report nothing, 4 GiB are assumed.
+ */
+export function prefixCacheBudget(): PrefixCacheBudget {
+  return { sequences: 16, bytes: (memoryHere() ?? 4 * 2 ** 30) / 8 }
+}
