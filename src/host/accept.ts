@@ -1,5 +1,5 @@
 /** Accepts a generation request: loads its model, then streams the events of its response. */
-import { stream, type Reply } from '../link/ask.ts'
+import { stream, type AcceptedStream } from '../link/ask.ts'
 import type { ModelStreams, Sender } from '../link/protocol.ts'
 import type { Caller, Generation, GenerationEvent, GenerationRequest } from '../types/index.ts'
 import { withHeartbeat } from './heartbeat.ts'
@@ -17,7 +17,7 @@ const NOT_YET = Promise.resolve({ result: { ignored: [] as string[] } })
 /** One attempt to have a model answer the request. */
 interface Attempt {
   leasing: Promise<Lease>
-  accepted: Promise<Reply<{ ignored: string[] }, GenerationEvent>>
+  accepted: Promise<AcceptedStream<{ ignored: string[] }, GenerationEvent>>
 }
 
 /**

@@ -30,11 +30,11 @@ export function createLender(
   }
 }
 
-function ended({ link: { gone } }: Hosted, signal: AbortSignal): Promise<void> {
+function ended({ link: { endSignal } }: Hosted, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    if (gone?.aborted) return reject(gone.reason)
+    if (endSignal?.aborted) return reject(endSignal.reason)
     if (signal.aborted) return resolve()
-    gone?.addEventListener('abort', () => reject(gone.reason), { signal })
+    endSignal?.addEventListener('abort', () => reject(endSignal.reason), { signal })
     signal.addEventListener('abort', () => resolve(), { once: true })
   })
 }

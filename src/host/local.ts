@@ -81,7 +81,7 @@ export function openHost(
   const resources = createResources({ database, ensure, entries, predictions, onDownload })
 
   /** Queue of predictions over HTTP. Each also waits for its predictor, which runs one by one. */
-  const remote = createQueue({ served: 32, perClient: 64, total: 256 })
+  const remote = createQueue({ maxRunning: 32, maxPerClient: 64, maxTotal: 256 })
 
   function authorize({ key }: Caller): void {
     if (setup.apiKeys === null || (key !== null && setup.apiKeys.includes(key))) return
@@ -168,11 +168,11 @@ export function openHost(
     async predict(tag, inputs, caller) {
       authorize(caller)
       const { client = '', signal } = caller
-      const ticket = remote.enter(client, signal)
+      const ticket = remote.enqueue(client, signal)
       return tellPrediction((onProgress) =>
-        ticket.turn
+        ticket.granted
           .then(() => control.predict(tag, inputs, { signal, onProgress }))
-          .finally(ticket.leave),
+          .finally(ticket.release),
       )
     },
     resourceInfo: (sha256) => resources.info(sha256),

@@ -2,7 +2,7 @@
 import type { Entry } from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
 import type { Link } from '../link/ask.ts'
-import { watchLife } from '../link/life.ts'
+import { watchLivenessLock } from '../link/liveness.ts'
 import type { HostToModel, ModelToHost } from '../link/protocol.ts'
 import { createWatchdog, type Stage } from './watchdog.ts'
 
@@ -15,7 +15,7 @@ export interface ModelThread {
 }
 
 /** Flow-control window in events, larger than the longest possible response. */
-const ANSWER_WINDOW = 2 ** 20
+const RESPONSE_WINDOW_EVENTS = 2 ** 20
 
 /**
  * Starts the worker, which is terminated when `closing` aborts. This function aborts `closing` when
@@ -34,22 +34,22 @@ export function startModelThread(
   const watchdog = createWatchdog({
     type,
     ping: () => send({ type: 'ping' }),
-    onTimeout: (stage, milliseconds) => closing.abort(unresponsive(tag, stage, milliseconds)),
+    onTimeout: (stage, milliseconds) => closing.abort(modelUnresponsive(tag, stage, milliseconds)),
   })
   let direct = 0
 
-  function hear(message: ModelToHost): void {
+  function handleMessage(message: ModelToHost): void {
     if (message.type === 'pong') return watchdog.pong()
     if (message.type === 'life') {
-      const onDeath = () => closing.abort(ended(tag))
-      return watchLife(navigator.locks, message.life, closing.signal, onDeath)
+      const onDeath = () => closing.abort(workerEnded(tag))
+      return watchLivenessLock(navigator.locks, message.life, closing.signal, onDeath)
     }
     direct = message.requests
     watchdog.setDirect(direct)
     onUse()
   }
 
-  worker.onmessage = ({ data }: MessageEvent<ModelToHost>) => hear(data)
+  worker.onmessage = ({ data }: MessageEvent<ModelToHost>) => handleMessage(data)
   worker.onerror = (event) => {
     const what = `The worker of ${tag} at ${script.pathname} failed: ${event.message ?? 'not found'}.`
     closing.abort(new InoriginError('internal', `${what} Try again, or unload the model.`))
@@ -62,13 +62,13 @@ export function startModelThread(
   return {
     link: {
       connect: (port) => send({ type: 'port' }, [port]),
-      life: null,
-      attempts: 1,
+      livenessLock: null,
+      maxAttempts: 1,
       // Compiling a graph blocks the thread for an unknown time. The watchdog limits the rest.
-      patience: Infinity,
-      gone: closing.signal,
+      ackTimeoutMs: Infinity,
+      endSignal: closing.signal,
       // A slow reader must not block the model for the others, so the window fits a whole response.
-      window: ANSWER_WINDOW,
+      window: RESPONSE_WINDOW_EVENTS,
       onOpen: watchdog.watch,
     },
     get direct() {
@@ -82,7 +82,7 @@ export function startModelThread(
   }
 }
 
-function ended(tag: string): InoriginError {
+function workerEnded(tag: string): InoriginError {
   const what = `The worker of ${tag} ended unexpectedly, most likely because memory ran out.`
   return new InoriginError('unavailable', `${what} Try again, or choose a smaller model.`, {
     code: 'worker_ended',
@@ -90,7 +90,7 @@ function ended(tag: string): InoriginError {
   })
 }
 
-const WHILE: Readonly<Record<Stage, string>> = {
+const STAGE_PHRASES: Readonly<Record<Stage, string>> = {
   load: 'while it was loading',
   prepare: 'while it prepared a prompt',
   run: 'while it was computing',
@@ -98,8 +98,8 @@ const WHILE: Readonly<Record<Stage, string>> = {
   idle: 'after its last request',
 }
 
-function unresponsive(tag: string, stage: Stage, milliseconds: number): InoriginError {
-  const what = `${tag} did not respond for ${milliseconds / 1000} s ${WHILE[stage]}.`
+function modelUnresponsive(tag: string, stage: Stage, milliseconds: number): InoriginError {
+  const what = `${tag} did not respond for ${milliseconds / 1000} s ${STAGE_PHRASES[stage]}.`
   const todo =
     'Its worker was ended, and the next request loads the model again. Try again; if this'
   return new InoriginError('unavailable', `${what} ${todo} repeats, choose another model.`, {

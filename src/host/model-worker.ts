@@ -9,9 +9,9 @@ import { InoriginError } from '../error.ts'
 import { generate } from '../generation/generate.ts'
 import { pace } from '../generation/pace.ts'
 import { plan } from '../generation/plan.ts'
-import { answer, type Answers } from '../link/answer.ts'
-import type { Reply } from '../link/ask.ts'
-import { holdLife } from '../link/life.ts'
+import { answer, type Handlers } from '../link/answer.ts'
+import type { AcceptedStream } from '../link/ask.ts'
+import { holdLivenessLock } from '../link/liveness.ts'
 import type {
   HostToModel,
   ModelCalls,
@@ -36,7 +36,7 @@ import { createQueue } from './queue.ts'
 /**
  * Queue of this model. It runs up to 4 requests concurrently and rejects those beyond its limits.
  */
-const queue = createQueue({ served: 4, perClient: 16, total: 64 })
+const queue = createQueue({ maxRunning: 4, maxPerClient: 16, maxTotal: 64 })
 /**
  * Longest prompt whose tokens are counted, in multiples of the context. Clients count long prompts
  * in order to shorten them. Longer ones would take seconds.
@@ -57,9 +57,9 @@ let embedder: Embedder | undefined
 let loaded: (() => void) | undefined
 const weights = new Promise<void>((resolve) => (loaded = resolve))
 
-const answers: Answers<ModelCalls, ModelStreams> = {
-  // This worker ends with the host's worker, which started it, so it needs no life of its own.
-  life: null,
+const handlers: Handlers<ModelCalls, ModelStreams> = {
+  // This worker ends with the host's worker, which started it, so it needs no liveness lock.
+  livenessLock: null,
   calls: {
     openModel: ([setup]) => openModel(setup),
     loadModel: ([files], { signal }, tell) => loadModel(files, signal, () => tell('warm')),
@@ -79,9 +79,9 @@ const answers: Answers<ModelCalls, ModelStreams> = {
 }
 
 /** Calls that are allowed over lent ports. */
-const lent: Answers<Pick<ModelCalls, 'predict'>, object> = {
-  life: null,
-  calls: { predict: answers.calls.predict },
+const lent: Handlers<Pick<ModelCalls, 'predict'>, object> = {
+  livenessLock: null,
+  calls: { predict: handlers.calls.predict },
   streams: {},
 }
 let direct = 0
@@ -89,12 +89,12 @@ let direct = 0
 self.onmessage = ({ data, ports: [port] }: MessageEvent<HostToModel>) => {
   if (data.type === 'ping') return toHost({ type: 'pong' })
   if (!port) return
-  if (data.type === 'port') void answer(port, answers)
+  if (data.type === 'port') void answer(port, handlers)
   else port.onmessage = ({ ports: [request] }) => request && void answerDirect(request)
 }
 
 if (navigator.locks) {
-  void holdLife(navigator.locks, 'model').then((life) => toHost({ type: 'life', life }))
+  void holdLivenessLock(navigator.locks, 'model').then((life) => toHost({ type: 'life', life }))
 }
 
 /**
@@ -139,12 +139,12 @@ async function acceptTexts(
   request: EmbeddingRequest,
   { client }: Sender,
   signal: AbortSignal,
-): Promise<Reply<void, Embeddings>> {
+): Promise<AcceptedStream<void, Embeddings>> {
   if (!predictor || !embedder) throw notOpen()
   const [opened, entry] = [predictor, embedder]
   const ticket = await queue.admit(client, signal)
   const rows = await readTexts(opened, entry, request, signal).catch((error: unknown) => {
-    ticket.leave()
+    ticket.release()
     throw error
   })
   return { result: undefined, events: events() }
@@ -152,10 +152,10 @@ async function acceptTexts(
   async function* events(): AsyncGenerator<Embeddings> {
     try {
       ticket.confirm()
-      await ticket.turn
+      await ticket.granted
       yield await embedTexts(opened, entry, rows, request.dimensions, signal)
     } finally {
-      ticket.leave()
+      ticket.release()
     }
   }
 }
@@ -226,7 +226,7 @@ async function accept(
   asked: GenerationRequest,
   { client, partition }: Sender,
   signal: AbortSignal,
-): Promise<Reply<{ ignored: string[] }, GenerationEvent>> {
+): Promise<AcceptedStream<{ ignored: string[] }, GenerationEvent>> {
   const { engine, request, planned, maxOutputTokens } = await prepare(asked)
   const ticket = await queue.admit(client, signal)
   // A budget of 0 is never ignored: a model without reasoning complies with it.
@@ -236,11 +236,11 @@ async function accept(
   async function* events(): AsyncGenerator<GenerationEvent> {
     try {
       ticket.confirm()
-      await ticket.turn
+      await ticket.granted
       await weights
       yield* pace(generate(engine, request, { maxOutputTokens, plan: planned, partition }, signal))
     } finally {
-      ticket.leave()
+      ticket.release()
     }
   }
 }

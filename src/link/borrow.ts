@@ -43,7 +43,13 @@ export function borrowing(link: Link, predict: Predict): Predict {
     const ended = new AbortController()
     const onEvent = (port: MessagePort) => {
       const connect = (request: MessagePort) => port.postMessage(null, [request])
-      const direct = { ...link, connect, attempts: 1, patience: PATIENCE, gone: ended.signal }
+      const direct = {
+        ...link,
+        connect,
+        maxAttempts: 1,
+        ackTimeoutMs: PATIENCE,
+        endSignal: ended.signal,
+      }
       loan = { link: direct, progress }
       loans.set(key, loan)
     }
@@ -61,20 +67,20 @@ export function borrowing(link: Link, predict: Predict): Predict {
     const key = keyOf(tag, configuration)
     const loan = loans.get(key)
     if (loan) {
-      let isTaken = false
-      const onTaken = () => {
-        isTaken = true
+      let isAcknowledged = false
+      const onAck = () => {
+        isAcknowledged = true
         if (loan.progress) onProgress(loan.progress)
       }
       try {
         return await call<ModelCalls, 'predict'>(loan.link, 'predict', [inputs], {
           signal,
-          onTaken,
+          onAck,
         })
       } catch (error) {
-        if (isTaken && isFinal(error)) throw error
+        if (isAcknowledged && isFinal(error)) throw error
         // The next prediction then does not wait for the same timeout.
-        if (!isTaken && isHostLost(error) && loans.get(key) === loan) loans.delete(key)
+        if (!isAcknowledged && isHostLost(error) && loans.get(key) === loan) loans.delete(key)
       }
     }
     let latest: LoadProgress | undefined

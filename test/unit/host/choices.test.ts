@@ -97,14 +97,14 @@ function models(plan: Plan) {
       link: {
         connect: (port: MessagePort) => {
           void answer<Pick<ModelCalls, 'measure'>, object>(port, {
-            life: null,
+            livenessLock: null,
             calls: { measure },
             streams: {},
           })
         },
-        life: null,
-        attempts: 1,
-        patience: 1_000,
+        livenessLock: null,
+        maxAttempts: 1,
+        ackTimeoutMs: 1_000,
       },
       close: () => closed.push(one.id),
     } as unknown as Hosted

@@ -15,7 +15,7 @@ function open({ leaves = false } = {}) {
     get ready() {
       return state.ready
     },
-    link: { gone: gone.signal },
+    link: { endSignal: gone.signal },
     lend() {
       state.lent += 1
       return {} as MessagePort

@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from 'vitest'
 import type { ErrorCode } from '../../../src/error-codes.ts'
 import { InoriginError, type ErrorKind } from '../../../src/error.ts'
-import { answer, type Answers } from '../../../src/link/answer.ts'
+import { answer, type Handlers } from '../../../src/link/answer.ts'
 import type { HostCalls, ModelCalls } from '../../../src/link/protocol.ts'
 import { remoteControl } from '../../../src/link/remote.ts'
 import type { LoadProgress, PredictionResult } from '../../../src/types/index.ts'
@@ -35,8 +35,8 @@ function open(worker: Run = async () => 'worker') {
     latency: 1,
     device: 'wasm',
   })
-  const worked: Answers<Pick<ModelCalls, 'predict'>, object> = {
-    life: null,
+  const worked: Handlers<Pick<ModelCalls, 'predict'>, object> = {
+    livenessLock: null,
     calls: {
       async predict(_args, { signal }) {
         asked.worker += 1
@@ -45,8 +45,8 @@ function open(worker: Run = async () => 'worker') {
     },
     streams: {},
   }
-  const host: Answers<Pick<HostCalls, 'lend' | 'predict'>, object> = {
-    life: null,
+  const host: Handlers<Pick<HostCalls, 'lend' | 'predict'>, object> = {
+    livenessLock: null,
     calls: {
       predict(_args, _request, tell) {
         asked.host += 1
@@ -69,9 +69,9 @@ function open(worker: Run = async () => 'worker') {
   }
   const control = remoteControl({
     connect: (port) => void answer(port, host),
-    life: null,
-    attempts: 1,
-    patience: 1_000,
+    livenessLock: null,
+    maxAttempts: 1,
+    ackTimeoutMs: 1_000,
   })
   const told: string[] = []
   const predict = async (

@@ -1,10 +1,10 @@
 /** The election with the browser's own locks; the rules themselves are tested in Node. */
 import { expect, test } from 'vitest'
-import { stand } from '../../src/host/elect.ts'
+import { joinElection } from '../../src/host/election.ts'
 
 function candidate(name: string) {
   const log: string[] = []
-  const election = stand(
+  const election = joinElection(
     name,
     { onElected: () => log.push('elected'), onDeposed: () => log.push('deposed') },
     navigator.locks,
@@ -24,9 +24,9 @@ test('leads, gives way to a thief, and leads again after it', async () => {
   await expect.poll(() => one.log).toEqual(['elected', 'deposed', 'elected'])
   expect(two.log).toEqual(['elected', 'deposed'])
   one.election.leave()
-  const left = async () => {
+  const hasLeft = async () => {
     const { held = [], pending = [] } = await navigator.locks.query()
     return [...held, ...pending].filter((lock) => lock.name === name)
   }
-  await expect.poll(left).toEqual([])
+  await expect.poll(hasLeft).toEqual([])
 })

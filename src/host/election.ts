@@ -14,7 +14,7 @@ export interface Candidate {
 
 export interface Election {
   /** `true` if this tab holds the lock. */
-  readonly leading: boolean
+  readonly isLeader: boolean
   /** Takes the lock from the current leader, at most once a minute. Does nothing on the leader. */
   steal(): void
   /** Releases the lock or leaves the queue. */
@@ -25,12 +25,12 @@ export interface Election {
  * Least time in milliseconds between two steals. Without it, an unreachable tab would depose a
  * working host again and again.
  */
-const STEAL_INTERVAL = 60_000
+const STEAL_INTERVAL_MS = 60_000
 
 /** Enters the election for the lock of the given name. The candidacy ends with `leave`. */
-export function stand(name: string, candidate: Candidate, locks: LockManager): Election {
-  let leading = false
-  let left = false
+export function joinElection(name: string, candidate: Candidate, locks: LockManager): Election {
+  let isLeader = false
+  let hasLeft = false
   let release = () => {}
   let lastSteal = -Infinity
   let queued = queue()
@@ -45,40 +45,40 @@ export function stand(name: string, candidate: Candidate, locks: LockManager): E
   function request(options: LockOptions): void {
     let held = false
     const hold = (): Promise<void> | undefined => {
-      if (left) return undefined
+      if (hasLeft) return undefined
       held = true
-      leading = true
+      isLeader = true
       candidate.onElected()
       // A candidate that failed to start has already left inside `onElected`.
-      return left ? undefined : new Promise((resolve) => (release = resolve))
+      return hasLeft ? undefined : new Promise((resolve) => (release = resolve))
     }
     locks.request(name, options, hold).catch(() => {
       // The request rejects when it is aborted in the queue or when its held lock is stolen.
-      if (!held || left) return
+      if (!held || hasLeft) return
       stepDown()
       queued = queue()
     })
   }
 
   function stepDown(): void {
-    leading = false
+    isLeader = false
     candidate.onDeposed()
   }
 
   return {
-    get leading() {
-      return leading
+    get isLeader() {
+      return isLeader
     },
     steal() {
-      if (leading || left || Date.now() - lastSteal < STEAL_INTERVAL) return
+      if (isLeader || hasLeft || Date.now() - lastSteal < STEAL_INTERVAL_MS) return
       lastSteal = Date.now()
       queued.abort()
       request({ steal: true })
     },
     leave() {
-      left = true
+      hasLeft = true
       queued.abort()
-      if (leading) stepDown()
+      if (isLeader) stepDown()
       release()
     },
   }

@@ -1,6 +1,6 @@
 /** When silence counts, by a clock of the test's own. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { listen } from '../../../src/link/silence.ts'
+import { startInactivityTimeout } from '../../../src/link/inactivity.ts'
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -17,37 +17,37 @@ function freeze(milliseconds: number): void {
 }
 
 test('calls once after the limit, and not at all once it is stopped', () => {
-  const onSilence = vi.fn<() => void>()
-  listen(30_000, onSilence)
-  const stop = listen(30_000, () => expect.unreachable())
+  const onTimeout = vi.fn<() => void>()
+  startInactivityTimeout(30_000, onTimeout)
+  const stop = startInactivityTimeout(30_000, () => expect.unreachable())
   vi.advanceTimersByTime(29_999)
   stop()
-  expect(onSilence).not.toHaveBeenCalled()
+  expect(onTimeout).not.toHaveBeenCalled()
   vi.advanceTimersByTime(60_000)
-  expect(onSilence).toHaveBeenCalledOnce()
+  expect(onTimeout).toHaveBeenCalledOnce()
   expect(vi.getTimerCount()).toBe(0)
 })
 
 test('begins anew after this thread itself stood still', () => {
-  const onSilence = vi.fn<() => void>()
-  listen(30_000, onSilence)
+  const onTimeout = vi.fn<() => void>()
+  startInactivityTimeout(30_000, onTimeout)
   vi.advanceTimersByTime(20_000)
   freeze(60_000)
   vi.advanceTimersByTime(10_000)
-  expect(onSilence).not.toHaveBeenCalled()
+  expect(onTimeout).not.toHaveBeenCalled()
   vi.advanceTimersByTime(29_999)
-  expect(onSilence).not.toHaveBeenCalled()
+  expect(onTimeout).not.toHaveBeenCalled()
   vi.advanceTimersByTime(1)
-  expect(onSilence).toHaveBeenCalledOnce()
+  expect(onTimeout).toHaveBeenCalledOnce()
 })
 
 test('comes to an end in a hidden page too, whose timers are always late', () => {
-  const onSilence = vi.fn<() => void>()
-  listen(30_000, onSilence)
-  for (let look = 0; look < 4; look += 1) {
-    expect(onSilence).not.toHaveBeenCalled()
+  const onTimeout = vi.fn<() => void>()
+  startInactivityTimeout(30_000, onTimeout)
+  for (let check = 0; check < 4; check += 1) {
+    expect(onTimeout).not.toHaveBeenCalled()
     freeze(50_000)
     vi.advanceTimersByTime(10_000)
   }
-  expect(onSilence).toHaveBeenCalledOnce()
+  expect(onTimeout).toHaveBeenCalledOnce()
 })

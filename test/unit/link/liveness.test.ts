@@ -1,6 +1,6 @@
 /** Death notices: who is told, and who is not any more. */
 import { expect, test } from 'vitest'
-import { watchLife } from '../../../src/link/life.ts'
+import { watchLivenessLock } from '../../../src/link/liveness.ts'
 import { createLocks } from '../../support/locks.ts'
 
 test('those who watch are told of a death once, those who stopped are not', async () => {
@@ -10,9 +10,9 @@ test('those who watch are told of a death once, those who stopped are not', asyn
   const held = locks.request('life', () => life)
   const told: string[] = []
   const [staying, leaving] = [new AbortController(), new AbortController()]
-  watchLife(locks, 'life', staying.signal, () => told.push('stays'))
-  watchLife(locks, 'life', leaving.signal, () => told.push('leaves'))
-  watchLife(locks, 'life', AbortSignal.abort(), () => told.push('never came'))
+  watchLivenessLock(locks, 'life', staying.signal, () => told.push('stays'))
+  watchLivenessLock(locks, 'life', leaving.signal, () => told.push('leaves'))
+  watchLivenessLock(locks, 'life', AbortSignal.abort(), () => told.push('never came'))
   leaving.abort()
   die()
   await held

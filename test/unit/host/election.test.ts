@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { stand, type Election } from '../../../src/host/elect.ts'
+import { joinElection, type Election } from '../../../src/host/election.ts'
 import { createLocks } from '../../support/locks.ts'
 
 interface Tab extends Election {
@@ -9,7 +9,7 @@ interface Tab extends Election {
 function open(locks: LockManager, name = 'host'): Tab {
   const log: string[] = []
   const candidate = { onElected: () => log.push('elected'), onDeposed: () => log.push('deposed') }
-  return Object.assign(Object.create(stand(name, candidate, locks)) as Election, { log })
+  return Object.assign(Object.create(joinElection(name, candidate, locks)) as Election, { log })
 }
 
 const settle = () => new Promise((resolve) => setTimeout(resolve))
@@ -21,7 +21,7 @@ describe('stand', () => {
     const locks = createLocks()
     const [one, two] = [open(locks), open(locks)]
     await settle()
-    expect([one.leading, two.leading]).toEqual([true, false])
+    expect([one.isLeader, two.isLeader]).toEqual([true, false])
     expect([one.log, two.log]).toEqual([['elected'], []])
   })
 
@@ -32,7 +32,7 @@ describe('stand', () => {
     one.leave()
     await settle()
     expect(one.log).toEqual(['elected', 'deposed'])
-    expect([two.leading, three.leading]).toEqual([true, false])
+    expect([two.isLeader, three.isLeader]).toEqual([true, false])
   })
 
   test('a tab that left before its turn is never elected', async () => {
@@ -52,7 +52,7 @@ describe('stand', () => {
     two.steal()
     await settle()
     expect(one.log).toEqual(['elected', 'deposed'])
-    expect([one.leading, two.leading]).toEqual([false, true])
+    expect([one.isLeader, two.isLeader]).toEqual([false, true])
     two.leave()
     await settle()
     expect(one.log).toEqual(['elected', 'deposed', 'elected'])
@@ -86,34 +86,34 @@ describe('stand', () => {
     await settle()
     one.steal()
     await settle()
-    expect(one.leading).toBe(true)
+    expect(one.isLeader).toBe(true)
     two.steal()
     await settle()
-    expect(two.leading).toBe(false)
+    expect(two.isLeader).toBe(false)
     const later = Date.now() + 61_000
     vi.spyOn(Date, 'now').mockReturnValue(later)
     two.steal()
     await settle()
-    expect(two.leading).toBe(true)
+    expect(two.isLeader).toBe(true)
     vi.restoreAllMocks()
   })
 
   test('a tab that leaves while it is elected does not keep the lock', async () => {
     const locks = createLocks()
-    const failing: Election = stand(
+    const failing: Election = joinElection(
       'host',
       { onElected: () => failing.leave(), onDeposed: () => {} },
       locks,
     )
     const two = open(locks)
     await settle()
-    expect([failing.leading, two.leading]).toEqual([false, true])
+    expect([failing.isLeader, two.isLeader]).toEqual([false, true])
   })
 
   test('servers of different names do not compete', async () => {
     const locks = createLocks()
     const [one, two] = [open(locks, 'a'), open(locks, 'b')]
     await settle()
-    expect([one.leading, two.leading]).toEqual([true, true])
+    expect([one.isLeader, two.isLeader]).toEqual([true, true])
   })
 })

@@ -5,7 +5,7 @@
  */
 
 /** Acquires a lock until this thread ends. Resolves with its name when the lock is held. */
-export function holdLife(locks: LockManager, kind: string): Promise<string> {
+export function holdLivenessLock(locks: LockManager, kind: string): Promise<string> {
   const name = `inorigin:life:${kind}:${crypto.randomUUID()}`
   return new Promise((resolve, reject) => {
     const never = () => new Promise<never>(() => resolve(name))
@@ -16,31 +16,31 @@ export function holdLife(locks: LockManager, kind: string): Promise<string> {
 /**
  * Callbacks by lock name. A lock request for each message would cost more than the message itself.
  */
-const watched = new Map<string, Set<() => void>>()
+const callbacksByLock = new Map<string, Set<() => void>>()
 
 /** Calls `onDeath` when the holder of the lock dies. Stops watching when the signal aborts. */
-export function watchLife(
+export function watchLivenessLock(
   locks: LockManager,
   name: string,
   signal: AbortSignal,
   onDeath: () => void,
 ): void {
   if (signal.aborted) return
-  const told = watched.get(name) ?? watch(locks, name)
-  told.add(onDeath)
-  signal.addEventListener('abort', () => told.delete(onDeath), { once: true })
+  const callbacks = callbacksByLock.get(name) ?? awaitRelease(locks, name)
+  callbacks.add(onDeath)
+  signal.addEventListener('abort', () => callbacks.delete(onDeath), { once: true })
 }
 
 /** Queues for the lock until its holder dies, because most threads are used more than once. */
-function watch(locks: LockManager, name: string): Set<() => void> {
-  const told = new Set<() => void>()
-  watched.set(name, told)
-  const forget = () => watched.delete(name)
+function awaitRelease(locks: LockManager, name: string): Set<() => void> {
+  const callbacks = new Set<() => void>()
+  callbacksByLock.set(name, callbacks)
+  const remove = () => callbacksByLock.delete(name)
   const onDeath = () => {
-    forget()
-    for (const tell of told) tell()
+    remove()
+    for (const callback of callbacks) callback()
   }
   // The request fails if this thread itself is about to end.
-  locks.request(name, { mode: 'shared' }, onDeath).catch(forget)
-  return told
+  locks.request(name, { mode: 'shared' }, onDeath).catch(remove)
+  return callbacks
 }
