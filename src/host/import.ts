@@ -14,18 +14,18 @@ import { readPiece } from '../store/intake.ts'
 import type { Database } from '../store/open.ts'
 import { holdInUse } from '../store/use.ts'
 import type { ChosenFile, Control, Imported, ImportWishes, Tag } from '../types/index.ts'
+import { areStored } from './benchmark.ts'
 import { filesIn, rootOf } from './chosen.ts'
-import type { Choices } from './choices.ts'
 import { checkEntry, draftOwn, toEntry } from './draft/own.ts'
 import { isShort, type Entries } from './entries.ts'
 import { knownOf, resourcesOf } from './known.ts'
 import type { Models } from './models.ts'
-import { areHere } from './race.ts'
+import type { ImplementationSelector } from './selector.ts'
 
 export interface ImporterOptions {
   database: Database
   entries: Entries
-  choices: Choices
+  selector: ImplementationSelector
   models: Pick<Models, 'unload'>
   /** Called when files are about to be written. */
   onDownload: () => void
@@ -33,7 +33,7 @@ export interface ImporterOptions {
 
 /** Creates the function behind `server.storage.import`. */
 export function createImporter(options: ImporterOptions): Control['take'] {
-  const { database, entries, choices, models, onDownload } = options
+  const { database, entries, selector, models, onDownload } = options
 
   /** Resolves with the files of the chosen implementation if they complete it, else with all. */
   async function needed(matches: readonly Match[], chosen: Implementation | undefined) {
@@ -41,7 +41,7 @@ export function createImporter(options: ImporterOptions): Control['take'] {
     const used = matches.filter(({ resource }) => its.has(resource.sha256))
     const given = new Set(used.map(({ resource }) => resource.sha256))
     const rest = chosen?.resources.filter(({ sha256 }) => !given.has(sha256)) ?? []
-    const isWhole = chosen !== undefined && (await areHere(database, { resources: rest }))
+    const isWhole = chosen !== undefined && (await areStored(database, { resources: rest }))
     return isWhole ? used : matches
   }
 
@@ -57,11 +57,11 @@ export function createImporter(options: ImporterOptions): Control['take'] {
     const resources = resourcesOf([listed])
     const matches = folder?.matches ?? (await match(files, resources, how))
     if (matches.length === 0) throw nothingFits(tag, files, resources)
-    const choice = await choices.pick(listed).catch(() => undefined)
+    const choice = await selector.select(listed).catch(() => undefined)
     const taken = await needed(matches, choice?.implementation)
     const bytes = await importFiles(database, taken, how)
     if (folder && isShort(entry)) await entries.adopt(entry, folder.resolved, how.signal)
-    const complete = choice !== undefined && (await areHere(database, choice.implementation))
+    const complete = choice !== undefined && (await areStored(database, choice.implementation))
     return { ...told(tag, files, taken), bytes, complete, notes: [] }
   }
 
@@ -74,7 +74,7 @@ export function createImporter(options: ImporterOptions): Control['take'] {
   ): Promise<Imported> {
     const plan = await draftOwn(tag, files, wishes, how)
     // Only the files that this device uses are stored, as in a download.
-    const { implementation } = await choices.pick(toEntry(tag, plan, new Map()))
+    const { implementation } = await selector.select(toEntry(tag, plan, new Map()))
     const its = plan.implementations.find(({ id }) => id === implementation.id)?.items ?? []
     const parts = its.map(({ path }) => files.find((one) => one.path === path) as ChosenFile)
     const hashed = await hashFiles(

@@ -12,7 +12,7 @@ import { partAt } from '../store/parts.ts'
 import { hasResource } from '../store/resources.ts'
 
 /** An implementation and its catalog entry. */
-export interface Given {
+export interface ResolvedImplementation {
   entry: Entry
   implementation: Implementation
 }
@@ -21,7 +21,7 @@ export interface Given {
 const PATIENCE = 10_000
 
 /** Returns the data needed to run the implementation, as plain data without texts for people. */
-export function keep({ entry, implementation }: Given): unknown {
+export function keep({ entry, implementation }: ResolvedImplementation): unknown {
   const { card: _, description: __, ...rest } = entry
   if (rest.type === 'predictor') return { ...rest, implementations: [implementation] }
   const { hub: ___, mlc: ____, ...model } = rest
@@ -29,7 +29,7 @@ export function keep({ entry, implementation }: Given): unknown {
 }
 
 /** Returns the stored implementation; `undefined` if another version stored it differently. */
-export function kept({ entry }: PredictionRecord): Given | undefined {
+export function kept({ entry }: PredictionRecord): ResolvedImplementation | undefined {
   if (!v.is(entrySchema, entry)) return undefined
   const [implementation] = entry.implementations
   return implementation && { entry, implementation }

@@ -13,25 +13,26 @@ import { release } from '../predictor/transfer.ts'
 import { ensure } from '../store/ensure.ts'
 import { openDatabase } from '../store/open.ts'
 import type { Caller, Control, Host, LoadProgress, Tag } from '../types/index.ts'
-import { accept } from './accept.ts'
-import { createChoices } from './choices.ts'
 import { differences, digestOptions } from './digest.ts'
-import { embed } from './embed.ts'
+import { createDirectPortSender, type SendDirectPort } from './direct-ports.ts'
+import { streamEmbeddings } from './embedding-stream.ts'
 import { createEntries } from './entries.ts'
 import { findModel, findPredictor, notPredictor } from './find.ts'
+import { streamGeneration } from './generation-stream.ts'
+import { createGpuVerdicts } from './gpu-verdict.ts'
 import { createImporter } from './import.ts'
 import { knownOf } from './known.ts'
-import { createLender, type Lend } from './lend.ts'
 import { createModels, type Lease } from './models.ts'
+import { streamPrediction } from './prediction-stream.ts'
 import { createPredictions } from './predictions.ts'
 import { createQueue } from './queue.ts'
-import { tellPrediction } from './predict.ts'
+import { resolveImplementation } from './resolve-implementation.ts'
 import { createResources } from './resources.ts'
 import { createResponses } from './responses.ts'
-import { settle } from './settle.ts'
+import { withRetry } from './retry.ts'
+import { createSelector } from './selector.ts'
 import { stateOf } from './state.ts'
 import { createStorage } from './storage.ts'
-import { createTrust, unlessUntrusted } from './trust.ts'
 
 /**
  * Opens the host with the given options. The catalog, the device and the database are read on first
@@ -40,12 +41,12 @@ import { createTrust, unlessUntrusted } from './trust.ts'
 export function openHost(
   setup: HostSetup,
   onDownload: () => void,
-): { host: Host; control: Control; lend: Lend } {
+): { host: Host; control: Control; sendDirectPort: SendDirectPort } {
   const database = openDatabase(names(setup.scope).database)
-  const trust = createTrust(database, remember(probeDevice))
+  const gpuVerdicts = createGpuVerdicts(database, memoize(probeDevice))
   const models = createModels({
     assets: setup.assets,
-    onVerdict: trust.learn,
+    onVerdict: gpuVerdicts.record,
     explain: async (error, entry, failed) => {
       const { tag } = entry
       const damage = await storage.damaged(error, failed)
@@ -53,9 +54,9 @@ export function openHost(
       const [all, capabilities] = await Promise.all([entries.all(), device()])
       const fits = (one: Implementation) =>
         obstaclesOf(one, capabilities, setup.device).length === 0
-      const told = nameSmaller(InoriginError.from(error), all, tag, failed, fits)
-      if (told.code === 'hash_mismatch') await entries.forget(entry, failed)
-      return told
+      const explained = nameSmaller(InoriginError.from(error), all, tag, failed, fits)
+      if (explained.code === 'hash_mismatch') await entries.forget(entry, failed)
+      return explained
     },
     // The signal aborts when the model is unloaded, so its files are in use until then.
     ensure: (resources, options) =>
@@ -66,22 +67,25 @@ export function openHost(
         onDownload,
       }),
   })
-  const catalog = remember(() => loadCatalog(setup.catalog, defaultCatalog(setup), setup.scope))
-  const entries = createEntries(database, catalog, { onDownload, onProgress: models.tell })
+  const catalog = memoize(() => loadCatalog(setup.catalog, defaultCatalog(setup), setup.scope))
+  const entries = createEntries(database, catalog, {
+    onDownload,
+    onProgress: models.reportProgress,
+  })
   const storage = createStorage({ database, entries, models, onDownload })
-  const device = trust.capabilities
-  const choices = createChoices({
+  const device = gpuVerdicts.capabilities
+  const selector = createSelector({
     database,
     models,
     device,
-    verdict: trust.verdict,
+    verdict: gpuVerdicts.verdict,
     preference: setup.device,
   })
-  const predictions = createPredictions({ database, scope: setup.scope, entries, device, choices })
+  const predictions = createPredictions({ database, scope: setup.scope, entries, device, selector })
   const resources = createResources({ database, ensure, entries, predictions, onDownload })
 
   /** Queue of predictions over HTTP. Each also waits for its predictor, which runs one by one. */
-  const remote = createQueue({ maxRunning: 32, maxPerClient: 64, maxTotal: 256 })
+  const predictionQueue = createQueue({ maxRunning: 32, maxPerClient: 64, maxTotal: 256 })
 
   function authorize({ key }: Caller): void {
     if (setup.apiKeys === null || (key !== null && setup.apiKeys.includes(key))) return
@@ -91,21 +95,23 @@ export function openHost(
     throw new InoriginError('authentication', `${what} ${todo}`, { code: 'invalid_api_key' })
   }
 
-  async function acquire(
+  async function acquireImplementation(
     entry: Entry,
     signal: AbortSignal,
     onProgress: (progress: LoadProgress) => void = () => undefined,
   ): Promise<Lease> {
-    const stop = models.watch((step) => step.tag === entry.tag && onProgress(step))
-    const settled = settle({ entries, choices }, entry, signal).finally(stop)
-    const { entry: complete, implementation } = await settled
-    const { hosted, leave } = models.acquire(complete, implementation, await trust.verdict())
+    const unsubscribe = models.subscribe((step) => step.tag === entry.tag && onProgress(step))
+    const resolved = resolveImplementation({ entries, selector }, entry, signal).finally(
+      unsubscribe,
+    )
+    const { entry: complete, implementation } = await resolved
+    const lease = models.acquire(complete, implementation, await gpuVerdicts.verdict())
     return {
-      hosted,
-      leave() {
-        leave()
+      instance: lease.instance,
+      release() {
+        lease.release()
         // The request is finished, so measuring the other implementations delays no user.
-        if (hosted.ready) void choices.compare(complete)
+        if (lease.instance.ready) void selector.benchmark(complete)
       },
     }
   }
@@ -116,10 +122,11 @@ export function openHost(
     configuration: string | undefined,
     signal: AbortSignal,
   ): Promise<Lease> {
-    if (configuration === undefined) return acquire(await findPredictor(entries, tag), signal)
+    if (configuration === undefined)
+      return acquireImplementation(await findPredictor(entries, tag), signal)
     const { entry, implementation } = await predictions.configured(tag, configuration, signal)
     if (entry.type !== 'predictor') throw notPredictor(tag)
-    return models.acquire(entry, implementation, await trust.verdict())
+    return models.acquire(entry, implementation, await gpuVerdicts.verdict())
   }
 
   const host: Host = {
@@ -133,28 +140,34 @@ export function openHost(
     },
     async generate(request, caller) {
       authorize(caller)
-      const lease = () => findModel(entries, request).then((entry) => acquire(entry, caller.signal))
-      return accept(lease, request, caller)
+      const acquireLease = () =>
+        findModel(entries, request).then((entry) => acquireImplementation(entry, caller.signal))
+      return streamGeneration(acquireLease, request, caller)
     },
     async countTokens(request, caller) {
       authorize(caller)
       const { signal } = caller
-      const { hosted, leave } = await acquire(await findModel(entries, request), signal)
-      signal.addEventListener('abort', leave)
+      const lease = await acquireImplementation(await findModel(entries, request), signal)
+      signal.addEventListener('abort', lease.release)
       try {
-        await hosted.opened
-        return await call<ModelCalls, 'countTokens'>(hosted.link, 'countTokens', [request], {
-          signal,
-        })
+        await lease.instance.opened
+        return await call<ModelCalls, 'countTokens'>(
+          lease.instance.link,
+          'countTokens',
+          [request],
+          {
+            signal,
+          },
+        )
       } finally {
-        leave()
+        lease.release()
       }
     },
     async embed(request, caller) {
       authorize(caller)
       const entry = findEmbedder(await catalog(), request.model)
       checkDimensions(entry, request.dimensions)
-      return embed(() => acquire(entry, caller.signal), request, caller)
+      return streamEmbeddings(() => acquireImplementation(entry, caller.signal), request, caller)
     },
     ...createResponses(authorize),
     async predictor(tag, caller) {
@@ -168,8 +181,8 @@ export function openHost(
     async predict(tag, inputs, caller) {
       authorize(caller)
       const { client = '', signal } = caller
-      const ticket = remote.enqueue(client, signal)
-      return tellPrediction((onProgress) =>
+      const ticket = predictionQueue.enqueue(client, signal)
+      return streamPrediction((onProgress) =>
         ticket.granted
           .then(() => control.predict(tag, inputs, { signal, onProgress }))
           .finally(ticket.release),
@@ -182,12 +195,16 @@ export function openHost(
   const control: Control = {
     async list() {
       const all = await entries.all()
-      return Promise.all(all.map((entry) => stateOf(entry, { database, models, choices })))
+      return Promise.all(all.map((entry) => stateOf(entry, { database, models, selector })))
     },
     async load(tag, signal, onProgress) {
-      await unlessUntrusted(async () => {
-        const lease = await acquire(await entries.find(tag, 'tag'), signal, onProgress)
-        await ready(lease, signal, onProgress).finally(lease.leave)
+      await withRetry(async () => {
+        const lease = await acquireImplementation(
+          await entries.find(tag, 'tag'),
+          signal,
+          onProgress,
+        )
+        await waitUntilLoaded(lease, signal, onProgress).finally(lease.release)
       })
     },
     progress: (signal) => models.progress(signal),
@@ -196,28 +213,28 @@ export function openHost(
       models.unload(tag)
     },
     ...storage,
-    take: createImporter({ database, entries, choices, models, onDownload }),
+    take: createImporter({ database, entries, selector, models, onDownload }),
     describe: async (tag) => toPredictor(await findPredictor(entries, tag)),
     async predict(tag, inputs, { configuration, signal, onProgress }) {
       const run = async () => {
         const lease = await acquirePredictor(tag, configuration, signal)
         try {
-          await ready(lease, signal, onProgress)
-          return await call<ModelCalls, 'predict'>(lease.hosted.link, 'predict', [inputs], {
+          await waitUntilLoaded(lease, signal, onProgress)
+          return await call<ModelCalls, 'predict'>(lease.instance.link, 'predict', [inputs], {
             signal,
           })
         } catch (error) {
-          throw await lease.hosted.failed(error)
+          throw await lease.instance.explainFailure(error)
         } finally {
-          lease.leave()
+          lease.release()
         }
       }
       // The inputs were copied when they crossed the port, so the caller keeps its own.
-      return unlessUntrusted(run).finally(() => release(inputs))
+      return withRetry(run).finally(() => release(inputs))
     },
     async explain(tag, signal) {
       const entry = await entries.find(tag, 'tag')
-      return choices.explain(await entries.complete(entry, signal))
+      return selector.explain(await entries.complete(entry, signal))
     },
     async compare(options) {
       // A tab that joins with a broken catalog gets the error here, before its first request.
@@ -226,27 +243,27 @@ export function openHost(
     },
   }
 
-  const lend = createLender(models, async (tag, configuration, signal) => {
+  const sendDirectPort = createDirectPortSender(models, async (tag, configuration, signal) => {
     if (configuration !== undefined) return predictions.configured(tag, configuration, signal)
     const entry = await findPredictor(entries, tag)
-    // Requests over a lent port start no comparison, so this one must come first.
-    await choices.compare(entry)
-    return settle({ entries, choices }, entry, signal)
+    // Requests over a direct port start no benchmark, so this one must come first.
+    await selector.benchmark(entry)
+    return resolveImplementation({ entries, selector }, entry, signal)
   })
 
-  return { host, control, lend }
+  return { host, control, sendDirectPort }
 }
 
 /** Resolves when the implementation is loaded, and reports the progress until then. */
-async function ready(
-  { hosted }: Lease,
+async function waitUntilLoaded(
+  { instance }: Lease,
   signal: AbortSignal,
   onProgress: (progress: LoadProgress) => void,
 ): Promise<void> {
-  // The feed below reports a failed load, so its rejection is ignored here.
-  hosted.load().catch(() => undefined)
-  for await (const progress of hosted.progress.read(signal)) onProgress(progress)
-  onProgress(hosted.progress.latest)
+  // The loop below reports a failed load, so its rejection is ignored here.
+  instance.load().catch(() => undefined)
+  for await (const progress of instance.progress.read(signal)) onProgress(progress)
+  onProgress(instance.progress.latest)
 }
 
 function defaultCatalog(setup: HostSetup): string {
@@ -254,7 +271,7 @@ function defaultCatalog(setup: HostSetup): string {
 }
 
 /** Returns a function that runs the work once. It runs the work again after a failure. */
-function remember<T>(work: () => Promise<T>): () => Promise<T> {
+function memoize<T>(work: () => Promise<T>): () => Promise<T> {
   let result: Promise<T> | undefined
   return () => {
     result ??= work().catch((error: unknown) => {

@@ -8,10 +8,10 @@ import { createWatchdog, type Stage } from './watchdog.ts'
 
 export interface ModelThread {
   link: Link
-  /** Number of requests that arrived over lent ports and are not answered yet. */
-  readonly direct: number
-  /** Returns a port straight to the worker. It accepts the ports of `predict` calls. */
-  lend(): MessagePort
+  /** Number of requests that arrived over direct ports and are not answered yet. */
+  readonly directRequests: number
+  /** Opens a port that leads directly to the worker. It accepts the ports of `predict` calls. */
+  openDirectPort(): MessagePort
 }
 
 /** Flow-control window in events, larger than the longest possible response. */
@@ -25,7 +25,7 @@ export function startModelThread(
   { tag, type }: Pick<Entry, 'tag' | 'type'>,
   assets: string,
   closing: AbortController,
-  onUse: () => void,
+  onDirectUse: () => void,
 ): ModelThread {
   const script = new URL('model-worker.js', assets)
   const worker = new Worker(script, { type: 'module', name: `inorigin ${tag}` })
@@ -36,7 +36,7 @@ export function startModelThread(
     ping: () => send({ type: 'ping' }),
     onTimeout: (stage, milliseconds) => closing.abort(modelUnresponsive(tag, stage, milliseconds)),
   })
-  let direct = 0
+  let directRequests = 0
 
   function handleMessage(message: ModelToHost): void {
     if (message.type === 'pong') return watchdog.pong()
@@ -44,9 +44,9 @@ export function startModelThread(
       const onDeath = () => closing.abort(workerEnded(tag))
       return watchLivenessLock(navigator.locks, message.life, closing.signal, onDeath)
     }
-    direct = message.requests
-    watchdog.setDirect(direct)
-    onUse()
+    directRequests = message.requests
+    watchdog.setDirectRequests(directRequests)
+    onDirectUse()
   }
 
   worker.onmessage = ({ data }: MessageEvent<ModelToHost>) => handleMessage(data)
@@ -71,10 +71,10 @@ export function startModelThread(
       window: RESPONSE_WINDOW_EVENTS,
       onOpen: watchdog.watch,
     },
-    get direct() {
-      return direct
+    get directRequests() {
+      return directRequests
     },
-    lend() {
+    openDirectPort() {
       const { port1, port2 } = new MessageChannel()
       send({ type: 'lend' }, [port2])
       return port1

@@ -19,18 +19,18 @@ import {
 } from '../store/predictions.ts'
 import { unlessFull } from '../store/room.ts'
 import type { Prediction, PredictionRequest, Tag } from '../types/index.ts'
-import { elapsed } from './accept.ts'
-import type { Choices } from './choices.ts'
+import { areStored } from './benchmark.ts'
 import type { Entries } from './entries.ts'
-import { firstGone, keep, kept, stillIn, type Given } from './kept.ts'
+import { delay } from './generation-stream.ts'
+import { firstGone, keep, kept, stillIn, type ResolvedImplementation } from './kept.ts'
 import { knownOf } from './known.ts'
-import { areHere } from './race.ts'
-import { settle } from './settle.ts'
+import { resolveImplementation } from './resolve-implementation.ts'
+import type { ImplementationSelector } from './selector.ts'
 
 export interface Predictions {
   create(request: PredictionRequest, signal: AbortSignal): Promise<Prediction>
   /** Resolves with the implementation of a configuration, even if it is no longer listed. */
-  configured(tag: Tag, configuration: string, signal: AbortSignal): Promise<Given>
+  configured(tag: Tag, configuration: string, signal: AbortSignal): Promise<ResolvedImplementation>
   /** Resolves with a resource of a stored prediction, even if the catalog no longer lists it. */
   resource(sha256: string): Promise<{ resource: Resource; tag: Tag } | undefined>
 }
@@ -41,7 +41,7 @@ export interface PredictionsOptions {
   scope: string
   entries: Entries
   device: () => Promise<Capabilities>
-  choices: Choices
+  selector: ImplementationSelector
 }
 
 /** Name of a parameter that refers to an earlier choice. */
@@ -54,7 +54,7 @@ type Reference = 'predictionId' | 'configurationId' | 'configuration'
 const PATIENCE = 3_000
 
 export function createPredictions(options: PredictionsOptions): Predictions {
-  const { database, scope, entries, device, choices } = options
+  const { database, scope, entries, device, selector } = options
 
   /** Resolves with the earlier choice that the request refers to; `undefined` if there is none. */
   async function earlier(request: PredictionRequest): Promise<PredictionRecord | undefined> {
@@ -80,7 +80,7 @@ export function createPredictions(options: PredictionsOptions): Predictions {
     record: PredictionRecord,
     param: Reference,
     signal: AbortSignal,
-  ): Promise<Given> {
+  ): Promise<ResolvedImplementation> {
     const listed = await catalogEntry(record.tag)
     const same = listed && stillIn(listed, record)
     if (same) return { entry: listed, implementation: same }
@@ -102,13 +102,22 @@ export function createPredictions(options: PredictionsOptions): Predictions {
     const same = listed && stillIn(listed, record)
     const implementation = same ?? kept(record)?.implementation
     if (!implementation || obstaclesOf(implementation, await device()).length > 0) return false
-    return same !== undefined || areHere(database, implementation)
+    return same !== undefined || areStored(database, implementation)
   }
 
-  async function best(tag: Tag, id: string | undefined, signal: AbortSignal): Promise<Given> {
-    const { entry } = await settle({ entries, choices }, await entries.find(tag, 'tag'), signal, id)
-    await Promise.race([choices.compare(entry, id), elapsed(PATIENCE)])
-    return { entry, implementation: (await choices.pick(entry, id)).implementation }
+  async function best(
+    tag: Tag,
+    id: string | undefined,
+    signal: AbortSignal,
+  ): Promise<ResolvedImplementation> {
+    const { entry } = await resolveImplementation(
+      { entries, selector },
+      await entries.find(tag, 'tag'),
+      signal,
+      id,
+    )
+    await Promise.race([selector.benchmark(entry, id), delay(PATIENCE)])
+    return { entry, implementation: (await selector.select(entry, id)).implementation }
   }
 
   /** Latest request of each client and tag. Equal concurrent requests get the same prediction. */
@@ -174,7 +183,7 @@ export function createPredictions(options: PredictionsOptions): Predictions {
 
 function recordOf(
   { tag, clientId, configurationId = '' }: PredictionRequest,
-  given: Given,
+  given: ResolvedImplementation,
   choice: Pick<PredictionRecord, 'deviceId' | 'configuration' | 'isPinned'>,
 ): PredictionRecord {
   const { id, resources } = given.implementation

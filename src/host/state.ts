@@ -3,32 +3,32 @@ import { bytesOf, isListed } from '../catalog/memory.ts'
 import type { Entry, Implementation } from '../catalog/schema.ts'
 import type { Database } from '../store/open.ts'
 import type { ModelState } from '../types/index.ts'
-import type { Choices } from './choices.ts'
+import { areStored } from './benchmark.ts'
 import type { Models } from './models.ts'
-import { areHere } from './race.ts'
+import type { ImplementationSelector } from './selector.ts'
 
 export interface StateOptions {
   database: Database
-  models: Pick<Models, 'of'>
-  choices: Pick<Choices, 'pick'>
+  models: Pick<Models, 'ofTag'>
+  selector: Pick<ImplementationSelector, 'select'>
 }
 
 export async function stateOf(
   entry: Entry,
-  { database, models, choices }: StateOptions,
+  { database, models, selector }: StateOptions,
 ): Promise<ModelState> {
   const { tag, type, name } = entry
-  const all = models.of(tag)
-  const hosted = all.findLast(({ ready }) => ready) ?? all.at(-1)
-  const implementation = hosted?.implementation ?? (await fitting(entry, choices))
+  const all = models.ofTag(tag)
+  const instance = all.findLast(({ ready }) => ready) ?? all.at(-1)
+  const implementation = instance?.implementation ?? (await fitting(entry, selector))
   const isKnown = implementation ? isListed(implementation) : entry.implementations.some(isListed)
-  const isHere = implementation && isKnown && (await areHere(database, implementation))
+  const isHere = implementation && isKnown && (await areStored(database, implementation))
   const stored = isHere ? 'stored' : 'remote'
   return {
     tag,
     type,
     name,
-    status: hosted ? (hosted.ready ? 'loaded' : 'loading') : stored,
+    status: instance ? (instance.ready ? 'loaded' : 'loading') : stored,
     bytes: isKnown ? bytesOf(implementation ?? { resources: [] }) : null,
     device: implementation?.device ?? null,
   }
@@ -36,9 +36,9 @@ export async function stateOf(
 
 function fitting(
   entry: Entry,
-  choices: Pick<Choices, 'pick'>,
+  selector: Pick<ImplementationSelector, 'select'>,
 ): Promise<Implementation | undefined> {
-  return choices.pick(entry).then(
+  return selector.select(entry).then(
     ({ implementation }) => implementation,
     () => undefined,
   )

@@ -85,7 +85,7 @@ export function createStorage({
       const catalog = await known()
       const tags = storedTags(await takeInventory(database, catalog), catalog)
       // The store cannot tell which of several tags uses a shared file, so loaded models count too.
-      return tags.map((one) => ({ ...one, inUse: one.inUse || models.of(one.tag).length > 0 }))
+      return tags.map((one) => ({ ...one, inUse: one.inUse || models.ofTag(one.tag).length > 0 }))
     },
     async storedFiles() {
       return storedResources(await takeInventory(database, await known()))

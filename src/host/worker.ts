@@ -69,7 +69,7 @@ function countWatchRequest(signal: AbortSignal): void {
 function createHandlers({
   host,
   control,
-  lend,
+  sendDirectPort,
 }: ReturnType<typeof openHost>): Pick<HostHandlers, 'calls' | 'streams'> {
   return {
     calls: {
@@ -101,7 +101,7 @@ function createHandlers({
         control.predict(tag, inputs, { configuration, signal, onProgress }),
       lend: ([tag, configuration], { signal }, sendPort) => {
         countWatchRequest(signal)
-        return lend(tag, configuration, signal, sendPort)
+        return sendDirectPort(tag, configuration, signal, sendPort)
       },
       explain: ([tag], { signal }) => control.explain(tag, signal),
       compare: ([options], { signal }) => control.compare(options, signal),

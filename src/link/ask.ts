@@ -4,9 +4,9 @@
  * reader slows down the writer.
  */
 import { InoriginError } from '../error.ts'
+import { startInactivityTimeout } from './inactivity.ts'
 import { watchLivenessLock } from './liveness.ts'
 import { currentLocks } from './locks.ts'
-import { startInactivityTimeout } from './inactivity.ts'
 import { PROTOCOL, type AnswerMessage, type AskMessage } from './protocol.ts'
 
 /** A connection to the thread that answers. */

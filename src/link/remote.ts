@@ -1,7 +1,7 @@
 /** Implements the host's interfaces by calls over a port. */
 import type { Caller, Control, Host, LoadProgress } from '../types/index.ts'
 import { call, isHostLost, stream, type Link } from './ask.ts'
-import { borrowing } from './borrow.ts'
+import { predictDirectly } from './direct-predict.ts'
 import type { HostCalls, HostStreams } from './protocol.ts'
 
 /**
@@ -74,7 +74,7 @@ export function remoteControl(link: Link): Control {
     take: (tag, files, wishes, signal, onProgress) =>
       call<HostCalls, 'take'>(link, 'take', [tag, files, wishes], { signal, onEvent: onProgress }),
     describe: (tag) => call<HostCalls, 'describe'>(link, 'describe', [tag]),
-    predict: borrowing(link, (tag, inputs, { configuration, signal, onProgress }) =>
+    predict: predictDirectly(link, (tag, inputs, { configuration, signal, onProgress }) =>
       call<HostCalls, 'predict'>(link, 'predict', [tag, inputs, configuration], {
         signal,
         onEvent: onProgress,

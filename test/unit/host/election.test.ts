@@ -16,7 +16,7 @@ const settle = () => new Promise((resolve) => setTimeout(resolve))
 
 afterEach(() => vi.useRealTimers())
 
-describe('stand', () => {
+describe('joinElection', () => {
   test('the first tab is elected, the second waits', async () => {
     const locks = createLocks()
     const [one, two] = [open(locks), open(locks)]

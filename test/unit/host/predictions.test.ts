@@ -52,7 +52,7 @@ function open(status = 404) {
     scope: 'https://app.test/',
     entries: { all: async () => [] } as never,
     device: async () => ({}) as never,
-    choices: {} as never,
+    selector: {} as never,
   })
 }
 

@@ -1,8 +1,8 @@
 /** Latest value of something that changes until it ends, for any number of readers. */
-export interface Feed<T> {
+export interface LatestValue<T> {
   readonly latest: T
-  push(value: T): void
-  end(): void
+  set(value: T): void
+  complete(): void
   fail(error: unknown): void
   /**
    * Yields the latest value and then later ones. A slow reader skips values. Throws the error of
@@ -11,52 +11,55 @@ export interface Feed<T> {
   read(signal: AbortSignal): AsyncGenerator<T>
 }
 
-/** Creates a feed. `onPush` is called with every value, for observers of several feeds. */
-export function createFeed<T>(first: T, onPush: (value: T) => void = () => {}): Feed<T> {
+/** Creates a latest value. `onSet` is called with every value, for observers of several of them. */
+export function createLatestValue<T>(
+  first: T,
+  onSet: (value: T) => void = () => {},
+): LatestValue<T> {
   let latest = first
   let failure: { error: unknown } | undefined
-  let ended = false
-  let changes = 0
-  let wake = new Set<() => void>()
+  let isComplete = false
+  let version = 0
+  let waiting = new Set<() => void>()
 
-  function changed(): void {
-    changes += 1
-    const sleeping = wake
-    wake = new Set()
-    for (const resume of sleeping) resume()
+  function notify(): void {
+    version += 1
+    const resumed = waiting
+    waiting = new Set()
+    for (const resume of resumed) resume()
   }
 
   return {
     get latest() {
       return latest
     },
-    push(value) {
+    set(value) {
       latest = value
-      onPush(value)
-      changed()
+      onSet(value)
+      notify()
     },
-    end() {
-      ended = true
-      changed()
+    complete() {
+      isComplete = true
+      notify()
     },
     fail(error) {
       failure ??= { error }
-      changed()
+      notify()
     },
     async *read(signal) {
-      let seen = -1
-      const onAbort = () => changed()
+      let seenVersion = -1
+      const onAbort = () => notify()
       signal.addEventListener('abort', onAbort)
       try {
         for (;;) {
           signal.throwIfAborted()
           if (failure) throw failure.error
-          if (ended) return
-          if (seen === changes) {
-            await new Promise<void>((resolve) => wake.add(resolve))
+          if (isComplete) return
+          if (seenVersion === version) {
+            await new Promise<void>((resolve) => waiting.add(resolve))
             continue
           }
-          seen = changes
+          seenVersion = version
           yield latest
         }
       } finally {

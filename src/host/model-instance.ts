@@ -11,11 +11,11 @@ import { call, type Link } from '../link/ask.ts'
 import type { ModelCalls } from '../link/protocol.ts'
 import { secondsFor } from '../store/rate.ts'
 import type { LoadProgress, Tag } from '../types/index.ts'
-import { createFeed, type Feed } from './feed.ts'
+import { verdictFromError } from './gpu-verdict.ts'
+import { createLatestValue, type LatestValue } from './latest-value.ts'
 import { startModelThread } from './model-thread.ts'
-import { verdictOf } from './trust.ts'
 
-export interface Hosted {
+export interface ModelInstance {
   readonly entry: Entry
   readonly implementation: Implementation
   /** Link to the worker. */
@@ -23,24 +23,24 @@ export interface Hosted {
   /** Promise that resolves when the small files are present, so that requests can be accepted. */
   readonly opened: Promise<void>
   readonly ready: boolean
-  /** Progress of the load. The feed ends when the load completes. */
-  readonly progress: Feed<LoadProgress>
-  /** Number of current and waiting users. It includes requests that pages sent over lent ports. */
-  readonly users: number
+  /** Progress of the load. It is complete when the load is. */
+  readonly progress: LatestValue<LoadProgress>
+  /** Number of current and waiting users, including requests that pages sent over direct ports. */
+  readonly referenceCount: number
   /** Loads the weights once. Resolves when requests can be answered. */
   load(): Promise<void>
   /**
-   * Adds a user and returns the function that removes it. A load is canceled when its last user
-   * leaves before it is ready.
+   * Adds a reference and returns the function that releases it. A load is canceled when its last
+   * reference is released before it is ready.
    */
-  join(): () => void
+  retain(): () => void
   /**
    * Resolves with the error to report for a failed run; its message refers to this catalog. A lost
    * device cannot recover within its thread, so a device error also terminates the worker.
    */
-  failed(error: unknown): Promise<unknown>
-  /** Returns a port straight to the worker. It accepts the ports of `predict` calls. */
-  lend(): MessagePort
+  explainFailure(error: unknown): Promise<unknown>
+  /** Opens a port that leads directly to the worker. It accepts the ports of `predict` calls. */
+  openDirectPort(): MessagePort
   /**
    * Terminates the worker. `replaced` means that another implementation needs the memory or is used
    * instead. The default is `unloaded`.
@@ -48,7 +48,7 @@ export interface Hosted {
   close(why?: 'unloaded' | 'replaced'): void
 }
 
-export interface HostedOptions {
+export interface ModelInstanceOptions {
   entry: Entry
   implementation: Implementation
   /** URL of the folder with the workers and the runtime. */
@@ -56,7 +56,7 @@ export interface HostedOptions {
   /** Resolves with the files of the resources. Missing ones are downloaded first. */
   ensure(
     resources: readonly Resource[],
-    options: { signal: AbortSignal; tag: Tag; onProgress: (progress: Transfer) => void },
+    options: { signal: AbortSignal; tag: Tag; onProgress: (progress: TransferProgress) => void },
   ): Promise<Files>
   /** Verdict on this GPU from an earlier load; `undefined` if there is none. */
   verdict: GpuVerdict | undefined
@@ -65,20 +65,20 @@ export interface HostedOptions {
   /** Resolves with the error of the worker, extended with the remedy that the catalog offers. */
   explain(error: unknown, entry: Entry, implementation: Implementation): Promise<unknown>
   onProgress(progress: LoadProgress): void
-  /** Called when a page starts or finishes a request over a lent port. */
-  onUse(): void
+  /** Called when a page starts or finishes a request over a direct port. */
+  onDirectUse(): void
   /** Called when the implementation was closed or failed to load. */
-  onClose(hosted: Hosted): void
+  onClose(instance: ModelInstance): void
 }
 
-export interface Transfer {
+export interface TransferProgress {
   loadedBytes: number
   totalBytes: number
   bytesPerSecond: number
 }
 
 /** Codes of errors after which a runtime cannot be used again in its thread. */
-const DEVICE_FAULTS: ReadonlySet<string> = new Set([
+const FATAL_DEVICE_CODES: ReadonlySet<string> = new Set([
   'device_lost',
   'gpu_error',
   'gpu_untrusted',
@@ -87,18 +87,18 @@ const DEVICE_FAULTS: ReadonlySet<string> = new Set([
 ])
 
 /** Returns `true` for files that are needed to accept a request, before the weights are loaded. */
-const isText = ({ type }: Resource) => type === 'tokenizer' || type === 'config'
+const isTextResource = ({ type }: Resource) => type === 'tokenizer' || type === 'config'
 
 /** Starts the worker and loads the small files. The weights are loaded by `load`. */
-export function createHosted(options: HostedOptions): Hosted {
+export function createModelInstance(options: ModelInstanceOptions): ModelInstance {
   const { entry, implementation, assets, ensure, verdict, onVerdict, onProgress, onClose } = options
   const explain = (error: unknown) => options.explain(error, entry, implementation)
   const { resources } = implementation
   const totalBytes = bytesOf(implementation)
   const closing = new AbortController()
-  const thread = startModelThread(entry, assets, closing, options.onUse)
+  const thread = startModelThread(entry, assets, closing, options.onDirectUse)
   const { link } = thread
-  const start: LoadProgress = {
+  const initialProgress: LoadProgress = {
     tag: entry.tag,
     phase: 'download',
     loadedBytes: 0,
@@ -106,29 +106,29 @@ export function createHosted(options: HostedOptions): Hosted {
     bytesPerSecond: 0,
     remainingSeconds: null,
   }
-  const progress = createFeed(start, onProgress)
-  let users = 0
+  const progress = createLatestValue(initialProgress, onProgress)
+  let references = 0
   let ready = false
   let loading: Promise<void> | undefined
 
-  const opened = (entry.type === 'model' ? openModel() : openPredictor()).catch(blame)
-  opened.catch(giveUp)
+  const opened = (entry.type === 'model' ? openModel() : openPredictor()).catch(throwExplained)
+  opened.catch(closeWith)
 
   /** Throws the reason of the abort if there was one, else the explained error. */
-  async function blame(error: unknown): Promise<never> {
+  async function throwExplained(error: unknown): Promise<never> {
     throw closing.signal.aborted ? closing.signal.reason : await explain(error)
   }
 
-  function giveUp(error: unknown): void {
-    const found = verdictOf(error)
-    if (found) onVerdict(found)
+  function closeWith(error: unknown): void {
+    const newVerdict = verdictFromError(error)
+    if (newVerdict) onVerdict(newVerdict)
     closing.abort(error)
   }
 
   async function openModel(): Promise<void> {
-    const texts = await get(resources.filter(isText), 0)
+    const texts = await getFiles(resources.filter(isTextResource), 0)
     if (entry.type !== 'model') return
-    await ask('openModel', {
+    await callWorker('openModel', {
       engine: implementation.engine,
       device: implementation.device,
       runtime: new URL('ort/', assets).href,
@@ -145,43 +145,49 @@ export function createHosted(options: HostedOptions): Hosted {
   }
 
   async function openPredictor(): Promise<void> {
-    const files = await get(resources, 0)
+    const files = await getFiles(resources, 0)
     if (entry.type !== 'predictor') return
-    compiling()
+    reportCompiling()
     const runtime = new URL('ort/', assets).href
-    const found = await ask('openPredictor', { entry, implementation, files, runtime, verdict })
-    if (found) onVerdict(found)
+    const newVerdict = await callWorker('openPredictor', {
+      entry,
+      implementation,
+      files,
+      runtime,
+      verdict,
+    })
+    if (newVerdict) onVerdict(newVerdict)
   }
 
-  async function finish(): Promise<void> {
+  async function loadWeights(): Promise<void> {
     if (entry.type === 'model') {
-      const texts = resources.filter(isText)
-      const weights = resources.filter((resource) => !isText(resource))
-      const files = await get(weights, bytesOf({ resources: texts }))
-      compiling()
-      const found = await ask('loadModel', files, () =>
-        progress.push({ ...progress.latest, phase: 'warm' }),
+      const texts = resources.filter(isTextResource)
+      const weights = resources.filter((resource) => !isTextResource(resource))
+      const files = await getFiles(weights, bytesOf({ resources: texts }))
+      reportCompiling()
+      const newVerdict = await callWorker('loadModel', files, () =>
+        progress.set({ ...progress.latest, phase: 'warm' }),
       )
-      if (found) onVerdict(found)
+      if (newVerdict) onVerdict(newVerdict)
     }
     ready = true
-    progress.push({ ...progress.latest, phase: 'ready', bytesPerSecond: 0, remainingSeconds: 0 })
-    progress.end()
+    progress.set({ ...progress.latest, phase: 'ready', bytesPerSecond: 0, remainingSeconds: 0 })
+    progress.complete()
   }
 
-  function get(wanted: readonly Resource[], before: number): Promise<Files> {
+  function getFiles(wanted: readonly Resource[], before: number): Promise<Files> {
     return ensure(wanted, {
       signal: closing.signal,
       tag: entry.tag,
       onProgress: ({ loadedBytes: here, bytesPerSecond }) => {
         const loadedBytes = before + here
         const remainingSeconds = secondsFor(totalBytes - loadedBytes, bytesPerSecond)
-        progress.push({ ...progress.latest, loadedBytes, bytesPerSecond, remainingSeconds })
+        progress.set({ ...progress.latest, loadedBytes, bytesPerSecond, remainingSeconds })
       },
     })
   }
 
-  function ask<Name extends keyof ModelCalls>(
+  function callWorker<Name extends keyof ModelCalls>(
     name: Name,
     argument: ModelCalls[Name]['args'][0],
     onEvent?: () => void,
@@ -192,12 +198,12 @@ export function createHosted(options: HostedOptions): Hosted {
     })
   }
 
-  function compiling(): void {
+  function reportCompiling(): void {
     const here = { loadedBytes: totalBytes, bytesPerSecond: 0, remainingSeconds: 0 }
-    progress.push({ ...progress.latest, phase: 'compile', ...here })
+    progress.set({ ...progress.latest, phase: 'compile', ...here })
   }
 
-  const hosted: Hosted = {
+  const instance: ModelInstance = {
     entry,
     implementation,
     link,
@@ -206,34 +212,34 @@ export function createHosted(options: HostedOptions): Hosted {
     get ready() {
       return ready
     },
-    get users() {
-      return users + thread.direct
+    get referenceCount() {
+      return references + thread.directRequests
     },
     load() {
       if (!loading) {
-        loading = opened.then(finish).catch(blame)
-        loading.catch(giveUp)
+        loading = opened.then(loadWeights).catch(throwExplained)
+        loading.catch(closeWith)
       }
       return loading
     },
-    join() {
-      users += 1
-      let joined = true
+    retain() {
+      references += 1
+      let isHeld = true
       return () => {
-        if (!joined) return
-        joined = false
-        users -= 1
-        if (hosted.users === 0 && !ready) hosted.close()
+        if (!isHeld) return
+        isHeld = false
+        references -= 1
+        if (instance.referenceCount === 0 && !ready) instance.close()
       }
     },
-    async failed(error) {
+    async explainFailure(error) {
       const explained = await explain(error)
-      if (error instanceof InoriginError && DEVICE_FAULTS.has(error.code ?? '')) {
+      if (error instanceof InoriginError && FATAL_DEVICE_CODES.has(error.code ?? '')) {
         closing.abort(explained)
       }
       return explained
     },
-    lend: thread.lend,
+    openDirectPort: thread.openDirectPort,
     close(why = 'unloaded') {
       const what = `${entry.tag} was ${why} while it was in use. Try again.`
       closing.abort(new InoriginError('unavailable', what, { code: why, retryAfter: 1 }))
@@ -241,7 +247,7 @@ export function createHosted(options: HostedOptions): Hosted {
   }
   closing.signal.addEventListener('abort', () => {
     progress.fail(closing.signal.reason)
-    onClose(hosted)
+    onClose(instance)
   })
-  return hosted
+  return instance
 }

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import type { GpuVerdict } from '../../../src/device/verdict.ts'
 import { probeDevice } from '../../../src/device/capabilities.ts'
-import { createTrust } from '../../../src/host/trust.ts'
+import { createGpuVerdicts } from '../../../src/host/gpu-verdict.ts'
 import { writeFact } from '../../../src/store/facts.ts'
 import { openDatabase } from '../../../src/store/open.ts'
 
@@ -11,19 +11,19 @@ test.each<[string, GpuVerdict, boolean]>([
   ['wrong', { features: null }, true],
   ['late', { features: null, late: true }, false],
   ['late with a feature', { features: [], late: true }, false],
-])('%s', async (_, found, isKept) => {
+])('%s', async (_, found, isStored) => {
   const database = openDatabase(`test:${crypto.randomUUID()}`)
-  const host = createTrust(database, probeDevice)
-  host.learn(found)
+  const host = createGpuVerdicts(database, probeDevice)
+  host.record(found)
   expect(await host.verdict()).toEqual(found)
-  const next = () => createTrust(database, probeDevice).verdict()
-  if (isKept) await expect.poll(next).toEqual(found)
+  const next = () => createGpuVerdicts(database, probeDevice).verdict()
+  if (isStored) await expect.poll(next).toEqual(found)
   else {
     // One that is kept comes after it: what would have been written is there by then.
     const other = { features: ['other'] }
-    host.learn(other)
+    host.record(other)
     await expect.poll(next).toEqual(other)
-    host.learn(found)
+    host.record(found)
     await host.verdict()
     // A write to the same store ends after those that were begun before it.
     await writeFact(database, 'another subject', {})

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
-import { createTries, unlessUntrusted, verdictOf } from '../../../src/host/trust.ts'
+import { verdictFromError } from '../../../src/host/gpu-verdict.ts'
+import { createRetryPolicy, withRetry } from '../../../src/host/retry.ts'
 
 const untrusted = (features: readonly string[] | null = []) =>
   new InoriginError('unavailable', 'Wrong numbers.', {
@@ -8,7 +9,7 @@ const untrusted = (features: readonly string[] | null = []) =>
     details: { verdict: { features } },
   })
 
-describe('unlessUntrusted', () => {
+describe('withRetry', () => {
   /** Fails so often, then gives the number of its call. */
   const work = (failures: number, error: Error) => {
     let calls = 0
@@ -20,33 +21,35 @@ describe('unlessUntrusted', () => {
   }
 
   test('does the work again where the GPU was given up', async () => {
-    expect(await unlessUntrusted(work(2, untrusted()))).toBe(3)
+    expect(await withRetry(work(2, untrusted()))).toBe(3)
   })
 
   test('does not go on for ever', async () => {
-    await expect(unlessUntrusted(work(3, untrusted()))).rejects.toMatchObject({
+    await expect(withRetry(work(3, untrusted()))).rejects.toMatchObject({
       code: 'gpu_untrusted',
     })
   })
 
   test('shares one bound with whatever else the request tries', async () => {
-    const tryAgain = createTries()
-    expect(await unlessUntrusted(work(1, untrusted()), tryAgain)).toBe(2)
-    await expect(unlessUntrusted(work(2, untrusted()), tryAgain)).rejects.toMatchObject({
+    const shouldRetry = createRetryPolicy()
+    expect(await withRetry(work(1, untrusted()), shouldRetry)).toBe(2)
+    await expect(withRetry(work(2, untrusted()), shouldRetry)).rejects.toMatchObject({
       code: 'gpu_untrusted',
     })
-    expect(tryAgain(untrusted())).toBe(false)
+    expect(shouldRetry(untrusted())).toBe(false)
   })
 
   test('leaves every other failure alone', async () => {
     const lost = new InoriginError('unavailable', 'Gone.', { code: 'device_lost' })
-    await expect(unlessUntrusted(work(1, lost))).rejects.toBe(lost)
+    await expect(withRetry(work(1, lost))).rejects.toBe(lost)
   })
 })
 
 test('a verdict is read from the error that carries one, and from no other', () => {
-  expect(verdictOf(untrusted(['shader-f16']))).toEqual({ features: ['shader-f16'] })
-  expect(verdictOf(untrusted(null))).toEqual({ features: null })
-  expect(verdictOf(new InoriginError('unavailable', '', { code: 'gpu_untrusted' }))).toBeNull()
-  expect(verdictOf(new Error('no'))).toBeNull()
+  expect(verdictFromError(untrusted(['shader-f16']))).toEqual({ features: ['shader-f16'] })
+  expect(verdictFromError(untrusted(null))).toEqual({ features: null })
+  expect(
+    verdictFromError(new InoriginError('unavailable', '', { code: 'gpu_untrusted' })),
+  ).toBeNull()
+  expect(verdictFromError(new Error('no'))).toBeNull()
 })

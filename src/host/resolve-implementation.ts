@@ -1,24 +1,24 @@
 /** Determines the implementation that this device uses, with its files. */
 import { isListed } from '../catalog/memory.ts'
 import type { Entry } from '../catalog/schema.ts'
-import type { Choices } from './choices.ts'
 import type { Entries } from './entries.ts'
-import type { Given } from './kept.ts'
+import type { ResolvedImplementation } from './kept.ts'
+import type { ImplementationSelector } from './selector.ts'
 
 /**
  * Resolves with the chosen implementation and its files, which are looked up if they are not
  * listed. If the files reveal further requirements, it chooses again. `device` is as in
- * {@link Choices.pick}.
+ * {@link ImplementationSelector.select}.
  */
-export async function settle(
-  { entries, choices }: { entries: Entries; choices: Choices },
+export async function resolveImplementation(
+  { entries, selector }: { entries: Entries; selector: ImplementationSelector },
   entry: Entry,
   signal: AbortSignal,
   device?: string,
-): Promise<Given> {
+): Promise<ResolvedImplementation> {
   let complete = await entries.complete(entry, signal)
   for (;;) {
-    const { implementation } = await choices.pick(complete, device)
+    const { implementation } = await selector.select(complete, device)
     if (isListed(implementation)) return { entry: complete, implementation }
     complete = await entries.list(complete, implementation, signal)
   }

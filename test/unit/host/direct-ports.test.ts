@@ -1,55 +1,58 @@
 /** Ways to workers of predictors: which are lent, and until when. */
 import { expect, test } from 'vitest'
-import type { Hosted } from '../../../src/host/hosted.ts'
-import type { Given } from '../../../src/host/kept.ts'
-import { createLender } from '../../../src/host/lend.ts'
+import type { ModelInstance } from '../../../src/host/model-instance.ts'
+import type { ResolvedImplementation } from '../../../src/host/kept.ts'
+import { createDirectPortSender } from '../../../src/host/direct-ports.ts'
 import type { Models } from '../../../src/host/models.ts'
 import { arrived } from '../../support/arrived.ts'
 
-const given = { entry: { type: 'predictor' }, implementation: {} } as Given
+const resolved = { entry: { type: 'predictor' }, implementation: {} } as ResolvedImplementation
 
 function open({ leaves = false } = {}) {
   const gone = new AbortController()
-  const state = { ready: true, lent: 0 }
-  const hosted = {
+  const state = { ready: true, opened: 0 }
+  const instance = {
     get ready() {
       return state.ready
     },
     link: { endSignal: gone.signal },
-    lend() {
-      state.lent += 1
+    openDirectPort() {
+      state.opened += 1
       return {} as MessagePort
     },
-  } as Hosted
-  let find = (_given: Given): void => undefined
-  const found = new Promise<Given>((resolve) => (find = resolve))
-  const lend = createLender({ find: () => hosted } as unknown as Models, () => found)
-  const asker = new AbortController()
+  } as ModelInstance
+  let find = (_given: ResolvedImplementation): void => undefined
+  const found = new Promise<ResolvedImplementation>((resolve) => (find = resolve))
+  const sendDirectPort = createDirectPortSender(
+    { find: () => instance } as unknown as Models,
+    () => found,
+  )
+  const caller = new AbortController()
   let told = 0
-  const tell = () => {
+  const sendPort = () => {
     told += 1
-    if (leaves) asker.abort()
+    if (leaves) caller.abort()
   }
-  const ended = lend('@a/b', undefined, asker.signal, tell).then(
+  const ended = sendDirectPort('@a/b', undefined, caller.signal, sendPort).then(
     () => 'over',
     (error: Error) => error.message,
   )
   const soon = () => Promise.race([ended, arrived().then(() => 'lent')])
-  return { state, gone, asker, ended, soon, find: () => find(given), told: () => told }
+  return { state, gone, caller, ended, soon, find: () => find(resolved), told: () => told }
 }
 
 test('a way is lent until its worker ends, which is told, or until the asker leaves', async () => {
   const [one, two] = [open(), open()]
   one.find()
   two.find()
-  expect([await one.soon(), await two.soon(), one.told(), one.state.lent]).toEqual([
+  expect([await one.soon(), await two.soon(), one.told(), one.state.opened]).toEqual([
     'lent',
     'lent',
     1,
     1,
   ])
   one.gone.abort(new Error('It was unloaded.'))
-  two.asker.abort()
+  two.caller.abort()
   expect([await one.ended, await two.ended]).toEqual(['It was unloaded.', 'over'])
 })
 
@@ -57,10 +60,10 @@ test('nothing is lent of what is not in memory, nor to who left before it was fo
   const [one, two] = [open(), open()]
   one.state.ready = false
   one.find()
-  two.asker.abort()
+  two.caller.abort()
   two.find()
   expect([await one.soon(), await two.soon()]).toEqual(['over', 'over'])
-  expect([one.state.lent, two.state.lent, one.told(), two.told()]).toEqual([0, 0, 0, 0])
+  expect([one.state.opened, two.state.opened, one.told(), two.told()]).toEqual([0, 0, 0, 0])
 })
 
 test('a worker that ended before its way was lent is told of at once', async () => {

@@ -1,14 +1,14 @@
 /** Turns a prediction into a stream of events, for requests over HTTP. */
 import { imagesToFiles } from '../predictor/png.ts'
 import type { LoadProgress, PredictionEvent, PredictionResult } from '../types/index.ts'
-import { elapsed, PATIENCE } from './accept.ts'
+import { delay, STATUS_TIMEOUT_MS } from './generation-stream.ts'
 import { withHeartbeat } from './heartbeat.ts'
 
 /**
  * Resolves when `run` resolves, or after 5 s. Rejects if `run` rejects before that; the events
  * throw later errors. The events include a heartbeat at least every 10 s.
  */
-export async function tellPrediction(
+export async function streamPrediction(
   run: (onProgress: (progress: LoadProgress) => void) => Promise<PredictionResult>,
 ): Promise<AsyncIterable<PredictionEvent>> {
   let latest: LoadProgress | undefined
@@ -19,7 +19,7 @@ export async function tellPrediction(
   }).then(withFiles)
   // The reader of the events gets this error.
   running.catch(() => undefined)
-  await Promise.race([running, elapsed(PATIENCE)])
+  await Promise.race([running, delay(STATUS_TIMEOUT_MS)])
   return withHeartbeat(events())
 
   async function* events(): AsyncGenerator<PredictionEvent> {

@@ -5,10 +5,10 @@ import { completeMlcEntry, expandMlcEntry } from '../../../src/catalog/mlc/entry
 import type { MlcRecord } from '../../../src/catalog/mlc/record.ts'
 import type { Entry } from '../../../src/catalog/schema.ts'
 import type { Capabilities } from '../../../src/device/capabilities.ts'
-import type { Choices } from '../../../src/host/choices.ts'
+import type { ImplementationSelector } from '../../../src/host/selector.ts'
 import type { Entries } from '../../../src/host/entries.ts'
-import { eligible } from '../../../src/host/race.ts'
-import { settle } from '../../../src/host/settle.ts'
+import { selectMeasurable } from '../../../src/host/benchmark.ts'
+import { resolveImplementation } from '../../../src/host/resolve-implementation.ts'
 import { HASH } from '../catalog/entries.ts'
 
 const record = (model_id: string): MlcRecord => ({
@@ -34,7 +34,7 @@ const gpu = (...features: string[]): Capabilities => ({
 })
 
 /** Settles an entry of those models; `needs` is what their files turn out to need. */
-async function settled(
+async function resolve(
   ids: readonly string[],
   capabilities: Capabilities,
   needs: Record<string, string[]> = {},
@@ -64,31 +64,31 @@ async function settled(
       return entry.type === 'model' ? completeMlcEntry(entry, record(id), found) : entry
     },
   } as unknown as Entries
-  const choices = {
-    pick: async (entry: Entry) => choose(entry, capabilities),
-  } as unknown as Choices
-  const given = await settle(
-    { entries, choices },
+  const selector = {
+    select: async (entry: Entry) => choose(entry, capabilities),
+  } as unknown as ImplementationSelector
+  const resolved = await resolveImplementation(
+    { entries, selector },
     expandMlcEntry({ tag: '@me/mlc', mlc: [] as never }, records, undefined),
     signal,
   )
-  return { id: given.implementation.id, looked, given }
+  return { id: resolved.implementation.id, looked, resolved }
 }
 
 test('those of the chosen one are looked up, and of no other', async () => {
   const all = ['x-q4f16_1', 'x-q4f32_1']
-  const { given, ...withHalves } = await settled(all, gpu('shader-f16'))
+  const { resolved, ...withHalves } = await resolve(all, gpu('shader-f16'))
   expect(withHalves).toEqual({ id: 'x-q4f16_1', looked: ['x-q4f16_1'] })
-  expect(given.entry).toMatchObject({ maxInputTokens: 2048, maxOutputTokens: 2048 })
-  expect(await settled(all, gpu())).toMatchObject({ id: 'x-q4f32_1', looked: ['x-q4f32_1'] })
+  expect(resolved.entry).toMatchObject({ maxInputTokens: 2048, maxOutputTokens: 2048 })
+  expect(await resolve(all, gpu())).toMatchObject({ id: 'x-q4f32_1', looked: ['x-q4f32_1'] })
 })
 
 test('what turns out to need more than the device has makes room for the next', async () => {
-  expect(await settled(['one', 'two'], gpu(), { one: ['shader-f16'] })).toMatchObject({
+  expect(await resolve(['one', 'two'], gpu(), { one: ['shader-f16'] })).toMatchObject({
     id: 'two',
     looked: ['one', 'two'],
   })
-  await expect(settled(['one'], gpu(), { one: ['shader-f16'] })).rejects.toMatchObject({
+  await expect(resolve(['one'], gpu(), { one: ['shader-f16'] })).rejects.toMatchObject({
     code: 'no_implementation',
     message: expect.stringContaining('one: the GPU has no shader-f16'),
   })
@@ -96,8 +96,8 @@ test('what turns out to need more than the device has makes room for the next', 
 
 test('one that was not looked up is not brought here to be measured', async () => {
   vi.stubGlobal('navigator', {})
-  const { given } = await settled(['x-q4f16_1', 'x-q4f32_1'], gpu('shader-f16'))
-  const fit = await eligible(null as never, given.entry.implementations)
-  expect(fit.map(({ id }) => id)).toEqual(['x-q4f16_1'])
+  const { resolved } = await resolve(['x-q4f16_1', 'x-q4f32_1'], gpu('shader-f16'))
+  const measurable = await selectMeasurable(null as never, resolved.entry.implementations)
+  expect(measurable.map(({ id }) => id)).toEqual(['x-q4f16_1'])
   vi.unstubAllGlobals()
 })

@@ -8,7 +8,7 @@ import type { Database } from '../store/open.ts'
 import type { Tag } from '../types/index.ts'
 
 /** Measurements of a tag's implementations. */
-export interface Known {
+export interface KnownMeasurements {
   /** Measurements by implementation id. */
   measured: Map<string, Measurement>
   /**
@@ -18,23 +18,23 @@ export interface Known {
 }
 
 /** Result of measuring an implementation. */
-export interface Found {
+export interface MeasurementResult {
   /** Measurement; `null` if the implementation rejects sample inputs and cannot be measured. */
   measurement: Measurement | null
   /** `true` if the failure may be temporary. The next visit measures the implementation again. */
-  mayPass?: boolean
+  isTransient?: boolean
 }
 
-export interface Speeds {
-  of(entry: Entry, deviceId: string, capabilities: Capabilities): Promise<Known>
-  learn(
-    found: { tag: Tag; implementation: Implementation } & Found,
+export interface Measurements {
+  get(entry: Entry, deviceId: string, capabilities: Capabilities): Promise<KnownMeasurements>
+  record(
+    result: { tag: Tag; implementation: Implementation } & MeasurementResult,
     deviceId: string,
     capabilities: Capabilities,
   ): Promise<void>
 }
 
-interface Fact {
+interface StoredMeasurements {
   /** Adapter and browser of the measurements. They are void with any others. */
   where: string
   runs: Record<string, Measurement | null>
@@ -45,102 +45,121 @@ interface Fact {
 }
 
 /** A fact with the measurements that apply only until this host ends. */
-interface Current extends Fact {
-  now?: Record<string, Measurement>
+interface CachedMeasurements extends StoredMeasurements {
+  untilRestart?: Record<string, Measurement>
 }
 
-const PREFIX = 'speed '
+const SUBJECT_PREFIX = 'speed '
 
 /** Maximum number of facts, one for each tag and device. Clients may use any device names. */
-const MOST = 200
+const MAX_RECORDS = 200
 
 /** Number of visits with a temporary failure after which an implementation is not tried again. */
-const VISITS = 3
+const MAX_TRANSIENT_FAILURES = 3
 
 /** Time in milliseconds in which a further use is not recorded. */
-const SAME_USE = 86_400_000
+const LAST_USED_RESOLUTION_MS = 86_400_000
 
-export function createSpeeds(database: Database): Speeds {
-  const facts = new Map<string, Current>()
+export function createMeasurements(database: Database): Measurements {
+  const cache = new Map<string, CachedMeasurements>()
 
   /** Caches the most recently used facts. Evicted ones are read from the database again. */
-  function remember(subject: string, fact: Current): void {
-    facts.delete(subject)
-    facts.set(subject, fact)
-    const [oldest] = facts.keys()
-    if (facts.size > MOST && oldest !== undefined) facts.delete(oldest)
+  function putInCache(subject: string, fact: CachedMeasurements): void {
+    cache.delete(subject)
+    cache.set(subject, fact)
+    const [oldest] = cache.keys()
+    if (cache.size > MAX_RECORDS && oldest !== undefined) cache.delete(oldest)
   }
 
-  async function read(subject: string, where: string): Promise<Current> {
-    const nothing: Fact = { where, runs: {} }
-    const known = facts.get(subject) ?? (await stored(subject)) ?? nothing
-    const current = known.where === where ? known : nothing
-    remember(subject, current)
+  async function read(subject: string, where: string): Promise<CachedMeasurements> {
+    const empty: StoredMeasurements = { where, runs: {} }
+    const latest = cache.get(subject) ?? (await readStored(subject)) ?? empty
+    const current = latest.where === where ? latest : empty
+    putInCache(subject, current)
     return current
   }
 
-  async function stored(subject: string): Promise<Fact | undefined> {
+  async function readStored(subject: string): Promise<StoredMeasurements | undefined> {
     // Without working storage, measurements apply until this host ends.
-    const fact = await readFact(database, subject, isFact).catch(() => undefined)
+    const fact = await readFact(database, subject, isStoredMeasurements).catch(() => undefined)
     // A wrong clock may have recorded a time in the future.
-    const isNoted = Math.abs(Date.now() - (fact?.lastUsed ?? 0)) < SAME_USE
-    if (fact && !isNoted) void write(subject, fact)
+    const isUseRecorded = Math.abs(Date.now() - (fact?.lastUsed ?? 0)) < LAST_USED_RESOLUTION_MS
+    if (fact && !isUseRecorded) void write(subject, fact)
     return fact
   }
 
-  async function write(subject: string, { where, runs, failed }: Fact): Promise<void> {
-    const fact: Fact = { where, runs, ...(failed && { failed }), lastUsed: Date.now() }
-    const keep = async () => {
-      await writeFact(database, subject, fact)
-      await trimFacts(database, PREFIX, { most: MOST, spare: subject, lastUse })
+  async function write(
+    subject: string,
+    { where, runs, failed }: StoredMeasurements,
+  ): Promise<void> {
+    const fact: StoredMeasurements = {
+      where,
+      runs,
+      ...(failed && { failed }),
+      lastUsed: Date.now(),
     }
-    await keep().catch(() => undefined)
+    const writeAndTrim = async () => {
+      await writeFact(database, subject, fact)
+      await trimFacts(database, SUBJECT_PREFIX, {
+        most: MAX_RECORDS,
+        spare: subject,
+        lastUse: lastUseOf,
+      })
+    }
+    await writeAndTrim().catch(() => undefined)
   }
 
   return {
-    async of({ tag, implementations }, deviceId, capabilities) {
-      const { runs, now } = await read(subjectOf(tag, deviceId), whereOf(capabilities))
+    async get({ tag, implementations }, deviceId, capabilities) {
+      const { runs, untilRestart } = await read(
+        subjectOf(tag, deviceId),
+        environmentOf(capabilities),
+      )
       const measured = new Map<string, Measurement>()
       const tried = new Set<string>()
       for (const implementation of implementations) {
         const key = keyOf(implementation)
-        const run = runs[key] === undefined ? now?.[key] : runs[key]
+        const run = runs[key] === undefined ? untilRestart?.[key] : runs[key]
         if (run !== undefined) tried.add(implementation.id)
         if (run) measured.set(implementation.id, run)
       }
       return { measured, tried }
     },
-    async learn({ tag, implementation, ...found }, deviceId, capabilities) {
+    async record({ tag, implementation, ...result }, deviceId, capabilities) {
       const subject = subjectOf(tag, deviceId)
-      const fact = withFound(
-        await read(subject, whereOf(capabilities)),
+      const fact = withResult(
+        await read(subject, environmentOf(capabilities)),
         keyOf(implementation),
-        found,
+        result,
       )
-      remember(subject, fact)
+      putInCache(subject, fact)
       await write(subject, fact)
     },
   }
 }
 
-function withFound(fact: Current, key: string, { measurement, mayPass }: Found): Current {
+function withResult(
+  fact: CachedMeasurements,
+  key: string,
+  { measurement, isTransient }: MeasurementResult,
+): CachedMeasurements {
   const { [key]: before = 0, ...others } = fact.failed ?? {}
-  const visits = before + 1
-  if (measurement && mayPass && visits < VISITS) {
+  const failures = before + 1
+  if (measurement && isTransient && failures < MAX_TRANSIENT_FAILURES) {
     return {
       ...fact,
-      failed: { ...others, [key]: visits },
-      now: { ...fact.now, [key]: measurement },
+      failed: { ...others, [key]: failures },
+      untilRestart: { ...fact.untilRestart, [key]: measurement },
     }
   }
   return { ...fact, failed: others, runs: { ...fact.runs, [key]: measurement } }
 }
 
-const lastUse = (fact: unknown): number => (isFact(fact) ? (fact.lastUsed ?? 0) : 0)
+const lastUseOf = (fact: unknown): number => (isStoredMeasurements(fact) ? (fact.lastUsed ?? 0) : 0)
 
-const subjectOf = (tag: Tag, deviceId: string): string => `${PREFIX}${deviceId} ${tag}`
+const subjectOf = (tag: Tag, deviceId: string): string => `${SUBJECT_PREFIX}${deviceId} ${tag}`
 
-function whereOf({ webgpu, wasm }: Capabilities): string {
+function environmentOf({ webgpu, wasm }: Capabilities): string {
   const { vendor, architecture, device, description } = webgpu ?? {}
   const gpu = webgpu ? [vendor, architecture, device, description] : ['no gpu']
   const threads = wasm.threads ? 'threads' : 'one thread'
@@ -152,6 +171,6 @@ function keyOf({ id, device, resources }: Implementation): string {
   return [id, device, ...resources.map(({ sha256 }) => sha256)].join(' ')
 }
 
-function isFact(value: unknown): value is Fact {
+function isStoredMeasurements(value: unknown): value is StoredMeasurements {
   return typeof value === 'object' && value !== null && 'where' in value && 'runs' in value
 }

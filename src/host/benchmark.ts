@@ -7,30 +7,30 @@ import { call } from '../link/ask.ts'
 import type { ModelCalls } from '../link/protocol.ts'
 import { hasResource } from '../store/resources.ts'
 import type { Database } from '../store/open.ts'
+import { verdictFromError } from './gpu-verdict.ts'
+import type { MeasurementResult } from './measurements.ts'
 import type { Models } from './models.ts'
-import type { Found } from './speeds.ts'
-import { verdictOf } from './trust.ts'
 
 /** Size in bytes below which an implementation is downloaded only to be measured. */
-const SMALL = 8_000_000
+const MAX_MEASUREMENT_DOWNLOAD_BYTES = 8_000_000
 
 /** Largest size in bytes of an implementation that is loaded beside the one in use. */
-const LARGE = 2 ** 28
+const MAX_MEASURED_BYTES = 2 ** 28
 
-/** Timeouts in milliseconds: to load one implementation, to measure it, and for the whole race. */
-const LOADING = 60_000
-const MEASURING = 10_000
-const ALL = 90_000
+/** Timeouts in milliseconds: to load one implementation, to measure it, and for the whole benchmark. */
+const LOAD_TIMEOUT_MS = 60_000
+const MEASURE_TIMEOUT_MS = 10_000
+const BENCHMARK_TIMEOUT_MS = 90_000
 
 /** Codes of temporary failures, which say nothing about the implementation. */
-const PASSING: ReadonlySet<string | undefined> = new Set([
+const IGNORED_ERROR_CODES: ReadonlySet<string | undefined> = new Set([
   'unloaded',
   'queue_full',
   'storage_damaged',
 ])
 
 /** Codes of failures that may be caused by other programs or by other models in memory. */
-const MAY_PASS: ReadonlySet<string | undefined> = new Set([
+const TRANSIENT_ERROR_CODES: ReadonlySet<string | undefined> = new Set([
   'device_lost',
   'model_unresponsive',
   'out_of_memory',
@@ -38,7 +38,7 @@ const MAY_PASS: ReadonlySet<string | undefined> = new Set([
   'worker_ended',
 ])
 
-export interface RaceOptions {
+export interface BenchmarkOptions {
   database: Database
   models: Models
   verdict: () => Promise<GpuVerdict | undefined>
@@ -48,74 +48,85 @@ export interface RaceOptions {
  * Resolves with the implementations that may be measured: those that are stored or small. Large
  * ones are excluded, because two might not fit in memory. With `saveData`, only stored ones count.
  */
-export async function eligible(
+export async function selectMeasurable(
   database: Database,
   implementations: readonly Implementation[],
 ): Promise<Implementation[]> {
   const { connection } = navigator as { connection?: { saveData?: boolean } }
-  const few = connection?.saveData ? 0 : SMALL
-  const found = await Promise.all(
+  const maxDownloadBytes = connection?.saveData ? 0 : MAX_MEASUREMENT_DOWNLOAD_BYTES
+  const isMeasurable = await Promise.all(
     implementations.map(async (implementation) => {
       if (!isListed(implementation)) return false
       const bytes = bytesOf(implementation)
-      if (bytes < few) return true
-      return bytes <= LARGE && (await areHere(database, implementation))
+      if (bytes < maxDownloadBytes) return true
+      return bytes <= MAX_MEASURED_BYTES && (await areStored(database, implementation))
     }),
   )
-  return implementations.filter((_, index) => found[index])
+  return implementations.filter((_, index) => isMeasurable[index])
 }
 
 /** Resolves with `true` if all files of the implementation are stored. */
-export async function areHere(
+export async function areStored(
   database: Database,
   { resources }: Pick<Implementation, 'resources'>,
 ): Promise<boolean> {
-  const here = await Promise.all(resources.map(({ sha256 }) => hasResource(database, sha256)))
-  return here.every(Boolean)
+  const isStored = await Promise.all(resources.map(({ sha256 }) => hasResource(database, sha256)))
+  return isStored.every(Boolean)
 }
 
 /**
  * Measures the implementations one after the other, because they would disturb each other, and
  * reports each result. The measurement is `null` for an implementation that rejects sample inputs.
- * A download that times out is not reported. The race ends when requests use the language model.
+ * A download that times out is not reported. The benchmark ends when requests use the language model.
  */
-export async function race(
-  { models, verdict }: RaceOptions,
+export async function runBenchmark(
+  { models, verdict }: BenchmarkOptions,
   entry: Entry,
   implementations: readonly Implementation[],
-  tell: (implementation: Implementation, found: Found) => Promise<void>,
+  onResult: (implementation: Implementation, result: MeasurementResult) => Promise<void>,
 ): Promise<void> {
-  const over = AbortSignal.timeout(ALL)
+  const deadline = AbortSignal.timeout(BENCHMARK_TIMEOUT_MS)
   for (const implementation of implementations) {
-    if (over.aborted || !models.hasRoom) return
+    if (deadline.aborted || !models.hasCapacity) return
     const lease = models.acquire(entry, implementation, await verdict(), true)
-    const { hosted, leave } = lease
-    const within = (limit: number) => AbortSignal.any([over, AbortSignal.timeout(limit)])
-    const isShared = () => entry.type === 'model' && hosted.users > 1
-    let signal = within(LOADING)
+    const { instance, release } = lease
+    const withTimeout = (timeoutMs: number) =>
+      AbortSignal.any([deadline, AbortSignal.timeout(timeoutMs)])
+    const isShared = () => entry.type === 'model' && instance.referenceCount > 1
+    let signal = withTimeout(LOAD_TIMEOUT_MS)
     try {
-      await unlessAborted(hosted.load(), signal)
+      await unlessAborted(instance.load(), signal)
       if (isShared()) return
-      signal = within(MEASURING)
-      const milliseconds = await call<ModelCalls, 'measure'>(hosted.link, 'measure', [], { signal })
+      signal = withTimeout(MEASURE_TIMEOUT_MS)
+      const milliseconds = await call<ModelCalls, 'measure'>(instance.link, 'measure', [], {
+        signal,
+      })
       if (isShared()) return
-      await tell(implementation, { measurement: { milliseconds } })
+      await onResult(implementation, { measurement: { milliseconds } })
     } catch (error) {
-      const failure = signal.aborted && !over.aborted ? late() : InoriginError.from(error)
+      const failure = signal.aborted && !deadline.aborted ? tooSlow() : InoriginError.from(error)
       // A slow network and a rejected GPU say nothing about the speed of the implementation.
-      const isKnown = hosted.progress.latest.phase !== 'download' && !over.aborted && !isShared()
-      if (isKnown && verdictOf(error) === null && !PASSING.has(failure.code)) {
+      const isConclusive =
+        instance.progress.latest.phase !== 'download' && !deadline.aborted && !isShared()
+      if (
+        isConclusive &&
+        verdictFromError(error) === null &&
+        !IGNORED_ERROR_CODES.has(failure.code)
+      ) {
         const measurement = failure.kind === 'invalid_request' ? null : { failure: failure.message }
-        await tell(implementation, { measurement, mayPass: MAY_PASS.has(failure.code) })
+        await onResult(implementation, {
+          measurement,
+          isTransient: TRANSIENT_ERROR_CODES.has(failure.code),
+        })
       }
     } finally {
-      leave()
+      release()
     }
   }
 }
 
-function late(): InoriginError {
-  const limits = `${LOADING / 1000} s to load or ${MEASURING / 1000} s to run`
+function tooSlow(): InoriginError {
+  const limits = `${LOAD_TIMEOUT_MS / 1000} s to load or ${MEASURE_TIMEOUT_MS / 1000} s to run`
   return new InoriginError('unavailable', `it took longer than ${limits}`, { code: 'too_slow' })
 }
 

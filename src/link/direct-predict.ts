@@ -1,6 +1,6 @@
 /**
  * Sends a page's predictions directly to the predictor's worker. After the first prediction, the
- * host lends the page a port to that worker. If the port is lost, the page sends its predictions to
+ * host sends the page a port to that worker. If the port is lost, the page sends its predictions to
  * the host again.
  */
 import { InoriginError } from '../error.ts'
@@ -10,7 +10,7 @@ import type { HostCalls, ModelCalls } from './protocol.ts'
 
 type Predict = Control['predict']
 
-interface Loan {
+interface DirectLink {
   link: Link
   /** Last progress that the host reported while it loaded the predictor. */
   progress: LoadProgress | undefined
@@ -21,66 +21,67 @@ interface Loan {
  * another request runs. After the timeout the page asks the host, which knows whether the worker is
  * alive.
  */
-const PATIENCE = 20_000
+const DIRECT_ACK_TIMEOUT_MS = 20_000
 
 /**
- * Returns a `predict` that borrows ports. `link` leads to the host; `predict` sends requests to it.
+ * Returns a `predict` that uses direct ports. `link` leads to the host; `predict` sends requests to it.
  */
-export function borrowing(link: Link, predict: Predict): Predict {
-  /** Loans by tag and configuration; `null` while the page waits for the port. */
-  const loans = new Map<string, Loan | null>()
+export function predictDirectly(link: Link, predict: Predict): Predict {
+  /** Direct links by tag and configuration; `null` while the page waits for the port. */
+  const directLinks = new Map<string, DirectLink | null>()
 
-  /** Borrows a port, and holds it until the predictor is unloaded. */
-  async function borrow(
+  /** Requests a direct port, and uses it until the predictor is unloaded. */
+  async function requestPort(
     tag: Tag,
     configuration: string | undefined,
     progress: LoadProgress | undefined,
   ): Promise<void> {
     const key = keyOf(tag, configuration)
-    if (loans.has(key)) return
-    let loan: Loan | null = null
-    loans.set(key, loan)
+    if (directLinks.has(key)) return
+    let directLink: DirectLink | null = null
+    directLinks.set(key, directLink)
     const ended = new AbortController()
     const onEvent = (port: MessagePort) => {
       const connect = (request: MessagePort) => port.postMessage(null, [request])
-      const direct = {
+      const workerLink = {
         ...link,
         connect,
         maxAttempts: 1,
-        ackTimeoutMs: PATIENCE,
+        ackTimeoutMs: DIRECT_ACK_TIMEOUT_MS,
         endSignal: ended.signal,
       }
-      loan = { link: direct, progress }
-      loans.set(key, loan)
+      directLink = { link: workerLink, progress }
+      directLinks.set(key, directLink)
     }
     try {
       await call<HostCalls, 'lend'>(link, 'lend', [tag, configuration], { onEvent })
     } catch (error) {
       ended.abort(error)
     } finally {
-      if (loans.get(key) === loan) loans.delete(key)
+      if (directLinks.get(key) === directLink) directLinks.delete(key)
     }
   }
 
   return async (tag, inputs, options) => {
     const { configuration, signal, onProgress } = options
     const key = keyOf(tag, configuration)
-    const loan = loans.get(key)
-    if (loan) {
+    const directLink = directLinks.get(key)
+    if (directLink) {
       let isAcknowledged = false
       const onAck = () => {
         isAcknowledged = true
-        if (loan.progress) onProgress(loan.progress)
+        if (directLink.progress) onProgress(directLink.progress)
       }
       try {
-        return await call<ModelCalls, 'predict'>(loan.link, 'predict', [inputs], {
+        return await call<ModelCalls, 'predict'>(directLink.link, 'predict', [inputs], {
           signal,
           onAck,
         })
       } catch (error) {
         if (isAcknowledged && isFinal(error)) throw error
         // The next prediction then does not wait for the same timeout.
-        if (!isAcknowledged && isHostLost(error) && loans.get(key) === loan) loans.delete(key)
+        if (!isAcknowledged && isHostLost(error) && directLinks.get(key) === directLink)
+          directLinks.delete(key)
       }
     }
     let latest: LoadProgress | undefined
@@ -91,7 +92,7 @@ export function borrowing(link: Link, predict: Predict): Predict {
         onProgress(progress)
       },
     })
-    void borrow(tag, configuration, latest)
+    void requestPort(tag, configuration, latest)
     return result
   }
 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { tellPrediction } from '../../../src/host/predict.ts'
+import { streamPrediction } from '../../../src/host/prediction-stream.ts'
 import type { LoadProgress, PredictionEvent, PredictionResult } from '../../../src/types/index.ts'
 
 const RESULT: PredictionResult = { tag: '@a/b', outputs: { y: 1 }, latency: 2, device: 'wasm' }
@@ -26,7 +26,7 @@ function scripted() {
       Object.assign(script, { end: resolve, fail: reject })
     })
   }
-  return { script, told: tellPrediction(run) }
+  return { script, told: streamPrediction(run) }
 }
 
 beforeEach(() => {

@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest'
-import { createSpeeds } from '../../../src/host/speeds.ts'
+import { createMeasurements } from '../../../src/host/measurements.ts'
 import type { Capabilities } from '../../../src/device/capabilities.ts'
 import type { Database } from '../../../src/store/open.ts'
 import { predictor } from '../catalog/entries.ts'
@@ -39,27 +39,27 @@ test('what is learnt of devices by the hundred is forgotten by its last use, not
     implementation: implementation!,
     measurement: { milliseconds: 5 },
   }
-  const learn = (name: string) => createSpeeds(database).learn(found, name, device)
+  const record = (name: string) => createMeasurements(database).record(found, name, device)
   const known = (name: string) => [...facts.keys()].some((subject) => subject.includes(`${name} `))
   const lastUseOf = (name: string) => {
     const subject = [...facts.keys()].find((one) => one.includes(name)) ?? ''
     return (facts.get(subject) as { lastUsed: number }).lastUsed
   }
-  await learn('aaa-this-device')
-  await learn('aaa-gone')
+  await record('aaa-this-device')
+  await record('aaa-gone')
   for (let count = 100; count < 298; count += 1) {
     vi.advanceTimersByTime(1000)
-    await learn(`device-${count}`)
+    await record(`device-${count}`)
   }
   expect(facts.size).toBe(200)
   vi.advanceTimersByTime(2 * 86_400_000)
   // By another visit, which reads it.
-  expect((await createSpeeds(database).of(predictor(), 'aaa-this-device', device)).tried.size).toBe(
-    1,
-  )
+  expect(
+    (await createMeasurements(database).get(predictor(), 'aaa-this-device', device)).tried.size,
+  ).toBe(1)
   await vi.waitFor(() => expect(lastUseOf('aaa-this-device')).toBeGreaterThan(Date.now() - 60_000))
-  await learn('device-298')
-  await learn('device-299')
+  await record('device-298')
+  await record('device-299')
   expect(facts.size).toBe(200)
   expect(
     ['aaa-this-device', 'aaa-gone', 'device-100', 'device-101', 'device-299'].filter(known),
@@ -71,8 +71,8 @@ test('devices by the thousand, named by whoever asks, are not all kept in memory
   const read: string[] = []
   const connection = { get: async (_store: string, subject: string) => void read.push(subject) }
   const database = { name: 'test', use: (work) => work(connection as never) } as Database
-  const speeds = createSpeeds(database)
-  const ask = (name: string) => speeds.of(predictor(), name, device)
+  const measurements = createMeasurements(database)
+  const ask = (name: string) => measurements.get(predictor(), name, device)
   await ask('first')
   await ask('first')
   expect(read).toHaveLength(1)

@@ -2,8 +2,8 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import type { Entry, Implementation, PredictorEntry } from '../../../src/catalog/schema.ts'
 import type { Capabilities } from '../../../src/device/capabilities.ts'
 import { InoriginError } from '../../../src/error.ts'
-import { createChoices } from '../../../src/host/choices.ts'
-import type { Hosted } from '../../../src/host/hosted.ts'
+import { createSelector } from '../../../src/host/selector.ts'
+import type { ModelInstance } from '../../../src/host/model-instance.ts'
 import type { Models } from '../../../src/host/models.ts'
 import { answer } from '../../../src/link/answer.ts'
 import type { ModelCalls } from '../../../src/link/protocol.ts'
@@ -71,13 +71,13 @@ function memory(stored: readonly string[] = []) {
 
 /** Models that take as long as planned, and which were brought into memory, one after the other. */
 function models(plan: Plan) {
-  const raced: string[] = []
+  const measured: string[] = []
   const closed: string[] = []
-  const loaded = new Map<string, Hosted>()
+  const loaded = new Map<string, ModelInstance>()
   let most = 0
   let current = 0
-  const made = { hasRoom: true, users: 0 }
-  function host(one: Implementation): Hosted {
+  const made = { hasCapacity: true, referenceCount: 0 }
+  function host(one: Implementation): ModelInstance {
     const planned = plan[one.id] ?? 1
     const phase = { phase: 'download' }
     const measure = async () => {
@@ -87,8 +87,8 @@ function models(plan: Plan) {
     return {
       implementation: one,
       progress: { latest: phase },
-      get users() {
-        return made.users
+      get referenceCount() {
+        return made.referenceCount
       },
       async load() {
         if (typeof planned === 'object' && 'load' in planned) throw planned.load
@@ -107,72 +107,76 @@ function models(plan: Plan) {
         ackTimeoutMs: 1_000,
       },
       close: () => closed.push(one.id),
-    } as unknown as Hosted
+    } as unknown as ModelInstance
   }
   Object.assign(made, {
-    acquire(_entry: unknown, one: Implementation, _verdict: unknown, isUnasked: boolean) {
-      expect(isUnasked).toBe(true)
-      raced.push(one.id)
+    acquire(_entry: unknown, one: Implementation, _verdict: unknown, isBackground: boolean) {
+      expect(isBackground).toBe(true)
+      measured.push(one.id)
       most = Math.max(most, ++current)
-      const hosted = host(one)
-      loaded.set(one.id, hosted)
-      return { hosted, leave: () => (current -= 1) }
+      const instance = host(one)
+      loaded.set(one.id, instance)
+      return { instance, release: () => (current -= 1) }
     },
-    of: () => [...loaded.values()],
+    ofTag: () => [...loaded.values()],
   })
-  return { models: made as unknown as Models, made, raced, closed, most: () => most }
+  return { models: made as unknown as Models, made, measured, closed, most: () => most }
 }
 
 function open(plan: Plan, kept = memory(), capabilities = device()) {
   vi.stubGlobal('navigator', { userAgent: 'Browser/1' })
-  const racing = models(plan)
-  const choices = createChoices({
+  const recorder = models(plan)
+  const selector = createSelector({
     database: kept.database,
-    models: racing.models,
+    models: recorder.models,
     verdict: async () => undefined,
     device: async () => capabilities,
     preference: 'auto',
   })
   const chosen = async (entry: Entry, id?: string) =>
-    (await choices.pick(entry, id)).implementation.id
-  return { ...racing, ...choices, chosen, kept }
+    (await selector.select(entry, id)).implementation.id
+  return { ...recorder, ...selector, chosen, kept }
 }
 
 describe('a comparison', () => {
   test('finds the fastest, one after the other, once, and closes the rest', async () => {
-    const { compare, chosen, raced, most, closed } = open({ webgpu: 30, wasm: 5, 'wasm-other': 20 })
+    const { benchmark, chosen, measured, most, closed } = open({
+      webgpu: 30,
+      wasm: 5,
+      'wasm-other': 20,
+    })
     const entry = entryOf(gpu, wasm, other)
     expect(await chosen(entry)).toBe('webgpu')
-    await Promise.all([compare(entry), compare(entry)])
+    await Promise.all([benchmark(entry), benchmark(entry)])
     expect(await chosen(entry)).toBe('wasm')
-    await compare(entry)
-    expect([raced, most()]).toEqual([['webgpu', 'wasm', 'wasm-other'], 1])
+    await benchmark(entry)
+    expect([measured, most()]).toEqual([['webgpu', 'wasm', 'wasm-other'], 1])
     expect(closed).toEqual(['webgpu', 'wasm-other'])
   })
 
   test('closes nothing that somebody uses', async () => {
-    const { compare, chosen, made, closed } = open({ webgpu: 30, wasm: 5 })
-    made.users = 1
-    await compare(entryOf(gpu, wasm))
+    const { benchmark, chosen, made, closed } = open({ webgpu: 30, wasm: 5 })
+    made.referenceCount = 1
+    await benchmark(entryOf(gpu, wasm))
     expect([await chosen(entryOf(gpu, wasm)), closed]).toEqual(['wasm', []])
   })
 
   test('is remembered by another host, until the device is another one', async () => {
     const kept = memory()
     const entry = entryOf(gpu, wasm)
-    await open({ webgpu: 30, wasm: 5 }, kept).compare(entry)
+    await open({ webgpu: 30, wasm: 5 }, kept).benchmark(entry)
     const next = open({}, kept)
     expect(await next.chosen(entry)).toBe('wasm')
-    await next.compare(entry)
-    expect(next.raced).toEqual([])
+    await next.benchmark(entry)
+    expect(next.measured).toEqual([])
     expect(await open({}, kept, device('two')).chosen(entry)).toBe('webgpu')
     vi.stubGlobal('navigator', { userAgent: 'Browser/2' })
     expect(await next.chosen(entry)).toBe('webgpu')
   })
 
   test('is of these very files, and of that device by its name', async () => {
-    const { compare, chosen } = open({ webgpu: 30, wasm: 5 })
-    await compare(entryOf(gpu, wasm), 'phone')
+    const { benchmark, chosen } = open({ webgpu: 30, wasm: 5 })
+    await benchmark(entryOf(gpu, wasm), 'phone')
     expect(await chosen(entryOf(gpu, wasm), 'phone')).toBe('wasm')
     expect(await chosen(entryOf(gpu, wasm))).toBe('webgpu')
     const renewed = { ...gpu, resources: [{ ...gpu.resources[0]!, sha256: 'f'.repeat(64) }] }
@@ -181,10 +185,10 @@ describe('a comparison', () => {
 
   test('goes on with what was not there before', async () => {
     const kept = memory()
-    await open({ webgpu: 30, wasm: 25 }, kept).compare(entryOf(gpu, wasm))
-    const { compare, chosen, raced } = open({ 'wasm-other': 3 }, kept)
-    await compare(entryOf(gpu, wasm, other))
-    expect(raced).toEqual(['wasm-other'])
+    await open({ webgpu: 30, wasm: 25 }, kept).benchmark(entryOf(gpu, wasm))
+    const { benchmark, chosen, measured } = open({ 'wasm-other': 3 }, kept)
+    await benchmark(entryOf(gpu, wasm, other))
+    expect(measured).toEqual(['wasm-other'])
     expect(await chosen(entryOf(gpu, wasm, other))).toBe('wasm-other')
   })
 
@@ -198,26 +202,26 @@ describe('a comparison', () => {
     ['leaves alone what cannot become the choice', [unlike, wasm, other], [], []],
     ['needs two', [wasm], ['wasm'], []],
   ])('%s', async (_, all, stored, expected) => {
-    const { compare, raced } = open({}, memory(stored))
-    await compare(entryOf(...all))
-    expect(raced).toEqual(expected)
+    const { benchmark, measured } = open({}, memory(stored))
+    await benchmark(entryOf(...all))
+    expect(measured).toEqual(expected)
   })
 
   test('fetches nothing where data is saved, nor where something would have to go for it', async () => {
     const saving = open({})
     vi.stubGlobal('navigator', { userAgent: 'Browser/1', connection: { saveData: true } })
-    await saving.compare(entryOf(gpu, wasm))
-    expect(saving.raced).toEqual([])
+    await saving.benchmark(entryOf(gpu, wasm))
+    expect(saving.measured).toEqual([])
     const full = open({})
-    full.made.hasRoom = false
-    await full.compare(entryOf(gpu, wasm))
-    expect(full.raced).toEqual([])
+    full.made.hasCapacity = false
+    await full.benchmark(entryOf(gpu, wasm))
+    expect(full.measured).toEqual([])
   })
 
   test('what fails here is passed over and says why', async () => {
     const failure = new InoriginError('unavailable', 'The GPU gave out.')
-    const { compare, explain } = open({ webgpu: failure, wasm: 900 })
-    await compare(entryOf(gpu, wasm))
+    const { benchmark, explain } = open({ webgpu: failure, wasm: 900 })
+    await benchmark(entryOf(gpu, wasm))
     const told = await explain(entryOf(gpu, wasm))
     expect(told.chosen).toBe('wasm')
     expect(told.reasons[0]).toMatchObject({ id: 'webgpu', milliseconds: null })
@@ -231,18 +235,18 @@ describe('a comparison', () => {
       'It waited for its turn until the time was over.',
     )
     const plan: Plan = { webgpu: waited, wasm: 5 }
-    const { compare, chosen, made, explain } = open(plan)
+    const { benchmark, chosen, made, explain } = open(plan)
     const entry = model({ implementations: [gpu, wasm] })
-    made.users = 2
-    await compare(entry)
+    made.referenceCount = 2
+    await benchmark(entry)
     expect((await explain(entry)).reasons.map(({ milliseconds }) => milliseconds)).toEqual([
       null,
       null,
     ])
     expect(await chosen(entry)).toBe('webgpu')
-    made.users = 1
+    made.referenceCount = 1
     plan['webgpu'] = 3
-    await compare(entry)
+    await benchmark(entry)
     expect((await explain(entry)).reasons.map(({ milliseconds }) => milliseconds)).toEqual([3, 5])
     expect(await chosen(entry)).toBe('webgpu')
   })
@@ -254,11 +258,11 @@ describe('a comparison', () => {
         webgpu: new InoriginError('unavailable', 'Later.', { code, retryAfter: 1 }),
         wasm: 5,
       }
-      const { compare, chosen } = open(plan)
-      await compare(entryOf(gpu, wasm))
+      const { benchmark, chosen } = open(plan)
+      await benchmark(entryOf(gpu, wasm))
       expect(await chosen(entryOf(gpu, wasm))).toBe('webgpu')
       plan['webgpu'] = 30
-      await compare(entryOf(gpu, wasm))
+      await benchmark(entryOf(gpu, wasm))
       expect(await chosen(entryOf(gpu, wasm))).toBe('wasm')
     },
   )
@@ -270,13 +274,13 @@ describe('a comparison', () => {
       const entry = entryOf(gpu, wasm)
       const failure = new InoriginError('unavailable', 'The GPU was taken away.', { code })
       const visit = async (plan: Plan) => {
-        const { compare, chosen, raced, explain } = open(plan, kept)
+        const { benchmark, chosen, measured, explain } = open(plan, kept)
         const before = await chosen(entry)
-        await compare(entry)
-        await compare(entry)
+        await benchmark(entry)
+        await benchmark(entry)
         const why = (await explain(entry)).reasons[0]?.why
         expect(why?.includes(failure.message)).toBe((await chosen(entry)) === 'wasm')
-        return [before, raced, await chosen(entry)]
+        return [before, measured, await chosen(entry)]
       }
       expect(await visit({ webgpu: failure, wasm: 90 })).toEqual([
         'webgpu',
@@ -285,8 +289,8 @@ describe('a comparison', () => {
       ])
       expect(await visit({ webgpu: 3 })).toEqual(['webgpu', ['webgpu'], 'webgpu'])
       kept.facts.clear()
-      for (const raced of [['webgpu', 'wasm'], ['webgpu'], ['webgpu']]) {
-        expect(await visit({ webgpu: failure, wasm: 90 })).toEqual(['webgpu', raced, 'wasm'])
+      for (const measured of [['webgpu', 'wasm'], ['webgpu'], ['webgpu']]) {
+        expect(await visit({ webgpu: failure, wasm: 90 })).toEqual(['webgpu', measured, 'wasm'])
       }
       expect(await visit({ webgpu: 3 })).toEqual(['wasm', [], 'wasm'])
     },
@@ -294,29 +298,29 @@ describe('a comparison', () => {
 
   test('inputs that are refused decide nothing, and are not tried again', async () => {
     const refused = new InoriginError('invalid_request', 'inputs.ids must have another shape.')
-    const { compare, chosen, raced } = open({ webgpu: refused, wasm: 5 })
+    const { benchmark, chosen, measured } = open({ webgpu: refused, wasm: 5 })
     const entry = entryOf(gpu, wasm)
-    await compare(entry)
-    await compare(entry)
-    expect([await chosen(entry), raced]).toEqual(['webgpu', ['webgpu', 'wasm']])
+    await benchmark(entry)
+    await benchmark(entry)
+    expect([await chosen(entry), measured]).toEqual(['webgpu', ['webgpu', 'wasm']])
   })
 
   test('what the network kept back is tried another time', async () => {
     const offline = { load: new InoriginError('unavailable', 'No network.') }
     const plan: Plan = { webgpu: 30, wasm: offline }
-    const { compare, chosen, raced } = open(plan)
+    const { benchmark, chosen, measured } = open(plan)
     const entry = entryOf(gpu, wasm)
-    await compare(entry)
+    await benchmark(entry)
     expect(await chosen(entry)).toBe('webgpu')
     plan['wasm'] = 5
-    await compare(entry)
-    expect([await chosen(entry), raced]).toEqual(['wasm', ['webgpu', 'wasm', 'wasm']])
+    await benchmark(entry)
+    expect([await chosen(entry), measured]).toEqual(['wasm', ['webgpu', 'wasm', 'wasm']])
   })
 })
 
 test('an explanation waits for the comparison that is under way, and describes the device', async () => {
-  const { compare, explain } = open({ webgpu: 30, wasm: 5 })
-  void compare(entryOf(gpu, wasm))
+  const { benchmark, explain } = open({ webgpu: 30, wasm: 5 })
+  void benchmark(entryOf(gpu, wasm))
   const told = await explain(entryOf(gpu, wasm))
   expect(told).toMatchObject({ tag: '@acme/digits', chosen: 'wasm' })
   expect(told.device).toEqual({

@@ -2,13 +2,13 @@
 import { stream } from '../link/ask.ts'
 import type { ModelStreams } from '../link/protocol.ts'
 import type { Caller, EmbeddingEvent, EmbeddingRequest, Embeddings } from '../types/index.ts'
-import { elapsed, PATIENCE } from './accept.ts'
+import { delay, STATUS_TIMEOUT_MS } from './generation-stream.ts'
 import { withHeartbeat } from './heartbeat.ts'
 import type { Lease } from './models.ts'
-import { unlessUntrusted } from './trust.ts'
+import { withRetry } from './retry.ts'
 
 /** A request whose texts have been read and queued. */
-interface Accepted extends Lease {
+interface AcceptedEmbedding extends Lease {
   events: AsyncIterable<Embeddings>
 }
 
@@ -16,51 +16,51 @@ interface Accepted extends Lease {
  * Resolves when the texts have been read and are queued, or after 5 s. Rejects with errors before
  * that. The events throw later errors.
  */
-export async function embed(
-  lease: () => Promise<Lease>,
+export async function streamEmbeddings(
+  acquireLease: () => Promise<Lease>,
   request: EmbeddingRequest,
   caller: Caller,
 ): Promise<AsyncIterable<EmbeddingEvent>> {
-  const accepted = unlessUntrusted(() => accept(lease, request, caller))
+  const accepted = withRetry(() => startEmbedding(acquireLease, request, caller))
   // The reader of the events gets this error.
   accepted.catch(() => undefined)
-  await Promise.race([accepted, elapsed(PATIENCE)])
+  await Promise.race([accepted, delay(STATUS_TIMEOUT_MS)])
   return withHeartbeat(events())
 
   async function* events(): AsyncGenerator<EmbeddingEvent> {
-    const { hosted, leave, events: made } = await accepted
+    const { instance, release, events: results } = await accepted
     try {
-      for await (const embeddings of made) yield { type: 'finish', embeddings }
+      for await (const embeddings of results) yield { type: 'finish', embeddings }
     } catch (error) {
-      throw await hosted.failed(error)
+      throw await instance.explainFailure(error)
     } finally {
-      leave()
+      release()
     }
   }
 }
 
-async function accept(
-  lease: () => Promise<Lease>,
+async function startEmbedding(
+  acquireLease: () => Promise<Lease>,
   request: EmbeddingRequest,
   { client = '', key, signal }: Caller,
-): Promise<Accepted> {
-  const { hosted, leave } = await lease()
-  signal.addEventListener('abort', leave)
-  if (signal.aborted) leave()
+): Promise<AcceptedEmbedding> {
+  const { instance, release } = await acquireLease()
+  signal.addEventListener('abort', release)
+  if (signal.aborted) release()
   try {
-    await hosted.load()
+    await instance.load()
     const sender = { client, partition: key ?? '' }
     const { events } = await stream<ModelStreams, 'embed'>(
-      hosted.link,
+      instance.link,
       'embed',
       [request, sender],
       {
         signal,
       },
     )
-    return { hosted, leave, events }
+    return { instance, release, events }
   } catch (error) {
-    leave()
-    throw await hosted.failed(error)
+    release()
+    throw await instance.explainFailure(error)
   }
 }
