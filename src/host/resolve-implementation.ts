@@ -2,8 +2,8 @@
 import { isListed } from '../catalog/memory.ts'
 import type { Entry } from '../catalog/schema.ts'
 import type { Entries } from './entries.ts'
-import type { ResolvedImplementation } from './kept.ts'
 import type { ImplementationSelector } from './selector.ts'
+import type { ResolvedImplementation } from './stored-implementation.ts'
 
 /**
  * Resolves with the chosen implementation and its files, which are looked up if they are not
@@ -20,6 +20,6 @@ export async function resolveImplementation(
   for (;;) {
     const { implementation } = await selector.select(complete, device)
     if (isListed(implementation)) return { entry: complete, implementation }
-    complete = await entries.list(complete, implementation, signal)
+    complete = await entries.listFiles(complete, implementation, signal)
   }
 }

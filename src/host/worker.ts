@@ -10,7 +10,7 @@ import {
   type PageToHost,
 } from '../link/protocol.ts'
 import { HEARTBEAT_INTERVAL_MS } from './heartbeat.ts'
-import { openHost } from './local.ts'
+import { openHost } from './open-host.ts'
 
 type HostHandlers = Handlers<HostCalls, HostStreams>
 

@@ -1,7 +1,7 @@
 /** Ways to workers of predictors: which are lent, and until when. */
 import { expect, test } from 'vitest'
 import type { ModelInstance } from '../../../src/host/model-instance.ts'
-import type { ResolvedImplementation } from '../../../src/host/kept.ts'
+import type { ResolvedImplementation } from '../../../src/host/stored-implementation.ts'
 import { createDirectPortSender } from '../../../src/host/direct-ports.ts'
 import type { Models } from '../../../src/host/models.ts'
 import { arrived } from '../../support/arrived.ts'

@@ -43,7 +43,7 @@ async function resolve(
   const looked: string[] = []
   const entries = {
     complete: async (entry: Entry) => entry,
-    list: async (entry: Entry, { id }: { id: string }) => {
+    listFiles: async (entry: Entry, { id }: { id: string }) => {
       looked.push(id)
       const resources = [
         {

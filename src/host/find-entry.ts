@@ -6,13 +6,16 @@ import { refuseImages } from '../generation/images.ts'
 import type { GenerationRequest, Tag } from '../types/index.ts'
 import type { Entries } from './entries.ts'
 
-type Found = Pick<Entries, 'find'>
+type EntryFinder = Pick<Entries, 'find'>
 
 /**
  * Resolves with the requested model. Rejects if the tag is not a language model; the message names
  * what to use instead. Rejects images if the model does not accept them.
  */
-export async function findModel(entries: Found, request: GenerationRequest): Promise<ModelEntry> {
+export async function findModel(
+  entries: EntryFinder,
+  request: GenerationRequest,
+): Promise<ModelEntry> {
   const { model: tag } = request
   const entry = await entries.find(tag, 'model')
   if (isEmbedder(entry)) throw unfit(tag, 'embeds texts and does not chat; use /v1/embeddings')
@@ -24,7 +27,7 @@ export async function findModel(entries: Found, request: GenerationRequest): Pro
 }
 
 /** Resolves with the predictor. Rejects with `not_found` if the tag is unknown or a model. */
-export async function findPredictor(entries: Found, tag: Tag): Promise<PredictorEntry> {
+export async function findPredictor(entries: EntryFinder, tag: Tag): Promise<PredictorEntry> {
   const entry = await entries.find(tag, 'tag')
   if (entry.type === 'predictor') return entry
   throw notPredictor(tag)

@@ -1,7 +1,7 @@
 /** How much of responses is kept, for how long, and for whom. */
 import { describe, expect, it } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
-import { createResponses } from '../../../src/host/responses.ts'
+import { createResponseStore } from '../../../src/host/response-store.ts'
 import type { Caller, KeptResponse } from '../../../src/types/index.ts'
 
 const callerOf = (key: string | null): Caller => ({ key, signal: new AbortController().signal })
@@ -15,7 +15,8 @@ const responseOf = (id: string, text = 'Hello'): KeptResponse => ({
   output: [{ id: `msg_${id}`, text }],
 })
 
-const open = (bounds?: { responses: number; bytes: number }) => createResponses(() => {}, bounds)
+const open = (limits?: { responses: number; bytes: number }) =>
+  createResponseStore(() => {}, limits)
 
 it('are given again as they were kept, as a whole or an item of what was answered', async () => {
   const host = open()
@@ -64,7 +65,7 @@ it('are so many at most, those that were used last', async () => {
 
 describe('of several keys', () => {
   /** Whether each of these is still kept. */
-  const areKept = async (host: ReturnType<typeof open>, ids: string, caller: Caller) =>
+  const areStored = async (host: ReturnType<typeof open>, ids: string, caller: Caller) =>
     (
       await host.keptItems(
         [...ids].map((id) => `msg_${id}`),
@@ -76,11 +77,11 @@ describe('of several keys', () => {
     const host = open({ responses: 4, bytes: 1e6 })
     for (const id of 'xy') await host.keepResponse(responseOf(id), BEA)
     for (const id of 'abcde') await host.keepResponse(responseOf(id), ANN)
-    expect(await areKept(host, 'xy', BEA)).toEqual([true, true])
-    expect(await areKept(host, 'abcde', ANN)).toEqual([false, false, false, true, true])
+    expect(await areStored(host, 'xy', BEA)).toEqual([true, true])
+    expect(await areStored(host, 'abcde', ANN)).toEqual([false, false, false, true, true])
     await host.keepResponse(responseOf('n'), callerOf(null))
-    expect(await areKept(host, 'xy', BEA)).toEqual([false, true])
-    expect(await areKept(host, 'de', ANN)).toEqual([true, true])
+    expect(await areStored(host, 'xy', BEA)).toEqual([false, true])
+    expect(await areStored(host, 'de', ANN)).toEqual([true, true])
   })
 
   it('are measured in bytes too', async () => {
@@ -90,10 +91,10 @@ describe('of several keys', () => {
     for (const id of 'abc') expect(await host.keepResponse(responseOf(id), ANN)).toBe(true)
     // There is room for it only at the cost of who has less: nobody loses anything by it.
     expect(await host.keepResponse(long('d', 1500), ANN)).toBe(false)
-    expect(await areKept(host, 'abcd', ANN)).toEqual([true, true, true, false])
+    expect(await areStored(host, 'abcd', ANN)).toEqual([true, true, true, false])
     expect(await host.keepResponse(long('e', 1100), ANN)).toBe(true)
-    expect(await areKept(host, 'abce', ANN)).toEqual([false, true, true, true])
-    expect(await areKept(host, 'x', BEA)).toEqual([true])
+    expect(await areStored(host, 'abce', ANN)).toEqual([false, true, true, true])
+    expect(await areStored(host, 'x', BEA)).toEqual([true])
   })
 })
 
@@ -116,7 +117,7 @@ it('count once when they are kept again', async () => {
 })
 
 it('are nothing to whoever has no good key', async () => {
-  const host = createResponses(() => {
+  const host = createResponseStore(() => {
     throw new InoriginError('authentication', 'No.')
   })
   await expect(host.keepResponse(responseOf('a'), ANN)).rejects.toThrow('No.')

@@ -4,7 +4,7 @@ import { InoriginError } from '../error.ts'
 import type { ChosenFile } from '../types/index.ts'
 
 /** Maximum number of files and folders. A folder with more is not a model. */
-const MOST = 10_000
+const MAX_FOLDER_ENTRIES = 10_000
 
 /** The part of a directory handle that TypeScript's DOM types lack. */
 interface Directory {
@@ -15,18 +15,18 @@ interface Directory {
  * Resolves with the files below a folder and their paths in it. Rejects with `invalid_request` if
  * there are too many for a model, and with the reason of the signal.
  */
-export async function filesIn(
+export async function listFolder(
   folder: FileSystemDirectoryHandle,
   signal: AbortSignal,
 ): Promise<ChosenFile[]> {
   const files: ChosenFile[] = []
-  let seen = 0
+  let count = 0
 
-  async function walk(below: FileSystemDirectoryHandle, prefix: string): Promise<void> {
-    for await (const handle of (below as unknown as Directory).values()) {
+  async function walk(directory: FileSystemDirectoryHandle, prefix: string): Promise<void> {
+    for await (const handle of (directory as unknown as Directory).values()) {
       signal.throwIfAborted()
-      seen += 1
-      if (seen > MOST) throw tooMany()
+      count += 1
+      if (count > MAX_FOLDER_ENTRIES) throw tooManyFiles()
       const path = `${prefix}${handle.name}`
       if (handle.kind === 'directory') await walk(handle, `${path}/`)
       else files.push({ path, file: await handle.getFile() })
@@ -37,8 +37,8 @@ export async function filesIn(
   return files
 }
 
-function tooMany(): InoriginError {
-  const what = `The folder has more than ${MOST} files and folders, too many for a model.`
+function tooManyFiles(): InoriginError {
+  const what = `The folder has more than ${MAX_FOLDER_ENTRIES} files and folders, too many for a model.`
   return new InoriginError('invalid_request', `${what} Choose the folder of the model itself.`, {
     code: 'too_many_files',
     param: 'files',
@@ -49,14 +49,14 @@ function tooMany(): InoriginError {
  * Returns the folder of the model, with a trailing slash: the one with the uppermost configuration
  * file. Returns an empty string if there is no such file.
  */
-export function rootOf(files: readonly ChosenFile[]): string {
+export function findModelFolder(files: readonly ChosenFile[]): string {
   const [first] = files
     .map(({ path }) => path)
-    .filter((path) => CONFIGS.includes(nameOf(path)))
+    .filter((path) => CONFIG_NAMES.includes(nameOf(path)))
     .toSorted((one, other) => one.split('/').length - other.split('/').length)
   return first === undefined ? '' : first.slice(0, -nameOf(first).length)
 }
 
-const CONFIGS = ['config.json', CONFIG]
+const CONFIG_NAMES = ['config.json', CONFIG]
 
 const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1)

@@ -1,9 +1,9 @@
-/** Knowledge of the catalog about stored files, for the store. */
+/** Index of the catalog by the digests of files, for the store. */
 import { isListed } from '../catalog/memory.ts'
 import type { Entry, Resource } from '../catalog/schema.ts'
 import type { Known } from '../store/inventory.ts'
 
-export async function knownOf(entries: { all(): Promise<Entry[]> }): Promise<Known> {
+export async function createCatalogIndex(entries: { all(): Promise<Entry[]> }): Promise<Known> {
   const all = await entries.all()
   return {
     tagsOf: (sha256) =>

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import * as v from 'valibot'
 import { expect, test } from 'vitest'
 import { entrySchema } from '../../../src/catalog/schema.ts'
-import { checkEntry, draftOwn, toEntry } from '../../../src/host/draft/own.ts'
+import { checkEntry, draftUnlisted, toEntry } from '../../../src/host/draft/unlisted.ts'
 import type { ChosenFile, ImportProgress, ImportWishes, Tag } from '../../../src/types/index.ts'
 import { onnxFile } from '../../support/onnx.ts'
 import { MIXED, passing, WEIGHTS } from '../cli/graphs.ts'
@@ -19,7 +19,7 @@ const fileOf = (path: string, content: BlobPart): ChosenFile => ({
 const draft = (files: Record<string, BlobPart>, wishes: ImportWishes = {}, tag = '@me/model') => {
   const { signal } = new AbortController()
   const chosen = Object.entries(files).map(([path, content]) => fileOf(path, content))
-  return draftOwn(tag as Tag, chosen, wishes, {
+  return draftUnlisted(tag as Tag, chosen, wishes, {
     tag: tag as Tag,
     signal,
     onProgress: () => undefined,
@@ -162,7 +162,7 @@ test('what is read is told, given up where it is asked, and refused where it was
     signal: over.signal,
     onProgress: (step: ImportProgress) => void steps.push(step),
   } as const
-  await draftOwn('@me/model', chosen, {}, how)
+  await draftUnlisted('@me/model', chosen, {}, how)
   expect(steps[0]).toMatchObject({
     tag: '@me/model',
     phase: 'check',
@@ -177,7 +177,7 @@ test('what is read is told, given up where it is asked, and refused where it was
     }),
   })
   await expect(
-    draftOwn('@me/model', [{ path: 'm.onnx', file: gone }], {}, how),
+    draftUnlisted('@me/model', [{ path: 'm.onnx', file: gone }], {}, how),
   ).rejects.toMatchObject({
     kind: 'invalid_request',
     code: 'import_changed',
@@ -187,7 +187,7 @@ test('what is read is told, given up where it is asked, and refused where it was
   const slow = Object.assign(fileOf('m.onnx', bytes).file, {
     slice: () => ({ arrayBuffer: async () => (over.abort(reason), bytes) }),
   })
-  await expect(draftOwn('@me/model', [{ path: 'm.onnx', file: slow }], {}, how)).rejects.toBe(
+  await expect(draftUnlisted('@me/model', [{ path: 'm.onnx', file: slow }], {}, how)).rejects.toBe(
     reason,
   )
 })

@@ -12,7 +12,7 @@ import { InoriginError } from '../../error.ts'
 import { importedUrl } from '../../store/entries.ts'
 import { checkFiles, type ImportOptions } from '../../store/import.ts'
 import type { ChosenFile, ImportWishes, Tag } from '../../types/index.ts'
-import { rootOf } from '../chosen.ts'
+import { findModelFolder } from '../user-files.ts'
 import { openBlob } from './blob.ts'
 import type { Folder } from './folder.ts'
 import { kindOf } from './kind.ts'
@@ -26,15 +26,15 @@ import { titleOf } from './texts.ts'
  * the files. Progress is reported as the `check` phase of an import. Rejects with `invalid_request`
  * if something is missing or wrong, and with the reason of the signal.
  */
-export async function draftOwn(
+export async function draftUnlisted(
   tag: Tag,
   files: readonly ChosenFile[],
   { name, tensors = [] }: ImportWishes,
-  how: Pick<ImportOptions, 'tag' | 'signal' | 'onProgress'>,
+  importOptions: Pick<ImportOptions, 'tag' | 'signal' | 'onProgress'>,
 ): Promise<Plan> {
   checkTag(tag)
   checkWishes({ name, tensors })
-  const root = rootOf(files)
+  const root = findModelFolder(files)
   const keep = (input: string): string => `tensors: ['${input}']`
   const options: PlanOptions = {
     devices: ['webgpu', 'wasm'],
@@ -43,7 +43,7 @@ export async function draftOwn(
     keep,
   }
   try {
-    const plan = await planIn(root, files, options, how)
+    const plan = await planIn(root, files, options, importOptions)
     const implementations = plan.implementations.map((one) => ({
       ...one,
       items: one.items.map((item) => ({ ...item, path: root + item.path })),
@@ -54,10 +54,10 @@ export async function draftOwn(
       implementations,
     }
   } catch (thrown) {
-    if (how.signal.aborted) throw how.signal.reason
+    if (importOptions.signal.aborted) throw importOptions.signal.reason
     const error = InoriginError.from(thrown)
     if (error.kind !== 'invalid_request' || error.code !== undefined) throw error
-    throw unfit(tag, error.message, error)
+    throw importUnfit(tag, error.message, error)
   }
 }
 
@@ -65,10 +65,10 @@ export async function draftOwn(
 export function checkEntry(entry: Entry): void {
   const { issues, success } = v.safeParse(entrySchema, entry)
   if (success) return
-  throw unfit(entry.tag, `${v.getDotPath(issues[0])} is not valid (${issues[0].message}).`)
+  throw importUnfit(entry.tag, `${v.getDotPath(issues[0])} is not valid (${issues[0].message}).`)
 }
 
-function unfit(tag: Tag, why: string, cause?: unknown): InoriginError {
+function importUnfit(tag: Tag, why: string, cause?: unknown): InoriginError {
   const what = `Cannot import ${tag}, which is in no catalog: ${why}`
   return new InoriginError('invalid_request', what, { code: 'import_unfit', param: 'files', cause })
 }
@@ -98,7 +98,7 @@ async function planIn(
   root: string,
   files: readonly ChosenFile[],
   options: PlanOptions,
-  how: Pick<ImportOptions, 'tag' | 'signal' | 'onProgress'>,
+  importOptions: Pick<ImportOptions, 'tag' | 'signal' | 'onProgress'>,
 ): Promise<Plan> {
   const inside = new Map(
     files
@@ -107,14 +107,15 @@ async function planIn(
       .filter(([path]) => !path.split('/').some((part) => part.startsWith('.'))),
   )
   // Weights are large and are not read, so they do not count for the progress.
-  const told = Array.from(inside, ([path, file]) =>
+  const checkedFiles = Array.from(inside, ([path, file]) =>
     /\.(onnx|json)$/.test(path) ? [file] : [],
   ).flat()
-  return checkFiles(told, how, (onBytes) => {
+  return checkFiles(checkedFiles, importOptions, (onBytes) => {
     const folder: Folder = {
       nameOf: (path) => (path === '' ? titleFor(root) : root + path),
       sizeOf: (path) => inside.get(path)?.size,
-      open: async (path) => openBlob(inside.get(path) as File, { signal: how.signal, onBytes }),
+      open: async (path) =>
+        openBlob(inside.get(path) as File, { signal: importOptions.signal, onBytes }),
     }
     return planFolder(folder, titleFor(root), [...inside.keys()].toSorted(), options)
   })
@@ -146,8 +147,8 @@ const titleFor = (root: string): string => root.replace(/\/$/, '') || 'The selec
  * folder handle hides its path, and most graphs are called `model`.
  */
 function nameFor(tag: Tag, root: string, { entry }: Plan): string {
-  const isTold = entry.type === 'model' ? root !== '' : entry.name !== 'Model'
-  return isTold ? entry.name : titleOf(tag)
+  const isDescriptive = entry.type === 'model' ? root !== '' : entry.name !== 'Model'
+  return isDescriptive ? entry.name : titleOf(tag)
 }
 
 function checkTag(tag: Tag): void {
@@ -164,13 +165,13 @@ function checkTag(tag: Tag): void {
 function checkWishes({ name, tensors }: ImportWishes): void {
   const isText = (value: unknown): boolean => typeof value === 'string' && value.trim() !== ''
   if (name !== undefined && !isText(name)) {
-    throw unwished('name', 'a non-empty string. Omit it to use the name of the files')
+    throw invalidOption('name', 'a non-empty string. Omit it to use the name of the files')
   }
   if (Array.isArray(tensors) && tensors.every(isText)) return
-  throw unwished('tensors', 'an array of input names')
+  throw invalidOption('tensors', 'an array of input names')
 }
 
-function unwished(param: string, what: string): InoriginError {
+function invalidOption(param: string, what: string): InoriginError {
   return new InoriginError('invalid_request', `${param} must be ${what}.`, {
     code: 'invalid_value',
     param,

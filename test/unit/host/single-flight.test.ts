@@ -1,7 +1,7 @@
 /** Work that several wait for. */
 import { expect, test } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
-import { createShared } from '../../../src/host/shared.ts'
+import { createSingleFlight } from '../../../src/host/single-flight.ts'
 
 const never = new AbortController().signal
 
@@ -19,30 +19,30 @@ function started() {
 }
 
 test('is done once for all who ask while it is under way, and anew for who asks later', async () => {
-  const shared = createShared()
+  const singleFlight = createSingleFlight()
   const { seen, work, end, fail } = started()
-  const both = [shared('a', work, never), shared('a', work, never)]
+  const both = [singleFlight('a', work, never), singleFlight('a', work, never)]
   expect(seen.begun).toBe(1)
   end('done')
   expect(await Promise.all(both)).toEqual(['done', 'done'])
-  const third = shared('a', work, never)
+  const third = singleFlight('a', work, never)
   fail(new Error('no'))
   await expect(third).rejects.toThrow('no')
   expect(seen).toEqual({ begun: 2, given: 0 })
 })
 
 test('goes on while anyone waits, and is given up with the last', async () => {
-  const shared = createShared()
+  const singleFlight = createSingleFlight()
   const { seen, work, end } = started()
   const [one, other] = [new AbortController(), new AbortController()]
-  const waits = [one, other].map(({ signal }) => shared('a', work, signal))
+  const waits = [one, other].map(({ signal }) => singleFlight('a', work, signal))
   one.abort(new InoriginError('aborted', 'Enough.'))
   await expect(waits[0]).rejects.toMatchObject({ kind: 'aborted' })
   expect(seen).toEqual({ begun: 1, given: 0 })
   other.abort()
   await expect(waits[1]).rejects.toMatchObject({ kind: 'aborted' })
   expect(seen.given).toBe(1)
-  const again = shared('a', work, never)
+  const again = singleFlight('a', work, never)
   expect(seen.begun).toBe(2)
   end('done')
   expect(await again).toBe('done')
@@ -50,7 +50,7 @@ test('goes on while anyone waits, and is given up with the last', async () => {
 
 test('is not begun for who has given up', async () => {
   const { seen, work } = started()
-  await expect(createShared()('a', work, AbortSignal.abort())).rejects.toMatchObject({
+  await expect(createSingleFlight()('a', work, AbortSignal.abort())).rejects.toMatchObject({
     kind: 'aborted',
   })
   expect(seen.begun).toBe(0)

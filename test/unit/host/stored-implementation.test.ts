@@ -1,6 +1,11 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import type { Resource } from '../../../src/catalog/schema.ts'
-import { firstGone, keep, kept, stillIn } from '../../../src/host/kept.ts'
+import {
+  findInEntry,
+  findUnavailable,
+  parseStoredImplementation,
+  toStoredEntry,
+} from '../../../src/host/stored-implementation.ts'
 import type { PredictionRecord } from '../../../src/store/db.ts'
 import type { Database } from '../../../src/store/open.ts'
 import { HASH, model, predictor } from '../catalog/entries.ts'
@@ -42,28 +47,32 @@ describe('what is kept of an entry', () => {
     ['model', model({ implementations: [other, wasm!], card: '# Long', description: 'Long', hub })],
     ['predictor', predictor({ implementations: [other, wasm!], card: '# Long' })],
   ])('of a %s runs it again, and is no more than that', (_, entry) => {
-    const given = kept(recordOf(structuredClone(keep({ entry, implementation: wasm! }))))
-    expect(given?.implementation).toEqual(wasm)
-    expect(given?.entry).toMatchObject({
+    const restored = parseStoredImplementation(
+      recordOf(structuredClone(toStoredEntry({ entry, implementation: wasm! }))),
+    )
+    expect(restored?.implementation).toEqual(wasm)
+    expect(restored?.entry).toMatchObject({
       tag: entry.tag,
       type: entry.type,
       implementations: [wasm],
     })
-    expect(Object.keys(given?.entry ?? {})).not.toEqual(expect.arrayContaining(['card']))
-    expect(given?.entry).not.toHaveProperty('hub')
-    expect(given?.entry).not.toHaveProperty('description')
+    expect(Object.keys(restored?.entry ?? {})).not.toEqual(expect.arrayContaining(['card']))
+    expect(restored?.entry).not.toHaveProperty('hub')
+    expect(restored?.entry).not.toHaveProperty('description')
   })
 
   test('is nothing where a record is of another form', () => {
-    expect(kept(recordOf(undefined))).toBeUndefined()
-    expect(kept(recordOf({ tag: '@acme/tiny', implementations: [] }))).toBeUndefined()
+    expect(parseStoredImplementation(recordOf(undefined))).toBeUndefined()
+    expect(
+      parseStoredImplementation(recordOf({ tag: '@acme/tiny', implementations: [] })),
+    ).toBeUndefined()
   })
 
   test('is still in a catalog that has the same files under the same name', () => {
-    expect(stillIn(model(), recordOf(undefined))).toEqual(wasm)
+    expect(findInEntry(model(), recordOf(undefined))).toEqual(wasm)
     const renewed = { ...wasm!, resources: [{ ...wasm!.resources[0]!, sha256: 'b'.repeat(64) }] }
-    expect(stillIn(model({ implementations: [renewed] }), recordOf(undefined))).toBeUndefined()
-    expect(stillIn(model({ implementations: [other] }), recordOf(undefined))).toBeUndefined()
+    expect(findInEntry(model({ implementations: [renewed] }), recordOf(undefined))).toBeUndefined()
+    expect(findInEntry(model({ implementations: [other] }), recordOf(undefined))).toBeUndefined()
   })
 })
 
@@ -82,14 +91,14 @@ describe('a file that is not stored', () => {
   } as unknown as Database
   const never = new AbortController().signal
 
-  const asked = (
+  const probe = (
     answer: () => Response | Promise<Response>,
     resource = file,
     database = nothing,
   ) => {
     const fetching = vi.fn<typeof fetch>(async () => answer())
     vi.stubGlobal('fetch', fetching)
-    return { gone: firstGone(database, [resource], never), fetching }
+    return { gone: findUnavailable(database, [resource], never), fetching }
   }
   /** As of this origin, where headers are there to be read. */
   const own = (headers: Record<string, string>, status = 200) =>
@@ -116,7 +125,7 @@ describe('a file that is not stored', () => {
       true,
     ],
   ])('%s', async (_, response, isGone) => {
-    const { gone, fetching } = asked(() => response)
+    const { gone, fetching } = probe(() => response)
     expect(await gone).toEqual(isGone ? file : undefined)
     expect(fetching.mock.calls.map(([url, init]) => [url, init?.method])).toEqual([
       [file.url, 'HEAD'],
@@ -136,7 +145,7 @@ describe('a file that is not stored', () => {
     ['has nothing of it', [own({}, 400), own({}, 416)], true],
   ])('is asked for as a download does where the server %s', async (_, answers, isGone) => {
     const left = [...answers]
-    const { gone, fetching } = asked(() => left.shift() as Response)
+    const { gone, fetching } = probe(() => left.shift() as Response)
     expect(await gone).toEqual(isGone ? file : undefined)
     expect(fetching.mock.calls.map(([, init]) => init?.method ?? init?.headers)).toEqual([
       'HEAD',
@@ -145,7 +154,7 @@ describe('a file that is not stored', () => {
   })
 
   test('is asked for by its first part where it lies in parts', async () => {
-    const { gone, fetching } = asked(() => own({ 'content-length': '4' }), {
+    const { gone, fetching } = probe(() => own({ 'content-length': '4' }), {
       ...file,
       partBytes: 4,
     })
@@ -159,7 +168,7 @@ describe('a file that is not stored', () => {
     ['wants to be told who asks', () => own({}, 401)],
     ['tells it to others alone', () => own({}, 403)],
   ])('is neither here nor gone where its server %s', async (_, answer) => {
-    await expect(asked(answer).gone).rejects.toMatchObject({
+    await expect(probe(answer).gone).rejects.toMatchObject({
       kind: 'unavailable',
       code: 'resource_unreachable',
       retryAfter: 5,
@@ -168,13 +177,13 @@ describe('a file that is not stored', () => {
 
   test('is gone where it was imported, as nobody can be asked for it', async () => {
     const imported = { ...file, url: 'import:m.onnx' }
-    const { gone, fetching } = asked(() => own({}), imported)
+    const { gone, fetching } = probe(() => own({}), imported)
     expect(await gone).toEqual(imported)
     expect(fetching).not.toHaveBeenCalled()
   })
 
   test('is not asked for where it is stored after all', async () => {
-    const { gone, fetching } = asked(() => own({}, 404), file, here)
+    const { gone, fetching } = probe(() => own({}, 404), file, here)
     expect(await gone).toBeUndefined()
     expect(fetching).not.toHaveBeenCalled()
   })

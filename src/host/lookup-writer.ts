@@ -7,7 +7,7 @@ import { reportRegularly, secondsFor, startRate } from '../store/rate.ts'
 import { holdInUse } from '../store/use.ts'
 import type { LoadProgress, Tag } from '../types/index.ts'
 
-export interface KeepingOptions extends RoomOptions {
+export interface LookUpWriterOptions extends RoomOptions {
   tag: Tag
   /** Called before the first write, when enough space is reserved. */
   onWrite: () => void
@@ -18,17 +18,17 @@ export interface KeepingOptions extends RoomOptions {
  * Runs the work with a keeper that stores the files that it reads. None of them is evicted before
  * the work ends. Rejects as the work does, and with `unavailable` if there is too little space.
  */
-export async function withKeeper<T>(
+export async function withLookUpWriter<T>(
   database: Database,
-  { tag, onWrite, onProgress, ...room }: KeepingOptions,
+  { tag, onWrite, onProgress, ...room }: LookUpWriterOptions,
   work: (keeper: Keeper) => Promise<T>,
 ): Promise<T> {
   const { signal } = room
-  const endings: Array<() => void> = []
+  const cleanups: Array<() => void> = []
   const rate = startRate()
   let totalBytes = 0
   let loadedBytes = 0
-  let toStore = 0
+  let bytesToStore = 0
   const progress = (): LoadProgress => {
     const bytesPerSecond = rate.perSecond()
     const remainingSeconds = secondsFor(totalBytes - loadedBytes, bytesPerSecond)
@@ -36,19 +36,21 @@ export async function withKeeper<T>(
   }
   const keeper: Keeper = {
     async expect(bytes) {
-      totalBytes = toStore = bytes
-      endings.push(await takeRoom(database, new Map([[`look-up of ${tag}`, () => toStore]]), room))
+      totalBytes = bytesToStore = bytes
+      cleanups.push(
+        await takeRoom(database, new Map([[`look-up of ${tag}`, () => bytesToStore]]), room),
+      )
       onWrite()
-      endings.push(reportRegularly(progress, onProgress))
+      cleanups.push(reportRegularly(progress, onProgress))
     },
     onBytes(bytes) {
       loadedBytes = Math.min(totalBytes, loadedBytes + bytes)
       rate.add(bytes)
     },
     async keep(resource, content) {
-      endings.push(await holdInUse(database, [resource.sha256], signal))
+      cleanups.push(await holdInUse(database, [resource.sha256], signal))
       const onBytes = (bytes: number) => {
-        toStore = Math.max(0, toStore - bytes)
+        bytesToStore = Math.max(0, bytesToStore - bytes)
       }
       await withRoom(database, room, () =>
         takeIn(database, resource, content, { signal, tag, onBytes }),
@@ -58,6 +60,6 @@ export async function withKeeper<T>(
   try {
     return await work(keeper)
   } finally {
-    for (const end of endings) end()
+    for (const cleanup of cleanups) cleanup()
   }
 }

@@ -13,14 +13,14 @@ export interface StateOptions {
   selector: Pick<ImplementationSelector, 'select'>
 }
 
-export async function stateOf(
+export async function modelStateOf(
   entry: Entry,
   { database, models, selector }: StateOptions,
 ): Promise<ModelState> {
   const { tag, type, name } = entry
   const all = models.ofTag(tag)
   const instance = all.findLast(({ ready }) => ready) ?? all.at(-1)
-  const implementation = instance?.implementation ?? (await fitting(entry, selector))
+  const implementation = instance?.implementation ?? (await findSelected(entry, selector))
   const isKnown = implementation ? isListed(implementation) : entry.implementations.some(isListed)
   const isHere = implementation && isKnown && (await areStored(database, implementation))
   const stored = isHere ? 'stored' : 'remote'
@@ -34,7 +34,7 @@ export async function stateOf(
   }
 }
 
-function fitting(
+function findSelected(
   entry: Entry,
   selector: Pick<ImplementationSelector, 'select'>,
 ): Promise<Implementation | undefined> {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { filesIn } from '../../../src/host/chosen.ts'
+import { listFolder } from '../../../src/host/user-files.ts'
 
 type Tree = { [name: string]: Tree | string }
 
@@ -25,7 +25,7 @@ const many = <T>(count: number, make: () => T) =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`${index}`, make()]))
 
 test('files have their paths in the folder', async () => {
-  const found = await filesIn(
+  const found = await listFolder(
     folderOf({ 'a.json': 'a', onnx: { 'm.onnx': 'm', deep: { b: 'b' } } }),
     never,
   )
@@ -41,7 +41,7 @@ test.each<[string, Tree]>([
   ['files below', { one: many(6000, () => 'x'), two: many(6000, () => 'x') }],
   ['folders with nothing in them', { one: many(10_001, () => ({})) }],
 ])('a folder that cannot be a model is refused, not read in part: %s', async (_, tree) => {
-  await expect(filesIn(folderOf(tree), never)).rejects.toMatchObject({
+  await expect(listFolder(folderOf(tree), never)).rejects.toMatchObject({
     kind: 'invalid_request',
     code: 'too_many_files',
     param: 'files',
@@ -49,7 +49,7 @@ test.each<[string, Tree]>([
 })
 
 test('whoever gives up is not kept', async () => {
-  await expect(filesIn(folderOf({ a: 'a' }), AbortSignal.abort())).rejects.toMatchObject({
+  await expect(listFolder(folderOf({ a: 'a' }), AbortSignal.abort())).rejects.toMatchObject({
     name: 'AbortError',
   })
 })

@@ -13,25 +13,25 @@ import { release } from '../predictor/transfer.ts'
 import { ensure } from '../store/ensure.ts'
 import { openDatabase } from '../store/open.ts'
 import type { Caller, Control, Host, LoadProgress, Tag } from '../types/index.ts'
-import { differences, digestOptions } from './digest.ts'
+import { createCatalogIndex } from './catalog-index.ts'
+import { digestOptions, findDifferences } from './digest.ts'
 import { createDirectPortSender, type SendDirectPort } from './direct-ports.ts'
 import { streamEmbeddings } from './embedding-stream.ts'
 import { createEntries } from './entries.ts'
-import { findModel, findPredictor, notPredictor } from './find.ts'
+import { findModel, findPredictor, notPredictor } from './find-entry.ts'
 import { streamGeneration } from './generation-stream.ts'
 import { createGpuVerdicts } from './gpu-verdict.ts'
 import { createImporter } from './import.ts'
-import { knownOf } from './known.ts'
+import { modelStateOf } from './model-state.ts'
 import { createModels, type Lease } from './models.ts'
 import { streamPrediction } from './prediction-stream.ts'
 import { createPredictions } from './predictions.ts'
 import { createQueue } from './queue.ts'
 import { resolveImplementation } from './resolve-implementation.ts'
 import { createResources } from './resources.ts'
-import { createResponses } from './responses.ts'
+import { createResponseStore } from './response-store.ts'
 import { withRetry } from './retry.ts'
 import { createSelector } from './selector.ts'
-import { stateOf } from './state.ts'
 import { createStorage } from './storage.ts'
 
 /**
@@ -49,13 +49,13 @@ export function openHost(
     onVerdict: gpuVerdicts.record,
     explain: async (error, entry, failed) => {
       const { tag } = entry
-      const damage = await storage.damaged(error, failed)
+      const damage = await storage.checkDamage(error, failed)
       if (damage) return damage
       const [all, capabilities] = await Promise.all([entries.all(), device()])
       const fits = (one: Implementation) =>
         obstaclesOf(one, capabilities, setup.device).length === 0
       const explained = nameSmaller(InoriginError.from(error), all, tag, failed, fits)
-      if (explained.code === 'hash_mismatch') await entries.forget(entry, failed)
+      if (explained.code === 'hash_mismatch') await entries.deleteLookUp(entry, failed)
       return explained
     },
     // The signal aborts when the model is unloaded, so its files are in use until then.
@@ -63,7 +63,7 @@ export function openHost(
       ensure(database, resources, {
         ...options,
         inUse: options.signal,
-        known: () => knownOf(entries),
+        known: () => createCatalogIndex(entries),
         onDownload,
       }),
   })
@@ -124,7 +124,11 @@ export function openHost(
   ): Promise<Lease> {
     if (configuration === undefined)
       return acquireImplementation(await findPredictor(entries, tag), signal)
-    const { entry, implementation } = await predictions.configured(tag, configuration, signal)
+    const { entry, implementation } = await predictions.resolveConfiguration(
+      tag,
+      configuration,
+      signal,
+    )
     if (entry.type !== 'predictor') throw notPredictor(tag)
     return models.acquire(entry, implementation, await gpuVerdicts.verdict())
   }
@@ -169,7 +173,7 @@ export function openHost(
       checkDimensions(entry, request.dimensions)
       return streamEmbeddings(() => acquireImplementation(entry, caller.signal), request, caller)
     },
-    ...createResponses(authorize),
+    ...createResponseStore(authorize),
     async predictor(tag, caller) {
       authorize(caller)
       return toPredictor(await findPredictor(entries, tag))
@@ -195,7 +199,7 @@ export function openHost(
   const control: Control = {
     async list() {
       const all = await entries.all()
-      return Promise.all(all.map((entry) => stateOf(entry, { database, models, selector })))
+      return Promise.all(all.map((entry) => modelStateOf(entry, { database, models, selector })))
     },
     async load(tag, signal, onProgress) {
       await withRetry(async () => {
@@ -239,12 +243,13 @@ export function openHost(
     async compare(options) {
       // A tab that joins with a broken catalog gets the error here, before its first request.
       await catalog()
-      return differences(await digestOptions(setup), options)
+      return findDifferences(await digestOptions(setup), options)
     },
   }
 
   const sendDirectPort = createDirectPortSender(models, async (tag, configuration, signal) => {
-    if (configuration !== undefined) return predictions.configured(tag, configuration, signal)
+    if (configuration !== undefined)
+      return predictions.resolveConfiguration(tag, configuration, signal)
     const entry = await findPredictor(entries, tag)
     // Requests over a direct port start no benchmark, so this one must come first.
     await selector.benchmark(entry)
