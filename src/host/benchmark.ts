@@ -17,7 +17,7 @@ const MAX_MEASUREMENT_DOWNLOAD_BYTES = 8_000_000
 /** Largest size in bytes of an implementation that is loaded beside the one in use. */
 const MAX_MEASURED_BYTES = 2 ** 28
 
-/** Timeouts in milliseconds: to load one implementation, to measure it, and for the whole benchmark. */
+/** Timeouts: to load one implementation, to measure it, and for the whole benchmark. */
 const LOAD_TIMEOUT_MS = 60_000
 const MEASURE_TIMEOUT_MS = 10_000
 const BENCHMARK_TIMEOUT_MS = 90_000
@@ -77,7 +77,7 @@ export async function areStored(
 /**
  * Measures the implementations one after the other, because they would disturb each other, and
  * reports each result. The measurement is `null` for an implementation that rejects sample inputs.
- * A download that times out is not reported. The benchmark ends when requests use the language model.
+ * A download that times out is not reported. It ends when requests use the language model.
  */
 export async function runBenchmark(
   { models, verdict }: BenchmarkOptions,

@@ -5,9 +5,9 @@ import type { Models } from './models.ts'
 import type { ResolvedImplementation } from './stored-implementation.ts'
 
 /**
- * Passes `sendPort` a port to a loaded predictor, which accepts the ports of `predict` calls. It loads
- * nothing. Resolves if the predictor is not loaded, or when the signal aborts. Rejects with the
- * error with which the worker of the predictor ended.
+ * Passes `sendPort` a port to a loaded predictor, which accepts the ports of `predict` calls. It
+ * loads nothing. Resolves if the predictor is not loaded, or when the signal aborts. Rejects with
+ * the error with which the worker of the predictor ended.
  */
 export type SendDirectPort = (
   tag: Tag,
@@ -16,7 +16,7 @@ export type SendDirectPort = (
   sendPort: (port: MessagePort) => void,
 ) => Promise<void>
 
-/** Creates the lender. `resolve` resolves with the implementation of a tag and configuration. */
+/** Creates the sender. `resolve` resolves with the implementation of a tag and configuration. */
 export function createDirectPortSender(
   models: Models,
   resolve: (

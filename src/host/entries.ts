@@ -71,16 +71,16 @@ export function createEntries(
   const singleFlight = createSingleFlight()
 
   async function withStoredLookUps(entry: Entry): Promise<Entry> {
-    let found = entry
-    if (isUnlistedHubEntry(found)) {
-      const fact = await readFact(database, subjectOf(found.hub), isResolved)
-      if (fact) found = completeEntry(found, fact)
+    let completed = entry
+    if (isUnlistedHubEntry(completed)) {
+      const fact = await readFact(database, subjectOf(completed.hub), isResolved)
+      if (fact) completed = completeEntry(completed, fact)
     }
-    for (const record of unlistedRecords(found)) {
+    for (const record of unlistedRecords(completed)) {
       const fact = await readFact(database, subjectOfMlc(record), isMlcFiles)
-      if (fact && found.type === 'model') found = completeMlcEntry(found, record, fact)
+      if (fact && completed.type === 'model') completed = completeMlcEntry(completed, record, fact)
     }
-    return found
+    return completed
   }
 
   /** Resolves with the imported entries whose tag is not in the catalog. */

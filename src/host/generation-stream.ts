@@ -16,7 +16,7 @@ const NOT_ACCEPTED_YET = Promise.resolve({ result: { ignored: [] as string[] } }
 
 /** One attempt to have a model answer the request. */
 interface Attempt {
-  leasePromise: Promise<Lease>
+  lease: Promise<Lease>
   accepted: Promise<AcceptedStream<{ ignored: string[] }, GenerationEvent>>
 }
 
@@ -56,15 +56,15 @@ async function startAttempt(
   caller: Caller,
 ): Promise<Attempt> {
   const attempt = createAttempt(acquireLease, request, caller)
-  const { leasePromise, accepted } = attempt
+  const { lease, accepted } = attempt
   const started = accepted.then(async () => {
-    const { instance } = await leasePromise
+    const { instance } = await lease
     await Promise.race([instance.load(), delay(LOAD_FAILURE_GRACE_MS)])
   })
   try {
     await Promise.race([started, delay(STATUS_TIMEOUT_MS)])
   } catch (error) {
-    leasePromise.then(({ release }) => release(), ignore)
+    lease.then(({ release }) => release(), ignore)
     throw error
   }
   return attempt
@@ -75,8 +75,8 @@ function createAttempt(
   request: GenerationRequest,
   { key, client = '', signal }: Caller,
 ): Attempt {
-  const leasePromise = acquireLease()
-  const accepted = leasePromise.then(async ({ instance, release }) => {
+  const lease = acquireLease()
+  const accepted = lease.then(async ({ instance, release }) => {
     signal.addEventListener('abort', release)
     if (signal.aborted) release()
     instance.load().catch(ignore)
@@ -89,17 +89,17 @@ function createAttempt(
   })
   // The reader of the events gets this error.
   accepted.catch(ignore)
-  return { leasePromise, accepted }
+  return { lease, accepted }
 }
 
 async function* readAttempt(
-  { leasePromise, accepted }: Attempt,
+  { lease, accepted }: Attempt,
   signal: AbortSignal,
 ): AsyncGenerator<GenerationEvent> {
   // A rejected request must not wait for the weights.
   const rejected = new AbortController()
   accepted.catch((error: unknown) => rejected.abort(error))
-  const { instance, release } = await leasePromise
+  const { instance, release } = await lease
   try {
     const untilRejected = AbortSignal.any([signal, rejected.signal])
     for await (const progress of instance.progress.read(untilRejected))

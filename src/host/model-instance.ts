@@ -175,12 +175,12 @@ export function createModelInstance(options: ModelInstanceOptions): ModelInstanc
     progress.complete()
   }
 
-  function getFiles(wanted: readonly Resource[], before: number): Promise<Files> {
+  function getFiles(wanted: readonly Resource[], bytesBefore: number): Promise<Files> {
     return ensure(wanted, {
       signal: closing.signal,
       tag: entry.tag,
-      onProgress: ({ loadedBytes: here, bytesPerSecond }) => {
-        const loadedBytes = before + here
+      onProgress: ({ loadedBytes: addedBytes, bytesPerSecond }) => {
+        const loadedBytes = bytesBefore + addedBytes
         const remainingSeconds = secondsFor(totalBytes - loadedBytes, bytesPerSecond)
         progress.set({ ...progress.latest, loadedBytes, bytesPerSecond, remainingSeconds })
       },
@@ -199,8 +199,8 @@ export function createModelInstance(options: ModelInstanceOptions): ModelInstanc
   }
 
   function reportCompiling(): void {
-    const here = { loadedBytes: totalBytes, bytesPerSecond: 0, remainingSeconds: 0 }
-    progress.set({ ...progress.latest, phase: 'compile', ...here })
+    const transferred = { loadedBytes: totalBytes, bytesPerSecond: 0, remainingSeconds: 0 }
+    progress.set({ ...progress.latest, phase: 'compile', ...transferred })
   }
 
   const instance: ModelInstance = {

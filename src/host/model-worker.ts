@@ -64,8 +64,8 @@ const handlers: Handlers<ModelCalls, ModelStreams> = {
     openModel: ([setup]) => openModel(setup),
     loadModel: ([files], { signal }, sendEvent) =>
       loadModel(files, signal, () => sendEvent('warm')),
-    countTokens: async ([asked]) =>
-      (await prepare(asked, MAX_COUNTED_CONTEXTS)).planned.prompt.tokens.length,
+    countTokens: async ([received]) =>
+      (await prepare(received, MAX_COUNTED_CONTEXTS)).planned.prompt.tokens.length,
     openPredictor: ([setup], { signal }) => loadPredictor(setup, signal),
     measure: (_args, { signal }) => measure(createMeasuredRun(signal), signal),
     predict: ([inputs], { signal }) => {
@@ -216,27 +216,27 @@ function createMeasuredRun(signal: AbortSignal): () => Promise<number> {
  * Resolves with the request, completed with the model's defaults, and with its generation plan.
  * Rejects if the request cannot be answered. The prompt may be as long as `contexts` contexts.
  */
-async function prepare(asked: GenerationRequest, contexts = 1) {
+async function prepare(received: GenerationRequest, contexts = 1) {
   if (!model) throw notOpen()
   const { engine, setup } = model
   const { maxOutputTokens, toolFormat, reasons } = setup
-  const reasoningBudget = asked.reasoningBudget ?? setup.reasoningBudget
-  const request = { ...asked, reasoningBudget }
-  const reader: Engine = { ...engine, prepare: (spoken) => engine.prepare(spoken, contexts) }
+  const reasoningBudget = received.reasoningBudget ?? setup.reasoningBudget
+  const request = { ...received, reasoningBudget }
+  const reader: Engine = { ...engine, prepare: (prompt) => engine.prepare(prompt, contexts) }
   const planned = await plan(reader, request, { toolFormat, reasons })
   return { engine, request, planned, maxOutputTokens }
 }
 
 /** Validates and queues a request. The weights need not be loaded yet. */
 async function queueGeneration(
-  asked: GenerationRequest,
+  received: GenerationRequest,
   { client, partition }: Sender,
   signal: AbortSignal,
 ): Promise<AcceptedStream<{ ignored: string[] }, GenerationEvent>> {
-  const { engine, request, planned, maxOutputTokens } = await prepare(asked)
+  const { engine, request, planned, maxOutputTokens } = await prepare(received)
   const ticket = await queue.admit(client, signal)
   // A budget of 0 is never ignored: a model without reasoning complies with it.
-  const ignored = asked.reasoningBudget && !planned.reasoning ? ['reasoningBudget'] : []
+  const ignored = received.reasoningBudget && !planned.reasoning ? ['reasoningBudget'] : []
   return { result: { ignored }, events: events() }
 
   async function* events(): AsyncGenerator<GenerationEvent> {

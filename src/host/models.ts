@@ -37,7 +37,7 @@ export interface Models {
   unload(tag: Tag): void
   /** Reports progress of the work before a load, such as a look-up. */
   reportProgress(progress: LoadProgress): void
-  /** Calls the subscriber for every progress of every load. Returns a function that unsubscribes. */
+  /** Calls the subscriber for every progress of every load. Returns a function that ends this. */
   subscribe(subscriber: (progress: LoadProgress) => void): () => void
   /** Yields every progress of every load until the signal aborts. */
   progress(signal: AbortSignal): AsyncGenerator<LoadProgress>

@@ -174,12 +174,15 @@ export function createPredictions(options: PredictionsOptions): Predictions {
     const isPinned = request.predictionId !== undefined
     const reference = isPinned ? 'predictionId' : 'configurationId'
     // The token identifies the choice, so a client with an equal prediction needs no new one.
-    const known = await predictionOf(database, { tag, clientId, configurationId }, (record) =>
+    const existing = await predictionOf(database, { tag, clientId, configurationId }, (record) =>
       pinned ? record.configuration === pinned.configuration : !record.isPinned,
     )
-    if (known && (pinned ? await reuse(known, reference, signal) : await isReusable(known))) {
-      await touchPrediction(database, known).catch(unlessFull)
-      return toPrediction(known, scope)
+    if (
+      existing &&
+      (pinned ? await reuse(existing, reference, signal) : await isReusable(existing))
+    ) {
+      await touchPrediction(database, existing).catch(unlessFull)
+      return toPrediction(existing, scope)
     }
     const resolved = pinned
       ? await reuse(pinned, reference, signal)

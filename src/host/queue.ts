@@ -22,7 +22,8 @@ export interface Queue {
   enqueue(client: string, signal: AbortSignal): Ticket
   /**
    * Takes a place as `enqueue` does. If the queue is full, it first waits until its requests are
-   * confirmed or finished. An abort before the headers of a response is only noticed when they arrive.
+   * confirmed or finished. An abort before the headers of a response is only noticed when they
+   * arrive.
    */
   admit(client: string, signal: AbortSignal): Promise<Ticket>
 }
@@ -138,7 +139,7 @@ export function createQueue({ maxRunning, maxPerClient, maxTotal }: QueueLimits)
       request.start = resolve
       signal.addEventListener('abort', () => reject(signal.reason), { once: true })
     })
-    // A caller that releases the ticket without awaiting `granted` must not cause an unhandled rejection.
+    // A caller that does not await `granted` must not cause an unhandled rejection.
     granted.catch(() => undefined)
     signal.addEventListener('abort', release)
     waitingByClient.set(client, [...(waitingByClient.get(client) ?? []), request])

@@ -38,7 +38,8 @@ export async function listFolder(
 }
 
 function tooManyFiles(): InoriginError {
-  const what = `The folder has more than ${MAX_FOLDER_ENTRIES} files and folders, too many for a model.`
+  const limit = `more than ${MAX_FOLDER_ENTRIES} files and folders`
+  const what = `The folder has ${limit}, too many for a model.`
   return new InoriginError('invalid_request', `${what} Choose the folder of the model itself.`, {
     code: 'too_many_files',
     param: 'files',

@@ -1,6 +1,6 @@
 /** The answering side of a port that carries one request. */
 import { InoriginError } from '../error.ts'
-import type { ArgumentsOf, AcceptedStream, ResultOf, EventOf } from './ask.ts'
+import type { AcceptedStream, ArgumentsOf, EventOf, ResultOf } from './ask.ts'
 import { watchLivenessLock } from './liveness.ts'
 import { PROTOCOL, type AnswerMessage, type AskMessage } from './protocol.ts'
 

@@ -23,9 +23,7 @@ interface DirectLink {
  */
 const DIRECT_ACK_TIMEOUT_MS = 20_000
 
-/**
- * Returns a `predict` that uses direct ports. `link` leads to the host; `predict` sends requests to it.
- */
+/** Returns a `predict` that uses direct ports. `link` leads to the host, as does `predict`. */
 export function predictDirectly(link: Link, predict: Predict): Predict {
   /** Direct links by tag and configuration; `null` while the page waits for the port. */
   const directLinks = new Map<string, DirectLink | null>()

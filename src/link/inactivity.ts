@@ -4,18 +4,18 @@
 const CHECKS_PER_TIMEOUT = 3
 
 /**
- * Calls `onTimeout` after that many milliseconds. Returns a function that stops the timeout. The
+ * Calls `onTimeout` after `timeoutMs`. Returns a function that stops the timeout. The
  * timeout restarts if this thread was suspended, for example while the computer slept, because the
  * other side may have been suspended too.
  */
-export function startInactivityTimeout(milliseconds: number, onTimeout: () => void): () => void {
-  const interval = milliseconds / CHECKS_PER_TIMEOUT
+export function startInactivityTimeout(timeoutMs: number, onTimeout: () => void): () => void {
+  const intervalMs = timeoutMs / CHECKS_PER_TIMEOUT
   let lastCheck = performance.now()
   let checks = 0
   let wasLate = false
   const check = () => {
     const now = performance.now()
-    const isLate = now - lastCheck > 2 * interval
+    const isLate = now - lastCheck > 2 * intervalMs
     lastCheck = now
     // Timers that are late several times in a row belong to a hidden page: browsers throttle them.
     checks = isLate && !wasLate ? 0 : checks + 1
@@ -24,7 +24,7 @@ export function startInactivityTimeout(milliseconds: number, onTimeout: () => vo
     stop()
     onTimeout()
   }
-  const timer = setInterval(check, interval)
+  const timer = setInterval(check, intervalMs)
   const stop = () => clearInterval(timer)
   return stop
 }

@@ -124,10 +124,10 @@ function isEdge(length: number | string | null | undefined, letter: 'h' | 'w'): 
   ).test(length)
 }
 
-const CONFIRM = 'To be confirmed: recognized as an image by its shape'
+const CONFIRM_NOTE = 'To be confirmed: recognized as an image by its shape'
 
 function imageParameter({ name, shape, description }: Value): Parameter {
-  const drafted = `${CONFIRM} ${listed(shape ?? [])}.`
+  const drafted = `${CONFIRM_NOTE} ${listed(shape ?? [])}.`
   return {
     name,
     type: 'image',
