@@ -6,7 +6,7 @@ import { filesOf, optionsOf, tagOf } from './given.ts'
 import { digestOptions } from './host/digest.ts'
 import { hostPage, type HostPage } from './host/page.ts'
 import type { Link } from './link/ask.ts'
-import { holdLife } from './link/life.ts'
+import { holdLivenessLock } from './link/liveness.ts'
 import { currentLocks } from './link/locks.ts'
 import { PROTOCOL, type HostSetup, type PageToWorker } from './link/protocol.ts'
 import { remoteControl, remoteHost } from './link/remote.ts'
@@ -87,15 +87,15 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
 
   const link: Link = {
     connect: (port, attempt) => connectVia(page, control, port, attempt),
-    life: null,
+    livenessLock: null,
     client: crypto.randomUUID(),
-    attempts: HOST_ATTEMPTS,
-    patience: HOST_PATIENCE,
+    maxAttempts: HOST_ATTEMPTS,
+    ackTimeoutMs: HOST_PATIENCE,
   }
   const control = await controlOrNone(script, closing.signal, {
     onLost: () => options.onControlChange?.(false),
     async onRegained() {
-      link.life = await holdPageLife()
+      link.livenessLock = await holdPageLife()
       page.followLocks()
       options.onControlChange?.(true)
     },
@@ -106,7 +106,7 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
   const page = hostPage(setup, container, toWorker)
   closing.signal.addEventListener('abort', () => page.close())
   try {
-    link.life = await holdPageLife()
+    link.livenessLock = await holdPageLife()
     const models = remoteControl(link)
     const differences = await models.compare(await digestOptions(setup), closing.signal)
     if (differences.length > 0) console.warn(differs(differences))
@@ -225,7 +225,7 @@ function connectVia(
 async function holdPageLife(): Promise<string | null> {
   if (!navigator.locks) return null
   const locks = currentLocks()
-  if (life?.locks !== locks) life = { locks, name: holdLife(locks, 'page') }
+  if (life?.locks !== locks) life = { locks, name: holdLivenessLock(locks, 'page') }
   return life.name
 }
 

@@ -9,7 +9,7 @@
  * This module only adds listeners. `src/wire` parses the requests, and the hosting tab answers.
  */
 import { InoriginError } from '../src/error.ts'
-import { holdLife } from '../src/link/life.ts'
+import { holdLivenessLock } from '../src/link/liveness.ts'
 import type { Link, PortEvents } from '../src/link/ask.ts'
 import {
   PROTOCOL,
@@ -32,7 +32,7 @@ export function attach(): void {
   const finder = createFinder(self)
   let open = 0
   // The lock is granted at once, and the browser releases it when this worker stops.
-  const life = holdLife(navigator.locks, 'sw')
+  const life = holdLivenessLock(navigator.locks, 'sw')
 
   self.addEventListener('fetch', (event) => {
     if (!isOurs(event.request, base)) return
@@ -66,10 +66,10 @@ export function attach(): void {
   async function respond({ request, clientId }: FetchEvent, name: string): Promise<Response> {
     const link: Link = {
       connect: finder.connect,
-      life: name,
+      livenessLock: name,
       client: clientId,
-      attempts: 3,
-      patience: 2_000,
+      maxAttempts: 3,
+      ackTimeoutMs: 2_000,
       onOpen,
     }
     return handle(request, remoteHost(link), { base })

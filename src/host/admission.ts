@@ -7,17 +7,17 @@ import type { Ticket } from './queue.ts'
 
 export interface AdmissionOptions {
   /** Maximum number of requests that wait for admission. Further ones are rejected at once. */
-  most: number
+  maxWaiting: number
   /** Returns an error if the queue has no place for the client. */
-  findFault(client: string): Error | undefined
+  findRejection(client: string): Error | undefined
   /** Returns the time in milliseconds until no request can turn out to be aborted any more. */
-  uncertainty(): number
-  enter(client: string, signal: AbortSignal): Ticket
+  getUncertaintyMs(): number
+  enqueue(client: string, signal: AbortSignal): Ticket
 }
 
 export interface Admission {
   admit(client: string, signal: AbortSignal): Promise<Ticket>
-  /** Retries the waiting requests, after a request left the queue or was confirmed. */
+  /** Retries the waiting requests, after a request was released or confirmed. */
   retry(): void
 }
 
@@ -28,29 +28,29 @@ export interface Admission {
 export const CONFIRM_TIMEOUT_MS = 1_500
 
 export function createAdmission({
-  most,
-  findFault,
-  uncertainty,
-  enter,
+  maxWaiting,
+  findRejection,
+  getUncertaintyMs,
+  enqueue,
 }: AdmissionOptions): Admission {
   /** Attempts of the waiting requests, in the order of their arrival. */
   const attempts = new Set<() => void>()
 
-  function wait(client: string, signal: AbortSignal): Promise<Ticket> {
+  function waitForPlace(client: string, signal: AbortSignal): Promise<Ticket> {
     const deadline = performance.now() + CONFIRM_TIMEOUT_MS
     return new Promise((resolve, reject) => {
       let timer: ReturnType<typeof setTimeout> | undefined
       const attempt = () => {
         clearTimeout(timer)
-        const left = Math.min(uncertainty(), deadline - performance.now())
-        if (!findFault(client) || left <= 0 || signal.aborted) return end()
-        timer = setTimeout(attempt, left)
+        const leftMs = Math.min(getUncertaintyMs(), deadline - performance.now())
+        if (!findRejection(client) || leftMs <= 0 || signal.aborted) return settle()
+        timer = setTimeout(attempt, leftMs)
       }
-      const end = () => {
+      const settle = () => {
         attempts.delete(attempt)
         signal.removeEventListener('abort', attempt)
         try {
-          resolve(enter(client, signal))
+          resolve(enqueue(client, signal))
         } catch (error) {
           reject(error)
         }
@@ -63,7 +63,9 @@ export function createAdmission({
 
   return {
     admit: async (client, signal) =>
-      findFault(client) && attempts.size < most ? wait(client, signal) : enter(client, signal),
+      findRejection(client) && attempts.size < maxWaiting
+        ? waitForPlace(client, signal)
+        : enqueue(client, signal),
     retry() {
       for (const attempt of attempts) attempt()
     },

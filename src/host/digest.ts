@@ -14,7 +14,7 @@ export async function digestOptions(setup: HostSetup): Promise<OptionDigest> {
 }
 
 /** Returns the names of the options that differ. */
-export function differences(one: OptionDigest, other: OptionDigest): string[] {
+export function findDifferences(one: OptionDigest, other: OptionDigest): string[] {
   const names = ['catalog', 'apiKeys', 'device'] as const
   return names.filter((name) => one[name] !== other[name])
 }

@@ -23,9 +23,9 @@ import { readFact, writeFact } from '../store/facts.ts'
 import type { Database } from '../store/open.ts'
 import { unlessFull } from '../store/room.ts'
 import type { LoadProgress, Tag } from '../types/index.ts'
-import { withKeeper } from './keeper.ts'
-import { knownOf } from './known.ts'
-import { createShared } from './shared.ts'
+import { createCatalogIndex } from './catalog-index.ts'
+import { withLookUpWriter } from './lookup-writer.ts'
+import { createSingleFlight } from './single-flight.ts'
 
 export interface Entries {
   /**
@@ -41,14 +41,14 @@ export interface Entries {
    */
   complete(entry: Entry, signal: AbortSignal): Promise<Entry>
   /** Resolves with the entry and the files of the implementation, which are looked up once. */
-  list(entry: Entry, implementation: Implementation, signal: AbortSignal): Promise<Entry>
+  listFiles(entry: Entry, implementation: Implementation, signal: AbortSignal): Promise<Entry>
   /**
    * Deletes the stored look-up of the implementation, because its files have changed on the server.
    * The next load looks them up again.
    */
-  forget(entry: Entry, implementation: Implementation): Promise<void>
+  deleteLookUp(entry: Entry, implementation: Implementation): Promise<void>
   /** Stores the implementations in place of an answer of the hub. */
-  adopt(
+  storeResolved(
     entry: ModelEntry & { hub: HubSource },
     resolved: Resolved,
     signal: AbortSignal,
@@ -61,34 +61,36 @@ export interface LookUpOptions {
   onProgress: (progress: LoadProgress) => void
 }
 
-const UNTOLD: LookUpOptions = { onDownload: () => undefined, onProgress: () => undefined }
+const NO_CALLBACKS: LookUpOptions = { onDownload: () => undefined, onProgress: () => undefined }
 
 export function createEntries(
   database: Database,
   load: () => Promise<Catalog>,
-  { onDownload, onProgress }: LookUpOptions = UNTOLD,
+  { onDownload, onProgress }: LookUpOptions = NO_CALLBACKS,
 ): Entries {
-  const lookUps = createShared()
+  const singleFlight = createSingleFlight()
 
-  async function asKnown(entry: Entry): Promise<Entry> {
-    let found = entry
-    if (isShort(found)) {
-      const fact = await readFact(database, subjectOf(found.hub), isResolved)
-      if (fact) found = completeEntry(found, fact)
+  async function withStoredLookUps(entry: Entry): Promise<Entry> {
+    let completed = entry
+    if (isUnlistedHubEntry(completed)) {
+      const fact = await readFact(database, subjectOf(completed.hub), isResolved)
+      if (fact) completed = completeEntry(completed, fact)
     }
-    for (const record of unlistedOf(found)) {
+    for (const record of unlistedRecords(completed)) {
       const fact = await readFact(database, subjectOfMlc(record), isMlcFiles)
-      if (fact && found.type === 'model') found = completeMlcEntry(found, record, fact)
+      if (fact && completed.type === 'model') completed = completeMlcEntry(completed, record, fact)
     }
-    return found
+    return completed
   }
 
   /** Resolves with the imported entries whose tag is not in the catalog. */
   async function imported(entries: readonly Entry[]): Promise<Entry[]> {
     // Without working storage, nothing was imported.
     const records = await entryRecords(database).catch(() => [])
-    const own = records.map(({ entry }) => entry).filter((entry) => v.is(entrySchema, entry))
-    return own.filter(({ tag }) => !entries.some((entry) => entry.tag === tag))
+    const importedEntries = records
+      .map(({ entry }) => entry)
+      .filter((entry) => v.is(entrySchema, entry))
+    return importedEntries.filter(({ tag }) => !entries.some((entry) => entry.tag === tag))
   }
 
   /** Stores the fact. If the storage is full, the least recently used resources are evicted. */
@@ -102,64 +104,68 @@ export function createEntries(
     work: (signal: AbortSignal) => Promise<T>,
     signal: AbortSignal,
   ): Promise<T> {
-    const kept = async (until: AbortSignal) => {
-      const found = await work(until)
-      await write(subject, found, until)
+    const lookUpAndStore = async (sharedSignal: AbortSignal) => {
+      const found = await work(sharedSignal)
+      await write(subject, found, sharedSignal)
       return found
     }
-    return lookUps(subject, kept, signal)
+    return singleFlight(subject, lookUpAndStore, signal)
   }
 
   async function all(): Promise<Entry[]> {
     const { entries } = await load()
-    return Promise.all([...entries, ...(await imported(entries))].map(asKnown))
+    return Promise.all([...entries, ...(await imported(entries))].map(withStoredLookUps))
   }
 
-  const known = () => knownOf({ all })
+  const known = () => createCatalogIndex({ all })
 
   return {
     all,
     async find(tag, param, fits) {
       const { entries } = await load()
-      const isHere = entries.some((entry) => entry.tag === tag)
-      const own = isHere ? [] : await imported(entries)
-      return asKnown(findEntry({ entries: [...entries, ...own] }, tag, param, fits))
+      const isInCatalog = entries.some((entry) => entry.tag === tag)
+      const importedEntries = isInCatalog ? [] : await imported(entries)
+      return withStoredLookUps(
+        findEntry({ entries: [...entries, ...importedEntries] }, tag, param, fits),
+      )
     },
     async complete(entry, signal) {
-      if (!isShort(entry)) return entry
+      if (!isUnlistedHubEntry(entry)) return entry
       const { hub } = entry
-      const work = (until: AbortSignal) => resolveHub(hub, { signal: until })
+      const work = (sharedSignal: AbortSignal) => resolveHub(hub, { signal: sharedSignal })
       return completeEntry(entry, await lookUp(subjectOf(hub), work, signal))
     },
-    async list(entry, { id }, asker) {
-      const record = unlistedOf(entry).find((one) => one.model_id === id)
+    async listFiles(entry, { id }, callerSignal) {
+      const record = unlistedRecords(entry).find((one) => one.model_id === id)
       if (!record || entry.type !== 'model') return entry
       const { tag } = entry
       const work = (signal: AbortSignal) =>
-        withKeeper(database, { tag, signal, known, onWrite: onDownload, onProgress }, (keeper) =>
-          resolveMlc(record, { signal, keeper }),
+        withLookUpWriter(
+          database,
+          { tag, signal, known, onWrite: onDownload, onProgress },
+          (keeper) => resolveMlc(record, { signal, keeper }),
         )
-      return completeMlcEntry(entry, record, await lookUp(subjectOfMlc(record), work, asker))
+      return completeMlcEntry(entry, record, await lookUp(subjectOfMlc(record), work, callerSignal))
     },
-    async forget(entry, { id }) {
+    async deleteLookUp(entry, { id }) {
       const record = entry.type === 'model' && entry.mlc?.find((one) => one.model_id === id)
       if (record) await writeFact(database, subjectOfMlc(record), null).catch(unlessFull)
     },
-    adopt: ({ hub }, resolved, signal) => write(subjectOf(hub), resolved, signal),
+    storeResolved: ({ hub }, resolved, signal) => write(subjectOf(hub), resolved, signal),
   }
 }
 
 /** Returns `true` for an entry of a hub whose files have not been listed yet. */
-export function isShort(entry: Entry): entry is ModelEntry & { hub: HubSource } {
+export function isUnlistedHubEntry(entry: Entry): entry is ModelEntry & { hub: HubSource } {
   if (entry.type !== 'model' || entry.hub === undefined) return false
   return !entry.implementations.some(({ engine }) => engine === 'onnx')
 }
 
 /** Returns the MLC records whose files have not been listed yet. */
-function unlistedOf(entry: Entry): MlcRecord[] {
+function unlistedRecords(entry: Entry): MlcRecord[] {
   if (entry.type !== 'model') return []
-  const open = entry.implementations.filter((one) => !isListed(one)).map(({ id }) => id)
-  return entry.mlc?.filter((record) => open.includes(record.model_id)) ?? []
+  const unlisted = entry.implementations.filter((one) => !isListed(one)).map(({ id }) => id)
+  return entry.mlc?.filter((record) => unlisted.includes(record.model_id)) ?? []
 }
 
 function subjectOf({ host, repository, revision, dtypes }: HubSource): string {

@@ -3,7 +3,7 @@
  * worker has started, and notices when the worker dies.
  */
 import { InoriginError } from '../error.ts'
-import { watchLife } from '../link/life.ts'
+import { watchLivenessLock } from '../link/liveness.ts'
 import { currentLocks } from '../link/locks.ts'
 import {
   PROTOCOL,
@@ -17,13 +17,13 @@ import { requestPersistence } from '../store/room.ts'
 
 export interface HostThread {
   /** Passes a port to the worker. Ports that arrive before the worker has started are held. */
-  pass(port: MessagePort): void
+  forward(port: MessagePort): void
   /** Terminates the worker. Held ports get the error or, without one, `moved`. */
   stop(error?: InoriginError): void
 }
 
 export interface HostThreadOptions {
-  tellWorker(message: PageToWorker): void
+  postToServiceWorker(message: PageToWorker): void
   /** Called when the worker could not be started. */
   onFailure(error: InoriginError): void
   /** Called when the worker ended by itself after it had started. */
@@ -34,23 +34,24 @@ export interface HostThreadOptions {
 export function startHostThread(setup: HostSetup, options: HostThreadOptions): HostThread {
   const stopped = new AbortController()
   /** Ports that are held until the worker has started; `undefined` after that. */
-  let waiting: MessagePort[] | undefined = []
+  let held: MessagePort[] | undefined = []
   const script = scriptOf(setup)
   const worker = new Worker(script, { type: 'module', name: 'inorigin host' })
-  worker.onmessage = (event: MessageEvent<HostToPage>) => hear(event.data)
+  worker.onmessage = (event: MessageEvent<HostToPage>) => handleMessage(event.data)
   // In a running worker, an uncaught error affects one request and is already in the console.
   worker.onerror = (event) => {
-    if (waiting) options.onFailure(notStarted(setup, event.message))
+    if (held) options.onFailure(notStarted(setup, event.message))
   }
   worker.postMessage({ type: 'start', setup } satisfies PageToHost)
 
-  function hear(message: HostToPage): void {
-    if (message.type === 'pulse') return options.tellWorker({ type: 'inorigin:pulse' })
+  function handleMessage(message: HostToPage): void {
+    if (message.type === 'pulse') return options.postToServiceWorker({ type: 'inorigin:pulse' })
     if (message.type === 'downloading') return void requestPersistence()
     if (message.protocol !== PROTOCOL) return options.onFailure(otherVersion(script))
-    if (message.life) watchLife(currentLocks(), message.life, stopped.signal, options.onDeath)
-    const ports = waiting ?? []
-    waiting = undefined
+    if (message.life)
+      watchLivenessLock(currentLocks(), message.life, stopped.signal, options.onDeath)
+    const ports = held ?? []
+    held = undefined
     for (const port of ports) send(port)
   }
 
@@ -59,11 +60,11 @@ export function startHostThread(setup: HostSetup, options: HostThreadOptions): H
   }
 
   return {
-    pass(port) {
-      if (!waiting) return send(port)
-      waiting.push(port)
+    forward(port) {
+      if (!held) return send(port)
+      held.push(port)
       // Without this reply, the requesting side would time out and take this tab for a frozen one.
-      reply(port, { type: 'starting' })
+      post(port, { type: 'starting' })
     },
     stop(error) {
       stopped.abort()
@@ -71,15 +72,15 @@ export function startHostThread(setup: HostSetup, options: HostThreadOptions): H
       const last: AnswerMessage = error
         ? { type: 'error', error: error.toRecord() }
         : { type: 'moved' }
-      for (const port of waiting ?? []) reply(port, last)
-      waiting = undefined
+      for (const port of held ?? []) post(port, last)
+      held = undefined
     },
   }
 }
 
 const scriptOf = ({ assets }: HostSetup): URL => new URL('worker.js', assets)
 
-function reply(port: MessagePort, message: AnswerMessage): void {
+function post(port: MessagePort, message: AnswerMessage): void {
   port.postMessage(message)
 }
 

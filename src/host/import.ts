@@ -14,18 +14,18 @@ import { readPiece } from '../store/intake.ts'
 import type { Database } from '../store/open.ts'
 import { holdInUse } from '../store/use.ts'
 import type { ChosenFile, Control, Imported, ImportWishes, Tag } from '../types/index.ts'
-import { filesIn, rootOf } from './chosen.ts'
-import type { Choices } from './choices.ts'
-import { checkEntry, draftOwn, toEntry } from './draft/own.ts'
-import { isShort, type Entries } from './entries.ts'
-import { knownOf, resourcesOf } from './known.ts'
+import { areStored } from './benchmark.ts'
+import { createCatalogIndex, resourcesOf } from './catalog-index.ts'
+import { checkEntry, draftUnlisted, toEntry } from './draft/unlisted.ts'
+import { isUnlistedHubEntry, type Entries } from './entries.ts'
 import type { Models } from './models.ts'
-import { areHere } from './race.ts'
+import type { ImplementationSelector } from './selector.ts'
+import { findModelFolder, listFolder } from './user-files.ts'
 
 export interface ImporterOptions {
   database: Database
   entries: Entries
-  choices: Choices
+  selector: ImplementationSelector
   models: Pick<Models, 'unload'>
   /** Called when files are about to be written. */
   onDownload: () => void
@@ -33,85 +33,95 @@ export interface ImporterOptions {
 
 /** Creates the function behind `server.storage.import`. */
 export function createImporter(options: ImporterOptions): Control['take'] {
-  const { database, entries, choices, models, onDownload } = options
+  const { database, entries, selector, models, onDownload } = options
 
   /** Resolves with the files of the chosen implementation if they complete it, else with all. */
-  async function needed(matches: readonly Match[], chosen: Implementation | undefined) {
-    const its = new Set(chosen?.resources.map(({ sha256 }) => sha256))
-    const used = matches.filter(({ resource }) => its.has(resource.sha256))
-    const given = new Set(used.map(({ resource }) => resource.sha256))
-    const rest = chosen?.resources.filter(({ sha256 }) => !given.has(sha256)) ?? []
-    const isWhole = chosen !== undefined && (await areHere(database, { resources: rest }))
-    return isWhole ? used : matches
+  async function selectNeeded(matches: readonly Match[], chosen: Implementation | undefined) {
+    const planned = new Set(chosen?.resources.map(({ sha256 }) => sha256))
+    const used = matches.filter(({ resource }) => planned.has(resource.sha256))
+    const matched = new Set(used.map(({ resource }) => resource.sha256))
+    const missing = chosen?.resources.filter(({ sha256 }) => !matched.has(sha256)) ?? []
+    const isComplete = chosen !== undefined && (await areStored(database, { resources: missing }))
+    return isComplete ? used : matches
   }
 
   /** Imports files of a tag that the catalog lists or that was imported before. */
-  async function takeListed(
+  async function importListed(
     entry: Entry,
     files: readonly ChosenFile[],
-    how: ImportOptions,
+    importOptions: ImportOptions,
   ): Promise<Imported> {
     const { tag } = entry
-    const folder = isShort(entry) ? await readFolder(entry, files, how) : undefined
+    const folder = isUnlistedHubEntry(entry)
+      ? await readFolder(entry, files, importOptions)
+      : undefined
     const listed = folder?.entry ?? entry
     const resources = resourcesOf([listed])
-    const matches = folder?.matches ?? (await match(files, resources, how))
-    if (matches.length === 0) throw nothingFits(tag, files, resources)
-    const choice = await choices.pick(listed).catch(() => undefined)
-    const taken = await needed(matches, choice?.implementation)
-    const bytes = await importFiles(database, taken, how)
-    if (folder && isShort(entry)) await entries.adopt(entry, folder.resolved, how.signal)
-    const complete = choice !== undefined && (await areHere(database, choice.implementation))
-    return { ...told(tag, files, taken), bytes, complete, notes: [] }
+    const matches = folder?.matches ?? (await match(files, resources, importOptions))
+    if (matches.length === 0) throw noMatch(tag, files, resources)
+    const choice = await selector.select(listed).catch(() => undefined)
+    const imported = await selectNeeded(matches, choice?.implementation)
+    const bytes = await importFiles(database, imported, importOptions)
+    if (folder && isUnlistedHubEntry(entry))
+      await entries.storeResolved(entry, folder.resolved, importOptions.signal)
+    const complete = choice !== undefined && (await areStored(database, choice.implementation))
+    return { ...summarize(tag, files, imported), bytes, complete, notes: [] }
   }
 
   /** Imports files as a tag that no catalog lists. */
-  async function takeOwn(
+  async function importUnlisted(
     tag: Tag,
     files: readonly ChosenFile[],
     wishes: ImportWishes,
-    how: ImportOptions,
+    importOptions: ImportOptions,
   ): Promise<Imported> {
-    const plan = await draftOwn(tag, files, wishes, how)
+    const plan = await draftUnlisted(tag, files, wishes, importOptions)
     // Only the files that this device uses are stored, as in a download.
-    const { implementation } = await choices.pick(toEntry(tag, plan, new Map()))
-    const its = plan.implementations.find(({ id }) => id === implementation.id)?.items ?? []
-    const parts = its.map(({ path }) => files.find((one) => one.path === path) as ChosenFile)
+    const { implementation } = await selector.select(toEntry(tag, plan, new Map()))
+    const planned = plan.implementations.find(({ id }) => id === implementation.id)?.items ?? []
+    const parts = planned.map(({ path }) => files.find((one) => one.path === path) as ChosenFile)
     const hashed = await hashFiles(
       parts.map(({ file }) => file),
-      how,
+      importOptions,
     )
-    const entry = toEntry(tag, plan, new Map(its.map(({ path }, at) => [path, hashed[at] ?? ''])))
+    const entry = toEntry(
+      tag,
+      plan,
+      new Map(planned.map(({ path }, at) => [path, hashed[at] ?? ''])),
+    )
     checkEntry(entry)
     const resources = new Map(resourcesOf([entry]).map((resource) => [resource.name, resource]))
-    const matches = its.map(({ name }, at): Match => {
+    const matches = planned.map(({ name }, at): Match => {
       return { ...(parts[at] as ChosenFile), resource: resources.get(name) as Resource }
     })
     // Until the tag is pinned, only this protects the files from eviction.
-    const release = await holdInUse(database, hashed, how.signal)
+    const release = await holdInUse(database, hashed, importOptions.signal)
     try {
-      const bytes = await importFiles(database, matches, how)
-      await withRoom(database, how, () => putEntry(database, { tag, entry }, new Set(hashed)))
+      const bytes = await importFiles(database, matches, importOptions)
+      await withRoom(database, importOptions, () =>
+        putEntry(database, { tag, entry }, new Set(hashed)),
+      )
       models.unload(tag)
-      return { ...told(tag, files, matches), bytes, complete: true, notes: plan.notes }
+      return { ...summarize(tag, files, matches), bytes, complete: true, notes: plan.notes }
     } finally {
       release()
     }
   }
 
-  const take: Control['take'] = async (tag, chosen, wishes, signal, onProgress) => {
+  const importTag: Control['take'] = async (tag, chosen, wishes, signal, onProgress) => {
     const entry = (await entries.all()).find((one) => one.tag === tag)
-    const files = isFolder(chosen) ? await filesIn(chosen, signal) : [...chosen]
-    const known = () => knownOf(entries)
-    const how: ImportOptions = { tag, signal, known, onProgress, onWrite: onDownload }
-    if (entry && !(await isOther(entry, files, wishes, how))) return takeListed(entry, files, how)
-    return takeOwn(tag, files, wishes, how)
+    const files = isFolder(chosen) ? await listFolder(chosen, signal) : [...chosen]
+    const known = () => createCatalogIndex(entries)
+    const importOptions: ImportOptions = { tag, signal, known, onProgress, onWrite: onDownload }
+    if (entry && !(await isNewModel(entry, files, wishes, importOptions)))
+      return importListed(entry, files, importOptions)
+    return importUnlisted(tag, files, wishes, importOptions)
   }
 
   // Imports of one tag run one after the other, in all tabs, because each replaces the tag.
   return (tag, chosen, wishes, signal, onProgress) =>
-    alone(`${database.name}:import:${tag}`, { signal }, (turn) =>
-      take(tag, chosen, wishes, turn, onProgress),
+    alone(`${database.name}:import:${tag}`, { signal }, (lockSignal) =>
+      importTag(tag, chosen, wishes, lockSignal, onProgress),
     )
 }
 
@@ -120,41 +130,41 @@ export function createImporter(options: ImporterOptions): Control['take'] {
  * matches, a file has the name of a missing one, or a graph is new. A name or tensors in the
  * options make them one, too.
  */
-async function isOther(
+async function isNewModel(
   entry: Entry,
   files: readonly ChosenFile[],
   { name, tensors }: ImportWishes,
-  how: ImportOptions,
+  importOptions: ImportOptions,
 ): Promise<boolean> {
   const resources = resourcesOf([entry])
   if (!resources.some(isImported)) return false
   if (name !== undefined || tensors !== undefined) return true
-  const same = await match(files, resources, how)
-  const paths = new Set(same.map(({ path }) => path))
-  const hashes = new Set(same.map(({ resource }) => resource.sha256))
+  const matches = await match(files, resources, importOptions)
+  const paths = new Set(matches.map(({ path }) => path))
+  const hashes = new Set(matches.map(({ resource }) => resource.sha256))
   const changed = resources.filter(({ sha256 }) => !hashes.has(sha256)).map((one) => `/${one.name}`)
-  const isOfIt = ({ path }: ChosenFile): boolean =>
+  const isModelFile = ({ path }: ChosenFile): boolean =>
     path.endsWith('.onnx') || changed.some((called) => `/${path}`.endsWith(called))
-  return same.length === 0 || files.some((one) => !paths.has(one.path) && isOfIt(one))
+  return matches.length === 0 || files.some((one) => !paths.has(one.path) && isModelFile(one))
 }
 
-function told(
+function summarize(
   tag: Tag,
   files: readonly ChosenFile[],
-  taken: readonly Match[],
+  imported: readonly Match[],
 ): Pick<Imported, 'tag' | 'files' | 'ignored'> {
-  const paths = new Set(taken.map(({ path }) => path))
+  const paths = new Set(imported.map(({ path }) => path))
   const ignored = files.map(({ path }) => path).filter((path) => !paths.has(path))
   return { tag, files: [...paths], ignored }
 }
 
 /** Resolves an entry of a hub from the files of a folder, without the network. */
 async function readFolder(
-  entry: Parameters<Entries['adopt']>[0],
+  entry: Parameters<Entries['storeResolved']>[0],
   files: readonly ChosenFile[],
-  how: ImportOptions,
+  importOptions: ImportOptions,
 ): Promise<{ entry: Entry; resolved: Resolved; matches: Match[] }> {
-  const root = rootOf(files)
+  const root = findModelFolder(files)
   const inside = new Map(
     files.flatMap((chosen) =>
       chosen.path.startsWith(root) ? [[chosen.path.slice(root.length), chosen] as const] : [],
@@ -164,7 +174,7 @@ async function readFolder(
   const parts = [...inside.keys()].filter(isPart)
   const hashed = await hashFiles(
     parts.map((path) => get(path).file),
-    how,
+    importOptions,
   )
   const hashes = new Map(parts.map((path, index) => [path, hashed[index] ?? '']))
   const { hub } = entry
@@ -184,13 +194,13 @@ async function readFolder(
 async function match(
   files: readonly ChosenFile[],
   resources: readonly Resource[],
-  how: ImportOptions,
+  importOptions: ImportOptions,
 ): Promise<Match[]> {
   const lengths = new Set(resources.map(({ bytes }) => bytes))
   const candidates = files.filter(({ file }) => lengths.has(file.size))
   const hashes = await hashFiles(
     candidates.map(({ file }) => file),
-    how,
+    importOptions,
   )
   return candidates.flatMap(({ path, file }, index) => {
     const resource = resources.find(({ sha256 }) => sha256 === hashes[index])
@@ -204,13 +214,13 @@ function isFolder(
   return !Array.isArray(chosen)
 }
 
-function nothingFits(
+function noMatch(
   tag: Tag,
   files: readonly ChosenFile[],
   resources: readonly Resource[],
 ): InoriginError {
   const nameOf = (path: string) => path.slice(path.lastIndexOf('/') + 1)
-  const alike = files.flatMap(({ path, file }) => {
+  const mismatches = files.flatMap(({ path, file }) => {
     const resource = resources.find(({ name }) => nameOf(name) === nameOf(path))
     if (!resource) return []
     const got = file.size === resource.bytes ? 'a different sha256' : `${file.size} bytes`
@@ -224,7 +234,7 @@ function nothingFits(
     names.length > 0
       ? `expected ${names.slice(0, 8).join(', ')}`
       : 'its files have not been looked up yet; load it, or run `inorigin catalog refresh`'
-  const why = alike.length > 0 ? alike.join('; ') : expected
+  const why = mismatches.length > 0 ? mismatches.join('; ') : expected
   return new InoriginError('invalid_request', `${what}: ${why}. Choose other files.`, {
     code: 'import_mismatch',
     param: 'files',

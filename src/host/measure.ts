@@ -1,10 +1,10 @@
 /** Measures the duration of a run, in the worker of the model. */
 
 /** Maximum number of measured runs. The first run is a warm-up and is not measured. */
-const RUNS = 5
+const MAX_MEASURED_RUNS = 5
 
 /** Time in milliseconds after which no further run is started. */
-const ENOUGH = 600
+const MEASURE_BUDGET_MS = 600
 
 /**
  * Resolves with the duration of the fastest of a few runs, in milliseconds for one unit of work.
@@ -13,14 +13,14 @@ const ENOUGH = 600
 export async function measure(run: () => Promise<number>, signal: AbortSignal): Promise<number> {
   await run()
   const start = performance.now()
-  let best = Infinity
-  for (let count = 0; count < RUNS; count += 1) {
+  let fastest = Infinity
+  for (let count = 0; count < MAX_MEASURED_RUNS; count += 1) {
     signal.throwIfAborted()
     const before = performance.now()
-    const done = await run()
+    const units = await run()
     const after = performance.now()
-    best = Math.min(best, (after - before) / done)
-    if (after - start > ENOUGH) break
+    fastest = Math.min(fastest, (after - before) / units)
+    if (after - start > MEASURE_BUDGET_MS) break
   }
-  return best
+  return fastest
 }

@@ -2,20 +2,20 @@
 import type { Entry } from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
 import type { Link } from '../link/ask.ts'
-import { watchLife } from '../link/life.ts'
+import { watchLivenessLock } from '../link/liveness.ts'
 import type { HostToModel, ModelToHost } from '../link/protocol.ts'
 import { createWatchdog, type Stage } from './watchdog.ts'
 
 export interface ModelThread {
   link: Link
-  /** Number of requests that arrived over lent ports and are not answered yet. */
-  readonly direct: number
-  /** Returns a port straight to the worker. It accepts the ports of `predict` calls. */
-  lend(): MessagePort
+  /** Number of requests that arrived over direct ports and are not answered yet. */
+  readonly directRequests: number
+  /** Opens a port that leads directly to the worker. It accepts the ports of `predict` calls. */
+  openDirectPort(): MessagePort
 }
 
 /** Flow-control window in events, larger than the longest possible response. */
-const ANSWER_WINDOW = 2 ** 20
+const RESPONSE_WINDOW_EVENTS = 2 ** 20
 
 /**
  * Starts the worker, which is terminated when `closing` aborts. This function aborts `closing` when
@@ -25,7 +25,7 @@ export function startModelThread(
   { tag, type }: Pick<Entry, 'tag' | 'type'>,
   assets: string,
   closing: AbortController,
-  onUse: () => void,
+  onDirectUse: () => void,
 ): ModelThread {
   const script = new URL('model-worker.js', assets)
   const worker = new Worker(script, { type: 'module', name: `inorigin ${tag}` })
@@ -34,22 +34,22 @@ export function startModelThread(
   const watchdog = createWatchdog({
     type,
     ping: () => send({ type: 'ping' }),
-    onTimeout: (stage, milliseconds) => closing.abort(unresponsive(tag, stage, milliseconds)),
+    onTimeout: (stage, milliseconds) => closing.abort(modelUnresponsive(tag, stage, milliseconds)),
   })
-  let direct = 0
+  let directRequests = 0
 
-  function hear(message: ModelToHost): void {
+  function handleMessage(message: ModelToHost): void {
     if (message.type === 'pong') return watchdog.pong()
     if (message.type === 'life') {
-      const onDeath = () => closing.abort(ended(tag))
-      return watchLife(navigator.locks, message.life, closing.signal, onDeath)
+      const onDeath = () => closing.abort(workerEnded(tag))
+      return watchLivenessLock(navigator.locks, message.life, closing.signal, onDeath)
     }
-    direct = message.requests
-    watchdog.setDirect(direct)
-    onUse()
+    directRequests = message.requests
+    watchdog.setDirectRequests(directRequests)
+    onDirectUse()
   }
 
-  worker.onmessage = ({ data }: MessageEvent<ModelToHost>) => hear(data)
+  worker.onmessage = ({ data }: MessageEvent<ModelToHost>) => handleMessage(data)
   worker.onerror = (event) => {
     const what = `The worker of ${tag} at ${script.pathname} failed: ${event.message ?? 'not found'}.`
     closing.abort(new InoriginError('internal', `${what} Try again, or unload the model.`))
@@ -62,19 +62,19 @@ export function startModelThread(
   return {
     link: {
       connect: (port) => send({ type: 'port' }, [port]),
-      life: null,
-      attempts: 1,
+      livenessLock: null,
+      maxAttempts: 1,
       // Compiling a graph blocks the thread for an unknown time. The watchdog limits the rest.
-      patience: Infinity,
-      gone: closing.signal,
+      ackTimeoutMs: Infinity,
+      endSignal: closing.signal,
       // A slow reader must not block the model for the others, so the window fits a whole response.
-      window: ANSWER_WINDOW,
+      window: RESPONSE_WINDOW_EVENTS,
       onOpen: watchdog.watch,
     },
-    get direct() {
-      return direct
+    get directRequests() {
+      return directRequests
     },
-    lend() {
+    openDirectPort() {
       const { port1, port2 } = new MessageChannel()
       send({ type: 'lend' }, [port2])
       return port1
@@ -82,7 +82,7 @@ export function startModelThread(
   }
 }
 
-function ended(tag: string): InoriginError {
+function workerEnded(tag: string): InoriginError {
   const what = `The worker of ${tag} ended unexpectedly, most likely because memory ran out.`
   return new InoriginError('unavailable', `${what} Try again, or choose a smaller model.`, {
     code: 'worker_ended',
@@ -90,7 +90,7 @@ function ended(tag: string): InoriginError {
   })
 }
 
-const WHILE: Readonly<Record<Stage, string>> = {
+const STAGE_PHRASES: Readonly<Record<Stage, string>> = {
   load: 'while it was loading',
   prepare: 'while it prepared a prompt',
   run: 'while it was computing',
@@ -98,8 +98,8 @@ const WHILE: Readonly<Record<Stage, string>> = {
   idle: 'after its last request',
 }
 
-function unresponsive(tag: string, stage: Stage, milliseconds: number): InoriginError {
-  const what = `${tag} did not respond for ${milliseconds / 1000} s ${WHILE[stage]}.`
+function modelUnresponsive(tag: string, stage: Stage, milliseconds: number): InoriginError {
+  const what = `${tag} did not respond for ${milliseconds / 1000} s ${STAGE_PHRASES[stage]}.`
   const todo =
     'Its worker was ended, and the next request loads the model again. Try again; if this'
   return new InoriginError('unavailable', `${what} ${todo} repeats, choose another model.`, {

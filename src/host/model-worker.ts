@@ -9,9 +9,9 @@ import { InoriginError } from '../error.ts'
 import { generate } from '../generation/generate.ts'
 import { pace } from '../generation/pace.ts'
 import { plan } from '../generation/plan.ts'
-import { answer, type Answers } from '../link/answer.ts'
-import type { Reply } from '../link/ask.ts'
-import { holdLife } from '../link/life.ts'
+import { answer, type Handlers } from '../link/answer.ts'
+import type { AcceptedStream } from '../link/ask.ts'
+import { holdLivenessLock } from '../link/liveness.ts'
 import type {
   HostToModel,
   ModelCalls,
@@ -36,14 +36,14 @@ import { createQueue } from './queue.ts'
 /**
  * Queue of this model. It runs up to 4 requests concurrently and rejects those beyond its limits.
  */
-const queue = createQueue({ served: 4, perClient: 16, total: 64 })
+const queue = createQueue({ maxRunning: 4, maxPerClient: 16, maxTotal: 64 })
 /**
  * Longest prompt whose tokens are counted, in multiples of the context. Clients count long prompts
  * in order to shorten them. Longer ones would take seconds.
  */
-const COUNTED = 4
+const MAX_COUNTED_CONTEXTS = 4
 /** Request with which a language model is measured. */
-const SAMPLE: GenerationRequest = {
+const MEASUREMENT_REQUEST: GenerationRequest = {
   model: '',
   messages: [{ role: 'user', content: 'Count to ten.' }],
   maxTokens: 16,
@@ -54,18 +54,20 @@ const SAMPLE: GenerationRequest = {
 let model: { engine: Engine; setup: ModelSetup } | undefined
 let predictor: OpenPredictor | undefined
 let embedder: Embedder | undefined
-let loaded: (() => void) | undefined
-const weights = new Promise<void>((resolve) => (loaded = resolve))
+let resolveWeights: (() => void) | undefined
+const weightsLoaded = new Promise<void>((resolve) => (resolveWeights = resolve))
 
-const answers: Answers<ModelCalls, ModelStreams> = {
-  // This worker ends with the host's worker, which started it, so it needs no life of its own.
-  life: null,
+const handlers: Handlers<ModelCalls, ModelStreams> = {
+  // This worker ends with the host's worker, which started it, so it needs no liveness lock.
+  livenessLock: null,
   calls: {
     openModel: ([setup]) => openModel(setup),
-    loadModel: ([files], { signal }, tell) => loadModel(files, signal, () => tell('warm')),
-    countTokens: async ([asked]) => (await prepare(asked, COUNTED)).planned.prompt.tokens.length,
+    loadModel: ([files], { signal }, sendEvent) =>
+      loadModel(files, signal, () => sendEvent('warm')),
+    countTokens: async ([received]) =>
+      (await prepare(received, MAX_COUNTED_CONTEXTS)).planned.prompt.tokens.length,
     openPredictor: ([setup], { signal }) => loadPredictor(setup, signal),
-    measure: (_args, { signal }) => measure(runOf(signal), signal),
+    measure: (_args, { signal }) => measure(createMeasuredRun(signal), signal),
     predict: ([inputs], { signal }) => {
       if (!predictor) throw notOpen()
       // The inputs were copied when they crossed the port, so the caller keeps its own.
@@ -73,45 +75,45 @@ const answers: Answers<ModelCalls, ModelStreams> = {
     },
   },
   streams: {
-    generate: ([request, sender], { signal }) => accept(request, sender, signal),
-    embed: ([request, sender], { signal }) => acceptTexts(request, sender, signal),
+    generate: ([request, sender], { signal }) => queueGeneration(request, sender, signal),
+    embed: ([request, sender], { signal }) => queueEmbedding(request, sender, signal),
   },
 }
 
-/** Calls that are allowed over lent ports. */
-const lent: Answers<Pick<ModelCalls, 'predict'>, object> = {
-  life: null,
-  calls: { predict: answers.calls.predict },
+/** Calls that are allowed over direct ports. */
+const directHandlers: Handlers<Pick<ModelCalls, 'predict'>, object> = {
+  livenessLock: null,
+  calls: { predict: handlers.calls.predict },
   streams: {},
 }
-let direct = 0
+let directRequests = 0
 
 self.onmessage = ({ data, ports: [port] }: MessageEvent<HostToModel>) => {
-  if (data.type === 'ping') return toHost({ type: 'pong' })
+  if (data.type === 'ping') return postToHost({ type: 'pong' })
   if (!port) return
-  if (data.type === 'port') void answer(port, answers)
-  else port.onmessage = ({ ports: [request] }) => request && void answerDirect(request)
+  if (data.type === 'port') void answer(port, handlers)
+  else port.onmessage = ({ ports: [request] }) => request && void answerDirectRequest(request)
 }
 
 if (navigator.locks) {
-  void holdLife(navigator.locks, 'model').then((life) => toHost({ type: 'life', life }))
+  void holdLivenessLock(navigator.locks, 'model').then((life) => postToHost({ type: 'life', life }))
 }
 
 /**
- * Answers a request that a page sent over a lent port. The host does not see such requests, so it
+ * Answers a request that a page sent over a direct port. The host does not see such requests, so it
  * is notified of their number: it must not evict the model meanwhile.
  */
-async function answerDirect(port: MessagePort): Promise<void> {
-  tellUse((direct += 1))
-  await answer(port, lent)
-  tellUse((direct -= 1))
+async function answerDirectRequest(port: MessagePort): Promise<void> {
+  reportDirectRequests((directRequests += 1))
+  await answer(port, directHandlers)
+  reportDirectRequests((directRequests -= 1))
 }
 
-function tellUse(requests: number): void {
-  toHost({ type: 'use', requests })
+function reportDirectRequests(requests: number): void {
+  postToHost({ type: 'use', requests })
 }
 
-function toHost(message: ModelToHost): void {
+function postToHost(message: ModelToHost): void {
   self.postMessage(message)
 }
 
@@ -130,21 +132,21 @@ async function loadModel(
   if (!model) throw notOpen()
   const { engine } = model
   await engine.load(files, signal, onWarm)
-  loaded?.()
+  resolveWeights?.()
   return engine.verdict ?? null
 }
 
 /** Queues texts after they have been read. Concurrent requests take turns after each batch. */
-async function acceptTexts(
+async function queueEmbedding(
   request: EmbeddingRequest,
   { client }: Sender,
   signal: AbortSignal,
-): Promise<Reply<void, Embeddings>> {
+): Promise<AcceptedStream<void, Embeddings>> {
   if (!predictor || !embedder) throw notOpen()
   const [opened, entry] = [predictor, embedder]
   const ticket = await queue.admit(client, signal)
   const rows = await readTexts(opened, entry, request, signal).catch((error: unknown) => {
-    ticket.leave()
+    ticket.release()
     throw error
   })
   return { result: undefined, events: events() }
@@ -152,10 +154,10 @@ async function acceptTexts(
   async function* events(): AsyncGenerator<Embeddings> {
     try {
       ticket.confirm()
-      await ticket.turn
+      await ticket.granted
       yield await embedTexts(opened, entry, rows, request.dimensions, signal)
     } finally {
-      ticket.leave()
+      ticket.release()
     }
   }
 }
@@ -165,7 +167,7 @@ async function loadPredictor(
   signal: AbortSignal,
 ): Promise<GpuVerdict | null> {
   const { device } = setup.implementation
-  const verdict = device === 'webgpu' ? await tryGpu(setup, signal) : null
+  const verdict = device === 'webgpu' ? await testGpu(setup, signal) : null
   predictor = await openPredictor({ ...setup, device }, signal)
   embedder = isEmbedder(setup.entry) ? setup.entry : undefined
   return verdict
@@ -175,29 +177,33 @@ async function loadPredictor(
  * Resolves with the verdict on the GPU. Rejects with `gpu_untrusted` if the GPU computes wrong
  * numbers with the features that the predictor needs.
  */
-async function tryGpu(
+async function testGpu(
   { implementation, runtime: folder, verdict }: PredictorFiles,
   signal: AbortSignal,
 ): Promise<GpuVerdict> {
   const features = implementation.requires?.features
-  const { gpu, runtime, ...tried } = await openTrusted({ folder, features, verdict }, signal)
+  const { gpu, runtime, ...tested } = await openTrusted({ folder, features, verdict }, signal)
   runtime.release()
   gpu.destroy()
-  return tried.verdict
+  return tested.verdict
 }
 
 /**
  * Returns a function that runs the loaded model once on sample inputs. It resolves with the number
  * of generated tokens, or with 1 for a predictor.
  */
-function runOf(signal: AbortSignal): () => Promise<number> {
+function createMeasuredRun(signal: AbortSignal): () => Promise<number> {
   if (predictor) {
     const { predict, sample } = predictor
     const inputs = sample()
     return () => predict(inputs, signal).then(() => 1)
   }
   return async () => {
-    const { events } = await accept(SAMPLE, { client: '', partition: 'measure' }, signal)
+    const { events } = await queueGeneration(
+      MEASUREMENT_REQUEST,
+      { client: '', partition: 'measure' },
+      signal,
+    )
     let tokens = 1
     for await (const event of events) {
       if (event.type === 'finish') tokens = Math.max(1, event.usage.completionTokens)
@@ -210,37 +216,37 @@ function runOf(signal: AbortSignal): () => Promise<number> {
  * Resolves with the request, completed with the model's defaults, and with its generation plan.
  * Rejects if the request cannot be answered. The prompt may be as long as `contexts` contexts.
  */
-async function prepare(asked: GenerationRequest, contexts = 1) {
+async function prepare(received: GenerationRequest, contexts = 1) {
   if (!model) throw notOpen()
   const { engine, setup } = model
   const { maxOutputTokens, toolFormat, reasons } = setup
-  const reasoningBudget = asked.reasoningBudget ?? setup.reasoningBudget
-  const request = { ...asked, reasoningBudget }
-  const reader: Engine = { ...engine, prepare: (spoken) => engine.prepare(spoken, contexts) }
+  const reasoningBudget = received.reasoningBudget ?? setup.reasoningBudget
+  const request = { ...received, reasoningBudget }
+  const reader: Engine = { ...engine, prepare: (prompt) => engine.prepare(prompt, contexts) }
   const planned = await plan(reader, request, { toolFormat, reasons })
   return { engine, request, planned, maxOutputTokens }
 }
 
 /** Validates and queues a request. The weights need not be loaded yet. */
-async function accept(
-  asked: GenerationRequest,
+async function queueGeneration(
+  received: GenerationRequest,
   { client, partition }: Sender,
   signal: AbortSignal,
-): Promise<Reply<{ ignored: string[] }, GenerationEvent>> {
-  const { engine, request, planned, maxOutputTokens } = await prepare(asked)
+): Promise<AcceptedStream<{ ignored: string[] }, GenerationEvent>> {
+  const { engine, request, planned, maxOutputTokens } = await prepare(received)
   const ticket = await queue.admit(client, signal)
   // A budget of 0 is never ignored: a model without reasoning complies with it.
-  const ignored = asked.reasoningBudget && !planned.reasoning ? ['reasoningBudget'] : []
+  const ignored = received.reasoningBudget && !planned.reasoning ? ['reasoningBudget'] : []
   return { result: { ignored }, events: events() }
 
   async function* events(): AsyncGenerator<GenerationEvent> {
     try {
       ticket.confirm()
-      await ticket.turn
-      await weights
+      await ticket.granted
+      await weightsLoaded
       yield* pace(generate(engine, request, { maxOutputTokens, plan: planned, partition }, signal))
     } finally {
-      ticket.leave()
+      ticket.release()
     }
   }
 }

@@ -2,127 +2,133 @@
 import type { Entry, Implementation } from '../catalog/schema.ts'
 import type { GpuVerdict } from '../device/verdict.ts'
 import type { LoadProgress, Tag } from '../types/index.ts'
-import { createHosted, type Hosted, type HostedOptions } from './hosted.ts'
+import {
+  createModelInstance,
+  type ModelInstance,
+  type ModelInstanceOptions,
+} from './model-instance.ts'
 
 /** Number of implementations in memory from which a new load first evicts idle ones. */
 const MAX_LOADED = 4
 
-/** Lease of one implementation. It stays in memory until `leave`. */
+/** Lease of one implementation. It stays in memory until `release`. */
 export interface Lease {
-  hosted: Hosted
-  leave(): void
+  instance: ModelInstance
+  release(): void
 }
 
 export interface Models {
   /**
    * Returns a lease of the implementation and starts it if it is not in memory. `verdict` is the
-   * known verdict on the GPU. With `isUnasked`, the progress of the load is not reported.
+   * known verdict on the GPU. With `isBackground`, the progress of the load is not reported.
    */
   acquire(
     entry: Entry,
     implementation: Implementation,
     verdict?: GpuVerdict,
-    isUnasked?: boolean,
+    isBackground?: boolean,
   ): Lease
   /** Returns the implementation if it is loaded or loading. This does not count as a use. */
-  find(entry: Entry, implementation: Implementation): Hosted | undefined
+  find(entry: Entry, implementation: Implementation): ModelInstance | undefined
   /** `true` if another implementation can be loaded without an eviction. */
-  readonly hasRoom: boolean
+  readonly hasCapacity: boolean
   /** Returns the loaded and loading implementations of the tag. */
-  of(tag: Tag): Hosted[]
+  ofTag(tag: Tag): ModelInstance[]
   unload(tag: Tag): void
   /** Reports progress of the work before a load, such as a look-up. */
-  tell(progress: LoadProgress): void
-  /** Calls the watcher for every progress of every load. Returns the function that stops this. */
-  watch(watcher: (progress: LoadProgress) => void): () => void
+  reportProgress(progress: LoadProgress): void
+  /** Calls the subscriber for every progress of every load. Returns a function that ends this. */
+  subscribe(subscriber: (progress: LoadProgress) => void): () => void
   /** Yields every progress of every load until the signal aborts. */
   progress(signal: AbortSignal): AsyncGenerator<LoadProgress>
 }
 
 export function createModels(
-  options: Pick<HostedOptions, 'assets' | 'ensure' | 'onVerdict' | 'explain'>,
+  options: Pick<ModelInstanceOptions, 'assets' | 'ensure' | 'onVerdict' | 'explain'>,
 ): Models {
   /** Loaded and loading implementations by key, the least recently used first. */
-  const all = new Map<string, Hosted>()
+  const all = new Map<string, ModelInstance>()
   /** Implementations whose progress is not reported. */
-  const unasked = new WeakSet<Hosted>()
-  const watchers = new Set<(progress: LoadProgress) => void>()
+  const background = new WeakSet<ModelInstance>()
+  const subscribers = new Set<(progress: LoadProgress) => void>()
   const onProgress = (progress: LoadProgress) => {
-    for (const watcher of watchers) watcher(progress)
+    for (const subscriber of subscribers) subscriber(progress)
   }
 
-  function makeRoom(): void {
-    for (const hosted of Array.from(all.values())) {
+  function evictIdle(): void {
+    for (const instance of Array.from(all.values())) {
       if (all.size < MAX_LOADED) return
-      if (hosted.users === 0) hosted.close('replaced')
+      if (instance.referenceCount === 0) instance.close('replaced')
     }
   }
 
   return {
-    acquire(entry, implementation, verdict, isUnasked = false) {
+    acquire(entry, implementation, verdict, isBackground = false) {
       const key = keyOf(entry, implementation)
-      const known = all.get(key)
+      const existing = all.get(key)
       all.delete(key)
-      if (!known) makeRoom()
-      const onClose = (closed: Hosted) => {
+      if (!existing) evictIdle()
+      const onClose = (closed: ModelInstance) => {
         if (all.get(key) === closed) all.delete(key)
       }
-      const onUse = () => {
-        if (all.get(key) !== hosted) return
+      const onDirectUse = () => {
+        if (all.get(key) !== instance) return
         all.delete(key)
-        all.set(key, hosted)
+        all.set(key, instance)
       }
-      const hosted: Hosted =
-        known ??
-        createHosted({
+      const instance: ModelInstance =
+        existing ??
+        createModelInstance({
           ...options,
           entry,
           implementation,
           verdict,
-          onUse,
+          onDirectUse,
           onClose,
           onProgress: (progress) => {
-            if (!unasked.has(hosted)) onProgress(progress)
+            if (!background.has(instance)) onProgress(progress)
           },
         })
-      if (!isUnasked) unasked.delete(hosted)
-      else if (!known) unasked.add(hosted)
-      all.set(key, hosted)
-      return { hosted, leave: hosted.join() }
+      if (!isBackground) background.delete(instance)
+      else if (!existing) background.add(instance)
+      all.set(key, instance)
+      return { instance, release: instance.retain() }
     },
     find: (entry, implementation) => all.get(keyOf(entry, implementation)),
-    get hasRoom() {
+    get hasCapacity() {
       return all.size < MAX_LOADED
     },
-    of: (tag) => [...all.values()].filter((hosted) => hosted.entry.tag === tag),
+    ofTag: (tag) => [...all.values()].filter((instance) => instance.entry.tag === tag),
     unload(tag) {
-      for (const hosted of this.of(tag)) hosted.close()
+      for (const instance of this.ofTag(tag)) instance.close()
     },
-    tell: onProgress,
-    watch(watcher) {
-      watchers.add(watcher)
-      return () => watchers.delete(watcher)
+    reportProgress: onProgress,
+    subscribe(subscriber) {
+      subscribers.add(subscriber)
+      return () => subscribers.delete(subscriber)
     },
     async *progress(signal) {
-      // The current loads come first, so that a late watcher sees them.
-      const loading = [...all.values()].filter((hosted) => !hosted.ready && !unasked.has(hosted))
-      const seen: LoadProgress[] = loading.map((hosted) => hosted.progress.latest)
+      // The current loads come first, so that a late subscriber sees them.
+      const loading = [...all.values()].filter(
+        (instance) => !instance.ready && !background.has(instance),
+      )
+      const pending: LoadProgress[] = loading.map((instance) => instance.progress.latest)
       let wake = () => {}
-      const stop = () => wake()
-      const leave = this.watch((progress) => {
-        seen.push(progress)
+      const onAbort = () => wake()
+      const unsubscribe = this.subscribe((progress) => {
+        pending.push(progress)
         wake()
       })
-      signal.addEventListener('abort', stop)
+      signal.addEventListener('abort', onAbort)
       try {
         while (!signal.aborted) {
-          const next = seen.shift()
+          const next = pending.shift()
           if (next) yield next
           else await new Promise<void>((resolve) => (wake = resolve))
         }
       } finally {
-        leave()
-        signal.removeEventListener('abort', stop)
+        unsubscribe()
+        signal.removeEventListener('abort', onAbort)
       }
     },
   }

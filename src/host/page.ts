@@ -13,7 +13,7 @@ import {
   type PageToWorker,
   type WorkerToPage,
 } from '../link/protocol.ts'
-import { stand, type Election } from './elect.ts'
+import { joinElection, type Election } from './election.ts'
 import { notStarted, startHostThread, type HostThread } from './host-thread.ts'
 
 export interface HostPage {
@@ -28,10 +28,10 @@ export interface HostPage {
 }
 
 /** Sends a message to the service worker, if there is one. */
-export type TellWorker = (message: PageToWorker) => void
+export type PostToServiceWorker = (message: PageToWorker) => void
 
 /** Time in milliseconds until a tab whose worker failed to start enters the election again. */
-const STAND_AGAIN = 10_000
+const ELECTION_RETRY_DELAY_MS = 10_000
 /**
  * Least time in milliseconds between two restarts of the worker. Without it, a worker that dies at
  * once would be restarted in a loop.
@@ -39,7 +39,7 @@ const STAND_AGAIN = 10_000
 const RESTART_INTERVAL_MS = 10_000
 
 /** Open host pages by scope. Two servers of one page are one candidate in the election. */
-const open = new Map<string, { page: HostPage; users: number }>()
+const openPages = new Map<string, { page: HostPage; users: number }>()
 
 /**
  * Enters the election for the host. `container` receives the service worker's messages. Without it,
@@ -48,11 +48,14 @@ const open = new Map<string, { page: HostPage; users: number }>()
 export function hostPage(
   setup: HostSetup,
   container: ServiceWorkerContainer | undefined,
-  tellWorker: TellWorker,
+  postToServiceWorker: PostToServiceWorker,
 ): HostPage {
   const key = `${container ? 'shared' : 'alone'} ${setup.scope}`
-  const entry = open.get(key) ?? { page: createPage(setup, container, tellWorker), users: 0 }
-  open.set(key, entry)
+  const entry = openPages.get(key) ?? {
+    page: createPage(setup, container, postToServiceWorker),
+    users: 0,
+  }
+  openPages.set(key, entry)
   entry.users += 1
   let closed = false
   return {
@@ -66,7 +69,7 @@ export function hostPage(
       closed = true
       entry.users -= 1
       if (entry.users > 0) return
-      open.delete(key)
+      openPages.delete(key)
       entry.page.close()
     },
   }
@@ -75,31 +78,35 @@ export function hostPage(
 function createPage(
   setup: HostSetup,
   container: ServiceWorkerContainer | undefined,
-  tellWorker: TellWorker,
+  postToServiceWorker: PostToServiceWorker,
 ): HostPage {
   let thread: HostThread | undefined
   let election: Election | undefined
-  let again: ReturnType<typeof setTimeout> | undefined
+  let retryTimer: ReturnType<typeof setTimeout> | undefined
   let lastRestart = -Infinity
   /** Lock manager of the latest candidacy; `undefined` before the first. */
   let locks: LockManager | undefined
 
-  function start(): void {
+  function startWorker(): void {
     try {
-      thread = startHostThread(setup, { tellWorker, onFailure: fail, onDeath: restart })
-      tellWorker({ type: 'inorigin:hosting', protocol: PROTOCOL })
+      thread = startHostThread(setup, {
+        postToServiceWorker,
+        onFailure: fail,
+        onDeath: restartWorker,
+      })
+      postToServiceWorker({ type: 'inorigin:hosting', protocol: PROTOCOL })
     } catch (error) {
       fail(notStarted(setup, InoriginError.from(error).message))
     }
   }
 
   /** Replaces a worker that ended by itself. A worker that ends again soon counts as failed. */
-  function restart(): void {
+  function restartWorker(): void {
     const now = performance.now()
-    if (now - lastRestart < RESTART_INTERVAL_MS) return fail(endedAgain())
+    if (now - lastRestart < RESTART_INTERVAL_MS) return fail(endedTwice())
     lastRestart = now
-    stop()
-    start()
+    stopWorker()
+    startWorker()
   }
 
   /** Rejects the waiting ports, lets the next tab in the queue try, and queues again later. */
@@ -107,17 +114,17 @@ function createPage(
     thread?.stop(error)
     thread = undefined
     election?.leave()
-    again = setTimeout(enter, STAND_AGAIN)
+    retryTimer = setTimeout(enterElection, ELECTION_RETRY_DELAY_MS)
   }
 
-  function stop(): void {
+  function stopWorker(): void {
     thread?.stop()
     thread = undefined
   }
 
   function connect(port: MessagePort): void {
     if (!thread) throw unreachable()
-    thread.pass(port)
+    thread.forward(port)
   }
 
   function onMessage(event: MessageEvent<WorkerToPage>): void {
@@ -126,46 +133,46 @@ function createPage(
     if (message.type === 'inorigin:steal') return election?.steal()
     if (message.type === 'inorigin:who-hosts') {
       const type = thread ? 'inorigin:hosting' : 'inorigin:standing'
-      return tellWorker({ type, protocol: PROTOCOL })
+      return postToServiceWorker({ type, protocol: PROTOCOL })
     }
     const port = event.ports[0]
     if (message.type !== 'inorigin:request' || !port) return
-    if (thread) thread.pass(port)
+    if (thread) thread.forward(port)
     else port.postMessage({ type: 'moved' } satisfies AnswerMessage)
   }
 
-  function enter(): void {
-    clearTimeout(again)
-    if (!container) return start()
-    const candidate = { onElected: start, onDeposed: stop }
+  function enterElection(): void {
+    clearTimeout(retryTimer)
+    if (!container) return startWorker()
+    const candidate = { onElected: startWorker, onDeposed: stopWorker }
     locks = currentLocks()
-    election = stand(names(setup.scope).host, candidate, locks)
+    election = joinElection(names(setup.scope).host, candidate, locks)
   }
 
-  function leave(): void {
-    clearTimeout(again)
+  function leaveElection(): void {
+    clearTimeout(retryTimer)
     election?.leave()
     election = undefined
-    stop()
+    stopWorker()
   }
 
   function followLocks(): void {
     if (!container || locks === currentLocks()) return
-    leave()
-    enter()
+    leaveElection()
+    enterElection()
   }
 
   // A page in the back/forward cache is frozen, so it must release the lock.
-  const onHide = () => leave()
+  const onHide = () => leaveElection()
   const onShow = (event: PageTransitionEvent) => {
-    if (event.persisted) enter()
+    if (event.persisted) enterElection()
   }
 
   container?.addEventListener('message', onMessage)
   container?.startMessages()
   addEventListener('pagehide', onHide)
   addEventListener('pageshow', onShow)
-  enter()
+  enterElection()
 
   return {
     get hosting() {
@@ -177,15 +184,15 @@ function createPage(
       container?.removeEventListener('message', onMessage)
       removeEventListener('pagehide', onHide)
       removeEventListener('pageshow', onShow)
-      leave()
+      leaveElection()
     },
   }
 }
 
-function endedAgain(): InoriginError {
+function endedTwice(): InoriginError {
   const what = 'The host worker ended twice in a row, most likely because memory ran out.'
   return new InoriginError('unavailable', `${what} Close other tabs, or choose a smaller model.`, {
     code: 'worker_ended',
-    retryAfter: STAND_AGAIN / 1000,
+    retryAfter: ELECTION_RETRY_DELAY_MS / 1000,
   })
 }

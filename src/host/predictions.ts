@@ -19,20 +19,30 @@ import {
 } from '../store/predictions.ts'
 import { unlessFull } from '../store/room.ts'
 import type { Prediction, PredictionRequest, Tag } from '../types/index.ts'
-import { elapsed } from './accept.ts'
-import type { Choices } from './choices.ts'
+import { areStored } from './benchmark.ts'
+import { createCatalogIndex } from './catalog-index.ts'
 import type { Entries } from './entries.ts'
-import { firstGone, keep, kept, stillIn, type Given } from './kept.ts'
-import { knownOf } from './known.ts'
-import { areHere } from './race.ts'
-import { settle } from './settle.ts'
+import { delay } from './generation-stream.ts'
+import { resolveImplementation } from './resolve-implementation.ts'
+import type { ImplementationSelector } from './selector.ts'
+import {
+  findInEntry,
+  findUnavailable,
+  parseStoredImplementation,
+  toStoredEntry,
+  type ResolvedImplementation,
+} from './stored-implementation.ts'
 
 export interface Predictions {
   create(request: PredictionRequest, signal: AbortSignal): Promise<Prediction>
   /** Resolves with the implementation of a configuration, even if it is no longer listed. */
-  configured(tag: Tag, configuration: string, signal: AbortSignal): Promise<Given>
+  resolveConfiguration(
+    tag: Tag,
+    configuration: string,
+    signal: AbortSignal,
+  ): Promise<ResolvedImplementation>
   /** Resolves with a resource of a stored prediction, even if the catalog no longer lists it. */
-  resource(sha256: string): Promise<{ resource: Resource; tag: Tag } | undefined>
+  findResource(sha256: string): Promise<{ resource: Resource; tag: Tag } | undefined>
 }
 
 export interface PredictionsOptions {
@@ -41,34 +51,34 @@ export interface PredictionsOptions {
   scope: string
   entries: Entries
   device: () => Promise<Capabilities>
-  choices: Choices
+  selector: ImplementationSelector
 }
 
 /** Name of a parameter that refers to an earlier choice. */
 type Reference = 'predictionId' | 'configurationId' | 'configuration'
 
 /**
- * Time in milliseconds that a new prediction waits for the comparison of implementations. The
+ * Time in milliseconds that a new prediction waits for the benchmark of implementations. The
  * choice does not change later.
  */
-const PATIENCE = 3_000
+const BENCHMARK_WAIT_MS = 3_000
 
 export function createPredictions(options: PredictionsOptions): Predictions {
-  const { database, scope, entries, device, choices } = options
+  const { database, scope, entries, device, selector } = options
 
   /** Resolves with the earlier choice that the request refers to; `undefined` if there is none. */
-  async function earlier(request: PredictionRequest): Promise<PredictionRecord | undefined> {
+  async function findReferenced(request: PredictionRequest): Promise<PredictionRecord | undefined> {
     const { tag, configurationId, predictionId } = request
     if (predictionId !== undefined) {
       const record = await predictionById(database, predictionId)
       if (record && record.tag === tag) return record
-      throw unknown(
+      throw notFound(
         'predictionId',
         `No prediction ${predictionId} of ${tag} was made on this device.`,
       )
     }
-    const token = configurationId && (await predictionByConfiguration(database, configurationId))
-    return token && token.tag === tag ? token : undefined
+    const record = configurationId && (await predictionByConfiguration(database, configurationId))
+    return record && record.tag === tag ? record : undefined
   }
 
   /**
@@ -76,20 +86,25 @@ export function createPredictions(options: PredictionsOptions): Predictions {
    * else as it was stored. `param` is the parameter that refers to it. Rejects with `not_found` if
    * a file is gone.
    */
-  async function again(
+  async function reuse(
     record: PredictionRecord,
     param: Reference,
     signal: AbortSignal,
-  ): Promise<Given> {
+  ): Promise<ResolvedImplementation> {
     const listed = await catalogEntry(record.tag)
-    const same = listed && stillIn(listed, record)
+    const same = listed && findInEntry(listed, record)
     if (same) return { entry: listed, implementation: same }
-    const given = kept(record)
-    if (!given) throw gone(record, param, 'and an older version of inorigin did not store it')
-    const lost = await firstGone(database, given.implementation.resources, signal)
-    if (lost)
-      throw gone(record, param, `and ${lost.name} is neither stored here nor at ${lost.url}`)
-    return given
+    const resolved = parseStoredImplementation(record)
+    if (!resolved)
+      throw implementationGone(record, param, 'and an older version of inorigin did not store it')
+    const missing = await findUnavailable(database, resolved.implementation.resources, signal)
+    if (missing)
+      throw implementationGone(
+        record,
+        param,
+        `and ${missing.name} is neither stored here nor at ${missing.url}`,
+      )
+    return resolved
   }
 
   async function catalogEntry(tag: Tag): Promise<Entry | undefined> {
@@ -97,48 +112,57 @@ export function createPredictions(options: PredictionsOptions): Predictions {
   }
 
   /** Resolves with `true` if the choice can still run here and is listed or completely stored. */
-  async function stillGood(record: PredictionRecord): Promise<boolean> {
+  async function isReusable(record: PredictionRecord): Promise<boolean> {
     const listed = await catalogEntry(record.tag)
-    const same = listed && stillIn(listed, record)
-    const implementation = same ?? kept(record)?.implementation
+    const same = listed && findInEntry(listed, record)
+    const implementation = same ?? parseStoredImplementation(record)?.implementation
     if (!implementation || obstaclesOf(implementation, await device()).length > 0) return false
-    return same !== undefined || areHere(database, implementation)
+    return same !== undefined || areStored(database, implementation)
   }
 
-  async function best(tag: Tag, id: string | undefined, signal: AbortSignal): Promise<Given> {
-    const { entry } = await settle({ entries, choices }, await entries.find(tag, 'tag'), signal, id)
-    await Promise.race([choices.compare(entry, id), elapsed(PATIENCE)])
-    return { entry, implementation: (await choices.pick(entry, id)).implementation }
+  async function selectBest(
+    tag: Tag,
+    id: string | undefined,
+    signal: AbortSignal,
+  ): Promise<ResolvedImplementation> {
+    const { entry } = await resolveImplementation(
+      { entries, selector },
+      await entries.find(tag, 'tag'),
+      signal,
+      id,
+    )
+    await Promise.race([selector.benchmark(entry, id), delay(BENCHMARK_WAIT_MS)])
+    return { entry, implementation: (await selector.select(entry, id)).implementation }
   }
 
   /** Latest request of each client and tag. Equal concurrent requests get the same prediction. */
-  const asking = new Map<string, Promise<unknown>>()
+  const pending = new Map<string, Promise<unknown>>()
 
   return {
     create(request, signal) {
       const { tag, clientId, configurationId } = request
-      const asker = JSON.stringify([tag, clientId, configurationId])
-      const before = asking.get(asker) ?? Promise.resolve()
-      const created = before.then(() => create(request, signal))
-      const settled = created
+      const key = JSON.stringify([tag, clientId, configurationId])
+      const previous = pending.get(key) ?? Promise.resolve()
+      const created = previous.then(() => create(request, signal))
+      const cleanup = created
         .catch(() => undefined)
         .then(() => {
-          if (asking.get(asker) === settled) asking.delete(asker)
+          if (pending.get(key) === cleanup) pending.delete(key)
         })
-      asking.set(asker, settled)
+      pending.set(key, cleanup)
       return created
     },
-    async configured(tag, configuration, signal) {
+    async resolveConfiguration(tag, configuration, signal) {
       const record = await predictionByConfiguration(database, configuration)
       if (!record || record.tag !== tag) {
-        throw unknown('configuration', `Unknown configuration ${configuration} of ${tag}.`)
+        throw notFound('configuration', `Unknown configuration ${configuration} of ${tag}.`)
       }
       await touchPrediction(database, record).catch(unlessFull)
-      return again(record, 'configuration', signal)
+      return reuse(record, 'configuration', signal)
     },
-    async resource(sha256) {
+    async findResource(sha256) {
       const record = await predictionWith(database, sha256)
-      const resources = record && kept(record)?.implementation.resources
+      const resources = record && parseStoredImplementation(record)?.implementation.resources
       const resource = resources?.find((one) => one.sha256 === sha256)
       return record && resource && { resource, tag: record.tag }
     },
@@ -146,27 +170,30 @@ export function createPredictions(options: PredictionsOptions): Predictions {
 
   async function create(request: PredictionRequest, signal: AbortSignal): Promise<Prediction> {
     const { tag, clientId, configurationId = '' } = request
-    const pinned = await earlier(request)
+    const pinned = await findReferenced(request)
     const isPinned = request.predictionId !== undefined
     const reference = isPinned ? 'predictionId' : 'configurationId'
     // The token identifies the choice, so a client with an equal prediction needs no new one.
-    const known = await predictionOf(database, { tag, clientId, configurationId }, (record) =>
+    const existing = await predictionOf(database, { tag, clientId, configurationId }, (record) =>
       pinned ? record.configuration === pinned.configuration : !record.isPinned,
     )
-    if (known && (pinned ? await again(known, reference, signal) : await stillGood(known))) {
-      await touchPrediction(database, known).catch(unlessFull)
-      return toPrediction(known, scope)
+    if (
+      existing &&
+      (pinned ? await reuse(existing, reference, signal) : await isReusable(existing))
+    ) {
+      await touchPrediction(database, existing).catch(unlessFull)
+      return toPrediction(existing, scope)
     }
-    const given = pinned
-      ? await again(pinned, reference, signal)
-      : await best(tag, request.deviceId, signal)
+    const resolved = pinned
+      ? await reuse(pinned, reference, signal)
+      : await selectBest(tag, request.deviceId, signal)
     signal.throwIfAborted()
-    const record = recordOf(request, given, {
+    const record = recordOf(request, resolved, {
       deviceId: request.deviceId ?? deviceId(await device()),
-      configuration: pinned?.configuration ?? `conf_${random()}`,
+      configuration: pinned?.configuration ?? `conf_${randomId()}`,
       ...(isPinned && { isPinned }),
     })
-    const room = { signal, known: () => knownOf(entries) }
+    const room = { signal, known: () => createCatalogIndex(entries) }
     await withRoom(database, room, () => putPrediction(database, record))
     return toPrediction(record, scope)
   }
@@ -174,19 +201,19 @@ export function createPredictions(options: PredictionsOptions): Predictions {
 
 function recordOf(
   { tag, clientId, configurationId = '' }: PredictionRequest,
-  given: Given,
+  resolved: ResolvedImplementation,
   choice: Pick<PredictionRecord, 'deviceId' | 'configuration' | 'isPinned'>,
 ): PredictionRecord {
-  const { id, resources } = given.implementation
+  const { id, resources } = resolved.implementation
   return {
-    id: `pred_${random()}`,
+    id: `pred_${randomId()}`,
     tag,
     clientId,
     configurationId,
     ...choice,
     implementation: id,
     resources: resources.map(({ type, name, sha256 }) => ({ type, name, sha256 })),
-    entry: keep(given),
+    entry: toStoredEntry(resolved),
     created: new Date().toISOString(),
     lastUsed: Date.now(),
   }
@@ -201,7 +228,7 @@ function toPrediction(record: PredictionRecord, scope: string): Prediction {
   return { id, tag, configuration, resources, created }
 }
 
-function gone(
+function implementationGone(
   { id, tag, implementation }: PredictionRecord,
   param: Reference,
   why: string,
@@ -214,10 +241,10 @@ function gone(
   })
 }
 
-function unknown(param: string, what: string): InoriginError {
+function notFound(param: string, what: string): InoriginError {
   return new InoriginError('not_found', what, { code: 'prediction_not_found', param })
 }
 
-function random(): string {
+function randomId(): string {
   return crypto.randomUUID().replaceAll('-', '')
 }

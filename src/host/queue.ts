@@ -7,33 +7,34 @@ import { createAdmission } from './admission.ts'
 
 export interface Ticket {
   /** Promise that resolves when the request may run, and rejects if its signal aborts before. */
-  turn: Promise<void>
+  granted: Promise<void>
   /** Confirms that the client reads the response and has not aborted the request. */
   confirm(): void
   /** Frees the place of the request, whether it waits or runs. */
-  leave(): void
+  release(): void
 }
 
 export interface Queue {
   /**
-   * Takes a place for the client. `leave` or the signal frees it. Throws `rate_limit` if the client
-   * has used all of its places or if the queue is full.
+   * Takes a place for the client. `release` or the signal frees it. Throws `rate_limit` if the
+   * client has used all of its places or if the queue is full.
    */
-  enter(client: string, signal: AbortSignal): Ticket
+  enqueue(client: string, signal: AbortSignal): Ticket
   /**
-   * Takes a place as `enter` does. If the queue is full, it first waits until its requests are
-   * confirmed or leave. An abort before the headers of a response is only noticed when they arrive.
+   * Takes a place as `enqueue` does. If the queue is full, it first waits until its requests are
+   * confirmed or finished. An abort before the headers of a response is only noticed when they
+   * arrive.
    */
   admit(client: string, signal: AbortSignal): Promise<Ticket>
 }
 
 export interface QueueLimits {
   /** Maximum number of requests that run concurrently. */
-  served: number
+  maxRunning: number
   /** Maximum number of places of one client, including running requests. */
-  perClient: number
+  maxPerClient: number
   /** Maximum number of places in total. */
-  total: number
+  maxTotal: number
 }
 
 /**
@@ -43,28 +44,35 @@ export interface QueueLimits {
  */
 export const CANCEL_DELAY_MS = 250
 
-interface Place {
+interface QueuedRequest {
   client: string
   /** Time of the confirmation in milliseconds, by `performance.now()`; `null` before it. */
-  confirmed: number | null
+  confirmedAt: number | null
   start(): void
 }
 
-export function createQueue({ served, perClient, total }: QueueLimits): Queue {
-  const active = new Set<Place>()
+export function createQueue({ maxRunning, maxPerClient, maxTotal }: QueueLimits): Queue {
+  const running = new Set<QueuedRequest>()
   /** Waiting requests by client. The client that was served longest ago comes first. */
-  const lines = new Map<string, Place[]>()
+  const waitingByClient = new Map<string, QueuedRequest[]>()
 
-  const waiting = (): number => [...lines.values()].reduce((sum, line) => sum + line.length, 0)
-  const admission = createAdmission({ most: perClient, findFault, uncertainty, enter })
-  const servedOf = (client: string): number =>
-    [...active].filter((place) => place.client === client).length
+  const countWaiting = (): number =>
+    [...waitingByClient.values()].reduce((sum, line) => sum + line.length, 0)
+  const admission = createAdmission({
+    maxWaiting: maxPerClient,
+    findRejection,
+    getUncertaintyMs,
+    enqueue,
+  })
+  const countRunning = (client: string): number =>
+    [...running].filter((request) => request.client === client).length
 
   /** Returns an error if the queue has no place for the client. */
-  function findFault(client: string): InoriginError | undefined {
-    const taken = (lines.get(client)?.length ?? 0) + servedOf(client)
-    if (taken >= perClient) return full(`This client already has ${perClient}`)
-    if (active.size + waiting() >= total) return full(`This model already has ${total}`)
+  function findRejection(client: string): InoriginError | undefined {
+    const used = (waitingByClient.get(client)?.length ?? 0) + countRunning(client)
+    if (used >= maxPerClient) return queueFull(`This client already has ${maxPerClient}`)
+    if (running.size + countWaiting() >= maxTotal)
+      return queueFull(`This model already has ${maxTotal}`)
     return undefined
   }
 
@@ -72,74 +80,77 @@ export function createQueue({ served, perClient, total }: QueueLimits): Queue {
    * Returns the time in milliseconds until no request can turn out to be aborted any more. Returns
    * `Infinity` if a request is not confirmed.
    */
-  function uncertainty(): number {
+  function getUncertaintyMs(): number {
     const now = performance.now()
-    const times = [...active, ...[...lines.values()].flat()].map(({ confirmed }) =>
-      confirmed === null ? Infinity : confirmed + CANCEL_DELAY_MS - now,
+    const times = [...running, ...[...waitingByClient.values()].flat()].map(({ confirmedAt }) =>
+      confirmedAt === null ? Infinity : confirmedAt + CANCEL_DELAY_MS - now,
     )
     return Math.max(0, ...times)
   }
 
   /** Returns the waiting client with the fewest running requests. */
-  function nextClient(): string | undefined {
-    const clients = [...lines.keys()].map((client) => ({ client, served: servedOf(client) }))
-    return clients.toSorted((one, other) => one.served - other.served)[0]?.client
+  function findNextClient(): string | undefined {
+    const clients = [...waitingByClient.keys()].map((client) => ({
+      client,
+      running: countRunning(client),
+    }))
+    return clients.toSorted((one, other) => one.running - other.running)[0]?.client
   }
 
-  function serve(): void {
-    while (active.size < served) {
-      const client = nextClient()
+  function startNext(): void {
+    while (running.size < maxRunning) {
+      const client = findNextClient()
       if (client === undefined) return
-      const [place, ...rest] = lines.get(client) ?? []
-      lines.delete(client)
-      if (rest.length > 0) lines.set(client, rest)
-      if (!place) return
-      active.add(place)
-      place.start()
+      const [request, ...rest] = waitingByClient.get(client) ?? []
+      waitingByClient.delete(client)
+      if (rest.length > 0) waitingByClient.set(client, rest)
+      if (!request) return
+      running.add(request)
+      request.start()
     }
   }
 
-  function quit(place: Place): void {
-    if (!active.delete(place)) {
-      const line = lines.get(place.client)?.filter((other) => other !== place) ?? []
+  function remove(request: QueuedRequest): void {
+    if (!running.delete(request)) {
+      const line = waitingByClient.get(request.client)?.filter((other) => other !== request) ?? []
       // `set` keeps the position of an existing key, so a client that cancels a request keeps its
-      // turn.
-      if (line.length > 0) lines.set(place.client, line)
-      else lines.delete(place.client)
+      // position.
+      if (line.length > 0) waitingByClient.set(request.client, line)
+      else waitingByClient.delete(request.client)
     }
-    serve()
+    startNext()
     admission.retry()
   }
 
-  function enter(client: string, signal: AbortSignal): Ticket {
+  function enqueue(client: string, signal: AbortSignal): Ticket {
     signal.throwIfAborted()
-    const fault = findFault(client)
-    if (fault) throw fault
-    const place: Place = { client, confirmed: null, start: () => {} }
-    const leave = () => {
-      signal.removeEventListener('abort', leave)
-      quit(place)
+    const rejection = findRejection(client)
+    if (rejection) throw rejection
+    const request: QueuedRequest = { client, confirmedAt: null, start: () => {} }
+    const release = () => {
+      signal.removeEventListener('abort', release)
+      remove(request)
     }
     const confirm = () => {
-      place.confirmed ??= performance.now()
+      request.confirmedAt ??= performance.now()
       admission.retry()
     }
-    const turn = new Promise<void>((resolve, reject) => {
-      place.start = resolve
+    const granted = new Promise<void>((resolve, reject) => {
+      request.start = resolve
       signal.addEventListener('abort', () => reject(signal.reason), { once: true })
     })
-    // A caller that leaves without awaiting the turn must not cause an unhandled rejection.
-    turn.catch(() => undefined)
-    signal.addEventListener('abort', leave)
-    lines.set(client, [...(lines.get(client) ?? []), place])
-    serve()
-    return { turn, leave, confirm }
+    // A caller that does not await `granted` must not cause an unhandled rejection.
+    granted.catch(() => undefined)
+    signal.addEventListener('abort', release)
+    waitingByClient.set(client, [...(waitingByClient.get(client) ?? []), request])
+    startNext()
+    return { granted, release, confirm }
   }
 
-  return { enter, admit: admission.admit }
+  return { enqueue, admit: admission.admit }
 }
 
-function full(what: string): InoriginError {
+function queueFull(what: string): InoriginError {
   const rest =
     'running or queued requests, which is the limit. Try again when one of them is finished.'
   return new InoriginError('rate_limit', `${what} ${rest}`, { code: 'queue_full', retryAfter: 2 })

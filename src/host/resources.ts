@@ -6,8 +6,8 @@ import { isImported } from '../store/entries.ts'
 import type { Database } from '../store/open.ts'
 import { hasResource, readResource, resourceRecord } from '../store/resources.ts'
 import type { ResourceBody, ResourceInfo, Tag } from '../types/index.ts'
+import { createCatalogIndex, resourcesOf } from './catalog-index.ts'
 import type { Entries } from './entries.ts'
-import { knownOf, resourcesOf } from './known.ts'
 import type { Predictions } from './predictions.ts'
 
 export interface Resources {
@@ -24,7 +24,7 @@ export interface Resources {
 }
 
 /** A resource and the tag that it is stored for. */
-interface Found {
+interface LocatedResource {
   resource: WantedResource
   tag: Tag
   /** `true` if the catalog lists the resource. Its server should have the file then. */
@@ -43,29 +43,30 @@ export function createResources(options: ResourcesOptions): Resources {
   const { database, ensure, entries, predictions, onDownload } = options
 
   /** Resolves with the resource from the catalog, or else from a stored prediction. */
-  async function known(sha256: string): Promise<Found | undefined> {
+  async function findKnown(sha256: string): Promise<LocatedResource | undefined> {
     for (const entry of await entries.all()) {
       const resource = resourcesOf([entry]).find((one) => one.sha256 === sha256)
       if (resource) return { resource, tag: entry.tag, isListed: true }
     }
-    const given = await predictions.resource(sha256)
-    return given && { ...given, isListed: false }
+    const stored = await predictions.findResource(sha256)
+    return stored && { ...stored, isListed: false }
   }
 
-  async function find(sha256: string): Promise<Found | undefined> {
-    const found = await known(sha256)
-    const isMissing = found && isImported(found.resource) && !(await hasResource(database, sha256))
-    if (isMissing) throw lost(found)
-    return found
+  async function find(sha256: string): Promise<LocatedResource | undefined> {
+    const located = await findKnown(sha256)
+    const isMissing =
+      located && isImported(located.resource) && !(await hasResource(database, sha256))
+    if (isMissing) throw importLost(located)
+    return located
   }
 
-  async function bring(found: Found, signal: AbortSignal): Promise<ResourceBody> {
-    const { resource, tag, isListed } = found
+  async function download(located: LocatedResource, signal: AbortSignal): Promise<ResourceBody> {
+    const { resource, tag, isListed } = located
     const { sha256, name } = resource
-    const how = { signal, tag, known: () => knownOf(entries), onDownload }
-    const files = await ensure(database, [resource], how).catch((error: unknown) => {
-      if (isLost(error)) throw lost(found, error)
-      throw isListed || !isGone(error) ? error : gone(found, error)
+    const ensureOptions = { signal, tag, known: () => createCatalogIndex(entries), onDownload }
+    const files = await ensure(database, [resource], ensureOptions).catch((error: unknown) => {
+      if (isImportLost(error)) throw importLost(located, error)
+      throw isListed || !isNotOnServer(error) ? error : resourceGone(located, error)
     })
     return { sha256, name, blob: files.get(name) as Blob }
   }
@@ -79,15 +80,15 @@ export function createResources(options: ResourcesOptions): Resources {
 
   return {
     async info(sha256) {
-      const found = await find(sha256)
-      if (found) return { sha256, name: found.resource.name, bytes: found.resource.bytes }
+      const located = await find(sha256)
+      if (located) return { sha256, name: located.resource.name, bytes: located.resource.bytes }
       const body = await stored(sha256)
       if (!body) throw notFound(sha256)
       return { sha256, name: body.name, bytes: body.blob.size }
     },
     async body(sha256, signal) {
-      const found = await find(sha256)
-      if (found) return bring(found, signal)
+      const located = await find(sha256)
+      if (located) return download(located, signal)
       const body = await stored(sha256)
       if (!body) throw notFound(sha256)
       return body
@@ -100,17 +101,20 @@ function notFound(sha256: string): InoriginError {
 }
 
 /** Returns `true` if the file must be imported again, because the browser lost part of it. */
-function isLost(error: unknown): boolean {
+function isImportLost(error: unknown): boolean {
   return error instanceof InoriginError && error.code === 'import_lost'
 }
 
 /** Returns `true` if the server responded that it does not have the file. */
-function isGone(error: unknown): boolean {
+function isNotOnServer(error: unknown): boolean {
   const status = error instanceof InoriginError && error.details?.['status']
   return status === 404 || status === 410
 }
 
-function gone({ resource: { name, url }, tag }: Found, cause: unknown): InoriginError {
+function resourceGone(
+  { resource: { name, url }, tag }: LocatedResource,
+  cause: unknown,
+): InoriginError {
   const what =
     `${name} of ${tag} is no longer available: it is not in the catalog, ` +
     `not stored here and not found at ${url}`
@@ -121,7 +125,7 @@ function gone({ resource: { name, url }, tag }: Found, cause: unknown): Inorigin
 }
 
 /** Returns a permanent error: only the user can provide the file again. */
-function lost({ resource: { name }, tag }: Found, cause?: unknown): InoriginError {
+function importLost({ resource: { name }, tag }: LocatedResource, cause?: unknown): InoriginError {
   const what = `${name} of ${tag} was imported from a local file and is no longer stored`
   const todo = 'Import it again with server.storage.import(). Its URL stays the same.'
   return new InoriginError('not_found', `${what}. ${todo}`, { code: 'import_lost', cause })

@@ -17,21 +17,21 @@ import { reportRegularly, startMeter } from '../store/rate.ts'
 import { bytesHere } from '../store/resources.ts'
 import { estimateRoom, isPersisted } from '../store/room.ts'
 import type { Control, Tag } from '../types/index.ts'
+import { createCatalogIndex, resourcesOf } from './catalog-index.ts'
 import type { Entries } from './entries.ts'
-import { knownOf, resourcesOf } from './known.ts'
 import type { Models } from './models.ts'
 
-type Calls = Pick<
+type StorageCalls = Pick<
   Control,
   'usage' | 'stored' | 'storedFiles' | 'pin' | 'repair' | 'remove' | 'clear'
 >
 
-export interface HostStorage extends Calls {
+export interface HostStorage extends StorageCalls {
   /**
    * Checks the stored files of an implementation whose load failed, and deletes damaged chunks.
    * Resolves with the error to report if there were any, else with `undefined`.
    */
-  damaged(error: unknown, implementation: Implementation): Promise<InoriginError | undefined>
+  checkDamage(error: unknown, implementation: Implementation): Promise<InoriginError | undefined>
 }
 
 export interface StorageOptions {
@@ -42,7 +42,7 @@ export interface StorageOptions {
 }
 
 /** Codes of errors that a damaged file may cause. */
-const SUSPECT: ReadonlySet<string | undefined> = new Set([
+const DAMAGE_ERROR_CODES: ReadonlySet<string | undefined> = new Set([
   undefined,
   'model_unusable',
   'runtime_crashed',
@@ -50,7 +50,7 @@ const SUSPECT: ReadonlySet<string | undefined> = new Set([
 
 /** Returns `true` if a damaged file may be the cause. Aborts and invalid requests are excluded. */
 const mayBeDamage = ({ kind, code }: InoriginError): boolean =>
-  (kind === 'internal' || kind === 'unavailable') && SUSPECT.has(code)
+  (kind === 'internal' || kind === 'unavailable') && DAMAGE_ERROR_CODES.has(code)
 
 export function createStorage({
   database,
@@ -59,16 +59,16 @@ export function createStorage({
   onDownload,
 }: StorageOptions): HostStorage {
   /** Digests of checked implementations. Each is checked once, as a check is as slow as a load. */
-  const suspected = new Set<string>()
+  const checkedImplementations = new Set<string>()
 
-  const known = () => knownOf(entries)
+  const known = () => createCatalogIndex(entries)
 
   /** Resolves with the records of a tag. Rejects with `not_found` if it has none and is unknown. */
   async function recordsOf(tag: Tag): Promise<ResourceRecord[]> {
     const { records } = await takeInventory(database, await known())
-    const its = records.filter(({ tags }) => tags.includes(tag))
-    if (its.length === 0) await entries.find(tag, 'tag')
-    return its
+    const tagRecords = records.filter(({ tags }) => tags.includes(tag))
+    if (tagRecords.length === 0) await entries.find(tag, 'tag')
+    return tagRecords
   }
 
   return {
@@ -85,7 +85,7 @@ export function createStorage({
       const catalog = await known()
       const tags = storedTags(await takeInventory(database, catalog), catalog)
       // The store cannot tell which of several tags uses a shared file, so loaded models count too.
-      return tags.map((one) => ({ ...one, inUse: one.inUse || models.of(one.tag).length > 0 }))
+      return tags.map((one) => ({ ...one, inUse: one.inUse || models.ofTag(one.tag).length > 0 }))
     },
     async storedFiles() {
       return storedResources(await takeInventory(database, await known()))
@@ -95,20 +95,20 @@ export function createStorage({
       await setPin(database, tag, pinned)
     },
     async repair(tag, signal, onProgress) {
-      const its = await recordsOf(tag)
-      const whole = its.filter(({ verified }) => verified)
+      const tagRecords = await recordsOf(tag)
+      const verifiedRecords = tagRecords.filter(({ verified }) => verified)
       const meter = startMeter(
         tag,
         'check',
-        whole.reduce((sum, { bytes }) => sum + bytes, 0),
+        verifiedRecords.reduce((sum, { bytes }) => sum + bytes, 0),
       )
       const stop = reportRegularly(meter.progress, onProgress)
-      const hashes = whole.map(({ sha256 }) => sha256)
+      const hashes = verifiedRecords.map(({ sha256 }) => sha256)
       const damaged = await findDamage(database, hashes, signal, meter.add).finally(stop)
       onProgress(meter.progress())
       if (damaged === 0) return 0
       const listed = new Map(resourcesOf(await entries.all()).map((one) => [one.sha256, one]))
-      const wanted = whole.map((record) => listed.get(record.sha256) ?? wantedOf(record))
+      const wanted = verifiedRecords.map((record) => listed.get(record.sha256) ?? wantedOf(record))
       await ensure(database, wanted, {
         signal,
         tag,
@@ -131,11 +131,11 @@ export function createStorage({
       }
       await clearResources(database)
     },
-    async damaged(thrown, { resources }) {
+    async checkDamage(thrown, { resources }) {
       const error = InoriginError.from(thrown)
       const hashes = resources.map(({ sha256 }) => sha256)
-      if (!mayBeDamage(error) || suspected.has(hashes.join())) return undefined
-      suspected.add(hashes.join())
+      if (!mayBeDamage(error) || checkedImplementations.has(hashes.join())) return undefined
+      checkedImplementations.add(hashes.join())
       const bytes = await findDamage(database, hashes, new AbortController().signal)
       if (bytes === 0) return undefined
       const what = `${bytes} stored bytes were damaged or lost on this device and have been deleted`

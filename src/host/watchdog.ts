@@ -21,7 +21,7 @@ export interface Watchdog {
   /** Counts a request of the method as open from now until `onClose`. */
   watch(method: string): PortEvents
   /** Sets the number of open requests that pages sent straight to the worker. */
-  setDirect(requests: number): void
+  setDirectRequests(requests: number): void
   /** Records that the worker has answered a ping. */
   pong(): void
   stop(): void
@@ -61,7 +61,7 @@ const CANCELED_STEP_TIMEOUT_MS = 30_000
 const CANCELED_RUN_TIMEOUT_MS = 60_000
 
 /** Timeouts in milliseconds by stage. A load has none: it is canceled when its users leave. */
-const LIMITS: Readonly<Record<WatchdogOptions['type'], Readonly<Record<Stage, number>>>> = {
+const TIMEOUTS_MS: Readonly<Record<WatchdogOptions['type'], Readonly<Record<Stage, number>>>> = {
   model: {
     load: Infinity,
     run: STEP_TIMEOUT_MS,
@@ -79,92 +79,95 @@ const LIMITS: Readonly<Record<WatchdogOptions['type'], Readonly<Record<Stage, nu
 }
 
 /** Methods that block the thread for an unknown time, because they compile weights. */
-const LOADING: ReadonlySet<string> = new Set(['openModel', 'loadModel', 'openPredictor'])
+const LOAD_METHODS: ReadonlySet<string> = new Set(['openModel', 'loadModel', 'openPredictor'])
 /** Methods that prepare a prompt between the acknowledgment and the result. */
-const PREPARING: ReadonlySet<string> = new Set(['generate', 'embed', 'countTokens'])
+const PREPARE_METHODS: ReadonlySet<string> = new Set(['generate', 'embed', 'countTokens'])
 
 export function createWatchdog({ type, ping, onTimeout }: WatchdogOptions): Watchdog {
-  const limits = LIMITS[type]
+  const timeoutsMs = TIMEOUTS_MS[type]
   /** Stage of each open request. */
-  const open = new Map<object, Stage>()
-  let direct = 0
+  const openRequests = new Map<object, Stage>()
+  let directRequests = 0
   let stage: Stage = 'idle'
-  let since = 0
+  let stageStartedAt = 0
   /** Time at which the unanswered ping was sent; `null` if there is none. */
-  let pinged: number | null = null
-  let lastPing = -Infinity
-  let lastLook = 0
+  let pingedAt: number | null = null
+  let lastPingAt = -Infinity
+  let lastCheck = 0
   let timer: ReturnType<typeof setInterval> | undefined
   let isStopped = false
 
   function update(): void {
     const now = performance.now()
-    const next = stageOf([...open.values(), ...(direct > 0 ? (['run'] as const) : [])])
-    if (next !== stage) since = now
-    stage = next
+    const nextStage = stageOf([
+      ...openRequests.values(),
+      ...(directRequests > 0 ? (['run'] as const) : []),
+    ])
+    if (nextStage !== stage) stageStartedAt = now
+    stage = nextStage
     if (stage === 'idle' || isStopped || timer !== undefined) return
-    lastLook = now
-    timer = setInterval(look, PING_INTERVAL_MS)
+    lastCheck = now
+    timer = setInterval(check, PING_INTERVAL_MS)
   }
 
-  function look(): void {
+  function check(): void {
     const now = performance.now()
-    const isLate = now - lastLook > 2 * PING_INTERVAL_MS
-    lastLook = now
-    if (pinged === null) {
+    const isLate = now - lastCheck > 2 * PING_INTERVAL_MS
+    lastCheck = now
+    if (pingedAt === null) {
       // An answer after the last request proves that the worker is idle.
-      if (stage === 'idle' && lastPing >= since) return rest()
-      pinged = lastPing = now
+      if (stage === 'idle' && lastPingAt >= stageStartedAt) return stopTimer()
+      pingedAt = lastPingAt = now
       return ping()
     }
     // A frozen tab stops both this thread and the worker, so the timeout starts again.
-    if (isLate) pinged = since = now
-    if (now - Math.max(pinged, since) < limits[stage]) return
+    if (isLate) pingedAt = stageStartedAt = now
+    if (now - Math.max(pingedAt, stageStartedAt) < timeoutsMs[stage]) return
     stop()
-    onTimeout(stage, limits[stage])
+    onTimeout(stage, timeoutsMs[stage])
   }
 
-  function rest(): void {
+  function stopTimer(): void {
     clearInterval(timer)
     timer = undefined
   }
 
   function stop(): void {
     isStopped = true
-    rest()
+    stopTimer()
   }
 
   return {
     watch(method) {
       const request = {}
-      const set = (to: Stage) => {
-        open.set(request, to)
+      const setStage = (nextStage: Stage) => {
+        openRequests.set(request, nextStage)
         update()
       }
-      const isLoading = LOADING.has(method)
-      set(isLoading ? 'load' : 'queued')
+      const isLoading = LOAD_METHODS.has(method)
+      setStage(isLoading ? 'load' : 'queued')
       return {
-        onAck: () => !isLoading && set(PREPARING.has(method) ? 'prepare' : 'run'),
-        onResult: () => !isLoading && set('run'),
+        onAck: () => !isLoading && setStage(PREPARE_METHODS.has(method) ? 'prepare' : 'run'),
+        onResult: () => !isLoading && setStage('run'),
         onClose: () => {
-          open.delete(request)
+          openRequests.delete(request)
           update()
         },
       }
     },
-    setDirect(requests) {
-      direct = requests
+    setDirectRequests(requests) {
+      directRequests = requests
       update()
     },
     pong() {
-      pinged = null
+      pingedAt = null
     },
     stop,
   }
 }
 
 /** Returns the stage whose timeout applies to several open requests: the longest one. */
-function stageOf(open: readonly Stage[]): Stage {
+function stageOf(openRequests: readonly Stage[]): Stage {
   const order: readonly Stage[] = ['load', 'run', 'prepare', 'queued']
-  return order.find((stage) => open.includes(stage)) ?? 'idle'
+  return order.find((stage) => openRequests.includes(stage)) ?? 'idle'
 }

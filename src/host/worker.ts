@@ -1,6 +1,6 @@
 /** Entry of the host's dedicated worker. It opens the host and answers the ports from its page. */
-import { answer, type Answers } from '../link/answer.ts'
-import { holdLife } from '../link/life.ts'
+import { answer, type Handlers } from '../link/answer.ts'
+import { holdLivenessLock } from '../link/liveness.ts'
 import {
   PROTOCOL,
   type HostCalls,
@@ -9,65 +9,68 @@ import {
   type HostToPage,
   type PageToHost,
 } from '../link/protocol.ts'
-import { HEARTBEAT_INTERVAL } from './heartbeat.ts'
-import { openHost } from './local.ts'
+import { HEARTBEAT_INTERVAL_MS } from './heartbeat.ts'
+import { openHost } from './open-host.ts'
 
-type HostAnswers = Answers<HostCalls, HostStreams>
+type HostHandlers = Handlers<HostCalls, HostStreams>
 
-let answers: Promise<HostAnswers> | undefined
+let handlers: Promise<HostHandlers> | undefined
 /** Number of requests in progress. */
-let open = 0
+let openRequests = 0
 /** Number of requests in progress that only watch. No service worker waits for them. */
-let watching = 0
+let watchRequests = 0
 
 self.onmessage = (event: MessageEvent<PageToHost>) => {
   const message = event.data
   if (message.type === 'start') {
-    answers = start(message.setup)
+    handlers = start(message.setup)
     return
   }
   const port = event.ports[0]
-  if (port) void serve(port)
+  if (port) void answerRequest(port)
 }
 
 // The page forwards this heartbeat to the service worker, which browsers stop after 30 s of
 // silence. The timer runs here because browsers throttle the timers of a hidden page, but not of a
 // dedicated worker.
 setInterval(() => {
-  if (open > watching) tell({ type: 'pulse' })
-}, HEARTBEAT_INTERVAL)
+  if (openRequests > watchRequests) postToPage({ type: 'pulse' })
+}, HEARTBEAT_INTERVAL_MS)
 
-async function start(setup: HostSetup): Promise<HostAnswers> {
-  const life = navigator.locks ? await holdLife(navigator.locks, 'host') : null
-  tell({ type: 'started', protocol: PROTOCOL, life })
-  return { life, ...answersOf(openHost(setup, () => tell({ type: 'downloading' }))) }
-}
-
-async function serve(port: MessagePort): Promise<void> {
-  if (!answers) return
-  open += 1
-  try {
-    await answer(port, await answers)
-  } finally {
-    open -= 1
+async function start(setup: HostSetup): Promise<HostHandlers> {
+  const livenessLock = navigator.locks ? await holdLivenessLock(navigator.locks, 'host') : null
+  postToPage({ type: 'started', protocol: PROTOCOL, life: livenessLock })
+  return {
+    livenessLock,
+    ...createHandlers(openHost(setup, () => postToPage({ type: 'downloading' }))),
   }
 }
 
-function tell(message: HostToPage): void {
+async function answerRequest(port: MessagePort): Promise<void> {
+  if (!handlers) return
+  openRequests += 1
+  try {
+    await answer(port, await handlers)
+  } finally {
+    openRequests -= 1
+  }
+}
+
+function postToPage(message: HostToPage): void {
   self.postMessage(message)
 }
 
 /** Counts the request as a watching one until its signal aborts. */
-function watch(signal: AbortSignal): void {
-  watching += 1
-  signal.addEventListener('abort', () => (watching -= 1), { once: true })
+function countWatchRequest(signal: AbortSignal): void {
+  watchRequests += 1
+  signal.addEventListener('abort', () => (watchRequests -= 1), { once: true })
 }
 
-function answersOf({
+function createHandlers({
   host,
   control,
-  lend,
-}: ReturnType<typeof openHost>): Pick<HostAnswers, 'calls' | 'streams'> {
+  sendDirectPort,
+}: ReturnType<typeof openHost>): Pick<HostHandlers, 'calls' | 'streams'> {
   return {
     calls: {
       authorize: (_args, caller) => host.authorize(caller),
@@ -96,9 +99,9 @@ function answersOf({
       describe: ([tag]) => control.describe(tag),
       predict: ([tag, inputs, configuration], { signal }, onProgress) =>
         control.predict(tag, inputs, { configuration, signal, onProgress }),
-      lend: ([tag, configuration], { signal }, tellPort) => {
-        watch(signal)
-        return lend(tag, configuration, signal, tellPort)
+      lend: ([tag, configuration], { signal }, sendPort) => {
+        countWatchRequest(signal)
+        return sendDirectPort(tag, configuration, signal, sendPort)
       },
       explain: ([tag], { signal }) => control.explain(tag, signal),
       compare: ([options], { signal }) => control.compare(options, signal),
@@ -117,7 +120,7 @@ function answersOf({
         events: await host.embed(request, caller),
       }),
       progress: async (_args, { signal }) => {
-        watch(signal)
+        countWatchRequest(signal)
         return { result: undefined, events: control.progress(signal) }
       },
     },

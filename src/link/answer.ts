@@ -1,11 +1,11 @@
 /** The answering side of a port that carries one request. */
 import { InoriginError } from '../error.ts'
-import type { Arguments, Reply, Result, Told } from './ask.ts'
-import { watchLife } from './life.ts'
+import type { AcceptedStream, ArgumentsOf, EventOf, ResultOf } from './ask.ts'
+import { watchLivenessLock } from './liveness.ts'
 import { PROTOCOL, type AnswerMessage, type AskMessage } from './protocol.ts'
 
-/** The sender of a request, as handlers see it. */
-export interface Request {
+/** The context of a request, as handlers see it. */
+export interface RequestContext {
   /** API key as it was sent; `null` if none was sent. */
   key: string | null
   /** Id of the tab that sent the request; empty if there is only one sender. */
@@ -14,44 +14,47 @@ export interface Request {
   signal: AbortSignal
 }
 
-/** Handlers of methods with one result. `tell` sends an event before the result. */
+/** Handlers of methods with one result. `sendEvent` sends an event before the result. */
 export type CallHandlers<Calls> = {
   [Name in keyof Calls & string]: (
-    args: Arguments<Calls, Name>,
-    request: Request,
-    tell: (event: Told<Calls, Name>) => void,
-  ) => Result<Calls, Name> | Promise<Result<Calls, Name>>
+    args: ArgumentsOf<Calls, Name>,
+    request: RequestContext,
+    sendEvent: (event: EventOf<Calls, Name>) => void,
+  ) => ResultOf<Calls, Name> | Promise<ResultOf<Calls, Name>>
 }
 
 /** Handlers of methods that return a stream. */
 export type StreamHandlers<Streams> = {
   [Name in keyof Streams & string]: (
-    args: Arguments<Streams, Name>,
-    request: Request,
-  ) => Promise<Reply<Result<Streams, Name>, Told<Streams, Name>>>
+    args: ArgumentsOf<Streams, Name>,
+    request: RequestContext,
+  ) => Promise<AcceptedStream<ResultOf<Streams, Name>, EventOf<Streams, Name>>>
 }
 
 /** All handlers of a thread. */
-export interface Answers<Calls, Streams> {
+export interface Handlers<Calls, Streams> {
   calls: CallHandlers<Calls>
   streams: StreamHandlers<Streams>
   /** Name of the lock that this thread holds while it lives. */
-  life: string | null
+  livenessLock: string | null
 }
 
-type AnyCall = (
+type AnyCallHandler = (
   args: readonly unknown[],
-  request: Request,
-  tell: (event: unknown) => void,
+  request: RequestContext,
+  sendEvent: (event: unknown) => void,
 ) => unknown
-type AnyStream = (args: readonly unknown[], request: Request) => Promise<Reply<unknown, unknown>>
+type AnyStreamHandler = (
+  args: readonly unknown[],
+  request: RequestContext,
+) => Promise<AcceptedStream<unknown, unknown>>
 
 /**
  * Answers the request that arrives on a port. Resolves when the request ended, even if it failed.
  */
 export function answer<Calls, Streams>(
   port: MessagePort,
-  answers: Answers<Calls, Streams>,
+  handlers: Handlers<Calls, Streams>,
 ): Promise<void> {
   const cancelled = new AbortController()
   const credit = createCredit()
@@ -60,59 +63,62 @@ export function answer<Calls, Streams>(
     port.postMessage(message, isPort ? [message.event as MessagePort] : [])
   }
 
-  return new Promise((over) => {
+  return new Promise((resolve) => {
     cancelled.signal.addEventListener('abort', () => {
       credit.add(Infinity)
       port.close()
-      over()
+      resolve()
     })
     port.onmessage = (event: MessageEvent<AskMessage>) => {
       const message = event.data
       if (message.type === 'credit') return credit.add(message.events)
       if (message.type === 'cancel') return cancelled.abort()
-      send({ type: 'ack', life: answers.life })
+      send({ type: 'ack', life: handlers.livenessLock })
       if (message.life !== null) {
-        watchLife(navigator.locks, message.life, cancelled.signal, () => cancelled.abort())
+        watchLivenessLock(navigator.locks, message.life, cancelled.signal, () => cancelled.abort())
       }
-      run(message).then(
-        () => finish({ type: 'end' }),
-        (error: unknown) => finish({ type: 'error', error: InoriginError.from(error).toRecord() }),
+      dispatch(message).then(
+        () => sendLast({ type: 'end' }),
+        (error: unknown) =>
+          sendLast({ type: 'error', error: InoriginError.from(error).toRecord() }),
       )
     }
     // The sender closes the port after it has read the last message.
-    function finish(last: AnswerMessage): void {
+    function sendLast(last: AnswerMessage): void {
       if (!cancelled.signal.aborted) send(last)
-      over()
+      resolve()
     }
   })
 
-  async function run(message: AskMessage & { type: 'call' }): Promise<void> {
+  async function dispatch(message: AskMessage & { type: 'call' }): Promise<void> {
     if (message.protocol !== PROTOCOL) throw otherProtocol(message.protocol)
     const { key, client } = message
-    const request: Request = { key, client, signal: cancelled.signal }
-    const called = own(answers.calls, message.method) as AnyCall | undefined
-    if (called) {
-      const tell = (event: unknown) => {
+    const request: RequestContext = { key, client, signal: cancelled.signal }
+    const callHandler = findHandler(handlers.calls, message.method) as AnyCallHandler | undefined
+    if (callHandler) {
+      const sendEvent = (event: unknown) => {
         if (!cancelled.signal.aborted) send({ type: 'event', event })
       }
-      const value = await called(message.args, request, tell)
+      const value = await callHandler(message.args, request, sendEvent)
       if (!cancelled.signal.aborted) send({ type: 'result', value })
       return
     }
-    const streamed = own(answers.streams, message.method) as AnyStream | undefined
-    if (!streamed)
+    const streamHandler = findHandler(handlers.streams, message.method) as
+      | AnyStreamHandler
+      | undefined
+    if (!streamHandler)
       throw new InoriginError('internal', `The host has no method '${message.method}'.`)
-    const reply = await streamed(message.args, request)
-    if (cancelled.signal.aborted) return abandon(reply.events)
-    send({ type: 'result', value: reply.result })
-    await pass(reply.events)
+    const accepted = await streamHandler(message.args, request)
+    if (cancelled.signal.aborted) return closeStream(accepted.events)
+    send({ type: 'result', value: accepted.result })
+    await sendEvents(accepted.events)
   }
 
   /**
    * Sends the events of a stream. It requests an event only when there is credit for it, so nothing
    * is computed for a page that has already canceled.
    */
-  async function pass(events: AsyncIterable<unknown>): Promise<void> {
+  async function sendEvents(events: AsyncIterable<unknown>): Promise<void> {
     const iterator = events[Symbol.asyncIterator]()
     try {
       for (;;) {
@@ -128,12 +134,12 @@ export function answer<Calls, Streams>(
   }
 }
 
-function own(handlers: object, method: string): unknown {
+function findHandler(handlers: object, method: string): unknown {
   return Object.hasOwn(handlers, method) ? (handlers as Record<string, unknown>)[method] : undefined
 }
 
 /** Closes a stream that nobody reads, so that it frees its resources. */
-async function abandon(events: AsyncIterable<unknown>): Promise<void> {
+async function closeStream(events: AsyncIterable<unknown>): Promise<void> {
   await events[Symbol.asyncIterator]().return?.()
 }
 

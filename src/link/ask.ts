@@ -4,9 +4,9 @@
  * reader slows down the writer.
  */
 import { InoriginError } from '../error.ts'
-import { watchLife } from './life.ts'
+import { startInactivityTimeout } from './inactivity.ts'
+import { watchLivenessLock } from './liveness.ts'
 import { currentLocks } from './locks.ts'
-import { listen } from './silence.ts'
 import { PROTOCOL, type AnswerMessage, type AskMessage } from './protocol.ts'
 
 /** A connection to the thread that answers. */
@@ -14,19 +14,19 @@ export interface Link {
   /** Sends the far end of a channel to that thread. Rejects if there is no such thread. */
   connect(port: MessagePort, attempt: number): void | Promise<void>
   /** Name of the lock that this thread holds while it lives. The other side watches it. */
-  life: string | null
+  livenessLock: string | null
   /**
    * Id of the tab that sends the requests. Requests of different tabs take turns. Default: none.
    */
   client?: string
   /** Maximum number of attempts to get an acknowledgment. */
-  attempts: number
+  maxAttempts: number
   /** Timeout in milliseconds for the acknowledgment of a request; `Infinity` means no timeout. */
-  patience: number
+  ackTimeoutMs: number
   /** Maximum number of events that the other side may send ahead of the reader. Default: 64. */
   window?: number
   /** Signal that aborts when the other side ends, with an `InoriginError` as its reason. */
-  gone?: AbortSignal
+  endSignal?: AbortSignal
   /** Called when a port is opened for a request of that method. */
   onOpen?(method: string): PortEvents
 }
@@ -48,49 +48,49 @@ export interface Method {
   event: unknown
 }
 
-export type Arguments<Methods, Name extends keyof Methods> = (Methods[Name] & Method)['args']
-export type Result<Methods, Name extends keyof Methods> = (Methods[Name] & Method)['result']
-export type Told<Methods, Name extends keyof Methods> = (Methods[Name] & Method)['event']
+export type ArgumentsOf<Methods, Name extends keyof Methods> = (Methods[Name] & Method)['args']
+export type ResultOf<Methods, Name extends keyof Methods> = (Methods[Name] & Method)['result']
+export type EventOf<Methods, Name extends keyof Methods> = (Methods[Name] & Method)['event']
 
-export interface AskOptions<Event> {
+export interface CallOptions<Event> {
   key?: string | null
   signal?: AbortSignal | undefined
   /** Timeout in milliseconds between two messages of a stream. Default: no timeout. */
-  silence?: number
+  messageTimeoutMs?: number
   /** Called when the other side has received the request. From then on it may be running. */
-  onTaken?: () => void
+  onAck?: () => void
   /** Called for each event before the result. */
   onEvent?: (event: Event) => void
 }
 
 /** An accepted stream. */
-export interface Reply<Accepted, Event> {
+export interface AcceptedStream<Accepted, Event> {
   result: Accepted
   /** Events of the stream. Leaving the loop early cancels the request. */
   events: AsyncIterable<Event>
 }
 
-const WINDOW = 64
+const DEFAULT_WINDOW_EVENTS = 64
 /** Timeout in milliseconds for the acknowledgment of a worker that is still starting. */
-const STARTING_PATIENCE = 20_000
+const STARTUP_ACK_TIMEOUT_MS = 20_000
 
 /** Sends a request and resolves with its result. */
 export async function call<Methods, Name extends keyof Methods & string>(
   link: Link,
   method: Name,
-  args: Arguments<Methods, Name>,
-  options: AskOptions<Told<Methods, Name>> = {},
-): Promise<Result<Methods, Name>> {
-  const conversation = await converse(link, method, args, options)
+  args: ArgumentsOf<Methods, Name>,
+  options: CallOptions<EventOf<Methods, Name>> = {},
+): Promise<ResultOf<Methods, Name>> {
+  const request = await openRequest(link, method, args, options)
   try {
-    options.onTaken?.()
+    options.onAck?.()
     for (;;) {
-      const message = await conversation.next()
-      if (message.type === 'result') return message.value as Result<Methods, Name>
-      if (message.type === 'event') options.onEvent?.(message.event as Told<Methods, Name>)
+      const message = await request.next()
+      if (message.type === 'result') return message.value as ResultOf<Methods, Name>
+      if (message.type === 'event') options.onEvent?.(message.event as EventOf<Methods, Name>)
     }
   } finally {
-    conversation.close()
+    request.close()
   }
 }
 
@@ -98,73 +98,76 @@ export async function call<Methods, Name extends keyof Methods & string>(
 export async function stream<Methods, Name extends keyof Methods & string>(
   link: Link,
   method: Name,
-  args: Arguments<Methods, Name>,
-  options: AskOptions<never> = {},
-): Promise<Reply<Result<Methods, Name>, Told<Methods, Name>>> {
-  const conversation = await converse(link, method, args, options)
+  args: ArgumentsOf<Methods, Name>,
+  options: CallOptions<never> = {},
+): Promise<AcceptedStream<ResultOf<Methods, Name>, EventOf<Methods, Name>>> {
+  const request = await openRequest(link, method, args, options)
   let accepted: AnswerMessage
   try {
-    accepted = await conversation.next()
+    accepted = await request.next()
     if (accepted.type !== 'result')
       throw new InoriginError('internal', 'The host sent events before it accepted the request.')
   } catch (error) {
-    conversation.close()
+    request.close()
     throw error
   }
   return {
-    result: accepted.value as Result<Methods, Name>,
-    events: readEvents<Told<Methods, Name>>(conversation, link.window ?? WINDOW, options.silence),
+    result: accepted.value as ResultOf<Methods, Name>,
+    events: readEvents<EventOf<Methods, Name>>(
+      request,
+      link.window ?? DEFAULT_WINDOW_EVENTS,
+      options.messageTimeoutMs,
+    ),
   }
 }
 
 async function* readEvents<Event>(
-  conversation: Conversation,
+  request: RequestPort,
   window: number,
-  silence: number | undefined,
+  messageTimeoutMs: number | undefined,
 ): AsyncGenerator<Event> {
-  let taken = 0
-  conversation.send({ type: 'credit', events: window })
+  let consumed = 0
+  request.send({ type: 'credit', events: window })
   try {
     for (;;) {
-      const message = await conversation.next(silence)
+      const message = await request.next(messageTimeoutMs)
       if (message.type === 'end') return
       if (message.type !== 'event') continue
       yield message.event as Event
-      taken += 1
-      if (taken === window / 2) {
-        conversation.send({ type: 'credit', events: taken })
-        taken = 0
+      consumed += 1
+      if (consumed === window / 2) {
+        request.send({ type: 'credit', events: consumed })
+        consumed = 0
       }
     }
   } finally {
-    conversation.close()
+    request.close()
   }
 }
 
 /** Creates the error for a host that died or timed out. */
-function gone(): InoriginError {
+function hostGone(): InoriginError {
   const why = 'Its tab was closed or frozen, or its worker stopped.'
   const what = `The host of the models stopped while it was answering. ${why} Try again.`
   return new InoriginError('unavailable', what, { code: GONE, retryAfter: 1 })
 }
 
 /** An acknowledged port that returns its messages in order. */
-interface Conversation {
+interface RequestPort {
   send(message: AskMessage): void
   /** Resolves with the next message. Rejects if the request fails or the timeout passes. */
-  next(silence?: number): Promise<AnswerMessage>
+  next(timeoutMs?: number): Promise<AnswerMessage>
   /** Closes the port, and cancels the request if it is still running. */
   close(): void
 }
 
-/** Sends a request and resolves when it is acknowledged. Retries if nobody can be reached. */
-
-async function converse(
+/** Sends a request and resolves when it is acknowledged. Retries if no host can be reached. */
+async function openRequest(
   link: Link,
   method: string,
   args: readonly unknown[],
   options: { key?: string | null; signal?: AbortSignal | undefined },
-): Promise<Conversation> {
+): Promise<RequestPort> {
   const message: AskMessage = {
     type: 'call',
     protocol: PROTOCOL,
@@ -172,21 +175,21 @@ async function converse(
     args,
     key: options.key ?? null,
     client: link.client ?? '',
-    life: link.life,
+    life: link.livenessLock,
   }
   for (let attempt = 0; ; attempt += 1) {
     if (options.signal?.aborted) throw InoriginError.from(options.signal.reason)
     const channel = new MessageChannel()
-    const conversation = openConversation(channel.port1, link, method, options.signal)
+    const request = createRequestPort(channel.port1, link, method, options.signal)
     try {
-      conversation.send(message)
-      await Promise.race([link.connect(channel.port2, attempt), conversation.acknowledged])
-      await conversation.acknowledge(link.patience)
-      return conversation
+      request.send(message)
+      await Promise.race([link.connect(channel.port2, attempt), request.acknowledged])
+      await request.waitForAck(link.ackTimeoutMs)
+      return request
     } catch (error) {
-      conversation.close()
-      const again = error instanceof InoriginError && error.code === UNREACHABLE
-      if (!again || attempt + 1 >= link.attempts) throw error
+      request.close()
+      const isUnreachable = error instanceof InoriginError && error.code === UNREACHABLE
+      if (!isUnreachable || attempt + 1 >= link.maxAttempts) throw error
     }
   }
 }
@@ -205,26 +208,26 @@ export function unreachable(): InoriginError {
   return new InoriginError('unavailable', what, { code: UNREACHABLE, retryAfter: 1 })
 }
 
-interface OpenConversation extends Conversation {
+interface UnacknowledgedPort extends RequestPort {
   acknowledged: Promise<void>
   /** Waits for the acknowledgment, with a timeout in milliseconds. */
-  acknowledge(patience: number): Promise<void>
+  waitForAck(timeoutMs: number): Promise<void>
 }
 
-function openConversation(
+function createRequestPort(
   port: MessagePort,
   link: Link,
   method: string,
   signal: AbortSignal | undefined,
-): OpenConversation {
-  const queue: AnswerMessage[] = []
+): UnacknowledgedPort {
+  const received: AnswerMessage[] = []
   const closing = new AbortController()
   const events = link.onOpen?.(method)
   let waiting:
     | { resolve: (message: AnswerMessage) => void; reject: (error: unknown) => void }
     | undefined
   let failure: unknown
-  let deadline: ReturnType<typeof setTimeout> | undefined
+  let ackTimer: ReturnType<typeof setTimeout> | undefined
   const ack = { resolve: () => {}, reject: (_reason: unknown) => {} }
   const acknowledged = new Promise<void>((resolve, reject) =>
     Object.assign(ack, { resolve, reject }),
@@ -241,9 +244,9 @@ function openConversation(
     close()
   }
 
-  function deliver(message: AnswerMessage): void {
-    if (message.type === 'ack') return answered(message.life)
-    if (message.type === 'starting') return wait(STARTING_PATIENCE)
+  function handleMessage(message: AnswerMessage): void {
+    if (message.type === 'ack') return handleAck(message.life)
+    if (message.type === 'starting') return startAckTimer(STARTUP_ACK_TIMEOUT_MS)
     if (message.type === 'moved') return fail(unreachable())
     if (message.type === 'error') return fail(InoriginError.fromRecord(message.error))
     if (message.type === 'result') events?.onResult?.()
@@ -251,21 +254,21 @@ function openConversation(
       waiting.resolve(message)
       waiting = undefined
     } else {
-      queue.push(message)
+      received.push(message)
     }
   }
 
-  function answered(life: string | null): void {
+  function handleAck(life: string | null): void {
     ack.resolve()
     events?.onAck?.()
     if (life === null) return
-    watchLife(currentLocks(), life, closing.signal, () => fail(gone()))
+    watchLivenessLock(currentLocks(), life, closing.signal, () => fail(hostGone()))
   }
 
   /** Restarts the timeout of the acknowledgment. */
-  function wait(patience: number): void {
-    clearTimeout(deadline)
-    if (patience !== Infinity) deadline = setTimeout(() => fail(unreachable()), patience)
+  function startAckTimer(timeoutMs: number): void {
+    clearTimeout(ackTimer)
+    if (timeoutMs !== Infinity) ackTimer = setTimeout(() => fail(unreachable()), timeoutMs)
   }
 
   function close(): void {
@@ -277,28 +280,28 @@ function openConversation(
     port.close()
   }
 
-  const until = { signal: closing.signal }
-  signal?.addEventListener('abort', () => fail(InoriginError.from(signal.reason)), until)
-  link.gone?.addEventListener('abort', () => fail(link.gone?.reason), until)
-  if (link.gone?.aborted) fail(link.gone.reason)
-  port.onmessage = (event: MessageEvent<AnswerMessage>) => deliver(event.data)
+  const untilClosed = { signal: closing.signal }
+  signal?.addEventListener('abort', () => fail(InoriginError.from(signal.reason)), untilClosed)
+  link.endSignal?.addEventListener('abort', () => fail(link.endSignal?.reason), untilClosed)
+  if (link.endSignal?.aborted) fail(link.endSignal.reason)
+  port.onmessage = (event: MessageEvent<AnswerMessage>) => handleMessage(event.data)
 
   return {
     acknowledged,
-    acknowledge: async (patience) => {
-      if (deadline === undefined) wait(patience)
-      await acknowledged.finally(() => clearTimeout(deadline))
+    waitForAck: async (timeoutMs) => {
+      if (ackTimer === undefined) startAckTimer(timeoutMs)
+      await acknowledged.finally(() => clearTimeout(ackTimer))
     },
     send: (message) => port.postMessage(message),
-    next: async (silence) => {
-      const message = queue.shift()
+    next: async (timeoutMs) => {
+      const message = received.shift()
       if (message) return message
       if (failure !== undefined) throw failure
-      const arriving = new Promise<AnswerMessage>(
+      const arrival = new Promise<AnswerMessage>(
         (resolve, reject) => (waiting = { resolve, reject }),
       )
-      if (silence === undefined) return arriving
-      return arriving.finally(listen(silence, () => fail(gone())))
+      if (timeoutMs === undefined) return arrival
+      return arrival.finally(startInactivityTimeout(timeoutMs, () => fail(hostGone())))
     },
     close,
   }

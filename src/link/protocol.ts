@@ -261,7 +261,7 @@ export type HostToModel =
 
 /** Messages from a model worker to the host. */
 export type ModelToHost =
-  /** Reports the number of unanswered requests that arrived over lent ports. */
+  /** Reports the number of unanswered requests that arrived over direct ports. */
   | { type: 'use'; requests: number }
   /** Reports the name of a lock that the model worker holds while it lives. */
   | { type: 'life'; life: string }

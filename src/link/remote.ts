@@ -1,50 +1,55 @@
 /** Implements the host's interfaces by calls over a port. */
 import type { Caller, Control, Host, LoadProgress } from '../types/index.ts'
 import { call, isHostLost, stream, type Link } from './ask.ts'
-import { borrowing } from './borrow.ts'
+import { predictDirectly } from './direct-predict.ts'
 import type { HostCalls, HostStreams } from './protocol.ts'
 
 /**
  * Timeout in milliseconds between two messages of a stream: three heartbeat intervals of the host.
  */
-const SILENCE = 30_000
+const MESSAGE_TIMEOUT_MS = 30_000
 /** Delay in milliseconds before the next host is tried after one was lost. */
-const PAUSE = 500
+const HOST_RETRY_DELAY_MS = 500
 
 /** Creates a `Host` that forwards each call over the link. */
 export function remoteHost(link: Link): Host {
-  const once = <Name extends keyof HostCalls>(
+  const callHost = <Name extends keyof HostCalls>(
     name: Name,
     args: HostCalls[Name]['args'],
     { key, signal }: Caller,
   ) => call<HostCalls, Name>(link, name, args, { key, signal })
-  const streamed = <Name extends keyof HostStreams>(
+  const streamHost = <Name extends keyof HostStreams>(
     name: Name,
     args: HostStreams[Name]['args'],
     { key, signal }: Caller,
-  ) => stream<HostStreams, Name>(link, name, args, { key, signal, silence: SILENCE })
+  ) =>
+    stream<HostStreams, Name>(link, name, args, {
+      key,
+      signal,
+      messageTimeoutMs: MESSAGE_TIMEOUT_MS,
+    })
   return {
-    authorize: (caller) => once('authorize', [], caller),
-    models: (caller) => once('models', [], caller),
-    countTokens: (request, caller) => once('countTokens', [request], caller),
-    keepResponse: (response, caller) => once('keepResponse', [response], caller),
-    keptResponse: (id, caller) => once('keptResponse', [id], caller),
-    keptItems: (ids, caller) => once('keptItems', [ids], caller),
-    forgetResponse: (id, caller) => once('forgetResponse', [id], caller),
-    predictor: (tag, caller) => once('predictor', [tag], caller),
-    createPrediction: (request, caller) => once('createPrediction', [request], caller),
-    resourceInfo: (sha256, caller) => once('resourceInfo', [sha256], caller),
-    resource: (sha256, caller) => once('resource', [sha256], caller),
+    authorize: (caller) => callHost('authorize', [], caller),
+    models: (caller) => callHost('models', [], caller),
+    countTokens: (request, caller) => callHost('countTokens', [request], caller),
+    keepResponse: (response, caller) => callHost('keepResponse', [response], caller),
+    keptResponse: (id, caller) => callHost('keptResponse', [id], caller),
+    keptItems: (ids, caller) => callHost('keptItems', [ids], caller),
+    forgetResponse: (id, caller) => callHost('forgetResponse', [id], caller),
+    predictor: (tag, caller) => callHost('predictor', [tag], caller),
+    createPrediction: (request, caller) => callHost('createPrediction', [request], caller),
+    resourceInfo: (sha256, caller) => callHost('resourceInfo', [sha256], caller),
+    resource: (sha256, caller) => callHost('resource', [sha256], caller),
     async predict(tag, inputs, caller) {
-      const { events } = await streamed('runPredictor', [tag, inputs], caller)
+      const { events } = await streamHost('runPredictor', [tag, inputs], caller)
       return events
     },
     async generate(request, caller) {
-      const { result, events } = await streamed('generate', [request], caller)
+      const { result, events } = await streamHost('generate', [request], caller)
       return { ignored: result.ignored, events }
     },
     async embed(request, caller) {
-      const { events } = await streamed('embed', [request], caller)
+      const { events } = await streamHost('embed', [request], caller)
       return events
     },
   }
@@ -56,7 +61,7 @@ export function remoteControl(link: Link): Control {
     list: () => call<HostCalls, 'list'>(link, 'list', []),
     load: (tag, signal, onProgress) =>
       call<HostCalls, 'load'>(link, 'load', [tag], { signal, onEvent: onProgress }),
-    progress: (signal) => stoppable(signal, (stop) => watchProgress(link, stop)),
+    progress: (signal) => abortOnReturn(signal, (stop) => watchProgress(link, stop)),
     unload: (tag) => call<HostCalls, 'unload'>(link, 'unload', [tag]),
     remove: (tag) => call<HostCalls, 'remove'>(link, 'remove', [tag]),
     usage: () => call<HostCalls, 'usage'>(link, 'usage', []),
@@ -69,7 +74,7 @@ export function remoteControl(link: Link): Control {
     take: (tag, files, wishes, signal, onProgress) =>
       call<HostCalls, 'take'>(link, 'take', [tag, files, wishes], { signal, onEvent: onProgress }),
     describe: (tag) => call<HostCalls, 'describe'>(link, 'describe', [tag]),
-    predict: borrowing(link, (tag, inputs, { configuration, signal, onProgress }) =>
+    predict: predictDirectly(link, (tag, inputs, { configuration, signal, onProgress }) =>
       call<HostCalls, 'predict'>(link, 'predict', [tag, inputs, configuration], {
         signal,
         onEvent: onProgress,
@@ -90,7 +95,7 @@ async function* watchProgress(link: Link, signal: AbortSignal): AsyncGenerator<L
     } catch (error) {
       if (signal.aborted) return
       if (!isHostLost(error)) throw error
-      await new Promise((resolve) => setTimeout(resolve, PAUSE))
+      await new Promise((resolve) => setTimeout(resolve, HOST_RETRY_DELAY_MS))
     }
   }
 }
@@ -98,18 +103,18 @@ async function* watchProgress(link: Link, signal: AbortSignal): AsyncGenerator<L
 /**
  * Returns an iterable whose `return` aborts a signal, because a waiting generator cannot return.
  */
-function stoppable<T>(
+function abortOnReturn<T>(
   signal: AbortSignal,
-  begin: (stop: AbortSignal) => AsyncGenerator<T>,
+  start: (stop: AbortSignal) => AsyncGenerator<T>,
 ): AsyncIterable<T> {
   return {
     [Symbol.asyncIterator]() {
-      const left = new AbortController()
-      const generator = begin(AbortSignal.any([signal, left.signal]))
+      const returned = new AbortController()
+      const generator = start(AbortSignal.any([signal, returned.signal]))
       return {
         next: () => generator.next(),
         return: () => {
-          left.abort()
+          returned.abort()
           return generator.return(undefined)
         },
       }

@@ -1,6 +1,6 @@
-/** A thread to ask: holds its life, streams, and can be told to end itself. */
-import { answer, type Answers } from '../../src/link/answer.ts'
-import { holdLife } from '../../src/link/life.ts'
+/** A thread to ask: holds its liveness lock, streams, and can be told to end itself. */
+import { answer, type Handlers } from '../../src/link/answer.ts'
+import { holdLivenessLock } from '../../src/link/liveness.ts'
 
 export interface Calls {
   add: { args: [number, number]; result: number; event: never }
@@ -14,28 +14,30 @@ export interface Streams {
 
 let cancelled = 0
 
-const answers = holdLife(navigator.locks, 'test').then((life): Answers<Calls, Streams> => ({
-  life,
-  calls: {
-    add: ([one, other]) => one + other,
-    blob: ([text]) => new Blob([text]),
-    cancelled: () => cancelled,
-  },
-  streams: {
-    endless: async (_args, { signal }) => {
-      signal.addEventListener('abort', () => (cancelled += 1))
-      async function* events() {
-        for (let number = 0; ; number += 1) {
-          await new Promise((resolve) => setTimeout(resolve))
-          yield number
-        }
-      }
-      return { result: 'begun', events: events() }
+const handlers = holdLivenessLock(navigator.locks, 'test').then(
+  (livenessLock): Handlers<Calls, Streams> => ({
+    livenessLock,
+    calls: {
+      add: ([one, other]) => one + other,
+      blob: ([text]) => new Blob([text]),
+      cancelled: () => cancelled,
     },
-  },
-}))
+    streams: {
+      endless: async (_args, { signal }) => {
+        signal.addEventListener('abort', () => (cancelled += 1))
+        async function* events() {
+          for (let number = 0; ; number += 1) {
+            await new Promise((resolve) => setTimeout(resolve))
+            yield number
+          }
+        }
+        return { result: 'begun', events: events() }
+      },
+    },
+  }),
+)
 
 self.onmessage = (event: MessageEvent<unknown>) => {
   const port = event.ports[0]
-  if (port) void answers.then((ready) => answer(port, ready))
+  if (port) void handlers.then((ready) => answer(port, ready))
 }

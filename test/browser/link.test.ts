@@ -1,7 +1,7 @@
 /** The link over real ports between real threads, with real locks as death notices. */
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { call, stream, type Link } from '../../src/link/ask.ts'
-import { holdLife } from '../../src/link/life.ts'
+import { holdLivenessLock } from '../../src/link/liveness.ts'
 import type { Calls, Streams } from './link-worker.ts'
 
 let worker: Worker
@@ -11,9 +11,9 @@ beforeEach(async () => {
   worker = new Worker(new URL('./link-worker.ts', import.meta.url), { type: 'module' })
   link = {
     connect: (port) => worker.postMessage('port', [port]),
-    life: await holdLife(navigator.locks, 'asker'),
-    attempts: 1,
-    patience: 10_000,
+    livenessLock: await holdLivenessLock(navigator.locks, 'asker'),
+    maxAttempts: 1,
+    ackTimeoutMs: 10_000,
   }
 })
 
@@ -44,7 +44,7 @@ test('however many requests are open, each side waits for the death of the other
   const awaited = pending
     .map(({ name }) => name)
     .filter((name) => name?.startsWith('inorigin:life:'))
-  expect(awaited).toContain(link.life)
+  expect(awaited).toContain(link.livenessLock)
   expect(new Set(awaited).size).toBe(awaited.length)
 })
 
@@ -62,7 +62,7 @@ test('an asker that dies is noticed by the worker', async () => {
   const life = await new Promise<string>(
     (resolve) => (asker.onmessage = ({ data }) => resolve(data)),
   )
-  const reply = await stream<Streams, 'endless'>({ ...link, life }, 'endless', [])
+  const reply = await stream<Streams, 'endless'>({ ...link, livenessLock: life }, 'endless', [])
   const iterator = reply.events[Symbol.asyncIterator]()
   await iterator.next()
   asker.terminate()

@@ -4,14 +4,14 @@ import { ELEMENTS } from './proto.ts'
 import { refuse } from './refuse.ts'
 
 /** Versions of the standard operators and of the format that onnxruntime-web 1.30 supports. */
-const OPSETS = { least: 7, most: 26 }
-const MOST_IR = 13
+const OPSETS = { min: 7, max: 26 }
+const MAX_IR_VERSION = 13
 
 /** Element types that can be converted from and to JavaScript values. */
 const USABLE = new Set<string>(ELEMENTS.slice(1, ELEMENTS.indexOf('complex64')))
 
 /** Element types that no output may have, because the runtime cannot open such a model. */
-const UNOPENED = new Set<string>(
+const UNSUPPORTED_OUTPUTS = new Set<string>(
   ELEMENTS.slice(ELEMENTS.indexOf('complex64'), ELEMENTS.indexOf('uint4')),
 )
 
@@ -23,18 +23,18 @@ export function isUsable({ isTensor, type }: Value): boolean {
 export function checkModel(model: OnnxModel, path: string): void {
   const { irVersion, opsets, inputs, outputs } = model
   const opset = opsets.get('')
-  if (opset !== undefined && (opset < OPSETS.least || opset > OPSETS.most)) {
+  if (opset !== undefined && (opset < OPSETS.min || opset > OPSETS.max)) {
     throw refuse(
-      `${path} uses opset version ${opset}, and the runtime supports versions ${OPSETS.least} ` +
-        `to ${OPSETS.most}.`,
+      `${path} uses opset version ${opset}, and the runtime supports versions ${OPSETS.min} ` +
+        `to ${OPSETS.max}.`,
       'Export it with opset_version=21, or convert it with onnx.version_converter.',
     )
   }
-  if (irVersion > MOST_IR) {
+  if (irVersion > MAX_IR_VERSION) {
     throw refuse(
       `${path} uses version ${irVersion} of the ONNX format, and the runtime supports versions ` +
-        `up to ${MOST_IR}.`,
-      `Set its ir_version to ${MOST_IR}, or export it with an older release of onnx.`,
+        `up to ${MAX_IR_VERSION}.`,
+      `Set its ir_version to ${MAX_IR_VERSION}, or export it with an older release of onnx.`,
     )
   }
   for (const input of inputs) {
@@ -52,7 +52,7 @@ export function checkModel(model: OnnxModel, path: string): void {
       'Export it with tensors as outputs.',
     )
   }
-  const closed = outputs.find(({ isTensor, type }) => isTensor && UNOPENED.has(type))
+  const closed = outputs.find(({ isTensor, type }) => isTensor && UNSUPPORTED_OUTPUTS.has(type))
   if (closed) {
     const what = `The output ${closed.name} of ${path} is ${closed.type}, which is not supported.`
     throw refuse(what, 'Cast it inside the model, or remove it.')

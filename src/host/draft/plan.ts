@@ -35,7 +35,7 @@ export interface PlanOptions extends KeepTensor {
 }
 
 /** Maximum number of tokens of a text if the encoder's configuration does not state it. */
-const MOST_TOKENS = 512
+const DEFAULT_MAX_TEXT_TOKENS = 512
 
 /**
  * Resolves with the plan of one graph. Rejects with `invalid_request` for a bad graph or option.
@@ -110,12 +110,12 @@ export async function planLayout(
     }
   }
 
-  const tokenizer = { name: 'tokenizer.json', most: mostTokens(config) }
+  const tokenizer = { name: 'tokenizer.json', most: maxTextTokens(config) }
   const drafts = planned.map((variant) => draftSignature(variant.model, { ...options, tokenizer }))
   const [draft] = drafts
   if (!best || !draft) throw refuse(`${folder.nameOf('')} has no graph.`, 'Check its files.')
   checkTensors(best.model, options)
-  const same = planned.filter((_, at) => alike(drafts[at]?.signature, draft.signature))
+  const same = planned.filter((_, at) => isEqual(drafts[at]?.signature, draft.signature))
   const others = planned.filter((variant) => !same.includes(variant)).map(({ dtype }) => dtype)
   return {
     entry: { type: 'predictor', name, ...describedBy(best.model), signature: draft.signature },
@@ -144,13 +144,15 @@ async function readChecked(folder: Folder, path: string): Promise<OnnxModel> {
 }
 
 /** Model families whose positions start after the id of the padding token. */
-const BEHIND = /^(camembert|data2vec-text|ibert|longformer|mpnet|xmod|(xlm-)?roberta(-.+)?)$/
+const OFFSET_POSITION_FAMILIES =
+  /^(camembert|data2vec-text|ibert|longformer|mpnet|xmod|(xlm-)?roberta(-.+)?)$/
 
 /** Returns the maximum number of tokens of a text, by the positions that an encoder has. */
-function mostTokens(config: Readonly<Record<string, unknown>>): number {
-  const positions = contextOf(config) ?? MOST_TOKENS
-  const { model_type: family, pad_token_id: filling = 1 } = config
-  const unused = BEHIND.test(String(family)) && typeof filling === 'number' ? filling + 1 : 0
+function maxTextTokens(config: Readonly<Record<string, unknown>>): number {
+  const positions = contextOf(config) ?? DEFAULT_MAX_TEXT_TOKENS
+  const { model_type: family, pad_token_id: padding = 1 } = config
+  const unused =
+    OFFSET_POSITION_FAMILIES.test(String(family)) && typeof padding === 'number' ? padding + 1 : 0
   return positions > unused ? positions - unused : positions
 }
 
@@ -208,6 +210,6 @@ function inFolder(graph: string, items: readonly Item[]): Item[] {
   return items.map((item) => ({ ...item, name: folder + item.name }))
 }
 
-function alike(one: unknown, other: unknown): boolean {
+function isEqual(one: unknown, other: unknown): boolean {
   return JSON.stringify(one) === JSON.stringify(other)
 }

@@ -71,8 +71,8 @@ function parameterOf(value: Value): Parameter {
 }
 
 function describe({ shape, description }: Value): string {
-  const said = description.trim()
-  return [...(said ? [said.replace(/\.?$/, '.')] : []), shapeText(shape)].join(' ')
+  const text = description.trim()
+  return [...(text ? [text.replace(/\.?$/, '.')] : []), shapeText(shape)].join(' ')
 }
 
 function shapeText(shape: Value['shape']): string {
@@ -95,7 +95,7 @@ function bindingOf({ name, shape }: Value): Binding {
 const CHANNELS = { 1: 'gray', 3: 'rgb', 4: 'rgba' } as const
 
 /** Least length of an image's edge. Shorter edges belong to kernels and feature maps. */
-const LEAST_EDGE = 16
+const MIN_IMAGE_EDGE = 16
 
 /** Returns the image layout that the shape of the value implies; `null` if it is ambiguous. */
 export function imageOf({ type, shape, isTensor }: Value): ImageLayout | null {
@@ -116,7 +116,7 @@ export function imageOf({ type, shape, isTensor }: Value): ImageLayout | null {
 
 /** Returns `true` for the length of an edge, or for a name such as `height`, `in_h` or `H`. */
 function isEdge(length: number | string | null | undefined, letter: 'h' | 'w'): boolean {
-  if (typeof length === 'number') return length >= LEAST_EDGE
+  if (typeof length === 'number') return length >= MIN_IMAGE_EDGE
   if (typeof length !== 'string') return false
   return new RegExp(
     `(^|[^a-z])(${letter}|${letter === 'h' ? 'height' : 'width'})([^a-z]|$)`,
@@ -124,10 +124,10 @@ function isEdge(length: number | string | null | undefined, letter: 'h' | 'w'): 
   ).test(length)
 }
 
-const CONFIRM = 'To be confirmed: recognized as an image by its shape'
+const CONFIRM_NOTE = 'To be confirmed: recognized as an image by its shape'
 
 function imageParameter({ name, shape, description }: Value): Parameter {
-  const drafted = `${CONFIRM} ${listed(shape ?? [])}.`
+  const drafted = `${CONFIRM_NOTE} ${listed(shape ?? [])}.`
   return {
     name,
     type: 'image',

@@ -55,7 +55,7 @@ function open() {
     const {
       implementations: [implementation],
     } = short
-    const { implementations } = await entries.list(short, implementation!, never())
+    const { implementations } = await entries.listFiles(short, implementation!, never())
     return implementations[0]!.resources
   }
   return { database, steps, lookUp }

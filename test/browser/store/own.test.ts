@@ -1,9 +1,9 @@
 /** Files that become a tag of the user's own, of several imports at once. */
 import { expect, test } from 'vitest'
-import type { Choices } from '../../../src/host/choices.ts'
+import type { ImplementationSelector } from '../../../src/host/selector.ts'
 import { createEntries } from '../../../src/host/entries.ts'
 import { createImporter } from '../../../src/host/import.ts'
-import { resourcesOf } from '../../../src/host/known.ts'
+import { resourcesOf } from '../../../src/host/catalog-index.ts'
 import { hasResource, readResource } from '../../../src/store/resources.ts'
 import type { Imported, ImportWishes } from '../../../src/types/index.ts'
 import { onnxFile } from '../../support/onnx.ts'
@@ -24,15 +24,15 @@ const graphOf = (name: string): Uint8Array<ArrayBuffer> =>
 function open() {
   const database = freshDatabase()
   const entries = createEntries(database, async () => ({ entries: [] }) as never)
-  const choices = {
-    pick: async ({ implementations }: { implementations: readonly unknown[] }) => ({
+  const selector = {
+    select: async ({ implementations }: { implementations: readonly unknown[] }) => ({
       implementation: implementations.at(-1),
     }),
-  } as unknown as Choices
+  } as unknown as ImplementationSelector
   const take = createImporter({
     database,
     entries,
-    choices,
+    selector,
     models: { unload: () => undefined },
     onDownload: () => undefined,
   })

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createModels } from '../../../src/host/models.ts'
 import type { Implementation } from '../../../src/catalog/schema.ts'
-import type { Transfer } from '../../../src/host/hosted.ts'
+import type { TransferProgress } from '../../../src/host/model-instance.ts'
 import type { ModelToHost } from '../../../src/link/protocol.ts'
 import { predictor } from '../catalog/entries.ts'
 
@@ -31,11 +31,11 @@ afterEach(() => {
 
 /** Models whose downloads never end, and how to tell how far the last one is. */
 function open() {
-  let tell = (_transfer: Transfer): void => undefined
+  let reportTransfer = (_transfer: TransferProgress): void => undefined
   const models = createModels({
     assets: 'https://app.test/inorigin/',
     ensure: (_resources, { onProgress }) => {
-      tell = onProgress
+      reportTransfer = onProgress
       return new Promise(() => undefined)
     },
     onVerdict: () => undefined,
@@ -48,7 +48,7 @@ function open() {
   }
   const watching = watch()
   const here = (loadedBytes: number) => {
-    tell({ loadedBytes, totalBytes: 10, bytesPerSecond: 1 })
+    reportTransfer({ loadedBytes, totalBytes: 10, bytesPerSecond: 1 })
     return new Promise((resolve) => setTimeout(resolve))
   }
   return { models, told, here, stop: () => (leaving.abort(), watching) }
@@ -86,7 +86,7 @@ test('what pages use without asking the host stays, and was used last', async ()
   const leases = ['0', '1', '2', '3'].map(begin)
   // All are left, but not given up, as they would be while they are on their way.
   for (const worker of workers.keys()) use(worker, 1)
-  for (const { leave } of leases) leave()
+  for (const { release } of leases) release()
   for (const worker of [1, 2, 3, 0]) use(worker, worker === 1 ? 1 : 0)
   begin('4')
   expect(ended()).toEqual([2])

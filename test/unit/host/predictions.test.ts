@@ -52,7 +52,7 @@ function open(status = 404) {
     scope: 'https://app.test/',
     entries: { all: async () => [] } as never,
     device: async () => ({}) as never,
-    choices: {} as never,
+    selector: {} as never,
   })
 }
 
@@ -64,7 +64,7 @@ describe('an implementation that is gone is the fault of what asked for it:', ()
   const cases: Record<string, () => Promise<unknown>> = {
     predictionId: () => create({ predictionId: record.id }),
     configurationId: () => create({ configurationId: record.configuration }),
-    configuration: () => open().configured(listed.tag, record.configuration, signal),
+    configuration: () => open().resolveConfiguration(listed.tag, record.configuration, signal),
   }
   test.each(Object.entries(cases))('%s', async (param, ask) => {
     await expect(ask()).rejects.toMatchObject({

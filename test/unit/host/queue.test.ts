@@ -6,8 +6,8 @@ const signal = () => new AbortController().signal
 
 /** One at a time, for one client. */
 function single(places: number) {
-  const queue = createQueue({ served: 1, perClient: places, total: places })
-  return { enter: (given: AbortSignal) => queue.enter('tab', given) }
+  const queue = createQueue({ maxRunning: 1, maxPerClient: places, maxTotal: places })
+  return { enqueue: (given: AbortSignal) => queue.enqueue('tab', given) }
 }
 
 describe('createQueue', () => {
@@ -15,86 +15,86 @@ describe('createQueue', () => {
     const queue = single(4)
     const order: number[] = []
     const tickets = [1, 2, 3].map((number) => {
-      const ticket = queue.enter(signal())
-      void ticket.turn.then(() => order.push(number))
+      const ticket = queue.enqueue(signal())
+      void ticket.granted.then(() => order.push(number))
       return ticket
     })
-    await tickets[0]?.turn
+    await tickets[0]?.granted
     expect(order).toEqual([1])
-    tickets[0]?.leave()
-    await tickets[1]?.turn
-    tickets[1]?.leave()
-    await tickets[2]?.turn
+    tickets[0]?.release()
+    await tickets[1]?.granted
+    tickets[1]?.release()
+    await tickets[2]?.granted
     expect(order).toEqual([1, 2, 3])
   })
 
   test('refuses by name when full, and takes again when one leaves', () => {
     const queue = single(2)
-    const first = queue.enter(signal())
-    queue.enter(signal())
-    expect(() => queue.enter(signal())).toThrowError(
+    const first = queue.enqueue(signal())
+    queue.enqueue(signal())
+    expect(() => queue.enqueue(signal())).toThrowError(
       expect.objectContaining({ kind: 'rate_limit', retryAfter: 2, code: 'queue_full' }),
     )
-    first.leave()
-    expect(() => queue.enter(signal())).not.toThrow()
+    first.release()
+    expect(() => queue.enqueue(signal())).not.toThrow()
   })
 
   test('an aborted ticket rejects its turn and lets the next in', async () => {
     const queue = single(3)
-    const first = queue.enter(signal())
+    const first = queue.enqueue(signal())
     const gone = new AbortController()
-    const second = queue.enter(gone.signal)
-    const third = queue.enter(signal())
+    const second = queue.enqueue(gone.signal)
+    const third = queue.enqueue(signal())
     gone.abort()
-    await expect(second.turn).rejects.toMatchObject({ name: 'AbortError' })
-    first.leave()
-    await third.turn
+    await expect(second.granted).rejects.toMatchObject({ name: 'AbortError' })
+    first.release()
+    await third.granted
   })
 
   test('aborting the one being served frees its place', async () => {
     const queue = single(2)
     const gone = new AbortController()
-    await queue.enter(gone.signal).turn
-    const next = queue.enter(signal())
+    await queue.enqueue(gone.signal).granted
+    const next = queue.enqueue(signal())
     gone.abort()
-    await expect(next.turn).resolves.toBeUndefined()
+    await expect(next.granted).resolves.toBeUndefined()
   })
 
   test('leaving twice frees one place only', async () => {
     const queue = single(2)
-    const first = queue.enter(signal())
-    const second = queue.enter(signal())
-    first.leave()
-    first.leave()
-    await second.turn
+    const first = queue.enqueue(signal())
+    const second = queue.enqueue(signal())
+    first.release()
+    first.release()
+    await second.granted
     let third = false
-    void queue.enter(signal()).turn.then(() => (third = true))
+    void queue.enqueue(signal()).granted.then(() => (third = true))
     await Promise.resolve()
     expect(third).toBe(false)
   })
 
   test('serves several at once', async () => {
-    const queue = createQueue({ served: 2, perClient: 3, total: 3 })
-    const tickets = [1, 2, 3].map(() => queue.enter('tab', signal()))
-    await Promise.all([tickets[0]?.turn, tickets[1]?.turn])
+    const queue = createQueue({ maxRunning: 2, maxPerClient: 3, maxTotal: 3 })
+    const tickets = [1, 2, 3].map(() => queue.enqueue('tab', signal()))
+    await Promise.all([tickets[0]?.granted, tickets[1]?.granted])
     let third = false
-    void tickets[2]?.turn.then(() => (third = true))
+    void tickets[2]?.granted.then(() => (third = true))
     await Promise.resolve()
     expect(third).toBe(false)
-    tickets[1]?.leave()
-    await tickets[2]?.turn
+    tickets[1]?.release()
+    await tickets[2]?.granted
   })
 
   test('clients take turns, whoever sent more', async () => {
-    const queue = createQueue({ served: 1, perClient: 4, total: 9 })
+    const queue = createQueue({ maxRunning: 1, maxPerClient: 4, maxTotal: 9 })
     const order: string[] = []
     const enter = (client: string, name: string) => {
-      const ticket = queue.enter(client, signal())
-      void ticket.turn.then(() => {
+      const ticket = queue.enqueue(client, signal())
+      void ticket.granted.then(() => {
         order.push(name)
-        setTimeout(ticket.leave)
+        setTimeout(ticket.release)
       })
-      return ticket.turn
+      return ticket.granted
     }
     const all = ['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'c1'].map((name) =>
       enter(name.charAt(0), name),
@@ -104,41 +104,41 @@ describe('createQueue', () => {
   })
 
   test('a client that holds a place lets one without go first', async () => {
-    const queue = createQueue({ served: 2, perClient: 4, total: 9 })
-    const [first, second, third] = [1, 2, 3].map(() => queue.enter('a', signal()))
-    const other = queue.enter('b', signal())
-    await Promise.all([first?.turn, second?.turn])
-    first?.leave()
-    await other.turn
-    second?.leave()
-    await expect(third?.turn).resolves.toBeUndefined()
+    const queue = createQueue({ maxRunning: 2, maxPerClient: 4, maxTotal: 9 })
+    const [first, second, third] = [1, 2, 3].map(() => queue.enqueue('a', signal()))
+    const other = queue.enqueue('b', signal())
+    await Promise.all([first?.granted, second?.granted])
+    first?.release()
+    await other.granted
+    second?.release()
+    await expect(third?.granted).resolves.toBeUndefined()
   })
 
   test('a client that gives a request up keeps its turn', async () => {
-    const queue = createQueue({ served: 1, perClient: 4, total: 9 })
-    const first = queue.enter('x', signal())
+    const queue = createQueue({ maxRunning: 1, maxPerClient: 4, maxTotal: 9 })
+    const first = queue.enqueue('x', signal())
     const gone = new AbortController()
-    queue.enter('a', gone.signal)
+    queue.enqueue('a', gone.signal)
     const order: string[] = []
     for (const client of ['a', 'b']) {
-      const ticket = queue.enter(client, signal())
-      void ticket.turn.then(() => {
+      const ticket = queue.enqueue(client, signal())
+      void ticket.granted.then(() => {
         order.push(client)
-        ticket.leave()
+        ticket.release()
       })
     }
     gone.abort()
-    first.leave()
+    first.release()
     await vi.waitFor(() => expect(order).toEqual(['a', 'b']))
   })
 
   test('a client that has filled its places does not fill those of others', () => {
-    const queue = createQueue({ served: 1, perClient: 2, total: 3 })
-    queue.enter('a', signal())
-    queue.enter('a', signal())
-    expect(() => queue.enter('a', signal())).toThrowError(/This client already has 2/)
-    expect(() => queue.enter('b', signal())).not.toThrow()
-    expect(() => queue.enter('c', signal())).toThrowError(/This model already has 3/)
+    const queue = createQueue({ maxRunning: 1, maxPerClient: 2, maxTotal: 3 })
+    queue.enqueue('a', signal())
+    queue.enqueue('a', signal())
+    expect(() => queue.enqueue('a', signal())).toThrowError(/This client already has 2/)
+    expect(() => queue.enqueue('b', signal())).not.toThrow()
+    expect(() => queue.enqueue('c', signal())).toThrowError(/This model already has 3/)
   })
 })
 
@@ -152,10 +152,10 @@ describe('admit', () => {
 
   /** A queue whose places are all taken, and what to do with them. */
   function full(places: number) {
-    const queue = createQueue({ served: 1, perClient: places, total: places })
+    const queue = createQueue({ maxRunning: 1, maxPerClient: places, maxTotal: places })
     const taken = Array.from({ length: places }, () => {
       const leaving = new AbortController()
-      const { confirm } = queue.enter('tab', leaving.signal)
+      const { confirm } = queue.enqueue('tab', leaving.signal)
       return { confirm, abort: () => leaving.abort() }
     })
     const told: string[] = []
@@ -168,10 +168,10 @@ describe('admit', () => {
   }
 
   test('takes a free place at once', async () => {
-    const queue = createQueue({ served: 1, perClient: 2, total: 2 })
+    const queue = createQueue({ maxRunning: 1, maxPerClient: 2, maxTotal: 2 })
     await (
       await queue.admit('tab', signal())
-    ).turn
+    ).granted
     expect(vi.getTimerCount()).toBe(0)
   })
 
@@ -220,7 +220,7 @@ describe('admit', () => {
     leaving.abort()
     await expect(waiting).rejects.toMatchObject({ name: 'AbortError' })
     taken[0]?.abort()
-    await expect((await queue.admit('tab', signal())).turn).resolves.toBeUndefined()
+    await expect((await queue.admit('tab', signal())).granted).resolves.toBeUndefined()
   })
 
   test('no more wait than one client has places: the others are refused at once', async () => {

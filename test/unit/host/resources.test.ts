@@ -17,7 +17,7 @@ test('what only an earlier prediction knows is stored for its tag', async () => 
     ensure: ensuring,
     onDownload: () => undefined,
     entries: { all: async () => [] } as never,
-    predictions: { resource: async () => ({ resource, tag: entry.tag }) } as never,
+    predictions: { findResource: async () => ({ resource, tag: entry.tag }) } as never,
   })
   expect(await resources.info(HASH)).toEqual({ sha256: HASH, name: resource.name, bytes: 10 })
   const { signal } = new AbortController()
@@ -38,7 +38,7 @@ test('what is gone from its server is gone for good where the catalog has it no 
       ensure: ensuring,
       onDownload: () => undefined,
       entries: { all: async () => all } as never,
-      predictions: { resource: async () => ({ resource, tag: entry.tag }) } as never,
+      predictions: { findResource: async () => ({ resource, tag: entry.tag }) } as never,
     })
     return resources.body(HASH, signal)
   }

@@ -47,9 +47,9 @@ describe('what is stored is looked through', () => {
     new InoriginError('unavailable', 'The GPU was lost.', { code: 'device_lost' }),
   ])('not for %s, and later for what it may explain', async (harmless) => {
     const { storage, looked } = open()
-    expect(await storage.damaged(harmless, implementation)).toBeUndefined()
+    expect(await storage.checkDamage(harmless, implementation)).toBeUndefined()
     expect(looked).toEqual([])
-    const found = await storage.damaged(new TypeError('bad graph'), implementation)
+    const found = await storage.checkDamage(new TypeError('bad graph'), implementation)
     expect(found).toMatchObject({ code: 'storage_damaged', retryAfter: 1 })
     expect(looked).not.toEqual([])
   })
@@ -57,8 +57,8 @@ describe('what is stored is looked through', () => {
   test('once', async () => {
     const { storage } = open()
     const unusable = new InoriginError('unavailable', 'No graph.', { code: 'model_unusable' })
-    expect(await storage.damaged(unusable, implementation)).toBeDefined()
-    expect(await storage.damaged(unusable, implementation)).toBeUndefined()
+    expect(await storage.checkDamage(unusable, implementation)).toBeDefined()
+    expect(await storage.checkDamage(unusable, implementation)).toBeUndefined()
   })
 })
 

@@ -160,7 +160,7 @@ describe('a worker that is silent', () => {
 
   test('with requests that pages sent straight to it computes what is wanted', () => {
     const model = worker('predictor')
-    model.watchdog.setDirect(1)
+    model.watchdog.setDirectRequests(1)
     model.for(10)
     model.hang()
     model.watchdog.watch('predict')

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
-import { answer, type Answers, type Request } from '../../../src/link/answer.ts'
+import { answer, type Handlers, type RequestContext } from '../../../src/link/answer.ts'
 import { call, stream, unreachable, type Link } from '../../../src/link/ask.ts'
 import { arrived } from '../../support/arrived.ts'
 
@@ -16,9 +16,9 @@ interface Streams {
 
 /** Both sides in one thread, over real ports. */
 function connect(overrides: Partial<Link> = {}) {
-  const seen = { requests: [] as Request[], produced: 0, ended: 0, over: 0 }
-  const answers: Answers<Calls, Streams> = {
-    life: null,
+  const seen = { requests: [] as RequestContext[], produced: 0, ended: 0, over: 0 }
+  const handlers: Handlers<Calls, Streams> = {
+    livenessLock: null,
     calls: {
       double: ([value], _request, tell) => {
         tell('thinking')
@@ -56,13 +56,13 @@ function connect(overrides: Partial<Link> = {}) {
     },
   }
   const link: Link = {
-    connect: (port) => void answer(port, answers).then(() => (seen.over += 1)),
-    life: null,
-    attempts: 1,
-    patience: 2000,
+    connect: (port) => void answer(port, handlers).then(() => (seen.over += 1)),
+    livenessLock: null,
+    maxAttempts: 1,
+    ackTimeoutMs: 2000,
     ...overrides,
   }
-  return { link, seen, answers }
+  return { link, seen, handlers }
 }
 
 describe('call', () => {
@@ -110,8 +110,8 @@ describe('call', () => {
   test('nobody acknowledges: an error that says so, after all attempts', async () => {
     const attempts: number[] = []
     const { link } = connect({
-      attempts: 3,
-      patience: 10,
+      maxAttempts: 3,
+      ackTimeoutMs: 10,
       connect: (_port, attempt) => void attempts.push(attempt),
     })
     await expect(call<Calls, 'double'>(link, 'double', [1])).rejects.toMatchObject({
@@ -124,7 +124,11 @@ describe('call', () => {
 
   test('one that never acknowledges is waited for where there is no limit', async () => {
     const gone = new AbortController()
-    const { link } = connect({ patience: Infinity, connect: () => undefined, gone: gone.signal })
+    const { link } = connect({
+      ackTimeoutMs: Infinity,
+      connect: () => undefined,
+      endSignal: gone.signal,
+    })
     const waiting = call<Calls, 'double'>(link, 'double', [1])
     await arrived()
     gone.abort(new InoriginError('internal', 'The worker crashed.'))
@@ -134,7 +138,7 @@ describe('call', () => {
   test('a later attempt finds the host', async () => {
     const { link: working } = connect()
     const { link } = connect({
-      attempts: 2,
+      maxAttempts: 2,
       connect: (port, attempt) => {
         if (attempt === 0) throw unreachable()
         return working.connect(port, attempt)
@@ -146,7 +150,7 @@ describe('call', () => {
   test('a worker that is starting is waited for longer than one that is silent', async () => {
     const { link: working } = connect()
     const { link } = connect({
-      patience: 250,
+      ackTimeoutMs: 250,
       connect: (port) => {
         port.postMessage({ type: 'starting' })
         setTimeout(() => void working.connect(port, 0), 750)
@@ -167,7 +171,7 @@ describe('call', () => {
   test('an error of another kind is not tried again', async () => {
     let attempts = 0
     const { link } = connect({
-      attempts: 3,
+      maxAttempts: 3,
       connect: () => {
         attempts += 1
         throw new InoriginError('unavailable', 'No tab.', { code: 'no_host' })
@@ -181,7 +185,7 @@ describe('call', () => {
 
   test('the other side being gone ends a call that waits', async () => {
     const gone = new AbortController()
-    const { link } = connect({ gone: gone.signal })
+    const { link } = connect({ endSignal: gone.signal })
     const waiting = call<Calls, 'wait'>(link, 'wait', [])
     await arrived()
     gone.abort(new InoriginError('internal', 'The worker crashed.'))
@@ -234,7 +238,7 @@ describe('stream', () => {
         }
       },
     })
-    const reply = await stream<Streams, 'count'>(link, 'count', [3], { silence: 300 })
+    const reply = await stream<Streams, 'count'>(link, 'count', [3], { messageTimeoutMs: 300 })
     const seen: number[] = []
     const read = async () => {
       for await (const number of reply.events) seen.push(number)

@@ -1,5 +1,5 @@
 import { InoriginError } from '../../../src/error.ts'
-import { createResponses } from '../../../src/host/responses.ts'
+import { createResponseStore } from '../../../src/host/response-store.ts'
 import type {
   Caller,
   EmbeddingRequest,
@@ -164,7 +164,7 @@ export function scriptedHost({
       host.embedded.push(request)
       return lengths(request)
     },
-    ...createResponses(admit),
+    ...createResponseStore(admit),
     async predictor(tag, caller) {
       admit(caller)
       if (tag !== AREA.tag) throw new InoriginError('not_found', `There is no predictor ${tag}.`)

@@ -1,0 +1,259 @@
+import { afterEach, expect, test, vi } from 'vitest'
+import type { ErrorCode } from '../../../src/error-codes.ts'
+import { InoriginError, type ErrorKind } from '../../../src/error.ts'
+import { answer, type Handlers } from '../../../src/link/answer.ts'
+import type { HostCalls, ModelCalls } from '../../../src/link/protocol.ts'
+import { remoteControl } from '../../../src/link/remote.ts'
+import type { LoadProgress, PredictionResult } from '../../../src/types/index.ts'
+import { arrived } from '../../support/arrived.ts'
+
+const TAG = '@a/b'
+const READY: LoadProgress = {
+  tag: TAG,
+  phase: 'ready',
+  loadedBytes: 1,
+  totalBytes: 1,
+  bytesPerSecond: 0,
+  remainingSeconds: 0,
+}
+
+const opened: MessagePort[] = []
+afterEach(() => {
+  for (const port of opened.splice(0)) port.close()
+})
+
+type Run = (signal: AbortSignal) => Promise<string>
+
+/** A host and a worker of a predictor; what is answered says which of them was asked. */
+function open(worker: Run = async () => 'worker') {
+  const asked = { loans: [] as unknown[], host: 0, worker: 0 }
+  const state = { lends: true, isDeaf: false, worker }
+  const ends: Array<(error: unknown) => void> = []
+  const resultOf = (said: string): PredictionResult => ({
+    tag: TAG,
+    outputs: { said },
+    latency: 1,
+    device: 'wasm',
+  })
+  const worked: Handlers<Pick<ModelCalls, 'predict'>, object> = {
+    livenessLock: null,
+    calls: {
+      async predict(_args, { signal }) {
+        asked.worker += 1
+        return resultOf(await state.worker(signal))
+      },
+    },
+    streams: {},
+  }
+  const host: Handlers<Pick<HostCalls, 'lend' | 'predict'>, object> = {
+    livenessLock: null,
+    calls: {
+      predict(_args, _request, tell) {
+        asked.host += 1
+        tell(READY)
+        return resultOf('host')
+      },
+      lend(args, _request, tell) {
+        asked.loans.push(args)
+        if (!state.lends) return undefined
+        const { port1, port2 } = new MessageChannel()
+        opened.push(port1)
+        port1.onmessage = ({ ports: [request] }) => {
+          if (request && !state.isDeaf) void answer(request, worked)
+        }
+        tell(port2)
+        return new Promise((_, reject) => ends.push(reject))
+      },
+    },
+    streams: {},
+  }
+  const control = remoteControl({
+    connect: (port) => void answer(port, host),
+    livenessLock: null,
+    maxAttempts: 1,
+    ackTimeoutMs: 1_000,
+  })
+  const told: string[] = []
+  const predict = async (
+    inputs: Record<string, unknown> = {},
+    {
+      signal = new AbortController().signal,
+      configuration,
+    }: { signal?: AbortSignal; configuration?: string } = {},
+  ) => {
+    const onProgress = ({ phase }: LoadProgress) => told.push(phase)
+    const { outputs } = await control.predict(TAG, inputs, { configuration, signal, onProgress })
+    return outputs['said']
+  }
+  return {
+    control,
+    predict,
+    asked,
+    told,
+    state,
+    end: (error: unknown) => ends.at(-1)?.(error),
+    endFirst: (error: unknown) => ends[0]?.(error),
+  }
+}
+
+/** The same after a first prediction, with a way to the worker. */
+async function lent(worker?: Run) {
+  const opening = open(worker)
+  expect(await opening.predict()).toBe('host')
+  await arrived()
+  return opening
+}
+
+function failure(kind: ErrorKind, code?: ErrorCode): InoriginError {
+  return new InoriginError(kind, `It failed: ${code ?? kind}.`, code === undefined ? {} : { code })
+}
+
+/** A run that goes on until it is told how to end. */
+function pausing() {
+  let finish = (_result: string): void => undefined
+  const run = () => new Promise<string>((resolve) => (finish = resolve))
+  return { run, finish: (result: string) => finish(result) }
+}
+
+test('from the second prediction on the host is not asked, and is told so', async () => {
+  const { predict, asked, told } = await lent()
+  expect(await Promise.all([predict(), predict()])).toEqual(['worker', 'worker'])
+  expect(asked).toEqual({ loans: [[TAG, undefined]], host: 1, worker: 2 })
+  expect(told).toEqual(['ready', 'ready', 'ready'])
+})
+
+test('predictions that begin together ask for one way, and each configuration for its own', async () => {
+  const { predict, asked } = open()
+  await Promise.all([predict(), predict(), predict({}, { configuration: 'conf_1' })])
+  await arrived()
+  expect(asked.loans).toEqual([
+    [TAG, undefined],
+    [TAG, 'conf_1'],
+  ])
+  expect(await predict({}, { configuration: 'conf_2' })).toBe('host')
+})
+
+test('where nothing is lent the host goes on answering, and is asked again', async () => {
+  const { predict, asked, state } = open()
+  state.lends = false
+  for (let count = 0; count < 2; count += 1) {
+    expect(await predict()).toBe('host')
+    await arrived()
+  }
+  expect(asked.loans).toHaveLength(2)
+})
+
+test('a way that has ended is not taken, and another one is asked for', async () => {
+  const { predict, asked, end } = await lent()
+  end(failure('unavailable', 'unloaded'))
+  await arrived()
+  expect(await predict()).toBe('host')
+  await arrived()
+  expect(await predict()).toBe('worker')
+  expect(asked.loans).toHaveLength(2)
+})
+
+test('what the worker refuses is refused', async () => {
+  const error = failure('invalid_request')
+  const { predict, asked } = await lent(() => Promise.reject(error))
+  await expect(predict()).rejects.toMatchObject({ kind: 'invalid_request', message: error.message })
+  expect(asked.host).toBe(1)
+})
+
+test("what it fails with otherwise is the host's to judge", async () => {
+  const { predict, asked } = await lent(() => Promise.reject(failure('internal', 'device_lost')))
+  expect(await predict()).toBe('host')
+  expect(asked).toMatchObject({ host: 2, worker: 1 })
+})
+
+test.each<[ErrorCode, string]>([
+  ['replaced', 'host'],
+  ['host_gone', 'host'],
+  ['runtime_crashed', 'host'],
+  ['unloaded', 'rejected: unloaded'],
+])('a prediction under way when its worker ends with %s', async (code, expected) => {
+  const { predict, end } = await lent(pausing().run)
+  const answered = predict().catch((error: InoriginError) => `rejected: ${error.code}`)
+  await arrived()
+  end(failure('unavailable', code))
+  expect(await answered).toBe(expected)
+})
+
+test("one that had not reached it is the host's, whatever it ended with", async () => {
+  const { predict, state, end } = await lent()
+  state.isDeaf = true
+  const answered = predict()
+  await arrived()
+  end(failure('unavailable', 'unloaded'))
+  expect(await answered).toBe('host')
+})
+
+test('a worker that takes nothing, as in a tab that was frozen, is waited for once', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  try {
+    const opening = open()
+    expect(await opening.predict()).toBe('host')
+    await vi.advanceTimersByTimeAsync(0)
+    await arrived()
+    opening.state.isDeaf = true
+    const first = opening.predict()
+    await vi.advanceTimersByTimeAsync(20_000)
+    expect(await first).toBe('host')
+    expect(await opening.predict()).toBe('host')
+    expect(opening.asked).toMatchObject({ host: 3, worker: 0 })
+    // The end of the way that was given up is not that of the next one.
+    await arrived()
+    opening.state.isDeaf = false
+    opening.endFirst(failure('unavailable', 'host_gone'))
+    await arrived()
+    expect(await opening.predict()).toBe('worker')
+  } finally {
+    vi.useRealTimers()
+  }
+})
+
+test('what fails where progress is told ends the prediction at the worker too', async () => {
+  let isGivenUp = false
+  const { control } = await lent((signal) => {
+    signal.addEventListener('abort', () => (isGivenUp = true))
+    return new Promise(() => undefined)
+  })
+  const onProgress = () => {
+    throw new Error('The page cannot show it.')
+  }
+  const answered = control.predict(
+    TAG,
+    {},
+    {
+      configuration: undefined,
+      signal: new AbortController().signal,
+      onProgress,
+    },
+  )
+  await expect(answered).rejects.toThrow('cannot show it')
+  await arrived()
+  expect(isGivenUp).toBe(true)
+})
+
+test('giving up reaches the worker, and nobody else is asked', async () => {
+  let isGivenUp = false
+  const { predict, asked } = await lent((signal) => {
+    signal.addEventListener('abort', () => (isGivenUp = true))
+    return new Promise(() => undefined)
+  })
+  const quitter = new AbortController()
+  const answered = predict({}, { signal: quitter.signal })
+  await arrived()
+  quitter.abort()
+  await expect(answered).rejects.toMatchObject({ kind: 'aborted' })
+  await arrived()
+  expect([isGivenUp, asked.host]).toEqual([true, 1])
+})
+
+test('what cannot be posted fails as it does on the way to the host', async () => {
+  const { predict } = await lent()
+  await expect(predict({ given: () => undefined })).rejects.toMatchObject({
+    name: 'DataCloneError',
+  })
+  expect(await predict()).toBe('worker')
+})
