@@ -1,23 +1,7 @@
 /** The deprecated functions of chat completions, called one at a time and without an id. */
-import * as v from 'valibot'
-import type { ChatBody } from './chat.ts'
-import { filled, listOf, object, oneOf, optional } from './fields.ts'
+import type { ChatBody } from './chat-schema.ts'
 import type { Fault } from './fields.ts'
 import type { Places } from './places.ts'
-import { argumentsText, functionFields } from './tools.ts'
-
-const word = oneOf(['auto', 'none'])
-const named = object({ name: filled })
-
-export const functionsFields = {
-  functions: optional(listOf(object(functionFields))),
-  function_call: optional(
-    v.lazy((input): typeof word | typeof named => (typeof input === 'string' ? word : named)),
-  ),
-}
-
-/** Schema of a call in an assistant message. */
-export const functionCall = optional(object({ name: filled, arguments: argumentsText }))
 
 type Message = ChatBody['messages'][number]
 
