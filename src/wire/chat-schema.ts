@@ -2,54 +2,67 @@
 import * as v from 'valibot'
 import {
   anyObject,
-  atLeast,
-  filled,
+  arrayOf,
   flag,
-  listOf,
-  never,
+  integerAtLeast,
+  nonEmptyString,
   object,
   oneOf,
   optional,
-  refused,
-  stops,
+  rejected,
+  rejectedField,
+  stopSequences,
   string,
-  tagged,
-  textOr,
+  stringOrParts,
+  taggedUnion,
 } from './fields.ts'
-import { chatImage, noImage } from './images.ts'
-import { outputEffort } from './reasoning.ts'
+import { chatImage, rejectedImage } from './images.ts'
+import { outputEffortField } from './reasoning.ts'
 import { chatSampling } from './sampling.ts'
-import { elsewhere, formatElsewhere, sharedFields, textPart, topLogprobs } from './shared.ts'
+import {
+  renamedField,
+  renamedFormat,
+  sharedFields,
+  textPart,
+  topLogprobs,
+} from './shared-fields.ts'
 import * as calls from './tools.ts'
 
-const elseRefused = { input_audio: never, file: never }
+const rejectedParts = { input_audio: rejected, file: rejected }
 
 /** Content without images. Absent content is an empty text, and a refusal counts as text. */
-export const contentRule = optional(
-  textOr(
-    tagged('type', {
+export const contentSchema = optional(
+  stringOrParts(
+    taggedUnion('type', {
       text: textPart,
       refusal: object({ type: v.literal('refusal'), refusal: string }),
-      image_url: noImage,
-      ...elseRefused,
+      image_url: rejectedImage,
+      ...rejectedParts,
     }),
   ),
 )
-export const shownRule = optional(
-  textOr(tagged('type', { text: textPart, image_url: chatImage, ...elseRefused, refusal: never })),
+export const userContentSchema = optional(
+  stringOrParts(
+    taggedUnion('type', {
+      text: textPart,
+      image_url: chatImage,
+      ...rejectedParts,
+      refusal: rejected,
+    }),
+  ),
 )
 
-const call = object({
+const toolCallSchema = object({
   id: string,
   type: optional(oneOf(['function'])),
-  function: object({ name: filled, arguments: calls.argumentsText }),
+  function: object({ name: nonEmptyString, arguments: calls.argumentsJson }),
 })
 
 const functionCallWord = oneOf(['auto', 'none'])
-const namedFunction = object({ name: filled })
+const namedFunction = object({ name: nonEmptyString })
 
 const functionsFields = {
-  functions: optional(listOf(object(calls.functionFields))),
+  functions: optional(arrayOf(object(calls.functionFields))),
   function_call: optional(
     v.lazy((input): typeof functionCallWord | typeof namedFunction =>
       typeof input === 'string' ? functionCallWord : namedFunction,
@@ -58,40 +71,40 @@ const functionsFields = {
 }
 
 /** Deprecated form of a call in an assistant message. */
-const functionCall = optional(object({ name: filled, arguments: calls.argumentsText }))
+const functionCall = optional(object({ name: nonEmptyString, arguments: calls.argumentsJson }))
 
-const messageRule = tagged('role', {
-  system: object({ role: v.literal('system'), content: contentRule }),
-  developer: object({ role: v.literal('developer'), content: contentRule }),
-  user: object({ role: v.literal('user'), content: shownRule }),
+const messageSchema = taggedUnion('role', {
+  system: object({ role: v.literal('system'), content: contentSchema }),
+  developer: object({ role: v.literal('developer'), content: contentSchema }),
+  user: object({ role: v.literal('user'), content: userContentSchema }),
   assistant: object({
     role: v.literal('assistant'),
-    content: contentRule,
+    content: contentSchema,
     refusal: optional(string),
     // Servers use either name for reasoning, and clients send back what they received.
     reasoning_content: optional(string),
     reasoning: optional(string),
-    tool_calls: optional(listOf(call)),
+    tool_calls: optional(arrayOf(toolCallSchema)),
     function_call: functionCall,
-    audio: refused,
+    audio: rejectedField,
   }),
   tool: object({
     role: v.literal('tool'),
-    content: contentRule,
+    content: contentSchema,
     tool_call_id: optional(string),
     name: optional(string),
   }),
-  function: object({ role: v.literal('function'), name: filled, content: contentRule }),
+  function: object({ role: v.literal('function'), name: nonEmptyString, content: contentSchema }),
 })
 
-const tool = tagged('type', {
+const toolSchema = taggedUnion('type', {
   function: object({ type: string, function: object(calls.functionFields) }),
-  custom: never,
+  custom: rejected,
 })
 
-const format = tagged('type', {
+const formatSchema = taggedUnion('type', {
   text: object({ type: v.literal('text') }),
-  grammar: object({ type: v.literal('grammar'), grammar: filled }),
+  grammar: object({ type: v.literal('grammar'), grammar: nonEmptyString }),
   json_object: object({ type: v.literal('json_object'), schema: optional(anyObject) }),
   json_schema: object({
     type: v.literal('json_schema'),
@@ -105,26 +118,28 @@ const format = tagged('type', {
 })
 
 export const chatFields = object({
-  model: filled,
-  messages: v.pipe(listOf(messageRule), v.minLength(1, 'an array with at least one message')),
+  model: nonEmptyString,
+  messages: v.pipe(arrayOf(messageSchema), v.minLength(1, 'an array with at least one message')),
   stream: optional(flag),
   stream_options: optional(object({ include_usage: optional(flag) })),
-  max_completion_tokens: optional(atLeast(1)),
-  max_tokens: optional(atLeast(1)),
+  max_completion_tokens: optional(integerAtLeast(1)),
+  max_tokens: optional(integerAtLeast(1)),
   ...chatSampling,
   stop: optional(
-    v.lazy((input): typeof filled | typeof stops => (typeof input === 'string' ? filled : stops)),
+    v.lazy((input): typeof nonEmptyString | typeof stopSequences =>
+      typeof input === 'string' ? nonEmptyString : stopSequences,
+    ),
   ),
-  stop_sequences: elsewhere('send stop instead'),
-  system: elsewhere('send a message of role system instead'),
-  thread: refused,
-  tools: optional(listOf(tool)),
-  tool_choice: calls.toolChoice,
-  response_format: optional(format),
+  stop_sequences: renamedField('send stop instead'),
+  system: renamedField('send a message of role system instead'),
+  thread: rejectedField,
+  tools: optional(arrayOf(toolSchema)),
+  tool_choice: calls.toolChoiceSchema,
+  response_format: optional(formatSchema),
   output_config: optional(
-    object({ effort: outputEffort, format: formatElsewhere('send response_format instead') }),
+    object({ effort: outputEffortField, format: renamedFormat('send response_format instead') }),
   ),
-  output_format: formatElsewhere('send response_format instead'),
+  output_format: renamedFormat('send response_format instead'),
   logprobs: optional(flag),
   top_logprobs: topLogprobs,
   ...sharedFields,

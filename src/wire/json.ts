@@ -28,7 +28,7 @@ export const VALUES_REMEDY =
 const MAX_PATH_STEPS = 4
 
 /** First fault of a text, and its location. */
-export type JsonFault =
+export type JsonError =
   | { type: 'syntax'; position: number }
   | { type: 'depth'; path: Array<string | number> }
   /** The text has more values than {@link MAX_VALUES}, or more nodes than {@link MAX_NODES}. */
@@ -48,18 +48,18 @@ const WORD = /(?:true|false|null)/y
 const MORE_OF_WORD = /[\w.+-]/y
 
 /** Kind of token that may come next. `first`: the object or array may also end here. */
-type Due = 'value' | 'first value' | 'name' | 'first name' | 'colon' | 'comma'
+type Expected = 'value' | 'first value' | 'name' | 'first name' | 'colon' | 'comma'
 
 /** Returns the first fault of a text, or `undefined` if it may be parsed. */
-export function findJsonFault(text: string): JsonFault | undefined {
-  return new Scan(text).run()
+export function findJsonError(text: string): JsonError | undefined {
+  return new JsonScanner(text).run()
 }
 
 /** Single pass over a text. */
-class Scan {
+class JsonScanner {
   readonly #text: string
   #at = 0
-  #due: Due = 'value'
+  #expected: Expected = 'value'
   #values = 0
   #nodes = 0
   /** Number of open objects and arrays. */
@@ -73,69 +73,69 @@ class Scan {
     this.#text = text
   }
 
-  run(): JsonFault | undefined {
+  run(): JsonError | undefined {
     for (;;) {
       this.#skipSpace()
       const sign = this.#text.charCodeAt(this.#at)
       if (Number.isNaN(sign)) return this.#isWhole() ? undefined : this.#syntax()
-      if (!this.#take(sign)) return this.#syntax()
+      if (!this.#consume(sign)) return this.#syntax()
       if (this.#depth > MAX_DEPTH) return { type: 'depth', path: this.#path() }
       if (this.#values > MAX_VALUES || this.#nodes > MAX_NODES) return { type: 'size' }
     }
   }
 
   #isWhole(): boolean {
-    return this.#due === 'comma' && this.#depth === 0
+    return this.#expected === 'comma' && this.#depth === 0
   }
 
-  #syntax(): JsonFault {
+  #syntax(): JsonError {
     return { type: 'syntax', position: this.#at }
   }
 
   /** Returns whether the character is allowed here, and moves past the token that it begins. */
-  #take(sign: number): boolean {
-    const due = this.#due
-    if (due === 'value') return this.#takeValue(sign)
-    if (due === 'comma') return this.#takeEnd(sign) || this.#takeComma(sign)
-    if (due === 'colon') return this.#takeColon(sign)
-    if (due !== 'name' && this.#takeEnd(sign)) return true
-    return due === 'first value' ? this.#takeValue(sign) : this.#takeName(sign)
+  #consume(sign: number): boolean {
+    const expected = this.#expected
+    if (expected === 'value') return this.#consumeValue(sign)
+    if (expected === 'comma') return this.#consumeEnd(sign) || this.#consumeComma(sign)
+    if (expected === 'colon') return this.#consumeColon(sign)
+    if (expected !== 'name' && this.#consumeEnd(sign)) return true
+    return expected === 'first value' ? this.#consumeValue(sign) : this.#consumeName(sign)
   }
 
-  #takeColon(sign: number): boolean {
+  #consumeColon(sign: number): boolean {
     if (sign !== COLON) return false
     this.#at += 1
-    this.#due = 'value'
+    this.#expected = 'value'
     return true
   }
 
-  #takeComma(sign: number): boolean {
+  #consumeComma(sign: number): boolean {
     const level = this.#depth - 1
     if (sign !== COMMA || level < 0) return false
     this.#at += 1
     const isObject = this.#ends[level] === CLOSE_OBJECT
     if (!isObject) this.#steps[level] = (this.#steps[level] ?? 0) + 1
-    this.#due = isObject ? 'name' : 'value'
+    this.#expected = isObject ? 'name' : 'value'
     return true
   }
 
-  #takeEnd(sign: number): boolean {
+  #consumeEnd(sign: number): boolean {
     if (this.#depth === 0 || sign !== this.#ends[this.#depth - 1]) return false
     this.#at += 1
     this.#depth -= 1
-    this.#due = 'comma'
+    this.#expected = 'comma'
     return true
   }
 
-  #takeName(sign: number): boolean {
+  #consumeName(sign: number): boolean {
     if (sign !== QUOTE) return false
     this.#steps[this.#depth - 1] = this.#at
     this.#nodes += 1
-    this.#due = 'colon'
+    this.#expected = 'colon'
     return this.#skipString()
   }
 
-  #takeValue(sign: number): boolean {
+  #consumeValue(sign: number): boolean {
     this.#values += 1
     if (sign === OPEN_OBJECT || sign === OPEN_LIST) {
       const isObject = sign === OPEN_OBJECT
@@ -144,10 +144,10 @@ class Scan {
       this.#ends[this.#depth] = isObject ? CLOSE_OBJECT : CLOSE_LIST
       this.#steps[this.#depth] = 0
       this.#depth += 1
-      this.#due = isObject ? 'first name' : 'first value'
+      this.#expected = isObject ? 'first name' : 'first value'
       return true
     }
-    this.#due = 'comma'
+    this.#expected = 'comma'
     if (sign === QUOTE) return this.#skipString()
     return isDigit(sign) || sign === MINUS ? this.#skipNumber() : this.#skipWord()
   }

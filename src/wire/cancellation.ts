@@ -1,5 +1,5 @@
 /** Computation that belongs to one request, and the means to cancel it. */
-export interface Work {
+export interface Cancellation {
   /** Signal that is aborted with the request, and when the response is cancelled. */
   readonly signal: AbortSignal
   /** Aborts {@link signal}. */
@@ -9,7 +9,7 @@ export interface Work {
 }
 
 /** Creates the work of a request that is not yet aborted. */
-export function workOf(request: Request): Work {
+export function createCancellation(request: Request): Cancellation {
   const controller = new AbortController()
   const { signal } = request
   signal.addEventListener('abort', () => controller.abort(signal.reason), { once: true })

@@ -2,7 +2,7 @@ export const JSON_TYPE = 'application/json'
 export const SSE_TYPE = 'text/event-stream; charset=utf-8'
 
 /** Returns a `Response` with the common headers. Its type is JSON unless `headers` sets another. */
-export function reply(
+export function httpResponse(
   body: BodyInit | null,
   init: { status?: number; headers?: Record<string, string> } = {},
 ): Response {

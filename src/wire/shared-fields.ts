@@ -4,72 +4,72 @@
  */
 import * as v from 'valibot'
 import {
-  anyList,
+  anyArray,
   anyObject,
-  atLeast,
   flag,
+  integerAtLeast,
   isObject,
   object,
   oneOf,
   optional,
-  refused,
+  rejectedField,
   string,
   unsupported,
 } from './fields.ts'
-import { effort, thinking } from './reasoning.ts'
+import { effortField, thinkingField } from './reasoning.ts'
 
-const single = optional(
-  unsupported(atLeast(1), (count) => count === 1, 'send one request for each answer'),
+const onlyOne = optional(
+  unsupported(integerAtLeast(1), (count) => count === 1, 'send one request for each answer'),
 )
-const mildWord = unsupported(
+const harmlessToolChoice = unsupported(
   oneOf(['auto', 'none', 'required']),
   (word) => word !== 'required',
   'send tool_choice instead',
 )
-const named = unsupported(anyObject, () => false, 'send tool_choice instead')
+const namedToolChoice = unsupported(anyObject, () => false, 'send tool_choice instead')
 /** Accepts only values that switch the feature off. */
 const off = optional(
   unsupported(v.unknown(), (value) => value === false || value === 0 || value === ''),
 )
-const noList = optional(unsupported(anyList, (list) => list.length === 0))
+const emptyArray = optional(unsupported(anyArray, (list) => list.length === 0))
 
 /** Text part, in the form that all styles use. */
 export const textPart = object({ type: v.literal('text'), text: string })
 
 /** Refuses a field that has another name in this style, unless its value is empty. */
-export function elsewhere(advice: string) {
+export function renamedField(advice: string) {
   const isEmpty = (value: unknown) => value === '' || (Array.isArray(value) && value.length === 0)
   return optional(unsupported(v.unknown(), isEmpty, advice))
 }
 
 /** Returns `true` for context edits that keep everything. */
-function keepsAll(management: unknown): boolean {
+function keepsAllContext(management: unknown): boolean {
   const edits = isObject(management) ? (management['edits'] ?? []) : management
   return Array.isArray(edits) && edits.every((edit) => isObject(edit) && edit['keep'] === 'all')
 }
 
 export const sharedFields = {
   parallel_tool_calls: optional(flag),
-  reasoning_effort: effort,
-  thinking,
+  reasoning_effort: effortField,
+  thinking: thinkingField,
 
-  functions: optional(unsupported(anyList, (list) => list.length === 0, 'send tools instead')),
+  functions: optional(unsupported(anyArray, (list) => list.length === 0, 'send tools instead')),
   function_call: optional(
-    v.lazy((input): typeof mildWord | typeof named =>
-      typeof input === 'string' ? mildWord : named,
+    v.lazy((input): typeof harmlessToolChoice | typeof namedToolChoice =>
+      typeof input === 'string' ? harmlessToolChoice : namedToolChoice,
     ),
   ),
-  mcp_servers: noList,
-  fallbacks: noList,
-  moderation: refused,
+  mcp_servers: emptyArray,
+  fallbacks: emptyArray,
+  moderation: rejectedField,
 
-  guided_json: refused,
-  guided_regex: refused,
-  guided_grammar: refused,
-  guided_choice: refused,
-  structured_outputs: refused,
+  guided_json: rejectedField,
+  guided_regex: rejectedField,
+  guided_grammar: rejectedField,
+  guided_choice: rejectedField,
+  structured_outputs: rejectedField,
   grammar: off,
-  json_schema: refused,
+  json_schema: rejectedField,
   chat_template_kwargs: optional(
     unsupported(
       anyObject,
@@ -87,8 +87,8 @@ export const sharedFields = {
   typical_p: optional(unsupported(v.unknown(), (value) => value === 1)),
   mirostat: off,
 
-  n: single,
-  best_of: single,
+  n: onlyOne,
+  best_of: onlyOne,
 
   verbosity: optional(
     unsupported(
@@ -98,30 +98,32 @@ export const sharedFields = {
     ),
   ),
   modalities: optional(
-    unsupported(anyList, (kinds) => kinds.every((kind) => kind === 'text'), 'models output text'),
+    unsupported(anyArray, (kinds) => kinds.every((kind) => kind === 'text'), 'models output text'),
   ),
-  audio: refused,
-  prediction: refused,
-  web_search_options: refused,
+  audio: rejectedField,
+  prediction: rejectedField,
+  web_search_options: rejectedField,
 
-  container: refused,
-  context_management: optional(unsupported(v.unknown(), keepsAll)),
-  compaction: refused,
+  container: rejectedField,
+  context_management: optional(unsupported(v.unknown(), keepsAllContext)),
+  compaction: rejectedField,
 }
 
 /** Refuses logprobs in a style whose responses have no field for them. */
-export const noLogprobs = {
+export const rejectedLogprobs = {
   logprobs: optional(unsupported(flag, (on) => !on)),
   top_logprobs: optional(unsupported(v.number('a number'), (most) => most === 0)),
 }
 
-const MOST = 20
+const MAX_TOP_LOGPROBS = 20
 
 /** Number of alternatives to report with the logprobs of each token. */
-export const topLogprobs = optional(v.pipe(atLeast(0), v.maxValue(MOST, `at most ${MOST}`)))
+export const topLogprobs = optional(
+  v.pipe(integerAtLeast(0), v.maxValue(MAX_TOP_LOGPROBS, `at most ${MAX_TOP_LOGPROBS}`)),
+)
 
 /** Refuses a format that this style takes in another field, unless it is plain text. */
-export function formatElsewhere(advice: string) {
+export function renamedFormat(advice: string) {
   const isText = (value: unknown) => isObject(value) && value['type'] === 'text'
   return optional(unsupported(v.unknown(), isText, advice))
 }

@@ -1,35 +1,35 @@
 /** Collects the events of a generation for a response with one JSON body. */
 import type { GenerationEvent, TokenLogprob, ToolCall } from '../types/index.ts'
-import type { Encoder } from './answer.ts'
-import { JSON_TYPE } from './reply.ts'
+import type { EventEncoder } from './response-body.ts'
+import { JSON_TYPE } from './http-response.ts'
 
 /** Part of a completion, in the order of generation. */
-export type Part =
+export type CompletionPart =
   | { type: 'reasoning'; text: string }
   | { type: 'text'; text: string; logprobs: TokenLogprob[] }
   | ({ type: 'call' } & ToolCall)
 
-export type Finish = Extract<GenerationEvent, { type: 'finish' }>
+export type FinishEvent = Extract<GenerationEvent, { type: 'finish' }>
 
 /** Creates an encoder for one JSON body. Spaces are sent ahead of it as heartbeats. */
 export function jsonEncoder(
-  write: (parts: readonly Part[], finish: Finish) => object | Promise<object>,
-): Encoder {
-  const parts: Part[] = []
-  let finish: Finish | null = null
+  toJson: (parts: readonly CompletionPart[], finish: FinishEvent) => object | Promise<object>,
+): EventEncoder {
+  const parts: CompletionPart[] = []
+  let finish: FinishEvent | null = null
   return {
     type: JSON_TYPE,
     encode(event) {
       if (event.type === 'progress' || event.type === 'heartbeat') return ' '
       if (event.type === 'finish') finish = event
-      else gather(parts, event)
+      else addEvent(parts, event)
       return ''
     },
-    settle: async () => (finish ? JSON.stringify(await write(parts, finish)) : ''),
+    settle: async () => (finish ? JSON.stringify(await toJson(parts, finish)) : ''),
   }
 }
 
-function gather(parts: Part[], event: GenerationEvent): void {
+function addEvent(parts: CompletionPart[], event: GenerationEvent): void {
   const last = parts.at(-1)
   switch (event.type) {
     case 'reasoning':
@@ -55,16 +55,16 @@ function gather(parts: Part[], event: GenerationEvent): void {
 }
 
 /** Returns the parts of one type. */
-export function only<Type extends Part['type']>(
+export function partsOfType<Type extends CompletionPart['type']>(
   type: Type,
-  parts: readonly Part[],
-): Array<Extract<Part, { type: Type }>> {
-  return parts.filter((part): part is Extract<Part, { type: Type }> => part.type === type)
+  parts: readonly CompletionPart[],
+): Array<Extract<CompletionPart, { type: Type }>> {
+  return parts.filter((part): part is Extract<CompletionPart, { type: Type }> => part.type === type)
 }
 
 /** Returns the joined text of the parts of one type. */
-export function textOf(type: 'reasoning' | 'text', parts: readonly Part[]): string {
-  return only(type, parts)
+export function joinText(type: 'reasoning' | 'text', parts: readonly CompletionPart[]): string {
+  return partsOfType(type, parts)
     .map(({ text }) => text)
     .join('')
 }

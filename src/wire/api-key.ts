@@ -3,7 +3,7 @@
  * one style may send the header of the other. The bearer token wins over `x-api-key`. An empty
  * header counts as absent.
  */
-export function keyOf(headers: Headers): string | null {
+export function findApiKey(headers: Headers): string | null {
   const bearer = /^bearer\s+(.*)$/i.exec(headers.get('authorization') ?? '')?.[1]?.trim()
   return bearer || headers.get('x-api-key')?.trim() || null
 }

@@ -1,21 +1,21 @@
 import type { FinishReason, Usage } from '../types/index.ts'
-import type { Encoder } from './answer.ts'
-import { progressText } from './answer.ts'
+import type { EventEncoder } from './response-body.ts'
+import { formatProgress } from './response-body.ts'
 import { wireError } from './errors.ts'
 import { id } from './id.ts'
-import { jsonEncoder } from './parts.ts'
-import type { Finish, Part } from './parts.ts'
-import { SSE_TYPE } from './reply.ts'
+import { jsonEncoder } from './completion-parts.ts'
+import type { CompletionPart, FinishEvent } from './completion-parts.ts'
+import { SSE_TYPE } from './http-response.ts'
 import { comment, frame } from './sse.ts'
-import { toolUseId } from './tools.ts'
+import { toToolUseId } from './tools.ts'
 
 /** Options that decide what a message contains. */
-export interface MessageTelling {
+export interface MessageEncoderOptions {
   model: string
   reasoning: boolean
 }
 
-const STOP = {
+const STOP_REASON = {
   stop: 'end_turn',
   length: 'max_tokens',
   stop_sequence: 'stop_sequence',
@@ -23,7 +23,7 @@ const STOP = {
 } as const satisfies Record<FinishReason, string>
 
 /** Returns the usage. This style counts cached tokens apart from the input tokens. */
-function usageOf({ promptTokens, cachedTokens, completionTokens, reasoningTokens }: Usage) {
+function toUsageJson({ promptTokens, cachedTokens, completionTokens, reasoningTokens }: Usage) {
   return {
     input_tokens: promptTokens - cachedTokens,
     output_tokens: completionTokens,
@@ -34,41 +34,41 @@ function usageOf({ promptTokens, cachedTokens, completionTokens, reasoningTokens
 }
 
 /** Returns the fields that say why generation stopped. */
-function ending({ reason, stopSequence }: Finish) {
+function toStopFields({ reason, stopSequence }: FinishEvent) {
   return {
-    stop_reason: STOP[reason],
+    stop_reason: STOP_REASON[reason],
     stop_sequence: reason === 'stop_sequence' ? stopSequence : null,
   }
 }
 
 /** Encodes a message as one JSON body. Spaces are sent ahead of it as heartbeats. */
-export function messageJson({ model, reasoning }: MessageTelling): Encoder {
+export function messageJsonEncoder({ model, reasoning }: MessageEncoderOptions): EventEncoder {
   const head = { id: id('msg_'), type: 'message', role: 'assistant', model }
   return jsonEncoder((parts, finish) => {
-    const told = parts.filter(({ type }) => reasoning || type !== 'reasoning').map(blockOf)
-    const content = told.length > 0 ? told : [{ type: 'text', text: '' }]
-    return { ...head, content, ...ending(finish), usage: usageOf(finish.usage) }
+    const blocks = parts.filter(({ type }) => reasoning || type !== 'reasoning').map(toBlock)
+    const content = blocks.length > 0 ? blocks : [{ type: 'text', text: '' }]
+    return { ...head, content, ...toStopFields(finish), usage: toUsageJson(finish.usage) }
   })
 }
 
-function blockOf(part: Part) {
+function toBlock(part: CompletionPart) {
   switch (part.type) {
     case 'reasoning':
-      return { type: 'thinking', thinking: part.text, signature: signature() }
+      return { type: 'thinking', thinking: part.text, signature: createSignature() }
     case 'text':
       return { type: 'text', text: part.text }
     case 'call':
       return {
         type: 'tool_use',
-        id: toolUseId(part.id),
+        id: toToolUseId(part.id),
         name: part.name,
-        input: inputOf(part.arguments),
+        input: parseInput(part.arguments),
       }
   }
 }
 
 /** Parses the arguments of a call. A call that was cut off by a limit has the input `{}`. */
-function inputOf(text: string): unknown {
+function parseInput(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
@@ -77,32 +77,32 @@ function inputOf(text: string): unknown {
 }
 
 /** Returns a signature for reasoning. Clients require one and send it back; nothing verifies it. */
-function signature(): string {
+function createSignature(): string {
   return id('sig_')
 }
 
 /** Encodes a frame whose event name is its type, which this style requires. */
-function typed(type: string, fields: object = {}): string {
+function typedFrame(type: string, fields: object = {}): string {
   return frame({ type, ...fields }, type)
 }
 
 /** Encodes a message as a stream of events. */
-export function messageStream({ model, reasoning }: MessageTelling): Encoder {
+export function messageStreamEncoder({ model, reasoning }: MessageEncoderOptions): EventEncoder {
   const head = { id: id('msg_'), type: 'message', role: 'assistant', model, content: [] }
-  const ping = typed('ping')
-  const blocks = createBlocks()
+  const ping = typedFrame('ping')
+  const blocks = createBlockStream()
   return {
     type: SSE_TYPE,
     encode(event) {
       switch (event.type) {
         case 'progress':
-          return comment(progressText(event.progress)) + ping
+          return comment(formatProgress(event.progress)) + ping
         case 'heartbeat':
           return ping
         case 'start': {
           // Clients add the usage of the start to that of the end, so it reports no output.
-          const usage = usageOf({ ...event, completionTokens: 0, reasoningTokens: 0 })
-          return typed('message_start', {
+          const usage = toUsageJson({ ...event, completionTokens: 0, reasoningTokens: 0 })
+          return typedFrame('message_start', {
             message: { ...head, stop_reason: null, stop_sequence: null, usage },
           })
         }
@@ -113,7 +113,7 @@ export function messageStream({ model, reasoning }: MessageTelling): Encoder {
         case 'tool_call':
           return blocks.begin({
             type: 'tool_use',
-            id: toolUseId(event.id),
+            id: toToolUseId(event.id),
             name: event.name,
             input: {},
           })
@@ -122,14 +122,17 @@ export function messageStream({ model, reasoning }: MessageTelling): Encoder {
         case 'finish':
           return (
             blocks.end() +
-            typed('message_delta', { delta: ending(event), usage: usageOf(event.usage) }) +
-            typed('message_stop')
+            typedFrame('message_delta', {
+              delta: toStopFields(event),
+              usage: toUsageJson(event.usage),
+            }) +
+            typedFrame('message_stop')
           )
       }
     },
     fail: (error) => {
       const { type, message } = wireError(error)
-      return typed('error', { error: { type, message } })
+      return typedFrame('error', { error: { type, message } })
     },
   }
 }
@@ -140,38 +143,39 @@ const TEXT: Block = { type: 'text', text: '' }
 const THINKING: Block = { type: 'thinking', thinking: '', signature: '' }
 
 /** Tracks the content blocks of a stream. Each block is closed before the next begins. */
-function createBlocks() {
+function createBlockStream() {
   let open: Block['type'] | null = null
   let index = -1
-  const delta = (fields: object): string => typed('content_block_delta', { index, delta: fields })
+  const delta = (fields: object): string =>
+    typedFrame('content_block_delta', { index, delta: fields })
 
   const close = (): string => {
     if (open === null) return ''
-    const signed =
-      open === 'thinking' ? delta({ type: 'signature_delta', signature: signature() }) : ''
+    const signatureDelta =
+      open === 'thinking' ? delta({ type: 'signature_delta', signature: createSignature() }) : ''
     open = null
-    return signed + typed('content_block_stop', { index })
+    return signatureDelta + typedFrame('content_block_stop', { index })
   }
   const begin = (block: Block): string => {
-    const before = close()
+    const stopFrame = close()
     open = block.type
     index += 1
-    return before + typed('content_block_start', { index, content_block: block })
+    return stopFrame + typedFrame('content_block_start', { index, content_block: block })
   }
   return {
     begin,
     /** Adds text to the open block, or to a new one if the open block has another type. */
     add(block: Block | null, text: string): string {
       if (text === '') return ''
-      const opening = block && block.type !== open ? begin(block) : ''
-      return opening + delta(deltaOf(open, text))
+      const startFrame = block && block.type !== open ? begin(block) : ''
+      return startFrame + delta(toDelta(open, text))
     },
     /** Closes the last block. An empty completion gets one empty text block. */
     end: (): string => (index < 0 ? begin(TEXT) : '') + close(),
   }
 }
 
-function deltaOf(type: Block['type'] | null, text: string): object {
+function toDelta(type: Block['type'] | null, text: string): object {
   switch (type) {
     case 'thinking':
       return { type: 'thinking_delta', thinking: text }

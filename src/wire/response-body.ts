@@ -1,9 +1,9 @@
 import { InoriginError } from '../error.ts'
 import type { GenerationEvent, LoadProgress } from '../types/index.ts'
-import type { Work } from './work.ts'
+import type { Cancellation } from './cancellation.ts'
 
 /** Encoder of the events of a generation or prediction in one API style. */
-export interface Encoder<Event = GenerationEvent> {
+export interface EventEncoder<Event = GenerationEvent> {
   /** Content type of the response. */
   readonly type: string
   /** Returns the text for an event, empty if there is nothing to send. */
@@ -20,19 +20,19 @@ export interface Encoder<Event = GenerationEvent> {
 /**
  * Creates the body of a response. Events are read when the consumer asks for more, up to the one of
  * type `finish`. Cancelling the body cancels the work, and aborted work makes the body fail, as in
- * `fetch`. `inWords` translates a late error to the field names of the body.
+ * `fetch`. `translateError` translates a late error to the field names of the body.
  */
-export function answerBody<Event extends { type: string }>(
+export function createResponseBody<Event extends { type: string }>(
   events: AsyncIterable<Event>,
-  encoder: Encoder<Event>,
-  work: Work,
-  inWords: (error: InoriginError) => InoriginError,
+  encoder: EventEncoder<Event>,
+  cancellation: Cancellation,
+  translateError: (error: InoriginError) => InoriginError,
 ): ReadableStream<Uint8Array> {
   const iterator = events[Symbol.asyncIterator]()
   const utf8 = new TextEncoder()
-  const { signal } = work
-  let settled: Promise<string> | undefined
-  const settle = (): Promise<string> => (settled ??= encoder.settle?.() ?? Promise.resolve(''))
+  const { signal } = cancellation
+  let settling: Promise<string> | undefined
+  const settle = (): Promise<string> => (settling ??= encoder.settle?.() ?? Promise.resolve(''))
 
   return new ReadableStream<Uint8Array>(
     {
@@ -40,7 +40,7 @@ export function answerBody<Event extends { type: string }>(
         const stop = (): void => {
           controller.error(signal.reason)
           void settle()
-          void abandon(iterator)
+          void returnIterator(iterator)
         }
         if (signal.aborted) stop()
         else signal.addEventListener('abort', stop, { once: true })
@@ -56,7 +56,7 @@ export function answerBody<Event extends { type: string }>(
             last = value.type === 'finish'
           }
         } catch (thrown) {
-          const error = inWords(InoriginError.from(thrown))
+          const error = translateError(InoriginError.from(thrown))
           if (encoder.fail === undefined) return controller.error(error)
           text = encoder.fail(error)
           last = true
@@ -66,11 +66,11 @@ export function answerBody<Event extends { type: string }>(
         controller.enqueue(utf8.encode(text))
         if (!last) return
         controller.close()
-        void abandon(iterator)
+        void returnIterator(iterator)
       },
       // WebKit hangs every later fetch of the origin if an abort listener runs inside of `cancel`.
       cancel() {
-        queueMicrotask(() => work.cancel())
+        queueMicrotask(() => cancellation.cancel())
       },
     },
     // The stream reads nothing ahead, so a consumer that stops reading stops the model.
@@ -78,7 +78,7 @@ export function answerBody<Event extends { type: string }>(
   )
 }
 
-async function abandon(iterator: AsyncIterator<unknown>): Promise<void> {
+async function returnIterator(iterator: AsyncIterator<unknown>): Promise<void> {
   try {
     await iterator.return?.()
   } catch {
@@ -86,7 +86,7 @@ async function abandon(iterator: AsyncIterator<unknown>): Promise<void> {
   }
 }
 
-const PHASE = {
+const PHASE_TEXT = {
   download: 'downloading',
   compile: 'compiling',
   warm: 'warming',
@@ -94,15 +94,15 @@ const PHASE = {
 } as const
 
 /** Formats progress, such as `downloading @acme/tiny 45% 3.1 MB/s`. */
-export function progressText({
+export function formatProgress({
   tag,
   phase,
   loadedBytes,
   totalBytes,
   bytesPerSecond,
 }: LoadProgress): string {
-  const words: string[] = [PHASE[phase], tag]
-  if (totalBytes > 0) words.push(`${Math.floor((100 * loadedBytes) / totalBytes)}%`)
-  if (bytesPerSecond > 0) words.push(`${(bytesPerSecond / 1e6).toFixed(1)} MB/s`)
-  return words.join(' ')
+  const parts: string[] = [PHASE_TEXT[phase], tag]
+  if (totalBytes > 0) parts.push(`${Math.floor((100 * loadedBytes) / totalBytes)}%`)
+  if (bytesPerSecond > 0) parts.push(`${(bytesPerSecond / 1e6).toFixed(1)} MB/s`)
+  return parts.join(' ')
 }
