@@ -10,17 +10,17 @@ interface Options {
   onProgress?: ((progress: never) => void) | undefined
 }
 
-const never = new AbortController().signal
-const ignore = () => {}
+const neverAborted = new AbortController().signal
+const noop = () => {}
 
 /**
  * Returns the tag if it is a string, without looking it up.
  *
  * @throws InoriginError `invalid_request` for other values.
  */
-export function tagOf(tag: Tag): Tag {
+export function parseTag(tag: Tag): Tag {
   if (typeof tag === 'string') return tag
-  throw invalid('tag', `tag must be a string such as @owner/name, not ${kind(tag)}.`)
+  throw invalid('tag', `tag must be a string such as @owner/name, not ${typeName(tag)}.`)
 }
 
 /**
@@ -28,24 +28,24 @@ export function tagOf(tag: Tag): Tag {
  *
  * @throws InoriginError `invalid_request` that names the invalid option.
  */
-export function optionsOf<Given extends Options>(
-  given: Given | undefined,
-): Given & { signal: AbortSignal; onProgress: NonNullable<Given['onProgress']> } {
-  const options: unknown = given ?? (given === undefined ? {} : null)
+export function parseOptions<Input extends Options>(
+  input: Input | undefined,
+): Input & { signal: AbortSignal; onProgress: NonNullable<Input['onProgress']> } {
+  const options: unknown = input ?? (input === undefined ? {} : null)
   if (typeof options !== 'object' || options === null) {
-    throw invalid('options', `options must be an object or undefined, not ${kind(options)}.`)
+    throw invalid('options', `options must be an object or undefined, not ${typeName(options)}.`)
   }
-  const { signal = never, onProgress = ignore } = options as Options
+  const { signal = neverAborted, onProgress = noop } = options as Options
   if (typeof signal?.addEventListener !== 'function' || !('aborted' in signal)) {
-    throw invalid('signal', `signal must be an AbortSignal, not ${kind(signal)}.`)
+    throw invalid('signal', `signal must be an AbortSignal, not ${typeName(signal)}.`)
   }
   if (typeof onProgress !== 'function') {
-    throw invalid('onProgress', `onProgress must be a function, not ${kind(onProgress)}.`)
+    throw invalid('onProgress', `onProgress must be a function, not ${typeName(onProgress)}.`)
   }
   return {
-    ...(options as Given),
+    ...(options as Input),
     signal,
-    onProgress: onProgress as NonNullable<Given['onProgress']>,
+    onProgress: onProgress as NonNullable<Input['onProgress']>,
   }
 }
 
@@ -55,20 +55,20 @@ export function optionsOf<Given extends Options>(
  *
  * @throws InoriginError `invalid_request` for other values.
  */
-export function filesOf(
+export function parseFiles(
   files: Iterable<File> | FileSystemDirectoryHandle,
 ): readonly ChosenFile[] | FileSystemDirectoryHandle {
-  const given: unknown = files
-  if (isObject(given) && 'kind' in given && given.kind === 'directory')
+  const input: unknown = files
+  if (isObject(input) && 'kind' in input && input.kind === 'directory')
     return files as FileSystemDirectoryHandle
   const listed =
-    isObject(given) && Symbol.iterator in given ? Array.from(files as Iterable<File>) : null
+    isObject(input) && Symbol.iterator in input ? Array.from(files as Iterable<File>) : null
   // `instanceof` fails for files that come from another frame.
-  if (listed?.every((file) => kind(file) === 'File')) {
+  if (listed?.every((file) => typeName(file) === 'File')) {
     return listed.map((file) => ({ path: file.webkitRelativePath || file.name, file }))
   }
   const what = 'files must be a list of files or the handle of a folder'
-  throw invalid('files', `${what}, not ${kind(given)}. Put a single file into an array.`)
+  throw invalid('files', `${what}, not ${typeName(input)}. Put a single file into an array.`)
 }
 
 function invalid(param: string, message: string): InoriginError {
@@ -80,7 +80,7 @@ function isObject(value: unknown): value is object {
 }
 
 /** Returns the type of a value for an error message, such as `null`, `string` or `File`. */
-function kind(value: unknown): string {
+function typeName(value: unknown): string {
   if (!isObject(value)) return value === null ? 'null' : typeof value
   return Object.prototype.toString.call(value).slice(8, -1)
 }
