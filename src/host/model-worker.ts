@@ -6,9 +6,9 @@ import type { Engine, Files } from '../engine/engine.ts'
 import { openOnnx } from '../engine/onnx/index.ts'
 import { openTrusted } from '../engine/onnx/selftest/open.ts'
 import { InoriginError } from '../error.ts'
-import { generate } from '../generation/generate.ts'
-import { pace } from '../generation/pace.ts'
-import { plan } from '../generation/plan.ts'
+import { runGeneration } from '../generation/generate.ts'
+import { coalesceEvents } from '../generation/coalesce.ts'
+import { planGeneration } from '../generation/plan.ts'
 import { answer, type Answers } from '../link/answer.ts'
 import type { Reply } from '../link/ask.ts'
 import { holdLife } from '../link/life.ts'
@@ -217,7 +217,7 @@ async function prepare(asked: GenerationRequest, contexts = 1) {
   const reasoningBudget = asked.reasoningBudget ?? setup.reasoningBudget
   const request = { ...asked, reasoningBudget }
   const reader: Engine = { ...engine, prepare: (spoken) => engine.prepare(spoken, contexts) }
-  const planned = await plan(reader, request, { toolFormat, reasons })
+  const planned = await planGeneration(reader, request, { toolFormat, reasons })
   return { engine, request, planned, maxOutputTokens }
 }
 
@@ -238,7 +238,9 @@ async function accept(
       ticket.confirm()
       await ticket.turn
       await weights
-      yield* pace(generate(engine, request, { maxOutputTokens, plan: planned, partition }, signal))
+      yield* coalesceEvents(
+        runGeneration(engine, request, { maxOutputTokens, plan: planned, partition }, signal),
+      )
     } finally {
       ticket.leave()
     }

@@ -1,7 +1,7 @@
 /** Logits in CPU memory: the reference implementation for logits on a GPU. */
 import type { Ask, Candidates, Logits } from '../decoder.ts'
 import { adjust } from './adjust.ts'
-import { highest, logSumExp } from './rank.ts'
+import { logSumExp, topLogits } from './rank.ts'
 
 /**
  * Creates logits from rows that are each as long as the vocabulary. The rows are never changed, and
@@ -12,7 +12,7 @@ export function createCpuLogits(rows: readonly Float32Array[]): Logits {
   return {
     rows: rows.length,
     vocabulary: rows[0]?.length ?? 0,
-    top: async (asks) => held.map((row, index) => topOf(row, asks[index] as Ask)),
+    top: async (asks) => held.map((row, index) => selectCandidates(row, asks[index] as Ask)),
     row: async (index) => held[index] as Float32Array,
     release: () => {
       held = []
@@ -21,9 +21,12 @@ export function createCpuLogits(rows: readonly Float32Array[]): Logits {
 }
 
 /** Returns the candidates of one row. On the CPU their number has no limit. */
-export function topOf(row: Float32Array, { count, temperature, adjustments }: Ask): Candidates {
+export function selectCandidates(
+  row: Float32Array,
+  { count, temperature, adjustments }: Ask,
+): Candidates {
   const scores = adjust(row, adjustments)
-  const ranked = highest(scores, count)
+  const ranked = topLogits(scores, count)
   const max = ranked.scores[0] as number
   const sum = temperature > 0 ? logSumExp(scores, max, temperature) : Number.NaN
   return { ...ranked, logSumExp: sum }

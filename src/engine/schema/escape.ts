@@ -1,5 +1,5 @@
 /** Escapes characters of JSON strings. */
-import { both, type Characters, characters, one, without } from './characters.ts'
+import { type Characters, characters, difference, intersection, one } from './characters.ts'
 import { choice, type Expression, text } from './expression.ts'
 
 const SHORT: Readonly<Record<string, string>> = {
@@ -32,9 +32,9 @@ export function inString(set: Characters): Expression {
 }
 
 function writeSet(set: Characters): Expression {
-  const plain = without(set, ESCAPED)
+  const plain = difference(set, ESCAPED)
   const others: Expression[] = []
-  for (const [first, last] of both(set, ESCAPED)) {
+  for (const [first, last] of intersection(set, ESCAPED)) {
     for (let code = first; code <= last; code++) {
       others.push(text(escaped(String.fromCharCode(code))))
     }

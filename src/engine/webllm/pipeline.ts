@@ -8,7 +8,7 @@ import { soon } from '../persist.ts'
 import { MODEL_URL, openArtifacts } from './artifacts.ts'
 import type { Pipeline } from './decoder.ts'
 import { watchDevice } from './device.ts'
-import { readChatConfig } from './texts.ts'
+import { readChatConfig } from './config-files.ts'
 
 /** Pipeline of a loaded model. */
 export interface LoadedPipeline extends Pipeline {
@@ -23,7 +23,7 @@ export interface PipelineOptions {
 }
 
 /** Id of the only model in the `model_list` that WebLLM gets. */
-const ID = 'model'
+const MODEL_ID = 'model'
 
 /**
  * Loads the model in these files. Rejects with `unavailable` if the files or the device cannot be
@@ -59,13 +59,13 @@ export async function openPipeline(
       model_list: [
         {
           model: MODEL_URL,
-          model_id: ID,
+          model_id: MODEL_ID,
           model_lib: new URL(library, MODEL_URL).href,
           ...(files.has(MANIFEST) && { model_manifest: MANIFEST }),
         },
       ],
     },
-    logitProcessorRegistry: new Map([[ID, reader]]),
+    logitProcessorRegistry: new Map([[MODEL_ID, reader]]),
     logLevel: 'SILENT',
   })
   const { sliding_window_size: window } = await readChatConfig(files)
@@ -111,7 +111,7 @@ async function load(engine: MLCEngine, options: ChatOptions, signal: AbortSignal
   try {
     signal.throwIfAborted()
     // WebLLM's own sample is discarded, because the engine's sampler chooses from the logits.
-    await engine.reload(ID, {
+    await engine.reload(MODEL_ID, {
       ...options,
       temperature: 0,
       top_p: 1,

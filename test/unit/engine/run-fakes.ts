@@ -1,6 +1,6 @@
 /** The loop with a fake decoder, sampler, constraint and text. */
 import type { Constraint } from '../../../src/engine/constraint.ts'
-import type { Constraints } from '../../../src/engine/constraint/contract.ts'
+import type { ConstraintCompiler } from '../../../src/engine/constraint/types.ts'
 import type { AnswerSetup } from '../../../src/engine/run/answer.ts'
 import { answer } from '../../../src/engine/run/answer.ts'
 import type { Output } from '../../../src/engine/run/output.ts'
@@ -46,7 +46,7 @@ const encode = (text: string): number[] =>
     .map(Number)
 
 /** Knows `pattern` `even`, which allows even tokens, and `constant`, after which it ends. */
-function fakeConstraints(): Constraints {
+function fakeConstraints(): ConstraintCompiler {
   return {
     open: async (constraint: Constraint) => {
       const wanted = constraint.type === 'constant' ? [...encode(constraint.text), END] : null
@@ -61,7 +61,7 @@ function fakeConstraints(): Constraints {
           return bits
         },
         forced: () => textOf(wanted?.slice(count, -1) ?? []),
-        goesOn: () => false,
+        canExtend: () => false,
         accept: (token) => {
           if (!may(token)) return false
           count += 1

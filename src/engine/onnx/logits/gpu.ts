@@ -7,9 +7,9 @@ import type { Ask, Candidates, Logits } from '../../decoder.ts'
 import { deviceFailure } from '../../failure.ts'
 import { widen } from '../../../values/half.ts'
 import { createJob } from './job.ts'
-import { bitsOf } from '../../sampling/key.ts'
+import { keyToBits } from '../../sampling/logit-key.ts'
 import { recordWords } from './layout.ts'
-import { inOrder } from '../../sampling/rank.ts'
+import { rankByKeys } from '../../sampling/rank.ts'
 import { createReadback } from './readback.ts'
 import { createScratch } from './scratch.ts'
 import { MERGE, SCAN } from './shader.ts'
@@ -108,10 +108,10 @@ function candidatesOf(record: Uint32Array, ask: Ask, vocabulary: number): Candid
   const pairs = record.subarray(2)
   const keys = pairs.filter((_, index) => index % 2 === 0)
   const ids = pairs.filter((_, index) => index % 2 === 1)
-  const [max = 0, total = 0] = new Float32Array(Uint32Array.of(bitsOf(peak), sum).buffer)
+  const [max = 0, total = 0] = new Float32Array(Uint32Array.of(keyToBits(peak), sum).buffer)
   const logSum = Number.isFinite(max) ? max / ask.temperature + Math.log(total) : max
   return {
-    ...inOrder(keys, ids, Math.min(ask.count, vocabulary)),
+    ...rankByKeys(keys, ids, Math.min(ask.count, vocabulary)),
     logSumExp: ask.temperature > 0 ? logSum : Number.NaN,
   }
 }
