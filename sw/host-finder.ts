@@ -35,8 +35,9 @@ export function createHostFinder(worker: ServiceWorkerGlobalScope): HostFinder {
 
   async function connect(port: MessagePort, attempt: number): Promise<void> {
     // Client ids of locks are not `Client` ids in Chromium, so the tabs are asked by a message.
-    const known = attempt === 0 && host !== undefined ? await worker.clients.get(host) : undefined
-    const client = known ?? (await findHost(attempt >= 2))
+    const knownClient =
+      attempt === 0 && host !== undefined ? await worker.clients.get(host) : undefined
+    const client = knownClient ?? (await findHost(attempt >= 2))
     client.postMessage(message('inorigin:request'), [port])
   }
 

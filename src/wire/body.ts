@@ -96,8 +96,8 @@ function toJsonException(jsonError: JsonError, text: string): InoriginError {
 const LINE_FEED = 0x0a
 
 function describeSyntaxError(text: string, position: number): string {
-  const sign = text.codePointAt(position)
-  if (sign === undefined) {
+  const codePoint = text.codePointAt(position)
+  if (codePoint === undefined) {
     return text.trim() === '' ? 'it is empty' : `it ends at position ${position} and is incomplete`
   }
   let line = 1
@@ -107,7 +107,7 @@ function describeSyntaxError(text: string, position: number): string {
     line += 1
     lineStart = at + 1
   }
-  const found = JSON.stringify(String.fromCodePoint(sign))
+  const found = JSON.stringify(String.fromCodePoint(codePoint))
   const column = position - lineStart + 1
   return `unexpected ${found} at position ${position} (line ${line}, column ${column})`
 }

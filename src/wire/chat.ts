@@ -79,8 +79,8 @@ export function ignoredByChat(body: ChatBody): string[] {
 }
 
 /** Converts the body to a generation request. */
-export function toChatRequest(given: ChatBody): GenerationRequest {
-  const body = convertFunctions(given)
+export function toChatRequest(value: ChatBody): GenerationRequest {
+  const body = convertFunctions(value)
   const { stop, max_completion_tokens, max_tokens, logprobs, top_logprobs } = body
   const messages = calls.withToolNames(body.messages.map(toChatMessage))
   return {
@@ -145,9 +145,9 @@ function toChatMessage(
   }
 }
 
-function toText(given: v.InferOutput<typeof contentSchema>): string {
-  if (typeof given === 'string') return given
-  return (given ?? []).map((part) => (part.type === 'text' ? part.text : part.refusal)).join('')
+function toText(value: v.InferOutput<typeof contentSchema>): string {
+  if (typeof value === 'string') return value
+  return (value ?? []).map((part) => (part.type === 'text' ? part.text : part.refusal)).join('')
 }
 
 function toChatUserMessage(
@@ -162,9 +162,9 @@ function toChatUserMessage(
   )
 }
 
-function toFormat(given: ChatBody['response_format']): AnswerFormat | undefined {
-  if (!given || given.type === 'text') return undefined
-  if (given.type === 'grammar') return { type: 'grammar', grammar: given.grammar }
-  const schema = given.type === 'json_schema' ? (given.json_schema.schema ?? {}) : given.schema
+function toFormat(value: ChatBody['response_format']): AnswerFormat | undefined {
+  if (!value || value.type === 'text') return undefined
+  if (value.type === 'grammar') return { type: 'grammar', grammar: value.grammar }
+  const schema = value.type === 'json_schema' ? (value.json_schema.schema ?? {}) : value.schema
   return schema ? { type: 'json_schema', schema } : { type: 'json_object' }
 }

@@ -84,9 +84,9 @@ export async function handle(
 
 const createChatCompletion: RouteHandler = async ({ req, env }) => {
   const { fields, ignored } = await readBody(req.raw, chatBodySchema, env.host, env.caller)
-  const { model: getModelByTag, stream, stream_options, logprobs } = fields
+  const { model, stream, stream_options, logprobs } = fields
   const options = {
-    model: getModelByTag,
+    model,
     reasoning: toReasoning(fields).shown,
     logprobs: logprobs ?? false,
     calls: hasFunctions(fields) ? FUNCTION_CALL : TOOL_CALLS,

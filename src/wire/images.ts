@@ -90,14 +90,14 @@ type ImagePart =
 export type UserContent = string | Omit<Image, 'at'>
 
 /** Converts an image part of any style. */
-export function toImage(part: ImagePart, place: string): UserContent {
+export function toImage(part: ImagePart, path: string): UserContent {
   if (part.type !== 'image') {
-    const { image_url: given } = part
-    return { ...('url' in given ? given.url : given), place }
+    const { image_url: imageField } = part
+    return { ...('url' in imageField ? imageField.url : imageField), place: path }
   }
   const { source } = part
-  if (source.type === 'url') return { ...source.url, place }
-  return { mediaType: source.media_type, bytes: source.data, place }
+  if (source.type === 'url') return { ...source.url, place: path }
+  return { mediaType: source.media_type, bytes: source.data, place: path }
 }
 
 /** Joins texts and images to one user message. */

@@ -40,7 +40,7 @@ const [QUOTE, PLUS, COMMA, MINUS, DOT, ZERO, NINE, COLON] = [
 ]
 const [OPEN_LIST, BACKSLASH, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5c, 0x5d, 0x7b, 0x7d]
 /** Second characters of escapes with two characters. */
-const ESCAPED = new Set([...'"\\/bfnrt'].map((sign) => sign.charCodeAt(0)))
+const ESCAPED = new Set([...'"\\/bfnrt'].map((character) => character.charCodeAt(0)))
 const LETTER_U = 0x75
 const HEX = /[0-9a-fA-F]{4}/y
 const WORD = /(?:true|false|null)/y
@@ -76,9 +76,9 @@ class JsonScanner {
   run(): JsonError | undefined {
     for (;;) {
       this.#skipSpace()
-      const sign = this.#text.charCodeAt(this.#at)
-      if (Number.isNaN(sign)) return this.#isWhole() ? undefined : this.#syntax()
-      if (!this.#consume(sign)) return this.#syntax()
+      const code = this.#text.charCodeAt(this.#at)
+      if (Number.isNaN(code)) return this.#isWhole() ? undefined : this.#syntax()
+      if (!this.#consume(code)) return this.#syntax()
       if (this.#depth > MAX_DEPTH) return { type: 'depth', path: this.#path() }
       if (this.#values > MAX_VALUES || this.#nodes > MAX_NODES) return { type: 'size' }
     }
@@ -93,25 +93,25 @@ class JsonScanner {
   }
 
   /** Returns whether the character is allowed here, and moves past the token that it begins. */
-  #consume(sign: number): boolean {
+  #consume(code: number): boolean {
     const expected = this.#expected
-    if (expected === 'value') return this.#consumeValue(sign)
-    if (expected === 'comma') return this.#consumeEnd(sign) || this.#consumeComma(sign)
-    if (expected === 'colon') return this.#consumeColon(sign)
-    if (expected !== 'name' && this.#consumeEnd(sign)) return true
-    return expected === 'first value' ? this.#consumeValue(sign) : this.#consumeName(sign)
+    if (expected === 'value') return this.#consumeValue(code)
+    if (expected === 'comma') return this.#consumeEnd(code) || this.#consumeComma(code)
+    if (expected === 'colon') return this.#consumeColon(code)
+    if (expected !== 'name' && this.#consumeEnd(code)) return true
+    return expected === 'first value' ? this.#consumeValue(code) : this.#consumeName(code)
   }
 
-  #consumeColon(sign: number): boolean {
-    if (sign !== COLON) return false
+  #consumeColon(code: number): boolean {
+    if (code !== COLON) return false
     this.#at += 1
     this.#expected = 'value'
     return true
   }
 
-  #consumeComma(sign: number): boolean {
+  #consumeComma(code: number): boolean {
     const level = this.#depth - 1
-    if (sign !== COMMA || level < 0) return false
+    if (code !== COMMA || level < 0) return false
     this.#at += 1
     const isObject = this.#ends[level] === CLOSE_OBJECT
     if (!isObject) this.#steps[level] = (this.#steps[level] ?? 0) + 1
@@ -119,26 +119,26 @@ class JsonScanner {
     return true
   }
 
-  #consumeEnd(sign: number): boolean {
-    if (this.#depth === 0 || sign !== this.#ends[this.#depth - 1]) return false
+  #consumeEnd(code: number): boolean {
+    if (this.#depth === 0 || code !== this.#ends[this.#depth - 1]) return false
     this.#at += 1
     this.#depth -= 1
     this.#expected = 'comma'
     return true
   }
 
-  #consumeName(sign: number): boolean {
-    if (sign !== QUOTE) return false
+  #consumeName(code: number): boolean {
+    if (code !== QUOTE) return false
     this.#steps[this.#depth - 1] = this.#at
     this.#nodes += 1
     this.#expected = 'colon'
     return this.#skipString()
   }
 
-  #consumeValue(sign: number): boolean {
+  #consumeValue(code: number): boolean {
     this.#values += 1
-    if (sign === OPEN_OBJECT || sign === OPEN_LIST) {
-      const isObject = sign === OPEN_OBJECT
+    if (code === OPEN_OBJECT || code === OPEN_LIST) {
+      const isObject = code === OPEN_OBJECT
       this.#at += 1
       this.#nodes += 1
       this.#ends[this.#depth] = isObject ? CLOSE_OBJECT : CLOSE_LIST
@@ -148,16 +148,16 @@ class JsonScanner {
       return true
     }
     this.#expected = 'comma'
-    if (sign === QUOTE) return this.#skipString()
-    return isDigit(sign) || sign === MINUS ? this.#skipNumber() : this.#skipWord()
+    if (code === QUOTE) return this.#skipString()
+    return isDigit(code) || code === MINUS ? this.#skipNumber() : this.#skipWord()
   }
 
   #skipSpace(): void {
     const text = this.#text
     let at = this.#at
     for (; ; at += 1) {
-      const sign = text.charCodeAt(at)
-      if (sign !== SPACE && sign !== LINE_FEED && sign !== RETURN && sign !== TAB) break
+      const code = text.charCodeAt(at)
+      if (code !== SPACE && code !== LINE_FEED && code !== RETURN && code !== TAB) break
     }
     this.#at = at
   }
@@ -167,9 +167,9 @@ class JsonScanner {
     const text = this.#text
     let at = this.#at + 1
     for (; ; at += 1) {
-      const sign = text.charCodeAt(at)
-      if (sign === QUOTE) break
-      const length = sign === BACKSLASH ? escapeLength(text, at) : Number(sign >= SPACE)
+      const code = text.charCodeAt(at)
+      if (code === QUOTE) break
+      const length = code === BACKSLASH ? escapeLength(text, at) : Number(code >= SPACE)
       if (length === 0) {
         this.#at = at
         return false
@@ -192,8 +192,8 @@ class JsonScanner {
     }
     // The letter e of an exponent may have either case.
     if ((text.charCodeAt(end) | 0x20) === 0x65) {
-      const sign = text.charCodeAt(end + 1)
-      const exponent = sign === PLUS || sign === MINUS ? end + 2 : end + 1
+      const code = text.charCodeAt(end + 1)
+      const exponent = code === PLUS || code === MINUS ? end + 2 : end + 1
       end = this.#pastDigits(exponent)
       if (end === exponent) return false
     }
@@ -240,4 +240,4 @@ function escapeLength(text: string, at: number): number {
   return next === LETTER_U && HEX.test(text) ? 6 : 0
 }
 
-const isDigit = (sign: number): boolean => sign >= ZERO && sign <= NINE
+const isDigit = (code: number): boolean => code >= ZERO && code <= NINE

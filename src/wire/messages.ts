@@ -228,16 +228,16 @@ function toMessages({ role, content }: Message, index: number): ChatMessage[] {
   if (typeof content === 'string') return [{ role, content }]
   if (role === 'assistant') return [toAssistantMessage(content)]
   if (role === 'system') return [{ role, content: joinText(content) }]
-  const place = `messages[${index}].content`
+  const path = `messages[${index}].content`
   const results = content.flatMap((block): ChatMessage[] =>
     block.type === 'tool_result' ? [toToolMessage(block)] : [],
   )
   const resultImages = content.flatMap((block, at) =>
-    block.type === 'tool_result' ? toResultImages(block, `${place}[${at}].content`) : [],
+    block.type === 'tool_result' ? toResultImages(block, `${path}[${at}].content`) : [],
   )
   const ownContent = content.flatMap((block, at): UserContent[] => {
     if (block.type === 'text') return [block.text]
-    return block.type === 'image' ? [toImage(block, `${place}[${at}]`)] : []
+    return block.type === 'image' ? [toImage(block, `${path}[${at}]`)] : []
   })
   const userContent = [...resultImages, ...ownContent]
   return results.length > 0 && userContent.length === 0
@@ -245,10 +245,10 @@ function toMessages({ role, content }: Message, index: number): ChatMessage[] {
     : [...results, toUserMessage(userContent)]
 }
 
-function toResultImages({ content }: v.InferOutput<typeof result>, place: string): UserContent[] {
+function toResultImages({ content }: v.InferOutput<typeof result>, path: string): UserContent[] {
   if (typeof content === 'string') return []
   return (content ?? []).flatMap((block, at) =>
-    block.type === 'image' ? [toImage(block, `${place}[${at}]`)] : [],
+    block.type === 'image' ? [toImage(block, `${path}[${at}]`)] : [],
   )
 }
 

@@ -60,12 +60,20 @@ const isNumberType = (type: string): type is NumberType => Object.hasOwn(ARRAYS,
  * Decodes `{ data, dtype }` or plain JSON. Throws `invalid_request` that names the unsupported
  * field. The predictor checks later whether the value fits its parameter.
  */
-export function decodeValue(given: unknown, { type }: InputParameter, path: string): DecodedValue {
-  if (!isObject(given) || !('data' in given) || !('dtype' in given || 'type' in given)) {
-    return decodeJson(given, type, path)
+export function decodeValue(
+  inputValue: unknown,
+  { type }: InputParameter,
+  path: string,
+): DecodedValue {
+  if (
+    !isObject(inputValue) ||
+    !('data' in inputValue) ||
+    !('dtype' in inputValue || 'type' in inputValue)
+  ) {
+    return decodeJson(inputValue, type, path)
   }
-  const key = 'dtype' in given ? 'dtype' : 'type'
-  const { data, shape, [key]: dtype } = given
+  const key = 'dtype' in inputValue ? 'dtype' : 'type'
+  const { data, shape, [key]: dtype } = inputValue
   if (typeof dtype !== 'string' || !SUPPORTED_DTYPES.includes(dtype)) {
     const got = typeof dtype === 'string' ? JSON.stringify(dtype) : kind(dtype)
     refuse(`${path}.${key}`, `${got} is not supported. Expected: ${SUPPORTED_DTYPES.join(', ')}.`)
@@ -77,10 +85,12 @@ export function decodeValue(given: unknown, { type }: InputParameter, path: stri
   return { key, value: decodeFile(file, dtype, at) }
 }
 
-function decodeJson(given: unknown, type: string, path: string): DecodedValue {
-  const isFile = (type === 'image' || type === 'binary') && typeof given === 'string'
-  if (isFile) return { value: decodeFile(decodeDataUrl(given, path), type, path) }
-  return isNumberType(type) && given !== null ? { value: given, numbers: 'text' } : { value: given }
+function decodeJson(inputValue: unknown, type: string, path: string): DecodedValue {
+  const isFile = (type === 'image' || type === 'binary') && typeof inputValue === 'string'
+  if (isFile) return { value: decodeFile(decodeDataUrl(inputValue, path), type, path) }
+  return isNumberType(type) && inputValue !== null
+    ? { value: inputValue, numbers: 'text' }
+    : { value: inputValue }
 }
 
 function decodeFile(file: DataFile, dtype: string, path: string): unknown {
@@ -141,17 +151,17 @@ function parseShape(shape: unknown, path: string): readonly number[] | null {
  */
 function toParameterValue(
   { type, data, shape }: ArrayElements,
-  wanted: string,
+  parameterType: string,
   path: string,
 ): unknown {
-  if (type === wanted) return shape ? { data, shape } : data
-  const isFloat = wanted.startsWith('float')
-  if (type !== 'bool' && (wanted === 'float32' || wanted === 'float64')) {
-    const numbers = toFloats(readable({ type, data }) as NumberArray, ARRAYS[wanted])
+  if (type === parameterType) return shape ? { data, shape } : data
+  const isFloat = parameterType.startsWith('float')
+  if (type !== 'bool' && (parameterType === 'float32' || parameterType === 'float64')) {
+    const numbers = toFloats(readable({ type, data }) as NumberArray, ARRAYS[parameterType])
     return shape ? { data: numbers, shape } : numbers
   }
   if (data.length > MAX_CONVERTED_ELEMENTS) {
-    refuse(path, `has ${data.length} elements of type ${type}. Send them as ${wanted}.`)
+    refuse(path, `has ${data.length} elements of type ${type}. Send them as ${parameterType}.`)
   }
   const values = Array.from<unknown, unknown>(readable({ type, data }), (value) => {
     if (type === 'bool') return value === 1
@@ -222,8 +232,8 @@ function isTensor(value: unknown): value is TensorValue {
 function toElements(type: NumberType, value: unknown, path: string): ArrayElements {
   // `parseElements` refuses NaN as a plain number, but accepts it in a typed array.
   const isFloat = typeof value === 'number' && type.startsWith('float')
-  const given = isFloat ? { data: Float64Array.of(value), shape: [] } : value
-  return parseElements(type, given, path) as ArrayElements
+  const inputValue = isFloat ? { data: Float64Array.of(value), shape: [] } : value
+  return parseElements(type, inputValue, path) as ArrayElements
 }
 
 function toJsonNumbers(elements: Elements): unknown[] {

@@ -38,14 +38,14 @@ export interface DecodedInputs {
 /** Decodes the inputs. Throws `invalid_request` that names an unknown or unsupported input. */
 export function decodeInputs({ inputs }: RemoteBody, signature: Signature): DecodedInputs {
   const dialect: Partial<Dialect> = {}
-  const decoded = Object.entries(inputs ?? {}).map(([name, given]) => {
+  const decoded = Object.entries(inputs ?? {}).map(([name, inputValue]) => {
     const path = `inputs.${name}`
     const parameter = signature.inputs.find((each) => each.name === name)
     if (!parameter) {
       const names = signature.inputs.map((each) => each.name).join(', ') || 'none'
       return refuse(path, `unknown input. Expected: ${names}.`)
     }
-    const { value, numbers, key } = decodeValue(given, parameter, path)
+    const { value, numbers, key } = decodeValue(inputValue, parameter, path)
     dialect.numbers ??= numbers
     dialect.key ??= key
     return [name, value] as const

@@ -33,13 +33,13 @@ export async function resolveInput(
   const previousItems = previous ? await loadPreviousItems(previous, host, caller) : []
   const storedById = await loadReferencedItems(sentItems, host, caller)
   const items = [
-    ...parseItems(previousItems).map((item) => ({ item, place: 'previous_response_id' })),
+    ...parseItems(previousItems).map((item) => ({ item, path: 'previous_response_id' })),
     ...(typeof input === 'string'
-      ? [{ item: { role: 'user' as const, content: input }, place: 'input' }]
+      ? [{ item: { role: 'user' as const, content: input }, path: 'input' }]
       : input.map((item, index) => ({
           item:
             (item.type === 'item_reference' && parseItems([storedById.get(item.id)])[0]) || item,
-          place: `input[${index}]`,
+          path: `input[${index}]`,
         }))),
   ]
   const ownItems = sentItems.map(

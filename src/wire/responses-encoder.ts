@@ -169,7 +169,7 @@ export function responseStreamEncoder(options: ResponseEncoderOptions): EventEnc
         case 'heartbeat':
           return comment('heartbeat')
         case 'start': {
-          begun: isStarted = true
+          isStarted = true
           const response = toResponse('in_progress', [], null)
           return (
             encodeEvent('response.created', { response }) +

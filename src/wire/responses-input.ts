@@ -101,7 +101,7 @@ type Item = v.InferOutput<typeof itemsSchema>[number]
 /** Item, and its path in the body. */
 export interface InputItem {
   item: Item
-  place: string
+  path: string
 }
 
 /** Assistant message that the next items may still extend. */
@@ -119,20 +119,20 @@ export function toMessages(items: readonly InputItem[]): ChatMessage[] {
     if (resultImages.length > 0) messages.push(toUserMessage(resultImages))
     resultImages = []
   }
-  for (const { item: each, place } of items) {
+  for (const { item: each, path } of items) {
     // `conversationOf` has replaced every reference that it resolved.
     if (each.type === 'item_reference') continue
     if (each.type === 'function_call_output') {
-      const spoken = toUserContent(each.output, `${place}.output`)
+      const userContent = toUserContent(each.output, `${path}.output`)
       const toolCallId = calls.toCallId(each.call_id)
-      messages.push({ role: 'tool', toolCallId, name: '', content: joinText(spoken) })
-      resultImages.push(...spoken.filter((one) => typeof one !== 'string'))
+      messages.push({ role: 'tool', toolCallId, name: '', content: joinText(userContent) })
+      resultImages.push(...userContent.filter((one) => typeof one !== 'string'))
       continue
     }
     flushImages()
     const last = messages.at(-1)
     const open = last?.role === 'assistant' ? last : undefined
-    const itemMessage = addToMessage(each, open, place)
+    const itemMessage = addToMessage(each, open, path)
     if (itemMessage !== open) messages.push(itemMessage)
   }
   flushImages()
@@ -141,13 +141,13 @@ export function toMessages(items: readonly InputItem[]): ChatMessage[] {
 
 /** Returns the message of an item, or the open assistant message with the item added. */
 function addToMessage(
-  given: Exclude<Item, { type: 'item_reference' | 'function_call_output' }>,
+  value: Exclude<Item, { type: 'item_reference' | 'function_call_output' }>,
   open: OpenMessage | undefined,
-  place: string,
+  path: string,
 ): InputMessage {
-  switch (given.type) {
+  switch (value.type) {
     case 'function_call': {
-      const { call_id: id, name, arguments: text } = given
+      const { call_id: id, name, arguments: text } = value
       const call = { id: calls.toCallId(id), name, arguments: calls.normalizeArguments(text) }
       const itemMessage: OpenMessage = open ?? { role: 'assistant', content: '' }
       itemMessage.toolCalls ??= []
@@ -155,15 +155,15 @@ function addToMessage(
       return itemMessage
     }
     case 'reasoning': {
-      const reasoningTexts = given.content?.length ? given.content : given.summary
+      const reasoningTexts = value.content?.length ? value.content : value.summary
       const reasoning = (reasoningTexts ?? []).map(({ text }) => text).join('\n')
       return { role: 'assistant', content: '', ...(reasoning !== '' && { reasoning }) }
     }
     default: {
-      const spoken = toUserContent(given.content, `${place}.content`)
-      if (given.role === 'user') return toUserMessage(spoken)
-      const ownText = joinText(spoken)
-      if (given.role !== 'assistant') return { role: 'system', content: ownText }
+      const userContent = toUserContent(value.content, `${path}.content`)
+      if (value.role === 'user') return toUserMessage(userContent)
+      const ownText = joinText(userContent)
+      if (value.role !== 'assistant') return { role: 'system', content: ownText }
       // Text after reasoning and before any call belongs to the same message.
       if (!open || open.content !== '' || open.toolCalls)
         return { role: 'assistant', content: ownText }
@@ -174,15 +174,15 @@ function addToMessage(
 }
 
 function toUserContent(
-  given: v.InferOutput<typeof userContentSchema>,
-  place: string,
+  value: v.InferOutput<typeof userContentSchema>,
+  path: string,
 ): UserContent[] {
-  if (typeof given === 'string') return [given]
-  return given.map((each, at) => {
-    if (each.type === 'input_image') return toImage(each, `${place}[${at}]`)
+  if (typeof value === 'string') return [value]
+  return value.map((each, at) => {
+    if (each.type === 'input_image') return toImage(each, `${path}[${at}]`)
     return each.type === 'refusal' ? each.refusal : each.text
   })
 }
 
-const joinText = (spoken: readonly UserContent[]): string =>
-  spoken.filter((one) => typeof one === 'string').join('')
+const joinText = (userContent: readonly UserContent[]): string =>
+  userContent.filter((one) => typeof one === 'string').join('')

@@ -198,15 +198,15 @@ export function toTopLogprobs({
     : undefined
 }
 
-function toResponsesToolChoice(given: ResponsesBody['tool_choice']): calls.ParsedToolChoice {
-  if (given === null || given === undefined) return { choice: 'auto' }
-  if (typeof given === 'string') return { choice: given }
-  if (given.type === 'function') return { choice: 'required', only: [given.name] }
-  return { choice: given.mode, only: given.tools.map(({ name }) => name) }
+function toResponsesToolChoice(value: ResponsesBody['tool_choice']): calls.ParsedToolChoice {
+  if (value === null || value === undefined) return { choice: 'auto' }
+  if (typeof value === 'string') return { choice: value }
+  if (value.type === 'function') return { choice: 'required', only: [value.name] }
+  return { choice: value.mode, only: value.tools.map(({ name }) => name) }
 }
 
-function toFormat(given: v.InferOutput<typeof format> | null | undefined) {
-  if (!given || given.type === 'text') return undefined
-  if (given.type === 'json_object') return { type: 'json_object' } as const
-  return { type: 'json_schema', schema: given.schema } as const
+function toFormat(value: v.InferOutput<typeof format> | null | undefined) {
+  if (!value || value.type === 'text') return undefined
+  if (value.type === 'json_object') return { type: 'json_object' } as const
+  return { type: 'json_schema', schema: value.schema } as const
 }

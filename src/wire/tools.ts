@@ -51,21 +51,21 @@ export const toolChoiceSchema = toolChoiceWordOr(choice)
 export type ParsedToolChoice = Pick<ToolUse, 'choice' | 'only'>
 
 /** Converts a tool choice. */
-export function toToolChoice(given: v.InferOutput<typeof toolChoiceSchema>): ParsedToolChoice {
-  if (given === null || given === undefined) return { choice: 'auto' }
-  if (typeof given === 'string') return { choice: given }
-  switch (given.type) {
+export function toToolChoice(value: v.InferOutput<typeof toolChoiceSchema>): ParsedToolChoice {
+  if (value === null || value === undefined) return { choice: 'auto' }
+  if (typeof value === 'string') return { choice: value }
+  switch (value.type) {
     case 'auto':
     case 'none':
-      return { choice: given.type }
+      return { choice: value.type }
     case 'any':
       return { choice: 'required' }
     case 'tool':
-      return { choice: 'required', only: [given.name] }
+      return { choice: 'required', only: [value.name] }
     case 'function':
-      return { choice: 'required', only: [given.function.name] }
+      return { choice: 'required', only: [value.function.name] }
     case 'allowed_tools': {
-      const { mode, tools } = given.allowed_tools
+      const { mode, tools } = value.allowed_tools
       return { choice: mode, only: tools.map((tool) => tool.function.name) }
     }
   }
@@ -76,20 +76,20 @@ export function allowsParallelCalls(body: {
   parallel_tool_calls?: boolean | null | undefined
   tool_choice?: v.InferOutput<typeof toolChoiceSchema>
 }): boolean {
-  const { parallel_tool_calls: parallelCalls, tool_choice: asked } = body
+  const { parallel_tool_calls: parallelCalls, tool_choice: requestedChoice } = body
   if (parallelCalls === false) return false
-  const hasDisableFlag = isObject(asked) && 'disable_parallel_tool_use' in asked
-  return !hasDisableFlag || asked.disable_parallel_tool_use !== true
+  const hasDisableFlag = isObject(requestedChoice) && 'disable_parallel_tool_use' in requestedChoice
+  return !hasDisableFlag || requestedChoice.disable_parallel_tool_use !== true
 }
 
 /** Returns the tool settings, or `undefined` if there are no tools and no call is required. */
 export function toToolUse(
   tools: readonly Tool[],
-  asked: ParsedToolChoice,
+  requestedChoice: ParsedToolChoice,
   parallelCalls: boolean,
 ): ToolUse | undefined {
-  if (tools.length === 0 && asked.choice !== 'required') return undefined
-  return { tools, ...asked, parallel: parallelCalls }
+  if (tools.length === 0 && requestedChoice.choice !== 'required') return undefined
+  return { tools, ...requestedChoice, parallel: parallelCalls }
 }
 
 /** Fields of a function definition, the same in all styles. */

@@ -58,10 +58,10 @@ export function buildGrammar(constraint: Constraint, steps = createStepBudget())
         return text(checked(part.text))
       case 'json': {
         const key = JSON.stringify(part.schema)
-        const known =
+        const cached =
           schemas.get(key) ?? schemaTexts(part.schema, '', rules, `s${scopes++}_`, steps)
-        schemas.set(key, known)
-        return known
+        schemas.set(key, cached)
+        return cached
       }
       case 'grammar': {
         const grammar = prune(parseGrammar(part.grammar, `g${scopes++}_`), steps)

@@ -33,9 +33,9 @@ export function createConstraintCompiler(table: TokenTable): ConstraintCompiler 
 
   const prepare = (library: Xgrammar, visible: readonly string[]): Promise<CompiledVocabulary> => {
     const key = JSON.stringify(visible)
-    const known = vocabularies.get(key) ?? compileVocabulary(library, table, visible)
-    vocabularies.set(key, known)
-    return known
+    const cached = vocabularies.get(key) ?? compileVocabulary(library, table, visible)
+    vocabularies.set(key, cached)
+    return cached
   }
 
   const write = (grammar: Grammar, steps: StepBudget): { loose: Ebnf; exact: Ebnf | null } => {
@@ -67,13 +67,13 @@ export function createConstraintCompiler(table: TokenTable): ConstraintCompiler 
 
   const getCompiled = (constraint: Constraint): Promise<CachedGrammar> => {
     const key = toCacheKey(constraint)
-    const known = compiled.get(key) ?? compile(constraint)
+    const cached = compiled.get(key) ?? compile(constraint)
     compiled.delete(key)
-    compiled.set(key, known)
-    known.catch(() => {
-      if (compiled.get(key) === known) compiled.delete(key)
+    compiled.set(key, cached)
+    cached.catch(() => {
+      if (compiled.get(key) === cached) compiled.delete(key)
     })
-    return known
+    return cached
   }
 
   const evict = async (maxGrammars: number): Promise<void> => {

@@ -80,8 +80,8 @@ export function toEbnf(
   /** Returns a rule for these alternatives, which may refer to it. Equal alternatives share one. */
   const define = (alternatives: (self: Item) => readonly Production[]): Item => {
     const key = keyOfAll(alternatives({ rule: '' }))
-    const known = bodies.get(key)
-    if (known) return known
+    const cached = bodies.get(key)
+    if (cached) return cached
     const name = fresh()
     const item = { rule: name }
     bodies.set(key, item)
@@ -134,8 +134,8 @@ export function toEbnf(
   }
 
   const named = (name: string): Item => {
-    const known = names.get(name)
-    if (known !== undefined) return { rule: known }
+    const cached = names.get(name)
+    if (cached !== undefined) return { rule: cached }
     const id = fresh()
     names.set(name, id)
     pending.push([id, rules.get(name) ?? NOTHING])

@@ -5,7 +5,7 @@
 export function createLongerTokenFinder(
   bytes: readonly (Uint8Array | null)[],
 ): (token: number) => readonly number[] {
-  const known = new Map<number, readonly number[]>()
+  const cached = new Map<number, readonly number[]>()
 
   const find = (start: Uint8Array): readonly number[] =>
     bytes.flatMap((each, id) =>
@@ -17,8 +17,8 @@ export function createLongerTokenFinder(
   return (token) => {
     const start = bytes[token]
     if (!start || start.length === 0) return []
-    const longer = known.get(token) ?? find(start)
-    known.set(token, longer)
+    const longer = cached.get(token) ?? find(start)
+    cached.set(token, longer)
     return longer
   }
 }

@@ -50,8 +50,8 @@ export function determinize(
 
   /** Returns the bytes that a text of the rule can begin with. */
   const headOf = (name: string): Head => {
-    const known = heads.get(name)
-    if (known) return known
+    const cached = heads.get(name)
+    if (cached) return cached
     const head: Head = new Uint32Array(8)
     heads.set(name, head)
     for (const production of originals.get(name) ?? []) addHead(head, production)
@@ -105,16 +105,16 @@ export function determinize(
     if (added.size > MAX_ADDED_RULES || !overlapping(productions)) return null
     const starts = opened(productions)
     /** Indexes of the starts that a byte begins. */
-    const begun = new Map<number, number[]>()
+    const byFirstByte = new Map<number, number[]>()
     starts.forEach(([first], index) => {
       for (const byte of first && !isRule(first) ? bytesOf(first) : []) {
-        const members = begun.get(byte) ?? []
+        const members = byFirstByte.get(byte) ?? []
         members.push(index)
-        begun.set(byte, members)
+        byFirstByte.set(byte, members)
       }
     })
     const groups = new Map<string, { bytes: number[]; members: number[] }>()
-    for (const [byte, members] of begun) {
+    for (const [byte, members] of byFirstByte) {
       const group = groups.get(members.join()) ?? { bytes: [], members }
       group.bytes.push(byte)
       groups.set(members.join(), group)
@@ -141,9 +141,9 @@ export function determinize(
     while (only[common] && others.every((tail) => isSame(tail[common], only[common]))) common += 1
     const rests = unique.map((tail) => tail.slice(common))
     const key = rests.map(keyOf).sort().join('|')
-    const known = added.get(key)
-    const name = known ?? `d${added.size}`
-    if (known === undefined) {
+    const cached = added.get(key)
+    const name = cached ?? `d${added.size}`
+    if (cached === undefined) {
       added.set(key, name)
       rules.set(name, rests)
       pending.push([name, rests])
@@ -160,15 +160,15 @@ export function determinize(
 
 /** Returns a function that makes short keys of productions. Equal productions have equal keys. */
 export function createKeys(): (production: Production) => string {
-  const known = new WeakMap<Item, string>()
+  const cached = new WeakMap<Item, string>()
   const numbers = new Map<string, string>()
   const keyOfItem = (item: Item): string => {
-    const made = known.get(item)
+    const made = cached.get(item)
     if (made !== undefined) return made
     const text = JSON.stringify(item)
     const key = numbers.get(text) ?? numbers.size.toString(36)
     numbers.set(text, key)
-    known.set(item, key)
+    cached.set(item, key)
     return key
   }
   return (production) => production.map(keyOfItem).join(' ')
@@ -178,8 +178,8 @@ const listed = new WeakMap<Bytes, readonly number[]>()
 
 /** Lists the single bytes of a set. The result is cached for each set. */
 function bytesOf(bytes: Bytes): readonly number[] {
-  const known = listed.get(bytes)
-  if (known) return known
+  const cached = listed.get(bytes)
+  if (cached) return cached
   const all = bytes.flatMap(([first, last]) =>
     Array.from({ length: last - first + 1 }, (_, i) => first + i),
   )

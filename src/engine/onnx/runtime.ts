@@ -138,27 +138,32 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
       ? runtimeMissing(folder, thrown)
       : modelUnusable(runtimeMessage(thrown), thrown)
 
-  const createSession: Runtime['createSession'] = async (model, wanted = {}) => {
+  const createSession: Runtime['createSession'] = async (model, requested = {}) => {
     const { graph, externalData } = await separateWeights(model)
-    const outside = [...(wanted.externalData ?? []), ...externalData].map(({ path, data }) => ({
-      path,
-      data: toChunkedFile(data),
-    }))
-    const weight = sum(outside.map(({ data }) => data.size))
-    const { keepInHeap } = wanted
+    const allExternalData = [...(requested.externalData ?? []), ...externalData].map(
+      ({ path, data }) => ({
+        path,
+        data: toChunkedFile(data),
+      }),
+    )
+    const weight = sum(allExternalData.map(({ data }) => data.size))
+    const { keepInHeap } = requested
     const create = async (): Promise<Graph> => {
       if (device === 'wasm' && keepInHeap) {
         heap ??= createHeap(ort, await openModule({ folder, streams, threads: threads() }))
         return createHeapSession(heap, graph, {
-          externalData: outside,
+          externalData: allExternalData,
           streams,
-          config: configOf(wanted),
+          config: configOf(requested),
           keeps: keepInHeap,
         })
       }
       const bytes = new Uint8Array(await graph.arrayBuffer())
-      const given = sessionOptions(device, gpu, { ...wanted, externalData: outside })
-      return ort.InferenceSession.create(bytes, given)
+      const ortOptions = sessionOptions(device, gpu, {
+        ...requested,
+        externalData: allExternalData,
+      })
+      return ort.InferenceSession.create(bytes, ortOptions)
     }
     const created = await onDevice(() => (watch ? watch.scope(create) : create()), unusable)
     return {

@@ -8,14 +8,14 @@ import { logSumExp, topLogits } from './rank.ts'
  * `release` drops them.
  */
 export function createCpuLogits(rows: readonly Float32Array[]): Logits {
-  let held = rows
+  let currentRows = rows
   return {
     rows: rows.length,
     vocabulary: rows[0]?.length ?? 0,
-    top: async (asks) => held.map((row, index) => selectCandidates(row, asks[index] as Ask)),
-    row: async (index) => held[index] as Float32Array,
+    top: async (asks) => currentRows.map((row, index) => selectCandidates(row, asks[index] as Ask)),
+    row: async (index) => currentRows[index] as Float32Array,
     release: () => {
-      held = []
+      currentRows = []
     },
   }
 }

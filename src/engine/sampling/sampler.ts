@@ -89,11 +89,11 @@ export function createSampler(
 function drawFromRow(scores: Float32Array, range: SamplingRange, at: number): number {
   let sum: number | undefined
   for (let count = 2048; ; count *= 16) {
-    const known = topLogits(scores, count)
-    const complete = known.ids.length === scores.length
-    sum ??= logSumExp(scores, known.scores[0] as number, range.temperature)
-    const rank = draw({ scores: known.scores, logSumExp: sum, complete }, range, at)
-    if (rank !== null) return known.ids[rank] as number
+    const top = topLogits(scores, count)
+    const complete = top.ids.length === scores.length
+    sum ??= logSumExp(scores, top.scores[0] as number, range.temperature)
+    const rank = draw({ scores: top.scores, logSumExp: sum, complete }, range, at)
+    if (rank !== null) return top.ids[rank] as number
   }
 }
 

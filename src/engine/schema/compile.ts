@@ -41,7 +41,7 @@ export function compileSchema(
   steps: StepBudget,
 ): Expression {
   const context = createContext(root, steps)
-  const known = new Map<string, string>()
+  const cached = new Map<string, string>()
 
   const define: Compiler['define'] = (body) => {
     steps.spend(RULE_STEPS)
@@ -58,10 +58,10 @@ export function compileSchema(
     const paths = nodes.filter(({ keywords }) => keywords !== true).map(({ path }) => `#${path}`)
     const key = [...new Set(paths)].sort().join('\n')
     steps.spend(1 + nodes.length + key.length / CHARACTERS_PER_STEP, nodes[0]?.path)
-    const name = known.get(key)
+    const name = cached.get(key)
     if (name !== undefined) return rule(name)
     return define((fresh) => {
-      known.set(key, fresh)
+      cached.set(key, fresh)
       return choice(...flatten(nodes, context).map(oneOf))
     })
   }

@@ -60,7 +60,7 @@ export function createContext(root: Node, steps: StepBudget): Context {
     root,
     steps,
     isDisjoint: isDisjointWithin(MAX_COMPARED_DEPTH),
-    told: new Set(),
+    reportedOverlaps: new Set(),
     checked: new Set(),
     flats: new Map(),
     patterns: new Map(),

@@ -26,9 +26,9 @@ const written = new WeakMap<Characters, Expression>()
 
 /** Returns one escaped character of the set. The same set gives the same expression. */
 export function inString(set: Characters): Expression {
-  const known = written.get(set) ?? writeSet(set)
-  written.set(set, known)
-  return known
+  const cached = written.get(set) ?? writeSet(set)
+  written.set(set, cached)
+  return cached
 }
 
 function writeSet(set: Characters): Expression {

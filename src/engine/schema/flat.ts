@@ -11,9 +11,9 @@ const types = new WeakMap<Flat, readonly TypeName[]>()
 
 /** Returns the types that a value may have. */
 export function typesOf(flat: Flat): readonly TypeName[] {
-  const known = types.get(flat) ?? findTypes(flat)
-  types.set(flat, known)
-  return known
+  const cached = types.get(flat) ?? findTypes(flat)
+  types.set(flat, cached)
+  return cached
 }
 
 const findTypes = (flat: Flat): TypeName[] =>
@@ -41,8 +41,8 @@ export const isListed = (flat: Flat, value: unknown, context: Context): boolean 
   listing(flat, context)?.has(identityOf(value, context)) ?? true
 
 function listing(flat: Flat, context: Context): ReadonlyMap<string, unknown> | null {
-  const known = lists.get(flat)
-  if (known !== undefined) return known
+  const cached = lists.get(flat)
+  if (cached !== undefined) return cached
   const all = flat.flatMap((part): Map<string, unknown>[] => {
     const several = get(part, 'enum')
     const fixed = get(part, 'const')

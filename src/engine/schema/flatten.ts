@@ -29,8 +29,8 @@ export function flatten(nodes: readonly Node[], context: Context): readonly Flat
   const { steps, flats } = context
   const key = keyOf(nodes)
   steps.spend(nodes.length + key.length / CHARACTERS_PER_STEP, nodes[0]?.path)
-  const known = flats.get(key)
-  if (known) return known
+  const cached = flats.get(key)
+  if (cached) return cached
   const found = expandAll(nodes, context)
   flats.set(key, found)
   return found
@@ -91,13 +91,13 @@ function check(part: Node, { root, checked, steps }: Context): void {
 
 /** Throws if two alternatives of a `oneOf` may be valid for the same value. */
 function assertDisjoint(part: Node, others: readonly Node[], context: Context): void {
-  const { told, steps, isDisjoint } = context
+  const { reportedOverlaps, steps, isDisjoint } = context
   // Parts that only refer or describe are left out, so that all references share one result.
   const beside = others.map(withoutCombinations).filter(({ keywords }) => !isEmpty(keywords))
   const key = keyOf([part, ...beside])
   steps.spend(others.length * COPY_STEPS + key.length / CHARACTERS_PER_STEP, part.path)
-  if (told.has(key)) return
-  told.add(key)
+  if (reportedOverlaps.has(key)) return
+  reportedOverlaps.add(key)
   const options = list(part, 'oneOf').map((option) => flatten([option, ...beside], context))
   options.forEach((one, index) => {
     for (const other of options.slice(index + 1)) {
@@ -117,7 +117,7 @@ export interface Context {
   steps: StepBudget
   isDisjoint: IsDisjoint
   /** Keys of each `oneOf` whose alternatives were compared, or are being compared. */
-  told: Set<string>
+  reportedOverlaps: Set<string>
   /** Paths of the parts whose keywords were checked. */
   checked: Set<string>
   /** Results of {@link flatten} by key. */

@@ -19,17 +19,17 @@ export function checkLimits(schema: JsonSchema, path: string): void {
       part.forEach((each: unknown, index) => waiting.push({ part: each, path: under(here, index) }))
     } else if (isObject(part)) {
       for (const [key, each] of Object.entries(part)) {
-        const place = under(here, key)
+        const valuePath = under(here, key)
         if ((key === 'properties' || key === 'required') && sizeOf(each) > MAX_OBJECT_NAMES) {
-          rejectSchema(place, `lists more than ${MAX_OBJECT_NAMES} names. List fewer.`)
+          rejectSchema(valuePath, `lists more than ${MAX_OBJECT_NAMES} names. List fewer.`)
         }
         if (key === 'prefixItems' && sizeOf(each) > MAX_TUPLE_ITEMS) {
           rejectSchema(
-            place,
+            valuePath,
             `has more than ${MAX_TUPLE_ITEMS} items. Use \`items\`, or a shorter tuple.`,
           )
         }
-        waiting.push({ part: each, path: place })
+        waiting.push({ part: each, path: valuePath })
       }
     }
     values += sizeOf(part)

@@ -34,8 +34,8 @@ export const under = (path: string, key: string | number): string => {
   return base === '' ? name : `${base}.${name}`
 }
 
-export const rejectSchema = (place: string, why: string): never => {
-  const path = place.trimEnd()
+export const rejectSchema = (rawPath: string, why: string): never => {
+  const path = rawPath.trimEnd()
   throw new InoriginError('invalid_request', `${path || 'The schema'} ${why}`, {
     code: 'unsupported_schema',
     param: path,

@@ -74,8 +74,8 @@ function othersOf(
   const { context, value } = compiler
   const byPattern = flat.filter((part) => named(part, 'patternProperties').size > 0)
   if (byPattern.length > 0) return matching(flat, byPattern, names, compiler)
-  const asked = flat.some((part) => has(part, 'additionalProperties'))
-  if (!asked && names.length >= Math.max(1, min)) return NOTHING
+  const mentionsAdditional = flat.some((part) => has(part, 'additionalProperties'))
+  if (!mentionsAdditional && names.length >= Math.max(1, min)) return NOTHING
   const content = value(children(flat, 'additionalProperties'))
   const rules = children(flat, 'propertyNames')
   const kinds = flatten(rules, context)
@@ -146,12 +146,12 @@ function inOrder(
 ): Expression {
   const comma = text(COMMA)
   const most = Math.max(1, min, max === Infinity ? 0 : max)
-  const known = new Map<string, Expression>()
+  const cached = new Map<string, Expression>()
 
   const behind = (index: number, count: number): Expression => {
     const key = `${index} ${Math.min(count, most)}`
-    const made = known.get(key) ?? place(index, Math.min(count, most))
-    known.set(key, made)
+    const made = cached.get(key) ?? place(index, Math.min(count, most))
+    cached.set(key, made)
     return made
   }
 

@@ -18,20 +18,20 @@ export function otherNames(names: readonly string[], steps: StepBudget): Express
   for (const name of names) {
     let at = top
     for (const character of name) {
-      const known = at.next.get(character)
-      if (!known) steps.spend(BRANCH_STEPS)
-      const next = known ?? { next: new Map(), ends: false }
+      const cached = at.next.get(character)
+      if (!cached) steps.spend(BRANCH_STEPS)
+      const next = cached ?? { next: new Map(), ends: false }
       at.next.set(character, next)
       at = next
     }
     at.ends = true
   }
   /** Expressions by the characters that are taken. Most branches continue with one character. */
-  const known = new Map<string, Expression>()
+  const cached = new Map<string, Expression>()
   const others = (taken: string): Expression => {
     const made =
-      known.get(taken) ?? sequence(inString(complement(characters([...taken].flatMap(one)))), REST)
-    known.set(taken, made)
+      cached.get(taken) ?? sequence(inString(complement(characters([...taken].flatMap(one)))), REST)
+    cached.set(taken, made)
     return made
   }
   return sequence(text('"'), restOfNames(top, others))

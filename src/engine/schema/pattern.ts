@@ -70,8 +70,8 @@ export function parsePattern(pattern: string): Expression {
   }
 
   const alternative = (top: boolean): Expression => {
-    const begun = top && take('^')
-    const parts: Expression[] = begun || !top ? [] : [anything]
+    const isAnchored = top && take('^')
+    const parts: Expression[] = isAnchored || !top ? [] : [anything]
     let ended = false
     while (at < source.length && source[at] !== '|' && source[at] !== ')') {
       if (top && source[at] === '$' && [undefined, '|'].includes(source[at + 1])) {

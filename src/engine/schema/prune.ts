@@ -20,10 +20,10 @@ const EXPRESSION_STEPS = 5
  */
 export function prune({ root, rules }: Grammar, steps: StepBudget): Grammar {
   const good = findCompletable(rules, steps)
-  const known = new Map<Expression, boolean>()
+  const cached = new Map<Expression, boolean>()
   const ends = (expression: Expression): boolean => {
-    const answer = known.get(expression) ?? canComplete(expression, good, ends)
-    known.set(expression, answer)
+    const answer = cached.get(expression) ?? canComplete(expression, good, ends)
+    cached.set(expression, answer)
     return answer
   }
 

@@ -17,14 +17,14 @@ export interface StepBudget {
 
 export function createStepBudget(limit = MAX_SCHEMA_STEPS): StepBudget {
   let left = limit
-  let place = ''
+  let lastPath = ''
   return {
-    spend: (count, path = place) => {
-      place = path
+    spend: (count, path = lastPath) => {
+      lastPath = path
       left -= count
       if (left >= 0) return
       rejectSchema(
-        place,
+        lastPath,
         'takes too long to compile. Use fewer alternatives, shorter lists and simpler patterns.',
       )
     },

@@ -87,10 +87,10 @@ function toTokenizerFile(json: Json, decoder: unknown): TokenizerFile {
   if (typeof vocab !== 'object' || vocab === null)
     throw modelUnusable('tokenizer.json has no vocabulary.')
   const file = { ...json, added_tokens: json['added_tokens'] ?? [] } as TokenizerFile & Json
-  const known = new Set(file.added_tokens.map(({ id }) => id))
+  const listedIds = new Set(file.added_tokens.map(({ id }) => id))
   const others = Object.entries(asRecord(decoder) ?? {}).flatMap(([id, token]): AddedToken[] => {
     const content = tokenText(token)
-    return content === null || known.has(Number(id))
+    return content === null || listedIds.has(Number(id))
       ? []
       : [{ ...asRecord(token), id: Number(id), content }]
   })

@@ -190,8 +190,8 @@ class LimitedInterpreter extends Interpreter {
       const args = node.args.map((argument) => this.evaluate(argument, environment))
       return method(args, environment)
     }
-    const known = { ...callee, object: evaluated(object) }
-    return super.evaluate({ ...node, callee: known } as Node, environment)
+    const evaluatedCallee = { ...callee, object: evaluated(object) }
+    return super.evaluate({ ...node, callee: evaluatedCallee } as Node, environment)
   }
 }
 

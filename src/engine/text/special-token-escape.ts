@@ -41,12 +41,12 @@ export function createSpecialTokenEscapes(
       // Half of a surrogate pair would not survive a template that writes JSON.
       const beginning = continues ? text.search(/[^\s\uD800-\uDFFF]/) : -1
       let escapedText = edges.size > 0 ? text.replace(edge, placeholders.of) : text
-      for (const place of [beginning, ...(rest?.starts(text) ?? [])]) {
-        if (place < 0 || escapedText.charAt(place) !== text.charAt(place)) continue
+      for (const position of [beginning, ...(rest?.starts(text) ?? [])]) {
+        if (position < 0 || escapedText.charAt(position) !== text.charAt(position)) continue
         escapedText =
-          escapedText.slice(0, place) +
-          placeholders.of(text.charAt(place)) +
-          escapedText.slice(place + 1)
+          escapedText.slice(0, position) +
+          placeholders.of(text.charAt(position)) +
+          escapedText.slice(position + 1)
       }
       return escapedText
     }

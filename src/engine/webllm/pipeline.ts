@@ -134,7 +134,7 @@ const DEVICE_LACKS: Readonly<Record<string, string>> = {
 }
 
 /** Device limitations by the message, for errors without a name of their own. */
-const LACKING: readonly (readonly [says: RegExp, lacks: string])[] = [
+const LACKING_MESSAGES: readonly (readonly [pattern: RegExp, lacks: string])[] = [
   [/unable to find a compatible gpu/i, 'this browser offers no WebGPU here'],
   [
     /cannot initialize runtime because of requested (\w+)/i,
@@ -150,7 +150,8 @@ const LACKING: readonly (readonly [says: RegExp, lacks: string])[] = [
 function loadingFailure(thrown: unknown): InoriginError {
   if (thrown instanceof InoriginError) return thrown
   const { name, message } = thrown instanceof Error ? thrown : { name: '', message: String(thrown) }
-  const lacks = DEVICE_LACKS[name] ?? LACKING.find(([says]) => says.test(message))?.[1]
+  const lacks =
+    DEVICE_LACKS[name] ?? LACKING_MESSAGES.find(([pattern]) => pattern.test(message))?.[1]
   if (lacks !== undefined) {
     const todo = 'Choose another implementation, such as one of the same model with 32-bit floats.'
     return new InoriginError(

@@ -54,7 +54,7 @@ export async function createHeapSession(
   const [inputs, outputs] = describe(module, session)
 
   const run: HeapSession['run'] = async (feeds, fetches) => {
-    const wanted = fetchesOf(fetches)
+    const requestedOutputs = fetchesOf(fetches)
     const passing: HeapTensor[] = []
     const addresses: number[] = []
     const numbers = (values: readonly number[]): number => {
@@ -63,18 +63,18 @@ export async function createHeapSession(
       return address
     }
     const handleOf = (tensor: Tensor): number => {
-      const held = heap.find(tensor) ?? heap.copyIn(tensor)
-      if (!heap.find(tensor)) passing.push(held)
-      return held.handle
+      const heapTensor = heap.find(tensor) ?? heap.copyIn(tensor)
+      if (!heap.find(tensor)) passing.push(heapTensor)
+      return heapTensor.handle
     }
     let settings = 0
     try {
       const fed = Object.entries(feeds)
       const inputNames = numbers(fed.map(([name]) => nameOf(inputs, name)))
       const inputValues = numbers(fed.map(([, tensor]) => handleOf(tensor)))
-      const outputNames = numbers(wanted.map(([name]) => nameOf(outputs, name)))
-      const before = wanted.map(([, tensor]) => (tensor ? handleOf(tensor) : 0))
-      const outputValues = numbers(before)
+      const outputNames = numbers(requestedOutputs.map(([name]) => nameOf(outputs, name)))
+      const preallocated = requestedOutputs.map(([, tensor]) => (tensor ? handleOf(tensor) : 0))
+      const outputValues = numbers(preallocated)
       settings = assertHandle(module, module._OrtCreateRunOptions(LOG_LEVEL, 0, false, 0))
       const code = await module._OrtRun(
         session,
@@ -82,13 +82,13 @@ export async function createHeapSession(
         inputValues,
         fed.length,
         outputNames,
-        wanted.length,
+        requestedOutputs.length,
         outputValues,
         settings,
       )
       assertOk(module, code)
       return Object.fromEntries(
-        wanted.map(([name, tensor], index) => {
+        requestedOutputs.map(([name, tensor], index) => {
           const handle = module.getValue(outputValues + 4 * index, '*')
           const made = () => (options.keeps(name) ? heap.adopt(handle) : heap.copyOut(handle))
           return [name, tensor ?? made()]
@@ -96,7 +96,7 @@ export async function createHeapSession(
       )
     } finally {
       if (settings !== 0) module._OrtReleaseRunOptions(settings)
-      for (const held of passing) heap.free(held)
+      for (const heapTensor of passing) heap.free(heapTensor)
       for (const address of addresses) module._free(address)
     }
   }

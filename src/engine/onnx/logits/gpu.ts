@@ -37,9 +37,9 @@ const opened = new WeakMap<GPUDevice, Promise<GpuLogits>>()
  * if the compilation fails. Its buffers live as long as the device.
  */
 export function createGpuLogits(gpu: GPUDevice): Promise<GpuLogits> {
-  const known = opened.get(gpu) ?? open(gpu)
-  opened.set(gpu, known)
-  return known
+  const cached = opened.get(gpu) ?? open(gpu)
+  opened.set(gpu, cached)
+  return cached
 }
 
 async function open(gpu: GPUDevice): Promise<GpuLogits> {

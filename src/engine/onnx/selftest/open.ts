@@ -35,12 +35,14 @@ const PRECISION_TIMEOUT_MS = 100_000
  * if the self-test failed, timed out, or passed only without a feature that the weights need.
  */
 export async function openTrusted(
-  { folder, features = [], verdict: known }: TrustOptions,
+  { folder, features = [], verdict: earlierVerdict }: TrustOptions,
   signal: AbortSignal,
 ): Promise<TrustedGpu> {
-  if (known?.features === null) throw untrustedGpu(known, features)
+  if (earlierVerdict?.features === null) throw untrustedGpu(earlierVerdict, features)
   const available = new Set<string>((await findAdapter())?.features)
-  const sets = known ? [known.features.filter((name) => available.has(name))] : rungs(available)
+  const sets = earlierVerdict
+    ? [earlierVerdict.features.filter((name) => available.has(name))]
+    : rungs(available)
   // An available `shader-f16` is part of the sets below. Other features are required in any case.
   const must = features.filter((name) => name !== HALF_FEATURE || !available.has(name))
   let late = false
@@ -58,10 +60,10 @@ export async function openTrusted(
       gpu.destroy()
     }
     try {
-      const sound = known ? true : await passesSelfTest(runtime, gpu, optional)
+      const sound = earlierVerdict ? true : await passesSelfTest(runtime, gpu, optional)
       late ||= sound === null
       if (sound) {
-        const verdict = known ?? verdictOf(optional, late)
+        const verdict = earlierVerdict ?? verdictOf(optional, late)
         if (needsMore(features, optional)) throw untrustedGpu(verdict, features)
         return { gpu, runtime, verdict }
       }

@@ -99,13 +99,13 @@ export function weightsOf(precision: Precision): Blob {
 }
 
 /** Returns the token at a position of the sequence that all runs are parts of. */
-export const idAt = (place: number): number => (place * 37) % VOCABULARY
+export const idAt = (position: number): number => (position * 37) % VOCABULARY
 
 const idsBetween = (from: number, to: number): number[] =>
   Array.from({ length: to - from }, (_, index) => idAt(from + index))
 
-function draw(place: number): number {
-  let x = Math.imul(place + 1, 2654435761)
+function draw(position: number): number {
+  let x = Math.imul(position + 1, 2654435761)
   x = Math.imul(x ^ (x >>> 15), 2246822519)
   x = Math.imul(x ^ (x >>> 13), 3266489917)
   return x >>> 24
