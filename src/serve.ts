@@ -169,11 +169,7 @@ function toHostSetup(options: ServeOptions, script: WorkerScript): HostSetup {
   return {
     scope: script.scope,
     assets: assets.href.endsWith('/') ? assets.href : `${assets.href}/`,
-    catalog: byUrl
-      ? new URL(catalog, document.baseURI).href
-      : catalog
-        ? toPlainCatalog(catalog)
-        : null,
+    catalog: byUrl ? new URL(catalog, document.baseURI).href : catalog ? toPlain(catalog) : null,
     apiKeys: apiKeys ?? null,
     device,
   }
@@ -183,7 +179,7 @@ const isKey = (value: unknown) =>
   typeof value === 'string' && /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(value)
 
 /** Returns a plain copy of the catalog. Throws `invalid_request` if it cannot be cloned. */
-function toPlainCatalog(catalog: CatalogDocument): CatalogDocument {
+function toPlain(catalog: CatalogDocument): CatalogDocument {
   try {
     return structuredClone(catalog)
   } catch {
@@ -233,7 +229,7 @@ async function holdPageLife(): Promise<string | null> {
   return life.name
 }
 
-interface ServerParts {
+interface Parts {
   script: WorkerScript
   control: Control
   host: Host
@@ -242,14 +238,7 @@ interface ServerParts {
   close: () => void
 }
 
-function createServer({
-  script,
-  control,
-  host,
-  differences,
-  isControlled,
-  close,
-}: ServerParts): Server {
+function createServer({ script, control, host, differences, isControlled, close }: Parts): Server {
   const scope = new URL(script.scope)
   /** The imported function. `import()` takes longer than a message even for a loaded module. */
   let carry: typeof import('./predictor/transfer.ts').carry | undefined
