@@ -120,7 +120,7 @@ export function toMessages(items: readonly InputItem[]): ChatMessage[] {
     resultImages = []
   }
   for (const { item: each, path } of items) {
-    // `conversationOf` has replaced every reference that it resolved.
+    // `resolveInput` has replaced every reference that it resolved.
     if (each.type === 'item_reference') continue
     if (each.type === 'function_call_output') {
       const userContent = toUserContent(each.output, `${path}.output`)
