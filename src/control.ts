@@ -4,15 +4,21 @@
  * module takes control again.
  */
 import { currentLocks, replaceLocks } from './link/locks.ts'
-import { keepCurrent, register, speaksOurs, status, type Script } from './register.ts'
+import {
+  getWorkerStatus,
+  keepCurrent,
+  register,
+  usesSameProtocol,
+  type WorkerScript,
+} from './register.ts'
 
 /** Delay in milliseconds before the first retry of taking control. It doubles with each retry. */
 const FIRST_RETRY_DELAY_MS = 1_000
 const MAX_RETRY_DELAY_MS = 60_000
 
 /** Maximum number of checks for the service worker's lock, and milliseconds between them. */
-const MAX_LOCK_LOOKS = 40
-const LOCK_LOOK_INTERVAL_MS = 100
+const MAX_LOCK_CHECKS = 40
+const LOCK_CHECK_INTERVAL_MS = 100
 
 /** Live state of this page's service worker. */
 export interface PageControl {
@@ -24,7 +30,7 @@ export interface PageControl {
 
 export interface ControlOptions {
   container: ServiceWorkerContainer
-  script: Script
+  script: WorkerScript
   signal: AbortSignal
   /** Called when this page's requests start to reach the web server. */
   onLost(): void
@@ -37,27 +43,31 @@ export interface ControlOptions {
  * lost, until the signal aborts. Resolves with `undefined` if the worker uses another protocol
  * version.
  *
- * @throws InoriginError like {@link register} and {@link speaksOurs}.
+ * @throws InoriginError like {@link register} and {@link usesSameProtocol}.
  */
 export async function takeControl(options: ControlOptions): Promise<PageControl | undefined> {
   const { container, script, signal } = options
   let current = await register(container, script, signal)
   // A script with another protocol version serves its own tabs until it has no open streams.
-  if (!(await speaksOurs(container, current, signal))) return undefined
+  if (!(await usesSameProtocol(container, current, signal))) return undefined
   await shareLocks(current, signal)
   keepCurrent(() => current, signal)
   const hasController = () => container.controller?.scriptURL === script.url.href
   let lost = false
 
   async function regain(): Promise<void> {
-    for (let delay = FIRST_RETRY_DELAY_MS; ; delay = Math.min(2 * delay, MAX_RETRY_DELAY_MS)) {
+    for (
+      let delayMs = FIRST_RETRY_DELAY_MS;
+      ;
+      delayMs = Math.min(2 * delayMs, MAX_RETRY_DELAY_MS)
+    ) {
       try {
         current = await register(container, script, signal)
         await shareLocks(current, signal)
         if (hasController()) break
       } catch {
         if (signal.aborted) return
-        await pause(delay)
+        await delay(delayMs)
       }
     }
     lost = false
@@ -89,15 +99,15 @@ async function shareLocks(
   { active }: ServiceWorkerRegistration,
   signal: AbortSignal,
 ): Promise<void> {
-  const life = active && (await status(active))?.life
+  const life = active && (await getWorkerStatus(active))?.life
   if (!life) return
-  for (let look = 0; look < MAX_LOCK_LOOKS; look += 1) {
+  for (let check = 0; check < MAX_LOCK_CHECKS; check += 1) {
     const { held = [] } = await currentLocks().query()
     if (held.some(({ name }) => name === life)) return
     signal.throwIfAborted()
     replaceLocks(locksOfNewFrame())
     // A frame that is created while the data are being cleared still has the old locks.
-    if (look > 0) await pause(LOCK_LOOK_INTERVAL_MS)
+    if (check > 0) await delay(LOCK_CHECK_INTERVAL_MS)
   }
 }
 
@@ -115,6 +125,6 @@ function locksOfNewFrame(): LockManager {
   return (frame.contentWindow ?? window).navigator.locks
 }
 
-function pause(milliseconds: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, milliseconds))
+function delay(durationMs: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, durationMs))
 }

@@ -5,21 +5,21 @@ import { InoriginError } from './error.ts'
 import { PROTOCOL, type PageToWorker, type WorkerStatus } from './link/protocol.ts'
 
 /** Timeout in milliseconds for a registered worker to control the page. */
-const CONTROL_DEADLINE = 20_000
-const STATUS_DEADLINE = 2_000
+const CONTROL_TIMEOUT_MS = 20_000
+const STATUS_TIMEOUT_MS = 2_000
 /** Timeout in milliseconds for a newer script to replace one with another protocol version. */
-const UPDATE_DEADLINE = 6_000
+const UPDATE_TIMEOUT_MS = 6_000
 /** Milliseconds between checks whether a waiting script may take over. */
-const UPDATE_INTERVAL = 5_000
+const UPDATE_CHECK_INTERVAL_MS = 5_000
 
-export interface Script {
+export interface WorkerScript {
   url: URL
   scope: string
   type: WorkerType
 }
 
 /** Sends a message to the active worker, even if it does not control this page. */
-export function tell(registration: ServiceWorkerRegistration, message: PageToWorker): void {
+export function postToWorker(registration: ServiceWorkerRegistration, message: PageToWorker): void {
   registration.active?.postMessage(message)
 }
 
@@ -33,7 +33,7 @@ export function tell(registration: ServiceWorkerRegistration, message: PageToWor
  */
 export async function register(
   container: ServiceWorkerContainer,
-  script: Script,
+  script: WorkerScript,
   signal: AbortSignal,
 ): Promise<ServiceWorkerRegistration> {
   const { scope, type } = script
@@ -42,47 +42,47 @@ export async function register(
   const registration = await container
     .register(script.url, options)
     .catch(async (error: unknown) => {
-      throw await refused(script, error)
+      throw await toRegistrationError(script, error)
     })
   signal.throwIfAborted()
-  await activated(registration, signal)
-  await controlled(container, registration, signal)
+  await waitUntilActive(registration, signal)
+  await waitUntilControlled(container, registration, signal)
   return registration
 }
 
-async function activated(
+async function waitUntilActive(
   registration: ServiceWorkerRegistration,
   signal: AbortSignal,
 ): Promise<void> {
   if (registration.active) return
   const worker = registration.installing ?? registration.waiting
-  await until(signal, notControlled, (done, listen) => {
+  await waitFor(signal, notControlledError, (done, listen) => {
     worker?.addEventListener('statechange', () => registration.active && done(), listen)
     if (registration.active) done()
   })
 }
 
-async function controlled(
+async function waitUntilControlled(
   container: ServiceWorkerContainer,
   registration: ServiceWorkerRegistration,
   signal: AbortSignal,
 ): Promise<void> {
-  const ours = () =>
+  const isControlled = () =>
     container.controller !== null &&
     container.controller.scriptURL === registration.active?.scriptURL
-  if (ours()) return
-  await until(signal, notControlled, (done, listen) => {
-    container.addEventListener('controllerchange', () => ours() && done(), listen)
+  if (isControlled()) return
+  await waitFor(signal, notControlledError, (done, listen) => {
+    container.addEventListener('controllerchange', () => isControlled() && done(), listen)
     // A hard reload leaves the page uncontrolled. A claim avoids a second reload.
-    tell(registration, { type: 'inorigin:claim' })
+    postToWorker(registration, { type: 'inorigin:claim' })
   })
 }
 
 /** Resolves with the status of a service worker, or `undefined` if it does not answer. */
-export async function status(worker: ServiceWorker): Promise<WorkerStatus | undefined> {
+export async function getWorkerStatus(worker: ServiceWorker): Promise<WorkerStatus | undefined> {
   const { port1, port2 } = new MessageChannel()
   return new Promise((resolve) => {
-    const timer = setTimeout(finish, STATUS_DEADLINE)
+    const timer = setTimeout(finish, STATUS_TIMEOUT_MS)
     function finish(answer?: WorkerStatus): void {
       clearTimeout(timer)
       port1.close()
@@ -100,20 +100,20 @@ export async function status(worker: ServiceWorker): Promise<WorkerStatus | unde
  * @throws InoriginError `unavailable` with code `foreign_service_worker` if the worker does not run
  * inorigin.
  */
-export async function speaksOurs(
+export async function usesSameProtocol(
   container: ServiceWorkerContainer,
   registration: ServiceWorkerRegistration,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const latest = Date.now() + UPDATE_DEADLINE
+  const deadline = Date.now() + UPDATE_TIMEOUT_MS
   for (let first = true; ; first = false) {
-    const theirs = container.controller && (await status(container.controller))
+    const workerStatus = container.controller && (await getWorkerStatus(container.controller))
     signal.throwIfAborted()
-    if (theirs?.protocol === PROTOCOL) return true
+    if (workerStatus?.protocol === PROTOCOL) return true
     if (first) await registration.update().catch(() => undefined)
-    if (registration.waiting) await replace(registration, registration.waiting)
-    if (Date.now() > latest) {
-      if (!theirs) throw foreign(registration)
+    if (registration.waiting) await activateIfIdle(registration, registration.waiting)
+    if (Date.now() > deadline) {
+      if (!workerStatus) throw foreignWorkerError(registration)
       return false
     }
     await new Promise((resolve) => setTimeout(resolve, 250))
@@ -124,32 +124,32 @@ export async function speaksOurs(
 export function keepCurrent(current: () => ServiceWorkerRegistration, signal: AbortSignal): void {
   const timer = setInterval(() => {
     const registration = current()
-    if (registration.waiting) void replace(registration, registration.waiting)
-  }, UPDATE_INTERVAL)
+    if (registration.waiting) void activateIfIdle(registration, registration.waiting)
+  }, UPDATE_CHECK_INTERVAL_MS)
   signal.addEventListener('abort', () => clearInterval(timer))
 }
 
-async function replace(
+async function activateIfIdle(
   registration: ServiceWorkerRegistration,
   waiting: ServiceWorker,
 ): Promise<void> {
-  const active = registration.active && (await status(registration.active))
+  const active = registration.active && (await getWorkerStatus(registration.active))
   if (!active || active.open === 0) {
     waiting.postMessage({ type: 'inorigin:update' } satisfies PageToWorker)
   }
 }
 
 /** Waits for `done`, the deadline or the signal, and then removes all listeners. */
-async function until(
+async function waitFor(
   signal: AbortSignal,
-  late: () => InoriginError,
+  createTimeoutError: () => InoriginError,
   arm: (done: () => void, listen: { signal: AbortSignal }) => void,
 ): Promise<void> {
   const over = new AbortController()
   let timer: ReturnType<typeof setTimeout> | undefined
   try {
     await new Promise<void>((resolve, reject) => {
-      timer = setTimeout(() => reject(late()), CONTROL_DEADLINE)
+      timer = setTimeout(() => reject(createTimeoutError()), CONTROL_TIMEOUT_MS)
       signal.addEventListener('abort', () => reject(signal.reason), { signal: over.signal })
       arm(resolve, { signal: over.signal })
     })
@@ -159,14 +159,14 @@ async function until(
   }
 }
 
-function notControlled(): InoriginError {
+function notControlledError(): InoriginError {
   const what = 'The service worker did not take control of this page within 20 s.'
   return new InoriginError('unavailable', `${what} Close other tabs of this origin and reload.`, {
     code: 'not_controlled',
   })
 }
 
-function foreign(registration: ServiceWorkerRegistration): InoriginError {
+function foreignWorkerError(registration: ServiceWorkerRegistration): InoriginError {
   const what = `The service worker at ${registration.active?.scriptURL} does not run inorigin.`
   return new InoriginError('unavailable', `${what} Call attach() from 'inorigin/sw' in it.`, {
     code: 'foreign_service_worker',
@@ -174,7 +174,10 @@ function foreign(registration: ServiceWorkerRegistration): InoriginError {
 }
 
 /** Creates the error of a failed registration, and finds out whether the script is missing. */
-async function refused({ url, scope }: Script, cause: unknown): Promise<InoriginError> {
+async function toRegistrationError(
+  { url, scope }: WorkerScript,
+  cause: unknown,
+): Promise<InoriginError> {
   const reason = cause instanceof Error ? cause.message : String(cause)
   const found = await fetch(url, { cache: 'no-store' }).catch(() => undefined)
   const isScript = found?.ok && /javascript/.test(found.headers.get('content-type') ?? '')

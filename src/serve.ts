@@ -2,7 +2,7 @@
 import type { CatalogDocument } from './catalog/schema.ts'
 import { takeControl, type ControlOptions, type PageControl } from './control.ts'
 import { InoriginError } from './error.ts'
-import { filesOf, optionsOf, tagOf } from './given.ts'
+import { parseFiles, parseOptions, parseTag } from './validate-arguments.ts'
 import { digestOptions } from './host/digest.ts'
 import { hostPage, type HostPage } from './host/page.ts'
 import type { Link } from './link/ask.ts'
@@ -10,7 +10,7 @@ import { holdLivenessLock } from './link/liveness.ts'
 import { currentLocks } from './link/locks.ts'
 import { PROTOCOL, type HostSetup, type PageToWorker } from './link/protocol.ts'
 import { remoteControl, remoteHost } from './link/remote.ts'
-import { tell, type Script } from './register.ts'
+import { postToWorker, type WorkerScript } from './register.ts'
 import { askPersistence } from './store/room.ts'
 import type { PredictOptions, Server } from './server.ts'
 import type { Control, Device, Host, Tag } from './types/index.ts'
@@ -47,7 +47,7 @@ export interface ServeOptions {
 
 /** Number of attempts to reach a host: one may be starting, or the next tab may be taking over. */
 const HOST_ATTEMPTS = 3
-const HOST_PATIENCE = 8_000
+const HOST_ACK_TIMEOUT_MS = 8_000
 
 /**
  * Lock of this page, shared by all servers that the page opens. The browser releases it with the
@@ -78,9 +78,9 @@ let life: { locks: LockManager; name: Promise<string> } | undefined
  * secure context, or if the service worker or the dedicated worker cannot start.
  */
 export async function serve(options: ServeOptions = {}): Promise<Server> {
-  if (!isSecureContext) throw insecure()
-  const script = locate(options)
-  const setup = setUp(options, script)
+  if (!isSecureContext) throw insecureContextError()
+  const script = locateScript(options)
+  const setup = toHostSetup(options, script)
   const closing = new AbortController()
   options.signal?.throwIfAborted()
   options.signal?.addEventListener('abort', () => closing.abort(options.signal?.reason))
@@ -90,7 +90,7 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
     livenessLock: null,
     client: crypto.randomUUID(),
     maxAttempts: HOST_ATTEMPTS,
-    ackTimeoutMs: HOST_PATIENCE,
+    ackTimeoutMs: HOST_ACK_TIMEOUT_MS,
   }
   const control = await controlOrNone(script, closing.signal, {
     onLost: () => options.onControlChange?.(false),
@@ -102,15 +102,15 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
   })
   closing.signal.throwIfAborted()
   const container = control && navigator.serviceWorker
-  const toWorker = (message: PageToWorker) => control && tell(control.registration, message)
+  const toWorker = (message: PageToWorker) => control && postToWorker(control.registration, message)
   const page = hostPage(setup, container, toWorker)
   closing.signal.addEventListener('abort', () => page.close())
   try {
     link.livenessLock = await holdPageLife()
     const models = remoteControl(link)
     const differences = await models.compare(await digestOptions(setup), closing.signal)
-    if (differences.length > 0) console.warn(differs(differences))
-    if (!control) console.warn(alone())
+    if (differences.length > 0) console.warn(describeDifferences(differences))
+    if (!control) console.warn(describeOwnHost())
     return createServer({
       script,
       control: models,
@@ -126,37 +126,37 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
   }
 }
 
-function insecure(): InoriginError {
+function insecureContextError(): InoriginError {
   const what = 'Service workers and WebGPU need a secure context.'
   return new InoriginError('unavailable', `${what} Serve the page over https or from localhost.`, {
     code: 'insecure_context',
   })
 }
 
-function locate(options: ServeOptions): Script {
+function locateScript(options: ServeOptions): WorkerScript {
   const url = new URL(options.worker ?? '/sw.js', document.baseURI)
   const scope = new URL(options.scope ?? '.', options.scope ? document.baseURI : url)
   if (url.origin !== location.origin) {
-    throw invalid('worker', `worker must be a URL on this page's origin, not ${url.href}.`)
+    throw invalidOption('worker', `worker must be a URL on this page's origin, not ${url.href}.`)
   }
   if (!location.href.startsWith(scope.href)) {
     const what = `This page, ${location.pathname}, is outside ${scope.pathname}, the scope of`
     const todo = `${url.pathname}. Pass a \`worker\` script in the page's folder or above it.`
-    throw invalid('worker', `${what} ${todo}`)
+    throw invalidOption('worker', `${what} ${todo}`)
   }
   return { url, scope: scope.href, type: options.workerType ?? 'classic' }
 }
 
-function setUp(options: ServeOptions, script: Script): HostSetup {
+function toHostSetup(options: ServeOptions, script: WorkerScript): HostSetup {
   const { apiKeys, catalog, device = 'auto' } = options
   // A string has `includes`, too: every part of it would be accepted as a key.
   if (apiKeys !== undefined && !(Array.isArray(apiKeys) && apiKeys.every(isKey))) {
     const what =
       'apiKeys must be an array of printable ASCII strings without leading or trailing spaces.'
-    throw invalid('apiKeys', `${what} Omit it to accept any key.`)
+    throw invalidOption('apiKeys', `${what} Omit it to accept any key.`)
   }
   if (!['auto', 'webgpu', 'wasm'].includes(device)) {
-    throw invalid('device', `device must be auto, webgpu or wasm, not ${String(device)}.`)
+    throw invalidOption('device', `device must be auto, webgpu or wasm, not ${String(device)}.`)
   }
   const byUrl = typeof catalog === 'string' || catalog instanceof URL
   const assets = new URL(
@@ -164,12 +164,12 @@ function setUp(options: ServeOptions, script: Script): HostSetup {
     options.assets ? document.baseURI : script.url,
   )
   if (assets.origin !== location.origin) {
-    throw invalid('assets', `assets must be a URL on this page's origin, not ${assets.href}.`)
+    throw invalidOption('assets', `assets must be a URL on this page's origin, not ${assets.href}.`)
   }
   return {
     scope: script.scope,
     assets: assets.href.endsWith('/') ? assets.href : `${assets.href}/`,
-    catalog: byUrl ? new URL(catalog, document.baseURI).href : catalog ? asData(catalog) : null,
+    catalog: byUrl ? new URL(catalog, document.baseURI).href : catalog ? toPlain(catalog) : null,
     apiKeys: apiKeys ?? null,
     device,
   }
@@ -179,21 +179,21 @@ const isKey = (value: unknown) =>
   typeof value === 'string' && /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(value)
 
 /** Returns a plain copy of the catalog. Throws `invalid_request` if it cannot be cloned. */
-function asData(catalog: CatalogDocument): CatalogDocument {
+function toPlain(catalog: CatalogDocument): CatalogDocument {
   try {
     return structuredClone(catalog)
   } catch {
-    throw invalid('catalog', 'catalog must be a JSON document or the URL of one.')
+    throw invalidOption('catalog', 'catalog must be a JSON document or the URL of one.')
   }
 }
 
-function invalid(param: string, message: string): InoriginError {
+function invalidOption(param: string, message: string): InoriginError {
   return new InoriginError('invalid_request', message, { param })
 }
 
 /** Takes control of this page. Resolves with `undefined` if the browser has no service workers. */
 async function controlOrNone(
-  script: Script,
+  script: WorkerScript,
   signal: AbortSignal,
   listeners: Pick<ControlOptions, 'onLost' | 'onRegained'>,
 ): Promise<PageControl | undefined> {
@@ -230,7 +230,7 @@ async function holdPageLife(): Promise<string | null> {
 }
 
 interface Parts {
-  script: Script
+  script: WorkerScript
   control: Control
   host: Host
   differences: string[]
@@ -244,9 +244,9 @@ function createServer({ script, control, host, differences, isControlled, close 
   let carry: typeof import('./predictor/transfer.ts').carry | undefined
   // The inputs and outputs of a tag are known only to the type system, so the type is cast.
   const predict = (async (tag: Tag, inputs: Record<string, unknown>, options?: PredictOptions) => {
-    const given = optionsOf(options)
+    const given = parseOptions(options)
     carry ??= (await import('./predictor/transfer.ts')).carry
-    return carry(inputs, (plain) => control.predict(tagOf(tag), plain, given))
+    return carry(inputs, (plain) => control.predict(parseTag(tag), plain, given))
   }) as Server['predict']
   return {
     fetch: async (input, init) => {
@@ -260,37 +260,37 @@ function createServer({ script, control, host, differences, isControlled, close 
     models: {
       list: () => control.list(),
       async load(tag, options) {
-        const { signal, onProgress } = optionsOf(options)
-        return control.load(tagOf(tag), signal, onProgress)
+        const { signal, onProgress } = parseOptions(options)
+        return control.load(parseTag(tag), signal, onProgress)
       },
-      progress: (options) => control.progress(optionsOf(options).signal),
-      unload: async (tag) => control.unload(tagOf(tag)),
-      remove: async (tag) => control.remove(tagOf(tag)),
+      progress: (options) => control.progress(parseOptions(options).signal),
+      unload: async (tag) => control.unload(parseTag(tag)),
+      remove: async (tag) => control.remove(parseTag(tag)),
     },
     storage: {
       usage: () => control.usage(),
       list: () => control.stored(),
       resources: () => control.storedFiles(),
-      pin: async (tag) => control.pin(tagOf(tag), true),
-      unpin: async (tag) => control.pin(tagOf(tag), false),
-      remove: async (tag) => control.remove(tagOf(tag)),
+      pin: async (tag) => control.pin(parseTag(tag), true),
+      unpin: async (tag) => control.pin(parseTag(tag), false),
+      remove: async (tag) => control.remove(parseTag(tag)),
       clear: () => control.clear(),
       persist: askPersistence,
       async repair(tag, options) {
-        const { signal, onProgress } = optionsOf(options)
-        return control.repair(tagOf(tag), signal, onProgress)
+        const { signal, onProgress } = parseOptions(options)
+        return control.repair(parseTag(tag), signal, onProgress)
       },
       async import(tag, files, options) {
-        const { signal, onProgress, name, tensors } = optionsOf(options)
-        return control.take(tagOf(tag), filesOf(files), { name, tensors }, signal, onProgress)
+        const { signal, onProgress, name, tensors } = parseOptions(options)
+        return control.take(parseTag(tag), parseFiles(files), { name, tensors }, signal, onProgress)
       },
     },
     predict,
     async predictor(tag) {
-      const described = await control.describe(tagOf(tag))
+      const described = await control.describe(parseTag(tag))
       return { ...described, predict: (inputs, options) => predict(tag, inputs, options) }
     },
-    explain: async (tag, options) => control.explain(tagOf(tag), optionsOf(options).signal),
+    explain: async (tag, options) => control.explain(parseTag(tag), parseOptions(options).signal),
     baseURL: `${scope.href}v1`,
     origin: scope.href.replace(/\/$/, ''),
     get controlled() {
@@ -301,12 +301,12 @@ function createServer({ script, control, host, differences, isControlled, close 
   }
 }
 
-function differs(names: string[]): string {
+function describeDifferences(names: string[]): string {
   const what = `inorigin: the hosting tab has different options than this one: ${names.join(', ')}.`
   return `${what} Its options apply to this tab too, until it is closed.`
 }
 
-function alone(): string {
+function describeOwnHost(): string {
   const what =
     'inorigin: this page has no service worker, so fetch("/v1/...") would reach the web server.'
   return `${what} Use server.fetch instead.`

@@ -19,7 +19,7 @@ import {
 } from '../src/link/protocol.ts'
 import { remoteHost } from '../src/link/remote.ts'
 import { handle } from '../src/wire/handler.ts'
-import { createFinder } from './find.ts'
+import { createHostFinder } from './host-finder.ts'
 
 declare const self: ServiceWorkerGlobalScope
 
@@ -29,13 +29,13 @@ declare const self: ServiceWorkerGlobalScope
  */
 export function attach(): void {
   const base = new URL(self.registration.scope).pathname
-  const finder = createFinder(self)
+  const hostFinder = createHostFinder(self)
   let open = 0
   // The lock is granted at once, and the browser releases it when this worker stops.
   const life = holdLivenessLock(navigator.locks, 'sw')
 
   self.addEventListener('fetch', (event) => {
-    if (!isOurs(event.request, base)) return
+    if (!isApiRequest(event.request, base)) return
     event.respondWith(life.then((name) => respond(event, name)))
   })
 
@@ -46,14 +46,14 @@ export function attach(): void {
       case 'inorigin:claim':
         return event.waitUntil(self.clients.claim())
       case 'inorigin:status':
-        return event.waitUntil(tellStatus(event.ports[0]))
+        return event.waitUntil(sendStatus(event.ports[0]))
       case 'inorigin:update':
         return event.waitUntil(self.skipWaiting())
       case 'inorigin:hosting':
-        if (source && message.protocol === PROTOCOL) finder.hosting(source.id)
+        if (source && message.protocol === PROTOCOL) hostFinder.setHost(source.id)
         return
       case 'inorigin:standing':
-        if (source && message.protocol === PROTOCOL) finder.standing(source.id)
+        if (source && message.protocol === PROTOCOL) hostFinder.addCandidate(source.id)
         return
       case 'inorigin:forward': {
         const port = event.ports[0]
@@ -65,7 +65,7 @@ export function attach(): void {
 
   async function respond({ request, clientId }: FetchEvent, name: string): Promise<Response> {
     const link: Link = {
-      connect: finder.connect,
+      connect: hostFinder.connect,
       livenessLock: name,
       client: clientId,
       maxAttempts: 3,
@@ -75,7 +75,7 @@ export function attach(): void {
     return handle(request, remoteHost(link), { base })
   }
 
-  async function tellStatus(port: MessagePort | undefined): Promise<void> {
+  async function sendStatus(port: MessagePort | undefined): Promise<void> {
     const name = await life
     port?.postMessage({ protocol: PROTOCOL, open, life: name } satisfies WorkerStatus)
   }
@@ -87,7 +87,7 @@ export function attach(): void {
 
   async function forward(port: MessagePort, attempt: number): Promise<void> {
     try {
-      await finder.connect(port, attempt)
+      await hostFinder.connect(port, attempt)
     } catch (error) {
       const record = InoriginError.from(error).toRecord()
       port.postMessage({ type: 'error', error: record } satisfies AnswerMessage)
@@ -98,7 +98,7 @@ export function attach(): void {
 /**
  * Returns `true` for `/v1` of this origin and scope. A worker also sees requests to other hosts.
  */
-function isOurs(request: Request, base: string): boolean {
+function isApiRequest(request: Request, base: string): boolean {
   const url = new URL(request.url)
   if (url.origin !== self.location.origin) return false
   return url.pathname === `${base}v1` || url.pathname.startsWith(`${base}v1/`)

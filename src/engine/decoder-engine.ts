@@ -2,7 +2,7 @@
  * Implements an engine around any decoder, from the folders beside this file.
  *
  * `text/` renders a conversation with the model's chat template and tokenizes it into a prompt.
- * Special tokens in user text are disguised first. `text/` also detokenizes the answer.
+ * Special tokens in user text are escaped first. `text/` also detokenizes the answer.
  *
  * `run/` lets answers share a decoder. Each answer requests logits, samples a token with
  * `sampling/` within its `constraint/`, and yields text.
@@ -20,7 +20,7 @@ import { createOutputFactory } from './run/output.ts'
 import { prefixCacheBudget } from './run/prefix-cache.ts'
 import { createScheduler, type Scheduler } from './run/scheduler.ts'
 import { type ModelConfig, readConfig } from './text/config.ts'
-import { createPrompts } from './text/prompt.ts'
+import { createPromptBuilder } from './text/prompt-builder.ts'
 
 /** The part of an engine that differs between runtimes: it loads a decoder. */
 export interface DecoderBackend {
@@ -67,7 +67,7 @@ export async function openDecoderEngine(
   const { endTokens, firstPosition, heads, templates } = config
   const contextWindow = Math.min(maxInputTokens, config.contextWindow)
   const createOutput = createOutputFactory(config)
-  const { prepare, trusted } = createPrompts(config, contextWindow)
+  const { prepare, encodeTrusted } = createPromptBuilder(config, contextWindow)
   const constraints = createModelConstraints(config)
   const closing = new AbortController()
   let current: LoadedDecoder | null = null
@@ -112,7 +112,7 @@ export async function openDecoderEngine(
     const decodeLoopSetup: DecodeLoopSetup = {
       scheduler,
       constraints,
-      encode: trusted,
+      encode: encodeTrusted,
       endTokens,
       contextWindow,
       drafts: backend.drafts,

@@ -6,10 +6,10 @@ import type { JsonSchema } from '../types/index.ts'
 import { compileSchema } from './schema/compile.ts'
 import { type Expression, type Grammar, isNothing, type Rules } from './schema/expression.ts'
 import { checkLimits } from './schema/limits.ts'
-import { node, refuse } from './schema/node.ts'
+import { node, rejectSchema } from './schema/node.ts'
 import { prune } from './schema/prune.ts'
 import { findShortest, MAX_SHORTEST_TEXT } from './schema/shortest.ts'
-import { createSteps, type Steps } from './schema/steps.ts'
+import { createStepBudget, type StepBudget } from './schema/step-budget.ts'
 
 /**
  * Throws `invalid_request` for a schema that is not supported, naming the keyword at fault. `path`
@@ -19,7 +19,7 @@ import { createSteps, type Steps } from './schema/steps.ts'
 export function assertSchemaSupported(
   schema: JsonSchema,
   path: string,
-  steps = createSteps(),
+  steps = createStepBudget(),
 ): void {
   toSchemaExpression(schema, path, new Map(), '', steps)
 }
@@ -35,7 +35,7 @@ export function toSchemaExpression(
   path: string,
   rules: Rules,
   scope: string,
-  steps: Steps,
+  steps: StepBudget,
 ): Expression {
   const schemaRules: Rules = new Map()
   const { root, rules: prunedRules } = compileGrammar(schema, path, schemaRules, scope, steps)
@@ -49,21 +49,22 @@ function compileGrammar(
   path: string,
   rules: Rules,
   scope: string,
-  steps: Steps,
+  steps: StepBudget,
 ): Grammar {
   checkLimits(schema, path)
   try {
     const root = compileSchema(node(schema, path), rules, scope, steps)
     const grammar = prune({ root, rules }, steps)
-    if (isNothing(grammar.root)) refuse(path, 'allows no value.')
+    if (isNothing(grammar.root)) rejectSchema(path, 'allows no value.')
     if (findShortest(grammar, steps) > MAX_SHORTEST_TEXT) {
       const why = `requires a value of more than ${MAX_SHORTEST_TEXT} characters. Lower its minimum lengths.`
-      refuse(path, why)
+      rejectSchema(path, why)
     }
     return grammar
   } catch (error) {
     // The recursion is as deep as the schema, or as a value in it.
-    if (error instanceof RangeError) return refuse(path, 'is nested too deeply. Make it flatter.')
+    if (error instanceof RangeError)
+      return rejectSchema(path, 'is nested too deeply. Make it flatter.')
     throw error
   }
 }

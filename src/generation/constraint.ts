@@ -1,40 +1,43 @@
 /** Builds the constraint of a whole answer from its reasoning, tools and format. */
 import type { Constraint } from '../engine/constraint.ts'
 import type { AnswerFormat, ToolUse } from '../types/index.ts'
-import type { Marks } from './reasoning.ts'
-import { callable, type ToolFormat, toolConstraint } from './tools/index.ts'
+import type { ReasoningTags } from './reasoning.ts'
+import { callableTools, toolConstraint, type ToolFormat } from './tools/index.ts'
 
 /** Text that the model writes before its answer. */
-export type Before =
+export type ReasoningPrefix =
   /** No text: the model answers at once. */
   | { type: 'nothing' }
   /** A fixed text that the model is forced to write. */
   | { type: 'block'; text: string }
   /** Reasoning that the prompt has already opened. */
-  | { type: 'begun'; marks: Marks }
+  | { type: 'begun'; tags: ReasoningTags }
   /** Reasoning that the model may write or omit. */
-  | { type: 'free'; marks: Marks }
+  | { type: 'free'; tags: ReasoningTags }
 
 /**
  * Returns the constraint of an answer after its reasoning; `null` if any text is valid. A format
  * applies to the text of an answer that calls no tool.
  */
-export function answerConstraint(
+export function completionConstraint(
   tools: { format: ToolFormat; use: ToolUse } | null,
   format: AnswerFormat | undefined,
 ): Constraint | null {
-  const said = format ? formatConstraint(format) : null
-  if (!tools || callable(tools.use).length === 0) return said
-  if (!said || tools.use.choice === 'required') return toolConstraint(tools.format, tools.use)
+  const formatOnly = format ? formatConstraint(format) : null
+  if (!tools || callableTools(tools.use).length === 0) return formatOnly
+  if (!formatOnly || tools.use.choice === 'required') return toolConstraint(tools.format, tools.use)
   const calls = toolConstraint(tools.format, { ...tools.use, choice: 'required' })
-  return { type: 'choice', parts: [calls, calls.type === 'tagged' ? said : openEnded(said)] }
+  return {
+    type: 'choice',
+    parts: [calls, calls.type === 'tagged' ? formatOnly : toOpenEnded(formatOnly)],
+  }
 }
 
 /**
  * Wraps a constraint in an open-ended one. A choice cannot mix open-ended and closed parts, and
  * calls without a frame are open-ended.
  */
-const openEnded = (part: Constraint): Constraint => ({
+const toOpenEnded = (part: Constraint): Constraint => ({
   type: 'separated',
   tags: [{ type: 'tagged', begin: '', content: part, end: '' }],
   separator: '\n',
@@ -52,25 +55,30 @@ function formatConstraint(format: AnswerFormat): Constraint {
  * Returns the constraint of an answer together with the text before it; `null` if any text is
  * valid.
  */
-export function wholeConstraint(before: Before, answer: Constraint | null): Constraint | null {
-  if (before.type === 'block') {
-    const text: Constraint = { type: 'constant', text: before.text }
-    return { type: 'sequence', parts: [text, answer ?? { type: 'text' }] }
+export function withReasoningPrefix(
+  prefix: ReasoningPrefix,
+  completion: Constraint | null,
+): Constraint | null {
+  if (prefix.type === 'block') {
+    const text: Constraint = { type: 'constant', text: prefix.text }
+    return { type: 'sequence', parts: [text, completion ?? { type: 'text' }] }
   }
-  if (!answer || before.type === 'nothing') return answer
-  const { open, close } = before.marks
-  const reasoned: Constraint = {
+  if (!completion || prefix.type === 'nothing') return completion
+  const { open, close } = prefix.tags
+  const withReasoning: Constraint = {
     type: 'sequence',
     parts: [
       {
         type: 'tagged',
-        begin: before.type === 'begun' ? '' : open,
+        begin: prefix.type === 'begun' ? '' : open,
         content: { type: 'text' },
         end: close,
       },
       { type: 'pattern', pattern: '\\n{0,2}' },
-      answer,
+      completion,
     ],
   }
-  return before.type === 'begun' ? reasoned : { type: 'choice', parts: [reasoned, answer] }
+  return prefix.type === 'begun'
+    ? withReasoning
+    : { type: 'choice', parts: [withReasoning, completion] }
 }

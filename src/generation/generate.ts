@@ -5,19 +5,19 @@
  * template and the catalog how the model is given tools and how it reasons. It has the engine build
  * a prompt from the conversation (`prompt.ts`) and builds the constraint of the answer
  * (`constraint.ts`). Every reason to reject a request surfaces there, before weights are needed.
- * Then `answer.ts` processes the pieces that the engine generates. It splits off reasoning
- * (`reasoning.ts`), parses calls as they arrive (`tools/`), holds back stop sequences (`stops.ts`),
- * and assigns logprobs to the text they belong to (`logprobs.ts`).
+ * Then `completion.ts` processes the pieces that the engine generates. It splits off reasoning
+ * (`reasoning.ts`), parses calls as they arrive (`tools/`), holds back stop sequences
+ * (`stop-sequences.ts`), and assigns logprobs to the text they belong to (`logprobs.ts`).
  */
 import type { Engine } from '../engine/engine.ts'
 import { InoriginError } from '../error.ts'
 import type { GenerationEvent, GenerationRequest } from '../types/index.ts'
-import { createAnswer } from './answer.ts'
-import type { Plan } from './plan.ts'
+import { createCompletion } from './completion.ts'
+import type { GenerationPlan } from './plan.ts'
 
 export interface GenerationOptions {
   /** The result of `plan` for this request. */
-  plan: Plan
+  plan: GenerationPlan
   /** Maximum number of tokens of one answer. It caps a request's own `maxTokens`. */
   maxOutputTokens: number
   /** Name of the prefix cache's partition. Cached tokens are shared only within one partition. */
@@ -28,7 +28,7 @@ export interface GenerationOptions {
  * Yields `start`, then `reasoning`, `text` and calls as the model writes them, and `finish`. Throws
  * `aborted` within one token of the signal's abort, and `unavailable` when the device fails.
  */
-export async function* generate(
+export async function* runGeneration(
   engine: Engine,
   request: GenerationRequest,
   { plan, maxOutputTokens, partition }: GenerationOptions,
@@ -59,7 +59,7 @@ export async function* generate(
     await Promise.race([started, first])
     yield { type: 'start', promptTokens, cachedTokens }
 
-    const answer = createAnswer(plan, request, { promptTokens, cachedTokens })
+    const answer = createCompletion(plan, request, { promptTokens, cachedTokens })
     let next = first
     for (;;) {
       const { value, done } = await next

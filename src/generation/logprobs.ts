@@ -15,26 +15,26 @@ export interface LogprobBuffer {
 
 export function createLogprobBuffer(): LogprobBuffer {
   let length = 0
-  let kept: { from: number; to: number; token: TokenLogprob }[] = []
+  let buffered: { from: number; to: number; token: TokenLogprob }[] = []
 
   const add: LogprobBuffer['add'] = ({ text, logprobs = [] }) => {
     // Tokens that end within a character have no own text. Then the piece is one unit.
-    const apart = logprobs.map((token) => token.text).join('') === text
+    const isSplittable = logprobs.map((token) => token.text).join('') === text
     let from = length
     for (const token of logprobs) {
-      const to = apart ? from + token.text.length : length + text.length
-      kept.push({ from, to, token })
-      if (apart) from = to
+      const to = isSplittable ? from + token.text.length : length + text.length
+      buffered.push({ from, to, token })
+      if (isSplittable) from = to
     }
     length += text.length
   }
 
   const take: LogprobBuffer['take'] = (from, to) => {
-    const ready = kept.filter((entry) => entry.from < to)
-    kept = kept.slice(ready.length)
+    const ready = buffered.filter((entry) => entry.from < to)
+    buffered = buffered.slice(ready.length)
     return ready.filter((entry) => entry.to > from || entry.from >= from).map(({ token }) => token)
   }
   const rest: LogprobBuffer['rest'] = () =>
-    kept.filter(({ from }) => from === length).map(({ token }) => token)
+    buffered.filter(({ from }) => from === length).map(({ token }) => token)
   return { add, take, rest }
 }

@@ -5,38 +5,43 @@
 import type { Constraint } from '../engine/constraint.ts'
 import type { Conversation, Engine, Prompt } from '../engine/engine.ts'
 import { assertSchemaSupported } from '../engine/schema.ts'
-import { createSteps } from '../engine/schema/steps.ts'
+import { createStepBudget } from '../engine/schema/step-budget.ts'
 import { InoriginError } from '../error.ts'
 import type { GenerationRequest, Tool, ToolUse } from '../types/index.ts'
-import { answerConstraint, type Before, wholeConstraint } from './constraint.ts'
+import { completionConstraint, type ReasoningPrefix, withReasoningPrefix } from './constraint.ts'
 import { refuseImages } from './images.ts'
-import { createConversation, type Telling, writesCalls, writesTools } from './prompt.ts'
-import { detectMarks, hasSwitch, type Marks, stateOf } from './reasoning.ts'
+import { createConversation, rendersCalls, rendersTools, type ToolRendering } from './prompt.ts'
+import {
+  detectReasoningTags,
+  findReasoningState,
+  hasReasoningSwitch,
+  type ReasoningTags,
+} from './reasoning.ts'
 import { hermes } from './tools/hermes.ts'
-import { callable, detectFormat, FORMATS, type ToolFormat } from './tools/index.ts'
+import { callableTools, detectFormat, FORMATS, type ToolFormat } from './tools/index.ts'
 
 /** Properties of a model that its catalog entry states because its chat template does not. */
-export interface Ways {
+export interface ModelTraits {
   /** Name of the tool format that the model uses. Default: detected from the chat template. */
   toolFormat?: string
   /** `false` if the model does not reason. Otherwise, its chat template decides. */
   reasons?: boolean
 }
 
-export interface Plan {
+export interface GenerationPlan {
   prompt: Prompt
   /** Constraint of the whole answer, reasoning included. */
   constraint: Constraint | null
   /** Number of characters with which the constraint begins every answer. */
-  given: number
+  forcedCharacters: number
   /** `true` if the constraint fixes only those characters, so that it can be lifted after them. */
-  lift: boolean
+  removesConstraint: boolean
   /** Special tokens that must appear in the engine's text. */
   visible: readonly string[]
   /** Tools whose calls are parsed from the answer; `null` if none can be called. */
   tools: { format: ToolFormat; callable: readonly Tool[]; parallel: boolean } | null
   /** Reasoning that is split off from the answer; `null` if there is none. */
-  reasoning: { marks: Marks; inside: boolean; budget: number } | null
+  reasoning: { tags: ReasoningTags; isOpen: boolean; budget: number } | null
 }
 
 /**
@@ -45,71 +50,74 @@ export interface Plan {
  * tool is unknown, or a schema or grammar is not supported. The same holds for a format or required
  * call with a prefilled answer. `param` names the field as in {@link GenerationRequest}.
  */
-export async function plan(
+export async function planGeneration(
   engine: Engine,
   request: GenerationRequest,
-  ways: Ways = {},
-): Promise<Plan> {
+  traits: ModelTraits = {},
+): Promise<GenerationPlan> {
   const { template } = engine
   const { tools: use, format: answerFormat, reasoningBudget } = request
   if (!engine.supportsImages) refuseImages(request)
-  if (use) checkTools(use)
-  if (request.begun) checkBegun(request)
+  if (use) assertValidTools(use)
+  if (request.begun) assertNoConstraint(request)
 
-  const telling = tellingOf(template, ways)
-  const known = ways.reasons === false ? null : detectMarks(template)
+  const rendering = chooseToolRendering(template, traits)
+  const detected = traits.reasons === false ? null : detectReasoningTags(template)
   // Reasoning comes before an answer, so a prefilled answer has none.
-  const marks = request.begun ? null : known
+  const tags = request.begun ? null : detected
   const budget = request.begun ? 0 : reasoningBudget
-  const thinking = known && budget !== undefined ? budget > 0 : undefined
-  const conversation = createConversation(request, telling, thinking)
-  const prompt = request.begun ? goOn(engine, conversation, known) : engine.prepare(conversation)
+  const thinking = detected && budget !== undefined ? budget > 0 : undefined
+  const conversation = createConversation(request, rendering, thinking)
+  const prompt = request.begun
+    ? preparePrefilled(engine, conversation, detected)
+    : engine.prepare(conversation)
   // Calls that must be the whole answer cannot follow a prefilled beginning.
-  const late = request.begun && telling.format.alone
-  const asks = use && use.choice !== 'none' && use.tools.length > 0 && !late
-  const offered = asks ? { format: telling.format, use } : null
-  const answer = answerConstraint(offered, answerFormat)
-  let before = whatComesBefore(prompt, marks, hasSwitch(template), reasoningBudget)
-  const whole = wholeConstraint(before, answer)
-  if (answer && whole) await checkAnswer(engine, whole, request)
+  const excludesCalls = request.begun && rendering.format.isExclusive
+  const offersTools = use && use.choice !== 'none' && use.tools.length > 0 && !excludesCalls
+  const offered = offersTools ? { format: rendering.format, use } : null
+  const completion = completionConstraint(offered, answerFormat)
+  let prefix = toReasoningPrefix(prompt, tags, hasReasoningSwitch(template), reasoningBudget)
+  const constraint = withReasoningPrefix(prefix, completion)
+  if (completion && constraint) await assertSupported(engine, constraint, request)
   // If the block cannot be forced, the reasoning is closed when the model opens it.
-  else if (whole && !(await keeps(engine, whole))) before = { type: 'nothing' }
+  else if (constraint && !(await isSupported(engine, constraint))) prefix = { type: 'nothing' }
   return {
     prompt,
-    constraint: wholeConstraint(before, answer),
-    given: before.type === 'block' ? before.text.length : 0,
-    lift: before.type === 'block' && !answer,
-    visible: [
-      ...(marks ? [marks.open, marks.close] : []),
-      ...(offered ? offered.format.markers : []),
-    ],
+    constraint: withReasoningPrefix(prefix, completion),
+    forcedCharacters: prefix.type === 'block' ? prefix.text.length : 0,
+    removesConstraint: prefix.type === 'block' && !completion,
+    visible: [...(tags ? [tags.open, tags.close] : []), ...(offered ? offered.format.markers : [])],
     tools: offered && {
       format: offered.format,
-      callable: callable(offered.use),
+      callable: callableTools(offered.use),
       parallel: offered.use.parallel,
     },
-    reasoning: marks && {
-      marks,
-      inside: stateOf(prompt.opening, marks) === 'open',
+    reasoning: tags && {
+      tags,
+      isOpen: findReasoningState(prompt.opening, tags) === 'open',
       budget: limitBudget(reasoningBudget, engine),
     },
   }
 }
 
 /** Returns a prompt that ends with the beginning of the answer. Reasoning before it is closed. */
-function goOn(engine: Engine, conversation: Conversation, marks: Marks | null): Prompt {
+function preparePrefilled(
+  engine: Engine,
+  conversation: Conversation,
+  tags: ReasoningTags | null,
+): Prompt {
   const prompt = engine.prepare(conversation)
   const { begun } = conversation
-  if (!begun || !marks || stateOf(prompt.opening, marks) !== 'open') return prompt
-  const block = closed(marks)
+  if (!begun || !tags || findReasoningState(prompt.opening, tags) !== 'open') return prompt
+  const block = closingText(tags)
   return engine.prepare({ ...conversation, begun: { ...begun, block } })
 }
 
 /** Returns the text that closes reasoning which the prompt has opened. */
-const closed = ({ close }: Marks): string => `\n${close}\n\n`
+const closingText = ({ close }: ReasoningTags): string => `\n${close}\n\n`
 
 /** Throws if the request needs a constraint that must apply from the answer's first character. */
-function checkBegun({ format, tools }: GenerationRequest): void {
+function assertNoConstraint({ format, tools }: GenerationRequest): void {
   const param = format ? 'format' : tools?.choice === 'required' ? 'tool_choice' : null
   if (param === null) return
   throw new InoriginError(
@@ -120,10 +128,12 @@ function checkBegun({ format, tools }: GenerationRequest): void {
 }
 
 /** Returns the reasoning budget. A requested budget leaves half of the context to the answer. */
-const limitBudget = (asked: number | undefined, { contextWindow }: Engine): number =>
-  asked === undefined ? Infinity : Math.min(asked, Math.floor(contextWindow / 2))
+const limitBudget = (requestedTokens: number | undefined, { contextWindow }: Engine): number =>
+  requestedTokens === undefined
+    ? Infinity
+    : Math.min(requestedTokens, Math.floor(contextWindow / 2))
 
-function tellingOf(template: string | null, { toolFormat }: Ways): Telling {
+function chooseToolRendering(template: string | null, { toolFormat }: ModelTraits): ToolRendering {
   const wanted = FORMATS.find(({ name }) => name === toolFormat)
   if (toolFormat !== undefined && !wanted) {
     const names = FORMATS.map(({ name }) => name).join(', ')
@@ -132,30 +142,30 @@ function tellingOf(template: string | null, { toolFormat }: Ways): Telling {
       `Unknown tool format "${toolFormat}" in the model's catalog entry. Expected: ${names}.`,
     )
   }
-  const known = writesTools(template) ? (wanted ?? detectFormat(template ?? '')) : null
-  const written = known !== null && writesCalls(template)
+  const detected = rendersTools(template) ? (wanted ?? detectFormat(template ?? '')) : null
+  const writesCallsItself = detected !== null && rendersCalls(template)
   return {
-    format: known ?? wanted ?? hermes,
-    tools: known !== null,
-    calls: template === null ? 'nobody' : written ? 'template' : 'engine',
+    format: detected ?? wanted ?? hermes,
+    tools: detected !== null,
+    calls: template === null ? 'nobody' : writesCallsItself ? 'template' : 'engine',
   }
 }
 
-function whatComesBefore(
+function toReasoningPrefix(
   { opening }: Prompt,
-  marks: Marks | null,
-  switched: boolean,
+  tags: ReasoningTags | null,
+  isSwitched: boolean,
   budget: number | undefined,
-): Before {
-  if (!marks) return { type: 'nothing' }
-  const state = stateOf(opening, marks)
-  if (budget !== 0) return { type: state === 'open' ? 'begun' : 'free', marks }
-  if (state === 'open') return { type: 'block', text: closed(marks) }
-  if (state === 'closed' || switched) return { type: 'nothing' }
-  return { type: 'block', text: `${marks.open}\n\n${marks.close}\n\n` }
+): ReasoningPrefix {
+  if (!tags) return { type: 'nothing' }
+  const state = findReasoningState(opening, tags)
+  if (budget !== 0) return { type: state === 'open' ? 'begun' : 'free', tags }
+  if (state === 'open') return { type: 'block', text: closingText(tags) }
+  if (state === 'closed' || isSwitched) return { type: 'nothing' }
+  return { type: 'block', text: `${tags.open}\n\n${tags.close}\n\n` }
 }
 
-function checkTools({ tools, only, choice }: ToolUse): void {
+function assertValidTools({ tools, only, choice }: ToolUse): void {
   const refuse = (message: string, param: string): InoriginError =>
     new InoriginError('invalid_request', message, { param })
   const names = new Set<string>()
@@ -186,14 +196,14 @@ function checkTools({ tools, only, choice }: ToolUse): void {
   }
 }
 
-const keeps = (engine: Engine, constraint: Constraint): Promise<boolean> =>
+const isSupported = (engine: Engine, constraint: Constraint): Promise<boolean> =>
   engine.check(constraint).then(
     () => true,
     () => false,
   )
 
 /** Sets `param` of an `invalid_request` error that names no field. Returns other errors as is. */
-function named(thrown: unknown, param: string): unknown {
+function withParam(thrown: unknown, param: string): unknown {
   if (!(thrown instanceof InoriginError) || thrown.kind !== 'invalid_request') return thrown
   if (thrown.param) return thrown
   const { kind, message, code, details } = thrown
@@ -203,25 +213,28 @@ function named(thrown: unknown, param: string): unknown {
 /**
  * Rejects with `invalid_request` if the constraint is not supported. The error names the schema.
  */
-async function checkAnswer(
+async function assertSupported(
   engine: Engine,
-  whole: Constraint,
+  constraint: Constraint,
   request: GenerationRequest,
 ): Promise<void> {
   try {
-    await engine.check(whole)
+    await engine.check(constraint)
   } catch (thrown) {
     const { tools, format } = request
-    const steps = createSteps()
+    const steps = createStepBudget()
     tools?.tools.forEach(({ parameters }, index) => {
       assertSchemaSupported(parameters, `tools[${index}].parameters`, steps)
     })
     if (format?.type === 'json_schema') assertSchemaSupported(format.schema, 'format.schema', steps)
-    const places = [
+    const schemaPaths = [
       ...(tools?.tools ?? []).map((_, index) => `tools[${index}].parameters`),
       ...(format?.type === 'json_schema' ? ['format.schema'] : []),
     ]
     // No schema is invalid on its own: the limit is exceeded by all of them together.
-    throw named(thrown, places.length === 1 ? String(places[0]) : tools ? 'tools' : 'format')
+    throw withParam(
+      thrown,
+      schemaPaths.length === 1 ? String(schemaPaths[0]) : tools ? 'tools' : 'format',
+    )
   }
 }

@@ -11,7 +11,7 @@ import type {
 import type { ToolFormat } from './tools/index.ts'
 
 /** Way in which tools and calls appear in the prompt. */
-export interface Telling {
+export interface ToolRendering {
   format: ToolFormat
   /** `true` if the chat template writes the tools and asks for calls in that format. */
   tools: boolean
@@ -23,40 +23,42 @@ export interface Telling {
 }
 
 /** Returns `true` if a chat template writes the tools that may be called. */
-export const writesTools = (template: string | null): boolean =>
+export const rendersTools = (template: string | null): boolean =>
   template !== null && /(?<![\w.'"])(?:xml_)?tools\b/.test(template)
 
 /** Returns `true` if a chat template writes the calls of past answers. */
-export const writesCalls = (template: string | null): boolean =>
+export const rendersCalls = (template: string | null): boolean =>
   template !== null && template.includes('tool_calls')
 
 /** Maximum length in characters of a schema in the prompt. Longer ones cost more than they help. */
-const LONGEST_SCHEMA = 2_000
+const MAX_PROMPT_SCHEMA_CHARACTERS = 2_000
 
 /**
  * Creates the conversation. Tools, calls and results become plain text if the chat template does
  * not write them.
  */
 export function createConversation(
-  { messages: given, tools: use, format, begun }: GenerationRequest,
-  telling: Telling,
+  { messages: requestMessages, tools: use, format, begun }: GenerationRequest,
+  rendering: ToolRendering,
   thinking: boolean | undefined,
 ): Conversation {
   const offered = use && use.choice !== 'none' ? use.tools : []
-  const called = given.some(
+  const hasCalls = requestMessages.some(
     (message) =>
       message.role === 'tool' || (message.role === 'assistant' && message.toolCalls?.length),
   )
-  const results = telling.tools ? given.map(markError) : tellResults(given.map(markError))
-  const messages = telling.calls === 'nobody' ? tellCalls(results, telling.format) : results
-  const notes = [
-    ...(offered.length > 0 && !telling.tools ? [describeTools(offered, telling.format)] : []),
-    ...(format ? describeFormat(format, given) : []),
+  const results = rendering.tools
+    ? requestMessages.map(markError)
+    : inlineResults(requestMessages.map(markError))
+  const messages = rendering.calls === 'nobody' ? inlineCalls(results, rendering.format) : results
+  const instructions = [
+    ...(offered.length > 0 && !rendering.tools ? [describeTools(offered, rendering.format)] : []),
+    ...(format ? describeFormat(format, requestMessages) : []),
   ]
   return {
-    messages: notes.length > 0 ? addToSystem(messages, notes.join('\n\n')) : messages,
-    ...(offered.length > 0 && telling.tools && { tools: offered }),
-    ...(called && telling.calls === 'engine' && { serializeCalls: telling.format.write }),
+    messages: instructions.length > 0 ? addToSystem(messages, instructions.join('\n\n')) : messages,
+    ...(offered.length > 0 && rendering.tools && { tools: offered }),
+    ...(hasCalls && rendering.calls === 'engine' && { serializeCalls: rendering.format.write }),
     ...(thinking !== undefined && { thinking }),
     ...(begun && { begun: { text: begun } }),
   }
@@ -69,31 +71,31 @@ const markError = (message: ChatMessage): ChatMessage =>
     : message
 
 /** Converts results of calls into user messages. Consecutive results share one message. */
-function tellResults(messages: readonly ChatMessage[]): ChatMessage[] {
-  const turns: ChatMessage[] = []
+function inlineResults(messages: readonly ChatMessage[]): ChatMessage[] {
+  const inlined: ChatMessage[] = []
   for (const [index, message] of messages.entries()) {
     if (message.role !== 'tool') {
-      turns.push(message)
+      inlined.push(message)
       continue
     }
     const content = `<tool_response>\n${message.content}\n</tool_response>`
-    const before = messages[index - 1]?.role === 'tool' ? turns.pop() : undefined
-    turns.push({ role: 'user', content: before ? `${before.content}\n${content}` : content })
+    const previous = messages[index - 1]?.role === 'tool' ? inlined.pop() : undefined
+    inlined.push({ role: 'user', content: previous ? `${previous.content}\n${content}` : content })
   }
-  return turns
+  return inlined
 }
 
 /** Converts calls into text of the assistant. */
-const tellCalls = (messages: readonly ChatMessage[], format: ToolFormat): ChatMessage[] =>
+const inlineCalls = (messages: readonly ChatMessage[], format: ToolFormat): ChatMessage[] =>
   messages.map((message) => {
     if (message.role !== 'assistant' || !message.toolCalls?.length) return message
-    const { toolCalls, ...spoken } = message
-    toolCalls.forEach(expectObject)
-    const parts = [spoken.content, format.write(toolCalls)]
-    return { ...spoken, content: parts.filter((part) => part !== '').join('\n') }
+    const { toolCalls, ...withoutCalls } = message
+    toolCalls.forEach(assertObjectArguments)
+    const parts = [withoutCalls.content, format.write(toolCalls)]
+    return { ...withoutCalls, content: parts.filter((part) => part !== '').join('\n') }
   })
 
-function expectObject({ name, arguments: text }: ToolCall): void {
+function assertObjectArguments({ name, arguments: text }: ToolCall): void {
   try {
     const value: unknown = JSON.parse(text)
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return
@@ -124,11 +126,11 @@ function describeTools(tools: readonly Tool[], format: ToolFormat): string {
 function describeFormat(format: AnswerFormat, messages: readonly ChatMessage[]): string[] {
   if (format.type === 'grammar') return []
   if (format.type === 'json_object') {
-    const told = messages.some(({ content }) => /json/i.test(content))
-    return told ? [] : ['Answer with a JSON object.']
+    const mentionsJson = messages.some(({ content }) => /json/i.test(content))
+    return mentionsJson ? [] : ['Answer with a JSON object.']
   }
   const schema = JSON.stringify(format.schema)
-  if (schema.length > LONGEST_SCHEMA) return ['Answer in JSON.']
+  if (schema.length > MAX_PROMPT_SCHEMA_CHARACTERS) return ['Answer in JSON.']
   return [`Answer in JSON, by this schema: ${schema}`]
 }
 

@@ -6,9 +6,9 @@ import type { Engine, Files } from '../engine/engine.ts'
 import { openOnnx } from '../engine/onnx/index.ts'
 import { openTrusted } from '../engine/onnx/selftest/open.ts'
 import { InoriginError } from '../error.ts'
-import { generate } from '../generation/generate.ts'
-import { pace } from '../generation/pace.ts'
-import { plan } from '../generation/plan.ts'
+import { coalesceEvents } from '../generation/coalesce.ts'
+import { runGeneration } from '../generation/generate.ts'
+import { planGeneration } from '../generation/plan.ts'
 import { answer, type Handlers } from '../link/answer.ts'
 import type { AcceptedStream } from '../link/ask.ts'
 import { holdLivenessLock } from '../link/liveness.ts'
@@ -223,7 +223,7 @@ async function prepare(received: GenerationRequest, contexts = 1) {
   const reasoningBudget = received.reasoningBudget ?? setup.reasoningBudget
   const request = { ...received, reasoningBudget }
   const reader: Engine = { ...engine, prepare: (prompt) => engine.prepare(prompt, contexts) }
-  const planned = await plan(reader, request, { toolFormat, reasons })
+  const planned = await planGeneration(reader, request, { toolFormat, reasons })
   return { engine, request, planned, maxOutputTokens }
 }
 
@@ -244,7 +244,9 @@ async function queueGeneration(
       ticket.confirm()
       await ticket.granted
       await weightsLoaded
-      yield* pace(generate(engine, request, { maxOutputTokens, plan: planned, partition }, signal))
+      yield* coalesceEvents(
+        runGeneration(engine, request, { maxOutputTokens, plan: planned, partition }, signal),
+      )
     } finally {
       ticket.release()
     }

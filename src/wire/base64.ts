@@ -1,13 +1,13 @@
 /** Converts bytes to base64 and back. */
 
 /** Bytes per call of `String.fromCharCode`: JavaScript engines limit the number of arguments. */
-const STEP = 2 ** 15
+const STEP_BYTES = 2 ** 15
 
 /** Encodes bytes as base64. */
 export function toBase64(bytes: Uint8Array): string {
   let binary = ''
-  for (let at = 0; at < bytes.length; at += STEP) {
-    binary += String.fromCharCode(...bytes.subarray(at, at + STEP))
+  for (let at = 0; at < bytes.length; at += STEP_BYTES) {
+    binary += String.fromCharCode(...bytes.subarray(at, at + STEP_BYTES))
   }
   return btoa(binary)
 }

@@ -1,13 +1,13 @@
 import * as v from 'valibot'
 import { InoriginError } from '../error.ts'
 import type { Caller, Host } from '../types/index.ts'
-import { findJsonFault, MAX_DEPTH, type JsonFault, VALUES_REMEDY } from './json.ts'
+import { findJsonError, type JsonError, MAX_DEPTH, VALUES_REMEDY } from './json.ts'
 
 /** Largest body: 32 MiB, enough for a long conversation with images. */
 const MAX_BODY_BYTES = 32 * 1024 * 1024
 
 /** Body that matches its schema, and the fields that the schema does not know. */
-export interface Body<T> {
+export interface ParsedBody<T> {
   fields: T
   /** Parsed JSON of the body, before the schema was applied. */
   sent: unknown
@@ -21,12 +21,12 @@ export interface Body<T> {
  */
 export async function readBody<T extends v.GenericSchema>(
   request: Request,
-  table: T,
+  schema: T,
   host: Host,
   caller: Caller,
-): Promise<Body<v.InferOutput<T>>> {
+): Promise<ParsedBody<v.InferOutput<T>>> {
   try {
-    return check(table, parse(await readText(request)))
+    return validate(schema, parseJson(await readText(request)))
   } catch (error) {
     await host.authorize(caller).catch((refusal: unknown) => {
       if (refusal instanceof InoriginError && refusal.kind === 'authentication') throw refusal
@@ -42,13 +42,13 @@ async function readText(request: Request): Promise<string> {
   }
   const type = request.headers.get('content-type')
   if (!/^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(type ?? '')) {
-    const got = type ? `it is ${shown(type)}` : 'it is missing'
+    const got = type ? `it is ${formatValue(type)}` : 'it is missing'
     const message = `The content-type header must be application/json; ${got}.`
     throw new InoriginError('invalid_request', message, { code: 'invalid_content_type' })
   }
-  if (Number(request.headers.get('content-length')) > MAX_BODY_BYTES) throw tooLarge()
+  if (Number(request.headers.get('content-length')) > MAX_BODY_BYTES) throw bodyTooLarge()
   const bytes = await request.arrayBuffer()
-  if (bytes.byteLength > MAX_BODY_BYTES) throw tooLarge()
+  if (bytes.byteLength > MAX_BODY_BYTES) throw bodyTooLarge()
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch (cause) {
@@ -59,30 +59,30 @@ async function readText(request: Request): Promise<string> {
   }
 }
 
-function tooLarge(): InoriginError {
+function bodyTooLarge(): InoriginError {
   const message = `The body is larger than ${MAX_BODY_BYTES} bytes. Send less at once.`
   return new InoriginError('too_large', message, { code: 'request_too_large' })
 }
 
-/** Parses JSON after {@link findJsonFault} has checked it. */
-function parse(text: string): unknown {
-  const fault = findJsonFault(text)
-  if (fault) throw refusedFor(fault, text)
+/** Parses JSON after {@link findJsonError} has checked it. */
+function parseJson(text: string): unknown {
+  const jsonError = findJsonError(text)
+  if (jsonError) throw toJsonException(jsonError, text)
   return JSON.parse(text)
 }
 
-function refusedFor(fault: JsonFault, text: string): InoriginError {
-  switch (fault.type) {
+function toJsonException(jsonError: JsonError, text: string): InoriginError {
+  switch (jsonError.type) {
     case 'syntax': {
-      const { position } = fault
-      const message = `The body is not JSON: ${faultAt(text, position)}.`
+      const { position } = jsonError
+      const message = `The body is not JSON: ${describeSyntaxError(text, position)}.`
       return new InoriginError('invalid_request', message, {
         code: 'invalid_json',
         details: { position },
       })
     }
     case 'depth': {
-      const param = pathOf(fault.path)
+      const param = pathOf(jsonError.path)
       const message = `\`${param}\` is nested too deeply. Send at most ${MAX_DEPTH} levels.`
       return new InoriginError('invalid_request', message, { code: 'nested_too_deeply', param })
     }
@@ -95,9 +95,9 @@ function refusedFor(fault: JsonFault, text: string): InoriginError {
 
 const LINE_FEED = 0x0a
 
-function faultAt(text: string, position: number): string {
-  const sign = text.codePointAt(position)
-  if (sign === undefined) {
+function describeSyntaxError(text: string, position: number): string {
+  const codePoint = text.codePointAt(position)
+  if (codePoint === undefined) {
     return text.trim() === '' ? 'it is empty' : `it ends at position ${position} and is incomplete`
   }
   let line = 1
@@ -107,30 +107,38 @@ function faultAt(text: string, position: number): string {
     line += 1
     lineStart = at + 1
   }
-  const found = JSON.stringify(String.fromCodePoint(sign))
+  const found = JSON.stringify(String.fromCodePoint(codePoint))
   const column = position - lineStart + 1
   return `unexpected ${found} at position ${position} (line ${line}, column ${column})`
 }
 
-function check<T extends v.GenericSchema>(table: T, input: unknown): Body<v.InferOutput<T>> {
-  const result = v.safeParse(table, input, { abortEarly: true })
-  if (!result.success) throw complaint(result.issues[0])
+function validate<T extends v.GenericSchema>(
+  schema: T,
+  input: unknown,
+): ParsedBody<v.InferOutput<T>> {
+  const result = v.safeParse(schema, input, { abortEarly: true })
+  if (!result.success) throw toValidationError(result.issues[0])
   const ignored = new Set<string>()
-  unread(input, result.output, '', ignored)
+  collectUnknownFields(input, result.output, '', ignored)
   return { fields: result.output, sent: input, ignored: [...ignored] }
 }
 
 /** Collects the paths of fields that are in the input but not in the output of the schema. */
-function unread(input: unknown, output: unknown, path: string, found: Set<string>): void {
+function collectUnknownFields(
+  input: unknown,
+  output: unknown,
+  path: string,
+  found: Set<string>,
+): void {
   if (input === output || !isObject(input) || !isObject(output)) return
   if (Array.isArray(input)) {
     if (Array.isArray(output))
-      input.forEach((item, i) => unread(item, output[i], `${path}[]`, found))
+      input.forEach((item, i) => collectUnknownFields(item, output[i], `${path}[]`, found))
     return
   }
   for (const [key, value] of Object.entries(input)) {
     const here = path === '' ? key : `${path}.${key}`
-    if (Object.hasOwn(output, key)) unread(value, output[key], here, found)
+    if (Object.hasOwn(output, key)) collectUnknownFields(value, output[key], here, found)
     else if (value !== null) found.add(here)
   }
 }
@@ -140,11 +148,11 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /** Returns the error for the first issue, with the path of the field in `param`. */
-function complaint(issue: v.BaseIssue<unknown>): InoriginError {
+function toValidationError(issue: v.BaseIssue<unknown>): InoriginError {
   const param = issue.path && pathOf(issue.path.map(({ key }) => key))
   const subject = param === undefined ? 'The body' : `\`${param}\``
   if (issue.type === 'check' || issue.type === 'custom') {
-    const what = `${subject}${nature(issue.input)}`
+    const what = `${subject}${describeUnsupported(issue.input)}`
     const message = `${what} is not supported by this server; ${issue.message}.`
     const details = unsupportedDetails(param)
     return new InoriginError('invalid_request', message, {
@@ -157,7 +165,7 @@ function complaint(issue: v.BaseIssue<unknown>): InoriginError {
     const code = 'missing_required_parameter'
     return new InoriginError('invalid_request', `${subject} is required.`, { code, param })
   }
-  const message = `${subject} must be ${issue.message}, not ${shown(issue.input)}.`
+  const message = `${subject} must be ${issue.message}, not ${formatValue(issue.input)}.`
   return new InoriginError('invalid_request', message, { code: 'invalid_value', param })
 }
 
@@ -179,13 +187,13 @@ function pathOf(keys: readonly unknown[]): string {
 }
 
 /** Describes the value that is not supported, where its path alone does not. */
-function nature(input: unknown): string {
-  if (!isObject(input)) return ` = ${shown(input)}`
+function describeUnsupported(input: unknown): string {
+  if (!isObject(input)) return ` = ${formatValue(input)}`
   const key = ['type', 'role'].find((tag) => typeof input[tag] === 'string')
-  return key === undefined ? '' : ` with ${key} ${shown(input[key])}`
+  return key === undefined ? '' : ` with ${key} ${formatValue(input[key])}`
 }
 
-function shown(value: unknown): string {
+function formatValue(value: unknown): string {
   if (Array.isArray(value)) return `an array of ${value.length}`
   if (isObject(value)) return 'an object'
   const text = JSON.stringify(value) ?? String(value)

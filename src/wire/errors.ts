@@ -1,5 +1,5 @@
 import type { ErrorKind, InoriginError } from '../error.ts'
-import { reply } from './reply.ts'
+import { httpResponse } from './http-response.ts'
 
 /** Error types that clients of both styles know. Kinds without a type of their own share one. */
 const TYPE: Readonly<Record<ErrorKind, string>> = {
@@ -44,7 +44,7 @@ export function errorResponse(
     request_id: requestId,
     errors: [{ message: error.message }],
   }
-  return reply(JSON.stringify(body), {
+  return httpResponse(JSON.stringify(body), {
     status: init.status ?? error.status,
     headers: { ...retryHeaders(error), ...init.headers },
   })

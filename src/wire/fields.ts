@@ -9,18 +9,18 @@ export const optional = v.nullish
 
 export const flag = v.boolean('true or false')
 export const string = v.string('a string')
-export const filled = v.pipe(v.string('a string'), v.nonEmpty('a string that is not empty'))
-export const anyList = v.array(v.unknown(), 'an array')
+export const nonEmptyString = v.pipe(v.string('a string'), v.nonEmpty('a string that is not empty'))
+export const anyArray = v.array(v.unknown(), 'an array')
 export const integer = v.pipe(v.number('an integer'), v.integer('an integer'))
 
 /** Accepts an integer that is not below `least`. */
-export function atLeast(least: number) {
+export function integerAtLeast(least: number) {
   const phrase = `an integer of at least ${least}`
   return v.pipe(v.number(phrase), v.integer(phrase), v.minValue(least, phrase))
 }
 
 /** Accepts a number from `least` to `most`, both included. */
-export function within(least: number, most: number) {
+export function numberBetween(least: number, most: number) {
   const phrase = `a number from ${least} to ${most}`
   return v.pipe(v.number(phrase), v.minValue(least, phrase), v.maxValue(most, phrase))
 }
@@ -32,32 +32,32 @@ export function oneOf<const T extends readonly string[]>(values: T) {
 
 /** Accepts an object with these entries, but no array. */
 export function object<const T extends v.ObjectEntries>(entries: T) {
-  return unlessList(v.object(entries, 'an object'))
+  return exceptArray(v.object(entries, 'an object'))
 }
 
 /** Accepts an object with any keys, and passes it on unchanged. */
-export const anyObject = v.lazy((input) => (isObject(input) ? given : notObject))
+export const anyObject = v.lazy((input) => (isObject(input) ? anyPlainObject : notObject))
 
 /** Returns `true` for an object that is not an array. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-const given = v.custom<Record<string, unknown>>(() => true)
+const anyPlainObject = v.custom<Record<string, unknown>>(() => true)
 const notObject = v.never('an object')
 
-function unlessList<T extends v.GenericSchema>(rule: T) {
+function exceptArray<T extends v.GenericSchema>(rule: T) {
   const list = v.never('an object')
   return v.lazy((input): T | typeof list => (Array.isArray(input) ? list : rule))
 }
 
 /** Accepts an array of such items. */
-export function listOf<T extends v.GenericSchema>(item: T) {
+export function arrayOf<T extends v.GenericSchema>(item: T) {
   return v.array(item, 'an array')
 }
 
 /** Adds a maximum length to a rule. The length is checked before any item. */
-export function atMost<T extends v.GenericSchema>(most: number, items: string, rule: T) {
+export function withMaxLength<T extends v.GenericSchema>(most: number, items: string, rule: T) {
   const tooLong = v.never(`an array of at most ${most} ${items}`)
   return v.lazy((input): T | typeof tooLong =>
     Array.isArray(input) && input.length > most ? tooLong : rule,
@@ -68,13 +68,16 @@ export function atMost<T extends v.GenericSchema>(most: number, items: string, r
  * Largest number of stop sequences. No client or specification names a limit; this one bounds the
  * time of the search through the completion.
  */
-export const MAX_STOPS = 64
+export const MAX_STOP_SEQUENCES = 64
 
-/** Accepts up to {@link MAX_STOPS} stop sequences, none of them empty. */
-export const stops = atMost(MAX_STOPS, 'strings', listOf(filled))
+/** Accepts up to {@link MAX_STOP_SEQUENCES} stop sequences, none of them empty. */
+export const stopSequences = withMaxLength(MAX_STOP_SEQUENCES, 'strings', arrayOf(nonEmptyString))
 
 /** Accepts an object whose schema is chosen by the value of one key, such as `type` or `role`. */
-export function tagged<const T extends Record<string, v.GenericSchema>>(key: string, kinds: T) {
+export function taggedUnion<const T extends Record<string, v.GenericSchema>>(
+  key: string,
+  kinds: T,
+) {
   // This rule only runs on values of another kind, so it always fails.
   const unknown = v.pipe(object({ [key]: oneOf(Object.keys(kinds)) }), v.never())
   return v.lazy((input): T[keyof T] | typeof unknown => {
@@ -85,7 +88,7 @@ export function tagged<const T extends Record<string, v.GenericSchema>>(key: str
 }
 
 /** Accepts a string, or an array of parts. */
-export function textOr<T extends v.GenericSchema>(part: T) {
+export function stringOrParts<T extends v.GenericSchema>(part: T) {
   const parts = v.array(part, 'a string or an array of parts')
   return v.lazy((input): typeof string | typeof parts =>
     typeof input === 'string' ? string : parts,
@@ -102,18 +105,18 @@ export function unsupported<T extends v.GenericSchema>(
 }
 
 /** Refuses any value. The message is `advice`, which says what to do instead. */
-export function not(advice: string) {
+export function rejectedWith(advice: string) {
   return v.custom<never>(() => false, advice)
 }
 
 /** Refuses any value of a field that has no replacement. */
-export const never = not('leave it out')
+export const rejected = rejectedWith('leave it out')
 
 /** Accepts only `null` and an absent field. */
-export const refused = optional(never)
+export const rejectedField = optional(rejected)
 
 /** Conflict between fields that are each valid alone. */
-export interface Fault {
+export interface FieldConflict {
   /** Path of the field to change. */
   path: readonly [string, ...(string | number)[]]
   /** End of the sentence "must be ...". */
@@ -122,23 +125,24 @@ export interface Fault {
 }
 
 /** Adds a check across fields to a rule. */
-export function consistent<T extends v.GenericSchema>(
+export function withConflictCheck<T extends v.GenericSchema>(
   rule: T,
-  judge: (value: v.InferOutput<T>) => Fault | undefined,
+  findConflict: (value: v.InferOutput<T>) => FieldConflict | undefined,
 ) {
   return v.pipe(
     rule,
     v.rawCheck<v.InferOutput<T>>(({ dataset, addIssue }) => {
-      const fault = dataset.typed ? judge(dataset.value) : undefined
-      if (!fault) return
-      const [first, ...rest] = fault.path.map((key): v.UnknownPathItem => ({
+      const conflict = dataset.typed ? findConflict(dataset.value) : undefined
+      if (!conflict) return
+      const [first, ...rest] = conflict.path.map((key): v.UnknownPathItem => ({
         type: 'unknown',
         origin: 'value',
         input: dataset.value,
         key,
-        value: fault.input,
+        value: conflict.input,
       }))
-      if (first) addIssue({ message: fault.message, input: fault.input, path: [first, ...rest] })
+      if (first)
+        addIssue({ message: conflict.message, input: conflict.input, path: [first, ...rest] })
     }),
   )
 }

@@ -1,23 +1,7 @@
 /** The deprecated functions of chat completions, called one at a time and without an id. */
-import * as v from 'valibot'
-import type { ChatBody } from './chat.ts'
-import { filled, listOf, object, oneOf, optional } from './fields.ts'
-import type { Fault } from './fields.ts'
-import type { Places } from './places.ts'
-import { argumentsText, functionFields } from './tools.ts'
-
-const word = oneOf(['auto', 'none'])
-const named = object({ name: filled })
-
-export const functionsFields = {
-  functions: optional(listOf(object(functionFields))),
-  function_call: optional(
-    v.lazy((input): typeof word | typeof named => (typeof input === 'string' ? word : named)),
-  ),
-}
-
-/** Schema of a call in an assistant message. */
-export const functionCall = optional(object({ name: filled, arguments: argumentsText }))
+import type { ChatBody } from './chat-schema.ts'
+import type { FieldConflict } from './fields.ts'
+import type { FieldNames } from './field-names.ts'
 
 type Message = ChatBody['messages'][number]
 
@@ -30,19 +14,19 @@ type ToolsBody = Omit<ChatBody, 'messages'> & {
 export const hasFunctions = ({ functions }: ChatBody): boolean => Boolean(functions?.length)
 
 /** Returns the conflict between the fields for functions and those for tools. */
-export function functionsFault(body: ChatBody): Fault | undefined {
-  const { functions, function_call: called, tools, tool_choice: choice } = body
+export function findFunctionsConflict(body: ChatBody): FieldConflict | undefined {
+  const { functions, function_call: call, tools, tool_choice: choice } = body
   if (!functions?.length) {
-    if (!called || typeof called === 'string') return undefined
+    if (!call || typeof call === 'string') return undefined
     const message = 'auto, none or left out unless functions is sent'
-    return { path: ['function_call'], message, input: called }
+    return { path: ['function_call'], message, input: call }
   }
   if (tools?.length) {
     const message = 'left out when tools is sent'
     return { path: ['functions'], message, input: functions }
   }
   const type = typeof choice === 'object' ? choice?.type : choice
-  const isSame = type === 'none' && (!called || called === 'none')
+  const isSame = type === 'none' && (!call || call === 'none')
   if (!type || type === 'auto' || isSame) return undefined
   const message = 'left out when functions is sent; send function_call instead'
   return { path: ['tool_choice'], message, input: choice }
@@ -52,24 +36,24 @@ export function functionsFault(body: ChatBody): Fault | undefined {
  * Converts functions to tools. A call gets an id, and the next function message with its name
  * becomes the result of the call.
  */
-export function withTools(body: ChatBody): ToolsBody {
+export function convertFunctions(body: ChatBody): ToolsBody {
   const ids = new Map<string, string>()
-  const messages = body.messages.map((message, index) => inTools(message, index, ids))
+  const messages = body.messages.map((message, index) => convertMessage(message, index, ids))
   if (!hasFunctions(body)) return { ...body, messages }
-  const { functions, function_call: called } = body
+  const { functions, function_call: call } = body
   return {
     ...body,
     messages,
-    tools: functions?.map((told) => ({ type: 'function', function: told })),
+    tools: functions?.map((definition) => ({ type: 'function', function: definition })),
     tool_choice:
-      typeof called === 'object' && called
-        ? { type: 'function', function: called }
-        : (called ?? body.tool_choice),
+      typeof call === 'object' && call
+        ? { type: 'function', function: call }
+        : (call ?? body.tool_choice),
     parallel_tool_calls: false,
   }
 }
 
-function inTools(
+function convertMessage(
   message: Message,
   index: number,
   ids: Map<string, string>,
@@ -79,14 +63,14 @@ function inTools(
     return { role: 'tool', tool_call_id: ids.get(name), name, content }
   }
   if (message.role !== 'assistant' || !message.function_call) return message
-  const { function_call: called, ...rest } = message
+  const { function_call: call, ...rest } = message
   const id = `call_function_${index}`
-  ids.set(called.name, id)
-  return { ...rest, tool_calls: [...(rest.tool_calls ?? []), { id, function: called }] }
+  ids.set(call.name, id)
+  return { ...rest, tool_calls: [...(rest.tool_calls ?? []), { id, function: call }] }
 }
 
 /** Mapping from fields of the request to those of a body with functions. */
-export const functionPlaces: Places['rename'] = [
+export const functionFieldNames: FieldNames['rename'] = [
   [/^tools\b/, 'functions'],
   [/^tool_choice\b/, 'function_call'],
 ]

@@ -1,45 +1,51 @@
 import { Hono } from 'hono/tiny'
 import { InoriginError } from '../error.ts'
 import type { Host } from '../types/index.ts'
-import { answerBody } from './answer.ts'
+import { createResponseBody } from './response-body.ts'
 import { readBody } from './body.ts'
-import { chatBody, chatPlaces, chatRequest, ignoredByChat } from './chat.ts'
-import { chatJson, chatStream } from './chat-answer.ts'
+import { chatBodySchema, chatFieldNames, ignoredByChat, toChatRequest } from './chat.ts'
+import { chatJsonEncoder, chatStreamEncoder } from './chat-encoder.ts'
 import { FUNCTION_CALL, TOOL_CALLS } from './chat-calls.ts'
 import {
-  embeddingsBody,
-  embeddingsJson,
-  embeddingsPlaces,
-  embeddingsRequest,
+  embeddingsBodySchema,
+  embeddingsEncoder,
+  embeddingsFieldNames,
+  toEmbeddingsRequest,
 } from './embeddings.ts'
 import { errorResponse } from './errors.ts'
 import { hasFunctions } from './functions.ts'
 import { id } from './id.ts'
-import { keyOf } from './key.ts'
+import { findApiKey } from './api-key.ts'
 import {
-  countBody,
+  countTokensBodySchema,
   ignoredByMessages,
-  messagesBody,
-  messagesPlaces,
-  messagesRequest,
+  messagesBodySchema,
+  messagesFieldNames,
+  toMessagesRequest,
 } from './messages.ts'
-import { messageJson, messageStream } from './messages-answer.ts'
-import { findModel, modelList, modelObject } from './models.ts'
-import { inWordsOf } from './places.ts'
+import { messageJsonEncoder, messageStreamEncoder } from './messages-encoder.ts'
+import { getModel, toModelJson, toModelListJson } from './models.ts'
+import { withBodyFieldNames } from './field-names.ts'
 import {
-  predictionBody,
-  predictionObject,
-  predictionRequest,
-  predictorObject,
+  predictionBodySchema,
+  toPredictionJson,
+  toPredictionRequest,
+  toPredictorJson,
 } from './predictions.ts'
-import { reasoningOf } from './reasoning.ts'
-import { ignoredByRemote, remoteBody, remoteEncoder, remoteInputs } from './remote.ts'
-import { reply } from './reply.ts'
-import { digestIn, refuseLoads, resourceResponse } from './resources.ts'
+import { toReasoning } from './reasoning.ts'
+import { decodeInputs, ignoredByRemote, remoteBodySchema, remoteEncoder } from './remote.ts'
+import { httpResponse } from './http-response.ts'
+import { assertScriptedFetch, parseDigest, resourceResponse } from './resources.ts'
 import { responsesRoutes } from './responses-routes.ts'
-import { countTokens, generate, ignoredHeader, json, thrownInWordsOf } from './route.ts'
-import type { Answer, Bindings, Route } from './route.ts'
-import { workOf } from './work.ts'
+import {
+  countPromptTokens,
+  ignoredFieldsHeader,
+  jsonResponse,
+  respondWithGeneration,
+  rethrowWithBodyFieldNames,
+} from './route.ts'
+import type { Bindings, Route, RouteHandler } from './route.ts'
+import { createCancellation } from './cancellation.ts'
 
 /**
  * Answers a request inside `<base>v1/`. Every failure becomes a response with a JSON body. Rejects,
@@ -53,8 +59,8 @@ export async function handle(
   options: { base?: string } = {},
 ): Promise<Response> {
   request.signal.throwIfAborted()
-  const work = workOf(request)
-  const caller = { key: keyOf(request.headers), signal: work.signal }
+  const cancellation = createCancellation(request)
+  const caller = { key: findApiKey(request.headers), signal: cancellation.signal }
   const requestId = id('req_')
   const prefix = `${options.base ?? '/'}v1`
   let response: Response
@@ -62,7 +68,7 @@ export async function handle(
     response = await app.fetch(request, {
       host,
       caller,
-      work,
+      cancellation,
       requestId,
       prefix,
     } satisfies Bindings)
@@ -76,91 +82,103 @@ export async function handle(
   return request.method === 'HEAD' ? new Response(null, response) : response
 }
 
-const chat: Answer = async ({ req, env }) => {
-  const { fields, ignored } = await readBody(req.raw, chatBody, env.host, env.caller)
+const createChatCompletion: RouteHandler = async ({ req, env }) => {
+  const { fields, ignored } = await readBody(req.raw, chatBodySchema, env.host, env.caller)
   const { model, stream, stream_options, logprobs } = fields
-  const telling = {
+  const options = {
     model,
-    reasoning: reasoningOf(fields).shown,
+    reasoning: toReasoning(fields).shown,
     logprobs: logprobs ?? false,
     calls: hasFunctions(fields) ? FUNCTION_CALL : TOOL_CALLS,
   }
   const encoder = stream
-    ? chatStream(telling, stream_options?.include_usage ?? false)
-    : chatJson(telling)
+    ? chatStreamEncoder(options, stream_options?.include_usage ?? false)
+    : chatJsonEncoder(options)
   ignored.push(...ignoredByChat(fields))
-  const asked = { request: chatRequest(fields), places: chatPlaces(fields), ignored }
-  return generate(asked, encoder, env)
+  const parsed = { request: toChatRequest(fields), fieldNames: chatFieldNames(fields), ignored }
+  return respondWithGeneration(parsed, encoder, env)
 }
 
-const messages: Answer = async ({ req, env }) => {
-  const { fields, ignored } = await readBody(req.raw, messagesBody, env.host, env.caller)
-  const telling = { model: fields.model, reasoning: reasoningOf(fields).shown }
-  const encoder = fields.stream ? messageStream(telling) : messageJson(telling)
+const createMessage: RouteHandler = async ({ req, env }) => {
+  const { fields, ignored } = await readBody(req.raw, messagesBodySchema, env.host, env.caller)
+  const options = { model: fields.model, reasoning: toReasoning(fields).shown }
+  const encoder = fields.stream ? messageStreamEncoder(options) : messageJsonEncoder(options)
   if (req.header('anthropic-beta')) ignored.push('anthropic-beta')
   ignored.push(...ignoredByMessages(fields))
-  const asked = { request: messagesRequest(fields), places: messagesPlaces(fields), ignored }
-  return generate(asked, encoder, env)
+  const parsed = {
+    request: toMessagesRequest(fields),
+    fieldNames: messagesFieldNames(fields),
+    ignored,
+  }
+  return respondWithGeneration(parsed, encoder, env)
 }
 
-const count: Answer = async ({ req, env }) => {
-  const { fields, ignored } = await readBody(req.raw, countBody, env.host, env.caller)
+const countMessageTokens: RouteHandler = async ({ req, env }) => {
+  const { fields, ignored } = await readBody(req.raw, countTokensBodySchema, env.host, env.caller)
   if (req.header('anthropic-beta')) ignored.push('anthropic-beta')
   ignored.push(...ignoredByMessages(fields))
-  const asked = { request: messagesRequest(fields), places: messagesPlaces(fields), ignored }
-  const input_tokens = await countTokens(asked, env)
-  return json({ input_tokens }, ignoredHeader(ignored))
+  const parsed = {
+    request: toMessagesRequest(fields),
+    fieldNames: messagesFieldNames(fields),
+    ignored,
+  }
+  const input_tokens = await countPromptTokens(parsed, env)
+  return jsonResponse({ input_tokens }, ignoredFieldsHeader(ignored))
 }
 
-const embeddings: Answer = async ({ req, env }) => {
-  const { host, caller, work } = env
-  const { fields, ignored } = await readBody(req.raw, embeddingsBody, host, caller)
-  const places = embeddingsPlaces(fields)
-  const encoder = embeddingsJson(fields)
-  const events = await host.embed(embeddingsRequest(fields), caller).catch(thrownInWordsOf(places))
-  return reply(
-    answerBody(events, encoder, work, (error) => inWordsOf(places, error)),
+const createEmbeddings: RouteHandler = async ({ req, env }) => {
+  const { host, caller, cancellation } = env
+  const { fields, ignored } = await readBody(req.raw, embeddingsBodySchema, host, caller)
+  const fieldNames = embeddingsFieldNames(fields)
+  const encoder = embeddingsEncoder(fields)
+  const events = await host
+    .embed(toEmbeddingsRequest(fields), caller)
+    .catch(rethrowWithBodyFieldNames(fieldNames))
+  return httpResponse(
+    createResponseBody(events, encoder, cancellation, (error) =>
+      withBodyFieldNames(fieldNames, error),
+    ),
     {
-      headers: { 'content-type': encoder.type, ...ignoredHeader(ignored) },
+      headers: { 'content-type': encoder.type, ...ignoredFieldsHeader(ignored) },
     },
   )
 }
 
-const models: Answer = async ({ req, env }) =>
-  json(modelList(await env.host.models(env.caller), new URL(req.url).searchParams))
+const listModels: RouteHandler = async ({ req, env }) =>
+  jsonResponse(toModelListJson(await env.host.models(env.caller), new URL(req.url).searchParams))
 
-const model: Answer = async ({ req, env }) =>
-  json(modelObject(findModel(await env.host.models(env.caller), req.param('path') ?? '')))
+const getModelByTag: RouteHandler = async ({ req, env }) =>
+  jsonResponse(toModelJson(getModel(await env.host.models(env.caller), req.param('path') ?? '')))
 
-const predictor: Answer = async ({ req, env }) =>
-  json(predictorObject(await env.host.predictor(req.param('path') ?? '', env.caller)))
+const getPredictor: RouteHandler = async ({ req, env }) =>
+  jsonResponse(toPredictorJson(await env.host.predictor(req.param('path') ?? '', env.caller)))
 
-const predictions: Answer = async ({ req, env }) => {
-  const { fields, ignored } = await readBody(req.raw, predictionBody, env.host, env.caller)
-  const prediction = await env.host.createPrediction(predictionRequest(fields), env.caller)
-  return json(predictionObject(prediction), ignoredHeader(ignored))
+const createPrediction: RouteHandler = async ({ req, env }) => {
+  const { fields, ignored } = await readBody(req.raw, predictionBodySchema, env.host, env.caller)
+  const prediction = await env.host.createPrediction(toPredictionRequest(fields), env.caller)
+  return jsonResponse(toPredictionJson(prediction), ignoredFieldsHeader(ignored))
 }
 
-const remote: Answer = async ({ req, env }) => {
-  const { host, caller, work } = env
-  const { fields, ignored } = await readBody(req.raw, remoteBody, host, caller)
+const runRemotePrediction: RouteHandler = async ({ req, env }) => {
+  const { host, caller, cancellation } = env
+  const { fields, ignored } = await readBody(req.raw, remoteBodySchema, host, caller)
   const { tag, signature } = await host.predictor(fields.tag, caller)
-  const { inputs, dialect } = remoteInputs(fields, signature)
+  const { inputs, dialect } = decodeInputs(fields, signature)
   const events = await host.predict(tag, inputs, caller)
   const encoder = remoteEncoder({ tag, signature, dialect }, fields.stream ?? false)
   ignored.push(...ignoredByRemote(fields))
-  return reply(
-    answerBody(events, encoder, work, (error) => error),
+  return httpResponse(
+    createResponseBody(events, encoder, cancellation, (error) => error),
     {
-      headers: { 'content-type': encoder.type, ...ignoredHeader(ignored) },
+      headers: { 'content-type': encoder.type, ...ignoredFieldsHeader(ignored) },
     },
   )
 }
 
-const resource: Answer = async ({ req, env }) => {
-  refuseLoads(req.raw)
+const getResource: RouteHandler = async ({ req, env }) => {
+  assertScriptedFetch(req.raw)
   const { host, caller } = env
-  const info = await host.resourceInfo(digestIn(req.param('path') ?? ''), caller)
+  const info = await host.resourceInfo(parseDigest(req.param('path') ?? ''), caller)
   return resourceResponse(req.raw, info, () => host.resource(info.sha256, caller), env)
 }
 
@@ -169,17 +187,17 @@ const resource: Answer = async ({ req, env }) => {
  * raw or encoded.
  */
 const ROUTES: readonly Route[] = [
-  ['POST', '/chat/completions', chat],
+  ['POST', '/chat/completions', createChatCompletion],
   ...responsesRoutes,
-  ['POST', '/messages', messages],
-  ['POST', '/messages/count_tokens', count],
-  ['POST', '/embeddings', embeddings],
-  ['GET', '/models', models],
-  ['GET', '/models/:path{.+}', model],
-  ['POST', '/predictions', predictions],
-  ['POST', '/predictions/remote', remote],
-  ['GET', '/predictors/:path{.+}', predictor],
-  ['GET', '/resources/:path{.+}', resource],
+  ['POST', '/messages', createMessage],
+  ['POST', '/messages/count_tokens', countMessageTokens],
+  ['POST', '/embeddings', createEmbeddings],
+  ['GET', '/models', listModels],
+  ['GET', '/models/:path{.+}', getModelByTag],
+  ['POST', '/predictions', createPrediction],
+  ['POST', '/predictions/remote', runRemotePrediction],
+  ['GET', '/predictors/:path{.+}', getPredictor],
+  ['GET', '/resources/:path{.+}', getResource],
 ]
 
 const app = new Hono<{ Bindings: Bindings }>({
@@ -200,9 +218,9 @@ const app = new Hono<{ Bindings: Bindings }>({
 })
 
 for (const path of new Set(ROUTES.map(([, each]) => each))) {
-  const own = ROUTES.filter(([, each]) => each === path)
-  for (const [method, , answer] of own) app.on(method, path, answer)
-  const allow = own.map(([method]) => (method === 'GET' ? 'GET, HEAD' : method)).join(', ')
+  const routesOfPath = ROUTES.filter(([, each]) => each === path)
+  for (const [method, , handler] of routesOfPath) app.on(method, path, handler)
+  const allow = routesOfPath.map(([method]) => (method === 'GET' ? 'GET, HEAD' : method)).join(', ')
   app.all(path, ({ req, env }) => {
     const message = `${req.method} is not allowed on this path. Use ${allow}.`
     return errorResponse(new InoriginError('method_not_allowed', message), env.requestId, {

@@ -6,6 +6,6 @@ export function id(prefix: string): string {
 }
 
 /** Returns the current time in whole seconds since 1970. */
-export function seconds(): number {
+export function nowInSeconds(): number {
   return Math.floor(Date.now() / 1000)
 }

@@ -2,36 +2,36 @@
 import * as v from 'valibot'
 import type { Image, UserMessage } from '../types/index.ts'
 import { fromBase64 } from './base64.ts'
-import { never, not, object, oneOf, optional, tagged } from './fields.ts'
+import { object, oneOf, optional, rejected, rejectedWith, taggedUnion } from './fields.ts'
 
-const TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'] as const
+const MEDIA_TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'] as const
 
-type Picture = Pick<Image, 'mediaType' | 'bytes'>
+type DecodedImage = Pick<Image, 'mediaType' | 'bytes'>
 
 /** Refuses an image in a message that is not of role user. */
-export const noImage = not('put images into a message of role user')
+export const rejectedImage = rejectedWith('put images into a message of role user')
 
 /** Accepts an image in base64 and decodes it. */
 const base64 = v.pipe(
   v.string('a string in base64'),
   v.rawTransform<string, Image['bytes']>(({ dataset, addIssue, NEVER }) => {
-    const bytes = bytesOf(dataset.value)
+    const bytes = decodeImage(dataset.value)
     if (bytes) return bytes
     addIssue({ message: 'an image in base64' })
     return NEVER
   }),
 )
 
-const picture = v.pipe(
+const imageUrl = v.pipe(
   v.string('a data: URL'),
   v.check((url) => !/^(?:https?:)?\/\//i.test(url), 'images are not fetched; send a data: URL'),
-  v.rawTransform<string, Picture>(({ dataset, addIssue, NEVER }) => {
+  v.rawTransform<string, DecodedImage>(({ dataset, addIssue, NEVER }) => {
     const url = dataset.value
     const comma = url.indexOf(',')
-    const mediaType = typeIn(url.slice(0, Math.max(comma, 0)))
-    const bytes = mediaType && bytesOf(url.slice(comma + 1))
+    const mediaType = parseMediaType(url.slice(0, Math.max(comma, 0)))
+    const bytes = mediaType && decodeImage(url.slice(comma + 1))
     if (mediaType && bytes) return { mediaType, bytes }
-    addIssue({ message: `a data: URL in base64 of one of ${TYPES.join(', ')}` })
+    addIssue({ message: `a data: URL in base64 of one of ${MEDIA_TYPES.join(', ')}` })
     return NEVER
   }),
 )
@@ -40,14 +40,14 @@ const picture = v.pipe(
  * Returns the media type in the head of a base64 data URL. A regular expression would overflow the
  * stack on a head of megabytes.
  */
-function typeIn(head: string): Image['mediaType'] | undefined {
+function parseMediaType(head: string): Image['mediaType'] | undefined {
   const isBase64 = head.slice(-';base64'.length).toLowerCase() === ';base64'
   if (!isBase64 || head.slice(0, 'data:'.length).toLowerCase() !== 'data:') return undefined
   const name = head.slice('data:'.length, head.indexOf(';')).toLowerCase()
-  return TYPES.find((type) => type === (name === 'image/jpg' ? 'image/jpeg' : name))
+  return MEDIA_TYPES.find((type) => type === (name === 'image/jpg' ? 'image/jpeg' : name))
 }
 
-function bytesOf(text: string): Image['bytes'] | undefined {
+function decodeImage(text: string): Image['bytes'] | undefined {
   try {
     const bytes = fromBase64(text)
     return bytes.length > 0 ? bytes : undefined
@@ -56,9 +56,9 @@ function bytesOf(text: string): Image['bytes'] | undefined {
   }
 }
 
-const urlObject = object({ url: picture })
-const url = v.lazy((input): typeof picture | typeof urlObject =>
-  typeof input === 'string' ? picture : urlObject,
+const urlObject = object({ url: imageUrl })
+const url = v.lazy((input): typeof imageUrl | typeof urlObject =>
+  typeof input === 'string' ? imageUrl : urlObject,
 )
 
 /** Part of a chat message. Its `detail` has no effect. */
@@ -67,17 +67,17 @@ export const chatImage = object({ type: v.literal('image_url'), image_url: url }
 /** Part of an input item of a response. */
 export const inputImage = object({
   type: v.literal('input_image'),
-  image_url: picture,
-  file_id: optional(never),
+  image_url: imageUrl,
+  file_id: optional(rejected),
 })
 
 /** Block of a message in the Anthropic style. */
 export const imageBlock = object({
   type: v.literal('image'),
-  source: tagged('type', {
-    base64: object({ type: v.literal('base64'), media_type: oneOf(TYPES), data: base64 }),
-    url: object({ type: v.literal('url'), url: picture }),
-    file: never,
+  source: taggedUnion('type', {
+    base64: object({ type: v.literal('base64'), media_type: oneOf(MEDIA_TYPES), data: base64 }),
+    url: object({ type: v.literal('url'), url: imageUrl }),
+    file: rejected,
   }),
 })
 
@@ -87,24 +87,24 @@ type ImagePart =
   | v.InferOutput<typeof imageBlock>
 
 /** Part of a user message: a text, or an image with its path in the body. */
-export type Spoken = string | Omit<Image, 'at'>
+export type UserContent = string | Omit<Image, 'at'>
 
 /** Converts an image part of any style. */
-export function imageOf(part: ImagePart, place: string): Spoken {
+export function toImage(part: ImagePart, path: string): UserContent {
   if (part.type !== 'image') {
-    const { image_url: given } = part
-    return { ...('url' in given ? given.url : given), place }
+    const { image_url: imageField } = part
+    return { ...('url' in imageField ? imageField.url : imageField), place: path }
   }
   const { source } = part
-  if (source.type === 'url') return { ...source.url, place }
-  return { mediaType: source.media_type, bytes: source.data, place }
+  if (source.type === 'url') return { ...source.url, place: path }
+  return { mediaType: source.media_type, bytes: source.data, place: path }
 }
 
 /** Joins texts and images to one user message. */
-export function userMessage(spoken: readonly Spoken[]): UserMessage {
+export function toUserMessage(parts: readonly UserContent[]): UserMessage {
   let content = ''
   const images: Image[] = []
-  for (const part of spoken) {
+  for (const part of parts) {
     if (typeof part === 'string') content += part
     else images.push({ ...part, at: content.length })
   }

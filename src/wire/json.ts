@@ -28,7 +28,7 @@ export const VALUES_REMEDY =
 const MAX_PATH_STEPS = 4
 
 /** First fault of a text, and its location. */
-export type JsonFault =
+export type JsonError =
   | { type: 'syntax'; position: number }
   | { type: 'depth'; path: Array<string | number> }
   /** The text has more values than {@link MAX_VALUES}, or more nodes than {@link MAX_NODES}. */
@@ -40,7 +40,7 @@ const [QUOTE, PLUS, COMMA, MINUS, DOT, ZERO, NINE, COLON] = [
 ]
 const [OPEN_LIST, BACKSLASH, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5c, 0x5d, 0x7b, 0x7d]
 /** Second characters of escapes with two characters. */
-const ESCAPED = new Set([...'"\\/bfnrt'].map((sign) => sign.charCodeAt(0)))
+const ESCAPED = new Set([...'"\\/bfnrt'].map((character) => character.charCodeAt(0)))
 const LETTER_U = 0x75
 const HEX = /[0-9a-fA-F]{4}/y
 const WORD = /(?:true|false|null)/y
@@ -48,18 +48,18 @@ const WORD = /(?:true|false|null)/y
 const MORE_OF_WORD = /[\w.+-]/y
 
 /** Kind of token that may come next. `first`: the object or array may also end here. */
-type Due = 'value' | 'first value' | 'name' | 'first name' | 'colon' | 'comma'
+type Expected = 'value' | 'first value' | 'name' | 'first name' | 'colon' | 'comma'
 
 /** Returns the first fault of a text, or `undefined` if it may be parsed. */
-export function findJsonFault(text: string): JsonFault | undefined {
-  return new Scan(text).run()
+export function findJsonError(text: string): JsonError | undefined {
+  return new JsonScanner(text).run()
 }
 
 /** Single pass over a text. */
-class Scan {
+class JsonScanner {
   readonly #text: string
   #at = 0
-  #due: Due = 'value'
+  #expected: Expected = 'value'
   #values = 0
   #nodes = 0
   /** Number of open objects and arrays. */
@@ -73,91 +73,91 @@ class Scan {
     this.#text = text
   }
 
-  run(): JsonFault | undefined {
+  run(): JsonError | undefined {
     for (;;) {
       this.#skipSpace()
-      const sign = this.#text.charCodeAt(this.#at)
-      if (Number.isNaN(sign)) return this.#isWhole() ? undefined : this.#syntax()
-      if (!this.#take(sign)) return this.#syntax()
+      const code = this.#text.charCodeAt(this.#at)
+      if (Number.isNaN(code)) return this.#isWhole() ? undefined : this.#syntax()
+      if (!this.#consume(code)) return this.#syntax()
       if (this.#depth > MAX_DEPTH) return { type: 'depth', path: this.#path() }
       if (this.#values > MAX_VALUES || this.#nodes > MAX_NODES) return { type: 'size' }
     }
   }
 
   #isWhole(): boolean {
-    return this.#due === 'comma' && this.#depth === 0
+    return this.#expected === 'comma' && this.#depth === 0
   }
 
-  #syntax(): JsonFault {
+  #syntax(): JsonError {
     return { type: 'syntax', position: this.#at }
   }
 
   /** Returns whether the character is allowed here, and moves past the token that it begins. */
-  #take(sign: number): boolean {
-    const due = this.#due
-    if (due === 'value') return this.#takeValue(sign)
-    if (due === 'comma') return this.#takeEnd(sign) || this.#takeComma(sign)
-    if (due === 'colon') return this.#takeColon(sign)
-    if (due !== 'name' && this.#takeEnd(sign)) return true
-    return due === 'first value' ? this.#takeValue(sign) : this.#takeName(sign)
+  #consume(code: number): boolean {
+    const expected = this.#expected
+    if (expected === 'value') return this.#consumeValue(code)
+    if (expected === 'comma') return this.#consumeEnd(code) || this.#consumeComma(code)
+    if (expected === 'colon') return this.#consumeColon(code)
+    if (expected !== 'name' && this.#consumeEnd(code)) return true
+    return expected === 'first value' ? this.#consumeValue(code) : this.#consumeName(code)
   }
 
-  #takeColon(sign: number): boolean {
-    if (sign !== COLON) return false
+  #consumeColon(code: number): boolean {
+    if (code !== COLON) return false
     this.#at += 1
-    this.#due = 'value'
+    this.#expected = 'value'
     return true
   }
 
-  #takeComma(sign: number): boolean {
+  #consumeComma(code: number): boolean {
     const level = this.#depth - 1
-    if (sign !== COMMA || level < 0) return false
+    if (code !== COMMA || level < 0) return false
     this.#at += 1
     const isObject = this.#ends[level] === CLOSE_OBJECT
     if (!isObject) this.#steps[level] = (this.#steps[level] ?? 0) + 1
-    this.#due = isObject ? 'name' : 'value'
+    this.#expected = isObject ? 'name' : 'value'
     return true
   }
 
-  #takeEnd(sign: number): boolean {
-    if (this.#depth === 0 || sign !== this.#ends[this.#depth - 1]) return false
+  #consumeEnd(code: number): boolean {
+    if (this.#depth === 0 || code !== this.#ends[this.#depth - 1]) return false
     this.#at += 1
     this.#depth -= 1
-    this.#due = 'comma'
+    this.#expected = 'comma'
     return true
   }
 
-  #takeName(sign: number): boolean {
-    if (sign !== QUOTE) return false
+  #consumeName(code: number): boolean {
+    if (code !== QUOTE) return false
     this.#steps[this.#depth - 1] = this.#at
     this.#nodes += 1
-    this.#due = 'colon'
+    this.#expected = 'colon'
     return this.#skipString()
   }
 
-  #takeValue(sign: number): boolean {
+  #consumeValue(code: number): boolean {
     this.#values += 1
-    if (sign === OPEN_OBJECT || sign === OPEN_LIST) {
-      const isObject = sign === OPEN_OBJECT
+    if (code === OPEN_OBJECT || code === OPEN_LIST) {
+      const isObject = code === OPEN_OBJECT
       this.#at += 1
       this.#nodes += 1
       this.#ends[this.#depth] = isObject ? CLOSE_OBJECT : CLOSE_LIST
       this.#steps[this.#depth] = 0
       this.#depth += 1
-      this.#due = isObject ? 'first name' : 'first value'
+      this.#expected = isObject ? 'first name' : 'first value'
       return true
     }
-    this.#due = 'comma'
-    if (sign === QUOTE) return this.#skipString()
-    return isDigit(sign) || sign === MINUS ? this.#skipNumber() : this.#skipWord()
+    this.#expected = 'comma'
+    if (code === QUOTE) return this.#skipString()
+    return isDigit(code) || code === MINUS ? this.#skipNumber() : this.#skipWord()
   }
 
   #skipSpace(): void {
     const text = this.#text
     let at = this.#at
     for (; ; at += 1) {
-      const sign = text.charCodeAt(at)
-      if (sign !== SPACE && sign !== LINE_FEED && sign !== RETURN && sign !== TAB) break
+      const code = text.charCodeAt(at)
+      if (code !== SPACE && code !== LINE_FEED && code !== RETURN && code !== TAB) break
     }
     this.#at = at
   }
@@ -167,9 +167,9 @@ class Scan {
     const text = this.#text
     let at = this.#at + 1
     for (; ; at += 1) {
-      const sign = text.charCodeAt(at)
-      if (sign === QUOTE) break
-      const length = sign === BACKSLASH ? escapeLength(text, at) : Number(sign >= SPACE)
+      const code = text.charCodeAt(at)
+      if (code === QUOTE) break
+      const length = code === BACKSLASH ? escapeLength(text, at) : Number(code >= SPACE)
       if (length === 0) {
         this.#at = at
         return false
@@ -192,8 +192,8 @@ class Scan {
     }
     // The letter e of an exponent may have either case.
     if ((text.charCodeAt(end) | 0x20) === 0x65) {
-      const sign = text.charCodeAt(end + 1)
-      const exponent = sign === PLUS || sign === MINUS ? end + 2 : end + 1
+      const code = text.charCodeAt(end + 1)
+      const exponent = code === PLUS || code === MINUS ? end + 2 : end + 1
       end = this.#pastDigits(exponent)
       if (end === exponent) return false
     }
@@ -240,4 +240,4 @@ function escapeLength(text: string, at: number): number {
   return next === LETTER_U && HEX.test(text) ? 6 : 0
 }
 
-const isDigit = (sign: number): boolean => sign >= ZERO && sign <= NINE
+const isDigit = (code: number): boolean => code >= ZERO && code <= NINE

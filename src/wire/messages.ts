@@ -1,80 +1,88 @@
 /** Schema of `POST /v1/messages`, and its conversion to a generation request. */
 import * as v from 'valibot'
 import type { AssistantMessage, ChatMessage, GenerationRequest, Tool } from '../types/index.ts'
-import { begins, beginWith, lastFault } from './begun.ts'
+import { findLastMessageConflict, isPrefilled, splitPrefilled } from './prefilled.ts'
 import {
   anyObject,
-  atLeast,
-  consistent,
-  filled,
+  arrayOf,
   flag,
-  listOf,
-  never,
-  not,
+  integerAtLeast,
+  nonEmptyString,
   object,
   optional,
-  refused,
-  stops,
+  rejected,
+  rejectedField,
+  rejectedWith,
+  stopSequences,
   string,
-  tagged,
-  textOr,
+  stringOrParts,
+  taggedUnion,
   unsupported,
+  withConflictCheck,
 } from './fields.ts'
-import { imageBlock, imageOf, noImage, userMessage } from './images.ts'
-import type { Spoken } from './images.ts'
-import type { Places } from './places.ts'
-import { budgetFault, outputEffort, reasoningOf } from './reasoning.ts'
-import { messagesSampling, samplingOf } from './sampling.ts'
-import { elsewhere, formatElsewhere, noLogprobs, sharedFields, textPart as text } from './shared.ts'
+import { imageBlock, rejectedImage, toImage, toUserMessage } from './images.ts'
+import type { UserContent } from './images.ts'
+import type { FieldNames } from './field-names.ts'
+import { findBudgetConflict, outputEffortField, toReasoning } from './reasoning.ts'
+import { messagesSampling, toSampling } from './sampling.ts'
+import {
+  rejectedLogprobs,
+  renamedField,
+  renamedFormat,
+  sharedFields,
+  textPart as text,
+} from './shared-fields.ts'
 import * as calls from './tools.ts'
 
-const refusedBlocks = {
-  document: not('no model here reads documents; send their text'),
-  search_result: never,
+const rejectedBlocks = {
+  document: rejectedWith('no model here reads documents; send their text'),
+  search_result: rejected,
 }
 
-const serverBlocks = {
-  server_tool_use: never,
-  web_search_tool_result: never,
-  web_fetch_tool_result: never,
-  code_execution_tool_result: never,
-  bash_code_execution_tool_result: never,
-  text_editor_code_execution_tool_result: never,
-  tool_search_tool_result: never,
-  mcp_tool_use: never,
-  mcp_tool_result: never,
-  container_upload: never,
-  compaction: never,
+const rejectedServerBlocks = {
+  server_tool_use: rejected,
+  web_search_tool_result: rejected,
+  web_fetch_tool_result: rejected,
+  code_execution_tool_result: rejected,
+  bash_code_execution_tool_result: rejected,
+  text_editor_code_execution_tool_result: rejected,
+  tool_search_tool_result: rejected,
+  mcp_tool_use: rejected,
+  mcp_tool_result: rejected,
+  container_upload: rejected,
+  compaction: rejected,
 }
 
 const result = object({
   type: v.literal('tool_result'),
-  tool_use_id: filled,
+  tool_use_id: nonEmptyString,
   content: optional(
-    textOr(tagged('type', { text, image: imageBlock, ...refusedBlocks, tool_reference: never })),
+    stringOrParts(
+      taggedUnion('type', { text, image: imageBlock, ...rejectedBlocks, tool_reference: rejected }),
+    ),
   ),
   is_error: optional(flag),
 })
 
-const systemText = textOr(tagged('type', { text }))
+const systemText = stringOrParts(taggedUnion('type', { text }))
 
-const message = tagged('role', {
+const message = taggedUnion('role', {
   user: object({
     role: v.literal('user'),
-    content: textOr(
-      tagged('type', {
+    content: stringOrParts(
+      taggedUnion('type', {
         text,
         image: imageBlock,
         tool_result: result,
-        ...refusedBlocks,
-        ...serverBlocks,
+        ...rejectedBlocks,
+        ...rejectedServerBlocks,
       }),
     ),
   }),
   assistant: object({
     role: v.literal('assistant'),
-    content: textOr(
-      tagged('type', {
+    content: stringOrParts(
+      taggedUnion('type', {
         text,
         thinking: object({
           type: v.literal('thinking'),
@@ -85,163 +93,169 @@ const message = tagged('role', {
         redacted_thinking: object({ type: v.literal('redacted_thinking'), data: optional(string) }),
         tool_use: object({
           type: v.literal('tool_use'),
-          id: filled,
-          name: filled,
+          id: nonEmptyString,
+          name: nonEmptyString,
           input: anyObject,
         }),
-        image: noImage,
-        ...refusedBlocks,
-        ...serverBlocks,
+        image: rejectedImage,
+        ...rejectedBlocks,
+        ...rejectedServerBlocks,
       }),
     ),
   }),
   system: object({ role: v.literal('system'), content: systemText }),
 })
 
-const clientTool = object({
+const clientToolSchema = object({
   type: optional(string),
-  name: filled,
+  name: nonEmptyString,
   description: optional(string),
   input_schema: anyObject,
-  input_examples: optional(listOf(anyObject)),
+  input_examples: optional(arrayOf(anyObject)),
   // The constraint always makes arguments match their schema, so this has no effect.
   strict: optional(flag),
   allowed_callers: optional(
-    unsupported(listOf(string), (callers) => callers.every((caller) => caller === 'direct')),
+    unsupported(arrayOf(string), (callers) => callers.every((caller) => caller === 'direct')),
   ),
 })
 
 /** Accepts client tools, which have no type or `custom`. Others run on the vendor's servers. */
-const tool = v.lazy((input): typeof clientTool | typeof never => {
+const tool = v.lazy((input): typeof clientToolSchema | typeof rejected => {
   const type = (input as { type?: unknown } | null | undefined)?.type
-  return typeof type === 'string' && type !== 'custom' ? never : clientTool
+  return typeof type === 'string' && type !== 'custom' ? rejected : clientToolSchema
 })
 
-const format = tagged('type', {
+const format = taggedUnion('type', {
   json_schema: object({ type: string, schema: anyObject }),
 })
 
 /** Checked first, so that a client which can retry without it learns that before anything else. */
-const thread = refused
+const thread = rejectedField
 
 const fields = {
-  model: filled,
-  messages: v.pipe(listOf(message), v.minLength(1, 'an array with at least one message')),
+  model: nonEmptyString,
+  messages: v.pipe(arrayOf(message), v.minLength(1, 'an array with at least one message')),
   system: optional(systemText),
-  tools: optional(listOf(tool)),
-  tool_choice: calls.toolChoice,
+  tools: optional(arrayOf(tool)),
+  tool_choice: calls.toolChoiceSchema,
   output_config: optional(
-    object({ effort: outputEffort, format: optional(format), task_budget: refused }),
+    object({ effort: outputEffortField, format: optional(format), task_budget: rejectedField }),
   ),
   output_format: optional(format),
-  response_format: formatElsewhere('send output_config.format instead'),
+  response_format: renamedFormat('send output_config.format instead'),
   stream: optional(flag),
   ...messagesSampling,
-  stop_sequences: optional(stops),
-  stop: elsewhere('send stop_sequences instead'),
-  ...noLogprobs,
+  stop_sequences: optional(stopSequences),
+  stop: renamedField('send stop_sequences instead'),
+  ...rejectedLogprobs,
   ...sharedFields,
 }
 
-const table = object({
+const messagesFields = object({
   thread,
-  max_completion_tokens: elsewhere('send max_tokens instead'),
-  max_tokens: atLeast(1),
+  max_completion_tokens: renamedField('send max_tokens instead'),
+  max_tokens: integerAtLeast(1),
   ...fields,
 })
 
-export const messagesBody = consistent(
-  table,
-  (body) => budgetFault(body.thinking, body.max_tokens) ?? lastFault(body),
+export const messagesBodySchema = withConflictCheck(
+  messagesFields,
+  (body) => findBudgetConflict(body.thinking, body.max_tokens) ?? findLastMessageConflict(body),
 )
 
 /** Schema of `POST /v1/messages/count_tokens`, which needs no `max_tokens`. */
-export const countBody = object({ thread, ...fields, max_tokens: optional(atLeast(1)) })
+export const countTokensBodySchema = object({
+  thread,
+  ...fields,
+  max_tokens: optional(integerAtLeast(1)),
+})
 
 /** Body of either path. Only a message must have a token limit. */
-export type CountBody = v.InferOutput<typeof countBody>
+export type CountTokensBody = v.InferOutput<typeof countTokensBodySchema>
 
 /**
  * Returns the fields without effect. `output_config.format` wins over `output_format`, and a
  * reasoning budget over an effort.
  */
-export function ignoredByMessages(body: CountBody): string[] {
-  const older = body.output_format && body.output_config?.format ? ['output_format'] : []
-  return [...older, ...reasoningOf(body).ignored]
+export function ignoredByMessages(body: CountTokensBody): string[] {
+  const deprecated = body.output_format && body.output_config?.format ? ['output_format'] : []
+  return [...deprecated, ...toReasoning(body).ignored]
 }
 
 /** Converts the body to a generation request. */
-export function messagesRequest(body: CountBody): GenerationRequest {
-  const system = systemOf(body.system ?? '')
-  const turns = body.messages.flatMap(turnsOf)
-  const messages = calls.nameResults(
-    system === '' ? turns : [{ role: 'system', content: system }, ...turns],
+export function toMessagesRequest(body: CountTokensBody): GenerationRequest {
+  const system = toSystemText(body.system ?? '')
+  const conversation = body.messages.flatMap(toMessages)
+  const messages = calls.withToolNames(
+    system === '' ? conversation : [{ role: 'system', content: system }, ...conversation],
   )
   const { schema } = body.output_config?.format ?? body.output_format ?? {}
   return {
     model: body.model,
-    ...(begins(body.messages) ? beginWith(messages) : { messages }),
+    ...(isPrefilled(body.messages) ? splitPrefilled(messages) : { messages }),
     maxTokens: body.max_tokens ?? undefined,
-    sampling: samplingOf(body),
+    sampling: toSampling(body),
     stop: body.stop_sequences ?? [],
-    tools: calls.toolUse(
-      (body.tools ?? []).map(toolOf),
-      calls.choiceOf(body.tool_choice),
-      calls.mayCallSeveral(body),
+    tools: calls.toToolUse(
+      (body.tools ?? []).map(toClientTool),
+      calls.toToolChoice(body.tool_choice),
+      calls.allowsParallelCalls(body),
     ),
     format: schema && { type: 'json_schema', schema },
-    reasoningBudget: reasoningOf(body).budget,
+    reasoningBudget: toReasoning(body).budget,
   }
 }
 
 /** Returns the mapping from fields of the request to those of the body. */
-export function messagesPlaces(body: CountBody): Places {
+export function messagesFieldNames(body: CountTokensBody): FieldNames {
   return {
     rename: [
       [/^tools\[(\d+)\]\.parameters/, 'tools[$1].input_schema'],
       [/^format\b/, body.output_config?.format ? 'output_config.format' : 'output_format'],
     ],
-    reasoning: reasoningOf(body).fields,
+    reasoning: toReasoning(body).fields,
   }
 }
 
-type Message = CountBody['messages'][number]
+type Message = CountTokensBody['messages'][number]
 type Block = Extract<Message['content'], readonly unknown[]>[number]
 
 /**
  * Converts a message. Tool results come first, directly after their calls, and the user's text
  * follows. Images in results become part of the user message.
  */
-function turnsOf({ role, content }: Message, index: number): ChatMessage[] {
+function toMessages({ role, content }: Message, index: number): ChatMessage[] {
   if (typeof content === 'string') return [{ role, content }]
-  if (role === 'assistant') return [assistantOf(content)]
-  if (role === 'system') return [{ role, content: textOf(content) }]
-  const place = `messages[${index}].content`
+  if (role === 'assistant') return [toAssistantMessage(content)]
+  if (role === 'system') return [{ role, content: joinText(content) }]
+  const path = `messages[${index}].content`
   const results = content.flatMap((block): ChatMessage[] =>
-    block.type === 'tool_result' ? [resultOf(block)] : [],
+    block.type === 'tool_result' ? [toToolMessage(block)] : [],
   )
-  const shown = content.flatMap((block, at) =>
-    block.type === 'tool_result' ? imagesIn(block, `${place}[${at}].content`) : [],
+  const resultImages = content.flatMap((block, at) =>
+    block.type === 'tool_result' ? toResultImages(block, `${path}[${at}].content`) : [],
   )
-  const said = content.flatMap((block, at): Spoken[] => {
+  const ownContent = content.flatMap((block, at): UserContent[] => {
     if (block.type === 'text') return [block.text]
-    return block.type === 'image' ? [imageOf(block, `${place}[${at}]`)] : []
+    return block.type === 'image' ? [toImage(block, `${path}[${at}]`)] : []
   })
-  const spoken = [...shown, ...said]
-  return results.length > 0 && spoken.length === 0 ? results : [...results, userMessage(spoken)]
+  const userContent = [...resultImages, ...ownContent]
+  return results.length > 0 && userContent.length === 0
+    ? results
+    : [...results, toUserMessage(userContent)]
 }
 
-function imagesIn({ content }: v.InferOutput<typeof result>, place: string): Spoken[] {
+function toResultImages({ content }: v.InferOutput<typeof result>, path: string): UserContent[] {
   if (typeof content === 'string') return []
   return (content ?? []).flatMap((block, at) =>
-    block.type === 'image' ? [imageOf(block, `${place}[${at}]`)] : [],
+    block.type === 'image' ? [toImage(block, `${path}[${at}]`)] : [],
   )
 }
 
-function assistantOf(content: readonly Block[]): AssistantMessage {
+function toAssistantMessage(content: readonly Block[]): AssistantMessage {
   const toolCalls = content.flatMap((block) =>
     block.type === 'tool_use'
-      ? [{ id: calls.callId(block.id), name: block.name, arguments: JSON.stringify(block.input) }]
+      ? [{ id: calls.toCallId(block.id), name: block.name, arguments: JSON.stringify(block.input) }]
       : [],
   )
   const reasoning = content
@@ -249,29 +263,29 @@ function assistantOf(content: readonly Block[]): AssistantMessage {
     .join('')
   return {
     role: 'assistant',
-    content: textOf(content),
+    content: joinText(content),
     ...(reasoning !== '' && { reasoning }),
     ...(toolCalls.length > 0 && { toolCalls }),
   }
 }
 
-function resultOf(block: v.InferOutput<typeof result>): ChatMessage {
+function toToolMessage(block: v.InferOutput<typeof result>): ChatMessage {
   return {
     role: 'tool',
-    toolCallId: calls.callId(block.tool_use_id),
+    toolCallId: calls.toCallId(block.tool_use_id),
     name: '',
-    content: textOf(block.content ?? '', '\n'),
+    content: joinText(block.content ?? '', '\n'),
     ...(block.is_error && { isError: true }),
   }
 }
 
-function textOf(content: string | readonly Block[], between = ''): string {
+function joinText(content: string | readonly Block[], between = ''): string {
   if (typeof content === 'string') return content
   return content.flatMap((block) => (block.type === 'text' ? [block.text] : [])).join(between)
 }
 
-function toolOf(told: v.InferOutput<typeof clientTool>): Tool {
-  const { name, description, input_schema: parameters, input_examples: examples } = told
+function toClientTool(definition: v.InferOutput<typeof clientToolSchema>): Tool {
+  const { name, description, input_schema: parameters, input_examples: examples } = definition
   const lines = [
     ...(description ? [description] : []),
     ...(examples?.length ? ['Examples of its arguments:'] : []),
@@ -284,7 +298,7 @@ function toolOf(told: v.InferOutput<typeof clientTool>): Tool {
  * Returns the system prompt without the billing header of a coding client. The header changes with
  * every request, which would defeat the prefix cache.
  */
-function systemOf(system: NonNullable<CountBody['system']>): string {
+function toSystemText(system: NonNullable<CountTokensBody['system']>): string {
   if (typeof system === 'string') return system
-  return textOf(system.filter((block) => !block.text.startsWith('x-anthropic-billing-header')))
+  return joinText(system.filter((block) => !block.text.startsWith('x-anthropic-billing-header')))
 }

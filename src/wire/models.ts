@@ -1,43 +1,43 @@
 import { InoriginError } from '../error.ts'
 import type { Model, ModelCapabilities } from '../types/index.ts'
 
-const can = (supported = false) => ({ supported })
+const supports = (supported = false) => ({ supported })
 
-function capabilitiesOf(given: ModelCapabilities) {
+function toCapabilitiesJson(given: ModelCapabilities) {
   const { tools, thinking, imageInput, structuredOutputs, embeddings } = given
   return {
-    batch: can(),
-    citations: can(),
-    code_execution: can(),
-    context_management: can(),
+    batch: supports(),
+    citations: supports(),
+    code_execution: supports(),
+    context_management: supports(),
     effort: {
-      ...can(thinking),
-      low: can(thinking),
-      medium: can(thinking),
-      high: can(thinking),
-      xhigh: can(thinking),
-      max: can(thinking),
+      ...supports(thinking),
+      low: supports(thinking),
+      medium: supports(thinking),
+      high: supports(thinking),
+      xhigh: supports(thinking),
+      max: supports(thinking),
     },
-    image_input: can(imageInput),
-    pdf_input: can(),
-    server_tools: { ...can(), code_execution: can(), web_search: can() },
-    structured_outputs: can(structuredOutputs),
+    image_input: supports(imageInput),
+    pdf_input: supports(),
+    server_tools: { ...supports(), code_execution: supports(), web_search: supports() },
+    structured_outputs: supports(structuredOutputs),
     thinking: {
-      ...can(thinking),
+      ...supports(thinking),
       types: {
-        adaptive: can(thinking),
-        between_tools: can(),
-        disabled: can(true),
-        enabled: can(thinking),
+        adaptive: supports(thinking),
+        between_tools: supports(),
+        disabled: supports(true),
+        enabled: supports(thinking),
       },
     },
-    tools: can(tools),
-    embeddings: { ...can(embeddings !== undefined), ...embeddings },
+    tools: supports(tools),
+    embeddings: { ...supports(embeddings !== undefined), ...embeddings },
   }
 }
 
 /** Returns a model with the fields that clients of both styles expect. */
-export function modelObject(model: Model) {
+export function toModelJson(model: Model) {
   const created = new Date(model.created)
   return {
     id: model.tag,
@@ -49,7 +49,7 @@ export function modelObject(model: Model) {
     created_at: created.toISOString(),
     max_input_tokens: model.maxInputTokens,
     max_tokens: model.maxOutputTokens,
-    capabilities: capabilitiesOf(model.capabilities),
+    capabilities: toCapabilitiesJson(model.capabilities),
   }
 }
 
@@ -57,12 +57,12 @@ export function modelObject(model: Model) {
  * Returns all models in one page. `after_id` and `before_id` narrow it, so a client that reads
  * pages until one is empty terminates.
  */
-export function modelList(models: readonly Model[], query: URLSearchParams) {
+export function toModelListJson(models: readonly Model[], query: URLSearchParams) {
   const position = (key: string): number => models.findIndex(({ tag }) => tag === query.get(key))
   const before = position('before_id')
   const data = models
     .slice(position('after_id') + 1, before === -1 ? undefined : before)
-    .map(modelObject)
+    .map(toModelJson)
   return {
     object: 'list',
     data,
@@ -73,7 +73,7 @@ export function modelList(models: readonly Model[], query: URLSearchParams) {
 }
 
 /** Returns the model of that tag. Throws `not_found` if there is none. */
-export function findModel(models: readonly Model[], tag: string): Model {
+export function getModel(models: readonly Model[], tag: string): Model {
   const model = models.find((candidate) => candidate.tag === tag)
   if (model) return model
   const message = `Model \`${tag}\` not found. GET /v1/models lists the available models.`

@@ -1,18 +1,20 @@
 import type * as v from 'valibot'
 import type { Prediction, PredictionRequest, Predictor } from '../types/index.ts'
-import { filled, object, optional } from './fields.ts'
+import { nonEmptyString, object, optional } from './fields.ts'
 
 /** Schema of `POST /v1/predictions`. */
-export const predictionBody = object({
-  tag: filled,
-  clientId: filled,
-  configurationId: optional(filled),
-  deviceId: optional(filled),
-  predictionId: optional(filled),
+export const predictionBodySchema = object({
+  tag: nonEmptyString,
+  clientId: nonEmptyString,
+  configurationId: optional(nonEmptyString),
+  deviceId: optional(nonEmptyString),
+  predictionId: optional(nonEmptyString),
 })
 
 /** Converts the body to a request. */
-export function predictionRequest(body: v.InferOutput<typeof predictionBody>): PredictionRequest {
+export function toPredictionRequest(
+  body: v.InferOutput<typeof predictionBodySchema>,
+): PredictionRequest {
   return {
     tag: body.tag,
     clientId: body.clientId,
@@ -25,7 +27,7 @@ export function predictionRequest(body: v.InferOutput<typeof predictionBody>): P
 // The next two functions list every field, so that other fields of the host are never sent.
 
 /** Returns a prediction as it is sent. */
-export function predictionObject({
+export function toPredictionJson({
   id,
   tag,
   configuration,
@@ -42,7 +44,7 @@ export function predictionObject({
 }
 
 /** Returns a predictor as it is sent. */
-export function predictorObject(predictor: Predictor): Predictor {
+export function toPredictorJson(predictor: Predictor): Predictor {
   const { tag, owner, name, description, card, status, access, signature } = predictor
   const { username, created } = owner
   return { tag, owner: { username, created }, name, description, card, status, access, signature }

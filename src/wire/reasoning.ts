@@ -1,10 +1,10 @@
 /** Reasoning fields of all styles, and their conversion to a token budget. */
 import type * as v from 'valibot'
-import { atLeast, never, object, oneOf, optional, string, tagged } from './fields.ts'
-import type { Fault } from './fields.ts'
+import { integerAtLeast, object, oneOf, optional, rejected, string, taggedUnion } from './fields.ts'
+import type { FieldConflict } from './fields.ts'
 
 /** Reasoning tokens for each effort. The model worker caps them at half of its context. */
-const BUDGET = {
+const BUDGET_TOKENS = {
   none: 0,
   minimal: 64,
   low: 256,
@@ -15,33 +15,33 @@ const BUDGET = {
 } as const
 
 /** Reasoning effort, the name of a budget. */
-export const effort = optional(
+export const effortField = optional(
   oneOf(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const),
 )
 /** Reasoning effort in the Anthropic style, which disables reasoning by another field. */
-export const outputEffort = optional(oneOf(['low', 'medium', 'high', 'xhigh', 'max'] as const))
+export const outputEffortField = optional(oneOf(['low', 'medium', 'high', 'xhigh', 'max'] as const))
 
 const display = optional(oneOf(['summarized', 'omitted'] as const))
 
 /** Field of the Anthropic style that enables reasoning and sets its budget. */
-export const thinking = optional(
-  tagged('type', {
+export const thinkingField = optional(
+  taggedUnion('type', {
     disabled: object({ type: string }),
-    enabled: object({ type: string, budget_tokens: atLeast(1), display }),
+    enabled: object({ type: string, budget_tokens: integerAtLeast(1), display }),
     adaptive: object({ type: string, display }),
-    between_tools: never,
+    between_tools: rejected,
   }),
 )
 
 /** Reasoning fields of a body of any style. */
 export interface ReasoningFields {
-  reasoning_effort?: v.InferOutput<typeof effort>
-  thinking?: v.InferOutput<typeof thinking>
-  output_config?: { effort?: v.InferOutput<typeof outputEffort> } | null | undefined
+  reasoning_effort?: v.InferOutput<typeof effortField>
+  thinking?: v.InferOutput<typeof thinkingField>
+  output_config?: { effort?: v.InferOutput<typeof outputEffortField> } | null | undefined
 }
 
 /** Reasoning settings of a request. */
-export interface Reasoning {
+export interface ReasoningSettings {
   /** Budget in tokens. `undefined`: the model's default. */
   budget: number | undefined
   /** `true` if the response contains the reasoning. Clients that did not ask may not expect it. */
@@ -53,15 +53,15 @@ export interface Reasoning {
 }
 
 /** Returns the reasoning settings of a body. Disabled thinking wins over any effort. */
-export function reasoningOf({
+export function toReasoning({
   reasoning_effort: direct,
   thinking: config,
   output_config: output,
-}: ReasoningFields): Reasoning {
+}: ReasoningFields): ReasoningSettings {
   const level = direct ?? output?.effort ?? undefined
-  const budget = budgetOf(config, level)
-  const isOther = (asked: keyof typeof BUDGET | null | undefined): boolean =>
-    Boolean(asked && BUDGET[asked] !== budget)
+  const budget = toBudget(config, level)
+  const isOverridden = (requested: keyof typeof BUDGET_TOKENS | null | undefined): boolean =>
+    Boolean(requested && BUDGET_TOKENS[requested] !== budget)
   return {
     budget,
     shown: (budget ?? 0) > 0 && !(config && 'display' in config && config.display === 'omitted'),
@@ -71,29 +71,29 @@ export function reasoningOf({
       ...(output?.effort ? ['output_config.effort'] : []),
     ],
     ignored: [
-      ...(isOther(direct) ? ['reasoning_effort'] : []),
-      ...(isOther(output?.effort) ? ['output_config.effort'] : []),
+      ...(isOverridden(direct) ? ['reasoning_effort'] : []),
+      ...(isOverridden(output?.effort) ? ['output_config.effort'] : []),
     ],
   }
 }
 
-function budgetOf(
+function toBudget(
   config: ReasoningFields['thinking'],
-  level: keyof typeof BUDGET | undefined,
+  level: keyof typeof BUDGET_TOKENS | undefined,
 ): number | undefined {
-  if (!config) return level && BUDGET[level]
+  if (!config) return level && BUDGET_TOKENS[level]
   if ('budget_tokens' in config) return config.budget_tokens
-  return config.type === 'disabled' ? 0 : BUDGET[level ?? 'medium']
+  return config.type === 'disabled' ? 0 : BUDGET_TOKENS[level ?? 'medium']
 }
 
 /** Returns the conflict between a reasoning budget and the limit of output tokens. */
-export function budgetFault(
+export function findBudgetConflict(
   config: ReasoningFields['thinking'],
-  most: number | null | undefined,
-): Fault | undefined {
-  if (!config || !('budget_tokens' in config) || !most) return undefined
+  maxTokens: number | null | undefined,
+): FieldConflict | undefined {
+  if (!config || !('budget_tokens' in config) || !maxTokens) return undefined
   const { budget_tokens: input } = config
-  if (input < most) return undefined
-  const message = `less than the limit of output tokens, ${most}`
+  if (input < maxTokens) return undefined
+  const message = `less than the limit of output tokens, ${maxTokens}`
   return { path: ['thinking', 'budget_tokens'], message, input }
 }

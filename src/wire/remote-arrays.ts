@@ -32,22 +32,22 @@ const CODES: Readonly<Record<NumberType, string>> = {
   bool: 'b1',
 }
 
-const MAGIC = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59]
-const ZIP = [0x50, 0x4b, 0x03, 0x04]
+const NPY_MAGIC = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59]
+const ZIP_MAGIC = [0x50, 0x4b, 0x03, 0x04]
 /** Alignment in bytes of the numbers, to which the header is padded. */
-const ALIGNMENT = 64
-const ENTRY = 'arr_0.npy'
+const HEADER_ALIGNMENT_BYTES = 64
+const ARCHIVE_ENTRY = 'arr_0.npy'
 /** Date of the file in the archive: 1 January 1980, the first that ZIP can represent. */
-const FIRST_DAY = 0x21
+const ZIP_DATE = 0x21
 
 /** Bytes of a ZIP local file header without its variable fields. */
-const HEAD = 30
+const ZIP_HEADER_BYTES = 30
 
 /** Compressed bytes per decompression step. Each can expand to at most about 1000 bytes. */
-const STEP = 2 ** 14
+const INFLATE_STEP_BYTES = 2 ** 14
 
 /** Largest array in an archive: 64 MiB, because a small archive can decompress to any size. */
-const MAX_UNFOLDED_BYTES = 2 ** 26
+const MAX_UNZIPPED_BYTES = 2 ** 26
 
 /** Largest number of dimensions of an array, the same as in NumPy. */
 export const MAX_DIMENSIONS = 64
@@ -55,21 +55,21 @@ export const MAX_DIMENSIONS = 64
 /** Largest header of an array in bytes, the same limit as in NumPy. */
 const MAX_HEADER_BYTES = 10_000
 
-const begins = (bytes: Uint8Array, mark: readonly number[]): boolean =>
+const startsWith = (bytes: Uint8Array, mark: readonly number[]): boolean =>
   mark.every((byte, at) => bytes[at] === byte)
 
-/** Returns `true` if {@link readArray} can read bytes of this format. */
+/** Returns `true` if {@link decodeArray} can read bytes of this format. */
 export function isArrayFile(bytes: Uint8Array): boolean {
-  return begins(bytes, ZIP) || begins(bytes, MAGIC)
+  return startsWith(bytes, ZIP_MAGIC) || startsWith(bytes, NPY_MAGIC)
 }
 
 /** Returns the one array in a NumPy file. Throws an error that names `path`. */
-export function readArray(bytes: Uint8Array<ArrayBuffer>, path: string): ArrayElements {
-  return readNpy(begins(bytes, ZIP) ? unfold(bytes, path) : bytes, path)
+export function decodeArray(bytes: Uint8Array<ArrayBuffer>, path: string): ArrayElements {
+  return decodeNpy(startsWith(bytes, ZIP_MAGIC) ? unzipArray(bytes, path) : bytes, path)
 }
 
 /** Returns the content of the only file in an archive. */
-function unfold(archive: Uint8Array, path: string): Uint8Array {
+function unzipArray(archive: Uint8Array, path: string): Uint8Array {
   const files: UnzipFileInfo[] = []
   try {
     // The filter rejects every file, so only the directory of the archive is read.
@@ -78,11 +78,11 @@ function unfold(archive: Uint8Array, path: string): Uint8Array {
     if (!file?.name.endsWith('.npy') || others.length > 0) {
       return refuse(path, 'must contain exactly one .npy file.')
     }
-    if (file.originalSize > MAX_UNFOLDED_BYTES) throw tooLarge(path)
+    if (file.originalSize > MAX_UNZIPPED_BYTES) throw tooLarge(path)
     const view = new DataView(archive.buffer, archive.byteOffset, archive.byteLength)
-    const start = HEAD + view.getUint16(26, true) + view.getUint16(28, true)
+    const start = ZIP_HEADER_BYTES + view.getUint16(26, true) + view.getUint16(28, true)
     const content = archive.subarray(start, start + file.size)
-    return file.compression === 0 ? content : inflated(content, file.originalSize, path)
+    return file.compression === 0 ? content : inflateExactly(content, file.originalSize, path)
   } catch (cause) {
     if (cause instanceof InoriginError) throw cause
     return refuse(path, 'is an archive that is damaged.', cause)
@@ -90,7 +90,7 @@ function unfold(archive: Uint8Array, path: string): Uint8Array {
 }
 
 /** Decompresses up to the declared size only: a small input can expand to minutes of work. */
-function inflated(content: Uint8Array, bytes: number, path: string): Uint8Array {
+function inflateExactly(content: Uint8Array, bytes: number, path: string): Uint8Array {
   const whole = new Uint8Array(bytes)
   let at = 0
   const inflate = new Inflate((piece) => {
@@ -98,21 +98,24 @@ function inflated(content: Uint8Array, bytes: number, path: string): Uint8Array 
     whole.set(piece, at)
     at += piece.length
   })
-  for (let start = 0; start < content.length; start += STEP) {
-    inflate.push(content.subarray(start, start + STEP), start + STEP >= content.length)
+  for (let start = 0; start < content.length; start += INFLATE_STEP_BYTES) {
+    inflate.push(
+      content.subarray(start, start + INFLATE_STEP_BYTES),
+      start + INFLATE_STEP_BYTES >= content.length,
+    )
   }
   if (at < bytes) refuse(path, 'is an archive with fewer bytes than it declares.')
   return whole
 }
 
 function tooLarge(path: string): InoriginError {
-  const what = `${path}: decompresses to more than ${MAX_UNFOLDED_BYTES} bytes. Send less at once.`
+  const what = `${path}: decompresses to more than ${MAX_UNZIPPED_BYTES} bytes. Send less at once.`
   return new InoriginError('too_large', what, { code: 'request_too_large', param: path })
 }
 
-function readNpy(bytes: Uint8Array, path: string): ArrayElements {
+function decodeNpy(bytes: Uint8Array, path: string): ArrayElements {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  if (!begins(bytes, MAGIC) || bytes.length < 12) refuse(path, 'is not a NumPy array.')
+  if (!startsWith(bytes, NPY_MAGIC) || bytes.length < 12) refuse(path, 'is not a NumPy array.')
   const isFirst = view.getUint8(6) === 1
   const from = isFirst ? 10 : 12
   const to = from + (isFirst ? view.getUint16(8, true) : view.getUint32(8, true))
@@ -133,13 +136,13 @@ function readNpy(bytes: Uint8Array, path: string): ArrayElements {
     .filter((part) => part.trim() !== '')
     .map(Number)
   if (shape.length > MAX_DIMENSIONS) refuse(path, `must have at most ${MAX_DIMENSIONS} dimensions.`)
-  const elements = readElements(type, bytes.subarray(to), shape, path)
+  const elements = decodeElements(type, bytes.subarray(to), shape, path)
   const isTransposed = /'fortran_order'\s*:\s*True/.test(header)
-  return isTransposed ? { ...elements, data: inRows(elements, shape) } : elements
+  return isTransposed ? { ...elements, data: toRowMajor(elements, shape) } : elements
 }
 
 /** Returns the numbers in raw little-endian bytes. Throws `invalid_request` that names `path`. */
-export function readElements(
+export function decodeElements(
   type: NumberType,
   bytes: Uint8Array,
   shape: readonly number[] | null,
@@ -159,7 +162,10 @@ export function readElements(
 }
 
 /** Converts numbers from column-major to row-major order. */
-function inRows({ type, data }: ArrayElements, shape: readonly number[]): ArrayElements['data'] {
+function toRowMajor(
+  { type, data }: ArrayElements,
+  shape: readonly number[],
+): ArrayElements['data'] {
   const rows = new ARRAYS[type](data.length)
   const index = new Int32Array(shape.length)
   const steps = shape.map((_, axis) => size(shape.slice(0, axis)))
@@ -179,18 +185,19 @@ function inRows({ type, data }: ArrayElements, shape: readonly number[]): ArrayE
 }
 
 /** Returns an archive with that one array. */
-export function writeArray({ type, data, shape }: ArrayElements): Uint8Array {
+export function encodeArray({ type, data, shape }: ArrayElements): Uint8Array {
   const code = `${data.BYTES_PER_ELEMENT === 1 ? '|' : '<'}${CODES[type]}`
   const lengths = (shape ?? [data.length]).map((length) => `${length},`).join(' ')
   const text = `{'descr': '${code}', 'fortran_order': False, 'shape': (${lengths}), }`
-  const start = MAGIC.length + 4
-  const padded = Math.ceil((start + text.length + 1) / ALIGNMENT) * ALIGNMENT - start
+  const start = NPY_MAGIC.length + 4
+  const padded =
+    Math.ceil((start + text.length + 1) / HEADER_ALIGNMENT_BYTES) * HEADER_ALIGNMENT_BYTES - start
   const header = new TextEncoder().encode(`${text.padEnd(padded - 1)}\n`)
   const bytes = new Uint8Array(start + padded + data.byteLength)
-  bytes.set([...MAGIC, 1, 0, padded & 255, padded >>> 8])
+  bytes.set([...NPY_MAGIC, 1, 0, padded & 255, padded >>> 8])
   bytes.set(header, start)
   bytes.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), start + padded)
-  return archived(bytes)
+  return zipArray(bytes)
 }
 
 /**
@@ -198,23 +205,30 @@ export function writeArray({ type, data, shape }: ArrayElements): Uint8Array {
  * compressor, half of its size, to a script that must stay small.
  * https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT
  */
-function archived(file: Uint8Array): Uint8Array {
-  const name = new TextEncoder().encode(ENTRY)
-  const about = [crc32(file), file.length, file.length]
-  const [head, index, end] = [HEAD, 46, 22]
+function zipArray(file: Uint8Array): Uint8Array {
+  const name = new TextEncoder().encode(ARCHIVE_ENTRY)
+  const checksumAndSizes = [crc32(file), file.length, file.length]
+  const [head, index, end] = [ZIP_HEADER_BYTES, 46, 22]
   const bytes = new Uint8Array(head + index + end + 2 * name.length + file.length)
   const view = new DataView(bytes.buffer)
   const directory = head + name.length + file.length
-  const last = directory + index + name.length
-  const numbers = (at: number, all: readonly number[]): void =>
+  const endRecord = directory + index + name.length
+  const writeUint32s = (at: number, all: readonly number[]): void =>
     all.forEach((number, place) => view.setUint32(at + 4 * place, number, true))
 
   // The fields say version 2.0 and no compression.
-  numbers(0, [0x04034b50, 20, 0])
-  view.setUint16(12, FIRST_DAY, true)
-  numbers(14, [...about, name.length])
-  numbers(directory, [0x02014b50, (20 << 16) | 20, 0, FIRST_DAY << 16, ...about, name.length])
-  numbers(last, [0x06054b50, 0, 0x10001, index + name.length, directory])
+  writeUint32s(0, [0x04034b50, 20, 0])
+  view.setUint16(12, ZIP_DATE, true)
+  writeUint32s(14, [...checksumAndSizes, name.length])
+  writeUint32s(directory, [
+    0x02014b50,
+    (20 << 16) | 20,
+    0,
+    ZIP_DATE << 16,
+    ...checksumAndSizes,
+    name.length,
+  ])
+  writeUint32s(endRecord, [0x06054b50, 0, 0x10001, index + name.length, directory])
   bytes.set(name, head)
   bytes.set(file, head + name.length)
   bytes.set(name, directory + index)

@@ -12,7 +12,7 @@ export interface DataFile {
 const MAX_ENCODING_CHARACTERS = 32
 
 /** Decodes a base64 data URL. Throws `invalid_request` that names `path` for anything else. */
-export function readDataUrl(url: unknown, path: string): DataFile {
+export function decodeDataUrl(url: unknown, path: string): DataFile {
   if (typeof url !== 'string') refuse(path, 'must be a data URL.')
   if (!/^data:/i.test(url)) {
     const scheme = /^[a-z][a-z0-9+.-]{0,30}:/i.exec(url)?.[0]
@@ -24,10 +24,10 @@ export function readDataUrl(url: unknown, path: string): DataFile {
   if (comma < 0 || !/;\s*base64$/i.test(head.slice(-MAX_ENCODING_CHARACTERS)))
     refuse(path, 'must be a data URL in base64.')
   const mime = head.split(';', 1)[0]?.trim().toLowerCase() ?? ''
-  return { mime, bytes: bytesOf(url.slice(comma + 1), path) }
+  return { mime, bytes: decodeBase64(url.slice(comma + 1), path) }
 }
 
-function bytesOf(text: string, path: string): Uint8Array<ArrayBuffer> {
+function decodeBase64(text: string, path: string): Uint8Array<ArrayBuffer> {
   try {
     return fromBase64(text)
   } catch (cause) {
@@ -36,11 +36,11 @@ function bytesOf(text: string, path: string): Uint8Array<ArrayBuffer> {
 }
 
 /** Encodes bytes as a base64 data URL. */
-export const toDataUrl = (mime: string, bytes: Uint8Array): string =>
+export const encodeDataUrl = (mime: string, bytes: Uint8Array): string =>
   `data:${mime};base64,${toBase64(bytes)}`
 
 /** Decodes UTF-8. Throws `invalid_request` that names `path` if the bytes are not valid. */
-export function readText({ bytes }: DataFile, path: string): string {
+export function decodeText({ bytes }: DataFile, path: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch (cause) {
@@ -49,5 +49,5 @@ export function readText({ bytes }: DataFile, path: string): string {
 }
 
 /** Encodes text as a base64 data URL. */
-export const toTextUrl = (mime: string, text: string): string =>
-  toDataUrl(mime, new TextEncoder().encode(text))
+export const encodeTextUrl = (mime: string, text: string): string =>
+  encodeDataUrl(mime, new TextEncoder().encode(text))

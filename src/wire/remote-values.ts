@@ -11,17 +11,23 @@ import {
 import { refuse } from '../values/refuse.ts'
 import type { InputParameter, OutputParameter, TensorValue } from '../types/index.ts'
 import { isObject } from './fields.ts'
-import { findJsonFault, MAX_DEPTH, VALUES_REMEDY } from './json.ts'
+import { findJsonError, MAX_DEPTH, VALUES_REMEDY } from './json.ts'
 import {
   type ArrayElements,
+  decodeArray,
+  decodeElements,
+  encodeArray,
   isArrayFile,
   MAX_DIMENSIONS,
   type NumberType,
-  readArray,
-  readElements,
-  writeArray,
 } from './remote-arrays.ts'
-import { type DataFile, readDataUrl, readText, toDataUrl, toTextUrl } from './remote-data.ts'
+import {
+  type DataFile,
+  decodeDataUrl,
+  decodeText,
+  encodeDataUrl,
+  encodeTextUrl,
+} from './remote-data.ts'
 
 /** Largest number of elements that are converted one by one, in the thread that answers. */
 const MAX_CONVERTED_ELEMENTS = 1_000_000
@@ -41,12 +47,12 @@ export type RemoteValue = { data: string | null; shape?: readonly number[] } & (
 )
 
 /** Value for `server.predict`, and the parts of the client's dialect that it reveals. */
-export interface Decoded extends Partial<Dialect> {
+export interface DecodedValue extends Partial<Dialect> {
   value: unknown
 }
 
-const OTHERS = ['string', 'list', 'dict', 'image', 'binary', 'null']
-const CARRIED = [...Object.keys(ARRAYS), ...OTHERS]
+const OTHER_DTYPES = ['string', 'list', 'dict', 'image', 'binary', 'null']
+const SUPPORTED_DTYPES = [...Object.keys(ARRAYS), ...OTHER_DTYPES]
 
 const isNumberType = (type: string): type is NumberType => Object.hasOwn(ARRAYS, type)
 
@@ -54,39 +60,49 @@ const isNumberType = (type: string): type is NumberType => Object.hasOwn(ARRAYS,
  * Decodes `{ data, dtype }` or plain JSON. Throws `invalid_request` that names the unsupported
  * field. The predictor checks later whether the value fits its parameter.
  */
-export function decodeValue(given: unknown, { type }: InputParameter, path: string): Decoded {
-  if (!isObject(given) || !('data' in given) || !('dtype' in given || 'type' in given)) {
-    return decodeJson(given, type, path)
+export function decodeValue(
+  inputValue: unknown,
+  { type }: InputParameter,
+  path: string,
+): DecodedValue {
+  if (
+    !isObject(inputValue) ||
+    !('data' in inputValue) ||
+    !('dtype' in inputValue || 'type' in inputValue)
+  ) {
+    return decodeJson(inputValue, type, path)
   }
-  const key = 'dtype' in given ? 'dtype' : 'type'
-  const { data, shape, [key]: dtype } = given
-  if (typeof dtype !== 'string' || !CARRIED.includes(dtype)) {
+  const key = 'dtype' in inputValue ? 'dtype' : 'type'
+  const { data, shape, [key]: dtype } = inputValue
+  if (typeof dtype !== 'string' || !SUPPORTED_DTYPES.includes(dtype)) {
     const got = typeof dtype === 'string' ? JSON.stringify(dtype) : kind(dtype)
-    refuse(`${path}.${key}`, `${got} is not supported. Expected: ${CARRIED.join(', ')}.`)
+    refuse(`${path}.${key}`, `${got} is not supported. Expected: ${SUPPORTED_DTYPES.join(', ')}.`)
   }
   if (dtype === 'null') return { key, value: null }
   const at = `${path}.data`
-  const file = readDataUrl(data, at)
+  const file = decodeDataUrl(data, at)
   if (isNumberType(dtype)) return { key, ...decodeNumbers(file, dtype, shape, type, path) }
   return { key, value: decodeFile(file, dtype, at) }
 }
 
-function decodeJson(given: unknown, type: string, path: string): Decoded {
-  const isFile = (type === 'image' || type === 'binary') && typeof given === 'string'
-  if (isFile) return { value: decodeFile(readDataUrl(given, path), type, path) }
-  return isNumberType(type) && given !== null ? { value: given, numbers: 'text' } : { value: given }
+function decodeJson(inputValue: unknown, type: string, path: string): DecodedValue {
+  const isFile = (type === 'image' || type === 'binary') && typeof inputValue === 'string'
+  if (isFile) return { value: decodeFile(decodeDataUrl(inputValue, path), type, path) }
+  return isNumberType(type) && inputValue !== null
+    ? { value: inputValue, numbers: 'text' }
+    : { value: inputValue }
 }
 
 function decodeFile(file: DataFile, dtype: string, path: string): unknown {
   if (dtype === 'binary') return file.bytes
   if (dtype === 'image') return new Blob([file.bytes], { type: file.mime })
-  const text = readText(file, path)
+  const text = decodeText(file, path)
   return dtype === 'string' ? text : parseJson(text, path)
 }
 
 function parseJson(text: string, path: string): unknown {
-  const fault = findJsonFault(text)
-  switch (fault?.type) {
+  const jsonError = findJsonError(text)
+  switch (jsonError?.type) {
     case undefined:
       return JSON.parse(text)
     case 'syntax':
@@ -104,21 +120,21 @@ function decodeNumbers(
   shape: unknown,
   type: string,
   path: string,
-): Decoded {
+): DecodedValue {
   const at = `${path}.data`
   if (file.mime === 'text/plain' || file.mime === 'application/json') {
-    return { numbers: 'text', value: parseJson(readText(file, at), at) }
+    return { numbers: 'text', value: parseJson(decodeText(file, at), at) }
   }
   if ((shape ?? null) === null && isArrayFile(file.bytes)) {
-    const elements = readArray(file.bytes, at)
+    const elements = decodeArray(file.bytes, at)
     if (elements.type !== dtype) refuse(at, `has type ${elements.type}, but ${dtype} is declared.`)
-    return { numbers: 'npz', value: asTaken(elements, type, at) }
+    return { numbers: 'npz', value: toParameterValue(elements, type, at) }
   }
-  const elements = readElements(dtype, file.bytes, shapeOf(shape, `${path}.shape`), at)
-  return { numbers: 'bytes', value: asTaken(elements, type, at) }
+  const elements = decodeElements(dtype, file.bytes, parseShape(shape, `${path}.shape`), at)
+  return { numbers: 'bytes', value: toParameterValue(elements, type, at) }
 }
 
-function shapeOf(shape: unknown, path: string): readonly number[] | null {
+function parseShape(shape: unknown, path: string): readonly number[] | null {
   if ((shape ?? null) === null) return null
   const lengths = Array.isArray(shape) ? (shape as unknown[]) : null
   if (!lengths?.every((length) => Number.isSafeInteger(length) && (length as number) >= 0)) {
@@ -133,15 +149,19 @@ function shapeOf(shape: unknown, path: string): readonly number[] | null {
  * Converts elements to a value for a parameter of the type. Clients send any integer as int32, so
  * numbers of another type are passed on one by one, and later refused if they do not fit.
  */
-function asTaken({ type, data, shape }: ArrayElements, wanted: string, path: string): unknown {
-  if (type === wanted) return shape ? { data, shape } : data
-  const isFloat = wanted.startsWith('float')
-  if (type !== 'bool' && (wanted === 'float32' || wanted === 'float64')) {
-    const numbers = toFloats(readable({ type, data }) as NumberArray, ARRAYS[wanted])
+function toParameterValue(
+  { type, data, shape }: ArrayElements,
+  parameterType: string,
+  path: string,
+): unknown {
+  if (type === parameterType) return shape ? { data, shape } : data
+  const isFloat = parameterType.startsWith('float')
+  if (type !== 'bool' && (parameterType === 'float32' || parameterType === 'float64')) {
+    const numbers = toFloats(readable({ type, data }) as NumberArray, ARRAYS[parameterType])
     return shape ? { data: numbers, shape } : numbers
   }
   if (data.length > MAX_CONVERTED_ELEMENTS) {
-    refuse(path, `has ${data.length} elements of type ${type}. Send them as ${wanted}.`)
+    refuse(path, `has ${data.length} elements of type ${type}. Send them as ${parameterType}.`)
   }
   const values = Array.from<unknown, unknown>(readable({ type, data }), (value) => {
     if (type === 'bool') return value === 1
@@ -174,69 +194,72 @@ export function encodeValue(
     ...(shape && { shape }),
   })
   const json = (dtype: string, content: unknown): RemoteValue =>
-    as(dtype, toTextUrl('application/json', toJson(content, path)))
+    as(dtype, encodeTextUrl('application/json', encodeJson(content, path)))
 
   if (type === 'list' || type === 'dict') return json(type, value)
   if (type === 'image' || type === 'binary') {
     const bytes = value instanceof Uint8Array ? value : null
     if (!bytes)
       return refuse(path, 'has several images, but only one can be sent. Send one at a time.')
-    return as(type, toDataUrl(type === 'image' ? 'image/png' : 'application/octet-stream', bytes))
+    return as(
+      type,
+      encodeDataUrl(type === 'image' ? 'image/png' : 'application/octet-stream', bytes),
+    )
   }
-  if (typeof value === 'string') return as('string', toTextUrl('text/plain', value))
+  if (typeof value === 'string') return as('string', encodeTextUrl('text/plain', value))
   if (isTensor(value) && Array.isArray(value.data)) {
-    return json('list', nested(value.data as unknown[], value.shape))
+    return json('list', nestArray(value.data as unknown[], value.shape))
   }
   if (!isNumberType(type)) return refuse(path, `is ${kind(value)}, which cannot be encoded.`)
 
-  const elements = elementsOf(type, value, path)
+  const elements = toElements(type, value, path)
   const shape = elements.shape ?? [elements.data.length]
   if (dialect.numbers === 'npz')
-    return as(type, toDataUrl('application/x-npz', writeArray(elements)))
+    return as(type, encodeDataUrl('application/x-npz', encodeArray(elements)))
   if (dialect.numbers === 'bytes') {
     const { buffer, byteOffset, byteLength } = elements.data
     const bytes = new Uint8Array(buffer, byteOffset, byteLength)
-    return as(type, toDataUrl('application/octet-stream', bytes), shape)
+    return as(type, encodeDataUrl('application/octet-stream', bytes), shape)
   }
-  const words = toJson(nested(inWords(elements), shape), path)
-  return as(type, toTextUrl(shape.length === 0 ? 'text/plain' : 'application/json', words))
+  const jsonText = encodeJson(nestArray(toJsonNumbers(elements), shape), path)
+  return as(type, encodeTextUrl(shape.length === 0 ? 'text/plain' : 'application/json', jsonText))
 }
 
 function isTensor(value: unknown): value is TensorValue {
   return isObject(value) && 'data' in value && 'shape' in value
 }
 
-function elementsOf(type: NumberType, value: unknown, path: string): ArrayElements {
+function toElements(type: NumberType, value: unknown, path: string): ArrayElements {
   // `parseElements` refuses NaN as a plain number, but accepts it in a typed array.
   const isFloat = typeof value === 'number' && type.startsWith('float')
-  const given = isFloat ? { data: Float64Array.of(value), shape: [] } : value
-  return parseElements(type, given, path) as ArrayElements
+  const inputValue = isFloat ? { data: Float64Array.of(value), shape: [] } : value
+  return parseElements(type, inputValue, path) as ArrayElements
 }
 
-function inWords(elements: Elements): unknown[] {
+function toJsonNumbers(elements: Elements): unknown[] {
   const values = Array.from<unknown>(readable(elements))
   return elements.type === 'bool' ? values.map((value) => value === 1) : values
 }
 
-function nested(values: readonly unknown[], [length, ...rest]: readonly number[]): unknown {
+function nestArray(values: readonly unknown[], [length, ...rest]: readonly number[]): unknown {
   if (length === undefined) return values[0]
   if (rest.length === 0) return values
   const step = size(rest)
   return Array.from({ length }, (_, row) =>
-    nested(values.slice(row * step, (row + 1) * step), rest),
+    nestArray(values.slice(row * step, (row + 1) * step), rest),
   )
 }
 
 /** Encodes JSON with integers of any size. Throws `invalid_request` for NaN and infinities. */
-function toJson(value: unknown, path: string): string {
+function encodeJson(value: unknown, path: string): string {
   if (typeof value === 'bigint') return String(value)
   if (typeof value === 'number' && !Number.isFinite(value)) {
     refuse(path, `contains ${value}, which JSON cannot represent.`)
   }
-  if (Array.isArray(value)) return `[${value.map((item) => toJson(item, path)).join(',')}]`
+  if (Array.isArray(value)) return `[${value.map((item) => encodeJson(item, path)).join(',')}]`
   if (!isObject(value)) return JSON.stringify(value)
   const entries = Object.entries(value).map(
-    ([name, item]) => `${JSON.stringify(name)}:${toJson(item, path)}`,
+    ([name, item]) => `${JSON.stringify(name)}:${encodeJson(item, path)}`,
   )
   return `{${entries.join(',')}}`
 }

@@ -6,22 +6,22 @@ import type * as v from 'valibot'
 import type { InoriginError } from '../error.ts'
 import { refuse } from '../values/refuse.ts'
 import type { PredictionEvent, Signature, Tag } from '../types/index.ts'
-import { type Encoder, progressText } from './answer.ts'
-import { anyObject, filled, flag, object, optional, string } from './fields.ts'
+import { type EventEncoder, formatProgress } from './response-body.ts'
+import { anyObject, flag, nonEmptyString, object, optional, string } from './fields.ts'
 import { id } from './id.ts'
 import { type Dialect, decodeValue, encodeValue, type RemoteValue } from './remote-values.ts'
-import { JSON_TYPE, SSE_TYPE } from './reply.ts'
+import { JSON_TYPE, SSE_TYPE } from './http-response.ts'
 import { comment, frame } from './sse.ts'
 
 /** Schema of the body. `clientId` has no effect and is reported like an unknown field. */
-export const remoteBody = object({
-  tag: filled,
+export const remoteBodySchema = object({
+  tag: nonEmptyString,
   inputs: optional(anyObject),
   acceleration: optional(string),
   stream: optional(flag),
 })
 
-type RemoteBody = v.InferOutput<typeof remoteBody>
+type RemoteBody = v.InferOutput<typeof remoteBodySchema>
 
 /** Returns the fields without effect: the server itself chooses the device. */
 export function ignoredByRemote({ acceleration }: RemoteBody): string[] {
@@ -30,22 +30,22 @@ export function ignoredByRemote({ acceleration }: RemoteBody): string[] {
 }
 
 /** Decoded inputs of a predictor, and the dialect of the client. */
-export interface Remote {
+export interface DecodedInputs {
   inputs: Record<string, unknown>
   dialect: Dialect
 }
 
 /** Decodes the inputs. Throws `invalid_request` that names an unknown or unsupported input. */
-export function remoteInputs({ inputs }: RemoteBody, signature: Signature): Remote {
+export function decodeInputs({ inputs }: RemoteBody, signature: Signature): DecodedInputs {
   const dialect: Partial<Dialect> = {}
-  const decoded = Object.entries(inputs ?? {}).map(([name, given]) => {
+  const decoded = Object.entries(inputs ?? {}).map(([name, inputValue]) => {
     const path = `inputs.${name}`
     const parameter = signature.inputs.find((each) => each.name === name)
     if (!parameter) {
       const names = signature.inputs.map((each) => each.name).join(', ') || 'none'
       return refuse(path, `unknown input. Expected: ${names}.`)
     }
-    const { value, numbers, key } = decodeValue(given, parameter, path)
+    const { value, numbers, key } = decodeValue(inputValue, parameter, path)
     dialect.numbers ??= numbers
     dialect.key ??= key
     return [name, value] as const
@@ -55,32 +55,35 @@ export function remoteInputs({ inputs }: RemoteBody, signature: Signature): Remo
   return { inputs: Object.fromEntries(decoded), dialect: { key, numbers } }
 }
 
-interface Told {
+interface EncoderContext {
   tag: Tag
   signature: Signature
   dialect: Dialect
 }
 
 /** Encodes a prediction as one JSON body, with spaces as heartbeats, or as a one-event stream. */
-export function remoteEncoder(told: Told, stream: boolean): Encoder<PredictionEvent> {
-  const head = { id: id('pred_'), tag: told.tag, created: new Date().toISOString() }
+export function remoteEncoder(
+  context: EncoderContext,
+  stream: boolean,
+): EventEncoder<PredictionEvent> {
+  const head = { id: id('pred_'), tag: context.tag, created: new Date().toISOString() }
   const prediction = (
     results: readonly RemoteValue[] | null,
     latency: number | null,
     error: string | null,
   ): string => {
-    const whole = { ...head, results, latency, error, logs: null }
-    return stream ? frame(whole, 'prediction') : JSON.stringify(whole)
+    const predictionJson = { ...head, results, latency, error, logs: null }
+    return stream ? frame(predictionJson, 'prediction') : JSON.stringify(predictionJson)
   }
   return {
     type: stream ? SSE_TYPE : JSON_TYPE,
     encode(event) {
       if (event.type === 'finish') {
         const { outputs, latency } = event.result
-        return prediction(resultsOf(outputs, told), latency, null)
+        return prediction(encodeResults(outputs, context), latency, null)
       }
       if (!stream) return ' '
-      return comment(event.type === 'progress' ? progressText(event.progress) : 'heartbeat')
+      return comment(event.type === 'progress' ? formatProgress(event.progress) : 'heartbeat')
     },
     // The status has been sent by now, and clients read the error from this field.
     fail: (error: InoriginError) => prediction(null, null, error.message),
@@ -88,7 +91,10 @@ export function remoteEncoder(told: Told, stream: boolean): Encoder<PredictionEv
 }
 
 /** Encodes the outputs in the order of the signature, by which clients name them. */
-function resultsOf(outputs: Record<string, unknown>, { signature, dialect }: Told): RemoteValue[] {
+function encodeResults(
+  outputs: Record<string, unknown>,
+  { signature, dialect }: EncoderContext,
+): RemoteValue[] {
   return signature.outputs.map((parameter) =>
     encodeValue(outputs[parameter.name], parameter, dialect, `outputs.${parameter.name}`),
   )

@@ -2,21 +2,21 @@ import { InoriginError } from '../error.ts'
 import type { ResourceBody, ResourceInfo } from '../types/index.ts'
 import { errorResponse } from './errors.ts'
 import { id } from './id.ts'
-import { spansIn, type Span } from './ranges.ts'
-import { reply } from './reply.ts'
-import type { Work } from './work.ts'
+import { type ByteRange, parseRangeHeader } from './ranges.ts'
+import { httpResponse } from './http-response.ts'
+import type { Cancellation } from './cancellation.ts'
 
 /**
  * Milliseconds during which an error can still become a status. Later, the headers are sent and the
  * body waits for the download, because browsers stop service workers that respond late.
  */
-const GRACE = 1_000
+const STATUS_DEADLINE_MS = 1_000
 
 /**
  * Throws `permission` if the browser would display or run the resource: as a page, a script, a
  * worker or a style. Requests of `fetch()` have no destination.
  */
-export function refuseLoads({ mode, destination }: Request): void {
+export function assertScriptedFetch({ mode, destination }: Request): void {
   if (mode !== 'navigate' && destination === '') return
   const message =
     'Resources are not served as pages, scripts, workers or styles. Read this one with fetch().'
@@ -24,7 +24,7 @@ export function refuseLoads({ mode, destination }: Request): void {
 }
 
 /** Returns the digest in `<sha256>` or `<sha256>/<name>`. Throws `not_found` if it is invalid. */
-export function digestIn(path: string): string {
+export function parseDigest(path: string): string {
   const sha256 = path.split('/', 1)[0]?.toLowerCase() ?? ''
   if (/^[0-9a-f]{64}$/.test(sha256)) return sha256
   throw new InoriginError(
@@ -34,7 +34,7 @@ export function digestIn(path: string): string {
 }
 
 /** Piece of a body: text, or a range of the resource's bytes. */
-type Piece = string | Span
+type BodySegment = string | ByteRange
 
 /**
  * Resolves with the response to a request for a resource: the requested ranges with status 206, 304
@@ -45,7 +45,7 @@ export async function resourceResponse(
   request: Request,
   { sha256, bytes }: ResourceInfo,
   read: () => Promise<ResourceBody>,
-  { work, requestId }: { work: Work; requestId: string },
+  { cancellation, requestId }: { cancellation: Cancellation; requestId: string },
 ): Promise<Response> {
   const etag = `"${sha256}"`
   const common = {
@@ -54,9 +54,11 @@ export async function resourceResponse(
     'accept-ranges': 'bytes',
     etag,
   }
-  if (isKnown(request.headers, etag)) return noContent({ ...common })
-  const spans = isRanged(request, etag) ? spansIn(request.headers.get('range'), bytes) : undefined
-  if (spans?.length === 0) {
+  if (isCached(request.headers, etag)) return notModified({ ...common })
+  const ranges = isRanged(request, etag)
+    ? parseRangeHeader(request.headers.get('range'), bytes)
+    : undefined
+  if (ranges?.length === 0) {
     const what = `The range is outside of the resource, which has ${bytes} bytes.`
     const error = new InoriginError('invalid_request', what)
     return errorResponse(error, requestId, {
@@ -64,20 +66,24 @@ export async function resourceResponse(
       headers: { 'content-range': `bytes */${bytes}` },
     })
   }
-  const { pieces, ...parts } = partsOf(spans, bytes)
-  const headers = { ...common, ...parts.headers, 'content-length': String(lengthOf(pieces)) }
-  const status = spans ? 206 : 200
-  if (request.method === 'HEAD') return reply(null, { status, headers })
+  const { segments, ...parts } = planBody(ranges, bytes)
+  const headers = {
+    ...common,
+    ...parts.headers,
+    'content-length': String(segmentsLength(segments)),
+  }
+  const status = ranges ? 206 : 200
+  if (request.method === 'HEAD') return httpResponse(null, { status, headers })
 
-  const reading = read().then(({ blob }) => join(blob, pieces))
+  const loading = read().then(({ blob }) => toBlob(blob, segments))
   // The body fails with this error too; this only avoids an unhandled rejection.
-  reading.catch(() => undefined)
-  const body = await Promise.race([reading, elapsed(GRACE)])
-  return reply(body ?? late(reading, work), { status, headers })
+  loading.catch(() => undefined)
+  const body = await Promise.race([loading, delay(STATUS_DEADLINE_MS)])
+  return httpResponse(body ?? pendingBody(loading, cancellation), { status, headers })
 }
 
 /** Returns `true` if the client has the resource. A weak tag counts, as bytes never change. */
-function isKnown(headers: Headers, etag: string): boolean {
+function isCached(headers: Headers, etag: string): boolean {
   const tags = headers
     .get('if-none-match')
     ?.split(',')
@@ -91,61 +97,73 @@ function isRanged({ method, headers }: Request, etag: string): boolean {
   return method === 'GET' && (condition === null || condition.trim() === etag)
 }
 
-function noContent(headers: Record<string, string>): Response {
-  const response = reply(null, { status: 304, headers })
+function notModified(headers: Record<string, string>): Response {
+  const response = httpResponse(null, { status: 304, headers })
   response.headers.delete('content-type')
   return response
 }
 
-const BYTES = 'application/octet-stream'
+const OCTET_STREAM = 'application/octet-stream'
 
-function partsOf(
-  spans: readonly Span[] | undefined,
+function planBody(
+  ranges: readonly ByteRange[] | undefined,
   size: number,
-): { headers: Record<string, string>; pieces: Piece[] } {
-  if (!spans) return { headers: { 'content-type': BYTES }, pieces: [[0, size - 1]] }
-  const rangeOf = ([first, last]: Span): string => `bytes ${first}-${last}/${size}`
-  const [span, ...more] = spans
-  if (span && more.length === 0) {
-    return { headers: { 'content-type': BYTES, 'content-range': rangeOf(span) }, pieces: [span] }
+): { headers: Record<string, string>; segments: BodySegment[] } {
+  if (!ranges) return { headers: { 'content-type': OCTET_STREAM }, segments: [[0, size - 1]] }
+  const rangeOf = ([first, last]: ByteRange): string => `bytes ${first}-${last}/${size}`
+  const [range, ...more] = ranges
+  if (range && more.length === 0) {
+    return {
+      headers: { 'content-type': OCTET_STREAM, 'content-range': rangeOf(range) },
+      segments: [range],
+    }
   }
   const boundary = id('part_')
-  const head = (one: Span): string =>
-    `--${boundary}\r\ncontent-type: ${BYTES}\r\ncontent-range: ${rangeOf(one)}\r\n\r\n`
+  const head = (one: ByteRange): string =>
+    `--${boundary}\r\ncontent-type: ${OCTET_STREAM}\r\ncontent-range: ${rangeOf(one)}\r\n\r\n`
   return {
     headers: { 'content-type': `multipart/byteranges; boundary=${boundary}` },
-    pieces: [...spans.flatMap((one): Piece[] => [head(one), one, '\r\n']), `--${boundary}--\r\n`],
+    segments: [
+      ...ranges.flatMap((one): BodySegment[] => [head(one), one, '\r\n']),
+      `--${boundary}--\r\n`,
+    ],
   }
 }
 
-function lengthOf(pieces: readonly Piece[]): number {
-  return pieces.reduce(
-    (sum, piece) => sum + (typeof piece === 'string' ? piece.length : piece[1] - piece[0] + 1),
+function segmentsLength(segments: readonly BodySegment[]): number {
+  return segments.reduce(
+    (sum, segment) =>
+      sum + (typeof segment === 'string' ? segment.length : segment[1] - segment[0] + 1),
     0,
   )
 }
 
-function join(blob: Blob, pieces: readonly Piece[]): Blob {
+function toBlob(blob: Blob, segments: readonly BodySegment[]): Blob {
   return new Blob(
-    pieces.map((piece) => (typeof piece === 'string' ? piece : blob.slice(piece[0], piece[1] + 1))),
+    segments.map((segment) =>
+      typeof segment === 'string' ? segment : blob.slice(segment[0], segment[1] + 1),
+    ),
   )
 }
 
 /** Returns the bytes of a download that has not finished. Cancelling the stream cancels it. */
-function late(arriving: Promise<Blob>, work: Work): ReadableStream<Uint8Array> {
+function pendingBody(
+  download: Promise<Blob>,
+  cancellation: Cancellation,
+): ReadableStream<Uint8Array> {
   let reader: ReadableStreamDefaultReader<Uint8Array> | undefined
   return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
-        reader ??= (await arriving).stream().getReader()
+        reader ??= (await download).stream().getReader()
         const { done, value } = await reader.read()
         if (done) controller.close()
         else controller.enqueue(value)
       },
-      // The cancellation is deferred for the reason given in `answer.ts`.
+      // The cancellation is deferred for the reason given in `response-body.ts`.
       cancel(reason) {
         queueMicrotask(() => {
-          work.cancel()
+          cancellation.cancel()
           void reader?.cancel(reason)
         })
       },
@@ -154,6 +172,6 @@ function late(arriving: Promise<Blob>, work: Work): ReadableStream<Uint8Array> {
   )
 }
 
-function elapsed(milliseconds: number): Promise<undefined> {
+function delay(milliseconds: number): Promise<undefined> {
   return new Promise((resolve) => setTimeout(() => resolve(undefined), milliseconds))
 }

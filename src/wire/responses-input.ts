@@ -2,20 +2,20 @@
 import * as v from 'valibot'
 import type { AssistantMessage, ChatMessage, ToolCall } from '../types/index.ts'
 import {
-  atMost,
-  filled,
+  arrayOf,
   isObject,
-  listOf,
-  never,
+  nonEmptyString,
   object,
   optional,
+  rejected,
   string,
-  tagged,
-  textOr,
+  stringOrParts,
+  taggedUnion,
+  withMaxLength,
 } from './fields.ts'
-import { imageOf, inputImage, noImage, userMessage } from './images.ts'
-import type { Spoken } from './images.ts'
-import { textPart } from './shared.ts'
+import { inputImage, rejectedImage, toImage, toUserMessage } from './images.ts'
+import type { UserContent } from './images.ts'
+import { textPart } from './shared-fields.ts'
 import * as calls from './tools.ts'
 
 const part = object({ type: string, text: string })
@@ -24,49 +24,54 @@ const parts = {
   output_text: object({ type: v.literal('output_text'), text: string }),
   text: textPart,
   refusal: object({ type: v.literal('refusal'), refusal: string }),
-  input_file: never,
-  input_audio: never,
+  input_file: rejected,
+  input_audio: rejected,
 }
-const content = textOr(tagged('type', { ...parts, input_image: noImage }))
-const shown = textOr(tagged('type', { ...parts, input_image: inputImage }))
+const content = stringOrParts(taggedUnion('type', { ...parts, input_image: rejectedImage }))
+const userContentSchema = stringOrParts(taggedUnion('type', { ...parts, input_image: inputImage }))
 /** Fields that clients send back from earlier responses. They have no effect. */
-const known = { id: optional(string), status: optional(string) }
+const ignoredItemFields = { id: optional(string), status: optional(string) }
 
-const messageOf = <const Role extends string, T extends v.GenericSchema>(role: Role, rule: T) =>
-  object({ type: optional(v.literal('message')), role: v.literal(role), content: rule, ...known })
+const messageSchema = <const Role extends string, T extends v.GenericSchema>(role: Role, rule: T) =>
+  object({
+    type: optional(v.literal('message')),
+    role: v.literal(role),
+    content: rule,
+    ...ignoredItemFields,
+  })
 
-const message = tagged('role', {
-  user: messageOf('user', shown),
-  assistant: messageOf('assistant', content),
-  system: messageOf('system', content),
-  developer: messageOf('developer', content),
+const message = taggedUnion('role', {
+  user: messageSchema('user', userContentSchema),
+  assistant: messageSchema('assistant', content),
+  system: messageSchema('system', content),
+  developer: messageSchema('developer', content),
 })
 
-const thought = optional(listOf(part))
+const reasoningTextsSchema = optional(arrayOf(part))
 
-const item = tagged('type', {
+const item = taggedUnion('type', {
   message,
   function_call: object({
     type: v.literal('function_call'),
-    call_id: filled,
-    name: filled,
-    arguments: calls.argumentsText,
-    ...known,
+    call_id: nonEmptyString,
+    name: nonEmptyString,
+    arguments: calls.argumentsJson,
+    ...ignoredItemFields,
   }),
   function_call_output: object({
     type: v.literal('function_call_output'),
-    call_id: filled,
-    output: shown,
-    ...known,
+    call_id: nonEmptyString,
+    output: userContentSchema,
+    ...ignoredItemFields,
   }),
   reasoning: object({
     type: v.literal('reasoning'),
-    summary: thought,
-    content: thought,
+    summary: reasoningTextsSchema,
+    content: reasoningTextsSchema,
     encrypted_content: optional(string),
-    ...known,
+    ...ignoredItemFields,
   }),
-  item_reference: object({ type: v.literal('item_reference'), id: filled }),
+  item_reference: object({ type: v.literal('item_reference'), id: nonEmptyString }),
 })
 
 /** Accepts any item. An item without a type is a message. */
@@ -74,107 +79,110 @@ const anyItem = v.lazy((input): typeof message | typeof item =>
   isObject(input) && (input['type'] ?? null) === null ? message : item,
 )
 
-export const itemsRule = v.array(anyItem, 'a string or an array of items')
+export const itemsSchema = v.array(anyItem, 'a string or an array of items')
 
 /**
  * Largest number of items in an input. Each gets an id and is sent on twice, for the completion and
  * for storage. A conversation with that many items exceeds every context.
  */
-const MAX_ITEMS = 20_000
+const MAX_INPUT_ITEMS = 20_000
 
 const boundedItems = v.pipe(
-  atMost(MAX_ITEMS, 'items', itemsRule),
+  withMaxLength(MAX_INPUT_ITEMS, 'items', itemsSchema),
   v.minLength(1, 'an array with at least one item'),
 )
 
-export const inputRule = v.lazy((input): typeof string | typeof boundedItems =>
+export const inputSchema = v.lazy((input): typeof string | typeof boundedItems =>
   typeof input === 'string' ? string : boundedItems,
 )
 
-type Item = v.InferOutput<typeof itemsRule>[number]
+type Item = v.InferOutput<typeof itemsSchema>[number]
 
 /** Item, and its path in the body. */
-export interface Placed {
+export interface InputItem {
   item: Item
-  place: string
+  path: string
 }
 
 /** Assistant message that the next items may still extend. */
-type OpenTurn = AssistantMessage & { toolCalls?: ToolCall[] }
-type Turn = Exclude<ChatMessage, AssistantMessage> | OpenTurn
+type OpenMessage = AssistantMessage & { toolCalls?: ToolCall[] }
+type InputMessage = Exclude<ChatMessage, AssistantMessage> | OpenMessage
 
 /**
  * Converts items to messages. Consecutive reasoning, text and calls become one assistant message.
  * Images in tool results become a user message after the last result.
  */
-export function turnsOf(items: readonly Placed[]): ChatMessage[] {
-  const turns: Turn[] = []
-  let held: Spoken[] = []
-  const show = (): void => {
-    if (held.length > 0) turns.push(userMessage(held))
-    held = []
+export function toMessages(items: readonly InputItem[]): ChatMessage[] {
+  const messages: InputMessage[] = []
+  let resultImages: UserContent[] = []
+  const flushImages = (): void => {
+    if (resultImages.length > 0) messages.push(toUserMessage(resultImages))
+    resultImages = []
   }
-  for (const { item: each, place } of items) {
-    // `conversationOf` has replaced every reference that it resolved.
+  for (const { item: each, path } of items) {
+    // `resolveInput` has replaced every reference that it resolved.
     if (each.type === 'item_reference') continue
     if (each.type === 'function_call_output') {
-      const spoken = spokenOf(each.output, `${place}.output`)
-      const toolCallId = calls.callId(each.call_id)
-      turns.push({ role: 'tool', toolCallId, name: '', content: textIn(spoken) })
-      held.push(...spoken.filter((one) => typeof one !== 'string'))
+      const userContent = toUserContent(each.output, `${path}.output`)
+      const toolCallId = calls.toCallId(each.call_id)
+      messages.push({ role: 'tool', toolCallId, name: '', content: joinText(userContent) })
+      resultImages.push(...userContent.filter((one) => typeof one !== 'string'))
       continue
     }
-    show()
-    const last = turns.at(-1)
+    flushImages()
+    const last = messages.at(-1)
     const open = last?.role === 'assistant' ? last : undefined
-    const turn = turnOf(each, open, place)
-    if (turn !== open) turns.push(turn)
+    const itemMessage = addToMessage(each, open, path)
+    if (itemMessage !== open) messages.push(itemMessage)
   }
-  show()
-  return turns
+  flushImages()
+  return messages
 }
 
 /** Returns the message of an item, or the open assistant message with the item added. */
-function turnOf(
-  given: Exclude<Item, { type: 'item_reference' | 'function_call_output' }>,
-  open: OpenTurn | undefined,
-  place: string,
-): Turn {
-  switch (given.type) {
+function addToMessage(
+  value: Exclude<Item, { type: 'item_reference' | 'function_call_output' }>,
+  open: OpenMessage | undefined,
+  path: string,
+): InputMessage {
+  switch (value.type) {
     case 'function_call': {
-      const { call_id: id, name, arguments: text } = given
-      const call = { id: calls.callId(id), name, arguments: calls.argumentsOf(text) }
-      const turn: OpenTurn = open ?? { role: 'assistant', content: '' }
-      turn.toolCalls ??= []
-      turn.toolCalls.push(call)
-      return turn
+      const { call_id: id, name, arguments: text } = value
+      const call = { id: calls.toCallId(id), name, arguments: calls.normalizeArguments(text) }
+      const itemMessage: OpenMessage = open ?? { role: 'assistant', content: '' }
+      itemMessage.toolCalls ??= []
+      itemMessage.toolCalls.push(call)
+      return itemMessage
     }
     case 'reasoning': {
-      const told = given.content?.length ? given.content : given.summary
-      const reasoning = (told ?? []).map(({ text }) => text).join('\n')
+      const reasoningTexts = value.content?.length ? value.content : value.summary
+      const reasoning = (reasoningTexts ?? []).map(({ text }) => text).join('\n')
       return { role: 'assistant', content: '', ...(reasoning !== '' && { reasoning }) }
     }
     default: {
-      const spoken = spokenOf(given.content, `${place}.content`)
-      if (given.role === 'user') return userMessage(spoken)
-      const said = textIn(spoken)
-      if (given.role !== 'assistant') return { role: 'system', content: said }
+      const userContent = toUserContent(value.content, `${path}.content`)
+      if (value.role === 'user') return toUserMessage(userContent)
+      const ownText = joinText(userContent)
+      if (value.role !== 'assistant') return { role: 'system', content: ownText }
       // Text after reasoning and before any call belongs to the same message.
       if (!open || open.content !== '' || open.toolCalls)
-        return { role: 'assistant', content: said }
-      open.content = said
+        return { role: 'assistant', content: ownText }
+      open.content = ownText
       return open
     }
   }
 }
 
-function spokenOf(given: v.InferOutput<typeof shown>, place: string): Spoken[] {
-  if (typeof given === 'string') return [given]
-  return given.map((each, at) => {
-    if (each.type === 'input_image') return imageOf(each, `${place}[${at}]`)
+function toUserContent(
+  value: v.InferOutput<typeof userContentSchema>,
+  path: string,
+): UserContent[] {
+  if (typeof value === 'string') return [value]
+  return value.map((each, at) => {
+    if (each.type === 'input_image') return toImage(each, `${path}[${at}]`)
     return each.type === 'refusal' ? each.refusal : each.text
   })
 }
 
-const textIn = (spoken: readonly Spoken[]): string =>
-  spoken.filter((one) => typeof one === 'string').join('')
+const joinText = (userContent: readonly UserContent[]): string =>
+  userContent.filter((one) => typeof one === 'string').join('')

@@ -1,40 +1,50 @@
 /** Creates the output items of a response, and the stream events of an item. */
 import type { KeptItem, TokenLogprob } from '../types/index.ts'
-import { probability } from './chat-answer.ts'
+import { toLogprobJson } from './chat-encoder.ts'
 import { id } from './id.ts'
-import type { Part } from './parts.ts'
+import type { CompletionPart } from './completion-parts.ts'
 
 /** Part of a completion, and the id of its item. */
-export interface Item {
+export interface OutputItem {
   id: string
-  part: Part
+  part: CompletionPart
   /** Value of `encrypted_content`, never read. Some clients send reasoning back only with it. */
-  seal?: string
+  encryptedContent?: string
 }
 
 type Status = 'in_progress' | 'completed' | 'incomplete'
-type Event = readonly [type: string, fields: object]
+type ResponseEvent = readonly [type: string, fields: object]
 
 const PREFIX = { reasoning: 'rs_', text: 'msg_', call: 'fc_' } as const
 
 /** Creates the item of a part. The part is copied, so that deltas can extend it. */
-export function itemOf(part: Part, sealed: boolean): Item {
+export function createOutputItem(part: CompletionPart, isEncrypted: boolean): OutputItem {
   const item = { id: id(PREFIX[part.type]), part: { ...part } }
-  return sealed && part.type === 'reasoning' ? { ...item, seal: id('seal_') } : item
+  return isEncrypted && part.type === 'reasoning'
+    ? { ...item, encryptedContent: id('seal_') }
+    : item
 }
 
 /** Returns the item as it appears in `output`. */
-export function bodyOf({ id: own, part, seal }: Item, status: Status): KeptItem {
+export function toItemJson(
+  { id: itemId, part, encryptedContent }: OutputItem,
+  status: Status,
+): KeptItem {
   switch (part.type) {
     case 'reasoning': {
       const summary = [{ type: 'summary_text', text: part.text }]
-      return { id: own, type: 'reasoning', summary, ...(seal && { encrypted_content: seal }) }
+      return {
+        id: itemId,
+        type: 'reasoning',
+        summary,
+        ...(encryptedContent && { encrypted_content: encryptedContent }),
+      }
     }
     case 'text':
-      return { id: own, type: 'message', status, role: 'assistant', content: [textPart(part)] }
+      return { id: itemId, type: 'message', status, role: 'assistant', content: [toTextPart(part)] }
     case 'call':
       return {
-        id: own,
+        id: itemId,
         type: 'function_call',
         status,
         call_id: part.id,
@@ -44,26 +54,30 @@ export function bodyOf({ id: own, part, seal }: Item, status: Status): KeptItem 
   }
 }
 
-function textPart({ text, logprobs }: Extract<Part, { type: 'text' }>) {
-  return { type: 'output_text', text, annotations: [], logprobs: logprobs.map(logprobObject) }
+function toTextPart({ text, logprobs }: Extract<CompletionPart, { type: 'text' }>) {
+  return { type: 'output_text', text, annotations: [], logprobs: logprobs.map(toTokenLogprobJson) }
 }
 
-function logprobObject(token: TokenLogprob) {
-  return { ...probability(token), top_logprobs: token.top.map(probability) }
+function toTokenLogprobJson(token: TokenLogprob) {
+  return { ...toLogprobJson(token), top_logprobs: token.top.map(toLogprobJson) }
 }
 
 /** Returns the events that open an empty item. */
-export function openingOf({ id: own, part, seal }: Item): Event[] {
-  const added = (item: object): Event => ['response.output_item.added', { item }]
-  const item_id = own
+export function itemAddedEvents({
+  id: itemId,
+  part,
+  encryptedContent,
+}: OutputItem): ResponseEvent[] {
+  const added = (item: object): ResponseEvent => ['response.output_item.added', { item }]
+  const item_id = itemId
   switch (part.type) {
     case 'reasoning':
       return [
         added({
-          id: own,
+          id: itemId,
           type: 'reasoning',
           summary: [],
-          ...(seal && { encrypted_content: seal }),
+          ...(encryptedContent && { encrypted_content: encryptedContent }),
         }),
         [
           'response.reasoning_summary_part.added',
@@ -76,33 +90,42 @@ export function openingOf({ id: own, part, seal }: Item): Event[] {
       ]
     case 'text':
       return [
-        added({ id: own, type: 'message', status: 'in_progress', role: 'assistant', content: [] }),
+        added({
+          id: itemId,
+          type: 'message',
+          status: 'in_progress',
+          role: 'assistant',
+          content: [],
+        }),
         [
           'response.content_part.added',
           {
             item_id,
             content_index: 0,
-            part: textPart({ type: 'text', text: '', logprobs: [] }),
+            part: toTextPart({ type: 'text', text: '', logprobs: [] }),
           },
         ],
       ]
     case 'call':
-      return [added(bodyOf({ id: own, part }, 'in_progress'))]
+      return [added(toItemJson({ id: itemId, part }, 'in_progress'))]
   }
 }
 
 /** Returns the event that extends an item. */
-export function deltaOf(
-  { id: item_id, part }: Item,
+export function itemDeltaEvent(
+  { id: item_id, part }: OutputItem,
   delta: string,
   logprobs: readonly TokenLogprob[],
-): Event {
+): ResponseEvent {
   switch (part.type) {
     case 'reasoning':
       return ['response.reasoning_summary_text.delta', { item_id, summary_index: 0, delta }]
     case 'text': {
-      const told = logprobs.map(logprobObject)
-      return ['response.output_text.delta', { item_id, content_index: 0, delta, logprobs: told }]
+      const logprobsJson = logprobs.map(toTokenLogprobJson)
+      return [
+        'response.output_text.delta',
+        { item_id, content_index: 0, delta, logprobs: logprobsJson },
+      ]
     }
     case 'call':
       return ['response.function_call_arguments.delta', { item_id, delta }]
@@ -110,9 +133,12 @@ export function deltaOf(
 }
 
 /** Returns the events that close an item, complete or not. */
-export function closeOf(item: Item, status: 'completed' | 'incomplete'): Event[] {
+export function itemDoneEvents(
+  item: OutputItem,
+  status: 'completed' | 'incomplete',
+): ResponseEvent[] {
   const { id: item_id, part } = item
-  const done: Event = ['response.output_item.done', { item: bodyOf(item, status) }]
+  const done: ResponseEvent = ['response.output_item.done', { item: toItemJson(item, status) }]
   switch (part.type) {
     case 'reasoning': {
       const { text } = part
@@ -130,11 +156,11 @@ export function closeOf(item: Item, status: 'completed' | 'incomplete'): Event[]
       ]
     }
     case 'text': {
-      const whole = textPart(part)
-      const { text, logprobs } = whole
+      const doneTextPart = toTextPart(part)
+      const { text, logprobs } = doneTextPart
       return [
         ['response.output_text.done', { item_id, content_index: 0, text, logprobs }],
-        ['response.content_part.done', { item_id, content_index: 0, part: whole }],
+        ['response.content_part.done', { item_id, content_index: 0, part: doneTextPart }],
         done,
       ]
     }

@@ -2,75 +2,87 @@
 import { InoriginError } from '../error.ts'
 import type { Caller, Host, KeptItem } from '../types/index.ts'
 import { readBody } from './body.ts'
-import { conversationOf, notKept, responseCalled } from './conversation.ts'
-import type { Conversation } from './conversation.ts'
-import { responseJson, responseStream } from './responses-answer.ts'
-import type { ResponseBody } from './responses-answer.ts'
+import { getStoredResponse, resolveInput, throwNotStored } from './resolve-input.ts'
+import type { ResolvedInput } from './resolve-input.ts'
+import { responseJsonEncoder, responseStreamEncoder } from './responses-encoder.ts'
+import type { ResponseJson } from './responses-encoder.ts'
 import {
   ignoredByResponses,
-  logprobsOf,
-  responsesBody,
-  responsesPlaces,
-  responsesReasoning,
-  responsesRequest,
-  wantsSeals,
+  includesEncryptedReasoning,
+  responsesBodySchema,
+  responsesFieldNames,
+  toResponsesReasoning,
+  toResponsesRequest,
+  toTopLogprobs,
 } from './responses.ts'
-import { countTokens, generate, ignoredHeader, json } from './route.ts'
-import type { Answer, Bindings, Route } from './route.ts'
+import {
+  countPromptTokens,
+  ignoredFieldsHeader,
+  jsonResponse,
+  respondWithGeneration,
+} from './route.ts'
+import type { Bindings, Route, RouteHandler } from './route.ts'
 
 /** Milliseconds to wait for the host to store a response before it is sent without. */
-const PATIENCE = 2_000
+const STORE_TIMEOUT_MS = 2_000
 
-async function read(request: Request, { host, caller }: Bindings) {
-  const { fields, sent, ignored } = await readBody(request, responsesBody, host, caller)
-  const conversation = await conversationOf(fields, sent, host, caller)
+async function parseResponsesRequest(request: Request, { host, caller }: Bindings) {
+  const { fields, sent, ignored } = await readBody(request, responsesBodySchema, host, caller)
+  const resolved = await resolveInput(fields, sent, host, caller)
   ignored.push(...ignoredByResponses(fields))
   return {
     fields,
-    conversation,
-    request: responsesRequest(fields, conversation.items),
-    places: responsesPlaces(fields),
+    resolved,
+    request: toResponsesRequest(fields, resolved.items),
+    fieldNames: responsesFieldNames(fields),
     ignored,
   }
 }
 
-const create: Answer = async ({ req, env }) => {
-  const { fields, conversation, ...rest } = await read(req.raw, env)
-  const keep = keeper(conversation, env.host, env.caller)
-  const telling = {
-    asked: fields,
-    reasoning: responsesReasoning(fields).shown,
-    logprobs: logprobsOf(fields) !== undefined,
-    sealed: wantsSeals(fields),
-    ...(fields.store !== false && { keep }),
+const createResponse: RouteHandler = async ({ req, env }) => {
+  const { fields, resolved, ...rest } = await parseResponsesRequest(req.raw, env)
+  const store = createResponseStore(resolved, env.host, env.caller)
+  const options = {
+    requestBody: fields,
+    reasoning: toResponsesReasoning(fields).shown,
+    logprobs: toTopLogprobs(fields) !== undefined,
+    encryptReasoning: includesEncryptedReasoning(fields),
+    ...(fields.store !== false && { store }),
   }
-  const encoder = fields.stream ? responseStream(telling) : responseJson(telling)
-  return generate(rest, encoder, env)
+  const encoder = fields.stream ? responseStreamEncoder(options) : responseJsonEncoder(options)
+  return respondWithGeneration(rest, encoder, env)
 }
 
 /**
  * Returns a function that stores a response with its whole input. It resolves with `false` instead
  * of rejecting, so that the response never fails because of it.
  */
-function keeper({ kept: input }: Conversation, host: Host, { key, client }: Caller) {
-  return async (body: ResponseBody): Promise<boolean> => {
+function createResponseStore(
+  { stored: input }: ResolvedInput,
+  host: Host,
+  { key, client }: Caller,
+) {
+  return async (body: ResponseJson): Promise<boolean> => {
     // The request's own signal is not used: a client that left may later refer to the response.
-    const signal = AbortSignal.timeout(PATIENCE)
+    const signal = AbortSignal.timeout(STORE_TIMEOUT_MS)
     const caller = { key, signal, ...(client !== undefined && { client }) }
     const { id, output } = body
     return host.keepResponse({ id, body, input, output }, caller).catch(() => false)
   }
 }
 
-const count: Answer = async ({ req, env }) => {
-  const question = await read(req.raw, env)
-  const input_tokens = await countTokens(question, env)
-  return json({ object: 'response.input_tokens', input_tokens }, ignoredHeader(question.ignored))
+const countInputTokens: RouteHandler = async ({ req, env }) => {
+  const parsed = await parseResponsesRequest(req.raw, env)
+  const input_tokens = await countPromptTokens(parsed, env)
+  return jsonResponse(
+    { object: 'response.input_tokens', input_tokens },
+    ignoredFieldsHeader(parsed.ignored),
+  )
 }
 
-const show: Answer = async ({ req, env: { host, caller } }) => {
-  const { body } = await responseCalled(req.param('id') ?? '', host, caller)
-  if (req.query('stream') !== 'true') return json(body)
+const getResponse: RouteHandler = async ({ req, env: { host, caller } }) => {
+  const { body } = await getStoredResponse(req.param('id') ?? '', host, caller)
+  if (req.query('stream') !== 'true') return jsonResponse(body)
   const what = '`stream` = "true" is not supported by this server; leave it out.'
   throw new InoriginError('invalid_request', what, {
     code: 'unsupported_parameter',
@@ -78,23 +90,24 @@ const show: Answer = async ({ req, env: { host, caller } }) => {
   })
 }
 
-const forget: Answer = async ({ req, env: { host, caller } }) => {
+const deleteResponse: RouteHandler = async ({ req, env: { host, caller } }) => {
   const id = req.param('id') ?? ''
-  if (!(await host.forgetResponse(id, caller))) notKept(id)
-  return json({ id, object: 'response', deleted: true })
+  if (!(await host.forgetResponse(id, caller))) throwNotStored(id)
+  return jsonResponse({ id, object: 'response', deleted: true })
 }
 
-const showInput: Answer = async ({ req, env: { host, caller } }) => {
-  const { input } = await responseCalled(req.param('id') ?? '', host, caller)
-  return json(page(input, new URL(req.url).searchParams))
+const listInputItems: RouteHandler = async ({ req, env: { host, caller } }) => {
+  const { input } = await getStoredResponse(req.param('id') ?? '', host, caller)
+  return jsonResponse(toItemPage(input, new URL(req.url).searchParams))
 }
 
 /** Returns one page of the items, by default the last item first. */
-function page(items: readonly KeptItem[], query: URLSearchParams) {
+function toItemPage(items: readonly KeptItem[], query: URLSearchParams) {
   const order = query.get('order') ?? 'desc'
-  if (order !== 'asc' && order !== 'desc') throw wrong('order', 'asc or desc', order)
-  const limit = query.get('limit') ?? String(USUAL)
-  if (!/^[1-9]\d?$|^100$/.test(limit)) throw wrong('limit', 'an integer from 1 to 100', limit)
+  if (order !== 'asc' && order !== 'desc') throw invalidQuery('order', 'asc or desc', order)
+  const limit = query.get('limit') ?? String(DEFAULT_PAGE_ITEMS)
+  if (!/^[1-9]\d?$|^100$/.test(limit))
+    throw invalidQuery('limit', 'an integer from 1 to 100', limit)
   const ordered = order === 'asc' ? items : items.toReversed()
   const after = query.get('after')
   const from = after === null ? 0 : ordered.findIndex(({ id }) => id === after) + 1
@@ -109,17 +122,17 @@ function page(items: readonly KeptItem[], query: URLSearchParams) {
   }
 }
 
-const USUAL = 20
+const DEFAULT_PAGE_ITEMS = 20
 
-function wrong(param: string, what: string, sent: string): InoriginError {
+function invalidQuery(param: string, what: string, sent: string): InoriginError {
   const message = `\`${param}\` must be ${what}, not ${JSON.stringify(sent.slice(0, 60))}.`
   return new InoriginError('invalid_request', message, { code: 'invalid_value', param })
 }
 
 export const responsesRoutes: readonly Route[] = [
-  ['POST', '/responses', create],
-  ['POST', '/responses/input_tokens', count],
-  ['GET', '/responses/:id', show],
-  ['DELETE', '/responses/:id', forget],
-  ['GET', '/responses/:id/input_items', showInput],
+  ['POST', '/responses', createResponse],
+  ['POST', '/responses/input_tokens', countInputTokens],
+  ['GET', '/responses/:id', getResponse],
+  ['DELETE', '/responses/:id', deleteResponse],
+  ['GET', '/responses/:id/input_items', listInputItems],
 ]

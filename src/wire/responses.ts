@@ -3,56 +3,56 @@ import * as v from 'valibot'
 import type { GenerationRequest } from '../types/index.ts'
 import {
   anyObject,
-  atLeast,
-  consistent,
-  filled,
+  arrayOf,
   flag,
-  listOf,
-  never,
-  not,
+  integerAtLeast,
+  nonEmptyString,
   object,
   oneOf,
   optional,
-  refused,
+  rejected,
+  rejectedField,
+  rejectedWith,
   string,
-  tagged,
+  taggedUnion,
   unsupported,
+  withConflictCheck,
 } from './fields.ts'
-import type { Places } from './places.ts'
-import { budgetFault, effort, outputEffort, reasoningOf } from './reasoning.ts'
-import type { Reasoning } from './reasoning.ts'
-import { chatSampling, samplingOf } from './sampling.ts'
-import { elsewhere, formatElsewhere, sharedFields, topLogprobs } from './shared.ts'
-import { inputRule, turnsOf } from './responses-input.ts'
-import type { Placed } from './responses-input.ts'
+import type { FieldNames } from './field-names.ts'
+import { effortField, findBudgetConflict, outputEffortField, toReasoning } from './reasoning.ts'
+import type { ReasoningSettings } from './reasoning.ts'
+import { chatSampling, toSampling } from './sampling.ts'
+import { renamedField, renamedFormat, sharedFields, topLogprobs } from './shared-fields.ts'
+import { inputSchema, toMessages } from './responses-input.ts'
+import type { InputItem } from './responses-input.ts'
 import * as calls from './tools.ts'
 
 /** Value of `include` that asks for logprobs, without a number of alternatives. */
 const INCLUDE_LOGPROBS = 'message.output_text.logprobs'
 
 /** Value of `include` that asks for reasoning in a form that can be sent back. */
-const INCLUDE_SEALS = 'reasoning.encrypted_content'
+const INCLUDE_ENCRYPTED_REASONING = 'reasoning.encrypted_content'
 
-const ref = object({ type: optional(oneOf(['function'])), name: filled })
-const choice = tagged('type', {
-  function: object({ type: v.literal('function'), name: filled }),
+const toolReference = object({ type: optional(oneOf(['function'])), name: nonEmptyString })
+const choice = taggedUnion('type', {
+  function: object({ type: v.literal('function'), name: nonEmptyString }),
   allowed_tools: object({
     type: v.literal('allowed_tools'),
     mode: oneOf(['auto', 'required']),
-    tools: listOf(ref),
+    tools: arrayOf(toolReference),
   }),
-  custom: never,
+  custom: rejected,
 })
 
 const functionTool = object({ type: oneOf(['function']), ...calls.functionFields })
 
 /** Accepts functions. Tools of other types run on the vendor's servers. */
-const tool = v.lazy((input): typeof functionTool | typeof never => {
+const tool = v.lazy((input): typeof functionTool | typeof rejected => {
   const type = (input as { type?: unknown } | null | undefined)?.type
-  return typeof type === 'string' && type !== 'function' ? never : functionTool
+  return typeof type === 'string' && type !== 'function' ? rejected : functionTool
 })
 
-const format = tagged('type', {
+const format = taggedUnion('type', {
   text: object({ type: v.literal('text') }),
   json_object: object({ type: v.literal('json_object') }),
   json_schema: object({
@@ -66,137 +66,147 @@ const format = tagged('type', {
 
 const summary = optional(oneOf(['auto', 'concise', 'detailed']))
 
-const noConversation = 'send previous_response_id, or the whole conversation as input'
+const CONVERSATION_ADVICE = 'send previous_response_id, or the whole conversation as input'
 
-const table = object({
-  model: filled,
-  input: inputRule,
+const responsesFields = object({
+  model: nonEmptyString,
+  input: inputSchema,
   instructions: optional(string),
-  messages: elsewhere('send input instead'),
-  system: elsewhere('send instructions instead'),
+  messages: renamedField('send input instead'),
+  system: renamedField('send instructions instead'),
   stream: optional(flag),
-  max_output_tokens: optional(atLeast(1)),
-  max_tokens: elsewhere('send max_output_tokens instead'),
-  max_completion_tokens: elsewhere('send max_output_tokens instead'),
+  max_output_tokens: optional(integerAtLeast(1)),
+  max_tokens: renamedField('send max_output_tokens instead'),
+  max_completion_tokens: renamedField('send max_output_tokens instead'),
   ...chatSampling,
-  stop: elsewhere('use /v1/chat/completions, which supports it'),
-  stop_sequences: elsewhere('use /v1/chat/completions, which supports stop'),
-  tools: optional(listOf(tool)),
-  tool_choice: calls.wordOr(choice),
+  stop: renamedField('use /v1/chat/completions, which supports it'),
+  stop_sequences: renamedField('use /v1/chat/completions, which supports stop'),
+  tools: optional(arrayOf(tool)),
+  tool_choice: calls.toolChoiceWordOr(choice),
   text: optional(object({ format: optional(format), verbosity: sharedFields.verbosity })),
-  response_format: formatElsewhere('send text.format instead'),
-  output_format: formatElsewhere('send text.format instead'),
+  response_format: renamedFormat('send text.format instead'),
+  output_format: renamedFormat('send text.format instead'),
   output_config: optional(
-    object({ effort: outputEffort, format: formatElsewhere('send text.format instead') }),
+    object({ effort: outputEffortField, format: renamedFormat('send text.format instead') }),
   ),
   reasoning: optional(
     object({
-      effort,
+      effort: effortField,
       summary,
       generate_summary: summary,
       mode: optional(unsupported(string, (mode) => mode === 'standard')),
-      context: optional(unsupported(string, (turns) => turns === 'auto')),
+      context: optional(unsupported(string, (messages) => messages === 'auto')),
     }),
   ),
-  include: optional(listOf(string)),
+  include: optional(arrayOf(string)),
   top_logprobs: topLogprobs,
-  previous_response_id: optional(filled),
-  conversation: optional(not(noConversation)),
+  previous_response_id: optional(nonEmptyString),
+  conversation: optional(rejectedWith(CONVERSATION_ADVICE)),
   store: optional(flag),
   metadata: optional(anyObject),
-  prompt: refused,
+  prompt: rejectedField,
   background: optional(unsupported(flag, (on) => !on)),
   truncation: optional(
     unsupported(oneOf(['disabled', 'auto']), (way) => way === 'disabled', 'shorten the input'),
   ),
-  thread: refused,
+  thread: rejectedField,
   ...sharedFields,
 })
 
 /** Schema of the body. */
-export const responsesBody = consistent(table, ({ thinking, max_output_tokens }) =>
-  budgetFault(thinking, max_output_tokens),
+export const responsesBodySchema = withConflictCheck(
+  responsesFields,
+  ({ thinking, max_output_tokens }) => findBudgetConflict(thinking, max_output_tokens),
 )
 
-export type ResponsesBody = v.InferOutput<typeof table>
+export type ResponsesBody = v.InferOutput<typeof responsesFields>
 
 /** Converts the body to a generation request. `items` are the resolved input. */
-export function responsesRequest(body: ResponsesBody, items: readonly Placed[]): GenerationRequest {
+export function toResponsesRequest(
+  body: ResponsesBody,
+  items: readonly InputItem[],
+): GenerationRequest {
   const { instructions, text } = body
-  const turns = turnsOf(items)
+  const messages = toMessages(items)
   return {
     model: body.model,
-    messages: calls.nameResults(
-      instructions ? [{ role: 'system', content: instructions }, ...turns] : turns,
+    messages: calls.withToolNames(
+      instructions ? [{ role: 'system', content: instructions }, ...messages] : messages,
     ),
     maxTokens: body.max_output_tokens ?? undefined,
-    sampling: samplingOf(body),
+    sampling: toSampling(body),
     stop: [],
-    tools: calls.toolUse(
-      (body.tools ?? []).map(calls.toolOf),
-      choiceOf(body.tool_choice),
-      calls.mayCallSeveral({ parallel_tool_calls: body.parallel_tool_calls }),
+    tools: calls.toToolUse(
+      (body.tools ?? []).map(calls.toTool),
+      toResponsesToolChoice(body.tool_choice),
+      calls.allowsParallelCalls({ parallel_tool_calls: body.parallel_tool_calls }),
     ),
-    format: formatOf(text?.format),
-    reasoningBudget: responsesReasoning(body).budget,
-    logprobs: logprobsOf(body),
+    format: toFormat(text?.format),
+    reasoningBudget: toResponsesReasoning(body).budget,
+    logprobs: toTopLogprobs(body),
   }
 }
 
 /** Returns the reasoning settings. This style has the field `reasoning.effort` of its own. */
-export function responsesReasoning(body: ResponsesBody): Reasoning {
+export function toResponsesReasoning(body: ResponsesBody): ReasoningSettings {
   const own = body.reasoning?.effort
-  if (!own) return reasoningOf(body)
+  if (!own) return toReasoning(body)
   const { reasoning_effort: general } = body
-  const asked = reasoningOf({ ...body, reasoning_effort: own })
-  const named = (name: string) => (name === 'reasoning_effort' ? 'reasoning.effort' : name)
+  const settings = toReasoning({ ...body, reasoning_effort: own })
+  const toOwnName = (name: string) => (name === 'reasoning_effort' ? 'reasoning.effort' : name)
   return {
-    ...asked,
-    fields: asked.fields.map(named),
+    ...settings,
+    fields: settings.fields.map(toOwnName),
     ignored: [
-      ...asked.ignored.map(named),
+      ...settings.ignored.map(toOwnName),
       ...(general && general !== own ? ['reasoning_effort'] : []),
     ],
   }
 }
 
 /** Returns the mapping from fields of the request to those of the body. */
-export function responsesPlaces(body: ResponsesBody): Places {
+export function responsesFieldNames(body: ResponsesBody): FieldNames {
   return {
     rename: [
       [/^format\b/, 'text.format'],
       [/^messages\b/, 'input'],
     ],
-    reasoning: responsesReasoning(body).fields,
+    reasoning: toResponsesReasoning(body).fields,
   }
 }
 
 /** Returns `true` if the client intends to send reasoning back. */
-export function wantsSeals({ include }: ResponsesBody): boolean {
-  return include?.includes(INCLUDE_SEALS) ?? false
+export function includesEncryptedReasoning({ include }: ResponsesBody): boolean {
+  return include?.includes(INCLUDE_ENCRYPTED_REASONING) ?? false
 }
 
 /** Returns the fields without effect, such as `include` with a value that is not supported. */
 export function ignoredByResponses(body: ResponsesBody): string[] {
-  const isHad = (name: string): boolean => name === INCLUDE_LOGPROBS || name === INCLUDE_SEALS
-  const included = (body.include?.every(isHad) ?? true) ? [] : ['include']
-  return [...included, ...responsesReasoning(body).ignored]
+  const isSupported = (name: string): boolean =>
+    name === INCLUDE_LOGPROBS || name === INCLUDE_ENCRYPTED_REASONING
+  const included = (body.include?.every(isSupported) ?? true) ? [] : ['include']
+  return [...included, ...toResponsesReasoning(body).ignored]
 }
 
 /** Returns the number of alternatives for each token, or `undefined` without logprobs. */
-export function logprobsOf({ include, top_logprobs: most }: ResponsesBody): number | undefined {
-  return most || include?.includes(INCLUDE_LOGPROBS) ? (most ?? 0) : undefined
+export function toTopLogprobs({
+  include,
+  top_logprobs: topLogprobsCount,
+}: ResponsesBody): number | undefined {
+  return topLogprobsCount || include?.includes(INCLUDE_LOGPROBS)
+    ? (topLogprobsCount ?? 0)
+    : undefined
 }
 
-function choiceOf(given: ResponsesBody['tool_choice']): calls.Choice {
-  if (given === null || given === undefined) return { choice: 'auto' }
-  if (typeof given === 'string') return { choice: given }
-  if (given.type === 'function') return { choice: 'required', only: [given.name] }
-  return { choice: given.mode, only: given.tools.map(({ name }) => name) }
+function toResponsesToolChoice(value: ResponsesBody['tool_choice']): calls.ParsedToolChoice {
+  if (value === null || value === undefined) return { choice: 'auto' }
+  if (typeof value === 'string') return { choice: value }
+  if (value.type === 'function') return { choice: 'required', only: [value.name] }
+  return { choice: value.mode, only: value.tools.map(({ name }) => name) }
 }
 
-function formatOf(given: v.InferOutput<typeof format> | null | undefined) {
-  if (!given || given.type === 'text') return undefined
-  if (given.type === 'json_object') return { type: 'json_object' } as const
-  return { type: 'json_schema', schema: given.schema } as const
+function toFormat(value: v.InferOutput<typeof format> | null | undefined) {
+  if (!value || value.type === 'text') return undefined
+  if (value.type === 'json_object') return { type: 'json_object' } as const
+  return { type: 'json_schema', schema: value.schema } as const
 }

@@ -2,63 +2,67 @@
 import type { Context } from 'hono'
 import { InoriginError } from '../error.ts'
 import type { Caller, GenerationRequest, Host } from '../types/index.ts'
-import { answerBody } from './answer.ts'
-import type { Encoder } from './answer.ts'
-import { ignoredIn, inWordsOf } from './places.ts'
-import type { Places } from './places.ts'
-import { reply } from './reply.ts'
-import type { Work } from './work.ts'
+import { createResponseBody } from './response-body.ts'
+import type { EventEncoder } from './response-body.ts'
+import { toBodyFields, withBodyFieldNames } from './field-names.ts'
+import type { FieldNames } from './field-names.ts'
+import { httpResponse } from './http-response.ts'
+import type { Cancellation } from './cancellation.ts'
 
 /** Context of one request, passed to its route handler. */
 export interface Bindings {
   host: Host
   caller: Caller
-  work: Work
+  cancellation: Cancellation
   requestId: string
   /** Prefix of all paths: the scope and `v1`, without a slash at the end. */
   prefix: string
 }
 
-export type Answer = (context: Context<{ Bindings: Bindings }>) => Promise<Response>
+export type RouteHandler = (context: Context<{ Bindings: Bindings }>) => Promise<Response>
 
 /** Method, path below the prefix, and handler of a route. */
-export type Route = readonly [method: 'GET' | 'POST' | 'DELETE', path: string, answer: Answer]
+export type Route = readonly [method: 'GET' | 'POST' | 'DELETE', path: string, answer: RouteHandler]
 
 /** Parsed body: the request for the host, and the mapping of its fields back to the body's. */
-export interface Asked {
+export interface ParsedRequest {
   request: GenerationRequest
-  places: Places
+  fieldNames: FieldNames
   ignored: readonly string[]
 }
 
 /** Runs the generation and streams its events. */
-export async function generate(
-  { request, places, ignored }: Asked,
-  encoder: Encoder,
-  { host, caller, work }: Bindings,
+export async function respondWithGeneration(
+  { request, fieldNames, ignored }: ParsedRequest,
+  encoder: EventEncoder,
+  { host, caller, cancellation }: Bindings,
 ): Promise<Response> {
-  const generation = await host.generate(request, caller).catch(thrownInWordsOf(places))
-  const without = [...ignored, ...ignoredIn(places, generation.ignored)]
-  return reply(
-    answerBody(generation.events, encoder, work, (error) => inWordsOf(places, error)),
+  const generation = await host
+    .generate(request, caller)
+    .catch(rethrowWithBodyFieldNames(fieldNames))
+  const ignoredFields = [...ignored, ...toBodyFields(fieldNames, generation.ignored)]
+  return httpResponse(
+    createResponseBody(generation.events, encoder, cancellation, (error) =>
+      withBodyFieldNames(fieldNames, error),
+    ),
     {
-      headers: { 'content-type': encoder.type, ...ignoredHeader(without) },
+      headers: { 'content-type': encoder.type, ...ignoredFieldsHeader(ignoredFields) },
     },
   )
 }
 
 /** Returns the number of tokens of the prompt. */
-export function countTokens(
-  { request, places }: Asked,
+export function countPromptTokens(
+  { request, fieldNames }: ParsedRequest,
   { host, caller }: Bindings,
 ): Promise<number> {
-  return host.countTokens(request, caller).catch(thrownInWordsOf(places))
+  return host.countTokens(request, caller).catch(rethrowWithBodyFieldNames(fieldNames))
 }
 
 /** Returns a rejection handler that rethrows the error with the field names of the body. */
-export function thrownInWordsOf(places: Places): (thrown: unknown) => never {
+export function rethrowWithBodyFieldNames(fieldNames: FieldNames): (thrown: unknown) => never {
   return (thrown) => {
-    throw inWordsOf(places, InoriginError.from(thrown))
+    throw withBodyFieldNames(fieldNames, InoriginError.from(thrown))
   }
 }
 
@@ -66,7 +70,7 @@ export function thrownInWordsOf(places: Places): (thrown: unknown) => never {
  * Returns the header that lists fields without effect. Characters that are not allowed in a header
  * become `?`. At most 50 names are listed, each cut to 80 characters.
  */
-export function ignoredHeader(names: readonly string[]): Record<string, string> {
+export function ignoredFieldsHeader(names: readonly string[]): Record<string, string> {
   if (names.length === 0) return {}
   const listed = [...new Set(names)]
     .slice(0, 50)
@@ -75,6 +79,6 @@ export function ignoredHeader(names: readonly string[]): Record<string, string> 
 }
 
 /** Returns a JSON response. */
-export function json(body: object, headers: Record<string, string> = {}): Response {
-  return reply(JSON.stringify(body), { headers })
+export function jsonResponse(body: object, headers: Record<string, string> = {}): Response {
+  return httpResponse(JSON.stringify(body), { headers })
 }

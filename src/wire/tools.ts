@@ -3,129 +3,133 @@ import * as v from 'valibot'
 import type { ChatMessage, Tool, ToolMessage, ToolUse } from '../types/index.ts'
 import {
   anyObject,
-  filled,
+  arrayOf,
   flag,
   isObject,
-  listOf,
-  never,
+  nonEmptyString,
   object,
   oneOf,
   optional,
+  rejected,
   string,
-  tagged,
+  taggedUnion,
 } from './fields.ts'
-import { findJsonFault, MAX_DEPTH, MAX_NODES, MAX_VALUES } from './json.ts'
+import { findJsonError, MAX_DEPTH, MAX_NODES, MAX_VALUES } from './json.ts'
 
 const parallel = { disable_parallel_tool_use: optional(flag) }
-const named = object({ name: filled })
-const ref = object({ type: optional(oneOf(['function'])), function: named })
+const namedTool = object({ name: nonEmptyString })
+const toolReference = object({ type: optional(oneOf(['function'])), function: namedTool })
 
-const word = oneOf(['auto', 'none', 'required'])
+const toolChoiceWord = oneOf(['auto', 'none', 'required'])
 
 /** Accepts a tool choice: a word, or an object of the style. */
-export function wordOr<T extends v.GenericSchema>(choice: T) {
-  return optional(v.lazy((input): typeof word | T => (typeof input === 'string' ? word : choice)))
+export function toolChoiceWordOr<T extends v.GenericSchema>(choice: T) {
+  return optional(
+    v.lazy((input): typeof toolChoiceWord | T =>
+      typeof input === 'string' ? toolChoiceWord : choice,
+    ),
+  )
 }
 
-const choice = tagged('type', {
+const choice = taggedUnion('type', {
   auto: object({ type: v.literal('auto'), ...parallel }),
   none: object({ type: v.literal('none'), ...parallel }),
   any: object({ type: v.literal('any'), ...parallel }),
-  tool: object({ type: v.literal('tool'), name: filled, ...parallel }),
-  function: object({ type: v.literal('function'), function: named }),
+  tool: object({ type: v.literal('tool'), name: nonEmptyString, ...parallel }),
+  function: object({ type: v.literal('function'), function: namedTool }),
   allowed_tools: object({
     type: v.literal('allowed_tools'),
-    allowed_tools: object({ mode: oneOf(['auto', 'required']), tools: listOf(ref) }),
+    allowed_tools: object({ mode: oneOf(['auto', 'required']), tools: arrayOf(toolReference) }),
   }),
-  custom: never,
+  custom: rejected,
 })
 
 /** Accepts the tool choice of the chat and the Anthropic style, since clients mix them. */
-export const toolChoice = wordOr(choice)
+export const toolChoiceSchema = toolChoiceWordOr(choice)
 
 /** Tool choice, independent of the style. */
-export type Choice = Pick<ToolUse, 'choice' | 'only'>
+export type ParsedToolChoice = Pick<ToolUse, 'choice' | 'only'>
 
 /** Converts a tool choice. */
-export function choiceOf(given: v.InferOutput<typeof toolChoice>): Choice {
-  if (given === null || given === undefined) return { choice: 'auto' }
-  if (typeof given === 'string') return { choice: given }
-  switch (given.type) {
+export function toToolChoice(value: v.InferOutput<typeof toolChoiceSchema>): ParsedToolChoice {
+  if (value === null || value === undefined) return { choice: 'auto' }
+  if (typeof value === 'string') return { choice: value }
+  switch (value.type) {
     case 'auto':
     case 'none':
-      return { choice: given.type }
+      return { choice: value.type }
     case 'any':
       return { choice: 'required' }
     case 'tool':
-      return { choice: 'required', only: [given.name] }
+      return { choice: 'required', only: [value.name] }
     case 'function':
-      return { choice: 'required', only: [given.function.name] }
+      return { choice: 'required', only: [value.function.name] }
     case 'allowed_tools': {
-      const { mode, tools } = given.allowed_tools
+      const { mode, tools } = value.allowed_tools
       return { choice: mode, only: tools.map((tool) => tool.function.name) }
     }
   }
 }
 
 /** Returns `true` if a completion may have several calls. The field of either style disables it. */
-export function mayCallSeveral(body: {
+export function allowsParallelCalls(body: {
   parallel_tool_calls?: boolean | null | undefined
-  tool_choice?: v.InferOutput<typeof toolChoice>
+  tool_choice?: v.InferOutput<typeof toolChoiceSchema>
 }): boolean {
-  const { parallel_tool_calls: several, tool_choice: asked } = body
-  if (several === false) return false
-  const says = isObject(asked) && 'disable_parallel_tool_use' in asked
-  return !says || asked.disable_parallel_tool_use !== true
+  const { parallel_tool_calls: parallelCalls, tool_choice: requestedChoice } = body
+  if (parallelCalls === false) return false
+  const hasDisableFlag = isObject(requestedChoice) && 'disable_parallel_tool_use' in requestedChoice
+  return !hasDisableFlag || requestedChoice.disable_parallel_tool_use !== true
 }
 
 /** Returns the tool settings, or `undefined` if there are no tools and no call is required. */
-export function toolUse(
+export function toToolUse(
   tools: readonly Tool[],
-  asked: Choice,
-  severally: boolean,
+  requestedChoice: ParsedToolChoice,
+  parallelCalls: boolean,
 ): ToolUse | undefined {
-  if (tools.length === 0 && asked.choice !== 'required') return undefined
-  return { tools, ...asked, parallel: severally }
+  if (tools.length === 0 && requestedChoice.choice !== 'required') return undefined
+  return { tools, ...requestedChoice, parallel: parallelCalls }
 }
 
 /** Fields of a function definition, the same in all styles. */
 export const functionFields = {
-  name: filled,
+  name: nonEmptyString,
   description: optional(string),
   parameters: optional(anyObject),
   // The constraint always makes arguments match their schema, so this has no effect.
   strict: optional(flag),
 }
 
-const functionRule = object(functionFields)
+const functionSchema = object(functionFields)
 
 /** Schema of a tool without parameters. */
 const NO_ARGUMENTS = { type: 'object', properties: {} } as const
 
 /** Converts a function definition to a tool. */
-export function toolOf(told: v.InferOutput<typeof functionRule>): Tool {
-  const { name, description, parameters } = told
+export function toTool(definition: v.InferOutput<typeof functionSchema>): Tool {
+  const { name, description, parameters } = definition
   return { name, ...(description && { description }), parameters: parameters ?? NO_ARGUMENTS }
 }
 
 /** Accepts the JSON text of an object. An empty text counts as an empty object. */
-export const argumentsText = v.lazy((input) => {
+export const argumentsJson = v.lazy((input) => {
   if (typeof input !== 'string') return noObject
-  const text = argumentsOf(input)
+  const text = normalizeArguments(input)
   if (!text.trimStart().startsWith('{')) return noObject
-  const fault = findJsonFault(text)
-  if (!fault) return string
-  if (fault.type === 'syntax') return noObject
-  return fault.type === 'depth' ? deepObject : largeObject
+  const jsonError = findJsonError(text)
+  if (!jsonError) return string
+  if (jsonError.type === 'syntax') return noObject
+  return jsonError.type === 'depth' ? tooDeepObject : tooLargeObject
 })
 const noObject = v.never('the JSON text of an object')
-const deepObject = v.never(`nested no deeper than ${MAX_DEPTH} levels`)
-const largeObject = v.never(
+const tooDeepObject = v.never(`nested no deeper than ${MAX_DEPTH} levels`)
+const tooLargeObject = v.never(
   `the JSON text of at most ${MAX_VALUES} values and ${MAX_NODES} objects, arrays and members`,
 )
 
-/** Returns arguments that {@link argumentsText} accepted as JSON text that is not empty. */
-export function argumentsOf(text: string): string {
+/** Returns arguments that {@link argumentsJson} accepted as JSON text that is not empty. */
+export function normalizeArguments(text: string): string {
   return text.trim() === '' ? '{}' : text
 }
 
@@ -133,17 +137,17 @@ const MESSAGES_PREFIX = 'toolu_'
 const CHAT_PREFIX = 'call_'
 
 /** Converts the id of a call to one that is the same in all styles, which a client may mix. */
-export function callId(id: string): string {
+export function toCallId(id: string): string {
   return id.startsWith(MESSAGES_PREFIX) ? CHAT_PREFIX + id.slice(MESSAGES_PREFIX.length) : id
 }
 
 /** Converts the id of a call to the Anthropic style. */
-export function toolUseId(id: string): string {
+export function toToolUseId(id: string): string {
   return id.startsWith(CHAT_PREFIX) ? MESSAGES_PREFIX + id.slice(CHAT_PREFIX.length) : id
 }
 
 /** Adds the names of the called tools to results without a name. */
-export function nameResults(messages: readonly ChatMessage[]): ChatMessage[] {
+export function withToolNames(messages: readonly ChatMessage[]): ChatMessage[] {
   const names = new Map<string, string>()
   return messages.map((message): ChatMessage => {
     if (message.role === 'assistant') {

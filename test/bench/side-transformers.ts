@@ -1,7 +1,7 @@
 /** transformers.js, as its documentation uses it. */
 import { AutoModelForCausalLM, env, Tensor, type PreTrainedModel } from '@huggingface/transformers'
 import { isTrusted } from '../../src/device/adapter.ts'
-import { createDecoding, type Detokenizer } from '../../src/engine/text/detokenizer.ts'
+import { createDetokenizerFactory, type Detokenizer } from '../../src/engine/text/detokenizer.ts'
 import { serveSide, type OnPiece, type Task } from './side.ts'
 
 env.allowLocalModels = true
@@ -30,7 +30,7 @@ serveSide({
   async open({ model: name, device }) {
     model = await AutoModelForCausalLM.from_pretrained(name, { dtype: 'fp32', device })
     const tokenizer = await fetch(`/bench/models/${name}/tokenizer.json`)
-    openText = createDecoding(await tokenizer.json(), {})
+    openText = createDetokenizerFactory(await tokenizer.json(), {})
     // Ready when the first answer costs no more than the second, as on the other side.
     await answer([1], { answer: 2 }, () => undefined)
   },

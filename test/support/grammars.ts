@@ -10,7 +10,7 @@ import {
   text,
 } from '../../src/engine/schema/expression.ts'
 import { matches } from '../../src/engine/schema/match.ts'
-import { createSteps } from '../../src/engine/schema/steps.ts'
+import { createStepBudget } from '../../src/engine/schema/step-budget.ts'
 import { type Chance, createChance } from './random.ts'
 
 const LETTERS = ['a', 'b', 'c', '-']
@@ -76,8 +76,8 @@ export async function wrongGrammars(from: number, count: number): Promise<string
     const chance = createChance(seed)
     const root = randomExpression(chance, 3)
     // Few repetitions are counted one by one, so that the others are put to the test as well.
-    const steps = createSteps()
-    const writing = { exact: true, chained: chance.pick([1, 3, 64]) }
+    const steps = createStepBudget()
+    const writing = { exact: true, maxChainLength: chance.pick([1, 3, 64]) }
     const { source } = toEbnf({ root, rules: new Map() }, writing, steps)
     const compiled = await compiler.compileGrammar(source)
     const matcher = await GrammarMatcher.createGrammarMatcher(compiled)

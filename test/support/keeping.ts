@@ -1,7 +1,7 @@
 /** Checks of constraints against an independent validator. */
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
-import { createConstraints } from '../../src/engine/constraint/constraints.ts'
+import { createConstraintCompiler } from '../../src/engine/constraint/compiler.ts'
 import type { TokenTable } from '../../src/engine/constraint/vocabulary.ts'
 import { InoriginError } from '../../src/error.ts'
 import { createChance } from './random.ts'
@@ -45,7 +45,7 @@ export async function tallySchemas(
   count: number,
 ): Promise<Tally> {
   const tally: Tally = { schemas: 0, refused: new Map(), texts: 0, values: 0, failures: [] }
-  const constraints = createConstraints(vocabulary)
+  const constraints = createConstraintCompiler(vocabulary)
   for (let seed = from; seed < from + count; seed++) {
     const chance = createChance(seed)
     const sample = seed % 4 === 3 ? randomParameters(chance) : randomSchema(chance)

@@ -1,9 +1,9 @@
 /** Checks of random sets of tools in every format of calls. */
-import { createConstraints } from '../../src/engine/constraint/constraints.ts'
+import { createConstraintCompiler } from '../../src/engine/constraint/compiler.ts'
 import type { TokenTable } from '../../src/engine/constraint/vocabulary.ts'
 import { InoriginError } from '../../src/error.ts'
 import { createToolParser } from '../../src/generation/tools/parser.ts'
-import { callable, FORMATS, toolConstraint } from '../../src/generation/tools/index.ts'
+import { callableTools, FORMATS, toolConstraint } from '../../src/generation/tools/index.ts'
 import type { Tool, ToolUse } from '../../src/types/index.ts'
 import { type Tally, validator } from './keeping.ts'
 import { createChance } from './random.ts'
@@ -19,7 +19,7 @@ export async function tallyTools(
   count: number,
 ): Promise<Tally> {
   const tally: Tally = { schemas: 0, refused: new Map(), texts: 0, values: 0, failures: [] }
-  const constraints = createConstraints(vocabulary)
+  const constraints = createConstraintCompiler(vocabulary)
   for (let seed = from; seed < from + count; seed++) {
     const chance = createChance(seed)
     const tools = Array.from({ length: 1 + chance.below(4) }, (_, index): Tool => {
@@ -57,7 +57,7 @@ export async function tallyTools(
     }
 
     function read(text: string): { name: string; arguments: string }[] {
-      const parser = createToolParser({ format, tools: callable(use) })
+      const parser = createToolParser({ format, tools: callableTools(use) })
       const calls: { name: string; arguments: string }[] = []
       for (const part of [...parser.push(text), ...parser.end(false)]) {
         if (part.type === 'call') calls.push({ name: part.name, arguments: '' })

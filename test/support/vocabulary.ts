@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TokenTable } from '../../src/engine/constraint/vocabulary.ts'
-import type { TokenizerFile } from '../../src/engine/text/file.ts'
-import { tokenBytes } from '../../src/engine/text/vocabulary.ts'
+import type { TokenizerFile } from '../../src/engine/text/tokenizer-file.ts'
+import { listTokenBytes } from '../../src/engine/text/vocabulary.ts'
 
 const GUIDE = join(import.meta.dirname, '../../demo/models/guide')
 
@@ -11,7 +11,7 @@ const read = (name: string): unknown => JSON.parse(readFileSync(join(GUIDE, name
 
 export function guideVocabulary(): TokenTable {
   const file = read('tokenizer.json') as TokenizerFile
-  const bytes = tokenBytes(file, read('tokenizer_config.json') as object)
+  const bytes = listTokenBytes(file, read('tokenizer_config.json') as object)
   const { eos_token_id: end } = read('config.json') as { eos_token_id: number | number[] }
   const special = file.added_tokens.filter(({ id }) => bytes[id] === null)
   return {

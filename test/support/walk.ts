@@ -1,6 +1,6 @@
 /** Texts that a model without a mind writes under a constraint. */
 import type { TokenTable } from '../../src/engine/constraint/vocabulary.ts'
-import type { Matcher } from '../../src/engine/constraint/contract.ts'
+import type { Matcher } from '../../src/engine/constraint/types.ts'
 import type { Chance } from './random.ts'
 
 const CLOSING = new Set(Array.from('"]},: <', (character) => character.charCodeAt(0)))

@@ -13,7 +13,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ['test/setup'],
   ['sw'],
   ['src/index.ts', 'src/serve.ts', 'src/control.ts', 'src/register.ts', 'src/cli.ts', 'src/cli'],
-  ['src/server.ts', 'src/typed.ts', 'src/given.ts'],
+  ['src/server.ts', 'src/typed.ts', 'src/validate-arguments.ts'],
   ['src/wire'],
   ['src/host'],
   ['src/link'],

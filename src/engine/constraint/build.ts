@@ -17,14 +17,14 @@ import {
 import { parsePattern, PatternError } from '../schema/pattern.ts'
 import { prune } from '../schema/prune.ts'
 import { findShortest, MAX_SHORTEST_TEXT } from '../schema/shortest.ts'
-import { createSteps } from '../schema/steps.ts'
+import { createStepBudget } from '../schema/step-budget.ts'
 import { parseGrammar } from './grammar.ts'
 
 /**
  * Builds the grammar of a constraint. Throws `invalid_request` if the constraint is not supported
  * or no text satisfies it.
  */
-export function buildGrammar(constraint: Constraint, steps = createSteps()): Grammar {
+export function buildGrammar(constraint: Constraint, steps = createStepBudget()): Grammar {
   const rules: Rules = new Map()
   const schemas = new Map<string, Expression>()
   let scopes = 0
@@ -58,10 +58,10 @@ export function buildGrammar(constraint: Constraint, steps = createSteps()): Gra
         return text(checked(part.text))
       case 'json': {
         const key = JSON.stringify(part.schema)
-        const known =
+        const cached =
           schemas.get(key) ?? toSchemaExpression(part.schema, '', rules, `s${scopes++}_`, steps)
-        schemas.set(key, known)
-        return known
+        schemas.set(key, cached)
+        return cached
       }
       case 'grammar': {
         const grammar = prune(parseGrammar(part.grammar, `g${scopes++}_`), steps)
@@ -151,19 +151,19 @@ function patternTexts(pattern: string): Expression {
 }
 
 /** Returns the texts that a constraint spells out. */
-export function spelled(constraint: Constraint): string[] {
+export function literalTexts(constraint: Constraint): string[] {
   switch (constraint.type) {
     case 'constant':
       return [constraint.text]
     case 'sequence':
     case 'choice':
-      return constraint.parts.flatMap(spelled)
+      return constraint.parts.flatMap(literalTexts)
     case 'tagged':
-      return [constraint.begin, ...spelled(constraint.content), constraint.end]
+      return [constraint.begin, ...literalTexts(constraint.content), constraint.end]
     case 'triggered':
-      return [...constraint.triggers, ...constraint.tags.flatMap(spelled)]
+      return [...constraint.triggers, ...constraint.tags.flatMap(literalTexts)]
     case 'separated':
-      return [constraint.separator, ...constraint.tags.flatMap(spelled)]
+      return [constraint.separator, ...constraint.tags.flatMap(literalTexts)]
     case 'grammar':
       return [constraint.grammar]
     case 'pattern':

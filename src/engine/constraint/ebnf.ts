@@ -4,7 +4,7 @@
  * Deep brackets overflow its stack, so the output has none.
  */
 import { inString } from '../schema/escape.ts'
-import { solidRepeat } from '../schema/empty.ts'
+import { nonEmptyRepeat } from '../schema/empty.ts'
 import {
   type Dispatch,
   type Expression,
@@ -12,9 +12,9 @@ import {
   NOTHING,
   type StringOf,
 } from '../schema/expression.ts'
-import type { Steps } from '../schema/steps.ts'
+import type { StepBudget } from '../schema/step-budget.ts'
 import {
-  countPlaces,
+  countPositions,
   createKeys,
   determinize,
   type Item,
@@ -29,40 +29,47 @@ import { utf8 } from './utf8.ts'
  * Highest string length that all grammars count. For longer strings, the states cost tens of
  * milliseconds for each length.
  */
-export const COUNTED = 8
+export const MAX_COUNTED_LENGTH = 8
 
-export interface Writing {
-  /** `false` if strings with limits above {@link COUNTED} may have any length. */
+export interface EbnfOptions {
+  /** `false` if strings with limits above {@link MAX_COUNTED_LENGTH} may have any length. */
   exact: boolean
   /**
    * Number of repetitions up to which each one gets a rule, which takes long to compile. Higher
    * numbers are composed from powers of two, which takes long for each token.
    */
-  chained: number
+  maxChainLength: number
 }
 
 export interface Ebnf {
   source: string
   rules: number
-  /** `true` if strings have limits above {@link COUNTED}, which only exact writing enforces. */
-  limited: boolean
+  /**
+   * `true` if strings have limits above {@link MAX_COUNTED_LENGTH}, which only exact writing
+   * enforces.
+   */
+  hasLongLimits: boolean
   /** Numbers of places in which a text may continue with each byte. */
-  places: ReturnType<typeof countPlaces>
+  positions: ReturnType<typeof countPositions>
 }
 
 /** Steps to convert a range of characters, which becomes several sequences of bytes. */
 const RANGE_STEPS = 20
 
-export function toEbnf({ root, rules }: Grammar, { exact, chained }: Writing, steps: Steps): Ebnf {
+export function toEbnf(
+  { root, rules }: Grammar,
+  { exact, maxChainLength }: EbnfOptions,
+  steps: StepBudget,
+): Ebnf {
   const productions: Productions = new Map()
   const dispatches: string[] = []
-  const whole = new Set<string>()
+  const unsplitRules = new Set<string>()
   const pending: (readonly [id: string, body: Expression])[] = []
   const names = new Map<string, string>()
   const bodies = new Map<string, Item>()
   const keyOf = createKeys()
   let count = 0
-  let limited = false
+  let hasLongLimits = false
   const fresh = (): string => `r${count++}`
 
   const keyOfAll = (all: readonly Production[]): string => {
@@ -73,8 +80,8 @@ export function toEbnf({ root, rules }: Grammar, { exact, chained }: Writing, st
   /** Returns a rule for these alternatives, which may refer to it. Equal alternatives share one. */
   const define = (alternatives: (self: Item) => readonly Production[]): Item => {
     const key = keyOfAll(alternatives({ rule: '' }))
-    const known = bodies.get(key)
-    if (known) return known
+    const cached = bodies.get(key)
+    if (cached) return cached
     const name = fresh()
     const item = { rule: name }
     bodies.set(key, item)
@@ -114,7 +121,7 @@ export function toEbnf({ root, rules }: Grammar, { exact, chained }: Writing, st
       case 'sequence':
         return expression.parts.flatMap(write)
       case 'repeat': {
-        const { part, min, max } = solidRepeat(expression.part, expression.min, expression.max)
+        const { part, min, max } = nonEmptyRepeat(expression.part, expression.min, expression.max)
         return times(part, min, max)
       }
       case 'rule':
@@ -127,8 +134,8 @@ export function toEbnf({ root, rules }: Grammar, { exact, chained }: Writing, st
   }
 
   const named = (name: string): Item => {
-    const known = names.get(name)
-    if (known !== undefined) return { rule: known }
+    const cached = names.get(name)
+    if (cached !== undefined) return { rule: cached }
     const id = fresh()
     names.set(name, id)
     pending.push([id, rules.get(name) ?? NOTHING])
@@ -154,16 +161,16 @@ export function toEbnf({ root, rules }: Grammar, { exact, chained }: Writing, st
     const each = alternatives(part)
     if (max === Infinity) {
       const star = define((self) => [[], ...each.map((one) => [...one, self])])
-      return min > chained ? [...exactly(each, min), star] : chain(each, min, [star], null)
+      return min > maxChainLength ? [...exactly(each, min), star] : chain(each, min, [star], null)
     }
-    if (max <= chained) return chain(each, min, chain(each, max - min, [], []), null)
+    if (max <= maxChainLength) return chain(each, min, chain(each, max - min, [], []), null)
     return [...exactly(each, min), ...upTo(each, max - min)]
   }
 
   /** Like {@link define}, for rules that stay whole: splitting them adds a rule for each number. */
   const defineWhole = (all: readonly Production[]): Item => {
     const item = define(() => all)
-    whole.add(ruleOf(item))
+    unsplitRules.add(ruleOf(item))
     return item
   }
 
@@ -196,17 +203,18 @@ export function toEbnf({ root, rules }: Grammar, { exact, chained }: Writing, st
    * Writes a JSON string. Its rules include the closing quote, so that most tokens are precomputed.
    */
   const quoted = ({ set, min, max }: StringOf): Production => {
-    limited ||= min > COUNTED || (max > COUNTED && max < Infinity)
-    const low = !exact && min > COUNTED ? 0 : min
-    const high = !exact && max > COUNTED ? Infinity : max
+    hasLongLimits ||= min > MAX_COUNTED_LENGTH || (max > MAX_COUNTED_LENGTH && max < Infinity)
+    const low = !exact && min > MAX_COUNTED_LENGTH ? 0 : min
+    const high = !exact && max > MAX_COUNTED_LENGTH ? Infinity : max
     const each = alternatives(inString(set))
     const mark = bytesOf('"')
-    if (high <= COUNTED) {
+    if (high <= MAX_COUNTED_LENGTH) {
       return [...mark, ...chain(each, low, chain(each, high - low, mark, mark), null)]
     }
     if (high === Infinity) {
       const rest = define((self) => [mark, ...each.map((one) => [...one, self])])
-      const first = low > COUNTED ? [...exactly(each, low), rest] : chain(each, low, [rest], null)
+      const first =
+        low > MAX_COUNTED_LENGTH ? [...exactly(each, low), rest] : chain(each, low, [rest], null)
       return [...mark, ...first]
     }
     return [...mark, ...exactly(each, low), ...upTo(each, high - low), ...mark]
@@ -227,13 +235,13 @@ export function toEbnf({ root, rules }: Grammar, { exact, chained }: Writing, st
     const [id, body] = next
     productions.set(id, alternatives(body))
   }
-  determinize(productions, whole, steps)
+  determinize(productions, unsplitRules, steps)
   const lines = [...productions].map(([name, each]) => writeRule(name, each))
   return {
     source: [...dispatches, ...lines].join('\n'),
     rules: dispatches.length + lines.length,
-    limited,
-    places: countPlaces(productions),
+    hasLongLimits,
+    positions: countPositions(productions),
   }
 }
 

@@ -3,7 +3,7 @@
  * grammar that it cannot parse, and it misreads characters beyond ASCII.
  */
 import { InoriginError } from '../../error.ts'
-import { ANY, both, type Characters, characters, not } from '../schema/characters.ts'
+import { ANY, type Characters, characters, complement, intersection } from '../schema/characters.ts'
 import {
   choice,
   type Expression,
@@ -15,8 +15,8 @@ import {
   text,
 } from '../schema/expression.ts'
 
-const MOST = 100_000
-const DEEPEST = 100
+const MAX_REPETITIONS = 100_000
+const MAX_NESTED_BRACKETS = 100
 
 const ESCAPES: Readonly<Record<string, string>> = {
   n: '\n',
@@ -39,7 +39,7 @@ export function parseGrammar(source: string, scope: string): Grammar {
   const used: string[] = []
 
   const alternatives = (depth: number): Expression => {
-    if (depth > DEEPEST) read.fail(`more than ${DEEPEST} nested brackets`)
+    if (depth > MAX_NESTED_BRACKETS) read.fail(`more than ${MAX_NESTED_BRACKETS} nested brackets`)
     const parts = [elements(depth)]
     while (read.take('|')) parts.push(elements(depth))
     return choice(...parts)
@@ -123,7 +123,7 @@ function createReader(source: string) {
   const quoted = (): string => {
     let value = ''
     for (let code = character('"'); code !== null; code = character('"')) {
-      if (code === 0 || both([[code, code]], ANY).length === 0)
+      if (code === 0 || intersection([[code, code]], ANY).length === 0)
         fail('a text with an invalid character')
       value += String.fromCodePoint(code)
     }
@@ -139,8 +139,8 @@ function createReader(source: string) {
       if (last === null || last < code) return fail('an invalid range')
       ranges.push([code, last])
     }
-    const set = both(characters(ranges), ANY)
-    return negated ? not(set) : set
+    const set = intersection(characters(ranges), ANY)
+    return negated ? complement(set) : set
   }
 
   return {
@@ -169,7 +169,8 @@ function createReader(source: string) {
       const found = match(/\s*(\d+)\s*(,)?\s*(\d+)?\s*\}/y) ?? fail('a { without a count')
       const min = Number(found[1])
       const max = found[3] === undefined ? (found[2] ? Infinity : min) : Number(found[3])
-      if (max < min || min > MOST || (max > MOST && max < Infinity)) fail('an invalid count')
+      if (max < min || min > MAX_REPETITIONS || (max > MAX_REPETITIONS && max < Infinity))
+        fail('an invalid count')
       return [min, max]
     },
   }

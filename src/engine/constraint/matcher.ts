@@ -1,6 +1,6 @@
 /** Matches a text against a constraint, token by token. */
-import type { Matcher } from './contract.ts'
-import { COUNTED } from './ebnf.ts'
+import type { Matcher } from './types.ts'
+import { MAX_COUNTED_LENGTH } from './ebnf.ts'
 import type { GrammarMatcher } from './library.ts'
 
 export interface MatcherOptions {
@@ -8,7 +8,7 @@ export interface MatcherOptions {
   loose: GrammarMatcher
   /** Matcher of everything; `null` if `loose` is exact. Its masks are slow. */
   exact: GrammarMatcher | null
-  doubtful: Doubtful
+  doubtful: DoubtfulTokens
   /** Returns the longer tokens that begin like this one. */
   longer: (token: number) => readonly number[]
   /** Number of tokens in the vocabulary. */
@@ -18,7 +18,7 @@ export interface MatcherOptions {
 }
 
 /** Tokens that must be tried one by one if strings have length limits. */
-export interface Doubtful {
+export interface DoubtfulTokens {
   /** Tokens that may end a string too early, or exceed its maximum length. */
   inStrings: readonly number[]
   /** Tokens that may hold a whole string, or more of one than the loose grammar counts. */
@@ -26,26 +26,28 @@ export interface Doubtful {
 }
 
 /** Number of bytes above which a token is doubtful. */
-const LONG = 32
+const LONG_TOKEN_BYTES = 32
 
-export function findDoubtful(bytes: readonly (Uint8Array | null)[]): Doubtful {
+export function findDoubtfulTokens(bytes: readonly (Uint8Array | null)[]): DoubtfulTokens {
   const ids = (holds: (each: Uint8Array) => boolean): number[] =>
     bytes.flatMap((each, id) => (each && holds(each) ? [id] : []))
   const QUOTE = 0x22
   return {
-    inStrings: ids((each) => each.length > LONG || each.includes(QUOTE)),
+    inStrings: ids((each) => each.length > LONG_TOKEN_BYTES || each.includes(QUOTE)),
     anywhere: ids((each) => {
       const first = each.indexOf(QUOTE)
-      return first >= 0 && (each.length - first > COUNTED || each.lastIndexOf(QUOTE) > first)
+      return (
+        first >= 0 && (each.length - first > MAX_COUNTED_LENGTH || each.lastIndexOf(QUOTE) > first)
+      )
     }),
   }
 }
 
 /** Maximum number of longer tokens to try. If there are more, one is assumed to be allowed. */
-const TRIED = 200
+const MAX_TRIED_TOKENS = 200
 
 /** Text that shows that a string has room: if it fits, any token but the doubtful ones does. */
-const ROOM = 'a'.repeat(LONG)
+const PROBE_TEXT = 'a'.repeat(LONG_TOKEN_BYTES)
 
 export function createMatcher(options: MatcherOptions): Matcher {
   const { loose, exact, doubtful, longer, width, onClose } = options
@@ -54,16 +56,16 @@ export function createMatcher(options: MatcherOptions): Matcher {
   let mask: Int32Array | undefined
   let closed = false
 
-  const takes = (matcher: GrammarMatcher, text: string): boolean => {
-    const taken = matcher._acceptString(text)
-    if (taken) matcher.rollBack(1)
-    return taken
+  const acceptsText = (matcher: GrammarMatcher, text: string): boolean => {
+    const isAccepted = matcher._acceptString(text)
+    if (isAccepted) matcher.rollBack(1)
+    return isAccepted
   }
 
-  const tries = (matcher: GrammarMatcher, token: number): boolean => {
-    const taken = matcher.acceptToken(token)
-    if (taken) matcher.rollBack(1)
-    return taken
+  const acceptsToken = (matcher: GrammarMatcher, token: number): boolean => {
+    const isAccepted = matcher.acceptToken(token)
+    if (isAccepted) matcher.rollBack(1)
+    return isAccepted
   }
 
   /**
@@ -71,16 +73,17 @@ export function createMatcher(options: MatcherOptions): Matcher {
    * tokens. In free text, it is exact except for tokens that reach far into a string. Elsewhere,
    * few tokens are possible, so that the exact mask is fast.
    */
-  const bits = async (): Promise<Int32Array> => {
+  const computeBits = async (): Promise<Int32Array> => {
     const fast = await loose.getNextTokenBitmask()
     if (!exact) return fast
     const free = isFull(fast)
-    if (!free && !(takes(loose, ROOM) && takes(exact, ROOM))) return exact.getNextTokenBitmask()
+    if (!free && !(acceptsText(loose, PROBE_TEXT) && acceptsText(exact, PROBE_TEXT)))
+      return exact.getNextTokenBitmask()
     for (const token of free ? doubtful.anywhere : doubtful.inStrings) {
       const word = token >> 5
       const bit = 1 << (token & 31)
       const now = fast[word] ?? 0
-      if ((now & bit) !== 0 && !tries(exact, token)) fast[word] = now & ~bit
+      if ((now & bit) !== 0 && !acceptsToken(exact, token)) fast[word] = now & ~bit
     }
     return fast
   }
@@ -94,7 +97,7 @@ export function createMatcher(options: MatcherOptions): Matcher {
 
   const compute = async (): Promise<Int32Array> => {
     if (loose.isTerminated()) return new Int32Array(Math.ceil(width / 32))
-    const words = (await bits()).slice(0, Math.ceil(width / 32))
+    const words = (await computeBits()).slice(0, Math.ceil(width / 32))
     const end = words.length - 1
     words[end] = (words[end] ?? 0) & last
     return words
@@ -111,11 +114,14 @@ export function createMatcher(options: MatcherOptions): Matcher {
       // The last character may be incomplete, and nothing marks it as such.
       if ((characters.at(-1) ?? '') > '\u007f') characters.pop()
       const text = characters.join('')
-      return text !== '' && takes(loose, text) ? text : ''
+      return text !== '' && acceptsText(loose, text) ? text : ''
     },
-    goesOn: (token) => {
+    canExtend: (token) => {
       const others = longer(token)
-      return others.length > TRIED || others.some((other) => tries(exact ?? loose, other))
+      return (
+        others.length > MAX_TRIED_TOKENS ||
+        others.some((other) => acceptsToken(exact ?? loose, other))
+      )
     },
     accept: (token) => {
       if (loose.isTerminated() || token < 0 || token >= width) return false

@@ -2,7 +2,7 @@
  * Makes rules of bytes as deterministic as possible. Where two alternatives begin alike, xgrammar
  * 0.1.27 sometimes merges states that it should keep apart, and accepts invalid texts.
  */
-import type { Steps } from '../schema/steps.ts'
+import type { StepBudget } from '../schema/step-budget.ts'
 import type { Bytes } from './utf8.ts'
 
 export type Item = Bytes | { rule: string }
@@ -14,9 +14,9 @@ const isRule = (item: Item | undefined): item is { rule: string } =>
   item !== undefined && 'rule' in item
 
 /** Number of added rules at which the work ends. A grammar with more rules is rejected anyway. */
-const MOST_ADDED = 4000
+const MAX_ADDED_RULES = 4000
 /** Maximum number of alternatives that replace those of one rule. */
-const MOST_ALTERNATIVES = 20_000
+const MAX_ALTERNATIVES = 20_000
 
 /** Number of bytes from which a place is wide: most tokens continue there for several bytes. */
 const WIDE_BYTES = 20
@@ -32,21 +32,26 @@ const add = (head: Head, index: number, bits: number): void => {
 }
 
 /**
- * Makes the rules deterministic, and adds rules if necessary. Rules in `whole` stay as they are.
+ * Makes the rules deterministic, and adds rules if necessary. Rules in `unsplitRules` stay as they
+ * are.
  */
-export function determinize(rules: Productions, whole: ReadonlySet<string>, steps: Steps): void {
+export function determinize(
+  rules: Productions,
+  unsplitRules: ReadonlySet<string>,
+  steps: StepBudget,
+): void {
   const added = new Map<string, string>()
   const heads = new Map<string, Head>()
   const nullable = findNullable(rules, steps)
   const keyOf = createKeys()
   /** The rules before any change. The work ends only because no other rules are opened. */
   const originals = new Map(rules)
-  const pending = [...rules].filter(([name]) => !whole.has(name))
+  const pending = [...rules].filter(([name]) => !unsplitRules.has(name))
 
   /** Returns the bytes that a text of the rule can begin with. */
   const headOf = (name: string): Head => {
-    const known = heads.get(name)
-    if (known) return known
+    const cached = heads.get(name)
+    if (cached) return cached
     const head: Head = new Uint32Array(8)
     heads.set(name, head)
     for (const production of originals.get(name) ?? []) addHead(head, production)
@@ -79,10 +84,10 @@ export function determinize(rules: Productions, whole: ReadonlySet<string>, step
   /** Replaces rules at the beginning by their alternatives, unless they are recursive. */
   const opened = (productions: readonly Production[]): Production[] => {
     const result = new Map<string, Production>()
-    let left = MOST_ALTERNATIVES
+    let left = MAX_ALTERNATIVES
     const open = (production: Production, inside: readonly string[]): void => {
       const [first, ...rest] = production
-      const opens = isRule(first) && !inside.includes(first.rule) && !whole.has(first.rule)
+      const opens = isRule(first) && !inside.includes(first.rule) && !unsplitRules.has(first.rule)
       const bodies = opens ? originals.get(first.rule) : undefined
       left -= bodies?.length ?? 1
       steps.spend(3 + production.length)
@@ -97,19 +102,19 @@ export function determinize(rules: Productions, whole: ReadonlySet<string>, step
   }
 
   const split = (productions: readonly Production[]): Production[] | null => {
-    if (added.size > MOST_ADDED || !overlapping(productions)) return null
+    if (added.size > MAX_ADDED_RULES || !overlapping(productions)) return null
     const starts = opened(productions)
     /** Indexes of the starts that a byte begins. */
-    const begun = new Map<number, number[]>()
+    const byFirstByte = new Map<number, number[]>()
     starts.forEach(([first], index) => {
       for (const byte of first && !isRule(first) ? bytesOf(first) : []) {
-        const members = begun.get(byte) ?? []
+        const members = byFirstByte.get(byte) ?? []
         members.push(index)
-        begun.set(byte, members)
+        byFirstByte.set(byte, members)
       }
     })
     const groups = new Map<string, { bytes: number[]; members: number[] }>()
-    for (const [byte, members] of begun) {
+    for (const [byte, members] of byFirstByte) {
       const group = groups.get(members.join()) ?? { bytes: [], members }
       group.bytes.push(byte)
       groups.set(members.join(), group)
@@ -136,9 +141,9 @@ export function determinize(rules: Productions, whole: ReadonlySet<string>, step
     while (only[common] && others.every((tail) => isSame(tail[common], only[common]))) common += 1
     const rests = unique.map((tail) => tail.slice(common))
     const key = rests.map(keyOf).sort().join('|')
-    const known = added.get(key)
-    const name = known ?? `d${added.size}`
-    if (known === undefined) {
+    const cached = added.get(key)
+    const name = cached ?? `d${added.size}`
+    if (cached === undefined) {
       added.set(key, name)
       rules.set(name, rests)
       pending.push([name, rests])
@@ -155,15 +160,15 @@ export function determinize(rules: Productions, whole: ReadonlySet<string>, step
 
 /** Returns a function that makes short keys of productions. Equal productions have equal keys. */
 export function createKeys(): (production: Production) => string {
-  const known = new WeakMap<Item, string>()
+  const cached = new WeakMap<Item, string>()
   const numbers = new Map<string, string>()
   const keyOfItem = (item: Item): string => {
-    const made = known.get(item)
+    const made = cached.get(item)
     if (made !== undefined) return made
     const text = JSON.stringify(item)
     const key = numbers.get(text) ?? numbers.size.toString(36)
     numbers.set(text, key)
-    known.set(item, key)
+    cached.set(item, key)
     return key
   }
   return (production) => production.map(keyOfItem).join(' ')
@@ -173,8 +178,8 @@ const listed = new WeakMap<Bytes, readonly number[]>()
 
 /** Lists the single bytes of a set. The result is cached for each set. */
 function bytesOf(bytes: Bytes): readonly number[] {
-  const known = listed.get(bytes)
-  if (known) return known
+  const cached = listed.get(bytes)
+  if (cached) return cached
   const all = bytes.flatMap(([first, last]) =>
     Array.from({ length: last - first + 1 }, (_, i) => first + i),
   )
@@ -195,7 +200,7 @@ function rangesOf(bytes: readonly number[]): Bytes {
 const isNullable = (production: Production, nullable: ReadonlySet<string>): boolean =>
   production.every((item) => isRule(item) && nullable.has(item.rule))
 
-function findNullable(rules: Productions, steps: Steps): Set<string> {
+function findNullable(rules: Productions, steps: StepBudget): Set<string> {
   const nullable = new Set<string>()
   for (let before = -1; before < nullable.size;) {
     before = nullable.size
@@ -208,13 +213,13 @@ function findNullable(rules: Productions, steps: Steps): Set<string> {
 }
 
 /** Counts the places of the rules where each byte may come, by whether few or many bytes may. */
-export function countPlaces(rules: Productions): { narrow: Uint32Array; wide: Uint32Array } {
+export function countPositions(rules: Productions): { narrow: Uint32Array; wide: Uint32Array } {
   const [narrow, wide] = [new Uint32Array(256), new Uint32Array(256)]
   for (const item of [...rules.values()].flat(2)) {
     if (isRule(item)) continue
     const bytes = bytesOf(item)
-    const places = bytes.length < WIDE_BYTES ? narrow : wide
-    for (const byte of bytes) places[byte] = (places[byte] ?? 0) + 1
+    const positions = bytes.length < WIDE_BYTES ? narrow : wide
+    for (const byte of bytes) positions[byte] = (positions[byte] ?? 0) + 1
   }
   return { narrow, wide }
 }

@@ -8,9 +8,9 @@ const written = new WeakMap<Characters, readonly (readonly Bytes[])[]>()
 
 /** Returns the ways to write a character of the set. Each is a sequence of byte sets. */
 export function utf8(set: Characters): readonly (readonly Bytes[])[] {
-  const known = written.get(set) ?? writeSet(set)
-  written.set(set, known)
-  return known
+  const cached = written.get(set) ?? writeSet(set)
+  written.set(set, cached)
+  return cached
 }
 
 function writeSet(set: Characters): Bytes[][] {

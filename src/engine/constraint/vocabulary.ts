@@ -10,7 +10,7 @@ export interface TokenTable {
   endTokens: readonly number[]
 }
 
-export interface Prepared {
+export interface CompiledVocabulary {
   compiler: GrammarCompiler
   close(): void
 }
@@ -19,11 +19,11 @@ export interface Prepared {
 const NO_TEXT = String.fromCharCode(0xff)
 
 /** Compiles the vocabulary. Special tokens in `visible` stand for the text that names them. */
-export async function prepareVocabulary(
+export async function compileVocabulary(
   { GrammarCompiler, TokenizerInfo }: Xgrammar,
   table: TokenTable,
   visible: readonly string[],
-): Promise<Prepared> {
+): Promise<CompiledVocabulary> {
   const spelled = new Map(visible.map((name) => [table.special.get(name), name]))
   const encoder = new TextEncoder()
   const encoded: string[] = []

@@ -7,7 +7,7 @@ import { retryOnLostGpu, settleWithTimeout } from '../gpu-retry.ts'
 import { createDecoder } from './decoder/decoder.ts'
 import { staysInHeap, staysOnDevice } from './decoder/graph.ts'
 import { readOperations } from './decoder/operations.ts'
-import { findModel, type GraphFiles, type ModelFiles } from './files.ts'
+import { getModelFiles, type GraphFiles, type ModelFiles } from './model-files.ts'
 import { loadRuntime, type Runtime, type Session } from './runtime.ts'
 import { openTrusted } from './selftest/open.ts'
 import { warmUp } from './warm.ts'
@@ -27,7 +27,7 @@ export async function loadDecoder(
   weights: Files,
   signal: AbortSignal,
 ): Promise<LoadedDecoder> {
-  const files = findModel(weights)
+  const files = getModelFiles(weights)
   let opened = await open(options, files, signal)
   return {
     get decoder() {
@@ -60,26 +60,26 @@ async function open(
   const release = async (): Promise<void> => {
     for (const each of releases.splice(0).toReversed()) await settleWithTimeout(each())
   }
-  const check = (): void => {
+  const assertNotAborted = (): void => {
     if (signal.aborted) throw loadingCancelled()
   }
-  const large = weigh(main) + weigh(embed) >= LARGE
+  const large = weightBytes(main) + weightBytes(embed) >= LARGE_WEIGHT_BYTES
   const session = async (runtime: Runtime, graph: GraphFiles): Promise<Session> => {
-    check()
+    assertNotAborted()
     const { externalData } = graph
-    const wanted = {
+    const sessionOptions = {
       externalData,
       compact: large,
       keepOnDevice: staysOnDevice,
       keepInHeap: staysInHeap,
     }
-    const made = await runtime.createSession(graph.model, wanted)
-    releases.push(() => made.release())
-    return made
+    const created = await runtime.createSession(graph.model, sessionOptions)
+    releases.push(() => created.release())
+    return created
   }
 
   try {
-    check()
+    assertNotAborted()
     const trusted =
       device === 'webgpu' ? await openTrusted({ folder, features, verdict }, signal) : null
     const runtime = trusted?.runtime ?? (await loadRuntime({ device, folder, large }))
@@ -87,15 +87,15 @@ async function open(
     releases.push(() => runtime.release())
     const whole = await session(runtime, main)
     const sessions = embed ? { decoder: whole, embed: await session(runtime, embed) } : whole
-    check()
+    assertNotAborted()
     const operations = await readOperations(main.model)
     const decoder = createDecoder(runtime, sessions, { ...options, gpu: trusted?.gpu, operations })
     releases.push(() => decoder.close())
     if (warm) {
       onWarm?.()
-      await warmUp(decoder, options, check)
+      await warmUp(decoder, options, assertNotAborted)
     }
-    check()
+    assertNotAborted()
     return { decoder, verdict: trusted?.verdict ?? null, release }
   } catch (thrown) {
     await release()
@@ -104,7 +104,7 @@ async function open(
 }
 
 /** Size in bytes of weights from which low memory use matters more than a quick start. */
-const LARGE = 150 * 2 ** 20
+const LARGE_WEIGHT_BYTES = 150 * 2 ** 20
 
-const weigh = (files: GraphFiles | undefined): number =>
+const weightBytes = (files: GraphFiles | undefined): number =>
   files?.externalData.reduce((bytes, { data }) => bytes + data.size, files.model.size) ?? 0

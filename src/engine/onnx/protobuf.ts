@@ -12,7 +12,7 @@ const SIZES = new Map([
 ])
 
 /** Minimum number of bytes to read from a file at once. */
-const WINDOW = 2 ** 20
+const WINDOW_BYTES = 2 ** 20
 
 /** A field's number and the range of its value, `from` inclusive and `to` exclusive. */
 export interface Field {
@@ -35,7 +35,7 @@ export function createWindow(file: Blob): Window {
     const last = Math.min(to, file.size)
     if (from < start || last > start + bytes.length) {
       start = from
-      const end = Math.max(last, from + WINDOW)
+      const end = Math.max(last, from + WINDOW_BYTES)
       bytes = new Uint8Array(await file.slice(from, end).arrayBuffer())
     }
     return bytes.subarray(from - start, last - start)
@@ -44,13 +44,13 @@ export function createWindow(file: Blob): Window {
 }
 
 /** Maximum size in bytes of a field's head: a tag and a length, each of up to ten bytes. */
-const HEAD = 20
+const MAX_FIELD_HEAD_BYTES = 20
 
 /** Yields the fields of a message in a file; stops at the first invalid field. */
 export async function* fieldsOfFile(file: Window, from: number, to: number): AsyncGenerator<Field> {
   let at = from
   while (at < to) {
-    const field = readField(await file.read(at, Math.min(at + HEAD, to)), 0)
+    const field = readField(await file.read(at, Math.min(at + MAX_FIELD_HEAD_BYTES, to)), 0)
     if (!field) return
     yield { number: field.number, from: at + field.from, to: at + field.to }
     at += field.to

@@ -11,8 +11,8 @@ import { openModule } from './heap/module.ts'
 import { createHeapSession } from './heap/session.ts'
 import { isRuntimeMissing, runtimeMissing } from './missing.ts'
 import type { Ort } from './ort.ts'
-import { inPieces } from './pieces.ts'
-import { separateWeights } from './separate.ts'
+import { toChunkedFile } from './chunked-file.ts'
+import { separateWeights } from './separate-weights.ts'
 import { watchGpu } from './watch.ts'
 
 export interface RuntimeOptions {
@@ -136,29 +136,34 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
   const unusable = (thrown: unknown): InoriginError =>
     isRuntimeMissing(thrown)
       ? runtimeMissing(folder, thrown)
-      : modelUnusable(reason(thrown), thrown)
+      : modelUnusable(runtimeMessage(thrown), thrown)
 
-  const createSession: Runtime['createSession'] = async (model, wanted = {}) => {
+  const createSession: Runtime['createSession'] = async (model, requested = {}) => {
     const { graph, externalData } = await separateWeights(model)
-    const outside = [...(wanted.externalData ?? []), ...externalData].map(({ path, data }) => ({
-      path,
-      data: inPieces(data),
-    }))
-    const weight = sum(outside.map(({ data }) => data.size))
-    const { keepInHeap } = wanted
+    const allExternalData = [...(requested.externalData ?? []), ...externalData].map(
+      ({ path, data }) => ({
+        path,
+        data: toChunkedFile(data),
+      }),
+    )
+    const weight = sum(allExternalData.map(({ data }) => data.size))
+    const { keepInHeap } = requested
     const create = async (): Promise<Graph> => {
       if (device === 'wasm' && keepInHeap) {
         heap ??= createHeap(ort, await openModule({ folder, streams, threads: threads() }))
         return createHeapSession(heap, graph, {
-          externalData: outside,
+          externalData: allExternalData,
           streams,
-          config: configOf(wanted),
+          config: configOf(requested),
           keeps: keepInHeap,
         })
       }
       const bytes = new Uint8Array(await graph.arrayBuffer())
-      const given = sessionOptions(device, gpu, { ...wanted, externalData: outside })
-      return ort.InferenceSession.create(bytes, given)
+      const ortOptions = sessionOptions(device, gpu, {
+        ...requested,
+        externalData: allExternalData,
+      })
+      return ort.InferenceSession.create(bytes, ortOptions)
     }
     const created = await onDevice(() => (watch ? watch.scope(create) : create()), unusable)
     return {
@@ -168,7 +173,7 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
       run: (feeds, fetches) =>
         onDevice(
           () => {
-            if (device === 'wasm') checkRoom(weight, feeds)
+            if (device === 'wasm') assertFitsInMemory(weight, feeds)
             return created.run(feeds, fetches ?? created.outputMetadata.map(({ name }) => name))
           },
           (thrown) => InoriginError.from(thrown),
@@ -207,17 +212,17 @@ function locations(keep: (output: string) => boolean): Record<string, Tensor.Dat
 }
 
 /** Bytes that a 32-bit WebAssembly memory can hold beside the runtime itself. */
-const WASM_ROOM = 4 * 2 ** 30 - 256 * 2 ** 20
+const MAX_WASM_TENSOR_BYTES = 4 * 2 ** 30 - 256 * 2 ** 20
 
 /**
  * Throws `unavailable` if the inputs do not fit in memory beside the weights. The runtime would
  * write them over the start of its own memory and compute wrong numbers.
  */
-function checkRoom(weight: number, feeds: Record<string, Tensor>): void {
+function assertFitsInMemory(weight: number, feeds: Record<string, Tensor>): void {
   const inputs = sum(
     Object.values(feeds).map(({ data }) => (ArrayBuffer.isView(data) ? data.byteLength : 0)),
   )
-  if (weight + inputs > WASM_ROOM) throw outOfMemory(`${weight} + ${inputs} bytes`)
+  if (weight + inputs > MAX_WASM_TENSOR_BYTES) throw outOfMemory(`${weight} + ${inputs} bytes`)
 }
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, each) => total + each, 0)
@@ -233,7 +238,7 @@ function createLock(): <T>(task: () => Promise<T>) => Promise<T> {
 }
 
 /** Returns the runtime's message without its error code, as a sentence. */
-function reason(thrown: unknown): string {
+function runtimeMessage(thrown: unknown): string {
   const message = thrown instanceof Error ? thrown.message : String(thrown)
   const text = message
     .replace(/^.*ERROR_MESSAGE: /s, '')

@@ -13,17 +13,17 @@ const TYPES = {
   float16: { number: 10, array: Uint16Array },
 } as const
 
-type Known = keyof typeof TYPES
+type SupportedType = keyof typeof TYPES
 
-const names = Object.keys(TYPES) as Known[]
+const names = Object.keys(TYPES) as SupportedType[]
 
 /** Returns the name of the type with an ONNX number; `undefined` if it is not supported. */
 export const typeName = (number: number): Tensor.Type | undefined =>
   names.find((name) => TYPES[name].number === number)
 
 /** Returns a type's ONNX number and typed array. Throws `unavailable` if it is not supported. */
-export function kindOf(type: Tensor.Type): (typeof TYPES)[Known] {
-  if (type in TYPES) return TYPES[type as Known]
+export function kindOf(type: Tensor.Type): (typeof TYPES)[SupportedType] {
+  if (type in TYPES) return TYPES[type as SupportedType]
   throw modelUnusable(`tensors of type ${type} are not supported.`)
 }
 

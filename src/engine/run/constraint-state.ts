@@ -1,11 +1,11 @@
 /** Applies a constraint to one answer: which tokens are allowed next, and which are forced. */
 import { InoriginError } from '../../error.ts'
 import type { Constraint } from '../constraint.ts'
-import type { Constraints, Matcher } from '../constraint/contract.ts'
+import type { ConstraintCompiler, Matcher } from '../constraint/types.ts'
 
 /** Dependencies of {@link createConstraintState}. */
 export interface ConstraintStateOptions {
-  constraints: Constraints
+  constraints: ConstraintCompiler
   /** Tokenizes forced text. Special tokens in it count. */
   encode: (text: string) => readonly number[]
   signal: AbortSignal
@@ -55,7 +55,7 @@ export function createConstraintState({
     if (text === '') return
     const tokens = encode(text)
     for (const [index, token] of tokens.entries()) {
-      if (index === tokens.length - 1 && matcher?.goesOn(token)) return
+      if (index === tokens.length - 1 && matcher?.canExtend(token)) return
       if (!matcher?.accept(token)) return
       forcedTokens.push(token)
     }

@@ -1,8 +1,8 @@
 /** Creates the constraints of a model from its tokenizer. */
-import { createConstraints } from '../constraint/constraints.ts'
-import type { Constraints } from '../constraint/contract.ts'
+import { createConstraintCompiler } from '../constraint/compiler.ts'
+import type { ConstraintCompiler } from '../constraint/types.ts'
 import type { ModelConfig } from '../text/config.ts'
-import { readVocabulary, tokenBytes } from '../text/vocabulary.ts'
+import { listTokenBytes, readVocabulary } from '../text/vocabulary.ts'
 
 /**
  * Returns the constraints of a model. Reads the vocabulary at the first `open`, since most answers
@@ -12,13 +12,13 @@ export function createModelConstraints({
   tokenizer,
   tokenizerConfig,
   endTokens,
-}: ModelConfig): Constraints {
-  let created: Constraints | null = null
+}: ModelConfig): ConstraintCompiler {
+  let created: ConstraintCompiler | null = null
 
-  const create = (): Constraints => {
+  const create = (): ConstraintCompiler => {
     const { names, special } = readVocabulary(tokenizer, tokenizerConfig)
-    return createConstraints({
-      bytes: tokenBytes(tokenizer, tokenizerConfig),
+    return createConstraintCompiler({
+      bytes: listTokenBytes(tokenizer, tokenizerConfig),
       special: new Map([...special].map((id) => [names[id] ?? '', id])),
       endTokens: [...endTokens],
     })

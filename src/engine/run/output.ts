@@ -1,11 +1,11 @@
 /** Creates the sampler, detokenizer and logprobs of an answer. */
 import type { TokenLogprob, TokenProbability } from '../../types/index.ts'
 import type { GenerateOptions, Prompt } from '../engine.ts'
-import { logprobsOf } from '../sampling/logprobs.ts'
+import { computeLogprobs } from '../sampling/logprobs.ts'
 import { createSampler, type Sampler } from '../sampling/sampler.ts'
 import type { ModelConfig } from '../text/config.ts'
-import { createDecoding, type Detokenizer } from '../text/detokenizer.ts'
-import { tokenBytes } from '../text/vocabulary.ts'
+import { createDetokenizerFactory, type Detokenizer } from '../text/detokenizer.ts'
+import { listTokenBytes } from '../text/vocabulary.ts'
 
 /** The output stages of one answer. */
 export interface Output {
@@ -30,9 +30,9 @@ export function createOutputFactory({
   tokenizerConfig,
   sampling: defaults,
 }: ModelConfig): OutputFactory {
-  const openDetokenizer = createDecoding(tokenizer, tokenizerConfig)
+  const openDetokenizer = createDetokenizerFactory(tokenizer, tokenizerConfig)
   const tokenBytesOf = memoize((visible: readonly string[]) =>
-    tokenBytes(tokenizer, tokenizerConfig, visible),
+    listTokenBytes(tokenizer, tokenizerConfig, visible),
   )
 
   return (prompt, { sampling, visible = [], logprobs }) => ({
@@ -70,7 +70,7 @@ function createToLogprob(
   }
   return (row, token) => {
     if (!bytesOfToken[token]) return null
-    const { logprob, top } = logprobsOf(row, token, count)
+    const { logprob, top } = computeLogprobs(row, token, count)
     const result = {
       ...probability(token, logprob),
       top: top.map((each) => probability(each.id, each.logprob)),

@@ -6,14 +6,14 @@ export function adjust(row: Float32Array, adjustments: Adjustments = {}): Float3
   const { repetition, bias, mask } = adjustments
   if (!repetition && !bias && !mask) return row
   const scores = row.slice()
-  if (repetition) penalise(scores, repetition)
+  if (repetition) penalize(scores, repetition)
   if (bias) {
     bias.ids.forEach((id, index) => {
       if (id >= scores.length) return
       scores[id] = (scores[id] as number) + Math.fround(bias.amounts[index] ?? 0)
     })
   }
-  if (mask) exclude(scores, mask)
+  if (mask) applyTokenMask(scores, mask)
   return scores
 }
 
@@ -26,7 +26,7 @@ export function repetitionFactors(factor: number): { positive: number; negative:
 }
 
 /** Applies the repetition penalty in place. */
-function penalise(
+function penalize(
   scores: Float32Array,
   { ids, factor }: NonNullable<Adjustments['repetition']>,
 ): void {
@@ -41,7 +41,7 @@ function penalise(
 /**
  * Masks logits in place. NaN stays, because it shows a broken model, which a mask must not hide.
  */
-function exclude(scores: Float32Array, mask: Int32Array): void {
+function applyTokenMask(scores: Float32Array, mask: Int32Array): void {
   for (let first = 0; first < scores.length; first += 32) {
     const word = mask[first >>> 5] ?? 0
     if (word === -1) continue

@@ -1,5 +1,5 @@
 /** Computes logprobs from a model's own logits. */
-import { highest, logSumExp } from './rank.ts'
+import { logSumExp, topLogits } from './rank.ts'
 
 /** Logprobs at one position. */
 export interface Logprobs {
@@ -10,16 +10,16 @@ export interface Logprobs {
 }
 
 /** Lower limit of logprobs, because JSON has no infinity. */
-const LEAST = -9999
+const MIN_LOGPROB = -9999
 
 /**
  * Returns the logprobs of `token` and of the `count` most probable tokens. They are computed before
  * any adjustment and at temperature 1.
  */
-export function logprobsOf(row: Float32Array, token: number, count: number): Logprobs {
-  const { ids, scores } = highest(row, Math.max(count, 1))
+export function computeLogprobs(row: Float32Array, token: number, count: number): Logprobs {
+  const { ids, scores } = topLogits(row, Math.max(count, 1))
   const sum = logSumExp(row, scores[0] as number, 1)
-  const logprob = (score: number): number => Math.max(score - sum, LEAST)
+  const logprob = (score: number): number => Math.max(score - sum, MIN_LOGPROB)
   return {
     logprob: logprob(row[token] ?? Number.NEGATIVE_INFINITY),
     top: Array.from(ids.subarray(0, count), (id) => ({ id, logprob: logprob(row[id] as number) })),

@@ -17,29 +17,30 @@ export interface Penalties {
  * applies to tokens of prompt and answer.
  */
 export function createPenalties(
-  { frequencyPenalty: frequency = 0, presencePenalty: presence = 0, ...wanted }: Sampling,
+  { frequencyPenalty: frequency = 0, presencePenalty: presence = 0, ...requested }: Sampling,
   { suppress, ...defaults }: SamplingDefaults,
   prompt: readonly number[],
 ): Penalties {
-  const factor = wanted.repetitionPenalty ?? defaults.repetitionPenalty
+  const factor = requested.repetitionPenalty ?? defaults.repetitionPenalty
   const counted = frequency !== 0 || presence !== 0
   const counts = new Map<number, number>()
   const seen = new Set(factor === 1 ? [] : prompt)
-  const fixed = new Map<number, number>()
-  for (const [id, amount] of Object.entries(wanted.logitBias ?? {})) fixed.set(Number(id), amount)
-  for (const id of suppress) fixed.set(id, Number.NEGATIVE_INFINITY)
+  const fixedBias = new Map<number, number>()
+  for (const [id, amount] of Object.entries(requested.logitBias ?? {}))
+    fixedBias.set(Number(id), amount)
+  for (const id of suppress) fixedBias.set(id, Number.NEGATIVE_INFINITY)
 
-  const biasOf = (tally: ReadonlyMap<number, number>): Map<number, number> => {
-    if (tally.size === 0) return fixed
-    const bias = new Map(fixed)
-    for (const [id, times] of tally)
-      bias.set(id, (fixed.get(id) ?? 0) - times * frequency - presence)
+  const toBias = (occurrences: ReadonlyMap<number, number>): Map<number, number> => {
+    if (occurrences.size === 0) return fixedBias
+    const bias = new Map(fixedBias)
+    for (const [id, times] of occurrences)
+      bias.set(id, (fixedBias.get(id) ?? 0) - times * frequency - presence)
     return bias
   }
 
   return {
     after: (drafted) => {
-      const bias = biasOf(counted && drafted.length > 0 ? tallied(counts, drafted) : counts)
+      const bias = toBias(counted && drafted.length > 0 ? countAll(counts, drafted) : counts)
       const ids = factor === 1 ? [] : [...new Set([...seen, ...drafted])]
       return {
         ...(ids.length > 0 && { repetition: { ids, factor } }),
@@ -58,7 +59,7 @@ function count(counts: Map<number, number>, token: number): void {
 }
 
 /** Returns a copy of `counts` that includes `tokens`. */
-function tallied(
+function countAll(
   counts: ReadonlyMap<number, number>,
   tokens: readonly number[],
 ): Map<number, number> {

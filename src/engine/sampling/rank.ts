@@ -1,34 +1,34 @@
 /** Finds the highest logits of a row without sorting the whole row. */
-import { bitsOf, keyOf } from './key.ts'
+import { keyToBits, logitToKey } from './logit-key.ts'
 
 /** Logits in descending order, with their token ids. */
-export interface Ranked {
+export interface RankedLogits {
   ids: Uint32Array
   scores: Float32Array
 }
 
 /** Sort entries combine a key (32 bits) and an id (21 bits) in the 53 bits of a number. */
-const IDS = 2 ** 21
-const entryOf = (key: number, id: number): number => key * IDS + (IDS - 1 - id)
+const ID_RANGE = 2 ** 21
+const packEntry = (key: number, id: number): number => key * ID_RANGE + (ID_RANGE - 1 - id)
 
 /** Number of logits up to which sorting all is faster than counting them in bins. */
-const FEW = 1024
+const MAX_SORTED_LOGITS = 1024
 
 /**
  * Returns the `count` highest logits, or all if there are fewer, in descending order. Of equal
  * logits, the lower id comes first. NaN precedes all others. The row may have at most 2,097,152
  * logits.
  */
-export function highest(scores: Float32Array, count: number): Ranked {
-  if (count === 1) return single(scores)
+export function topLogits(scores: Float32Array, count: number): RankedLogits {
+  if (count === 1) return topLogit(scores)
   const bits = new Uint32Array(scores.buffer, scores.byteOffset, scores.length)
   const wanted = Math.min(count, bits.length)
-  const { edge, size } = edgeOf(bits, wanted)
+  const { edge, size } = findEdge(bits, wanted)
   const entries = new Float64Array(size)
   let next = 0
   for (let id = 0; id < bits.length; id += 1) {
-    const key = keyOf(bits[id] as number)
-    if (key >= edge) entries[next++] = entryOf(key, id)
+    const key = logitToKey(bits[id] as number)
+    if (key >= edge) entries[next++] = packEntry(key, id)
   }
   return unpack(entries.sort().subarray(size - wanted))
 }
@@ -37,11 +37,11 @@ export function highest(scores: Float32Array, count: number): Ranked {
  * Returns a key that at least `wanted` logits reach, and how many reach it. It is the first of a
  * bin of 2^16 keys.
  */
-function edgeOf(bits: Uint32Array, wanted: number): { edge: number; size: number } {
-  if (bits.length <= FEW) return { edge: 0, size: bits.length }
+function findEdge(bits: Uint32Array, wanted: number): { edge: number; size: number } {
+  if (bits.length <= MAX_SORTED_LOGITS) return { edge: 0, size: bits.length }
   const bins = new Uint32Array(2 ** 16)
   for (let id = 0; id < bits.length; id += 1) {
-    const bin = keyOf(bits[id] as number) >>> 16
+    const bin = logitToKey(bits[id] as number) >>> 16
     bins[bin] = (bins[bin] as number) + 1
   }
   let bin = bins.length
@@ -51,25 +51,25 @@ function edgeOf(bits: Uint32Array, wanted: number): { edge: number; size: number
 }
 
 /** Returns the `count` highest of the logits that are given by their keys, in descending order. */
-export function inOrder(keys: Uint32Array, ids: Uint32Array, count: number): Ranked {
-  const entries = Float64Array.from(keys, (key, index) => entryOf(key, ids[index] as number))
+export function rankByKeys(keys: Uint32Array, ids: Uint32Array, count: number): RankedLogits {
+  const entries = Float64Array.from(keys, (key, index) => packEntry(key, ids[index] as number))
   return unpack(entries.sort().subarray(keys.length - count))
 }
 
 /** Decodes ascending entries into descending logits. */
-function unpack(entries: Float64Array): Ranked {
+function unpack(entries: Float64Array): RankedLogits {
   const ids = new Uint32Array(entries.length)
   const bits = new Uint32Array(entries.length)
   entries.forEach((entry, index) => {
     const rank = entries.length - 1 - index
-    ids[rank] = IDS - 1 - (entry % IDS)
-    bits[rank] = bitsOf(Math.floor(entry / IDS))
+    ids[rank] = ID_RANGE - 1 - (entry % ID_RANGE)
+    bits[rank] = keyToBits(Math.floor(entry / ID_RANGE))
   })
   return { ids, scores: new Float32Array(bits.buffer) }
 }
 
 /** Returns the highest logit. */
-function single(scores: Float32Array): Ranked {
+function topLogit(scores: Float32Array): RankedLogits {
   let top = 0
   let max = Number.NEGATIVE_INFINITY
   for (let id = 0; id < scores.length; id += 1) {

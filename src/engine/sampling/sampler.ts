@@ -3,11 +3,11 @@ import { InoriginError } from '../../error.ts'
 import type { Sampling } from '../../types/index.ts'
 import type { Adjustments, CandidateRequest, Candidates } from '../decoder.ts'
 import { adjust } from './adjust.ts'
-import { draw, type Range } from './draw.ts'
+import { draw, type SamplingRange } from './draw.ts'
 import type { SamplingDefaults } from './defaults.ts'
 import { createPenalties } from './penalties.ts'
 import { createRandom } from './random.ts'
-import { highest, logSumExp } from './rank.ts'
+import { logSumExp, topLogits } from './rank.ts'
 
 /** Sampler of one answer. */
 export interface Sampler {
@@ -36,10 +36,10 @@ export interface Sampler {
 }
 
 /** Largest number of requested candidates. */
-const CANDIDATES = 64
+const MAX_CANDIDATES = 64
 
 /** Lowest temperature that is not greedy. */
-const COLDEST = 1e-6
+const MIN_TEMPERATURE = 1e-6
 
 /**
  * Creates the sampler of one answer. Options of the request take precedence over `defaults`.
@@ -49,60 +49,60 @@ const COLDEST = 1e-6
  * this order. A bias for an id that the model does not have is ignored.
  */
 export function createSampler(
-  wanted: Sampling,
+  requested: Sampling,
   defaults: SamplingDefaults,
   prompt: readonly number[],
 ): Sampler {
-  const temperature = wanted.temperature ?? defaults.temperature
-  const topK = wanted.topK ?? defaults.topK
-  const topP = wanted.topP ?? defaults.topP
-  const minP = wanted.minP ?? defaults.minP
+  const temperature = requested.temperature ?? defaults.temperature
+  const topK = requested.topK ?? defaults.topK
+  const topP = requested.topP ?? defaults.topP
+  const minP = requested.minP ?? defaults.minP
   const range = { temperature, topK, topP, minP }
-  const greedy = !(temperature >= COLDEST) || topK === 1
-  const random = greedy ? null : createRandom(wanted.seed)
-  const penalties = createPenalties(wanted, defaults, prompt)
-  let drawn: number | null = null
-  const shape = greedy
+  const greedy = !(temperature >= MIN_TEMPERATURE) || topK === 1
+  const random = greedy ? null : createRandom(requested.seed)
+  const penalties = createPenalties(requested, defaults, prompt)
+  let pendingRandom: number | null = null
+  const askOptions = greedy
     ? { count: 1, temperature: 0 }
-    : { count: topK > 0 ? Math.min(topK, CANDIDATES) : CANDIDATES, temperature }
+    : { count: topK > 0 ? Math.min(topK, MAX_CANDIDATES) : MAX_CANDIDATES, temperature }
 
   const ask: Sampler['ask'] = (mask, drafted = []) => ({
-    ...shape,
+    ...askOptions,
     adjustments: { ...penalties.after(drafted), mask },
   })
 
   const choose: Sampler['choose'] = async ({ count, adjustments }, candidates, row) => {
     const best = candidates.scores[0] as number
-    if (!Number.isFinite(best)) throw unusable(best, adjustments)
+    if (!Number.isFinite(best)) throw toLogitError(best, adjustments)
     if (!random) return candidates.ids[0] as number
-    const at = (drawn ??= random())
+    const at = (pendingRandom ??= random())
     // A row with fewer candidates than requested has no others.
     const complete = candidates.ids.length < count
     const rank = draw({ ...candidates, complete }, range, at)
     const token =
       rank === null
-        ? drawFrom(adjust(await row(), adjustments), range, at)
+        ? drawFromRow(adjust(await row(), adjustments), range, at)
         : (candidates.ids[rank] as number)
-    drawn = null
+    pendingRandom = null
     return token
   }
   return { ask, choose, accept: penalties.accept }
 }
 
 /** Draws a token from a whole row. Sorts no more of the row than needed. */
-function drawFrom(scores: Float32Array, range: Range, at: number): number {
+function drawFromRow(scores: Float32Array, range: SamplingRange, at: number): number {
   let sum: number | undefined
   for (let count = 2048; ; count *= 16) {
-    const known = highest(scores, count)
-    const complete = known.ids.length === scores.length
-    sum ??= logSumExp(scores, known.scores[0] as number, range.temperature)
-    const rank = draw({ scores: known.scores, logSumExp: sum, complete }, range, at)
-    if (rank !== null) return known.ids[rank] as number
+    const top = topLogits(scores, count)
+    const complete = top.ids.length === scores.length
+    sum ??= logSumExp(scores, top.scores[0] as number, range.temperature)
+    const rank = draw({ scores: top.scores, logSumExp: sum, complete }, range, at)
+    if (rank !== null) return top.ids[rank] as number
   }
 }
 
 /** Returns the error for a best logit that is NaN or infinite. */
-function unusable(best: number, adjustments: Adjustments | undefined): InoriginError {
+function toLogitError(best: number, adjustments: Adjustments | undefined): InoriginError {
   if (best === Number.NEGATIVE_INFINITY && adjustments?.mask) {
     return new InoriginError('internal', 'The constraint of the answer allows no token.')
   }

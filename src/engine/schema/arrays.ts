@@ -1,5 +1,5 @@
 /** Compiles schemas of arrays into the texts of their values. */
-import type { Compiler } from './compiler.ts'
+import type { Compiler } from './types.ts'
 import {
   choice,
   EMPTY,

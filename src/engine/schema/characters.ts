@@ -21,7 +21,7 @@ export function characters(ranges: Characters): Characters {
   return joined
 }
 
-export function without(set: Characters, taken: Characters): Characters {
+export function difference(set: Characters, taken: Characters): Characters {
   const left: [number, number][] = []
   let at = 0
   for (const [first, last] of set) {
@@ -36,9 +36,10 @@ export function without(set: Characters, taken: Characters): Characters {
   return left
 }
 
-export const not = (set: Characters): Characters => without(ANY, set)
+export const complement = (set: Characters): Characters => difference(ANY, set)
 
-export const both = (a: Characters, b: Characters): Characters => without(a, without(a, b))
+export const intersection = (a: Characters, b: Characters): Characters =>
+  difference(a, difference(a, b))
 
 export const size = (set: Characters): number =>
   set.reduce((sum, [first, last]) => sum + last - first + 1, 0)

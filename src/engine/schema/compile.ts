@@ -1,8 +1,8 @@
 /** Compiles a schema into the texts of the JSON values that it allows. */
 import { ANY } from './characters.ts'
-import { createContext } from './apart.ts'
+import { createContext } from './disjoint.ts'
 import { arrays } from './arrays.ts'
-import type { Compiler } from './compiler.ts'
+import type { Compiler } from './types.ts'
 import {
   choice,
   type Expression,
@@ -13,14 +13,14 @@ import {
   text,
 } from './expression.ts'
 import { boundsOf, listedOf, patternsOf, rangeOf, typesOf } from './flat.ts'
-import { CHARACTERS_OF_STEP, type Flat, flatten } from './flatten.ts'
-import { quoted, stringOf, write } from './literal.ts'
-import { lengths, loopOf } from './match.ts'
-import { type Node, refuse, type TypeName } from './node.ts'
-import { type Bounds, integers, numbers, workOf } from './numbers.ts'
+import { CHARACTERS_PER_STEP, type Flat, flatten } from './flatten.ts'
+import { quoted, stringOf, writeJson } from './literal.ts'
+import { findLoop, lengths } from './match.ts'
+import { type Node, rejectSchema, type TypeName } from './node.ts'
+import { type Bounds, countNumberSteps, integers, numbers } from './numbers.ts'
 import { objects } from './objects.ts'
-import type { Steps } from './steps.ts'
-import { isOf } from './validate.ts'
+import type { StepBudget } from './step-budget.ts'
+import { isValidForFlat } from './validate.ts'
 
 /** Maximum number of rules of one schema. Writing more takes seconds. */
 const MAX_RULES = 5000
@@ -34,14 +34,19 @@ const RULE_STEPS = 150
 /**
  * Returns the texts of a schema, and adds its rules to `rules` with names that begin with `scope`.
  */
-export function compileSchema(root: Node, rules: Rules, scope: string, steps: Steps): Expression {
+export function compileSchema(
+  root: Node,
+  rules: Rules,
+  scope: string,
+  steps: StepBudget,
+): Expression {
   const context = createContext(root, steps)
-  const known = new Map<string, string>()
+  const cached = new Map<string, string>()
 
   const define: Compiler['define'] = (body) => {
     steps.spend(RULE_STEPS)
     const name = `${scope}${rules.size}`
-    if (rules.size > MAX_RULES) refuse(root.path, 'is too large. Make it simpler.')
+    if (rules.size > MAX_RULES) rejectSchema(root.path, 'is too large. Make it simpler.')
     rules.set(name, NOTHING)
     const made = body(name)
     rules.set(name, made)
@@ -52,11 +57,11 @@ export function compileSchema(root: Node, rules: Rules, scope: string, steps: St
     if (nodes.some(({ keywords }) => keywords === false)) return NOTHING
     const paths = nodes.filter(({ keywords }) => keywords !== true).map(({ path }) => `#${path}`)
     const key = [...new Set(paths)].sort().join('\n')
-    steps.spend(1 + nodes.length + key.length / CHARACTERS_OF_STEP, nodes[0]?.path)
-    const name = known.get(key)
+    steps.spend(1 + nodes.length + key.length / CHARACTERS_PER_STEP, nodes[0]?.path)
+    const name = cached.get(key)
     if (name !== undefined) return rule(name)
     return define((fresh) => {
-      known.set(key, fresh)
+      cached.set(key, fresh)
       return choice(...flatten(nodes, context).map(oneOf))
     })
   }
@@ -65,12 +70,12 @@ export function compileSchema(root: Node, rules: Rules, scope: string, steps: St
     steps.spend(flat.length * PART_STEPS)
     const listed = listedOf(flat, context)
     if (!listed) return choice(...typesOf(flat).map((type) => ofType(type, flat)))
-    const fitting = listed.filter((each) => isOf(flat, each, context))
+    const fitting = listed.filter((each) => isValidForFlat(flat, each, context))
     return choice(...fitting.map((each) => text(written(each))))
   }
 
   const written = (each: unknown): string => {
-    const made = write(each)
+    const made = writeJson(each)
     steps.spend(1 + made.length)
     return made
   }
@@ -96,7 +101,7 @@ export function compileSchema(root: Node, rules: Rules, scope: string, steps: St
 
   const bounded = (flat: Flat): Bounds => {
     const bounds = boundsOf(flat)
-    steps.spend(workOf(bounds))
+    steps.spend(countNumberSteps(bounds))
     return bounds
   }
 
@@ -104,7 +109,10 @@ export function compileSchema(root: Node, rules: Rules, scope: string, steps: St
     const bounds = bounded(flat)
     const made = numbers(bounds)
     if (isNothing(made) && bounds.min < bounds.max) {
-      refuse(flat[0]?.path ?? '', 'has bounds so close that no number can be written between them.')
+      rejectSchema(
+        flat[0]?.path ?? '',
+        'has bounds so close that no number can be written between them.',
+      )
     }
     return made
   }
@@ -116,14 +124,17 @@ export function compileSchema(root: Node, rules: Rules, scope: string, steps: St
     const { pattern, expression, part } = first
     steps.spend(pattern.length, part.path)
     if (others.length > 0) {
-      refuse(part.path, 'combines several patterns or formats of one string. Use only one.')
+      rejectSchema(part.path, 'combines several patterns or formats of one string. Use only one.')
     }
-    const loop = loopOf(expression)
+    const loop = findLoop(expression)
     if (loop) return stringOf(loop.set, Math.max(min, loop.min), Math.min(max, loop.max))
     const [least, most] = lengths(expression)
     if (most < min || least > max) return NOTHING
     if (least < min || most > max) {
-      refuse(part.path, 'limits the length of a string with a pattern. Limit it in the pattern.')
+      rejectSchema(
+        part.path,
+        'limits the length of a string with a pattern. Limit it in the pattern.',
+      )
     }
     return quoted(expression, steps)
   }

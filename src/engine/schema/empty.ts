@@ -34,7 +34,7 @@ function withoutEmpty(expression: Expression): Expression {
 }
 
 /** Returns a repetition with the same texts whose part is never empty. */
-export function solidRepeat(
+export function nonEmptyRepeat(
   part: Expression,
   min: number,
   max: number,

@@ -1,5 +1,5 @@
 /** Escapes characters of JSON strings. */
-import { both, type Characters, characters, one, without } from './characters.ts'
+import { type Characters, characters, difference, intersection, one } from './characters.ts'
 import { choice, type Expression, text } from './expression.ts'
 
 const SHORT: Readonly<Record<string, string>> = {
@@ -26,15 +26,15 @@ const written = new WeakMap<Characters, Expression>()
 
 /** Returns one escaped character of the set. The same set gives the same expression. */
 export function inString(set: Characters): Expression {
-  const known = written.get(set) ?? writeSet(set)
-  written.set(set, known)
-  return known
+  const cached = written.get(set) ?? writeSet(set)
+  written.set(set, cached)
+  return cached
 }
 
 function writeSet(set: Characters): Expression {
-  const plain = without(set, ESCAPED)
+  const plain = difference(set, ESCAPED)
   const others: Expression[] = []
-  for (const [first, last] of both(set, ESCAPED)) {
+  for (const [first, last] of intersection(set, ESCAPED)) {
     for (let code = first; code <= last; code++) {
       others.push(text(escaped(String.fromCharCode(code))))
     }

@@ -1,5 +1,5 @@
 /** Reads what a flat schema requires of single values. */
-import { CHARACTERS_OF_STEP, type Context, type Flat, values } from './flatten.ts'
+import { CHARACTERS_PER_STEP, type Context, type Flat, values } from './flatten.ts'
 import { formatPattern, NUMBER_FORMATS } from './formats.ts'
 import { TYPE_NAMES } from './keywords.ts'
 import { get, isObject, type Node, TYPES, type TypeName } from './node.ts'
@@ -11,9 +11,9 @@ const types = new WeakMap<Flat, readonly TypeName[]>()
 
 /** Returns the types that a value may have. */
 export function typesOf(flat: Flat): readonly TypeName[] {
-  const known = types.get(flat) ?? findTypes(flat)
-  types.set(flat, known)
-  return known
+  const cached = types.get(flat) ?? findTypes(flat)
+  types.set(flat, cached)
+  return cached
 }
 
 const findTypes = (flat: Flat): TypeName[] =>
@@ -41,8 +41,8 @@ export const isListed = (flat: Flat, value: unknown, context: Context): boolean 
   listing(flat, context)?.has(identityOf(value, context)) ?? true
 
 function listing(flat: Flat, context: Context): ReadonlyMap<string, unknown> | null {
-  const known = lists.get(flat)
-  if (known !== undefined) return known
+  const cached = lists.get(flat)
+  if (cached !== undefined) return cached
   const all = flat.flatMap((part): Map<string, unknown>[] => {
     const several = get(part, 'enum')
     const fixed = get(part, 'const')
@@ -60,7 +60,7 @@ function listing(flat: Flat, context: Context): ReadonlyMap<string, unknown> | n
 
 function identityOf(value: unknown, { steps }: Context): string {
   const made = identity(value)
-  steps.spend(1 + made.length / CHARACTERS_OF_STEP)
+  steps.spend(1 + made.length / CHARACTERS_PER_STEP)
   return made
 }
 
@@ -106,14 +106,14 @@ export function rangeOf(flat: Flat, what: 'Length' | 'Items' | 'Properties'): [n
   ]
 }
 
-interface FoundPattern {
+interface RequiredPattern {
   pattern: string
   expression: Expression
   part: Node
 }
 
 /** Returns the patterns that `pattern` and `format` require of a string, without duplicates. */
-export function patternsOf(flat: Flat, context: Context): FoundPattern[] {
+export function patternsOf(flat: Flat, context: Context): RequiredPattern[] {
   const found = new Map<string, Node>()
   for (const part of flat) {
     const pattern = get(part, 'pattern')

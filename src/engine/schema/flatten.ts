@@ -11,11 +11,11 @@ import {
   list,
   type Node,
   node,
-  refuse,
+  rejectSchema,
   toBarePath,
   under,
 } from './node.ts'
-import type { Steps } from './steps.ts'
+import type { StepBudget } from './step-budget.ts'
 
 /**
  * Schemas that all apply. Their own keywords say everything, without `allOf`, `$ref` and the like.
@@ -28,9 +28,9 @@ const MAX_ALTERNATIVES = 200
 export function flatten(nodes: readonly Node[], context: Context): readonly Flat[] {
   const { steps, flats } = context
   const key = keyOf(nodes)
-  steps.spend(nodes.length + key.length / CHARACTERS_OF_STEP, nodes[0]?.path)
-  const known = flats.get(key)
-  if (known) return known
+  steps.spend(nodes.length + key.length / CHARACTERS_PER_STEP, nodes[0]?.path)
+  const cached = flats.get(key)
+  if (cached) return cached
   const found = expandAll(nodes, context)
   flats.set(key, found)
   return found
@@ -40,7 +40,7 @@ export function flatten(nodes: readonly Node[], context: Context): readonly Flat
 const COPY_STEPS = 20
 
 /** Number of characters that are read or written in one step. */
-export const CHARACTERS_OF_STEP = 4
+export const CHARACTERS_PER_STEP = 4
 
 const keyOf = (nodes: readonly Node[]): string => nodes.map(({ path }) => `#${path}`).join('\n')
 
@@ -56,19 +56,19 @@ function expandAll(nodes: readonly Node[], context: Context): Flat[] {
       alternatives.push(done)
       if (alternatives.length > MAX_ALTERNATIVES) {
         const why = `combines more than ${MAX_ALTERNATIVES} alternatives. Make it simpler.`
-        refuse(nodes[0]?.path ?? '', why)
+        rejectSchema(nodes[0]?.path ?? '', why)
       }
       return
     }
     if (part.keywords === false) return
     if (part.keywords === true || seen(done, part)) return expand(rest, done)
     check(part, context)
-    const target = has(part, '$ref') ? [resolve(part, context)] : []
+    const target = has(part, '$ref') ? [resolveReference(part, context)] : []
     const next = [...target, ...list(part, 'allOf'), ...rest]
     const now = [...done, part]
     const choices = (['anyOf', 'oneOf'] as const).filter((keyword) => has(part, keyword))
     for (const keyword of choices) {
-      if (keyword === 'oneOf') refuseOverlap(part, [...now, ...next], context)
+      if (keyword === 'oneOf') assertDisjoint(part, [...now, ...next], context)
     }
     const branch = (index: number, chosen: readonly Node[]): void => {
       const keyword = choices[index]
@@ -90,34 +90,34 @@ function check(part: Node, { root, checked, steps }: Context): void {
 }
 
 /** Throws if two alternatives of a `oneOf` may be valid for the same value. */
-function refuseOverlap(part: Node, others: readonly Node[], context: Context): void {
-  const { told, steps, apart } = context
+function assertDisjoint(part: Node, others: readonly Node[], context: Context): void {
+  const { reportedOverlaps, steps, isDisjoint } = context
   // Parts that only refer or describe are left out, so that all references share one result.
-  const beside = others.map(bare).filter(({ keywords }) => !isEmpty(keywords))
+  const beside = others.map(withoutCombinations).filter(({ keywords }) => !isEmpty(keywords))
   const key = keyOf([part, ...beside])
-  steps.spend(others.length * COPY_STEPS + key.length / CHARACTERS_OF_STEP, part.path)
-  if (told.has(key)) return
-  told.add(key)
+  steps.spend(others.length * COPY_STEPS + key.length / CHARACTERS_PER_STEP, part.path)
+  if (reportedOverlaps.has(key)) return
+  reportedOverlaps.add(key)
   const options = list(part, 'oneOf').map((option) => flatten([option, ...beside], context))
   options.forEach((one, index) => {
     for (const other of options.slice(index + 1)) {
-      if (one.every((a) => other.every((b) => apart(a, b)))) continue
+      if (one.every((a) => other.every((b) => isDisjoint(a, b)))) continue
       const why = 'has alternatives that may be valid for the same value. Use anyOf.'
-      refuse(under(part.path, 'oneOf'), why)
+      rejectSchema(under(part.path, 'oneOf'), why)
     }
   })
 }
 
 /** Returns `true` if no value is valid for both. */
-export type Apart = (a: Flat, b: Flat) => boolean
+export type IsDisjoint = (a: Flat, b: Flat) => boolean
 
 /** Schema that is compiled, and what is known about it. */
 export interface Context {
   root: Node
-  steps: Steps
-  apart: Apart
+  steps: StepBudget
+  isDisjoint: IsDisjoint
   /** Keys of each `oneOf` whose alternatives were compared, or are being compared. */
-  told: Set<string>
+  reportedOverlaps: Set<string>
   /** Paths of the parts whose keywords were checked. */
   checked: Set<string>
   /** Results of {@link flatten} by key. */
@@ -130,21 +130,21 @@ const isEmpty = (keywords: Node['keywords']): boolean =>
   keywords === true || (keywords !== false && Object.keys(keywords).length === 0)
 
 /** Returns the node without references, combinations and annotations. */
-function bare({ keywords, path }: Node): Node {
+function withoutCombinations({ keywords, path }: Node): Node {
   if (typeof keywords === 'boolean') return { keywords, path }
-  const own = Object.entries(keywords).filter(([keyword]) => !LEFT_OUT.has(keyword))
+  const own = Object.entries(keywords).filter(([keyword]) => !RESOLVED_KEYWORDS.has(keyword))
   return { keywords: Object.fromEntries(own), path: toBarePath(path) }
 }
 
-const LEFT_OUT = new Set(['$ref', 'allOf', 'anyOf', 'oneOf', ...ANNOTATIONS])
+const RESOLVED_KEYWORDS = new Set(['$ref', 'allOf', 'anyOf', 'oneOf', ...ANNOTATIONS])
 
 /** Returns the schema that `$ref` refers to. */
-function resolve(part: Node, { root, steps }: Context): Node {
+function resolveReference(part: Node, { root, steps }: Context): Node {
   const reference = String(get(part, '$ref'))
-  steps.spend(reference.length / CHARACTERS_OF_STEP)
+  steps.spend(reference.length / CHARACTERS_PER_STEP)
   const path = under(part.path, '$ref')
   if (!/^#(?:\/|$)/.test(reference)) {
-    return refuse(path, 'is not supported. A reference must be # or begin with #/.')
+    return rejectSchema(path, 'is not supported. A reference must be # or begin with #/.')
   }
   let value: unknown = root.keywords
   let at = root.path
@@ -158,7 +158,8 @@ function resolve(part: Node, { root, steps }: Context): Node {
       value = isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined
       at = under(at, name)
     }
-    if (value === undefined) return refuse(path, `refers to ${reference}, which does not exist.`)
+    if (value === undefined)
+      return rejectSchema(path, `refers to ${reference}, which does not exist.`)
   }
   return node(value, at)
 }

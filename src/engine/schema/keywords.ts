@@ -1,15 +1,15 @@
 /** Defines the supported keywords and the form of their values. All others are rejected. */
 import { NUMBER_FORMATS, formatPattern } from './formats.ts'
-import { isObject, type Node, refuse, type TypeName, under } from './node.ts'
+import { isObject, type Node, rejectSchema, type TypeName, under } from './node.ts'
 import { parsePattern, PatternError } from './pattern.ts'
-import type { Steps } from './steps.ts'
+import type { StepBudget } from './step-budget.ts'
 
-type Check = (value: unknown, path: string, part: Node, steps: Steps) => void
+type Check = (value: unknown, path: string, part: Node, steps: StepBudget) => void
 
 const must =
   (holds: (value: unknown) => boolean, what: string): Check =>
   (value, path) => {
-    if (!holds(value)) refuse(path, `must be ${what}.`)
+    if (!holds(value)) rejectSchema(path, `must be ${what}.`)
   }
 
 const isStrings = (value: unknown): value is string[] =>
@@ -25,25 +25,31 @@ const schemas = must((value) => Array.isArray(value) && value.length > 0, 'a lis
 const byName = must(isObject, 'an object of schemas')
 
 /** Smallest normal double. Smaller ones have fewer digits. */
-const LEAST_NORMAL = 2 ** -1022
+const MIN_NORMAL_DOUBLE = 2 ** -1022
 
 const exclusive: Check = (value, path, part, steps) => {
   bound(value, path, part, steps)
   const size = Math.abs(Number(value))
   if (size > Number.MAX_SAFE_INTEGER) {
-    refuse(path, 'is too large. Numbers beyond 2^53 cannot be told apart from their neighbors.')
+    rejectSchema(
+      path,
+      'is too large. Numbers beyond 2^53 cannot be told apart from their neighbors.',
+    )
   }
-  if (size > 0 && size < LEAST_NORMAL) {
-    refuse(path, 'is too small. Numbers below 2^-1022 cannot be told apart from their neighbors.')
+  if (size > 0 && size < MIN_NORMAL_DOUBLE) {
+    rejectSchema(
+      path,
+      'is too small. Numbers below 2^-1022 cannot be told apart from their neighbors.',
+    )
   }
 }
 
 const type: Check = (value, path) => {
   const names: unknown[] = Array.isArray(value) ? value : [value]
-  if (new Set(names).size < names.length) refuse(path, 'must list each type once.')
+  if (new Set(names).size < names.length) rejectSchema(path, 'must list each type once.')
   for (const name of names) {
     if (typeof name !== 'string' || !(name in TYPE_NAMES)) {
-      refuse(path, `must be one of ${Object.keys(TYPE_NAMES).join(', ')}, or a list of them.`)
+      rejectSchema(path, `must be one of ${Object.keys(TYPE_NAMES).join(', ')}, or a list of them.`)
     }
   }
 }
@@ -54,7 +60,7 @@ const format: Check = (value, path) => {
     Object.hasOwn(NUMBER_FORMATS, String(value)),
   ]
   if (typeof value !== 'string' || !known.includes(true))
-    refuse(path, `must be a supported format, got ${JSON.stringify(value)}.`)
+    rejectSchema(path, `must be a supported format, got ${JSON.stringify(value)}.`)
 }
 
 const patterns: Check = (value, path, part, steps) => {
@@ -63,13 +69,13 @@ const patterns: Check = (value, path, part, steps) => {
 }
 
 const pattern: Check = (value, path, _part, steps) => {
-  if (typeof value !== 'string') return refuse(path, 'must be a regular expression.')
+  if (typeof value !== 'string') return rejectSchema(path, 'must be a regular expression.')
   steps.spend(value.length, path)
   try {
     parsePattern(value)
   } catch (error) {
     if (!(error instanceof PatternError)) throw error
-    refuse(path, `is not supported: it has ${error.message}.`)
+    rejectSchema(path, `is not supported: it has ${error.message}.`)
   }
 }
 
@@ -145,7 +151,7 @@ const KEYWORDS: Readonly<Record<string, Check>> = {
 }
 
 /** Throws if a keyword of the part is not supported or has an invalid value. */
-export function checkKeywords(part: Node, root: Node, steps: Steps): void {
+export function checkKeywords(part: Node, root: Node, steps: StepBudget): void {
   if (typeof part.keywords === 'boolean') return
   for (const [keyword, value] of Object.entries(part.keywords)) {
     if (value === undefined) continue
@@ -153,7 +159,10 @@ export function checkKeywords(part: Node, root: Node, steps: Steps): void {
     // In a subschema, `$id` changes the meaning of references.
     if (keyword === '$id' && part.path === root.path) continue
     if (!Object.hasOwn(KEYWORDS, keyword)) {
-      refuse(path, 'is not a supported keyword. Leave it out, or state it in the description.')
+      rejectSchema(
+        path,
+        'is not a supported keyword. Leave it out, or state it in the description.',
+      )
     }
     KEYWORDS[keyword]?.(value, path, part, steps)
   }

@@ -1,13 +1,13 @@
 /** Rejects schemas so large that compiling them would take too long. */
 import type { JsonSchema } from '../../types/index.ts'
-import { isObject, refuse, under } from './node.ts'
+import { isObject, rejectSchema, under } from './node.ts'
 
 /** Maximum number of names that an object may list. The time grows with the square of it. */
-const MOST_NAMES = 500
+const MAX_OBJECT_NAMES = 500
 /** Maximum length of a tuple. Each element is nested in the one before it, which uses the stack. */
 const MAX_TUPLE_ITEMS = 500
 /** Maximum number of keywords, names and values in total. */
-const MOST_VALUES = 20_000
+const MAX_SCHEMA_VALUES = 20_000
 
 /** Throws if a limit is exceeded, and names the place. Visits each part once, without recursion. */
 export function checkLimits(schema: JsonSchema, path: string): void {
@@ -19,21 +19,22 @@ export function checkLimits(schema: JsonSchema, path: string): void {
       part.forEach((each: unknown, index) => waiting.push({ part: each, path: under(here, index) }))
     } else if (isObject(part)) {
       for (const [key, each] of Object.entries(part)) {
-        const place = under(here, key)
-        if ((key === 'properties' || key === 'required') && sizeOf(each) > MOST_NAMES) {
-          refuse(place, `lists more than ${MOST_NAMES} names. List fewer.`)
+        const valuePath = under(here, key)
+        if ((key === 'properties' || key === 'required') && sizeOf(each) > MAX_OBJECT_NAMES) {
+          rejectSchema(valuePath, `lists more than ${MAX_OBJECT_NAMES} names. List fewer.`)
         }
         if (key === 'prefixItems' && sizeOf(each) > MAX_TUPLE_ITEMS) {
-          refuse(
-            place,
+          rejectSchema(
+            valuePath,
             `has more than ${MAX_TUPLE_ITEMS} items. Use \`items\`, or a shorter tuple.`,
           )
         }
-        waiting.push({ part: each, path: place })
+        waiting.push({ part: each, path: valuePath })
       }
     }
     values += sizeOf(part)
-    if (values > MOST_VALUES) refuse(path, `has more than ${MOST_VALUES} parts. Make it smaller.`)
+    if (values > MAX_SCHEMA_VALUES)
+      rejectSchema(path, `has more than ${MAX_SCHEMA_VALUES} parts. Make it smaller.`)
   }
 }
 

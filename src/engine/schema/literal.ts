@@ -13,7 +13,7 @@ import {
   text,
 } from './expression.ts'
 import { isObject } from './node.ts'
-import type { Steps } from './steps.ts'
+import type { StepBudget } from './step-budget.ts'
 
 /** Steps to convert a set into a choice that lists the characters which JSON escapes. */
 const SET_STEPS = 40
@@ -22,12 +22,12 @@ export const COMMA = ', '
 export const COLON = ': '
 
 /** Returns the JSON text of a value. */
-export function write(value: unknown): string {
+export function writeJson(value: unknown): string {
   if (typeof value === 'string') return writeString(value)
-  if (Array.isArray(value)) return `[${value.map(write).join(COMMA)}]`
+  if (Array.isArray(value)) return `[${value.map(writeJson).join(COMMA)}]`
   if (!isObject(value)) return JSON.stringify(value)
   const pairs = Object.entries(value)
-  return `{${pairs.map(([name, each]) => writeString(name) + COLON + write(each)).join(COMMA)}}`
+  return `{${pairs.map(([name, each]) => writeString(name) + COLON + writeJson(each)).join(COMMA)}}`
 }
 
 /** Returns the JSON text of a string, with its quotes. */
@@ -47,10 +47,10 @@ export const stringOf = (set: Characters, min: number, max: number): Expression 
     : ({ type: 'string', set, min, max: set.length === 0 ? 0 : max } satisfies StringOf)
 
 /** Returns the texts of an expression as JSON strings, with their quotes. */
-export const quoted = (expression: Expression, steps: Steps): Expression =>
+export const quoted = (expression: Expression, steps: StepBudget): Expression =>
   sequence(text('"'), inside(expression, steps), text('"'))
 
-function inside(expression: Expression, steps: Steps): Expression {
+function inside(expression: Expression, steps: StepBudget): Expression {
   steps.spend(1)
   switch (expression.type) {
     case 'text':

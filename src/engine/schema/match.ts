@@ -1,7 +1,7 @@
 /** Analyzes expressions of characters without compiling them. */
 import { type Characters, contains } from './characters.ts'
 import type { Expression } from './expression.ts'
-import type { Steps } from './steps.ts'
+import type { StepBudget } from './step-budget.ts'
 
 /** Returns the range of text lengths in characters. Rules are not followed: patterns have none. */
 export function lengths(expression: Expression): [min: number, max: number] {
@@ -33,7 +33,7 @@ export function lengths(expression: Expression): [min: number, max: number] {
 }
 
 /** Returns the set and its range if the expression only repeats one set; otherwise `null`. */
-export function loopOf(
+export function findLoop(
   expression: Expression,
 ): { set: Characters; min: number; max: number } | null {
   if (expression.type === 'set') return { set: expression.set, min: 1, max: 1 }
@@ -43,8 +43,8 @@ export function loopOf(
 }
 
 /** Joins sequences such as `a+a*` into one loop. Unanchored patterns have this form. */
-function joined(parts: readonly Expression[]): ReturnType<typeof loopOf> {
-  const loops = parts.map(loopOf)
+function joined(parts: readonly Expression[]): ReturnType<typeof findLoop> {
+  const loops = parts.map(findLoop)
   const [first] = loops
   if (!first) return null
   let [min, max] = [0, 0]
@@ -63,7 +63,7 @@ const isSame = (a: Characters, b: Characters): boolean =>
 /**
  * Returns `true` if the expression matches the whole text. Spends a step for each place it tries.
  */
-export function matches(expression: Expression, text: string, steps: Steps): boolean {
+export function matches(expression: Expression, text: string, steps: StepBudget): boolean {
   const characters = Array.from(text)
   steps.spend(characters.length)
   const after = (part: Expression, starts: ReadonlySet<number>): Set<number> => {

@@ -34,8 +34,8 @@ export const under = (path: string, key: string | number): string => {
   return base === '' ? name : `${base}.${name}`
 }
 
-export const refuse = (place: string, why: string): never => {
-  const path = place.trimEnd()
+export const rejectSchema = (rawPath: string, why: string): never => {
+  const path = rawPath.trimEnd()
   throw new InoriginError('invalid_request', `${path || 'The schema'} ${why}`, {
     code: 'unsupported_schema',
     param: path,
@@ -45,7 +45,7 @@ export const refuse = (place: string, why: string): never => {
 /** Returns a subschema. Throws if the value is not a schema. */
 export function node(value: unknown, path: string): Node {
   if (typeof value === 'boolean') return { keywords: value, path }
-  if (!isObject(value)) return refuse(path, 'must be a schema: an object or a boolean.')
+  if (!isObject(value)) return rejectSchema(path, 'must be a schema: an object or a boolean.')
   return { keywords: value, path }
 }
 
@@ -83,7 +83,7 @@ export function list(part: Node, keyword: string): Node[] {
   const value = get(part, keyword)
   if (value === undefined) return []
   const path = under(part.path, keyword)
-  if (!Array.isArray(value)) return refuse(path, 'must be a list of schemas.')
+  if (!Array.isArray(value)) return rejectSchema(path, 'must be a list of schemas.')
   return value.map((each: unknown, index) => node(each, under(path, index)))
 }
 
@@ -91,7 +91,8 @@ export function list(part: Node, keyword: string): Node[] {
 export function named(part: Node, keyword: string): Map<string, Node> {
   const value = get(part, keyword)
   const path = under(part.path, keyword)
-  if (value !== undefined && !isObject(value)) return refuse(path, 'must be an object of schemas.')
+  if (value !== undefined && !isObject(value))
+    return rejectSchema(path, 'must be an object of schemas.')
   return new Map(
     Object.entries(value ?? {}).map(([name, each]) => [name, node(each, under(path, name))]),
   )

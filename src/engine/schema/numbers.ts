@@ -20,18 +20,18 @@ export interface Bounds {
 }
 
 /** Maximum number of digits before the point. The longest common integers, of 64 bits, have 20. */
-const DIGITS = 20
-const FINITE = BigInt(Number.MAX_VALUE)
+const MAX_WHOLE_DIGITS = 20
+const MAX_FINITE = BigInt(Number.MAX_VALUE)
 /** Number of significant digits that a double always preserves. */
-const SIGNIFICANT = 15
+const SIGNIFICANT_DIGITS = 15
 
 const digits = (first: number, last: number): Expression => ({
   type: 'set',
   set: [[0x30 + first, 0x30 + last]],
 })
 const DIGIT = digits(0, 9)
-const FRACTION = sequence(text('.'), repeat(DIGIT, 1, DIGITS))
-const NATURAL = choice(text('0'), sequence(digits(1, 9), repeat(DIGIT, 0, DIGITS - 1)))
+const FRACTION = sequence(text('.'), repeat(DIGIT, 1, MAX_WHOLE_DIGITS))
+const NATURAL = choice(text('0'), sequence(digits(1, 9), repeat(DIGIT, 0, MAX_WHOLE_DIGITS - 1)))
 const EXPONENT = sequence(
   {
     type: 'set',
@@ -51,35 +51,38 @@ const EXPONENT = sequence(
 )
 
 /** Returns the steps to compile numbers between these bounds: the square of their digit count. */
-export function workOf({ min, max }: Bounds): number {
+export function countNumberSteps({ min, max }: Bounds): number {
   const digitsOf = (bound: number): number => {
     const size = Math.abs(bound)
     return size === 0 || size === Infinity ? 0 : Math.abs(Math.log10(size))
   }
-  return Math.ceil(Math.max(digitsOf(min), digitsOf(max), SIGNIFICANT) ** 2)
+  return Math.ceil(Math.max(digitsOf(min), digitsOf(max), SIGNIFICANT_DIGITS) ** 2)
 }
 
 /** Returns the integers, without point, exponent or `-0`. Unbounded ones have few digits. */
 export function integers({ min, max, above, below }: Bounds): Expression {
   if (min === -Infinity && max === Infinity) {
-    return choice(NATURAL, sequence(text('-'), digits(1, 9), repeat(DIGIT, 0, DIGITS - 1)))
+    return choice(
+      NATURAL,
+      sequence(text('-'), digits(1, 9), repeat(DIGIT, 0, MAX_WHOLE_DIGITS - 1)),
+    )
   }
   if (min > max) return NOTHING
   const next = above && Number.isInteger(min) ? 1n : 0n
   const before = below && Number.isInteger(max) ? 1n : 0n
   const low =
-    min === -Infinity ? -greatest(BigInt(-Math.floor(max))) : BigInt(Math.ceil(min)) + next
-  const high = max === Infinity ? greatest(low) : BigInt(Math.floor(max)) - before
+    min === -Infinity ? -findGreatest(BigInt(-Math.floor(max))) : BigInt(Math.ceil(min)) + next
+  const high = max === Infinity ? findGreatest(low) : BigInt(Math.floor(max)) - before
   const positive = high >= 0n ? naturals(low > 0n ? low : 0n, high) : []
   const negative = low < 0n ? naturals(high < -1n ? -high : 1n, -low) : []
   return choice(...positive, ...negative.map((part) => sequence(text('-'), part)))
 }
 
 /** Returns the highest number without an upper bound: of 20 digits, or one more than `least`. */
-function greatest(least: bigint): bigint {
-  const length = Math.max(DIGITS, least < 0n ? 0 : String(least).length + 1)
+function findGreatest(least: bigint): bigint {
+  const length = Math.max(MAX_WHOLE_DIGITS, least < 0n ? 0 : String(least).length + 1)
   const last = 10n ** BigInt(length) - 1n
-  return last < FINITE ? last : FINITE
+  return last < MAX_FINITE ? last : MAX_FINITE
 }
 
 /** Returns the natural numbers between two bounds, both inclusive. */
@@ -135,13 +138,14 @@ export function numbers(bounds: Bounds): Expression {
 /** Returns decimals between two non-negative bounds. A bound is exactly what its text states. */
 function magnitudes(min: number, max: number, above: boolean, below: boolean): Expression[] {
   const low = decimal(min)
-  const high = max === Infinity ? { whole: greatest(low.whole), fraction: '' } : decimal(max)
+  const high = max === Infinity ? { whole: findGreatest(low.whole), fraction: '' } : decimal(max)
   // A text between two bounds parses as a number between them. With too many digits, it may parse
   // as a bound, which is wrong if that bound is excluded.
   const most =
     below || (above && min !== 0) ? 0 : Math.max(low.fraction.length, high.fraction.length)
   if (max > 0 && max < 1) return belowOne(low.fraction, high.fraction, above, below, most)
-  const room = (whole: bigint): number => Math.max(0, SIGNIFICANT - String(whole).length, most)
+  const room = (whole: bigint): number =>
+    Math.max(0, SIGNIFICANT_DIGITS - String(whole).length, most)
   const places = room(low.whole)
   const lowest = tail(low.fraction, places, true)
   const raised = low.fraction.length > places
@@ -175,7 +179,7 @@ function belowOne(
   most: number,
 ): Expression[] {
   const zeros = high.search(/[1-9]/)
-  const places = Math.max(SIGNIFICANT, most - zeros)
+  const places = Math.max(SIGNIFICANT_DIGITS, most - zeros)
   const [from, to] = [low.slice(zeros), high.slice(zeros)]
   const lowest = tail(from, places, true)
   if (lowest === null) return []

@@ -1,5 +1,5 @@
 /** Compiles schemas of objects: listed properties in the order of the schema, then others. */
-import type { Compiler } from './compiler.ts'
+import type { Compiler } from './types.ts'
 import {
   choice,
   EMPTY,
@@ -13,10 +13,10 @@ import {
 import { listedOf, rangeOf, typesOf } from './flat.ts'
 import { children, type Flat, flatten } from './flatten.ts'
 import { COLON, COMMA, quoted, writeString } from './literal.ts'
-import { otherNames } from './names.ts'
-import { get, has, named, type Node, refuse, under } from './node.ts'
+import { otherNames } from './other-names.ts'
+import { get, has, named, type Node, rejectSchema, under } from './node.ts'
 import { isMatch, patternOf } from './patterns.ts'
-import { isOf, isValid, propertyOf, requiredOf } from './validate.ts'
+import { isValid, isValidForFlat, propertyOf, requiredOf } from './validate.ts'
 
 interface Pair {
   /** Expression of name and value, without a comma. */
@@ -38,7 +38,7 @@ export function objects(flat: Flat, compiler: Compiler): Expression {
   const possible = pairs.filter((pair) => !isNothing(pair.text)).length
   if (!isNothing(others) && min > possible + 1) {
     const part = flat.find((each) => has(each, 'minProperties'))
-    refuse(
+    rejectSchema(
       under(part?.path ?? '', 'minProperties'),
       'is not supported: names that the schema does not list may repeat. List more properties, ' +
         `or require at most ${possible + 1}.`,
@@ -74,8 +74,8 @@ function othersOf(
   const { context, value } = compiler
   const byPattern = flat.filter((part) => named(part, 'patternProperties').size > 0)
   if (byPattern.length > 0) return matching(flat, byPattern, names, compiler)
-  const asked = flat.some((part) => has(part, 'additionalProperties'))
-  if (!asked && names.length >= Math.max(1, min)) return NOTHING
+  const mentionsAdditional = flat.some((part) => has(part, 'additionalProperties'))
+  if (!mentionsAdditional && names.length >= Math.max(1, min)) return NOTHING
   const content = value(children(flat, 'additionalProperties'))
   const rules = children(flat, 'propertyNames')
   const kinds = flatten(rules, context)
@@ -86,9 +86,9 @@ function othersOf(
       if (free.type === 'string' && free.min === 0 && free.max === Infinity && plain(kind)) {
         return [otherNames(names, context.steps)]
       }
-      const clash = names.find((each) => isOf(kind, each, context))
+      const clash = names.find((each) => isValidForFlat(kind, each, context))
       if (clash !== undefined) {
-        refuse(
+        rejectSchema(
           kind[0]?.path ?? '',
           `is not supported together with the property ${JSON.stringify(clash)}.`,
         )
@@ -113,15 +113,15 @@ function matching(
   const path = under(part.path, 'patternProperties')
   const [entry, ...others] = named(part, 'patternProperties')
   const [pattern, schema] = entry ?? ['', part]
-  if (others.length + more.length > 0) refuse(path, 'has several patterns. Use only one.')
+  if (others.length + more.length > 0) rejectSchema(path, 'has several patterns. Use only one.')
   if (names.some((name) => isMatch(pattern, name, context))) {
-    refuse(path, 'has a pattern that matches a listed property. Exclude it from the pattern.')
+    rejectSchema(path, 'has a pattern that matches a listed property. Exclude it from the pattern.')
   }
   if (get(part, 'additionalProperties') !== false) {
-    refuse(path, 'is supported only with `additionalProperties: false`.')
+    rejectSchema(path, 'is supported only with `additionalProperties: false`.')
   }
   if (children(flat, 'propertyNames').length > 0)
-    refuse(path, 'is not supported together with `propertyNames`.')
+    rejectSchema(path, 'is not supported together with `propertyNames`.')
   const rest = children(
     flat.filter((each) => each !== part),
     'additionalProperties',
@@ -146,12 +146,12 @@ function inOrder(
 ): Expression {
   const comma = text(COMMA)
   const most = Math.max(1, min, max === Infinity ? 0 : max)
-  const known = new Map<string, Expression>()
+  const cached = new Map<string, Expression>()
 
   const behind = (index: number, count: number): Expression => {
     const key = `${index} ${Math.min(count, most)}`
-    const made = known.get(key) ?? place(index, Math.min(count, most))
-    known.set(key, made)
+    const made = cached.get(key) ?? place(index, Math.min(count, most))
+    cached.set(key, made)
     return made
   }
 

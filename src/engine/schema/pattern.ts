@@ -1,7 +1,15 @@
 /**
  * Parses ECMAScript regular expressions with the flag `u`, as far as a grammar can express them.
  */
-import { ANY, both, type Characters, characters, not, one, size } from './characters.ts'
+import {
+  ANY,
+  type Characters,
+  characters,
+  complement,
+  intersection,
+  one,
+  size,
+} from './characters.ts'
 import { choice, EMPTY, type Expression, repeat, sequence } from './expression.ts'
 
 /** Reason why a pattern is not supported. The caller names the pattern. */
@@ -28,11 +36,11 @@ const SPACE = characters([
 ])
 const CLASSES: Readonly<Record<string, Characters>> = {
   d: DIGIT,
-  D: not(DIGIT),
+  D: complement(DIGIT),
   w: WORD,
-  W: not(WORD),
+  W: complement(WORD),
   s: SPACE,
-  S: not(SPACE),
+  S: complement(SPACE),
 }
 const CONTROLS: Readonly<Record<string, string>> = {
   t: '\t',
@@ -42,7 +50,7 @@ const CONTROLS: Readonly<Record<string, string>> = {
   r: '\r',
   0: '\0',
 }
-const MOST = 100_000
+const MAX_REPETITIONS = 100_000
 
 const anything = repeat({ type: 'set', set: ANY }, 0)
 
@@ -62,8 +70,8 @@ export function parsePattern(pattern: string): Expression {
   }
 
   const alternative = (top: boolean): Expression => {
-    const begun = top && take('^')
-    const parts: Expression[] = begun || !top ? [] : [anything]
+    const isAnchored = top && take('^')
+    const parts: Expression[] = isAnchored || !top ? [] : [anything]
     let ended = false
     while (at < source.length && source[at] !== '|' && source[at] !== ')') {
       if (top && source[at] === '$' && [undefined, '|'].includes(source[at + 1])) {
@@ -94,7 +102,8 @@ export function parsePattern(pattern: string): Expression {
     at += found[0].length
     const min = Number(found[1])
     const max = found[3] === undefined ? (found[2] ? Infinity : min) : Number(found[3])
-    if (min > MOST || (max > MOST && max < Infinity)) fail(`a count above ${MOST}`)
+    if (min > MAX_REPETITIONS || (max > MAX_REPETITIONS && max < Infinity))
+      fail(`a count above ${MAX_REPETITIONS}`)
     return [min, max]
   }
 
@@ -105,7 +114,7 @@ export function parsePattern(pattern: string): Expression {
     if (character === '^' || character === '$') fail(`a ${character} inside the pattern`)
     if ('*+?{}]'.includes(character)) fail(`a ${character} on its own`)
     at += 1
-    if (character === '.') return { type: 'set', set: not(LINE_ENDS) }
+    if (character === '.') return { type: 'set', set: complement(LINE_ENDS) }
     if (character === '[') return { type: 'set', set: bracket() }
     return { type: 'set', set: character === '\\' ? escape() : literal(character) }
   }
@@ -139,8 +148,8 @@ export function parsePattern(pattern: string): Expression {
       if (size(from) !== 1 || size(to) !== 1 || last < first) fail('an invalid range')
       ranges.push([first, last])
     }
-    const set = both(characters(ranges), ANY)
-    return negated ? not(set) : set
+    const set = intersection(characters(ranges), ANY)
+    return negated ? complement(set) : set
   }
 
   const member = (): Characters => {
@@ -185,7 +194,7 @@ export function parsePattern(pattern: string): Expression {
   }
 
   const literal = (character: string): Characters => {
-    const set = both(one(character), ANY)
+    const set = intersection(one(character), ANY)
     return set.length > 0 ? set : fail('half of a surrogate pair')
   }
 

@@ -6,8 +6,8 @@ import { parsePattern } from './pattern.ts'
 
 /** Returns the expression of a pattern, which was checked before. */
 export function patternOf(pattern: string, { patterns, steps }: Context): Expression {
-  const known = patterns.get(pattern)
-  if (known) return known
+  const cached = patterns.get(pattern)
+  if (cached) return cached
   steps.spend(pattern.length)
   const made = parsePattern(pattern)
   patterns.set(pattern, made)

@@ -10,7 +10,7 @@ import {
   type Rules,
   sequence,
 } from './expression.ts'
-import type { Steps } from './steps.ts'
+import type { StepBudget } from './step-budget.ts'
 
 /** Steps to look up an expression twice and copy it. */
 const EXPRESSION_STEPS = 5
@@ -18,12 +18,12 @@ const EXPRESSION_STEPS = 5
 /**
  * Returns a grammar of the same texts without dead ends. The root is `NOTHING` if there is no text.
  */
-export function prune({ root, rules }: Grammar, steps: Steps): Grammar {
-  const good = findEnding(rules, steps)
-  const known = new Map<Expression, boolean>()
+export function prune({ root, rules }: Grammar, steps: StepBudget): Grammar {
+  const good = findCompletable(rules, steps)
+  const cached = new Map<Expression, boolean>()
   const ends = (expression: Expression): boolean => {
-    const answer = known.get(expression) ?? canEnd(expression, good, ends)
-    known.set(expression, answer)
+    const answer = cached.get(expression) ?? canComplete(expression, good, ends)
+    cached.set(expression, answer)
     return answer
   }
 
@@ -74,7 +74,7 @@ export function prune({ root, rules }: Grammar, steps: Steps): Grammar {
 }
 
 /** Returns `true` if some text completes the expression. Rules outside `good` have no text. */
-function canEnd(
+function canComplete(
   expression: Expression,
   good: ReadonlySet<string>,
   ends: (part: Expression) => boolean,
@@ -99,11 +99,11 @@ function canEnd(
 }
 
 /** Returns the names of the rules that some text completes. */
-function findEnding(rules: Rules, steps: Steps): Set<string> {
+function findCompletable(rules: Rules, steps: StepBudget): Set<string> {
   const good = new Set<string>()
   const ends = (expression: Expression): boolean => {
     steps.spend(1)
-    return canEnd(expression, good, ends)
+    return canComplete(expression, good, ends)
   }
   // Most rules are defined before those that they refer to, so that few rounds are enough.
   let left = [...rules].toReversed()

@@ -1,6 +1,6 @@
 /** Measures the shortest text of a grammar. */
 import type { Expression, Grammar } from './expression.ts'
-import type { Steps } from './steps.ts'
+import type { StepBudget } from './step-budget.ts'
 
 /**
  * Maximum number of characters that a grammar may require. Text without a choice is written at
@@ -10,7 +10,7 @@ import type { Steps } from './steps.ts'
 export const MAX_SHORTEST_TEXT = 100_000
 
 /** Returns the number of characters of the shortest text. The grammar must have no dead ends. */
-export function findShortest({ root, rules }: Grammar, steps: Steps): number {
+export function findShortest({ root, rules }: Grammar, steps: StepBudget): number {
   const found = new Map<string, number>()
   const lengthOf = (expression: Expression): number => {
     steps.spend(1)

@@ -18,9 +18,9 @@ import { isMatch } from './patterns.ts'
 
 /** Returns `true` if the value is valid for all schemas. */
 export const isValid = (nodes: readonly Node[], value: unknown, context: Context): boolean =>
-  flatten(nodes, context).some((flat) => isOf(flat, value, context))
+  flatten(nodes, context).some((flat) => isValidForFlat(flat, value, context))
 
-export function isOf(flat: Flat, value: unknown, context: Context): boolean {
+export function isValidForFlat(flat: Flat, value: unknown, context: Context): boolean {
   context.steps.spend(1 + flat.length)
   const valid = (nodes: readonly Node[], part: unknown): boolean => isValid(nodes, part, context)
   const type = typeOf(value)

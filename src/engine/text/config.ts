@@ -4,7 +4,7 @@ import { InoriginError } from '../../error.ts'
 import type { Files } from '../engine.ts'
 import { modelUnusable } from '../failure.ts'
 import type { SamplingDefaults } from '../sampling/defaults.ts'
-import type { AddedToken, TokenizerFile } from './file.ts'
+import type { AddedToken, TokenizerFile } from './tokenizer-file.ts'
 
 /** Configuration of a model, from its files. */
 export interface ModelConfig {
@@ -35,7 +35,7 @@ type Json = Record<string, unknown>
  * missing or unusable.
  */
 export async function readConfig(files: Files): Promise<ModelConfig> {
-  const [config, generation, tokenizer, tokenizerConfig, jinja, older] = await Promise.all([
+  const [config, generation, tokenizer, tokenizerConfig, jinja, templateJson] = await Promise.all([
     readJson(files, 'config.json'),
     files.has('generation_config.json') ? readJson(files, 'generation_config.json') : {},
     readJson(files, 'tokenizer.json'),
@@ -43,17 +43,19 @@ export async function readConfig(files: Files): Promise<ModelConfig> {
     files.get('chat_template.jinja')?.text(),
     files.has('chat_template.json') ? readJson(files, 'chat_template.json') : ({} as Json),
   ])
-  const tokenizerFile = checkTokenizer(tokenizer, tokenizerConfig['added_tokens_decoder'])
-  const tokenNames = specialNames(tokenizerConfig)
+  const tokenizerFile = toTokenizerFile(tokenizer, tokenizerConfig['added_tokens_decoder'])
+  const tokenNames = readTokenNames(tokenizerConfig)
   return {
     tokenizer: tokenizerFile,
     tokenizerConfig,
-    templates: readTemplates(jinja ?? older['chat_template'] ?? tokenizerConfig['chat_template']),
+    templates: readTemplates(
+      jinja ?? templateJson['chat_template'] ?? tokenizerConfig['chat_template'],
+    ),
     tokenNames,
     endTokens: endTokens(config, generation, tokenizerFile, tokenNames['eos_token']),
     contextWindow: contextOf(config) ?? Number.POSITIVE_INFINITY,
-    sampling: samplingDefaults(generation),
-    ...headsOf(config),
+    sampling: toSamplingDefaults(generation),
+    ...findHeads(config),
     firstPosition: /^(gemma3|gemma3_text|paligemma)$/.test(String(config['model_type'])) ? 1 : 0,
   }
 }
@@ -63,7 +65,7 @@ async function readJson(files: Files, name: string): Promise<Json> {
   const file = files.get(name)
   if (!file) throw modelUnusable(`its catalog entry has no resource named ${name}.`)
   try {
-    return record(JSON.parse(await file.text())) ?? fail('is not an object')
+    return asRecord(JSON.parse(await file.text())) ?? fail('is not an object')
   } catch (cause) {
     throw modelUnusable(`${name} cannot be read (${String(cause)}).`, cause)
   }
@@ -73,24 +75,24 @@ const fail = (why: string): never => {
   throw new Error(why)
 }
 
-const record = (value: unknown): Json | null =>
+const asRecord = (value: unknown): Json | null =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : null
 
 /**
  * Adds the tokens of `added_tokens_decoder` to the tokenizer, by id. A few repositories list them
  * nowhere else.
  */
-function checkTokenizer(json: Json, decoder: unknown): TokenizerFile {
-  const vocab = record(json['model'])?.['vocab']
+function toTokenizerFile(json: Json, decoder: unknown): TokenizerFile {
+  const vocab = asRecord(json['model'])?.['vocab']
   if (typeof vocab !== 'object' || vocab === null)
     throw modelUnusable('tokenizer.json has no vocabulary.')
   const file = { ...json, added_tokens: json['added_tokens'] ?? [] } as TokenizerFile & Json
-  const known = new Set(file.added_tokens.map(({ id }) => id))
-  const others = Object.entries(record(decoder) ?? {}).flatMap(([id, token]): AddedToken[] => {
+  const listedIds = new Set(file.added_tokens.map(({ id }) => id))
+  const others = Object.entries(asRecord(decoder) ?? {}).flatMap(([id, token]): AddedToken[] => {
     const content = tokenText(token)
-    return content === null || known.has(Number(id))
+    return content === null || listedIds.has(Number(id))
       ? []
-      : [{ ...record(token), id: Number(id), content }]
+      : [{ ...asRecord(token), id: Number(id), content }]
   })
   return { ...file, added_tokens: [...file.added_tokens, ...others] }
 }
@@ -99,12 +101,12 @@ function checkTokenizer(json: Json, decoder: unknown): TokenizerFile {
  * Returns the text of a token, which these files write as a string or as an object with `content`.
  */
 function tokenText(value: unknown): string | null {
-  const text = record(value)?.['content'] ?? value
+  const text = asRecord(value)?.['content'] ?? value
   return typeof text === 'string' ? text : null
 }
 
 /** Returns the texts of special tokens by their names. */
-function specialNames(tokenizerConfig: Json): Record<string, string> {
+function readTokenNames(tokenizerConfig: Json): Record<string, string> {
   const names: Record<string, string> = {}
   for (const [name, value] of Object.entries(tokenizerConfig)) {
     const text = name.endsWith('_token') ? tokenText(value) : null
@@ -120,7 +122,7 @@ function specialNames(tokenizerConfig: Json): Record<string, string> {
 function readTemplates(value: unknown): ModelConfig['templates'] {
   if (typeof value === 'string') return { plain: value, tools: null }
   const named = new Map(
-    (Array.isArray(value) ? value.map(record) : []).map((each) => [
+    (Array.isArray(value) ? value.map(asRecord) : []).map((each) => [
       each?.['name'],
       each?.['template'],
     ]),
@@ -144,7 +146,7 @@ function endTokens(
   endText: string | undefined,
 ): ReadonlySet<number> {
   const listed = [
-    generation['eos_token_id'] ?? config['eos_token_id'] ?? nested(config)['eos_token_id'],
+    generation['eos_token_id'] ?? config['eos_token_id'] ?? textConfigOf(config)['eos_token_id'],
   ].flat()
   const named = tokenizer.added_tokens
     .filter(({ content }) => content === endText)
@@ -155,21 +157,21 @@ function endTokens(
 }
 
 /** Returns the number of attention heads, if known. */
-function headsOf(config: Json): Pick<ModelConfig, 'heads'> {
-  const text = nested(config)
+function findHeads(config: Json): Pick<ModelConfig, 'heads'> {
+  const text = textConfigOf(config)
   const heads = text['num_attention_heads'] ?? text['n_head']
   return typeof heads === 'number' && heads > 0 ? { heads } : {}
 }
 
 /** Returns the text model's part of a multimodal configuration. */
-const nested = (config: Json): Json =>
-  record(config['text_config']) ?? record(config['llm_config']) ?? config
+const textConfigOf = (config: Json): Json =>
+  asRecord(config['text_config']) ?? asRecord(config['llm_config']) ?? config
 
 /**
  * Returns the sampling defaults. A configuration that has no temperature and does not enable
  * sampling is greedy. Its penalties and suppressed tokens apply either way.
  */
-function samplingDefaults(generation: Json): SamplingDefaults {
+function toSamplingDefaults(generation: Json): SamplingDefaults {
   const number = (name: string): number | undefined => {
     const value = generation[name]
     return typeof value === 'number' && Number.isFinite(value) ? value : undefined

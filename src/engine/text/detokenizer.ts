@@ -1,6 +1,6 @@
 /** Detokenizes piece by piece. Text that was returned never changes later. */
-import { createStages, type Stage } from './decoding.ts'
-import type { TokenizerFile } from './file.ts'
+import { createDecoderStages, type DecoderStage } from './decoder-stages.ts'
+import type { TokenizerFile } from './tokenizer-file.ts'
 import { readVocabulary } from './vocabulary.ts'
 
 /** Detokenizer of one text. */
@@ -16,30 +16,30 @@ export interface Detokenizer {
 
 /**
  * Reads a tokenizer and returns a function that creates a detokenizer for each text. `visible`
- * lists the special tokens whose text is returned. `begun` is `true` if the text continues another
- * one.
+ * lists the special tokens whose text is returned. `continues` is `true` if the text continues
+ * another one.
  */
-export function createDecoding(
+export function createDetokenizerFactory(
   file: TokenizerFile,
   config: object,
-): (visible?: readonly string[], begun?: boolean) => Detokenizer {
+): (visible?: readonly string[], continues?: boolean) => Detokenizer {
   const { names, added, special } = readVocabulary(file, config)
-  const open = createStages(file.decoder)
+  const createStages = createDecoderStages(file.decoder)
 
-  return (visible = [], begun = false) => {
-    const stages = open(begun)
+  return (visible = [], continues = false) => {
+    const stages = createStages(continues)
     return {
       push: (token) => {
         const name = names[token]
         if (name === undefined || (special.has(token) && !visible.includes(name))) return ''
-        return feed(stages, name, added.has(token))
+        return pushThrough(stages, name, added.has(token))
       },
       drop: () => stages.forEach((stage) => stage.drop?.()),
     }
   }
 }
 
-function feed(stages: readonly Stage[], text: string, added: boolean): string {
+function pushThrough(stages: readonly DecoderStage[], text: string, added: boolean): string {
   let texts = [text]
   for (const stage of stages) texts = texts.flatMap((each) => stage.push(each, added))
   return texts.join('')

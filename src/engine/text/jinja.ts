@@ -5,7 +5,7 @@
 import { Environment, Interpreter, Template } from '@huggingface/jinja'
 import { modelUnusable } from '../failure.ts'
 import { EMPTY, METHODS, repr } from './python.ts'
-import { formatTime } from './time.ts'
+import { strftime } from './strftime.ts'
 
 /**
  * Limits of one rendering. A real template uses a thousandth of each. `charactersForOne` characters
@@ -23,13 +23,13 @@ const LIMITS = {
 export type Program = Template['parsed']
 
 /** Error of a template that rejects the conversation with `raise_exception`. */
-export class Refusal extends Error {}
+export class TemplateRejection extends Error {}
 
 /** Error of a template that exceeds a limit. */
-class Exceeded extends Error {}
+class LimitExceeded extends Error {}
 
 /** Parses a template. Throws `model_unusable` if it is invalid. */
-export function parseProgram(source: string): Program {
+export function parseTemplateProgram(source: string): Program {
   try {
     return new Template(source).parsed
   } catch (cause) {
@@ -38,13 +38,13 @@ export function parseProgram(source: string): Program {
 }
 
 /**
- * Renders a template. `given` is the number of characters and messages in the variables. Throws
- * {@link Refusal} if the template rejects the conversation.
+ * Renders a template. `inputSize` is the number of characters and messages in the variables. Throws
+ * {@link TemplateRejection} if the template rejects the conversation.
  */
-export function runProgram(
+export function renderTemplate(
   program: Program,
   variables: Readonly<Record<string, unknown>>,
-  given: { characters: number; messages: number },
+  inputSize: { characters: number; messages: number },
 ): string {
   const environment = new Environment()
   for (const [name, value] of Object.entries({ ...globals, ...variables })) {
@@ -52,8 +52,8 @@ export function runProgram(
   }
   const characters =
     LIMITS.characters +
-    LIMITS.charactersForOne * given.characters +
-    LIMITS.charactersForMessage * given.messages
+    LIMITS.charactersForOne * inputSize.characters +
+    LIMITS.charactersForMessage * inputSize.messages
   return String(new LimitedInterpreter(environment, characters).run(program).value)
 }
 
@@ -108,18 +108,18 @@ class LimitedInterpreter extends Interpreter {
   }
 
   override evaluate(...[node, environment]: Parameters<Evaluate>): Value {
-    if (performance.now() > this.#deadline) throw new Exceeded('it runs for too long')
+    if (performance.now() > this.#deadline) throw new LimitExceeded('it runs for too long')
     const result = this.#evaluate(node, environment)
     const { value } = result
     if (typeof value === 'string' && value.length > this.#characters) {
-      throw new Exceeded('it produces too much text')
+      throw new LimitExceeded('it produces too much text')
     }
     if (Array.isArray(value) && value.length > LIMITS.items)
-      throw new Exceeded('it creates too long a list')
-    if (node && this.#written.has(node)) this.#weigh(result)
+      throw new LimitExceeded('it creates too long a list')
+    if (node && this.#written.has(node)) this.#assertTextSize(result)
     if (node && this.#iterables.has(node)) {
-      if (typeof value === 'string') return convert([...value])
-      if (value === undefined) return convert([])
+      if (typeof value === 'string') return toTemplateValue([...value])
+      if (value === undefined) return toTemplateValue([])
     }
     return result
   }
@@ -128,11 +128,11 @@ class LimitedInterpreter extends Interpreter {
    * Throws if a value would become too much text. A value that a list contains twice is written
    * twice.
    */
-  #weigh(result: Value): void {
+  #assertTextSize(result: Value): void {
     let left = this.#characters
     const walk = ({ value }: Value): void => {
       left -= typeof value === 'string' ? 1 + value.length : 1
-      if (left < 0) throw new Exceeded('it produces too much text')
+      if (left < 0) throw new LimitExceeded('it produces too much text')
       if (!Array.isArray(value) && !(value instanceof Map)) return
       for (const each of (value as Value[] | Map<string, Value>).values()) walk(each)
     }
@@ -158,8 +158,10 @@ class LimitedInterpreter extends Interpreter {
         this.#written.add(parts.operand)
         const operand = this.evaluate(parts.operand, environment)
         const name = parts.filter.type === 'Identifier' ? String(parts.filter.value) : ''
-        if (operand.type === 'UndefinedValue' && EMPTY.has(name)) return convert(EMPTY.get(name))
-        if (name === 'string' && typeof operand.value === 'object') return convert(repr(operand))
+        if (operand.type === 'UndefinedValue' && EMPTY.has(name))
+          return toTemplateValue(EMPTY.get(name))
+        if (name === 'string' && typeof operand.value === 'object')
+          return toTemplateValue(repr(operand))
         return super.evaluate({ ...node, operand: evaluated(operand) } as Node, environment)
       }
       case 'MemberExpression': {
@@ -183,21 +185,21 @@ class LimitedInterpreter extends Interpreter {
     const name = callee.computed ? '' : String(callee.property.value)
     const method = node.args.some(({ type }) => /Keyword|Spread/.test(type))
       ? undefined
-      : methodOf(object, name)
+      : findMethod(object, name)
     if (method) {
       const args = node.args.map((argument) => this.evaluate(argument, environment))
       return method(args, environment)
     }
-    const known = { ...callee, object: evaluated(object) }
-    return super.evaluate({ ...node, callee: known } as Node, environment)
+    const evaluatedCallee = { ...callee, object: evaluated(object) }
+    return super.evaluate({ ...node, callee: evaluatedCallee } as Node, environment)
   }
 }
 
 /** Returns a method of a value, or `undefined` if there is none. */
-function methodOf(object: Value, name: string): Method | undefined {
+function findMethod(object: Value, name: string): Method | undefined {
   if (object.type === 'StringValue') {
     const method = METHODS.get(name)
-    return method && ((args) => convert(method(object.value as string, args[0]?.value)))
+    return method && ((args) => toTemplateValue(method(object.value as string, args[0]?.value)))
   }
   const own = object.type === 'ObjectValue' ? object.builtins.get(name) : undefined
   return own?.type === 'FunctionValue' ? (own.value as Method) : undefined
@@ -206,7 +208,7 @@ function methodOf(object: Value, name: string): Method | undefined {
 const scratch = new Environment()
 
 /** Converts a JavaScript value into a value of the interpreter. */
-function convert(value: unknown): Value {
+function toTemplateValue(value: unknown): Value {
   scratch.variables.delete('value')
   return scratch.set('value', value)
 }
@@ -219,13 +221,13 @@ const globals = {
   none: null,
   None: null,
   raise_exception: (message: unknown) => {
-    throw new Refusal(String(message))
+    throw new TemplateRejection(String(message))
   },
   range: (first: number, stop?: number, step = 1) => {
     const [start, end] = stop === undefined ? [0, first] : [first, stop]
     const length = Math.max(0, Math.ceil((end - start) / step))
-    if (!(length <= LIMITS.items)) throw new Exceeded('it creates too long a list')
+    if (!(length <= LIMITS.items)) throw new LimitExceeded('it creates too long a list')
     return Array.from({ length }, (_, index) => start + index * step)
   },
-  strftime_now: (format: string) => formatTime(new Date(), format),
+  strftime_now: (format: string) => strftime(new Date(), format),
 }

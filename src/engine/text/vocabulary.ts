@@ -1,6 +1,6 @@
 /** Lists the tokens of a tokenizer by id: their names, their bytes, and which ones are special. */
-import { createSpelling } from './decoding.ts'
-import type { TokenizerFile } from './file.ts'
+import { createTokenSpeller } from './decoder-stages.ts'
+import type { TokenizerFile } from './tokenizer-file.ts'
 
 /** Tokens of a tokenizer. */
 export interface Vocabulary {
@@ -23,9 +23,9 @@ export function readVocabulary(file: TokenizerFile, config: object): Vocabulary 
   else for (const [piece, id] of Object.entries(vocab)) names[id] = piece
   for (const { id, content } of file.added_tokens) names[id] = content
 
-  const alsoSpecial = new Set(additionalSpecial(config))
+  const additionalSpecialTexts = new Set(readAdditionalSpecial(config))
   const special = file.added_tokens.filter(
-    (token) => token.special === true || alsoSpecial.has(token.content),
+    (token) => token.special === true || additionalSpecialTexts.has(token.content),
   )
   return {
     names,
@@ -38,22 +38,22 @@ export function readVocabulary(file: TokenizerFile, config: object): Vocabulary 
  * Returns the exact bytes, by id, that each token adds in the middle of a text. They are `null` for
  * unused ids and for special tokens, except the `visible` ones.
  */
-export function tokenBytes(
+export function listTokenBytes(
   file: TokenizerFile,
   config: object,
   visible: readonly string[] = [],
 ): (Uint8Array | null)[] {
   const { names, added, special } = readVocabulary(file, config)
-  const spell = createSpelling(file.decoder)
+  const spellToken = createTokenSpeller(file.decoder)
   return Array.from(names, (name, id) =>
     name === undefined || (special.has(id) && !visible.includes(name))
       ? null
-      : spell(name, added.has(id)),
+      : spellToken(name, added.has(id)),
   )
 }
 
 /** Returns the texts of `additional_special_tokens`. */
-function additionalSpecial(config: object): string[] {
+function readAdditionalSpecial(config: object): string[] {
   const listed = 'additional_special_tokens' in config ? config.additional_special_tokens : []
   const texts = Array.isArray(listed)
     ? listed.map((each: unknown) => (isRecord(each) ? each['content'] : each))

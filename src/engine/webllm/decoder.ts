@@ -24,7 +24,7 @@ const PREFILL_CHUNK_TOKENS = 512
 
 /** Content of the device's KV cache: the tokens, and the sequence they belong to. */
 interface Resident {
-  line: symbol
+  sequenceId: symbol
   tokens: readonly number[]
 }
 
@@ -38,21 +38,21 @@ export function createDecoder(pipeline: Pipeline): Decoder {
    * prefix of them. Another sequence's KV cache is never reused, even for equal tokens: the shorter
    * response time would reveal that prompt.
    */
-  const held = (line: symbol, tokens: readonly number[]): number => {
-    if (resident?.line !== line || resident.tokens.length > tokens.length) return 0
+  const cachedLength = (sequenceId: symbol, tokens: readonly number[]): number => {
+    if (resident?.sequenceId !== sequenceId || resident.tokens.length > tokens.length) return 0
     return resident.tokens.every((token, at) => tokens[at] === token) ? resident.tokens.length : 0
   }
 
-  async function compute(line: symbol, tokens: readonly number[]): Promise<Float32Array> {
-    const known = held(line, tokens)
+  async function compute(sequenceId: symbol, tokens: readonly number[]): Promise<Float32Array> {
+    const cachedTokens = cachedLength(sequenceId, tokens)
     // Logits come only with a forward pass, so at least the last token must be computed.
-    const from = known < tokens.length ? known : 0
+    const from = cachedTokens < tokens.length ? cachedTokens : 0
     // The content of the KV cache is unknown until the forward pass succeeds.
     resident = null
     const scores = await run(tokens, from).catch((thrown: unknown) => {
       throw deviceFailure(thrown) ?? thrown
     })
-    resident = { line, tokens }
+    resident = { sequenceId, tokens }
     return scores
   }
 
@@ -66,11 +66,11 @@ export function createDecoder(pipeline: Pipeline): Decoder {
     return scores
   }
 
-  function open(line: symbol, start: readonly number[]): Sequence {
+  function open(sequenceId: symbol, start: readonly number[]): Sequence {
     let tokens = start
-    const take = async (more: readonly number[]): Promise<Float32Array> => {
+    const append = async (more: readonly number[]): Promise<Float32Array> => {
       const all = [...tokens, ...more]
-      const scores = await compute(line, all)
+      const scores = await compute(sequenceId, all)
       tokens = all
       return scores
     }
@@ -81,20 +81,22 @@ export function createDecoder(pipeline: Pipeline): Decoder {
       // The KV cache is allocated when the model is loaded, not per sequence.
       bytes: 0,
       async extend(more) {
-        await take(more)
+        await append(more)
       },
       async forward(more, rows = 1) {
         if (rows !== 1)
           throw new InoriginError('internal', 'WebLLM returns the logits of one token at a time.')
-        return createCpuLogits([await take(more)])
+        return createCpuLogits([await append(more)])
       },
       reusableLength: (length) =>
-        length >= tokens.length && held(line, tokens) === tokens.length ? tokens.length : 0,
+        length >= tokens.length && cachedLength(sequenceId, tokens) === tokens.length
+          ? tokens.length
+          : 0,
       checkpoint() {},
       async truncate(length) {
         tokens = tokens.slice(0, length)
       },
-      fork: async (length) => open(line, tokens.slice(0, length)),
+      fork: async (length) => open(sequenceId, tokens.slice(0, length)),
       close() {},
     }
   }

@@ -65,23 +65,23 @@ export function watchDevice(): DeviceWatch {
 const settled = (): Promise<unknown> => new Promise((resolve) => setTimeout(resolve))
 
 /**
- * Calls `tell` with each device that adapters of this thread create. The thread belongs to one
+ * Calls `onDevice` with each device that adapters of this thread create. The thread belongs to one
  * model. Returns a function that restores `requestDevice`.
  */
-function onRequest(tell: (device: GPUDevice) => void): () => void {
+function onRequest(onDevice: (device: GPUDevice) => void): () => void {
   if (typeof GPUAdapter === 'undefined') return () => undefined
   const { requestDevice } = GPUAdapter.prototype
-  const told = async function (
+  const watchedRequest = async function (
     this: GPUAdapter,
     descriptor?: GPUDeviceDescriptor,
   ): Promise<GPUDevice> {
     const device = await requestDevice.call(this, descriptor)
-    tell(device)
+    onDevice(device)
     return device
   }
-  GPUAdapter.prototype.requestDevice = told
+  GPUAdapter.prototype.requestDevice = watchedRequest
   return () => {
-    if (GPUAdapter.prototype.requestDevice === told)
+    if (GPUAdapter.prototype.requestDevice === watchedRequest)
       GPUAdapter.prototype.requestDevice = requestDevice
   }
 }

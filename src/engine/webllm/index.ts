@@ -8,24 +8,24 @@ import type { Engine, EngineSetup, Files, OpenEngine, GenerationUpdate } from '.
 import { loadingCancelled } from '../failure.ts'
 import { retryOnLostGpu } from '../gpu-retry.ts'
 import { createDecoder } from './decoder.ts'
-import { createFloor } from './floor.ts'
+import { createGenerationQueue } from './generation-queue.ts'
 import { type LoadedPipeline, openPipeline, type PipelineOptions } from './pipeline.ts'
-import { textsOf, withOverrides } from './texts.ts'
+import { toConfigFiles, withOverrides } from './config-files.ts'
 
 /** Function that loads a model's files into a pipeline, which computes its logits. */
 export type OpenPipeline = (files: Files, options: PipelineOptions) => Promise<LoadedPipeline>
 
 /** Opens an engine for a model compiled by MLC. */
-export const openWebllm: OpenEngine = (setup) => openOver(openPipeline, setup)
+export const openWebllm: OpenEngine = (setup) => openWithPipeline(openPipeline, setup)
 
 /** Opens an engine over any implementation of the pipeline, such as WebLLM. */
-export async function openOver(open: OpenPipeline, setup: EngineSetup): Promise<Engine> {
+export async function openWithPipeline(open: OpenPipeline, setup: EngineSetup): Promise<Engine> {
   if (setup.device !== 'webgpu') {
     throw new InoriginError('internal', 'Models compiled by MLC run only on WebGPU.')
   }
   const texts = await withOverrides(setup.texts, setup.overrides)
   const engine = await openDecoderEngine(
-    { ...setup, texts: await textsOf(texts) },
+    { ...setup, texts: await toConfigFiles(texts) },
     {
       load: ({ contextWindow, onWarm }, weights, signal) => {
         const files = new Map([...texts, ...weights])
@@ -34,7 +34,7 @@ export async function openOver(open: OpenPipeline, setup: EngineSetup): Promise<
       drafts: false,
     },
   )
-  return { ...engine, generate: inTurn(engine) }
+  return { ...engine, generate: runOneByOne(engine) }
 }
 
 async function loadDecoder(
@@ -85,23 +85,23 @@ async function warmUp(pipeline: LoadedPipeline): Promise<void> {
 }
 
 /** Returns a `generate` that runs one generation at a time. */
-function inTurn(engine: Engine): Engine['generate'] {
-  const floor = createFloor()
+function runOneByOne(engine: Engine): Engine['generate'] {
+  const queue = createGenerationQueue()
   return async function* (prompt, options) {
-    const seat = floor.enter(options.signal)
+    const ticket = queue.add(options.signal)
     const running = engine.generate(prompt, options)
     let steer: GenerationUpdate | undefined
     try {
       for (;;) {
-        await seat.take()
+        await ticket.acquire()
         const { value, done } = await running.next(steer)
         if (done) return value
-        seat.rest()
+        ticket.markIdle()
         steer = yield value
       }
     } finally {
       await running.return(undefined as never).catch(() => undefined)
-      seat.leave()
+      ticket.release()
     }
   }
 }

@@ -8,7 +8,7 @@ import { settleWithTimeout } from '../gpu-retry.ts'
 import { MODEL_URL, openArtifacts } from './artifacts.ts'
 import type { Pipeline } from './decoder.ts'
 import { watchDevice } from './device.ts'
-import { readChatConfig } from './texts.ts'
+import { readChatConfig } from './config-files.ts'
 
 /** Pipeline of a loaded model. */
 export interface LoadedPipeline extends Pipeline {
@@ -23,7 +23,7 @@ export interface PipelineOptions {
 }
 
 /** Id of the only model in the `model_list` that WebLLM gets. */
-const ID = 'model'
+const MODEL_ID = 'model'
 
 /**
  * Loads the model in these files. Rejects with `unavailable` if the files or the device cannot be
@@ -59,13 +59,13 @@ export async function openPipeline(
       model_list: [
         {
           model: MODEL_URL,
-          model_id: ID,
+          model_id: MODEL_ID,
           model_lib: new URL(library, MODEL_URL).href,
           ...(files.has(MANIFEST) && { model_manifest: MANIFEST }),
         },
       ],
     },
-    logitProcessorRegistry: new Map([[ID, reader]]),
+    logitProcessorRegistry: new Map([[MODEL_ID, reader]]),
     logLevel: 'SILENT',
   })
   const { sliding_window_size: window } = await readChatConfig(files)
@@ -111,7 +111,7 @@ async function load(engine: MLCEngine, options: ChatOptions, signal: AbortSignal
   try {
     signal.throwIfAborted()
     // WebLLM's own sample is discarded, because the engine's sampler chooses from the logits.
-    await engine.reload(ID, {
+    await engine.reload(MODEL_ID, {
       ...options,
       temperature: 0,
       top_p: 1,
@@ -134,7 +134,7 @@ const DEVICE_LACKS: Readonly<Record<string, string>> = {
 }
 
 /** Device limitations by the message, for errors without a name of their own. */
-const LACKING: readonly (readonly [says: RegExp, lacks: string])[] = [
+const LACKING_MESSAGES: readonly (readonly [pattern: RegExp, lacks: string])[] = [
   [/unable to find a compatible gpu/i, 'this browser offers no WebGPU here'],
   [
     /cannot initialize runtime because of requested (\w+)/i,
@@ -150,7 +150,8 @@ const LACKING: readonly (readonly [says: RegExp, lacks: string])[] = [
 function loadingFailure(thrown: unknown): InoriginError {
   if (thrown instanceof InoriginError) return thrown
   const { name, message } = thrown instanceof Error ? thrown : { name: '', message: String(thrown) }
-  const lacks = DEVICE_LACKS[name] ?? LACKING.find(([says]) => says.test(message))?.[1]
+  const lacks =
+    DEVICE_LACKS[name] ?? LACKING_MESSAGES.find(([pattern]) => pattern.test(message))?.[1]
   if (lacks !== undefined) {
     const todo = 'Choose another implementation, such as one of the same model with 32-bit floats.'
     return new InoriginError(

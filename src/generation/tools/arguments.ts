@@ -9,7 +9,7 @@ export interface Parameter {
 }
 
 /** Keywords of an object schema that the separate schemas of its parameters fully express. */
-const SIMPLE = new Set([
+const SEPARABLE_KEYWORDS = new Set([
   '$schema',
   '$id',
   '$defs',
@@ -25,7 +25,7 @@ const SIMPLE = new Set([
   'additionalProperties',
 ])
 /** Keywords of a schema that do not restrict its values. */
-const DESCRIPTIVE = new Set([
+const DESCRIPTIVE_KEYWORDS = new Set([
   '$defs',
   'definitions',
   '$comment',
@@ -35,20 +35,24 @@ const DESCRIPTIVE = new Set([
   'examples',
 ])
 /** Maximum number of parameters. More of them, all optional, would make the grammar too large. */
-const MOST = 16
+const MAX_PARAMETERS = 16
 
 /**
  * Returns the parameters of a tool in order. Returns `null` if the schema restricts more than each
  * parameter on its own, or if a name does not fit the format.
  */
-export function parameters(tool: Tool, fits: (name: string) => boolean): Parameter[] | null {
+export function findParameters(
+  tool: Tool,
+  isValidName: (name: string) => boolean,
+): Parameter[] | null {
   const schema = tool.parameters
   if (typeof schema === 'boolean') return null
   const { type, properties = {}, required = [], $defs, definitions } = schema
-  if (type !== 'object' || Object.keys(schema).some((keyword) => !SIMPLE.has(keyword))) return null
+  if (type !== 'object' || Object.keys(schema).some((keyword) => !SEPARABLE_KEYWORDS.has(keyword)))
+    return null
   if (!isObject(properties) || !Array.isArray(required)) return null
   const names = Object.keys(properties)
-  if (names.length > MOST || !names.every(fits)) return null
+  if (names.length > MAX_PARAMETERS || !names.every(isValidName)) return null
   if (required.some((name) => !names.includes(String(name)))) return null
   // A reference to the whole schema does not resolve inside a part.
   if (/"\$ref":"#(?!\/(?:\$defs|definitions)\/)/.test(JSON.stringify(schema))) return null
@@ -57,16 +61,16 @@ export function parameters(tool: Tool, fits: (name: string) => boolean): Paramet
     ...(isObject(definitions) && { definitions }),
   }
   return names.map((name) => {
-    const own = properties[name]
-    const part = isObject(own) ? { ...own, ...shared } : own !== false
+    const ownSchema = properties[name]
+    const part = isObject(ownSchema) ? { ...ownSchema, ...shared } : ownSchema !== false
     return { name, schema: part, required: required.includes(name) }
   })
 }
 
 /** Returns the type of a schema that restricts only the type; otherwise `null`. */
-export function typeOf(schema: JsonSchema): string | null {
+export function findPlainType(schema: JsonSchema): string | null {
   if (typeof schema === 'boolean' || typeof schema['type'] !== 'string') return null
-  const limits = Object.keys(schema).filter((keyword) => !DESCRIPTIVE.has(keyword))
+  const limits = Object.keys(schema).filter((keyword) => !DESCRIPTIVE_KEYWORDS.has(keyword))
   return limits.length === 1 ? schema['type'] : null
 }
 
@@ -74,7 +78,7 @@ export function typeOf(schema: JsonSchema): string | null {
  * Returns the constraint of all parameters in order, with a separator between two. Optional
  * parameters may be missing.
  */
-export function separatedBy(
+export function parametersConstraint(
   separator: string,
   all: readonly Parameter[],
   write: (parameter: Parameter) => Constraint,
@@ -89,7 +93,7 @@ export function separatedBy(
   const first = all.findIndex(({ required }) => required)
   if (separator === '') return sequence(following(all))
   const [parameter, ...rest] = all.slice(Math.max(first, 0))
-  if (!parameter) return NOTHING
+  if (!parameter) return EMPTY
   if (first >= 0) {
     const before = all
       .slice(0, first)
@@ -101,13 +105,13 @@ export function separatedBy(
   return optional({ type: 'choice', parts })
 }
 
-const NOTHING: Constraint = { type: 'grammar', grammar: 'root ::= ""' }
+const EMPTY: Constraint = { type: 'grammar', grammar: 'root ::= ""' }
 
-const optional = (part: Constraint): Constraint => ({ type: 'choice', parts: [part, NOTHING] })
+const optional = (part: Constraint): Constraint => ({ type: 'choice', parts: [part, EMPTY] })
 
 function sequence(parts: readonly Constraint[]): Constraint {
   const [only] = parts
-  if (!only) return NOTHING
+  if (!only) return EMPTY
   return parts.length === 1 ? only : { type: 'sequence', parts }
 }
 

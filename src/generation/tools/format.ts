@@ -1,10 +1,10 @@
 /** Defines a tool format: how a family of models writes tool calls as text. */
 import type { Constraint, TaggedConstraint } from '../../engine/constraint.ts'
 import type { Tool, ToolCall, ToolUse } from '../../types/index.ts'
-import type { Reading, Source } from './reading.ts'
+import type { Reader, Source } from './reader.ts'
 
 /** Receiver of the calls that a reader finds. */
-export interface Sink {
+export interface CallSink {
   /** Returns the tool with this name, if it may be called. */
   tool(name: string): Tool | undefined
   call(tool: Tool): void
@@ -23,33 +23,36 @@ export interface ToolFormat {
   /** Texts with which calls begin. */
   readonly triggers: readonly string[]
   /** `true` if calls must be the whole answer. A trigger after other text is text. */
-  readonly alone?: boolean
+  readonly isExclusive?: boolean
   /** Returns the constraint of an answer that consists of calls only. */
-  forced(tools: readonly Tool[], parallel: boolean): Constraint
+  callsConstraint(tools: readonly Tool[], parallel: boolean): Constraint
   /** Returns the constraint of an answer with text, calls, or text and then calls. */
-  free(tools: readonly Tool[], parallel: boolean): Constraint
+  textOrCallsConstraint(tools: readonly Tool[], parallel: boolean): Constraint
   /**
    * Reads the text after a trigger. Returns `false` if it is not a call or is incomplete. A call
    * that was already reported is over then.
    */
-  read(source: Source, sink: Sink, trigger: string): Reading<boolean>
+  read(source: Source, sink: CallSink, trigger: string): Reader<boolean>
   /** Writes calls as the model would have written them. */
   write(calls: readonly ToolCall[]): string
 }
 
 /** Returns the constraint of an answer that may call these tools. */
 export function toolConstraint(format: ToolFormat, use: ToolUse): Constraint {
-  const tools = callable(use)
-  return format[use.choice === 'required' ? 'forced' : 'free'](tools, use.parallel)
+  const tools = callableTools(use)
+  return format[use.choice === 'required' ? 'callsConstraint' : 'textOrCallsConstraint'](
+    tools,
+    use.parallel,
+  )
 }
 
 /** Returns the tools that may be called. Their schemas state that the arguments are an object. */
-export function callable({ tools, only }: ToolUse): readonly Tool[] {
+export function callableTools({ tools, only }: ToolUse): readonly Tool[] {
   const names = only && new Set(only)
-  return (names ? tools.filter(({ name }) => names.has(name)) : tools).map(withObject)
+  return (names ? tools.filter(({ name }) => names.has(name)) : tools).map(withObjectType)
 }
 
-function withObject(tool: Tool): Tool {
+function withObjectType(tool: Tool): Tool {
   const { parameters } = tool
   if (parameters === false || (parameters !== true && parameters['type'] === 'object')) return tool
   return {
@@ -59,7 +62,7 @@ function withObject(tool: Tool): Tool {
 }
 
 /** Text around and between calls that share one beginning and one end. */
-export interface Frame {
+export interface CallFrame {
   trigger: string
   /** Constraint of the text between the trigger and the first call. */
   lead: Constraint
@@ -68,10 +71,10 @@ export interface Frame {
 }
 
 /** Creates the constraints of a format that writes its calls in a frame. */
-export function framed(
-  { trigger, lead, separator, close }: Frame,
+export function framedConstraints(
+  { trigger, lead, separator, close }: CallFrame,
   tag: (tool: Tool) => TaggedConstraint,
-): Pick<ToolFormat, 'forced' | 'free'> {
+): Pick<ToolFormat, 'callsConstraint' | 'textOrCallsConstraint'> {
   const frame = (tools: readonly Tool[], parallel: boolean): TaggedConstraint => ({
     type: 'tagged',
     begin: trigger,
@@ -85,8 +88,8 @@ export function framed(
     end: close,
   })
   return {
-    forced: frame,
-    free: (tools, parallel) => ({
+    callsConstraint: frame,
+    textOrCallsConstraint: (tools, parallel) => ({
       type: 'triggered',
       triggers: [trigger],
       tags: [frame(tools, parallel)],
@@ -104,7 +107,7 @@ export const sequence = (...parts: readonly Constraint[]): Constraint => ({
 })
 
 /** Returns the constraint of a call that is written as a JSON object. */
-export const jsonTag =
+export const jsonCallTag =
   (key: 'arguments' | 'parameters') =>
   (tool: Tool): TaggedConstraint => ({
     type: 'tagged',
@@ -113,8 +116,8 @@ export const jsonTag =
     end: '}',
   })
 
-/** Writes a call as a JSON object, in the same form as {@link jsonTag}. */
-export const writeJson =
+/** Writes a call as a JSON object, in the same form as {@link jsonCallTag}. */
+export const writeJsonCall =
   (key: 'arguments' | 'parameters') =>
   (call: ToolCall): string =>
     `{"name": ${JSON.stringify(call.name)}, "${key}": ${call.arguments}}`

@@ -1,4 +1,10 @@
-import { constant, framed, jsonTag, type ToolFormat, writeJson } from './format.ts'
+import {
+  constant,
+  framedConstraints,
+  jsonCallTag,
+  type ToolFormat,
+  writeJsonCall,
+} from './format.ts'
 import { readList, readObject } from './json.ts'
 
 const TRIGGER = '<|tool_call|>'
@@ -9,10 +15,10 @@ export const granite: ToolFormat = {
   detect: (template) => template.includes(TRIGGER),
   markers: [TRIGGER],
   triggers: [TRIGGER],
-  ...framed(
+  ...framedConstraints(
     { trigger: TRIGGER, lead: constant('['), separator: ', ', close: ']' },
-    jsonTag('arguments'),
+    jsonCallTag('arguments'),
   ),
   read: (source, sink) => readList(source, sink, readObject),
-  write: (calls) => `${TRIGGER}[${calls.map(writeJson('arguments')).join(', ')}]`,
+  write: (calls) => `${TRIGGER}[${calls.map(writeJsonCall('arguments')).join(', ')}]`,
 }

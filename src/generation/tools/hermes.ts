@@ -1,4 +1,10 @@
-import { constant, framed, jsonTag, type ToolFormat, writeJson } from './format.ts'
+import {
+  constant,
+  framedConstraints,
+  jsonCallTag,
+  type ToolFormat,
+  writeJsonCall,
+} from './format.ts'
 import { BETWEEN, CLOSE, OPEN, readTagged } from './tagged.ts'
 
 /**
@@ -11,10 +17,10 @@ export const hermes: ToolFormat = {
   detect: (template) => template.includes(OPEN) && /["']arguments\\?["']:/.test(template),
   markers: [OPEN, CLOSE],
   triggers: [OPEN],
-  ...framed(
+  ...framedConstraints(
     { trigger: OPEN, lead: constant('\n'), separator: BETWEEN, close: `\n${CLOSE}` },
-    jsonTag('arguments'),
+    jsonCallTag('arguments'),
   ),
   read: readTagged,
-  write: (calls) => `${OPEN}\n${calls.map(writeJson('arguments')).join(BETWEEN)}\n${CLOSE}`,
+  write: (calls) => `${OPEN}\n${calls.map(writeJsonCall('arguments')).join(BETWEEN)}\n${CLOSE}`,
 }

@@ -2,7 +2,7 @@
  * The formats in which models call tools. Each (`hermes.ts` and the files next to it) defines how
  * to detect it in a chat template, the constraints of an answer, and how to read and write a call.
  * Calls are parsed while they arrive: `parser.ts` finds a format's triggers. The readers are
- * generators that wait for more text where they need it (`reading.ts`).
+ * generators that wait for more text where they need it (`reader.ts`).
  */
 import { granite } from './granite.ts'
 import { hermes } from './hermes.ts'
@@ -12,7 +12,7 @@ import { mistral, mistralArgs } from './mistral.ts'
 import type { ToolFormat } from './format.ts'
 import { xml } from './xml.ts'
 
-export { callable, type ToolFormat, toolConstraint } from './format.ts'
+export { callableTools, toolConstraint, type ToolFormat } from './format.ts'
 
 /** All formats, specific ones first: their templates may contain the markers of simpler formats. */
 export const FORMATS: readonly ToolFormat[] = [

@@ -1,9 +1,15 @@
 import type { Constraint, TaggedConstraint } from '../../engine/constraint.ts'
 import type { Tool, ToolCall } from '../../types/index.ts'
-import { type Parameter, parameters, separatedBy, typeOf } from './arguments.ts'
-import { constant, framed, jsonTag, type Sink, type ToolFormat } from './format.ts'
-import { mend, readList, readObject } from './json.ts'
-import { type Reading, type Source, peek, run, space, take } from './reading.ts'
+import { findParameters, findPlainType, type Parameter, parametersConstraint } from './arguments.ts'
+import {
+  type CallSink,
+  constant,
+  framedConstraints,
+  jsonCallTag,
+  type ToolFormat,
+} from './format.ts'
+import { completeArguments, readList, readObject } from './json.ts'
+import { consume, consumeRun, peek, type Reader, skipSpace, type Source } from './reader.ts'
 import { readValue } from './value.ts'
 
 const OPEN = '<|tool_call_start|>'
@@ -20,74 +26,78 @@ export const lfm: ToolFormat = {
   detect: (template) => template.includes(OPEN) || template.includes('List of tools: '),
   markers: [OPEN, CLOSE],
   triggers: [OPEN],
-  ...framed({ trigger: OPEN, lead: constant('['), separator: ', ', close: `]${CLOSE}` }, tag),
-  read,
-  write: (calls) => `${OPEN}[${calls.map(write).join(', ')}]${CLOSE}`,
+  ...framedConstraints(
+    { trigger: OPEN, lead: constant('['), separator: ', ', close: `]${CLOSE}` },
+    toCallTag,
+  ),
+  read: readCalls,
+  write: (calls) => `${OPEN}[${calls.map(writeCall).join(', ')}]${CLOSE}`,
 }
 
-const fits = (name: string): boolean => /^[\p{L}_][\p{L}\p{N}_]*$/u.test(name)
+const isIdentifier = (name: string): boolean => /^[\p{L}_][\p{L}\p{N}_]*$/u.test(name)
 
-function tag(tool: Tool): TaggedConstraint {
-  const all = parameters(tool, fits)
-  if (!all) return jsonTag('arguments')(tool)
+function toCallTag(tool: Tool): TaggedConstraint {
+  const all = findParameters(tool, isIdentifier)
+  if (!all) return jsonCallTag('arguments')(tool)
   return {
     type: 'tagged',
     begin: `${tool.name}(`,
-    content: separatedBy(', ', all, keyword),
+    content: parametersConstraint(', ', all, toArgumentTag),
     end: ')',
   }
 }
 
-const keyword = ({ name, schema }: Parameter): Constraint => ({
+const toArgumentTag = ({ name, schema }: Parameter): Constraint => ({
   type: 'tagged',
   begin: `${name}=`,
-  content: value(schema),
+  content: toValueConstraint(schema),
   end: '',
 })
 
-function value(schema: Parameter['schema']): Constraint {
-  const type = typeOf(schema)
+function toValueConstraint(schema: Parameter['schema']): Constraint {
+  const type = findPlainType(schema)
   if (type === 'null') return constant('None')
   if (type !== 'boolean') return { type: 'json', schema }
   return { type: 'choice', parts: [constant('True'), constant('False')] }
 }
 
-function* read(source: Source, sink: Sink): Reading<boolean> {
-  if (!(yield* readList(source, sink, readOne))) return false
-  yield* space(source)
-  return yield* take(source, CLOSE)
+function* readCalls(source: Source, sink: CallSink): Reader<boolean> {
+  if (!(yield* readList(source, sink, readCall))) return false
+  yield* skipSpace(source)
+  return yield* consume(source, CLOSE)
 }
 
-function* readOne(source: Source, sink: Sink): Reading<boolean> {
+function* readCall(source: Source, sink: CallSink): Reader<boolean> {
   if ((yield* peek(source)) === '{') return yield* readObject(source, sink)
-  const tool = sink.tool(yield* run(source, /[^\s()[\]{},]+/y))
-  if (!tool || !(yield* take(source, '('))) return false
+  const tool = sink.tool(yield* consumeRun(source, /[^\s()[\]{},]+/y))
+  if (!tool || !(yield* consume(source, '('))) return false
   sink.call(tool)
   sink.args('{')
-  yield* space(source)
-  for (let before = ''; !(yield* take(source, ')')); before = ', ') {
-    if (before !== '' && !(yield* take(source, ','))) return mend(source, sink, '}')
-    yield* space(source)
-    const name = yield* run(source, /[^\s=(),]+/y)
-    yield* space(source)
-    if (name === '' || !(yield* take(source, '='))) return mend(source, sink, '}')
-    sink.args(`${before}${JSON.stringify(name)}: `)
-    yield* space(source)
+  yield* skipSpace(source)
+  for (let separator = ''; !(yield* consume(source, ')')); separator = ', ') {
+    if (separator !== '' && !(yield* consume(source, ',')))
+      return completeArguments(source, sink, '}')
+    yield* skipSpace(source)
+    const name = yield* consumeRun(source, /[^\s=(),]+/y)
+    yield* skipSpace(source)
+    if (name === '' || !(yield* consume(source, '='))) return completeArguments(source, sink, '}')
+    sink.args(`${separator}${JSON.stringify(name)}: `)
+    yield* skipSpace(source)
     const rest = yield* readValue(source, sink.args)
-    if (rest !== null) return mend(source, sink, `${rest}}`)
-    yield* space(source)
+    if (rest !== null) return completeArguments(source, sink, `${rest}}`)
+    yield* skipSpace(source)
   }
   sink.args('}')
   sink.done()
   return true
 }
 
-function write({ name, arguments: text }: ToolCall): string {
+function writeCall({ name, arguments: text }: ToolCall): string {
   const all = Object.entries(JSON.parse(text) as Record<string, unknown>)
-  const shown = all.map(([key, one]) => `${key}=${WORDS.get(one) ?? JSON.stringify(one)}`)
+  const shown = all.map(([key, one]) => `${key}=${PYTHON_LITERALS.get(one) ?? JSON.stringify(one)}`)
   return `${name}(${shown.join(', ')})`
 }
-const WORDS = new Map<unknown, string>([
+const PYTHON_LITERALS = new Map<unknown, string>([
   [true, 'True'],
   [false, 'False'],
   [null, 'None'],

@@ -1,8 +1,8 @@
 import type { Constraint } from '../../engine/constraint.ts'
 import type { Tool } from '../../types/index.ts'
-import { jsonTag, sequence, type Sink, type ToolFormat, writeJson } from './format.ts'
+import { type CallSink, jsonCallTag, sequence, type ToolFormat, writeJsonCall } from './format.ts'
 import { readObject } from './json.ts'
-import { type Reading, type Source, space, take } from './reading.ts'
+import { consume, type Reader, skipSpace, type Source } from './reader.ts'
 
 const OPEN = '{'
 const PYTHON = '<|python_tag|>'
@@ -17,37 +17,37 @@ export const llama: ToolFormat = {
     template.includes('<|start_header_id|>') && /"parameters\\?": /.test(template),
   markers: [PYTHON],
   triggers: [OPEN, PYTHON],
-  alone: true,
-  forced,
-  free: (tools, parallel) => ({
+  isExclusive: true,
+  callsConstraint: toCallsConstraint,
+  textOrCallsConstraint: (tools, parallel) => ({
     type: 'choice',
     parts: [
-      forced(tools, parallel),
+      toCallsConstraint(tools, parallel),
       sequence({ type: 'grammar', grammar: 'root ::= [^{<\\n ] | "<" [^|]' }, { type: 'text' }),
     ],
   }),
-  read,
-  write: (calls) => calls.map(writeJson('parameters')).join('; '),
+  read: readCalls,
+  write: (calls) => calls.map(writeJsonCall('parameters')).join('; '),
 }
 
-function forced(tools: readonly Tool[], parallel: boolean): Constraint {
+function toCallsConstraint(tools: readonly Tool[], parallel: boolean): Constraint {
   return {
     type: 'separated',
-    tags: tools.map(jsonTag('parameters')),
+    tags: tools.map(jsonCallTag('parameters')),
     separator: '; ',
     required: true,
     single: !parallel,
   }
 }
 
-function* read(source: Source, sink: Sink, trigger: string): Reading<boolean> {
+function* readCalls(source: Source, sink: CallSink, trigger: string): Reader<boolean> {
   if (trigger === OPEN) source.at -= OPEN.length
   do {
-    yield* space(source)
-    yield* take(source, PYTHON)
-    yield* space(source)
+    yield* skipSpace(source)
+    yield* consume(source, PYTHON)
+    yield* skipSpace(source)
     if (!(yield* readObject(source, sink))) return false
-    yield* space(source)
-  } while (yield* take(source, ';'))
+    yield* skipSpace(source)
+  } while (yield* consume(source, ';'))
   return true
 }

@@ -1,16 +1,16 @@
 import type { TaggedConstraint } from '../../engine/constraint.ts'
 import type { Tool } from '../../types/index.ts'
 import {
+  type CallSink,
   constant,
-  framed,
-  jsonTag,
+  framedConstraints,
+  jsonCallTag,
   sequence,
-  type Sink,
   type ToolFormat,
-  writeJson,
+  writeJsonCall,
 } from './format.ts'
-import { mend, readList, readObject } from './json.ts'
-import { type Reading, type Source, peek, run, space, take } from './reading.ts'
+import { completeArguments, readList, readObject } from './json.ts'
+import { consume, consumeRun, peek, type Reader, skipSpace, type Source } from './reader.ts'
 import { readValue } from './value.ts'
 
 const TRIGGER = '[TOOL_CALLS]'
@@ -20,7 +20,7 @@ const ID = '[CALL_ID]'
 const shared = {
   markers: [TRIGGER, ARGUMENTS, ID],
   triggers: [TRIGGER],
-  read,
+  read: readCalls,
 } satisfies Partial<ToolFormat>
 
 /** The format of Mistral's models up to 2025: a JSON list after `[TOOL_CALLS]`. */
@@ -29,11 +29,11 @@ export const mistral: ToolFormat = {
   name: 'mistral',
   detect: (template) => template.includes(TRIGGER),
   // Their older tokenizers put a space before the list.
-  ...framed(
+  ...framedConstraints(
     { trigger: TRIGGER, lead: { type: 'pattern', pattern: ' ?\\[' }, separator: ', ', close: ']' },
-    jsonTag('arguments'),
+    jsonCallTag('arguments'),
   ),
-  write: (calls) => `${TRIGGER}[${calls.map(writeJson('arguments')).join(', ')}]`,
+  write: (calls) => `${TRIGGER}[${calls.map(writeJsonCall('arguments')).join(', ')}]`,
 }
 
 /** The format of Ministral 3: `[TOOL_CALLS]`, a name, `[ARGS]` and a JSON object for each call. */
@@ -41,18 +41,18 @@ export const mistralArgs: ToolFormat = {
   ...shared,
   name: 'mistral-args',
   detect: (template) => template.includes(TRIGGER) && template.includes(ARGUMENTS),
-  forced: (tools, parallel) =>
+  callsConstraint: (tools, parallel) =>
     sequence(constant(TRIGGER), {
       type: 'separated',
-      tags: tools.map((tool) => argsTag('', tool)),
+      tags: tools.map((tool) => toArgsTag('', tool)),
       separator: TRIGGER,
       required: true,
       single: !parallel,
     }),
-  free: (tools, parallel) => ({
+  textOrCallsConstraint: (tools, parallel) => ({
     type: 'triggered',
     triggers: [TRIGGER],
-    tags: tools.map((tool) => argsTag(TRIGGER, tool)),
+    tags: tools.map((tool) => toArgsTag(TRIGGER, tool)),
     required: false,
     single: !parallel,
   }),
@@ -60,7 +60,7 @@ export const mistralArgs: ToolFormat = {
     calls.map((call) => `${TRIGGER}${call.name}${ARGUMENTS}${call.arguments}`).join(''),
 }
 
-const argsTag = (before: string, { name, parameters }: Tool): TaggedConstraint => ({
+const toArgsTag = (before: string, { name, parameters }: Tool): TaggedConstraint => ({
   type: 'tagged',
   begin: `${before}${name}${ARGUMENTS}`,
   content: { type: 'json', schema: parameters },
@@ -68,19 +68,19 @@ const argsTag = (before: string, { name, parameters }: Tool): TaggedConstraint =
 })
 
 /** Reads a list, or one call by name. */
-function* read(source: Source, sink: Sink): Reading<boolean> {
-  yield* space(source)
+function* readCalls(source: Source, sink: CallSink): Reader<boolean> {
+  yield* skipSpace(source)
   if ((yield* peek(source)) === '[') return yield* readList(source, sink, readObject)
-  const tool = sink.tool(yield* run(source, /[^[{\s]+/y))
+  const tool = sink.tool(yield* consumeRun(source, /[^[{\s]+/y))
   if (!tool) return false
   // Some models write an id of their own before the arguments.
-  if (yield* take(source, ID)) yield* run(source, /[^[]+/y)
-  yield* take(source, ARGUMENTS)
-  yield* space(source)
+  if (yield* consume(source, ID)) yield* consumeRun(source, /[^[]+/y)
+  yield* consume(source, ARGUMENTS)
+  yield* skipSpace(source)
   if ((yield* peek(source)) !== '{') return false
   sink.call(tool)
   const rest = yield* readValue(source, sink.args)
-  if (rest !== null) return mend(source, sink, rest)
+  if (rest !== null) return completeArguments(source, sink, rest)
   sink.done()
   return true
 }

@@ -1,9 +1,9 @@
 /** Separates tool calls from text while both are generated. */
 import type { Tool } from '../../types/index.ts'
-import type { Sink, ToolFormat } from './format.ts'
-import { createSource, type Reading, type Source } from './reading.ts'
+import type { CallSink, ToolFormat } from './format.ts'
+import { createSource, type Reader, type Source } from './reader.ts'
 
-export type Part =
+export type ParsedPart =
   /** Text as it was generated; `from` is the number of characters before it. */
   | { type: 'text'; text: string; from: number }
   | { type: 'call'; name: string }
@@ -13,15 +13,15 @@ export type Part =
 
 export interface ToolParser {
   /** Returns the parts that are certain. Pieces affect only how text is divided into parts. */
-  push(text: string): Part[]
+  push(text: string): ParsedPart[]
   /**
-   * Returns the remaining parts after all text. `cut` is `true` if a token limit ended the answer.
-   * An incomplete call is dropped then.
+   * Returns the remaining parts after all text. `isTruncated` is `true` if a token limit ended the
+   * answer. An incomplete call is dropped then.
    */
-  end(cut: boolean): Part[]
+  end(isTruncated: boolean): ParsedPart[]
 }
 
-export interface ToolSearch {
+export interface ToolParserOptions {
   format: ToolFormat
   /** The tools that may be called. */
   tools: readonly Tool[]
@@ -33,109 +33,113 @@ export interface ToolSearch {
  * Creates a parser of tool calls. Text that begins like a call but is none stays text. White space
  * before, between and after calls is dropped.
  */
-export function createToolParser(search: ToolSearch): ToolParser {
+export function createToolParser(options: ToolParserOptions): ToolParser {
   const source = createSource()
-  let parts: Part[] = []
-  const reading = readAnswer(source, search, (part) => parts.push(part))
+  let parts: ParsedPart[] = []
+  const reading = readAnswer(source, options, (part) => parts.push(part))
 
-  const proceed = (): Part[] => {
+  const parseMore = (): ParsedPart[] => {
     reading.next()
-    const told = parts
+    const emitted = parts
     parts = []
-    return told
+    return emitted
   }
   return {
     push: (text) => {
       source.text += text
-      return proceed()
+      return parseMore()
     },
-    end: (cut) => {
-      source.ended = true
-      source.cut = cut
-      return proceed()
+    end: (isTruncated) => {
+      source.isEnded = true
+      source.isTruncated = isTruncated
+      return parseMore()
     },
   }
 }
 
 function* readAnswer(
   source: Source,
-  { format, tools, keepSpace = false }: ToolSearch,
-  tell: (part: Part) => void,
-): Reading<void> {
-  let read = 0
-  let begun = false
+  { format, tools, keepSpace = false }: ToolParserOptions,
+  emit: (part: ParsedPart) => void,
+): Reader<void> {
+  let consumed = 0
+  let hasText = false
   const text = (end: number): void => {
     if (end === source.at) return
-    tell({
+    emit({
       type: 'text',
       text: source.text.slice(source.at, end),
-      from: source.forgotten + source.at,
+      from: source.droppedCharacters + source.at,
     })
     source.at = end
-    begun = true
+    hasText = true
   }
-  let calling = false
-  let called = false
-  const sink: Sink = {
+  let isInCall = false
+  let isAfterCall = false
+  const sink: CallSink = {
     tool: (name) => tools.find((tool) => tool.name === name),
     call: ({ name }) => {
-      calling = true
-      tell({ type: 'call', name })
+      isInCall = true
+      emit({ type: 'call', name })
     },
-    args: (json) => tell({ type: 'arguments', text: json }),
+    args: (json) => emit({ type: 'arguments', text: json }),
     done: () => {
-      calling = false
-      called = true
-      read = source.at
-      tell({ type: 'called' })
+      isInCall = false
+      isAfterCall = true
+      consumed = source.at
+      emit({ type: 'called' })
     },
   }
 
   for (;;) {
-    forget(source)
-    const wanted = format.alone && begun ? [] : format.triggers
+    dropConsumed(source)
+    const activeTriggers = format.isExclusive && hasText ? [] : format.triggers
     // After a call that a limit ended, a partial trigger is the beginning of another call.
-    const { end, trigger } = find(source.text, wanted, source.ended && !(called && source.cut))
-    const gap = keepSpace && !called ? end : source.text.slice(0, end).trimEnd().length
-    if (gap > 0) {
+    const { end, trigger } = findTrigger(
+      source.text,
+      activeTriggers,
+      source.isEnded && !(isAfterCall && source.isTruncated),
+    )
+    const textEnd = keepSpace && !isAfterCall ? end : source.text.slice(0, end).trimEnd().length
+    if (textEnd > 0) {
       // White space between a call and this text belongs to neither.
-      if (called) source.at = source.text.search(/\S/)
-      called = false
-      text(gap)
+      if (isAfterCall) source.at = source.text.search(/\S/)
+      isAfterCall = false
+      text(textEnd)
     }
     if (trigger === null) {
-      if (source.ended) {
-        if (!called) text(source.text.length)
+      if (source.isEnded) {
+        if (!isAfterCall) text(source.text.length)
         return
       }
       yield
       continue
     }
-    if (format.alone && begun) continue
+    if (format.isExclusive && hasText) continue
 
     const start = source.at
     source.at = end + trigger.length
-    const behind = source.at
-    read = start
+    const triggerEnd = source.at
+    consumed = start
     if (yield* format.read(source, sink, trigger)) continue
-    if (source.ended && source.cut) return
-    if (calling) sink.done()
+    if (source.isEnded && source.isTruncated) return
+    if (isInCall) sink.done()
     // This is no call, or has other text after it. Text that belongs to no call is emitted as text.
-    source.at = read
-    if (read > start) continue
-    called = false
-    text(behind)
+    source.at = consumed
+    if (consumed > start) continue
+    isAfterCall = false
+    text(triggerEnd)
   }
 }
 
-function forget(source: Source): void {
-  source.forgotten += source.at
+function dropConsumed(source: Source): void {
+  source.droppedCharacters += source.at
   source.text = source.text.slice(source.at)
   source.at = 0
 }
 
 /** Finds the first trigger, or the position where an incomplete one may begin. */
-function find(
+function findTrigger(
   text: string,
   triggers: readonly string[],
   ended: boolean,

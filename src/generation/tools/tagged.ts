@@ -1,44 +1,44 @@
 /** Reads the text between `<tool_call>` and `</tool_call>`. */
 import type { JsonSchema } from '../../types/index.ts'
-import { typeOf } from './arguments.ts'
-import type { Sink } from './format.ts'
-import { mend, readObject } from './json.ts'
-import { type Reading, type Source, peek, space, take, until } from './reading.ts'
+import { findPlainType } from './arguments.ts'
+import type { CallSink } from './format.ts'
+import { completeArguments, readObject } from './json.ts'
+import { consume, consumeUntil, peek, type Reader, skipSpace, type Source } from './reader.ts'
 
 export const OPEN = '<tool_call>'
 export const CLOSE = '</tool_call>'
 export const BETWEEN = `\n${CLOSE}\n${OPEN}\n`
 
 /** Reads one call, either a JSON object or a function in its own tags. */
-export function* readTagged(source: Source, sink: Sink): Reading<boolean> {
-  yield* space(source)
+export function* readTagged(source: Source, sink: CallSink): Reader<boolean> {
+  yield* skipSpace(source)
   const read = (yield* peek(source)) === '<' ? readFunction : readObject
   if (!(yield* read(source, sink))) return false
-  yield* space(source)
-  return yield* take(source, CLOSE)
+  yield* skipSpace(source)
+  return yield* consume(source, CLOSE)
 }
 
 /** Reads `<function=name><parameter=name>value</parameter></function>`. */
-function* readFunction(source: Source, sink: Sink): Reading<boolean> {
-  if (!(yield* take(source, '<function='))) return false
-  const tool = sink.tool(((yield* until(source, '>')) ?? '').trim())
+function* readFunction(source: Source, sink: CallSink): Reader<boolean> {
+  if (!(yield* consume(source, '<function='))) return false
+  const tool = sink.tool(((yield* consumeUntil(source, '>')) ?? '').trim())
   if (!tool) return false
   sink.call(tool)
   sink.args('{')
   let comma = ''
   for (;;) {
-    yield* space(source)
-    if (!(yield* take(source, '<parameter='))) break
-    const name = yield* until(source, '>')
-    const value = name === null ? null : yield* until(source, '</parameter>')
-    if (name === null || value === null) return mend(source, sink, '}')
+    yield* skipSpace(source)
+    if (!(yield* consume(source, '<parameter='))) break
+    const name = yield* consumeUntil(source, '>')
+    const value = name === null ? null : yield* consumeUntil(source, '</parameter>')
+    if (name === null || value === null) return completeArguments(source, sink, '}')
     // One line break at each end belongs to the format. All other white space is part of the value.
     const text = value.replace(/^\n/, '').replace(/\n$/, '')
-    const json = toJson(text, schemaOf(tool.parameters, name.trim()))
+    const json = toJson(text, findParameterSchema(tool.parameters, name.trim()))
     sink.args(`${comma}${JSON.stringify(name.trim())}: ${json}`)
     comma = ', '
   }
-  if (!(yield* take(source, '</function>'))) return mend(source, sink, '}')
+  if (!(yield* consume(source, '</function>'))) return completeArguments(source, sink, '}')
   sink.args('}')
   sink.done()
   return true
@@ -46,8 +46,8 @@ function* readFunction(source: Source, sink: Sink): Reading<boolean> {
 
 /** Returns a value as JSON. Quotes it unless it is valid JSON and may be something but a string. */
 function toJson(text: string, schema: JsonSchema | undefined): string {
-  if (isString(schema)) return JSON.stringify(text)
-  const json = PYTHON[text.trim()] ?? text.trim()
+  if (isVerbatimString(schema)) return JSON.stringify(text)
+  const json = PYTHON_LITERALS[text.trim()] ?? text.trim()
   try {
     JSON.parse(json)
     return json
@@ -55,23 +55,27 @@ function toJson(text: string, schema: JsonSchema | undefined): string {
     return JSON.stringify(text)
   }
 }
-const PYTHON: Readonly<Record<string, string>> = { True: 'true', False: 'false', None: 'null' }
+const PYTHON_LITERALS: Readonly<Record<string, string>> = {
+  True: 'true',
+  False: 'false',
+  None: 'null',
+}
 
 /** Returns `true` if values of such a parameter are written without quotes. */
-export const isString = (schema: JsonSchema | undefined): boolean =>
-  schema !== undefined && (typeOf(schema) === 'string' || wordsOf(schema) !== null)
+export const isVerbatimString = (schema: JsonSchema | undefined): boolean =>
+  schema !== undefined && (findPlainType(schema) === 'string' || findStringEnum(schema) !== null)
 
 /** Returns the strings that a schema lists in `enum`; `null` if it is not such a list. */
-export function wordsOf(schema: JsonSchema): readonly string[] | null {
+export function findStringEnum(schema: JsonSchema): readonly string[] | null {
   if (typeof schema === 'boolean') return null
-  const { enum: words, ...rest } = schema
-  if (!Array.isArray(words) || words.length === 0 || typeOf(rest) !== 'string') return null
-  return words.every((word): word is string => typeof word === 'string' && !word.includes('<'))
-    ? words
+  const { enum: values, ...rest } = schema
+  if (!Array.isArray(values) || values.length === 0 || findPlainType(rest) !== 'string') return null
+  return values.every((word): word is string => typeof word === 'string' && !word.includes('<'))
+    ? values
     : null
 }
 
-function schemaOf(parameters: JsonSchema, name: string): JsonSchema | undefined {
+function findParameterSchema(parameters: JsonSchema, name: string): JsonSchema | undefined {
   if (typeof parameters === 'boolean') return undefined
   const all: unknown = parameters['properties']
   if (typeof all !== 'object' || all === null || !Object.hasOwn(all, name)) return undefined

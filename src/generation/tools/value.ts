@@ -2,10 +2,10 @@
  * Reads values that models write in JSON or Python syntax, and converts them to JSON as they
  * arrive.
  */
-import { type Reading, type Source, has, peek, run, space } from './reading.ts'
+import { consumeRun, hasCharacters, peek, type Reader, skipSpace, type Source } from './reader.ts'
 
 /** Literals of JSON and Python, and the JSON of each. */
-const WORDS: Readonly<Record<string, string>> = {
+const LITERALS: Readonly<Record<string, string>> = {
   true: 'true',
   false: 'false',
   null: 'null',
@@ -21,29 +21,29 @@ type Expected = 'value' | 'element' | 'member' | 'key' | 'colon' | 'more'
  * Reads one value and emits it as JSON piece by piece. Returns `null` if the value is complete.
  * Otherwise, returns the text that completes the emitted JSON.
  */
-export function* readValue(source: Source, tell: (json: string) => void): Reading<string | null> {
+export function* readValue(source: Source, emit: (json: string) => void): Reader<string | null> {
   const closers: string[] = []
   let expected: Expected = 'value'
   /** Text that is emitted with the next token, since JSON allows no trailing comma. */
-  let held = ''
+  let heldText = ''
 
-  const say = (json: string): void => {
-    tell(held + json)
-    held = ''
+  const emitHeld = (json: string): void => {
+    emit(heldText + json)
+    heldText = ''
   }
   const close = (): void => {
-    say(closers.pop() ?? '')
+    emitHeld(closers.pop() ?? '')
     expected = 'more'
   }
   const isKey = (): boolean => expected === 'key' || expected === 'member'
   const completion = (): string => {
-    const valueIsDue = expected === 'value' && !held.includes(',')
-    const missing = expected === 'colon' ? ':null' : valueIsDue ? 'null' : ''
+    const isValueMissing = expected === 'value' && !heldText.includes(',')
+    const missing = expected === 'colon' ? ':null' : isValueMissing ? 'null' : ''
     return missing + closers.toReversed().join('')
   }
 
   for (;;) {
-    held += yield* space(source)
+    heldText += yield* skipSpace(source)
     const next = yield* peek(source)
     if (next === '') return completion()
     if (expected === 'more') {
@@ -52,21 +52,21 @@ export function* readValue(source: Source, tell: (json: string) => void): Readin
         close()
       } else if (next === ',') {
         source.at += 1
-        held += ','
+        heldText += ','
         expected = closers.at(-1) === '}' ? 'key' : 'value'
       } else return completion()
     } else if (expected === 'colon') {
       if (next !== ':') return completion()
       source.at += 1
-      say(':')
+      emitHeld(':')
       expected = 'value'
     } else if (next === '"' || next === "'") {
       const key = isKey()
-      say('"')
-      const whole = yield* readString(source, tell)
+      emitHeld('"')
+      const isComplete = yield* readString(source, emit)
       expected = key ? 'colon' : 'more'
-      if (!whole) return `"${completion()}`
-      tell('"')
+      if (!isComplete) return `"${completion()}`
+      emit('"')
     } else if (
       (expected === 'member' && next === '}') ||
       (expected === 'element' && next === ']')
@@ -76,18 +76,18 @@ export function* readValue(source: Source, tell: (json: string) => void): Readin
     } else if (isKey()) return completion()
     else if (next === '{' || next === '[') {
       source.at += 1
-      say(next)
+      emitHeld(next)
       closers.push(next === '{' ? '}' : ']')
       expected = next === '{' ? 'member' : 'element'
     } else {
       const from = source.at
-      const word = yield* run(source, /[\w.+-]+/y)
-      const json = NUMBER.test(word) ? word : WORDS[word]
+      const word = yield* consumeRun(source, /[\w.+-]+/y)
+      const json = NUMBER.test(word) ? word : LITERALS[word]
       if (json === undefined) {
         source.at = from
         return completion()
       }
-      say(json)
+      emitHeld(json)
       expected = 'more'
     }
     if (expected === 'more' && closers.length === 0) return null
@@ -98,40 +98,40 @@ export function* readValue(source: Source, tell: (json: string) => void): Readin
  * Reads a string in single or double quotes and emits its content as JSON. Returns `true` if the
  * string is complete.
  */
-function* readString(source: Source, tell: (json: string) => void): Reading<boolean> {
+function* readString(source: Source, emit: (json: string) => void): Reader<boolean> {
   const quote = source.text.charAt(source.at)
   source.at += 1
-  while (yield* has(source, 1)) {
+  while (yield* hasCharacters(source, 1)) {
     const from = source.at
-    while (isPlain(source.text.charAt(source.at), quote)) source.at += 1
+    while (isUnescaped(source.text.charAt(source.at), quote)) source.at += 1
     if (source.at > from) {
-      tell(source.text.slice(from, source.at))
+      emit(source.text.slice(from, source.at))
       continue
     }
     const character = source.text.charAt(source.at)
     if (character === '\\') {
       const escaped = yield* readEscape(source)
       if (escaped === null) return false
-      tell(escaped)
+      emit(escaped)
       continue
     }
     source.at += 1
     if (character === quote) return true
-    tell(JSON.stringify(character).slice(1, -1))
+    emit(JSON.stringify(character).slice(1, -1))
   }
   return false
 }
 
 /** Returns `true` if the character is the same in JSON. Returns `false` for the end of the text. */
-const isPlain = (character: string, quote: string): boolean =>
+const isUnescaped = (character: string, quote: string): boolean =>
   character >= ' ' && character !== quote && character !== '"' && character !== '\\'
 
 /** Reads an escape sequence and returns it as JSON; `null` if the text ends inside it. */
-function* readEscape(source: Source): Reading<string | null> {
-  if (!(yield* has(source, 2))) return null
+function* readEscape(source: Source): Reader<string | null> {
+  if (!(yield* hasCharacters(source, 2))) return null
   const letter = source.text.charAt(source.at + 1)
   const digits = letter === 'u' ? 4 : letter === 'x' ? 2 : 0
-  if (!(yield* has(source, 2 + digits))) return null
+  if (!(yield* hasCharacters(source, 2 + digits))) return null
   const hex = source.text.slice(source.at + 2, source.at + 2 + digits)
   const isHex = /^[0-9a-fA-F]*$/.test(hex)
   source.at += 2 + (isHex ? digits : 0)
@@ -143,7 +143,7 @@ function* readEscape(source: Source): Reading<string | null> {
 }
 
 /** Reads one whole value and returns it as JSON; `undefined` if it is not a value. */
-export function* readJson(source: Source): Reading<string | undefined> {
+export function* readJson(source: Source): Reader<string | undefined> {
   let json = ''
   const rest = yield* readValue(source, (more) => (json += more))
   return rest === null ? json : undefined

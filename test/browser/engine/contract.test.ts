@@ -5,8 +5,8 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Engine } from '../../../src/engine/engine.ts'
-import { generate } from '../../../src/generation/generate.ts'
-import { plan } from '../../../src/generation/plan.ts'
+import { runGeneration } from '../../../src/generation/generate.ts'
+import { planGeneration } from '../../../src/generation/plan.ts'
 import type { Host } from '../../../src/types/index.ts'
 import { type Answered, type Body, CHAT, chat, holdToContract } from '../../support/contract.ts'
 import { TAGGED } from '../../support/templates.ts'
@@ -29,12 +29,12 @@ const hostOf = (engine: Engine): Host =>
   scriptedHost({
     overrides: {
       async generate(request, { signal }) {
-        const planned = await plan(engine, request)
+        const planned = await planGeneration(engine, request)
         const partition = expect.getState().currentTestName ?? ''
         const limits = { maxOutputTokens: 160, plan: planned, partition }
-        return { ignored: [], events: generate(engine, request, limits, signal) }
+        return { ignored: [], events: runGeneration(engine, request, limits, signal) }
       },
-      countTokens: async (request) => (await plan(engine, request)).prompt.tokens.length,
+      countTokens: async (request) => (await planGeneration(engine, request)).prompt.tokens.length,
     },
   })
 

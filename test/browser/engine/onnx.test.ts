@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Engine } from '../../../src/engine/engine.ts'
-import { generate } from '../../../src/generation/generate.ts'
-import { plan } from '../../../src/generation/plan.ts'
+import { runGeneration } from '../../../src/generation/generate.ts'
+import { planGeneration } from '../../../src/generation/plan.ts'
 import type { GenerationEvent } from '../../../src/types/index.ts'
 import { tinyFiles } from '../../models/tiny.ts'
 import {
@@ -102,8 +102,8 @@ describe('on wasm', () => {
     const ask = async (stop: string[]): Promise<GenerationEvent[]> => {
       const events: GenerationEvent[] = []
       const asked = { ...request, stop }
-      const options = { plan: await plan(engine, asked), maxOutputTokens: 24 }
-      for await (const event of generate(engine, asked, options, never)) events.push(event)
+      const options = { plan: await planGeneration(engine, asked), maxOutputTokens: 24 }
+      for await (const event of runGeneration(engine, asked, options, never)) events.push(event)
       return events
     }
     const shown = (events: GenerationEvent[]): string =>

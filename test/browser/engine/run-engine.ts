@@ -6,9 +6,9 @@ import type {
   TextChunk,
   Prompt,
 } from '../../../src/engine/engine.ts'
-import { createDecoding } from '../../../src/engine/text/detokenizer.ts'
+import { createDetokenizerFactory } from '../../../src/engine/text/detokenizer.ts'
 import { openOnnx } from '../../../src/engine/onnx/index.ts'
-import type { TokenizerFile } from '../../../src/engine/text/file.ts'
+import type { TokenizerFile } from '../../../src/engine/text/tokenizer-file.ts'
 import tokenizer from '../../models/tiny/tokenizer.json'
 import { CASES, runtimeFolder, TEXTS, tinyFiles } from '../../models/tiny.ts'
 
@@ -61,7 +61,7 @@ export const textOf = (pieces: readonly TextChunk[]): string =>
   pieces.map(({ text }) => text).join('')
 
 export function decoded(tokens: readonly number[]): string {
-  const text = createDecoding(tokenizer as unknown as TokenizerFile, {})()
+  const text = createDetokenizerFactory(tokenizer as unknown as TokenizerFile, {})()
   return tokens.map((token) => text.push(token)).join('')
 }
 

@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest'
 import { requestGpu } from '../../../src/device/gpu.ts'
 import { loadRuntime, type Runtime, type Session } from '../../../src/engine/onnx/runtime.ts'
 import { runtimeFolder } from '../../models/tiny.ts'
-import { isRight } from '../../../src/engine/onnx/selftest/selftest.ts'
+import { computesCorrectly } from '../../../src/engine/onnx/selftest/selftest.ts'
 import { oneOperator } from '../../support/protobuf.ts'
 
 const folder = runtimeFolder()
@@ -76,7 +76,7 @@ describe('on WebGPU', { timeout: 180_000 }, () => {
     const adapter = await navigator.gpu.requestAdapter()
     const gpu = (await adapter?.requestDevice()) as GPUDevice
     const runtime = await loadRuntime({ device: 'webgpu', folder, gpu })
-    expect(await isRight(runtime, gpu, 'float32')).toBe(true)
+    expect(await computesCorrectly(runtime, gpu, 'float32')).toBe(true)
     gpu.destroy()
   })
 })

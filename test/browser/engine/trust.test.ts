@@ -7,7 +7,12 @@ import { loadDecoder } from '../../../src/engine/onnx/load.ts'
 import { loadRuntime } from '../../../src/engine/onnx/runtime.ts'
 import { rowOf } from '../../../src/engine/onnx/logits/row.ts'
 import { graphOf, idAt, weightsOf } from '../../../src/engine/onnx/selftest/selftest.ts'
-import { ANSWERS, HEAD, KV_HEADS, LOCATION } from '../../../src/engine/onnx/selftest/graphs.ts'
+import {
+  EXPECTED_LOGITS,
+  HEAD,
+  KV_HEADS,
+  LOCATION,
+} from '../../../src/engine/onnx/selftest/graphs.ts'
 import { openTrusted } from '../../../src/engine/onnx/selftest/open.ts'
 import { CASES, FIRST_SCORES, runtimeFolder, tinyFiles } from '../../models/tiny.ts'
 import { hasHalves } from '../halves.ts'
@@ -47,7 +52,7 @@ describe('the trial', { timeout: 180_000 }, () => {
         })
         past = [results['present.key']!, results['present.value']!]
         const scores = rowOf(results['scores']!.reshape([1, length * 4]), 0)
-        const answers = ANSWERS[name as keyof typeof lengths]
+        const answers = EXPECTED_LOGITS[name as keyof typeof lengths]
         expect(scores.length).toBe(answers.length)
         // WASM multiplies one of the weights in 8 bits, as it may.
         answers.forEach((answer, index) =>

@@ -2,7 +2,7 @@
  * A stand-in for WebLLM at its documented low-level calls, the only one in these tests: libraries and
  * weights that MLC compiled cannot be had here. It computes scores for real, by the tiny model.
  */
-import { openOver } from '../../../src/engine/webllm/index.ts'
+import { openWithPipeline } from '../../../src/engine/webllm/index.ts'
 import type { LoadedPipeline } from '../../../src/engine/webllm/pipeline.ts'
 import type { Engine } from '../../../src/engine/engine.ts'
 import type { Sequence } from '../../../src/engine/decoder.ts'
@@ -45,7 +45,7 @@ export async function loadStandIn({ maxInputTokens = 400, texts: given }: Option
   const names = new Set(['tokenizer.json', 'tokenizer_config.json', ...Object.keys(given ?? {})])
   const texts = await tinyFiles([...names], given)
   texts.set('mlc-chat-config.json', new Blob([JSON.stringify({ ...CHAT, eos_token_id })]))
-  const engine = await openOver(
+  const engine = await openWithPipeline(
     async (_files, { signal, contextWindow }) => {
       log.opened += 1
       log.contextWindow = contextWindow

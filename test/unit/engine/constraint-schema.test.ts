@@ -1,6 +1,6 @@
 /** Single keywords: which values may be written, and which may not. */
 import { afterAll, describe, expect, test } from 'vitest'
-import { createConstraints } from '../../../src/engine/constraint/constraints.ts'
+import { createConstraintCompiler } from '../../../src/engine/constraint/compiler.ts'
 import { smallVocabulary } from '../../support/vocabulary.ts'
 import { takes } from '../../support/walk.ts'
 import { placeXgrammar } from '../../support/xgrammar.ts'
@@ -8,7 +8,7 @@ import { placeXgrammar } from '../../support/xgrammar.ts'
 placeXgrammar()
 
 const vocabulary = smallVocabulary(['": ', '", "', 'null', '{"'])
-const constraints = createConstraints(vocabulary)
+const constraints = createConstraintCompiler(vocabulary)
 const signal = new AbortController().signal
 
 afterAll(() => constraints.close())

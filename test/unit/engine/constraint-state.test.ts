@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import type { Constraint } from '../../../src/engine/constraint.ts'
-import { createConstraints } from '../../../src/engine/constraint/constraints.ts'
+import { createConstraintCompiler } from '../../../src/engine/constraint/compiler.ts'
 import { createConstraintState } from '../../../src/engine/run/constraint-state.ts'
 import { smallVocabulary } from '../../support/vocabulary.ts'
 import { placeXgrammar } from '../../support/xgrammar.ts'
@@ -9,7 +9,7 @@ placeXgrammar()
 
 const WORDS = ['{"', 'red', 're', '": "']
 const vocabulary = smallVocabulary(WORDS, [])
-const constraints = createConstraints(vocabulary)
+const constraints = createConstraintCompiler(vocabulary)
 afterAll(() => constraints.close())
 
 /** Ids of whole words of the vocabulary where the text has them, else of its characters. */

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import type { Constraint, TaggedConstraint } from '../../../src/engine/constraint.ts'
-import { createConstraints } from '../../../src/engine/constraint/constraints.ts'
-import type { Matcher } from '../../../src/engine/constraint/contract.ts'
+import { createConstraintCompiler } from '../../../src/engine/constraint/compiler.ts'
+import type { Matcher } from '../../../src/engine/constraint/types.ts'
 import { InoriginError } from '../../../src/error.ts'
 import type { JsonSchema } from '../../../src/types/index.ts'
 import { smallVocabulary } from '../../support/vocabulary.ts'
@@ -16,7 +16,7 @@ const vocabulary = smallVocabulary(
   SPECIAL,
 )
 const END = vocabulary.endTokens[0] ?? -1
-const constraints = createConstraints(vocabulary)
+const constraints = createConstraintCompiler(vocabulary)
 const signal = new AbortController().signal
 const open = (constraint: Constraint): Promise<Matcher> => constraints.open(constraint, signal)
 
@@ -401,7 +401,7 @@ describe('A matcher', () => {
 
 test('An abort and a close are heard', async () => {
   await expect(constraints.open(ANY, AbortSignal.abort())).rejects.toThrow('abort')
-  const own = createConstraints(vocabulary)
+  const own = createConstraintCompiler(vocabulary)
   const matcher = await own.open(ANY, signal)
   own.close()
   expect(matcher.accept(65)).toBe(true)
@@ -410,7 +410,7 @@ test('An abort and a close are heard', async () => {
 })
 
 test('The same constraint is compiled once, and many are forgotten again', async () => {
-  const own = createConstraints(vocabulary)
+  const own = createConstraintCompiler(vocabulary)
   const first = await Promise.all([own.open(NUMBER, signal), own.open({ ...NUMBER }, signal)])
   for (let i = 0; i < 40; i++) (await own.open(text(`x${i}`), signal)).close()
   expect(await takes(first[0], vocabulary, '12')).toBe(true)

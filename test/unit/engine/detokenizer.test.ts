@@ -1,14 +1,14 @@
 import { Tokenizer } from '@huggingface/tokenizers'
 import { describe, expect, test } from 'vitest'
-import { createDecoding } from '../../../src/engine/text/detokenizer.ts'
+import { createDetokenizerFactory } from '../../../src/engine/text/detokenizer.ts'
 import { createRandom } from '../../../src/engine/sampling/random.ts'
-import type { TokenizerFile } from '../../../src/engine/text/file.ts'
+import type { TokenizerFile } from '../../../src/engine/text/tokenizer-file.ts'
 import { TEXTS, TOKENIZERS } from '../../support/tokenizers.ts'
 
 const CONFIG = { bos_token: '<s>', eos_token: '</s>', clean_up_tokenization_spaces: false }
 
 function pieces(file: object, ids: readonly number[]): string[] {
-  const text = createDecoding(file as TokenizerFile, CONFIG)()
+  const text = createDetokenizerFactory(file as TokenizerFile, CONFIG)()
   return ids.map((id) => text.push(id))
 }
 
@@ -51,7 +51,7 @@ test.each(['bytes', 'merges, byte fallback'])(
   (name) => {
     const plain = new Tokenizer(TOKENIZERS[name]?.() as object, CONFIG)
     const { ids } = plain.encode('a👍', { add_special_tokens: false })
-    const text = createDecoding(TOKENIZERS[name]?.() as TokenizerFile, CONFIG)()
+    const text = createDetokenizerFactory(TOKENIZERS[name]?.() as TokenizerFile, CONFIG)()
     const cut = ids.slice(0, -1).map((id) => text.push(id))
     expect(cut.join('')).toBe('a')
     text.drop()
@@ -87,7 +87,7 @@ test('tells special tokens that are asked for, and only those', () => {
   const file = TOKENIZERS['bytes']?.() as TokenizerFile
   const id = (content: string): number =>
     file.added_tokens.find((token) => token.content === content)?.id ?? -1
-  const open = createDecoding(file, CONFIG)
+  const open = createDetokenizerFactory(file, CONFIG)
   const tokens = ['<|im_start|>', '<think>', '<|im_end|>'].map(id)
   const told = (visible?: readonly string[]): string => {
     const text = open(visible)
@@ -118,7 +118,7 @@ test.each(['bytes', 'bytes, stripping', 'merges, byte fallback'])(
   (name) => {
     const random = createRandom(9)
     const plain = new Tokenizer(TOKENIZERS[name]?.() as object, CONFIG)
-    const open = createDecoding(TOKENIZERS[name]?.() as TokenizerFile, CONFIG)
+    const open = createDetokenizerFactory(TOKENIZERS[name]?.() as TokenizerFile, CONFIG)
     for (let round = 0; round < 100; round += 1) {
       const parts = Array.from({ length: 12 }, () => EMOJI[Math.floor(random() * EMOJI.length)])
       const whole = `x${parts.join(random() < 0.5 ? '' : ' ')}`
@@ -160,6 +160,6 @@ test.each([{ type: 'CTC' }, null, { type: 'Replace', pattern: { Regex: '▁' }, 
   'refuses a decoder it cannot run piece by piece: %j',
   (decoder) => {
     const file = { ...(TOKENIZERS['bytes']?.() as TokenizerFile), decoder }
-    expect(() => createDecoding(file, CONFIG)).toThrow(/tokenizer/)
+    expect(() => createDetokenizerFactory(file, CONFIG)).toThrow(/tokenizer/)
   },
 )

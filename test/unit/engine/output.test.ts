@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { createOutputFactory } from '../../../src/engine/run/output.ts'
 import { createRandom } from '../../../src/engine/sampling/random.ts'
 import type { ModelConfig } from '../../../src/engine/text/config.ts'
-import type { TokenizerFile } from '../../../src/engine/text/file.ts'
+import type { TokenizerFile } from '../../../src/engine/text/tokenizer-file.ts'
 import { TEXTS, TOKENIZERS } from '../../support/tokenizers.ts'
 
 const CONFIG = { bos_token: '<s>', eos_token: '</s>' }

@@ -1,6 +1,6 @@
 /** The loop with a fake decoder, sampler, constraint and text. */
 import type { Constraint } from '../../../src/engine/constraint.ts'
-import type { Constraints } from '../../../src/engine/constraint/contract.ts'
+import type { ConstraintCompiler } from '../../../src/engine/constraint/types.ts'
 import type { DecodeLoopSetup } from '../../../src/engine/run/decode-loop.ts'
 import { runDecodeLoop } from '../../../src/engine/run/decode-loop.ts'
 import type { Output } from '../../../src/engine/run/output.ts'
@@ -51,7 +51,7 @@ const encode = (text: string): number[] =>
     .map(Number)
 
 /** Knows `pattern` `even`, which allows even tokens, and `constant`, after which it ends. */
-function fakeConstraints(): Constraints {
+function fakeConstraints(): ConstraintCompiler {
   return {
     open: async (constraint: Constraint) => {
       const wanted = constraint.type === 'constant' ? [...encode(constraint.text), END] : null
@@ -66,7 +66,7 @@ function fakeConstraints(): Constraints {
           return bits
         },
         forced: () => textOf(wanted?.slice(count, -1) ?? []),
-        goesOn: () => false,
+        canExtend: () => false,
         accept: (token) => {
           if (!may(token)) return false
           count += 1

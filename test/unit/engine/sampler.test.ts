@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { Candidates } from '../../../src/engine/decoder.ts'
 import { adjust } from '../../../src/engine/sampling/adjust.ts'
-import { topOf } from '../../../src/engine/sampling/logits.ts'
-import type { Range } from '../../../src/engine/sampling/draw.ts'
+import { selectCandidates } from '../../../src/engine/sampling/logits.ts'
+import type { SamplingRange } from '../../../src/engine/sampling/draw.ts'
 import { createRandom } from '../../../src/engine/sampling/random.ts'
 import { createSampler, type Sampler } from '../../../src/engine/sampling/sampler.ts'
 import type { Sampling } from '../../../src/types/index.ts'
@@ -24,7 +24,7 @@ async function choose(
   { mask = null, error = 0 }: { mask?: Int32Array | null; error?: number } = {},
 ): Promise<Choice> {
   const ask = sampler.ask(mask)
-  const found = topOf(row, ask)
+  const found = selectCandidates(row, ask)
   const candidates: Candidates = { ...found, logSumExp: found.logSumExp + error }
   let read = false
   const token = await sampler.choose(ask, candidates, async () => {
@@ -54,7 +54,7 @@ function expectShares(actual: number[], expected: number[]): void {
 }
 
 /** The definition, step by step over all scores in order. */
-function defined(scores: Float32Array, range: Range, at: number): number {
+function defined(scores: Float32Array, range: SamplingRange, at: number): number {
   const { temperature, topK, topP, minP } = range
   const ids = [...scores.keys()].sort(
     (a, b) => (scores[b] as number) - (scores[a] as number) || a - b,

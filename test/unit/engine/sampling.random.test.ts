@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { topOf } from '../../../src/engine/sampling/logits.ts'
+import { selectCandidates } from '../../../src/engine/sampling/logits.ts'
 import { createRandom } from '../../../src/engine/sampling/random.ts'
 import { createSampler } from '../../../src/engine/sampling/sampler.ts'
 
@@ -31,7 +31,7 @@ describe('seeds', () => {
   const run = async (seed?: number): Promise<number[]> => {
     const sampler = createSampler({ seed }, PLAIN, [])
     const ask = sampler.ask(null)
-    const candidates = topOf(row, ask)
+    const candidates = selectCandidates(row, ask)
     const tokens: number[] = []
     for (let index = 0; index < 24; index += 1)
       tokens.push(await sampler.choose(ask, candidates, async () => row))

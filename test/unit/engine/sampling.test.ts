@@ -3,8 +3,8 @@ import type { Adjustments } from '../../../src/engine/decoder.ts'
 import { adjust } from '../../../src/engine/sampling/adjust.ts'
 import { widen } from '../../../src/values/half.ts'
 import { rowOf } from '../../../src/engine/onnx/logits/row.ts'
-import { createCpuLogits, topOf } from '../../../src/engine/sampling/logits.ts'
-import { logprobsOf } from '../../../src/engine/sampling/logprobs.ts'
+import { createCpuLogits, selectCandidates } from '../../../src/engine/sampling/logits.ts'
+import { computeLogprobs } from '../../../src/engine/sampling/logprobs.ts'
 import { createRandom } from '../../../src/engine/sampling/random.ts'
 
 const random = createRandom(11)
@@ -22,7 +22,7 @@ function ranked(scores: Float32Array, count: number): { ids: number[]; scores: n
 }
 
 function expectRanked(scores: Float32Array, count: number): void {
-  const found = topOf(scores, { count, temperature: 0 })
+  const found = selectCandidates(scores, { count, temperature: 0 })
   expect({ ids: [...found.ids], scores: [...found.scores] }).toEqual(ranked(scores, count))
 }
 
@@ -75,7 +75,7 @@ describe('the highest scores', () => {
     [Float32Array.of(1, 2), 0, Number.NaN],
     [Float32Array.of(1, Number.NaN), 1, Number.NaN],
   ])('the sum of %j at temperature %d', (scores, temperature, sum) => {
-    const { logSumExp } = topOf(scores, { count: 1, temperature })
+    const { logSumExp } = selectCandidates(scores, { count: 1, temperature })
     if (Number.isFinite(sum)) expect(logSumExp).toBeCloseTo(sum, 10)
     else expect(logSumExp).toBe(sum)
   })
@@ -106,7 +106,7 @@ describe('adjustments', () => {
   test('do not hide what is not a number', () => {
     const broken = Float32Array.of(1, Number.NaN)
     const adjustments = { mask: Int32Array.of(1) }
-    const { scores } = topOf(broken, { count: 1, temperature: 1, adjustments })
+    const { scores } = selectCandidates(broken, { count: 1, temperature: 1, adjustments })
     expect(scores[0]).toBeNaN()
   })
 
@@ -114,7 +114,7 @@ describe('adjustments', () => {
     const mask = new Int32Array(4)
     mask[3] = 1 << 31
     const ask = { count: 1, temperature: 0, adjustments: { mask } }
-    expect(topOf(new Float32Array(128), ask).ids[0]).toBe(127)
+    expect(selectCandidates(new Float32Array(128), ask).ids[0]).toBe(127)
   })
 })
 
@@ -147,7 +147,7 @@ describe('log probabilities', () => {
   const row = Float32Array.from([0.1, 0.6, 0.1, 0.2], Math.log)
 
   test('are of the token, and of the most probable ones', () => {
-    const { logprob, top } = logprobsOf(row, 0, 3)
+    const { logprob, top } = computeLogprobs(row, 0, 3)
     expect(Math.exp(logprob)).toBeCloseTo(0.1, 6)
     expect(top.map(({ id }) => id)).toEqual([1, 3, 0])
     const shares = [0.6, 0.2, 0.1].map((share) => expect.closeTo(share, 6))
@@ -157,8 +157,8 @@ describe('log probabilities', () => {
   test('sum to one, and are finite', () => {
     const scores = Float32Array.from({ length: 300 }, () => random() * 20)
     scores[7] = Number.NEGATIVE_INFINITY
-    const { top } = logprobsOf(scores, 1, 300)
+    const { top } = computeLogprobs(scores, 1, 300)
     expect(top.reduce((sum, each) => sum + Math.exp(each.logprob), 0)).toBeCloseTo(1, 6)
-    expect(logprobsOf(scores, 7, 0)).toEqual({ logprob: -9999, top: [] })
+    expect(computeLogprobs(scores, 7, 0)).toEqual({ logprob: -9999, top: [] })
   })
 })

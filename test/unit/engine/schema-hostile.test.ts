@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { buildGrammar } from '../../../src/engine/constraint/build.ts'
 import { toEbnf } from '../../../src/engine/constraint/ebnf.ts'
 import { assertSchemaSupported } from '../../../src/engine/schema.ts'
-import { createSteps, MAX_SCHEMA_STEPS } from '../../../src/engine/schema/steps.ts'
+import { createStepBudget, MAX_SCHEMA_STEPS } from '../../../src/engine/schema/step-budget.ts'
 import { InoriginError } from '../../../src/error.ts'
 import type { JsonSchema } from '../../../src/types/index.ts'
 
@@ -28,10 +28,10 @@ const refused = (check: () => void): InoriginError => {
 
 /** Writes the grammar of a schema in every way in which it may be compiled. */
 const write = (schema: Schema): void => {
-  const steps = createSteps()
+  const steps = createStepBudget()
   const grammar = buildGrammar({ type: 'json', schema: schema as JsonSchema }, steps)
   for (const exact of [false, true]) {
-    for (const chained of [64, 8]) toEbnf(grammar, { exact, chained }, steps)
+    for (const chained of [64, 8]) toEbnf(grammar, { exact, maxChainLength: chained }, steps)
   }
 }
 
@@ -166,7 +166,7 @@ describe('A schema that takes too long is refused, and its place is named', () =
 
   test('All schemas of a request share the steps', () => {
     const schema = kinds(40) as JsonSchema
-    const steps = createSteps()
+    const steps = createStepBudget()
     const { code, param } = refused(() => {
       for (let index = 0; index < 1000; index++)
         assertSchemaSupported(schema, `tools[${index}].parameters`, steps)
@@ -247,7 +247,7 @@ describe('What is large and not hostile is served, in a tenth of the steps', () 
     ['a long enum', { enum: times(3000, (index) => `value ${index}`) }],
   ])('%s', (_what, schema) => {
     expect(() =>
-      assertSchemaSupported(schema as JsonSchema, PATH, createSteps(MAX_SCHEMA_STEPS / 10)),
+      assertSchemaSupported(schema as JsonSchema, PATH, createStepBudget(MAX_SCHEMA_STEPS / 10)),
     ).not.toThrow()
   })
 })

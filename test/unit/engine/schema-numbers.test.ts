@@ -3,10 +3,10 @@ import { type Expression, isNothing } from '../../../src/engine/schema/expressio
 import { matches as matchesWithin } from '../../../src/engine/schema/match.ts'
 import { integers, numbers } from '../../../src/engine/schema/numbers.ts'
 import { type Chance, createChance } from '../../support/random.ts'
-import { createSteps } from '../../../src/engine/schema/steps.ts'
+import { createStepBudget } from '../../../src/engine/schema/step-budget.ts'
 
 const matches = (expression: Expression, text: string): boolean =>
-  matchesWithin(expression, text, createSteps())
+  matchesWithin(expression, text, createStepBudget())
 
 const BOUNDS = [
   0, 1, -1, 0.5, -0.5, 1.5, 2.25, 10, 99, 100, 0.1, 0.30000000000000004, 1e-7, 123456.789,

@@ -3,10 +3,10 @@ import { formatPattern } from '../../../src/engine/schema/formats.ts'
 import type { Expression } from '../../../src/engine/schema/expression.ts'
 import { lengths, matches as matchesWithin } from '../../../src/engine/schema/match.ts'
 import { parsePattern } from '../../../src/engine/schema/pattern.ts'
-import { createSteps } from '../../../src/engine/schema/steps.ts'
+import { createStepBudget } from '../../../src/engine/schema/step-budget.ts'
 
 const matches = (expression: Expression, text: string): boolean =>
-  matchesWithin(expression, text, createSteps())
+  matchesWithin(expression, text, createStepBudget())
 
 const TEXTS = [
   '',

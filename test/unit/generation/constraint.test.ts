@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Constraint, TaggedConstraint } from '../../../src/engine/constraint.ts'
-import { answerConstraint } from '../../../src/generation/constraint.ts'
+import { completionConstraint } from '../../../src/generation/constraint.ts'
 import { FORMATS, type ToolFormat, toolConstraint } from '../../../src/generation/tools/index.ts'
 import type { Tool } from '../../../src/types/index.ts'
 import { SET, TIME, use, WEATHER } from './scripted.ts'
@@ -269,20 +269,20 @@ describe('an answer may be', () => {
   const schema = { type: 'array' }
 
   test('anything', () => {
-    expect(answerConstraint(null, undefined)).toBeNull()
-    expect(answerConstraint({ format, use: use({ only: [] }) }, undefined)).toBeNull()
+    expect(completionConstraint(null, undefined)).toBeNull()
+    expect(completionConstraint({ format, use: use({ only: [] }) }, undefined)).toBeNull()
   })
 
   test('JSON, or of a grammar', () => {
-    expect(answerConstraint(null, { type: 'json_object' })).toEqual(json({ type: 'object' }))
-    expect(answerConstraint(null, { type: 'json_schema', schema })).toEqual(json(schema))
+    expect(completionConstraint(null, { type: 'json_object' })).toEqual(json({ type: 'object' }))
+    expect(completionConstraint(null, { type: 'json_schema', schema })).toEqual(json(schema))
     const grammar = { type: 'grammar', grammar: 'root ::= "a"' } as const
-    expect(answerConstraint(null, grammar)).toEqual(grammar)
+    expect(completionConstraint(null, grammar)).toEqual(grammar)
   })
 
   test('calls, or in a format', () => {
     const asked = use({ tools: [TIME] })
-    expect(answerConstraint({ format, use: asked }, { type: 'json_schema', schema })).toEqual({
+    expect(completionConstraint({ format, use: asked }, { type: 'json_schema', schema })).toEqual({
       type: 'choice',
       parts: [toolConstraint(format, { ...asked, choice: 'required' }), json(schema)],
     })
@@ -292,7 +292,7 @@ describe('an answer may be', () => {
     const asked = use({ tools: [TIME] })
     const llama = formatOf('llama')
     expect(
-      answerConstraint({ format: llama, use: asked }, { type: 'json_schema', schema }),
+      completionConstraint({ format: llama, use: asked }, { type: 'json_schema', schema }),
     ).toEqual({
       type: 'choice',
       parts: [
@@ -304,7 +304,7 @@ describe('an answer may be', () => {
 
   test('calls alone where one is required', () => {
     const asked = use({ tools: [TIME], choice: 'required' })
-    expect(answerConstraint({ format, use: asked }, { type: 'json_object' })).toEqual(
+    expect(completionConstraint({ format, use: asked }, { type: 'json_object' })).toEqual(
       toolConstraint(format, asked),
     )
   })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
-import { plan } from '../../../src/generation/plan.ts'
+import { planGeneration } from '../../../src/generation/plan.ts'
 import type { ChatMessage, GenerationRequest } from '../../../src/types/index.ts'
 import { request, scripted, TIME, use, WEATHER } from './scripted.ts'
 
@@ -12,7 +12,7 @@ async function messagesOf(
   template: string | null = '',
 ): Promise<readonly ChatMessage[]> {
   const engine = scripted([], { template })
-  await plan(engine, request(fields))
+  await planGeneration(engine, request(fields))
   return engine.conversations[0]?.messages ?? []
 }
 
@@ -36,7 +36,7 @@ describe('tools', () => {
 
   test('are left to a chat template that writes them', async () => {
     const engine = scripted([], { template: NATIVE })
-    await plan(engine, request({ messages: LOOP, tools }))
+    await planGeneration(engine, request({ messages: LOOP, tools }))
     expect(engine.conversations).toEqual([
       {
         messages: LOOP.with(3, { ...LOOP[3], content: 'Error: no clock' } as ChatMessage),
@@ -52,7 +52,7 @@ describe('tools', () => {
     [null, 'no template'],
   ])('are told in the system text with %j, %s', async (template) => {
     const engine = scripted([], { template })
-    await plan(engine, request({ tools: use({ tools: [TIME] }) }))
+    await planGeneration(engine, request({ tools: use({ tools: [TIME] }) }))
     expect(engine.conversations).toEqual([
       {
         messages: [
@@ -112,7 +112,7 @@ describe('tools', () => {
     'their calls are written by the engine where the template leaves them out: %j',
     async (template, messages, written) => {
       const engine = scripted([], { template })
-      await plan(engine, request({ messages: LOOP }))
+      await planGeneration(engine, request({ messages: LOOP }))
       const [conversation] = engine.conversations
       expect(conversation?.messages).toEqual(messages)
       const [, asked] = LOOP
@@ -123,7 +123,7 @@ describe('tools', () => {
 
   test('that may not be called are not told', async () => {
     const engine = scripted([], { template: NATIVE })
-    const { tools: planned, constraint } = await plan(
+    const { tools: planned, constraint } = await planGeneration(
       engine,
       request({ tools: use({ choice: 'none' }) }),
     )
@@ -133,7 +133,7 @@ describe('tools', () => {
   })
 
   test('of an empty list are none', async () => {
-    const planned = await plan(
+    const planned = await planGeneration(
       scripted([], { template: NATIVE }),
       request({ tools: use({ tools: [] }) }),
     )
@@ -142,14 +142,14 @@ describe('tools', () => {
 
   test('are checked as they will constrain the answer, reasoning included', async () => {
     const engine = scripted([], { template: `${NATIVE}<think></think>` })
-    const { constraint } = await plan(engine, request({ tools: use() }))
+    const { constraint } = await planGeneration(engine, request({ tools: use() }))
     expect(constraint).toMatchObject({ type: 'choice' })
     expect(engine.checked).toEqual([constraint])
   })
 
   test('are all told where only some may be called', async () => {
     const engine = scripted([], { template: NATIVE })
-    const planned = await plan(engine, request({ tools: use({ only: ['get_time'] }) }))
+    const planned = await planGeneration(engine, request({ tools: use({ only: ['get_time'] }) }))
     expect(engine.conversations[0]?.tools).toHaveLength(3)
     expect(planned.tools?.callable).toEqual([TIME])
   })
@@ -188,7 +188,7 @@ describe('what cannot be is refused', () => {
     refuse?: () => Error,
   ): Promise<unknown> => {
     const engine = scripted([], { template: NATIVE, ...(refuse && { refuse }) })
-    return plan(engine, request(fields)).then(
+    return planGeneration(engine, request(fields)).then(
       () => null,
       (error: unknown) => error,
     )
@@ -249,7 +249,7 @@ describe('what cannot be is refused', () => {
   })
 
   test('a tool format that the catalog misspells', async () => {
-    const planned = plan(scripted([]), request(), { toolFormat: 'hermès' })
+    const planned = planGeneration(scripted([]), request(), { toolFormat: 'hermès' })
     await expect(planned).rejects.toMatchObject({ kind: 'unavailable' })
   })
 })

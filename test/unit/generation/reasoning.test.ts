@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest'
 import type { Constraint } from '../../../src/engine/constraint.ts'
 import type { GenerationRequest } from '../../../src/types/index.ts'
 import {
-  createSplitter,
-  detectMarks,
-  hasSwitch,
-  stateOf,
+  createReasoningSplitter,
+  detectReasoningTags,
+  findReasoningState,
+  hasReasoningSwitch,
 } from '../../../src/generation/reasoning.ts'
 import { collect, scripted, sum, use } from './scripted.ts'
 
@@ -22,11 +22,11 @@ test.each([
   ['<reasoning></reasoning>', '<reasoning>'],
   ['{{ messages }}', undefined],
 ])('%s: the marks of reasoning are found', (template, open) => {
-  expect(detectMarks(template)?.open).toBe(open)
+  expect(detectReasoningTags(template)?.open).toBe(open)
 })
 
 test('without a template the most common marks are looked for', () => {
-  expect(detectMarks(null)).toEqual(THINK)
+  expect(detectReasoningTags(null)).toEqual(THINK)
 })
 
 test.each([
@@ -36,7 +36,7 @@ test.each([
   ['Answer without thinking.', false],
   [R1, false],
 ])('%s: has a switch: %s', (template, switched) => {
-  expect(hasSwitch(template)).toBe(switched)
+  expect(hasReasoningSwitch(template)).toBe(switched)
 })
 
 test.each([
@@ -45,7 +45,7 @@ test.each([
   ['<|assistant|>\n<think>\n\n</think>\n\n', 'closed'],
   ['<|assistant|></think>', 'closed'],
 ] as const)('%j leaves the block %s', (opening, state) => {
-  expect(stateOf(opening, THINK)).toBe(state)
+  expect(findReasoningState(opening, THINK)).toBe(state)
 })
 
 describe('reasoning and text', () => {
@@ -64,7 +64,7 @@ describe('reasoning and text', () => {
   ]
   test.each(cases)('%j', (written, inside, reasoning, text) => {
     const read = (pieces: readonly string[]): { reasoning: string; text: string } => {
-      const splitter = createSplitter(THINK, inside)
+      const splitter = createReasoningSplitter(THINK, inside)
       const parts = [...pieces.map((piece) => splitter.push(piece)), splitter.end()]
       return {
         reasoning: parts.map((part) => part.reasoning).join(''),
@@ -79,14 +79,14 @@ describe('reasoning and text', () => {
   })
 
   test('are told at once unless a mark may follow', () => {
-    const splitter = createSplitter(THINK, false)
+    const splitter = createReasoningSplitter(THINK, false)
     expect(splitter.push('<thi')).toEqual({ reasoning: '', text: '' })
     expect(splitter.push('nk>\nWell')).toEqual({ reasoning: 'Well', text: '' })
-    expect(splitter.inside).toBe(true)
+    expect(splitter.isOpen).toBe(true)
     expect(splitter.push(', a \n<')).toEqual({ reasoning: ', a', text: '' })
     expect(splitter.push('b')).toEqual({ reasoning: ' \n<b', text: '' })
     expect(splitter.push('</think>c')).toEqual({ reasoning: '', text: 'c' })
-    expect(splitter.inside).toBe(false)
+    expect(splitter.isOpen).toBe(false)
   })
 })
 

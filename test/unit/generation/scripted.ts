@@ -7,8 +7,8 @@ import type {
   TextChunk,
   GenerationUpdate,
 } from '../../../src/engine/engine.ts'
-import { generate, type GenerationOptions } from '../../../src/generation/generate.ts'
-import { plan, type Ways } from '../../../src/generation/plan.ts'
+import { type GenerationOptions, runGeneration } from '../../../src/generation/generate.ts'
+import { type ModelTraits, planGeneration } from '../../../src/generation/plan.ts'
 import type {
   GenerationEvent,
   GenerationRequest,
@@ -98,7 +98,7 @@ export const request = (fields: Partial<GenerationRequest> = {}): GenerationRequ
 })
 
 interface Asking {
-  ways?: Ways
+  ways?: ModelTraits
   partition?: string
 }
 
@@ -110,11 +110,11 @@ export async function ask(
 ): Promise<AsyncGenerator<GenerationEvent>> {
   const asked = request(fields)
   const wanted: GenerationOptions = {
-    plan: await plan(engine, asked, ways),
+    plan: await planGeneration(engine, asked, ways),
     maxOutputTokens: 50,
     ...options,
   }
-  return generate(engine, asked, wanted, new AbortController().signal)
+  return runGeneration(engine, asked, wanted, new AbortController().signal)
 }
 
 export async function collect(

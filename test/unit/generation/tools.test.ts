@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { createRandom } from '../../../src/engine/sampling/random.ts'
 import { TOOL_FORMATS } from '../../../src/catalog/schema.ts'
 import { detectFormat, FORMATS, type ToolFormat } from '../../../src/generation/tools/index.ts'
-import { createToolParser, type Part } from '../../../src/generation/tools/parser.ts'
+import { createToolParser, type ParsedPart } from '../../../src/generation/tools/parser.ts'
 import { GOLDEN } from './golden.ts'
 import { SET, TIME, WEATHER } from './scripted.ts'
 
@@ -15,10 +15,10 @@ const formatOf = (name: string): ToolFormat => {
 }
 
 /** What a text in pieces means, with texts and arguments that follow each other put together. */
-function read(name: string, pieces: readonly string[], cut = false): Part[] {
+function read(name: string, pieces: readonly string[], cut = false): ParsedPart[] {
   const parser = createToolParser({ format: formatOf(name), tools: TOOLS })
   const all = [...pieces.flatMap((piece) => parser.push(piece)), ...parser.end(cut)]
-  const joined: Part[] = []
+  const joined: ParsedPart[] = []
   for (const part of all) {
     const last = joined.at(-1)
     if (
@@ -33,7 +33,7 @@ function read(name: string, pieces: readonly string[], cut = false): Part[] {
   return joined
 }
 
-function meaning(parts: readonly Part[]): { text: string; calls: [string, unknown][] } {
+function meaning(parts: readonly ParsedPart[]): { text: string; calls: [string, unknown][] } {
   let text = ''
   const calls: [string, string][] = []
   for (const part of parts) {

@@ -4,13 +4,13 @@ import { buildGrammar } from '../../../src/engine/constraint/build.ts'
 import { createRandom } from '../../../src/engine/sampling/random.ts'
 import type { Expression, Rules } from '../../../src/engine/schema/expression.ts'
 import {
-  answerConstraint,
-  type Before,
-  wholeConstraint,
+  completionConstraint,
+  type ReasoningPrefix,
+  withReasoningPrefix,
 } from '../../../src/generation/constraint.ts'
-import { createSplitter } from '../../../src/generation/reasoning.ts'
+import { createReasoningSplitter } from '../../../src/generation/reasoning.ts'
 import { FORMATS } from '../../../src/generation/tools/index.ts'
-import { createToolParser, type Part } from '../../../src/generation/tools/parser.ts'
+import { createToolParser, type ParsedPart } from '../../../src/generation/tools/parser.ts'
 import type { Tool, ToolUse } from '../../../src/types/index.ts'
 
 const random = createRandom(29)
@@ -145,18 +145,23 @@ function keeps(json: unknown, schema: Schema): boolean {
 }
 
 const MARKS = { open: '<think>', close: '</think>' }
-const BEFORE: readonly Before[] = [
+const BEFORE: readonly ReasoningPrefix[] = [
   { type: 'nothing' },
   { type: 'block', text: '<think>\n\n</think>\n\n' },
-  { type: 'begun', marks: MARKS },
-  { type: 'free', marks: MARKS },
+  { type: 'begun', tags: MARKS },
+  { type: 'free', tags: MARKS },
 ]
 
-function read(name: string, tools: readonly Tool[], before: Before, written: string): Part[] {
+function read(
+  name: string,
+  tools: readonly Tool[],
+  before: ReasoningPrefix,
+  written: string,
+): ParsedPart[] {
   const format = FORMATS.find((one) => one.name === name)
   if (!format) throw new Error(name)
   const parser = createToolParser({ format, tools })
-  const splitter = createSplitter(MARKS, before.type === 'begun')
+  const splitter = createReasoningSplitter(MARKS, before.type === 'begun')
   const at = below(written.length + 1)
   const splits = [
     splitter.push(written.slice(0, at)),
@@ -176,14 +181,14 @@ test.each(FORMATS.map(({ name }) => name))('%s: every answer is read as it was m
       parameters: object({ $defs: { size: { enum: ['S', 'L'] } } }),
     }))
     const use: ToolUse = { tools, choice: pick(['auto', 'required']), parallel: maybe(0.5) }
-    const answer = answerConstraint(
+    const answer = completionConstraint(
       { format, use },
       maybe(0.2)
         ? { type: 'json_schema', schema: { type: 'array', items: { type: 'integer' } } }
         : undefined,
     )
     const before = pick(BEFORE)
-    const constraint = wholeConstraint(before, answer)
+    const constraint = withReasoningPrefix(before, answer)
     if (!constraint) throw new Error('no constraint')
     const { root, rules } = buildGrammar(constraint)
     for (let attempt = 0; attempt < 5; attempt += 1) {

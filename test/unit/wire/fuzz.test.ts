@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from 'vitest'
 import type { ChatMessage, GenerationRequest } from '../../../src/types/index.ts'
-import { MAX_STOPS } from '../../../src/wire/fields.ts'
+import { MAX_STOP_SEQUENCES } from '../../../src/wire/fields.ts'
 import { checkMessageStream } from '../../support/anthropic-grammar.ts'
 import { checkChatStream } from '../../support/openai-grammar.ts'
 import { createChance } from '../../support/random.ts'
@@ -67,7 +67,7 @@ function soundRequest(request: GenerationRequest): boolean {
     number(sampling.topK, (value) => Number.isInteger(value) && value >= 0) &&
     number(sampling.seed, Number.isInteger) &&
     Array.isArray(stop) &&
-    stop.length <= MAX_STOPS &&
+    stop.length <= MAX_STOP_SEQUENCES &&
     stop.every((text) => typeof text === 'string' && text !== '')
   )
 }

@@ -2,8 +2,8 @@
 import { readFile } from 'node:fs/promises'
 import type { Engine } from '../../../src/engine/engine.ts'
 import { openOnnx } from '../../../src/engine/onnx/index.ts'
-import { generate } from '../../../src/generation/generate.ts'
-import { plan } from '../../../src/generation/plan.ts'
+import { runGeneration } from '../../../src/generation/generate.ts'
+import { planGeneration } from '../../../src/generation/plan.ts'
 import { placeXgrammar } from '../../support/xgrammar.ts'
 import { scripted } from '../generation/scripted.ts'
 import { scriptedHost } from './scripted-host.ts'
@@ -27,13 +27,13 @@ export function planningHost(engine: Engine): ScriptedHost {
     overrides: {
       async generate(request, { signal }) {
         host.requests.push(request)
-        const planned = await plan(engine, structuredClone(request))
+        const planned = await planGeneration(engine, structuredClone(request))
         const limits = { maxOutputTokens: 100, plan: planned }
-        return { ignored: [], events: generate(writer, request, limits, signal) }
+        return { ignored: [], events: runGeneration(writer, request, limits, signal) }
       },
       async countTokens(request) {
         host.requests.push(request)
-        return (await plan(engine, structuredClone(request))).prompt.tokens.length
+        return (await planGeneration(engine, structuredClone(request))).prompt.tokens.length
       },
     },
   })

@@ -1,6 +1,6 @@
 /** Images of all styles: taken as bytes in their place, for models that look at them. */
 import { describe, expect, it } from 'vitest'
-import { plan } from '../../../src/generation/plan.ts'
+import { planGeneration } from '../../../src/generation/plan.ts'
 import type { Image } from '../../../src/types/index.ts'
 import { scripted } from '../generation/scripted.ts'
 import { chatOf, errorOf, messageOf, scriptedHost, send } from './scripted-host.ts'
@@ -246,7 +246,7 @@ describe('images that cannot be', () => {
       overrides: {
         async generate(request) {
           const engine = Object.assign(scripted([]), { supportsImages })
-          await plan(engine, structuredClone(request))
+          await planGeneration(engine, structuredClone(request))
           const [, last] = engine.conversations[0]?.messages ?? []
           expect(last).toMatchObject({ images: [{ bytes: Uint8Array.from(PNG) }] })
           throw new Error('It came as far as the engine.')

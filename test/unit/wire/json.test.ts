@@ -1,6 +1,6 @@
 /** Where a text stops being JSON, and how deep it may be nested. */
 import { describe, expect, it } from 'vitest'
-import { findJsonFault, MAX_DEPTH, MAX_NODES, MAX_VALUES } from '../../../src/wire/json.ts'
+import { findJsonError, MAX_DEPTH, MAX_NODES, MAX_VALUES } from '../../../src/wire/json.ts'
 import { chatOf, errorOf, messageOf, scriptedHost, send } from './scripted-host.ts'
 
 const nested = (levels: number, core = '') => '['.repeat(levels) + core + ']'.repeat(levels)
@@ -40,7 +40,7 @@ describe('the place of a fault', () => {
     ['{"a":1}\u00a0', 7],
   ])('in %j is %i', (text, place) => {
     expect(() => JSON.parse(text)).toThrow(SyntaxError)
-    expect(findJsonFault(text)).toEqual({ type: 'syntax', position: place })
+    expect(findJsonError(text)).toEqual({ type: 'syntax', position: place })
   })
 
   it('is where the JavaScript engine sees it, wherever that says so', () => {
@@ -83,7 +83,7 @@ describe('the place of a fault', () => {
 })
 
 function positionIn(text: string): number | undefined {
-  const fault = findJsonFault(text)
+  const fault = findJsonError(text)
   return fault?.type === 'syntax' ? fault.position : undefined
 }
 
@@ -99,10 +99,10 @@ function placeSeenByEngine(text: string): number | undefined {
 
 describe('nesting', () => {
   it('is counted from the outermost', () => {
-    expect(findJsonFault(nested(MAX_DEPTH))).toBeUndefined()
-    expect(findJsonFault(nested(MAX_DEPTH, '1'))).toBeUndefined()
-    expect(findJsonFault(nested(MAX_DEPTH + 1))).toEqual({ type: 'depth', path: [0, 0, 0, 0] })
-    expect(findJsonFault(`{"a":[1,{"\\u0062":0,"c\\"":${nested(MAX_DEPTH)}}]}`)).toEqual({
+    expect(findJsonError(nested(MAX_DEPTH))).toBeUndefined()
+    expect(findJsonError(nested(MAX_DEPTH, '1'))).toBeUndefined()
+    expect(findJsonError(nested(MAX_DEPTH + 1))).toEqual({ type: 'depth', path: [0, 0, 0, 0] })
+    expect(findJsonError(`{"a":[1,{"\\u0062":0,"c\\"":${nested(MAX_DEPTH)}}]}`)).toEqual({
       type: 'depth',
       path: ['a', 1, 'c"', 0],
     })
@@ -188,7 +188,7 @@ describe('what is JSON', () => {
     '{"a":null}',
   ])('has no fault: %s', (text) => {
     expect(() => JSON.parse(text)).not.toThrow()
-    expect(findJsonFault(text)).toBeUndefined()
+    expect(findJsonError(text)).toBeUndefined()
   })
 
   it('is what the JavaScript engine takes, wherever a sign is changed', () => {
@@ -215,7 +215,7 @@ describe('what is JSON', () => {
     for (let at = 0; at < whole.length; at += 1) {
       for (const sign of signs) {
         const text = whole.slice(0, at) + sign + whole.slice(at + 1)
-        expect(findJsonFault(text) === undefined, text).toBe(isJson(text))
+        expect(findJsonError(text) === undefined, text).toBe(isJson(text))
       }
     }
   })
@@ -241,8 +241,8 @@ describe('the number of values', () => {
     ['objects', (count: number) => listed('{}', count), MAX_NODES - 1],
     ['members', (count: number) => `{${listed('"a":1', count).slice(1, -1)}}`, MAX_NODES - 1],
   ])('of %s is bounded', (_what, write, most) => {
-    expect(findJsonFault(write(most))).toBeUndefined()
-    expect(findJsonFault(write(most + 1))).toEqual({ type: 'size' })
+    expect(findJsonError(write(most))).toBeUndefined()
+    expect(findJsonError(write(most + 1))).toEqual({ type: 'size' })
   })
 
   it('in a body is refused with 413 before it is parsed', async () => {

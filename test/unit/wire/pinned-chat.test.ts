@@ -10,7 +10,7 @@
  * Where they disagree: reasoning is `reasoning_content`; the first chunk has an empty content, not
  * null; usage is streamed only where asked for; a limit outweighs a call; several choices and `echo` are
  * refused; a last message of the assistant is a past turn unless `continue_final_message` says that it
- * begins the answer (`begun.test.ts`); models are listed only to who has a key; no CORS.
+ * begins the answer (`prefilled.test.ts`); models are listed only to who has a key; no CORS.
  */
 import { describe, expect, it } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'

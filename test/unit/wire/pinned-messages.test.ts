@@ -12,7 +12,7 @@
  * line break; results come before what is said beside them; a failed result says so to the model; a
  * call that a limit cut off has an empty input; a call that ended the answer outweighs a stop text; a
  * limit outweighs a call; there is a signature; `max_tokens` and at least one message are required; a
- * last message of the assistant begins the answer (`begun.test.ts`); xhigh is no bound.
+ * last message of the assistant begins the answer (`prefilled.test.ts`); xhigh is no bound.
  */
 import { describe, expect, it } from 'vitest'
 import { checkMessageStream } from '../../support/anthropic-grammar.ts'

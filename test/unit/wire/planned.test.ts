@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest'
 import type { Engine } from '../../../src/engine/engine.ts'
 import { assertSchemaSupported } from '../../../src/engine/schema.ts'
 import { InoriginError } from '../../../src/error.ts'
-import { generate } from '../../../src/generation/generate.ts'
-import { plan } from '../../../src/generation/plan.ts'
+import { runGeneration } from '../../../src/generation/generate.ts'
+import { planGeneration } from '../../../src/generation/plan.ts'
 import { checkMessageStream } from '../../support/anthropic-grammar.ts'
 import { checkChatStream } from '../../support/openai-grammar.ts'
 import { checkResponseStream } from '../../support/responses-grammar.ts'
@@ -26,11 +26,11 @@ function planningHost(engine: Engine): ScriptedHost {
   return scriptedHost({
     overrides: {
       async generate(request, { signal }) {
-        const planned = await plan(engine, request)
+        const planned = await planGeneration(engine, request)
         const limits = { maxOutputTokens: 100, plan: planned }
-        return { ignored: [], events: generate(engine, request, limits, signal) }
+        return { ignored: [], events: runGeneration(engine, request, limits, signal) }
       },
-      countTokens: async (request) => (await plan(engine, request)).prompt.tokens.length,
+      countTokens: async (request) => (await planGeneration(engine, request)).prompt.tokens.length,
     },
   })
 }

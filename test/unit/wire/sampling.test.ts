@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { topOf } from '../../../src/engine/sampling/logits.ts'
+import { selectCandidates } from '../../../src/engine/sampling/logits.ts'
 import { createSampler } from '../../../src/engine/sampling/sampler.ts'
 import type { Sampling } from '../../../src/types/index.ts'
 import { chatOf, messageOf, scriptedHost, send } from './scripted-host.ts'
@@ -43,7 +43,7 @@ describe.each(['/v1/chat/completions', '/v1/messages'] as const)('the sampling o
     const row = Float32Array.of(1, 1.001, 1, 1)
     const ask = sampler.ask(null)
     for (let index = 0; index < 50; index += 1)
-      expect(await sampler.choose(ask, topOf(row, ask), async () => row)).toBe(1)
+      expect(await sampler.choose(ask, selectCandidates(row, ask), async () => row)).toBe(1)
   })
 })
 

@@ -2,10 +2,10 @@
 import type { Tensor } from 'onnxruntime-web'
 import type { Ort } from '../ort.ts'
 import { bytesOf, kindOf, typeName } from '../tensor.ts'
-import { allocate, check, given, writeNumbers, type HeapModule } from './module.ts'
+import { allocate, assertHandle, assertOk, type HeapModule, writeNumbers } from './module.ts'
 
 /** A tensor of the runtime. */
-export interface Held {
+export interface HeapTensor {
   /** The runtime's handle of the tensor. */
   handle: number
   /** Address of the tensor's elements. */
@@ -21,34 +21,34 @@ export interface Heap {
   /** Copies the output of a run into an ordinary tensor and frees the original. */
   copyOut(handle: number): Tensor
   /** Copies an ordinary tensor into the runtime for one run; {@link Heap.free} frees the copy. */
-  copyIn(tensor: Tensor): Held
+  copyIn(tensor: Tensor): HeapTensor
   /** Frees a copy that {@link Heap.copyIn} made. */
-  free(held: Held): void
+  free(heapTensor: HeapTensor): void
   /** Returns the handle and address of a tensor; `undefined` if it is not in this memory. */
-  find(tensor: Tensor): Held | undefined
+  find(tensor: Tensor): HeapTensor | undefined
 }
 
 /** ONNX Runtime's number of a data location in CPU memory. */
-const CPU = 1
+const CPU_LOCATION = 1
 
 /** Creates a heap in the memory of the module. */
 export function createHeap({ Tensor: OrtTensor }: Pick<Ort, 'Tensor'>, module: HeapModule): Heap {
-  const known = new WeakMap<object, Held>()
+  const tensors = new WeakMap<object, HeapTensor>()
 
-  const wrap = (type: Tensor.Type, address: number, dims: readonly number[]): number => {
+  const createHandle = (type: Tensor.Type, address: number, dims: readonly number[]): number => {
     const sizes = writeNumbers(module, dims)
     const bytes = bytesOf({ type, dims })
     const { number } = kindOf(type)
-    const handle = module._OrtCreateTensor(number, address, bytes, sizes, dims.length, CPU)
+    const handle = module._OrtCreateTensor(number, address, bytes, sizes, dims.length, CPU_LOCATION)
     module._free(sizes)
-    return given(module, handle)
+    return assertHandle(module, handle)
   }
 
   /** Creates an object without `data` that callers can pass on like a tensor. */
-  const hold = (
+  const createTensor = (
     type: Tensor.Type,
     dims: readonly number[],
-    held: Held,
+    heapTensor: HeapTensor,
     free: () => void,
   ): Tensor => {
     let alive = true
@@ -57,7 +57,7 @@ export function createHeap({ Tensor: OrtTensor }: Pick<Ort, 'Tensor'>, module: H
       alive = false
     }
     const tensor = { type, dims, location: 'none', dispose }
-    known.set(tensor, held)
+    tensors.set(tensor, heapTensor)
     return tensor as unknown as Tensor
   }
 
@@ -66,9 +66,9 @@ export function createHeap({ Tensor: OrtTensor }: Pick<Ort, 'Tensor'>, module: H
     module._free(address)
   }
 
-  const look = (handle: number): { type: Tensor.Type; address: number; dims: number[] } => {
+  const describe = (handle: number): { type: Tensor.Type; address: number; dims: number[] } => {
     const at = allocate(module, 16)
-    check(module, module._OrtGetTensorData(handle, at, at + 4, at + 8, at + 12))
+    assertOk(module, module._OrtGetTensorData(handle, at, at + 4, at + 8, at + 12))
     const [kind = 0, address = 0, sizes = 0, rank = 0] = [0, 4, 8, 12].map(
       (offset) => module.getValue(at + offset, '*') >>> 0,
     )
@@ -84,21 +84,21 @@ export function createHeap({ Tensor: OrtTensor }: Pick<Ort, 'Tensor'>, module: H
 
   return {
     module,
-    find: (tensor) => known.get(tensor),
+    find: (tensor) => tensors.get(tensor),
     free,
     allocate(type, dims) {
       const bytes = bytesOf({ type, dims })
       const address = allocate(module, bytes)
       module.HEAPU8.fill(0, address, address + bytes)
-      const held = { address, handle: wrap(type, address, dims) }
-      return hold(type, dims, held, () => free(held))
+      const heapTensor = { address, handle: createHandle(type, address, dims) }
+      return createTensor(type, dims, heapTensor, () => free(heapTensor))
     },
     adopt(handle) {
-      const { type, address, dims } = look(handle)
-      return hold(type, dims, { handle, address }, () => module._OrtReleaseTensor(handle))
+      const { type, address, dims } = describe(handle)
+      return createTensor(type, dims, { handle, address }, () => module._OrtReleaseTensor(handle))
     },
     copyOut(handle) {
-      const { type, address, dims } = look(handle)
+      const { type, address, dims } = describe(handle)
       const bytes = module.HEAPU8.slice(address, address + bytesOf({ type, dims }))
       module._OrtReleaseTensor(handle)
       return new OrtTensor(type, new (kindOf(type).array)(bytes.buffer), dims)
@@ -107,7 +107,7 @@ export function createHeap({ Tensor: OrtTensor }: Pick<Ort, 'Tensor'>, module: H
       const { buffer, byteOffset, byteLength } = tensor.data as Uint8Array
       const address = allocate(module, byteLength)
       module.HEAPU8.set(new Uint8Array(buffer, byteOffset, byteLength), address)
-      return { address, handle: wrap(tensor.type, address, tensor.dims) }
+      return { address, handle: createHandle(tensor.type, address, tensor.dims) }
     },
   }
 }

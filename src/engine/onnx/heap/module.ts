@@ -88,12 +88,12 @@ export async function openModule({ folder, streams, threads }: ModuleOptions): P
   const url = `${folder}ort-wasm-simd-threaded${streams ? '.jspi' : ''}.mjs`
   const { default: open } = (await import(/* @vite-ignore */ url)) as { default: Factory }
   const module = await open({ numThreads: threads, locateFile: (name: string) => folder + name })
-  check(module, module._OrtInit(threads, LOG_LEVEL))
+  assertOk(module, module._OrtInit(threads, LOG_LEVEL))
   return module
 }
 
 /** Throws an error with the runtime's message unless the code is 0. */
-export function check(module: HeapModule, code: number): void {
+export function assertOk(module: HeapModule, code: number): void {
   if (code === 0) return
   const at = allocate(module, 8)
   module._OrtGetLastError(at, at + 4)
@@ -104,8 +104,8 @@ export function check(module: HeapModule, code: number): void {
 }
 
 /** Returns a handle from the runtime; throws the runtime's error if it is 0. */
-export function given(module: HeapModule, handle: number): number {
-  if (handle === 0) check(module, -1)
+export function assertHandle(module: HeapModule, handle: number): number {
+  if (handle === 0) assertOk(module, -1)
   return handle
 }
 

@@ -1,15 +1,15 @@
 /** A session whose inputs and outputs may stay in the memory of the WebAssembly runtime. */
 import type { InferenceSession, Tensor } from 'onnxruntime-web'
 import { typeName } from '../tensor.ts'
-import type { Heap, Held } from './heap.ts'
+import type { Heap, HeapTensor } from './heap.ts'
 import {
   allocate,
-  check,
-  given,
+  assertHandle,
+  assertOk,
+  type HeapModule,
   LOG_LEVEL,
   writeNumbers,
   writeText,
-  type HeapModule,
 } from './module.ts'
 
 export interface HeapSession {
@@ -34,7 +34,7 @@ export interface HeapSessionOptions {
 }
 
 /** Optimization level of the runtime: all graph optimizations. */
-const OPTIMIZE = 99
+const ALL_OPTIMIZATIONS = 99
 
 /** Input or output of the graph. */
 interface Port {
@@ -54,8 +54,8 @@ export async function createHeapSession(
   const [inputs, outputs] = describe(module, session)
 
   const run: HeapSession['run'] = async (feeds, fetches) => {
-    const wanted = fetchesOf(fetches)
-    const passing: Held[] = []
+    const requestedOutputs = fetchesOf(fetches)
+    const passing: HeapTensor[] = []
     const addresses: number[] = []
     const numbers = (values: readonly number[]): number => {
       const address = writeNumbers(module, values)
@@ -63,32 +63,32 @@ export async function createHeapSession(
       return address
     }
     const handleOf = (tensor: Tensor): number => {
-      const held = heap.find(tensor) ?? heap.copyIn(tensor)
-      if (!heap.find(tensor)) passing.push(held)
-      return held.handle
+      const heapTensor = heap.find(tensor) ?? heap.copyIn(tensor)
+      if (!heap.find(tensor)) passing.push(heapTensor)
+      return heapTensor.handle
     }
     let settings = 0
     try {
       const fed = Object.entries(feeds)
       const inputNames = numbers(fed.map(([name]) => nameOf(inputs, name)))
       const inputValues = numbers(fed.map(([, tensor]) => handleOf(tensor)))
-      const outputNames = numbers(wanted.map(([name]) => nameOf(outputs, name)))
-      const before = wanted.map(([, tensor]) => (tensor ? handleOf(tensor) : 0))
-      const outputValues = numbers(before)
-      settings = given(module, module._OrtCreateRunOptions(LOG_LEVEL, 0, false, 0))
+      const outputNames = numbers(requestedOutputs.map(([name]) => nameOf(outputs, name)))
+      const preallocated = requestedOutputs.map(([, tensor]) => (tensor ? handleOf(tensor) : 0))
+      const outputValues = numbers(preallocated)
+      settings = assertHandle(module, module._OrtCreateRunOptions(LOG_LEVEL, 0, false, 0))
       const code = await module._OrtRun(
         session,
         inputNames,
         inputValues,
         fed.length,
         outputNames,
-        wanted.length,
+        requestedOutputs.length,
         outputValues,
         settings,
       )
-      check(module, code)
+      assertOk(module, code)
       return Object.fromEntries(
-        wanted.map(([name, tensor], index) => {
+        requestedOutputs.map(([name, tensor], index) => {
           const handle = module.getValue(outputValues + 4 * index, '*')
           const made = () => (options.keeps(name) ? heap.adopt(handle) : heap.copyOut(handle))
           return [name, tensor ?? made()]
@@ -96,14 +96,14 @@ export async function createHeapSession(
       )
     } finally {
       if (settings !== 0) module._OrtReleaseRunOptions(settings)
-      for (const held of passing) heap.free(held)
+      for (const heapTensor of passing) heap.free(heapTensor)
       for (const address of addresses) module._free(address)
     }
   }
 
   const release = async (): Promise<void> => {
     for (const { name } of [...inputs, ...outputs]) module._OrtFree(name)
-    check(module, module._OrtReleaseSession(session))
+    assertOk(module, module._OrtReleaseSession(session))
   }
   const metadata = (ports: readonly Port[]) => ports.map((port) => port.metadata)
   return { inputMetadata: metadata(inputs), outputMetadata: metadata(outputs), run, release }
@@ -119,19 +119,30 @@ async function load(
     module.mountExternalData(path, streams ? data : new Uint8Array(await data.arrayBuffer()))
   }
   const texts: number[] = []
-  const settings = given(
+  const settings = assertHandle(
     module,
-    module._OrtCreateSessionOptions(OPTIMIZE, false, false, 0, false, 0, 0, LOG_LEVEL, 0, 0),
+    module._OrtCreateSessionOptions(
+      ALL_OPTIMIZATIONS,
+      false,
+      false,
+      0,
+      false,
+      0,
+      0,
+      LOG_LEVEL,
+      0,
+      0,
+    ),
   )
   const address = allocate(module, bytes.length)
   try {
     for (const entry of Object.entries(config)) {
       const [key = 0, value = 0] = entry.map((text) => writeText(module, text))
       texts.push(key, value)
-      check(module, module._OrtAddSessionConfigEntry(settings, key, value))
+      assertOk(module, module._OrtAddSessionConfigEntry(settings, key, value))
     }
     module.HEAPU8.set(bytes, address)
-    return given(module, await module._OrtCreateSession(address, bytes.length, settings))
+    return assertHandle(module, await module._OrtCreateSession(address, bytes.length, settings))
   } finally {
     for (const each of [address, ...texts]) module._free(each)
     module._OrtReleaseSessionOptions(settings)
@@ -141,7 +152,7 @@ async function load(
 
 function describe(module: HeapModule, session: number): [Port[], Port[]] {
   const at = allocate(module, 8)
-  check(module, module._OrtGetInputOutputCount(session, at, at + 4))
+  assertOk(module, module._OrtGetInputOutputCount(session, at, at + 4))
   const [inputs = 0, outputs = 0] = [at, at + 4].map((each) => module.getValue(each, 'i32'))
   module._free(at)
   const ports = Array.from({ length: inputs + outputs }, (_, index) =>
@@ -156,7 +167,7 @@ function describe(module: HeapModule, session: number): [Port[], Port[]] {
  */
 function portOf(module: HeapModule, session: number, index: number): Port {
   const at = allocate(module, 8)
-  check(module, module._OrtGetInputOutputMetadata(session, index, at, at + 4))
+  assertOk(module, module._OrtGetInputOutputMetadata(session, index, at, at + 4))
   const [address = 0, about = 0] = [at, at + 4].map((each) => module.getValue(each, '*') >>> 0)
   module._free(at)
   const name = module.UTF8ToString(address)

@@ -7,9 +7,9 @@ import type { CandidateRequest, Candidates, Logits } from '../../decoder.ts'
 import { deviceFailure } from '../../failure.ts'
 import { widen } from '../../../values/half.ts'
 import { createJob } from './job.ts'
-import { bitsOf } from '../../sampling/key.ts'
+import { keyToBits } from '../../sampling/logit-key.ts'
 import { recordWords } from './layout.ts'
-import { inOrder } from '../../sampling/rank.ts'
+import { rankByKeys } from '../../sampling/rank.ts'
 import { createReadback } from './readback.ts'
 import { createScratch } from './scratch.ts'
 import { MERGE, SCAN } from './shader.ts'
@@ -37,9 +37,9 @@ const opened = new WeakMap<GPUDevice, Promise<GpuLogits>>()
  * if the compilation fails. Its buffers live as long as the device.
  */
 export function createGpuLogits(gpu: GPUDevice): Promise<GpuLogits> {
-  const known = opened.get(gpu) ?? open(gpu)
-  opened.set(gpu, known)
-  return known
+  const cached = opened.get(gpu) ?? open(gpu)
+  opened.set(gpu, cached)
+  return cached
 }
 
 async function open(gpu: GPUDevice): Promise<GpuLogits> {
@@ -108,10 +108,10 @@ function candidatesOf(record: Uint32Array, ask: CandidateRequest, vocabulary: nu
   const pairs = record.subarray(2)
   const keys = pairs.filter((_, index) => index % 2 === 0)
   const ids = pairs.filter((_, index) => index % 2 === 1)
-  const [max = 0, total = 0] = new Float32Array(Uint32Array.of(bitsOf(peak), sum).buffer)
+  const [max = 0, total = 0] = new Float32Array(Uint32Array.of(keyToBits(peak), sum).buffer)
   const logSum = Number.isFinite(max) ? max / ask.temperature + Math.log(total) : max
   return {
-    ...inOrder(keys, ids, Math.min(ask.count, vocabulary)),
+    ...rankByKeys(keys, ids, Math.min(ask.count, vocabulary)),
     logSumExp: ask.temperature > 0 ? logSum : Number.NaN,
   }
 }

@@ -1,7 +1,7 @@
 /** Encodes the requests for candidates of each row as input of the shaders. */
 import type { Adjustments, CandidateRequest } from '../../decoder.ts'
 import { repetitionFactors } from '../../sampling/adjust.ts'
-import { CHUNK, ENTRY_WORDS, HEAD_WORDS, ROW_WORDS } from './layout.ts'
+import { CHUNK_LOGITS, ENTRY_WORDS, HEAD_WORDS, ROW_WORDS } from './layout.ts'
 
 /** Location and type of the selected rows of logits. */
 export interface Rows {
@@ -23,14 +23,14 @@ export interface Job {
 }
 
 /** Maximum of 1 / temperature, which must be finite for the shaders. */
-const COLDEST = 1e30
+const MAX_INVERSE_TEMPERATURE = 1e30
 
 /** Creates a job; `asks` has one item per row. */
 export function createJob(
   { half, order, vocabulary }: Rows,
   asks: readonly CandidateRequest[],
 ): Job {
-  const chunks = Math.ceil(vocabulary / CHUNK)
+  const chunks = Math.ceil(vocabulary / CHUNK_LOGITS)
   const slots = Math.min(vocabulary, Math.max(...asks.map(({ count }) => count)))
   const entries = asks.map(({ adjustments }) => entriesOf(adjustments, vocabulary))
   const maskWords = Math.ceil(vocabulary / 32)
@@ -47,7 +47,7 @@ export function createJob(
     const own = entries[index] as Entry[]
     words[row] = (order[index] as number) * vocabulary
     words[row + 1] = Math.min(count, vocabulary)
-    floats[row + 2] = temperature > 0 ? Math.min(1 / temperature, COLDEST) : 0
+    floats[row + 2] = temperature > 0 ? Math.min(1 / temperature, MAX_INVERSE_TEMPERATURE) : 0
     words[row + 3] = next
     words[row + 4] = own.length
     for (const { id, positive, negative, amount } of own) {

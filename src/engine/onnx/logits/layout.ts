@@ -7,7 +7,7 @@
  */
 
 /** Number of logits that one workgroup scans, and that one record covers. */
-export const CHUNK = 2048
+export const CHUNK_LOGITS = 2048
 
 /** Words of a job's head: vocabulary, 1 if logits are float16, number of chunks, of slots. */
 export const HEAD_WORDS = 4

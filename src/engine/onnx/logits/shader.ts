@@ -3,7 +3,7 @@
  * drivers need not support Infinity and NaN in floating-point arithmetic. They do not use
  * subgroups, with which a driver is known to compute wrong numbers.
  */
-import { CHUNK, ENTRY_WORDS, HEAD_WORDS, ROW_WORDS } from './layout.ts'
+import { CHUNK_LOGITS, ENTRY_WORDS, HEAD_WORDS, ROW_WORDS } from './layout.ts'
 
 /** Returns the code that both shaders share; `lanes` is the number of invocations per workgroup. */
 const common = (lanes: number): string => /* wgsl */ `
@@ -12,7 +12,7 @@ const common = (lanes: number): string => /* wgsl */ `
 @group(0) @binding(2) var<storage, read_write> records: array<u32>;
 
 const LANES = ${lanes}u;
-const CHUNK = ${CHUNK}u;
+const CHUNK = ${CHUNK_LOGITS}u;
 const INFINITE = 0x7f800000u;
 const ZERO = 0x80000000u;
 

@@ -30,7 +30,7 @@ export const LAYOUT: readonly (readonly [count: number, exponent: number | null]
   [1024, -6],
 ]
 /** Scores of each run, row by row. */
-export const ANSWERS = {
+export const EXPECTED_LOGITS = {
   prompt: [
     0.0688, -0.5769, -0.0666, 0.1096, -0.7287, -0.2982, 0.7835, 0.7949, -0.504, -0.3636, 0.9813,
     0.2271, -0.9921, -0.3718, 1.2354, 1.033, -0.9353, 1.0904, 1.28, -0.0331, -0.7424, -0.4743,

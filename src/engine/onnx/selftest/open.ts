@@ -6,7 +6,7 @@ import { type GpuVerdict, rungs } from '../../../device/verdict.ts'
 import { InoriginError } from '../../../error.ts'
 import { loadingCancelled } from '../../failure.ts'
 import { loadRuntime, type Runtime } from '../runtime.ts'
-import { isRight } from './selftest.ts'
+import { computesCorrectly } from './selftest.ts'
 
 export interface TrustOptions {
   /** URL of the folder with the WebAssembly files, with a trailing slash. */
@@ -24,10 +24,10 @@ export interface TrustedGpu {
   verdict: GpuVerdict
 }
 
-const HALF = 'shader-f16'
+const HALF_FEATURE = 'shader-f16'
 
 /** Timeout in milliseconds of the self-test in one precision; compiling shaders takes longest. */
-const PATIENCE = 100_000
+const PRECISION_TIMEOUT_MS = 100_000
 
 /**
  * Resolves with a device and a runtime on it; the caller releases and destroys them. Rejects with
@@ -35,20 +35,22 @@ const PATIENCE = 100_000
  * if the self-test failed, timed out, or passed only without a feature that the weights need.
  */
 export async function openTrusted(
-  { folder, features = [], verdict: known }: TrustOptions,
+  { folder, features = [], verdict: earlierVerdict }: TrustOptions,
   signal: AbortSignal,
 ): Promise<TrustedGpu> {
-  if (known?.features === null) throw untrusted(known, features)
+  if (earlierVerdict?.features === null) throw untrustedGpu(earlierVerdict, features)
   const available = new Set<string>((await findAdapter())?.features)
-  const sets = known ? [known.features.filter((name) => available.has(name))] : rungs(available)
+  const sets = earlierVerdict
+    ? [earlierVerdict.features.filter((name) => available.has(name))]
+    : rungs(available)
   // An available `shader-f16` is part of the sets below. Other features are required in any case.
-  const must = features.filter((name) => name !== HALF || !available.has(name))
+  const must = features.filter((name) => name !== HALF_FEATURE || !available.has(name))
   let late = false
   for (const [tried, optional] of sets.entries()) {
     if (signal.aborted) throw loadingCancelled()
     const opened = await requestGpu({ features: must, optional }).catch((thrown: unknown) => {
       // A GPU that hung in an earlier self-test may refuse a new device.
-      if (tried > 0) throw untrusted({ features: null, late: true }, features)
+      if (tried > 0) throw untrustedGpu({ features: null, late: true }, features)
       throw thrown
     })
     const { device: gpu } = opened
@@ -58,11 +60,11 @@ export async function openTrusted(
       gpu.destroy()
     }
     try {
-      const sound = known ? true : await isSound(runtime, gpu, optional)
+      const sound = earlierVerdict ? true : await passesSelfTest(runtime, gpu, optional)
       late ||= sound === null
       if (sound) {
-        const verdict = known ?? verdictOf(optional, late)
-        if (needsMore(features, optional)) throw untrusted(verdict, features)
+        const verdict = earlierVerdict ?? verdictOf(optional, late)
+        if (needsMore(features, optional)) throw untrustedGpu(verdict, features)
         return { gpu, runtime, verdict }
       }
     } catch (thrown) {
@@ -71,7 +73,7 @@ export async function openTrusted(
     }
     drop()
   }
-  throw untrusted(verdictOf(null, late), features)
+  throw untrustedGpu(verdictOf(null, late), features)
 }
 
 const verdictOf = (features: readonly string[] | null, late: boolean): GpuVerdict => ({
@@ -80,23 +82,27 @@ const verdictOf = (features: readonly string[] | null, late: boolean): GpuVerdic
 })
 
 const needsMore = (features: readonly string[], optional: readonly string[]): boolean =>
-  features.includes(HALF) && !optional.includes(HALF)
+  features.includes(HALF_FEATURE) && !optional.includes(HALF_FEATURE)
 
 /** Resolves with `true` if each precision passes, `false` if one fails, `null` after a timeout. */
-async function isSound(
+async function passesSelfTest(
   runtime: Runtime,
   gpu: GPUDevice,
   features: readonly string[],
 ): Promise<boolean | null> {
   for (const precision of ['float32', 'float16'] as const) {
-    if (precision === 'float16' && !features.includes(HALF)) continue
-    const right = await within(PATIENCE, isRight(runtime, gpu, precision), null)
-    if (!right) return right
+    if (precision === 'float16' && !features.includes(HALF_FEATURE)) continue
+    const passes = await within(
+      PRECISION_TIMEOUT_MS,
+      computesCorrectly(runtime, gpu, precision),
+      null,
+    )
+    if (!passes) return passes
   }
   return true
 }
 
-function untrusted(verdict: GpuVerdict, features: readonly string[]): InoriginError {
+function untrustedGpu(verdict: GpuVerdict, features: readonly string[]): InoriginError {
   const names = features.join(', ')
   const only =
     verdict.features === null ? '' : verdict.late ? ` with ${names}` : ` without ${names}`

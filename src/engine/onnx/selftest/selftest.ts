@@ -11,9 +11,9 @@ import type { Runtime, Session } from '../runtime.ts'
 import { rowOf } from '../logits/row.ts'
 import { bytesOf, product } from '../tensor.ts'
 import {
-  ANSWERS,
   AROUND,
   CONTEXT,
+  EXPECTED_LOGITS,
   HEAD,
   KV_HEADS,
   LAYOUT,
@@ -34,7 +34,7 @@ const TOLERANCE: Record<Precision, number> = { float32: 0.02, float16: 0.06 }
  * Resolves with `true` if all logits are correct. Rejects if the device is lost or runs out of
  * memory.
  */
-export async function isRight(
+export async function computesCorrectly(
   runtime: Runtime,
   gpu: GPUDevice,
   precision: Precision,
@@ -65,11 +65,11 @@ async function* errorsOf(
   const ask = (caches: Caches, tokens: readonly number[][], ends: readonly number[]) =>
     run(runtime, session, caches.tensors, tokens, ends)
   try {
-    yield difference(await ask(one, [idsBetween(0, 40)], [40]), ANSWERS.prompt)
-    yield difference(await ask(one, [idsBetween(40, 71)], [71]), ANSWERS.more)
-    yield difference(await ask(one, [[idAt(71)]], [72]), ANSWERS.token)
+    yield difference(await ask(one, [idsBetween(0, 40)], [40]), EXPECTED_LOGITS.prompt)
+    yield difference(await ask(one, [idsBetween(40, 71)], [71]), EXPECTED_LOGITS.more)
+    yield difference(await ask(one, [[idAt(71)]], [72]), EXPECTED_LOGITS.token)
     copyTwice(gpu, one, pair)
-    yield difference(await ask(pair, [[idAt(72)], [idAt(40)]], [73, 41]), ANSWERS.pair)
+    yield difference(await ask(pair, [[idAt(72)], [idAt(40)]], [73, 41]), EXPECTED_LOGITS.pair)
   } finally {
     for (const buffer of [...one.buffers, ...pair.buffers]) buffer.destroy()
     await session.release()
@@ -99,13 +99,13 @@ export function weightsOf(precision: Precision): Blob {
 }
 
 /** Returns the token at a position of the sequence that all runs are parts of. */
-export const idAt = (place: number): number => (place * 37) % VOCABULARY
+export const idAt = (position: number): number => (position * 37) % VOCABULARY
 
 const idsBetween = (from: number, to: number): number[] =>
   Array.from({ length: to - from }, (_, index) => idAt(from + index))
 
-function draw(place: number): number {
-  let x = Math.imul(place + 1, 2654435761)
+function draw(position: number): number {
+  let x = Math.imul(position + 1, 2654435761)
   x = Math.imul(x ^ (x >>> 15), 2246822519)
   x = Math.imul(x ^ (x >>> 13), 3266489917)
   return x >>> 24

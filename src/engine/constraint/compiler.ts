@@ -1,0 +1,141 @@
+/** Compiles the constraints of one model, and caches compiled grammars by constraint. */
+import { InoriginError } from '../../error.ts'
+import type { Constraint } from '../constraint.ts'
+import type { Grammar } from '../schema/expression.ts'
+import { createStepBudget, type StepBudget } from '../schema/step-budget.ts'
+import { createGrammarWriter } from './grammar-writer.ts'
+import { buildGrammar, literalTexts } from './build.ts'
+import type { ConstraintCompiler } from './types.ts'
+import { type CompiledGrammar, loadXgrammar, type Xgrammar } from './library.ts'
+import type { Ebnf } from './ebnf.ts'
+import { limitTime } from './time-limit.ts'
+import { createLongerTokenFinder } from './longer-tokens.ts'
+import { createMatcher, findDoubtfulTokens } from './matcher.ts'
+import { type CompiledVocabulary, compileVocabulary, type TokenTable } from './vocabulary.ts'
+
+/** Maximum number of cached grammars. Grammars in use are never evicted. */
+const MAX_CACHED_GRAMMARS = 16
+
+interface CachedGrammar {
+  loose: CompiledGrammar
+  exact: CompiledGrammar | null
+  users: number
+}
+
+/** Creates the constraints of a model. Loads nothing before the first constraint is opened. */
+export function createConstraintCompiler(table: TokenTable): ConstraintCompiler {
+  const writeEbnf = createGrammarWriter(table.bytes)
+  const doubtful = findDoubtfulTokens(table.bytes)
+  const longer = createLongerTokenFinder(table.bytes)
+  const vocabularies = new Map<string, Promise<CompiledVocabulary>>()
+  const compiled = new Map<string, Promise<CachedGrammar>>()
+  let closed = false
+
+  const prepare = (library: Xgrammar, visible: readonly string[]): Promise<CompiledVocabulary> => {
+    const key = JSON.stringify(visible)
+    const cached = vocabularies.get(key) ?? compileVocabulary(library, table, visible)
+    vocabularies.set(key, cached)
+    return cached
+  }
+
+  const write = (grammar: Grammar, steps: StepBudget): { loose: Ebnf; exact: Ebnf | null } => {
+    try {
+      const loose = writeEbnf(grammar, false, steps)
+      return { loose, exact: loose.hasLongLimits ? writeEbnf(grammar, true, steps) : null }
+    } catch (error) {
+      if (error instanceof RangeError) throw tooDeep(error)
+      throw error
+    }
+  }
+
+  const compile = async (constraint: Constraint): Promise<CachedGrammar> => {
+    const steps = createStepBudget()
+    const grammar = buildGrammar(constraint, steps)
+    // Writing handles all schemas together, so an error must not name the last one.
+    steps.spend(0, '')
+    const { loose, exact } = write(grammar, steps)
+    const library = await loadXgrammar()
+    const literals = literalTexts(constraint).join('\n')
+    const visible = [...table.special.keys()].filter((name) => literals.includes(name))
+    const { compiler } = await prepare(library, visible)
+    return {
+      loose: await compiler.compileGrammar(loose.source),
+      exact: exact && (await compiler.compileGrammar(exact.source)),
+      users: 0,
+    }
+  }
+
+  const getCompiled = (constraint: Constraint): Promise<CachedGrammar> => {
+    const key = toCacheKey(constraint)
+    const cached = compiled.get(key) ?? compile(constraint)
+    compiled.delete(key)
+    compiled.set(key, cached)
+    cached.catch(() => {
+      if (compiled.get(key) === cached) compiled.delete(key)
+    })
+    return cached
+  }
+
+  const evict = async (maxGrammars: number): Promise<void> => {
+    for (const [key, promise] of compiled) {
+      if (compiled.size <= maxGrammars) return
+      const each = await promise.catch(() => null)
+      if (!each || each.users > 0 || compiled.get(key) !== promise) continue
+      compiled.delete(key)
+      dispose(each)
+    }
+  }
+
+  return {
+    open: async (constraint, signal) => {
+      signal.throwIfAborted()
+      if (closed) throw new InoriginError('unavailable', 'The model was closed.')
+      const grammar = await getCompiled(constraint)
+      grammar.users += 1
+      const onClose = (): void => {
+        grammar.users -= 1
+        void evict(closed ? 0 : MAX_CACHED_GRAMMARS)
+      }
+      try {
+        signal.throwIfAborted()
+        const { GrammarMatcher } = await loadXgrammar()
+        const loose = await GrammarMatcher.createGrammarMatcher(grammar.loose)
+        const exact = grammar.exact && (await GrammarMatcher.createGrammarMatcher(grammar.exact))
+        const width = table.bytes.length
+        return limitTime(createMatcher({ loose, exact, doubtful, longer, width, onClose }))
+      } catch (error) {
+        onClose()
+        throw error
+      }
+    },
+    close: () => {
+      closed = true
+      void evict(0).then(async () => {
+        for (const each of vocabularies.values()) (await each).close()
+        vocabularies.clear()
+      })
+    },
+  }
+}
+
+function dispose({ loose, exact }: CachedGrammar): void {
+  loose.dispose()
+  exact?.dispose()
+}
+
+function toCacheKey(constraint: Constraint): string {
+  try {
+    return JSON.stringify(constraint)
+  } catch (error) {
+    throw tooDeep(error)
+  }
+}
+
+const tooDeep = (cause: unknown): InoriginError =>
+  new InoriginError(
+    'invalid_request',
+    'The format, or a tool, is nested too deeply. Make it flatter.',
+    {
+      cause,
+    },
+  )

@@ -1,0 +1,86 @@
+/** Finds the graphs of a decoder and their external weights among an implementation's files. */
+import { DECODERS, PRECISIONS } from '../../catalog/hub/layout.ts'
+import type { Files } from '../engine.ts'
+import { modelUnusable } from '../failure.ts'
+
+/** A graph, and its external weights by the path that the graph refers to. */
+export interface GraphFiles {
+  model: Blob
+  externalData: { path: string; data: Blob }[]
+}
+
+/** Files of a text model. */
+export interface ModelFiles {
+  decoder: GraphFiles
+  /** Graph that computes embeddings from tokens, if the decoder does not contain it. */
+  embed?: GraphFiles
+}
+
+const PRECISION = new RegExp(`(?:${PRECISIONS.join('|')})$`)
+
+/**
+ * Returns the only decoder among the files, in any precision; encoders of images and audio are
+ * ignored. Throws `unavailable` if there is no decoder or more than one.
+ */
+export function getModelFiles(files: Files): ModelFiles {
+  const names = [...files.keys()]
+  const graphs = names.filter((name) => name.endsWith('.onnx'))
+  const decoder = graphs.length === 1 ? graphs[0] : findDecoder(graphs)
+  if (decoder === undefined) {
+    throw modelUnusable('its catalog entry has no resource named onnx/model.onnx.')
+  }
+  const embeds = graphs.filter((name) => partOf(name) === 'embed_tokens')
+  const embed = findClosest(embeds, decoder)
+  const owned = (graph: string): GraphFiles => ({
+    model: files.get(graph) as Blob,
+    externalData: externalDataOf(graph, names).map(({ name, path }) => ({
+      path,
+      data: files.get(name) as Blob,
+    })),
+  })
+  return {
+    decoder: owned(decoder),
+    ...(embed !== undefined && partOf(decoder) !== 'model' && { embed: owned(embed) }),
+  }
+}
+
+function findDecoder(graphs: readonly string[]): string | undefined {
+  for (const part of DECODERS) {
+    const found = graphs.filter((name) => partOf(name) === part)
+    const whole = found.find((name) => precisionOf(name) === '') ?? found[0]
+    if (found.length > 1 && precisionOf(whole ?? '') !== '') {
+      const list = found.join(', ')
+      throw modelUnusable(`its catalog entry has more than one decoder, ${list}.`)
+    }
+    if (whole !== undefined) return whole
+  }
+  return undefined
+}
+
+/** Returns the file with the same precision as `other`, or else the first one. */
+function findClosest(names: readonly string[], other: string): string | undefined {
+  return names.find((name) => precisionOf(name) === precisionOf(other)) ?? names[0]
+}
+
+const stemOf = (name: string): string =>
+  name.slice(name.lastIndexOf('/') + 1).replace(/\.onnx$/, '')
+
+const partOf = (name: string): string => stemOf(name).replace(PRECISION, '')
+
+const precisionOf = (name: string): string => PRECISION.exec(stemOf(name))?.[0] ?? ''
+
+/**
+ * Returns the external weights of a graph. Exports name them after the graph: `model.onnx_data`,
+ * `model.onnx_data_1` or `model.onnx.data`. A file that is named after no graph may belong to any
+ * graph of its folder.
+ */
+function externalDataOf(graph: string, names: readonly string[]): { name: string; path: string }[] {
+  const folder = graph.slice(0, graph.lastIndexOf('/') + 1)
+  const graphs = names.filter((name) => name.endsWith('.onnx'))
+  const isOf = (name: string, each: string): boolean =>
+    name.startsWith(each) && /^[._]data/.test(name.slice(each.length))
+  return names
+    .filter((name) => name.startsWith(folder) && !graphs.includes(name))
+    .filter((name) => isOf(name, graph) || !graphs.some((each) => isOf(name, each)))
+    .map((name) => ({ name, path: name.slice(folder.length) }))
+}

@@ -1,0 +1,243 @@
+/** Converts a conversation into the variables of a chat template. */
+import { InoriginError } from '../../error.ts'
+import type { AssistantMessage, ChatMessage, Tool, ToolCall } from '../../types/index.ts'
+import type { Conversation } from '../engine.ts'
+
+/** Form of tool calls that a template expects. Templates differ, and fail on other forms. */
+export interface ToolCallForm {
+  /**
+   * Form of call arguments: `data` for objects, `text` for JSON text, `both` if the template
+   * accepts either.
+   */
+  arguments: 'data' | 'text' | 'both'
+  /** Content of a message that has only tool calls. */
+  empty: '' | null
+  /** `true` if ids must have nine letters or digits. */
+  shortIds: boolean
+}
+
+/** Default form of tool calls. */
+export const DEFAULT_TOOL_CALL_FORM: ToolCallForm = {
+  arguments: 'data',
+  empty: '',
+  shortIds: false,
+}
+
+/**
+ * Escapes text; see `special-token-escape.ts`. With `enclosed`, the start of the text needs no
+ * escape, because a known text precedes it.
+ */
+export type EscapeText = (text: string, enclosed?: boolean) => string
+
+type Json = Record<string, unknown>
+
+/**
+ * Returns the template variables of a conversation, with all texts escaped. `hasThinkBlocks` is
+ * `true` if the template handles `<think>` blocks.
+ */
+export function toTemplateVariables(
+  { messages, tools, thinking, serializeCalls }: Conversation,
+  form: ToolCallForm,
+  hasThinkBlocks: boolean,
+  escape: EscapeText,
+): Json {
+  const names = new Map(
+    messages.flatMap((message) =>
+      message.role === 'assistant'
+        ? (message.toolCalls ?? []).map(({ id, name }) => [id, name])
+        : [],
+    ),
+  )
+  const plainVariables = {
+    messages: messages
+      .map((message) => (serializeCalls ? writeCallsOut(message, serializeCalls, escape) : message))
+      .map((message) => toTemplateMessage(message, form, hasThinkBlocks, names)),
+    ...(tools && tools.length > 0 && { tools: tools.map(toTemplateTool) }),
+  }
+  return {
+    ...(escapeTexts(plainVariables, '', escape) as Json),
+    ...(thinking !== undefined && { enable_thinking: thinking, thinking }),
+  }
+}
+
+/**
+ * Writes the calls of an assistant message into its content. Only text from the request is
+ * escaped.
+ */
+function writeCallsOut(
+  message: ChatMessage,
+  write: NonNullable<Conversation['serializeCalls']>,
+  escape: EscapeText,
+): ChatMessage | EscapedMessage {
+  if (message.role !== 'assistant' || !message.toolCalls?.length) return message
+  const { toolCalls, ...rest } = splitReasoning(message)
+  const escapeEnclosed: EscapeText = (text) => escape(text, true)
+  const calls = (toolCalls ?? []).map(({ id, name, arguments: text }) => {
+    const data = parseArguments(text, name)
+    const isUnescaped = escapeEnclosed(text) === text && !text.includes('\\u')
+    return {
+      id: escapeEnclosed(id),
+      name: escapeEnclosed(name),
+      arguments: isUnescaped ? text : JSON.stringify(escapeTexts(data, '', escapeEnclosed)),
+    }
+  })
+  const parts = [escape(rest.content), write(calls)].filter((part) => part !== '')
+  return { ...rest, content: { [ESCAPED]: parts.join('\n') } }
+}
+
+/** Key of text that is already escaped. */
+const ESCAPED = Symbol('written')
+
+type EscapedMessage = Omit<AssistantMessage, 'content'> & { content: { [ESCAPED]: string } }
+
+/** Returns a message in the form that templates read. */
+function toTemplateMessage(
+  message: ChatMessage | EscapedMessage,
+  form: ToolCallForm,
+  hasThinkBlocks: boolean,
+  names: ReadonlyMap<string | undefined, string | undefined>,
+): Json {
+  const { role, content } = message
+  switch (role) {
+    case 'assistant': {
+      const { toolCalls = [], ...rest } = hasThinkBlocks ? splitReasoning(message) : message
+      const { reasoning } = rest
+      return {
+        role,
+        content: rest.content === '' && toolCalls.length > 0 ? form.empty : rest.content,
+        ...(reasoning && { reasoning_content: reasoning, reasoning, thinking: reasoning }),
+        ...(toolCalls.length > 0 && {
+          tool_calls: toolCalls.map((call) => toTemplateCall(call, form)),
+        }),
+      }
+    }
+    case 'tool': {
+      const { toolCallId: id } = message
+      const name = message.name || (names.get(id) ?? '')
+      return { role, name, tool_call_id: form.shortIds ? toShortId(id) : id, content }
+    }
+    default:
+      return { role, content }
+  }
+}
+
+/**
+ * Moves a `<think>` block from the content to `reasoning`. Clients may send an answer back with its
+ * reasoning in the text. Templates search there for the end of the block, but the text is
+ * escaped.
+ */
+function splitReasoning<T extends AssistantMessage | EscapedMessage>(message: T): T {
+  if (message.reasoning || typeof message.content !== 'string') return message
+  const found = /^\s*<think>([\s\S]*?)<\/think>\s*/.exec(message.content)
+  if (!found) return message
+  const reasoning = (found[1] ?? '').trim()
+  const content = message.content.slice(found[0].length)
+  return { ...message, content, ...(reasoning && { reasoning }) }
+}
+
+/** Returns a tool call in the template's form. */
+function toTemplateCall({ id, name, arguments: text }: ToolCall, form: ToolCallForm): Json {
+  return {
+    type: 'function',
+    id: form.shortIds ? toShortId(id) : id,
+    function: { name, arguments: toTemplateArguments(text, name, form) },
+  }
+}
+
+/**
+ * Returns the arguments in the template's form. Keeps the model's own text if possible, so that the
+ * prefix cache matches.
+ */
+function toTemplateArguments(text: string, name: string, form: ToolCallForm): unknown {
+  if (form.arguments === 'text') return text
+  const data = parseArguments(text, name)
+  // Arguments without any space come from a program rather than a model.
+  return form.arguments === 'both' && JSON.stringify(data) !== text ? text : data
+}
+
+/**
+ * Parses call arguments. Throws `invalid_request` if they are not a JSON object or nested too
+ * deeply.
+ */
+function parseArguments(text: string, name: string): object {
+  try {
+    const data: unknown = JSON.parse(text)
+    if (typeof data === 'object' && data !== null && !Array.isArray(data))
+      return assertShallow(data)
+  } catch (thrown) {
+    // Invalid JSON is reported like JSON that is not an object.
+    if (thrown instanceof InoriginError) throw thrown
+  }
+  throw new InoriginError(
+    'invalid_request',
+    `The arguments of a call to ${name} are not a JSON object.`,
+    { param: 'messages' },
+  )
+}
+
+/** Deepest nesting of objects in arguments and schemas. */
+const MAX_NESTED_LEVELS = 100
+
+/** Returns the value. Throws `invalid_request` if it is nested too deeply to be traversed. */
+export function assertShallow<T>(value: T, depth = MAX_NESTED_LEVELS): T {
+  if (typeof value !== 'object' || value === null) return value
+  if (depth === 0) {
+    throw new InoriginError(
+      'invalid_request',
+      `Tool schemas and call arguments may be nested at most ${MAX_NESTED_LEVELS} levels deep.`,
+    )
+  }
+  for (const each of Object.values(value)) assertShallow(each, depth - 1)
+  return value
+}
+
+/** Returns a tool in the form that templates read, with defaults for absent fields. */
+function toTemplateTool({ name, description = '', parameters }: Tool): Json {
+  const schema = typeof parameters === 'object' ? parameters : {}
+  return {
+    type: 'function',
+    function: { name, description, parameters: { type: 'object', properties: {}, ...schema } },
+  }
+}
+
+/** Returns an id of nine letters and digits, which is the same for the same input. */
+function toShortId(id: string): string {
+  if (/^[a-zA-Z0-9]{9}$/.test(id)) return id
+  let [low, high] = [0x811c9dc5, 0x1b873593]
+  for (const unit of id) {
+    low = Math.imul(low ^ (unit.codePointAt(0) ?? 0), 0x01000193)
+    high = Math.imul(high ^ low, 0x85ebca6b) ^ (high >>> 13)
+  }
+  const digits = (value: number): string => (value >>> 0).toString(36).padStart(7, '0')
+  return (digits(low) + digits(high)).slice(-9)
+}
+
+/** Escapes all texts, including property names, except for the words that templates look for. */
+function escapeTexts(value: unknown, key: string, escape: EscapeText): unknown {
+  if (typeof value === 'string')
+    return TEMPLATE_WORDS.get(key)?.has(value) === true ? value : escape(value)
+  if (typeof value !== 'object' || value === null) return value
+  if (ESCAPED in value) return value[ESCAPED]
+  if (Array.isArray(value)) return value.map((each) => escapeTexts(each, key, escape))
+  return Object.fromEntries(
+    Object.entries(value).map(([name, each]) => [
+      TEMPLATE_KEYS.has(name) ? name : escape(name),
+      escapeTexts(each, name, escape),
+    ]),
+  )
+}
+
+const TEMPLATE_KEYS = new Set(
+  (
+    'messages tools role content reasoning_content reasoning thinking tool_calls tool_call_id type id ' +
+    'function name description arguments parameters properties required items enum const default title ' +
+    'examples format pattern anyOf oneOf allOf not nullable additionalProperties prefixItems minimum ' +
+    'maximum exclusiveMinimum exclusiveMaximum minLength maxLength minItems maxItems uniqueItems ' +
+    'minProperties maxProperties multipleOf return $ref $defs $schema definitions'
+  ).split(' '),
+)
+
+const TEMPLATE_WORDS = new Map([
+  ['role', new Set(['system', 'user', 'assistant', 'tool'])],
+  ['type', new Set('function string number integer boolean object array null'.split(' '))],
+])

@@ -1,0 +1,139 @@
+/**
+ * Estimates the least number of tokens of a prompt quickly. Tokenizing a huge prompt takes seconds.
+ */
+import { InoriginError } from '../../error.ts'
+import type { ChatMessage } from '../../types/index.ts'
+import type { Conversation } from '../engine.ts'
+import { BYTES } from './decoder-stages.ts'
+import type { AddedToken, TokenizerFile } from './tokenizer-file.ts'
+
+/**
+ * Largest factor by which text may shrink before tokenization, if the tokenizer may drop
+ * characters.
+ */
+const MAX_SHRINK_FACTOR = 8
+
+/** Pre-tokenizers that keep all characters. */
+const LOSSLESS_PRE_TOKENIZERS = new Set(['Sequence', 'ByteLevel', 'Split', 'Digits', 'Metaspace'])
+
+/** Lower bounds on the number of tokens. */
+export interface TokenBounds {
+  /** Returns the least number of tokens of a normalized text. */
+  text(normalized: string): number
+  /**
+   * Returns lower bounds for a conversation. `likely` holds if the template leaves nothing out.
+   * `least` holds even if the template leaves most of it out.
+   */
+  conversation(conversation: Conversation): { least: number; likely: number }
+}
+
+/** Creates the bounds of a tokenizer. `textTokens` are the added tokens that text may become. */
+export function createTokenBounds(
+  file: TokenizerFile,
+  config: object,
+  textTokens: readonly AddedToken[],
+): TokenBounds {
+  const longest = findLongestToken(file, textTokens)
+  const most = keepsCharacters(file, config, textTokens) ? longest : longest * MAX_SHRINK_FACTOR
+  return {
+    text: (normalized) => Math.ceil(normalized.length / most),
+    conversation: (conversation) => {
+      const { messages } = conversation
+      // Templates leave out the reasoning of earlier answers.
+      const characters = countCharacters(conversation) - countReasoning(messages)
+      const messageCount = messages.length + countCalls(messages)
+      const likely = Math.max(messageCount, Math.ceil(characters / longest))
+      return { likely, least: Math.ceil(likely / MAX_SHRINK_FACTOR) }
+    },
+  }
+}
+
+/**
+ * Returns the error for a prompt that is too long. With `exact`, `tokens` is the exact count;
+ * otherwise it is a lower bound.
+ */
+export function promptTooLong(tokens: number, most: number, exact: boolean): InoriginError {
+  return new InoriginError(
+    'invalid_request',
+    // Clients look for these words and numbers, and for "exceeds the context window".
+    `prompt is too long: ${tokens} tokens > ${most} maximum. The prompt ` +
+      `${exact ? '' : 'has at least that many tokens and '}exceeds the context window; ` +
+      'shorten the conversation.',
+    { code: 'context_length_exceeded', param: 'messages' },
+  )
+}
+
+/** Returns the number of UTF-16 units in a conversation, with tools and reasoning. */
+export function countCharacters({ messages, tools = [], begun }: Conversation): number {
+  let count = countReasoning(messages) + (begun?.text.length ?? 0)
+  for (const message of messages) {
+    count += message.content.length
+    if (message.role !== 'assistant') continue
+    for (const call of message.toolCalls ?? []) count += call.name.length + call.arguments.length
+  }
+  for (const { name, description = '', parameters } of tools) {
+    count += name.length + description.length + JSON.stringify(parameters).length
+  }
+  return count
+}
+
+const countCalls = (messages: readonly ChatMessage[]): number =>
+  messages.reduce(
+    (sum, message) => sum + (message.role === 'assistant' ? (message.toolCalls?.length ?? 0) : 0),
+    0,
+  )
+
+const countReasoning = (messages: readonly ChatMessage[]): number =>
+  messages.reduce(
+    (sum, message) => sum + (message.role === 'assistant' ? (message.reasoning ?? '').length : 0),
+    0,
+  )
+
+/**
+ * Returns the length of the longest token in UTF-16 units. A token written in bytes has at least as
+ * many units as its text.
+ */
+function findLongestToken({ model }: TokenizerFile, textTokens: readonly AddedToken[]): number {
+  let longest = 1
+  for (const { content } of textTokens) longest = Math.max(longest, content.length)
+  const pieces = Array.isArray(model.vocab)
+    ? model.vocab.map(([piece]) => piece)
+    : Object.keys(model.vocab)
+  for (const piece of pieces) longest = Math.max(longest, piece.length)
+  return longest
+}
+
+/** Returns `true` if every character of a normalized text is kept in the tokens. */
+function keepsCharacters(
+  { model, pre_tokenizer: steps, normalizer }: TokenizerFile,
+  config: object,
+  textTokens: readonly AddedToken[],
+): boolean {
+  const json = JSON.stringify(steps ?? null)
+  const types = [...json.matchAll(/"type":"(\w+)"/g)].map(([, type]) => type ?? '')
+  return (
+    types.every((type) => LOSSLESS_PRE_TOKENIZERS.has(type)) &&
+    !/"behavior":"removed"|"invert":true/i.test(json) &&
+    // Added tokens split a text, and the normalizer strips each part.
+    !JSON.stringify(normalizer ?? null).includes('"type":"Strip"') &&
+    !textTokens.some(({ lstrip, rstrip }) => lstrip === true || rstrip === true) &&
+    !/"(remove_space|do_lowercase_and_remove_accent)":true/.test(JSON.stringify(config)) &&
+    coversAllBytes(model, types.includes('ByteLevel'))
+  )
+}
+
+/**
+ * Returns `true` if the vocabulary covers all bytes. Otherwise several unknown characters may
+ * become one token.
+ */
+function coversAllBytes(model: TokenizerFile['model'], isByteLevel: boolean): boolean {
+  const { type, vocab, byte_fallback: fallback } = model
+  if (type !== 'BPE' || Array.isArray(vocab)) return false
+  if (isByteLevel) return [...BYTES.keys()].every((piece) => piece in vocab)
+  return (
+    fallback === true &&
+    [...BYTES.values()].every(
+      (byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>` in vocab,
+    )
+  )
+}

@@ -1,0 +1,86 @@
+/**
+ * Validates the arguments of the server handle's methods in the page. Invalid ones would fail in
+ * `postMessage` or in another thread, with an error that does not name the argument.
+ */
+import { InoriginError } from './error.ts'
+import type { ChosenFile, Tag } from './types/index.ts'
+
+interface Options {
+  signal?: AbortSignal | undefined
+  onProgress?: ((progress: never) => void) | undefined
+}
+
+const neverAborted = new AbortController().signal
+const noop = () => {}
+
+/**
+ * Returns the tag if it is a string, without looking it up.
+ *
+ * @throws InoriginError `invalid_request` for other values.
+ */
+export function parseTag(tag: Tag): Tag {
+  if (typeof tag === 'string') return tag
+  throw invalid('tag', `tag must be a string such as @owner/name, not ${typeName(tag)}.`)
+}
+
+/**
+ * Returns the options with their defaults.
+ *
+ * @throws InoriginError `invalid_request` that names the invalid option.
+ */
+export function parseOptions<Input extends Options>(
+  input: Input | undefined,
+): Input & { signal: AbortSignal; onProgress: NonNullable<Input['onProgress']> } {
+  const options: unknown = input ?? (input === undefined ? {} : null)
+  if (typeof options !== 'object' || options === null) {
+    throw invalid('options', `options must be an object or undefined, not ${typeName(options)}.`)
+  }
+  const { signal = neverAborted, onProgress = noop } = options as Options
+  if (typeof signal?.addEventListener !== 'function' || !('aborted' in signal)) {
+    throw invalid('signal', `signal must be an AbortSignal, not ${typeName(signal)}.`)
+  }
+  if (typeof onProgress !== 'function') {
+    throw invalid('onProgress', `onProgress must be a function, not ${typeName(onProgress)}.`)
+  }
+  return {
+    ...(options as Input),
+    signal,
+    onProgress: onProgress as NonNullable<Input['onProgress']>,
+  }
+}
+
+/**
+ * Returns the files with their paths, or the folder. A `File` loses its `webkitRelativePath` when
+ * it is sent to another thread.
+ *
+ * @throws InoriginError `invalid_request` for other values.
+ */
+export function parseFiles(
+  files: Iterable<File> | FileSystemDirectoryHandle,
+): readonly ChosenFile[] | FileSystemDirectoryHandle {
+  const input: unknown = files
+  if (isObject(input) && 'kind' in input && input.kind === 'directory')
+    return files as FileSystemDirectoryHandle
+  const listed =
+    isObject(input) && Symbol.iterator in input ? Array.from(files as Iterable<File>) : null
+  // `instanceof` fails for files that come from another frame.
+  if (listed?.every((file) => typeName(file) === 'File')) {
+    return listed.map((file) => ({ path: file.webkitRelativePath || file.name, file }))
+  }
+  const what = 'files must be a list of files or the handle of a folder'
+  throw invalid('files', `${what}, not ${typeName(input)}. Put a single file into an array.`)
+}
+
+function invalid(param: string, message: string): InoriginError {
+  return new InoriginError('invalid_request', message, { code: 'invalid_value', param })
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
+}
+
+/** Returns the type of a value for an error message, such as `null`, `string` or `File`. */
+function typeName(value: unknown): string {
+  if (!isObject(value)) return value === null ? 'null' : typeof value
+  return Object.prototype.toString.call(value).slice(8, -1)
+}

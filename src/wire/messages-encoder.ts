@@ -1,0 +1,187 @@
+import type { FinishReason, Usage } from '../types/index.ts'
+import type { EventEncoder } from './response-body.ts'
+import { formatProgress } from './response-body.ts'
+import { wireError } from './errors.ts'
+import { id } from './id.ts'
+import { jsonEncoder } from './completion-parts.ts'
+import type { CompletionPart, FinishEvent } from './completion-parts.ts'
+import { SSE_TYPE } from './http-response.ts'
+import { comment, frame } from './sse.ts'
+import { toToolUseId } from './tools.ts'
+
+/** Options that decide what a message contains. */
+export interface MessageEncoderOptions {
+  model: string
+  reasoning: boolean
+}
+
+const STOP_REASON = {
+  stop: 'end_turn',
+  length: 'max_tokens',
+  stop_sequence: 'stop_sequence',
+  tool_calls: 'tool_use',
+} as const satisfies Record<FinishReason, string>
+
+/** Returns the usage. This style counts cached tokens apart from the input tokens. */
+function toUsageJson({ promptTokens, cachedTokens, completionTokens, reasoningTokens }: Usage) {
+  return {
+    input_tokens: promptTokens - cachedTokens,
+    output_tokens: completionTokens,
+    cache_creation_input_tokens: 0,
+    cache_read_input_tokens: cachedTokens,
+    ...(reasoningTokens > 0 && { output_tokens_details: { thinking_tokens: reasoningTokens } }),
+  }
+}
+
+/** Returns the fields that say why generation stopped. */
+function toStopFields({ reason, stopSequence }: FinishEvent) {
+  return {
+    stop_reason: STOP_REASON[reason],
+    stop_sequence: reason === 'stop_sequence' ? stopSequence : null,
+  }
+}
+
+/** Encodes a message as one JSON body. Spaces are sent ahead of it as heartbeats. */
+export function messageJsonEncoder({ model, reasoning }: MessageEncoderOptions): EventEncoder {
+  const head = { id: id('msg_'), type: 'message', role: 'assistant', model }
+  return jsonEncoder((parts, finish) => {
+    const blocks = parts.filter(({ type }) => reasoning || type !== 'reasoning').map(toBlock)
+    const content = blocks.length > 0 ? blocks : [{ type: 'text', text: '' }]
+    return { ...head, content, ...toStopFields(finish), usage: toUsageJson(finish.usage) }
+  })
+}
+
+function toBlock(part: CompletionPart) {
+  switch (part.type) {
+    case 'reasoning':
+      return { type: 'thinking', thinking: part.text, signature: createSignature() }
+    case 'text':
+      return { type: 'text', text: part.text }
+    case 'call':
+      return {
+        type: 'tool_use',
+        id: toToolUseId(part.id),
+        name: part.name,
+        input: parseInput(part.arguments),
+      }
+  }
+}
+
+/** Parses the arguments of a call. A call that was cut off by a limit has the input `{}`. */
+function parseInput(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return {}
+  }
+}
+
+/** Returns a signature for reasoning. Clients require one and send it back; nothing verifies it. */
+function createSignature(): string {
+  return id('sig_')
+}
+
+/** Encodes a frame whose event name is its type, which this style requires. */
+function typedFrame(type: string, fields: object = {}): string {
+  return frame({ type, ...fields }, type)
+}
+
+/** Encodes a message as a stream of events. */
+export function messageStreamEncoder({ model, reasoning }: MessageEncoderOptions): EventEncoder {
+  const head = { id: id('msg_'), type: 'message', role: 'assistant', model, content: [] }
+  const ping = typedFrame('ping')
+  const blocks = createBlockStream()
+  return {
+    type: SSE_TYPE,
+    encode(event) {
+      switch (event.type) {
+        case 'progress':
+          return comment(formatProgress(event.progress)) + ping
+        case 'heartbeat':
+          return ping
+        case 'start': {
+          // Clients add the usage of the start to that of the end, so it reports no output.
+          const usage = toUsageJson({ ...event, completionTokens: 0, reasoningTokens: 0 })
+          return typedFrame('message_start', {
+            message: { ...head, stop_reason: null, stop_sequence: null, usage },
+          })
+        }
+        case 'reasoning':
+          return reasoning ? blocks.add(THINKING, event.text) : ''
+        case 'text':
+          return blocks.add(TEXT, event.text)
+        case 'tool_call':
+          return blocks.begin({
+            type: 'tool_use',
+            id: toToolUseId(event.id),
+            name: event.name,
+            input: {},
+          })
+        case 'tool_arguments':
+          return blocks.add(null, event.text)
+        case 'finish':
+          return (
+            blocks.end() +
+            typedFrame('message_delta', {
+              delta: toStopFields(event),
+              usage: toUsageJson(event.usage),
+            }) +
+            typedFrame('message_stop')
+          )
+      }
+    },
+    fail: (error) => {
+      const { type, message } = wireError(error)
+      return typedFrame('error', { error: { type, message } })
+    },
+  }
+}
+
+type Block = { type: 'text' | 'thinking' | 'tool_use' } & Record<string, unknown>
+
+const TEXT: Block = { type: 'text', text: '' }
+const THINKING: Block = { type: 'thinking', thinking: '', signature: '' }
+
+/** Tracks the content blocks of a stream. Each block is closed before the next begins. */
+function createBlockStream() {
+  let open: Block['type'] | null = null
+  let index = -1
+  const delta = (fields: object): string =>
+    typedFrame('content_block_delta', { index, delta: fields })
+
+  const close = (): string => {
+    if (open === null) return ''
+    const signatureDelta =
+      open === 'thinking' ? delta({ type: 'signature_delta', signature: createSignature() }) : ''
+    open = null
+    return signatureDelta + typedFrame('content_block_stop', { index })
+  }
+  const begin = (block: Block): string => {
+    const stopFrame = close()
+    open = block.type
+    index += 1
+    return stopFrame + typedFrame('content_block_start', { index, content_block: block })
+  }
+  return {
+    begin,
+    /** Adds text to the open block, or to a new one if the open block has another type. */
+    add(block: Block | null, text: string): string {
+      if (text === '') return ''
+      const startFrame = block && block.type !== open ? begin(block) : ''
+      return startFrame + delta(toDelta(open, text))
+    },
+    /** Closes the last block. An empty completion gets one empty text block. */
+    end: (): string => (index < 0 ? begin(TEXT) : '') + close(),
+  }
+}
+
+function toDelta(type: Block['type'] | null, text: string): object {
+  switch (type) {
+    case 'thinking':
+      return { type: 'thinking_delta', thinking: text }
+    case 'tool_use':
+      return { type: 'input_json_delta', partial_json: text }
+    default:
+      return { type: 'text_delta', text }
+  }
+}

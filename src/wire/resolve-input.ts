@@ -1,0 +1,167 @@
+/** Builds the conversation of a response from stored items and the new input. */
+import * as v from 'valibot'
+import { InoriginError } from '../error.ts'
+import type { Caller, Host, KeptItem, KeptResponse } from '../types/index.ts'
+import { isObject } from './fields.ts'
+import { id } from './id.ts'
+import { itemsSchema } from './responses-input.ts'
+import type { InputItem } from './responses-input.ts'
+import type { ResponsesBody } from './responses.ts'
+import { argumentsJson } from './tools.ts'
+
+/** Input of a response, with all references resolved. */
+export interface ResolvedInput {
+  /** Parsed items, each reference replaced by its item. */
+  items: readonly InputItem[]
+  /** The same items in the form in which they are stored. */
+  stored: readonly KeptItem[]
+}
+
+type RawItem = Readonly<Record<string, unknown>>
+
+/**
+ * Resolves with the input of a body and the stored items that it refers to. `sent` is the body
+ * before its schema was applied. Rejects with a remedy when an item is not stored.
+ */
+export async function resolveInput(
+  { input, previous_response_id: previous }: ResponsesBody,
+  sent: unknown,
+  host: Host,
+  caller: Caller,
+): Promise<ResolvedInput> {
+  const sentItems = toRawItems(sent)
+  const previousItems = previous ? await loadPreviousItems(previous, host, caller) : []
+  const storedById = await loadReferencedItems(sentItems, host, caller)
+  const items = [
+    ...parseItems(previousItems).map((item) => ({ item, path: 'previous_response_id' })),
+    ...(typeof input === 'string'
+      ? [{ item: { role: 'user' as const, content: input }, path: 'input' }]
+      : input.map((item, index) => ({
+          item:
+            (item.type === 'item_reference' && parseItems([storedById.get(item.id)])[0]) || item,
+          path: `input[${index}]`,
+        }))),
+  ]
+  const ownItems = sentItems.map(
+    (item) => (isReference(item) && storedById.get(item['id'])) || withIdAndType(item),
+  )
+  return { items, stored: [...previousItems, ...ownItems] }
+}
+
+/** Resolves with all items of a stored response: its input and its output. */
+async function loadPreviousItems(
+  previous: string,
+  host: Host,
+  caller: Caller,
+): Promise<KeptItem[]> {
+  const response = await host.keptResponse(previous, caller)
+  if (response) return [...response.input, ...response.output]
+  const what = `Previous response with id '${shortenId(previous)}' not found. ${REMEDY}`
+  throw new InoriginError('invalid_request', what, {
+    code: 'previous_response_not_found',
+    param: 'previous_response_id',
+  })
+}
+
+/** Resolves with the stored items that the input refers to, by id. */
+async function loadReferencedItems(
+  sentItems: readonly RawItem[],
+  host: Host,
+  caller: Caller,
+): Promise<Map<unknown, KeptItem>> {
+  const ids = sentItems.flatMap((item) => (isReference(item) ? [item['id']] : []))
+  assertNoDuplicates(sentItems)
+  const found = ids.length > 0 ? await host.keptItems(ids, caller) : []
+  const storedById = new Map(found.flatMap((item) => (item ? [[item.id, item]] : [])))
+  for (const [index, item] of sentItems.entries()) {
+    if (!isReference(item) || storedById.has(item['id'])) continue
+    const what = `Item with id '${shortenId(item['id'])}' not found. ${REMEDY}`
+    throw new InoriginError('not_found', what, {
+      code: 'item_not_found',
+      param: `input[${index}].id`,
+    })
+  }
+  return storedById
+}
+
+/** Refuses a second reference to an item, since a short body could expand to any amount of text. */
+function assertNoDuplicates(sentItems: readonly RawItem[]): void {
+  const seen = new Set<string>()
+  for (const [index, item] of sentItems.entries()) {
+    if (!isReference(item)) continue
+    if (seen.has(item['id'])) {
+      const what = `Duplicate item found with id '${shortenId(item['id'])}'. Remove it from the input.`
+      throw new InoriginError('invalid_request', what, {
+        code: 'duplicate_item',
+        param: `input[${index}].id`,
+      })
+    }
+    seen.add(item['id'])
+  }
+}
+
+/** Resolves with a stored response. Rejects with `not_found` if there is none. */
+export async function getStoredResponse(
+  name: string,
+  host: Host,
+  caller: Caller,
+): Promise<KeptResponse> {
+  return (await host.keptResponse(name, caller)) ?? throwNotStored(name)
+}
+
+/** Throws `not_found` for a response that is not stored. */
+export function throwNotStored(name: string): never {
+  const what = `Response with id '${shortenId(name)}' not found. ${STORAGE_NOTE}`
+  throw new InoriginError('not_found', what, { code: 'response_not_found' })
+}
+
+const STORAGE_NOTE =
+  'Responses are stored in memory, per API key, by the tab that hosts the models, until it is ' +
+  'closed or needs the memory. A response that reports store: false is not stored: either the ' +
+  'request said so, or the response is too large.'
+const REMEDY = `${STORAGE_NOTE} Send the items themselves, as clients do with store: false.`
+
+/** Shortens an id for a message. Real ids are short, but a client may send any string. */
+const shortenId = (name: string): string => (name.length > 80 ? `${name.slice(0, 80)}...` : name)
+
+function isReference(item: RawItem): item is RawItem & { id: string } {
+  return item['type'] === 'item_reference' && typeof item['id'] === 'string'
+}
+
+function toRawItems(sent: unknown): readonly RawItem[] {
+  const given = isObject(sent) ? sent['input'] : undefined
+  return Array.isArray(given) ? given.filter(isObject) : [{ role: 'user', content: given }]
+}
+
+/** Parses stored items. */
+function parseItems(items: ReadonlyArray<KeptItem | undefined>) {
+  const storedById = items.flatMap((item) => (item ? [repairArguments(item)] : []))
+  return storedById.length > 0 ? v.parse(itemsSchema, storedById) : []
+}
+
+/** Replaces the arguments of a call that was cut off by `{}`, because they are not valid JSON. */
+function repairArguments(item: KeptItem): RawItem {
+  if (item['type'] !== 'function_call' || v.is(argumentsJson, item['arguments'])) return item
+  return { ...item, arguments: '{}' }
+}
+
+const PREFIX: Readonly<Record<string, string>> = {
+  message: 'msg_',
+  function_call: 'fc_',
+  function_call_output: 'fco_',
+  reasoning: 'rs_',
+}
+
+/** Completes an item to the form that lists of items use: an id, a type, and text in a part. */
+function withIdAndType(item: RawItem): KeptItem {
+  const type = String(item['type'] ?? 'message')
+  const { role, content } = item
+  const part =
+    role === 'assistant' ? { type: 'output_text', annotations: [] } : { type: 'input_text' }
+  return {
+    ...item,
+    type,
+    ...(typeof content === 'string' && { content: [{ ...part, text: content }] }),
+    id: typeof item['id'] === 'string' ? item['id'] : id(PREFIX[type] ?? 'item_'),
+  }
+}

@@ -1,0 +1,108 @@
+import { InoriginError } from '../error.ts'
+import type { GenerationEvent, LoadProgress } from '../types/index.ts'
+import type { Cancellation } from './cancellation.ts'
+
+/** Encoder of the events of a generation or prediction in one API style. */
+export interface EventEncoder<Event = GenerationEvent> {
+  /** Content type of the response. */
+  readonly type: string
+  /** Returns the text for an event, empty if there is nothing to send. */
+  encode(event: Event): string
+  /** Returns the last text of a stream that failed. Absent: the body is aborted instead. */
+  fail?(error: InoriginError): string
+  /**
+   * Runs once, before the last text is sent or after the client has left. Resolves with text to
+   * append, which may be empty.
+   */
+  settle?(): Promise<string>
+}
+
+/**
+ * Creates the body of a response. Events are read when the consumer asks for more, up to the one of
+ * type `finish`. Cancelling the body cancels the work, and aborted work makes the body fail, as in
+ * `fetch`. `translateError` translates a late error to the field names of the body.
+ */
+export function createResponseBody<Event extends { type: string }>(
+  events: AsyncIterable<Event>,
+  encoder: EventEncoder<Event>,
+  cancellation: Cancellation,
+  translateError: (error: InoriginError) => InoriginError,
+): ReadableStream<Uint8Array> {
+  const iterator = events[Symbol.asyncIterator]()
+  const utf8 = new TextEncoder()
+  const { signal } = cancellation
+  let settling: Promise<string> | undefined
+  const settle = (): Promise<string> => (settling ??= encoder.settle?.() ?? Promise.resolve(''))
+
+  return new ReadableStream<Uint8Array>(
+    {
+      start(controller) {
+        const stop = (): void => {
+          controller.error(signal.reason)
+          void settle()
+          void returnIterator(iterator)
+        }
+        if (signal.aborted) stop()
+        else signal.addEventListener('abort', stop, { once: true })
+      },
+      async pull(controller) {
+        let text = ''
+        let last = false
+        try {
+          while (text === '' && !last) {
+            const { done, value } = await iterator.next()
+            if (done) throw new InoriginError('internal', 'The response ended before it finished.')
+            text = encoder.encode(value)
+            last = value.type === 'finish'
+          }
+        } catch (thrown) {
+          const error = translateError(InoriginError.from(thrown))
+          if (encoder.fail === undefined) return controller.error(error)
+          text = encoder.fail(error)
+          last = true
+        }
+        if (last) text += await settle()
+        if (signal.aborted) return
+        controller.enqueue(utf8.encode(text))
+        if (!last) return
+        controller.close()
+        void returnIterator(iterator)
+      },
+      // WebKit hangs every later fetch of the origin if an abort listener runs inside of `cancel`.
+      cancel() {
+        queueMicrotask(() => cancellation.cancel())
+      },
+    },
+    // The stream reads nothing ahead, so a consumer that stops reading stops the model.
+    { highWaterMark: 0 },
+  )
+}
+
+async function returnIterator(iterator: AsyncIterator<unknown>): Promise<void> {
+  try {
+    await iterator.return?.()
+  } catch {
+    // The consumer has left, so nobody can receive this error.
+  }
+}
+
+const PHASE_TEXT = {
+  download: 'downloading',
+  compile: 'compiling',
+  warm: 'warming',
+  ready: 'ready',
+} as const
+
+/** Formats progress, such as `downloading @acme/tiny 45% 3.1 MB/s`. */
+export function formatProgress({
+  tag,
+  phase,
+  loadedBytes,
+  totalBytes,
+  bytesPerSecond,
+}: LoadProgress): string {
+  const parts: string[] = [PHASE_TEXT[phase], tag]
+  if (totalBytes > 0) parts.push(`${Math.floor((100 * loadedBytes) / totalBytes)}%`)
+  if (bytesPerSecond > 0) parts.push(`${(bytesPerSecond / 1e6).toFixed(1)} MB/s`)
+  return parts.join(' ')
+}

@@ -1,0 +1,223 @@
+/** Encodes a response, as one JSON body or as a stream of events about its items. */
+import type { KeptItem, TokenLogprob, Usage } from '../types/index.ts'
+import type { EventEncoder } from './response-body.ts'
+import { formatProgress } from './response-body.ts'
+import { wireError } from './errors.ts'
+import { id, nowInSeconds } from './id.ts'
+import { jsonEncoder } from './completion-parts.ts'
+import type { CompletionPart, FinishEvent } from './completion-parts.ts'
+import { SSE_TYPE } from './http-response.ts'
+import {
+  createOutputItem,
+  itemAddedEvents,
+  itemDeltaEvent,
+  itemDoneEvents,
+  toItemJson,
+} from './responses-items.ts'
+import type { OutputItem } from './responses-items.ts'
+import type { ResponsesBody } from './responses.ts'
+import { comment, frame } from './sse.ts'
+
+/** Options that decide what a response contains. */
+export interface ResponseEncoderOptions {
+  /** Body of the request. The response repeats some of its fields. */
+  requestBody: ResponsesBody
+  reasoning: boolean
+  logprobs: boolean
+  /** `true` if the client asked for `reasoning.encrypted_content`, to send reasoning back. */
+  encryptReasoning: boolean
+  /** Stores the response; resolves with `false` if it cannot. Absent: it is not stored. */
+  store?(body: ResponseJson): Promise<boolean>
+}
+
+/** Response as it is sent, complete or partial. */
+export interface ResponseJson extends Readonly<Record<string, unknown>> {
+  id: string
+  status: Status
+  output: readonly KeptItem[]
+}
+
+type Status = 'in_progress' | 'completed' | 'incomplete'
+
+/** Returns a function that creates the response object with all fields that clients expect. */
+function createResponseJson({ requestBody }: ResponseEncoderOptions) {
+  const head = { id: id('resp_'), object: 'response', created_at: nowInSeconds() }
+  const repeatedFields = {
+    background: false,
+    error: null,
+    instructions: requestBody.instructions ?? null,
+    max_output_tokens: requestBody.max_output_tokens ?? null,
+    metadata: requestBody.metadata ?? {},
+    model: requestBody.model,
+    parallel_tool_calls: requestBody.parallel_tool_calls ?? true,
+    previous_response_id: requestBody.previous_response_id ?? null,
+    reasoning: {
+      effort: requestBody.reasoning?.effort ?? null,
+      summary: requestBody.reasoning?.summary ?? null,
+    },
+    store: requestBody.store ?? true,
+    temperature: requestBody.temperature ?? null,
+    text: { format: requestBody.text?.format ?? { type: 'text' } },
+    tool_choice: requestBody.tool_choice ?? 'auto',
+    tools: (requestBody.tools ?? []).map((tool) => ({ strict: true, parameters: {}, ...tool })),
+    top_p: requestBody.top_p ?? null,
+    truncation: 'disabled',
+  }
+  return (status: Status, output: readonly KeptItem[], usage: Usage | null): ResponseJson => ({
+    ...head,
+    status,
+    ...repeatedFields,
+    // A response that was aborted has no usage, and no reason that clients know.
+    incomplete_details: status === 'incomplete' && usage ? { reason: 'max_output_tokens' } : null,
+    output,
+    usage: usage && toUsageJson(usage),
+  })
+}
+
+function toUsageJson({ promptTokens, cachedTokens, completionTokens, reasoningTokens }: Usage) {
+  return {
+    input_tokens: promptTokens,
+    input_tokens_details: { cached_tokens: cachedTokens },
+    output_tokens: completionTokens,
+    output_tokens_details: { reasoning_tokens: reasoningTokens },
+    total_tokens: promptTokens + completionTokens,
+  }
+}
+
+const toStatus = ({ reason }: FinishEvent) => (reason === 'length' ? 'incomplete' : 'completed')
+
+/** Encodes a response as one JSON body. Spaces are sent ahead of it as heartbeats. */
+export function responseJsonEncoder(options: ResponseEncoderOptions): EventEncoder {
+  const toResponse = createResponseJson(options)
+  // A response that was aborted is not stored, because no client knows its id.
+  return jsonEncoder((parts, finish) => {
+    const status = toStatus(finish)
+    const shownParts = parts.filter(({ type }) => options.reasoning || type !== 'reasoning')
+    const items = (shownParts.length > 0 ? shownParts : [EMPTY_TEXT]).map((part) =>
+      createOutputItem(part, options.encryptReasoning),
+    )
+    const output = items.map((item, index) =>
+      toItemJson(item, index === items.length - 1 ? status : 'completed'),
+    )
+    return storeResponse(toResponse(status, output, finish.usage), options)
+  })
+}
+
+/** Stores a response. Resolves with it, and with `store: false` if it could not be stored. */
+async function storeResponse(
+  body: ResponseJson,
+  { store }: ResponseEncoderOptions,
+): Promise<ResponseJson> {
+  return store && !(await store(body)) ? { ...body, store: false } : body
+}
+
+/** Text of an empty completion, which becomes one empty message. */
+const EMPTY_TEXT: CompletionPart = { type: 'text', text: '', logprobs: [] }
+
+/** Encodes a response as a stream of events. */
+export function responseStreamEncoder(options: ResponseEncoderOptions): EventEncoder {
+  const toResponse = createResponseJson(options)
+  const output: KeptItem[] = []
+  let isStarted = false
+  let body: ResponseJson | null = null
+  let open: OutputItem | null = null
+  let number = 0
+  const encodeEvent = (type: string, fields: object): string =>
+    frame({ type, sequence_number: number++, ...fields }, type)
+  const encodeItemEvents = (
+    events: ReadonlyArray<readonly [type: string, fields: object]>,
+  ): string =>
+    events
+      .map(([type, fields]) => encodeEvent(type, { output_index: output.length, ...fields }))
+      .join('')
+
+  const close = (status: 'completed' | 'incomplete'): string => {
+    if (!open) return ''
+    const doneFrames = encodeItemEvents(itemDoneEvents(open, status))
+    output.push(toItemJson(open, status))
+    open = null
+    return doneFrames
+  }
+  const begin = (part: CompletionPart): string => {
+    const doneFrames = close('completed')
+    open = createOutputItem(part, options.encryptReasoning)
+    return doneFrames + encodeItemEvents(itemAddedEvents(open))
+  }
+  const add = (
+    type: CompletionPart['type'],
+    text: string,
+    logprobs: readonly TokenLogprob[] = [],
+  ): string => {
+    if (text === '' && logprobs.length === 0) return ''
+    const addedFrames = open?.part.type === type ? '' : begin(emptyPart(type))
+    if (!open) return addedFrames
+    const { part } = open
+    if (part.type === 'call') part.arguments += text
+    else part.text += text
+    if (part.type === 'text' && options.logprobs) part.logprobs.push(...logprobs)
+    return (
+      addedFrames + encodeItemEvents([itemDeltaEvent(open, text, options.logprobs ? logprobs : [])])
+    )
+  }
+
+  return {
+    type: SSE_TYPE,
+    encode(event) {
+      switch (event.type) {
+        case 'progress':
+          return comment(formatProgress(event.progress))
+        case 'heartbeat':
+          return comment('heartbeat')
+        case 'start': {
+          isStarted = true
+          const response = toResponse('in_progress', [], null)
+          return (
+            encodeEvent('response.created', { response }) +
+            encodeEvent('response.in_progress', { response })
+          )
+        }
+        case 'reasoning':
+          return options.reasoning ? add('reasoning', event.text) : ''
+        case 'text':
+          return add('text', event.text, event.logprobs)
+        case 'tool_call':
+          return begin({ type: 'call', id: event.id, name: event.name, arguments: '' })
+        case 'tool_arguments':
+          return add('call', event.text)
+        case 'finish': {
+          const status = toStatus(event)
+          const emptyItemFrames = output.length === 0 && !open ? begin(EMPTY_TEXT) : ''
+          const last = emptyItemFrames + close(status)
+          body = toResponse(status, output, event.usage)
+          return last
+        }
+      }
+    },
+    fail: (error) => {
+      // Some clients read the fields of the event, others those of `error`.
+      const fields = wireError(error)
+      return frame({ ...fields, type: 'error', sequence_number: number++, error: fields }, 'error')
+    },
+    // A client that aborted the stream may refer to the items that it received.
+    settle: async () => {
+      if (body) {
+        const response = await storeResponse(body, options)
+        return encodeEvent(`response.${response.status}`, { response })
+      }
+      const shownParts = open ? [...output, toItemJson(open, 'incomplete')] : output
+      if (isStarted) await options.store?.(toResponse('incomplete', shownParts, null))
+      return ''
+    },
+  }
+}
+
+function emptyPart(type: CompletionPart['type']): CompletionPart {
+  switch (type) {
+    case 'call':
+      return { type, id: '', name: '', arguments: '' }
+    case 'reasoning':
+      return { type, text: '' }
+    case 'text':
+      return { type, text: '', logprobs: [] }
+  }
+}

@@ -1,0 +1,109 @@
+/**
+ * Finds the tab that hosts. The browser may stop the service worker at any time, and its memory is
+ * lost. The finder then asks all tabs again.
+ */
+import { InoriginError } from '../src/error.ts'
+import { unreachable } from '../src/link/ask.ts'
+import { PROTOCOL, type WorkerToPage } from '../src/link/protocol.ts'
+
+/** Timeout in milliseconds for the answer of a tab that hosts, or that was just elected. */
+const HOST_ANSWER_TIMEOUT_MS = 2_000
+/** Timeout in milliseconds for the answer of a new host after it was asked to steal the lock. */
+const STEAL_TIMEOUT_MS = 5_000
+const MIN_STEAL_INTERVAL_MS = 60_000
+
+/** Knowledge about which tab hosts. */
+export interface HostFinder {
+  /**
+   * Sends a port to the hosting tab. Attempt 0 uses the known host, attempt 1 asks all tabs, and
+   * attempt 2 may ask a tab to steal the host's lock.
+   */
+  connect(port: MessagePort, attempt: number): Promise<void>
+  /** Records that this tab hosts. */
+  setHost(clientId: string): void
+  /** Records that this tab does not host, but is a candidate. */
+  addCandidate(clientId: string): void
+}
+
+/** Creates a finder for the pages in the scope of a service worker. */
+export function createHostFinder(worker: ServiceWorkerGlobalScope): HostFinder {
+  const { scope } = worker.registration
+  let host: string | undefined
+  let lastSteal = -Infinity
+  const candidates = new Set<string>()
+  const waiting = new Set<(clientId: string) => void>()
+
+  async function connect(port: MessagePort, attempt: number): Promise<void> {
+    // Client ids of locks are not `Client` ids in Chromium, so the tabs are asked by a message.
+    const knownClient =
+      attempt === 0 && host !== undefined ? await worker.clients.get(host) : undefined
+    const client = knownClient ?? (await findHost(attempt >= 2))
+    client.postMessage(message('inorigin:request'), [port])
+  }
+
+  async function findHost(steal: boolean): Promise<Client> {
+    host = undefined
+    const clients = await worker.clients.matchAll({ type: 'window', includeUncontrolled: true })
+    if (clients.length === 0) throw noHostError()
+    const stealing = steal && askToSteal(clients)
+    candidates.clear()
+    const answer = waitForHost(stealing ? STEAL_TIMEOUT_MS : HOST_ANSWER_TIMEOUT_MS)
+    for (const client of clients) client.postMessage(message('inorigin:who-hosts'))
+    const found = await worker.clients.get(await answer)
+    if (!found) throw unreachable()
+    return found
+  }
+
+  /**
+   * Asks a visible candidate to steal the lock, because a frozen tab keeps its lock and does not
+   * answer. Returns `false` if there is no such tab, or if the last steal was too recent.
+   */
+  function askToSteal(clients: readonly WindowClient[]): boolean {
+    if (Date.now() - lastSteal < MIN_STEAL_INTERVAL_MS) return false
+    const candidate = clients.find(
+      ({ id, visibilityState }) => candidates.has(id) && visibilityState === 'visible',
+    )
+    if (!candidate) return false
+    lastSteal = Date.now()
+    candidate.postMessage(message('inorigin:steal'))
+    return true
+  }
+
+  function waitForHost(timeoutMs: number): Promise<string> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        waiting.delete(onHost)
+        reject(candidates.size > 0 ? unreachable() : noHostError())
+      }, timeoutMs)
+      const onHost = (clientId: string) => {
+        clearTimeout(timer)
+        waiting.delete(onHost)
+        resolve(clientId)
+      }
+      waiting.add(onHost)
+    })
+  }
+
+  function message(type: WorkerToPage['type']): WorkerToPage {
+    return { type, protocol: PROTOCOL, scope }
+  }
+
+  return {
+    connect,
+    setHost(clientId) {
+      host = clientId
+      for (const onHost of waiting) onHost(clientId)
+    },
+    addCandidate(clientId) {
+      candidates.add(clientId)
+    },
+  }
+}
+
+function noHostError(): InoriginError {
+  const what = 'No open tab of this origin hosts the models.'
+  return new InoriginError('unavailable', `${what} Open a page that calls serve().`, {
+    code: 'no_host',
+    retryAfter: 1,
+  })
+}
