@@ -11,7 +11,7 @@ import { currentLocks } from './link/locks.ts'
 import { PROTOCOL, type HostSetup, type PageToWorker } from './link/protocol.ts'
 import { remoteControl, remoteHost } from './link/remote.ts'
 import { tell, type Script } from './register.ts'
-import { askPersistence } from './store/room.ts'
+import { askPersistence } from './store/quota.ts'
 import type { PredictOptions, Server } from './server.ts'
 import type { Control, Device, Host, Tag } from './types/index.ts'
 

@@ -2,12 +2,12 @@
 import * as v from 'valibot'
 import { InoriginError } from '../error.ts'
 import { CHUNK_BYTES } from '../store/db.ts'
-import { ownerOf } from './resolve.ts'
-import { expandHubEntry, HOST } from './hub/entry.ts'
-import { expandMlcEntry } from './mlc/entry.ts'
+import { getOwner } from './find-entry.ts'
+import { expandHubEntry, PUBLIC_HUB_URL } from './hub/hub-entry.ts'
+import { expandMlcEntry } from './mlc/mlc-entry.ts'
 import type { MlcList } from './mlc/list.ts'
-import { recordsOf } from './mlc/records.ts'
-import { checkParameters, repeated, type Say } from './parameters.ts'
+import { expandRecords } from './mlc/expand-records.ts'
+import { validateParameters, reportDuplicates, type ReportProblem } from './validate-parameters.ts'
 import {
   catalogSchema,
   type Catalog,
@@ -28,15 +28,15 @@ export interface ValidateOptions {
   base: string
   /** `true` if it may list tags of `@inorigin`, which only the package's own catalog may. */
   embedded: boolean
-  /** WebLLM's model list, required if the document names a model of it; see {@link namesMlc}. */
+  /** WebLLM's model list, required if the document names a model of it; see {@link referencesMlcList}. */
   mlc?: MlcList | undefined
 }
 
 /** Maximum number of problems in a message. */
-const LISTED = 5
+const MAX_LISTED_PROBLEMS = 5
 
 /** Owner name of this package. Other catalogs must not define its tags. */
-const RESERVED = 'inorigin'
+const RESERVED_OWNER = 'inorigin'
 
 /**
  * Returns the document as a catalog with absolute resource URLs. Throws `invalid_request` with the
@@ -44,38 +44,38 @@ const RESERVED = 'inorigin'
  */
 export function validateCatalog(document: unknown, options: ValidateOptions): Catalog {
   if (Array.isArray(document)) {
-    throw invalid(options, [
+    throw invalidCatalogError(options, [
       'the document: is a list. Put its entries into { "version": 1, "entries": [] }',
     ])
   }
   const { success, output, issues } = v.safeParse(catalogSchema, document)
   if (!success) {
-    throw invalid(
+    throw invalidCatalogError(
       options,
-      issues.map((issue) => `${pathOf(issue.path)}: ${issue.message}`),
+      issues.map((issue) => `${formatPath(issue.path)}: ${issue.message}`),
     )
   }
   const problems: string[] = []
-  const catalog = resolved(output, options, problems)
-  if (problems.length > 0) throw invalid(options, problems)
+  const catalog = resolveDocument(output, options, problems)
+  if (problems.length > 0) throw invalidCatalogError(options, problems)
   return catalog
 }
 
 /** Returns `true` if an entry names a model of WebLLM's list, which validation then needs. */
-export function namesMlc(document: unknown): boolean {
+export function referencesMlcList(document: unknown): boolean {
   const { entries } = Object(document) as { entries?: unknown }
   if (!Array.isArray(entries)) return false
   return entries.some((entry) => [Object(entry).mlc].flat().some((one) => typeof one === 'string'))
 }
 
 /** Checks rules that a schema cannot express, and makes every URL absolute. */
-function resolved(
+function resolveDocument(
   catalog: CatalogDocument,
   { base, embedded, mlc }: ValidateOptions,
   problems: string[],
 ): Catalog {
   const say = (path: string, problem: string) => problems.push(`${path}: ${problem}`)
-  repeated(
+  reportDuplicates(
     catalog.entries.map((entry) => entry.tag),
     'entries',
     'tag',
@@ -84,34 +84,34 @@ function resolved(
   const entries = catalog.entries.map((written, index): Entry => {
     const path = `entries[${index}]`
     const entry = 'mlc' in written || 'huggingface' in written ? expanded(written, path) : written
-    if (!embedded && ownerOf(entry.tag) === RESERVED) {
-      say(`${path}.tag`, `tags of @${RESERVED} are reserved; use an owner name of your own`)
+    if (!embedded && getOwner(entry.tag) === RESERVED_OWNER) {
+      say(`${path}.tag`, `tags of @${RESERVED_OWNER} are reserved; use an owner name of your own`)
     }
     if (entry.type === 'model' && entry.maxOutputTokens > entry.maxInputTokens) {
       say(`${path}.maxOutputTokens`, 'is above maxInputTokens, which includes the output')
     }
     if (entry.type === 'predictor') {
-      checkParameters(entry, path, say)
-      checkEmbeddings(entry, `${path}.embeddings`, say)
+      validateParameters(entry, path, say)
+      validateEmbeddings(entry, `${path}.embeddings`, say)
     }
-    repeated(
+    reportDuplicates(
       entry.implementations.map(({ id }) => id),
       `${path}.implementations`,
       'id',
       say,
     )
     const implementations = entry.implementations.map((implementation, at): Implementation => {
-      checkEngine(implementation, entry.type, `${path}.implementations[${at}]`, say)
+      validateEngine(implementation, entry.type, `${path}.implementations[${at}]`, say)
       const list = `${path}.implementations[${at}].resources`
-      repeated(
+      reportDuplicates(
         implementation.resources.map(({ name }) => name),
         list,
         'name',
         say,
       )
       const resources = implementation.resources.map((resource, place): Resource => {
-        checkChunks(resource, `${list}[${place}].chunks`, say)
-        const url = absolute(resource.url, base)
+        validateChunkCount(resource, `${list}[${place}].chunks`, say)
+        const url = toAbsoluteUrl(resource.url, base)
         if (!url) say(`${list}[${place}].url`, `"${resource.url}" is not an http or https URL`)
         return { ...resource, url: url ?? '' }
       })
@@ -122,17 +122,22 @@ function resolved(
   return { version: catalog.version, entries }
 
   function expanded(entry: HubEntry | MlcEntry, path: string): ModelEntry {
-    const { host: given = HOST } = entry
-    const host = absolute(given.endsWith('/') ? given : `${given}/`, base)
+    const { host: given = PUBLIC_HUB_URL } = entry
+    const host = toAbsoluteUrl(given.endsWith('/') ? given : `${given}/`, base)
     if (!host) say(`${path}.host`, `"${entry.host}" is not an http or https URL`)
     if (!('mlc' in entry)) return expandHubEntry(entry, host ?? undefined)
-    const absoluteUrl = (url: string) => absolute(url, base)
-    const records = recordsOf(entry, { list: mlc, host: host ?? HOST, absoluteUrl }, path, say)
+    const absoluteUrl = (url: string) => toAbsoluteUrl(url, base)
+    const records = expandRecords(
+      entry,
+      { list: mlc, host: host ?? PUBLIC_HUB_URL, absoluteUrl },
+      path,
+      say,
+    )
     return expandMlcEntry(entry, records, host ?? undefined)
   }
 }
 
-function checkEmbeddings(entry: PredictorEntry, path: string, say: Say): void {
+function validateEmbeddings(entry: PredictorEntry, path: string, say: Say): void {
   const { embeddings, signature, implementations } = entry
   if (!embeddings) return
   const { input, output, maxInputTokens } = embeddings
@@ -152,7 +157,7 @@ function checkEmbeddings(entry: PredictorEntry, path: string, say: Say): void {
   }
 }
 
-function checkEngine(
+function validateEngine(
   { engine, device, resources }: Implementation,
   type: Entry['type'],
   path: string,
@@ -166,20 +171,20 @@ function checkEngine(
   }
 }
 
-function checkChunks({ bytes, chunks }: Resource, path: string, say: Say): void {
+function validateChunkCount({ bytes, chunks }: Resource, path: string, say: Say): void {
   const expected = Math.ceil(bytes / CHUNK_BYTES)
   if (chunks && chunks.length !== expected) {
     say(path, `needs ${expected} hashes (one per 16 MiB of ${bytes} bytes), got ${chunks.length}`)
   }
 }
 
-function absolute(url: string, base: string): string | null {
+function toAbsoluteUrl(url: string, base: string): string | null {
   const resolvedUrl = URL.canParse(url, base) ? new URL(url, base) : null
   return resolvedUrl && /^https?:$/.test(resolvedUrl.protocol) ? resolvedUrl.href : null
 }
 
 /** Formats a path, such as `entries[3].implementations[0].bindings["input.1"]`. */
-function pathOf(path: readonly { key: unknown }[] | undefined): string {
+function formatPath(path: readonly { key: unknown }[] | undefined): string {
   const step = (key: unknown) => {
     const name = String(key)
     if (typeof key === 'number') return `[${name}]`
@@ -189,12 +194,15 @@ function pathOf(path: readonly { key: unknown }[] | undefined): string {
   return steps.join('').replace(/^\./, '') || 'the document'
 }
 
-function invalid({ source }: ValidateOptions, problems: readonly string[]): InoriginError {
-  const rest = problems.length - LISTED
+function invalidCatalogError(
+  { source }: ValidateOptions,
+  problems: readonly string[],
+): InoriginError {
+  const rest = problems.length - MAX_LISTED_PROBLEMS
   const more = rest > 0 ? `\n(and ${rest} more)` : ''
   return new InoriginError(
     'invalid_request',
-    `The catalog ${source} cannot be used:\n${problems.slice(0, LISTED).join('\n')}${more}`,
+    `The catalog ${source} cannot be used:\n${problems.slice(0, MAX_LISTED_PROBLEMS).join('\n')}${more}`,
     { code: 'invalid_catalog', details: { source, problems } },
   )
 }

@@ -3,9 +3,9 @@ import { existsSync } from 'node:fs'
 import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import * as v from 'valibot'
-import { ownerOf } from '../catalog/resolve.ts'
+import { getOwner } from '../catalog/find-entry.ts'
 import type { Dtype, Entry, Implementation, Resource } from '../catalog/schema.ts'
-import { tag as tagSchema } from '../catalog/values.ts'
+import { tagSchema } from '../catalog/value-schemas.ts'
 import { InoriginError } from '../error.ts'
 import type { Device, Tag } from '../types/index.ts'
 import { bookText, checkBook, readBook, SCHEMA, withEntry } from './add/book.ts'
@@ -135,7 +135,7 @@ async function countFiles(folder: string): Promise<number> {
 function checkTag(tag: string): void {
   const { issues, success } = v.safeParse(tagSchema, tag)
   if (!success) throw refuse(`--tag ${tag}: ${issues[0].message}.`, 'Use one such as @me/name.')
-  if (ownerOf(tag) !== 'inorigin') return
+  if (getOwner(tag) !== 'inorigin') return
   throw refuse('Tags of @inorigin are reserved.', 'Use an owner name of your own.')
 }
 

@@ -1,10 +1,10 @@
 /** `inorigin catalog refresh`: looks up the models of a catalog and writes the results into it. */
 import { basename, dirname } from 'node:path'
-import { HOST, limitsOf } from '../catalog/hub/entry.ts'
-import { completeEntry, resolveHub } from '../catalog/hub/resolve.ts'
-import { completeMlcEntry } from '../catalog/mlc/entry.ts'
-import type { MlcRecord } from '../catalog/mlc/record.ts'
-import { resolveMlc } from '../catalog/mlc/resolve.ts'
+import { PUBLIC_HUB_URL, toTokenLimits } from '../catalog/hub/hub-entry.ts'
+import { completeEntry, resolveHub } from '../catalog/hub/resolve-hub.ts'
+import { completeMlcEntry } from '../catalog/mlc/mlc-entry.ts'
+import type { MlcRecord } from '../catalog/mlc/record-schema.ts'
+import { resolveMlc } from '../catalog/mlc/resolve-mlc.ts'
 import type { CatalogDocument, HubEntry, MlcEntry, ModelEntry } from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
 import { checkDocument, readDocument } from './document.ts'
@@ -84,7 +84,7 @@ async function refreshHub(
   const source = { ...hub, host: hostOf(hub.host, host) }
   const found = await resolveHub(source, { signal, token: tokenFor(source.host) })
   const { revision, created, context, implementations } = found
-  return { created, ...written, revision, ...limitsOf(hub, context), implementations }
+  return { created, ...written, revision, ...toTokenLimits(hub, context), implementations }
 }
 
 /** Lists all files that any device may need. */
@@ -103,7 +103,10 @@ async function refreshMlc(
     implementations: entry.implementations.filter(({ id }) => !hub || ids.has(id)),
   }
   for (const record of records) {
-    const model = host === undefined ? record.model : record.model.replace(HOST, hostOf(HOST, host))
+    const model =
+      host === undefined
+        ? record.model
+        : record.model.replace(PUBLIC_HUB_URL, hostOf(PUBLIC_HUB_URL, host))
     const access = { signal, token: tokenFor(model) }
     found = completeMlcEntry(found, record, await resolveMlc({ ...record, model }, access))
   }
@@ -120,7 +123,7 @@ const hostOf = (own: string, instead: string | undefined): string =>
 
 /** Returns the access token for the public hub, and `undefined` for every other host. */
 const tokenFor = (url: string): string | undefined =>
-  url.startsWith(HOST) ? process.env['HF_TOKEN'] : undefined
+  url.startsWith(PUBLIC_HUB_URL) ? process.env['HF_TOKEN'] : undefined
 
 /** Throws for URLs relative to the catalog, since its own URL is unknown here. */
 function refuseRelative({ mlc }: MlcEntry): void {

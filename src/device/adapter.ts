@@ -1,5 +1,5 @@
 /** Finds the WebGPU adapter and describes it as plain data. */
-import { within } from '../store/patience.ts'
+import { withTimeout } from '../store/timeouts.ts'
 
 /** Plain-data description of a WebGPU adapter, taken from its info, features and limits. */
 export interface AdapterDescription {
@@ -29,7 +29,7 @@ export async function findAdapter(): Promise<GPUAdapter | null> {
   if (!gpu) return null
   // A hanging GPU process or a blocklisted driver must not prevent the fallback to WASM.
   const adapter = gpu.requestAdapter({ powerPreference: 'high-performance' }).catch(() => null)
-  return within(PATIENCE, adapter, null)
+  return withTimeout(PATIENCE, adapter, null)
 }
 
 /** Describes an adapter as plain data. */

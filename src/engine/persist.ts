@@ -1,6 +1,6 @@
 /** Timeouts and retries for a GPU that was lost. */
 import { InoriginError } from '../error.ts'
-import { sleep, within } from '../store/patience.ts'
+import { sleep, withTimeout } from '../store/timeouts.ts'
 
 /**
  * Timeout in milliseconds for freeing a runtime. On a lost device, its promise may never settle.
@@ -11,7 +11,7 @@ const PATIENCE = 5_000
 export function soon(work: unknown): Promise<unknown> {
   // A failure to free something means that it is gone already.
   const done = Promise.resolve(work).catch(() => undefined)
-  return within(PATIENCE, done, undefined)
+  return withTimeout(PATIENCE, done, undefined)
 }
 
 /** Delays in milliseconds between retries, until a lost GPU is available again. */

@@ -1,5 +1,11 @@
 /** Chooses the implementation of a tag for this device, by its capabilities and measured speeds. */
-import { choose, judge, rivals, type Choice, type Preference } from '../catalog/choose.ts'
+import {
+  chooseImplementation,
+  findImplementation,
+  listComparable,
+  type Choice,
+  type Preference,
+} from '../catalog/choose-implementation.ts'
 import type { Entry, Implementation } from '../catalog/schema.ts'
 import { deviceId, type Capabilities } from '../device/capabilities.ts'
 import type { DeviceSummary, Explanation } from '../types/index.ts'
@@ -41,12 +47,12 @@ export function createChoices(options: ChoicesOptions): Choices {
 
   async function pick(entry: Entry, name?: string): Promise<Choice> {
     const { capabilities, measured } = await known(entry, name)
-    return choose(entry, capabilities, preference, measured)
+    return chooseImplementation(entry, capabilities, preference, measured)
   }
 
   async function measure(entry: Entry, name: string | undefined): Promise<void> {
     const { capabilities, id, tried } = await known(entry, name)
-    const all = rivals(entry, capabilities, preference)
+    const all = listComparable(entry, capabilities, preference)
     const isDecided = (one: Implementation) => tried.has(one.id)
     // This runs after every prediction, and mostly nothing is left to measure.
     if (all.length < 2 || all.every(isDecided)) return
@@ -84,7 +90,7 @@ export function createChoices(options: ChoicesOptions): Choices {
     async explain(entry) {
       await running.get(`${entry.tag} `)
       const { capabilities, id, measured } = await known(entry, undefined)
-      const { chosen, reasons } = judge(entry, capabilities, preference, measured)
+      const { chosen, reasons } = findImplementation(entry, capabilities, preference, measured)
       return {
         tag: entry.tag,
         chosen: chosen?.id ?? null,

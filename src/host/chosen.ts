@@ -1,5 +1,5 @@
 /** Files that a user chose to import: single files or all files below a folder. */
-import { CONFIG } from '../catalog/mlc/layout.ts'
+import { CONFIG_FILE } from '../catalog/mlc/mlc-files.ts'
 import { InoriginError } from '../error.ts'
 import type { ChosenFile } from '../types/index.ts'
 
@@ -57,6 +57,6 @@ export function rootOf(files: readonly ChosenFile[]): string {
   return first === undefined ? '' : first.slice(0, -nameOf(first).length)
 }
 
-const CONFIGS = ['config.json', CONFIG]
+const CONFIGS = ['config.json', CONFIG_FILE]
 
 const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1)

@@ -2,14 +2,14 @@
  * One loaded or loading implementation: its files, its worker and its reference count. Terminating
  * a worker is the only way to free WASM memory, so each implementation has its own worker.
  */
-import { bytesOf } from '../catalog/memory.ts'
+import { sumResourceBytes } from '../catalog/memory-bytes.ts'
 import type { Entry, Implementation, Resource } from '../catalog/schema.ts'
 import type { Files } from '../engine/engine.ts'
 import type { GpuVerdict } from '../device/verdict.ts'
 import { InoriginError } from '../error.ts'
 import { call, type Link } from '../link/ask.ts'
 import type { ModelCalls } from '../link/protocol.ts'
-import { secondsFor } from '../store/rate.ts'
+import { estimateSeconds } from '../store/transfer-rate.ts'
 import type { LoadProgress, Tag } from '../types/index.ts'
 import { createFeed, type Feed } from './feed.ts'
 import { startModelThread } from './model-thread.ts'
@@ -94,7 +94,7 @@ export function createHosted(options: HostedOptions): Hosted {
   const { entry, implementation, assets, ensure, verdict, onVerdict, onProgress, onClose } = options
   const explain = (error: unknown) => options.explain(error, entry, implementation)
   const { resources } = implementation
-  const totalBytes = bytesOf(implementation)
+  const totalBytes = sumResourceBytes(implementation)
   const closing = new AbortController()
   const thread = startModelThread(entry, assets, closing, options.onUse)
   const { link } = thread
@@ -157,7 +157,7 @@ export function createHosted(options: HostedOptions): Hosted {
     if (entry.type === 'model') {
       const texts = resources.filter(isText)
       const weights = resources.filter((resource) => !isText(resource))
-      const files = await get(weights, bytesOf({ resources: texts }))
+      const files = await get(weights, sumResourceBytes({ resources: texts }))
       compiling()
       const found = await ask('loadModel', files, () =>
         progress.push({ ...progress.latest, phase: 'warm' }),
@@ -175,7 +175,7 @@ export function createHosted(options: HostedOptions): Hosted {
       tag: entry.tag,
       onProgress: ({ loadedBytes: here, bytesPerSecond }) => {
         const loadedBytes = before + here
-        const remainingSeconds = secondsFor(totalBytes - loadedBytes, bytesPerSecond)
+        const remainingSeconds = estimateSeconds(totalBytes - loadedBytes, bytesPerSecond)
         progress.push({ ...progress.latest, loadedBytes, bytesPerSecond, remainingSeconds })
       },
     })

@@ -2,17 +2,17 @@
  * Imports files of the user as a tag. Files of a listed tag are matched by their digests. For an
  * unlisted tag, an entry is drafted from the files. They are stored like downloads.
  */
-import { isPart } from '../catalog/hub/layout.ts'
-import { completeEntry, resolveRepository, type Resolved } from '../catalog/hub/resolve.ts'
+import { isModelFile } from '../catalog/hub/variants.ts'
+import { completeEntry, resolveRepository, type ResolvedHub } from '../catalog/hub/resolve-hub.ts'
 import type { Entry, Implementation, Resource } from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
-import { alone } from '../store/alone.ts'
-import { isImported, putEntry } from '../store/entries.ts'
-import { withRoom } from '../store/evict.ts'
-import { hashFiles, importFiles, type ImportOptions, type Match } from '../store/import.ts'
-import { readPiece } from '../store/intake.ts'
-import type { Database } from '../store/open.ts'
-import { holdInUse } from '../store/use.ts'
+import { runExclusive } from '../store/exclusive.ts'
+import { isImported, putImportedEntry } from '../store/imported-entries.ts'
+import { withEviction } from '../store/eviction.ts'
+import { digestFiles, importFiles, type ImportOptions, type FileMatch } from '../store/import.ts'
+import { readPiece } from '../store/import-file.ts'
+import type { Database } from '../store/database.ts'
+import { acquireUseLocks } from '../store/use-locks.ts'
 import type { ChosenFile, Control, Imported, ImportWishes, Tag } from '../types/index.ts'
 import { filesIn, rootOf } from './chosen.ts'
 import type { Choices } from './choices.ts'
@@ -77,21 +77,23 @@ export function createImporter(options: ImporterOptions): Control['take'] {
     const { implementation } = await choices.pick(toEntry(tag, plan, new Map()))
     const its = plan.implementations.find(({ id }) => id === implementation.id)?.items ?? []
     const parts = its.map(({ path }) => files.find((one) => one.path === path) as ChosenFile)
-    const hashed = await hashFiles(
+    const hashed = await digestFiles(
       parts.map(({ file }) => file),
       how,
     )
     const entry = toEntry(tag, plan, new Map(its.map(({ path }, at) => [path, hashed[at] ?? ''])))
     checkEntry(entry)
     const resources = new Map(resourcesOf([entry]).map((resource) => [resource.name, resource]))
-    const matches = its.map(({ name }, at): Match => {
+    const matches = its.map(({ name }, at): FileMatch => {
       return { ...(parts[at] as ChosenFile), resource: resources.get(name) as Resource }
     })
     // Until the tag is pinned, only this protects the files from eviction.
-    const release = await holdInUse(database, hashed, how.signal)
+    const release = await acquireUseLocks(database, hashed, how.signal)
     try {
       const bytes = await importFiles(database, matches, how)
-      await withRoom(database, how, () => putEntry(database, { tag, entry }, new Set(hashed)))
+      await withEviction(database, how, () =>
+        putImportedEntry(database, { tag, entry }, new Set(hashed)),
+      )
       models.unload(tag)
       return { ...told(tag, files, matches), bytes, complete: true, notes: plan.notes }
     } finally {
@@ -110,7 +112,7 @@ export function createImporter(options: ImporterOptions): Control['take'] {
 
   // Imports of one tag run one after the other, in all tabs, because each replaces the tag.
   return (tag, chosen, wishes, signal, onProgress) =>
-    alone(`${database.name}:import:${tag}`, { signal }, (turn) =>
+    runExclusive(`${database.name}:import:${tag}`, { signal }, (turn) =>
       take(tag, chosen, wishes, turn, onProgress),
     )
 }
@@ -153,7 +155,7 @@ async function readFolder(
   entry: Parameters<Entries['adopt']>[0],
   files: readonly ChosenFile[],
   how: ImportOptions,
-): Promise<{ entry: Entry; resolved: Resolved; matches: Match[] }> {
+): Promise<{ entry: Entry; resolved: ResolvedHub; matches: FileMatch[] }> {
   const root = rootOf(files)
   const inside = new Map(
     files.flatMap((chosen) =>
@@ -161,8 +163,8 @@ async function readFolder(
     ),
   )
   const get = (path: string) => inside.get(path) as ChosenFile
-  const parts = [...inside.keys()].filter(isPart)
-  const hashed = await hashFiles(
+  const parts = [...inside.keys()].filter(isModelFile)
+  const hashed = await digestFiles(
     parts.map((path) => get(path).file),
     how,
   )
@@ -185,10 +187,10 @@ async function match(
   files: readonly ChosenFile[],
   resources: readonly Resource[],
   how: ImportOptions,
-): Promise<Match[]> {
+): Promise<FileMatch[]> {
   const lengths = new Set(resources.map(({ bytes }) => bytes))
   const candidates = files.filter(({ file }) => lengths.has(file.size))
-  const hashes = await hashFiles(
+  const hashes = await digestFiles(
     candidates.map(({ file }) => file),
     how,
   )

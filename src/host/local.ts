@@ -1,17 +1,17 @@
 /** The host: it serves `/v1` and the page's server handle from the host's dedicated worker. */
 import { loadCatalog } from '../catalog/load.ts'
-import { obstaclesOf } from '../catalog/obstacles.ts'
-import { findEmbedder, isEmbedder, toModel, toPredictor } from '../catalog/resolve.ts'
+import { listObstacles } from '../catalog/obstacles.ts'
+import { findEmbedder, isEmbedder, toModel, toPredictor } from '../catalog/find-entry.ts'
 import type { Entry, Implementation } from '../catalog/schema.ts'
-import { nameSmaller } from '../catalog/smaller.ts'
+import { suggestSmaller } from '../catalog/suggest-smaller.ts'
 import { probeDevice } from '../device/capabilities.ts'
 import { InoriginError } from '../error.ts'
 import { call } from '../link/ask.ts'
 import { names, type HostSetup, type ModelCalls } from '../link/protocol.ts'
 import { checkDimensions } from '../predictor/embed.ts'
 import { release } from '../predictor/transfer.ts'
-import { ensure } from '../store/ensure.ts'
-import { openDatabase } from '../store/open.ts'
+import { ensureResources } from '../store/ensure.ts'
+import { openDatabase } from '../store/database.ts'
 import type { Caller, Control, Host, LoadProgress, Tag } from '../types/index.ts'
 import { accept } from './accept.ts'
 import { createChoices } from './choices.ts'
@@ -52,14 +52,14 @@ export function openHost(
       if (damage) return damage
       const [all, capabilities] = await Promise.all([entries.all(), device()])
       const fits = (one: Implementation) =>
-        obstaclesOf(one, capabilities, setup.device).length === 0
-      const told = nameSmaller(InoriginError.from(error), all, tag, failed, fits)
+        listObstacles(one, capabilities, setup.device).length === 0
+      const told = suggestSmaller(InoriginError.from(error), all, tag, failed, fits)
       if (told.code === 'hash_mismatch') await entries.forget(entry, failed)
       return told
     },
     // The signal aborts when the model is unloaded, so its files are in use until then.
     ensure: (resources, options) =>
-      ensure(database, resources, {
+      ensureResources(database, resources, {
         ...options,
         inUse: options.signal,
         known: () => knownOf(entries),
@@ -78,7 +78,13 @@ export function openHost(
     preference: setup.device,
   })
   const predictions = createPredictions({ database, scope: setup.scope, entries, device, choices })
-  const resources = createResources({ database, ensure, entries, predictions, onDownload })
+  const resources = createResources({
+    database,
+    ensure: ensureResources,
+    entries,
+    predictions,
+    onDownload,
+  })
 
   /** Queue of predictions over HTTP. Each also waits for its predictor, which runs one by one. */
   const remote = createQueue({ served: 32, perClient: 64, total: 256 })

@@ -1,5 +1,5 @@
 /** Entry of the dedicated worker that runs one language model or predictor. */
-import { isEmbedder } from '../catalog/resolve.ts'
+import { isEmbedder } from '../catalog/find-entry.ts'
 import type { Embedder } from '../catalog/schema.ts'
 import type { GpuVerdict } from '../device/verdict.ts'
 import type { Engine, Files } from '../engine/engine.ts'

@@ -2,22 +2,22 @@
  * Predictions: the implementation that a client gets for a tag. It is chosen once, stored, and
  * returned again for the same request.
  */
-import { obstaclesOf } from '../catalog/obstacles.ts'
+import { listObstacles } from '../catalog/obstacles.ts'
 import type { Entry, Resource } from '../catalog/schema.ts'
 import { deviceId, type Capabilities } from '../device/capabilities.ts'
 import { InoriginError } from '../error.ts'
 import type { PredictionRecord } from '../store/db.ts'
-import { withRoom } from '../store/evict.ts'
-import type { Database } from '../store/open.ts'
+import { withEviction } from '../store/eviction.ts'
+import type { Database } from '../store/database.ts'
 import {
-  predictionByConfiguration,
-  predictionById,
-  predictionOf,
-  predictionWith,
+  findPredictionByConfiguration,
+  findPredictionById,
+  findPredictionByKey,
+  findPredictionByResource,
   putPrediction,
   touchPrediction,
-} from '../store/predictions.ts'
-import { unlessFull } from '../store/room.ts'
+} from '../store/prediction-records.ts'
+import { ignoreStorageFull } from '../store/quota.ts'
 import type { Prediction, PredictionRequest, Tag } from '../types/index.ts'
 import { elapsed } from './accept.ts'
 import type { Choices } from './choices.ts'
@@ -60,14 +60,15 @@ export function createPredictions(options: PredictionsOptions): Predictions {
   async function earlier(request: PredictionRequest): Promise<PredictionRecord | undefined> {
     const { tag, configurationId, predictionId } = request
     if (predictionId !== undefined) {
-      const record = await predictionById(database, predictionId)
+      const record = await findPredictionById(database, predictionId)
       if (record && record.tag === tag) return record
       throw unknown(
         'predictionId',
         `No prediction ${predictionId} of ${tag} was made on this device.`,
       )
     }
-    const token = configurationId && (await predictionByConfiguration(database, configurationId))
+    const token =
+      configurationId && (await findPredictionByConfiguration(database, configurationId))
     return token && token.tag === tag ? token : undefined
   }
 
@@ -101,7 +102,7 @@ export function createPredictions(options: PredictionsOptions): Predictions {
     const listed = await catalogEntry(record.tag)
     const same = listed && stillIn(listed, record)
     const implementation = same ?? kept(record)?.implementation
-    if (!implementation || obstaclesOf(implementation, await device()).length > 0) return false
+    if (!implementation || listObstacles(implementation, await device()).length > 0) return false
     return same !== undefined || areHere(database, implementation)
   }
 
@@ -129,15 +130,15 @@ export function createPredictions(options: PredictionsOptions): Predictions {
       return created
     },
     async configured(tag, configuration, signal) {
-      const record = await predictionByConfiguration(database, configuration)
+      const record = await findPredictionByConfiguration(database, configuration)
       if (!record || record.tag !== tag) {
         throw unknown('configuration', `Unknown configuration ${configuration} of ${tag}.`)
       }
-      await touchPrediction(database, record).catch(unlessFull)
+      await touchPrediction(database, record).catch(ignoreStorageFull)
       return again(record, 'configuration', signal)
     },
     async resource(sha256) {
-      const record = await predictionWith(database, sha256)
+      const record = await findPredictionByResource(database, sha256)
       const resources = record && kept(record)?.implementation.resources
       const resource = resources?.find((one) => one.sha256 === sha256)
       return record && resource && { resource, tag: record.tag }
@@ -150,11 +151,13 @@ export function createPredictions(options: PredictionsOptions): Predictions {
     const isPinned = request.predictionId !== undefined
     const reference = isPinned ? 'predictionId' : 'configurationId'
     // The token identifies the choice, so a client with an equal prediction needs no new one.
-    const known = await predictionOf(database, { tag, clientId, configurationId }, (record) =>
-      pinned ? record.configuration === pinned.configuration : !record.isPinned,
+    const known = await findPredictionByKey(
+      database,
+      { tag, clientId, configurationId },
+      (record) => (pinned ? record.configuration === pinned.configuration : !record.isPinned),
     )
     if (known && (pinned ? await again(known, reference, signal) : await stillGood(known))) {
-      await touchPrediction(database, known).catch(unlessFull)
+      await touchPrediction(database, known).catch(ignoreStorageFull)
       return toPrediction(known, scope)
     }
     const given = pinned
@@ -167,7 +170,7 @@ export function createPredictions(options: PredictionsOptions): Predictions {
       ...(isPinned && { isPinned }),
     })
     const room = { signal, known: () => knownOf(entries) }
-    await withRoom(database, room, () => putPrediction(database, record))
+    await withEviction(database, room, () => putPrediction(database, record))
     return toPrediction(record, scope)
   }
 }

@@ -1,12 +1,12 @@
 /** Measures the implementations of a tag, to find the fastest one on this device. */
-import { bytesOf, isListed } from '../catalog/memory.ts'
+import { sumResourceBytes, hasResources } from '../catalog/memory-bytes.ts'
 import type { Entry, Implementation } from '../catalog/schema.ts'
 import type { GpuVerdict } from '../device/verdict.ts'
 import { InoriginError } from '../error.ts'
 import { call } from '../link/ask.ts'
 import type { ModelCalls } from '../link/protocol.ts'
 import { hasResource } from '../store/resources.ts'
-import type { Database } from '../store/open.ts'
+import type { Database } from '../store/database.ts'
 import type { Models } from './models.ts'
 import type { Found } from './speeds.ts'
 import { verdictOf } from './trust.ts'
@@ -56,8 +56,8 @@ export async function eligible(
   const few = connection?.saveData ? 0 : SMALL
   const found = await Promise.all(
     implementations.map(async (implementation) => {
-      if (!isListed(implementation)) return false
-      const bytes = bytesOf(implementation)
+      if (!hasResources(implementation)) return false
+      const bytes = sumResourceBytes(implementation)
       if (bytes < few) return true
       return bytes <= LARGE && (await areHere(database, implementation))
     }),

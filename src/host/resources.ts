@@ -1,10 +1,10 @@
 /** Serves the files of predictions by their digest. */
 import { InoriginError } from '../error.ts'
 import type { WantedResource } from '../store/db.ts'
-import type { ensure } from '../store/ensure.ts'
-import { isImported } from '../store/entries.ts'
-import type { Database } from '../store/open.ts'
-import { hasResource, readResource, resourceRecord } from '../store/resources.ts'
+import type { ensureResources } from '../store/ensure.ts'
+import { isImported } from '../store/imported-entries.ts'
+import type { Database } from '../store/database.ts'
+import { hasResource, readResource, findResourceRecord } from '../store/resources.ts'
 import type { ResourceBody, ResourceInfo, Tag } from '../types/index.ts'
 import type { Entries } from './entries.ts'
 import { knownOf, resourcesOf } from './known.ts'
@@ -35,7 +35,7 @@ export interface ResourcesOptions {
   database: Database
   entries: Entries
   predictions: Predictions
-  ensure: typeof ensure
+  ensure: typeof ensureResources
   onDownload: () => void
 }
 
@@ -73,7 +73,7 @@ export function createResources(options: ResourcesOptions): Resources {
   /** Resolves with any complete stored resource, whatever tag it was stored for. */
   async function stored(sha256: string): Promise<ResourceBody | undefined> {
     const blob = await readResource(database, sha256)
-    const record = blob && (await resourceRecord(database, sha256))
+    const record = blob && (await findResourceRecord(database, sha256))
     return blob && { sha256, name: record?.name ?? sha256, blob }
   }
 

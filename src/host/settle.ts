@@ -1,5 +1,5 @@
 /** Determines the implementation that this device uses, with its files. */
-import { isListed } from '../catalog/memory.ts'
+import { hasResources } from '../catalog/memory-bytes.ts'
 import type { Entry } from '../catalog/schema.ts'
 import type { Choices } from './choices.ts'
 import type { Entries } from './entries.ts'
@@ -19,7 +19,7 @@ export async function settle(
   let complete = await entries.complete(entry, signal)
   for (;;) {
     const { implementation } = await choices.pick(complete, device)
-    if (isListed(implementation)) return { entry: complete, implementation }
+    if (hasResources(implementation)) return { entry: complete, implementation }
     complete = await entries.list(complete, implementation, signal)
   }
 }

@@ -1,10 +1,10 @@
 /** Stores how fast implementations ran on this device. Each one is measured once. */
-import type { Measurement } from '../catalog/choose.ts'
+import type { Measurement } from '../catalog/choose-implementation.ts'
 import type { Entry, Implementation } from '../catalog/schema.ts'
 import type { Capabilities } from '../device/capabilities.ts'
 import { TRIED_WITH } from '../device/verdict.ts'
-import { readFact, trimFacts, writeFact } from '../store/facts.ts'
-import type { Database } from '../store/open.ts'
+import { getDeviceFact, trimDeviceFacts, putDeviceFact } from '../store/device-facts.ts'
+import type { Database } from '../store/database.ts'
 import type { Tag } from '../types/index.ts'
 
 /** Measurements of a tag's implementations. */
@@ -81,7 +81,7 @@ export function createSpeeds(database: Database): Speeds {
 
   async function stored(subject: string): Promise<Fact | undefined> {
     // Without working storage, measurements apply until this host ends.
-    const fact = await readFact(database, subject, isFact).catch(() => undefined)
+    const fact = await getDeviceFact(database, subject, isFact).catch(() => undefined)
     // A wrong clock may have recorded a time in the future.
     const isNoted = Math.abs(Date.now() - (fact?.lastUsed ?? 0)) < SAME_USE
     if (fact && !isNoted) void write(subject, fact)
@@ -91,8 +91,8 @@ export function createSpeeds(database: Database): Speeds {
   async function write(subject: string, { where, runs, failed }: Fact): Promise<void> {
     const fact: Fact = { where, runs, ...(failed && { failed }), lastUsed: Date.now() }
     const keep = async () => {
-      await writeFact(database, subject, fact)
-      await trimFacts(database, PREFIX, { most: MOST, spare: subject, lastUse })
+      await putDeviceFact(database, subject, fact)
+      await trimDeviceFacts(database, PREFIX, { most: MOST, spare: subject, lastUse })
     }
     await keep().catch(() => undefined)
   }

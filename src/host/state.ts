@@ -1,7 +1,7 @@
 /** State of a tag on this device: whether it is loaded, stored or remote, and its size. */
-import { bytesOf, isListed } from '../catalog/memory.ts'
+import { sumResourceBytes, hasResources } from '../catalog/memory-bytes.ts'
 import type { Entry, Implementation } from '../catalog/schema.ts'
-import type { Database } from '../store/open.ts'
+import type { Database } from '../store/database.ts'
 import type { ModelState } from '../types/index.ts'
 import type { Choices } from './choices.ts'
 import type { Models } from './models.ts'
@@ -21,7 +21,9 @@ export async function stateOf(
   const all = models.of(tag)
   const hosted = all.findLast(({ ready }) => ready) ?? all.at(-1)
   const implementation = hosted?.implementation ?? (await fitting(entry, choices))
-  const isKnown = implementation ? isListed(implementation) : entry.implementations.some(isListed)
+  const isKnown = implementation
+    ? hasResources(implementation)
+    : entry.implementations.some(hasResources)
   const isHere = implementation && isKnown && (await areHere(database, implementation))
   const stored = isHere ? 'stored' : 'remote'
   return {
@@ -29,7 +31,7 @@ export async function stateOf(
     type,
     name,
     status: hosted ? (hosted.ready ? 'loaded' : 'loading') : stored,
-    bytes: isKnown ? bytesOf(implementation ?? { resources: [] }) : null,
+    bytes: isKnown ? sumResourceBytes(implementation ?? { resources: [] }) : null,
     device: implementation?.device ?? null,
   }
 }

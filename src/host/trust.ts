@@ -2,8 +2,8 @@
 import type { Capabilities } from '../device/capabilities.ts'
 import { isGpuVerdict, trusted, verdictSubject, type GpuVerdict } from '../device/verdict.ts'
 import { InoriginError } from '../error.ts'
-import { readFact, writeFact } from '../store/facts.ts'
-import type { Database } from '../store/open.ts'
+import { getDeviceFact, putDeviceFact } from '../store/device-facts.ts'
+import type { Database } from '../store/database.ts'
 
 export interface Trust {
   capabilities(): Promise<Capabilities>
@@ -22,7 +22,7 @@ export function createTrust(database: Database, probe: () => Promise<Capabilitie
     const { webgpu } = await probe()
     if (learnt || !webgpu) return learnt
     const subject = verdictSubject(webgpu, navigator.userAgent)
-    reading ??= readFact(database, subject, isGpuVerdict).catch((error: unknown) => {
+    reading ??= getDeviceFact(database, subject, isGpuVerdict).catch((error: unknown) => {
       reading = undefined
       throw error
     })
@@ -32,7 +32,7 @@ export function createTrust(database: Database, probe: () => Promise<Capabilitie
 
   async function keep(found: GpuVerdict): Promise<void> {
     const { webgpu } = await probe()
-    if (webgpu) await writeFact(database, verdictSubject(webgpu, navigator.userAgent), found)
+    if (webgpu) await putDeviceFact(database, verdictSubject(webgpu, navigator.userAgent), found)
   }
 
   return {

@@ -5,24 +5,24 @@
  */
 import { createSHA256 } from 'hash-wasm'
 import type { Tag } from '../types/index.ts'
-import { UNNOTED, type WantedResource } from './db.ts'
-import { digestOf } from './hash.ts'
-import { contentOf } from './inspect.ts'
-import type { Database } from './open.ts'
-import { deleting } from './owed.ts'
-import { bytesHere } from './resources.ts'
+import { UNKNOWN_DIGEST, type WantedResource } from './db.ts'
+import { computeDigest } from './digest.ts'
+import { readChunkContent } from './damaged-chunks.ts'
+import type { Database } from './database.ts'
+import { trackDeletion } from './pending-deletions.ts'
+import { countStoredBytes } from './resources.ts'
 import {
-  beginWriting,
-  discardChunks,
-  dropChunk,
-  finishWriting,
+  acquireWriteLease,
+  deleteAllChunks,
+  deleteChunk,
+  markVerified,
   putChunk,
-  readChunk,
-  rememberEtag,
-} from './writing.ts'
+  getChunk,
+  setEtag,
+} from './resource-writer.ts'
 
 /** Mismatch between a hash and the catalog's. `index` is the chunk's; absent for the whole file. */
-export interface Damage {
+export interface DigestMismatch {
   index?: number
   expected: string
   got: string
@@ -47,7 +47,7 @@ export interface Assembly {
    * `end`. If the hash of a chunk is wrong, drops the chunk, resolves with the damage, and moves
    * `position` back to its start.
    */
-  write(piece: Uint8Array<ArrayBuffer>): Promise<Damage | null>
+  write(piece: Uint8Array<ArrayBuffer>): Promise<DigestMismatch | null>
   /** Marks that the next bytes come from another response than the present ones. */
   join(): void
   /** Discards everything and starts over, for the version with that ETag. */
@@ -56,7 +56,7 @@ export interface Assembly {
    * Makes the resource readable if the hash of the whole is right. Otherwise resolves with the
    * damage and changes nothing.
    */
-  finish(): Promise<Damage | null>
+  finish(): Promise<DigestMismatch | null>
 }
 
 export interface AssemblyOptions {
@@ -75,7 +75,7 @@ export async function openAssembly(
 ): Promise<Assembly> {
   const { sha256, bytes } = wanted
   const hash = await createSHA256()
-  const turn = await beginWriting(database, wanted, chunkBytes, tag)
+  const turn = await acquireWriteLease(database, wanted, chunkBytes, tag)
   /** The sha256 of each stored chunk. */
   let chunks = turn.chunks
   const { known } = turn
@@ -99,11 +99,11 @@ export async function openAssembly(
 
   /** Returns the content of a stored chunk, or `null` if it is damaged. */
   async function stored(at: number): Promise<Uint8Array<ArrayBuffer> | null> {
-    const content = await contentOf(await readChunk(database, sha256, at))
+    const content = await readChunkContent(await getChunk(database, sha256, at))
     if (content?.byteLength !== lengthOf(at)) return null
     const noted = wanted.chunks?.[at] ?? chunks[at]
-    const got = await digestOf('SHA-256', content)
-    if (noted !== UNNOTED && noted !== got) return null
+    const got = await computeDigest('SHA-256', content)
+    if (noted !== UNKNOWN_DIGEST && noted !== got) return null
     chunks = chunks.with(at, got)
     return new Uint8Array(content)
   }
@@ -114,7 +114,7 @@ export async function openAssembly(
       signal.throwIfAborted()
       const content = await stored(index)
       if (!content) {
-        await dropChunk(database, turn, index)
+        await deleteChunk(database, turn, index)
         chunks = chunks.with(index, null)
         return
       }
@@ -123,8 +123,8 @@ export async function openAssembly(
   }
 
   async function restart(newTag: string | null): Promise<void> {
-    const leaving = bytesHere({ bytes, chunkBytes, chunks })
-    await deleting(database, leaving, () => discardChunks(database, turn))
+    const leaving = countStoredBytes({ bytes, chunkBytes, chunks })
+    await trackDeletion(database, leaving, () => deleteAllChunks(database, turn))
     chunks = chunks.map(() => null)
     hashed = hash.init().save()
     index = 0
@@ -132,12 +132,12 @@ export async function openAssembly(
     joined = false
     repairs = false
     etag = newTag
-    if (etag !== null) await rememberEtag(database, turn, etag)
+    if (etag !== null) await setEtag(database, turn, etag)
   }
 
-  async function storeChunk(): Promise<Damage | null> {
+  async function storeChunk(): Promise<DigestMismatch | null> {
     const chunk = new Blob(pieces)
-    const got = await digestOf('SHA-256', await chunk.arrayBuffer())
+    const got = await computeDigest('SHA-256', await chunk.arrayBuffer())
     const expected = wanted.chunks?.[index] || known[index] || got
     if (got !== expected) {
       const damage = { index, expected, got }
@@ -153,7 +153,7 @@ export async function openAssembly(
     return null
   }
 
-  async function write(piece: Uint8Array<ArrayBuffer>): Promise<Damage | null> {
+  async function write(piece: Uint8Array<ArrayBuffer>): Promise<DigestMismatch | null> {
     for (let rest = piece; rest.length > 0;) {
       const part = rest.subarray(0, lengthOf(index) - filled)
       if (part.length === 0) throw new RangeError('More bytes than the resource has.')
@@ -167,10 +167,10 @@ export async function openAssembly(
     return null
   }
 
-  async function finish(): Promise<Damage | null> {
+  async function finish(): Promise<DigestMismatch | null> {
     const got = hash.digest()
     if (got !== sha256) return { expected: sha256, got }
-    await finishWriting(database, turn, chunks)
+    await markVerified(database, turn, chunks)
     return null
   }
 
@@ -185,7 +185,7 @@ export async function openAssembly(
       return next === -1 ? bytes : startOf(next)
     },
     get here() {
-      return bytesHere({ bytes, chunkBytes, chunks }) + filled
+      return countStoredBytes({ bytes, chunkBytes, chunks }) + filled
     },
     get etag() {
       return etag

@@ -1,18 +1,18 @@
 /** Downloads one resource into the store: resumes, retries and verifies it. */
 import { InoriginError } from '../error.ts'
 import type { Tag } from '../types/index.ts'
-import { alone } from './alone.ts'
-import { failed, wrongLength } from './answer.ts'
-import { openAssembly, type Assembly, type Damage } from './assembly.ts'
+import { runExclusive } from './exclusive.ts'
+import { downloadFailedError, wrongLengthError } from './download-response.ts'
+import { openAssembly, type Assembly, type DigestMismatch } from './assembly.ts'
 import { CHUNK_BYTES, type WantedResource } from './db.ts'
-import type { Database } from './open.ts'
-import { deleting } from './owed.ts'
-import { backoff, sleep } from './patience.ts'
+import type { Database } from './database.ts'
+import { trackDeletion } from './pending-deletions.ts'
+import { computeBackoffMs, sleep } from './timeouts.ts'
 import { readResource, removeResource } from './resources.ts'
-import { transfer, type Outcome } from './transfer.ts'
+import { requestRange, type RangeOutcome } from './range-request.ts'
 
 /** Settings of a download. */
-export interface Tuning {
+export interface DownloadTuning {
   /** Bytes of a chunk; default 16 MiB. Chunk hashes in a catalog refer to chunks of this size. */
   chunkBytes: number
   /** Number of failures in a row, with no new byte in between, that end the download; default 6. */
@@ -23,7 +23,7 @@ export interface Tuning {
   stall: number
 }
 
-const TUNING: Readonly<Tuning> = {
+const DEFAULT_TUNING: Readonly<Tuning> = {
   chunkBytes: CHUNK_BYTES,
   attempts: 6,
   backoff: 500,
@@ -39,7 +39,7 @@ export interface DownloadOptions {
   onBytes?: (here: number, received: number) => void
   /** Tag that the resource is for. */
   tag?: Tag | undefined
-  tuning?: Partial<Tuning>
+  tuning?: Partial<DownloadTuning>
 }
 
 /**
@@ -53,20 +53,24 @@ export async function download(
   wanted: WantedResource,
   { signal, onBytes = () => undefined, tag, tuning }: DownloadOptions,
 ): Promise<Blob> {
-  const settings = { ...TUNING, ...tuning }
+  const settings = { ...DEFAULT_TUNING, ...tuning }
   const { chunkBytes } = settings
   try {
-    return await alone(downloadLock(database, wanted.sha256), { signal }, async (turn) => {
-      const there = await readResource(database, wanted.sha256)
-      if (there) return there
-      const assembly = await openAssembly(database, wanted, { chunkBytes, signal: turn, tag })
-      onBytes(assembly.here, 0)
-      const received = (bytes: number) => onBytes(assembly.here, bytes)
-      await complete(database, wanted, assembly, settings, turn, received)
-      const blob = await readResource(database, wanted.sha256)
-      if (!blob) throw failed(wanted, 'the browser lost the stored data')
-      return blob
-    })
+    return await runExclusive(
+      downloadLockName(database, wanted.sha256),
+      { signal },
+      async (turn) => {
+        const there = await readResource(database, wanted.sha256)
+        if (there) return there
+        const assembly = await openAssembly(database, wanted, { chunkBytes, signal: turn, tag })
+        onBytes(assembly.here, 0)
+        const received = (bytes: number) => onBytes(assembly.here, bytes)
+        await fetchUntilVerified(database, wanted, assembly, settings, turn, received)
+        const blob = await readResource(database, wanted.sha256)
+        if (!blob) throw downloadFailedError(wanted, 'the browser lost the stored data')
+        return blob
+      },
+    )
   } catch (thrown) {
     if (!signal.aborted) throw thrown
     throw new InoriginError('aborted', `The download of ${wanted.name} was cancelled.`, {
@@ -76,12 +80,12 @@ export async function download(
 }
 
 /** Returns the name of the lock that the writer of a resource holds. */
-export function downloadLock({ name }: Database, sha256: string): string {
+export function downloadLockName({ name }: Database, sha256: string): string {
   return `${name}:download:${sha256}`
 }
 
 /** Sends requests until the whole resource is stored and its hash is right, or throws. */
-async function complete(
+async function fetchUntilVerified(
   database: Database,
   wanted: WantedResource,
   assembly: Assembly,
@@ -108,22 +112,22 @@ async function complete(
       const damage = await assembly.finish()
       if (!damage) return
       if (!assembly.joined && !assembly.repairs) {
-        await deleting(database, wanted.bytes, () => removeResource(database, wanted.sha256))
-        throw mismatch(wanted, damage)
+        await trackDeletion(database, wanted.bytes, () => removeResource(database, wanted.sha256))
+        throw digestMismatchError(wanted, damage)
       }
       await startOver()
     }
 
-    const outcome = await transfer(wanted, assembly, { signal, stall, onBytes })
+    const outcome = await requestRange(wanted, assembly, { signal, stall, onBytes })
     const { position } = assembly
     if (position === wanted.bytes) continue
     if (outcome.type === 'damaged') {
-      if (damagedChunk === outcome.damage.index) throw mismatch(wanted, outcome.damage)
+      if (damagedChunk === outcome.damage.index) throw digestMismatchError(wanted, outcome.damage)
       damagedChunk = outcome.damage.index ?? -1
       continue
     }
     if (outcome.type === 'restart') {
-      if (!ranges) throw failed(wanted, outcome.why)
+      if (!ranges) throw downloadFailedError(wanted, outcome.why)
       await startOver()
       continue
     }
@@ -135,20 +139,20 @@ async function complete(
 
     if (outcome.type === 'ended') {
       // A second end at the same byte is no network failure: the file is that short.
-      if (lastEnd === position) throw wrongLength(wanted, String(position))
+      if (lastEnd === position) throw wrongLengthError(wanted, String(position))
       lastEnd = position
     }
     if (assembly.here > most) failures = 0
     most = Math.max(most, assembly.here)
     failures++
-    if (failures === attempts) throw gaveUp(wanted, outcome, assembly.here, failures)
+    if (failures === attempts) throw retriesExhaustedError(wanted, outcome, assembly.here, failures)
     const after = outcome.type === 'retry' ? (outcome.after ?? 0) : 0
-    await sleep(Math.max(after * 1000, backoff(failures, settings.backoff)), signal)
+    await sleep(Math.max(after * 1000, computeBackoffMs(failures, settings.backoff)), signal)
     if (!ranges) await startOver()
   }
 }
 
-function gaveUp(
+function retriesExhaustedError(
   wanted: WantedResource,
   outcome: Extract<Outcome, { type: 'ended' | 'retry' }>,
   position: number,
@@ -156,13 +160,19 @@ function gaveUp(
 ): InoriginError {
   const reached = `${position} of ${wanted.bytes} bytes were received`
   if (outcome.type === 'ended') {
-    return failed(wanted, `the response ended too early ${failures} times in a row; ${reached}`)
+    return downloadFailedError(
+      wanted,
+      `the response ended too early ${failures} times in a row; ${reached}`,
+    )
   }
   const why = `${outcome.why}, ${failures} times in a row; ${reached}`
-  return failed(wanted, why, {}, outcome.cause)
+  return downloadFailedError(wanted, why, {}, outcome.cause)
 }
 
-function mismatch(wanted: WantedResource, { index, expected, got }: Damage): InoriginError {
+function digestMismatchError(
+  wanted: WantedResource,
+  { index, expected, got }: DigestMismatch,
+): InoriginError {
   const what = index === undefined ? 'It' : `Its chunk ${index}`
   return new InoriginError(
     'unavailable',

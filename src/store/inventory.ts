@@ -1,10 +1,10 @@
 /** Lists and removes stored resources, by file and by tag. */
 import type { StoredResource, StoredTag, Tag } from '../types/index.ts'
 import type { ResourceRecord } from './db.ts'
-import { committed, type Database } from './open.ts'
-import { deleting } from './owed.ts'
-import { bytesHere, chunksOf, isWhole, stillHere } from './resources.ts'
-import { resourcesInUse } from './use.ts'
+import { runAndCommit, type Database } from './database.ts'
+import { trackDeletion } from './pending-deletions.ts'
+import { countStoredBytes, toChunkKeyRange, isComplete, withoutLostChunks } from './resources.ts'
+import { listResourcesInUse } from './use-locks.ts'
 
 export interface Inventory {
   /** All resources, complete or not, least recently used first. Lost chunks are `null`. */
@@ -15,7 +15,7 @@ export interface Inventory {
 }
 
 /** Knowledge of a catalog beyond the stored records. */
-export interface Known {
+export interface CatalogIndex {
   /** Returns the tags that list that resource, for records from before tags were recorded. */
   tagsOf(sha256: string): Tag[]
   /** Returns `true` if the tag may need that resource; `undefined` if its files are unknown. */
@@ -24,15 +24,15 @@ export interface Known {
   isWhole(tag: Tag, stored: ReadonlySet<string>): boolean | undefined
 }
 
-export async function takeInventory(database: Database, known?: Known): Promise<Inventory> {
-  const inUse = await resourcesInUse(database)
+export async function loadInventory(database: Database, known?: Known): Promise<Inventory> {
+  const inUse = await listResourcesInUse(database)
   const [records, pins] = await database.use(async (connection) => {
     const transaction = connection.transaction(['resources', 'chunks', 'pins'])
     const noted = await transaction.objectStore('resources').index('lastUsed').getAll()
     const chunks = transaction.objectStore('chunks')
     const stored = noted.map(async (record) => {
-      const keys = await chunks.getAllKeys(chunksOf(record.sha256))
-      return { ...record, chunks: stillHere(record.chunks, keys) }
+      const keys = await chunks.getAllKeys(toChunkKeyRange(record.sha256))
+      return { ...record, chunks: withoutLostChunks(record.chunks, keys) }
     })
     return Promise.all([Promise.all(stored), transaction.objectStore('pins').getAllKeys()])
   })
@@ -63,9 +63,9 @@ export function storedResources({ records, pins, inUse }: Inventory): StoredReso
     sha256: record.sha256,
     type: record.type,
     name: record.name,
-    status: isWhole(record) ? 'stored' : 'partial',
+    status: isComplete(record) ? 'stored' : 'partial',
     bytes: record.bytes,
-    storedBytes: bytesHere(record),
+    storedBytes: countStoredBytes(record),
     tags: record.tags,
     pinned: isPinned(record, pins),
     inUse: inUse.has(record.sha256),
@@ -86,8 +86,8 @@ export function storedTags(inventory: Inventory, known?: Known): StoredTag[] {
       return {
         tag,
         status: (whole ?? stored.length === its.length) ? 'stored' : 'partial',
-        bytes: sum(its),
-        ownBytes: sum(own),
+        bytes: sumOf(its),
+        ownBytes: sumOf(own),
         pinned: inventory.pins.has(tag),
         inUse: own.some((resource) => resource.inUse),
         lastUsed: its.reduce((last, { lastUsed }) => (lastUsed > last ? lastUsed : last), ''),
@@ -102,14 +102,14 @@ export function storedTags(inventory: Inventory, known?: Known): StoredTag[] {
  * download of them in progress fails.
  */
 export async function removeTag(database: Database, tag: Tag, known?: Known): Promise<void> {
-  const { records } = await takeInventory(database, known)
+  const { records } = await loadInventory(database, known)
   const its = new Map(records.map(({ sha256, tags }) => [sha256, tags]))
   const alone = records.filter(({ tags }) => tags.length === 1 && tags[0] === tag)
   const remove = () =>
     database.use((connection) => {
       const stores = ['resources', 'chunks', 'pins', 'entries'] as const
       const transaction = connection.transaction(stores, 'readwrite')
-      return committed(transaction, async () => {
+      return runAndCommit(transaction, async () => {
         const resources = transaction.objectStore('resources')
         for (const [sha256, tags] of its) {
           const record = await resources.get(sha256)
@@ -120,33 +120,33 @@ export async function removeTag(database: Database, tag: Tag, known?: Known): Pr
             continue
           }
           await resources.delete(sha256)
-          await transaction.objectStore('chunks').delete(chunksOf(sha256))
+          await transaction.objectStore('chunks').delete(toChunkKeyRange(sha256))
         }
         await transaction.objectStore('pins').delete(tag)
         await transaction.objectStore('entries').delete(tag)
       })
     })
-  await deleting(database, bytesOf(alone), remove)
+  await trackDeletion(database, sumStoredBytes(alone), remove)
 }
 
 /** Deletes every resource, pin and imported entry. Downloads in progress fail. */
 export async function clearResources(database: Database): Promise<void> {
-  const { records } = await takeInventory(database)
+  const { records } = await loadInventory(database)
   const clear = () =>
     database.use((connection) => {
       const stores = ['resources', 'chunks', 'pins', 'entries'] as const
       const transaction = connection.transaction(stores, 'readwrite')
-      return committed(transaction, async () => {
+      return runAndCommit(transaction, async () => {
         for (const store of stores) await transaction.objectStore(store).clear()
       })
     })
-  await deleting(database, bytesOf(records), clear)
+  await trackDeletion(database, sumStoredBytes(records), clear)
 }
 
-function bytesOf(records: readonly ResourceRecord[]): number {
-  return records.reduce((bytes, record) => bytes + bytesHere(record), 0)
+function sumStoredBytes(records: readonly ResourceRecord[]): number {
+  return records.reduce((bytes, record) => bytes + countStoredBytes(record), 0)
 }
 
-function sum(resources: readonly StoredResource[]): number {
+function sumOf(resources: readonly StoredResource[]): number {
   return resources.reduce((bytes, { storedBytes }) => bytes + storedBytes, 0)
 }

@@ -4,7 +4,7 @@
  * Runs `work` for every item, at most `width` at once. The first failure aborts the rest and is the
  * one that is thrown.
  */
-export async function inParallel<T>(
+export async function forEachParallel<T>(
   items: readonly T[],
   width: number,
   signal: AbortSignal,

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { choose } from '../../../src/catalog/choose.ts'
+import { chooseImplementation } from '../../../src/catalog/choose-implementation.ts'
 import { deviceId, probeDevice, type Capabilities } from '../../../src/device/capabilities.ts'
 import { findAdapter } from '../../../src/device/adapter.ts'
 import { requestGpu } from '../../../src/device/gpu.ts'
@@ -106,6 +106,6 @@ test('WASM is chosen here, unless WebGPU is asked for', async () => {
       resources: [],
     })),
   }
-  expect(choose(entry, capabilities).implementation.id).toBe('wasm')
-  expect(choose(entry, capabilities, 'webgpu').implementation.id).toBe('webgpu')
+  expect(chooseImplementation(entry, capabilities).implementation.id).toBe('wasm')
+  expect(chooseImplementation(entry, capabilities, 'webgpu').implementation.id).toBe('webgpu')
 })

@@ -3,8 +3,8 @@ import { expect, test } from 'vitest'
 import type { GpuVerdict } from '../../../src/device/verdict.ts'
 import { probeDevice } from '../../../src/device/capabilities.ts'
 import { createTrust } from '../../../src/host/trust.ts'
-import { writeFact } from '../../../src/store/facts.ts'
-import { openDatabase } from '../../../src/store/open.ts'
+import { putDeviceFact } from '../../../src/store/device-facts.ts'
+import { openDatabase } from '../../../src/store/database.ts'
 
 test.each<[string, GpuVerdict, boolean]>([
   ['right without a feature', { features: [] }, true],
@@ -26,7 +26,7 @@ test.each<[string, GpuVerdict, boolean]>([
     host.learn(found)
     await host.verdict()
     // A write to the same store ends after those that were begun before it.
-    await writeFact(database, 'another subject', {})
+    await putDeviceFact(database, 'another subject', {})
     expect(await next()).toEqual(other)
   }
 })

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
 import { CHUNK_BYTES } from '../../../src/store/db.ts'
 import { download } from '../../../src/store/download.ts'
-import { hasResource, readResource, resourceRecord } from '../../../src/store/resources.ts'
+import { hasResource, readResource, findResourceRecord } from '../../../src/store/resources.ts'
 import { chunkHashes, type Fault } from '../../support/content.ts'
 import { createChance } from '../../support/random.ts'
 import { bytesOf, fileOn, freshDatabase, KIB, never, QUICK, same } from './fixture.ts'
@@ -122,7 +122,7 @@ test('names the expected and the received hash, and deletes what came', async ()
     expected: resource.sha256,
     got: expect.stringMatching(/^[0-9a-f]{64}$/),
   })
-  expect(await resourceRecord(database, resource.sha256)).toBeUndefined()
+  expect(await findResourceRecord(database, resource.sha256)).toBeUndefined()
   const keys = await database.use((connection) => connection.getAllKeys('chunks'))
   expect(keys).toEqual([])
 })
@@ -172,7 +172,7 @@ test('gives up on a chunk that is damaged twice, and keeps those before it', asy
     code: 'hash_mismatch',
     details: { expected: chunks[2] },
   })
-  const record = await resourceRecord(database, resource.sha256)
+  const record = await findResourceRecord(database, resource.sha256)
   expect(record?.chunks.slice(0, 4)).toEqual([chunks[0], chunks[1], null, null])
   expect(record?.verified).toBe(false)
 })
@@ -199,7 +199,7 @@ test('cuts a real file into chunks of 16 MiB', async () => {
   const bytes = 2 * CHUNK_BYTES + 5
   const { resource, content } = await fileOn({ bytes })
   const blob = await download(database, resource, { signal: never() })
-  expect((await resourceRecord(database, resource.sha256))?.chunks).toHaveLength(3)
+  expect((await findResourceRecord(database, resource.sha256))?.chunks).toHaveLength(3)
   const seam = await bytesOf(blob.slice(CHUNK_BYTES - 3, CHUNK_BYTES + 3))
   expect(same(seam, content.subarray(CHUNK_BYTES - 3, CHUNK_BYTES + 3))).toBe(true)
 })

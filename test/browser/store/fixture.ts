@@ -1,9 +1,9 @@
 /** What the store's tests share: a database of their own each, and a quick way of failing. */
 import { inject, onTestFinished } from 'vitest'
 import type { ResourceRecord } from '../../../src/store/db.ts'
-import type { Tuning } from '../../../src/store/download.ts'
-import { openDatabase, type Database } from '../../../src/store/open.ts'
-import { bytesHere } from '../../../src/store/resources.ts'
+import type { DownloadTuning } from '../../../src/store/download.ts'
+import { openDatabase, type Database } from '../../../src/store/database.ts'
+import { countStoredBytes } from '../../../src/store/resources.ts'
 import { fileOn as fileOnServer } from '../../support/content.ts'
 
 export const KIB = 1024
@@ -38,7 +38,7 @@ export function listResources(database: Database): Promise<ResourceRecord[]> {
 export function storedBytes(database: Database): Promise<number> {
   return database.use(async (connection) => {
     const records = await connection.getAll('resources')
-    return records.reduce((sum, record) => sum + bytesHere(record), 0)
+    return records.reduce((sum, record) => sum + countStoredBytes(record), 0)
   })
 }
 

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import type { Resource } from '../../../src/catalog/schema.ts'
 import { firstGone, keep, kept, stillIn } from '../../../src/host/kept.ts'
 import type { PredictionRecord } from '../../../src/store/db.ts'
-import type { Database } from '../../../src/store/open.ts'
+import type { Database } from '../../../src/store/database.ts'
 import { HASH, model, predictor } from '../catalog/entries.ts'
 
 afterEach(() => {

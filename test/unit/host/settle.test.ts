@@ -1,8 +1,8 @@
 /** The implementation that a device uses, whose files are looked up only then. */
 import { expect, test, vi } from 'vitest'
-import { choose } from '../../../src/catalog/choose.ts'
-import { completeMlcEntry, expandMlcEntry } from '../../../src/catalog/mlc/entry.ts'
-import type { MlcRecord } from '../../../src/catalog/mlc/record.ts'
+import { chooseImplementation } from '../../../src/catalog/choose-implementation.ts'
+import { completeMlcEntry, expandMlcEntry } from '../../../src/catalog/mlc/mlc-entry.ts'
+import type { MlcRecord } from '../../../src/catalog/mlc/record-schema.ts'
 import type { Entry } from '../../../src/catalog/schema.ts'
 import type { Capabilities } from '../../../src/device/capabilities.ts'
 import type { Choices } from '../../../src/host/choices.ts'
@@ -65,7 +65,7 @@ async function settled(
     },
   } as unknown as Entries
   const choices = {
-    pick: async (entry: Entry) => choose(entry, capabilities),
+    pick: async (entry: Entry) => chooseImplementation(entry, capabilities),
   } as unknown as Choices
   const given = await settle(
     { entries, choices },

@@ -11,7 +11,7 @@
  * on the CPU. `sequence.ts` is one sequence. `forward.ts` runs the graph for one sequence, or for a
  * batch with one token each.
  */
-import { within } from '../../../store/patience.ts'
+import { withTimeout } from '../../../store/timeouts.ts'
 import { InoriginError } from '../../../error.ts'
 import type { Runtime, Session } from '../runtime.ts'
 import { bytesOf } from '../tensor.ts'
@@ -106,7 +106,7 @@ export function createDecoder(
     open: () => add({ seat: { bank: null, row: 0, length: 0 }, history: createHistory(blank) }),
     step,
     // A lost device may never settle, hence the timeout; the next run reports the loss.
-    settled: () => within(PATIENCE, submitted(gpu), undefined),
+    settled: () => withTimeout(PATIENCE, submitted(gpu), undefined),
     async close() {
       for (const sequence of memories.keys()) sequence.close()
       scores.close()

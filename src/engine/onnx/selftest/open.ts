@@ -1,7 +1,7 @@
 /** Opens a GPU with as many optional features as possible with which it passes the self-test. */
 import { findAdapter } from '../../../device/adapter.ts'
 import { requestGpu } from '../../../device/gpu.ts'
-import { within } from '../../../store/patience.ts'
+import { withTimeout } from '../../../store/timeouts.ts'
 import { type GpuVerdict, rungs } from '../../../device/verdict.ts'
 import { InoriginError } from '../../../error.ts'
 import { loadingCancelled } from '../../failure.ts'
@@ -90,7 +90,7 @@ async function isSound(
 ): Promise<boolean | null> {
   for (const precision of ['float32', 'float16'] as const) {
     if (precision === 'float16' && !features.includes(HALF)) continue
-    const right = await within(PATIENCE, isRight(runtime, gpu, precision), null)
+    const right = await withTimeout(PATIENCE, isRight(runtime, gpu, precision), null)
     if (!right) return right
   }
   return true

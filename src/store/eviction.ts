@@ -1,0 +1,229 @@
+/** Makes room for downloads by evicting resources, and reports a shortage of storage. */
+import { InoriginError } from '../error.ts'
+import type { StoredTag } from '../types/index.ts'
+import { runExclusive } from './exclusive.ts'
+import type { ResourceRecord } from './db.ts'
+import {
+  isPinned,
+  storedTags,
+  loadInventory,
+  type Inventory,
+  type CatalogIndex,
+} from './inventory.ts'
+import type { Database } from './database.ts'
+import { trackDeletion, countPendingDeletion, settleDeletions } from './pending-deletions.ts'
+import { measureFreeBytes } from './free-space.ts'
+import { countStoredBytes, removeResource } from './resources.ts'
+import { isStorageFullError } from './quota.ts'
+import { runUnlessInUse } from './use-locks.ts'
+
+/** Resource being stored, with the number of bytes still to come. */
+interface Reservation {
+  database: string
+  sha256: string
+  toCome: () => number
+}
+
+export interface EvictionOptions {
+  signal: AbortSignal
+  /** Resolves with what the catalog knows of stored resources. Default: nothing. */
+  known?: (() => Promise<CatalogIndex>) | undefined
+}
+
+const reservations = new Set<Reservation>()
+
+/**
+ * Reserves room for the missing bytes of these resources, given by sha256, besides those of other
+ * downloads and imports in progress. Resolves with a function that ends the reservation. Evicts the
+ * least recently used resources, but none that is pinned or in use. Waits for the browser to free
+ * their space. If eviction cannot make enough room, evicts nothing and rejects with `unavailable`,
+ * naming the missing bytes and what could be removed.
+ */
+export function reserveSpace(
+  database: Database,
+  wanted: ReadonlyMap<string, () => number>,
+  options: RoomOptions,
+): Promise<() => void> {
+  return runEvictionExclusive(database, options, async () => {
+    const needed = countPendingBytes(database, wanted)
+    // Read first: space that is freed in between is then counted twice rather than not at all.
+    const back = await countPendingDeletion(database)
+    const free = needed === 0 ? null : await measureFreeBytes(needed)
+    const isRoom = async () => {
+      const left = countPendingBytes(database, wanted)
+      return ((await measureFreeBytes(left)) ?? 0) >= left
+    }
+    if (free !== null && free < needed) {
+      await evictUntilFree(database, needed, free + back, options, isRoom)
+    }
+    const mine = Array.from(wanted, ([sha256, toCome]) => ({
+      database: database.name,
+      sha256,
+      toCome,
+    }))
+    for (const one of mine) reservations.add(one)
+    return () => mine.forEach((one) => reservations.delete(one))
+  })
+}
+
+/**
+ * Runs a write for which {@link reserveSpace} found room, and resolves with its result. If the browser
+ * still reports a full disk, evicts more and retries while anything is evictable. Then rejects as
+ * {@link reserveSpace} does.
+ */
+export async function withEviction<T>(
+  database: Database,
+  options: RoomOptions,
+  write: () => Promise<T>,
+): Promise<T> {
+  for (;;) {
+    const before = await storedHashes(database)
+    try {
+      return await write()
+    } catch (error) {
+      if (!isStorageFullError(error)) throw error
+    }
+    await runEvictionExclusive(database, options, async () => {
+      // The rejected write needs at least one byte.
+      const needed = Math.max(1, countPendingBytes(database, new Map()))
+      if ((await countPendingDeletion(database)) > 0)
+        return evictUntilFree(database, needed, needed, options)
+      const here = new Set(await storedHashes(database))
+      // Another eviction made room in the meantime, here or in another tab.
+      if (before.some((sha256) => !here.has(sha256))) return
+      await evictUntilFree(database, needed, 0, options)
+    })
+  }
+}
+
+function storedHashes(database: Database): Promise<string[]> {
+  return database.use((connection) => connection.getAllKeys('resources'))
+}
+
+/** Runs `work` alone across all threads, since two threads would find the same free room. */
+function runEvictionExclusive<T>(
+  database: Database,
+  { signal }: EvictionOptions,
+  work: () => Promise<T>,
+): Promise<T> {
+  return runExclusive(`${database.name}:room`, { signal }, work)
+}
+
+/** Returns the number of missing bytes, of `wanted` and of everything in progress. */
+function countPendingBytes(database: Database, wanted: ReadonlyMap<string, () => number>): number {
+  const all = new Map(wanted)
+  for (const { database: name, sha256, toCome } of reservations) {
+    if (name === database.name && !all.has(sha256)) all.set(sha256, toCome)
+  }
+  return Array.from(all.values(), (toCome) => toCome()).reduce((total, bytes) => total + bytes, 0)
+}
+
+/**
+ * Evicts resources until `needed` bytes fit, and waits until the browser has freed their space.
+ * `freeNow` is the free space, including pending deletions.
+ */
+async function evictUntilFree(
+  database: Database,
+  needed: number,
+  freeNow: number,
+  { known, signal }: EvictionOptions,
+  isEnough?: () => Promise<boolean>,
+): Promise<void> {
+  let free = freeNow
+  // A catalog that cannot be loaded must not block the download.
+  const catalog = await known?.().catch(() => undefined)
+  const inventory = await loadInventory(database, catalog)
+  const evictable = listEvictable(inventory, catalog)
+  if (free + sumStoredBytes(evictable) < needed)
+    throw quotaShortageError(needed, needed - free, inventory)
+  for (const record of evictable) {
+    if (free >= needed) break
+    const bytes = countStoredBytes(record)
+    const evict = () =>
+      trackDeletion(database, bytes, () => removeResource(database, record.sha256))
+    if (await runUnlessInUse(database, record.sha256, evict)) free += bytes
+  }
+  const isThere = await settleDeletions(database, { signal, isEnough })
+  if (free >= needed && isThere) return
+  const late = isThere ? 0 : await countPendingDeletion(database)
+  const missing = Math.min(needed, Math.max(0, needed - free + late))
+  throw quotaShortageError(needed, missing, await loadInventory(database, catalog), late)
+}
+
+/**
+ * Returns the evictable resources, least recently used first, and larger ones first among equals. A
+ * resource that a pinned tag no longer needs, because its catalog changed, is evictable.
+ */
+function listEvictable(
+  { records, pins, inUse }: Inventory,
+  catalog: Known | undefined,
+): ResourceRecord[] {
+  const isKept = ({ sha256, tags }: ResourceRecord): boolean =>
+    isPinned({ tags: tags.filter((tag) => catalog?.needs(tag, sha256) !== false) }, pins)
+  return records
+    .filter((record) => !isKept(record) && !inUse.has(record.sha256))
+    .toSorted(
+      (one, other) =>
+        one.lastUsed - other.lastUsed || countStoredBytes(other) - countStoredBytes(one),
+    )
+}
+
+/** Returns the tags in order of removal: unpinned and unused first, then least recently used. */
+function listRemovable(inventory: Inventory): StoredTag[] {
+  const rank = ({ pinned, inUse }: StoredTag) => (pinned ? 2 : 0) + (inUse ? 1 : 0)
+  return storedTags(inventory)
+    .filter(({ ownBytes }) => ownBytes > 0)
+    .toSorted((one, other) => rank(one) - rank(other))
+}
+
+/** Returns the error for a lack of storage. `late` is the number of bytes of pending deletions. */
+function quotaShortageError(
+  bytes: number,
+  missingBytes: number,
+  inventory: Inventory,
+  late = 0,
+): InoriginError {
+  const tags = listRemovable(inventory)
+  const named = tags.map(({ tag, ownBytes, pinned, inUse }) => {
+    const why = [pinned && 'pinned', inUse && 'in use'].filter(Boolean).join(', ')
+    return `${tag} (${formatMegabytes(ownBytes)}${why && `, ${why}`})`
+  })
+  const todo =
+    late > 0
+      ? `The browser has not given back ${formatMegabytes(late)} of what was removed. Close other tabs ` +
+        'of this site, or try again in a few minutes.'
+      : named.length > 0
+        ? `You can remove these with server.storage.remove(): ${named.join(', ')}.`
+        : 'No stored model can be removed. Free space on the disk.'
+  const freeBytesLeft = Math.max(0, bytes - missingBytes)
+  return new InoriginError(
+    'unavailable',
+    `Not enough storage: ${formatMegabytes(bytes)} are needed, and the browser grants this site only ` +
+      `${formatMegabytes(freeBytesLeft)} more; ${formatMegabytes(missingBytes)} are missing. ${todo}`,
+    {
+      code: 'storage_full',
+      ...(late > 0 && { retryAfter: 60 }),
+      details: {
+        neededBytes: bytes,
+        freeBytes: freeBytesLeft,
+        missingBytes,
+        removable: tags.map(({ tag, ownBytes, pinned, inUse, lastUsed }) => ({
+          tag,
+          bytes: ownBytes,
+          pinned,
+          inUse,
+          lastUsed,
+        })),
+      },
+    },
+  )
+}
+
+function sumStoredBytes(records: readonly ResourceRecord[]): number {
+  return records.reduce((total, record) => total + countStoredBytes(record), 0)
+}
+
+function formatMegabytes(bytes: number): string {
+  const value = bytes / 1e6
+  return `${value < 10 ? value.toFixed(1) : Math.round(value)} MB`
+}
