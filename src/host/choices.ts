@@ -7,7 +7,7 @@ import {
   type Preference,
 } from '../catalog/choose-implementation.ts'
 import type { Entry, Implementation } from '../catalog/schema.ts'
-import { deviceId, type Capabilities } from '../device/capabilities.ts'
+import { toDeviceId, type Capabilities } from '../device/capabilities.ts'
 import type { DeviceSummary, Explanation } from '../types/index.ts'
 import { eligible, race, type RaceOptions } from './race.ts'
 import { createSpeeds } from './speeds.ts'
@@ -41,7 +41,7 @@ export function createChoices(options: ChoicesOptions): Choices {
 
   async function known(entry: Entry, name: string | undefined) {
     const capabilities = await device()
-    const id = name ?? deviceId(capabilities)
+    const id = name ?? toDeviceId(capabilities)
     return { capabilities, id, ...(await speeds.of(entry, id, capabilities)) }
   }
 

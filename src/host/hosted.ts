@@ -5,7 +5,7 @@
 import { sumResourceBytes } from '../catalog/memory-bytes.ts'
 import type { Entry, Implementation, Resource } from '../catalog/schema.ts'
 import type { Files } from '../engine/engine.ts'
-import type { GpuVerdict } from '../device/verdict.ts'
+import type { GpuVerdict } from '../device/gpu-verdict.ts'
 import { InoriginError } from '../error.ts'
 import { call, type Link } from '../link/ask.ts'
 import type { ModelCalls } from '../link/protocol.ts'

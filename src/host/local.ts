@@ -8,8 +8,8 @@ import { probeDevice } from '../device/capabilities.ts'
 import { InoriginError } from '../error.ts'
 import { call } from '../link/ask.ts'
 import { names, type HostSetup, type ModelCalls } from '../link/protocol.ts'
-import { checkDimensions } from '../predictor/embed.ts'
-import { release } from '../predictor/transfer.ts'
+import { assertDimensions } from '../predictor/embed.ts'
+import { closeImages } from '../predictor/transferable-inputs.ts'
 import { ensureResources } from '../store/ensure.ts'
 import { openDatabase } from '../store/database.ts'
 import type { Caller, Control, Host, LoadProgress, Tag } from '../types/index.ts'
@@ -159,7 +159,7 @@ export function openHost(
     async embed(request, caller) {
       authorize(caller)
       const entry = findEmbedder(await catalog(), request.model)
-      checkDimensions(entry, request.dimensions)
+      assertDimensions(entry, request.dimensions)
       return embed(() => acquire(entry, caller.signal), request, caller)
     },
     ...createResponses(authorize),
@@ -219,7 +219,7 @@ export function openHost(
         }
       }
       // The inputs were copied when they crossed the port, so the caller keeps its own.
-      return unlessUntrusted(run).finally(() => release(inputs))
+      return unlessUntrusted(run).finally(() => closeImages(inputs))
     },
     async explain(tag, signal) {
       const entry = await entries.find(tag, 'tag')

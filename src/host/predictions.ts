@@ -4,7 +4,7 @@
  */
 import { listObstacles } from '../catalog/obstacles.ts'
 import type { Entry, Resource } from '../catalog/schema.ts'
-import { deviceId, type Capabilities } from '../device/capabilities.ts'
+import { toDeviceId, type Capabilities } from '../device/capabilities.ts'
 import { InoriginError } from '../error.ts'
 import type { PredictionRecord } from '../store/db.ts'
 import { withEviction } from '../store/eviction.ts'
@@ -165,7 +165,7 @@ export function createPredictions(options: PredictionsOptions): Predictions {
       : await best(tag, request.deviceId, signal)
     signal.throwIfAborted()
     const record = recordOf(request, given, {
-      deviceId: request.deviceId ?? deviceId(await device()),
+      deviceId: request.deviceId ?? toDeviceId(await device()),
       configuration: pinned?.configuration ?? `conf_${random()}`,
       ...(isPinned && { isPinned }),
     })

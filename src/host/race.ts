@@ -1,7 +1,7 @@
 /** Measures the implementations of a tag, to find the fastest one on this device. */
 import { sumResourceBytes, hasResources } from '../catalog/memory-bytes.ts'
 import type { Entry, Implementation } from '../catalog/schema.ts'
-import type { GpuVerdict } from '../device/verdict.ts'
+import type { GpuVerdict } from '../device/gpu-verdict.ts'
 import { InoriginError } from '../error.ts'
 import { call } from '../link/ask.ts'
 import type { ModelCalls } from '../link/protocol.ts'

@@ -2,7 +2,7 @@
 import type { Measurement } from '../catalog/choose-implementation.ts'
 import type { Entry, Implementation } from '../catalog/schema.ts'
 import type { Capabilities } from '../device/capabilities.ts'
-import { TRIED_WITH } from '../device/verdict.ts'
+import { SELF_TEST_RUNTIME } from '../device/gpu-verdict.ts'
 import { getDeviceFact, trimDeviceFacts, putDeviceFact } from '../store/device-facts.ts'
 import type { Database } from '../store/database.ts'
 import type { Tag } from '../types/index.ts'
@@ -144,7 +144,7 @@ function whereOf({ webgpu, wasm }: Capabilities): string {
   const { vendor, architecture, device, description } = webgpu ?? {}
   const gpu = webgpu ? [vendor, architecture, device, description] : ['no gpu']
   const threads = wasm.threads ? 'threads' : 'one thread'
-  return [...gpu, threads, navigator.userAgent, TRIED_WITH].join(' | ')
+  return [...gpu, threads, navigator.userAgent, SELF_TEST_RUNTIME].join(' | ')
 }
 
 /** Returns the key of an implementation. Its digests cause changed files to be measured again. */

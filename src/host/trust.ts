@@ -1,6 +1,11 @@
 /** Capabilities of this device, limited to those with which its GPU computes correct numbers. */
 import type { Capabilities } from '../device/capabilities.ts'
-import { isGpuVerdict, trusted, verdictSubject, type GpuVerdict } from '../device/verdict.ts'
+import {
+  isGpuVerdict,
+  withoutUntrusted,
+  toVerdictKey,
+  type GpuVerdict,
+} from '../device/gpu-verdict.ts'
 import { InoriginError } from '../error.ts'
 import { getDeviceFact, putDeviceFact } from '../store/device-facts.ts'
 import type { Database } from '../store/database.ts'
@@ -21,7 +26,7 @@ export function createTrust(database: Database, probe: () => Promise<Capabilitie
   async function verdict(): Promise<GpuVerdict | undefined> {
     const { webgpu } = await probe()
     if (learnt || !webgpu) return learnt
-    const subject = verdictSubject(webgpu, navigator.userAgent)
+    const subject = toVerdictKey(webgpu, navigator.userAgent)
     reading ??= getDeviceFact(database, subject, isGpuVerdict).catch((error: unknown) => {
       reading = undefined
       throw error
@@ -32,13 +37,13 @@ export function createTrust(database: Database, probe: () => Promise<Capabilitie
 
   async function keep(found: GpuVerdict): Promise<void> {
     const { webgpu } = await probe()
-    if (webgpu) await putDeviceFact(database, verdictSubject(webgpu, navigator.userAgent), found)
+    if (webgpu) await putDeviceFact(database, toVerdictKey(webgpu, navigator.userAgent), found)
   }
 
   return {
     verdict,
     async capabilities() {
-      return trusted(await probe(), await verdict())
+      return withoutUntrusted(await probe(), await verdict())
     },
     learn(found) {
       learnt = found

@@ -38,7 +38,7 @@ export function fromHalf(bits: number): number {
 }
 
 /** Converts the bits of float16 numbers to 32-bit floats. */
-export function widen(halves: Uint16Array): Float32Array {
+export function halfToFloat32(halves: Uint16Array): Float32Array {
   const bits = new Uint32Array(halves.length)
   const floats = new Float32Array(bits.buffer)
   for (let index = 0; index < halves.length; index += 1) {

@@ -1,6 +1,6 @@
 /** Generates example code for a model that was added. */
 import type { Entry, PredictorEntry } from '../../catalog/schema.ts'
-import { ARRAYS, size } from '../../values/elements.ts'
+import { ARRAYS, countElements } from '../../values/elements.ts'
 import { keyOf, quote } from '../types/code.ts'
 
 /** Maximum length of a tensor that the example creates as an array. */
@@ -51,7 +51,7 @@ const arrayOf = (type: string): string =>
 function example(type: string, shape: readonly (number | null)[] | undefined): string {
   if (type === 'image') return 'document.images[0]'
   const lengths = (shape ?? []).map((length) => length ?? 1)
-  const count = size(lengths)
+  const count = countElements(lengths)
   if (type === 'string' && count === 1 && lengths.length < 2) return "'text'"
   if (lengths.length === 0 || count > MOST_WRITTEN) {
     if (type === 'bool') return 'true'

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { chooseImplementation } from '../../../src/catalog/choose-implementation.ts'
-import { deviceId, probeDevice, type Capabilities } from '../../../src/device/capabilities.ts'
+import { toDeviceId, probeDevice, type Capabilities } from '../../../src/device/capabilities.ts'
 import { findAdapter } from '../../../src/device/adapter.ts'
 import { requestGpu } from '../../../src/device/gpu.ts'
 
@@ -37,9 +37,9 @@ test('sees the software adapter for what it is', async () => {
 })
 
 test('names the device the same every time', async () => {
-  const id = deviceId(await probeDevice())
+  const id = toDeviceId(await probeDevice())
   expect(id).toMatch(/^dev_google-swiftshader-software-\d+cpu/)
-  expect(deviceId(await probeDevice())).toBe(id)
+  expect(toDeviceId(await probeDevice())).toBe(id)
 })
 
 test('keeps WASM when the GPU does not answer', async () => {

@@ -1,6 +1,6 @@
 /** Which verdicts on a GPU the next host finds. */
 import { expect, test } from 'vitest'
-import type { GpuVerdict } from '../../../src/device/verdict.ts'
+import type { GpuVerdict } from '../../../src/device/gpu-verdict.ts'
 import { probeDevice } from '../../../src/device/capabilities.ts'
 import { createTrust } from '../../../src/host/trust.ts'
 import { putDeviceFact } from '../../../src/store/device-facts.ts'

@@ -2,7 +2,7 @@ import type { InferenceSession } from 'onnxruntime-web'
 import { describe, expect, test } from 'vitest'
 import type { Implementation, PredictorEntry } from '../../../src/catalog/schema.ts'
 import { InoriginError } from '../../../src/error.ts'
-import { bind, type Bound } from '../../../src/predictor/bind.ts'
+import { bindSignature, type BoundSignature } from '../../../src/predictor/bind.ts'
 import type { InputParameter, OutputParameter } from '../../../src/types/index.ts'
 
 type Tensors = Record<string, [type: string, ...shape: (number | string)[]]>
@@ -21,7 +21,7 @@ interface Case {
   model: { inputs: Tensors; outputs?: Tensors }
 }
 
-function bound({ inputs, outputs = [], bindings, model }: Case): Bound {
+function bound({ inputs, outputs = [], bindings, model }: Case): BoundSignature {
   const implementation: Implementation = {
     id: 'only',
     engine: 'onnx',
@@ -37,7 +37,7 @@ function bound({ inputs, outputs = [], bindings, model }: Case): Bound {
     signature: { inputs, outputs },
     implementations: [implementation],
   }
-  return bind(entry, implementation, {
+  return bindSignature(entry, implementation, {
     inputs: metadata(model.inputs),
     outputs: metadata(model.outputs ?? {}),
   })

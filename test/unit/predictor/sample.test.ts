@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { sampleInputs } from '../../../src/predictor/sample.ts'
-import { checkInputs } from '../../../src/predictor/signature.ts'
-import { encodeInput, type InputSlot } from '../../../src/predictor/value.ts'
+import { parseInputs } from '../../../src/predictor/parse-inputs.ts'
+import { encodeInput, type InputSlot } from '../../../src/predictor/tensor-codec.ts'
 import type { InputParameter } from '../../../src/types/index.ts'
 
 const slot = (
@@ -43,7 +43,7 @@ test.each<[InputParameter, InputSlot, unknown]>([
 ])('%j is given what it takes', async (parameter, into, expected) => {
   const inputs = sampleInputs([{ parameter, tensor: 'x', slot: into }])
   expect(inputs).toEqual({ x: expected })
-  const checked = checkInputs({ inputs: [parameter], outputs: [] }, inputs).get('x')
+  const checked = parseInputs({ inputs: [parameter], outputs: [] }, inputs).get('x')
   const tensors = await encodeInput(checked!, 'x', into, 'inputs.x')
   expect([...tensors.keys()]).toEqual(['x'])
 })

@@ -3,9 +3,9 @@ import { describe, expect, test } from 'vitest'
 import type { TextLayout } from '../../../src/catalog/schema.ts'
 import type { ElementType } from '../../../src/values/elements.ts'
 import { encodeText } from '../../../src/predictor/text.ts'
-import { checkValue } from '../../../src/predictor/signature.ts'
+import { parseInput } from '../../../src/predictor/parse-inputs.ts'
 import type { RawTensor } from '../../../src/predictor/tensor.ts'
-import { encodeInput } from '../../../src/predictor/value.ts'
+import { encodeInput } from '../../../src/predictor/tensor-codec.ts'
 
 const layout: TextLayout = { tokenizer: 'tokenizer.json', mask: 'mask', types: 'types', most: 3 }
 const tokenise = (text: string): number[] => text.split(' ').map((word) => word.length)
@@ -65,7 +65,7 @@ describe('refused', () => {
 describe('what a caller gives', () => {
   const slot = { type: 'int64', shape: [null, null], text: { layout, tokenise } } as const
   const shapeOf = async (type: 'string' | 'list', value: unknown): Promise<unknown> => {
-    const checked = checkValue({ name: 'text', type }, value, 'inputs.text')
+    const checked = parseInput({ name: 'text', type }, value, 'inputs.text')
     return (await encodeInput(checked, 'ids', slot, 'inputs.text')).get('ids')?.shape
   }
 

@@ -2,7 +2,7 @@
 import { findAdapter } from '../../../device/adapter.ts'
 import { requestGpu } from '../../../device/gpu.ts'
 import { withTimeout } from '../../../store/timeouts.ts'
-import { type GpuVerdict, rungs } from '../../../device/verdict.ts'
+import { type GpuVerdict, listFeatureSets } from '../../../device/gpu-verdict.ts'
 import { InoriginError } from '../../../error.ts'
 import { loadingCancelled } from '../../failure.ts'
 import { loadRuntime, type Runtime } from '../runtime.ts'
@@ -40,7 +40,9 @@ export async function openTrusted(
 ): Promise<TrustedGpu> {
   if (known?.features === null) throw untrusted(known, features)
   const available = new Set<string>((await findAdapter())?.features)
-  const sets = known ? [known.features.filter((name) => available.has(name))] : rungs(available)
+  const sets = known
+    ? [known.features.filter((name) => available.has(name))]
+    : listFeatureSets(available)
   // An available `shader-f16` is part of the sets below. Other features are required in any case.
   const must = features.filter((name) => name !== HALF || !available.has(name))
   let late = false

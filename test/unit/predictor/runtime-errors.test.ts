@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { gpuLackOf, mismatchOf } from '../../../src/predictor/mismatch.ts'
+import { findGpuShortage, findInputMismatch } from '../../../src/predictor/runtime-errors.ts'
 
 const failed = (code: number, message: string) =>
   `failed to call OrtRun(). ERROR_CODE: ${code}, ERROR_MESSAGE: ${message}`
@@ -38,7 +38,7 @@ test.each([
   [failed(1, 'Failed to allocate memory for requested buffer of size 4294967296'), null],
   ['memory access out of bounds', null],
 ])('%s', (message, said) => {
-  expect(mismatchOf(message)).toBe(said)
+  expect(findInputMismatch(message)).toBe(said)
 })
 
 test('what a GPU lacks is not blamed on the inputs', () => {
@@ -46,7 +46,7 @@ test('what a GPU lacks is not blamed on the inputs', () => {
     1,
     'Non-zero status code returned while running Split node. Status Message: /build/core/providers/webgpu/shader_helper.cc:308 ShaderVariableHelper &onnxruntime::webgpu::ShaderHelper::AddVariableImpl(bool, const TensorShape &) numbers_storage_buffers_ <= limits_.max was false. Too many storage buffers in shader. Current: 11, Max is 10\n',
   )
-  expect([mismatchOf(lacks), gpuLackOf(lacks)]).toEqual([
+  expect([findInputMismatch(lacks), findGpuShortage(lacks)]).toEqual([
     null,
     'Too many storage buffers in shader. Current: 11, Max is 10',
   ])
@@ -54,5 +54,5 @@ test('what a GPU lacks is not blamed on the inputs', () => {
     1,
     '/build/core/providers/webgpu/math/binary.cc:1 was false. Attempting to broadcast an axis by a dimension other than 1. 2 by 3',
   )
-  expect(gpuLackOf(lengths)).toBeNull()
+  expect(findGpuShortage(lengths)).toBeNull()
 })

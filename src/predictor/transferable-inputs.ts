@@ -1,46 +1,47 @@
 /** Prepares inputs for a worker: elements that exist only in pages become bitmaps. */
 import { InoriginError } from '../error.ts'
-import { refuse } from '../values/refuse.ts'
+import { throwInvalidInput } from '../values/input-errors.ts'
 
 /**
  * Calls `send` with inputs that can be posted, and frees the bitmaps that were made for it. Rejects
  * with `invalid_request` that names an input which cannot be posted.
  */
-export async function carry<T>(
+export async function withTransferableInputs<T>(
   inputs: Record<string, unknown>,
   send: (plain: Record<string, unknown>) => Promise<T>,
 ): Promise<T> {
   if (typeof inputs !== 'object' || inputs === null) {
-    refuse('inputs', 'must be an object with a value for every input, by name.')
+    throwInvalidInput('inputs', 'must be an object with a value for every input, by name.')
   }
   const plain = await toTransferable(inputs)
   try {
     return await send(plain)
   } catch (thrown) {
-    if (thrown instanceof DOMException && thrown.name === 'DataCloneError') blame(plain, thrown)
+    if (thrown instanceof DOMException && thrown.name === 'DataCloneError')
+      throwUncloneableInput(plain, thrown)
     throw thrown
   } finally {
     // Bitmaps of the caller stay open.
-    const own = new Set(Object.values(inputs).flatMap(each))
-    for (const value of Object.values(plain).flatMap(each)) {
-      if (holdsPixels(value) && !own.has(value)) value.close()
+    const own = new Set(Object.values(inputs).flatMap(toArray))
+    for (const value of Object.values(plain).flatMap(toArray)) {
+      if (isOwnedImage(value) && !own.has(value)) value.close()
     }
   }
 }
 
 /** Finds the input that cannot be posted; the browser does not say which it was. */
-function blame(plain: Record<string, unknown>, cause: unknown): void {
+function throwUncloneableInput(plain: Record<string, unknown>, cause: unknown): void {
   for (const [name, value] of Object.entries(plain)) {
     try {
       structuredClone(value)
     } catch {
-      refuse(`inputs.${name}`, `${whyStuck(value)}.`, cause)
+      throwInvalidInput(`inputs.${name}`, `${describeUncloneable(value)}.`, cause)
     }
   }
 }
 
-function whyStuck(value: unknown): string {
-  const pixels = each(value).filter(holdsPixels)
+function describeUncloneable(value: unknown): string {
+  const pixels = toArray(value).filter(isOwnedImage)
   if (pixels.length === 0) return 'has a type that predictors do not take'
   const isGone = pixels.some(
     (image) => ('codedWidth' in image ? image.codedWidth : image.width) === 0,
@@ -50,7 +51,7 @@ function whyStuck(value: unknown): string {
 }
 
 /** Returns the images of an input, which may be an array. */
-function each(value: unknown): unknown[] {
+function toArray(value: unknown): unknown[] {
   return Array.isArray(value) && typeof value[0] === 'object' ? value : [value]
 }
 
@@ -65,17 +66,17 @@ export async function toTransferable(
   const plain = { ...inputs }
   const made: ImageBitmap[] = []
   const replaced = async (value: unknown, path: string): Promise<unknown> => {
-    const element = shown(value)
+    const element = toPageImage(value)
     if (!element) return value
-    const bitmap = await capture(element, path)
+    const bitmap = await captureBitmap(element, path)
     made.push(bitmap)
     return bitmap
   }
   try {
     for (const [name, value] of Object.entries(inputs)) {
       const path = `inputs.${name}`
-      const several = each(value)
-      if (!several.some(shown)) continue
+      const several = toArray(value)
+      if (!several.some(toPageImage)) continue
       const bitmaps = several.map((one, index) =>
         replaced(one, value === several ? `${path}[${index}]` : path),
       )
@@ -90,38 +91,38 @@ export async function toTransferable(
 }
 
 /** Closes the images of received inputs after use, before the garbage collector would. */
-export function release(inputs: Record<string, unknown>): void {
-  for (const value of Object.values(inputs).flatMap(each)) if (holdsPixels(value)) value.close()
+export function closeImages(inputs: Record<string, unknown>): void {
+  for (const value of Object.values(inputs).flatMap(toArray)) if (isOwnedImage(value)) value.close()
 }
 
-function holdsPixels(value: unknown): value is ImageBitmap | VideoFrame {
+function isOwnedImage(value: unknown): value is ImageBitmap | VideoFrame {
   if (typeof ImageBitmap !== 'undefined' && value instanceof ImageBitmap) return true
   return typeof VideoFrame !== 'undefined' && value instanceof VideoFrame
 }
 
-type Shown = HTMLCanvasElement | HTMLImageElement | HTMLVideoElement | OffscreenCanvas
+type PageImage = HTMLCanvasElement | HTMLImageElement | HTMLVideoElement | OffscreenCanvas
 
-function shown(value: unknown): Shown | null {
+function toPageImage(value: unknown): PageImage | null {
   if (typeof OffscreenCanvas !== 'undefined' && value instanceof OffscreenCanvas) return value
   if (typeof HTMLElement === 'undefined' || !(value instanceof HTMLElement)) return null
   const { HTMLCanvasElement, HTMLImageElement, HTMLVideoElement } = globalThis
   const known = [HTMLCanvasElement, HTMLImageElement, HTMLVideoElement].find(
     (element) => value instanceof element,
   )
-  return known ? (value as Shown) : null
+  return known ? (value as PageImage) : null
 }
 
-async function capture(element: Shown, path: string): Promise<ImageBitmap> {
+async function captureBitmap(element: Shown, path: string): Promise<ImageBitmap> {
   if (typeof HTMLVideoElement !== 'undefined' && element instanceof HTMLVideoElement) {
     if (element.readyState < element.HAVE_CURRENT_DATA)
-      refuse(path, 'the video shows no frame yet.')
+      throwInvalidInput(path, 'the video shows no frame yet.')
   }
   try {
     if ('decode' in element) await element.decode()
     return await createImageBitmap(element)
   } catch (thrown) {
     if (thrown instanceof InoriginError) throw thrown
-    return refuse(
+    return throwInvalidInput(
       path,
       'it shows no readable image. Check that it is loaded and larger than 0 x 0.',
       thrown,

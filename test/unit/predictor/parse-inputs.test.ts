@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
 import { IMAGE_CLASSES } from '../../../src/predictor/image.ts'
-import { checkInputs } from '../../../src/predictor/signature.ts'
+import { parseInputs } from '../../../src/predictor/parse-inputs.ts'
 import type { InputParameter, ParameterType } from '../../../src/types/index.ts'
 
 function check(
   parameter: Partial<InputParameter> & { type: ParameterType },
   inputs: unknown,
 ): unknown {
-  const checked = checkInputs({ inputs: [{ name: 'x', ...parameter }], outputs: [] }, inputs).get(
+  const checked = parseInputs({ inputs: [{ name: 'x', ...parameter }], outputs: [] }, inputs).get(
     'x',
   )
   if (checked?.form !== 'elements') return checked

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
 import type { RawTensor, Shape } from '../../../src/predictor/tensor.ts'
-import { decode, encode } from '../../../src/predictor/value.ts'
-import { checkValue } from '../../../src/predictor/signature.ts'
+import { decodeOutput, encodeTensor } from '../../../src/predictor/tensor-codec.ts'
+import { parseInput } from '../../../src/predictor/parse-inputs.ts'
 import type { OutputParameter } from '../../../src/types/index.ts'
 
 async function shapeOf(value: unknown, shape: Shape | null): Promise<readonly number[]> {
-  const checked = checkValue({ name: 'x', type: 'float32' }, value, 'inputs.x')
-  return (await encode(checked, { type: 'float32', shape }, 'inputs.x')).shape
+  const checked = parseInput({ name: 'x', type: 'float32' }, value, 'inputs.x')
+  return (await encodeTensor(checked, { type: 'float32', shape }, 'inputs.x')).shape
 }
 
 describe('the shape of an input', () => {
@@ -61,14 +61,14 @@ describe('lists and dicts', () => {
   test('a list is its elements', async () => {
     const items = [[1], [2]]
     const tensor = { type: 'float32', data: new Float32Array([1, 2]), shape: [2, 1] }
-    expect(await encode({ form: 'list', items }, slot, 'inputs.x')).toEqual(tensor)
+    expect(await encodeTensor({ form: 'list', items }, slot, 'inputs.x')).toEqual(tensor)
   })
 
   test('a dict is its values, in the order of the keys and without the others', async () => {
     const values = { blue: 2, green: 5, red: 1 }
     const tensor = { type: 'float32', data: new Float32Array([1, 2]), shape: [2, 1] }
-    expect(await encode({ form: 'dict', values }, slot, 'inputs.x')).toEqual(tensor)
-    const lacking = encode({ form: 'dict', values: { blue: 2 } }, slot, 'inputs.x')
+    expect(await encodeTensor({ form: 'dict', values }, slot, 'inputs.x')).toEqual(tensor)
+    const lacking = encodeTensor({ form: 'dict', values: { blue: 2 } }, slot, 'inputs.x')
     await expect(lacking).rejects.toMatchObject({ message: 'inputs.x.red: is required.' })
   })
 
@@ -85,7 +85,7 @@ describe('lists and dicts', () => {
     [{ type: 'string', data: ['a', 'b'], shape: [2] }, ['a', 'b']],
     [{ type: 'float32', data: new Float32Array(0), shape: [2, 0] }, [[], []]],
   ])('an output that is a list: %o', (tensor, value) => {
-    expect(decode({ name: 'y', type: 'list' }, tensor)).toEqual(value)
+    expect(decodeOutput({ name: 'y', type: 'list' }, tensor)).toEqual(value)
   })
 
   test('an output that is a dict', () => {
@@ -94,7 +94,7 @@ describe('lists and dicts', () => {
       data: new Uint16Array([0x3c00, 0xc000]),
       shape: [1, 2],
     }
-    const value = decode({ name: 'y', type: 'dict' }, tensor, { keys: ['up', 'down'] })
+    const value = decodeOutput({ name: 'y', type: 'dict' }, tensor, { keys: ['up', 'down'] })
     expect(value).toEqual({ up: 1, down: -2 })
   })
 })
@@ -102,9 +102,11 @@ describe('lists and dicts', () => {
 test('bytes are a tensor of bytes, of a Blob too', async () => {
   const slot = { type: 'uint8', shape: [null] } as const
   const tensor = { type: 'uint8', data: new Uint8Array([1, 2, 3]), shape: [3] }
-  expect(await encode({ form: 'binary', bytes: tensor.data }, slot, 'inputs.x')).toEqual(tensor)
+  expect(await encodeTensor({ form: 'binary', bytes: tensor.data }, slot, 'inputs.x')).toEqual(
+    tensor,
+  )
   expect(
-    await encode({ form: 'binary', bytes: new Blob([tensor.data]) }, slot, 'inputs.x'),
+    await encodeTensor({ form: 'binary', bytes: new Blob([tensor.data]) }, slot, 'inputs.x'),
   ).toEqual(tensor)
 })
 
@@ -168,6 +170,6 @@ describe('the value of an output', () => {
       'tenth',
     ],
   ])('%j', (parameter, tensor, value) => {
-    expect(decode({ name: 'y', type: 'float32', ...parameter }, tensor)).toEqual(value)
+    expect(decodeOutput({ name: 'y', type: 'float32', ...parameter }, tensor)).toEqual(value)
   })
 })

@@ -3,7 +3,7 @@ import { InoriginError } from '../error.ts'
 import type { Tag } from '../types/index.ts'
 
 /** Throws `invalid_request` that begins with the parameter, such as `inputs.image: is required.` */
-export function refuse(path: string, why: string, cause?: unknown): never {
+export function throwInvalidInput(path: string, why: string, cause?: unknown): never {
   throw new InoriginError('invalid_request', `${path}: ${why}`, {
     code: 'invalid_input',
     param: path,
@@ -12,7 +12,12 @@ export function refuse(path: string, why: string, cause?: unknown): never {
 }
 
 /** Throws `unavailable`: this entry cannot run anywhere until its author corrects it. */
-export function unusable(tag: Tag, param: string, why: string, cause?: unknown): never {
+export function throwPredictorUnusable(
+  tag: Tag,
+  param: string,
+  why: string,
+  cause?: unknown,
+): never {
   throw new InoriginError(
     'unavailable',
     `The predictor ${tag} cannot run: ${param}: ${why} Its catalog entry must be corrected.`,

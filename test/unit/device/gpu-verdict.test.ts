@@ -3,11 +3,11 @@ import packageJson from '../../../package.json' with { type: 'json' }
 import type { Capabilities } from '../../../src/device/capabilities.ts'
 import {
   isGpuVerdict,
-  rungs,
-  TRIED_WITH,
-  trusted,
-  verdictSubject,
-} from '../../../src/device/verdict.ts'
+  listFeatureSets,
+  SELF_TEST_RUNTIME,
+  withoutUntrusted,
+  toVerdictKey,
+} from '../../../src/device/gpu-verdict.ts'
 
 const adapter = {
   vendor: 'nvidia',
@@ -34,23 +34,23 @@ describe('features are tried', () => {
     [['subgroups'], [[]]],
     [[], [[]]],
   ])('%j', (available, expected) => {
-    expect(rungs(new Set(available))).toEqual(expected)
+    expect(listFeatureSets(new Set(available))).toEqual(expected)
   })
 })
 
 describe('the subject of a verdict', () => {
-  const subject = verdictSubject(adapter, 'Chrome/140')
+  const subject = toVerdictKey(adapter, 'Chrome/140')
 
   test('is another for another browser, GPU, driver or runtime', () => {
-    expect(verdictSubject(adapter, 'Chrome/141')).not.toBe(subject)
-    expect(verdictSubject({ ...adapter, architecture: 'turing' }, 'Chrome/140')).not.toBe(subject)
-    expect(verdictSubject({ ...adapter, features: [] }, 'Chrome/140')).not.toBe(subject)
-    expect(subject).toContain(TRIED_WITH)
+    expect(toVerdictKey(adapter, 'Chrome/141')).not.toBe(subject)
+    expect(toVerdictKey({ ...adapter, architecture: 'turing' }, 'Chrome/140')).not.toBe(subject)
+    expect(toVerdictKey({ ...adapter, features: [] }, 'Chrome/140')).not.toBe(subject)
+    expect(subject).toContain(SELF_TEST_RUNTIME)
   })
 
   test('names the runtime that is installed', () => {
     const installed = packageJson.dependencies['onnxruntime-web']
-    expect(TRIED_WITH).toBe(`onnxruntime-web ${installed}`)
+    expect(SELF_TEST_RUNTIME).toBe(`onnxruntime-web ${installed}`)
   })
 })
 
@@ -62,18 +62,22 @@ test('a verdict is known from what an older version may have written', () => {
 
 describe('what a device can do is judged', () => {
   test('without a verdict, by what it says', () => {
-    expect(trusted(seen, undefined)).toBe(seen)
+    expect(withoutUntrusted(seen, undefined)).toBe(seen)
     const none = { ...seen, webgpu: null }
-    expect(trusted(none, { features: null })).toBe(none)
+    expect(withoutUntrusted(none, { features: null })).toBe(none)
   })
 
   test('without the features that it gets wrong', () => {
-    expect(trusted(seen, { features: ['shader-f16'] })).toEqual(seen)
-    expect(trusted(seen, { features: [] }).webgpu?.features).toEqual(['timestamp-query'])
+    expect(withoutUntrusted(seen, { features: ['shader-f16'] })).toEqual(seen)
+    expect(withoutUntrusted(seen, { features: [] }).webgpu?.features).toEqual(['timestamp-query'])
   })
 
   test('without its GPU, where that is always wrong', () => {
-    expect(trusted(seen, { features: null })).toEqual({ ...seen, webgpu: null, doubt: 'wrong' })
-    expect(trusted(seen, { features: null, late: true }).doubt).toBe('late')
+    expect(withoutUntrusted(seen, { features: null })).toEqual({
+      ...seen,
+      webgpu: null,
+      doubt: 'wrong',
+    })
+    expect(withoutUntrusted(seen, { features: null, late: true }).doubt).toBe('late')
   })
 })

@@ -9,16 +9,16 @@ import type { Ort } from '../engine/onnx/ort.ts'
 import { loadRuntime, type Runtime, type Session } from '../engine/onnx/runtime.ts'
 import { InoriginError } from '../error.ts'
 import type { Device, PredictionResult } from '../types/index.ts'
-import { bind, type Bound } from './bind.ts'
+import { bindSignature, type BoundSignature } from './bind.ts'
 import type { ElementData, ElementType } from '../values/elements.ts'
-import { findForeign } from './foreign.ts'
-import { gpuLackOf, mismatchOf } from './mismatch.ts'
-import { refuse, unusable } from '../values/refuse.ts'
+import { findUnsupportedTensor } from './unsupported-tensor.ts'
+import { findGpuShortage, findInputMismatch } from './runtime-errors.ts'
+import { throwInvalidInput, throwPredictorUnusable } from '../values/input-errors.ts'
 import { sampleInputs } from './sample.ts'
-import { type Checked, checkInputs } from './signature.ts'
+import { type ParsedInput, parseInputs } from './parse-inputs.ts'
 import type { RawTensor } from './tensor.ts'
-import { openTokenizers, tokensOf } from './text.ts'
-import { decode, encodeInput } from './value.ts'
+import { openTokenizers, tokenizeText } from './text.ts'
+import { decodeOutput, encodeInput } from './tensor-codec.ts'
 
 /** Options of {@link openPredictor}. They can be posted to the worker that runs the predictor. */
 export interface PredictorSetup {
@@ -70,17 +70,17 @@ export async function openPredictor(
     for (const step of undo.toReversed()) await step()
   }
   try {
-    stopIfAborted(signal)
+    assertNotAborted(signal)
     const gpu = device === 'webgpu' ? (await requestGpu(implementation.requires)).device : undefined
     undo.push(() => gpu?.destroy())
     const runtime = await loadRuntime({ device, folder, gpu })
     undo.push(() => runtime.release())
-    stopIfAborted(signal)
+    assertNotAborted(signal)
     const session = await openSession(entry, implementation, files, runtime)
     undo.push(() => session.release())
-    stopIfAborted(signal)
+    assertNotAborted(signal)
     const tokenizers = await openTokenizers(entry, implementation, files)
-    const bound = bind(entry, implementation, session, tokenizers)
+    const bound = bindSignature(entry, implementation, session, tokenizers)
     return createPredictor(setup, runtime.ort, session, bound, close)
   } catch (thrown) {
     await close().catch(() => undefined)
@@ -95,9 +95,10 @@ async function openSession(
   runtime: Runtime,
 ): Promise<Session> {
   const file = (name: string): Blob =>
-    files.get(name) ?? unusable(tag, `resources.${name}`, 'the file is missing.')
+    files.get(name) ?? throwPredictorUnusable(tag, `resources.${name}`, 'the file is missing.')
   const [model, ...others] = resources.filter((resource) => resource.type === 'onnx')
-  if (!model || others.length) unusable(tag, 'resources', 'exactly one must be of type onnx.')
+  if (!model || others.length)
+    throwPredictorUnusable(tag, 'resources', 'exactly one must be of type onnx.')
   const folder = model.name.slice(0, model.name.lastIndexOf('/') + 1)
   const externalData = resources
     .filter((resource) => resource.type === 'data')
@@ -105,11 +106,16 @@ async function openSession(
   try {
     return await runtime.createSession(file(model.name), { externalData })
   } catch (thrown) {
-    const foreign = await findForeign(file(model.name))
+    const foreign = await findUnsupportedTensor(file(model.name))
     if (!foreign) throw thrown
     const { side, name, type } = foreign
     const what = `the model's ${name} is ${type}, which the runtime does not support in browsers.`
-    return unusable(tag, `${side}.${name}`, `${what} Cast it inside the model.`, thrown)
+    return throwPredictorUnusable(
+      tag,
+      `${side}.${name}`,
+      `${what} Cast it inside the model.`,
+      thrown,
+    )
   }
 }
 
@@ -140,14 +146,14 @@ function createPredictor(
           tensors.push((feeds[name] = toTensor(ort, raw)))
         }
       }
-      stopIfAborted(signal)
-      const results = await session.run(feeds, wanted).catch(blame)
+      assertNotAborted(signal)
+      const results = await session.run(feeds, wanted).catch(rethrowRunError)
       tensors.push(...Object.values(results))
       return Object.fromEntries(
         bound.outputs.map(({ parameter, tensor, slot }) => {
           const result = results[tensor]
           if (!result) throw new InoriginError('internal', `The model returned no ${tensor}.`)
-          return [parameter.name, decode(parameter, fromTensor(result), slot)]
+          return [parameter.name, decodeOutput(parameter, fromTensor(result), slot)]
         }),
       )
     } finally {
@@ -159,32 +165,34 @@ function createPredictor(
     checked: ReadonlyMap<string, Checked>,
     signal: AbortSignal,
   ): Promise<PredictionResult> {
-    stopIfAborted(signal)
+    assertNotAborted(signal)
     if (closing) throw new InoriginError('unavailable', `${tag} has been unloaded. Load it again.`)
     const start = performance.now()
     const turn = last.then(async () => {
       // The pause lets the worker receive abort messages between two runs.
       await turns.next()
-      stopIfAborted(signal)
+      assertNotAborted(signal)
       return run(checked, signal)
     })
     last = turn.catch(() => undefined)
-    const outputs = await unlessAborted(turn, signal)
+    const outputs = await rejectOnAbort(turn, signal)
     return { tag, outputs, latency: performance.now() - start, device }
   }
 
   return {
     async predict(inputs, signal) {
-      stopIfAborted(signal)
-      return predict(checkInputs(signature, inputs), signal)
+      assertNotAborted(signal)
+      return predict(parseInputs(signature, inputs), signal)
     },
     read(name, text, path) {
       const slot = bound.inputs.find(({ parameter }) => parameter.name === name)?.slot.text
-      return slot ? tokensOf(text, slot, path) : unusable(tag, `inputs.${name}`, 'takes no text.')
+      return slot
+        ? tokenizeText(text, slot, path)
+        : throwPredictorUnusable(tag, `inputs.${name}`, 'takes no text.')
     },
     async predictRead(name, rows, signal) {
       const inputs = signature.inputs.filter((parameter) => parameter.name !== name)
-      const checked = checkInputs({ ...signature, inputs }, {})
+      const checked = parseInputs({ ...signature, inputs }, {})
       return predict(checked.set(name, { form: 'tokens', rows }), signal)
     },
     sample: () => sampleInputs(bound.inputs),
@@ -217,25 +225,25 @@ function fromTensor(tensor: Tensor): RawTensor {
 }
 
 /** Rethrows a runtime error, as `invalid_request` if the model rejected the inputs. */
-function blame(thrown: unknown): never {
+function rethrowRunError(thrown: unknown): never {
   const error = InoriginError.from(thrown)
-  const said = error.kind === 'internal' ? mismatchOf(error.message) : null
-  if (said !== null) refuse('inputs', `the model rejected them: ${said}`, thrown)
-  const lack = error.kind === 'internal' ? gpuLackOf(error.message) : null
+  const said = error.kind === 'internal' ? findInputMismatch(error.message) : null
+  if (said !== null) throwInvalidInput('inputs', `the model rejected them: ${said}`, thrown)
+  const lack = error.kind === 'internal' ? findGpuShortage(error.message) : null
   throw lack === null ? error : gpuRefused(lack, thrown)
 }
 
-function stopIfAborted(signal: AbortSignal | undefined): void {
-  if (signal?.aborted) throw cancelled(signal)
+function assertNotAborted(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw cancelledError(signal)
 }
 
-function cancelled(signal: AbortSignal): InoriginError {
+function cancelledError(signal: AbortSignal): InoriginError {
   return new InoriginError('aborted', 'The prediction was cancelled.', { cause: signal.reason })
 }
 
-function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+function rejectOnAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(cancelled(signal))
+    const onAbort = (): void => reject(cancelledError(signal))
     signal.addEventListener('abort', onAbort, { once: true })
     work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
   })

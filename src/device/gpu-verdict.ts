@@ -14,16 +14,16 @@ export interface GpuVerdict {
 }
 
 /** Runtime of the self-test. Another version may have other kernels and needs a new test. */
-export const TRIED_WITH = 'onnxruntime-web 1.30.0'
+export const SELF_TEST_RUNTIME = 'onnxruntime-web 1.30.0'
 
 /** Features that make a device faster, but with which some drivers compute wrong numbers. */
-const OPTIONAL = ['shader-f16']
+const OPTIONAL_FEATURES = ['shader-f16']
 
 /** Returns the key of the stored verdict, which is unique per GPU, driver, browser and runtime. */
-export function verdictSubject(adapter: AdapterDescription, userAgent: string): string {
+export function toVerdictKey(adapter: AdapterDescription, userAgent: string): string {
   const { vendor, architecture, device, description, features } = adapter
   const parts = [vendor, architecture, device, description, features.join(' '), userAgent]
-  return ['gpu', TRIED_WITH, ...parts].join(' | ')
+  return ['gpu', SELF_TEST_RUNTIME, ...parts].join(' | ')
 }
 
 /** Returns `true` if a stored value has the shape of a {@link GpuVerdict}. */
@@ -40,19 +40,23 @@ export function isGpuVerdict(value: unknown): value is GpuVerdict {
  * Returns the sets of optional features to test in turn. The first set has all available features;
  * each next set drops the one that drivers are most likely to get wrong.
  */
-export function rungs(available: ReadonlySet<string>): string[][] {
-  const wanted = OPTIONAL.filter((name) => available.has(name))
+export function listFeatureSets(available: ReadonlySet<string>): string[][] {
+  const wanted = OPTIONAL_FEATURES.filter((name) => available.has(name))
   return Array.from({ length: wanted.length + 1 }, (_, dropped) => wanted.slice(dropped))
 }
 
 /** Returns the capabilities without the GPU, or without the GPU features, that failed the test. */
-export function trusted(capabilities: Capabilities, verdict: GpuVerdict | undefined): Capabilities {
+export function withoutUntrusted(
+  capabilities: Capabilities,
+  verdict: GpuVerdict | undefined,
+): Capabilities {
   const { webgpu } = capabilities
   if (!webgpu || !verdict) return capabilities
   const { features: right, late = false } = verdict
   const doubt = late ? 'late' : 'wrong'
   if (right === null) return { ...capabilities, webgpu: null, doubt }
-  const isRight = (name: string): boolean => !OPTIONAL.includes(name) || right.includes(name)
+  const isRight = (name: string): boolean =>
+    !OPTIONAL_FEATURES.includes(name) || right.includes(name)
   const unsound = webgpu.features.filter((name) => !isRight(name))
   if (unsound.length === 0) return capabilities
   const features = webgpu.features.filter(isRight)

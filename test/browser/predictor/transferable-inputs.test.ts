@@ -1,6 +1,10 @@
 /** What a page shows, on its way to a worker. */
 import { expect, test } from 'vitest'
-import { carry, release, toTransferable } from '../../../src/predictor/transfer.ts'
+import {
+  withTransferableInputs,
+  closeImages,
+  toTransferable,
+} from '../../../src/predictor/transferable-inputs.ts'
 
 function painted(): HTMLCanvasElement {
   const canvas = document.createElement('canvas')
@@ -47,7 +51,7 @@ test.each(['a canvas', 'an offscreen canvas', 'an image'])(
     const bitmap = received['picture'] as ImageBitmap
     expect([bitmap.width, bitmap.height]).toEqual([8, 4])
     expect(firstPixel(bitmap)).toEqual([255, 0, 0, 255])
-    release(received)
+    closeImages(received)
     expect(bitmap.width).toBe(0)
   },
 )
@@ -91,7 +95,7 @@ test('pixels of another origin are refused by name', async () => {
   const picture = new Image()
   picture.src = other.href
   for (const given of [picture, [painted(), picture]]) {
-    await expect(carry({ picture: given }, posted)).rejects.toMatchObject({
+    await expect(withTransferableInputs({ picture: given }, posted)).rejects.toMatchObject({
       kind: 'invalid_request',
       message:
         'inputs.picture: it shows pixels of another origin; ' +
@@ -104,14 +108,17 @@ test('of several images, only those are closed that were made on the way', async
   const bitmap = await createImageBitmap(painted())
   const frame = new VideoFrame(painted(), { timestamp: 0 })
   const made: ImageBitmap[] = []
-  await carry({ pictures: [painted(), bitmap, frame], other: bitmap }, async (plain) => {
-    const [first, second, third] = plain['pictures'] as [ImageBitmap, unknown, unknown]
-    made.push(first)
-    expect([first.width, second, third]).toEqual([8, bitmap, frame])
-  })
+  await withTransferableInputs(
+    { pictures: [painted(), bitmap, frame], other: bitmap },
+    async (plain) => {
+      const [first, second, third] = plain['pictures'] as [ImageBitmap, unknown, unknown]
+      made.push(first)
+      expect([first.width, second, third]).toEqual([8, bitmap, frame])
+    },
+  )
   expect([made[0]?.width, bitmap.width, frame.codedWidth]).toEqual([0, 8, 8])
   bitmap.close()
-  await expect(carry({ pictures: [bitmap] }, posted)).rejects.toMatchObject({
+  await expect(withTransferableInputs({ pictures: [bitmap] }, posted)).rejects.toMatchObject({
     message: 'inputs.pictures: the image has no pixels: it was closed or transferred.',
   })
   frame.close()

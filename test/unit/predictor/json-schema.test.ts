@@ -1,6 +1,6 @@
 /** Lists and dicts against the JSON Schema of their parameter. */
 import { expect, test } from 'vitest'
-import { checkValue } from '../../../src/predictor/signature.ts'
+import { parseInput } from '../../../src/predictor/parse-inputs.ts'
 import type { InputParameter } from '../../../src/types/index.ts'
 
 const kernel: InputParameter = {
@@ -22,7 +22,7 @@ const colour: InputParameter = {
 }
 
 const check = (parameter: InputParameter, value: unknown): unknown =>
-  checkValue(parameter, value, 'inputs.x')
+  parseInput(parameter, value, 'inputs.x')
 
 test('what the schema allows is left as it is', () => {
   expect(check(kernel, [[1, 2], [3]])).toEqual({ form: 'list', items: [[1, 2], [3]] })

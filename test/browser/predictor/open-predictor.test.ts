@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ImageLayout, PredictorEntry } from '../../../src/catalog/schema.ts'
 import { IMAGE_CLASSES } from '../../../src/predictor/image.ts'
-import { openPredictor, type OpenPredictor } from '../../../src/predictor/run.ts'
+import { openPredictor, type OpenPredictor } from '../../../src/predictor/open-predictor.ts'
 import type { InputParameter, OutputParameter, ParameterType } from '../../../src/types/index.ts'
 import { digitsEntry, openDigits } from './digits.ts'
 import { drawnOne } from './draw.ts'

@@ -4,18 +4,22 @@
  */
 import { type Schema, Validator } from '@cfworker/json-schema'
 import { InoriginError } from '../error.ts'
-import { refuse } from '../values/refuse.ts'
+import { throwInvalidInput } from '../values/input-errors.ts'
 
 const validators = new WeakMap<object, Validator>()
 
 /** Throws `invalid_request` that names the part of `value` which does not match the schema. */
-export function checkSchema(schema: Record<string, unknown>, value: unknown, path: string): void {
+export function assertMatchesSchema(
+  schema: Record<string, unknown>,
+  value: unknown,
+  path: string,
+): void {
   const { valid, errors } = validate(schema, value, path)
   if (valid) return
   // The last error is the innermost. The others only say that a part is invalid.
   const innermost = errors.at(-1)
-  const at = `${path}${placeOf(innermost?.instanceLocation ?? '#')}`
-  refuse(at, `does not match its schema. ${innermost?.error ?? ''}`.trim())
+  const at = `${path}${pointerToPath(innermost?.instanceLocation ?? '#')}`
+  throwInvalidInput(at, `does not match its schema. ${innermost?.error ?? ''}`.trim())
 }
 
 function validate(
@@ -39,7 +43,7 @@ function validate(
 }
 
 /** Converts a pointer such as `#/1/red` to a path such as `[1].red`. */
-function placeOf(pointer: string): string {
+function pointerToPath(pointer: string): string {
   const steps = pointer.split('/').slice(1)
   const names = steps.map((step) =>
     decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~'),
