@@ -241,11 +241,11 @@ interface Parts {
 function createServer({ script, control, host, differences, isControlled, close }: Parts): Server {
   const scope = new URL(script.scope)
   /** The imported function. `import()` takes longer than a message even for a loaded module. */
-  let carry: typeof import('./predictor/transferable-inputs.ts').carry | undefined
+  let carry: typeof import('./predictor/transferable-inputs.ts').withTransferableInputs | undefined
   // The inputs and outputs of a tag are known only to the type system, so the type is cast.
   const predict = (async (tag: Tag, inputs: Record<string, unknown>, options?: PredictOptions) => {
     const given = optionsOf(options)
-    carry ??= (await import('./predictor/transferable-inputs.ts')).carry
+    carry ??= (await import('./predictor/transferable-inputs.ts')).withTransferableInputs
     return carry(inputs, (plain) => control.predict(tagOf(tag), plain, given))
   }) as Server['predict']
   return {

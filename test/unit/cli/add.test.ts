@@ -2,7 +2,7 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { snippet } from '../../../src/cli/add/next.ts'
+import { createSnippet } from '../../../src/cli/add/snippet.ts'
 import type { PredictorEntry } from '../../../src/catalog/schema.ts'
 import { onnxFile } from '../../support/onnx.ts'
 import {
@@ -66,7 +66,7 @@ test('lies where every server finds it, whatever it is called', async () => {
 test('the code to begin with gives as many texts as the model takes', async () => {
   const folder = freshFolder({ 'm.onnx': passing({ type: 'string', shape: [2, 3] }) })
   const written = async (): Promise<string> =>
-    snippet((await addIn(folder, 'm.onnx', { force: true })).entry, '/c.json')
+    createSnippet((await addIn(folder, 'm.onnx', { force: true })).entry, '/c.json')
   expect(await written()).toContain("x: { data: Array(6).fill('text'), shape: [2, 3] },")
   writeFileSync(join(folder, 'm.onnx'), onnxFile(passing({ type: 'string', shape: ['n'] })))
   expect(await written()).toContain("x: 'text',")

@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { refuse } from '../../host/draft/refuse.ts'
 
 /** Graph and its external weights, each with the path that the graph refers to. */
-export interface Trial {
+export interface ModelFiles {
   graph: string
   data: readonly { path: string; file: string }[]
   /** Name of the graph in messages. */
@@ -15,7 +15,13 @@ export interface Trial {
 }
 
 /** Opens the model once. Rejects with `invalid_request` and the runtime's reason if that fails. */
-export async function tryModel({ graph, data, name, read, runtime }: Trial): Promise<void> {
+export async function assertModelOpens({
+  graph,
+  data,
+  name,
+  read,
+  runtime,
+}: ModelFiles): Promise<void> {
   const build = pathToFileURL(join(runtime, 'ort.node.min.mjs')).href
   const ort = (await import(build)) as typeof import('onnxruntime-web')
   ort.env.logLevel = 'fatal'
@@ -33,7 +39,7 @@ export async function tryModel({ graph, data, name, read, runtime }: Trial): Pro
     await session.release()
   } catch (cause) {
     throw refuse(
-      `The runtime cannot open ${name}: ${reasonOf(cause)}`,
+      `The runtime cannot open ${name}: ${toReason(cause)}`,
       'Export the model again without the part that this names. If only WebAssembly lacks it, ' +
         'add the model with --device webgpu.',
       cause,
@@ -42,7 +48,7 @@ export async function tryModel({ graph, data, name, read, runtime }: Trial): Pro
 }
 
 /** Returns the runtime's error message without the paths and functions of its sources. */
-function reasonOf(thrown: unknown): string {
+function toReason(thrown: unknown): string {
   const text = thrown instanceof Error ? thrown.message : String(thrown)
   const reason = text
     .replace(/^.*ERROR_MESSAGE: */s, '')

@@ -13,9 +13,9 @@ export interface Root {
 }
 
 /** Returns the folder as a root. Throws `ENOENT` if there is none. */
-export function rootAt(path: string): Root {
+export function openRoot(path: string): Root {
   const real = realpathSync(path)
-  return { path, real, blobs: blobsOf(real) }
+  return { path, real, blobs: findBlobsFolder(real) }
 }
 
 /**
@@ -112,7 +112,7 @@ function isLink(path: string): boolean {
   }
 }
 
-function blobsOf(real: string): string | null {
+function findBlobsFolder(real: string): string | null {
   const parts = real.split(sep)
   const at = parts.findLastIndex(
     (part, index) => part === 'snapshots' && parts[index - 1]?.startsWith('models--'),

@@ -19,7 +19,7 @@ export function readDocument(path: string): CatalogDocument {
  * Returns the validated catalog. Throws `invalid_request` that names the problems. `embedded`
  * allows tags of `@inorigin`.
  */
-export function checkDocument(document: unknown, path: string, embedded: boolean): Catalog {
+export function validateDocument(document: unknown, path: string, embedded: boolean): Catalog {
   // Relative URLs are not followed here, so any base will do.
   return validateCatalog(document, {
     source: path,

@@ -25,21 +25,21 @@ export type Content = { from: string } | { text: string }
  */
 export function writeBelow(folder: string, path: string, content: Content): number {
   const to = join(folder, path)
-  refuseLinks(folder, path)
-  const next = temporaryFor(to)
+  assertNoLinks(folder, path)
+  const next = toTemporaryPath(to)
   try {
     mkdirSync(dirname(to), { recursive: true })
     // Both ways of writing fail on an existing link instead of following it.
     if ('from' in content) copyFileSync(content.from, next, constants.COPYFILE_EXCL)
     else writeFileSync(next, content.text, { flag: 'wx' })
-    const before = statAt(to)
+    const before = findStats(to)
     if (before && 'text' in content) chmodSync(next, before.mode & 0o777)
-    refuseLinks(folder, path)
+    assertNoLinks(folder, path)
     const { size } = lstatSync(next)
     renameSync(next, to)
     return size
   } catch (cause) {
-    if (statAt(next)) rmSync(next)
+    if (findStats(next)) rmSync(next)
     if (cause instanceof InoriginError) throw cause
     const reason = cause instanceof Error ? cause.message : String(cause)
     const todo = 'Check the folder, its permissions and the space on its disk.'
@@ -50,11 +50,11 @@ export function writeBelow(folder: string, path: string, content: Content): numb
 }
 
 /** Throws `invalid_request` if a step of the path below the folder is a link. */
-export function refuseLinks(folder: string, path: string): void {
+export function assertNoLinks(folder: string, path: string): void {
   const parts = normalize(path).split(sep)
   for (let count = 1; count <= parts.length; count++) {
     const step = join(folder, ...parts.slice(0, count))
-    if (!statAt(step)?.isSymbolicLink()) continue
+    if (!findStats(step)?.isSymbolicLink()) continue
     const what = `${step} is a link to ${readlinkSync(step)}, and inorigin does not write through links.`
     throw new InoriginError(
       'invalid_request',
@@ -64,12 +64,12 @@ export function refuseLinks(folder: string, path: string): void {
 }
 
 /** Returns an unused path beside a file. It is hidden, so that web servers do not serve it. */
-export function temporaryFor(path: string): string {
+export function toTemporaryPath(path: string): string {
   return join(dirname(path), `.${basename(path)}.${randomUUID()}.tmp`)
 }
 
 /** Returns the status of a path without following links; `undefined` if there is nothing. */
-export function statAt(path: string): Stats | undefined {
+export function findStats(path: string): Stats | undefined {
   try {
     return lstatSync(path)
   } catch {

@@ -12,11 +12,11 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { refreshCatalog } from '../../../src/cli/catalog.ts'
+import { refreshCatalog } from '../../../src/cli/refresh.ts'
 import { init } from '../../../src/cli/init.ts'
-import { remember } from '../../../src/cli/project.ts'
+import { writeProjectOptions } from '../../../src/cli/project-options.ts'
 import { writeTypes } from '../../../src/cli/types.ts'
-import { writeBelow } from '../../../src/cli/write.ts'
+import { writeBelow } from '../../../src/cli/write-file.ts'
 import { addIn, catalogIn, expectWhole, freshFolder, passing } from './graphs.ts'
 
 const CATALOG = JSON.stringify({ version: 1, entries: [] })
@@ -176,7 +176,8 @@ test.each<[string, (path: string, folder: string) => unknown]>([
   ['types', (path) => writeTypes(path, { text: 'text', tags: [] })],
   [
     'package.json',
-    (_, folder) => remember(folder, { publicDir: 'public', sw: 'sw.js', guide: true, mlc: false }),
+    (_, folder) =>
+      writeProjectOptions(folder, { publicDir: 'public', sw: 'sw.js', guide: true, mlc: false }),
   ],
   [
     'catalog refresh',

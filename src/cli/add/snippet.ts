@@ -1,23 +1,23 @@
 /** Generates example code for a model that was added. */
 import type { Entry, PredictorEntry } from '../../catalog/schema.ts'
 import { ARRAYS, countElements } from '../../values/elements.ts'
-import { keyOf, quote } from '../types/code.ts'
+import { toMemberName, toStringLiteral } from '../types/code.ts'
 
 /** Maximum length of a tensor that the example creates as an array. */
-const MOST_WRITTEN = 2 ** 24
+const MAX_EXAMPLE_ELEMENTS = 2 ** 24
 
 /** Returns the code of a page's script. `catalog` is the URL of the app's catalog. */
-export function snippet(entry: Entry, catalog: string): string {
+export function createSnippet(entry: Entry, catalog: string): string {
   const start = [
     "import { serve } from 'inorigin'",
     '',
     `const server = await serve({ catalog: '${catalog}' })`,
   ]
-  const lines = entry.type === 'predictor' ? predictLines(entry) : chatLines(entry.tag)
+  const lines = entry.type === 'predictor' ? createPredictLines(entry) : createChatLines(entry.tag)
   return [...start, ...lines].join('\n')
 }
 
-function chatLines(tag: string): string[] {
+function createChatLines(tag: string): string[] {
   return [
     "const response = await fetch('/v1/chat/completions', {",
     "  method: 'POST',",
@@ -28,13 +28,13 @@ function chatLines(tag: string): string[] {
   ]
 }
 
-function predictLines({ tag, signature, implementations }: PredictorEntry): string[] {
+function createPredictLines({ tag, signature, implementations }: PredictorEntry): string[] {
   const bindings = implementations[0]?.bindings ?? {}
   const inputs = signature.inputs.map(
-    ({ name, type }) => `  ${keyOf(name)}: ${example(type, bindings[name]?.shape)},`,
+    ({ name, type }) => `  ${toMemberName(name)}: ${createExample(type, bindings[name]?.shape)},`,
   )
   const first = signature.outputs[0]?.name ?? ''
-  const output = keyOf(first) === first ? `.${first}` : `[${quote(first)}]`
+  const output = toMemberName(first) === first ? `.${first}` : `[${toStringLiteral(first)}]`
   return [
     `const { outputs } = await server.predict('${tag}', {`,
     ...inputs,
@@ -44,19 +44,20 @@ function predictLines({ tag, signature, implementations }: PredictorEntry): stri
 }
 
 /** Returns the name of the typed array for a tensor type. Half floats use `Float32Array`. */
-const arrayOf = (type: string): string =>
+const getArrayName = (type: string): string =>
   ARRAYS[type === 'float16' ? 'float32' : (type as keyof typeof ARRAYS)].name
 
 /** Returns an example value of that type and shape. Dynamic dimensions are 1. */
-function example(type: string, shape: readonly (number | null)[] | undefined): string {
+function createExample(type: string, shape: readonly (number | null)[] | undefined): string {
   if (type === 'image') return 'document.images[0]'
   const lengths = (shape ?? []).map((length) => length ?? 1)
   const count = countElements(lengths)
   if (type === 'string' && count === 1 && lengths.length < 2) return "'text'"
-  if (lengths.length === 0 || count > MOST_WRITTEN) {
+  if (lengths.length === 0 || count > MAX_EXAMPLE_ELEMENTS) {
     if (type === 'bool') return 'true'
     return type === 'int64' || type === 'uint64' ? '0n' : '0'
   }
-  const data = type === 'string' ? `Array(${count}).fill('text')` : `new ${arrayOf(type)}(${count})`
+  const data =
+    type === 'string' ? `Array(${count}).fill('text')` : `new ${getArrayName(type)}(${count})`
   return `{ data: ${data}, shape: [${lengths.join(', ')}] }`
 }

@@ -1,17 +1,17 @@
 /** Reads and updates the app's own catalog in its public folder. */
 import { existsSync, readFileSync } from 'node:fs'
 import type { CatalogDocument } from '../../catalog/schema.ts'
-import { checkDocument } from '../document.ts'
+import { validateDocument } from '../catalog-document.ts'
 import { refuse } from '../../host/draft/refuse.ts'
 
 /** Name of the schema file beside the catalog, for editors. */
-export const SCHEMA = 'catalog.schema.json'
+export const SCHEMA_FILE = 'catalog.schema.json'
 
-type Written = CatalogDocument['entries'][number]
+type WrittenEntry = CatalogDocument['entries'][number]
 
 /** Reads and checks the catalog; an empty one if there is none. Throws `invalid_request`. */
-export function readBook(path: string): CatalogDocument {
-  if (!existsSync(path)) return { $schema: `./${SCHEMA}`, version: 1, entries: [] }
+export function readAppCatalog(path: string): CatalogDocument {
+  if (!existsSync(path)) return { $schema: `./${SCHEMA_FILE}`, version: 1, entries: [] }
   const text = readFileSync(path, 'utf8')
   let document: unknown
   try {
@@ -19,7 +19,7 @@ export function readBook(path: string): CatalogDocument {
   } catch (cause) {
     throw refuse(`${path} is not JSON: ${String(cause)}.`, 'Correct it first.', cause)
   }
-  checkBook(document, path)
+  assertCatalog(document, path)
   return document as CatalogDocument
 }
 
@@ -31,9 +31,10 @@ export function withEntry(book: CatalogDocument, entry: Written): CatalogDocumen
 }
 
 /** Serializes a checked catalog. */
-export const bookText = (book: CatalogDocument): string => `${JSON.stringify(book, null, 2)}\n`
+export const serializeCatalog = (book: CatalogDocument): string =>
+  `${JSON.stringify(book, null, 2)}\n`
 
 /** Throws `invalid_request` for an invalid catalog, which could not be read again. */
-export function checkBook(document: unknown, path: string): void {
-  checkDocument(document, path, false)
+export function assertCatalog(document: unknown, path: string): void {
+  validateDocument(document, path, false)
 }

@@ -7,8 +7,8 @@ import type { MlcRecord } from '../catalog/mlc/record-schema.ts'
 import { resolveMlc } from '../catalog/mlc/resolve-mlc.ts'
 import type { CatalogDocument, HubEntry, MlcEntry, ModelEntry } from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
-import { checkDocument, readDocument } from './document.ts'
-import { refuseLinks, writeBelow } from './write.ts'
+import { validateDocument, readDocument } from './catalog-document.ts'
+import { assertNoLinks, writeBelow } from './write-file.ts'
 
 export interface RefreshOptions {
   /** Path of the catalog. */
@@ -34,14 +34,14 @@ export interface RefreshResult {
  */
 export async function refreshCatalog(options: RefreshOptions): Promise<RefreshResult> {
   const { file, host, onEntry, signal } = options
-  refuseLinks(dirname(file), basename(file))
+  assertNoLinks(dirname(file), basename(file))
   const document = readDocument(file)
-  const catalog = checkDocument(document, file, true)
+  const catalog = validateDocument(document, file, true)
   const result: RefreshResult = { refreshed: [], failed: [] }
   const entries: CatalogDocument['entries'] = []
   for (const [index, written] of document.entries.entries()) {
     const entry = catalog.entries[index]
-    if (!isShort(written) || entry?.type !== 'model') {
+    if (!needsLookUp(written) || entry?.type !== 'model') {
       entries.push(written)
       continue
     }
@@ -63,15 +63,15 @@ export async function refreshCatalog(options: RefreshOptions): Promise<RefreshRe
   }
   const refreshed = { ...document, entries }
   // An invalid catalog must not be written, since it could not be read again.
-  checkDocument(refreshed, file, true)
+  validateDocument(refreshed, file, true)
   writeBelow(dirname(file), basename(file), { text: `${JSON.stringify(refreshed, null, 2)}\n` })
   return result
 }
 
-type Written = CatalogDocument['entries'][number]
+type WrittenEntry = CatalogDocument['entries'][number]
 
 /** Returns `true` for an entry that can be looked up. */
-const isShort = (written: Written): written is HubEntry | MlcEntry =>
+const needsLookUp = (written: Written): written is HubEntry | MlcEntry =>
   'mlc' in written || 'huggingface' in written
 
 async function refreshHub(
@@ -81,8 +81,8 @@ async function refreshHub(
   signal: AbortSignal,
 ): Promise<HubEntry> {
   if (!hub) return written
-  const source = { ...hub, host: hostOf(hub.host, host) }
-  const found = await resolveHub(source, { signal, token: tokenFor(source.host) })
+  const source = { ...hub, host: toHubUrl(hub.host, host) }
+  const found = await resolveHub(source, { signal, token: getAccessToken(source.host) })
   const { revision, created, context, implementations } = found
   return { created, ...written, revision, ...toTokenLimits(hub, context), implementations }
 }
@@ -95,7 +95,7 @@ async function refreshMlc(
   signal: AbortSignal,
 ): Promise<MlcEntry> {
   const { hub, mlc: records = [] } = entry
-  refuseRelative(written)
+  assertAbsoluteUrls(written)
   const ids = new Set(records.map((record) => record.model_id))
   let found: ModelEntry = {
     ...entry,
@@ -106,27 +106,30 @@ async function refreshMlc(
     const model =
       host === undefined
         ? record.model
-        : record.model.replace(PUBLIC_HUB_URL, hostOf(PUBLIC_HUB_URL, host))
-    const access = { signal, token: tokenFor(model) }
+        : record.model.replace(PUBLIC_HUB_URL, toHubUrl(PUBLIC_HUB_URL, host))
+    const access = { signal, token: getAccessToken(model) }
     found = completeMlcEntry(found, record, await resolveMlc({ ...record, model }, access))
   }
   if (hub) {
-    const source = { ...hub, host: hostOf(hub.host, host) }
-    found = completeEntry(found, await resolveHub(source, { signal, token: tokenFor(source.host) }))
+    const source = { ...hub, host: toHubUrl(hub.host, host) }
+    found = completeEntry(
+      found,
+      await resolveHub(source, { signal, token: getAccessToken(source.host) }),
+    )
   }
   const { created, maxInputTokens, maxOutputTokens, implementations } = found
   return { created, ...written, maxInputTokens, maxOutputTokens, implementations }
 }
 
-const hostOf = (own: string, instead: string | undefined): string =>
+const toHubUrl = (own: string, instead: string | undefined): string =>
   instead === undefined ? own : instead.replace(/\/*$/, '/')
 
 /** Returns the access token for the public hub, and `undefined` for every other host. */
-const tokenFor = (url: string): string | undefined =>
+const getAccessToken = (url: string): string | undefined =>
   url.startsWith(PUBLIC_HUB_URL) ? process.env['HF_TOKEN'] : undefined
 
 /** Throws for URLs relative to the catalog, since its own URL is unknown here. */
-function refuseRelative({ mlc }: MlcEntry): void {
+function assertAbsoluteUrls({ mlc }: MlcEntry): void {
   const own = [mlc].flat().filter((one): one is MlcRecord => typeof one === 'object')
   const url = own
     .flatMap(({ model, model_lib }) => [model, model_lib])

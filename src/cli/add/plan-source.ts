@@ -8,13 +8,13 @@ import {
   type PlanOptions,
 } from '../../host/draft/plan.ts'
 import { refuse } from '../../host/draft/refuse.ts'
-import { folderOn } from '../onnx/file.ts'
+import { openFolder } from '../onnx/disk-folder.ts'
 import type { Source } from './source.ts'
 
 /** Plans the entry. Item paths are relative to the root. Rejects with `invalid_request`. */
 export async function makePlan(source: Source, given: Omit<PlanOptions, 'keep'>): Promise<Plan> {
   const options: PlanOptions = { ...given, keep: (name) => `--tensor ${name}` }
-  const folder = folderOn(source.root)
+  const folder = openFolder(source.root)
   if (source.kind === 'layout') return planLayout(folder, source.files, options)
   if (options.dtypes !== null) {
     const what = '--dtypes chooses among the graphs of a folder, and this is one model.'

@@ -1,45 +1,45 @@
 /** Generates the TypeScript types of predictor parameters. */
 import type { Implementation } from '../../catalog/schema.ts'
 import type { InputParameter, OutputParameter } from '../../types/index.ts'
-import { quote, union } from './code.ts'
-import { schemaType } from './schema.ts'
+import { toStringLiteral, toUnionType } from './code.ts'
+import { toSchemaType } from './schema-type.ts'
 
 /** Returns the type of an input's values. */
-export function inputType({ type, enumeration, schema }: InputParameter): string {
-  if ((type === 'list' || type === 'dict') && schema) return schemaType(schema, 'input')
-  const names = enumeration?.map(({ name }) => quote(name)) ?? []
-  const members = names.length > 0 ? `, ${union(names)}` : ''
-  return `InputValue<${quote(type)}${members}>`
+export function toInputType({ type, enumeration, schema }: InputParameter): string {
+  if ((type === 'list' || type === 'dict') && schema) return toSchemaType(schema, 'input')
+  const names = enumeration?.map(({ name }) => toStringLiteral(name)) ?? []
+  const members = names.length > 0 ? `, ${toUnionType(names)}` : ''
+  return `InputValue<${toStringLiteral(type)}${members}>`
 }
 
 /** Returns the type of an output's values. */
-export function outputType(
+export function toOutputType(
   { name, type, enumeration, schema }: OutputParameter,
   implementations: readonly Implementation[],
 ): string {
   const bindings = implementations.map(({ bindings: all = {} }) =>
     Object.hasOwn(all, name) ? all[name] : undefined,
   )
-  if ((type === 'list' || type === 'dict') && schema) return schemaType(schema, 'output')
+  if ((type === 'list' || type === 'dict') && schema) return toSchemaType(schema, 'output')
   if (type === 'dict') {
     const keys = bindings[0]?.keys
     const isSame = bindings.every((binding) => binding?.keys?.join() === keys?.join())
     if (keys && isSame)
-      return `Record<${union(keys.map(quote))}, number | bigint | boolean | string>`
+      return `Record<${toUnionType(keys.map(toStringLiteral))}, number | bigint | boolean | string>`
   }
-  const sizes = new Set(bindings.map((binding) => sizeOf(type, binding?.shape)))
+  const sizes = new Set(bindings.map((binding) => findMultiplicity(type, binding?.shape)))
   const [size] = sizes
   const known = sizes.size === 1 ? (size ?? null) : null
   if (enumeration?.length) {
-    const one = union(enumeration.map((member) => quote(member.name)))
+    const one = toUnionType(enumeration.map((member) => toStringLiteral(member.name)))
     const many = `{ data: (${one})[]; shape: readonly number[] }`
-    return union([...(known === 'many' ? [] : [one]), ...(known === 'one' ? [] : [many])])
+    return toUnionType([...(known === 'many' ? [] : [one]), ...(known === 'one' ? [] : [many])])
   }
-  return `OutputValue<${quote(type)}${known ? `, ${quote(known)}` : ''}>`
+  return `OutputValue<${toStringLiteral(type)}${known ? `, ${toStringLiteral(known)}` : ''}>`
 }
 
 /** Returns whether an output of that shape has one value or many; `null` if it depends. */
-function sizeOf(
+function findMultiplicity(
   type: OutputParameter['type'],
   shape: readonly (number | null)[] | undefined,
 ): 'one' | 'many' | null {

@@ -1,11 +1,11 @@
 /** Converts JSON Schema to TypeScript. Rules that TypeScript cannot express widen the type. */
 import { isObject } from '../../engine/schema/node.ts'
-import { keyOf, literal, union } from './code.ts'
+import { toMemberName, toLiteralType, toUnionType } from './code.ts'
 
 type Schema = Readonly<Record<string, unknown>>
 
 /** Returns the type of a schema. Arrays of inputs are `readonly`, which accepts both kinds. */
-export function schemaType(schema: unknown, side: 'input' | 'output'): string {
+export function toSchemaType(schema: unknown, side: 'input' | 'output'): string {
   const array = (element: string): string => `${side === 'input' ? 'readonly ' : ''}${element}[]`
   return typeOf(schema, [])
 
@@ -20,15 +20,16 @@ export function schemaType(schema: unknown, side: 'input' | 'output'): string {
         ? 'unknown'
         : typeOf(resolve(reference), [...inside, reference])
     }
-    if (constant !== undefined) return literal(constant)
-    if (Array.isArray(values)) return union(values.map(literal))
+    if (constant !== undefined) return toLiteralType(constant)
+    if (Array.isArray(values)) return toUnionType(values.map(toLiteralType))
     for (const key of ['anyOf', 'oneOf'] as const) {
       const choices = given[key]
-      if (Array.isArray(choices)) return union(choices.map(deeper))
+      if (Array.isArray(choices)) return toUnionType(choices.map(deeper))
     }
     const { allOf } = given
-    if (Array.isArray(allOf)) return allOf.map((each) => bracketed(deeper(each))).join(' & ')
-    if (Array.isArray(type)) return union(type.map((each) => deeper({ ...given, type: each })))
+    if (Array.isArray(allOf)) return allOf.map((each) => toBracketedType(deeper(each))).join(' & ')
+    if (Array.isArray(type))
+      return toUnionType(type.map((each) => deeper({ ...given, type: each })))
     if (type === 'number' || type === 'integer') return 'number'
     if (type === 'string' || type === 'boolean' || type === 'null') return type
     if (type === 'array' || 'items' in given || 'prefixItems' in given)
@@ -39,10 +40,12 @@ export function schemaType(schema: unknown, side: 'input' | 'output'): string {
 
   function arrayOf({ items, prefixItems }: Schema, deeper: (each: unknown) => string): string {
     if (!Array.isArray(prefixItems))
-      return array(bracketed(items === undefined ? 'unknown' : deeper(items)))
-    const first = prefixItems.map((each) => `${bracketed(deeper(each))}?`)
+      return array(toBracketedType(items === undefined ? 'unknown' : deeper(items)))
+    const first = prefixItems.map((each) => `${toBracketedType(deeper(each))}?`)
     const rest =
-      items === false ? [] : [`...${bracketed(items === undefined ? 'unknown' : deeper(items))}[]`]
+      items === false
+        ? []
+        : [`...${toBracketedType(items === undefined ? 'unknown' : deeper(items))}[]`]
     return `${side === 'input' ? 'readonly ' : ''}[${[...first, ...rest].join(', ')}]`
   }
 
@@ -52,7 +55,7 @@ export function schemaType(schema: unknown, side: 'input' | 'output'): string {
   ): string {
     const needed = Array.isArray(required) ? required : []
     const members = Object.entries(isObject(properties) ? properties : {}).map(
-      ([key, each]) => `${keyOf(key)}${needed.includes(key) ? '' : '?'}: ${deeper(each)}`,
+      ([key, each]) => `${toMemberName(key)}${needed.includes(key) ? '' : '?'}: ${deeper(each)}`,
     )
     const isOpen = additionalProperties !== false
     // An index signature must fit all members, so beside others it can only be `unknown`.
@@ -71,5 +74,5 @@ export function schemaType(schema: unknown, side: 'input' | 'output'): string {
   }
 }
 
-const bracketed = (type: string): string =>
+const toBracketedType = (type: string): string =>
   /[ |&]/.test(type) && !/^\{[^{}]*\}$/.test(type) ? `(${type})` : type

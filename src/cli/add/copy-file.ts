@@ -6,10 +6,10 @@ import type { Resource } from '../../catalog/schema.ts'
 import { CHUNK_BYTES } from '../../store/db.ts'
 import { refuse } from '../../host/draft/refuse.ts'
 import type { Item } from '../../host/draft/items.ts'
-import { openInside, type Root } from './inside.ts'
-import { placeOf } from './source.ts'
+import { openInside, type Root } from './model-root.ts'
+import { toServedPath } from './source.ts'
 
-export type Facts = Pick<Resource, 'bytes' | 'sha256' | 'chunks' | 'partBytes'>
+export type CopiedFile = Pick<Resource, 'bytes' | 'sha256' | 'chunks' | 'partBytes'>
 
 export interface CopyOptions {
   /** Maximum length of a file in bytes. Larger files are split. */
@@ -20,7 +20,7 @@ export interface CopyOptions {
 }
 
 /** Bytes that are read at once. */
-const PIECE = 2 ** 20
+const READ_PIECE_BYTES = 2 ** 20
 
 /** Copies a file of the root to its place below a folder, and returns its fields for a catalog. */
 export async function copyItem(
@@ -28,9 +28,9 @@ export async function copyItem(
   item: Item,
   folder: string,
   options: CopyOptions,
-): Promise<Facts> {
+): Promise<CopiedFile> {
   const { maxFileBytes, signal, onBytes } = options
-  const to = join(folder, placeOf(item))
+  const to = join(folder, toServedPath(item))
   const isCut = item.bytes > maxFileBytes
   const whole = createHash('sha256')
   const chunks: string[] = []
@@ -40,7 +40,10 @@ export async function copyItem(
   const source = await openInside(root, item.path)
   try {
     await mkdir(dirname(to), { recursive: true })
-    for await (const piece of source.createReadStream({ highWaterMark: PIECE, signal })) {
+    for await (const piece of source.createReadStream({
+      highWaterMark: READ_PIECE_BYTES,
+      signal,
+    })) {
       for (let rest = piece as Buffer; rest.length > 0;) {
         if (!file || (isCut && at % maxFileBytes === 0)) {
           await file?.close()

@@ -2,9 +2,9 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { InoriginError } from '../error.ts'
-import { refuseLinks, writeBelow } from './write.ts'
+import { assertNoLinks, writeBelow } from './write-file.ts'
 
-export interface Remembered {
+export interface ProjectOptions {
   publicDir: string
   /** File name of the script; `false` if the app has its own. Default: `sw.js`. */
   sw?: string | false
@@ -14,15 +14,15 @@ export interface Remembered {
   mlc?: boolean
 }
 
-const FILE = 'package.json'
+const PACKAGE_FILE = 'package.json'
 
 /** Returns the options stored in an app's folder; `undefined` if there are none. */
-export function recall(app: string): Remembered | undefined {
-  const path = join(app, FILE)
+export function readProjectOptions(app: string): ProjectOptions | undefined {
+  const path = join(app, PACKAGE_FILE)
   if (!existsSync(path)) return undefined
-  const { inorigin } = parse(path, readFileSync(path, 'utf8'))
+  const { inorigin } = parsePackage(path, readFileSync(path, 'utf8'))
   if (inorigin === undefined) return undefined
-  const { publicDir, sw, guide, mlc } = inorigin as Partial<Remembered>
+  const { publicDir, sw, guide, mlc } = inorigin as Partial<ProjectOptions>
   if (typeof publicDir !== 'string') {
     const what = `"inorigin" in ${path} has no "publicDir".`
     throw new InoriginError('invalid_request', `${what} Run \`inorigin init <folder>\`.`)
@@ -35,17 +35,17 @@ export function recall(app: string): Remembered | undefined {
   }
 }
 
-/** Throws `invalid_request` if {@link remember} could not write. */
-export function refuseUnwritable(app: string): void {
-  refuseLinks(app, FILE)
+/** Throws `invalid_request` if {@link writeProjectOptions} could not write. */
+export function assertWritable(app: string): void {
+  assertNoLinks(app, PACKAGE_FILE)
 }
 
 /** Stores the options and keeps the indentation. Returns `false` if there is no package.json. */
-export function remember(
+export function writeProjectOptions(
   app: string,
-  { publicDir, sw, guide, mlc }: Required<Remembered>,
+  { publicDir, sw, guide, mlc }: Required<ProjectOptions>,
 ): boolean {
-  const path = join(app, FILE)
+  const path = join(app, PACKAGE_FILE)
   if (!existsSync(path)) return false
   const text = readFileSync(path, 'utf8')
   const inorigin: Remembered = {
@@ -56,12 +56,12 @@ export function remember(
   }
   const indent = /^[ \t]+/m.exec(text)?.[0] ?? 2
   const end = text.endsWith('\n') ? '\n' : ''
-  const next = JSON.stringify({ ...parse(path, text), inorigin }, null, indent) + end
-  if (next !== text) writeBelow(app, FILE, { text: next })
+  const next = JSON.stringify({ ...parsePackage(path, text), inorigin }, null, indent) + end
+  if (next !== text) writeBelow(app, PACKAGE_FILE, { text: next })
   return true
 }
 
-function parse(path: string, text: string): Record<string, unknown> {
+function parsePackage(path: string, text: string): Record<string, unknown> {
   try {
     return JSON.parse(text) as Record<string, unknown>
   } catch (cause) {

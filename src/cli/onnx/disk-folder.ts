@@ -1,23 +1,23 @@
 /** Reads files on disk in windows, since weights may be larger than the memory. */
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
-import { findInside, openInside, type Root } from '../add/inside.ts'
+import { findInside, openInside, type Root } from '../add/model-root.ts'
 import type { Folder, OpenFile } from '../../host/draft/folder.ts'
 import { refuse } from '../../host/draft/refuse.ts'
 
 /** Minimum number of bytes per read. */
-const WINDOW = 2 ** 20
+const MIN_READ_BYTES = 2 ** 20
 
 /** Returns a folder on disk. Its files open only if {@link findInside} accepts them. */
-export function folderOn(root: Root): Folder {
+export function openFolder(root: Root): Folder {
   return {
     nameOf: (name) => join(root.path, name),
-    sizeOf: (name) => sizeOf(root, name),
+    sizeOf: (name) => findSize(root, name),
     open: (name) => openFile(root, name),
   }
 }
 
-function sizeOf(root: Root, path: string): number | undefined {
+function findSize(root: Root, path: string): number | undefined {
   const real = findInside(root, path)
   if (real === undefined) return undefined
   const stat = statSync(real)
@@ -35,7 +35,7 @@ async function openFile(root: Root, path: string): Promise<OpenFile> {
     async read(from, to) {
       const last = Math.min(to, size)
       if (from < start || last > start + bytes.length) {
-        const length = Math.max(0, Math.min(size, Math.max(last, from + WINDOW)) - from)
+        const length = Math.max(0, Math.min(size, Math.max(last, from + MIN_READ_BYTES)) - from)
         const { buffer, bytesRead } = await handle.read(new Uint8Array(length), 0, length, from)
         start = from
         bytes = buffer.subarray(0, bytesRead)
