@@ -185,7 +185,7 @@ function parseByteCount(option: string, value: string | undefined): number | und
   throw createUsageError(`${option} takes a number of bytes, not ${value}`)
 }
 
-function runInit(folder: string | undefined, flags: Flags): number {
+function runInit(folder: string | undefined, flags: InitFlags): number {
   const app = process.cwd()
   const before = readProjectOptions(app)
   const publicDir = folder === undefined ? before?.publicDir : toRelativePath(folder)

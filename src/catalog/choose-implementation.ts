@@ -45,7 +45,7 @@ const SOFTWARE_RANK = 2
  * obstacles of each one if none can run.
  */
 export function chooseImplementation(
-  entry: Choosable,
+  entry: TagImplementations,
   capabilities: Capabilities,
   preference: Preference = 'auto',
   measured: Measurements = new Map(),
@@ -61,7 +61,7 @@ export function chooseImplementation(
 
 /** Chooses like {@link chooseImplementation}, but returns an absent `chosen` if none can run. */
 export function findImplementation(
-  entry: Choosable,
+  entry: TagImplementations,
   capabilities: Capabilities,
   preference: Preference = 'auto',
   measured: Measurements = new Map(),
@@ -92,7 +92,7 @@ export function findImplementation(
  * GPUs are excluded unless there is nothing else.
  */
 export function listComparable(
-  entry: Choosable,
+  entry: TagImplementations,
   capabilities: Capabilities,
   preference: Preference = 'auto',
 ): Implementation[] {

@@ -29,14 +29,14 @@ interface Suggestion {
  * Returns `null` if there is none.
  */
 function findSuggestion(
-  entries: readonly Sized[],
+  entries: readonly TagImplementations[],
   tag: Tag,
   failed: Implementation,
   fits: Fits,
 ): Suggestion | null {
   const limit = getMemoryBytes(failed)
   const entry = entries.find((one) => one.tag === tag)
-  const found = (by: Implementation, of: Pick<Smaller, 'tag' | 'implementation'>): Suggestion => ({
+  const found = (by: Implementation, of: Pick<SmallerChoice, 'tag' | 'implementation'>): Suggestion => ({
     smaller: { ...of, bytes: hasResources(by) ? sumResourceBytes(by) : null },
     by,
   })
@@ -57,7 +57,7 @@ function findSuggestion(
 /** Adds the next smaller choice to an `out_of_memory` error. Returns other errors unchanged. */
 export function suggestSmaller(
   error: InoriginError,
-  entries: readonly Sized[],
+  entries: readonly TagImplementations[],
   tag: Tag,
   failed: Implementation,
   fits: Fits = () => true,
@@ -85,7 +85,7 @@ function describeSuggestion({ smaller: { tag, implementation, bytes }, by }: Sug
 }
 
 /** Returns the largest choice below the limit. Choices of unknown size are skipped. */
-function findLargestBelow(limit: number, choices: readonly Found[]): Suggestion | null {
+function findLargestBelow(limit: number, choices: readonly Suggestion[]): Suggestion | null {
   const needs = ({ by }: Suggestion) => getMemoryBytes(by)
   const fitting = choices.filter((one) => needs(one) > 0 && needs(one) < limit)
   return fitting.toSorted((one, other) => needs(other) - needs(one))[0] ?? null

@@ -14,7 +14,7 @@ type Members = NonNullable<Input['enumeration']>
 export function validateParameters(
   { signature, implementations }: PredictorEntry,
   path: string,
-  say: Say,
+  say: ReportProblem,
 ): void {
   for (const side of ['inputs', 'outputs'] as const) {
     const list = `${path}.signature.${side}`
@@ -40,7 +40,7 @@ export function validateParameters(
   }
 }
 
-function validateInput(input: Input, path: string, say: Say): void {
+function validateInput(input: Input, path: string, say: ReportProblem): void {
   const { range, enumeration = [], defaultValue } = input
   reportDuplicates(
     enumeration.map(({ name }) => name),
@@ -76,7 +76,7 @@ export function reportDuplicates(
   values: readonly string[],
   path: string,
   field: string,
-  say: Say,
+  say: ReportProblem,
 ): void {
   for (const [index, value] of values.entries()) {
     const first = values.indexOf(value)

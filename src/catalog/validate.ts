@@ -137,7 +137,7 @@ function resolveDocument(
   }
 }
 
-function validateEmbeddings(entry: PredictorEntry, path: string, say: Say): void {
+function validateEmbeddings(entry: PredictorEntry, path: string, say: ReportProblem): void {
   const { embeddings, signature, implementations } = entry
   if (!embeddings) return
   const { input, output, maxInputTokens } = embeddings
@@ -161,7 +161,7 @@ function validateEngine(
   { engine, device, resources }: Implementation,
   type: Entry['type'],
   path: string,
-  say: Say,
+  say: ReportProblem,
 ): void {
   if (engine !== 'mlc') return
   if (type !== 'model') say(`${path}.engine`, 'mlc runs only language models')
@@ -171,7 +171,7 @@ function validateEngine(
   }
 }
 
-function validateChunkCount({ bytes, chunks }: Resource, path: string, say: Say): void {
+function validateChunkCount({ bytes, chunks }: Resource, path: string, say: ReportProblem): void {
   const expected = Math.ceil(bytes / CHUNK_BYTES)
   if (chunks && chunks.length !== expected) {
     say(path, `needs ${expected} hashes (one per 16 MiB of ${bytes} bytes), got ${chunks.length}`)

@@ -199,7 +199,7 @@ async function copyAll(
   }
 }
 
-function toEntry(plan: Plan, facts: ReadonlyMap<string, Facts>, { tag, name }: AddOptions): Entry {
+function toEntry(plan: Plan, facts: ReadonlyMap<string, CopiedFile>, { tag, name }: AddOptions): Entry {
   const { type, ...rest } = plan.entry
   const implementations = plan.implementations.map(
     ({ items, ...planned }: Planned): Implementation => ({

@@ -48,7 +48,7 @@ export function writeProjectOptions(
   const path = join(app, PACKAGE_FILE)
   if (!existsSync(path)) return false
   const text = readFileSync(path, 'utf8')
-  const inorigin: Remembered = {
+  const inorigin: ProjectOptions = {
     publicDir,
     ...(sw !== 'sw.js' && { sw }),
     ...(!guide && { guide }),

@@ -71,7 +71,7 @@ export async function refreshCatalog(options: RefreshOptions): Promise<RefreshRe
 type WrittenEntry = CatalogDocument['entries'][number]
 
 /** Returns `true` for an entry that can be looked up. */
-const needsLookUp = (written: Written): written is HubEntry | MlcEntry =>
+const needsLookUp = (written: WrittenEntry): written is HubEntry | MlcEntry =>
   'mlc' in written || 'huggingface' in written
 
 async function refreshHub(

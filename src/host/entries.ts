@@ -50,7 +50,7 @@ export interface Entries {
   /** Stores the implementations in place of an answer of the hub. */
   adopt(
     entry: ModelEntry & { hub: HubSource },
-    resolved: Resolved,
+    resolved: ResolvedHub,
     signal: AbortSignal,
   ): Promise<void>
 }

@@ -36,7 +36,7 @@ export function createImporter(options: ImporterOptions): Control['take'] {
   const { database, entries, choices, models, onDownload } = options
 
   /** Resolves with the files of the chosen implementation if they complete it, else with all. */
-  async function needed(matches: readonly Match[], chosen: Implementation | undefined) {
+  async function needed(matches: readonly FileMatch[], chosen: Implementation | undefined) {
     const its = new Set(chosen?.resources.map(({ sha256 }) => sha256))
     const used = matches.filter(({ resource }) => its.has(resource.sha256))
     const given = new Set(used.map(({ resource }) => resource.sha256))
@@ -143,7 +143,7 @@ async function isOther(
 function told(
   tag: Tag,
   files: readonly ChosenFile[],
-  taken: readonly Match[],
+  taken: readonly FileMatch[],
 ): Pick<Imported, 'tag' | 'files' | 'ignored'> {
   const paths = new Set(taken.map(({ path }) => path))
   const ignored = files.map(({ path }) => path).filter((path) => !paths.has(path))

@@ -21,7 +21,7 @@ export interface KeepingOptions extends EvictionOptions {
 export async function withKeeper<T>(
   database: Database,
   { tag, onWrite, onProgress, ...room }: KeepingOptions,
-  work: (keeper: Keeper) => Promise<T>,
+  work: (keeper: FileSink) => Promise<T>,
 ): Promise<T> {
   const { signal } = room
   const endings: Array<() => void> = []
@@ -34,7 +34,7 @@ export async function withKeeper<T>(
     const remainingSeconds = estimateSeconds(totalBytes - loadedBytes, bytesPerSecond)
     return { tag, phase: 'download', loadedBytes, totalBytes, bytesPerSecond, remainingSeconds }
   }
-  const keeper: Keeper = {
+  const keeper: FileSink = {
     async expect(bytes) {
       totalBytes = toStore = bytes
       endings.push(

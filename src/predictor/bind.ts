@@ -59,7 +59,7 @@ function listTensorTypes(type: ParameterType, { text }: Binding): readonly Eleme
 export function bindSignature(
   entry: PredictorEntry,
   implementation: Implementation,
-  model: Interface,
+  model: ModelTensors,
   tokenizers: Tokenizers = new Map(),
 ): BoundSignature {
   const { tag, signature } = entry
@@ -155,7 +155,7 @@ function getKeys({ keys }: Binding, param: string, fail: Fail): readonly string[
 function createTextSlot(
   layout: TextLayout,
   type: ElementType,
-  model: Interface,
+  model: ModelTensors,
   tokenizers: Tokenizers,
   param: string,
   fail: Fail,

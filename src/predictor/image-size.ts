@@ -38,7 +38,7 @@ interface SizeReader {
   read(view: DataView): ImageSize | undefined
 }
 
-const SIZE_READERS: readonly Reader[] = [
+const SIZE_READERS: readonly SizeReader[] = [
   {
     marks: [
       [0, '\x89PNG\r\n\x1a\n'],

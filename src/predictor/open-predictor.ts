@@ -123,7 +123,7 @@ function createPredictor(
   { entry: { tag, signature }, device }: PredictorSetup,
   ort: Ort,
   session: Session,
-  bound: Bound,
+  bound: BoundSignature,
   close: () => Promise<void>,
 ): OpenPredictor {
   const wanted = bound.outputs.map((output) => output.tensor)
@@ -132,7 +132,7 @@ function createPredictor(
   let closing: Promise<void> | null = null
 
   async function run(
-    checked: ReadonlyMap<string, Checked>,
+    checked: ReadonlyMap<string, ParsedInput>,
     signal: AbortSignal,
   ): Promise<Record<string, unknown>> {
     const tensors: Tensor[] = []
@@ -162,7 +162,7 @@ function createPredictor(
   }
 
   async function predict(
-    checked: ReadonlyMap<string, Checked>,
+    checked: ReadonlyMap<string, ParsedInput>,
     signal: AbortSignal,
   ): Promise<PredictionResult> {
     assertNotAborted(signal)

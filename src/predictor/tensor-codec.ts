@@ -32,7 +32,7 @@ export interface InputSlot {
  * `invalid_request` that names `path` if the input does not fit.
  */
 export async function encodeInput(
-  checked: Checked,
+  checked: ParsedInput,
   tensor: string,
   slot: InputSlot,
   path: string,
@@ -45,7 +45,7 @@ export async function encodeInput(
 
 /** Resolves with the tensor of a checked input. Rejects like {@link encodeInput}. */
 export async function encodeTensor(
-  checked: Checked,
+  checked: ParsedInput,
   slot: InputSlot,
   path: string,
 ): Promise<RawTensor> {
@@ -64,7 +64,7 @@ export async function encodeTensor(
 }
 
 function toElements(
-  checked: Exclude<Checked, { form: 'image' | 'binary' | 'tokens' }>,
+  checked: Exclude<ParsedInput, { form: 'image' | 'binary' | 'tokens' }>,
   { type, keys = [] }: InputSlot,
   path: string,
 ): Elements {
@@ -77,7 +77,7 @@ function toElements(
   return parseElements(type, values, path)
 }
 
-function toTexts(checked: Checked, path: string): readonly string[] {
+function toTexts(checked: ParsedInput, path: string): readonly string[] {
   if (checked.form === 'list') return parseElements('string', checked.items, path).data as string[]
   const elements = checked.form === 'elements' ? checked.elements : null
   if (elements?.type !== 'string') return throwInvalidInput(path, 'must be text.')

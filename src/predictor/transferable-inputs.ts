@@ -112,7 +112,7 @@ function toPageImage(value: unknown): PageImage | null {
   return known ? (value as PageImage) : null
 }
 
-async function captureBitmap(element: Shown, path: string): Promise<ImageBitmap> {
+async function captureBitmap(element: PageImage, path: string): Promise<ImageBitmap> {
   if (typeof HTMLVideoElement !== 'undefined' && element instanceof HTMLVideoElement) {
     if (element.readyState < element.HAVE_CURRENT_DATA)
       throwInvalidInput(path, 'the video shows no frame yet.')

@@ -30,7 +30,7 @@ const UPGRADE_BLOCKED_TIMEOUT_MS = 10_000
 
 /** Returns the database of that name. It is opened on first use. */
 export function openDatabase(name: string, patience = UPGRADE_BLOCKED_TIMEOUT_MS): Database {
-  let current: Opening | null = null
+  let current: OpeningConnection | null = null
   let closed = false
 
   function connect(): OpeningConnection {
@@ -60,7 +60,7 @@ export function openDatabase(name: string, patience = UPGRADE_BLOCKED_TIMEOUT_MS
         terminated: drop,
       }),
     )
-    const opening: Opening = { connection, stuck }
+    const opening: OpeningConnection = { connection, stuck }
     connection.catch(drop).finally(() => clearTimeout(waiting))
     current = opening
     return opening

@@ -23,7 +23,7 @@ export interface DownloadTuning {
   stall: number
 }
 
-const DEFAULT_TUNING: Readonly<Tuning> = {
+const DEFAULT_TUNING: Readonly<DownloadTuning> = {
   chunkBytes: CHUNK_BYTES,
   attempts: 6,
   backoff: 500,
@@ -89,7 +89,7 @@ async function fetchUntilVerified(
   database: Database,
   wanted: WantedResource,
   assembly: Assembly,
-  settings: Tuning,
+  settings: DownloadTuning,
   signal: AbortSignal,
   onBytes: (received: number) => void,
 ): Promise<void> {
@@ -154,7 +154,7 @@ async function fetchUntilVerified(
 
 function retriesExhaustedError(
   wanted: WantedResource,
-  outcome: Extract<Outcome, { type: 'ended' | 'retry' }>,
+  outcome: Extract<RangeOutcome, { type: 'ended' | 'retry' }>,
   position: number,
   failures: number,
 ): InoriginError {

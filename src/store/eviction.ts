@@ -42,7 +42,7 @@ const reservations = new Set<Reservation>()
 export function reserveSpace(
   database: Database,
   wanted: ReadonlyMap<string, () => number>,
-  options: RoomOptions,
+  options: EvictionOptions,
 ): Promise<() => void> {
   return runEvictionExclusive(database, options, async () => {
     const needed = countPendingBytes(database, wanted)
@@ -73,7 +73,7 @@ export function reserveSpace(
  */
 export async function withEviction<T>(
   database: Database,
-  options: RoomOptions,
+  options: EvictionOptions,
   write: () => Promise<T>,
 ): Promise<T> {
   for (;;) {
@@ -156,7 +156,7 @@ async function evictUntilFree(
  */
 function listEvictable(
   { records, pins, inUse }: Inventory,
-  catalog: Known | undefined,
+  catalog: CatalogIndex | undefined,
 ): ResourceRecord[] {
   const isKept = ({ sha256, tags }: ResourceRecord): boolean =>
     isPinned({ tags: tags.filter((tag) => catalog?.needs(tag, sha256) !== false) }, pins)

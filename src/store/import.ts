@@ -60,7 +60,7 @@ export async function checkFiles<T>(
  */
 export async function importFiles(
   database: Database,
-  matches: readonly Match[],
+  matches: readonly FileMatch[],
   options: ImportOptions,
 ): Promise<number> {
   const { tag, signal, onProgress, onWrite = () => undefined } = options
@@ -68,7 +68,7 @@ export async function importFiles(
   const release = await acquireUseLocks(database, unique.keys(), signal)
   let free = () => {}
   try {
-    const missing: Match[] = []
+    const missing: FileMatch[] = []
     const toCome = new Map<string, number>()
     for (const match of unique.values()) {
       const { sha256, bytes } = match.resource

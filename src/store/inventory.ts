@@ -24,7 +24,7 @@ export interface CatalogIndex {
   isWhole(tag: Tag, stored: ReadonlySet<string>): boolean | undefined
 }
 
-export async function loadInventory(database: Database, known?: Known): Promise<Inventory> {
+export async function loadInventory(database: Database, known?: CatalogIndex): Promise<Inventory> {
   const inUse = await listResourcesInUse(database)
   const [records, pins] = await database.use(async (connection) => {
     const transaction = connection.transaction(['resources', 'chunks', 'pins'])
@@ -74,7 +74,7 @@ export function storedResources({ records, pins, inUse }: Inventory): StoredReso
 }
 
 /** Returns the stored tags, least recently used first. */
-export function storedTags(inventory: Inventory, known?: Known): StoredTag[] {
+export function storedTags(inventory: Inventory, known?: CatalogIndex): StoredTag[] {
   const resources = storedResources(inventory)
   const tags = [...new Set(resources.flatMap((resource) => resource.tags))]
   return tags
@@ -101,7 +101,7 @@ export function storedTags(inventory: Inventory, known?: Known): StoredTag[] {
  * Deletes the resources that only this tag uses, complete or not, and its imported entry. A
  * download of them in progress fails.
  */
-export async function removeTag(database: Database, tag: Tag, known?: Known): Promise<void> {
+export async function removeTag(database: Database, tag: Tag, known?: CatalogIndex): Promise<void> {
   const { records } = await loadInventory(database, known)
   const its = new Map(records.map(({ sha256, tags }) => [sha256, tags]))
   const alone = records.filter(({ tags }) => tags.length === 1 && tags[0] === tag)

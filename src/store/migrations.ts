@@ -7,7 +7,7 @@ type Transaction = IDBPTransaction<StoreSchema, StoreNames<StoreSchema>[], 'vers
 type MigrationStep = (connection: Connection, transaction: Transaction) => void | Promise<void>
 
 /** Steps from each version to the next. Steps are only added, never changed. */
-const STEPS: readonly Step[] = [createStores, addChunkDigests, addEntries]
+const STEPS: readonly MigrationStep[] = [createStores, addChunkDigests, addEntries]
 
 /** Runs the steps that a database of version `oldVersion` has not run. */
 export async function migrate(

@@ -66,7 +66,7 @@ function createMissingChunks(bytes: number, chunkBytes: number): null[] {
 /** Stores a complete chunk. Uses an `ArrayBuffer` where the browser cannot store the Blob. */
 export async function putChunk(
   database: Database,
-  turn: Turn,
+  turn: WriteLease,
   index: number,
   chunk: Blob,
   hash: string,
@@ -81,7 +81,7 @@ export async function putChunk(
 
 function putChunkContent(
   database: Database,
-  turn: Turn,
+  turn: WriteLease,
   index: number,
   chunk: Blob | ArrayBuffer,
   hash: string,
@@ -94,7 +94,7 @@ function putChunkContent(
 }
 
 /** Deletes one damaged chunk. The writer keeps its right to write. */
-export function deleteChunk(database: Database, turn: Turn, index: number): Promise<void> {
+export function deleteChunk(database: Database, turn: WriteLease, index: number): Promise<void> {
   return runWrite(database, async (resources, chunks) => {
     const record = assertLeased(await resources.get(turn.sha256), turn)
     await chunks.delete([turn.sha256, index])
@@ -112,7 +112,7 @@ export function getChunk(
 }
 
 /** Records the ETag of the version being downloaded. */
-export function setEtag(database: Database, turn: Turn, etag: string | null): Promise<void> {
+export function setEtag(database: Database, turn: WriteLease, etag: string | null): Promise<void> {
   return runWrite(database, async (resources) => {
     const record = assertLeased(await resources.get(turn.sha256), turn)
     await resources.put({ ...record, etag })
@@ -120,7 +120,7 @@ export function setEtag(database: Database, turn: Turn, etag: string | null): Pr
 }
 
 /** Deletes every chunk. The writer keeps its right to write. */
-export function deleteAllChunks(database: Database, turn: Turn): Promise<void> {
+export function deleteAllChunks(database: Database, turn: WriteLease): Promise<void> {
   return runWrite(database, async (resources, chunks) => {
     const record = assertLeased(await resources.get(turn.sha256), turn)
     await resources.put({ ...record, chunks: record.chunks.map(() => null), etag: null })
@@ -131,7 +131,7 @@ export function deleteAllChunks(database: Database, turn: Turn): Promise<void> {
 /** Makes the resource readable after its hash was verified, and ends the right to write. */
 export function markVerified(
   database: Database,
-  turn: Turn,
+  turn: WriteLease,
   chunks: (string | null)[],
 ): Promise<void> {
   return runWrite(database, async (resources) => {
@@ -159,7 +159,7 @@ function runWrite<T>(
   })
 }
 
-function assertLeased(record: ResourceRecord | undefined, turn: Turn): ResourceRecord {
+function assertLeased(record: ResourceRecord | undefined, turn: WriteLease): ResourceRecord {
   if (record?.writer === turn.writer) return record
   throw new InoriginError(
     'aborted',

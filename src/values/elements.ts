@@ -168,12 +168,12 @@ function fromValues(type: ElementType, values: readonly unknown[], path: string)
 
 type NumberParser = (type: ElementType, value: unknown, path: string) => number
 
-const parseFloatNumber: Reader = (type, value, path) => {
+const parseFloatNumber: NumberParser = (type, value, path) => {
   if (typeof value === 'number' && !Number.isNaN(value)) return value
   return throwInvalidInput(path, `must be ${withArticle(type)}, not ${describeValue(value)}.`)
 }
 
-const NUMBER_PARSERS: Partial<Record<ElementType, Reader>> = {
+const NUMBER_PARSERS: Partial<Record<ElementType, NumberParser>> = {
   float16: (type, value, path) => toHalf(parseFloatNumber(type, value, path)),
   float32: parseFloatNumber,
   float64: parseFloatNumber,
@@ -183,7 +183,7 @@ const NUMBER_PARSERS: Partial<Record<ElementType, Reader>> = {
   },
 }
 
-const parseInteger: Reader = (type, value, path) => Number(parseBigInteger(type, value, path))
+const parseInteger: NumberParser = (type, value, path) => Number(parseBigInteger(type, value, path))
 
 function parseBigInteger(type: ElementType, value: unknown, path: string): bigint {
   const whole =

@@ -101,7 +101,7 @@ export async function resolveRepository(
 }
 
 /** Returns the entry completed with the result of a look-up. Fields set in the catalog stay. */
-export function completeEntry(entry: ModelEntry, resolved: Resolved): ModelEntry {
+export function completeEntry(entry: ModelEntry, resolved: ResolvedHub): ModelEntry {
   const { context } = resolved
   const limits = entry.hub && toTokenLimits(entry.hub, context)
   const created = entry.hub?.created ?? resolved.created ?? entry.created

@@ -49,7 +49,7 @@ export async function openFolder(model: string, access: MlcAccess): Promise<Loca
   })
 }
 
-async function readFolder(base: string, config: Fetched, access: MlcAccess): Promise<LocatedModel> {
+async function readFolder(base: string, config: FetchedFile, access: MlcAccess): Promise<LocatedModel> {
   const small = new Map<string, FetchedFile>([[CONFIG_FILE, config]])
   for (const path of [...TOKENIZER_FILES, MANIFEST_FILE, ...WEIGHT_LIST_FILES]) {
     const file = await fetchSmallFile(toUrl(base, path), access)

@@ -79,7 +79,7 @@ function parseHubSource(model: string): HubSource | null {
   return { host, repository, revision: decodeURIComponent(revision), ...unsaid }
 }
 
-async function describeFiles(record: MlcRecord, at: Located, library: Resource): Promise<MlcFiles> {
+async function describeFiles(record: MlcRecord, at: LocatedModel, library: Resource): Promise<MlcFiles> {
   const known = new Map(at.files.map((file) => [file.path, file]))
   const get = (path: string): HubFile => {
     const file = known.get(path)

@@ -24,7 +24,7 @@ export function readAppCatalog(path: string): CatalogDocument {
 }
 
 /** Returns the catalog with the entry added, in place of an entry with the same tag. */
-export function withEntry(book: CatalogDocument, entry: Written): CatalogDocument {
+export function withEntry(book: CatalogDocument, entry: WrittenEntry): CatalogDocument {
   const at = book.entries.findIndex(({ tag }) => tag === entry.tag)
   const entries = at < 0 ? [...book.entries, entry] : book.entries.with(at, entry)
   return { ...book, entries }

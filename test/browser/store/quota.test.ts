@@ -244,7 +244,7 @@ test('files of the user make room as downloads do', async () => {
   limitDisk(100 * KIB)
   const { here } = await storeTags(database, ['@a/old', '@a/new'])
   const { resource, content } = await fileOn({ bytes: 30 * KIB })
-  const match: Match = { path: 'model.onnx', file: new Blob([content]), resource }
+  const match: FileMatch = { path: 'model.onnx', file: new Blob([content]), resource }
   const how = { tag: '@me/model', signal: never(), onProgress: () => undefined } as const
   await importFiles(database, [match], how)
   expect(await hasResource(database, resource.sha256)).toBe(true)

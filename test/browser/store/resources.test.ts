@@ -30,10 +30,10 @@ function wantedOf(sha256: string, changes: Partial<WantedResource> = {}): Wanted
 /** What stands for the hash of a chunk. */
 const hash = (index: number) => `hash ${index}`
 
-const write = (database: Database, turn: Turn, index: number, chunk: Blob) =>
+const write = (database: Database, turn: WriteLease, index: number, chunk: Blob) =>
   putChunk(database, turn, index, chunk, hash(index))
 
-const finish = (database: Database, turn: Turn) => markVerified(database, turn, [0, 1, 2].map(hash))
+const finish = (database: Database, turn: WriteLease) => markVerified(database, turn, [0, 1, 2].map(hash))
 
 async function store(database: Database, sha256: string): Promise<void> {
   const turn = await acquireWriteLease(database, wantedOf(sha256), CHUNK)
@@ -128,7 +128,7 @@ describe('a later download', () => {
     await write(database, first, 0, new Blob([pieces[0]!]))
     await acquireWriteLease(database, wantedOf('a'), CHUNK)
     const wrong = new Blob([new Uint8Array(1000)])
-    const attempts: ((turn: Turn) => Promise<void>)[] = [
+    const attempts: ((turn: WriteLease) => Promise<void>)[] = [
       (turn) => write(database, turn, 1, wrong),
       (turn) => deleteAllChunks(database, turn),
       (turn) => finish(database, turn),
