@@ -20,7 +20,7 @@ type Fits = (implementation: Implementation) => boolean
 /** Suggestion, and the implementation whose size counts. */
 interface Suggestion {
   smaller: SmallerChoice
-  by: Implementation
+  candidate: Implementation
 }
 
 /**
@@ -36,20 +36,23 @@ function findSuggestion(
 ): Suggestion | null {
   const limit = getMemoryBytes(failed)
   const entry = entries.find((one) => one.tag === tag)
-  const found = (by: Implementation, of: Pick<SmallerChoice, 'tag' | 'implementation'>): Suggestion => ({
-    smaller: { ...of, bytes: hasResources(by) ? sumResourceBytes(by) : null },
-    by,
+  const toSuggestion = (
+    candidate: Implementation,
+    of: Pick<SmallerChoice, 'tag' | 'implementation'>,
+  ): Suggestion => ({
+    smaller: { ...of, bytes: hasResources(candidate) ? sumResourceBytes(candidate) : null },
+    candidate,
   })
   const own = entry?.implementations
     .filter(fits)
-    .map((by) => found(by, { tag, implementation: by.id }))
+    .map((candidate) => toSuggestion(candidate, { tag, implementation: candidate.id }))
   const others = entries
     .filter((one) => one.tag !== tag && one.type === entry?.type)
     .flatMap((one) => {
       const [least] = one.implementations
         .filter(fits)
         .toSorted((a, b) => getMemoryBytes(a) - getMemoryBytes(b))
-      return least ? [found(least, { tag: one.tag })] : []
+      return least ? [toSuggestion(least, { tag: one.tag })] : []
     })
   return findLargestBelow(limit, own ?? []) ?? findLargestBelow(limit, others)
 }
@@ -76,9 +79,14 @@ export function suggestSmaller(
   })
 }
 
-function describeSuggestion({ smaller: { tag, implementation, bytes }, by }: Suggestion): string {
+function describeSuggestion({
+  smaller: { tag, implementation, bytes },
+  candidate,
+}: Suggestion): string {
   const size =
-    bytes === null ? `needs ${formatBytes(getMemoryBytes(by))} of memory` : formatBytes(bytes)
+    bytes === null
+      ? `needs ${formatBytes(getMemoryBytes(candidate))} of memory`
+      : formatBytes(bytes)
   return implementation === undefined
     ? `${tag} (${size})`
     : `its implementation ${implementation} (${size})`
@@ -86,9 +94,9 @@ function describeSuggestion({ smaller: { tag, implementation, bytes }, by }: Sug
 
 /** Returns the largest choice below the limit. Choices of unknown size are skipped. */
 function findLargestBelow(limit: number, choices: readonly Suggestion[]): Suggestion | null {
-  const needs = ({ by }: Suggestion) => getMemoryBytes(by)
-  const fitting = choices.filter((one) => needs(one) > 0 && needs(one) < limit)
-  return fitting.toSorted((one, other) => needs(other) - needs(one))[0] ?? null
+  const memoryOf = ({ candidate }: Suggestion) => getMemoryBytes(candidate)
+  const fitting = choices.filter((one) => memoryOf(one) > 0 && memoryOf(one) < limit)
+  return fitting.toSorted((one, other) => memoryOf(other) - memoryOf(one))[0] ?? null
 }
 
 function formatBytes(bytes: number): string {

@@ -14,7 +14,7 @@ type Members = NonNullable<Input['enumeration']>
 export function validateParameters(
   { signature, implementations }: PredictorEntry,
   path: string,
-  say: ReportProblem,
+  report: ReportProblem,
 ): void {
   for (const side of ['inputs', 'outputs'] as const) {
     const list = `${path}.signature.${side}`
@@ -22,40 +22,40 @@ export function validateParameters(
       signature[side].map(({ name }) => name),
       list,
       'name',
-      say,
+      report,
     )
   }
   for (const [index, input] of signature.inputs.entries()) {
-    validateInput(input, `${path}.signature.inputs[${index}]`, say)
+    validateInput(input, `${path}.signature.inputs[${index}]`, report)
   }
   const known = new Set([...signature.inputs, ...signature.outputs].map(({ name }) => name))
   for (const [index, { bindings = {}, resources }] of implementations.entries()) {
     for (const [name, { text }] of Object.entries(bindings)) {
       const at = `${path}.implementations[${index}].bindings[${JSON.stringify(name)}]`
-      if (!known.has(name)) say(at, `there is no parameter ${name}`)
+      if (!known.has(name)) report(at, `there is no parameter ${name}`)
       if (text && !resources.some((resource) => resource.name === text.tokenizer)) {
-        say(`${at}.text.tokenizer`, `there is no resource ${text.tokenizer}`)
+        report(`${at}.text.tokenizer`, `there is no resource ${text.tokenizer}`)
       }
     }
   }
 }
 
-function validateInput(input: Input, path: string, say: ReportProblem): void {
+function validateInput(input: Input, path: string, report: ReportProblem): void {
   const { range, enumeration = [], defaultValue } = input
   reportDuplicates(
     enumeration.map(({ name }) => name),
     `${path}.enumeration`,
     'name',
-    say,
+    report,
   )
   const { min = -Infinity, max = Infinity } = range ?? {}
-  if (min > max) return say(`${path}.range`, `min ${min} is above max ${max}, so no value fits`)
+  if (min > max) return report(`${path}.range`, `min ${min} is above max ${max}, so no value fits`)
   if (defaultValue === undefined || defaultValue === null) return
   if (enumeration.length > 0) {
     const isThere = isMember(enumeration, defaultValue)
-    if (!isThere) say(`${path}.defaultValue`, 'is not a member of its enumeration')
+    if (!isThere) report(`${path}.defaultValue`, 'is not a member of its enumeration')
   } else if (typeof defaultValue === 'number' && (defaultValue < min || defaultValue > max)) {
-    say(`${path}.defaultValue`, `${defaultValue} is out of its range`)
+    report(`${path}.defaultValue`, `${defaultValue} is out of its range`)
   }
 }
 
@@ -76,12 +76,12 @@ export function reportDuplicates(
   values: readonly string[],
   path: string,
   field: string,
-  say: ReportProblem,
+  report: ReportProblem,
 ): void {
   for (const [index, value] of values.entries()) {
     const first = values.indexOf(value)
     if (first !== index) {
-      say(`${path}[${index}].${field}`, `${JSON.stringify(value)} is already ${path}[${first}]`)
+      report(`${path}[${index}].${field}`, `${JSON.stringify(value)} is already ${path}[${first}]`)
     }
   }
 }

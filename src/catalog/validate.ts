@@ -74,45 +74,49 @@ function resolveDocument(
   { base, embedded, mlc }: ValidateOptions,
   problems: string[],
 ): Catalog {
-  const say = (path: string, problem: string) => problems.push(`${path}: ${problem}`)
+  const report = (path: string, problem: string) => problems.push(`${path}: ${problem}`)
   reportDuplicates(
     catalog.entries.map((entry) => entry.tag),
     'entries',
     'tag',
-    say,
+    report,
   )
   const entries = catalog.entries.map((written, index): Entry => {
     const path = `entries[${index}]`
-    const entry = 'mlc' in written || 'huggingface' in written ? expanded(written, path) : written
+    const entry =
+      'mlc' in written || 'huggingface' in written ? expandEntry(written, path) : written
     if (!embedded && getOwner(entry.tag) === RESERVED_OWNER) {
-      say(`${path}.tag`, `tags of @${RESERVED_OWNER} are reserved; use an owner name of your own`)
+      report(
+        `${path}.tag`,
+        `tags of @${RESERVED_OWNER} are reserved; use an owner name of your own`,
+      )
     }
     if (entry.type === 'model' && entry.maxOutputTokens > entry.maxInputTokens) {
-      say(`${path}.maxOutputTokens`, 'is above maxInputTokens, which includes the output')
+      report(`${path}.maxOutputTokens`, 'is above maxInputTokens, which includes the output')
     }
     if (entry.type === 'predictor') {
-      validateParameters(entry, path, say)
-      validateEmbeddings(entry, `${path}.embeddings`, say)
+      validateParameters(entry, path, report)
+      validateEmbeddings(entry, `${path}.embeddings`, report)
     }
     reportDuplicates(
       entry.implementations.map(({ id }) => id),
       `${path}.implementations`,
       'id',
-      say,
+      report,
     )
     const implementations = entry.implementations.map((implementation, at): Implementation => {
-      validateEngine(implementation, entry.type, `${path}.implementations[${at}]`, say)
+      validateEngine(implementation, entry.type, `${path}.implementations[${at}]`, report)
       const list = `${path}.implementations[${at}].resources`
       reportDuplicates(
         implementation.resources.map(({ name }) => name),
         list,
         'name',
-        say,
+        report,
       )
       const resources = implementation.resources.map((resource, place): Resource => {
-        validateChunkCount(resource, `${list}[${place}].chunks`, say)
+        validateChunkCount(resource, `${list}[${place}].chunks`, report)
         const url = toAbsoluteUrl(resource.url, base)
-        if (!url) say(`${list}[${place}].url`, `"${resource.url}" is not an http or https URL`)
+        if (!url) report(`${list}[${place}].url`, `"${resource.url}" is not an http or https URL`)
         return { ...resource, url: url ?? '' }
       })
       return { ...implementation, resources }
@@ -121,38 +125,40 @@ function resolveDocument(
   })
   return { version: catalog.version, entries }
 
-  function expanded(entry: HubEntry | MlcEntry, path: string): ModelEntry {
+  function expandEntry(entry: HubEntry | MlcEntry, path: string): ModelEntry {
     const { host: given = PUBLIC_HUB_URL } = entry
     const host = toAbsoluteUrl(given.endsWith('/') ? given : `${given}/`, base)
-    if (!host) say(`${path}.host`, `"${entry.host}" is not an http or https URL`)
+    if (!host) report(`${path}.host`, `"${entry.host}" is not an http or https URL`)
     if (!('mlc' in entry)) return expandHubEntry(entry, host ?? undefined)
     const absoluteUrl = (url: string) => toAbsoluteUrl(url, base)
     const records = expandRecords(
       entry,
       { list: mlc, host: host ?? PUBLIC_HUB_URL, absoluteUrl },
       path,
-      say,
+      report,
     )
     return expandMlcEntry(entry, records, host ?? undefined)
   }
 }
 
-function validateEmbeddings(entry: PredictorEntry, path: string, say: ReportProblem): void {
+function validateEmbeddings(entry: PredictorEntry, path: string, report: ReportProblem): void {
   const { embeddings, signature, implementations } = entry
   if (!embeddings) return
   const { input, output, maxInputTokens } = embeddings
   const type = signature.outputs.find(({ name }) => name === output)?.type
-  if (!type) say(`${path}.output`, `there is no output ${output}`)
-  else if (!/^float(16|32)$/.test(type)) say(`${path}.output`, `${output} is ${type}, not floats`)
+  if (!type) report(`${path}.output`, `there is no output ${output}`)
+  else if (!/^float(16|32)$/.test(type))
+    report(`${path}.output`, `${output} is ${type}, not floats`)
   if (!signature.inputs.some(({ name }) => name === input)) {
-    return say(`${path}.input`, `there is no input ${input}`)
+    return report(`${path}.input`, `there is no input ${input}`)
   }
   for (const { id, bindings = {} } of implementations) {
     const layout = Object.hasOwn(bindings, input) ? bindings[input]?.text : undefined
     // Texts of different lengths share a batch, so padding must be masked.
-    if (!layout?.mask) say(`${path}.input`, `${id} does not bind ${input} with \`text\` and a mask`)
+    if (!layout?.mask)
+      report(`${path}.input`, `${id} does not bind ${input} with \`text\` and a mask`)
     else if (layout.most < maxInputTokens) {
-      say(`${path}.maxInputTokens`, `is above the ${layout.most} tokens that ${id} reads`)
+      report(`${path}.maxInputTokens`, `is above the ${layout.most} tokens that ${id} reads`)
     }
   }
 }
@@ -161,20 +167,27 @@ function validateEngine(
   { engine, device, resources }: Implementation,
   type: Entry['type'],
   path: string,
-  say: ReportProblem,
+  report: ReportProblem,
 ): void {
   if (engine !== 'mlc') return
-  if (type !== 'model') say(`${path}.engine`, 'mlc runs only language models')
-  if (device !== 'webgpu') say(`${path}.device`, 'mlc runs only on webgpu')
+  if (type !== 'model') report(`${path}.engine`, 'mlc runs only language models')
+  if (device !== 'webgpu') report(`${path}.device`, 'mlc runs only on webgpu')
   if (resources.length > 0 && !resources.some((resource) => resource.type === 'wasm')) {
-    say(`${path}.resources`, 'mlc needs the compiled library of the model, of type wasm')
+    report(`${path}.resources`, 'mlc needs the compiled library of the model, of type wasm')
   }
 }
 
-function validateChunkCount({ bytes, chunks }: Resource, path: string, say: ReportProblem): void {
+function validateChunkCount(
+  { bytes, chunks }: Resource,
+  path: string,
+  report: ReportProblem,
+): void {
   const expected = Math.ceil(bytes / CHUNK_BYTES)
   if (chunks && chunks.length !== expected) {
-    say(path, `needs ${expected} hashes (one per 16 MiB of ${bytes} bytes), got ${chunks.length}`)
+    report(
+      path,
+      `needs ${expected} hashes (one per 16 MiB of ${bytes} bytes), got ${chunks.length}`,
+    )
   }
 }
 

@@ -59,7 +59,7 @@ export interface AddResult {
   files: number
   bytes: number
   /** Names of the files that were split. */
-  cut: string[]
+  splitFiles: string[]
   notes: string[]
   /** `true` if `inorigin init` has filled the folder. */
   isReady: boolean
@@ -86,10 +86,10 @@ export async function add(options: AddOptions): Promise<AddResult> {
   const folder = join(home, tag)
   for (const name of [CATALOG_FILE, SCHEMA_FILE, tag])
     assertNoLinks(publicDir, `${INORIGIN_FOLDER}/${name}`)
-  const book = readAppCatalog(catalog)
+  const appCatalog = readAppCatalog(catalog)
   if (!options.force)
     assertNotPresent(
-      book.entries.some((entry) => entry.tag === tag),
+      appCatalog.entries.some((entry) => entry.tag === tag),
       folder,
       options,
     )
@@ -103,9 +103,9 @@ export async function add(options: AddOptions): Promise<AddResult> {
   const items = [...new Map(all.map((one) => [one.name, one])).values()]
   const staging = toTemporaryPath(folder)
   try {
-    const facts = await copyAll(source.root, items, staging, options)
-    const entry = toEntry(plan, facts, options)
-    const next = withEntry(book, entry)
+    const copied = await copyAll(source.root, items, staging, options)
+    const entry = toEntry(plan, copied, options)
+    const next = withEntry(appCatalog, entry)
     assertCatalog(next, catalog)
     signal.throwIfAborted()
     assertNoLinks(publicDir, `${INORIGIN_FOLDER}/${tag}`)
@@ -121,7 +121,9 @@ export async function add(options: AddOptions): Promise<AddResult> {
       folder,
       files: await countFiles(folder),
       bytes: items.reduce((sum, { bytes }) => sum + bytes, 0),
-      cut: items.map(({ name }) => name).filter((name) => facts.get(name)?.partBytes !== undefined),
+      splitFiles: items
+        .map(({ name }) => name)
+        .filter((name) => copied.get(name)?.partBytes !== undefined),
       notes: plan.notes,
       isReady: existsSync(join(home, 'index.js')),
     }
@@ -183,15 +185,15 @@ async function copyAll(
   { maxFileBytes, signal, onStep }: AddOptions,
 ): Promise<ReadonlyMap<string, CopiedFile>> {
   const total = items.reduce((sum, { bytes }) => sum + bytes, 0)
-  const facts = new Map<string, CopiedFile>()
+  const copied = new Map<string, CopiedFile>()
   let done = 0
   try {
     await mkdir(folder, { recursive: true })
     for (const item of items) {
       const onBytes = (bytes: number): void => onStep('Copying', (done += bytes), total)
-      facts.set(item.name, await copyItem(root, item, folder, { maxFileBytes, signal, onBytes }))
+      copied.set(item.name, await copyItem(root, item, folder, { maxFileBytes, signal, onBytes }))
     }
-    return facts
+    return copied
   } catch (cause) {
     if (signal.aborted || cause instanceof InoriginError) throw cause
     const what = `The files cannot be copied to ${folder}: ${cause instanceof Error ? cause.message : cause}.`
@@ -199,20 +201,24 @@ async function copyAll(
   }
 }
 
-function toEntry(plan: Plan, facts: ReadonlyMap<string, CopiedFile>, { tag, name }: AddOptions): Entry {
+function toEntry(
+  plan: Plan,
+  copied: ReadonlyMap<string, CopiedFile>,
+  { tag, name }: AddOptions,
+): Entry {
   const { type, ...rest } = plan.entry
   const implementations = plan.implementations.map(
     ({ items, ...planned }: Planned): Implementation => ({
       ...planned,
       resources: items.map((item): Resource => {
-        const { bytes, sha256, ...cut } = facts.get(item.name) as CopiedFile
+        const { bytes, sha256, ...splitFields } = copied.get(item.name) as CopiedFile
         return {
           type: item.type,
           url: `${tag}/${toServedPath(item)}`,
           name: item.name,
           bytes,
           sha256,
-          ...cut,
+          ...splitFields,
         }
       }),
     }),

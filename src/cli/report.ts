@@ -9,13 +9,13 @@ export function formatAddReport(
   result: AddResult,
   { publicDir }: Pick<AddOptions, 'publicDir'>,
 ): string[] {
-  const { entry, folder, catalog, files, bytes, cut, notes, isReady } = result
+  const { entry, folder, catalog, files, bytes, splitFiles, notes, isReady } = result
   const url = `/${relative(publicDir, catalog).split(sep).join('/')}`
   const what = entry.type === 'predictor' ? 'predictor' : 'chat model'
   const lines = [
     `Added the ${what} ${entry.tag}: ${files} ${files === 1 ? 'file' : 'files'}, ${formatByteCount(bytes)}, in ${folder}${sep}`,
   ]
-  if (cut.length > 0) lines.push(`Split into parts: ${cut.join(', ')}`)
+  if (splitFiles.length > 0) lines.push(`Split into parts: ${splitFiles.join(', ')}`)
   if (entry.type === 'predictor') {
     for (const side of ['inputs', 'outputs'] as const) {
       lines.push('', `${side}:`)

@@ -93,7 +93,9 @@ export function createEntries(
 
   /** Stores the fact. If the storage is full, the least recently used resources are evicted. */
   function write(subject: string, fact: unknown, signal: AbortSignal): Promise<void> {
-    return withEviction(database, { signal, known }, () => putDeviceFact(database, subject, fact))
+    return withEviction(database, { signal, catalogIndex: known }, () =>
+      putDeviceFact(database, subject, fact),
+    )
   }
 
   /** Runs the look-up once for all concurrent callers and stores its result. */
@@ -136,8 +138,10 @@ export function createEntries(
       if (!record || entry.type !== 'model') return entry
       const { tag } = entry
       const work = (signal: AbortSignal) =>
-        withKeeper(database, { tag, signal, known, onWrite: onDownload, onProgress }, (keeper) =>
-          resolveMlc(record, { signal, keeper }),
+        withKeeper(
+          database,
+          { tag, signal, catalogIndex: known, onWrite: onDownload, onProgress },
+          (keeper) => resolveMlc(record, { signal, sink: keeper }),
         )
       return completeMlcEntry(entry, record, await lookUp(subjectOfMlc(record), work, asker))
     },

@@ -105,7 +105,7 @@ export function createImporter(options: ImporterOptions): Control['take'] {
     const entry = (await entries.all()).find((one) => one.tag === tag)
     const files = isFolder(chosen) ? await filesIn(chosen, signal) : [...chosen]
     const known = () => knownOf(entries)
-    const how: ImportOptions = { tag, signal, known, onProgress, onWrite: onDownload }
+    const how: ImportOptions = { tag, signal, catalogIndex: known, onProgress, onWrite: onDownload }
     if (entry && !(await isOther(entry, files, wishes, how))) return takeListed(entry, files, how)
     return takeOwn(tag, files, wishes, how)
   }

@@ -35,7 +35,7 @@ export async function withKeeper<T>(
     return { tag, phase: 'download', loadedBytes, totalBytes, bytesPerSecond, remainingSeconds }
   }
   const keeper: FileSink = {
-    async expect(bytes) {
+    async reserve(bytes) {
       totalBytes = toStore = bytes
       endings.push(
         await reserveSpace(database, new Map([[`look-up of ${tag}`, () => toStore]]), room),
@@ -47,7 +47,7 @@ export async function withKeeper<T>(
       loadedBytes = Math.min(totalBytes, loadedBytes + bytes)
       rate.add(bytes)
     },
-    async keep(resource, content) {
+    async store(resource, content) {
       endings.push(await acquireUseLocks(database, [resource.sha256], signal))
       const onBytes = (bytes: number) => {
         toStore = Math.max(0, toStore - bytes)

@@ -16,7 +16,7 @@ export async function knownOf(entries: { all(): Promise<Entry[]> }): Promise<Cat
       if (implementations.length === 0 || !implementations.every(hasResources)) return undefined
       return implementations.some(({ resources }) => resources.some((one) => one.sha256 === sha256))
     },
-    isWhole(tag, stored) {
+    isComplete(tag, stored) {
       const entry = all.find((one) => one.tag === tag)
       const implementations = entry?.implementations.filter(hasResources) ?? []
       if (implementations.length === 0) return undefined

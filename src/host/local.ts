@@ -62,7 +62,7 @@ export function openHost(
       ensureResources(database, resources, {
         ...options,
         inUse: options.signal,
-        known: () => knownOf(entries),
+        catalogIndex: () => knownOf(entries),
         onDownload,
       }),
   })

@@ -169,7 +169,7 @@ export function createPredictions(options: PredictionsOptions): Predictions {
       configuration: pinned?.configuration ?? `conf_${random()}`,
       ...(isPinned && { isPinned }),
     })
-    const room = { signal, known: () => knownOf(entries) }
+    const room = { signal, catalogIndex: () => knownOf(entries) }
     await withEviction(database, room, () => putPrediction(database, record))
     return toPrediction(record, scope)
   }

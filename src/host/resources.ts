@@ -62,7 +62,7 @@ export function createResources(options: ResourcesOptions): Resources {
   async function bring(found: Found, signal: AbortSignal): Promise<ResourceBody> {
     const { resource, tag, isListed } = found
     const { sha256, name } = resource
-    const how = { signal, tag, known: () => knownOf(entries), onDownload }
+    const how = { signal, tag, catalogIndex: () => knownOf(entries), onDownload }
     const files = await ensure(database, [resource], how).catch((error: unknown) => {
       if (isLost(error)) throw lost(found, error)
       throw isListed || !isGone(error) ? error : gone(found, error)

@@ -92,7 +92,11 @@ export function createSpeeds(database: Database): Speeds {
     const fact: Fact = { where, runs, ...(failed && { failed }), lastUsed: Date.now() }
     const keep = async () => {
       await putDeviceFact(database, subject, fact)
-      await trimDeviceFacts(database, PREFIX, { most: MOST, spare: subject, lastUse })
+      await trimDeviceFacts(database, PREFIX, {
+        maxFacts: MOST,
+        keepSubject: subject,
+        getLastUsed: lastUse,
+      })
     }
     await keep().catch(() => undefined)
   }

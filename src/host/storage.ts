@@ -112,7 +112,7 @@ export function createStorage({
       await ensureResources(database, wanted, {
         signal,
         tag,
-        known,
+        catalogIndex: known,
         onDownload,
         onProgress: (step) => onProgress({ tag, phase: 'download', ...step }),
       })

@@ -75,7 +75,7 @@ export function bindSignature(
     const slot: InputSlot = { type, shape }
     if (parameter.type === 'image') {
       const layout = parseImageLayout(binding, type, shape, param, fail)
-      slot.image = { layout, rasterise: createRasterizer(layout) }
+      slot.image = { layout, rasterize: createRasterizer(layout) }
     }
     if (parameter.type === 'dict') slot.keys = getKeys(binding, param, fail)
     if (binding.text) slot.text = createTextSlot(binding.text, type, model, tokenizers, param, fail)
@@ -167,8 +167,8 @@ function createTextSlot(
       fail(param, `the model has no tensor ${name} of type ${type}, the type of its tokens.`)
   }
   const { tokenizer } = layout
-  const tokenise = tokenizers.get(tokenizer) ?? fail(param, `there is no tokenizer ${tokenizer}.`)
-  return { layout, tokenise }
+  const tokenize = tokenizers.get(tokenizer) ?? fail(param, `there is no tokenizer ${tokenizer}.`)
+  return { layout, tokenize }
 }
 
 function parseImageLayout(

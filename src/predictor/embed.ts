@@ -39,9 +39,9 @@ export async function tokenizeTexts(
   { input }: EmbeddingRequest,
   signal: AbortSignal,
 ): Promise<Tokens[]> {
-  const { input: name, maxInputTokens: most } = embeddings
+  const { input: name, maxInputTokens: maxTokens } = embeddings
   const tooLong = (path: string, tokens: number, least = '') => {
-    const what = `${path} is too long: ${least}${tokens} tokens > ${most} maximum of ${tag}.`
+    const what = `${path} is too long: ${least}${tokens} tokens > ${maxTokens} maximum of ${tag}.`
     return invalidRequestError(`${what} Split it into several texts.`, {
       code: 'context_length_exceeded',
       param: path,
@@ -57,17 +57,17 @@ export async function tokenizeTexts(
     }
     if (signal.aborted) throw InoriginError.from(signal.reason)
     const path = `input[${index}]`
-    if (text.length > most * MAX_CHARACTERS_PER_TOKEN) {
+    if (text.length > maxTokens * MAX_CHARACTERS_PER_TOKEN) {
       // Tokenizing megabytes takes seconds. The factor 2 allows for the tokens of a cut word.
-      const least = predictor.read(
+      const least = predictor.tokenize(
         name,
-        text.slice(0, most * MAX_CHARACTERS_PER_TOKEN),
+        text.slice(0, maxTokens * MAX_CHARACTERS_PER_TOKEN),
         path,
       ).length
-      if (least > 2 * most) throw tooLong(path, least, 'more than ')
+      if (least > 2 * maxTokens) throw tooLong(path, least, 'more than ')
     }
-    const tokens = predictor.read(name, text, path)
-    if (tokens.length > most) throw tooLong(path, tokens.length)
+    const tokens = predictor.tokenize(name, text, path)
+    if (tokens.length > maxTokens) throw tooLong(path, tokens.length)
     rows.push(tokens)
     total += tokens.length
     if (total > MAX_REQUEST_TOKENS) {
@@ -95,13 +95,13 @@ export async function embedTexts(
   const { input, output, dimensions: size } = entry.embeddings
   const dimensions = wanted ?? size
   const vectors = new Float32Array(rows.length * dimensions)
-  for (const places of createBatches(rows)) {
-    const batch = places.map((place) => rows[place] ?? [])
-    const { outputs } = await predictor.predictRead(input, batch, signal)
+  for (const indices of createBatches(rows)) {
+    const batch = indices.map((index) => rows[index] ?? [])
+    const { outputs } = await predictor.predictTokens(input, batch, signal)
     const made = parseVectors(outputs[output], batch.length, entry)
-    places.forEach((place, row) => {
+    indices.forEach((index, row) => {
       const vector = made.subarray(row * size, (row + 1) * size)
-      vectors.set(shortenVector(vector, dimensions), place * dimensions)
+      vectors.set(shortenVector(vector, dimensions), index * dimensions)
     })
   }
   return { vectors, dimensions, tokens: rows.reduce((sum, { length }) => sum + length, 0) }
@@ -109,13 +109,13 @@ export async function embedTexts(
 
 /** Groups texts into batches, as their indices. */
 export function createBatches(rows: readonly Tokens[]): number[][] {
-  const lengthOf = (place: number): number => rows[place]?.length ?? 0
+  const lengthOf = (index: number): number => rows[index]?.length ?? 0
   const batches: number[][] = []
-  for (const place of [...rows.keys()].toSorted((one, other) => lengthOf(one) - lengthOf(other))) {
+  for (const index of [...rows.keys()].toSorted((one, other) => lengthOf(one) - lengthOf(other))) {
     const batch = batches.at(-1)
     // Texts are sorted by length, so this one is the longest of the batch.
-    if (batch && (batch.length + 1) * lengthOf(place) <= MAX_BATCH_TOKENS) batch.push(place)
-    else batches.push([place])
+    if (batch && (batch.length + 1) * lengthOf(index) <= MAX_BATCH_TOKENS) batch.push(index)
+    else batches.push([index])
   }
   return batches
 }

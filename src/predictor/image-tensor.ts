@@ -19,7 +19,7 @@ interface ImageSlot {
   type: ElementType
   shape: Shape | null
   layout: ImageLayout
-  rasterise: Rasterize
+  rasterize: Rasterize
 }
 
 /**
@@ -39,7 +39,7 @@ export function toImageShape(
 
 export async function encodeImages(
   sources: readonly ImageSource[],
-  { type, shape, layout, rasterise }: ImageSlot,
+  { type, shape, layout, rasterize }: ImageSlot,
   path: string,
 ): Promise<RawTensor> {
   const count = sources.length
@@ -54,7 +54,7 @@ export async function encodeImages(
   let size: Extent | null = null
   for (const [index, source] of sources.entries()) {
     const at = count > 1 ? `${path}[${index}]` : path
-    const { rgba, extent } = await rasterise(source, at)
+    const { rgba, extent } = await rasterize(source, at)
     size ??= extent
     if (extent.join() !== size.join()) {
       throwInvalidInput(

@@ -43,9 +43,9 @@ export interface OpenPredictor {
    * Tokenizes a text for the input of that name. Throws `invalid_request` that names `path` if the
    * tokenizer cannot encode it.
    */
-  read(name: string, text: string, path: string): readonly number[]
+  tokenize(name: string, text: string, path: string): readonly number[]
   /** Runs one prediction from tokenized texts. The other inputs get their defaults. */
-  predictRead(
+  predictTokens(
     name: string,
     rows: readonly (readonly number[])[],
     signal: AbortSignal,
@@ -65,19 +65,19 @@ export async function openPredictor(
   signal?: AbortSignal,
 ): Promise<OpenPredictor> {
   const { entry, implementation, files, device, runtime: folder } = setup
-  const undo: (() => unknown)[] = []
+  const cleanups: (() => unknown)[] = []
   const close = async (): Promise<void> => {
-    for (const step of undo.toReversed()) await step()
+    for (const step of cleanups.toReversed()) await step()
   }
   try {
     assertNotAborted(signal)
     const gpu = device === 'webgpu' ? (await requestGpu(implementation.requires)).device : undefined
-    undo.push(() => gpu?.destroy())
+    cleanups.push(() => gpu?.destroy())
     const runtime = await loadRuntime({ device, folder, gpu })
-    undo.push(() => runtime.release())
+    cleanups.push(() => runtime.release())
     assertNotAborted(signal)
     const session = await openSession(entry, implementation, files, runtime)
-    undo.push(() => session.release())
+    cleanups.push(() => session.release())
     assertNotAborted(signal)
     const tokenizers = await openTokenizers(entry, implementation, files)
     const bound = bindSignature(entry, implementation, session, tokenizers)
@@ -127,7 +127,7 @@ function createPredictor(
   close: () => Promise<void>,
 ): OpenPredictor {
   const wanted = bound.outputs.map((output) => output.tensor)
-  const turns = createTurns()
+  const yields = createTurns()
   let last: Promise<unknown> = Promise.resolve()
   let closing: Promise<void> | null = null
 
@@ -168,14 +168,14 @@ function createPredictor(
     assertNotAborted(signal)
     if (closing) throw new InoriginError('unavailable', `${tag} has been unloaded. Load it again.`)
     const start = performance.now()
-    const turn = last.then(async () => {
+    const queued = last.then(async () => {
       // The pause lets the worker receive abort messages between two runs.
-      await turns.next()
+      await yields.next()
       assertNotAborted(signal)
       return run(checked, signal)
     })
-    last = turn.catch(() => undefined)
-    const outputs = await rejectOnAbort(turn, signal)
+    last = queued.catch(() => undefined)
+    const outputs = await rejectOnAbort(queued, signal)
     return { tag, outputs, latency: performance.now() - start, device }
   }
 
@@ -184,13 +184,13 @@ function createPredictor(
       assertNotAborted(signal)
       return predict(parseInputs(signature, inputs), signal)
     },
-    read(name, text, path) {
+    tokenize(name, text, path) {
       const slot = bound.inputs.find(({ parameter }) => parameter.name === name)?.slot.text
       return slot
         ? tokenizeText(text, slot, path)
         : throwPredictorUnusable(tag, `inputs.${name}`, 'takes no text.')
     },
-    async predictRead(name, rows, signal) {
+    async predictTokens(name, rows, signal) {
       const inputs = signature.inputs.filter((parameter) => parameter.name !== name)
       const checked = parseInputs({ ...signature, inputs }, {})
       return predict(checked.set(name, { form: 'tokens', rows }), signal)
@@ -198,7 +198,7 @@ function createPredictor(
     sample: () => sampleInputs(bound.inputs),
     close() {
       closing ??= last.then(() => {
-        turns.close()
+        yields.close()
         return close()
       })
       return closing
@@ -227,10 +227,11 @@ function fromTensor(tensor: Tensor): RawTensor {
 /** Rethrows a runtime error, as `invalid_request` if the model rejected the inputs. */
 function rethrowRunError(thrown: unknown): never {
   const error = InoriginError.from(thrown)
-  const said = error.kind === 'internal' ? findInputMismatch(error.message) : null
-  if (said !== null) throwInvalidInput('inputs', `the model rejected them: ${said}`, thrown)
-  const lack = error.kind === 'internal' ? findGpuShortage(error.message) : null
-  throw lack === null ? error : gpuRefused(lack, thrown)
+  const rejection = error.kind === 'internal' ? findInputMismatch(error.message) : null
+  if (rejection !== null)
+    throwInvalidInput('inputs', `the model rejected them: ${rejection}`, thrown)
+  const shortage = error.kind === 'internal' ? findGpuShortage(error.message) : null
+  throw shortage === null ? error : gpuRefused(shortage, thrown)
 }
 
 function assertNotAborted(signal: AbortSignal | undefined): void {

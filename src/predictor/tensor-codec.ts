@@ -21,7 +21,7 @@ export interface InputSlot {
   type: ElementType
   /** Shape of the tensor. `null`: the model does not declare it. */
   shape: Shape | null
-  image?: { layout: ImageLayout; rasterise: Rasterize }
+  image?: { layout: ImageLayout; rasterize: Rasterize }
   text?: TextSlot
   /** Names of a dict's values, in the order of the tensor's elements. */
   keys?: readonly string[]

@@ -51,16 +51,16 @@ function createTokenize(file: object, config: object): Tokenize {
 /** Encoding of a text parameter. */
 export interface TextSlot {
   layout: TextLayout
-  tokenise: Tokenize
+  tokenize: Tokenize
 }
 
 /** Tokenizes a text. Throws `invalid_request` that names `path` if some of it has no token. */
 export function tokenizeText(
   text: string,
-  { tokenise }: TextSlot,
+  { tokenize }: TextSlot,
   path: string,
 ): readonly number[] {
-  const tokens = tokenise(text)
+  const tokens = tokenize(text)
   if (tokens.some((token) => token === undefined))
     throwInvalidInput(path, 'the tokenizer has no token for some of the text.')
   return tokens
@@ -75,14 +75,14 @@ export function encodeText(
   path: string,
 ): Map<string, RawTensor> {
   if (texts.length === 0) throwInvalidInput(path, 'must have at least one text.')
-  const { most } = slot.layout
+  const { most: maxTokens } = slot.layout
   const rows = texts.map((text, index) => {
     const at = texts.length > 1 ? `${path}[${index}]` : path
     const tokens = tokenizeText(text, slot, at)
-    if (tokens.length > most)
+    if (tokens.length > maxTokens)
       throwInvalidInput(
         at,
-        `the text has ${tokens.length} tokens, but the maximum is ${most}. Shorten it.`,
+        `the text has ${tokens.length} tokens, but the maximum is ${maxTokens}. Shorten it.`,
       )
     return tokens
   })

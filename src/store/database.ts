@@ -19,30 +19,33 @@ export interface Database {
   close(): void
 }
 
-/** Connection being opened. `stuck` rejects when another tab blocks it for too long. */
+/** Connection being opened. `blocked` rejects when another tab blocks it for too long. */
 interface OpeningConnection {
   connection: Promise<Connection>
-  stuck: Promise<never>
+  blocked: Promise<never>
 }
 
 /** Time in milliseconds for tabs of an earlier version to close the database. */
 const UPGRADE_BLOCKED_TIMEOUT_MS = 10_000
 
 /** Returns the database of that name. It is opened on first use. */
-export function openDatabase(name: string, patience = UPGRADE_BLOCKED_TIMEOUT_MS): Database {
+export function openDatabase(
+  name: string,
+  blockedTimeoutMs = UPGRADE_BLOCKED_TIMEOUT_MS,
+): Database {
   let current: OpeningConnection | null = null
   let closed = false
 
   function connect(): OpeningConnection {
     if (closed) throw new InoriginError('unavailable', 'The store of this server was closed.')
     if (current) return current
-    const drop = () => {
+    const forgetConnection = () => {
       if (current === opening) current = null
     }
     let giveUp = (_error: InoriginError): void => {}
-    const stuck = new Promise<never>((_, reject) => (giveUp = reject))
-    stuck.catch(() => undefined)
-    let waiting: ReturnType<typeof setTimeout> | undefined
+    const blocked = new Promise<never>((_, reject) => (giveUp = reject))
+    blocked.catch(() => undefined)
+    let blockedTimer: ReturnType<typeof setTimeout> | undefined
     // Browsers throw synchronously where a site may not store anything.
     const connection = callAsync(() =>
       openDB<StoreSchema>(name, DB_VERSION, {
@@ -50,18 +53,18 @@ export function openDatabase(name: string, patience = UPGRADE_BLOCKED_TIMEOUT_MS
           migrate(upgraded, oldVersion, transaction),
         // Opening continues by itself as soon as that tab is closed.
         blocked: () => {
-          waiting = setTimeout(() => giveUp(upgradeBlockedError()), patience)
+          blockedTimer = setTimeout(() => giveUp(upgradeBlockedError()), blockedTimeoutMs)
         },
         // Another tab wants to upgrade or delete. The next use opens the database again.
         blocking(_current, _blocked, event) {
-          drop()
+          forgetConnection()
           ;(event.target as IDBDatabase).close()
         },
-        terminated: drop,
+        terminated: forgetConnection,
       }),
     )
-    const opening: OpeningConnection = { connection, stuck }
-    connection.catch(drop).finally(() => clearTimeout(waiting))
+    const opening: OpeningConnection = { connection, blocked }
+    connection.catch(forgetConnection).finally(() => clearTimeout(blockedTimer))
     current = opening
     return opening
   }
@@ -70,7 +73,7 @@ export function openDatabase(name: string, patience = UPGRADE_BLOCKED_TIMEOUT_MS
     work: (connection: Connection) => Promise<T>,
   ): Promise<AttemptResult<T>> {
     const opening = connect()
-    const open = Promise.race([opening.connection, opening.stuck])
+    const open = Promise.race([opening.connection, opening.blocked])
     const connection = await open.catch((thrown: unknown) => {
       throw toOpenError(thrown)
     })

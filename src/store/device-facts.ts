@@ -24,27 +24,32 @@ export async function putDeviceFact<T>(
 }
 
 /**
- * Deletes the least recently used facts whose subjects start with `prefix`, until `most` are left.
- * Never deletes that of `spare`. `lastUse` returns a fact's last use in milliseconds since 1970.
+ * Deletes the least recently used facts whose subjects start with `prefix`, until `maxFacts` are
+ * left. Never deletes that of `keepSubject`. `getLastUsed` returns a fact's last use in
+ * milliseconds since 1970.
  */
 export async function trimDeviceFacts(
   database: Database,
   prefix: string,
-  { most, spare, lastUse }: { most: number; spare: string; lastUse: (fact: unknown) => number },
+  {
+    maxFacts,
+    keepSubject,
+    getLastUsed,
+  }: { maxFacts: number; keepSubject: string; getLastUsed: (fact: unknown) => number },
 ): Promise<void> {
   await database.use(async (connection) => {
     const range = IDBKeyRange.bound(prefix, `${prefix}\uffff`)
     const subjects = await connection.getAllKeys('device', range)
-    if (subjects.length <= most) return
+    if (subjects.length <= maxFacts) return
     const facts = await Promise.all(
       subjects.map(
-        async (subject) => [subject, lastUse(await connection.get('device', subject))] as const,
+        async (subject) => [subject, getLastUsed(await connection.get('device', subject))] as const,
       ),
     )
     const oldest = facts
-      .filter(([subject]) => subject !== spare)
+      .filter(([subject]) => subject !== keepSubject)
       .toSorted(([, one], [, other]) => one - other)
-    for (const [subject] of oldest.slice(0, subjects.length - most)) {
+    for (const [subject] of oldest.slice(0, subjects.length - maxFacts)) {
       await connection.delete('device', subject)
     }
   })

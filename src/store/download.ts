@@ -16,18 +16,18 @@ export interface DownloadTuning {
   /** Bytes of a chunk; default 16 MiB. Chunk hashes in a catalog refer to chunks of this size. */
   chunkBytes: number
   /** Number of failures in a row, with no new byte in between, that end the download; default 6. */
-  attempts: number
+  maxAttempts: number
   /** Delay in milliseconds before the first retry; doubled for each further one. Default 500. */
-  backoff: number
+  backoffMs: number
   /** Time in milliseconds without data after which a connection counts as dead; default 30 000. */
-  stall: number
+  stallTimeoutMs: number
 }
 
 const DEFAULT_TUNING: Readonly<DownloadTuning> = {
   chunkBytes: CHUNK_BYTES,
-  attempts: 6,
-  backoff: 500,
-  stall: 30_000,
+  maxAttempts: 6,
+  backoffMs: 500,
+  stallTimeoutMs: 30_000,
 }
 
 export interface DownloadOptions {
@@ -36,7 +36,7 @@ export interface DownloadOptions {
    * Called after every piece, with the stored bytes of the resource and the bytes just received
    * over the network. The first number may decrease when the download starts over.
    */
-  onBytes?: (here: number, received: number) => void
+  onBytes?: (stored: number, received: number) => void
   /** Tag that the resource is for. */
   tag?: Tag | undefined
   tuning?: Partial<DownloadTuning>
@@ -59,13 +59,17 @@ export async function download(
     return await runExclusive(
       downloadLockName(database, wanted.sha256),
       { signal },
-      async (turn) => {
-        const there = await readResource(database, wanted.sha256)
-        if (there) return there
-        const assembly = await openAssembly(database, wanted, { chunkBytes, signal: turn, tag })
-        onBytes(assembly.here, 0)
-        const received = (bytes: number) => onBytes(assembly.here, bytes)
-        await fetchUntilVerified(database, wanted, assembly, settings, turn, received)
+      async (exclusive) => {
+        const stored = await readResource(database, wanted.sha256)
+        if (stored) return stored
+        const assembly = await openAssembly(database, wanted, {
+          chunkBytes,
+          signal: exclusive,
+          tag,
+        })
+        onBytes(assembly.storedBytes, 0)
+        const received = (bytes: number) => onBytes(assembly.storedBytes, bytes)
+        await fetchUntilVerified(database, wanted, assembly, settings, exclusive, received)
         const blob = await readResource(database, wanted.sha256)
         if (!blob) throw downloadFailedError(wanted, 'the browser lost the stored data')
         return blob
@@ -93,32 +97,32 @@ async function fetchUntilVerified(
   signal: AbortSignal,
   onBytes: (received: number) => void,
 ): Promise<void> {
-  const { attempts, stall } = settings
+  const { maxAttempts, stallTimeoutMs } = settings
   /** `false` after a response that did not match the stored bytes: ranges are not used then. */
-  let ranges = true
-  let most = assembly.here
+  let useRanges = true
+  let maxStored = assembly.storedBytes
   let failures = 0
   let damagedChunk = -1
-  let lastEnd = -1
+  let lastEndPosition = -1
 
   async function startOver(): Promise<void> {
-    ranges = false
+    useRanges = false
     await assembly.restart(null)
     onBytes(0)
   }
 
   for (;;) {
     if (assembly.position === wanted.bytes) {
-      const damage = await assembly.finish()
-      if (!damage) return
-      if (!assembly.joined && !assembly.repairs) {
+      const mismatch = await assembly.finish()
+      if (!mismatch) return
+      if (!assembly.joined && !assembly.isRepair) {
         await trackDeletion(database, wanted.bytes, () => removeResource(database, wanted.sha256))
-        throw digestMismatchError(wanted, damage)
+        throw digestMismatchError(wanted, mismatch)
       }
       await startOver()
     }
 
-    const outcome = await requestRange(wanted, assembly, { signal, stall, onBytes })
+    const outcome = await requestRange(wanted, assembly, { signal, stallTimeoutMs, onBytes })
     const { position } = assembly
     if (position === wanted.bytes) continue
     if (outcome.type === 'damaged') {
@@ -127,7 +131,7 @@ async function fetchUntilVerified(
       continue
     }
     if (outcome.type === 'restart') {
-      if (!ranges) throw downloadFailedError(wanted, outcome.why)
+      if (!useRanges) throw downloadFailedError(wanted, outcome.why)
       await startOver()
       continue
     }
@@ -139,16 +143,17 @@ async function fetchUntilVerified(
 
     if (outcome.type === 'ended') {
       // A second end at the same byte is no network failure: the file is that short.
-      if (lastEnd === position) throw wrongLengthError(wanted, String(position))
-      lastEnd = position
+      if (lastEndPosition === position) throw wrongLengthError(wanted, String(position))
+      lastEndPosition = position
     }
-    if (assembly.here > most) failures = 0
-    most = Math.max(most, assembly.here)
+    if (assembly.storedBytes > maxStored) failures = 0
+    maxStored = Math.max(maxStored, assembly.storedBytes)
     failures++
-    if (failures === attempts) throw retriesExhaustedError(wanted, outcome, assembly.here, failures)
+    if (failures === maxAttempts)
+      throw retriesExhaustedError(wanted, outcome, assembly.storedBytes, failures)
     const after = outcome.type === 'retry' ? (outcome.after ?? 0) : 0
-    await sleep(Math.max(after * 1000, computeBackoffMs(failures, settings.backoff)), signal)
-    if (!ranges) await startOver()
+    await sleep(Math.max(after * 1000, computeBackoffMs(failures, settings.backoffMs)), signal)
+    if (!useRanges) await startOver()
   }
 }
 

@@ -29,7 +29,7 @@ export interface EnsureOptions {
   /** Tag that the resources are for. */
   tag?: Tag | undefined
   /** Resolves with what the catalog knows of stored resources, used for eviction. Default: none. */
-  known?: (() => Promise<CatalogIndex>) | undefined
+  catalogIndex?: (() => Promise<CatalogIndex>) | undefined
   /** Signal that allows eviction of the resources. Default: allowed once all are stored. */
   inUse?: AbortSignal | undefined
   /** Called up to five times a second while the progress changes, and at the end. */
@@ -79,51 +79,52 @@ async function loadOrDownload(
   } = options
   const blobs = new Map<string, Blob>()
   const missing: WantedResource[] = []
-  const here = new Map<string, number>()
+  const storedBytes = new Map<string, number>()
   for (const resource of unique.values()) {
     const { sha256, bytes } = resource
     const blob = await readResource(database, sha256)
     const record = blob ? undefined : await findResourceRecord(database, sha256)
-    here.set(sha256, blob ? bytes : record ? countStoredBytes(record) : 0)
+    storedBytes.set(sha256, blob ? bytes : record ? countStoredBytes(record) : 0)
     if (blob) blobs.set(sha256, blob)
     else missing.push(resource)
   }
-  const toCome = ({ sha256, bytes }: WantedResource) => Math.max(0, bytes - (here.get(sha256) ?? 0))
+  const getMissingBytes = ({ sha256, bytes }: WantedResource) =>
+    Math.max(0, bytes - (storedBytes.get(sha256) ?? 0))
 
   const rate = createRate()
   const totalBytes = sumOf(Array.from(unique.values(), (resource) => resource.bytes))
   const progress = (): TransferProgress => {
-    const loadedBytes = sumOf(here.values())
+    const loadedBytes = sumOf(storedBytes.values())
     const bytesPerSecond = rate.perSecond()
     const remainingSeconds = estimateSeconds(totalBytes - loadedBytes, bytesPerSecond)
     return { loadedBytes, totalBytes, bytesPerSecond, remainingSeconds }
   }
 
-  async function fetchOne(resource: WantedResource, shared: AbortSignal): Promise<void> {
+  async function downloadOne(resource: WantedResource, shared: AbortSignal): Promise<void> {
     const { sha256, bytes } = resource
     const onBytes = (stored: number, received: number) => {
-      here.set(sha256, stored)
+      storedBytes.set(sha256, stored)
       rate.add(received)
     }
     const blob = await withEviction(database, { ...options, signal: shared }, () =>
       download(database, resource, { signal: shared, tag, onBytes, tuning }),
     )
     blobs.set(sha256, blob)
-    here.set(sha256, bytes)
+    storedBytes.set(sha256, bytes)
   }
 
-  const lost = missing.filter(isImported)
-  if (lost.length > 0) throw importLostError(lost, tag)
+  const lostImports = missing.filter(isImported)
+  if (lostImports.length > 0) throw importLostError(lostImports, tag)
   if (missing.length > 0) {
-    const wantedRoom = new Map(missing.map((one) => [one.sha256, () => toCome(one)]))
-    const free = await reserveSpace(database, wantedRoom, options)
+    const wantedBytes = new Map(missing.map((one) => [one.sha256, () => getMissingBytes(one)]))
+    const releaseSpace = await reserveSpace(database, wantedBytes, options)
     onDownload()
-    const stop = startProgressReports(progress, onProgress)
+    const stopReports = startProgressReports(progress, onProgress)
     try {
-      await forEachParallel(missing, MAX_PARALLEL_DOWNLOADS, signal, fetchOne)
+      await forEachParallel(missing, MAX_PARALLEL_DOWNLOADS, signal, downloadOne)
     } finally {
-      stop()
-      free()
+      stopReports()
+      releaseSpace()
     }
   }
   await touchResources(database, unique.keys(), tag).catch(ignoreStorageFull)
@@ -132,8 +133,11 @@ async function loadOrDownload(
 }
 
 /** Returns the error for imported resources that are lost, since no server has them. */
-function importLostError(lost: readonly WantedResource[], tag: Tag | undefined): InoriginError {
-  const names = lost.map(({ name }) => name).join(', ')
+function importLostError(
+  lostImports: readonly WantedResource[],
+  tag: Tag | undefined,
+): InoriginError {
+  const names = lostImports.map(({ name }) => name).join(', ')
   const what = `${tag ?? 'A model'} was imported from files, and ${names} is not stored any more`
   return new InoriginError(
     'unavailable',

@@ -21,13 +21,13 @@ import { runUnlessInUse } from './use-locks.ts'
 interface Reservation {
   database: string
   sha256: string
-  toCome: () => number
+  getMissingBytes: () => number
 }
 
 export interface EvictionOptions {
   signal: AbortSignal
   /** Resolves with what the catalog knows of stored resources. Default: nothing. */
-  known?: (() => Promise<CatalogIndex>) | undefined
+  catalogIndex?: (() => Promise<CatalogIndex>) | undefined
 }
 
 const reservations = new Set<Reservation>()
@@ -47,19 +47,19 @@ export function reserveSpace(
   return runEvictionExclusive(database, options, async () => {
     const needed = countPendingBytes(database, wanted)
     // Read first: space that is freed in between is then counted twice rather than not at all.
-    const back = await countPendingDeletion(database)
+    const pendingBytes = await countPendingDeletion(database)
     const free = needed === 0 ? null : await measureFreeBytes(needed)
-    const isRoom = async () => {
+    const hasSpace = async () => {
       const left = countPendingBytes(database, wanted)
       return ((await measureFreeBytes(left)) ?? 0) >= left
     }
     if (free !== null && free < needed) {
-      await evictUntilFree(database, needed, free + back, options, isRoom)
+      await evictUntilFree(database, needed, free + pendingBytes, options, hasSpace)
     }
-    const mine = Array.from(wanted, ([sha256, toCome]) => ({
+    const mine = Array.from(wanted, ([sha256, getMissingBytes]) => ({
       database: database.name,
       sha256,
-      toCome,
+      getMissingBytes,
     }))
     for (const one of mine) reservations.add(one)
     return () => mine.forEach((one) => reservations.delete(one))
@@ -88,9 +88,9 @@ export async function withEviction<T>(
       const needed = Math.max(1, countPendingBytes(database, new Map()))
       if ((await countPendingDeletion(database)) > 0)
         return evictUntilFree(database, needed, needed, options)
-      const here = new Set(await storedHashes(database))
+      const after = new Set(await storedHashes(database))
       // Another eviction made room in the meantime, here or in another tab.
-      if (before.some((sha256) => !here.has(sha256))) return
+      if (before.some((sha256) => !after.has(sha256))) return
       await evictUntilFree(database, needed, 0, options)
     })
   }
@@ -112,26 +112,29 @@ function runEvictionExclusive<T>(
 /** Returns the number of missing bytes, of `wanted` and of everything in progress. */
 function countPendingBytes(database: Database, wanted: ReadonlyMap<string, () => number>): number {
   const all = new Map(wanted)
-  for (const { database: name, sha256, toCome } of reservations) {
-    if (name === database.name && !all.has(sha256)) all.set(sha256, toCome)
+  for (const { database: name, sha256, getMissingBytes } of reservations) {
+    if (name === database.name && !all.has(sha256)) all.set(sha256, getMissingBytes)
   }
-  return Array.from(all.values(), (toCome) => toCome()).reduce((total, bytes) => total + bytes, 0)
+  return Array.from(all.values(), (getMissingBytes) => getMissingBytes()).reduce(
+    (total, bytes) => total + bytes,
+    0,
+  )
 }
 
 /**
  * Evicts resources until `needed` bytes fit, and waits until the browser has freed their space.
- * `freeNow` is the free space, including pending deletions.
+ * `initiallyFree` is the free space, including pending deletions.
  */
 async function evictUntilFree(
   database: Database,
   needed: number,
-  freeNow: number,
-  { known, signal }: EvictionOptions,
-  isEnough?: () => Promise<boolean>,
+  initiallyFree: number,
+  { catalogIndex, signal }: EvictionOptions,
+  hasEnough?: () => Promise<boolean>,
 ): Promise<void> {
-  let free = freeNow
+  let free = initiallyFree
   // A catalog that cannot be loaded must not block the download.
-  const catalog = await known?.().catch(() => undefined)
+  const catalog = await catalogIndex?.().catch(() => undefined)
   const inventory = await loadInventory(database, catalog)
   const evictable = listEvictable(inventory, catalog)
   if (free + sumStoredBytes(evictable) < needed)
@@ -143,11 +146,11 @@ async function evictUntilFree(
       trackDeletion(database, bytes, () => removeResource(database, record.sha256))
     if (await runUnlessInUse(database, record.sha256, evict)) free += bytes
   }
-  const isThere = await settleDeletions(database, { signal, isEnough })
-  if (free >= needed && isThere) return
-  const late = isThere ? 0 : await countPendingDeletion(database)
-  const missing = Math.min(needed, Math.max(0, needed - free + late))
-  throw quotaShortageError(needed, missing, await loadInventory(database, catalog), late)
+  const isSettled = await settleDeletions(database, { signal, hasEnough })
+  if (free >= needed && isSettled) return
+  const pendingBytes = isSettled ? 0 : await countPendingDeletion(database)
+  const missing = Math.min(needed, Math.max(0, needed - free + pendingBytes))
+  throw quotaShortageError(needed, missing, await loadInventory(database, catalog), pendingBytes)
 }
 
 /**
@@ -158,10 +161,10 @@ function listEvictable(
   { records, pins, inUse }: Inventory,
   catalog: CatalogIndex | undefined,
 ): ResourceRecord[] {
-  const isKept = ({ sha256, tags }: ResourceRecord): boolean =>
+  const isProtected = ({ sha256, tags }: ResourceRecord): boolean =>
     isPinned({ tags: tags.filter((tag) => catalog?.needs(tag, sha256) !== false) }, pins)
   return records
-    .filter((record) => !isKept(record) && !inUse.has(record.sha256))
+    .filter((record) => !isProtected(record) && !inUse.has(record.sha256))
     .toSorted(
       (one, other) =>
         one.lastUsed - other.lastUsed || countStoredBytes(other) - countStoredBytes(one),
@@ -176,12 +179,12 @@ function listRemovable(inventory: Inventory): StoredTag[] {
     .toSorted((one, other) => rank(one) - rank(other))
 }
 
-/** Returns the error for a lack of storage. `late` is the number of bytes of pending deletions. */
+/** Returns the error for a lack of storage. `pendingBytes` counts pending deletions. */
 function quotaShortageError(
   bytes: number,
   missingBytes: number,
   inventory: Inventory,
-  late = 0,
+  pendingBytes = 0,
 ): InoriginError {
   const tags = listRemovable(inventory)
   const named = tags.map(({ tag, ownBytes, pinned, inUse }) => {
@@ -189,8 +192,8 @@ function quotaShortageError(
     return `${tag} (${formatMegabytes(ownBytes)}${why && `, ${why}`})`
   })
   const todo =
-    late > 0
-      ? `The browser has not given back ${formatMegabytes(late)} of what was removed. Close other tabs ` +
+    pendingBytes > 0
+      ? `The browser has not given back ${formatMegabytes(pendingBytes)} of what was removed. Close other tabs ` +
         'of this site, or try again in a few minutes.'
       : named.length > 0
         ? `You can remove these with server.storage.remove(): ${named.join(', ')}.`
@@ -202,7 +205,7 @@ function quotaShortageError(
       `${formatMegabytes(freeBytesLeft)} more; ${formatMegabytes(missingBytes)} are missing. ${todo}`,
     {
       code: 'storage_full',
-      ...(late > 0 && { retryAfter: 60 }),
+      ...(pendingBytes > 0 && { retryAfter: 60 }),
       details: {
         neededBytes: bytes,
         freeBytes: freeBytesLeft,

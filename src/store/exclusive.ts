@@ -6,8 +6,8 @@ import { InoriginError } from '../error.ts'
 
 export interface ExclusiveOptions {
   signal: AbortSignal
-  /** Milliseconds between two questions to the holder. Ten without an answer end its lock. */
-  patience?: number
+  /** Milliseconds between two pings to the holder. Ten without an answer end its lock. */
+  pingIntervalMs?: number
 }
 
 const MAX_UNANSWERED_PINGS = 10
@@ -21,38 +21,38 @@ type Message = 'there?' | 'here'
  */
 export async function runExclusive<T>(
   name: string,
-  { signal, patience = 1000 }: ExclusiveOptions,
+  { signal, pingIntervalMs = 1000 }: ExclusiveOptions,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   signal.throwIfAborted()
   const replaced = new AbortController()
   const queueing = new AbortController()
-  const leave = () => queueing.abort()
-  signal.addEventListener('abort', leave)
-  let mine = false
+  const leaveQueue = () => queueing.abort()
+  signal.addEventListener('abort', leaveQueue)
+  let isHeld = false
 
-  async function turn(): Promise<T> {
-    mine = true
-    const silence = answerPings(name)
+  async function runHeld(): Promise<T> {
+    isHeld = true
+    const stopAnswering = answerPings(name)
     try {
       return await work(AbortSignal.any([signal, replaced.signal]))
     } finally {
-      silence()
+      stopAnswering()
     }
   }
 
   try {
-    const queued = navigator.locks.request(name, { signal: queueing.signal }, turn)
-    const watch = watchHolder(name, patience, queueing.signal)
-    const dead = await Promise.race([queued.then(() => false), watch])
-    if (!dead || mine) return await queued
+    const queued = navigator.locks.request(name, { signal: queueing.signal }, runHeld)
+    const watch = watchHolder(name, pingIntervalMs, queueing.signal)
+    const isHolderDead = await Promise.race([queued.then(() => false), watch])
+    if (!isHolderDead || isHeld) return await queued
     queueing.abort()
     queued.catch(() => undefined)
-    return await navigator.locks.request(name, { steal: true }, turn)
+    return await navigator.locks.request(name, { steal: true }, runHeld)
   } catch (thrown) {
     signal.throwIfAborted()
     // The lock was stolen: the request rejects at once, while the work still runs.
-    if (!mine || !(thrown instanceof DOMException) || thrown.name !== 'AbortError') throw thrown
+    if (!isHeld || !(thrown instanceof DOMException) || thrown.name !== 'AbortError') throw thrown
     replaced.abort(thrown)
     throw new InoriginError(
       'aborted',
@@ -60,12 +60,12 @@ export async function runExclusive<T>(
       { code: 'download_replaced', cause: thrown },
     )
   } finally {
-    signal.removeEventListener('abort', leave)
+    signal.removeEventListener('abort', leaveQueue)
     queueing.abort()
   }
 }
 
-/** Answers questions of waiting threads until the returned function is called. */
+/** Answers pings of waiting threads until the returned function is called. */
 function answerPings(name: string): () => void {
   const channel = new BroadcastChannel(name)
   channel.addEventListener('message', (event: MessageEvent<Message>) => {
@@ -74,8 +74,8 @@ function answerPings(name: string): () => void {
   return () => channel.close()
 }
 
-/** Resolves with `true` after too many unanswered questions. Never settles once aborted. */
-function watchHolder(name: string, patience: number, signal: AbortSignal): Promise<true> {
+/** Resolves with `true` after too many unanswered pings. Never settles once aborted. */
+function watchHolder(name: string, pingIntervalMs: number, signal: AbortSignal): Promise<true> {
   return new Promise((resolve) => {
     let unanswered = 0
     const channel = new BroadcastChannel(name)
@@ -83,8 +83,8 @@ function watchHolder(name: string, patience: number, signal: AbortSignal): Promi
       if (event.data === 'here') unanswered = 0
     })
     // The random part keeps two waiting threads from taking over at the same moment.
-    const timer = setInterval(ask, patience * (1 + Math.random() / 4))
-    function ask(): void {
+    const timer = setInterval(ping, pingIntervalMs * (1 + Math.random() / 4))
+    function ping(): void {
       if (unanswered === MAX_UNANSWERED_PINGS) return resolve(true)
       unanswered++
       channel.postMessage('there?' satisfies Message)

@@ -22,21 +22,21 @@ const PROBE_TIMEOUT_MS = 10_000
  */
 export async function measureFreeBytes(
   wanted: number,
-  patience = PROBE_TIMEOUT_MS,
+  timeoutMs = PROBE_TIMEOUT_MS,
 ): Promise<number | null> {
   const { usage, quota } = await estimateQuota()
   const estimated = usage === null || quota === null ? null : Math.max(0, quota - usage)
   if (estimated !== null && estimated < wanted) return estimated
   // One thread at a time: what one reserves would be missing for another. A thread that is frozen
   // meanwhile is not waited for.
-  const late = new AbortController()
+  const timedOut = new AbortController()
   const reserving = navigator.locks
     .request(PROBE_FOLDER, { ifAvailable: true }, (lock) =>
-      lock ? probeFreeBytes(wanted, late.signal) : null,
+      lock ? probeFreeBytes(wanted, timedOut.signal) : null,
     )
     .catch(() => null)
-  const reserved = await withTimeout(patience, reserving, null)
-  late.abort()
+  const reserved = await withTimeout(timeoutMs, reserving, null)
+  timedOut.abort()
   return reserved === null ? estimated : Math.min(reserved, wanted)
 }
 
@@ -52,7 +52,7 @@ interface SyncFile {
 }
 
 /** Reserves that much space, or as much as there is, and frees it again. */
-async function probeFreeBytes(wanted: number, late: AbortSignal): Promise<number | null> {
+async function probeFreeBytes(wanted: number, timedOut: AbortSignal): Promise<number | null> {
   if (!('createSyncAccessHandle' in (globalThis.FileSystemFileHandle?.prototype ?? {}))) return null
   const root = await navigator.storage.getDirectory()
   // A thread that ended in the middle may have left a folder.
@@ -65,7 +65,7 @@ async function probeFreeBytes(wanted: number, late: AbortSignal): Promise<number
       const enough = () => reserved + size > Math.ceil(wanted / MIB) * MIB
       while (!enough()) {
         // The caller stopped waiting, so the space must not be held any longer.
-        late.throwIfAborted()
+        timedOut.throwIfAborted()
         const file = await folder.getFileHandle(`${handles.length}`, { create: true })
         const handle = await (file as unknown as SyncFile).createSyncAccessHandle()
         handles.push(handle)

@@ -47,8 +47,8 @@ export async function checkFiles<T>(
     'check',
     files.reduce((sum, file) => sum + file.size, 0),
   )
-  const stop = startProgressReports(meter.progress, onProgress)
-  const found = await read(meter.add).finally(stop)
+  const stopReports = startProgressReports(meter.progress, onProgress)
+  const found = await read(meter.add).finally(stopReports)
   onProgress(meter.progress())
   return found
 }
@@ -66,28 +66,28 @@ export async function importFiles(
   const { tag, signal, onProgress, onWrite = () => undefined } = options
   const unique = new Map(matches.map((match) => [match.resource.sha256, match]))
   const release = await acquireUseLocks(database, unique.keys(), signal)
-  let free = () => {}
+  let releaseSpace = () => {}
   try {
     const missing: FileMatch[] = []
-    const toCome = new Map<string, number>()
+    const missingBytes = new Map<string, number>()
     for (const match of unique.values()) {
       const { sha256, bytes } = match.resource
       if (await readResource(database, sha256)) continue
       const record = await findResourceRecord(database, sha256)
       missing.push(match)
-      toCome.set(sha256, Math.max(0, bytes - (record ? countStoredBytes(record) : 0)))
+      missingBytes.set(sha256, Math.max(0, bytes - (record ? countStoredBytes(record) : 0)))
     }
     if (missing.length > 0) {
       const left = Array.from(
-        toCome.keys(),
-        (sha256) => [sha256, () => toCome.get(sha256) ?? 0] as const,
+        missingBytes.keys(),
+        (sha256) => [sha256, () => missingBytes.get(sha256) ?? 0] as const,
       )
-      free = await reserveSpace(database, new Map(left), options)
+      releaseSpace = await reserveSpace(database, new Map(left), options)
       onWrite()
     }
-    const total = [...toCome.values()].reduce((sum, bytes) => sum + bytes, 0)
+    const total = [...missingBytes.values()].reduce((sum, bytes) => sum + bytes, 0)
     const meter = createProgressMeter(tag, 'store', total)
-    const stop = startProgressReports(meter.progress, onProgress)
+    const stopReports = startProgressReports(meter.progress, onProgress)
     await forEachParallel(
       missing,
       MAX_PARALLEL_WRITES,
@@ -96,19 +96,19 @@ export async function importFiles(
         const { sha256 } = resource
         const onBytes = (bytes: number) => {
           meter.add(bytes)
-          toCome.set(sha256, Math.max(0, (toCome.get(sha256) ?? 0) - bytes))
+          missingBytes.set(sha256, Math.max(0, (missingBytes.get(sha256) ?? 0) - bytes))
         }
         const isSame = await withEviction(database, { ...options, signal: shared }, () =>
           importFile(database, resource, file, { signal: shared, tag, onBytes }),
         )
         if (!isSame) throw fileChangedError(path)
       },
-    ).finally(stop)
+    ).finally(stopReports)
     await touchResources(database, unique.keys(), tag)
     onProgress(meter.progress())
     return total
   } finally {
-    free()
+    releaseSpace()
     release()
   }
 }

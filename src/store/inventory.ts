@@ -21,10 +21,13 @@ export interface CatalogIndex {
   /** Returns `true` if the tag may need that resource; `undefined` if its files are unknown. */
   needs(tag: Tag, sha256: string): boolean | undefined
   /** Returns `true` if `stored` is all that the tag needs; `undefined` if the tag is unlisted. */
-  isWhole(tag: Tag, stored: ReadonlySet<string>): boolean | undefined
+  isComplete(tag: Tag, stored: ReadonlySet<string>): boolean | undefined
 }
 
-export async function loadInventory(database: Database, known?: CatalogIndex): Promise<Inventory> {
+export async function loadInventory(
+  database: Database,
+  catalogIndex?: CatalogIndex,
+): Promise<Inventory> {
   const inUse = await listResourcesInUse(database)
   const [records, pins] = await database.use(async (connection) => {
     const transaction = connection.transaction(['resources', 'chunks', 'pins'])
@@ -38,7 +41,9 @@ export async function loadInventory(database: Database, known?: CatalogIndex): P
   })
   return {
     records: records.map((record) =>
-      record.tags.length > 0 ? record : { ...record, tags: known?.tagsOf(record.sha256) ?? [] },
+      record.tags.length > 0
+        ? record
+        : { ...record, tags: catalogIndex?.tagsOf(record.sha256) ?? [] },
     ),
     pins: new Set(pins),
     inUse,
@@ -74,18 +79,21 @@ export function storedResources({ records, pins, inUse }: Inventory): StoredReso
 }
 
 /** Returns the stored tags, least recently used first. */
-export function storedTags(inventory: Inventory, known?: CatalogIndex): StoredTag[] {
+export function storedTags(inventory: Inventory, catalogIndex?: CatalogIndex): StoredTag[] {
   const resources = storedResources(inventory)
   const tags = [...new Set(resources.flatMap((resource) => resource.tags))]
   return tags
     .map((tag): StoredTag => {
       const its = resources.filter((resource) => resource.tags.includes(tag))
       const stored = its.filter(({ status }) => status === 'stored')
-      const whole = known?.isWhole(tag, new Set(stored.map(({ sha256 }) => sha256)))
+      const isTagComplete = catalogIndex?.isComplete(
+        tag,
+        new Set(stored.map(({ sha256 }) => sha256)),
+      )
       const own = its.filter((resource) => resource.tags.length === 1)
       return {
         tag,
-        status: (whole ?? stored.length === its.length) ? 'stored' : 'partial',
+        status: (isTagComplete ?? stored.length === its.length) ? 'stored' : 'partial',
         bytes: sumOf(its),
         ownBytes: sumOf(own),
         pinned: inventory.pins.has(tag),
@@ -101,8 +109,12 @@ export function storedTags(inventory: Inventory, known?: CatalogIndex): StoredTa
  * Deletes the resources that only this tag uses, complete or not, and its imported entry. A
  * download of them in progress fails.
  */
-export async function removeTag(database: Database, tag: Tag, known?: CatalogIndex): Promise<void> {
-  const { records } = await loadInventory(database, known)
+export async function removeTag(
+  database: Database,
+  tag: Tag,
+  catalogIndex?: CatalogIndex,
+): Promise<void> {
+  const { records } = await loadInventory(database, catalogIndex)
   const its = new Map(records.map(({ sha256, tags }) => [sha256, tags]))
   const alone = records.filter(({ tags }) => tags.length === 1 && tags[0] === tag)
   const remove = () =>

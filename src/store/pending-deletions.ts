@@ -12,7 +12,7 @@ import { estimateQuota } from './quota.ts'
 
 interface PendingDeletion {
   /** Bytes that the origin used besides resources before the deletion; `null` if unknown. */
-  beside: number | null
+  otherBytes: number | null
   bytes: number
   /** Time of the deletion, from `performance.now()`. */
   since: number
@@ -21,7 +21,7 @@ interface PendingDeletion {
 export interface SettleOptions {
   signal: AbortSignal
   /** Resolves with `true` if there is enough room despite the pending deletions. */
-  isEnough?: () => Promise<boolean>
+  hasEnough?: () => Promise<boolean>
 }
 
 /** Time in milliseconds after which a deletion is no longer pending: other data has grown. */
@@ -57,12 +57,12 @@ export async function trackDeletion<T>(
   // This removes deletions that have completed in the meantime.
   await countPendingDeletion(database)
   const before = pendingDeletions.get(database.name)
-  const beside = before ? before.beside : await measureOtherUsage(database)
+  const otherBytes = before ? before.otherBytes : await measureOtherUsage(database)
   const result = await work()
-  const there = pendingDeletions.get(database.name)
+  const current = pendingDeletions.get(database.name)
   pendingDeletions.set(database.name, {
-    beside: there ? minKnown(there.beside, beside) : beside,
-    bytes: (there?.bytes ?? 0) + bytes,
+    otherBytes: current ? minKnown(current.otherBytes, otherBytes) : otherBytes,
+    bytes: (current?.bytes ?? 0) + bytes,
     since: performance.now(),
   })
   triggerGarbageCollection()
@@ -71,30 +71,30 @@ export async function trackDeletion<T>(
 
 /** Resolves with the number of deleted bytes that still count as used. */
 export async function countPendingDeletion(database: Database): Promise<number> {
-  const debt = pendingDeletions.get(database.name)
-  if (!debt) return 0
-  const age = performance.now() - debt.since
-  const now = debt.beside === null ? null : await measureOtherUsage(database)
+  const pending = pendingDeletions.get(database.name)
+  if (!pending) return 0
+  const age = performance.now() - pending.since
+  const now = pending.otherBytes === null ? null : await measureOtherUsage(database)
   const bytes =
-    debt.beside === null || now === null
+    pending.otherBytes === null || now === null
       ? age < MAX_SETTLE_WITHOUT_USAGE_MS
-        ? debt.bytes
+        ? pending.bytes
         : 0
-      : Math.min(now - debt.beside, debt.bytes)
+      : Math.min(now - pending.otherBytes, pending.bytes)
   if (bytes > USAGE_TOLERANCE_BYTES && age < PENDING_EXPIRY_MS) return bytes
-  if (pendingDeletions.get(database.name) === debt) pendingDeletions.delete(database.name)
+  if (pendingDeletions.get(database.name) === pending) pendingDeletions.delete(database.name)
   return 0
 }
 
 /** Resolves with `true` when the deletions completed or enough is free; `false` after a minute. */
 export async function settleDeletions(
   database: Database,
-  { signal, isEnough = async () => false }: SettleOptions,
+  { signal, hasEnough = async () => false }: SettleOptions,
 ): Promise<boolean> {
-  const began = performance.now()
+  const startedAt = performance.now()
   while ((await countPendingDeletion(database)) > 0) {
-    if (await isEnough()) return true
-    if (performance.now() - began > MAX_SETTLE_MS) return false
+    if (await hasEnough()) return true
+    if (performance.now() - startedAt > MAX_SETTLE_MS) return false
     triggerGarbageCollection()
     await sleep(POLL_INTERVAL_MS, signal)
   }
@@ -104,11 +104,11 @@ export async function settleDeletions(
 /** Resolves with the bytes that the origin uses besides resources; `null` if not known reliably. */
 async function measureOtherUsage(database: Database): Promise<number | null> {
   let stored = await sumStoredBytes(database)
-  for (let look = 1; ; look++) {
+  for (let read = 1; ; read++) {
     const { usage } = await estimateQuota().catch(() => ({ usage: null }))
     const after = await sumStoredBytes(database)
     // A chunk that was stored in between would count on one side only.
-    if (after !== stored && look < MAX_USAGE_READS) {
+    if (after !== stored && read < MAX_USAGE_READS) {
       stored = after
       continue
     }

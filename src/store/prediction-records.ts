@@ -18,23 +18,23 @@ const TOUCH_INTERVAL_MS = 60_000
 export async function putPrediction(
   database: Database,
   record: PredictionRecord,
-  most = MAX_PREDICTIONS,
+  maxRecords = MAX_PREDICTIONS,
 ): Promise<void> {
   await database.use((connection) => {
     const transaction = connection.transaction('predictions', 'readwrite')
     return runAndCommit(transaction, async () => {
       const { store } = transaction
       await store.put(record)
-      if ((await store.count()) <= most) return
+      if ((await store.count()) <= maxRecords) return
       const all = await store.getAll()
       const oldest = all
         .filter(({ id }) => id !== record.id)
         .toSorted((one, other) => getLastUsedMs(one) - getLastUsedMs(other))
-      const forgotten = Math.max(
-        all.length - most,
-        Math.min(PREDICTIONS_DELETED_AT_ONCE, Math.floor(most / 10)),
+      const deleteCount = Math.max(
+        all.length - maxRecords,
+        Math.min(PREDICTIONS_DELETED_AT_ONCE, Math.floor(maxRecords / 10)),
       )
-      for (const { id } of oldest.slice(0, forgotten)) await store.delete(id)
+      for (const { id } of oldest.slice(0, deleteCount)) await store.delete(id)
     })
   })
 }

@@ -18,7 +18,7 @@ export type RangeOutcome =
 export interface RangeRequestOptions {
   signal: AbortSignal
   /** Time in milliseconds without data after which the connection counts as dead. */
-  stall: number
+  stallTimeoutMs: number
   /** Called after every piece. */
   onBytes: (received: number) => void
 }
@@ -30,13 +30,13 @@ export interface RangeRequestOptions {
 export async function requestRange(
   wanted: WantedResource,
   assembly: Assembly,
-  { signal, stall, onBytes }: RangeRequestOptions,
+  { signal, stallTimeoutMs, onBytes }: RangeRequestOptions,
 ): Promise<RangeOutcome> {
   const ending = new AbortController()
-  const patience = createStallTimer(stall, () => ending.abort())
-  const interrupted = (why: string, cause: unknown): RangeOutcome => {
+  const stallTimer = createStallTimer(stallTimeoutMs, () => ending.abort())
+  const toRetry = (why: string, cause: unknown): RangeOutcome => {
     signal.throwIfAborted()
-    const silent = `no data arrived for ${stall / 1000} s`
+    const silent = `no data arrived for ${stallTimeoutMs / 1000} s`
     return { type: 'retry', why: ending.signal.aborted ? silent : why, after: null, cause }
   }
   try {
@@ -47,7 +47,7 @@ export async function requestRange(
     const last = end < partEnd ? end - part.start - 1 : null
     let response: Response
     try {
-      patience.renew()
+      stallTimer.renew()
       response = await fetch(part.url, {
         // This simple form of a range needs no CORS preflight, but `If-Range` would.
         headers: from > 0 || last !== null ? { range: `bytes=${from}-${last ?? ''}` } : {},
@@ -56,41 +56,41 @@ export async function requestRange(
         signal: AbortSignal.any([signal, ending.signal]),
       })
     } catch (thrown) {
-      return interrupted('it cannot be reached, or its server rejects this origin (CORS)', thrown)
+      return toRetry('it cannot be reached, or its server rejects this origin (CORS)', thrown)
     } finally {
-      patience.rest()
+      stallTimer.rest()
     }
     const file = { ...wanted, url: part.url, bytes: part.bytes }
     // The recorded ETag is that of the first part.
-    const verdict = interpretResponse(response, file, from, part.start === 0 ? assembly.etag : null)
-    if (verdict.type !== 'take') return verdict
+    const action = interpretResponse(response, file, from, part.start === 0 ? assembly.etag : null)
+    if (action.type !== 'take') return action
     if (part.start === 0 && mustRestart(response, assembly))
       await assembly.restart(getEtag(response))
     else if (from > 0) assembly.join()
     /** Number of stored bytes that a server without range support sends again. */
-    let again = assembly.position - part.start - verdict.from
+    let resentBytes = assembly.position - part.start - action.from
     if (!response.body) return { type: 'ended' }
     const reader = response.body.getReader()
     for (;;) {
       let piece: Uint8Array<ArrayBuffer> | undefined
       try {
-        patience.renew()
+        stallTimer.renew()
         piece = (await reader.read()).value
       } catch (thrown) {
-        return interrupted('the connection failed', thrown)
+        return toRetry('the connection failed', thrown)
       } finally {
-        patience.rest()
+        stallTimer.rest()
       }
       const isThere = assembly.position >= end && end < wanted.bytes
       if (!piece) return { type: isThere ? 'next' : 'ended' }
       const missing = end - assembly.position
-      const news = piece.subarray(again)
-      again = Math.max(0, again - piece.length)
-      if (news.length > missing && last === null) {
-        if (verdict.from === 0) throw wrongLengthError(file, 'more')
+      const newBytes = piece.subarray(resentBytes)
+      resentBytes = Math.max(0, resentBytes - piece.length)
+      if (newBytes.length > missing && last === null) {
+        if (action.from === 0) throw wrongLengthError(file, 'more')
         return { type: 'restart', why: 'the server sent more bytes than are missing' }
       }
-      const damage = await assembly.write(news.subarray(0, missing))
+      const damage = await assembly.write(newBytes.subarray(0, missing))
       onBytes(piece.length)
       if (damage) return { type: 'damaged', damage }
       // Bytes past the requested range are stored already.
@@ -99,7 +99,7 @@ export async function requestRange(
   } finally {
     // This cancels the request on every path.
     ending.abort()
-    patience.rest()
+    stallTimer.rest()
   }
 }
 
@@ -107,9 +107,9 @@ export async function requestRange(
  * Returns `true` if a response with the whole file makes the stored bytes useless: there are none,
  * or its ETag is of another version. A repair keeps its chunks, whose hashes are known.
  */
-function mustRestart(response: Response, { here, etag, repairs }: Assembly): boolean {
-  if (repairs || response.status !== 200) return false
-  return here === 0 || isOtherEtag(etag, getEtag(response))
+function mustRestart(response: Response, { storedBytes, etag, isRepair }: Assembly): boolean {
+  if (isRepair || response.status !== 200) return false
+  return storedBytes === 0 || isOtherEtag(etag, getEtag(response))
 }
 
 /** Creates a timer that calls `onEnd` unless `rest` or `renew` is called in time. */

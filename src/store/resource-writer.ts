@@ -18,7 +18,7 @@ export interface WriteLease {
 /** Record that {@link acquireWriteLease} found or created. */
 export interface LeasedResource extends Omit<ResourceRecord, 'writer'>, WriteLease {
   /** The hashes of all chunks if the resource was verified before; otherwise empty. */
-  known: readonly (string | null)[]
+  knownDigests: readonly (string | null)[]
 }
 
 /**
@@ -35,10 +35,10 @@ export function acquireWriteLease(
   const writer = crypto.randomUUID()
   return runWrite(database, async (resources, chunks) => {
     const before = await resources.get(sha256)
-    const goesOn = before && before.bytes === bytes && before.chunkBytes === chunkBytes
-    if (!goesOn) await chunks.delete(toChunkKeyRange(sha256))
+    const isResumable = before && before.bytes === bytes && before.chunkBytes === chunkBytes
+    if (!isResumable) await chunks.delete(toChunkKeyRange(sha256))
     const keys = await chunks.getAllKeys(toChunkKeyRange(sha256))
-    const noted = goesOn ? before.chunks : createMissingChunks(bytes, chunkBytes)
+    const digests = isResumable ? before.chunks : createMissingChunks(bytes, chunkBytes)
     const record = {
       sha256,
       type,
@@ -48,14 +48,14 @@ export function acquireWriteLease(
       chunkBytes,
       writer,
       // ETags of two servers cannot be compared.
-      etag: goesOn && before.url === url ? before.etag : null,
-      chunks: withoutLostChunks(noted, keys),
+      etag: isResumable && before.url === url ? before.etag : null,
+      chunks: withoutLostChunks(digests, keys),
       verified: false,
       lastUsed: Date.now(),
       tags: addTag(before?.tags ?? [], tag),
     }
     await resources.put(record)
-    return { ...record, known: before?.verified ? noted : [] }
+    return { ...record, knownDigests: before?.verified ? digests : [] }
   })
 }
 
@@ -66,38 +66,38 @@ function createMissingChunks(bytes: number, chunkBytes: number): null[] {
 /** Stores a complete chunk. Uses an `ArrayBuffer` where the browser cannot store the Blob. */
 export async function putChunk(
   database: Database,
-  turn: WriteLease,
+  lease: WriteLease,
   index: number,
   chunk: Blob,
   hash: string,
 ): Promise<void> {
   try {
-    await putChunkContent(database, turn, index, chunk, hash)
+    await putChunkContent(database, lease, index, chunk, hash)
   } catch (thrown) {
     if (!isBlobStorageError(thrown)) throw thrown
-    await putChunkContent(database, turn, index, await chunk.arrayBuffer(), hash)
+    await putChunkContent(database, lease, index, await chunk.arrayBuffer(), hash)
   }
 }
 
 function putChunkContent(
   database: Database,
-  turn: WriteLease,
+  lease: WriteLease,
   index: number,
   chunk: Blob | ArrayBuffer,
   hash: string,
 ): Promise<void> {
   return runWrite(database, async (resources, chunks) => {
-    const record = assertLeased(await resources.get(turn.sha256), turn)
-    await chunks.put(chunk, [turn.sha256, index])
+    const record = assertLeased(await resources.get(lease.sha256), lease)
+    await chunks.put(chunk, [lease.sha256, index])
     await resources.put({ ...record, chunks: record.chunks.with(index, hash) })
   })
 }
 
 /** Deletes one damaged chunk. The writer keeps its right to write. */
-export function deleteChunk(database: Database, turn: WriteLease, index: number): Promise<void> {
+export function deleteChunk(database: Database, lease: WriteLease, index: number): Promise<void> {
   return runWrite(database, async (resources, chunks) => {
-    const record = assertLeased(await resources.get(turn.sha256), turn)
-    await chunks.delete([turn.sha256, index])
+    const record = assertLeased(await resources.get(lease.sha256), lease)
+    await chunks.delete([lease.sha256, index])
     await resources.put({ ...record, chunks: record.chunks.with(index, null) })
   })
 }
@@ -112,33 +112,33 @@ export function getChunk(
 }
 
 /** Records the ETag of the version being downloaded. */
-export function setEtag(database: Database, turn: WriteLease, etag: string | null): Promise<void> {
+export function setEtag(database: Database, lease: WriteLease, etag: string | null): Promise<void> {
   return runWrite(database, async (resources) => {
-    const record = assertLeased(await resources.get(turn.sha256), turn)
+    const record = assertLeased(await resources.get(lease.sha256), lease)
     await resources.put({ ...record, etag })
   })
 }
 
 /** Deletes every chunk. The writer keeps its right to write. */
-export function deleteAllChunks(database: Database, turn: WriteLease): Promise<void> {
+export function deleteAllChunks(database: Database, lease: WriteLease): Promise<void> {
   return runWrite(database, async (resources, chunks) => {
-    const record = assertLeased(await resources.get(turn.sha256), turn)
+    const record = assertLeased(await resources.get(lease.sha256), lease)
     await resources.put({ ...record, chunks: record.chunks.map(() => null), etag: null })
-    await chunks.delete(toChunkKeyRange(turn.sha256))
+    await chunks.delete(toChunkKeyRange(lease.sha256))
   })
 }
 
 /** Makes the resource readable after its hash was verified, and ends the right to write. */
 export function markVerified(
   database: Database,
-  turn: WriteLease,
+  lease: WriteLease,
   chunks: (string | null)[],
 ): Promise<void> {
   return runWrite(database, async (resources) => {
-    const record = await resources.get(turn.sha256)
+    const record = await resources.get(lease.sha256)
     // This writer finished it just before the connection was lost, and now runs again.
     if (record?.verified) return
-    await resources.put({ ...assertLeased(record, turn), chunks, verified: true, writer: null })
+    await resources.put({ ...assertLeased(record, lease), chunks, verified: true, writer: null })
   })
 }
 
@@ -159,13 +159,13 @@ function runWrite<T>(
   })
 }
 
-function assertLeased(record: ResourceRecord | undefined, turn: WriteLease): ResourceRecord {
-  if (record?.writer === turn.writer) return record
+function assertLeased(record: ResourceRecord | undefined, lease: WriteLease): ResourceRecord {
+  if (record?.writer === lease.writer) return record
   throw new InoriginError(
     'aborted',
     record
       ? `Another tab has taken over the download of ${record.name}.`
-      : `The resource ${turn.sha256} was removed while it was being downloaded.`,
+      : `The resource ${lease.sha256} was removed while it was being downloaded.`,
     { code: 'download_replaced' },
   )
 }

@@ -14,7 +14,7 @@ export interface BoundedFetchOptions {
   signal: AbortSignal
   headers?: Record<string, string>
   /** Maximum length of the body in bytes; default {@link MAX_SMALL_FILE_BYTES}. */
-  most?: number | undefined
+  maxBytes?: number | undefined
 }
 
 /**
@@ -24,12 +24,12 @@ export interface BoundedFetchOptions {
  */
 export async function fetchBounded<T>(
   url: string,
-  { signal, headers, most = MAX_SMALL_FILE_BYTES }: BoundedFetchOptions,
+  { signal, headers, maxBytes = MAX_SMALL_FILE_BYTES }: BoundedFetchOptions,
   read: (response: Response, pieces: Pieces) => Promise<T>,
 ): Promise<T> {
   const ending = new AbortController()
-  const give = () => ending.abort(new Error(`no data arrived for ${STALL_TIMEOUT_MS / 1000} s`))
-  let timer = setTimeout(give, STALL_TIMEOUT_MS)
+  const giveUp = () => ending.abort(new Error(`no data arrived for ${STALL_TIMEOUT_MS / 1000} s`))
+  let timer = setTimeout(giveUp, STALL_TIMEOUT_MS)
   async function* piecesOf({ body }: Response): Pieces {
     const reader = body?.getReader()
     let bytes = 0
@@ -37,9 +37,9 @@ export async function fetchBounded<T>(
       const piece = (await reader?.read())?.value
       if (!piece) return
       clearTimeout(timer)
-      timer = setTimeout(give, STALL_TIMEOUT_MS)
+      timer = setTimeout(giveUp, STALL_TIMEOUT_MS)
       bytes += piece.length
-      if (bytes > most) throw tooLongError(url, most)
+      if (bytes > maxBytes) throw tooLongError(url, maxBytes)
       yield piece
     }
   }
@@ -59,8 +59,8 @@ export async function readAll(pieces: Pieces): Promise<Uint8Array<ArrayBuffer>> 
   return new Uint8Array(await new Blob(parts).arrayBuffer())
 }
 
-function tooLongError(url: string, most: number): InoriginError {
-  const what = `${url} sent more than the limit of ${most} bytes`
+function tooLongError(url: string, maxBytes: number): InoriginError {
+  const what = `${url} sent more than the limit of ${maxBytes} bytes`
   return new InoriginError('unavailable', `${what}. Correct the catalog entry, or the server.`, {
     code: 'hub_unfit',
   })

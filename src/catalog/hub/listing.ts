@@ -75,12 +75,12 @@ export function isNotHubError({ code, details }: InoriginError): boolean {
   return code === 'hub_not_found' || code === 'hub_refused' || details?.['isStrange'] === true
 }
 
-/** Resolves with the content of a URL, at most `most` bytes. Every error says what to do. */
+/** Resolves with the content of a URL, at most `maxBytes` bytes. Every error says what to do. */
 export async function fetchHub(
   source: HubSource,
   url: string,
   { signal, token }: HubAccess,
-  most?: number,
+  maxBytes?: number,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const headers: Record<string, string> =
     token === undefined ? {} : { authorization: `Bearer ${token}` }
@@ -89,7 +89,7 @@ export async function fetchHub(
     throw hubStatusError(source, response)
   }
   try {
-    return await fetchBounded(url, { signal, headers, most }, read)
+    return await fetchBounded(url, { signal, headers, maxBytes }, read)
   } catch (cause) {
     if (signal.aborted) throw InoriginError.from(signal.reason)
     if (cause instanceof InoriginError) throw cause

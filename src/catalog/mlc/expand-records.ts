@@ -15,18 +15,18 @@ export interface RecordsOptions {
 
 /**
  * Returns the records, best first, with absolute URLs. The URL of a folder ends with a slash.
- * Problems are reported to `say` with a path below `path`.
+ * Problems are reported to `report` with a path below `path`.
  */
 export function expandRecords(
   entry: MlcEntry,
   { list, host, absoluteUrl }: RecordsOptions,
   path: string,
-  say: (path: string, problem: string) => void,
+  report: (path: string, problem: string) => void,
 ): MlcRecord[] {
   for (const key of ['revision', 'dtypes'] as const) {
     if (entry[key] === undefined || entry.huggingface !== undefined) continue
     const instead = "a record's `model` contains its commit as /resolve/<commit>/"
-    say(`${path}.${key}`, `applies only to \`huggingface\`; ${instead}`)
+    report(`${path}.${key}`, `applies only to \`huggingface\`; ${instead}`)
   }
   const { mlc } = entry
   const several = Array.isArray(mlc)
@@ -36,38 +36,38 @@ export function expandRecords(
   }))
   const records = items.flatMap((item) => {
     const { written } = item
-    const found = typeof written === 'string' ? lookUp(written) : written
+    const found = typeof written === 'string' ? lookUpRecord(written) : written
     if (typeof found === 'string') {
-      say(item.path, found)
+      report(item.path, found)
       return []
     }
     if (isEmbeddingRecord(found)) {
       const instead = 'which is not supported; use a predictor with `embeddings`'
-      say(item.path, `${found.model_id} turns texts into vectors, ${instead}`)
+      report(item.path, `${found.model_id} turns texts into vectors, ${instead}`)
     }
-    const record = located(found, item.path)
+    const record = locateRecord(found, item.path)
     // An id alone should run everywhere, but an array is an explicit choice.
     const sibling =
       several || typeof written !== 'string'
         ? undefined
         : findFloat32Variant(list?.records ?? [], found)
-    return sibling ? [record, located(sibling, item.path)] : [record]
+    return sibling ? [record, locateRecord(sibling, item.path)] : [record]
   })
   const ids = records.map((record) => record.model_id)
   const twice = ids.find((id, index) => ids.indexOf(id) !== index)
-  if (twice !== undefined) say(`${path}.mlc`, `${twice} is listed twice`)
+  if (twice !== undefined) report(`${path}.mlc`, `${twice} is listed twice`)
   return records
 
-  function lookUp(id: string): MlcRecord | string {
+  function lookUpRecord(id: string): MlcRecord | string {
     return list ? findRecord(list, id) : `"${id}" is an id of WebLLM's list, which is not loaded`
   }
 
-  function located(record: MlcRecord, at: string): MlcRecord {
+  function locateRecord(record: MlcRecord, at: string): MlcRecord {
     const inside = (key: 'model' | 'model_lib') =>
       typeof entry.mlc === 'string' ? at : `${at}.${key}`
     const urlOf = (key: 'model' | 'model_lib') => {
       const url = absoluteUrl(record[key])
-      if (!url) say(inside(key), `"${record[key]}" is not an http or https URL`)
+      if (!url) report(inside(key), `"${record[key]}" is not an http or https URL`)
       return url ?? ''
     }
     const model = urlOf('model').replace(/\/*$/, '/').replace(PUBLIC_HUB_URL, host)

@@ -4,16 +4,16 @@ import type { Resource } from '../schema.ts'
 
 export interface FileSink {
   /** Called once before long files are read. Rejects with `unavailable` if they do not fit. */
-  expect(bytes: number): Promise<void>
+  reserve(bytes: number): Promise<void>
   /** Called for every piece of the files. */
   onBytes(bytes: number): void
   /** Stores a complete file. */
-  keep(resource: Resource, content: Blob): Promise<void>
+  store(resource: Resource, content: Blob): Promise<void>
 }
 
 export interface MlcAccess extends HubAccess {
   /** Storage for the files. Default: nothing is stored. */
-  keeper?: FileSink
+  sink?: FileSink
 }
 
 /** Bytes collected before they become a Blob, since browsers store long Blobs on disk. */
@@ -27,7 +27,7 @@ export function createCollector(): {
   add(piece: Uint8Array<ArrayBuffer>): void
   end(): Blob | undefined
 } {
-  let whole: Blob[] = []
+  let blobs: Blob[] = []
   let pieces: Uint8Array<ArrayBuffer>[] = []
   let bytes = 0
   let filled = 0
@@ -35,16 +35,16 @@ export function createCollector(): {
     add(piece) {
       bytes += piece.length
       if (bytes > MAX_COLLECTED_BYTES) {
-        whole = pieces = []
+        blobs = pieces = []
         return
       }
       pieces.push(piece)
       filled += piece.length
       if (filled < BLOB_PART_BYTES) return
-      whole.push(new Blob(pieces))
+      blobs.push(new Blob(pieces))
       pieces = []
       filled = 0
     },
-    end: () => (bytes > MAX_COLLECTED_BYTES ? undefined : new Blob([...whole, ...pieces])),
+    end: () => (bytes > MAX_COLLECTED_BYTES ? undefined : new Blob([...blobs, ...pieces])),
   }
 }

@@ -49,7 +49,11 @@ export async function openFolder(model: string, access: MlcAccess): Promise<Loca
   })
 }
 
-async function readFolder(base: string, config: FetchedFile, access: MlcAccess): Promise<LocatedModel> {
+async function readFolder(
+  base: string,
+  config: FetchedFile,
+  access: MlcAccess,
+): Promise<LocatedModel> {
   const small = new Map<string, FetchedFile>([[CONFIG_FILE, config]])
   for (const path of [...TOKENIZER_FILES, MANIFEST_FILE, ...WEIGHT_LIST_FILES]) {
     const file = await fetchSmallFile(toUrl(base, path), access)
@@ -61,7 +65,7 @@ async function readFolder(base: string, config: FetchedFile, access: MlcAccess):
   const shards = (list && parseShards(parseJsonObject(list.bytes))) ?? []
   const hashes = new Map(Array.from(small, ([path, { sha256 }]) => [path, sha256]))
   const files = Array.from(small, ([path, { bytes }]) => toHubFile(path, bytes.length))
-  const { keeper } = access
+  const { sink } = access
   const resourceOf = (path: string, bytes: number): Resource => ({
     type: toMlcResourceType(path),
     url: toUrl(base, path),
@@ -69,17 +73,17 @@ async function readFolder(base: string, config: FetchedFile, access: MlcAccess):
     bytes,
     sha256: hashes.get(path) ?? '',
   })
-  await keeper?.expect(sum([...files, ...shards].map(({ bytes }) => bytes ?? 0)))
+  await sink?.reserve(sum([...files, ...shards].map(({ bytes }) => bytes ?? 0)))
   for (const { path, bytes } of shards) {
     const found = await fetchWeights(toUrl(base, path), bytes, access)
     if (!found) continue
     hashes.set(path, found.sha256)
     files.push(toHubFile(path, found.bytes))
-    if (found.content) await keeper?.keep(resourceOf(path, found.bytes), found.content)
+    if (found.content) await sink?.store(resourceOf(path, found.bytes), found.content)
   }
   for (const [path, { bytes }] of small) {
-    keeper?.onBytes(bytes.length)
-    await keeper?.keep(resourceOf(path, bytes.length), new Blob([bytes]))
+    sink?.onBytes(bytes.length)
+    await sink?.store(resourceOf(path, bytes.length), new Blob([bytes]))
   }
   return {
     revision: null,
@@ -111,40 +115,44 @@ export async function fetchSmallFile(url: string, access: HubAccess): Promise<Fe
   })
 }
 
-/** Fetches and hashes a file of any length. Returns its content only if there is a keeper. */
+/** Fetches and hashes a file of any length. Returns its content only if there is a sink. */
 function fetchWeights(
   url: string,
-  most: number | undefined,
+  maxBytes: number | undefined,
   access: MlcAccess,
 ): Promise<{ bytes: number; sha256: string; content: Blob | undefined } | null> {
-  return fetchOptional(url, access, most ?? MAX_SHARD_BYTES, async (pieces) => {
+  return fetchOptional(url, access, maxBytes ?? MAX_SHARD_BYTES, async (pieces) => {
     const hash = (await createSHA256()).init()
-    const held = access.keeper && createCollector()
+    const collector = access.sink && createCollector()
     let bytes = 0
     for await (const piece of pieces) {
       hash.update(piece)
-      held?.add(piece)
+      collector?.add(piece)
       bytes += piece.length
-      access.keeper?.onBytes(piece.length)
+      access.sink?.onBytes(piece.length)
     }
-    return { bytes, sha256: hash.digest(), content: held?.end() }
+    return { bytes, sha256: hash.digest(), content: collector?.end() }
   })
 }
 
 async function fetchOptional<T>(
   url: string,
   { signal }: HubAccess,
-  most: number,
+  maxBytes: number,
   read: (pieces: Pieces) => Promise<T>,
 ): Promise<T | null> {
   try {
-    return await fetchBounded(url, { signal, most }, async ({ ok, status, headers }, pieces) => {
-      // Servers of single-page apps send their index page for missing files.
-      const isPage = /^text\/html\b/i.test(headers.get('content-type') ?? '')
-      if (ok && !isPage) return read(pieces)
-      if (ok || [403, 404, 410].includes(status)) return null
-      throw unreachableError(url, `the server returned ${status}`)
-    })
+    return await fetchBounded(
+      url,
+      { signal, maxBytes },
+      async ({ ok, status, headers }, pieces) => {
+        // Servers of single-page apps send their index page for missing files.
+        const isPage = /^text\/html\b/i.test(headers.get('content-type') ?? '')
+        if (ok && !isPage) return read(pieces)
+        if (ok || [403, 404, 410].includes(status)) return null
+        throw unreachableError(url, `the server returned ${status}`)
+      },
+    )
   } catch (thrown) {
     if (signal.aborted) throw InoriginError.from(signal.reason)
     throw thrown instanceof InoriginError ? thrown : unreachableError(url, String(thrown), thrown)

@@ -53,7 +53,7 @@ export async function resolveMlc(record: MlcRecord, access: MlcAccess): Promise<
   }
   // The weights are checked last, since they may be gigabytes.
   const found = await describeFiles(record, await locateModel(record, access), wasm)
-  await access.keeper?.keep(wasm, new Blob([library.bytes]))
+  await access.sink?.store(wasm, new Blob([library.bytes]))
   return found
 }
 
@@ -79,7 +79,11 @@ function parseHubSource(model: string): HubSource | null {
   return { host, repository, revision: decodeURIComponent(revision), ...unsaid }
 }
 
-async function describeFiles(record: MlcRecord, at: LocatedModel, library: Resource): Promise<MlcFiles> {
+async function describeFiles(
+  record: MlcRecord,
+  at: LocatedModel,
+  library: Resource,
+): Promise<MlcFiles> {
   const known = new Map(at.files.map((file) => [file.path, file]))
   const get = (path: string): HubFile => {
     const file = known.get(path)

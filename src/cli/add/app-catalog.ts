@@ -24,15 +24,15 @@ export function readAppCatalog(path: string): CatalogDocument {
 }
 
 /** Returns the catalog with the entry added, in place of an entry with the same tag. */
-export function withEntry(book: CatalogDocument, entry: WrittenEntry): CatalogDocument {
-  const at = book.entries.findIndex(({ tag }) => tag === entry.tag)
-  const entries = at < 0 ? [...book.entries, entry] : book.entries.with(at, entry)
-  return { ...book, entries }
+export function withEntry(catalog: CatalogDocument, entry: WrittenEntry): CatalogDocument {
+  const at = catalog.entries.findIndex(({ tag }) => tag === entry.tag)
+  const entries = at < 0 ? [...catalog.entries, entry] : catalog.entries.with(at, entry)
+  return { ...catalog, entries }
 }
 
 /** Serializes a checked catalog. */
-export const serializeCatalog = (book: CatalogDocument): string =>
-  `${JSON.stringify(book, null, 2)}\n`
+export const serializeCatalog = (catalog: CatalogDocument): string =>
+  `${JSON.stringify(catalog, null, 2)}\n`
 
 /** Throws `invalid_request` for an invalid catalog, which could not be read again. */
 export function assertCatalog(document: unknown, path: string): void {

@@ -31,7 +31,7 @@ export async function copyItem(
 ): Promise<CopiedFile> {
   const { maxFileBytes, signal, onBytes } = options
   const to = join(folder, toServedPath(item))
-  const isCut = item.bytes > maxFileBytes
+  const isSplit = item.bytes > maxFileBytes
   const whole = createHash('sha256')
   const chunks: string[] = []
   let chunk = createHash('sha256')
@@ -45,11 +45,11 @@ export async function copyItem(
       signal,
     })) {
       for (let rest = piece as Buffer; rest.length > 0;) {
-        if (!file || (isCut && at % maxFileBytes === 0)) {
+        if (!file || (isSplit && at % maxFileBytes === 0)) {
           await file?.close()
-          file = await open(isCut ? `${to}.${at / maxFileBytes}` : to, 'wx')
+          file = await open(isSplit ? `${to}.${at / maxFileBytes}` : to, 'wx')
         }
-        const ends = [CHUNK_BYTES, ...(isCut ? [maxFileBytes] : [])].map(
+        const ends = [CHUNK_BYTES, ...(isSplit ? [maxFileBytes] : [])].map(
           (size) => size - (at % size),
         )
         const part = rest.subarray(0, Math.min(...ends))
@@ -77,6 +77,6 @@ export async function copyItem(
     bytes: at,
     sha256: whole.digest('hex'),
     ...(chunks.length > 1 && { chunks }),
-    ...(isCut && { partBytes: maxFileBytes }),
+    ...(isSplit && { partBytes: maxFileBytes }),
   }
 }

@@ -133,7 +133,7 @@ test('goes on in a later visit and fetches at most one chunk twice', async () =>
   const leaving = new AbortController()
   const visit = download(database, resource, {
     signal: leaving.signal,
-    tuning: { ...QUICK, stall: 60_000 },
+    tuning: { ...QUICK, stallTimeoutMs: 60_000 },
     onBytes: (here) => here >= 90_000 && leaving.abort(),
   })
   await expect(visit).rejects.toMatchObject({ kind: 'aborted' })
@@ -228,7 +228,7 @@ test(
       const plan = JSON.stringify(faults)
       const database = freshDatabase()
       const { resource, content } = await fileOn({ bytes: BYTES, faults })
-      const tuning = { ...QUICK, attempts: 10, backoff: 1 }
+      const tuning = { ...QUICK, maxAttempts: 10, backoffMs: 1 }
       const asked = download(database, resource, { signal: never(), tuning })
       const outcome = await asked.then(
         async (blob) => (same(await bytesOf(blob), content) ? 'right' : 'wrong'),

@@ -83,7 +83,7 @@ test('ends when it is aborted, and keeps whole chunks', async () => {
   const leaving = new AbortController()
   const asked = ensureResources(database, [resource], {
     signal: leaving.signal,
-    tuning: { ...QUICK, stall: 60_000 },
+    tuning: { ...QUICK, stallTimeoutMs: 60_000 },
     onProgress: ({ loadedBytes }) => loadedBytes >= 64 * KIB && leaving.abort(),
   })
   await expect(asked).rejects.toMatchObject({ kind: 'aborted' })
@@ -111,7 +111,7 @@ test('counts what is there already when it asks for room', async () => {
   const leaving = new AbortController()
   const asked = ensureResources(database, [resource], {
     signal: leaving.signal,
-    tuning: { ...QUICK, stall: 60_000 },
+    tuning: { ...QUICK, stallTimeoutMs: 60_000 },
     onProgress: ({ loadedBytes }) => loadedBytes >= 64 * KIB && leaving.abort(),
   })
   await asked.catch(() => undefined)
@@ -146,7 +146,7 @@ test('a worker that ends in the middle leaves its chunks to the next', async () 
   const faults = [{ stall: 70 * KIB }]
   const { resource, content, seen } = await fileOn({ bytes: 100 * KIB, faults })
   const worker = startWorker()
-  const tuning = { ...QUICK, stall: 60_000 }
+  const tuning = { ...QUICK, stallTimeoutMs: 60_000 }
   worker.postMessage({ database: database.name, wanted: [resource], tuning } satisfies Job)
   await vi.waitUntil(async () => {
     const record = await findResourceRecord(database, resource.sha256)

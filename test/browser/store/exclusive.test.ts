@@ -68,7 +68,7 @@ test('waits for a holder that answers, however long it takes', async () => {
   let finish = (_who: string): void => undefined
   const work = new Promise<string>((resolve) => (finish = resolve))
   const held = runExclusive(name, { signal: never() }, () => work)
-  const waiting = runExclusive(name, { signal: never(), patience: 100 }, async () => 'waiter')
+  const waiting = runExclusive(name, { signal: never(), pingIntervalMs: 100 }, async () => 'waiter')
   await questions(name, 15)
   finish('holder')
   expect(await held).toBe('holder')
@@ -85,7 +85,9 @@ test('passes over a holder that is silent', async () => {
     const { held = [] } = await navigator.locks.query()
     expect(held.map((lock) => lock.name)).toContain(name)
   })
-  expect(await runExclusive(name, { signal: never(), patience: 20 }, async () => 'new')).toBe('new')
+  expect(await runExclusive(name, { signal: never(), pingIntervalMs: 20 }, async () => 'new')).toBe(
+    'new',
+  )
   expect(await frozen).toHaveProperty('name', 'AbortError')
 })
 

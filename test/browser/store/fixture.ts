@@ -8,8 +8,13 @@ import { fileOn as fileOnServer } from '../../support/content.ts'
 
 export const KIB = 1024
 
-/** Small chunks and few attempts. A healthy answer must never be silent for as long as `stall`. */
-export const QUICK: DownloadTuning = { chunkBytes: 16 * KIB, attempts: 4, backoff: 5, stall: 800 }
+/** Small chunks and few attempts. A healthy answer must never be silent for as long as `stallTimeoutMs`. */
+export const QUICK: DownloadTuning = {
+  chunkBytes: 16 * KIB,
+  maxAttempts: 4,
+  backoffMs: 5,
+  stallTimeoutMs: 800,
+}
 
 /** A database nobody else uses; deleted when the test is over. */
 export function freshDatabase(): Database {

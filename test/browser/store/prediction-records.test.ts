@@ -92,7 +92,11 @@ test('facts of one kind are trimmed, the one in hand and other kinds are not', a
   // By age and not by name: the oldest go.
   const ages = ['speed a', 'speed c', 'speed b']
   const lastUse = (fact: unknown) => ages.indexOf(String(fact))
-  await trimDeviceFacts(database, 'speed ', { most: 2, spare: 'speed a', lastUse })
+  await trimDeviceFacts(database, 'speed ', {
+    maxFacts: 2,
+    keepSubject: 'speed a',
+    getLastUsed: lastUse,
+  })
   const isText = (value: unknown): value is string => typeof value === 'string'
   const found = async (subject: string) => (await getDeviceFact(database, subject, isText)) ?? null
   expect(await Promise.all(['speed a', 'speed b', 'speed c', 'speed', 'gpu a'].map(found))).toEqual(

@@ -262,13 +262,13 @@ test('what was stored before tags were noted is pinned by what the catalog knows
     quota: 100 * KIB,
     usage: await storedBytes(database),
   }))
-  const known = async (): Promise<CatalogIndex> => ({
+  const catalogIndex = async (): Promise<CatalogIndex> => ({
     tagsOf: (sha256) => (sha256 === pinned!.resource.sha256 ? ['@a/pinned'] : []),
     needs: () => undefined,
-    isWhole: () => undefined,
+    isComplete: () => undefined,
   })
   const file = await fileOn({ bytes: 50 * KIB })
-  await ensureResources(database, [file.resource], { ...options, known })
+  await ensureResources(database, [file.resource], { ...options, catalogIndex })
   expect(await hasResource(database, pinned!.resource.sha256)).toBe(true)
   expect(await hasResource(database, other!.resource.sha256)).toBe(false)
 })
@@ -286,16 +286,16 @@ test('files that a pinned tag had before its catalog changed make way', async ()
     quota: 100 * KIB,
     usage: await storedBytes(database),
   }))
-  const known = async (): Promise<CatalogIndex> => ({
+  const catalogIndex = async (): Promise<CatalogIndex> => ({
     tagsOf: () => [],
     needs: (_, sha256) => sha256 === now!.resource.sha256,
-    isWhole: () => undefined,
+    isComplete: () => undefined,
   })
   const file = await fileOn({ bytes: 50 * KIB })
   await expect(ensureResources(database, [file.resource], options)).rejects.toMatchObject({
     code: 'storage_full',
   })
-  await ensureResources(database, [file.resource], { ...options, known })
+  await ensureResources(database, [file.resource], { ...options, catalogIndex })
   expect(await hasResource(database, now!.resource.sha256)).toBe(true)
   expect(await hasResource(database, before!.resource.sha256)).toBe(false)
 })

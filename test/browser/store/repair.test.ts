@@ -139,7 +139,7 @@ async function cutOffAt90000(faults: Fault[], partBytes?: number) {
   const leaving = new AbortController()
   const visit = download(database, file.resource, {
     signal: leaving.signal,
-    tuning: { ...QUICK, stall: 60_000 },
+    tuning: { ...QUICK, stallTimeoutMs: 60_000 },
     onBytes: (here) => here >= 90_000 && leaving.abort(),
   })
   await expect(visit).rejects.toMatchObject({ kind: 'aborted' })

@@ -30,17 +30,18 @@ function wantedOf(sha256: string, changes: Partial<WantedResource> = {}): Wanted
 /** What stands for the hash of a chunk. */
 const hash = (index: number) => `hash ${index}`
 
-const write = (database: Database, turn: WriteLease, index: number, chunk: Blob) =>
-  putChunk(database, turn, index, chunk, hash(index))
+const write = (database: Database, lease: WriteLease, index: number, chunk: Blob) =>
+  putChunk(database, lease, index, chunk, hash(index))
 
-const finish = (database: Database, turn: WriteLease) => markVerified(database, turn, [0, 1, 2].map(hash))
+const finish = (database: Database, lease: WriteLease) =>
+  markVerified(database, lease, [0, 1, 2].map(hash))
 
 async function store(database: Database, sha256: string): Promise<void> {
-  const turn = await acquireWriteLease(database, wantedOf(sha256), CHUNK)
+  const lease = await acquireWriteLease(database, wantedOf(sha256), CHUNK)
   for (const [index, piece] of pieces.entries()) {
-    await write(database, turn, index, new Blob([piece]))
+    await write(database, lease, index, new Blob([piece]))
   }
-  await finish(database, turn)
+  await finish(database, lease)
 }
 
 afterEach(() => {
@@ -57,14 +58,14 @@ test('reads what was written, as one Blob', async () => {
 
 test('reads nothing before it is verified', async () => {
   const database = freshDatabase()
-  const turn = await acquireWriteLease(database, wantedOf('a'), CHUNK)
+  const lease = await acquireWriteLease(database, wantedOf('a'), CHUNK)
   for (const [index, piece] of pieces.entries()) {
-    await write(database, turn, index, new Blob([piece]))
+    await write(database, lease, index, new Blob([piece]))
     expect(await readResource(database, 'a')).toBeUndefined()
     expect(await hasResource(database, 'a')).toBe(false)
     expect(await listResources(database)).toEqual([])
   }
-  await finish(database, turn)
+  await finish(database, lease)
   expect(await hasResource(database, 'a')).toBe(true)
 })
 
@@ -72,8 +73,8 @@ test('removes, lists, and counts what is stored', async () => {
   const database = freshDatabase()
   await store(database, 'a')
   await store(database, 'b')
-  const turn = await acquireWriteLease(database, wantedOf('c'), CHUNK)
-  await write(database, turn, 0, new Blob([pieces[0]!]))
+  const lease = await acquireWriteLease(database, wantedOf('c'), CHUNK)
+  await write(database, lease, 0, new Blob([pieces[0]!]))
   expect((await listResources(database)).map(({ sha256 }) => sha256)).toEqual(['a', 'b'])
   expect(await storedBytes(database)).toBe(2 * 2500 + 1000)
 
@@ -128,10 +129,10 @@ describe('a later download', () => {
     await write(database, first, 0, new Blob([pieces[0]!]))
     await acquireWriteLease(database, wantedOf('a'), CHUNK)
     const wrong = new Blob([new Uint8Array(1000)])
-    const attempts: ((turn: WriteLease) => Promise<void>)[] = [
-      (turn) => write(database, turn, 1, wrong),
-      (turn) => deleteAllChunks(database, turn),
-      (turn) => finish(database, turn),
+    const attempts: ((lease: WriteLease) => Promise<void>)[] = [
+      (lease) => write(database, lease, 1, wrong),
+      (lease) => deleteAllChunks(database, lease),
+      (lease) => finish(database, lease),
     ]
     for (const attempt of attempts) {
       const replaced = { kind: 'aborted', code: 'download_replaced' }
@@ -146,15 +147,15 @@ describe('a later download', () => {
 
 test('takes chunks in any order, and the same one twice', async () => {
   const database = freshDatabase()
-  const turn = await acquireWriteLease(database, wantedOf('a'), CHUNK)
-  for (const index of [1, 0, 0, 2]) await write(database, turn, index, new Blob([pieces[index]!]))
-  await deleteChunk(database, turn, 1)
+  const lease = await acquireWriteLease(database, wantedOf('a'), CHUNK)
+  for (const index of [1, 0, 0, 2]) await write(database, lease, index, new Blob([pieces[index]!]))
+  await deleteChunk(database, lease, 1)
   expect(await findResourceRecord(database, 'a')).toMatchObject({
     chunks: [hash(0), null, hash(2)],
   })
   expect(await storedBytes(database)).toBe(1500)
-  await write(database, turn, 1, new Blob([pieces[1]!]))
-  await finish(database, turn)
+  await write(database, lease, 1, new Blob([pieces[1]!]))
+  await finish(database, lease)
   expect(same(await bytesOf(await readResource(database, 'a')), content)).toBe(true)
 })
 
@@ -170,18 +171,18 @@ test('notes for which tags it is', async () => {
 
 test('a download whose resource is removed under it fails', async () => {
   const database = freshDatabase()
-  const turn = await acquireWriteLease(database, wantedOf('a'), CHUNK)
+  const lease = await acquireWriteLease(database, wantedOf('a'), CHUNK)
   await removeResource(database, 'a')
-  const late = write(database, turn, 0, new Blob([pieces[0]!]))
+  const late = write(database, lease, 0, new Blob([pieces[0]!]))
   await expect(late).rejects.toThrow('was removed while it was being downloaded')
   expect(await storedBytes(database)).toBe(0)
 })
 
 test('says that storage is full when the browser does', async () => {
   const database = freshDatabase()
-  const turn = await acquireWriteLease(database, wantedOf('a'), CHUNK)
+  const lease = await acquireWriteLease(database, wantedOf('a'), CHUNK)
   refuseBlobs('QuotaExceededError')
-  await expect(write(database, turn, 0, new Blob([pieces[0]!]))).rejects.toMatchObject({
+  await expect(write(database, lease, 0, new Blob([pieces[0]!]))).rejects.toMatchObject({
     kind: 'unavailable',
     code: 'storage_full',
   })

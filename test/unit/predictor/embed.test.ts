@@ -50,12 +50,12 @@ function fake(made?: (rows: readonly (readonly number[])[]) => unknown): Fake {
     predict,
     close: async () => undefined,
     sample: () => ({}),
-    read(name, text) {
+    tokenize(name, text) {
       expect(name).toBe('text')
       opened.characters += text.length
       return text.split(' ').map((word) => word.length)
     },
-    async predictRead(_name, rows, { aborted }) {
+    async predictTokens(_name, rows, { aborted }) {
       if (aborted) throw new Error('aborted')
       opened.runs.push(rows.map((row) => row.length))
       return { tag: '', outputs: { vector: (made ?? sums)(rows) }, latency: 0, device: 'wasm' }
@@ -112,10 +112,10 @@ describe('texts', () => {
   test('are given up between batches', async () => {
     const controller = new AbortController()
     const opened = fake()
-    const { predictRead } = opened
-    opened.predictRead = (...given) => {
+    const { predictTokens } = opened
+    opened.predictTokens = (...given) => {
       controller.abort()
-      return predictRead(...given)
+      return predictTokens(...given)
     }
     const rows = Array.from({ length: 20 }, () => Array<number>(1000).fill(1))
     const made = embedTexts(opened, entryOf(), rows, undefined, controller.signal)
@@ -165,8 +165,8 @@ describe('too much', () => {
   test('an abort is heard while they are read', async () => {
     const controller = new AbortController()
     const opened = fake()
-    const { read: quick } = opened
-    opened.read = (...given) => {
+    const { tokenize: quick } = opened
+    opened.tokenize = (...given) => {
       const end = performance.now() + 5
       while (performance.now() < end);
       return quick(...given)

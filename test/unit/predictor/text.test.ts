@@ -8,14 +8,14 @@ import type { RawTensor } from '../../../src/predictor/tensor.ts'
 import { encodeInput } from '../../../src/predictor/tensor-codec.ts'
 
 const layout: TextLayout = { tokenizer: 'tokenizer.json', mask: 'mask', types: 'types', most: 3 }
-const tokenise = (text: string): number[] => text.split(' ').map((word) => word.length)
+const tokenize = (text: string): number[] => text.split(' ').map((word) => word.length)
 
 function encode(
   texts: readonly string[],
   changes: Partial<TextLayout> = {},
   type: ElementType = 'int64',
 ): Record<string, RawTensor> {
-  const slot = { layout: { ...layout, ...changes }, tokenise }
+  const slot = { layout: { ...layout, ...changes }, tokenize }
   return Object.fromEntries(encodeText(texts, 'ids', type, slot, 'inputs.text'))
 }
 
@@ -63,7 +63,7 @@ describe('refused', () => {
 })
 
 describe('what a caller gives', () => {
-  const slot = { type: 'int64', shape: [null, null], text: { layout, tokenise } } as const
+  const slot = { type: 'int64', shape: [null, null], text: { layout, tokenize } } as const
   const shapeOf = async (type: 'string' | 'list', value: unknown): Promise<unknown> => {
     const checked = parseInput({ name: 'text', type }, value, 'inputs.text')
     return (await encodeInput(checked, 'ids', slot, 'inputs.text')).get('ids')?.shape
