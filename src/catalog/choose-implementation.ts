@@ -17,7 +17,7 @@ export type Measurement =
 /** Measurements by implementation id. Unmeasured ones are absent. */
 export type Measurements = ReadonlyMap<string, Measurement>
 
-export interface Choice {
+export interface ImplementationChoice {
   implementation: Implementation
   /** One reason for each implementation, in the catalog's order. */
   reasons: Reason[]
@@ -49,7 +49,7 @@ export function chooseImplementation(
   capabilities: Capabilities,
   preference: Preference = 'auto',
   measured: Measurements = new Map(),
-): Choice {
+): ImplementationChoice {
   const { chosen, reasons } = findImplementation(entry, capabilities, preference, measured)
   if (chosen) return { implementation: chosen, reasons }
   const list = reasons.map(({ id, why }) => `${id}: ${why}`).join('. ')

@@ -28,7 +28,7 @@ export interface ValidateOptions {
   base: string
   /** `true` if it may list tags of `@inorigin`, which only the package's own catalog may. */
   embedded: boolean
-  /** WebLLM's model list, required if the document names a model of it; see {@link referencesMlcList}. */
+  /** WebLLM's model list, required if {@link referencesMlcList} returns `true`. */
   mlc?: MlcList | undefined
 }
 

@@ -16,8 +16,8 @@ import {
   withEntry,
 } from './add/app-catalog.ts'
 import { copyItem, type CopiedFile } from './add/copy-file.ts'
-import { readInside, type Root } from './add/model-root.ts'
-import { makePlan } from './add/plan-source.ts'
+import { readInside, type ModelRoot } from './add/model-root.ts'
+import { planSource } from './add/plan-source.ts'
 import { findSource, toServedPath } from './add/source.ts'
 import type { Item } from '../host/draft/items.ts'
 import type { Plan, Planned } from '../host/draft/plan.ts'
@@ -96,7 +96,7 @@ export async function add(options: AddOptions): Promise<AddResult> {
 
   onStep(`Reading ${options.source}`)
   const source = findSource(options.source)
-  const plan = await makePlan(source, { ...options, tensors: new Set(options.tensors) })
+  const plan = await planSource(source, { ...options, tensors: new Set(options.tensors) })
   await testPlan(source.root, plan, options)
 
   const all = plan.implementations.flatMap((one) => one.items)
@@ -155,7 +155,11 @@ function assertNotPresent(isThere: boolean, folder: string, { tag }: AddOptions)
   if (existsSync(folder)) throw refuse(`${folder} already exists.`, todo)
 }
 
-async function testPlan(root: Root, plan: Plan, { runtime, onStep }: AddOptions): Promise<void> {
+async function testPlan(
+  root: ModelRoot,
+  plan: Plan,
+  { runtime, onStep }: AddOptions,
+): Promise<void> {
   if (plan.entry.type !== 'predictor') return
   const items = plan.implementations.find(({ device }) => device === 'wasm')?.items ?? []
   const [graph] = items.filter(({ type }) => type === 'onnx')
@@ -179,7 +183,7 @@ async function testPlan(root: Root, plan: Plan, { runtime, onStep }: AddOptions)
 }
 
 async function copyAll(
-  root: Root,
+  root: ModelRoot,
   items: readonly Item[],
   folder: string,
   { maxFileBytes, signal, onStep }: AddOptions,

@@ -27,7 +27,7 @@ export function generateTypes(catalogs: readonly string[]): Types {
   for (const entry of catalogs.flatMap(readPredictors)) {
     if (!entries.has(entry.tag)) entries.set(entry.tag, entry)
   }
-  const body = Array.from(entries.values(), (entry) => declare(entry))
+  const body = Array.from(entries.values(), (entry) => declarePredictor(entry))
   return { text: `${[DECLARATION_HEAD, ...body].join('\n')}\n  }\n}\n`, tags: [...entries.keys()] }
 }
 
@@ -36,30 +36,35 @@ export function writeTypes(path: string, { text }: Types): void {
   writeBelow(dirname(path), basename(path), { text })
 }
 
-function declare({ tag, description, signature, implementations }: PredictorEntry): string {
+function declarePredictor({
+  tag,
+  description,
+  signature,
+  implementations,
+}: PredictorEntry): string {
   const inputs = signature.inputs.map((parameter) => {
     // A parameter with a default value may be omitted even if it is not marked as optional.
     const mark = parameter.optional || parameter.defaultValue !== undefined ? '?' : ''
-    return member(parameter, mark, toInputType(parameter))
+    return declareMember(parameter, mark, toInputType(parameter))
   })
   const outputs = signature.outputs.map((parameter) =>
-    member(parameter, '', toOutputType(parameter, implementations)),
+    declareMember(parameter, '', toOutputType(parameter, implementations)),
   )
   return [
     ...toCommentLines(description, '    '),
     `    ${toStringLiteral(tag)}: {`,
-    ...block('inputs', inputs),
-    ...block('outputs', outputs),
+    ...declareBlock('inputs', inputs),
+    ...declareBlock('outputs', outputs),
     '    }',
   ].join('\n')
 }
 
-function block(name: string, members: readonly string[]): string[] {
+function declareBlock(name: string, members: readonly string[]): string[] {
   if (members.length === 0) return [`      ${name}: Record<string, never>`]
   return [`      ${name}: {`, ...members, '      }']
 }
 
-function member(
+function declareMember(
   { name, description }: { name: string; description?: string },
   mark: string,
   type: string,

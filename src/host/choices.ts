@@ -3,7 +3,7 @@ import {
   chooseImplementation,
   findImplementation,
   listComparable,
-  type Choice,
+  type ImplementationChoice,
   type Preference,
 } from '../catalog/choose-implementation.ts'
 import type { Entry, Implementation } from '../catalog/schema.ts'
@@ -17,7 +17,7 @@ export interface Choices {
    * Resolves with the choice by current knowledge. Rejects with `unavailable` if no implementation
    * can run. `device` names the device for stored measurements. Default: derived from the hardware.
    */
-  pick(entry: Entry, device?: string): Promise<Choice>
+  pick(entry: Entry, device?: string): Promise<ImplementationChoice>
   /**
    * Measures the implementations that have no measurement, once for each implementation and device.
    * Concurrent callers share one comparison. Never rejects. A measurement takes some seconds.
@@ -45,7 +45,7 @@ export function createChoices(options: ChoicesOptions): Choices {
     return { capabilities, id, ...(await speeds.of(entry, id, capabilities)) }
   }
 
-  async function pick(entry: Entry, name?: string): Promise<Choice> {
+  async function pick(entry: Entry, name?: string): Promise<ImplementationChoice> {
     const { capabilities, measured } = await known(entry, name)
     return chooseImplementation(entry, capabilities, preference, measured)
   }

@@ -8,8 +8,8 @@ import {
   clearResources,
   removeTag,
   setPin,
-  storedResources,
-  storedTags,
+  listStoredResources,
+  listStoredTags,
   loadInventory,
 } from '../store/inventory.ts'
 import type { Database } from '../store/database.ts'
@@ -83,12 +83,12 @@ export function createStorage({
     },
     async stored() {
       const catalog = await known()
-      const tags = storedTags(await loadInventory(database, catalog), catalog)
+      const tags = listStoredTags(await loadInventory(database, catalog), catalog)
       // The store cannot tell which of several tags uses a shared file, so loaded models count too.
       return tags.map((one) => ({ ...one, inUse: one.inUse || models.of(one.tag).length > 0 }))
     },
     async storedFiles() {
-      return storedResources(await loadInventory(database, await known()))
+      return listStoredResources(await loadInventory(database, await known()))
     },
     async pin(tag, pinned) {
       if (pinned) await recordsOf(tag)

@@ -14,9 +14,9 @@ import { countChannels, createRasterizer, getLayoutSize } from './image.ts'
 import { toImageShape } from './image-tensor.ts'
 import { throwPredictorUnusable } from '../values/input-errors.ts'
 import { parseInput } from './parse-inputs.ts'
-import type { TextSlot, Tokenizers } from './text.ts'
+import type { TextTensorSpec, Tokenizers } from './text.ts'
 import type { Shape } from './tensor.ts'
-import type { InputSlot, OutputSlot } from './tensor-codec.ts'
+import type { InputTensorSpec, OutputTensorSpec } from './tensor-codec.ts'
 
 /** Tensors of a session that parameters are bound to. */
 export interface ModelTensors {
@@ -27,13 +27,13 @@ export interface ModelTensors {
 export interface BoundInput {
   parameter: InputParameter
   tensor: string
-  slot: InputSlot
+  spec: InputTensorSpec
 }
 
 export interface BoundOutput {
   parameter: OutputParameter
   tensor: string
-  slot: OutputSlot
+  spec: OutputTensorSpec
 }
 
 export interface BoundSignature {
@@ -72,23 +72,23 @@ export function bindSignature(
     const binding = bindingOf(parameter.name)
     const { type, shape } = findTensor(model.inputs, binding, parameter.type, param, fail)
     assertDefault(parameter, param, fail)
-    const slot: InputSlot = { type, shape }
+    const spec: InputTensorSpec = { type, shape }
     if (parameter.type === 'image') {
       const layout = parseImageLayout(binding, type, shape, param, fail)
-      slot.image = { layout, rasterize: createRasterizer(layout) }
+      spec.image = { layout, rasterize: createRasterizer(layout) }
     }
-    if (parameter.type === 'dict') slot.keys = getKeys(binding, param, fail)
-    if (binding.text) slot.text = createTextSlot(binding.text, type, model, tokenizers, param, fail)
-    return { parameter, tensor: binding.tensor, slot }
+    if (parameter.type === 'dict') spec.keys = getKeys(binding, param, fail)
+    if (binding.text) spec.text = createTextSlot(binding.text, type, model, tokenizers, param, fail)
+    return { parameter, tensor: binding.tensor, spec }
   })
   const outputs = signature.outputs.map((parameter): BoundOutput => {
     const param = `outputs.${parameter.name}`
     const binding = bindingOf(parameter.name)
     const { type } = findTensor(model.outputs, binding, parameter.type, param, fail)
-    const slot: OutputSlot = {}
-    if (parameter.type === 'image') slot.layout = parseImageLayout(binding, type, null, param, fail)
-    if (parameter.type === 'dict') slot.keys = getKeys(binding, param, fail)
-    return { parameter, tensor: binding.tensor, slot }
+    const spec: OutputTensorSpec = {}
+    if (parameter.type === 'image') spec.layout = parseImageLayout(binding, type, null, param, fail)
+    if (parameter.type === 'dict') spec.keys = getKeys(binding, param, fail)
+    return { parameter, tensor: binding.tensor, spec }
   })
 
   for (const { name } of model.inputs) {
@@ -103,7 +103,7 @@ export function bindSignature(
   return { inputs, outputs }
 }
 
-function listTensorNames({ tensor, slot: { text } }: BoundInput): (string | undefined)[] {
+function listTensorNames({ tensor, spec: { text } }: BoundInput): (string | undefined)[] {
   return [tensor, text?.layout.mask, text?.layout.types]
 }
 
@@ -159,7 +159,7 @@ function createTextSlot(
   tokenizers: Tokenizers,
   param: string,
   fail: Fail,
-): TextSlot {
+): TextTensorSpec {
   for (const name of [layout.mask, layout.types]) {
     if (name === undefined) continue
     const other = model.inputs.find((tensor) => tensor.name === name)

@@ -15,7 +15,7 @@ import { throwInvalidInput } from '../values/input-errors.ts'
 import type { RawTensor, Shape } from './tensor.ts'
 
 /** Requirements for the tensor of an input. */
-interface ImageSlot {
+interface ImageTensorSpec {
   type: ElementType
   shape: Shape | null
   layout: ImageLayout
@@ -28,18 +28,18 @@ interface ImageSlot {
  */
 export function toImageShape(
   layout: ImageLayout,
-  slot: Shape | null,
+  spec: Shape | null,
   [width, height]: Extent,
-  count = slot?.[0] ?? 1,
+  count = spec?.[0] ?? 1,
 ): number[] {
   const depth = countChannels(layout)
   const image = layout.order === 'nchw' ? [depth, height, width] : [height, width, depth]
-  return slot?.length === 3 ? image : [count, ...image]
+  return spec?.length === 3 ? image : [count, ...image]
 }
 
 export async function encodeImages(
   sources: readonly ImageSource[],
-  { type, shape, layout, rasterize }: ImageSlot,
+  { type, shape, layout, rasterize }: ImageTensorSpec,
   path: string,
 ): Promise<RawTensor> {
   const count = sources.length

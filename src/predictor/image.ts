@@ -3,7 +3,7 @@ import type { ImageLayout } from '../catalog/schema.ts'
 import { IMAGE_FORMATS, type ImageSize, MAX_HEADER_BYTES, readImageSize } from './image-size.ts'
 import { throwInvalidInput } from '../values/input-errors.ts'
 
-/** Images that a worker can draw. `transfer.ts` converts elements of the page to one of these. */
+/** Images that a worker can draw. `transferable-inputs.ts` converts page elements to these. */
 export type ImageSource = ImageData | ImageBitmap | Blob | OffscreenCanvas | VideoFrame
 
 const CHANNELS = { gray: 1, rgb: 3, rgba: 4 } as const
@@ -59,12 +59,12 @@ export function createRasterizer(layout: ImageLayout): Rasterize {
   const fill = background ?? (layout.channels === 'rgba' ? null : 'black')
 
   return async (source, path) => {
-    if (isUsableAsIs(source, layout))
+    if (matchesLayout(source, layout))
       return { rgba: source.data, extent: [source.width, source.height] }
-    const mostPixels = getLayoutSize(layout) ? MAX_DECODED_PIXELS : MAX_TENSOR_PIXELS
-    const drawable = await toDrawable(source, mostPixels, path)
+    const maxPixels = getLayoutSize(layout) ? MAX_DECODED_PIXELS : MAX_TENSOR_PIXELS
+    const drawable = await toDrawable(source, maxPixels, path)
     const own = getExtent(drawable, path)
-    const [width, height] = getLayoutSize(layout) ?? assertPixelLimit(own, mostPixels, path)
+    const [width, height] = getLayoutSize(layout) ?? assertPixelLimit(own, maxPixels, path)
     context ??= new OffscreenCanvas(width, height).getContext('2d', { willReadFrequently: true })
     if (!context) throwInvalidInput(path, 'this browser provides no 2D canvas to read images.')
     const { canvas } = context
@@ -88,7 +88,7 @@ export function createRasterizer(layout: ImageLayout): Rasterize {
 }
 
 /** Returns `true` if drawing the pixels would not change them. */
-function isUsableAsIs(source: ImageSource, layout: ImageLayout): source is ImageData {
+function matchesLayout(source: ImageSource, layout: ImageLayout): source is ImageData {
   if (!(source instanceof ImageData)) return false
   const { data, width, height } = source
   const [wantedWidth, wantedHeight] = getLayoutSize(layout) ?? [width, height]
@@ -103,21 +103,21 @@ export function getLayoutSize({ width, height }: ImageLayout): Extent | null {
   return width === undefined || height === undefined ? null : [width, height]
 }
 
-function assertPixelLimit([width, height]: Extent, mostPixels: number, path: string): Extent {
-  if (width * height <= mostPixels) return [width, height]
+function assertPixelLimit([width, height]: Extent, maxPixels: number, path: string): Extent {
+  if (width * height <= maxPixels) return [width, height]
   return throwInvalidInput(
     path,
-    `the image has ${width} x ${height} pixels. Scale it down to at most ${mostPixels}.`,
+    `the image has ${width} x ${height} pixels. Scale it down to at most ${maxPixels}.`,
   )
 }
 
 async function toDrawable(
   source: ImageSource,
-  mostPixels: number,
+  maxPixels: number,
   path: string,
 ): Promise<ImageBitmap | OffscreenCanvas | VideoFrame> {
   if (!(source instanceof Blob) && !(source instanceof ImageData)) return source
-  if (source instanceof Blob) assertPixelLimit(await readFileExtent(source, path), mostPixels, path)
+  if (source instanceof Blob) assertPixelLimit(await readFileExtent(source, path), maxPixels, path)
   try {
     return await createImageBitmap(source)
   } catch (cause) {

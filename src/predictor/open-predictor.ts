@@ -138,11 +138,11 @@ function createPredictor(
     const tensors: Tensor[] = []
     try {
       const feeds: Record<string, Tensor> = {}
-      for (const { parameter, tensor, slot } of bound.inputs) {
+      for (const { parameter, tensor, spec } of bound.inputs) {
         const value = checked.get(parameter.name)
         if (!value) continue
         const path = `inputs.${parameter.name}`
-        for (const [name, raw] of await encodeInput(value, tensor, slot, path)) {
+        for (const [name, raw] of await encodeInput(value, tensor, spec, path)) {
           tensors.push((feeds[name] = toTensor(ort, raw)))
         }
       }
@@ -150,10 +150,10 @@ function createPredictor(
       const results = await session.run(feeds, wanted).catch(rethrowRunError)
       tensors.push(...Object.values(results))
       return Object.fromEntries(
-        bound.outputs.map(({ parameter, tensor, slot }) => {
+        bound.outputs.map(({ parameter, tensor, spec }) => {
           const result = results[tensor]
           if (!result) throw new InoriginError('internal', `The model returned no ${tensor}.`)
-          return [parameter.name, decodeOutput(parameter, fromTensor(result), slot)]
+          return [parameter.name, decodeOutput(parameter, fromTensor(result), spec)]
         }),
       )
     } finally {
@@ -185,9 +185,9 @@ function createPredictor(
       return predict(parseInputs(signature, inputs), signal)
     },
     tokenize(name, text, path) {
-      const slot = bound.inputs.find(({ parameter }) => parameter.name === name)?.slot.text
-      return slot
-        ? tokenizeText(text, slot, path)
+      const spec = bound.inputs.find(({ parameter }) => parameter.name === name)?.spec.text
+      return spec
+        ? tokenizeText(text, spec, path)
         : throwPredictorUnusable(tag, `inputs.${name}`, 'takes no text.')
     },
     async predictTokens(name, rows, signal) {

@@ -4,10 +4,10 @@ import type { BoundInput } from './bind.ts'
 import { countElements } from '../values/elements.ts'
 import { getLayoutSize } from './image.ts'
 import type { Shape } from './tensor.ts'
-import type { InputSlot } from './tensor-codec.ts'
+import type { InputTensorSpec } from './tensor-codec.ts'
 
 /** Width and height in pixels of images that keep their own size. */
-const SAMPLE_IMAGE_PIXELS = 224
+const SAMPLE_IMAGE_SIDE_PIXELS = 224
 
 /** Length of dimensions that the model does not fix, except for the batch, which has length 1. */
 const SAMPLE_LENGTH = 16
@@ -22,33 +22,33 @@ export function sampleInputs(inputs: readonly BoundInput[]): Record<string, unkn
   return Object.fromEntries(
     inputs
       .filter(({ parameter }) => !parameter.optional && (parameter.defaultValue ?? null) === null)
-      .map(({ parameter, slot }) => [parameter.name, createSample(parameter, slot)]),
+      .map(({ parameter, spec }) => [parameter.name, createSample(parameter, spec)]),
   )
 }
 
-function createSample(parameter: InputParameter, slot: InputSlot): unknown {
+function createSample(parameter: InputParameter, spec: InputTensorSpec): unknown {
   const { type, schema } = parameter
-  if (type === 'image') return createPicture(slot)
-  if (slot.text) return type === 'list' ? [SAMPLE_TEXT] : SAMPLE_TEXT
-  const shape = toFixedLengths(slot.shape)
+  if (type === 'image') return createPicture(spec)
+  if (spec.text) return type === 'list' ? [SAMPLE_TEXT] : SAMPLE_TEXT
+  const shape = toFixedLengths(spec.shape)
   if (type === 'binary') return new Uint8Array(shape ? countElements(shape) : SAMPLE_LENGTH)
   if (type === 'dict') {
     const properties = isObject(schema?.['properties']) ? schema['properties'] : {}
     return Object.fromEntries(
-      (slot.keys ?? []).map((key) => [key, createItem(slot, properties[key])]),
+      (spec.keys ?? []).map((key) => [key, createItem(spec, properties[key])]),
     )
   }
   if (type === 'list')
-    return createNestedList(shape ?? [SAMPLE_LENGTH], createItem(slot, findItemSchema(schema)))
-  const value = createValue(parameter, slot)
+    return createNestedList(shape ?? [SAMPLE_LENGTH], createItem(spec, findItemSchema(schema)))
+  const value = createValue(parameter, spec)
   if (shape === null || shape.length === 0) return value
   return { data: Array.from({ length: countElements(shape) }, () => value), shape }
 }
 
-function createPicture({ image }: InputSlot): ImageData {
+function createPicture({ image }: InputTensorSpec): ImageData {
   const [width, height] = (image && getLayoutSize(image.layout)) ?? [
-    SAMPLE_IMAGE_PIXELS,
-    SAMPLE_IMAGE_PIXELS,
+    SAMPLE_IMAGE_SIDE_PIXELS,
+    SAMPLE_IMAGE_SIDE_PIXELS,
   ]
   const pixels = new ImageData(width, height)
   for (let at = 0; at < pixels.data.length; at += 1) pixels.data[at] = at % 4 === 3 ? 255 : at % 251
@@ -56,23 +56,23 @@ function createPicture({ image }: InputSlot): ImageData {
 }
 
 /** Returns one value of a parameter whose values are a tensor of its type. */
-function createValue({ type, enumeration, range }: InputParameter, slot: InputSlot): unknown {
+function createValue({ type, enumeration, range }: InputParameter, spec: InputTensorSpec): unknown {
   const [member] = enumeration ?? []
   if (member) return member.value
   if (type === 'string') return SAMPLE_TEXT
   if (type === 'bool') return true
-  return clampToBounds(slot, range?.min, range?.max)
+  return clampToBounds(spec, range?.min, range?.max)
 }
 
 /** Returns one value in a list or a dict, within the bounds of its schema. */
-function createItem({ type, ...slot }: InputSlot, schema: unknown): unknown {
+function createItem({ type, ...spec }: InputTensorSpec, schema: unknown): unknown {
   if (type === 'string') return SAMPLE_TEXT
   if (type === 'bool') return true
   const { minimum, maximum } = isObject(schema) ? schema : {}
-  return clampToBounds({ type, ...slot }, minimum, maximum)
+  return clampToBounds({ type, ...spec }, minimum, maximum)
 }
 
-function clampToBounds({ type }: InputSlot, min: unknown, max: unknown): number | bigint {
+function clampToBounds({ type }: InputTensorSpec, min: unknown, max: unknown): number | bigint {
   const least = typeof min === 'number' ? min : -Infinity
   const most = typeof max === 'number' ? max : Infinity
   const value = Math.max(least, Math.min(most, type.startsWith('float') ? 0.5 : 1))

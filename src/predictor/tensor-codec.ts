@@ -14,15 +14,15 @@ import { decodeImages, encodeImages } from './image-tensor.ts'
 import { throwInvalidInput } from '../values/input-errors.ts'
 import { type ParsedInput, isSameValue } from './parse-inputs.ts'
 import type { RawTensor, Shape } from './tensor.ts'
-import { encodeTokens, encodeText, type TextSlot } from './text.ts'
+import { encodeTokens, encodeText, type TextTensorSpec } from './text.ts'
 
 /** Requirements for the tensor of an input. */
-export interface InputSlot {
+export interface InputTensorSpec {
   type: ElementType
   /** Shape of the tensor. `null`: the model does not declare it. */
   shape: Shape | null
   image?: { layout: ImageLayout; rasterize: Rasterize }
-  text?: TextSlot
+  text?: TextTensorSpec
   /** Names of a dict's values, in the order of the tensor's elements. */
   keys?: readonly string[]
 }
@@ -34,38 +34,38 @@ export interface InputSlot {
 export async function encodeInput(
   checked: ParsedInput,
   tensor: string,
-  slot: InputSlot,
+  spec: InputTensorSpec,
   path: string,
 ): Promise<ReadonlyMap<string, RawTensor>> {
-  if (!slot.text) return new Map([[tensor, await encodeTensor(checked, slot, path)]])
+  if (!spec.text) return new Map([[tensor, await encodeTensor(checked, spec, path)]])
   if (checked.form === 'tokens')
-    return encodeTokens(checked.rows, tensor, slot.type, slot.text, path)
-  return encodeText(toTexts(checked, path), tensor, slot.type, slot.text, path)
+    return encodeTokens(checked.rows, tensor, spec.type, spec.text, path)
+  return encodeText(toTexts(checked, path), tensor, spec.type, spec.text, path)
 }
 
 /** Resolves with the tensor of a checked input. Rejects like {@link encodeInput}. */
 export async function encodeTensor(
   checked: ParsedInput,
-  slot: InputSlot,
+  spec: InputTensorSpec,
   path: string,
 ): Promise<RawTensor> {
   if (checked.form === 'image') {
-    if (!slot.image) return throwInvalidInput(path, 'the implementation has no layout for images.')
-    return encodeImages(checked.sources, { ...slot, ...slot.image }, path)
+    if (!spec.image) return throwInvalidInput(path, 'the implementation has no layout for images.')
+    return encodeImages(checked.sources, { ...spec, ...spec.image }, path)
   }
   if (checked.form === 'tokens') return throwInvalidInput(path, 'must not be text.')
   if (checked.form === 'binary') {
     const { bytes } = checked
     const data = bytes instanceof Blob ? new Uint8Array(await bytes.arrayBuffer()) : bytes
-    return { type: 'uint8', data, shape: resolveShape(data.length, null, slot.shape, path) }
+    return { type: 'uint8', data, shape: resolveShape(data.length, null, spec.shape, path) }
   }
-  const { type, data, shape } = toElements(checked, slot, path)
-  return { type, data, shape: resolveShape(data.length, shape, slot.shape, path) }
+  const { type, data, shape } = toElements(checked, spec, path)
+  return { type, data, shape: resolveShape(data.length, shape, spec.shape, path) }
 }
 
 function toElements(
   checked: Exclude<ParsedInput, { form: 'image' | 'binary' | 'tokens' }>,
-  { type, keys = [] }: InputSlot,
+  { type, keys = [] }: InputTensorSpec,
   path: string,
 ): Elements {
   if (checked.form === 'elements') return checked.elements
@@ -86,41 +86,41 @@ function toTexts(checked: ParsedInput, path: string): readonly string[] {
   return elements.data as string[]
 }
 
-/** Returns the full shape of `length` elements in a slot: the given shape, or the one that fits. */
+/** Returns the full shape of `length` elements: the given shape, or the one that fits `spec`. */
 function resolveShape(
   length: number,
   given: readonly number[] | null,
-  slot: Shape | null,
+  spec: Shape | null,
   path: string,
 ): number[] {
-  if (!slot) return [...(given ?? [length])]
+  if (!spec) return [...(given ?? [length])]
   const scalar = given?.length === 0
   if (given && !scalar) {
     const fits =
-      given.length === slot.length &&
-      slot.every((wanted, axis) => isLengthAccepted(wanted, given[axis]))
+      given.length === spec.length &&
+      spec.every((wanted, axis) => isLengthAccepted(wanted, given[axis]))
     if (!fits)
       throwInvalidInput(
         path,
-        `must have the shape ${formatShape(slot)}, not ${formatShape(given)}.`,
+        `must have the shape ${formatShape(spec)}, not ${formatShape(given)}.`,
       )
     return [...given]
   }
-  const fixed = countElements(slot.map((wanted) => wanted ?? 1))
-  const free = slot.filter((wanted) => wanted === null).length
+  const fixed = countElements(spec.map((wanted) => wanted ?? 1))
+  const free = spec.filter((wanted) => wanted === null).length
   if (free > 1 && !scalar)
     throwInvalidInput(
       path,
-      `must be given as { data, shape } with a shape like ${formatShape(slot)}.`,
+      `must be given as { data, shape } with a shape like ${formatShape(spec)}.`,
     )
   const rest = free && !scalar ? length / fixed : 1
   if (!Number.isInteger(rest) || fixed * rest !== length) {
     throwInvalidInput(
       path,
-      `${length === 1 ? '1 value does' : `${length} values do`} not fill the shape ${formatShape(slot)}.`,
+      `${length === 1 ? '1 value does' : `${length} values do`} not fill the shape ${formatShape(spec)}.`,
     )
   }
-  return slot.map((wanted) => wanted ?? rest)
+  return spec.map((wanted) => wanted ?? rest)
 }
 
 function isLengthAccepted(wanted: number | null, given: number | undefined): boolean {
@@ -132,7 +132,7 @@ function formatShape(shape: Shape): string {
 }
 
 /** Options for decoding the tensor of an output. */
-export interface OutputSlot {
+export interface OutputTensorSpec {
   layout?: ImageLayout
   keys?: readonly string[]
 }
@@ -145,7 +145,7 @@ export interface OutputSlot {
 export function decodeOutput(
   parameter: OutputParameter,
   tensor: RawTensor,
-  { layout, keys }: OutputSlot = {},
+  { layout, keys }: OutputTensorSpec = {},
 ): unknown {
   if (parameter.type === 'image' && layout) return decodeImages(tensor, layout)
   if (parameter.type === 'binary') return tensor.data

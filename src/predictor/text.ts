@@ -49,7 +49,7 @@ function createTokenize(file: object, config: object): Tokenize {
 }
 
 /** Encoding of a text parameter. */
-export interface TextSlot {
+export interface TextTensorSpec {
   layout: TextLayout
   tokenize: Tokenize
 }
@@ -57,7 +57,7 @@ export interface TextSlot {
 /** Tokenizes a text. Throws `invalid_request` that names `path` if some of it has no token. */
 export function tokenizeText(
   text: string,
-  { tokenize }: TextSlot,
+  { tokenize }: TextTensorSpec,
   path: string,
 ): readonly number[] {
   const tokens = tokenize(text)
@@ -71,14 +71,14 @@ export function encodeText(
   texts: readonly string[],
   tensor: string,
   type: ElementType,
-  slot: TextSlot,
+  spec: TextTensorSpec,
   path: string,
 ): Map<string, RawTensor> {
   if (texts.length === 0) throwInvalidInput(path, 'must have at least one text.')
-  const { most: maxTokens } = slot.layout
+  const { most: maxTokens } = spec.layout
   const rows = texts.map((text, index) => {
     const at = texts.length > 1 ? `${path}[${index}]` : path
-    const tokens = tokenizeText(text, slot, at)
+    const tokens = tokenizeText(text, spec, at)
     if (tokens.length > maxTokens)
       throwInvalidInput(
         at,
@@ -86,7 +86,7 @@ export function encodeText(
       )
     return tokens
   })
-  return encodeTokens(rows, tensor, type, slot, path)
+  return encodeTokens(rows, tensor, type, spec, path)
 }
 
 /** Encodes tokenized texts, like {@link encodeText}. */
@@ -94,7 +94,7 @@ export function encodeTokens(
   rows: readonly (readonly number[])[],
   tensor: string,
   type: ElementType,
-  { layout }: TextSlot,
+  { layout }: TextTensorSpec,
   path: string,
 ): Map<string, RawTensor> {
   const length = rows.reduce((longest, row) => Math.max(longest, row.length), 1)

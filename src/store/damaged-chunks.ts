@@ -2,7 +2,7 @@
 import { UNKNOWN_DIGEST } from './db.ts'
 import { computeDigest } from './digest.ts'
 import { runAndCommit, type Database } from './database.ts'
-import { chunkLength, findResourceRecord } from './resources.ts'
+import { getChunkLength, findResourceRecord } from './resources.ts'
 import { getChunk } from './resource-writer.ts'
 
 /**
@@ -12,24 +12,24 @@ import { getChunk } from './resource-writer.ts'
  */
 export async function deleteDamagedChunks(
   database: Database,
-  hashes: Iterable<string>,
+  digests: Iterable<string>,
   signal: AbortSignal,
   onBytes: (bytes: number) => void = () => undefined,
 ): Promise<number> {
   let bytes = 0
-  for (const sha256 of new Set(hashes)) {
+  for (const sha256 of new Set(digests)) {
     const record = await findResourceRecord(database, sha256)
     if (!record?.verified) continue
     for (const [index, noted] of record.chunks.entries()) {
       signal.throwIfAborted()
       const content = await readChunkContent(await getChunk(database, sha256, index))
-      const isWhole = content?.byteLength === chunkLength(record, index)
-      onBytes(chunkLength(record, index))
+      const isWhole = content?.byteLength === getChunkLength(record, index)
+      onBytes(getChunkLength(record, index))
       const isSame =
         isWhole && (noted === UNKNOWN_DIGEST || (await computeDigest('SHA-256', content)) === noted)
       if (isSame) continue
       await deleteChunkData(database, sha256, index)
-      bytes += chunkLength(record, index)
+      bytes += getChunkLength(record, index)
     }
   }
   return bytes

@@ -46,7 +46,7 @@ export interface DownloadOptions {
  * Resolves with the bytes of a resource, from the store or downloaded. Only one thread of the
  * origin downloads a resource; others wait and then find it stored. Rejects with `unavailable`,
  * naming the URL, if the download fails, and with `aborted` if the signal aborts. Complete chunks
- * stay stored, unless their hash is wrong. The caller must make room before.
+ * stay stored, unless their hash is wrong. The caller must make space before.
  */
 export async function download(
   database: Database,
@@ -57,7 +57,7 @@ export async function download(
   const { chunkBytes } = settings
   try {
     return await runExclusive(
-      downloadLockName(database, wanted.sha256),
+      toDownloadLockName(database, wanted.sha256),
       { signal },
       async (exclusive) => {
         const stored = await readResource(database, wanted.sha256)
@@ -84,7 +84,7 @@ export async function download(
 }
 
 /** Returns the name of the lock that the writer of a resource holds. */
-export function downloadLockName({ name }: Database, sha256: string): string {
+export function toDownloadLockName({ name }: Database, sha256: string): string {
   return `${name}:download:${sha256}`
 }
 

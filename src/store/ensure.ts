@@ -34,7 +34,7 @@ export interface EnsureOptions {
   inUse?: AbortSignal | undefined
   /** Called up to five times a second while the progress changes, and at the end. */
   onProgress?: (progress: TransferProgress) => void
-  /** Called when something must be downloaded and there is room for it. */
+  /** Called when something must be downloaded and there is space for it. */
   onDownload?: () => void
   tuning?: Partial<DownloadTuning>
 }

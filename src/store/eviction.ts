@@ -1,11 +1,11 @@
-/** Makes room for downloads by evicting resources, and reports a shortage of storage. */
+/** Makes space for downloads by evicting resources, and reports a shortage of storage. */
 import { InoriginError } from '../error.ts'
 import type { StoredTag } from '../types/index.ts'
 import { runExclusive } from './exclusive.ts'
 import type { ResourceRecord } from './db.ts'
 import {
   isPinned,
-  storedTags,
+  listStoredTags,
   loadInventory,
   type Inventory,
   type CatalogIndex,
@@ -33,10 +33,10 @@ export interface EvictionOptions {
 const reservations = new Set<Reservation>()
 
 /**
- * Reserves room for the missing bytes of these resources, given by sha256, besides those of other
+ * Reserves space for the missing bytes of these resources, given by sha256, besides those of other
  * downloads and imports in progress. Resolves with a function that ends the reservation. Evicts the
  * least recently used resources, but none that is pinned or in use. Waits for the browser to free
- * their space. If eviction cannot make enough room, evicts nothing and rejects with `unavailable`,
+ * their space. If eviction cannot make enough space, evicts nothing and rejects with `unavailable`,
  * naming the missing bytes and what could be removed.
  */
 export function reserveSpace(
@@ -56,20 +56,20 @@ export function reserveSpace(
     if (free !== null && free < needed) {
       await evictUntilFree(database, needed, free + pendingBytes, options, hasSpace)
     }
-    const mine = Array.from(wanted, ([sha256, getMissingBytes]) => ({
+    const added = Array.from(wanted, ([sha256, getMissingBytes]) => ({
       database: database.name,
       sha256,
       getMissingBytes,
     }))
-    for (const one of mine) reservations.add(one)
-    return () => mine.forEach((one) => reservations.delete(one))
+    for (const one of added) reservations.add(one)
+    return () => added.forEach((one) => reservations.delete(one))
   })
 }
 
 /**
- * Runs a write for which {@link reserveSpace} found room, and resolves with its result. If the browser
- * still reports a full disk, evicts more and retries while anything is evictable. Then rejects as
- * {@link reserveSpace} does.
+ * Runs a write for which {@link reserveSpace} found space, and resolves with its result. If the
+ * browser still reports a full disk, evicts more and retries while anything is evictable. Then
+ * rejects as {@link reserveSpace} does.
  */
 export async function withEviction<T>(
   database: Database,
@@ -77,7 +77,7 @@ export async function withEviction<T>(
   write: () => Promise<T>,
 ): Promise<T> {
   for (;;) {
-    const before = await storedHashes(database)
+    const before = await listStoredDigests(database)
     try {
       return await write()
     } catch (error) {
@@ -88,19 +88,19 @@ export async function withEviction<T>(
       const needed = Math.max(1, countPendingBytes(database, new Map()))
       if ((await countPendingDeletion(database)) > 0)
         return evictUntilFree(database, needed, needed, options)
-      const after = new Set(await storedHashes(database))
-      // Another eviction made room in the meantime, here or in another tab.
+      const after = new Set(await listStoredDigests(database))
+      // Another eviction made space in the meantime, here or in another tab.
       if (before.some((sha256) => !after.has(sha256))) return
       await evictUntilFree(database, needed, 0, options)
     })
   }
 }
 
-function storedHashes(database: Database): Promise<string[]> {
+function listStoredDigests(database: Database): Promise<string[]> {
   return database.use((connection) => connection.getAllKeys('resources'))
 }
 
-/** Runs `work` alone across all threads, since two threads would find the same free room. */
+/** Runs `work` alone across all threads, since two threads would find the same free space. */
 function runEvictionExclusive<T>(
   database: Database,
   { signal }: EvictionOptions,
@@ -174,7 +174,7 @@ function listEvictable(
 /** Returns the tags in order of removal: unpinned and unused first, then least recently used. */
 function listRemovable(inventory: Inventory): StoredTag[] {
   const rank = ({ pinned, inUse }: StoredTag) => (pinned ? 2 : 0) + (inUse ? 1 : 0)
-  return storedTags(inventory)
+  return listStoredTags(inventory)
     .filter(({ ownBytes }) => ownBytes > 0)
     .toSorted((one, other) => rank(one) - rank(other))
 }

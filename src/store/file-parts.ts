@@ -13,11 +13,11 @@ export function getPartAt({ url, bytes, partBytes }: WantedResource, position: n
   if (partBytes === undefined) return { url, start: 0, bytes }
   const index = Math.floor(position / partBytes)
   const start = index * partBytes
-  return { url: partUrl(url, index), start, bytes: Math.min(partBytes, bytes - start) }
+  return { url: toPartUrl(url, index), start, bytes: Math.min(partBytes, bytes - start) }
 }
 
 /** Returns `https://host/model.onnx.2?v=1` for index 2 of `https://host/model.onnx?v=1`. */
-function partUrl(url: string, index: number): string {
+function toPartUrl(url: string, index: number): string {
   const part = new URL(url)
   part.pathname += `.${index}`
   return part.href

@@ -5,7 +5,7 @@ import type { Tag } from '../types/index.ts'
 import { runExclusive } from './exclusive.ts'
 import { openAssembly } from './assembly.ts'
 import { CHUNK_BYTES, type WantedResource } from './db.ts'
-import { downloadLockName } from './download.ts'
+import { toDownloadLockName } from './download.ts'
 import type { Database } from './database.ts'
 import { trackDeletion } from './pending-deletions.ts'
 import { countStoredBytes, readResource, removeResource, findResourceRecord } from './resources.ts'
@@ -68,7 +68,7 @@ export function importFile(
   file: Blob,
   { signal, tag, onBytes }: ImportFileOptions,
 ): Promise<boolean> {
-  return runExclusive(downloadLockName(database, wanted.sha256), { signal }, async (turn) => {
+  return runExclusive(toDownloadLockName(database, wanted.sha256), { signal }, async (turn) => {
     if (await readResource(database, wanted.sha256)) return true
     const options = { chunkBytes: CHUNK_BYTES, signal: turn, tag }
     const assembly = await openAssembly(database, wanted, options)

@@ -12,7 +12,7 @@ import { acquireUseLocks } from './use-locks.ts'
 export interface ImportOptions extends EvictionOptions {
   tag: Tag
   onProgress: (progress: ImportProgress) => void
-  /** Called when something must be written and there is room for it. */
+  /** Called when something must be written and there is space for it. */
   onWrite?: () => void
 }
 
@@ -29,7 +29,7 @@ const MAX_PARALLEL_WRITES = 2
 /** Resolves with the sha256 of each file, in the same order. */
 export function digestFiles(files: readonly Blob[], options: ImportOptions): Promise<string[]> {
   const { signal } = options
-  return checkFiles(files, options, async (onBytes) => {
+  return withCheckProgress(files, options, async (onBytes) => {
     const hashes: string[] = []
     for (const file of files) hashes.push(await digestFile(file, { signal, onBytes }))
     return hashes
@@ -37,7 +37,7 @@ export function digestFiles(files: readonly Blob[], options: ImportOptions): Pro
 }
 
 /** Runs `read` and reports the bytes that it passes to `onBytes` as the phase `check`. */
-export async function checkFiles<T>(
+export async function withCheckProgress<T>(
   files: readonly Blob[],
   { tag, onProgress }: Pick<ImportOptions, 'tag' | 'onProgress'>,
   read: (onBytes: (bytes: number) => void) => Promise<T>,

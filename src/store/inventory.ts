@@ -63,7 +63,7 @@ export async function setPin(database: Database, tag: Tag, pinned: boolean): Pro
 }
 
 /** Returns the stored resources, least recently used first. */
-export function storedResources({ records, pins, inUse }: Inventory): StoredResource[] {
+export function listStoredResources({ records, pins, inUse }: Inventory): StoredResource[] {
   return records.map((record) => ({
     sha256: record.sha256,
     type: record.type,
@@ -79,27 +79,30 @@ export function storedResources({ records, pins, inUse }: Inventory): StoredReso
 }
 
 /** Returns the stored tags, least recently used first. */
-export function storedTags(inventory: Inventory, catalogIndex?: CatalogIndex): StoredTag[] {
-  const resources = storedResources(inventory)
+export function listStoredTags(inventory: Inventory, catalogIndex?: CatalogIndex): StoredTag[] {
+  const resources = listStoredResources(inventory)
   const tags = [...new Set(resources.flatMap((resource) => resource.tags))]
   return tags
     .map((tag): StoredTag => {
-      const its = resources.filter((resource) => resource.tags.includes(tag))
-      const stored = its.filter(({ status }) => status === 'stored')
+      const tagResources = resources.filter((resource) => resource.tags.includes(tag))
+      const stored = tagResources.filter(({ status }) => status === 'stored')
       const isTagComplete = catalogIndex?.isComplete(
         tag,
         new Set(stored.map(({ sha256 }) => sha256)),
       )
-      const own = its.filter((resource) => resource.tags.length === 1)
+      const own = tagResources.filter((resource) => resource.tags.length === 1)
       return {
         tag,
-        status: (isTagComplete ?? stored.length === its.length) ? 'stored' : 'partial',
-        bytes: sumOf(its),
+        status: (isTagComplete ?? stored.length === tagResources.length) ? 'stored' : 'partial',
+        bytes: sumOf(tagResources),
         ownBytes: sumOf(own),
         pinned: inventory.pins.has(tag),
         inUse: own.some((resource) => resource.inUse),
-        lastUsed: its.reduce((last, { lastUsed }) => (lastUsed > last ? lastUsed : last), ''),
-        resources: its,
+        lastUsed: tagResources.reduce(
+          (last, { lastUsed }) => (lastUsed > last ? lastUsed : last),
+          '',
+        ),
+        resources: tagResources,
       }
     })
     .toSorted((one, other) => (one.lastUsed < other.lastUsed ? -1 : 1))
@@ -115,7 +118,7 @@ export async function removeTag(
   catalogIndex?: CatalogIndex,
 ): Promise<void> {
   const { records } = await loadInventory(database, catalogIndex)
-  const its = new Map(records.map(({ sha256, tags }) => [sha256, tags]))
+  const tagResources = new Map(records.map(({ sha256, tags }) => [sha256, tags]))
   const alone = records.filter(({ tags }) => tags.length === 1 && tags[0] === tag)
   const remove = () =>
     database.use((connection) => {
@@ -123,7 +126,7 @@ export async function removeTag(
       const transaction = connection.transaction(stores, 'readwrite')
       return runAndCommit(transaction, async () => {
         const resources = transaction.objectStore('resources')
-        for (const [sha256, tags] of its) {
+        for (const [sha256, tags] of tagResources) {
           const record = await resources.get(sha256)
           if (!record || !tags.includes(tag)) continue
           const others = [...new Set([...tags, ...record.tags])].filter((other) => other !== tag)

@@ -13,15 +13,15 @@ export async function forEachParallel<T>(
   const failure = new AbortController()
   const shared = AbortSignal.any([signal, failure.signal])
   const queue = items.values()
-  const runLane = async () => {
+  const runWorker = async () => {
     for (const item of queue) {
       await work(item, shared)
     }
   }
-  const lanes = Array.from({ length: limit }, () =>
-    runLane().catch((thrown: unknown) => failure.abort(thrown)),
+  const workers = Array.from({ length: limit }, () =>
+    runWorker().catch((thrown: unknown) => failure.abort(thrown)),
   )
   // Waiting for all ensures that nothing writes after the caller learns of a failure.
-  await Promise.all(lanes)
+  await Promise.all(workers)
   if (failure.signal.aborted) throw failure.signal.reason
 }

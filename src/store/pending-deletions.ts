@@ -20,7 +20,7 @@ interface PendingDeletion {
 
 export interface SettleOptions {
   signal: AbortSignal
-  /** Resolves with `true` if there is enough room despite the pending deletions. */
+  /** Resolves with `true` if there is enough space despite the pending deletions. */
   hasEnough?: () => Promise<boolean>
 }
 

@@ -7,7 +7,7 @@ import { InoriginError } from '../error.ts'
 import type { Tag } from '../types/index.ts'
 import type { ResourceRecord, StoreSchema, WantedResource } from './db.ts'
 import { runAndCommit, type Database } from './database.ts'
-import { toChunkKeyRange, withoutLostChunks, addTag } from './resources.ts'
+import { toChunkKeyRange, withoutLostChunks, mergeTag } from './resources.ts'
 
 /** Right to write one resource, until another download takes it. */
 export interface WriteLease {
@@ -22,7 +22,7 @@ export interface LeasedResource extends Omit<ResourceRecord, 'writer'>, WriteLea
 }
 
 /**
- * Takes the right to write the resource, for `tag`. Resolves with a record of the stored chunks.
+ * Acquires the lease to write the resource, for `tag`. Resolves with a record of the stored chunks.
  * Chunks of an earlier download are reused if they have the same size; otherwise they are deleted.
  */
 export function acquireWriteLease(
@@ -52,7 +52,7 @@ export function acquireWriteLease(
       chunks: withoutLostChunks(digests, keys),
       verified: false,
       lastUsed: Date.now(),
-      tags: addTag(before?.tags ?? [], tag),
+      tags: mergeTag(before?.tags ?? [], tag),
     }
     await resources.put(record)
     return { ...record, knownDigests: before?.verified ? digests : [] }
@@ -93,7 +93,7 @@ function putChunkContent(
   })
 }
 
-/** Deletes one damaged chunk. The writer keeps its right to write. */
+/** Deletes one damaged chunk. The writer keeps its lease. */
 export function deleteChunk(database: Database, lease: WriteLease, index: number): Promise<void> {
   return runWrite(database, async (resources, chunks) => {
     const record = assertLeased(await resources.get(lease.sha256), lease)
@@ -119,7 +119,7 @@ export function setEtag(database: Database, lease: WriteLease, etag: string | nu
   })
 }
 
-/** Deletes every chunk. The writer keeps its right to write. */
+/** Deletes every chunk. The writer keeps its lease. */
 export function deleteAllChunks(database: Database, lease: WriteLease): Promise<void> {
   return runWrite(database, async (resources, chunks) => {
     const record = assertLeased(await resources.get(lease.sha256), lease)
@@ -128,7 +128,7 @@ export function deleteAllChunks(database: Database, lease: WriteLease): Promise<
   })
 }
 
-/** Makes the resource readable after its hash was verified, and ends the right to write. */
+/** Makes the resource readable after its hash was verified, and ends the lease. */
 export function markVerified(
   database: Database,
   lease: WriteLease,

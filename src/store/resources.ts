@@ -55,7 +55,7 @@ export async function readResource(database: Database, sha256: string): Promise<
       const chunk = await store.get([sha256, index])
       // Chunks are read one at a time, so that only one ArrayBuffer is in memory.
       const part = chunk instanceof ArrayBuffer ? new Blob([chunk]) : chunk
-      if (part?.size !== chunkLength(record, index)) return undefined
+      if (part?.size !== getChunkLength(record, index)) return undefined
       parts.push(part)
     }
     return parts
@@ -65,7 +65,7 @@ export async function readResource(database: Database, sha256: string): Promise<
 }
 
 /** Returns the length in bytes of that chunk. All chunks have the same length except the last. */
-export function chunkLength(
+export function getChunkLength(
   { bytes, chunkBytes }: Pick<ResourceRecord, 'bytes' | 'chunkBytes'>,
   index: number,
 ): number {
@@ -77,7 +77,7 @@ export function countStoredBytes(
   record: Pick<ResourceRecord, 'bytes' | 'chunkBytes' | 'chunks'>,
 ): number {
   return record.chunks.reduce(
-    (sum, chunk, index) => (chunk === null ? sum : sum + chunkLength(record, index)),
+    (sum, chunk, index) => (chunk === null ? sum : sum + getChunkLength(record, index)),
     0,
   )
 }
@@ -95,7 +95,7 @@ export function touchResources(
       for (const sha256 of hashes) {
         const record = await transaction.store.get(sha256)
         if (!record) continue
-        const tags = addTag(record.tags, tag)
+        const tags = mergeTag(record.tags, tag)
         await transaction.store.put({ ...record, tags, lastUsed: now })
       }
     })
@@ -103,7 +103,7 @@ export function touchResources(
 }
 
 /** Returns `tags` with `tag` added. */
-export function addTag(tags: readonly Tag[], tag: Tag | undefined): Tag[] {
+export function mergeTag(tags: readonly Tag[], tag: Tag | undefined): Tag[] {
   return tag === undefined ? [...tags] : [...new Set([...tags, tag])]
 }
 

@@ -10,14 +10,14 @@ import type { Database } from './database.ts'
  */
 export async function acquireUseLocks(
   database: Database,
-  hashes: Iterable<string>,
+  digests: Iterable<string>,
   signal: AbortSignal,
 ): Promise<() => void> {
   let release = () => {}
   const released = new Promise<void>((resolve) => (release = resolve))
   try {
     await Promise.all(
-      Array.from(new Set(hashes), (sha256) => acquireUseLock(database, sha256, released, signal)),
+      Array.from(new Set(digests), (sha256) => acquireUseLock(database, sha256, released, signal)),
     )
   } catch (error) {
     release()
@@ -37,7 +37,7 @@ function acquireUseLock(
       resolve()
       return released
     }
-    const name = useLockName(database, sha256)
+    const name = toUseLockName(database, sha256)
     navigator.locks.request(name, { mode: 'shared', signal }, held).catch(reject)
   })
 }
@@ -48,7 +48,7 @@ export async function runUnlessInUse(
   sha256: string,
   work: () => Promise<void>,
 ): Promise<boolean> {
-  const name = useLockName(database, sha256)
+  const name = toUseLockName(database, sha256)
   return navigator.locks.request(name, { ifAvailable: true }, async (lock) => {
     if (lock) await work()
     return lock !== null
@@ -57,12 +57,12 @@ export async function runUnlessInUse(
 
 /** Resolves with the sha256 of every resource that is in use now. */
 export async function listResourcesInUse(database: Database): Promise<Set<string>> {
-  const prefix = useLockName(database, '')
+  const prefix = toUseLockName(database, '')
   const { held = [] } = await navigator.locks.query()
   const names = held.flatMap(({ name = '' }) => (name.startsWith(prefix) ? [name] : []))
   return new Set(names.map((name) => name.slice(prefix.length)))
 }
 
-function useLockName({ name }: Database, sha256: string): string {
+function toUseLockName({ name }: Database, sha256: string): string {
   return `${name}:use:${sha256}`
 }

@@ -3,12 +3,12 @@
  * `Uint16Array`.
  */
 
-const word = new DataView(new ArrayBuffer(4))
+const scratch = new DataView(new ArrayBuffer(4))
 
 /** Returns the bits of the nearest float16, ties to even; numbers too large become infinite. */
 export function toHalf(value: number): number {
-  word.setFloat32(0, value)
-  const bits = word.getUint32(0)
+  scratch.setFloat32(0, value)
+  const bits = scratch.getUint32(0)
   const sign = (bits >>> 16) & 0x8000
   const rest = bits & 0x7fffffff
   if (rest > 0x7f800000) return sign | 0x7e00

@@ -14,7 +14,7 @@ const REQUIRED_LIMITS = {
 const MIB = 2 ** 20
 
 /** Creation time of a model whose own is unknown. */
-const UNKNOWN_CREATED = '1970-01-01T00:00:00Z'
+const UNKNOWN_CREATION_TIME = '1970-01-01T00:00:00Z'
 
 /**
  * Returns a full entry: one implementation for each record, best first, then the other ones of the
@@ -48,7 +48,7 @@ export function expandMlcEntry(
     ...own,
     type: 'model',
     name: entry.name ?? toMlcTitle(first?.model_id ?? entry.tag),
-    created: entry.created ?? UNKNOWN_CREATED,
+    created: entry.created ?? UNKNOWN_CREATION_TIME,
     maxInputTokens,
     maxOutputTokens: Math.min(maxInputTokens, entry.maxOutputTokens ?? DEFAULT_MAX_TOKENS),
   }
@@ -66,7 +66,8 @@ export function completeMlcEntry(
     ...entry,
     maxInputTokens,
     maxOutputTokens: Math.min(entry.maxOutputTokens, maxInputTokens),
-    created: entry.created === UNKNOWN_CREATED ? (created ?? UNKNOWN_CREATED) : entry.created,
+    created:
+      entry.created === UNKNOWN_CREATION_TIME ? (created ?? UNKNOWN_CREATION_TIME) : entry.created,
     implementations: entry.implementations.map((one) => (one.id === listed.id ? listed : one)),
   }
 }

@@ -6,7 +6,7 @@ import type { Resource } from '../../catalog/schema.ts'
 import { CHUNK_BYTES } from '../../store/db.ts'
 import { refuse } from '../../host/draft/refuse.ts'
 import type { Item } from '../../host/draft/items.ts'
-import { openInside, type Root } from './model-root.ts'
+import { openInside, type ModelRoot } from './model-root.ts'
 import { toServedPath } from './source.ts'
 
 export type CopiedFile = Pick<Resource, 'bytes' | 'sha256' | 'chunks' | 'partBytes'>
@@ -24,7 +24,7 @@ const READ_PIECE_BYTES = 2 ** 20
 
 /** Copies a file of the root to its place below a folder, and returns its fields for a catalog. */
 export async function copyItem(
-  root: Root,
+  root: ModelRoot,
   item: Item,
   folder: string,
   options: CopyOptions,

@@ -4,7 +4,7 @@ import { lstat, open, type FileHandle } from 'node:fs/promises'
 import { isAbsolute, join, relative, sep } from 'node:path'
 import { refuse } from '../../host/draft/refuse.ts'
 
-export interface Root {
+export interface ModelRoot {
   /** Path of the folder as the user named it. It may be a link. */
   path: string
   real: string
@@ -13,7 +13,7 @@ export interface Root {
 }
 
 /** Returns the folder as a root. Throws `ENOENT` if there is none. */
-export function openRoot(path: string): Root {
+export function openRoot(path: string): ModelRoot {
   const real = realpathSync(path)
   return { path, real, blobs: findBlobsFolder(real) }
 }
@@ -25,13 +25,13 @@ export function openRoot(path: string): Root {
  * `models--owner--name/blobs/`, named by their digests.
  * https://huggingface.co/docs/huggingface_hub/guides/manage-cache
  */
-export function findInside(root: Root, path: string): string | undefined {
+export function findInside(root: ModelRoot, path: string): string | undefined {
   if (path.includes('\0')) return undefined
   if (isHidden(path, '/')) {
     const what = `${join(root.path, path)} is a hidden file, and hidden files are not copied.`
     throw refuse(what, 'Save the model again under names that begin with no dot.')
   }
-  const link = firstLink(root, path)
+  const link = describeFirstLink(root, path)
   let real: string
   try {
     real = realpathSync(join(root.path, path))
@@ -58,7 +58,7 @@ export function findInside(root: Root, path: string): string | undefined {
  * Opens a file below the root for reading. Rejects with `invalid_request` as {@link findInside}
  * does, for anything but a regular file, and if the file was replaced in the meantime.
  */
-export async function openInside(root: Root, path: string): Promise<FileHandle> {
+export async function openInside(root: ModelRoot, path: string): Promise<FileHandle> {
   const name = join(root.path, path)
   const real = findInside(root, path)
   if (real === undefined) throw refuse(`There is no ${name}.`, 'Check its folder.')
@@ -81,7 +81,7 @@ export async function openInside(root: Root, path: string): Promise<FileHandle> 
 }
 
 /** Reads a whole file below the root. Rejects as {@link openInside} does. */
-export async function readInside(root: Root, path: string): Promise<Uint8Array> {
+export async function readInside(root: ModelRoot, path: string): Promise<Uint8Array> {
   const file = await openInside(root, path)
   try {
     return await file.readFile()
@@ -95,7 +95,7 @@ function isHidden(path: string, separator: string): boolean {
 }
 
 /** Describes the first link in a path below the root; `null` if there is none. */
-function firstLink({ path: root }: Root, path: string): string | null {
+function describeFirstLink({ path: root }: ModelRoot, path: string): string | null {
   const parts = path.split('/')
   for (let count = 1; count <= parts.length; count++) {
     const step = join(root, ...parts.slice(0, count))

@@ -12,7 +12,7 @@ import { openFolder } from '../onnx/disk-folder.ts'
 import type { Source } from './source.ts'
 
 /** Plans the entry. Item paths are relative to the root. Rejects with `invalid_request`. */
-export async function makePlan(source: Source, given: Omit<PlanOptions, 'keep'>): Promise<Plan> {
+export async function planSource(source: Source, given: Omit<PlanOptions, 'keep'>): Promise<Plan> {
   const options: PlanOptions = { ...given, keep: (name) => `--tensor ${name}` }
   const folder = openFolder(source.root)
   if (source.kind === 'layout') return planLayout(folder, source.files, options)

@@ -5,10 +5,10 @@ import type { HubFile } from '../../catalog/hub/listing.ts'
 import type { Item } from '../../host/draft/items.ts'
 import { kindOf } from '../../host/draft/kind.ts'
 import { refuse } from '../../host/draft/refuse.ts'
-import { findInside, openRoot, type Root } from './model-root.ts'
+import { findInside, openRoot, type ModelRoot } from './model-root.ts'
 
 /** Files of a model. All paths are relative to the root and use forward slashes. */
-export type Source = { root: Root } & (
+export type Source = { root: ModelRoot } & (
   | { kind: 'graph'; path: string }
   /** Folder with configuration, tokenizer and `onnx/`. */
   | { kind: 'layout'; files: HubFile[] }
@@ -31,14 +31,14 @@ export function findSource(path: string): Source {
 }
 
 /** Returns all files below a folder, except hidden ones. */
-function listFiles(root: Root): HubFile[] {
+function listFiles(root: ModelRoot): HubFile[] {
   return listFolder(root, '', [root.real]).toSorted((one, other) =>
     one.path < other.path ? -1 : 1,
   )
 }
 
 /** Returns the files of a folder. Links back to `above`, the real parent folders, are skipped. */
-function listFolder(root: Root, folder: string, above: readonly string[]): HubFile[] {
+function listFolder(root: ModelRoot, folder: string, above: readonly string[]): HubFile[] {
   return readdirSync(join(root.path, folder))
     .filter((name) => !name.startsWith('.'))
     .flatMap((name): HubFile[] => {

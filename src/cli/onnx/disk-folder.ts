@@ -1,7 +1,7 @@
 /** Reads files on disk in windows, since weights may be larger than the memory. */
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
-import { findInside, openInside, type Root } from '../add/model-root.ts'
+import { findInside, openInside, type ModelRoot } from '../add/model-root.ts'
 import type { Folder, OpenFile } from '../../host/draft/folder.ts'
 import { refuse } from '../../host/draft/refuse.ts'
 
@@ -9,7 +9,7 @@ import { refuse } from '../../host/draft/refuse.ts'
 const MIN_READ_BYTES = 2 ** 20
 
 /** Returns a folder on disk. Its files open only if {@link findInside} accepts them. */
-export function openFolder(root: Root): Folder {
+export function openFolder(root: ModelRoot): Folder {
   return {
     nameOf: (name) => join(root.path, name),
     sizeOf: (name) => findSize(root, name),
@@ -17,7 +17,7 @@ export function openFolder(root: Root): Folder {
   }
 }
 
-function findSize(root: Root, path: string): number | undefined {
+function findSize(root: ModelRoot, path: string): number | undefined {
   const real = findInside(root, path)
   if (real === undefined) return undefined
   const stat = statSync(real)
@@ -25,7 +25,7 @@ function findSize(root: Root, path: string): number | undefined {
   throw refuse(`${join(root.path, path)} is not a file.`, 'Put a file in its place.')
 }
 
-async function openFile(root: Root, path: string): Promise<OpenFile> {
+async function openFile(root: ModelRoot, path: string): Promise<OpenFile> {
   const handle = await openInside(root, path)
   const { size } = await handle.stat()
   let start = 0

@@ -10,7 +10,7 @@ import {
 import { tagSchema } from '../../catalog/value-schemas.ts'
 import { InoriginError } from '../../error.ts'
 import { toImportUrl } from '../../store/imported-entries.ts'
-import { checkFiles, type ImportOptions } from '../../store/import.ts'
+import { withCheckProgress, type ImportOptions } from '../../store/import.ts'
 import type { ChosenFile, ImportWishes, Tag } from '../../types/index.ts'
 import { rootOf } from '../chosen.ts'
 import { openBlob } from './blob.ts'
@@ -110,7 +110,7 @@ async function planIn(
   const told = Array.from(inside, ([path, file]) =>
     /\.(onnx|json)$/.test(path) ? [file] : [],
   ).flat()
-  return checkFiles(told, how, (onBytes) => {
+  return withCheckProgress(told, how, (onBytes) => {
     const folder: Folder = {
       nameOf: (path) => (path === '' ? titleFor(root) : root + path),
       sizeOf: (path) => inside.get(path)?.size,

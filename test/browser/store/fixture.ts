@@ -8,7 +8,7 @@ import { fileOn as fileOnServer } from '../../support/content.ts'
 
 export const KIB = 1024
 
-/** Small chunks and few attempts. A healthy answer must never be silent for as long as `stallTimeoutMs`. */
+/** Small chunks and few attempts. A healthy answer is never silent for `stallTimeoutMs`. */
 export const QUICK: DownloadTuning = {
   chunkBytes: 16 * KIB,
   maxAttempts: 4,

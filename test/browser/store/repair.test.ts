@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { createStorage } from '../../../src/host/storage.ts'
 import { download } from '../../../src/store/download.ts'
 import { deleteDamagedChunks } from '../../../src/store/damaged-chunks.ts'
-import { storedResources, loadInventory } from '../../../src/store/inventory.ts'
+import { listStoredResources, loadInventory } from '../../../src/store/inventory.ts'
 import type { Database } from '../../../src/store/database.ts'
 import { hasResource, readResource } from '../../../src/store/resources.ts'
 import type { RepairProgress } from '../../../src/types/index.ts'
@@ -54,7 +54,7 @@ describe('fetches what the browser lost, and that alone:', () => {
     expect(await readResource(database, resource.sha256)).toBeUndefined()
     expect(await hasResource(database, resource.sha256)).toBe(false)
     const left = { status: 'partial', storedBytes: BYTES - chunk }
-    expect(storedResources(await loadInventory(database))).toMatchObject([left])
+    expect(listStoredResources(await loadInventory(database))).toMatchObject([left])
     const blob = await download(database, resource, options)
     expect(same(await bytesOf(blob), content)).toBe(true)
     expect(await hasResource(database, resource.sha256)).toBe(true)

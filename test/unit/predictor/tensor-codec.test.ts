@@ -33,8 +33,8 @@ describe('the shape of an input', () => {
     [[[1, 2]], [null, null], [1, 2]],
     [{ data: [1, 2], shape: [2, 1] }, [null, 1], [2, 1]],
     [{ data: [1, 2], shape: [2, 1] }, null, [2, 1]],
-  ])('%j in %j is %j', async (value, slot, shape) => {
-    expect(await shapeOf(value, slot)).toEqual(shape)
+  ])('%j in %j is %j', async (value, spec, shape) => {
+    expect(await shapeOf(value, spec)).toEqual(shape)
   })
 
   test.each<[unknown, Shape, string]>([
@@ -48,27 +48,27 @@ describe('the shape of an input', () => {
     ],
     [[[1, 2]], [2, 1], 'inputs.x: must have the shape [2, 1], not [1, 2].'],
     [{ data: [1, 2], shape: [2] }, [1, 2], 'inputs.x: must have the shape [1, 2], not [2].'],
-  ])('%j does not go in %j', async (value, slot, message) => {
-    const refused = await shapeOf(value, slot).catch((thrown: unknown) => thrown)
+  ])('%j does not go in %j', async (value, spec, message) => {
+    const refused = await shapeOf(value, spec).catch((thrown: unknown) => thrown)
     expect(refused).toBeInstanceOf(InoriginError)
     expect(refused).toMatchObject({ kind: 'invalid_request', param: 'inputs.x', message })
   })
 })
 
 describe('lists and dicts', () => {
-  const slot = { type: 'float32', shape: [2, null], keys: ['red', 'blue'] } as const
+  const spec = { type: 'float32', shape: [2, null], keys: ['red', 'blue'] } as const
 
   test('a list is its elements', async () => {
     const items = [[1], [2]]
     const tensor = { type: 'float32', data: new Float32Array([1, 2]), shape: [2, 1] }
-    expect(await encodeTensor({ form: 'list', items }, slot, 'inputs.x')).toEqual(tensor)
+    expect(await encodeTensor({ form: 'list', items }, spec, 'inputs.x')).toEqual(tensor)
   })
 
   test('a dict is its values, in the order of the keys and without the others', async () => {
     const values = { blue: 2, green: 5, red: 1 }
     const tensor = { type: 'float32', data: new Float32Array([1, 2]), shape: [2, 1] }
-    expect(await encodeTensor({ form: 'dict', values }, slot, 'inputs.x')).toEqual(tensor)
-    const lacking = encodeTensor({ form: 'dict', values: { blue: 2 } }, slot, 'inputs.x')
+    expect(await encodeTensor({ form: 'dict', values }, spec, 'inputs.x')).toEqual(tensor)
+    const lacking = encodeTensor({ form: 'dict', values: { blue: 2 } }, spec, 'inputs.x')
     await expect(lacking).rejects.toMatchObject({ message: 'inputs.x.red: is required.' })
   })
 
@@ -100,13 +100,13 @@ describe('lists and dicts', () => {
 })
 
 test('bytes are a tensor of bytes, of a Blob too', async () => {
-  const slot = { type: 'uint8', shape: [null] } as const
+  const spec = { type: 'uint8', shape: [null] } as const
   const tensor = { type: 'uint8', data: new Uint8Array([1, 2, 3]), shape: [3] }
-  expect(await encodeTensor({ form: 'binary', bytes: tensor.data }, slot, 'inputs.x')).toEqual(
+  expect(await encodeTensor({ form: 'binary', bytes: tensor.data }, spec, 'inputs.x')).toEqual(
     tensor,
   )
   expect(
-    await encodeTensor({ form: 'binary', bytes: new Blob([tensor.data]) }, slot, 'inputs.x'),
+    await encodeTensor({ form: 'binary', bytes: new Blob([tensor.data]) }, spec, 'inputs.x'),
   ).toEqual(tensor)
 })
 

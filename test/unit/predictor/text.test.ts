@@ -15,8 +15,8 @@ function encode(
   changes: Partial<TextLayout> = {},
   type: ElementType = 'int64',
 ): Record<string, RawTensor> {
-  const slot = { layout: { ...layout, ...changes }, tokenize }
-  return Object.fromEntries(encodeText(texts, 'ids', type, slot, 'inputs.text'))
+  const spec = { layout: { ...layout, ...changes }, tokenize }
+  return Object.fromEntries(encodeText(texts, 'ids', type, spec, 'inputs.text'))
 }
 
 test('rows are filled up to the longest, and the mask tells how far', () => {
@@ -63,10 +63,10 @@ describe('refused', () => {
 })
 
 describe('what a caller gives', () => {
-  const slot = { type: 'int64', shape: [null, null], text: { layout, tokenize } } as const
+  const spec = { type: 'int64', shape: [null, null], text: { layout, tokenize } } as const
   const shapeOf = async (type: 'string' | 'list', value: unknown): Promise<unknown> => {
     const checked = parseInput({ name: 'text', type }, value, 'inputs.text')
-    return (await encodeInput(checked, 'ids', slot, 'inputs.text')).get('ids')?.shape
+    return (await encodeInput(checked, 'ids', spec, 'inputs.text')).get('ids')?.shape
   }
 
   test.each<['string' | 'list', unknown, number[]]>([
