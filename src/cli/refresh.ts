@@ -2,7 +2,7 @@
 import { basename, dirname } from 'node:path'
 import { PUBLIC_HUB_URL, toTokenLimits } from '../catalog/hub/hub-entry.ts'
 import { completeEntry, resolveHub } from '../catalog/hub/resolve-hub.ts'
-import { completeMlcEntry } from '../catalog/mlc/mlc-entry.ts'
+import { completeMlcEntry } from '../catalog/mlc/expand-entry.ts'
 import type { MlcRecord } from '../catalog/mlc/record-schema.ts'
 import { resolveMlc } from '../catalog/mlc/resolve-mlc.ts'
 import type { CatalogDocument, HubEntry, MlcEntry, ModelEntry } from '../catalog/schema.ts'

@@ -1,5 +1,5 @@
 /** Files that a user chose to import: single files or all files below a folder. */
-import { CONFIG_FILE } from '../catalog/mlc/mlc-files.ts'
+import { CONFIG_FILE } from '../catalog/mlc/model-files.ts'
 import { InoriginError } from '../error.ts'
 import type { ChosenFile } from '../types/index.ts'
 

@@ -5,7 +5,7 @@
 import * as v from 'valibot'
 import { completeEntry, resolveHub, type ResolvedHub } from '../catalog/hub/resolve-hub.ts'
 import { hasResources } from '../catalog/memory-bytes.ts'
-import { completeMlcEntry } from '../catalog/mlc/mlc-entry.ts'
+import { completeMlcEntry } from '../catalog/mlc/expand-entry.ts'
 import type { MlcRecord } from '../catalog/mlc/record-schema.ts'
 import { type MlcFiles, resolveMlc } from '../catalog/mlc/resolve-mlc.ts'
 import { findEntry } from '../catalog/find-entry.ts'

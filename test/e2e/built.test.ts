@@ -4,7 +4,7 @@ import { join, posix } from 'node:path'
 import { parseSync, Visitor } from 'vite'
 import { expect, test } from 'vitest'
 import { sizeReport, sizes } from '../../.ci/build/size.ts'
-import { toMlcCatalog } from '../../src/catalog/mlc/mlc-catalog.ts'
+import { toMlcCatalog } from '../../src/catalog/mlc/list-catalog.ts'
 import { MLC_LIST } from '../../src/catalog/mlc/list.ts'
 
 const DIST = join(import.meta.dirname, '../../dist')

@@ -14,7 +14,7 @@ import {
   parseShards,
   TOKENIZER_FILES,
   toMlcResourceType,
-} from './mlc-files.ts'
+} from './model-files.ts'
 
 /** Files of a model and their download URLs. */
 export interface LocatedModel extends Omit<Repository, 'revision'> {

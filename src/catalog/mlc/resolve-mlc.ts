@@ -16,7 +16,7 @@ import {
   parseShards,
   TOKENIZER_FILES,
   findMlcContextTokens,
-} from './mlc-files.ts'
+} from './model-files.ts'
 import type { MlcRecord } from './record-schema.ts'
 
 /** Files of a record. It is plain data and stored, so that later loads need no look-up. */

@@ -2,7 +2,7 @@
  * Serves a model's files to WebLLM through a fake Cache API. Nothing is fetched, and no file is
  * stored twice.
  */
-import { WEIGHT_LIST_FILES } from '../../catalog/mlc/mlc-files.ts'
+import { WEIGHT_LIST_FILES } from '../../catalog/mlc/model-files.ts'
 import type { Files } from '../engine.ts'
 import { modelUnusable } from '../failure.ts'
 

@@ -1,6 +1,6 @@
 /** Loads a model with the WebLLM package and exposes its documented low-level calls. */
 import type { ChatOptions, LogitProcessor, MLCEngine } from '@mlc-ai/web-llm'
-import { MANIFEST_FILE } from '../../catalog/mlc/mlc-files.ts'
+import { MANIFEST_FILE } from '../../catalog/mlc/model-files.ts'
 import { InoriginError } from '../../error.ts'
 import type { Files } from '../engine.ts'
 import { deviceFailure, loadingCancelled, modelUnusable, outOfMemory } from '../failure.ts'

@@ -1,5 +1,5 @@
 /** Converts MLC's `mlc-chat-config.json` into the configuration files that other models have. */
-import { CONFIG_FILE, findMlcContextTokens } from '../../catalog/mlc/mlc-files.ts'
+import { CONFIG_FILE, findMlcContextTokens } from '../../catalog/mlc/model-files.ts'
 import type { Files } from '../engine.ts'
 import { modelUnusable } from '../failure.ts'
 import { endsOf, templateOf } from './template.ts'

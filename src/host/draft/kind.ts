@@ -1,5 +1,5 @@
 /** Kind of a folder: one graph, a model in the layout of web exports, or one compiled by MLC. */
-import { CONFIG_FILE } from '../../catalog/mlc/mlc-files.ts'
+import { CONFIG_FILE } from '../../catalog/mlc/model-files.ts'
 import { refuse } from './refuse.ts'
 
 export type Kind =

@@ -8,7 +8,7 @@ import {
   parseShards,
   TOKENIZER_FILES,
   findMlcContextTokens,
-} from '../../catalog/mlc/mlc-files.ts'
+} from '../../catalog/mlc/model-files.ts'
 import { estimateMemoryBytes } from '../../catalog/memory-bytes.ts'
 import { isObject } from '../../engine/schema/node.ts'
 import { readJson, type Folder } from './folder.ts'

@@ -5,7 +5,7 @@ import { prebuiltAppConfig } from '@mlc-ai/web-llm'
 import { Ajv } from 'ajv'
 import { expect, test } from 'vitest'
 import { catalogJsonSchema } from '../../../.ci/build/schema.ts'
-import { toMlcCatalog, toMlcTag } from '../../../src/catalog/mlc/mlc-catalog.ts'
+import { toMlcCatalog, toMlcTag } from '../../../src/catalog/mlc/list-catalog.ts'
 import { MLC_LIST } from '../../../src/catalog/mlc/list.ts'
 import { validateCatalog } from '../../../src/catalog/validate.ts'
 

@@ -1,7 +1,7 @@
 /** The implementation that a device uses, whose files are looked up only then. */
 import { expect, test, vi } from 'vitest'
 import { chooseImplementation } from '../../../src/catalog/choose-implementation.ts'
-import { completeMlcEntry, expandMlcEntry } from '../../../src/catalog/mlc/mlc-entry.ts'
+import { completeMlcEntry, expandMlcEntry } from '../../../src/catalog/mlc/expand-entry.ts'
 import type { MlcRecord } from '../../../src/catalog/mlc/record-schema.ts'
 import type { Entry } from '../../../src/catalog/schema.ts'
 import type { Capabilities } from '../../../src/device/capabilities.ts'

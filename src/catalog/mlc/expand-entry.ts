@@ -1,7 +1,7 @@
 /** Expands a short entry of MLC models into a full one by filling in defaults. */
 import { expandHubEntry } from '../hub/hub-entry.ts'
 import type { Implementation, MlcEntry, ModelEntry, Requirements } from '../schema.ts'
-import { toRequiredFeatures, DEFAULT_MAX_TOKENS, findMlcContextTokens } from './mlc-files.ts'
+import { toRequiredFeatures, DEFAULT_MAX_TOKENS, findMlcContextTokens } from './model-files.ts'
 import type { MlcRecord } from './record-schema.ts'
 import type { MlcFiles } from './resolve-mlc.ts'
 

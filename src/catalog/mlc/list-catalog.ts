@@ -1,8 +1,8 @@
 /** Converts WebLLM's model list into a catalog that apps can serve or merge into their own. */
 import type { CatalogDocument } from '../schema.ts'
-import { toMlcImplementation, toMlcTitle } from './mlc-entry.ts'
+import { toMlcImplementation, toMlcTitle } from './expand-entry.ts'
 import { isEmbeddingRecord, findFloat32Variant } from './find-record.ts'
-import { DEFAULT_MAX_TOKENS, findMlcContextTokens } from './mlc-files.ts'
+import { DEFAULT_MAX_TOKENS, findMlcContextTokens } from './model-files.ts'
 import type { MlcList } from './list.ts'
 import type { MlcRecord } from './record-schema.ts'
 
