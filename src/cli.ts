@@ -191,13 +191,13 @@ function runInit(folder: string | undefined, flags: InitFlags): number {
   const publicDir = folder === undefined ? before?.publicDir : toRelativePath(folder)
   if (!publicDir) throw createUsageError('Name your public folder, such as: inorigin init public')
   // The remembered options belong to the remembered folder, so another folder does not use them.
-  const kept = publicDir === before?.publicDir ? before : undefined
-  const sw = flags['own-sw'] ? false : (flags.sw ?? kept?.sw ?? 'sw.js')
+  const remembered = publicDir === before?.publicDir ? before : undefined
+  const sw = flags['own-sw'] ? false : (flags.sw ?? remembered?.sw ?? 'sw.js')
   if (sw !== false && (sw !== basename(sw) || !sw.endsWith('.js'))) {
     throw createUsageError(`--sw takes the name of a script, such as inorigin-sw.js, not ${sw}`)
   }
-  const guide = flags.guide ?? kept?.guide ?? true
-  const mlc = flags.mlc ?? kept?.mlc ?? false
+  const guide = flags.guide ?? remembered?.guide ?? true
+  const mlc = flags.mlc ?? remembered?.mlc ?? false
   assertWritable(app)
   // An interrupt must not stop the command between two files. It takes only a second.
   deferInterrupts()

@@ -190,12 +190,12 @@ function parseImageLayout(
   if ((layout.width === undefined) !== (layout.height === undefined))
     fail(param, '`width` and `height` must be set together.')
   // If images keep their own size, the model must accept any width and height.
-  const made = toImageShape(layout, shape, getLayoutSize(layout) ?? [NaN, NaN])
+  const expected = toImageShape(layout, shape, getLayoutSize(layout) ?? [NaN, NaN])
   const fits =
     !shape ||
-    (shape.length === made.length &&
-      shape.every((wanted, axis) => wanted === null || wanted === made[axis]))
-  const shown = made.map((length) => (Number.isNaN(length) ? 'any' : length)).join(', ')
+    (shape.length === expected.length &&
+      shape.every((wanted, axis) => wanted === null || wanted === expected[axis]))
+  const shown = expected.map((length) => (Number.isNaN(length) ? 'any' : length)).join(', ')
   if (!fits) fail(param, `its layout has the shape [${shown}], which ${tensor} does not accept.`)
   return layout
 }

@@ -98,9 +98,9 @@ export async function embedTexts(
   for (const indices of createBatches(rows)) {
     const batch = indices.map((index) => rows[index] ?? [])
     const { outputs } = await predictor.predictTokens(input, batch, signal)
-    const made = parseVectors(outputs[output], batch.length, entry)
+    const batchVectors = parseVectors(outputs[output], batch.length, entry)
     indices.forEach((index, row) => {
-      const vector = made.subarray(row * size, (row + 1) * size)
+      const vector = batchVectors.subarray(row * size, (row + 1) * size)
       vectors.set(shortenVector(vector, dimensions), index * dimensions)
     })
   }

@@ -13,9 +13,9 @@ const GPU_SOURCE = /providers\/webgpu\//i
  * `null` for any other message.
  */
 export function findInputMismatch(message: string): string | null {
-  const said = withoutSourceLocation(message)
-  const isOfLengths = GENERIC_FAILURE.test(message) && LENGTH_WORDS.test(said)
-  return REJECTED_INPUT.test(message) || isOfLengths ? said : null
+  const reason = withoutSourceLocation(message)
+  const isAboutLengths = GENERIC_FAILURE.test(message) && LENGTH_WORDS.test(reason)
+  return REJECTED_INPUT.test(message) || isAboutLengths ? reason : null
 }
 
 /** Returns the message about a GPU that lacks what the model needs, such as buffers, or `null`. */

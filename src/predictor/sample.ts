@@ -73,9 +73,9 @@ function createItem({ type, ...spec }: InputTensorSpec, schema: unknown): unknow
 }
 
 function clampToBounds({ type }: InputTensorSpec, min: unknown, max: unknown): number | bigint {
-  const least = typeof min === 'number' ? min : -Infinity
-  const most = typeof max === 'number' ? max : Infinity
-  const value = Math.max(least, Math.min(most, type.startsWith('float') ? 0.5 : 1))
+  const minimum = typeof min === 'number' ? min : -Infinity
+  const maximum = typeof max === 'number' ? max : Infinity
+  const value = Math.max(minimum, Math.min(maximum, type.startsWith('float') ? 0.5 : 1))
   return type.includes('64') && !type.startsWith('float') ? BigInt(Math.ceil(value)) : value
 }
 

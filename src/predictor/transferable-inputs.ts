@@ -64,12 +64,12 @@ export async function toTransferable(
   inputs: Record<string, unknown>,
 ): Promise<Record<string, unknown>> {
   const plain = { ...inputs }
-  const made: ImageBitmap[] = []
+  const created: ImageBitmap[] = []
   const replaced = async (value: unknown, path: string): Promise<unknown> => {
     const element = toPageImage(value)
     if (!element) return value
     const bitmap = await captureBitmap(element, path)
-    made.push(bitmap)
+    created.push(bitmap)
     return bitmap
   }
   try {
@@ -85,7 +85,7 @@ export async function toTransferable(
     }
     return plain
   } catch (thrown) {
-    for (const bitmap of made) bitmap.close()
+    for (const bitmap of created) bitmap.close()
     throw thrown
   }
 }

@@ -20,13 +20,14 @@ export async function deleteDamagedChunks(
   for (const sha256 of new Set(digests)) {
     const record = await findResourceRecord(database, sha256)
     if (!record?.verified) continue
-    for (const [index, noted] of record.chunks.entries()) {
+    for (const [index, digest] of record.chunks.entries()) {
       signal.throwIfAborted()
       const content = await readChunkContent(await getChunk(database, sha256, index))
       const isWhole = content?.byteLength === getChunkLength(record, index)
       onBytes(getChunkLength(record, index))
       const isSame =
-        isWhole && (noted === UNKNOWN_DIGEST || (await computeDigest('SHA-256', content)) === noted)
+        isWhole &&
+        (digest === UNKNOWN_DIGEST || (await computeDigest('SHA-256', content)) === digest)
       if (isSame) continue
       await deleteChunkData(database, sha256, index)
       bytes += getChunkLength(record, index)

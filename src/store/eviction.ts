@@ -50,8 +50,8 @@ export function reserveSpace(
     const pendingBytes = await countPendingDeletion(database)
     const free = needed === 0 ? null : await measureFreeBytes(needed)
     const hasSpace = async () => {
-      const left = countPendingBytes(database, wanted)
-      return ((await measureFreeBytes(left)) ?? 0) >= left
+      const remaining = countPendingBytes(database, wanted)
+      return ((await measureFreeBytes(remaining)) ?? 0) >= remaining
     }
     if (free !== null && free < needed) {
       await evictUntilFree(database, needed, free + pendingBytes, options, hasSpace)

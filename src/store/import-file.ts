@@ -68,26 +68,34 @@ export function importFile(
   file: Blob,
   { signal, tag, onBytes }: ImportFileOptions,
 ): Promise<boolean> {
-  return runExclusive(toDownloadLockName(database, wanted.sha256), { signal }, async (turn) => {
-    if (await readResource(database, wanted.sha256)) return true
-    const options = { chunkBytes: CHUNK_BYTES, signal: turn, tag }
-    const assembly = await openAssembly(database, wanted, options)
-    for (;;) {
-      while (assembly.position < wanted.bytes) {
-        turn.throwIfAborted()
-        const { position, end } = assembly
-        const content = await readPiece(file, position, Math.min(position + READ_PIECE_BYTES, end))
-        if (content.length === 0 || (await assembly.write(content))) {
-          return deleteMismatched(database, wanted.sha256)
+  return runExclusive(
+    toDownloadLockName(database, wanted.sha256),
+    { signal },
+    async (exclusive) => {
+      if (await readResource(database, wanted.sha256)) return true
+      const options = { chunkBytes: CHUNK_BYTES, signal: exclusive, tag }
+      const assembly = await openAssembly(database, wanted, options)
+      for (;;) {
+        while (assembly.position < wanted.bytes) {
+          exclusive.throwIfAborted()
+          const { position, end } = assembly
+          const content = await readPiece(
+            file,
+            position,
+            Math.min(position + READ_PIECE_BYTES, end),
+          )
+          if (content.length === 0 || (await assembly.write(content))) {
+            return deleteMismatched(database, wanted.sha256)
+          }
+          onBytes(content.length)
         }
-        onBytes(content.length)
+        if (!(await assembly.finish())) return true
+        if (!assembly.joined) return deleteMismatched(database, wanted.sha256)
+        // The chunks that an earlier download stored were of another file.
+        await assembly.restart(null)
       }
-      if (!(await assembly.finish())) return true
-      if (!assembly.joined) return deleteMismatched(database, wanted.sha256)
-      // The chunks that an earlier download stored were of another file.
-      await assembly.restart(null)
-    }
-  })
+    },
+  )
 }
 
 /** Deletes the data that turned out not to be the resource. */

@@ -78,11 +78,11 @@ export async function importFiles(
       missingBytes.set(sha256, Math.max(0, bytes - (record ? countStoredBytes(record) : 0)))
     }
     if (missing.length > 0) {
-      const left = Array.from(
+      const remaining = Array.from(
         missingBytes.keys(),
         (sha256) => [sha256, () => missingBytes.get(sha256) ?? 0] as const,
       )
-      releaseSpace = await reserveSpace(database, new Map(left), options)
+      releaseSpace = await reserveSpace(database, new Map(remaining), options)
       onWrite()
     }
     const total = [...missingBytes.values()].reduce((sum, bytes) => sum + bytes, 0)

@@ -28,8 +28,8 @@ export function putImportedEntry(
     return runAndCommit(transaction, async () => {
       const resources = transaction.objectStore('resources')
       const stored = await resources.getAll()
-      const here = stored.filter(({ sha256, verified }) => verified && hashes.has(sha256))
-      if (here.length < hashes.size) throw filesRemovedError(tag)
+      const present = stored.filter(({ sha256, verified }) => verified && hashes.has(sha256))
+      if (present.length < hashes.size) throw filesRemovedError(tag)
       const others = stored.filter(({ sha256 }) => !hashes.has(sha256))
       for (const other of others.filter(({ tags }) => tags.includes(tag))) {
         const tags = other.tags.filter((one) => one !== tag)

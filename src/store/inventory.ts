@@ -31,9 +31,9 @@ export async function loadInventory(
   const inUse = await listResourcesInUse(database)
   const [records, pins] = await database.use(async (connection) => {
     const transaction = connection.transaction(['resources', 'chunks', 'pins'])
-    const noted = await transaction.objectStore('resources').index('lastUsed').getAll()
+    const allRecords = await transaction.objectStore('resources').index('lastUsed').getAll()
     const chunks = transaction.objectStore('chunks')
-    const stored = noted.map(async (record) => {
+    const stored = allRecords.map(async (record) => {
       const keys = await chunks.getAllKeys(toChunkKeyRange(record.sha256))
       return { ...record, chunks: withoutLostChunks(record.chunks, keys) }
     })

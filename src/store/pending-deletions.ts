@@ -125,13 +125,13 @@ async function sumStoredBytes(database: Database): Promise<number> {
   return database.use(async (connection) => {
     const transaction = connection.transaction(['resources', 'chunks'])
     const records = await transaction.objectStore('resources').getAll()
-    const here = records.map(async (record) => {
+    const sizes = records.map(async (record) => {
       const keys = await transaction
         .objectStore('chunks')
         .getAllKeys(toChunkKeyRange(record.sha256))
       return countStoredBytes({ ...record, chunks: withoutLostChunks(record.chunks, keys) })
     })
-    return (await Promise.all(here)).reduce((sum, bytes) => sum + bytes, 0)
+    return (await Promise.all(sizes)).reduce((sum, bytes) => sum + bytes, 0)
   })
 }
 

@@ -35,8 +35,8 @@ export function withoutLostChunks(
   chunks: readonly (string | null)[],
   keys: readonly [sha256: string, index: number][],
 ): (string | null)[] {
-  const here = new Set(keys.map(([, index]) => index))
-  return chunks.map((hash, index) => (here.has(index) ? hash : null))
+  const present = new Set(keys.map(([, index]) => index))
+  return chunks.map((hash, index) => (present.has(index) ? hash : null))
 }
 
 /**
@@ -131,10 +131,10 @@ export function toChunkKeyRange(sha256: string): IDBKeyRange {
 async function areReadable(parts: readonly Blob[]): Promise<boolean> {
   const read = Promise.all(parts.map((part) => part.slice(-1).arrayBuffer()))
   let timer: ReturnType<typeof setTimeout> | undefined
-  const silence = new Promise<null>((resolve) => {
+  const timeout = new Promise<null>((resolve) => {
     timer = setTimeout(() => resolve(null), BLOB_READ_TIMEOUT_MS)
   })
-  const last = await Promise.race([read.catch(() => null), silence])
+  const last = await Promise.race([read.catch(() => null), timeout])
   clearTimeout(timer)
   return last !== null && last.every((byte) => byte.byteLength === 1)
 }

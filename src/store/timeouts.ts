@@ -29,8 +29,8 @@ export function withTimeout<T, Otherwise>(
   otherwise: Otherwise,
 ): Promise<T | Otherwise> {
   let timer: ReturnType<typeof setTimeout> | undefined
-  const late = new Promise<Otherwise>((resolve) => {
+  const timedOut = new Promise<Otherwise>((resolve) => {
     timer = setTimeout(resolve, milliseconds, otherwise)
   })
-  return Promise.race([work, late]).finally(() => clearTimeout(timer))
+  return Promise.race([work, timedOut]).finally(() => clearTimeout(timer))
 }

@@ -25,9 +25,9 @@ export function toLiteralType(value: unknown): string {
 
 /** Returns the lines of a comment, or none without a text. */
 export function toCommentLines(text: string | undefined, indent: string): string[] {
-  const said = text?.replaceAll('*/', '*\\/').trim()
-  if (!said) return []
-  const lines = said.split(/\r?\n/).map((line) => escapeControls(line.trimEnd()))
+  const trimmed = text?.replaceAll('*/', '*\\/').trim()
+  if (!trimmed) return []
+  const lines = trimmed.split(/\r?\n/).map((line) => escapeControls(line.trimEnd()))
   const [only] = lines
   if (lines.length === 1) return [`${indent}/** ${only} */`]
   return [`${indent}/**`, ...lines.map((line) => `${indent} * ${line}`.trimEnd()), `${indent} */`]
