@@ -5,16 +5,16 @@ import { createRequire } from 'node:module'
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { parseArgs } from 'node:util'
 import { add, type AddOptions } from './cli/add.ts'
-import { refreshCatalog } from './cli/catalog.ts'
+import { refreshCatalog } from './cli/refresh.ts'
 import { HELP } from './cli/help.ts'
 import { init } from './cli/init.ts'
 import { deferInterrupts } from './cli/interrupts.ts'
 import { print } from './cli/output.ts'
-import { startProgress } from './cli/progress.ts'
-import { recall, refuseUnwritable, remember } from './cli/project.ts'
-import { reportAdded, reportInit } from './cli/report.ts'
-import { typesOf, writeTypes } from './cli/types.ts'
-import { isUsageError, refuseOptions, usageError } from './cli/usage.ts'
+import { createProgress } from './cli/progress.ts'
+import { readProjectOptions, assertWritable, writeProjectOptions } from './cli/project-options.ts'
+import { formatAddReport, formatInitReport } from './cli/report.ts'
+import { generateTypes, writeTypes } from './cli/types.ts'
+import { isUsageError, assertOptions, createUsageError } from './cli/usage.ts'
 import { DTYPES } from './catalog/schema.ts'
 import { InoriginError } from './error.ts'
 
@@ -63,10 +63,10 @@ function runCommand(args: readonly string[]): number | Promise<number> {
       version: { type: 'boolean', short: 'v' },
     },
   })
-  if (values.version) return say(version())
-  if (values.help) return say(...HELP)
+  if (values.version) return printLines(readVersion())
+  if (values.help) return printLines(...HELP)
   const [command, first, second, ...rest] = positionals
-  refuseOptions(command, values)
+  assertOptions(command, values)
   if (command === 'init' && second === undefined) return runInit(first, values)
   if (command === 'add' && first !== undefined && second === undefined) return runAdd(first, values)
   if (command === 'types' && second === undefined) return runTypes(first, values)
@@ -80,18 +80,18 @@ async function runRefresh(file: string, host: string | undefined): Promise<numbe
   const { refreshed, failed } = await refreshCatalog({
     file,
     host,
-    onEntry: (tag, repository) => say(`${tag}: looking up ${repository}`),
+    onEntry: (tag, repository) => printLines(`${tag}: looking up ${repository}`),
     signal: new AbortController().signal,
   })
   print(
     process.stderr,
     failed.map(({ tag, why }) => `${tag} was not changed. ${why}`),
   )
-  say(`${file}: ${refreshed.length} models refreshed, ${failed.length} not.`)
+  printLines(`${file}: ${refreshed.length} models refreshed, ${failed.length} not.`)
   return failed.length > 0 ? 1 : 0
 }
 
-interface Flags {
+interface InitFlags {
   guide?: boolean
   mlc?: boolean
   sw?: string
@@ -115,92 +115,95 @@ const MAX_FILE_BYTES = 25_000_000
 async function runAdd(source: string, flags: AddFlags): Promise<number> {
   const { tag, name, force = false, tensor: tensors = [] } = flags
   if (tag === undefined)
-    throw usageError(`Name a tag for the model: inorigin add ${source} --tag @me/name`)
-  const progress = startProgress(process.stderr)
+    throw createUsageError(`Name a tag for the model: inorigin add ${source} --tag @me/name`)
+  const progress = createProgress(process.stderr)
   const options: AddOptions = {
     source,
     tag,
     name,
     force,
     tensors,
-    publicDir: publicFolder(flags.public),
-    maxFileBytes: countOf('--max-file-bytes', flags['max-file-bytes']) ?? MAX_FILE_BYTES,
+    publicDir: getPublicFolder(flags.public),
+    maxFileBytes: parseByteCount('--max-file-bytes', flags['max-file-bytes']) ?? MAX_FILE_BYTES,
     devices:
-      flags.device === undefined ? ['webgpu', 'wasm'] : [oneOf('--device', flags.device, DEVICES)],
-    dtypes: flags.dtypes?.split(',').map((dtype) => oneOf('--dtypes', dtype, DTYPES)) ?? null,
+      flags.device === undefined
+        ? ['webgpu', 'wasm']
+        : [parseChoice('--device', flags.device, DEVICES)],
+    dtypes: flags.dtypes?.split(',').map((dtype) => parseChoice('--dtypes', dtype, DTYPES)) ?? null,
     dist: DIST,
     runtime: findRuntime,
     signal: deferInterrupts(),
     onStep: progress.step,
   }
   const result = await add(options).finally(progress.end)
-  return say(...reportAdded(result, options))
+  return printLines(...formatAddReport(result, options))
 }
 
 function runTypes(
   catalog: string | undefined,
   { out, ...flags }: { out?: string; public?: string },
 ): number {
-  const catalogs = catalog === undefined ? catalogsIn(publicFolder(flags.public)) : [catalog]
-  const types = typesOf(catalogs)
-  if (out === undefined) return say(...types.text.trimEnd().split('\n'))
+  const catalogs = catalog === undefined ? findCatalogs(getPublicFolder(flags.public)) : [catalog]
+  const types = generateTypes(catalogs)
+  if (out === undefined) return printLines(...types.text.trimEnd().split('\n'))
   writeTypes(out, types)
-  return say(`${out}: types of ${types.tags.join(', ') || 'no predictors'}.`)
+  return printLines(`${out}: types of ${types.tags.join(', ') || 'no predictors'}.`)
 }
 
 /** Returns the paths of the app's catalog and the package's one, if they exist. */
-function catalogsIn(publicDir: string): string[] {
+function findCatalogs(publicDir: string): string[] {
   const names = ['catalog.json', join('models', 'catalog.json')]
   const found = names
     .map((name) => join(publicDir, 'inorigin', name))
     .filter((path) => existsSync(path))
   if (found.length > 0) return found
-  throw usageError(
+  throw createUsageError(
     `There is no catalog in ${join(publicDir, 'inorigin')}. Name one: inorigin types catalog.json`,
   )
 }
 
-function publicFolder(given: string | undefined): string {
-  const folder = given === undefined ? recall(process.cwd())?.publicDir : fromHere(given)
+function getPublicFolder(given: string | undefined): string {
+  const folder =
+    given === undefined ? readProjectOptions(process.cwd())?.publicDir : toRelativePath(given)
   if (folder !== undefined) return folder
-  throw usageError(
+  throw createUsageError(
     'Name your public folder, such as --public public, or run `inorigin init public` first.',
   )
 }
 
 const DEVICES = ['webgpu', 'wasm'] as const
 
-function oneOf<T extends string>(option: string, value: string, possible: readonly T[]): T {
+function parseChoice<T extends string>(option: string, value: string, possible: readonly T[]): T {
   const found = possible.find((one) => one === value)
   if (found !== undefined) return found
-  throw usageError(`${option} takes ${possible.join(', ')}, not ${value}`)
+  throw createUsageError(`${option} takes ${possible.join(', ')}, not ${value}`)
 }
 
-function countOf(option: string, value: string | undefined): number | undefined {
+function parseByteCount(option: string, value: string | undefined): number | undefined {
   if (value === undefined || /^[1-9]\d{0,14}$/.test(value))
     return value === undefined ? value : Number(value)
-  throw usageError(`${option} takes a number of bytes, not ${value}`)
+  throw createUsageError(`${option} takes a number of bytes, not ${value}`)
 }
 
-function runInit(folder: string | undefined, flags: Flags): number {
+function runInit(folder: string | undefined, flags: InitFlags): number {
   const app = process.cwd()
-  const before = recall(app)
-  const publicDir = folder === undefined ? before?.publicDir : fromHere(folder)
-  if (!publicDir) throw usageError('Name your public folder, such as: inorigin init public')
+  const before = readProjectOptions(app)
+  const publicDir = folder === undefined ? before?.publicDir : toRelativePath(folder)
+  if (!publicDir) throw createUsageError('Name your public folder, such as: inorigin init public')
   // The remembered options belong to the remembered folder, so another folder does not use them.
-  const kept = publicDir === before?.publicDir ? before : undefined
-  const sw = flags['own-sw'] ? false : (flags.sw ?? kept?.sw ?? 'sw.js')
+  const remembered = publicDir === before?.publicDir ? before : undefined
+  const sw = flags['own-sw'] ? false : (flags.sw ?? remembered?.sw ?? 'sw.js')
   if (sw !== false && (sw !== basename(sw) || !sw.endsWith('.js'))) {
-    throw usageError(`--sw takes the name of a script, such as inorigin-sw.js, not ${sw}`)
+    throw createUsageError(`--sw takes the name of a script, such as inorigin-sw.js, not ${sw}`)
   }
-  const guide = flags.guide ?? kept?.guide ?? true
-  const mlc = flags.mlc ?? kept?.mlc ?? false
-  refuseUnwritable(app)
+  const guide = flags.guide ?? remembered?.guide ?? true
+  const mlc = flags.mlc ?? remembered?.mlc ?? false
+  assertWritable(app)
   // An interrupt must not stop the command between two files. It takes only a second.
   deferInterrupts()
   const result = init({ publicDir, sw: sw || null, guide, mlc, dist: DIST, runtime: findRuntime() })
-  const isRemembered = remember(app, { publicDir, sw, guide, mlc })
-  return say(...reportInit(result, { version: version(), sw, isRemembered }))
+  const isRemembered = writeProjectOptions(app, { publicDir, sw, guide, mlc })
+  return printLines(...formatInitReport(result, { version: readVersion(), sw, isRemembered }))
 }
 
 /** Returns the folder of onnxruntime-web's builds as installed for this package. */
@@ -214,17 +217,17 @@ function findRuntime(): string {
   }
 }
 
-function version(): string {
+function readVersion(): string {
   const text = readFileSync(join(DIST, '..', 'package.json'), 'utf8')
   return (JSON.parse(text) as { version: string }).version
 }
 
 /** Returns a path relative to the current folder, which is valid on other machines too. */
-function fromHere(path: string): string {
+function toRelativePath(path: string): string {
   return relative(process.cwd(), resolve(path)).split(sep).join('/') || '.'
 }
 
-function say(...lines: string[]): number {
+function printLines(...lines: string[]): number {
   print(process.stdout, lines)
   return 0
 }

@@ -11,7 +11,7 @@ import { currentLocks } from './link/locks.ts'
 import { PROTOCOL, type HostSetup, type PageToWorker } from './link/protocol.ts'
 import { remoteControl, remoteHost } from './link/remote.ts'
 import { postToWorker, type WorkerScript } from './register.ts'
-import { askPersistence } from './store/room.ts'
+import { askPersistence } from './store/quota.ts'
 import type { PredictOptions, Server } from './server.ts'
 import type { Control, Device, Host, Tag } from './types/index.ts'
 
@@ -241,11 +241,11 @@ interface Parts {
 function createServer({ script, control, host, differences, isControlled, close }: Parts): Server {
   const scope = new URL(script.scope)
   /** The imported function. `import()` takes longer than a message even for a loaded module. */
-  let carry: typeof import('./predictor/transfer.ts').carry | undefined
+  let carry: typeof import('./predictor/transferable-inputs.ts').withTransferableInputs | undefined
   // The inputs and outputs of a tag are known only to the type system, so the type is cast.
   const predict = (async (tag: Tag, inputs: Record<string, unknown>, options?: PredictOptions) => {
     const given = parseOptions(options)
-    carry ??= (await import('./predictor/transfer.ts')).carry
+    carry ??= (await import('./predictor/transferable-inputs.ts')).withTransferableInputs
     return carry(inputs, (plain) => control.predict(parseTag(tag), plain, given))
   }) as Server['predict']
   return {

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Plugin } from 'vite'
-import { mlcCatalog } from '../../src/catalog/mlc/catalog.ts'
+import { toMlcCatalog } from '../../src/catalog/mlc/list-catalog.ts'
 import { MLC_LIST } from '../../src/catalog/mlc/list.ts'
 import type { CatalogDocument } from '../../src/catalog/schema.ts'
 import { catalogJsonSchema } from './schema.ts'
@@ -31,7 +31,7 @@ export function emitMlcCatalog(): Plugin {
   return {
     name: 'inorigin:mlc-catalog',
     generateBundle() {
-      const { version, entries } = mlcCatalog(MLC_LIST)
+      const { version, entries } = toMlcCatalog(MLC_LIST)
       const lines = entries.map((entry) => `    ${JSON.stringify(entry)}`)
       const source = `{\n  "version": ${version},\n  "entries": [\n${lines.join(',\n')}\n  ]\n}\n`
       this.emitFile({ type: 'asset', fileName: 'catalogs/mlc.json', source })

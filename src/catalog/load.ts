@@ -1,13 +1,13 @@
 /** Loads the catalog of a server: the app's own, then the one of the package. */
 import { InoriginError } from '../error.ts'
 import type { Catalog, CatalogDocument } from './schema.ts'
-import { namesMlc, validateCatalog, type ValidateOptions } from './validate.ts'
+import { referencesMlcList, validateCatalog, type ValidateOptions } from './validate.ts'
 
 /** Maximum length of a catalog document in bytes. */
-export const CATALOG_LIMIT = 4 * 1024 * 1024
+export const MAX_CATALOG_BYTES = 4 * 1024 * 1024
 
 /** Timeout in milliseconds for fetching a catalog. */
-const PATIENCE = 30_000
+const FETCH_TIMEOUT_MS = 30_000
 
 /**
  * Resolves with all entries, the app's first. `source` is the URL or document of the app's catalog,
@@ -22,11 +22,11 @@ export async function loadCatalog(
   base: string = defaultUrl,
 ): Promise<Catalog> {
   if (source === null) return loadEmbedded(defaultUrl)
-  const url = typeof source === 'string' ? absoluteUrl(source, base) : null
+  const url = typeof source === 'string' ? parseCatalogUrl(source, base) : null
   if (url === defaultUrl) return loadEmbedded(defaultUrl)
   const [own, embedded] = await Promise.all([
     url === null
-      ? checked(source, { source: 'given to serve()', base, embedded: false })
+      ? validateDocument(source, { source: 'given to serve()', base, embedded: false })
       : fetchCatalog(url, false),
     fetchCatalog(defaultUrl, true).catch((thrown: unknown) => {
       if (thrown instanceof InoriginError && thrown.kind === 'unavailable') return null
@@ -59,27 +59,31 @@ async function fetchCatalog(url: string, embedded: boolean): Promise<Catalog> {
     document = JSON.parse(text)
   } catch (thrown) {
     // Servers of single-page apps send their index page for missing files.
-    if (/^\s*</.test(text)) throw unavailable(url, 'the response is an HTML page, not JSON')
-    throw invalid(`The catalog ${url} is not JSON: ${messageOf(thrown)}.`, thrown)
+    if (/^\s*</.test(text))
+      throw catalogUnavailableError(url, 'the response is an HTML page, not JSON')
+    throw invalidCatalogError(`The catalog ${url} is not JSON: ${messageOf(thrown)}.`, thrown)
   }
-  return checked(document, { source: url, base, embedded })
+  return validateDocument(document, { source: url, base, embedded })
 }
 
-async function checked(document: unknown, options: ValidateOptions): Promise<Catalog> {
-  const mlc = namesMlc(document) ? (await import('./mlc/list.ts')).MLC_LIST : undefined
+async function validateDocument(document: unknown, options: ValidateOptions): Promise<Catalog> {
+  const mlc = referencesMlcList(document) ? (await import('./mlc/list.ts')).MLC_LIST : undefined
   return validateCatalog(document, { ...options, mlc })
 }
 
 async function fetchText(url: string): Promise<{ text: string; base: string }> {
   try {
     // `no-cache` revalidates a cached copy with the server.
-    const response = await fetch(url, { cache: 'no-cache', signal: AbortSignal.timeout(PATIENCE) })
-    if (!response.ok) throw unavailable(url, `the server returned ${response.status}`)
+    const response = await fetch(url, {
+      cache: 'no-cache',
+      signal: AbortSignal.timeout(FETCH_TIMEOUT_MS),
+    })
+    if (!response.ok) throw catalogUnavailableError(url, `the server returned ${response.status}`)
     return { text: await readText(response, url), base: response.url }
   } catch (thrown) {
     if (thrown instanceof InoriginError) throw thrown
     const hint = 'a server on another origin must allow this origin by CORS'
-    throw unavailable(url, `${messageOf(thrown)} (${hint})`, thrown)
+    throw catalogUnavailableError(url, `${messageOf(thrown)} (${hint})`, thrown)
   }
 }
 
@@ -92,21 +96,23 @@ async function readText({ body }: Response, url: string): Promise<string> {
     const piece = (await reader?.read())?.value
     if (!piece) return text + decoder.decode()
     bytes += piece.length
-    if (bytes > CATALOG_LIMIT) {
+    if (bytes > MAX_CATALOG_BYTES) {
       await reader?.cancel()
-      throw invalid(`The catalog ${url} is larger than the limit of ${CATALOG_LIMIT} bytes.`)
+      throw invalidCatalogError(
+        `The catalog ${url} is larger than the limit of ${MAX_CATALOG_BYTES} bytes.`,
+      )
     }
     text += decoder.decode(piece, { stream: true })
   }
 }
 
-function absoluteUrl(url: string, base: string): string {
+function parseCatalogUrl(url: string, base: string): string {
   const resolved = URL.canParse(url, base) ? new URL(url, base) : null
   if (resolved && /^https?:$/.test(resolved.protocol)) return resolved.href
-  throw invalid(`The catalog ${JSON.stringify(url)} is not an http or https URL.`)
+  throw invalidCatalogError(`The catalog ${JSON.stringify(url)} is not an http or https URL.`)
 }
 
-function invalid(message: string, cause?: unknown): InoriginError {
+function invalidCatalogError(message: string, cause?: unknown): InoriginError {
   return new InoriginError('invalid_request', message, { code: 'invalid_catalog', cause })
 }
 
@@ -114,7 +120,7 @@ function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown)
 }
 
-function unavailable(url: string, why: string, cause?: unknown): InoriginError {
+function catalogUnavailableError(url: string, why: string, cause?: unknown): InoriginError {
   return new InoriginError('unavailable', `The catalog ${url} could not be read: ${why}.`, {
     code: 'catalog_unavailable',
     cause,

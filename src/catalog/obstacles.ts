@@ -1,19 +1,19 @@
 /** Finds the reasons why an implementation cannot run on a device, as texts. */
 import type { Capabilities } from '../device/capabilities.ts'
 import type { Device } from '../types/index.ts'
-import { memoryFor } from './memory.ts'
+import { getMemoryBytes } from './memory-bytes.ts'
 import type { Implementation } from './schema.ts'
 
 const GIB = 2 ** 30
 
 /** Maximum size of a 32-bit WebAssembly memory in bytes. */
-const WASM_MEMORY = 4 * GIB
+const MAX_WASM_MEMORY_BYTES = 4 * GIB
 
 /** Maximum values that older and newer browsers report. They mean "at least this much". */
-const MEMORY_CAPS: readonly number[] = [8 * GIB, 32 * GIB]
+const REPORTED_MEMORY_CAPS: readonly number[] = [8 * GIB, 32 * GIB]
 
 /** Returns the obstacles; the array is empty if the implementation can run. */
-export function obstaclesOf(
+export function listObstacles(
   implementation: Implementation,
   capabilities: Capabilities,
   preference: Device | 'auto' = 'auto',
@@ -21,26 +21,32 @@ export function obstaclesOf(
   const { device, requires = {} } = implementation
   const obstacles: string[] = []
   if (preference !== 'auto' && preference !== device) {
-    obstacles.push(`it runs on ${nameOf(device)}, but ${nameOf(preference)} was requested`)
+    obstacles.push(
+      `it runs on ${toDeviceName(device)}, but ${toDeviceName(preference)} was requested`,
+    )
   }
   if (!capabilities.wasm.simd) obstacles.push('this browser has no WebAssembly SIMD')
-  const lacking = device === 'webgpu' ? gpuObstacles : wasmObstacles
+  const lacking = device === 'webgpu' ? listGpuObstacles : listWasmObstacles
   obstacles.push(...lacking(requires, capabilities))
-  const needed = memoryFor(implementation)
-  if (device === 'wasm' && needed > WASM_MEMORY) {
-    obstacles.push(`it needs ${gib(needed)} of memory and WebAssembly can have ${gib(WASM_MEMORY)}`)
+  const needed = getMemoryBytes(implementation)
+  if (device === 'wasm' && needed > MAX_WASM_MEMORY_BYTES) {
+    obstacles.push(
+      `it needs ${formatGib(needed)} of memory and WebAssembly can have ${formatGib(MAX_WASM_MEMORY_BYTES)}`,
+    )
   }
   const { memory } = capabilities
-  if (memory !== null && needed > memory && !MEMORY_CAPS.includes(memory)) {
-    obstacles.push(`it needs ${gib(needed)} of memory and the device has ${gib(memory)}`)
+  if (memory !== null && needed > memory && !REPORTED_MEMORY_CAPS.includes(memory)) {
+    obstacles.push(
+      `it needs ${formatGib(needed)} of memory and the device has ${formatGib(memory)}`,
+    )
   }
   return obstacles
 }
 
-type Requires = NonNullable<Implementation['requires']>
+type ImplementationRequirements = NonNullable<Implementation['requires']>
 
-function gpuObstacles(
-  { features = [], limits = {} }: Requires,
+function listGpuObstacles(
+  { features = [], limits = {} }: ImplementationRequirements,
   { webgpu, doubt, unsound = [] }: Capabilities,
 ): string[] {
   const fault = doubt === 'late' ? 'timed out in the self-test' : 'computes wrong numbers'
@@ -63,7 +69,10 @@ function gpuObstacles(
 }
 
 /** Returns the missing WebAssembly features, by their names in a catalog. */
-function wasmObstacles({ features = [] }: Requires, { wasm }: Capabilities): string[] {
+function listWasmObstacles(
+  { features = [] }: ImplementationRequirements,
+  { wasm }: Capabilities,
+): string[] {
   const has: Record<string, boolean> = { ...wasm }
   return features
     .filter((feature) => feature !== 'simd' && has[feature] !== true)
@@ -74,10 +83,10 @@ function wasmObstacles({ features = [] }: Requires, { wasm }: Capabilities): str
     )
 }
 
-function nameOf(device: Device): string {
+function toDeviceName(device: Device): string {
   return device === 'webgpu' ? 'WebGPU' : 'WASM'
 }
 
-function gib(bytes: number): string {
+function formatGib(bytes: number): string {
   return `${(bytes / GIB).toFixed(1).replace(/\.0$/, '')} GiB`
 }

@@ -10,11 +10,11 @@ import type {
   requirementsSchema,
   resourceSchema,
   textLayoutSchema,
-} from './implementation.ts'
-import { implementationSchema } from './implementation.ts'
-import { mlcSchema, publishedMlcSchema, type MlcRecord } from './mlc/record.ts'
-import { embeddingsSchema, signatureSchema } from './signature.ts'
-import { tag, text, timestamp, tokens } from './values.ts'
+} from './implementation-schema.ts'
+import { implementationSchema } from './implementation-schema.ts'
+import { mlcSchema, publishedMlcSchema, type MlcRecord } from './mlc/record-schema.ts'
+import { embeddingsSchema, signatureSchema } from './signature-schema.ts'
+import { tagSchema, textSchema, timestampSchema, tokenCountSchema } from './value-schemas.ts'
 
 /** Precisions of weights, as used in the file names of exports on a hub. */
 export const DTYPES = [
@@ -45,14 +45,14 @@ export const TOOL_FORMATS = [
 
 const ownerSchema = v.strictObject({
   /** Name of the owner, as in tags. */
-  username: text,
+  username: textSchema,
   /** Time when the owner was created, in RFC 3339. */
-  created: timestamp,
+  created: timestampSchema,
 })
 
-const described = {
+const describedFields = {
   /** Name that requests use as the model: `@owner/name`, in lower case. */
-  tag,
+  tag: tagSchema,
   /** One sentence about what it does. */
   description: v.optional(v.string()),
   /** Model card in Markdown. */
@@ -65,12 +65,12 @@ const described = {
   access: v.optional(v.picklist(['public', 'private', 'unlisted'])),
 }
 
-const shared = {
-  ...described,
+const listedFields = {
+  ...describedFields,
   /** Display name. */
-  name: text,
+  name: textSchema,
   /** Time when it was created or added, in RFC 3339. */
-  created: timestamp,
+  created: timestampSchema,
   /** Ways to run it. Each device uses one that suits it; among equals, the first one. */
   implementations: v.pipe(v.array(implementationSchema), v.minLength(1)),
 }
@@ -88,7 +88,7 @@ const capabilitiesSchema = v.strictObject({
 })
 
 /** Settings of the dialog that override or complete the chat template. */
-const ways = {
+const dialogFields = {
   /** Format of tool calls. Default: the format that the chat template describes. */
   toolFormat: v.optional(v.picklist(TOOL_FORMATS)),
   /** Maximum number of reasoning tokens if a request sets none. Default: 0, no reasoning. */
@@ -99,46 +99,46 @@ const ways = {
 const modelEntrySchema = v.strictObject({
   /** Marks a language model. */
   type: v.literal('model'),
-  ...shared,
-  ...ways,
+  ...listedFields,
+  ...dialogFields,
   /** Maximum number of tokens of prompt and output together. */
-  maxInputTokens: tokens,
+  maxInputTokens: tokenCountSchema,
   /** Maximum number of output tokens. */
-  maxOutputTokens: tokens,
+  maxOutputTokens: tokenCountSchema,
   /** Abilities beyond text input and text output. */
   capabilities: v.optional(capabilitiesSchema),
 })
 
-const repository = v.pipe(
+const repositorySchema = v.pipe(
   v.string(),
   v.regex(/^[\w.-]+\/[\w.-]+$/, 'a repository looks like owner/name'),
 )
 
 /** Fields of an entry that may be omitted, since the first load of the model looks them up. */
-const found = {
+const lookedUpFields = {
   /** Marks a language model. */
   type: v.optional(v.literal('model')),
-  ...described,
+  ...describedFields,
   /** Commit, branch or tag. Default: `main`, pinned to its commit at the first load. */
-  revision: v.optional(text),
+  revision: v.optional(textSchema),
   /** URL of the hub or a mirror, relative to the catalog's URL. Default: https://huggingface.co */
-  host: v.optional(text),
+  host: v.optional(textSchema),
   /** Precisions that may be used, best first. Default: the ones that suit the device. */
   dtypes: v.optional(v.pipe(v.array(v.picklist(DTYPES)), v.minLength(1))),
   /** Display name. Default: the name of the repository. */
-  name: v.optional(text),
+  name: v.optional(textSchema),
   /** Time when it was created or added, in RFC 3339. Default: that of the repository. */
-  created: v.optional(timestamp),
+  created: v.optional(timestampSchema),
   /**
    * Maximum number of tokens of prompt and output together. Default: the limit in the model's
    * configuration, or 4,096 until that is known.
    */
-  maxInputTokens: v.optional(tokens),
+  maxInputTokens: v.optional(tokenCountSchema),
   /** Maximum number of output tokens. Default: `maxInputTokens`, but at most 4,096. */
-  maxOutputTokens: v.optional(tokens),
+  maxOutputTokens: v.optional(tokenCountSchema),
   /** Abilities beyond text input and text output. */
   capabilities: v.optional(capabilitiesSchema),
-  ...ways,
+  ...dialogFields,
   /** Ways to run it. Written by `inorigin catalog refresh`, or looked up at the hub. */
   implementations: v.optional(v.pipe(v.array(implementationSchema), v.minLength(1))),
 }
@@ -149,14 +149,14 @@ const found = {
  * catalog in advance by `inorigin catalog refresh`.
  */
 const hubEntrySchema = v.strictObject({
-  ...found,
+  ...lookedUpFields,
   /** Repository, such as `onnx-community/Qwen3-0.6B-ONNX`. */
-  huggingface: repository,
+  huggingface: repositorySchema,
 })
 
-const mlcEntryOf = <const T extends v.GenericSchema>(mlc: T) =>
+const createMlcEntrySchema = <const T extends v.GenericSchema>(mlc: T) =>
   v.strictObject({
-    ...found,
+    ...lookedUpFields,
     /**
      * Model that MLC compiled: an id of WebLLM's model list, a WebLLM record, or an array of both,
      * best first. A single id includes the variant with 32-bit floats, for GPUs without 16-bit
@@ -164,17 +164,17 @@ const mlcEntryOf = <const T extends v.GenericSchema>(mlc: T) =>
      */
     mlc,
     /** Repository of the same model, for devices that can run none of the records. */
-    huggingface: v.optional(repository),
+    huggingface: v.optional(repositorySchema),
   })
 
 /** Language model in WebLLM's terms. `tag` and `mlc` are sufficient. */
-const mlcEntrySchema = mlcEntryOf(mlcSchema)
+const mlcEntrySchema = createMlcEntrySchema(mlcSchema)
 
 /** Compiled model with a typed signature. */
 export const predictorEntrySchema = v.strictObject({
   /** Marks a compiled model with a typed signature. */
   type: v.literal('predictor'),
-  ...shared,
+  ...listedFields,
   /** Parameters that embed texts. They make the predictor a model of `/v1/embeddings`. */
   embeddings: v.optional(embeddingsSchema),
   /** Inputs and outputs. */
@@ -184,7 +184,7 @@ export const predictorEntrySchema = v.strictObject({
 /** Entry that lists its implementations. */
 export const entrySchema = v.variant('type', [modelEntrySchema, predictorEntrySchema])
 
-const catalogOf = <const T extends v.GenericSchema>(entry: T) =>
+const createCatalogSchema = <const T extends v.GenericSchema>(entry: T) =>
   v.strictObject({
     /** Location of the schema, for editors: `inorigin/catalog.schema.json` of the package. */
     $schema: v.optional(v.string()),
@@ -195,7 +195,7 @@ const catalogOf = <const T extends v.GenericSchema>(entry: T) =>
   })
 
 /** Schema for validation. It picks the kind of an entry by its keys, so that messages fit it. */
-export const catalogSchema = catalogOf(
+export const catalogSchema = createCatalogSchema(
   v.lazy((input): typeof mlcEntrySchema | typeof hubEntrySchema | typeof entrySchema => {
     const has = (key: string) => typeof input === 'object' && input !== null && key in input
     if (has('mlc')) return mlcEntrySchema
@@ -204,8 +204,8 @@ export const catalogSchema = catalogOf(
 )
 
 /** Schema for external tools, which cannot inspect the input: a union of all kinds. */
-export const publishedCatalogSchema = catalogOf(
-  v.union([mlcEntryOf(publishedMlcSchema), hubEntrySchema, entrySchema]),
+export const publishedCatalogSchema = createCatalogSchema(
+  v.union([createMlcEntrySchema(publishedMlcSchema), hubEntrySchema, entrySchema]),
 )
 
 export type Resource = v.InferOutput<typeof resourceSchema>

@@ -2,12 +2,12 @@
 import * as v from 'valibot'
 import { InoriginError } from '../error.ts'
 import { CHUNK_BYTES } from '../store/db.ts'
-import { ownerOf } from './resolve.ts'
-import { expandHubEntry, HOST } from './hub/entry.ts'
-import { expandMlcEntry } from './mlc/entry.ts'
+import { getOwner } from './find-entry.ts'
+import { expandHubEntry, PUBLIC_HUB_URL } from './hub/hub-entry.ts'
+import { expandMlcEntry } from './mlc/expand-entry.ts'
 import type { MlcList } from './mlc/list.ts'
-import { recordsOf } from './mlc/records.ts'
-import { checkParameters, repeated, type Say } from './parameters.ts'
+import { expandRecords } from './mlc/expand-records.ts'
+import { validateParameters, reportDuplicates, type ReportProblem } from './validate-parameters.ts'
 import {
   catalogSchema,
   type Catalog,
@@ -28,15 +28,15 @@ export interface ValidateOptions {
   base: string
   /** `true` if it may list tags of `@inorigin`, which only the package's own catalog may. */
   embedded: boolean
-  /** WebLLM's model list, required if the document names a model of it; see {@link namesMlc}. */
+  /** WebLLM's model list, required if {@link referencesMlcList} returns `true`. */
   mlc?: MlcList | undefined
 }
 
 /** Maximum number of problems in a message. */
-const LISTED = 5
+const MAX_LISTED_PROBLEMS = 5
 
 /** Owner name of this package. Other catalogs must not define its tags. */
-const RESERVED = 'inorigin'
+const RESERVED_OWNER = 'inorigin'
 
 /**
  * Returns the document as a catalog with absolute resource URLs. Throws `invalid_request` with the
@@ -44,75 +44,79 @@ const RESERVED = 'inorigin'
  */
 export function validateCatalog(document: unknown, options: ValidateOptions): Catalog {
   if (Array.isArray(document)) {
-    throw invalid(options, [
+    throw invalidCatalogError(options, [
       'the document: is a list. Put its entries into { "version": 1, "entries": [] }',
     ])
   }
   const { success, output, issues } = v.safeParse(catalogSchema, document)
   if (!success) {
-    throw invalid(
+    throw invalidCatalogError(
       options,
-      issues.map((issue) => `${pathOf(issue.path)}: ${issue.message}`),
+      issues.map((issue) => `${formatPath(issue.path)}: ${issue.message}`),
     )
   }
   const problems: string[] = []
-  const catalog = resolved(output, options, problems)
-  if (problems.length > 0) throw invalid(options, problems)
+  const catalog = resolveDocument(output, options, problems)
+  if (problems.length > 0) throw invalidCatalogError(options, problems)
   return catalog
 }
 
 /** Returns `true` if an entry names a model of WebLLM's list, which validation then needs. */
-export function namesMlc(document: unknown): boolean {
+export function referencesMlcList(document: unknown): boolean {
   const { entries } = Object(document) as { entries?: unknown }
   if (!Array.isArray(entries)) return false
   return entries.some((entry) => [Object(entry).mlc].flat().some((one) => typeof one === 'string'))
 }
 
 /** Checks rules that a schema cannot express, and makes every URL absolute. */
-function resolved(
+function resolveDocument(
   catalog: CatalogDocument,
   { base, embedded, mlc }: ValidateOptions,
   problems: string[],
 ): Catalog {
-  const say = (path: string, problem: string) => problems.push(`${path}: ${problem}`)
-  repeated(
+  const report = (path: string, problem: string) => problems.push(`${path}: ${problem}`)
+  reportDuplicates(
     catalog.entries.map((entry) => entry.tag),
     'entries',
     'tag',
-    say,
+    report,
   )
   const entries = catalog.entries.map((written, index): Entry => {
     const path = `entries[${index}]`
-    const entry = 'mlc' in written || 'huggingface' in written ? expanded(written, path) : written
-    if (!embedded && ownerOf(entry.tag) === RESERVED) {
-      say(`${path}.tag`, `tags of @${RESERVED} are reserved; use an owner name of your own`)
+    const entry =
+      'mlc' in written || 'huggingface' in written ? expandEntry(written, path) : written
+    if (!embedded && getOwner(entry.tag) === RESERVED_OWNER) {
+      report(
+        `${path}.tag`,
+        `tags of @${RESERVED_OWNER} are reserved; use an owner name of your own`,
+      )
     }
     if (entry.type === 'model' && entry.maxOutputTokens > entry.maxInputTokens) {
-      say(`${path}.maxOutputTokens`, 'is above maxInputTokens, which includes the output')
+      report(`${path}.maxOutputTokens`, 'is above maxInputTokens, which includes the output')
     }
     if (entry.type === 'predictor') {
-      checkParameters(entry, path, say)
-      checkEmbeddings(entry, `${path}.embeddings`, say)
+      validateParameters(entry, path, report)
+      validateEmbeddings(entry, `${path}.embeddings`, report)
     }
-    repeated(
+    reportDuplicates(
       entry.implementations.map(({ id }) => id),
       `${path}.implementations`,
       'id',
-      say,
+      report,
     )
     const implementations = entry.implementations.map((implementation, at): Implementation => {
-      checkEngine(implementation, entry.type, `${path}.implementations[${at}]`, say)
+      validateEngine(implementation, entry.type, `${path}.implementations[${at}]`, report)
       const list = `${path}.implementations[${at}].resources`
-      repeated(
+      reportDuplicates(
         implementation.resources.map(({ name }) => name),
         list,
         'name',
-        say,
+        report,
       )
       const resources = implementation.resources.map((resource, place): Resource => {
-        checkChunks(resource, `${list}[${place}].chunks`, say)
-        const url = absolute(resource.url, base)
-        if (!url) say(`${list}[${place}].url`, `"${resource.url}" is not an http or https URL`)
+        validateChunkCount(resource, `${list}[${place}].chunks`, report)
+        const url = toAbsoluteUrl(resource.url, base)
+        if (!url) report(`${list}[${place}].url`, `"${resource.url}" is not an http or https URL`)
         return { ...resource, url: url ?? '' }
       })
       return { ...implementation, resources }
@@ -121,65 +125,79 @@ function resolved(
   })
   return { version: catalog.version, entries }
 
-  function expanded(entry: HubEntry | MlcEntry, path: string): ModelEntry {
-    const { host: given = HOST } = entry
-    const host = absolute(given.endsWith('/') ? given : `${given}/`, base)
-    if (!host) say(`${path}.host`, `"${entry.host}" is not an http or https URL`)
+  function expandEntry(entry: HubEntry | MlcEntry, path: string): ModelEntry {
+    const { host: given = PUBLIC_HUB_URL } = entry
+    const host = toAbsoluteUrl(given.endsWith('/') ? given : `${given}/`, base)
+    if (!host) report(`${path}.host`, `"${entry.host}" is not an http or https URL`)
     if (!('mlc' in entry)) return expandHubEntry(entry, host ?? undefined)
-    const absoluteUrl = (url: string) => absolute(url, base)
-    const records = recordsOf(entry, { list: mlc, host: host ?? HOST, absoluteUrl }, path, say)
+    const absoluteUrl = (url: string) => toAbsoluteUrl(url, base)
+    const records = expandRecords(
+      entry,
+      { list: mlc, host: host ?? PUBLIC_HUB_URL, absoluteUrl },
+      path,
+      report,
+    )
     return expandMlcEntry(entry, records, host ?? undefined)
   }
 }
 
-function checkEmbeddings(entry: PredictorEntry, path: string, say: Say): void {
+function validateEmbeddings(entry: PredictorEntry, path: string, report: ReportProblem): void {
   const { embeddings, signature, implementations } = entry
   if (!embeddings) return
   const { input, output, maxInputTokens } = embeddings
   const type = signature.outputs.find(({ name }) => name === output)?.type
-  if (!type) say(`${path}.output`, `there is no output ${output}`)
-  else if (!/^float(16|32)$/.test(type)) say(`${path}.output`, `${output} is ${type}, not floats`)
+  if (!type) report(`${path}.output`, `there is no output ${output}`)
+  else if (!/^float(16|32)$/.test(type))
+    report(`${path}.output`, `${output} is ${type}, not floats`)
   if (!signature.inputs.some(({ name }) => name === input)) {
-    return say(`${path}.input`, `there is no input ${input}`)
+    return report(`${path}.input`, `there is no input ${input}`)
   }
   for (const { id, bindings = {} } of implementations) {
     const layout = Object.hasOwn(bindings, input) ? bindings[input]?.text : undefined
     // Texts of different lengths share a batch, so padding must be masked.
-    if (!layout?.mask) say(`${path}.input`, `${id} does not bind ${input} with \`text\` and a mask`)
+    if (!layout?.mask)
+      report(`${path}.input`, `${id} does not bind ${input} with \`text\` and a mask`)
     else if (layout.most < maxInputTokens) {
-      say(`${path}.maxInputTokens`, `is above the ${layout.most} tokens that ${id} reads`)
+      report(`${path}.maxInputTokens`, `is above the ${layout.most} tokens that ${id} reads`)
     }
   }
 }
 
-function checkEngine(
+function validateEngine(
   { engine, device, resources }: Implementation,
   type: Entry['type'],
   path: string,
-  say: Say,
+  report: ReportProblem,
 ): void {
   if (engine !== 'mlc') return
-  if (type !== 'model') say(`${path}.engine`, 'mlc runs only language models')
-  if (device !== 'webgpu') say(`${path}.device`, 'mlc runs only on webgpu')
+  if (type !== 'model') report(`${path}.engine`, 'mlc runs only language models')
+  if (device !== 'webgpu') report(`${path}.device`, 'mlc runs only on webgpu')
   if (resources.length > 0 && !resources.some((resource) => resource.type === 'wasm')) {
-    say(`${path}.resources`, 'mlc needs the compiled library of the model, of type wasm')
+    report(`${path}.resources`, 'mlc needs the compiled library of the model, of type wasm')
   }
 }
 
-function checkChunks({ bytes, chunks }: Resource, path: string, say: Say): void {
+function validateChunkCount(
+  { bytes, chunks }: Resource,
+  path: string,
+  report: ReportProblem,
+): void {
   const expected = Math.ceil(bytes / CHUNK_BYTES)
   if (chunks && chunks.length !== expected) {
-    say(path, `needs ${expected} hashes (one per 16 MiB of ${bytes} bytes), got ${chunks.length}`)
+    report(
+      path,
+      `needs ${expected} hashes (one per 16 MiB of ${bytes} bytes), got ${chunks.length}`,
+    )
   }
 }
 
-function absolute(url: string, base: string): string | null {
+function toAbsoluteUrl(url: string, base: string): string | null {
   const resolvedUrl = URL.canParse(url, base) ? new URL(url, base) : null
   return resolvedUrl && /^https?:$/.test(resolvedUrl.protocol) ? resolvedUrl.href : null
 }
 
 /** Formats a path, such as `entries[3].implementations[0].bindings["input.1"]`. */
-function pathOf(path: readonly { key: unknown }[] | undefined): string {
+function formatPath(path: readonly { key: unknown }[] | undefined): string {
   const step = (key: unknown) => {
     const name = String(key)
     if (typeof key === 'number') return `[${name}]`
@@ -189,12 +207,15 @@ function pathOf(path: readonly { key: unknown }[] | undefined): string {
   return steps.join('').replace(/^\./, '') || 'the document'
 }
 
-function invalid({ source }: ValidateOptions, problems: readonly string[]): InoriginError {
-  const rest = problems.length - LISTED
+function invalidCatalogError(
+  { source }: ValidateOptions,
+  problems: readonly string[],
+): InoriginError {
+  const rest = problems.length - MAX_LISTED_PROBLEMS
   const more = rest > 0 ? `\n(and ${rest} more)` : ''
   return new InoriginError(
     'invalid_request',
-    `The catalog ${source} cannot be used:\n${problems.slice(0, LISTED).join('\n')}${more}`,
+    `The catalog ${source} cannot be used:\n${problems.slice(0, MAX_LISTED_PROBLEMS).join('\n')}${more}`,
     { code: 'invalid_catalog', details: { source, problems } },
   )
 }

@@ -3,21 +3,27 @@ import { existsSync } from 'node:fs'
 import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import * as v from 'valibot'
-import { ownerOf } from '../catalog/resolve.ts'
+import { getOwner } from '../catalog/find-entry.ts'
 import type { Dtype, Entry, Implementation, Resource } from '../catalog/schema.ts'
-import { tag as tagSchema } from '../catalog/values.ts'
+import { tagSchema } from '../catalog/value-schemas.ts'
 import { InoriginError } from '../error.ts'
 import type { Device, Tag } from '../types/index.ts'
-import { bookText, checkBook, readBook, SCHEMA, withEntry } from './add/book.ts'
-import { copyItem, type Facts } from './add/copy.ts'
-import { readInside, type Root } from './add/inside.ts'
-import { makePlan } from './add/plan.ts'
-import { findSource, placeOf } from './add/source.ts'
+import {
+  serializeCatalog,
+  assertCatalog,
+  readAppCatalog,
+  SCHEMA_FILE,
+  withEntry,
+} from './add/app-catalog.ts'
+import { copyItem, type CopiedFile } from './add/copy-file.ts'
+import { readInside, type ModelRoot } from './add/model-root.ts'
+import { planSource } from './add/plan-source.ts'
+import { findSource, toServedPath } from './add/source.ts'
 import type { Item } from '../host/draft/items.ts'
 import type { Plan, Planned } from '../host/draft/plan.ts'
 import { refuse } from '../host/draft/refuse.ts'
-import { tryModel } from './onnx/trial.ts'
-import { refuseLinks, temporaryFor, writeBelow } from './write.ts'
+import { assertModelOpens } from './onnx/open-model.ts'
+import { assertNoLinks, toTemporaryPath, writeBelow } from './write-file.ts'
 
 export interface AddOptions {
   /** Path of an .onnx file or a folder. */
@@ -53,20 +59,20 @@ export interface AddResult {
   files: number
   bytes: number
   /** Names of the files that were split. */
-  cut: string[]
+  splitFiles: string[]
   notes: string[]
   /** `true` if `inorigin init` has filled the folder. */
   isReady: boolean
 }
 
 /** Maximum bytes of weights of a model to test in the runtime before anything is written. */
-const MOST_TRIED = 512 * 2 ** 20
+const MAX_TESTED_BYTES = 512 * 2 ** 20
 
 /** Name of the folder that `inorigin init` fills too. */
-const FOLDER = 'inorigin'
+const INORIGIN_FOLDER = 'inorigin'
 
 /** Name of the app's own catalog in that folder. */
-const CATALOG = 'catalog.json'
+const CATALOG_FILE = 'catalog.json'
 
 /**
  * Drafts an entry, copies its files and writes both into the app's catalog. Throws
@@ -74,46 +80,50 @@ const CATALOG = 'catalog.json'
  */
 export async function add(options: AddOptions): Promise<AddResult> {
   const { tag, publicDir, signal, onStep } = options
-  checkTag(tag)
-  const home = join(publicDir, FOLDER)
-  const catalog = join(home, CATALOG)
+  assertTag(tag)
+  const home = join(publicDir, INORIGIN_FOLDER)
+  const catalog = join(home, CATALOG_FILE)
   const folder = join(home, tag)
-  for (const name of [CATALOG, SCHEMA, tag]) refuseLinks(publicDir, `${FOLDER}/${name}`)
-  const book = readBook(catalog)
+  for (const name of [CATALOG_FILE, SCHEMA_FILE, tag])
+    assertNoLinks(publicDir, `${INORIGIN_FOLDER}/${name}`)
+  const appCatalog = readAppCatalog(catalog)
   if (!options.force)
-    refuseOverwriting(
-      book.entries.some((entry) => entry.tag === tag),
+    assertNotPresent(
+      appCatalog.entries.some((entry) => entry.tag === tag),
       folder,
       options,
     )
 
   onStep(`Reading ${options.source}`)
   const source = findSource(options.source)
-  const plan = await makePlan(source, { ...options, tensors: new Set(options.tensors) })
-  await tryPlan(source.root, plan, options)
+  const plan = await planSource(source, { ...options, tensors: new Set(options.tensors) })
+  await testPlan(source.root, plan, options)
 
   const all = plan.implementations.flatMap((one) => one.items)
   const items = [...new Map(all.map((one) => [one.name, one])).values()]
-  const staging = temporaryFor(folder)
+  const staging = toTemporaryPath(folder)
   try {
-    const facts = await copyAll(source.root, items, staging, options)
-    const entry = toEntry(plan, facts, options)
-    const next = withEntry(book, entry)
-    checkBook(next, catalog)
+    const copied = await copyAll(source.root, items, staging, options)
+    const entry = toEntry(plan, copied, options)
+    const next = withEntry(appCatalog, entry)
+    assertCatalog(next, catalog)
     signal.throwIfAborted()
-    refuseLinks(publicDir, `${FOLDER}/${tag}`)
+    assertNoLinks(publicDir, `${INORIGIN_FOLDER}/${tag}`)
     await rm(folder, { recursive: true, force: true })
     await rename(staging, folder)
-    writeBelow(publicDir, `${FOLDER}/${CATALOG}`, { text: bookText(next) })
-    const schema = join(options.dist, SCHEMA)
-    if (existsSync(schema)) writeBelow(publicDir, `${FOLDER}/${SCHEMA}`, { from: schema })
+    writeBelow(publicDir, `${INORIGIN_FOLDER}/${CATALOG_FILE}`, { text: serializeCatalog(next) })
+    const schema = join(options.dist, SCHEMA_FILE)
+    if (existsSync(schema))
+      writeBelow(publicDir, `${INORIGIN_FOLDER}/${SCHEMA_FILE}`, { from: schema })
     return {
       entry,
       catalog,
       folder,
       files: await countFiles(folder),
       bytes: items.reduce((sum, { bytes }) => sum + bytes, 0),
-      cut: items.map(({ name }) => name).filter((name) => facts.get(name)?.partBytes !== undefined),
+      splitFiles: items
+        .map(({ name }) => name)
+        .filter((name) => copied.get(name)?.partBytes !== undefined),
       notes: plan.notes,
       isReady: existsSync(join(home, 'index.js')),
     }
@@ -132,25 +142,29 @@ async function countFiles(folder: string): Promise<number> {
   return all.filter((one) => one.isFile()).length
 }
 
-function checkTag(tag: string): void {
+function assertTag(tag: string): void {
   const { issues, success } = v.safeParse(tagSchema, tag)
   if (!success) throw refuse(`--tag ${tag}: ${issues[0].message}.`, 'Use one such as @me/name.')
-  if (ownerOf(tag) !== 'inorigin') return
+  if (getOwner(tag) !== 'inorigin') return
   throw refuse('Tags of @inorigin are reserved.', 'Use an owner name of your own.')
 }
 
-function refuseOverwriting(isThere: boolean, folder: string, { tag }: AddOptions): void {
+function assertNotPresent(isThere: boolean, folder: string, { tag }: AddOptions): void {
   const todo = 'Choose another tag, or replace it with --force.'
   if (isThere) throw refuse(`${tag} is already in the catalog.`, todo)
   if (existsSync(folder)) throw refuse(`${folder} already exists.`, todo)
 }
 
-async function tryPlan(root: Root, plan: Plan, { runtime, onStep }: AddOptions): Promise<void> {
+async function testPlan(
+  root: ModelRoot,
+  plan: Plan,
+  { runtime, onStep }: AddOptions,
+): Promise<void> {
   if (plan.entry.type !== 'predictor') return
   const items = plan.implementations.find(({ device }) => device === 'wasm')?.items ?? []
   const [graph] = items.filter(({ type }) => type === 'onnx')
   if (!graph) return
-  if (items.reduce((sum, { bytes }) => sum + bytes, 0) > MOST_TRIED) {
+  if (items.reduce((sum, { bytes }) => sum + bytes, 0) > MAX_TESTED_BYTES) {
     plan.notes.push('The model is too large to test here. Test it in a page.')
     return
   }
@@ -159,7 +173,7 @@ async function tryPlan(root: Root, plan: Plan, { runtime, onStep }: AddOptions):
   const data = items
     .filter(({ type }) => type === 'data')
     .map(({ name, path }) => ({ path: name.slice(base.length), file: path }))
-  await tryModel({
+  await assertModelOpens({
     graph: graph.path,
     data,
     name: join(root.path, graph.path),
@@ -169,21 +183,21 @@ async function tryPlan(root: Root, plan: Plan, { runtime, onStep }: AddOptions):
 }
 
 async function copyAll(
-  root: Root,
+  root: ModelRoot,
   items: readonly Item[],
   folder: string,
   { maxFileBytes, signal, onStep }: AddOptions,
-): Promise<ReadonlyMap<string, Facts>> {
+): Promise<ReadonlyMap<string, CopiedFile>> {
   const total = items.reduce((sum, { bytes }) => sum + bytes, 0)
-  const facts = new Map<string, Facts>()
+  const copied = new Map<string, CopiedFile>()
   let done = 0
   try {
     await mkdir(folder, { recursive: true })
     for (const item of items) {
       const onBytes = (bytes: number): void => onStep('Copying', (done += bytes), total)
-      facts.set(item.name, await copyItem(root, item, folder, { maxFileBytes, signal, onBytes }))
+      copied.set(item.name, await copyItem(root, item, folder, { maxFileBytes, signal, onBytes }))
     }
-    return facts
+    return copied
   } catch (cause) {
     if (signal.aborted || cause instanceof InoriginError) throw cause
     const what = `The files cannot be copied to ${folder}: ${cause instanceof Error ? cause.message : cause}.`
@@ -191,20 +205,24 @@ async function copyAll(
   }
 }
 
-function toEntry(plan: Plan, facts: ReadonlyMap<string, Facts>, { tag, name }: AddOptions): Entry {
+function toEntry(
+  plan: Plan,
+  copied: ReadonlyMap<string, CopiedFile>,
+  { tag, name }: AddOptions,
+): Entry {
   const { type, ...rest } = plan.entry
   const implementations = plan.implementations.map(
     ({ items, ...planned }: Planned): Implementation => ({
       ...planned,
       resources: items.map((item): Resource => {
-        const { bytes, sha256, ...cut } = facts.get(item.name) as Facts
+        const { bytes, sha256, ...splitFields } = copied.get(item.name) as CopiedFile
         return {
           type: item.type,
-          url: `${tag}/${placeOf(item)}`,
+          url: `${tag}/${toServedPath(item)}`,
           name: item.name,
           bytes,
           sha256,
-          ...cut,
+          ...splitFields,
         }
       }),
     }),

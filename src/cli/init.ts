@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join, relative, sep } from 'node:path'
 import { InoriginError } from '../error.ts'
-import { type Content, refuseLinks, statAt, writeBelow } from './write.ts'
+import { type Content, assertNoLinks, findStats, writeBelow } from './write-file.ts'
 
 export interface InitOptions {
   /** Folder that the app's web server serves. It is created if missing. */
@@ -30,21 +30,21 @@ export interface InitResult {
 }
 
 /** Prefix of the names of WebLLM's chunks. */
-const MLC = 'mlc-'
+const MLC_CHUNK_PREFIX = 'mlc-'
 const MLC_CATALOG = 'catalogs/mlc.json'
 /** Tag of the model that `--no-guide` omits. */
-const GUIDE = '@inorigin/guide'
+const GUIDE_TAG = '@inorigin/guide'
 const SCRIPTS = ['index.js', 'worker.js', 'model-worker.js', 'catalog.schema.json', 'licenses.md']
 /** Builds that are loaded. The fourth build, jsep, is not used. */
-const RUNTIME = ['.jspi', '.asyncify', ''].flatMap((build) =>
+const RUNTIME_FILES = ['.jspi', '.asyncify', ''].flatMap((build) =>
   ['mjs', 'wasm'].map((type) => `ort-wasm-simd-threaded${build}.${type}`),
 )
 /** Name of the folder beside the script. */
-const FOLDER = 'inorigin'
+const INORIGIN_FOLDER = 'inorigin'
 /** Name of the file that lists the written files, so that a refresh deletes only those. */
-const LIST = 'files.json'
+const FILE_LIST = 'files.json'
 /** Start of the first line of the package's service worker script. */
-const MARK = '/*! inorigin '
+const SCRIPT_MARK = '/*! inorigin '
 
 interface CatalogFile {
   entries: { tag: string; implementations?: { resources: { url: string }[] }[] }[]
@@ -59,19 +59,20 @@ interface CatalogFile {
 export function init(options: InitOptions): InitResult {
   const { publicDir, dist, sw } = options
   const script = sw === null ? null : join(publicDir, sw)
-  if (sw !== null) refuseForeign(publicDir, sw)
-  const folder = join(publicDir, FOLDER)
-  const sources = collect(options)
-  for (const name of [LIST, ...sources.keys()]) refuseLinks(publicDir, `${FOLDER}/${name}`)
-  const before = listed(folder)
-  for (const name of before) refuseLinks(publicDir, `${FOLDER}/${name}`)
+  if (sw !== null) assertOwnScript(publicDir, sw)
+  const folder = join(publicDir, INORIGIN_FOLDER)
+  const sources = collectSources(options)
+  for (const name of [FILE_LIST, ...sources.keys()])
+    assertNoLinks(publicDir, `${INORIGIN_FOLDER}/${name}`)
+  const before = readFileList(folder)
+  for (const name of before) assertNoLinks(publicDir, `${INORIGIN_FOLDER}/${name}`)
 
   const write = (name: string, content: Content) =>
-    writeBelow(publicDir, `${FOLDER}/${name}`, content)
+    writeBelow(publicDir, `${INORIGIN_FOLDER}/${name}`, content)
   const written = [...sources].map(([name, source]) => write(name, source))
   const list = { written_by: 'inorigin init', files: [...sources.keys()] }
-  written.push(write(LIST, { text: `${JSON.stringify(list, null, 2)}\n` }))
-  const removed = before.filter((name) => !sources.has(name) && remove(folder, name))
+  written.push(write(FILE_LIST, { text: `${JSON.stringify(list, null, 2)}\n` }))
+  const removed = before.filter((name) => !sources.has(name) && removeFile(folder, name))
   // The script comes last, so that a page that finds it finds the other files too.
   if (sw !== null) written.push(writeBelow(publicDir, sw, { from: join(dist, 'sw.js') }))
 
@@ -79,17 +80,17 @@ export function init(options: InitOptions): InitResult {
   return { script, folder, files: written.length, bytes, removed }
 }
 
-function collect({ dist, runtime, guide, mlc }: InitOptions): Map<string, Content> {
+function collectSources({ dist, runtime, guide, mlc }: InitOptions): Map<string, Content> {
   const sources = new Map<string, Content>()
-  const chunks = filesBelow(join(dist, 'chunks'))
-    .filter((name) => mlc || !name.startsWith(MLC))
+  const chunks = listFilesBelow(join(dist, 'chunks'))
+    .filter((name) => mlc || !name.startsWith(MLC_CHUNK_PREFIX))
     .map((name) => `chunks/${name}`)
   const scripts = [...SCRIPTS, ...chunks, ...(mlc ? [MLC_CATALOG] : [])]
   for (const name of scripts) sources.set(name, { from: join(dist, name) })
-  for (const name of RUNTIME) sources.set(`ort/${name}`, { from: join(runtime, name) })
+  for (const name of RUNTIME_FILES) sources.set(`ort/${name}`, { from: join(runtime, name) })
 
-  const catalog = JSON.parse(read(join(dist, 'models', 'catalog.json'))) as CatalogFile
-  const entries = catalog.entries.filter((entry) => guide || entry.tag !== GUIDE)
+  const catalog = JSON.parse(readText(join(dist, 'models', 'catalog.json'))) as CatalogFile
+  const entries = catalog.entries.filter((entry) => guide || entry.tag !== GUIDE_TAG)
   sources.set('models/catalog.json', {
     text: `${JSON.stringify({ ...catalog, entries }, null, 2)}\n`,
   })
@@ -102,14 +103,14 @@ function collect({ dist, runtime, guide, mlc }: InitOptions): Map<string, Conten
       if (existsSync(join(dist, notice))) sources.set(notice, { from: join(dist, notice) })
     }
   }
-  for (const source of sources.values()) if ('from' in source) demand(source.from)
+  for (const source of sources.values()) if ('from' in source) assertExists(source.from)
   return sources
 }
 
-function refuseForeign(publicDir: string, sw: string): void {
-  refuseLinks(publicDir, sw)
+function assertOwnScript(publicDir: string, sw: string): void {
+  assertNoLinks(publicDir, sw)
   const script = join(publicDir, sw)
-  if (!existsSync(script) || read(script).startsWith(MARK)) return
+  if (!existsSync(script) || readText(script).startsWith(SCRIPT_MARK)) return
   throw new InoriginError(
     'invalid_request',
     `${script} exists and was not written by inorigin, so it was not changed. If your app owns ` +
@@ -119,9 +120,9 @@ function refuseForeign(publicDir: string, sw: string): void {
 }
 
 /** Deletes a file of an earlier version, and its folders if they become empty. */
-function remove(folder: string, name: string): boolean {
+function removeFile(folder: string, name: string): boolean {
   const path = join(folder, name)
-  if (!statAt(path)?.isFile()) return false
+  if (!findStats(path)?.isFile()) return false
   rmSync(path)
   for (let at = dirname(path); at !== folder && readdirSync(at).length === 0; at = dirname(at)) {
     rmdirSync(at)
@@ -130,11 +131,11 @@ function remove(folder: string, name: string): boolean {
 }
 
 /** Returns the files that an earlier run wrote. */
-function listed(folder: string): string[] {
-  const path = join(folder, LIST)
+function readFileList(folder: string): string[] {
+  const path = join(folder, FILE_LIST)
   if (!existsSync(path)) return []
   try {
-    const { files } = JSON.parse(read(path)) as { files: unknown[] }
+    const { files } = JSON.parse(readText(path)) as { files: unknown[] }
     return files.filter((name) => typeof name === 'string').filter((name) => isInside(folder, name))
   } catch (cause) {
     const what = `${path} is not a file list of \`inorigin init\`. Delete it, then run this again.`
@@ -146,24 +147,24 @@ function isInside(folder: string, name: string): boolean {
   return !relative(folder, join(folder, name)).startsWith('..')
 }
 
-function demand(path: string): void {
+function assertExists(path: string): void {
   if (existsSync(path)) return
   const what = `${path} is missing, so the installation is not complete.`
   throw new InoriginError('unavailable', `${what} Install inorigin and onnxruntime-web again.`)
 }
 
-function read(path: string): string {
+function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch (cause) {
-    throw new InoriginError('invalid_request', `${path} cannot be read: ${reason(cause)}.`, {
+    throw new InoriginError('invalid_request', `${path} cannot be read: ${messageOf(cause)}.`, {
       cause,
     })
   }
 }
 
 /** Returns the paths of all files below a folder, relative to it, with forward slashes. */
-function filesBelow(folder: string): string[] {
+function listFilesBelow(folder: string): string[] {
   if (!existsSync(folder)) return []
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((name) => statSync(join(folder, name)).isFile())
@@ -171,6 +172,6 @@ function filesBelow(folder: string): string[] {
     .toSorted()
 }
 
-function reason(thrown: unknown): string {
+function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown)
 }

@@ -3,7 +3,7 @@
 import { print, printOver } from './output.ts'
 
 /** Milliseconds between two lines without a terminal. */
-const PACE = 5_000
+const LINE_INTERVAL_MS = 5_000
 
 export interface Progress {
   step(what: string, done?: number, total?: number): void
@@ -11,7 +11,7 @@ export interface Progress {
   end(): void
 }
 
-export function startProgress(stream: NodeJS.WriteStream): Progress {
+export function createProgress(stream: NodeJS.WriteStream): Progress {
   const isTerminal = stream.isTTY
   let last = performance.now()
   let shown = ''
@@ -23,9 +23,10 @@ export function startProgress(stream: NodeJS.WriteStream): Progress {
   }
   return {
     step(what, done, total) {
-      const text = done === undefined || !total ? `${what} ...` : `${what}: ${shareOf(done, total)}`
+      const text =
+        done === undefined || !total ? `${what} ...` : `${what}: ${formatShare(done, total)}`
       const now = performance.now()
-      if (!isTerminal && now - last < PACE) return
+      if (!isTerminal && now - last < LINE_INTERVAL_MS) return
       last = now
       show(text)
     },
@@ -35,12 +36,12 @@ export function startProgress(stream: NodeJS.WriteStream): Progress {
   }
 }
 
-function shareOf(done: number, total: number): string {
-  return `${Math.floor((100 * done) / total)} % of ${megabytes(total)}`
+function formatShare(done: number, total: number): string {
+  return `${Math.floor((100 * done) / total)} % of ${formatByteCount(total)}`
 }
 
 /** Formats a length as MB, kB or bytes, such as `1.5 MB`. */
-export function megabytes(bytes: number): string {
+export function formatByteCount(bytes: number): string {
   if (bytes < 1e3) return `${bytes} bytes`
   return bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`
 }

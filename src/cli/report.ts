@@ -1,21 +1,21 @@
 /** Formats the report of what the command did. */
 import { relative, sep } from 'node:path'
 import type { AddOptions, AddResult } from './add.ts'
-import { snippet } from './add/next.ts'
+import { createSnippet } from './add/snippet.ts'
 import type { InitResult } from './init.ts'
-import { megabytes } from './progress.ts'
+import { formatByteCount } from './progress.ts'
 
-export function reportAdded(
+export function formatAddReport(
   result: AddResult,
   { publicDir }: Pick<AddOptions, 'publicDir'>,
 ): string[] {
-  const { entry, folder, catalog, files, bytes, cut, notes, isReady } = result
+  const { entry, folder, catalog, files, bytes, splitFiles, notes, isReady } = result
   const url = `/${relative(publicDir, catalog).split(sep).join('/')}`
   const what = entry.type === 'predictor' ? 'predictor' : 'chat model'
   const lines = [
-    `Added the ${what} ${entry.tag}: ${files} ${files === 1 ? 'file' : 'files'}, ${megabytes(bytes)}, in ${folder}${sep}`,
+    `Added the ${what} ${entry.tag}: ${files} ${files === 1 ? 'file' : 'files'}, ${formatByteCount(bytes)}, in ${folder}${sep}`,
   ]
-  if (cut.length > 0) lines.push(`Split into parts: ${cut.join(', ')}`)
+  if (splitFiles.length > 0) lines.push(`Split into parts: ${splitFiles.join(', ')}`)
   if (entry.type === 'predictor') {
     for (const side of ['inputs', 'outputs'] as const) {
       lines.push('', `${side}:`)
@@ -27,7 +27,7 @@ export function reportAdded(
   if (notes.length > 0) lines.push('', 'Please check:', ...notes.map((note) => `- ${note}`))
   lines.push('', `Its entry is in ${catalog}. You can edit it.`)
   if (!isReady) lines.push(`The runtime is missing: run \`npx inorigin init ${publicDir}\`.`)
-  const code = snippet(entry, url).split('\n')
+  const code = createSnippet(entry, url).split('\n')
   return [...lines, '', 'In your page:', '', ...code.map((line) => line && `  ${line}`)]
 }
 
@@ -39,14 +39,14 @@ export interface InitContext {
   isRemembered: boolean
 }
 
-export function reportInit(
+export function formatInitReport(
   result: InitResult,
   { version, sw, isRemembered }: InitContext,
 ): string[] {
   const { script, folder, files, bytes, removed } = result
   const lines = [
     `inorigin ${version}: wrote ${script === null ? '' : `${script} and `}${folder}${sep}, ${files} files, ` +
-      `${megabytes(bytes)}.`,
+      `${formatByteCount(bytes)}.`,
   ]
   if (removed.length > 0) lines.push(`Removed ${removed.length} files that are no longer needed.`)
   return [

@@ -1,6 +1,6 @@
 /** Creates and detects errors of wrong usage, in the form of `parseArgs`. */
 
-export function usageError(message: string): Error {
+export function createUsageError(message: string): Error {
   return Object.assign(new TypeError(message), { code: 'ERR_PARSE_ARGS' })
 }
 
@@ -10,7 +10,7 @@ export function isUsageError(error: unknown): error is Error {
 }
 
 /** Options that each command accepts. */
-const OPTIONS: Readonly<Record<string, readonly string[]>> = {
+const COMMAND_OPTIONS: Readonly<Record<string, readonly string[]>> = {
   init: ['guide', 'mlc', 'sw', 'own-sw'],
   add: ['tag', 'name', 'public', 'max-file-bytes', 'device', 'dtypes', 'tensor', 'force'],
   types: ['public', 'out'],
@@ -18,8 +18,8 @@ const OPTIONS: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** Throws a usage error for options of other commands, which would have no effect. */
-export function refuseOptions(command: string | undefined, given: object): void {
-  const taken = OPTIONS[command ?? '']
+export function assertOptions(command: string | undefined, given: object): void {
+  const taken = COMMAND_OPTIONS[command ?? '']
   const other = Object.keys(given).find((name) => taken && !taken.includes(name))
-  if (other !== undefined) throw usageError(`inorigin ${command} takes no --${other}`)
+  if (other !== undefined) throw createUsageError(`inorigin ${command} takes no --${other}`)
 }

@@ -1,5 +1,5 @@
 /** Finds the WebGPU adapter and describes it as plain data. */
-import { within } from '../store/patience.ts'
+import { withTimeout } from '../store/timeouts.ts'
 
 /** Plain-data description of a WebGPU adapter, taken from its info, features and limits. */
 export interface AdapterDescription {
@@ -16,9 +16,9 @@ export interface AdapterDescription {
 }
 
 /** Timeout in milliseconds of an adapter request; after it, the adapter counts as absent. */
-const PATIENCE = 10_000
+const ADAPTER_TIMEOUT_MS = 10_000
 
-const SOFTWARE = /swiftshader|llvmpipe|lavapipe|softpipe|basic render|\bwarp\b/i
+const SOFTWARE_GPU = /swiftshader|llvmpipe|lavapipe|softpipe|basic render|\bwarp\b/i
 
 /**
  * Resolves with the high-performance adapter, or with `null` if there is no WebGPU or the request
@@ -29,7 +29,7 @@ export async function findAdapter(): Promise<GPUAdapter | null> {
   if (!gpu) return null
   // A hanging GPU process or a blocklisted driver must not prevent the fallback to WASM.
   const adapter = gpu.requestAdapter({ powerPreference: 'high-performance' }).catch(() => null)
-  return within(PATIENCE, adapter, null)
+  return withTimeout(ADAPTER_TIMEOUT_MS, adapter, null)
 }
 
 /** Describes an adapter as plain data. */
@@ -43,9 +43,9 @@ export function describeAdapter(adapter: GPUAdapter): AdapterDescription {
     architecture,
     device,
     description,
-    software: isFallbackAdapter || older || SOFTWARE.test(names),
+    software: isFallbackAdapter || older || SOFTWARE_GPU.test(names),
     features: [...adapter.features].filter(isTrusted).toSorted(),
-    limits: limitsOf(adapter.limits),
+    limits: toLimits(adapter.limits),
   }
 }
 
@@ -59,7 +59,7 @@ export function isTrusted(feature: string): boolean {
   return !feature.startsWith('subgroup') && !feature.includes('experimental')
 }
 
-function limitsOf(limits: GPUSupportedLimits): Record<string, number> {
+function toLimits(limits: GPUSupportedLimits): Record<string, number> {
   const found: Record<string, number> = {}
   // The limits are accessors of the prototype, so only for..in lists them.
   for (const name in limits) {

@@ -41,13 +41,13 @@ export async function probeDevice(): Promise<Capabilities> {
       threads: globalThis.crossOriginIsolated === true && typeof SharedArrayBuffer === 'function',
       jspi: 'Suspending' in WebAssembly,
     },
-    memory: memoryHere(),
+    memory: getDeviceMemoryBytes(),
     cores: navigator.hardwareConcurrency || 1,
   }
 }
 
 /** Returns the bytes of device memory, as in {@link Capabilities}. */
-export function memoryHere(): number | null {
+export function getDeviceMemoryBytes(): number | null {
   // TypeScript's types lack `deviceMemory`, and Node may have no `navigator`.
   const { deviceMemory } = (globalThis.navigator ?? {}) as { deviceMemory?: number }
   return deviceMemory === undefined ? null : deviceMemory * 2 ** 30
@@ -58,7 +58,7 @@ export function memoryHere(): number | null {
  * `dev_apple-metal-3-8cpu-8g`. The key contains only hardware properties, because features and
  * limits change with browser versions.
  */
-export function deviceId({ webgpu, memory, cores }: Capabilities): string {
+export function toDeviceId({ webgpu, memory, cores }: Capabilities): string {
   const gpu = webgpu
     ? [webgpu.vendor, webgpu.architecture, webgpu.device, webgpu.software ? 'software' : '']
     : ['nogpu']

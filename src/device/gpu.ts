@@ -29,7 +29,7 @@ export interface Gpu {
 export const STORAGE_USAGE = 0x04 | 0x08 | 0x80
 
 /** Limits to raise to the adapter's, because the defaults are too low for weights and kernels. */
-const RAISED = [
+const RAISED_LIMITS = [
   'maxBufferSize',
   'maxStorageBufferBindingSize',
   'maxStorageBuffersPerShaderStage',
@@ -66,7 +66,7 @@ export async function requestGpu({
   const requiredFeatures = [...adapter.features].filter((feature) => wanted.has(feature))
   const { limits } = description
   const requiredLimits = Object.fromEntries(
-    RAISED.filter((name) => name in limits).map((name) => [name, limits[name]]),
+    RAISED_LIMITS.filter((name) => name in limits).map((name) => [name, limits[name]]),
   )
   let device: GPUDevice
   try {

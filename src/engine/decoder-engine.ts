@@ -9,7 +9,7 @@
  *
  * The decoder (`decoder.ts`) and the loading of weights belong to each engine.
  */
-import type { GpuVerdict } from '../device/verdict.ts'
+import type { GpuVerdict } from '../device/gpu-verdict.ts'
 import { InoriginError } from '../error.ts'
 import type { Decoder } from './decoder.ts'
 import type { Engine, EngineSetup, Files } from './engine.ts'

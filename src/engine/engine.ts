@@ -4,7 +4,7 @@
  * `load` reads the weights. So a request that does not fit is rejected with an HTTP status before
  * gigabytes of weights are read.
  */
-import type { GpuVerdict } from '../device/verdict.ts'
+import type { GpuVerdict } from '../device/gpu-verdict.ts'
 import type { ChatMessage, Device, Sampling, TokenLogprob, Tool, ToolCall } from '../types/index.ts'
 import type { Constraint } from './constraint.ts'
 

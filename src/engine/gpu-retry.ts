@@ -1,6 +1,6 @@
 /** Timeouts and retries for a GPU that was lost. */
 import { InoriginError } from '../error.ts'
-import { sleep, within } from '../store/patience.ts'
+import { sleep, withTimeout } from '../store/timeouts.ts'
 
 /**
  * Timeout in milliseconds for freeing a runtime. On a lost device, its promise may never settle.
@@ -11,7 +11,7 @@ const RELEASE_TIMEOUT_MS = 5_000
 export function settleWithTimeout(work: unknown): Promise<unknown> {
   // A failure to free something means that it is gone already.
   const settled = Promise.resolve(work).catch(() => undefined)
-  return within(RELEASE_TIMEOUT_MS, settled, undefined)
+  return withTimeout(RELEASE_TIMEOUT_MS, settled, undefined)
 }
 
 /** Delays in milliseconds between retries, until a lost GPU is available again. */

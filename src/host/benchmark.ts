@@ -1,12 +1,12 @@
 /** Measures the implementations of a tag, to find the fastest one on this device. */
-import { bytesOf, isListed } from '../catalog/memory.ts'
+import { sumResourceBytes, hasResources } from '../catalog/memory-bytes.ts'
 import type { Entry, Implementation } from '../catalog/schema.ts'
-import type { GpuVerdict } from '../device/verdict.ts'
+import type { GpuVerdict } from '../device/gpu-verdict.ts'
 import { InoriginError } from '../error.ts'
 import { call } from '../link/ask.ts'
 import type { ModelCalls } from '../link/protocol.ts'
 import { hasResource } from '../store/resources.ts'
-import type { Database } from '../store/open.ts'
+import type { Database } from '../store/database.ts'
 import { verdictFromError } from './gpu-verdict.ts'
 import type { MeasurementResult } from './measurements.ts'
 import type { Models } from './models.ts'
@@ -56,8 +56,8 @@ export async function selectMeasurable(
   const maxDownloadBytes = connection?.saveData ? 0 : MAX_MEASUREMENT_DOWNLOAD_BYTES
   const isMeasurable = await Promise.all(
     implementations.map(async (implementation) => {
-      if (!isListed(implementation)) return false
-      const bytes = bytesOf(implementation)
+      if (!hasResources(implementation)) return false
+      const bytes = sumResourceBytes(implementation)
       if (bytes < maxDownloadBytes) return true
       return bytes <= MAX_MEASURED_BYTES && (await areStored(database, implementation))
     }),

@@ -1,9 +1,11 @@
 /** Index of the catalog by the digests of files, for the store. */
-import { isListed } from '../catalog/memory.ts'
+import { hasResources } from '../catalog/memory-bytes.ts'
 import type { Entry, Resource } from '../catalog/schema.ts'
-import type { Known } from '../store/inventory.ts'
+import type { CatalogIndex } from '../store/inventory.ts'
 
-export async function createCatalogIndex(entries: { all(): Promise<Entry[]> }): Promise<Known> {
+export async function createCatalogIndex(entries: {
+  all(): Promise<Entry[]>
+}): Promise<CatalogIndex> {
   const all = await entries.all()
   return {
     tagsOf: (sha256) =>
@@ -13,12 +15,12 @@ export async function createCatalogIndex(entries: { all(): Promise<Entry[]> }): 
     needs(tag, sha256) {
       const implementations = all.find((one) => one.tag === tag)?.implementations ?? []
       // An unlisted implementation may have files that an earlier version stored.
-      if (implementations.length === 0 || !implementations.every(isListed)) return undefined
+      if (implementations.length === 0 || !implementations.every(hasResources)) return undefined
       return implementations.some(({ resources }) => resources.some((one) => one.sha256 === sha256))
     },
-    isWhole(tag, stored) {
+    isComplete(tag, stored) {
       const entry = all.find((one) => one.tag === tag)
-      const implementations = entry?.implementations.filter(isListed) ?? []
+      const implementations = entry?.implementations.filter(hasResources) ?? []
       if (implementations.length === 0) return undefined
       return implementations.some(({ resources }) =>
         resources.every(({ sha256 }) => stored.has(sha256)),

@@ -1,6 +1,6 @@
 /** Digests of the options on which tabs that share a host must agree. They hide the API keys. */
 import type { HostSetup } from '../link/protocol.ts'
-import { digestOf } from '../store/hash.ts'
+import { computeDigest } from '../store/digest.ts'
 import type { OptionDigest } from '../types/index.ts'
 
 /** Resolves with digests of the options that a host applies for every tab. */
@@ -20,4 +20,4 @@ export function findDifferences(one: OptionDigest, other: OptionDigest): string[
 }
 
 const digest = (salt: string, value: unknown): Promise<string> =>
-  digestOf('SHA-256', new TextEncoder().encode(`${salt}\n${JSON.stringify(value)}`))
+  computeDigest('SHA-256', new TextEncoder().encode(`${salt}\n${JSON.stringify(value)}`))

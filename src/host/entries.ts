@@ -3,12 +3,12 @@
  * completed by look-ups, whose results are stored.
  */
 import * as v from 'valibot'
-import { completeEntry, resolveHub, type Resolved } from '../catalog/hub/resolve.ts'
-import { isListed } from '../catalog/memory.ts'
-import { completeMlcEntry } from '../catalog/mlc/entry.ts'
-import type { MlcRecord } from '../catalog/mlc/record.ts'
-import { type MlcFiles, resolveMlc } from '../catalog/mlc/resolve.ts'
-import { findEntry } from '../catalog/resolve.ts'
+import { completeEntry, resolveHub, type ResolvedHub } from '../catalog/hub/resolve-hub.ts'
+import { hasResources } from '../catalog/memory-bytes.ts'
+import { completeMlcEntry } from '../catalog/mlc/expand-entry.ts'
+import type { MlcRecord } from '../catalog/mlc/record-schema.ts'
+import { type MlcFiles, resolveMlc } from '../catalog/mlc/resolve-mlc.ts'
+import { findEntry } from '../catalog/find-entry.ts'
 import {
   entrySchema,
   type Catalog,
@@ -17,11 +17,11 @@ import {
   type Implementation,
   type ModelEntry,
 } from '../catalog/schema.ts'
-import { entryRecords } from '../store/entries.ts'
-import { withRoom } from '../store/evict.ts'
-import { readFact, writeFact } from '../store/facts.ts'
-import type { Database } from '../store/open.ts'
-import { unlessFull } from '../store/room.ts'
+import { listImportedEntries } from '../store/imported-entries.ts'
+import { withEviction } from '../store/eviction.ts'
+import { getDeviceFact, putDeviceFact } from '../store/device-facts.ts'
+import type { Database } from '../store/database.ts'
+import { ignoreStorageFull } from '../store/quota.ts'
 import type { LoadProgress, Tag } from '../types/index.ts'
 import { createCatalogIndex } from './catalog-index.ts'
 import { withLookUpWriter } from './lookup-writer.ts'
@@ -50,7 +50,7 @@ export interface Entries {
   /** Stores the implementations in place of an answer of the hub. */
   storeResolved(
     entry: ModelEntry & { hub: HubSource },
-    resolved: Resolved,
+    resolved: ResolvedHub,
     signal: AbortSignal,
   ): Promise<void>
 }
@@ -73,11 +73,11 @@ export function createEntries(
   async function withStoredLookUps(entry: Entry): Promise<Entry> {
     let completed = entry
     if (isUnlistedHubEntry(completed)) {
-      const fact = await readFact(database, subjectOf(completed.hub), isResolved)
+      const fact = await getDeviceFact(database, subjectOf(completed.hub), isResolved)
       if (fact) completed = completeEntry(completed, fact)
     }
     for (const record of unlistedRecords(completed)) {
-      const fact = await readFact(database, subjectOfMlc(record), isMlcFiles)
+      const fact = await getDeviceFact(database, subjectOfMlc(record), isMlcFiles)
       if (fact && completed.type === 'model') completed = completeMlcEntry(completed, record, fact)
     }
     return completed
@@ -86,7 +86,7 @@ export function createEntries(
   /** Resolves with the imported entries whose tag is not in the catalog. */
   async function imported(entries: readonly Entry[]): Promise<Entry[]> {
     // Without working storage, nothing was imported.
-    const records = await entryRecords(database).catch(() => [])
+    const records = await listImportedEntries(database).catch(() => [])
     const importedEntries = records
       .map(({ entry }) => entry)
       .filter((entry) => v.is(entrySchema, entry))
@@ -95,7 +95,9 @@ export function createEntries(
 
   /** Stores the fact. If the storage is full, the least recently used resources are evicted. */
   function write(subject: string, fact: unknown, signal: AbortSignal): Promise<void> {
-    return withRoom(database, { signal, known }, () => writeFact(database, subject, fact))
+    return withEviction(database, { signal, catalogIndex: known }, () =>
+      putDeviceFact(database, subject, fact),
+    )
   }
 
   /** Runs the look-up once for all concurrent callers and stores its result. */
@@ -142,14 +144,14 @@ export function createEntries(
       const work = (signal: AbortSignal) =>
         withLookUpWriter(
           database,
-          { tag, signal, known, onWrite: onDownload, onProgress },
-          (keeper) => resolveMlc(record, { signal, keeper }),
+          { tag, signal, catalogIndex: known, onWrite: onDownload, onProgress },
+          (keeper) => resolveMlc(record, { signal, sink: keeper }),
         )
       return completeMlcEntry(entry, record, await lookUp(subjectOfMlc(record), work, callerSignal))
     },
     async deleteLookUp(entry, { id }) {
       const record = entry.type === 'model' && entry.mlc?.find((one) => one.model_id === id)
-      if (record) await writeFact(database, subjectOfMlc(record), null).catch(unlessFull)
+      if (record) await putDeviceFact(database, subjectOfMlc(record), null).catch(ignoreStorageFull)
     },
     storeResolved: ({ hub }, resolved, signal) => write(subjectOf(hub), resolved, signal),
   }
@@ -164,7 +166,7 @@ export function isUnlistedHubEntry(entry: Entry): entry is ModelEntry & { hub: H
 /** Returns the MLC records whose files have not been listed yet. */
 function unlistedRecords(entry: Entry): MlcRecord[] {
   if (entry.type !== 'model') return []
-  const unlisted = entry.implementations.filter((one) => !isListed(one)).map(({ id }) => id)
+  const unlisted = entry.implementations.filter((one) => !hasResources(one)).map(({ id }) => id)
   return entry.mlc?.filter((record) => unlisted.includes(record.model_id)) ?? []
 }
 
@@ -181,7 +183,7 @@ function subjectOfMlc({
   return ['mlc', model, model_lib, model_manifest, JSON.stringify(integrity)].join(' ')
 }
 
-function isResolved(value: unknown): value is Resolved {
+function isResolved(value: unknown): value is ResolvedHub {
   return typeof value === 'object' && value !== null && 'implementations' in value
 }
 

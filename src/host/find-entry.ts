@@ -1,5 +1,5 @@
 /** Finds the catalog entry of a tag and checks its type. */
-import { isEmbedder, unfit } from '../catalog/resolve.ts'
+import { isEmbedder, unsupportedModelError } from '../catalog/find-entry.ts'
 import type { ModelEntry, PredictorEntry } from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
 import { refuseImages } from '../generation/images.ts'
@@ -18,7 +18,8 @@ export async function findModel(
 ): Promise<ModelEntry> {
   const { model: tag } = request
   const entry = await entries.find(tag, 'model')
-  if (isEmbedder(entry)) throw unfit(tag, 'embeds texts and does not chat; use /v1/embeddings')
+  if (isEmbedder(entry))
+    throw unsupportedModelError(tag, 'embeds texts and does not chat; use /v1/embeddings')
   if (entry.type !== 'model') {
     throw wrongType(tag, 'model', 'is a predictor; run it with server.predict()')
   }

@@ -1,9 +1,14 @@
 /** Capabilities of this device, limited to those with which its GPU computes correct numbers. */
 import type { Capabilities } from '../device/capabilities.ts'
-import { isGpuVerdict, trusted, verdictSubject, type GpuVerdict } from '../device/verdict.ts'
+import {
+  isGpuVerdict,
+  withoutUntrusted,
+  toVerdictKey,
+  type GpuVerdict,
+} from '../device/gpu-verdict.ts'
 import { InoriginError } from '../error.ts'
-import { readFact, writeFact } from '../store/facts.ts'
-import type { Database } from '../store/open.ts'
+import { getDeviceFact, putDeviceFact } from '../store/device-facts.ts'
+import type { Database } from '../store/database.ts'
 
 export interface GpuVerdicts {
   capabilities(): Promise<Capabilities>
@@ -24,8 +29,8 @@ export function createGpuVerdicts(
   async function verdict(): Promise<GpuVerdict | undefined> {
     const { webgpu } = await probe()
     if (recorded || !webgpu) return recorded
-    const subject = verdictSubject(webgpu, navigator.userAgent)
-    storedVerdict ??= readFact(database, subject, isGpuVerdict).catch((error: unknown) => {
+    const subject = toVerdictKey(webgpu, navigator.userAgent)
+    storedVerdict ??= getDeviceFact(database, subject, isGpuVerdict).catch((error: unknown) => {
       storedVerdict = undefined
       throw error
     })
@@ -35,13 +40,13 @@ export function createGpuVerdicts(
 
   async function store(newVerdict: GpuVerdict): Promise<void> {
     const { webgpu } = await probe()
-    if (webgpu) await writeFact(database, verdictSubject(webgpu, navigator.userAgent), newVerdict)
+    if (webgpu) await putDeviceFact(database, toVerdictKey(webgpu, navigator.userAgent), newVerdict)
   }
 
   return {
     verdict,
     async capabilities() {
-      return trusted(await probe(), await verdict())
+      return withoutUntrusted(await probe(), await verdict())
     },
     record(newVerdict) {
       recorded = newVerdict

@@ -13,7 +13,7 @@ import {
   type PageToHost,
   type PageToWorker,
 } from '../link/protocol.ts'
-import { requestPersistence } from '../store/room.ts'
+import { requestPersistence } from '../store/quota.ts'
 
 export interface HostThread {
   /** Passes a port to the worker. Ports that arrive before the worker has started are held. */

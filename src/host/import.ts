@@ -2,17 +2,17 @@
  * Imports files of the user as a tag. Files of a listed tag are matched by their digests. For an
  * unlisted tag, an entry is drafted from the files. They are stored like downloads.
  */
-import { isPart } from '../catalog/hub/layout.ts'
-import { completeEntry, resolveRepository, type Resolved } from '../catalog/hub/resolve.ts'
+import { isModelFile } from '../catalog/hub/variants.ts'
+import { completeEntry, resolveRepository, type ResolvedHub } from '../catalog/hub/resolve-hub.ts'
 import type { Entry, Implementation, Resource } from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
-import { alone } from '../store/alone.ts'
-import { isImported, putEntry } from '../store/entries.ts'
-import { withRoom } from '../store/evict.ts'
-import { hashFiles, importFiles, type ImportOptions, type Match } from '../store/import.ts'
-import { readPiece } from '../store/intake.ts'
-import type { Database } from '../store/open.ts'
-import { holdInUse } from '../store/use.ts'
+import { runExclusive } from '../store/exclusive.ts'
+import { isImported, putImportedEntry } from '../store/imported-entries.ts'
+import { withEviction } from '../store/eviction.ts'
+import { digestFiles, importFiles, type ImportOptions, type FileMatch } from '../store/import.ts'
+import { readPiece } from '../store/import-file.ts'
+import type { Database } from '../store/database.ts'
+import { acquireUseLocks } from '../store/use-locks.ts'
 import type { ChosenFile, Control, Imported, ImportWishes, Tag } from '../types/index.ts'
 import { areStored } from './benchmark.ts'
 import { createCatalogIndex, resourcesOf } from './catalog-index.ts'
@@ -36,7 +36,7 @@ export function createImporter(options: ImporterOptions): Control['take'] {
   const { database, entries, selector, models, onDownload } = options
 
   /** Resolves with the files of the chosen implementation if they complete it, else with all. */
-  async function selectNeeded(matches: readonly Match[], chosen: Implementation | undefined) {
+  async function selectNeeded(matches: readonly FileMatch[], chosen: Implementation | undefined) {
     const planned = new Set(chosen?.resources.map(({ sha256 }) => sha256))
     const used = matches.filter(({ resource }) => planned.has(resource.sha256))
     const matched = new Set(used.map(({ resource }) => resource.sha256))
@@ -80,7 +80,7 @@ export function createImporter(options: ImporterOptions): Control['take'] {
     const { implementation } = await selector.select(toEntry(tag, plan, new Map()))
     const planned = plan.implementations.find(({ id }) => id === implementation.id)?.items ?? []
     const parts = planned.map(({ path }) => files.find((one) => one.path === path) as ChosenFile)
-    const hashed = await hashFiles(
+    const hashed = await digestFiles(
       parts.map(({ file }) => file),
       importOptions,
     )
@@ -91,15 +91,15 @@ export function createImporter(options: ImporterOptions): Control['take'] {
     )
     checkEntry(entry)
     const resources = new Map(resourcesOf([entry]).map((resource) => [resource.name, resource]))
-    const matches = planned.map(({ name }, at): Match => {
+    const matches = planned.map(({ name }, at): FileMatch => {
       return { ...(parts[at] as ChosenFile), resource: resources.get(name) as Resource }
     })
     // Until the tag is pinned, only this protects the files from eviction.
-    const release = await holdInUse(database, hashed, importOptions.signal)
+    const release = await acquireUseLocks(database, hashed, importOptions.signal)
     try {
       const bytes = await importFiles(database, matches, importOptions)
-      await withRoom(database, importOptions, () =>
-        putEntry(database, { tag, entry }, new Set(hashed)),
+      await withEviction(database, importOptions, () =>
+        putImportedEntry(database, { tag, entry }, new Set(hashed)),
       )
       models.unload(tag)
       return { ...summarize(tag, files, matches), bytes, complete: true, notes: plan.notes }
@@ -112,7 +112,13 @@ export function createImporter(options: ImporterOptions): Control['take'] {
     const entry = (await entries.all()).find((one) => one.tag === tag)
     const files = isFolder(chosen) ? await listFolder(chosen, signal) : [...chosen]
     const known = () => createCatalogIndex(entries)
-    const importOptions: ImportOptions = { tag, signal, known, onProgress, onWrite: onDownload }
+    const importOptions: ImportOptions = {
+      tag,
+      signal,
+      catalogIndex: known,
+      onProgress,
+      onWrite: onDownload,
+    }
     if (entry && !(await isNewModel(entry, files, wishes, importOptions)))
       return importListed(entry, files, importOptions)
     return importUnlisted(tag, files, wishes, importOptions)
@@ -120,7 +126,7 @@ export function createImporter(options: ImporterOptions): Control['take'] {
 
   // Imports of one tag run one after the other, in all tabs, because each replaces the tag.
   return (tag, chosen, wishes, signal, onProgress) =>
-    alone(`${database.name}:import:${tag}`, { signal }, (lockSignal) =>
+    runExclusive(`${database.name}:import:${tag}`, { signal }, (lockSignal) =>
       importTag(tag, chosen, wishes, lockSignal, onProgress),
     )
 }
@@ -143,15 +149,15 @@ async function isNewModel(
   const paths = new Set(matches.map(({ path }) => path))
   const hashes = new Set(matches.map(({ resource }) => resource.sha256))
   const changed = resources.filter(({ sha256 }) => !hashes.has(sha256)).map((one) => `/${one.name}`)
-  const isModelFile = ({ path }: ChosenFile): boolean =>
+  const isNewModelFile = ({ path }: ChosenFile): boolean =>
     path.endsWith('.onnx') || changed.some((called) => `/${path}`.endsWith(called))
-  return matches.length === 0 || files.some((one) => !paths.has(one.path) && isModelFile(one))
+  return matches.length === 0 || files.some((one) => !paths.has(one.path) && isNewModelFile(one))
 }
 
 function summarize(
   tag: Tag,
   files: readonly ChosenFile[],
-  imported: readonly Match[],
+  imported: readonly FileMatch[],
 ): Pick<Imported, 'tag' | 'files' | 'ignored'> {
   const paths = new Set(imported.map(({ path }) => path))
   const ignored = files.map(({ path }) => path).filter((path) => !paths.has(path))
@@ -163,7 +169,7 @@ async function readFolder(
   entry: Parameters<Entries['storeResolved']>[0],
   files: readonly ChosenFile[],
   importOptions: ImportOptions,
-): Promise<{ entry: Entry; resolved: Resolved; matches: Match[] }> {
+): Promise<{ entry: Entry; resolved: ResolvedHub; matches: FileMatch[] }> {
   const root = findModelFolder(files)
   const inside = new Map(
     files.flatMap((chosen) =>
@@ -171,8 +177,8 @@ async function readFolder(
     ),
   )
   const get = (path: string) => inside.get(path) as ChosenFile
-  const parts = [...inside.keys()].filter(isPart)
-  const hashed = await hashFiles(
+  const parts = [...inside.keys()].filter(isModelFile)
+  const hashed = await digestFiles(
     parts.map((path) => get(path).file),
     importOptions,
   )
@@ -195,10 +201,10 @@ async function match(
   files: readonly ChosenFile[],
   resources: readonly Resource[],
   importOptions: ImportOptions,
-): Promise<Match[]> {
+): Promise<FileMatch[]> {
   const lengths = new Set(resources.map(({ bytes }) => bytes))
   const candidates = files.filter(({ file }) => lengths.has(file.size))
-  const hashes = await hashFiles(
+  const hashes = await digestFiles(
     candidates.map(({ file }) => file),
     importOptions,
   )

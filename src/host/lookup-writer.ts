@@ -1,13 +1,13 @@
 /** Stores the files that a look-up reads, like a download. */
-import type { Keeper } from '../catalog/mlc/keeper.ts'
-import { takeRoom, withRoom, type RoomOptions } from '../store/evict.ts'
-import { takeIn } from '../store/intake.ts'
-import type { Database } from '../store/open.ts'
-import { reportRegularly, secondsFor, startRate } from '../store/rate.ts'
-import { holdInUse } from '../store/use.ts'
+import type { FileSink } from '../catalog/mlc/file-sink.ts'
+import { reserveSpace, withEviction, type EvictionOptions } from '../store/eviction.ts'
+import { importFile } from '../store/import-file.ts'
+import type { Database } from '../store/database.ts'
+import { startProgressReports, estimateSeconds, createRate } from '../store/transfer-rate.ts'
+import { acquireUseLocks } from '../store/use-locks.ts'
 import type { LoadProgress, Tag } from '../types/index.ts'
 
-export interface LookUpWriterOptions extends RoomOptions {
+export interface LookUpWriterOptions extends EvictionOptions {
   tag: Tag
   /** Called before the first write, when enough space is reserved. */
   onWrite: () => void
@@ -21,39 +21,39 @@ export interface LookUpWriterOptions extends RoomOptions {
 export async function withLookUpWriter<T>(
   database: Database,
   { tag, onWrite, onProgress, ...room }: LookUpWriterOptions,
-  work: (keeper: Keeper) => Promise<T>,
+  work: (keeper: FileSink) => Promise<T>,
 ): Promise<T> {
   const { signal } = room
   const cleanups: Array<() => void> = []
-  const rate = startRate()
+  const rate = createRate()
   let totalBytes = 0
   let loadedBytes = 0
   let bytesToStore = 0
   const progress = (): LoadProgress => {
     const bytesPerSecond = rate.perSecond()
-    const remainingSeconds = secondsFor(totalBytes - loadedBytes, bytesPerSecond)
+    const remainingSeconds = estimateSeconds(totalBytes - loadedBytes, bytesPerSecond)
     return { tag, phase: 'download', loadedBytes, totalBytes, bytesPerSecond, remainingSeconds }
   }
-  const keeper: Keeper = {
-    async expect(bytes) {
+  const keeper: FileSink = {
+    async reserve(bytes) {
       totalBytes = bytesToStore = bytes
       cleanups.push(
-        await takeRoom(database, new Map([[`look-up of ${tag}`, () => bytesToStore]]), room),
+        await reserveSpace(database, new Map([[`look-up of ${tag}`, () => bytesToStore]]), room),
       )
       onWrite()
-      cleanups.push(reportRegularly(progress, onProgress))
+      cleanups.push(startProgressReports(progress, onProgress))
     },
     onBytes(bytes) {
       loadedBytes = Math.min(totalBytes, loadedBytes + bytes)
       rate.add(bytes)
     },
-    async keep(resource, content) {
-      cleanups.push(await holdInUse(database, [resource.sha256], signal))
+    async store(resource, content) {
+      cleanups.push(await acquireUseLocks(database, [resource.sha256], signal))
       const onBytes = (bytes: number) => {
         bytesToStore = Math.max(0, bytesToStore - bytes)
       }
-      await withRoom(database, room, () =>
-        takeIn(database, resource, content, { signal, tag, onBytes }),
+      await withEviction(database, room, () =>
+        importFile(database, resource, content, { signal, tag, onBytes }),
       )
     },
   }

@@ -1,10 +1,10 @@
 /** Stores how fast implementations ran on this device. Each one is measured once. */
-import type { Measurement } from '../catalog/choose.ts'
+import type { Measurement } from '../catalog/choose-implementation.ts'
 import type { Entry, Implementation } from '../catalog/schema.ts'
 import type { Capabilities } from '../device/capabilities.ts'
-import { TRIED_WITH } from '../device/verdict.ts'
-import { readFact, trimFacts, writeFact } from '../store/facts.ts'
-import type { Database } from '../store/open.ts'
+import { SELF_TEST_RUNTIME } from '../device/gpu-verdict.ts'
+import { getDeviceFact, trimDeviceFacts, putDeviceFact } from '../store/device-facts.ts'
+import type { Database } from '../store/database.ts'
 import type { Tag } from '../types/index.ts'
 
 /** Measurements of a tag's implementations. */
@@ -81,7 +81,7 @@ export function createMeasurements(database: Database): Measurements {
 
   async function readStored(subject: string): Promise<StoredMeasurements | undefined> {
     // Without working storage, measurements apply until this host ends.
-    const fact = await readFact(database, subject, isStoredMeasurements).catch(() => undefined)
+    const fact = await getDeviceFact(database, subject, isStoredMeasurements).catch(() => undefined)
     // A wrong clock may have recorded a time in the future.
     const isUseRecorded = Math.abs(Date.now() - (fact?.lastUsed ?? 0)) < LAST_USED_RESOLUTION_MS
     if (fact && !isUseRecorded) void write(subject, fact)
@@ -99,11 +99,11 @@ export function createMeasurements(database: Database): Measurements {
       lastUsed: Date.now(),
     }
     const writeAndTrim = async () => {
-      await writeFact(database, subject, fact)
-      await trimFacts(database, SUBJECT_PREFIX, {
-        most: MAX_RECORDS,
-        spare: subject,
-        lastUse: lastUseOf,
+      await putDeviceFact(database, subject, fact)
+      await trimDeviceFacts(database, SUBJECT_PREFIX, {
+        maxFacts: MAX_RECORDS,
+        keepSubject: subject,
+        getLastUsed: lastUseOf,
       })
     }
     await writeAndTrim().catch(() => undefined)
@@ -163,7 +163,7 @@ function environmentOf({ webgpu, wasm }: Capabilities): string {
   const { vendor, architecture, device, description } = webgpu ?? {}
   const gpu = webgpu ? [vendor, architecture, device, description] : ['no gpu']
   const threads = wasm.threads ? 'threads' : 'one thread'
-  return [...gpu, threads, navigator.userAgent, TRIED_WITH].join(' | ')
+  return [...gpu, threads, navigator.userAgent, SELF_TEST_RUNTIME].join(' | ')
 }
 
 /** Returns the key of an implementation. Its digests cause changed files to be measured again. */

@@ -2,14 +2,14 @@
  * One loaded or loading implementation: its files, its worker and its reference count. Terminating
  * a worker is the only way to free WASM memory, so each implementation has its own worker.
  */
-import { bytesOf } from '../catalog/memory.ts'
+import { sumResourceBytes } from '../catalog/memory-bytes.ts'
 import type { Entry, Implementation, Resource } from '../catalog/schema.ts'
 import type { Files } from '../engine/engine.ts'
-import type { GpuVerdict } from '../device/verdict.ts'
+import type { GpuVerdict } from '../device/gpu-verdict.ts'
 import { InoriginError } from '../error.ts'
 import { call, type Link } from '../link/ask.ts'
 import type { ModelCalls } from '../link/protocol.ts'
-import { secondsFor } from '../store/rate.ts'
+import { estimateSeconds } from '../store/transfer-rate.ts'
 import type { LoadProgress, Tag } from '../types/index.ts'
 import { verdictFromError } from './gpu-verdict.ts'
 import { createLatestValue, type LatestValue } from './latest-value.ts'
@@ -94,7 +94,7 @@ export function createModelInstance(options: ModelInstanceOptions): ModelInstanc
   const { entry, implementation, assets, ensure, verdict, onVerdict, onProgress, onClose } = options
   const explain = (error: unknown) => options.explain(error, entry, implementation)
   const { resources } = implementation
-  const totalBytes = bytesOf(implementation)
+  const totalBytes = sumResourceBytes(implementation)
   const closing = new AbortController()
   const thread = startModelThread(entry, assets, closing, options.onDirectUse)
   const { link } = thread
@@ -163,7 +163,7 @@ export function createModelInstance(options: ModelInstanceOptions): ModelInstanc
     if (entry.type === 'model') {
       const texts = resources.filter(isTextResource)
       const weights = resources.filter((resource) => !isTextResource(resource))
-      const files = await getFiles(weights, bytesOf({ resources: texts }))
+      const files = await getFiles(weights, sumResourceBytes({ resources: texts }))
       reportCompiling()
       const newVerdict = await callWorker('loadModel', files, () =>
         progress.set({ ...progress.latest, phase: 'warm' }),
@@ -181,7 +181,7 @@ export function createModelInstance(options: ModelInstanceOptions): ModelInstanc
       tag: entry.tag,
       onProgress: ({ loadedBytes: addedBytes, bytesPerSecond }) => {
         const loadedBytes = bytesBefore + addedBytes
-        const remainingSeconds = secondsFor(totalBytes - loadedBytes, bytesPerSecond)
+        const remainingSeconds = estimateSeconds(totalBytes - loadedBytes, bytesPerSecond)
         progress.set({ ...progress.latest, loadedBytes, bytesPerSecond, remainingSeconds })
       },
     })

@@ -1,7 +1,7 @@
 /** State of a tag on this device: whether it is loaded, stored or remote, and its size. */
-import { bytesOf, isListed } from '../catalog/memory.ts'
+import { sumResourceBytes, hasResources } from '../catalog/memory-bytes.ts'
 import type { Entry, Implementation } from '../catalog/schema.ts'
-import type { Database } from '../store/open.ts'
+import type { Database } from '../store/database.ts'
 import type { ModelState } from '../types/index.ts'
 import { areStored } from './benchmark.ts'
 import type { Models } from './models.ts'
@@ -21,7 +21,9 @@ export async function modelStateOf(
   const all = models.ofTag(tag)
   const instance = all.findLast(({ ready }) => ready) ?? all.at(-1)
   const implementation = instance?.implementation ?? (await findSelected(entry, selector))
-  const isKnown = implementation ? isListed(implementation) : entry.implementations.some(isListed)
+  const isKnown = implementation
+    ? hasResources(implementation)
+    : entry.implementations.some(hasResources)
   const isHere = implementation && isKnown && (await areStored(database, implementation))
   const stored = isHere ? 'stored' : 'remote'
   return {
@@ -29,7 +31,7 @@ export async function modelStateOf(
     type,
     name,
     status: instance ? (instance.ready ? 'loaded' : 'loading') : stored,
-    bytes: isKnown ? bytesOf(implementation ?? { resources: [] }) : null,
+    bytes: isKnown ? sumResourceBytes(implementation ?? { resources: [] }) : null,
     device: implementation?.device ?? null,
   }
 }

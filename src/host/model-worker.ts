@@ -1,7 +1,7 @@
 /** Entry of the dedicated worker that runs one language model or predictor. */
-import { isEmbedder } from '../catalog/resolve.ts'
+import { isEmbedder } from '../catalog/find-entry.ts'
 import type { Embedder } from '../catalog/schema.ts'
-import type { GpuVerdict } from '../device/verdict.ts'
+import type { GpuVerdict } from '../device/gpu-verdict.ts'
 import type { Engine, Files } from '../engine/engine.ts'
 import { openOnnx } from '../engine/onnx/index.ts'
 import { openTrusted } from '../engine/onnx/selftest/open.ts'
@@ -21,9 +21,9 @@ import type {
   PredictorFiles,
   Sender,
 } from '../link/protocol.ts'
-import { embedTexts, readTexts } from '../predictor/embed.ts'
-import { openPredictor, type OpenPredictor } from '../predictor/run.ts'
-import { release } from '../predictor/transfer.ts'
+import { embedTexts, tokenizeTexts } from '../predictor/embed.ts'
+import { openPredictor, type OpenPredictor } from '../predictor/open-predictor.ts'
+import { closeImages } from '../predictor/transferable-inputs.ts'
 import type {
   EmbeddingRequest,
   Embeddings,
@@ -71,7 +71,7 @@ const handlers: Handlers<ModelCalls, ModelStreams> = {
     predict: ([inputs], { signal }) => {
       if (!predictor) throw notOpen()
       // The inputs were copied when they crossed the port, so the caller keeps its own.
-      return predictor.predict(inputs, signal).finally(() => release(inputs))
+      return predictor.predict(inputs, signal).finally(() => closeImages(inputs))
     },
   },
   streams: {
@@ -145,7 +145,7 @@ async function queueEmbedding(
   if (!predictor || !embedder) throw notOpen()
   const [opened, entry] = [predictor, embedder]
   const ticket = await queue.admit(client, signal)
-  const rows = await readTexts(opened, entry, request, signal).catch((error: unknown) => {
+  const rows = await tokenizeTexts(opened, entry, request, signal).catch((error: unknown) => {
     ticket.release()
     throw error
   })

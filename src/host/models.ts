@@ -1,6 +1,6 @@
 /** The models and predictors in memory. Idle ones are evicted when another one needs the memory. */
 import type { Entry, Implementation } from '../catalog/schema.ts'
-import type { GpuVerdict } from '../device/verdict.ts'
+import type { GpuVerdict } from '../device/gpu-verdict.ts'
 import type { LoadProgress, Tag } from '../types/index.ts'
 import {
   createModelInstance,

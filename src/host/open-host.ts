@@ -1,17 +1,17 @@
 /** The host: it serves `/v1` and the page's server handle from the host's dedicated worker. */
 import { loadCatalog } from '../catalog/load.ts'
-import { obstaclesOf } from '../catalog/obstacles.ts'
-import { findEmbedder, isEmbedder, toModel, toPredictor } from '../catalog/resolve.ts'
+import { listObstacles } from '../catalog/obstacles.ts'
+import { findEmbedder, isEmbedder, toModel, toPredictor } from '../catalog/find-entry.ts'
 import type { Entry, Implementation } from '../catalog/schema.ts'
-import { nameSmaller } from '../catalog/smaller.ts'
+import { suggestSmaller } from '../catalog/suggest-smaller.ts'
 import { probeDevice } from '../device/capabilities.ts'
 import { InoriginError } from '../error.ts'
 import { call } from '../link/ask.ts'
 import { names, type HostSetup, type ModelCalls } from '../link/protocol.ts'
-import { checkDimensions } from '../predictor/embed.ts'
-import { release } from '../predictor/transfer.ts'
-import { ensure } from '../store/ensure.ts'
-import { openDatabase } from '../store/open.ts'
+import { assertDimensions } from '../predictor/embed.ts'
+import { closeImages } from '../predictor/transferable-inputs.ts'
+import { ensureResources } from '../store/ensure.ts'
+import { openDatabase } from '../store/database.ts'
 import type { Caller, Control, Host, LoadProgress, Tag } from '../types/index.ts'
 import { createCatalogIndex } from './catalog-index.ts'
 import { digestOptions, findDifferences } from './digest.ts'
@@ -53,17 +53,17 @@ export function openHost(
       if (damage) return damage
       const [all, capabilities] = await Promise.all([entries.all(), device()])
       const fits = (one: Implementation) =>
-        obstaclesOf(one, capabilities, setup.device).length === 0
-      const explained = nameSmaller(InoriginError.from(error), all, tag, failed, fits)
+        listObstacles(one, capabilities, setup.device).length === 0
+      const explained = suggestSmaller(InoriginError.from(error), all, tag, failed, fits)
       if (explained.code === 'hash_mismatch') await entries.deleteLookUp(entry, failed)
       return explained
     },
     // The signal aborts when the model is unloaded, so its files are in use until then.
     ensure: (resources, options) =>
-      ensure(database, resources, {
+      ensureResources(database, resources, {
         ...options,
         inUse: options.signal,
-        known: () => createCatalogIndex(entries),
+        catalogIndex: () => createCatalogIndex(entries),
         onDownload,
       }),
   })
@@ -82,7 +82,13 @@ export function openHost(
     preference: setup.device,
   })
   const predictions = createPredictions({ database, scope: setup.scope, entries, device, selector })
-  const resources = createResources({ database, ensure, entries, predictions, onDownload })
+  const resources = createResources({
+    database,
+    ensure: ensureResources,
+    entries,
+    predictions,
+    onDownload,
+  })
 
   /** Queue of predictions over HTTP. Each also waits for its predictor, which runs one by one. */
   const predictionQueue = createQueue({ maxRunning: 32, maxPerClient: 64, maxTotal: 256 })
@@ -170,7 +176,7 @@ export function openHost(
     async embed(request, caller) {
       authorize(caller)
       const entry = findEmbedder(await catalog(), request.model)
-      checkDimensions(entry, request.dimensions)
+      assertDimensions(entry, request.dimensions)
       return streamEmbeddings(() => acquireImplementation(entry, caller.signal), request, caller)
     },
     ...createResponseStore(authorize),
@@ -234,7 +240,7 @@ export function openHost(
         }
       }
       // The inputs were copied when they crossed the port, so the caller keeps its own.
-      return withRetry(run).finally(() => release(inputs))
+      return withRetry(run).finally(() => closeImages(inputs))
     },
     async explain(tag, signal) {
       const entry = await entries.find(tag, 'tag')

@@ -2,22 +2,22 @@
  * Predictions: the implementation that a client gets for a tag. It is chosen once, stored, and
  * returned again for the same request.
  */
-import { obstaclesOf } from '../catalog/obstacles.ts'
+import { listObstacles } from '../catalog/obstacles.ts'
 import type { Entry, Resource } from '../catalog/schema.ts'
-import { deviceId, type Capabilities } from '../device/capabilities.ts'
+import { toDeviceId, type Capabilities } from '../device/capabilities.ts'
 import { InoriginError } from '../error.ts'
 import type { PredictionRecord } from '../store/db.ts'
-import { withRoom } from '../store/evict.ts'
-import type { Database } from '../store/open.ts'
+import { withEviction } from '../store/eviction.ts'
+import type { Database } from '../store/database.ts'
 import {
-  predictionByConfiguration,
-  predictionById,
-  predictionOf,
-  predictionWith,
+  findPredictionByConfiguration,
+  findPredictionById,
+  findPredictionByKey,
+  findPredictionByResource,
   putPrediction,
   touchPrediction,
-} from '../store/predictions.ts'
-import { unlessFull } from '../store/room.ts'
+} from '../store/prediction-records.ts'
+import { ignoreStorageFull } from '../store/quota.ts'
 import type { Prediction, PredictionRequest, Tag } from '../types/index.ts'
 import { areStored } from './benchmark.ts'
 import { createCatalogIndex } from './catalog-index.ts'
@@ -70,14 +70,15 @@ export function createPredictions(options: PredictionsOptions): Predictions {
   async function findReferenced(request: PredictionRequest): Promise<PredictionRecord | undefined> {
     const { tag, configurationId, predictionId } = request
     if (predictionId !== undefined) {
-      const record = await predictionById(database, predictionId)
+      const record = await findPredictionById(database, predictionId)
       if (record && record.tag === tag) return record
       throw notFound(
         'predictionId',
         `No prediction ${predictionId} of ${tag} was made on this device.`,
       )
     }
-    const record = configurationId && (await predictionByConfiguration(database, configurationId))
+    const record =
+      configurationId && (await findPredictionByConfiguration(database, configurationId))
     return record && record.tag === tag ? record : undefined
   }
 
@@ -116,7 +117,7 @@ export function createPredictions(options: PredictionsOptions): Predictions {
     const listed = await catalogEntry(record.tag)
     const same = listed && findInEntry(listed, record)
     const implementation = same ?? parseStoredImplementation(record)?.implementation
-    if (!implementation || obstaclesOf(implementation, await device()).length > 0) return false
+    if (!implementation || listObstacles(implementation, await device()).length > 0) return false
     return same !== undefined || areStored(database, implementation)
   }
 
@@ -153,15 +154,15 @@ export function createPredictions(options: PredictionsOptions): Predictions {
       return created
     },
     async resolveConfiguration(tag, configuration, signal) {
-      const record = await predictionByConfiguration(database, configuration)
+      const record = await findPredictionByConfiguration(database, configuration)
       if (!record || record.tag !== tag) {
         throw notFound('configuration', `Unknown configuration ${configuration} of ${tag}.`)
       }
-      await touchPrediction(database, record).catch(unlessFull)
+      await touchPrediction(database, record).catch(ignoreStorageFull)
       return reuse(record, 'configuration', signal)
     },
     async findResource(sha256) {
-      const record = await predictionWith(database, sha256)
+      const record = await findPredictionByResource(database, sha256)
       const resources = record && parseStoredImplementation(record)?.implementation.resources
       const resource = resources?.find((one) => one.sha256 === sha256)
       return record && resource && { resource, tag: record.tag }
@@ -174,14 +175,16 @@ export function createPredictions(options: PredictionsOptions): Predictions {
     const isPinned = request.predictionId !== undefined
     const reference = isPinned ? 'predictionId' : 'configurationId'
     // The token identifies the choice, so a client with an equal prediction needs no new one.
-    const existing = await predictionOf(database, { tag, clientId, configurationId }, (record) =>
-      pinned ? record.configuration === pinned.configuration : !record.isPinned,
+    const existing = await findPredictionByKey(
+      database,
+      { tag, clientId, configurationId },
+      (record) => (pinned ? record.configuration === pinned.configuration : !record.isPinned),
     )
     if (
       existing &&
       (pinned ? await reuse(existing, reference, signal) : await isReusable(existing))
     ) {
-      await touchPrediction(database, existing).catch(unlessFull)
+      await touchPrediction(database, existing).catch(ignoreStorageFull)
       return toPrediction(existing, scope)
     }
     const resolved = pinned
@@ -189,12 +192,12 @@ export function createPredictions(options: PredictionsOptions): Predictions {
       : await selectBest(tag, request.deviceId, signal)
     signal.throwIfAborted()
     const record = recordOf(request, resolved, {
-      deviceId: request.deviceId ?? deviceId(await device()),
+      deviceId: request.deviceId ?? toDeviceId(await device()),
       configuration: pinned?.configuration ?? `conf_${randomId()}`,
       ...(isPinned && { isPinned }),
     })
-    const room = { signal, known: () => createCatalogIndex(entries) }
-    await withRoom(database, room, () => putPrediction(database, record))
+    const room = { signal, catalogIndex: () => createCatalogIndex(entries) }
+    await withEviction(database, room, () => putPrediction(database, record))
     return toPrediction(record, scope)
   }
 }

@@ -1,5 +1,5 @@
 /** Determines the implementation that this device uses, with its files. */
-import { isListed } from '../catalog/memory.ts'
+import { hasResources } from '../catalog/memory-bytes.ts'
 import type { Entry } from '../catalog/schema.ts'
 import type { Entries } from './entries.ts'
 import type { ImplementationSelector } from './selector.ts'
@@ -19,7 +19,7 @@ export async function resolveImplementation(
   let complete = await entries.complete(entry, signal)
   for (;;) {
     const { implementation } = await selector.select(complete, device)
-    if (isListed(implementation)) return { entry: complete, implementation }
+    if (hasResources(implementation)) return { entry: complete, implementation }
     complete = await entries.listFiles(complete, implementation, signal)
   }
 }

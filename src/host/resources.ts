@@ -1,10 +1,10 @@
 /** Serves the files of predictions by their digest. */
 import { InoriginError } from '../error.ts'
 import type { WantedResource } from '../store/db.ts'
-import type { ensure } from '../store/ensure.ts'
-import { isImported } from '../store/entries.ts'
-import type { Database } from '../store/open.ts'
-import { hasResource, readResource, resourceRecord } from '../store/resources.ts'
+import type { ensureResources } from '../store/ensure.ts'
+import { isImported } from '../store/imported-entries.ts'
+import type { Database } from '../store/database.ts'
+import { hasResource, readResource, findResourceRecord } from '../store/resources.ts'
 import type { ResourceBody, ResourceInfo, Tag } from '../types/index.ts'
 import { createCatalogIndex, resourcesOf } from './catalog-index.ts'
 import type { Entries } from './entries.ts'
@@ -35,7 +35,7 @@ export interface ResourcesOptions {
   database: Database
   entries: Entries
   predictions: Predictions
-  ensure: typeof ensure
+  ensure: typeof ensureResources
   onDownload: () => void
 }
 
@@ -48,8 +48,8 @@ export function createResources(options: ResourcesOptions): Resources {
       const resource = resourcesOf([entry]).find((one) => one.sha256 === sha256)
       if (resource) return { resource, tag: entry.tag, isListed: true }
     }
-    const stored = await predictions.findResource(sha256)
-    return stored && { ...stored, isListed: false }
+    const located = await predictions.findResource(sha256)
+    return located && { ...located, isListed: false }
   }
 
   async function find(sha256: string): Promise<LocatedResource | undefined> {
@@ -63,7 +63,12 @@ export function createResources(options: ResourcesOptions): Resources {
   async function download(located: LocatedResource, signal: AbortSignal): Promise<ResourceBody> {
     const { resource, tag, isListed } = located
     const { sha256, name } = resource
-    const ensureOptions = { signal, tag, known: () => createCatalogIndex(entries), onDownload }
+    const ensureOptions = {
+      signal,
+      tag,
+      catalogIndex: () => createCatalogIndex(entries),
+      onDownload,
+    }
     const files = await ensure(database, [resource], ensureOptions).catch((error: unknown) => {
       if (isImportLost(error)) throw importLost(located, error)
       throw isListed || !isNotOnServer(error) ? error : resourceGone(located, error)
@@ -74,7 +79,7 @@ export function createResources(options: ResourcesOptions): Resources {
   /** Resolves with any complete stored resource, whatever tag it was stored for. */
   async function stored(sha256: string): Promise<ResourceBody | undefined> {
     const blob = await readResource(database, sha256)
-    const record = blob && (await resourceRecord(database, sha256))
+    const record = blob && (await findResourceRecord(database, sha256))
     return blob && { sha256, name: record?.name ?? sha256, blob }
   }
 

@@ -1,7 +1,13 @@
 /** Chooses the implementation of a tag for this device, by its capabilities and measured speeds. */
-import { choose, judge, rivals, type Choice, type Preference } from '../catalog/choose.ts'
+import {
+  chooseImplementation,
+  findImplementation,
+  listComparable,
+  type ImplementationChoice,
+  type Preference,
+} from '../catalog/choose-implementation.ts'
 import type { Entry, Implementation } from '../catalog/schema.ts'
-import { deviceId, type Capabilities } from '../device/capabilities.ts'
+import { toDeviceId, type Capabilities } from '../device/capabilities.ts'
 import type { DeviceSummary, Explanation } from '../types/index.ts'
 import { runBenchmark, selectMeasurable, type BenchmarkOptions } from './benchmark.ts'
 import { createMeasurements } from './measurements.ts'
@@ -11,7 +17,7 @@ export interface ImplementationSelector {
    * Resolves with the choice by current knowledge. Rejects with `unavailable` if no implementation
    * can run. `device` names the device for stored measurements. Default: derived from the hardware.
    */
-  select(entry: Entry, device?: string): Promise<Choice>
+  select(entry: Entry, device?: string): Promise<ImplementationChoice>
   /**
    * Measures the implementations that have no measurement, once for each implementation and device.
    * Concurrent callers share one benchmark. Never rejects. A measurement takes some seconds.
@@ -35,18 +41,18 @@ export function createSelector(options: SelectorOptions): ImplementationSelector
 
   async function getKnown(entry: Entry, name: string | undefined) {
     const capabilities = await device()
-    const id = name ?? deviceId(capabilities)
+    const id = name ?? toDeviceId(capabilities)
     return { capabilities, id, ...(await measurements.get(entry, id, capabilities)) }
   }
 
-  async function select(entry: Entry, name?: string): Promise<Choice> {
+  async function select(entry: Entry, name?: string): Promise<ImplementationChoice> {
     const { capabilities, measured } = await getKnown(entry, name)
-    return choose(entry, capabilities, preference, measured)
+    return chooseImplementation(entry, capabilities, preference, measured)
   }
 
   async function benchmarkMissing(entry: Entry, name: string | undefined): Promise<void> {
     const { capabilities, id, tried } = await getKnown(entry, name)
-    const rivalImplementations = rivals(entry, capabilities, preference)
+    const rivalImplementations = listComparable(entry, capabilities, preference)
     const isDecided = (implementation: Implementation) => tried.has(implementation.id)
     // This runs after every prediction, and mostly nothing is left to measure.
     if (rivalImplementations.length < 2 || rivalImplementations.every(isDecided)) return
@@ -89,7 +95,7 @@ export function createSelector(options: SelectorOptions): ImplementationSelector
     async explain(entry) {
       await runningBenchmarks.get(`${entry.tag} `)
       const { capabilities, id, measured } = await getKnown(entry, undefined)
-      const { chosen, reasons } = judge(entry, capabilities, preference, measured)
+      const { chosen, reasons } = findImplementation(entry, capabilities, preference, measured)
       return {
         tag: entry.tag,
         chosen: chosen?.id ?? null,

@@ -2,20 +2,20 @@
 import type { Implementation } from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
 import type { ResourceRecord, WantedResource } from '../store/db.ts'
-import { ensure } from '../store/ensure.ts'
-import { findDamage } from '../store/inspect.ts'
+import { ensureResources } from '../store/ensure.ts'
+import { deleteDamagedChunks } from '../store/damaged-chunks.ts'
 import {
   clearResources,
   removeTag,
   setPin,
-  storedResources,
-  storedTags,
-  takeInventory,
+  listStoredResources,
+  listStoredTags,
+  loadInventory,
 } from '../store/inventory.ts'
-import type { Database } from '../store/open.ts'
-import { reportRegularly, startMeter } from '../store/rate.ts'
-import { bytesHere } from '../store/resources.ts'
-import { estimateRoom, isPersisted } from '../store/room.ts'
+import type { Database } from '../store/database.ts'
+import { startProgressReports, createProgressMeter } from '../store/transfer-rate.ts'
+import { countStoredBytes } from '../store/resources.ts'
+import { estimateQuota, isPersisted } from '../store/quota.ts'
 import type { Control, Tag } from '../types/index.ts'
 import { createCatalogIndex, resourcesOf } from './catalog-index.ts'
 import type { Entries } from './entries.ts'
@@ -65,7 +65,7 @@ export function createStorage({
 
   /** Resolves with the records of a tag. Rejects with `not_found` if it has none and is unknown. */
   async function recordsOf(tag: Tag): Promise<ResourceRecord[]> {
-    const { records } = await takeInventory(database, await known())
+    const { records } = await loadInventory(database, await known())
     const tagRecords = records.filter(({ tags }) => tags.includes(tag))
     if (tagRecords.length === 0) await entries.find(tag, 'tag')
     return tagRecords
@@ -73,9 +73,9 @@ export function createStorage({
 
   return {
     async usage() {
-      const [{ records }, room] = await Promise.all([takeInventory(database), estimateRoom()])
+      const [{ records }, room] = await Promise.all([loadInventory(database), estimateQuota()])
       return {
-        bytes: records.reduce((sum, record) => sum + bytesHere(record), 0),
+        bytes: records.reduce((sum, record) => sum + countStoredBytes(record), 0),
         originBytes: room.usage,
         quotaBytes: room.quota,
         persisted: await isPersisted(),
@@ -83,12 +83,12 @@ export function createStorage({
     },
     async stored() {
       const catalog = await known()
-      const tags = storedTags(await takeInventory(database, catalog), catalog)
+      const tags = listStoredTags(await loadInventory(database, catalog), catalog)
       // The store cannot tell which of several tags uses a shared file, so loaded models count too.
       return tags.map((one) => ({ ...one, inUse: one.inUse || models.ofTag(one.tag).length > 0 }))
     },
     async storedFiles() {
-      return storedResources(await takeInventory(database, await known()))
+      return listStoredResources(await loadInventory(database, await known()))
     },
     async pin(tag, pinned) {
       if (pinned) await recordsOf(tag)
@@ -97,22 +97,22 @@ export function createStorage({
     async repair(tag, signal, onProgress) {
       const tagRecords = await recordsOf(tag)
       const verifiedRecords = tagRecords.filter(({ verified }) => verified)
-      const meter = startMeter(
+      const meter = createProgressMeter(
         tag,
         'check',
         verifiedRecords.reduce((sum, { bytes }) => sum + bytes, 0),
       )
-      const stop = reportRegularly(meter.progress, onProgress)
+      const stop = startProgressReports(meter.progress, onProgress)
       const hashes = verifiedRecords.map(({ sha256 }) => sha256)
-      const damaged = await findDamage(database, hashes, signal, meter.add).finally(stop)
+      const damaged = await deleteDamagedChunks(database, hashes, signal, meter.add).finally(stop)
       onProgress(meter.progress())
       if (damaged === 0) return 0
       const listed = new Map(resourcesOf(await entries.all()).map((one) => [one.sha256, one]))
       const wanted = verifiedRecords.map((record) => listed.get(record.sha256) ?? wantedOf(record))
-      await ensure(database, wanted, {
+      await ensureResources(database, wanted, {
         signal,
         tag,
-        known,
+        catalogIndex: known,
         onDownload,
         onProgress: (step) => onProgress({ tag, phase: 'download', ...step }),
       })
@@ -124,7 +124,7 @@ export function createStorage({
       await removeTag(database, tag, await known())
     },
     async clear() {
-      const { records } = await takeInventory(database, await known())
+      const { records } = await loadInventory(database, await known())
       const tags = (await entries.all()).map(({ tag }) => tag)
       for (const tag of new Set([...tags, ...records.flatMap((record) => record.tags)])) {
         models.unload(tag)
@@ -136,7 +136,7 @@ export function createStorage({
       const hashes = resources.map(({ sha256 }) => sha256)
       if (!mayBeDamage(error) || checkedImplementations.has(hashes.join())) return undefined
       checkedImplementations.add(hashes.join())
-      const bytes = await findDamage(database, hashes, new AbortController().signal)
+      const bytes = await deleteDamagedChunks(database, hashes, new AbortController().signal)
       if (bytes === 0) return undefined
       const what = `${bytes} stored bytes were damaged or lost on this device and have been deleted`
       return new InoriginError('unavailable', `${what}. Load it again to download them.`, {

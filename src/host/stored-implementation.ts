@@ -6,9 +6,9 @@ import * as v from 'valibot'
 import { entrySchema, type Entry, type Implementation, type Resource } from '../catalog/schema.ts'
 import { InoriginError } from '../error.ts'
 import type { PredictionRecord } from '../store/db.ts'
-import { isImported } from '../store/entries.ts'
-import type { Database } from '../store/open.ts'
-import { partAt } from '../store/parts.ts'
+import { isImported } from '../store/imported-entries.ts'
+import type { Database } from '../store/database.ts'
+import { getPartAt } from '../store/file-parts.ts'
 import { hasResource } from '../store/resources.ts'
 
 /** An implementation and its catalog entry. */
@@ -69,7 +69,7 @@ export async function findUnavailable(
  * be reached, is busy or denies access.
  */
 async function isOnServer(resource: Resource, signal: AbortSignal): Promise<boolean> {
-  const { url, bytes } = partAt(resource, 0)
+  const { url, bytes } = getPartAt(resource, 0)
   const headResponse = await probe(resource, url, { method: 'HEAD' }, signal)
   const { status } = headResponse
   if (headResponse.ok || status === 404 || status === 410)

@@ -1,5 +1,5 @@
 /** Files that a user chose to import: single files or all files below a folder. */
-import { CONFIG } from '../catalog/mlc/layout.ts'
+import { CONFIG_FILE } from '../catalog/mlc/model-files.ts'
 import { InoriginError } from '../error.ts'
 import type { ChosenFile } from '../types/index.ts'
 
@@ -58,6 +58,6 @@ export function findModelFolder(files: readonly ChosenFile[]): string {
   return first === undefined ? '' : first.slice(0, -nameOf(first).length)
 }
 
-const CONFIG_NAMES = ['config.json', CONFIG]
+const CONFIG_NAMES = ['config.json', CONFIG_FILE]
 
 const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1)

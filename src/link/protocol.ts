@@ -4,10 +4,10 @@
  * `result`, or for a stream one `result` (accepted), `event`s and `end`. An `error` ends both.
  */
 import type { CatalogDocument, Implementation } from '../catalog/schema.ts'
-import type { GpuVerdict } from '../device/verdict.ts'
+import type { GpuVerdict } from '../device/gpu-verdict.ts'
 import type { EngineSetup, Files } from '../engine/engine.ts'
 import type { ErrorRecord } from '../error.ts'
-import type { PredictorSetup } from '../predictor/run.ts'
+import type { PredictorSetup } from '../predictor/open-predictor.ts'
 import type {
   ChosenFile,
   Device,

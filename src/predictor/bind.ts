@@ -10,16 +10,16 @@ import type {
 import { InoriginError } from '../error.ts'
 import type { InputParameter, OutputParameter, ParameterType } from '../types/index.ts'
 import { ARRAYS, type ElementType, isElementType } from '../values/elements.ts'
-import { channels, createRasteriser, sizeOf } from './image.ts'
-import { imageShape } from './image-tensor.ts'
-import { unusable } from '../values/refuse.ts'
-import { checkValue } from './signature.ts'
-import type { TextSlot, Tokenizers } from './text.ts'
+import { countChannels, createRasterizer, getLayoutSize } from './image.ts'
+import { toImageShape } from './image-tensor.ts'
+import { throwPredictorUnusable } from '../values/input-errors.ts'
+import { parseInput } from './parse-inputs.ts'
+import type { TextTensorSpec, Tokenizers } from './text.ts'
 import type { Shape } from './tensor.ts'
-import type { InputSlot, OutputSlot } from './value.ts'
+import type { InputTensorSpec, OutputTensorSpec } from './tensor-codec.ts'
 
 /** Tensors of a session that parameters are bound to. */
-export interface Interface {
+export interface ModelTensors {
   readonly inputs: readonly InferenceSession.ValueMetadata[]
   readonly outputs: readonly InferenceSession.ValueMetadata[]
 }
@@ -27,26 +27,26 @@ export interface Interface {
 export interface BoundInput {
   parameter: InputParameter
   tensor: string
-  slot: InputSlot
+  spec: InputTensorSpec
 }
 
 export interface BoundOutput {
   parameter: OutputParameter
   tensor: string
-  slot: OutputSlot
+  spec: OutputTensorSpec
 }
 
-export interface Bound {
+export interface BoundSignature {
   inputs: readonly BoundInput[]
   outputs: readonly BoundOutput[]
 }
 
-const ANY = ['string', ...(Object.keys(ARRAYS) as (keyof typeof ARRAYS)[])] as const
+const ALL_ELEMENT_TYPES = ['string', ...(Object.keys(ARRAYS) as (keyof typeof ARRAYS)[])] as const
 
 /** Returns the tensor types that a parameter of the type can be bound to. */
-function tensorTypes(type: ParameterType, { text }: Binding): readonly ElementType[] {
+function listTensorTypes(type: ParameterType, { text }: Binding): readonly ElementType[] {
   if (text) return type === 'string' || type === 'list' ? ['int64', 'int32'] : []
-  if (type === 'list' || type === 'dict') return ANY
+  if (type === 'list' || type === 'dict') return ALL_ELEMENT_TYPES
   if (type === 'image') return ['float32', 'float16', 'uint8']
   if (type === 'binary') return ['uint8']
   return isElementType(type) ? [type] : []
@@ -56,14 +56,14 @@ function tensorTypes(type: ParameterType, { text }: Binding): readonly ElementTy
  * Binds a signature, and checks everything that does not depend on the inputs of a prediction, so
  * that later errors are the caller's. Throws `unavailable` that names the parameter.
  */
-export function bind(
+export function bindSignature(
   entry: PredictorEntry,
   implementation: Implementation,
-  model: Interface,
+  model: ModelTensors,
   tokenizers: Tokenizers = new Map(),
-): Bound {
+): BoundSignature {
   const { tag, signature } = entry
-  const fail = (param: string, why: string): never => unusable(tag, param, why)
+  const fail = (param: string, why: string): never => throwPredictorUnusable(tag, param, why)
   const bindings = new Map(Object.entries(implementation.bindings ?? {}))
   const bindingOf = (name: string): Binding => bindings.get(name) ?? { tensor: name }
 
@@ -71,28 +71,28 @@ export function bind(
     const param = `inputs.${parameter.name}`
     const binding = bindingOf(parameter.name)
     const { type, shape } = findTensor(model.inputs, binding, parameter.type, param, fail)
-    checkDefault(parameter, param, fail)
-    const slot: InputSlot = { type, shape }
+    assertDefault(parameter, param, fail)
+    const spec: InputTensorSpec = { type, shape }
     if (parameter.type === 'image') {
-      const layout = imageLayout(binding, type, shape, param, fail)
-      slot.image = { layout, rasterise: createRasteriser(layout) }
+      const layout = parseImageLayout(binding, type, shape, param, fail)
+      spec.image = { layout, rasterize: createRasterizer(layout) }
     }
-    if (parameter.type === 'dict') slot.keys = keysOf(binding, param, fail)
-    if (binding.text) slot.text = textSlot(binding.text, type, model, tokenizers, param, fail)
-    return { parameter, tensor: binding.tensor, slot }
+    if (parameter.type === 'dict') spec.keys = getKeys(binding, param, fail)
+    if (binding.text) spec.text = createTextSlot(binding.text, type, model, tokenizers, param, fail)
+    return { parameter, tensor: binding.tensor, spec }
   })
   const outputs = signature.outputs.map((parameter): BoundOutput => {
     const param = `outputs.${parameter.name}`
     const binding = bindingOf(parameter.name)
     const { type } = findTensor(model.outputs, binding, parameter.type, param, fail)
-    const slot: OutputSlot = {}
-    if (parameter.type === 'image') slot.layout = imageLayout(binding, type, null, param, fail)
-    if (parameter.type === 'dict') slot.keys = keysOf(binding, param, fail)
-    return { parameter, tensor: binding.tensor, slot }
+    const spec: OutputTensorSpec = {}
+    if (parameter.type === 'image') spec.layout = parseImageLayout(binding, type, null, param, fail)
+    if (parameter.type === 'dict') spec.keys = getKeys(binding, param, fail)
+    return { parameter, tensor: binding.tensor, spec }
   })
 
   for (const { name } of model.inputs) {
-    const sources = inputs.filter((input) => tensorsOf(input).includes(name))
+    const sources = inputs.filter((input) => listTensorNames(input).includes(name))
     if (sources.length !== 1) {
       fail(
         `inputs.${name}`,
@@ -103,7 +103,7 @@ export function bind(
   return { inputs, outputs }
 }
 
-function tensorsOf({ tensor, slot: { text } }: BoundInput): (string | undefined)[] {
+function listTensorNames({ tensor, spec: { text } }: BoundInput): (string | undefined)[] {
   return [tensor, text?.layout.mask, text?.layout.types]
 }
 
@@ -124,7 +124,7 @@ function findTensor(
     return fail(param, 'a tensor named __proto__ is not supported. Rename it.')
   }
   if (!found.isTensor) return fail(param, `the model's ${binding.tensor} is not a tensor.`)
-  if (!tensorTypes(type, binding).some((possible) => possible === found.type)) {
+  if (!listTensorTypes(type, binding).some((possible) => possible === found.type)) {
     return fail(param, `is declared ${type}, but the model's ${binding.tensor} is ${found.type}.`)
   }
   // The runtime reports an empty shape both for a scalar and for an unknown shape.
@@ -134,7 +134,7 @@ function findTensor(
   return { type: found.type as ElementType, shape: binding.shape ?? own }
 }
 
-function checkDefault(parameter: InputParameter, param: string, fail: Fail): void {
+function assertDefault(parameter: InputParameter, param: string, fail: Fail): void {
   const value = parameter.defaultValue ?? null
   if (value === null) {
     if (parameter.optional)
@@ -142,24 +142,24 @@ function checkDefault(parameter: InputParameter, param: string, fail: Fail): voi
     return
   }
   try {
-    checkValue(parameter, value, 'defaultValue')
+    parseInput(parameter, value, 'defaultValue')
   } catch (thrown) {
     fail(param, InoriginError.from(thrown).message)
   }
 }
 
-function keysOf({ keys }: Binding, param: string, fail: Fail): readonly string[] {
+function getKeys({ keys }: Binding, param: string, fail: Fail): readonly string[] {
   return keys ?? fail(param, 'is a dict, so its binding must have `keys`.')
 }
 
-function textSlot(
+function createTextSlot(
   layout: TextLayout,
   type: ElementType,
-  model: Interface,
+  model: ModelTensors,
   tokenizers: Tokenizers,
   param: string,
   fail: Fail,
-): TextSlot {
+): TextTensorSpec {
   for (const name of [layout.mask, layout.types]) {
     if (name === undefined) continue
     const other = model.inputs.find((tensor) => tensor.name === name)
@@ -167,11 +167,11 @@ function textSlot(
       fail(param, `the model has no tensor ${name} of type ${type}, the type of its tokens.`)
   }
   const { tokenizer } = layout
-  const tokenise = tokenizers.get(tokenizer) ?? fail(param, `there is no tokenizer ${tokenizer}.`)
-  return { layout, tokenise }
+  const tokenize = tokenizers.get(tokenizer) ?? fail(param, `there is no tokenizer ${tokenizer}.`)
+  return { layout, tokenize }
 }
 
-function imageLayout(
+function parseImageLayout(
   { image: layout, tensor }: Binding,
   type: ElementType,
   shape: Shape | null,
@@ -179,7 +179,7 @@ function imageLayout(
   fail: Fail,
 ): ImageLayout {
   if (!layout) return fail(param, 'is an image, so its binding must have `image`.')
-  const depth = channels(layout)
+  const depth = countChannels(layout)
   for (const key of ['mean', 'std'] as const) {
     const given = layout[key]
     if (!given) continue
@@ -190,12 +190,12 @@ function imageLayout(
   if ((layout.width === undefined) !== (layout.height === undefined))
     fail(param, '`width` and `height` must be set together.')
   // If images keep their own size, the model must accept any width and height.
-  const made = imageShape(layout, shape, sizeOf(layout) ?? [NaN, NaN])
+  const expected = toImageShape(layout, shape, getLayoutSize(layout) ?? [NaN, NaN])
   const fits =
     !shape ||
-    (shape.length === made.length &&
-      shape.every((wanted, axis) => wanted === null || wanted === made[axis]))
-  const shown = made.map((length) => (Number.isNaN(length) ? 'any' : length)).join(', ')
+    (shape.length === expected.length &&
+      shape.every((wanted, axis) => wanted === null || wanted === expected[axis]))
+  const shown = expected.map((length) => (Number.isNaN(length) ? 'any' : length)).join(', ')
   if (!fits) fail(param, `its layout has the shape [${shown}], which ${tensor} does not accept.`)
   return layout
 }

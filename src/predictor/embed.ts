@@ -3,27 +3,27 @@ import type { Embedder } from '../catalog/schema.ts'
 import type { ErrorCode } from '../error-codes.ts'
 import { InoriginError } from '../error.ts'
 import type { EmbeddingRequest, Embeddings } from '../types/index.ts'
-import { unusable } from '../values/refuse.ts'
-import type { OpenPredictor } from './run.ts'
+import { throwPredictorUnusable } from '../values/input-errors.ts'
+import type { OpenPredictor } from './open-predictor.ts'
 
 /** Largest number of tokens in all texts of a request. */
-export const MOST_TOKENS = 300_000
+export const MAX_REQUEST_TOKENS = 300_000
 /** Largest number of tokens in a batch, with every text padded to the longest. */
-const BATCH_TOKENS = 2 ** 13
+const MAX_BATCH_TOKENS = 2 ** 13
 /** Characters per allowed token beyond which the beginning of a text is tokenized first. */
-const CHARACTERS = 64
+const MAX_CHARACTERS_PER_TOKEN = 64
 /** Milliseconds of tokenizing after which the worker handles messages, such as aborts. */
-const PATIENCE = 20
+const YIELD_INTERVAL_MS = 20
 
 type Tokens = readonly number[]
 
 /** Throws `invalid_request` if the model cannot return vectors of that length. */
-export function checkDimensions({ tag, embeddings }: Embedder, wanted: number | undefined): void {
+export function assertDimensions({ tag, embeddings }: Embedder, wanted: number | undefined): void {
   const { dimensions, shortens = false } = embeddings
   if (wanted === undefined || wanted === dimensions || (shortens && wanted < dimensions)) return
   const what = `dimensions must be ${shortens ? `at most ${dimensions}` : dimensions}, not ${wanted}`
   const why = shortens ? '' : ' and cannot be shortened'
-  throw invalid(`${what}: the vectors of ${tag} have ${dimensions} numbers${why}.`, {
+  throw invalidRequestError(`${what}: the vectors of ${tag} have ${dimensions} numbers${why}.`, {
     code: 'invalid_value',
     param: 'dimensions',
   })
@@ -33,16 +33,16 @@ export function checkDimensions({ tag, embeddings }: Embedder, wanted: number | 
  * Tokenizes every text. Rejects with `invalid_request` that names a text which is too long, such as
  * `input[3]`, before anything is computed.
  */
-export async function readTexts(
+export async function tokenizeTexts(
   predictor: OpenPredictor,
   { tag, embeddings }: Embedder,
   { input }: EmbeddingRequest,
   signal: AbortSignal,
 ): Promise<Tokens[]> {
-  const { input: name, maxInputTokens: most } = embeddings
+  const { input: name, maxInputTokens: maxTokens } = embeddings
   const tooLong = (path: string, tokens: number, least = '') => {
-    const what = `${path} is too long: ${least}${tokens} tokens > ${most} maximum of ${tag}.`
-    return invalid(`${what} Split it into several texts.`, {
+    const what = `${path} is too long: ${least}${tokens} tokens > ${maxTokens} maximum of ${tag}.`
+    return invalidRequestError(`${what} Split it into several texts.`, {
       code: 'context_length_exceeded',
       param: path,
     })
@@ -51,24 +51,31 @@ export async function readTexts(
   let total = 0
   let start = performance.now()
   for (const [index, text] of input.entries()) {
-    if (performance.now() - start > PATIENCE) {
+    if (performance.now() - start > YIELD_INTERVAL_MS) {
       await new Promise((resolve) => setTimeout(resolve))
       start = performance.now()
     }
     if (signal.aborted) throw InoriginError.from(signal.reason)
     const path = `input[${index}]`
-    if (text.length > most * CHARACTERS) {
+    if (text.length > maxTokens * MAX_CHARACTERS_PER_TOKEN) {
       // Tokenizing megabytes takes seconds. The factor 2 allows for the tokens of a cut word.
-      const least = predictor.read(name, text.slice(0, most * CHARACTERS), path).length
-      if (least > 2 * most) throw tooLong(path, least, 'more than ')
+      const least = predictor.tokenize(
+        name,
+        text.slice(0, maxTokens * MAX_CHARACTERS_PER_TOKEN),
+        path,
+      ).length
+      if (least > 2 * maxTokens) throw tooLong(path, least, 'more than ')
     }
-    const tokens = predictor.read(name, text, path)
-    if (tokens.length > most) throw tooLong(path, tokens.length)
+    const tokens = predictor.tokenize(name, text, path)
+    if (tokens.length > maxTokens) throw tooLong(path, tokens.length)
     rows.push(tokens)
     total += tokens.length
-    if (total > MOST_TOKENS) {
-      const what = `input has more than ${MOST_TOKENS} tokens, the limit of one request.`
-      throw invalid(`${what} Send fewer texts at once.`, { code: 'invalid_value', param: 'input' })
+    if (total > MAX_REQUEST_TOKENS) {
+      const what = `input has more than ${MAX_REQUEST_TOKENS} tokens, the limit of one request.`
+      throw invalidRequestError(`${what} Send fewer texts at once.`, {
+        code: 'invalid_value',
+        param: 'input',
+      })
     }
   }
   return rows
@@ -88,36 +95,40 @@ export async function embedTexts(
   const { input, output, dimensions: size } = entry.embeddings
   const dimensions = wanted ?? size
   const vectors = new Float32Array(rows.length * dimensions)
-  for (const places of batchesOf(rows)) {
-    const batch = places.map((place) => rows[place] ?? [])
-    const { outputs } = await predictor.predictRead(input, batch, signal)
-    const made = vectorsOf(outputs[output], batch.length, entry)
-    places.forEach((place, row) => {
-      const vector = made.subarray(row * size, (row + 1) * size)
-      vectors.set(shortened(vector, dimensions), place * dimensions)
+  for (const indices of createBatches(rows)) {
+    const batch = indices.map((index) => rows[index] ?? [])
+    const { outputs } = await predictor.predictTokens(input, batch, signal)
+    const batchVectors = parseVectors(outputs[output], batch.length, entry)
+    indices.forEach((index, row) => {
+      const vector = batchVectors.subarray(row * size, (row + 1) * size)
+      vectors.set(shortenVector(vector, dimensions), index * dimensions)
     })
   }
   return { vectors, dimensions, tokens: rows.reduce((sum, { length }) => sum + length, 0) }
 }
 
 /** Groups texts into batches, as their indices. */
-export function batchesOf(rows: readonly Tokens[]): number[][] {
-  const lengthOf = (place: number): number => rows[place]?.length ?? 0
+export function createBatches(rows: readonly Tokens[]): number[][] {
+  const lengthOf = (index: number): number => rows[index]?.length ?? 0
   const batches: number[][] = []
-  for (const place of [...rows.keys()].toSorted((one, other) => lengthOf(one) - lengthOf(other))) {
+  for (const index of [...rows.keys()].toSorted((one, other) => lengthOf(one) - lengthOf(other))) {
     const batch = batches.at(-1)
     // Texts are sorted by length, so this one is the longest of the batch.
-    if (batch && (batch.length + 1) * lengthOf(place) <= BATCH_TOKENS) batch.push(place)
-    else batches.push([place])
+    if (batch && (batch.length + 1) * lengthOf(index) <= MAX_BATCH_TOKENS) batch.push(index)
+    else batches.push([index])
   }
   return batches
 }
 
-function vectorsOf(value: unknown, texts: number, { tag, embeddings }: Embedder): Float32Array {
+function parseVectors(value: unknown, texts: number, { tag, embeddings }: Embedder): Float32Array {
   const { output, dimensions } = embeddings
   const data = (value as { data?: unknown } | undefined)?.data
   if (!(data instanceof Float32Array) || data.length !== texts * dimensions) {
-    return unusable(tag, `outputs.${output}`, `it is not ${texts} x ${dimensions} numbers.`)
+    return throwPredictorUnusable(
+      tag,
+      `outputs.${output}`,
+      `it is not ${texts} x ${dimensions} numbers.`,
+    )
   }
   if (data.every(Number.isFinite)) return data
   const what = `${tag} produced NaN or Infinity. Try another device`
@@ -125,13 +136,16 @@ function vectorsOf(value: unknown, texts: number, { tag, embeddings }: Embedder)
 }
 
 /** Returns the first numbers of a vector, scaled to the norm of the whole vector. */
-function shortened(vector: Float32Array, dimensions: number): Float32Array {
+function shortenVector(vector: Float32Array, dimensions: number): Float32Array {
   if (dimensions === vector.length) return vector
   const beginning = vector.subarray(0, dimensions)
   const scale = Math.hypot(...vector) / (Math.hypot(...beginning) || 1)
   return beginning.map((number) => number * scale)
 }
 
-function invalid(message: string, details: { code: ErrorCode; param: string }): InoriginError {
+function invalidRequestError(
+  message: string,
+  details: { code: ErrorCode; param: string },
+): InoriginError {
   return new InoriginError('invalid_request', message, details)
 }

@@ -18,7 +18,9 @@ export const IMAGE_FORMATS = 'PNG, JPEG, GIF, WebP or BMP'
  */
 export function readImageSize(bytes: Uint8Array): ImageSize | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  const reader = READERS.find(({ marks }) => marks.every(([at, mark]) => isText(bytes, at, mark)))
+  const reader = SIZE_READERS.find(({ marks }) =>
+    marks.every(([at, mark]) => startsWithText(bytes, at, mark)),
+  )
   try {
     const [width, height] = reader?.read(view) ?? [0, 0]
     return width > 0 && height > 0 ? [width, height] : undefined
@@ -29,14 +31,14 @@ export function readImageSize(bytes: Uint8Array): ImageSize | undefined {
   }
 }
 
-interface Reader {
+interface SizeReader {
   /** Texts at fixed positions that identify the format. */
   marks: ReadonlyArray<readonly [at: number, mark: string]>
   /** Returns the size. Throws a `RangeError` if the bytes are truncated. */
   read(view: DataView): ImageSize | undefined
 }
 
-const READERS: readonly Reader[] = [
+const SIZE_READERS: readonly SizeReader[] = [
   {
     marks: [
       [0, '\x89PNG\r\n\x1a\n'],
@@ -70,7 +72,7 @@ const READERS: readonly Reader[] = [
   { marks: [[0, 'BM']], read: readBmp },
 ]
 
-function isText(bytes: Uint8Array, at: number, text: string): boolean {
+function startsWithText(bytes: Uint8Array, at: number, text: string): boolean {
   return [...text].every((sign, index) => bytes[at + index] === sign.charCodeAt(0))
 }
 

@@ -1,84 +1,91 @@
 /** Encodes images as tensors and back: one, or a batch of several with the same size. */
 import type { ImageLayout } from '../catalog/schema.ts'
 import { toHalf } from '../values/half.ts'
-import { type ElementType, readable } from '../values/elements.ts'
+import { type ElementType, toReadableData } from '../values/elements.ts'
 import {
-  channels,
-  denormalise,
+  countChannels,
+  denormalizePixels,
   type Extent,
   type ImageSource,
   MAX_TENSOR_PIXELS,
-  normalise,
-  type Rasterise,
+  normalizePixels,
+  type Rasterize,
 } from './image.ts'
-import { refuse } from '../values/refuse.ts'
+import { throwInvalidInput } from '../values/input-errors.ts'
 import type { RawTensor, Shape } from './tensor.ts'
 
 /** Requirements for the tensor of an input. */
-interface ImageSlot {
+interface ImageTensorSpec {
   type: ElementType
   shape: Shape | null
   layout: ImageLayout
-  rasterise: Rasterise
+  rasterize: Rasterize
 }
 
 /**
  * Returns the shape of a tensor of images, with a batch dimension if the model has one. `count`
  * defaults to the batch size of the model, or 1.
  */
-export function imageShape(
+export function toImageShape(
   layout: ImageLayout,
-  slot: Shape | null,
+  spec: Shape | null,
   [width, height]: Extent,
-  count = slot?.[0] ?? 1,
+  count = spec?.[0] ?? 1,
 ): number[] {
-  const depth = channels(layout)
+  const depth = countChannels(layout)
   const image = layout.order === 'nchw' ? [depth, height, width] : [height, width, depth]
-  return slot?.length === 3 ? image : [count, ...image]
+  return spec?.length === 3 ? image : [count, ...image]
 }
 
 export async function encodeImages(
   sources: readonly ImageSource[],
-  { type, shape, layout, rasterise }: ImageSlot,
+  { type, shape, layout, rasterize }: ImageTensorSpec,
   path: string,
 ): Promise<RawTensor> {
   const count = sources.length
   const wanted = shape?.length === 3 ? 1 : (shape?.[0] ?? null)
   if (count === 0 || (wanted !== null && wanted !== count)) {
-    refuse(path, `must be ${wanted ?? 'at least 1'} at a time for this model, not ${count}.`)
+    throwInvalidInput(
+      path,
+      `must be ${wanted ?? 'at least 1'} at a time for this model, not ${count}.`,
+    )
   }
   const parts: Float32Array[] = []
   let size: Extent | null = null
   for (const [index, source] of sources.entries()) {
     const at = count > 1 ? `${path}[${index}]` : path
-    const { rgba, extent } = await rasterise(source, at)
+    const { rgba, extent } = await rasterize(source, at)
     size ??= extent
     if (extent.join() !== size.join()) {
-      refuse(
+      throwInvalidInput(
         at,
         `has ${extent.join(' x ')} pixels but the first ${size.join(' x ')}. Send them one by one.`,
       )
     }
     if (count * extent[0] * extent[1] > MAX_TENSOR_PIXELS) {
-      refuse(
+      throwInvalidInput(
         path,
         `${count} images have more than ${MAX_TENSOR_PIXELS} pixels together. Send fewer at once.`,
       )
     }
     // A model that takes bytes scales them itself.
-    parts.push(normalise(rgba, type === 'uint8' ? asBytes(layout) : layout))
+    parts.push(normalizePixels(rgba, type === 'uint8' ? toByteLayout(layout) : layout))
   }
-  const numbers = joined(parts)
+  const numbers = concatenate(parts)
   return {
     type,
-    data: typed(numbers, type),
-    shape: imageShape(layout, shape, size ?? [0, 0], count),
+    data: toTypedData(numbers, type),
+    shape: toImageShape(layout, shape, size ?? [0, 0], count),
   }
 }
 
-const asBytes = (layout: ImageLayout): ImageLayout => ({ ...layout, mean: [0], std: [1 / 255] })
+const toByteLayout = (layout: ImageLayout): ImageLayout => ({
+  ...layout,
+  mean: [0],
+  std: [1 / 255],
+})
 
-function joined(parts: readonly Float32Array[]): Float32Array {
+function concatenate(parts: readonly Float32Array[]): Float32Array {
   const [first, ...others] = parts
   if (first && others.length === 0) return first
   const numbers = new Float32Array(parts.reduce((sum, part) => sum + part.length, 0))
@@ -90,7 +97,10 @@ function joined(parts: readonly Float32Array[]): Float32Array {
   return numbers
 }
 
-function typed(numbers: Float32Array, type: ElementType): Uint8Array | Uint16Array | Float32Array {
+function toTypedData(
+  numbers: Float32Array,
+  type: ElementType,
+): Uint8Array | Uint16Array | Float32Array {
   if (type === 'uint8') return Uint8Array.from(numbers, Math.round)
   return type === 'float16' ? Uint16Array.from(numbers, toHalf) : numbers
 }
@@ -100,13 +110,13 @@ export function decodeImages(tensor: RawTensor, layout: ImageLayout): ImageData 
   const [height, width] =
     layout.order === 'nchw' ? tensor.shape.slice(-2) : tensor.shape.slice(-3, -1)
   const extent: [number, number] = [width ?? 0, height ?? 0]
-  const numbers = readable(tensor) as Float32Array | Uint8Array
-  const scale = tensor.type === 'uint8' ? asBytes(layout) : layout
-  const length = extent[0] * extent[1] * channels(layout)
+  const numbers = toReadableData(tensor) as Float32Array | Uint8Array
+  const scale = tensor.type === 'uint8' ? toByteLayout(layout) : layout
+  const length = extent[0] * extent[1] * countChannels(layout)
   const count = tensor.shape.length === 4 ? (tensor.shape[0] ?? 1) : 1
   const images = Array.from({ length: count }, (_, index) => {
     const part = numbers.subarray(index * length, (index + 1) * length)
-    return new ImageData(denormalise(part, scale, extent), ...extent)
+    return new ImageData(denormalizePixels(part, scale, extent), ...extent)
   })
   const [first] = images
   return first && count === 1 ? first : images

@@ -1,9 +1,9 @@
 /** Converts images to numbers and back, in the layout of an implementation. */
 import type { ImageLayout } from '../catalog/schema.ts'
 import { IMAGE_FORMATS, type ImageSize, MAX_HEADER_BYTES, readImageSize } from './image-size.ts'
-import { refuse } from '../values/refuse.ts'
+import { throwInvalidInput } from '../values/input-errors.ts'
 
-/** Images that a worker can draw. `transfer.ts` converts elements of the page to one of these. */
+/** Images that a worker can draw. `transferable-inputs.ts` converts page elements to these. */
 export type ImageSource = ImageData | ImageBitmap | Blob | OffscreenCanvas | VideoFrame
 
 const CHANNELS = { gray: 1, rgb: 3, rgba: 4 } as const
@@ -28,7 +28,7 @@ export function isImageSource(value: unknown): value is ImageSource {
   })
 }
 
-export function channels(layout: ImageLayout): number {
+export function countChannels(layout: ImageLayout): number {
   return CHANNELS[layout.channels]
 }
 
@@ -45,7 +45,7 @@ export const MAX_TENSOR_PIXELS = 2 ** 24
 export const MAX_DECODED_PIXELS = 2 ** 26
 
 /** Function that reads an image as RGBA pixels, scaled to the layout's size if it has one. */
-export type Rasterise = (source: ImageSource, path: string) => Promise<Raster>
+export type Rasterize = (source: ImageSource, path: string) => Promise<Raster>
 
 export interface Raster {
   /** RGBA pixels, which must not be modified: they may be the caller's. */
@@ -53,22 +53,23 @@ export interface Raster {
   extent: Extent
 }
 
-export function createRasteriser(layout: ImageLayout): Rasterise {
+export function createRasterizer(layout: ImageLayout): Rasterize {
   const { background } = layout
   let context: OffscreenCanvasRenderingContext2D | null = null
   const fill = background ?? (layout.channels === 'rgba' ? null : 'black')
 
   return async (source, path) => {
-    if (isReady(source, layout)) return { rgba: source.data, extent: [source.width, source.height] }
-    const mostPixels = sizeOf(layout) ? MAX_DECODED_PIXELS : MAX_TENSOR_PIXELS
-    const drawable = await toDrawable(source, mostPixels, path)
-    const own = extentOf(drawable, path)
-    const [width, height] = sizeOf(layout) ?? limited(own, mostPixels, path)
+    if (matchesLayout(source, layout))
+      return { rgba: source.data, extent: [source.width, source.height] }
+    const maxPixels = getLayoutSize(layout) ? MAX_DECODED_PIXELS : MAX_TENSOR_PIXELS
+    const drawable = await toDrawable(source, maxPixels, path)
+    const own = getExtent(drawable, path)
+    const [width, height] = getLayoutSize(layout) ?? assertPixelLimit(own, maxPixels, path)
     context ??= new OffscreenCanvas(width, height).getContext('2d', { willReadFrequently: true })
-    if (!context) refuse(path, 'this browser provides no 2D canvas to read images.')
+    if (!context) throwInvalidInput(path, 'this browser provides no 2D canvas to read images.')
     const { canvas } = context
     if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height })
-    const [x, y, w, h] = place(own, [width, height], layout.fit)
+    const [x, y, w, h] = fitRectangle(own, [width, height], layout.fit)
     context.clearRect(0, 0, width, height)
     if (fill) {
       context.fillStyle = fill
@@ -78,7 +79,7 @@ export function createRasteriser(layout: ImageLayout): Rasterise {
     try {
       context.drawImage(drawable, x, y, w, h)
     } catch (cause) {
-      refuse(path, 'the image cannot be drawn; was it closed or transferred?', cause)
+      throwInvalidInput(path, 'the image cannot be drawn; was it closed or transferred?', cause)
     } finally {
       if (drawable !== source && drawable instanceof ImageBitmap) drawable.close()
     }
@@ -87,10 +88,10 @@ export function createRasteriser(layout: ImageLayout): Rasterise {
 }
 
 /** Returns `true` if drawing the pixels would not change them. */
-function isReady(source: ImageSource, layout: ImageLayout): source is ImageData {
+function matchesLayout(source: ImageSource, layout: ImageLayout): source is ImageData {
   if (!(source instanceof ImageData)) return false
   const { data, width, height } = source
-  const [wantedWidth, wantedHeight] = sizeOf(layout) ?? [width, height]
+  const [wantedWidth, wantedHeight] = getLayoutSize(layout) ?? [width, height]
   if (width !== wantedWidth || height !== wantedHeight || width * height > MAX_TENSOR_PIXELS)
     return false
   for (let alpha = 3; alpha < data.length; alpha += 4) if (data[alpha] !== 255) return false
@@ -98,53 +99,58 @@ function isReady(source: ImageSource, layout: ImageLayout): source is ImageData 
 }
 
 /** Returns the size that a layout requires, or `null`. */
-export function sizeOf({ width, height }: ImageLayout): Extent | null {
+export function getLayoutSize({ width, height }: ImageLayout): Extent | null {
   return width === undefined || height === undefined ? null : [width, height]
 }
 
-function limited([width, height]: Extent, mostPixels: number, path: string): Extent {
-  if (width * height <= mostPixels) return [width, height]
-  return refuse(
+function assertPixelLimit([width, height]: Extent, maxPixels: number, path: string): Extent {
+  if (width * height <= maxPixels) return [width, height]
+  return throwInvalidInput(
     path,
-    `the image has ${width} x ${height} pixels. Scale it down to at most ${mostPixels}.`,
+    `the image has ${width} x ${height} pixels. Scale it down to at most ${maxPixels}.`,
   )
 }
 
 async function toDrawable(
   source: ImageSource,
-  mostPixels: number,
+  maxPixels: number,
   path: string,
 ): Promise<ImageBitmap | OffscreenCanvas | VideoFrame> {
   if (!(source instanceof Blob) && !(source instanceof ImageData)) return source
-  if (source instanceof Blob) limited(await fileExtent(source, path), mostPixels, path)
+  if (source instanceof Blob) assertPixelLimit(await readFileExtent(source, path), maxPixels, path)
   try {
     return await createImageBitmap(source)
   } catch (cause) {
-    return unreadable(source, path, cause)
+    return throwUnreadableImage(source, path, cause)
   }
 }
 
 /** Returns the size of the image in a file without decoding it. */
-async function fileExtent(file: Blob, path: string): Promise<Extent> {
+async function readFileExtent(file: Blob, path: string): Promise<Extent> {
   const head = await file.slice(0, MAX_HEADER_BYTES).arrayBuffer()
-  return readImageSize(new Uint8Array(head)) ?? unreadable(file, path)
+  return readImageSize(new Uint8Array(head)) ?? throwUnreadableImage(file, path)
 }
 
-function unreadable(source: Blob | ImageData, path: string, cause?: unknown): never {
+function throwUnreadableImage(source: Blob | ImageData, path: string, cause?: unknown): never {
   const type = source instanceof Blob && source.type ? ` (${source.type})` : ''
-  return refuse(path, `this is not an image that can be read${type}. Send ${IMAGE_FORMATS}.`, cause)
+  return throwInvalidInput(
+    path,
+    `this is not an image that can be read${type}. Send ${IMAGE_FORMATS}.`,
+    cause,
+  )
 }
 
-function extentOf(drawable: ImageBitmap | OffscreenCanvas | VideoFrame, path: string): Extent {
+function getExtent(drawable: ImageBitmap | OffscreenCanvas | VideoFrame, path: string): Extent {
   const isFrame = 'displayWidth' in drawable
   const width = isFrame ? drawable.displayWidth : drawable.width
   const height = isFrame ? drawable.displayHeight : drawable.height
-  if (!width || !height) refuse(path, 'the image has no pixels; was it closed or transferred?')
+  if (!width || !height)
+    throwInvalidInput(path, 'the image has no pixels; was it closed or transferred?')
   return [width, height]
 }
 
 /** Returns the rectangle on the target that the whole source is drawn to: x, y, width, height. */
-export function place(
+export function fitRectangle(
   source: Extent,
   target: Extent,
   fit: ImageLayout['fit'] = 'stretch',
@@ -157,33 +163,33 @@ export function place(
 }
 
 /** Converts RGBA pixels to `(value / 255 - mean) / std` for each channel, in the layout's order. */
-export function normalise(rgba: Uint8ClampedArray, layout: ImageLayout): Float32Array {
-  const depth = channels(layout)
+export function normalizePixels(rgba: Uint8ClampedArray, layout: ImageLayout): Float32Array {
+  const depth = countChannels(layout)
   const pixels = rgba.length / 4
   const numbers = new Float32Array(pixels * depth)
   const planar = layout.order === 'nchw'
   for (let channel = 0; channel < depth; channel++) {
-    const [mean, std] = moments(layout, channel)
+    const [mean, std] = getMoments(layout, channel)
     const [scale, offset] = [1 / (255 * std), mean / std]
     for (let pixel = 0; pixel < pixels; pixel++) {
-      const value = depth === 1 ? brightness(rgba, pixel * 4) : (rgba[pixel * 4 + channel] ?? 0)
+      const value = depth === 1 ? toBrightness(rgba, pixel * 4) : (rgba[pixel * 4 + channel] ?? 0)
       numbers[planar ? channel * pixels + pixel : pixel * depth + channel] = value * scale - offset
     }
   }
   return numbers
 }
 
-function brightness(rgba: Uint8ClampedArray, at: number): number {
+function toBrightness(rgba: Uint8ClampedArray, at: number): number {
   return RED * (rgba[at] ?? 0) + GREEN * (rgba[at + 1] ?? 0) + BLUE * (rgba[at + 2] ?? 0)
 }
 
-/** Inverts {@link normalise} for images of any size. Gray becomes three equal channels. */
-export function denormalise(
+/** Inverts {@link normalizePixels} for images of any size. Gray becomes three equal channels. */
+export function denormalizePixels(
   numbers: ArrayLike<number>,
   layout: ImageLayout,
   [width, height]: Extent,
 ): Uint8ClampedArray<ArrayBuffer> {
-  const depth = channels(layout)
+  const depth = countChannels(layout)
   const pixels = width * height
   const rgba = new Uint8ClampedArray(pixels * 4)
   const planar = layout.order === 'nchw'
@@ -194,7 +200,7 @@ export function denormalise(
         rgba[pixel * 4 + target] = 255
         continue
       }
-      const [mean, std] = moments(layout, channel)
+      const [mean, std] = getMoments(layout, channel)
       const at = planar ? channel * pixels + pixel : pixel * depth + channel
       rgba[pixel * 4 + target] = ((numbers[at] ?? 0) * std + mean) * 255
     }
@@ -202,6 +208,6 @@ export function denormalise(
   return rgba
 }
 
-function moments({ mean, std }: ImageLayout, channel: number): [mean: number, std: number] {
+function getMoments({ mean, std }: ImageLayout, channel: number): [mean: number, std: number] {
   return [mean?.[channel] ?? mean?.[0] ?? 0, std?.[channel] ?? std?.[0] ?? 1]
 }

@@ -22,12 +22,12 @@ export async function encodePng({ data, width, height }: Pixels): Promise<Uint8A
   header.setUint32(4, height)
   header.setUint8(8, EIGHT_BITS)
   header.setUint8(9, opaque ? RGB : RGBA)
-  const rows = filtered(data, width, height, opaque ? 3 : 4)
+  const rows = filterRows(data, width, height, opaque ? 3 : 4)
   const parts = [
     Uint8Array.from(SIGNATURE),
-    chunk('IHDR', new Uint8Array(header.buffer)),
-    chunk('IDAT', await deflated(rows)),
-    chunk('IEND', new Uint8Array(0)),
+    createChunk('IHDR', new Uint8Array(header.buffer)),
+    createChunk('IDAT', await deflate(rows)),
+    createChunk('IEND', new Uint8Array(0)),
   ]
   return new Uint8Array(await new Blob(parts).arrayBuffer())
 }
@@ -53,7 +53,7 @@ function isPixels(value: unknown): value is ImageData {
   return typeof ImageData !== 'undefined' && value instanceof ImageData
 }
 
-function filtered(
+function filterRows(
   data: Pixels['data'],
   width: number,
   height: number,
@@ -74,13 +74,13 @@ function filtered(
   return rows
 }
 
-function deflated(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
+function deflate(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
   const stream = new Blob([bytes]).stream().pipeThrough(new CompressionStream('deflate'))
   return new Response(stream).arrayBuffer().then((buffer) => new Uint8Array(buffer))
 }
 
 /** Returns a chunk of a PNG file: length, type, content and checksum. */
-function chunk(kind: string, content: Uint8Array): Uint8Array<ArrayBuffer> {
+function createChunk(kind: string, content: Uint8Array): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(12 + content.length)
   const view = new DataView(bytes.buffer)
   view.setUint32(0, content.length)

@@ -3,17 +3,17 @@ import { Tokenizer } from '@huggingface/tokenizers'
 import type { Implementation, PredictorEntry, TextLayout } from '../catalog/schema.ts'
 import type { Files } from '../engine/engine.ts'
 import { ARRAYS, type ElementType } from '../values/elements.ts'
-import { refuse, unusable } from '../values/refuse.ts'
+import { throwInvalidInput, throwPredictorUnusable } from '../values/input-errors.ts'
 import type { RawTensor } from './tensor.ts'
 
 /** Largest number of tokens of a call, with every text padded to the longest. */
-const MOST_AT_ONCE = 2 ** 18
+const MAX_CALL_TOKENS = 2 ** 18
 
 /** Function that returns the tokens of a text, including the special tokens around it. */
-export type Tokenise = (text: string) => readonly number[]
+export type Tokenize = (text: string) => readonly number[]
 
 /** Tokenizers by the names of their resources. */
-export type Tokenizers = ReadonlyMap<string, Tokenise>
+export type Tokenizers = ReadonlyMap<string, Tokenize>
 
 /** Loads the tokenizers of the bindings. Rejects with `unavailable` if one cannot be used. */
 export async function openTokenizers(
@@ -22,37 +22,47 @@ export async function openTokenizers(
   files: Files,
 ): Promise<Tokenizers> {
   const names = Object.values(bindings).flatMap(({ text }) => text?.tokenizer ?? [])
-  const opened = [...new Set(names)].map(async (name): Promise<[string, Tokenise]> => {
+  const opened = [...new Set(names)].map(async (name): Promise<[string, Tokenize]> => {
     const config = files.get(name.replace(/[^/]*$/, 'tokenizer_config.json'))
-    const file = files.get(name) ?? unusable(tag, `resources.${name}`, 'the file is missing.')
+    const file =
+      files.get(name) ?? throwPredictorUnusable(tag, `resources.${name}`, 'the file is missing.')
     try {
       return [
         name,
-        tokeniser(JSON.parse(await file.text()), JSON.parse((await config?.text()) ?? '{}')),
+        createTokenize(JSON.parse(await file.text()), JSON.parse((await config?.text()) ?? '{}')),
       ]
     } catch (cause) {
-      return unusable(tag, `resources.${name}`, `not a tokenizer (${String(cause)}).`, cause)
+      return throwPredictorUnusable(
+        tag,
+        `resources.${name}`,
+        `not a tokenizer (${String(cause)}).`,
+        cause,
+      )
     }
   })
   return new Map(await Promise.all(opened))
 }
 
-function tokeniser(file: object, config: object): Tokenise {
+function createTokenize(file: object, config: object): Tokenize {
   const tokenizer = new Tokenizer(file, config)
   return (text) => tokenizer.encode(text).ids
 }
 
 /** Encoding of a text parameter. */
-export interface TextSlot {
+export interface TextTensorSpec {
   layout: TextLayout
-  tokenise: Tokenise
+  tokenize: Tokenize
 }
 
 /** Tokenizes a text. Throws `invalid_request` that names `path` if some of it has no token. */
-export function tokensOf(text: string, { tokenise }: TextSlot, path: string): readonly number[] {
-  const tokens = tokenise(text)
+export function tokenizeText(
+  text: string,
+  { tokenize }: TextTensorSpec,
+  path: string,
+): readonly number[] {
+  const tokens = tokenize(text)
   if (tokens.some((token) => token === undefined))
-    refuse(path, 'the tokenizer has no token for some of the text.')
+    throwInvalidInput(path, 'the tokenizer has no token for some of the text.')
   return tokens
 }
 
@@ -61,37 +71,43 @@ export function encodeText(
   texts: readonly string[],
   tensor: string,
   type: ElementType,
-  slot: TextSlot,
+  spec: TextTensorSpec,
   path: string,
 ): Map<string, RawTensor> {
-  if (texts.length === 0) refuse(path, 'must have at least one text.')
-  const { most } = slot.layout
+  if (texts.length === 0) throwInvalidInput(path, 'must have at least one text.')
+  const { most: maxTokens } = spec.layout
   const rows = texts.map((text, index) => {
     const at = texts.length > 1 ? `${path}[${index}]` : path
-    const tokens = tokensOf(text, slot, at)
-    if (tokens.length > most)
-      refuse(at, `the text has ${tokens.length} tokens, but the maximum is ${most}. Shorten it.`)
+    const tokens = tokenizeText(text, spec, at)
+    if (tokens.length > maxTokens)
+      throwInvalidInput(
+        at,
+        `the text has ${tokens.length} tokens, but the maximum is ${maxTokens}. Shorten it.`,
+      )
     return tokens
   })
-  return encodeRows(rows, tensor, type, slot, path)
+  return encodeTokens(rows, tensor, type, spec, path)
 }
 
 /** Encodes tokenized texts, like {@link encodeText}. */
-export function encodeRows(
+export function encodeTokens(
   rows: readonly (readonly number[])[],
   tensor: string,
   type: ElementType,
-  { layout }: TextSlot,
+  { layout }: TextTensorSpec,
   path: string,
 ): Map<string, RawTensor> {
   const length = rows.reduce((longest, row) => Math.max(longest, row.length), 1)
-  if (rows.length * length > MOST_AT_ONCE) {
+  if (rows.length * length > MAX_CALL_TOKENS) {
     const many = `${rows.length} texts of up to ${length} tokens`
-    refuse(path, `${many} are more than ${MOST_AT_ONCE} tokens. Send fewer texts at once.`)
+    throwInvalidInput(
+      path,
+      `${many} are more than ${MAX_CALL_TOKENS} tokens. Send fewer texts at once.`,
+    )
   }
   const even = rows.every((row) => row.length === length)
   if (!layout.mask && !even)
-    refuse(path, 'the model takes texts of equal length only; send them one by one.')
+    throwInvalidInput(path, 'the model takes texts of equal length only; send them one by one.')
 
   const shape = [rows.length, length]
   const fill = (write: (row: readonly number[], at: number) => number): RawTensor => {

@@ -5,24 +5,24 @@
  */
 import { createSHA256 } from 'hash-wasm'
 import type { Tag } from '../types/index.ts'
-import { UNNOTED, type WantedResource } from './db.ts'
-import { digestOf } from './hash.ts'
-import { contentOf } from './inspect.ts'
-import type { Database } from './open.ts'
-import { deleting } from './owed.ts'
-import { bytesHere } from './resources.ts'
+import { UNKNOWN_DIGEST, type WantedResource } from './db.ts'
+import { computeDigest } from './digest.ts'
+import { readChunkContent } from './damaged-chunks.ts'
+import type { Database } from './database.ts'
+import { trackDeletion } from './pending-deletions.ts'
+import { countStoredBytes } from './resources.ts'
 import {
-  beginWriting,
-  discardChunks,
-  dropChunk,
-  finishWriting,
+  acquireWriteLease,
+  deleteAllChunks,
+  deleteChunk,
+  markVerified,
   putChunk,
-  readChunk,
-  rememberEtag,
-} from './writing.ts'
+  getChunk,
+  setEtag,
+} from './resource-writer.ts'
 
 /** Mismatch between a hash and the catalog's. `index` is the chunk's; absent for the whole file. */
-export interface Damage {
+export interface DigestMismatch {
   index?: number
   expected: string
   got: string
@@ -35,28 +35,28 @@ export interface Assembly {
   /** Offset after `position` where stored bytes begin again, or the resource's length. */
   readonly end: number
   /** Number of bytes received or stored, including those of the unfinished chunk. */
-  readonly here: number
+  readonly storedBytes: number
   /** ETag of the version that is being assembled. */
   readonly etag: string | null
   /** `true` if the bytes came in several responses, and so perhaps from different versions. */
   readonly joined: boolean
   /** `true` if the resource was verified before, so that only lost chunks are missing. */
-  readonly repairs: boolean
+  readonly isRepair: boolean
   /**
    * Adds the next bytes and stores each chunk that they complete. The piece must not reach past
-   * `end`. If the hash of a chunk is wrong, drops the chunk, resolves with the damage, and moves
+   * `end`. If the hash of a chunk is wrong, drops the chunk, resolves with the mismatch, and moves
    * `position` back to its start.
    */
-  write(piece: Uint8Array<ArrayBuffer>): Promise<Damage | null>
+  write(piece: Uint8Array<ArrayBuffer>): Promise<DigestMismatch | null>
   /** Marks that the next bytes come from another response than the present ones. */
   join(): void
   /** Discards everything and starts over, for the version with that ETag. */
   restart(etag: string | null): Promise<void>
   /**
    * Makes the resource readable if the hash of the whole is right. Otherwise resolves with the
-   * damage and changes nothing.
+   * mismatch and changes nothing.
    */
-  finish(): Promise<Damage | null>
+  finish(): Promise<DigestMismatch | null>
 }
 
 export interface AssemblyOptions {
@@ -75,14 +75,14 @@ export async function openAssembly(
 ): Promise<Assembly> {
   const { sha256, bytes } = wanted
   const hash = await createSHA256()
-  const turn = await beginWriting(database, wanted, chunkBytes, tag)
+  const lease = await acquireWriteLease(database, wanted, chunkBytes, tag)
   /** The sha256 of each stored chunk. */
-  let chunks = turn.chunks
-  const { known } = turn
-  let { etag } = turn
-  let repairs = known.length > 0
+  let chunks = lease.chunks
+  const { knownDigests } = lease
+  let { etag } = lease
+  let isRepair = knownDigests.length > 0
   /** State of the hash at the end of the last complete chunk. */
-  let hashed = hash.init().save()
+  let hashState = hash.init().save()
   let index = 0
   let pieces: Uint8Array<ArrayBuffer>[] = []
   let filled = 0
@@ -92,68 +92,68 @@ export async function openAssembly(
   const lengthOf = (chunk: number) => startOf(chunk + 1) - startOf(chunk)
 
   function dropPieces(): void {
-    hash.load(hashed)
+    hash.load(hashState)
     pieces = []
     filled = 0
   }
 
   /** Returns the content of a stored chunk, or `null` if it is damaged. */
-  async function stored(at: number): Promise<Uint8Array<ArrayBuffer> | null> {
-    const content = await contentOf(await readChunk(database, sha256, at))
+  async function readIntactChunk(at: number): Promise<Uint8Array<ArrayBuffer> | null> {
+    const content = await readChunkContent(await getChunk(database, sha256, at))
     if (content?.byteLength !== lengthOf(at)) return null
-    const noted = wanted.chunks?.[at] ?? chunks[at]
-    const got = await digestOf('SHA-256', content)
-    if (noted !== UNNOTED && noted !== got) return null
+    const expected = wanted.chunks?.[at] ?? chunks[at]
+    const got = await computeDigest('SHA-256', content)
+    if (expected !== UNKNOWN_DIGEST && expected !== got) return null
     chunks = chunks.with(at, got)
     return new Uint8Array(content)
   }
 
   /** Hashes the stored chunks up to the next missing one. */
-  async function pass(): Promise<void> {
+  async function hashStoredChunks(): Promise<void> {
     for (; index < chunks.length && chunks[index] !== null; index++) {
       signal.throwIfAborted()
-      const content = await stored(index)
+      const content = await readIntactChunk(index)
       if (!content) {
-        await dropChunk(database, turn, index)
+        await deleteChunk(database, lease, index)
         chunks = chunks.with(index, null)
         return
       }
-      hashed = hash.update(content).save()
+      hashState = hash.update(content).save()
     }
   }
 
-  async function restart(newTag: string | null): Promise<void> {
-    const leaving = bytesHere({ bytes, chunkBytes, chunks })
-    await deleting(database, leaving, () => discardChunks(database, turn))
+  async function restart(newEtag: string | null): Promise<void> {
+    const discardedBytes = countStoredBytes({ bytes, chunkBytes, chunks })
+    await trackDeletion(database, discardedBytes, () => deleteAllChunks(database, lease))
     chunks = chunks.map(() => null)
-    hashed = hash.init().save()
+    hashState = hash.init().save()
     index = 0
     dropPieces()
     joined = false
-    repairs = false
-    etag = newTag
-    if (etag !== null) await rememberEtag(database, turn, etag)
+    isRepair = false
+    etag = newEtag
+    if (etag !== null) await setEtag(database, lease, etag)
   }
 
-  async function storeChunk(): Promise<Damage | null> {
+  async function storeChunk(): Promise<DigestMismatch | null> {
     const chunk = new Blob(pieces)
-    const got = await digestOf('SHA-256', await chunk.arrayBuffer())
-    const expected = wanted.chunks?.[index] || known[index] || got
+    const got = await computeDigest('SHA-256', await chunk.arrayBuffer())
+    const expected = wanted.chunks?.[index] || knownDigests[index] || got
     if (got !== expected) {
-      const damage = { index, expected, got }
+      const mismatch = { index, expected, got }
       dropPieces()
-      return damage
+      return mismatch
     }
-    await putChunk(database, turn, index, chunk, got)
+    await putChunk(database, lease, index, chunk, got)
     chunks = chunks.with(index, got)
-    hashed = hash.save()
+    hashState = hash.save()
     index++
     dropPieces()
-    await pass()
+    await hashStoredChunks()
     return null
   }
 
-  async function write(piece: Uint8Array<ArrayBuffer>): Promise<Damage | null> {
+  async function write(piece: Uint8Array<ArrayBuffer>): Promise<DigestMismatch | null> {
     for (let rest = piece; rest.length > 0;) {
       const part = rest.subarray(0, lengthOf(index) - filled)
       if (part.length === 0) throw new RangeError('More bytes than the resource has.')
@@ -161,20 +161,20 @@ export async function openAssembly(
       filled += part.length
       hash.update(part)
       rest = rest.subarray(part.length)
-      const damage = filled === lengthOf(index) ? await storeChunk() : null
-      if (damage) return damage
+      const mismatch = filled === lengthOf(index) ? await storeChunk() : null
+      if (mismatch) return mismatch
     }
     return null
   }
 
-  async function finish(): Promise<Damage | null> {
+  async function finish(): Promise<DigestMismatch | null> {
     const got = hash.digest()
     if (got !== sha256) return { expected: sha256, got }
-    await finishWriting(database, turn, chunks)
+    await markVerified(database, lease, chunks)
     return null
   }
 
-  await pass()
+  await hashStoredChunks()
 
   return {
     get position() {
@@ -184,8 +184,8 @@ export async function openAssembly(
       const next = chunks.findIndex((chunk, at) => at > index && chunk !== null)
       return next === -1 ? bytes : startOf(next)
     },
-    get here() {
-      return bytesHere({ bytes, chunkBytes, chunks }) + filled
+    get storedBytes() {
+      return countStoredBytes({ bytes, chunkBytes, chunks }) + filled
     },
     get etag() {
       return etag
@@ -193,8 +193,8 @@ export async function openAssembly(
     get joined() {
       return joined
     },
-    get repairs() {
-      return repairs
+    get isRepair() {
+      return isRepair
     },
     join() {
       joined = true

@@ -52,7 +52,7 @@ export interface ResourceRecord {
 }
 
 /** Placeholder for the hash of a chunk that version 1 stored, which recorded no hashes. */
-export const UNNOTED = ''
+export const UNKNOWN_DIGEST = ''
 
 /** Tag whose resources are never evicted, including resources that are not stored yet. */
 export interface PinRecord {
@@ -91,7 +91,7 @@ export interface PredictionRecord {
   lastUsed?: number
 }
 
-export interface Schema extends DBSchema {
+export interface StoreSchema extends DBSchema {
   /** Keyed by sha256. */
   resources: { key: string; value: ResourceRecord; indexes: { lastUsed: number } }
   /** Keyed by tag. */

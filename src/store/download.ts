@@ -1,33 +1,33 @@
 /** Downloads one resource into the store: resumes, retries and verifies it. */
 import { InoriginError } from '../error.ts'
 import type { Tag } from '../types/index.ts'
-import { alone } from './alone.ts'
-import { failed, wrongLength } from './answer.ts'
-import { openAssembly, type Assembly, type Damage } from './assembly.ts'
+import { runExclusive } from './exclusive.ts'
+import { downloadFailedError, wrongLengthError } from './download-response.ts'
+import { openAssembly, type Assembly, type DigestMismatch } from './assembly.ts'
 import { CHUNK_BYTES, type WantedResource } from './db.ts'
-import type { Database } from './open.ts'
-import { deleting } from './owed.ts'
-import { backoff, sleep } from './patience.ts'
+import type { Database } from './database.ts'
+import { trackDeletion } from './pending-deletions.ts'
+import { computeBackoffMs, sleep } from './timeouts.ts'
 import { readResource, removeResource } from './resources.ts'
-import { transfer, type Outcome } from './transfer.ts'
+import { requestRange, type RangeOutcome } from './range-request.ts'
 
 /** Settings of a download. */
-export interface Tuning {
+export interface DownloadTuning {
   /** Bytes of a chunk; default 16 MiB. Chunk hashes in a catalog refer to chunks of this size. */
   chunkBytes: number
   /** Number of failures in a row, with no new byte in between, that end the download; default 6. */
-  attempts: number
+  maxAttempts: number
   /** Delay in milliseconds before the first retry; doubled for each further one. Default 500. */
-  backoff: number
+  backoffMs: number
   /** Time in milliseconds without data after which a connection counts as dead; default 30 000. */
-  stall: number
+  stallTimeoutMs: number
 }
 
-const TUNING: Readonly<Tuning> = {
+const DEFAULT_TUNING: Readonly<DownloadTuning> = {
   chunkBytes: CHUNK_BYTES,
-  attempts: 6,
-  backoff: 500,
-  stall: 30_000,
+  maxAttempts: 6,
+  backoffMs: 500,
+  stallTimeoutMs: 30_000,
 }
 
 export interface DownloadOptions {
@@ -36,37 +36,45 @@ export interface DownloadOptions {
    * Called after every piece, with the stored bytes of the resource and the bytes just received
    * over the network. The first number may decrease when the download starts over.
    */
-  onBytes?: (here: number, received: number) => void
+  onBytes?: (stored: number, received: number) => void
   /** Tag that the resource is for. */
   tag?: Tag | undefined
-  tuning?: Partial<Tuning>
+  tuning?: Partial<DownloadTuning>
 }
 
 /**
  * Resolves with the bytes of a resource, from the store or downloaded. Only one thread of the
  * origin downloads a resource; others wait and then find it stored. Rejects with `unavailable`,
  * naming the URL, if the download fails, and with `aborted` if the signal aborts. Complete chunks
- * stay stored, unless their hash is wrong. The caller must make room before.
+ * stay stored, unless their hash is wrong. The caller must make space before.
  */
 export async function download(
   database: Database,
   wanted: WantedResource,
   { signal, onBytes = () => undefined, tag, tuning }: DownloadOptions,
 ): Promise<Blob> {
-  const settings = { ...TUNING, ...tuning }
+  const settings = { ...DEFAULT_TUNING, ...tuning }
   const { chunkBytes } = settings
   try {
-    return await alone(downloadLock(database, wanted.sha256), { signal }, async (turn) => {
-      const there = await readResource(database, wanted.sha256)
-      if (there) return there
-      const assembly = await openAssembly(database, wanted, { chunkBytes, signal: turn, tag })
-      onBytes(assembly.here, 0)
-      const received = (bytes: number) => onBytes(assembly.here, bytes)
-      await complete(database, wanted, assembly, settings, turn, received)
-      const blob = await readResource(database, wanted.sha256)
-      if (!blob) throw failed(wanted, 'the browser lost the stored data')
-      return blob
-    })
+    return await runExclusive(
+      toDownloadLockName(database, wanted.sha256),
+      { signal },
+      async (exclusive) => {
+        const stored = await readResource(database, wanted.sha256)
+        if (stored) return stored
+        const assembly = await openAssembly(database, wanted, {
+          chunkBytes,
+          signal: exclusive,
+          tag,
+        })
+        onBytes(assembly.storedBytes, 0)
+        const received = (bytes: number) => onBytes(assembly.storedBytes, bytes)
+        await fetchUntilVerified(database, wanted, assembly, settings, exclusive, received)
+        const blob = await readResource(database, wanted.sha256)
+        if (!blob) throw downloadFailedError(wanted, 'the browser lost the stored data')
+        return blob
+      },
+    )
   } catch (thrown) {
     if (!signal.aborted) throw thrown
     throw new InoriginError('aborted', `The download of ${wanted.name} was cancelled.`, {
@@ -76,54 +84,54 @@ export async function download(
 }
 
 /** Returns the name of the lock that the writer of a resource holds. */
-export function downloadLock({ name }: Database, sha256: string): string {
+export function toDownloadLockName({ name }: Database, sha256: string): string {
   return `${name}:download:${sha256}`
 }
 
 /** Sends requests until the whole resource is stored and its hash is right, or throws. */
-async function complete(
+async function fetchUntilVerified(
   database: Database,
   wanted: WantedResource,
   assembly: Assembly,
-  settings: Tuning,
+  settings: DownloadTuning,
   signal: AbortSignal,
   onBytes: (received: number) => void,
 ): Promise<void> {
-  const { attempts, stall } = settings
+  const { maxAttempts, stallTimeoutMs } = settings
   /** `false` after a response that did not match the stored bytes: ranges are not used then. */
-  let ranges = true
-  let most = assembly.here
+  let useRanges = true
+  let maxStored = assembly.storedBytes
   let failures = 0
   let damagedChunk = -1
-  let lastEnd = -1
+  let lastEndPosition = -1
 
   async function startOver(): Promise<void> {
-    ranges = false
+    useRanges = false
     await assembly.restart(null)
     onBytes(0)
   }
 
   for (;;) {
     if (assembly.position === wanted.bytes) {
-      const damage = await assembly.finish()
-      if (!damage) return
-      if (!assembly.joined && !assembly.repairs) {
-        await deleting(database, wanted.bytes, () => removeResource(database, wanted.sha256))
-        throw mismatch(wanted, damage)
+      const mismatch = await assembly.finish()
+      if (!mismatch) return
+      if (!assembly.joined && !assembly.isRepair) {
+        await trackDeletion(database, wanted.bytes, () => removeResource(database, wanted.sha256))
+        throw digestMismatchError(wanted, mismatch)
       }
       await startOver()
     }
 
-    const outcome = await transfer(wanted, assembly, { signal, stall, onBytes })
+    const outcome = await requestRange(wanted, assembly, { signal, stallTimeoutMs, onBytes })
     const { position } = assembly
     if (position === wanted.bytes) continue
     if (outcome.type === 'damaged') {
-      if (damagedChunk === outcome.damage.index) throw mismatch(wanted, outcome.damage)
+      if (damagedChunk === outcome.damage.index) throw digestMismatchError(wanted, outcome.damage)
       damagedChunk = outcome.damage.index ?? -1
       continue
     }
     if (outcome.type === 'restart') {
-      if (!ranges) throw failed(wanted, outcome.why)
+      if (!useRanges) throw downloadFailedError(wanted, outcome.why)
       await startOver()
       continue
     }
@@ -135,34 +143,41 @@ async function complete(
 
     if (outcome.type === 'ended') {
       // A second end at the same byte is no network failure: the file is that short.
-      if (lastEnd === position) throw wrongLength(wanted, String(position))
-      lastEnd = position
+      if (lastEndPosition === position) throw wrongLengthError(wanted, String(position))
+      lastEndPosition = position
     }
-    if (assembly.here > most) failures = 0
-    most = Math.max(most, assembly.here)
+    if (assembly.storedBytes > maxStored) failures = 0
+    maxStored = Math.max(maxStored, assembly.storedBytes)
     failures++
-    if (failures === attempts) throw gaveUp(wanted, outcome, assembly.here, failures)
+    if (failures === maxAttempts)
+      throw retriesExhaustedError(wanted, outcome, assembly.storedBytes, failures)
     const after = outcome.type === 'retry' ? (outcome.after ?? 0) : 0
-    await sleep(Math.max(after * 1000, backoff(failures, settings.backoff)), signal)
-    if (!ranges) await startOver()
+    await sleep(Math.max(after * 1000, computeBackoffMs(failures, settings.backoffMs)), signal)
+    if (!useRanges) await startOver()
   }
 }
 
-function gaveUp(
+function retriesExhaustedError(
   wanted: WantedResource,
-  outcome: Extract<Outcome, { type: 'ended' | 'retry' }>,
+  outcome: Extract<RangeOutcome, { type: 'ended' | 'retry' }>,
   position: number,
   failures: number,
 ): InoriginError {
   const reached = `${position} of ${wanted.bytes} bytes were received`
   if (outcome.type === 'ended') {
-    return failed(wanted, `the response ended too early ${failures} times in a row; ${reached}`)
+    return downloadFailedError(
+      wanted,
+      `the response ended too early ${failures} times in a row; ${reached}`,
+    )
   }
   const why = `${outcome.why}, ${failures} times in a row; ${reached}`
-  return failed(wanted, why, {}, outcome.cause)
+  return downloadFailedError(wanted, why, {}, outcome.cause)
 }
 
-function mismatch(wanted: WantedResource, { index, expected, got }: Damage): InoriginError {
+function digestMismatchError(
+  wanted: WantedResource,
+  { index, expected, got }: DigestMismatch,
+): InoriginError {
   const what = index === undefined ? 'It' : `Its chunk ${index}`
   return new InoriginError(
     'unavailable',

@@ -2,16 +2,16 @@
 import { InoriginError } from '../error.ts'
 import type { Tag } from '../types/index.ts'
 import type { WantedResource } from './db.ts'
-import { download, type Tuning } from './download.ts'
-import { isImported } from './entries.ts'
-import { takeRoom, withRoom } from './evict.ts'
-import type { Known } from './inventory.ts'
-import type { Database } from './open.ts'
-import { inParallel } from './parallel.ts'
-import { reportRegularly, secondsFor, startRate } from './rate.ts'
-import { bytesHere, readResource, resourceRecord, touchResources } from './resources.ts'
-import { unlessFull } from './room.ts'
-import { holdInUse } from './use.ts'
+import { download, type DownloadTuning } from './download.ts'
+import { isImported } from './imported-entries.ts'
+import { reserveSpace, withEviction } from './eviction.ts'
+import type { CatalogIndex } from './inventory.ts'
+import type { Database } from './database.ts'
+import { forEachParallel } from './parallel.ts'
+import { startProgressReports, estimateSeconds, createRate } from './transfer-rate.ts'
+import { countStoredBytes, readResource, findResourceRecord, touchResources } from './resources.ts'
+import { ignoreStorageFull } from './quota.ts'
+import { acquireUseLocks } from './use-locks.ts'
 
 /** Progress of a set of resources. */
 export interface TransferProgress {
@@ -29,42 +29,42 @@ export interface EnsureOptions {
   /** Tag that the resources are for. */
   tag?: Tag | undefined
   /** Resolves with what the catalog knows of stored resources, used for eviction. Default: none. */
-  known?: (() => Promise<Known>) | undefined
+  catalogIndex?: (() => Promise<CatalogIndex>) | undefined
   /** Signal that allows eviction of the resources. Default: allowed once all are stored. */
   inUse?: AbortSignal | undefined
   /** Called up to five times a second while the progress changes, and at the end. */
   onProgress?: (progress: TransferProgress) => void
-  /** Called when something must be downloaded and there is room for it. */
+  /** Called when something must be downloaded and there is space for it. */
   onDownload?: () => void
-  tuning?: Partial<Tuning>
+  tuning?: Partial<DownloadTuning>
 }
 
 /** Number of resources that are downloaded at the same time. */
-const PARALLEL = 3
+const MAX_PARALLEL_DOWNLOADS = 3
 
 /**
  * Resolves with the files by name once all are stored and verified. Rejects with `unavailable`
  * before the first byte if they do not fit, or later if one cannot be downloaded. Then the other
  * downloads stop too. Rejects with `aborted` if the signal aborts. Complete chunks stay stored.
  */
-export async function ensure(
+export async function ensureResources(
   database: Database,
   wanted: readonly WantedResource[],
   options: EnsureOptions,
 ): Promise<ReadonlyMap<string, Blob>> {
   const { signal, inUse } = options
   const unique = new Map(wanted.map((resource) => [resource.sha256, resource]))
-  const release = await holdInUse(database, unique.keys(), signal)
-  if (!inUse) return bring(database, wanted, unique, options).finally(release)
+  const release = await acquireUseLocks(database, unique.keys(), signal)
+  if (!inUse) return loadOrDownload(database, wanted, unique, options).finally(release)
   inUse.addEventListener('abort', release, { once: true })
   if (inUse.aborted) release()
-  return bring(database, wanted, unique, options).catch((error: unknown) => {
+  return loadOrDownload(database, wanted, unique, options).catch((error: unknown) => {
     release()
     throw error
   })
 }
 
-async function bring(
+async function loadOrDownload(
   database: Database,
   wanted: readonly WantedResource[],
   unique: ReadonlyMap<string, WantedResource>,
@@ -79,61 +79,65 @@ async function bring(
   } = options
   const blobs = new Map<string, Blob>()
   const missing: WantedResource[] = []
-  const here = new Map<string, number>()
+  const storedBytes = new Map<string, number>()
   for (const resource of unique.values()) {
     const { sha256, bytes } = resource
     const blob = await readResource(database, sha256)
-    const record = blob ? undefined : await resourceRecord(database, sha256)
-    here.set(sha256, blob ? bytes : record ? bytesHere(record) : 0)
+    const record = blob ? undefined : await findResourceRecord(database, sha256)
+    storedBytes.set(sha256, blob ? bytes : record ? countStoredBytes(record) : 0)
     if (blob) blobs.set(sha256, blob)
     else missing.push(resource)
   }
-  const toCome = ({ sha256, bytes }: WantedResource) => Math.max(0, bytes - (here.get(sha256) ?? 0))
+  const getMissingBytes = ({ sha256, bytes }: WantedResource) =>
+    Math.max(0, bytes - (storedBytes.get(sha256) ?? 0))
 
-  const rate = startRate()
-  const totalBytes = sum(Array.from(unique.values(), (resource) => resource.bytes))
+  const rate = createRate()
+  const totalBytes = sumOf(Array.from(unique.values(), (resource) => resource.bytes))
   const progress = (): TransferProgress => {
-    const loadedBytes = sum(here.values())
+    const loadedBytes = sumOf(storedBytes.values())
     const bytesPerSecond = rate.perSecond()
-    const remainingSeconds = secondsFor(totalBytes - loadedBytes, bytesPerSecond)
+    const remainingSeconds = estimateSeconds(totalBytes - loadedBytes, bytesPerSecond)
     return { loadedBytes, totalBytes, bytesPerSecond, remainingSeconds }
   }
 
-  async function fetchOne(resource: WantedResource, shared: AbortSignal): Promise<void> {
+  async function downloadOne(resource: WantedResource, shared: AbortSignal): Promise<void> {
     const { sha256, bytes } = resource
     const onBytes = (stored: number, received: number) => {
-      here.set(sha256, stored)
+      storedBytes.set(sha256, stored)
       rate.add(received)
     }
-    const blob = await withRoom(database, { ...options, signal: shared }, () =>
+    const blob = await withEviction(database, { ...options, signal: shared }, () =>
       download(database, resource, { signal: shared, tag, onBytes, tuning }),
     )
     blobs.set(sha256, blob)
-    here.set(sha256, bytes)
+    storedBytes.set(sha256, bytes)
   }
 
-  const lost = missing.filter(isImported)
-  if (lost.length > 0) throw notStored(lost, tag)
+  const lostImports = missing.filter(isImported)
+  if (lostImports.length > 0) throw importLostError(lostImports, tag)
   if (missing.length > 0) {
-    const wantedRoom = new Map(missing.map((one) => [one.sha256, () => toCome(one)]))
-    const free = await takeRoom(database, wantedRoom, options)
+    const wantedBytes = new Map(missing.map((one) => [one.sha256, () => getMissingBytes(one)]))
+    const releaseSpace = await reserveSpace(database, wantedBytes, options)
     onDownload()
-    const stop = reportRegularly(progress, onProgress)
+    const stopReports = startProgressReports(progress, onProgress)
     try {
-      await inParallel(missing, PARALLEL, signal, fetchOne)
+      await forEachParallel(missing, MAX_PARALLEL_DOWNLOADS, signal, downloadOne)
     } finally {
-      stop()
-      free()
+      stopReports()
+      releaseSpace()
     }
   }
-  await touchResources(database, unique.keys(), tag).catch(unlessFull)
+  await touchResources(database, unique.keys(), tag).catch(ignoreStorageFull)
   onProgress(progress())
   return new Map(wanted.map(({ name, sha256 }) => [name, blobs.get(sha256)!]))
 }
 
 /** Returns the error for imported resources that are lost, since no server has them. */
-function notStored(lost: readonly WantedResource[], tag: Tag | undefined): InoriginError {
-  const names = lost.map(({ name }) => name).join(', ')
+function importLostError(
+  lostImports: readonly WantedResource[],
+  tag: Tag | undefined,
+): InoriginError {
+  const names = lostImports.map(({ name }) => name).join(', ')
   const what = `${tag ?? 'A model'} was imported from files, and ${names} is not stored any more`
   return new InoriginError(
     'unavailable',
@@ -144,7 +148,7 @@ function notStored(lost: readonly WantedResource[], tag: Tag | undefined): Inori
   )
 }
 
-function sum(values: Iterable<number>): number {
+function sumOf(values: Iterable<number>): number {
   let total = 0
   for (const value of values) total += value
   return total

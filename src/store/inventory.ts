@@ -1,10 +1,10 @@
 /** Lists and removes stored resources, by file and by tag. */
 import type { StoredResource, StoredTag, Tag } from '../types/index.ts'
 import type { ResourceRecord } from './db.ts'
-import { committed, type Database } from './open.ts'
-import { deleting } from './owed.ts'
-import { bytesHere, chunksOf, isWhole, stillHere } from './resources.ts'
-import { resourcesInUse } from './use.ts'
+import { runAndCommit, type Database } from './database.ts'
+import { trackDeletion } from './pending-deletions.ts'
+import { countStoredBytes, toChunkKeyRange, isComplete, withoutLostChunks } from './resources.ts'
+import { listResourcesInUse } from './use-locks.ts'
 
 export interface Inventory {
   /** All resources, complete or not, least recently used first. Lost chunks are `null`. */
@@ -15,30 +15,35 @@ export interface Inventory {
 }
 
 /** Knowledge of a catalog beyond the stored records. */
-export interface Known {
+export interface CatalogIndex {
   /** Returns the tags that list that resource, for records from before tags were recorded. */
   tagsOf(sha256: string): Tag[]
   /** Returns `true` if the tag may need that resource; `undefined` if its files are unknown. */
   needs(tag: Tag, sha256: string): boolean | undefined
   /** Returns `true` if `stored` is all that the tag needs; `undefined` if the tag is unlisted. */
-  isWhole(tag: Tag, stored: ReadonlySet<string>): boolean | undefined
+  isComplete(tag: Tag, stored: ReadonlySet<string>): boolean | undefined
 }
 
-export async function takeInventory(database: Database, known?: Known): Promise<Inventory> {
-  const inUse = await resourcesInUse(database)
+export async function loadInventory(
+  database: Database,
+  catalogIndex?: CatalogIndex,
+): Promise<Inventory> {
+  const inUse = await listResourcesInUse(database)
   const [records, pins] = await database.use(async (connection) => {
     const transaction = connection.transaction(['resources', 'chunks', 'pins'])
-    const noted = await transaction.objectStore('resources').index('lastUsed').getAll()
+    const allRecords = await transaction.objectStore('resources').index('lastUsed').getAll()
     const chunks = transaction.objectStore('chunks')
-    const stored = noted.map(async (record) => {
-      const keys = await chunks.getAllKeys(chunksOf(record.sha256))
-      return { ...record, chunks: stillHere(record.chunks, keys) }
+    const stored = allRecords.map(async (record) => {
+      const keys = await chunks.getAllKeys(toChunkKeyRange(record.sha256))
+      return { ...record, chunks: withoutLostChunks(record.chunks, keys) }
     })
     return Promise.all([Promise.all(stored), transaction.objectStore('pins').getAllKeys()])
   })
   return {
     records: records.map((record) =>
-      record.tags.length > 0 ? record : { ...record, tags: known?.tagsOf(record.sha256) ?? [] },
+      record.tags.length > 0
+        ? record
+        : { ...record, tags: catalogIndex?.tagsOf(record.sha256) ?? [] },
     ),
     pins: new Set(pins),
     inUse,
@@ -58,14 +63,14 @@ export async function setPin(database: Database, tag: Tag, pinned: boolean): Pro
 }
 
 /** Returns the stored resources, least recently used first. */
-export function storedResources({ records, pins, inUse }: Inventory): StoredResource[] {
+export function listStoredResources({ records, pins, inUse }: Inventory): StoredResource[] {
   return records.map((record) => ({
     sha256: record.sha256,
     type: record.type,
     name: record.name,
-    status: isWhole(record) ? 'stored' : 'partial',
+    status: isComplete(record) ? 'stored' : 'partial',
     bytes: record.bytes,
-    storedBytes: bytesHere(record),
+    storedBytes: countStoredBytes(record),
     tags: record.tags,
     pinned: isPinned(record, pins),
     inUse: inUse.has(record.sha256),
@@ -74,24 +79,30 @@ export function storedResources({ records, pins, inUse }: Inventory): StoredReso
 }
 
 /** Returns the stored tags, least recently used first. */
-export function storedTags(inventory: Inventory, known?: Known): StoredTag[] {
-  const resources = storedResources(inventory)
+export function listStoredTags(inventory: Inventory, catalogIndex?: CatalogIndex): StoredTag[] {
+  const resources = listStoredResources(inventory)
   const tags = [...new Set(resources.flatMap((resource) => resource.tags))]
   return tags
     .map((tag): StoredTag => {
-      const its = resources.filter((resource) => resource.tags.includes(tag))
-      const stored = its.filter(({ status }) => status === 'stored')
-      const whole = known?.isWhole(tag, new Set(stored.map(({ sha256 }) => sha256)))
-      const own = its.filter((resource) => resource.tags.length === 1)
+      const tagResources = resources.filter((resource) => resource.tags.includes(tag))
+      const stored = tagResources.filter(({ status }) => status === 'stored')
+      const isTagComplete = catalogIndex?.isComplete(
+        tag,
+        new Set(stored.map(({ sha256 }) => sha256)),
+      )
+      const own = tagResources.filter((resource) => resource.tags.length === 1)
       return {
         tag,
-        status: (whole ?? stored.length === its.length) ? 'stored' : 'partial',
-        bytes: sum(its),
-        ownBytes: sum(own),
+        status: (isTagComplete ?? stored.length === tagResources.length) ? 'stored' : 'partial',
+        bytes: sumOf(tagResources),
+        ownBytes: sumOf(own),
         pinned: inventory.pins.has(tag),
         inUse: own.some((resource) => resource.inUse),
-        lastUsed: its.reduce((last, { lastUsed }) => (lastUsed > last ? lastUsed : last), ''),
-        resources: its,
+        lastUsed: tagResources.reduce(
+          (last, { lastUsed }) => (lastUsed > last ? lastUsed : last),
+          '',
+        ),
+        resources: tagResources,
       }
     })
     .toSorted((one, other) => (one.lastUsed < other.lastUsed ? -1 : 1))
@@ -101,17 +112,21 @@ export function storedTags(inventory: Inventory, known?: Known): StoredTag[] {
  * Deletes the resources that only this tag uses, complete or not, and its imported entry. A
  * download of them in progress fails.
  */
-export async function removeTag(database: Database, tag: Tag, known?: Known): Promise<void> {
-  const { records } = await takeInventory(database, known)
-  const its = new Map(records.map(({ sha256, tags }) => [sha256, tags]))
+export async function removeTag(
+  database: Database,
+  tag: Tag,
+  catalogIndex?: CatalogIndex,
+): Promise<void> {
+  const { records } = await loadInventory(database, catalogIndex)
+  const tagResources = new Map(records.map(({ sha256, tags }) => [sha256, tags]))
   const alone = records.filter(({ tags }) => tags.length === 1 && tags[0] === tag)
   const remove = () =>
     database.use((connection) => {
       const stores = ['resources', 'chunks', 'pins', 'entries'] as const
       const transaction = connection.transaction(stores, 'readwrite')
-      return committed(transaction, async () => {
+      return runAndCommit(transaction, async () => {
         const resources = transaction.objectStore('resources')
-        for (const [sha256, tags] of its) {
+        for (const [sha256, tags] of tagResources) {
           const record = await resources.get(sha256)
           if (!record || !tags.includes(tag)) continue
           const others = [...new Set([...tags, ...record.tags])].filter((other) => other !== tag)
@@ -120,33 +135,33 @@ export async function removeTag(database: Database, tag: Tag, known?: Known): Pr
             continue
           }
           await resources.delete(sha256)
-          await transaction.objectStore('chunks').delete(chunksOf(sha256))
+          await transaction.objectStore('chunks').delete(toChunkKeyRange(sha256))
         }
         await transaction.objectStore('pins').delete(tag)
         await transaction.objectStore('entries').delete(tag)
       })
     })
-  await deleting(database, bytesOf(alone), remove)
+  await trackDeletion(database, sumStoredBytes(alone), remove)
 }
 
 /** Deletes every resource, pin and imported entry. Downloads in progress fail. */
 export async function clearResources(database: Database): Promise<void> {
-  const { records } = await takeInventory(database)
+  const { records } = await loadInventory(database)
   const clear = () =>
     database.use((connection) => {
       const stores = ['resources', 'chunks', 'pins', 'entries'] as const
       const transaction = connection.transaction(stores, 'readwrite')
-      return committed(transaction, async () => {
+      return runAndCommit(transaction, async () => {
         for (const store of stores) await transaction.objectStore(store).clear()
       })
     })
-  await deleting(database, bytesOf(records), clear)
+  await trackDeletion(database, sumStoredBytes(records), clear)
 }
 
-function bytesOf(records: readonly ResourceRecord[]): number {
-  return records.reduce((bytes, record) => bytes + bytesHere(record), 0)
+function sumStoredBytes(records: readonly ResourceRecord[]): number {
+  return records.reduce((bytes, record) => bytes + countStoredBytes(record), 0)
 }
 
-function sum(resources: readonly StoredResource[]): number {
+function sumOf(resources: readonly StoredResource[]): number {
   return resources.reduce((bytes, { storedBytes }) => bytes + storedBytes, 0)
 }

@@ -1,13 +1,13 @@
 /** Migrates a database of any earlier version to the current one, without losing downloads. */
 import type { IDBPDatabase, IDBPTransaction, StoreNames } from 'idb'
-import { UNNOTED, type ResourceRecord, type Schema } from './db.ts'
+import { UNKNOWN_DIGEST, type ResourceRecord, type StoreSchema } from './db.ts'
 
-type Connection = IDBPDatabase<Schema>
-type Transaction = IDBPTransaction<Schema, StoreNames<Schema>[], 'versionchange'>
-type Step = (connection: Connection, transaction: Transaction) => void | Promise<void>
+type Connection = IDBPDatabase<StoreSchema>
+type Transaction = IDBPTransaction<StoreSchema, StoreNames<StoreSchema>[], 'versionchange'>
+type MigrationStep = (connection: Connection, transaction: Transaction) => void | Promise<void>
 
 /** Steps from each version to the next. Steps are only added, never changed. */
-const STEPS: readonly Step[] = [createStores, noteChunks, addEntries]
+const STEPS: readonly MigrationStep[] = [createStores, addChunkDigests, addEntries]
 
 /** Runs the steps that a database of version `oldVersion` has not run. */
 export async function migrate(
@@ -35,7 +35,7 @@ interface ResourceRecord1 extends Omit<ResourceRecord, 'chunks' | 'tags'> {
 }
 
 /** Records a hash for each chunk, so that chunks can be lost alone, and replaces pins by tags. */
-async function noteChunks(connection: Connection, transaction: Transaction): Promise<void> {
+async function addChunkDigests(connection: Connection, transaction: Transaction): Promise<void> {
   connection.createObjectStore('pins', { keyPath: 'tag' })
   const predictions = await transaction.objectStore('predictions').getAll()
   let cursor = await transaction.objectStore('resources').openCursor()
@@ -43,7 +43,7 @@ async function noteChunks(connection: Connection, transaction: Transaction): Pro
     const { pinned: _, ...record } = cursor.value as unknown as ResourceRecord1
     const count = Math.ceil(record.bytes / record.chunkBytes)
     const chunks = Array.from({ length: count }, (__, index) =>
-      index < record.chunks ? UNNOTED : null,
+      index < record.chunks ? UNKNOWN_DIGEST : null,
     )
     const users = predictions.filter(({ resources }) =>
       resources.some(({ sha256 }) => sha256 === record.sha256),

@@ -1,27 +1,27 @@
 /** Runs work on many items, a few at a time. */
 
 /**
- * Runs `work` for every item, at most `width` at once. The first failure aborts the rest and is the
+ * Runs `work` for every item, at most `limit` at once. The first failure aborts the rest and is the
  * one that is thrown.
  */
-export async function inParallel<T>(
+export async function forEachParallel<T>(
   items: readonly T[],
-  width: number,
+  limit: number,
   signal: AbortSignal,
   work: (item: T, signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
-  const failed = new AbortController()
-  const shared = AbortSignal.any([signal, failed.signal])
+  const failure = new AbortController()
+  const shared = AbortSignal.any([signal, failure.signal])
   const queue = items.values()
-  const lane = async () => {
+  const runWorker = async () => {
     for (const item of queue) {
       await work(item, shared)
     }
   }
-  const lanes = Array.from({ length: width }, () =>
-    lane().catch((thrown: unknown) => failed.abort(thrown)),
+  const workers = Array.from({ length: limit }, () =>
+    runWorker().catch((thrown: unknown) => failure.abort(thrown)),
   )
   // Waiting for all ensures that nothing writes after the caller learns of a failure.
-  await Promise.all(lanes)
-  if (failed.signal.aborted) throw failed.signal.reason
+  await Promise.all(workers)
+  if (failure.signal.aborted) throw failure.signal.reason
 }

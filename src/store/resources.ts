@@ -1,42 +1,42 @@
 /** Reads the verified resources of the store. Unfinished downloads are not visible here. */
 import type { Tag } from '../types/index.ts'
 import type { ResourceRecord } from './db.ts'
-import { committed, type Database } from './open.ts'
+import { runAndCommit, type Database } from './database.ts'
 
-/** Timeout in milliseconds for reading one byte of each stored chunk; see {@link areSound}. */
-const PATIENCE = 10_000
+/** Timeout in milliseconds for reading one byte of each stored chunk; see {@link areReadable}. */
+const BLOB_READ_TIMEOUT_MS = 10_000
 
 /** Resolves with `true` if the resource is stored completely and verified. */
 export async function hasResource(database: Database, sha256: string): Promise<boolean> {
-  const record = await resourceRecord(database, sha256)
-  return record !== undefined && isWhole(record)
+  const record = await findResourceRecord(database, sha256)
+  return record !== undefined && isComplete(record)
 }
 
 /** Resolves with the metadata of a resource, verified or not. Lost chunks are `null`. */
-export function resourceRecord(
+export function findResourceRecord(
   database: Database,
   sha256: string,
 ): Promise<ResourceRecord | undefined> {
   return database.use(async (connection) => {
     const record = await connection.get('resources', sha256)
     if (!record) return undefined
-    const keys = await connection.getAllKeys('chunks', chunksOf(sha256))
-    return { ...record, chunks: stillHere(record.chunks, keys) }
+    const keys = await connection.getAllKeys('chunks', toChunkKeyRange(sha256))
+    return { ...record, chunks: withoutLostChunks(record.chunks, keys) }
   })
 }
 
 /** Returns `true` if the resource was verified and no chunk was lost since. */
-export function isWhole({ verified, chunks }: ResourceRecord): boolean {
+export function isComplete({ verified, chunks }: ResourceRecord): boolean {
   return verified && !chunks.includes(null)
 }
 
 /** Returns the recorded hashes, with `null` for each chunk that is not among the stored `keys`. */
-export function stillHere(
+export function withoutLostChunks(
   chunks: readonly (string | null)[],
   keys: readonly [sha256: string, index: number][],
 ): (string | null)[] {
-  const here = new Set(keys.map(([, index]) => index))
-  return chunks.map((hash, index) => (here.has(index) ? hash : null))
+  const present = new Set(keys.map(([, index]) => index))
+  return chunks.map((hash, index) => (present.has(index) ? hash : null))
 }
 
 /**
@@ -55,17 +55,17 @@ export async function readResource(database: Database, sha256: string): Promise<
       const chunk = await store.get([sha256, index])
       // Chunks are read one at a time, so that only one ArrayBuffer is in memory.
       const part = chunk instanceof ArrayBuffer ? new Blob([chunk]) : chunk
-      if (part?.size !== chunkLength(record, index)) return undefined
+      if (part?.size !== getChunkLength(record, index)) return undefined
       parts.push(part)
     }
     return parts
   })
-  if (!stored || !(await areSound(stored))) return undefined
+  if (!stored || !(await areReadable(stored))) return undefined
   return new Blob(stored, { type: 'application/octet-stream' })
 }
 
 /** Returns the length in bytes of that chunk. All chunks have the same length except the last. */
-export function chunkLength(
+export function getChunkLength(
   { bytes, chunkBytes }: Pick<ResourceRecord, 'bytes' | 'chunkBytes'>,
   index: number,
 ): number {
@@ -73,9 +73,11 @@ export function chunkLength(
 }
 
 /** Returns the number of bytes of a resource that are stored. */
-export function bytesHere(record: Pick<ResourceRecord, 'bytes' | 'chunkBytes' | 'chunks'>): number {
+export function countStoredBytes(
+  record: Pick<ResourceRecord, 'bytes' | 'chunkBytes' | 'chunks'>,
+): number {
   return record.chunks.reduce(
-    (sum, chunk, index) => (chunk === null ? sum : sum + chunkLength(record, index)),
+    (sum, chunk, index) => (chunk === null ? sum : sum + getChunkLength(record, index)),
     0,
   )
 }
@@ -89,11 +91,11 @@ export function touchResources(
   const now = Date.now()
   return database.use((connection) => {
     const transaction = connection.transaction('resources', 'readwrite', { durability: 'relaxed' })
-    return committed(transaction, async () => {
+    return runAndCommit(transaction, async () => {
       for (const sha256 of hashes) {
         const record = await transaction.store.get(sha256)
         if (!record) continue
-        const tags = withTag(record.tags, tag)
+        const tags = mergeTag(record.tags, tag)
         await transaction.store.put({ ...record, tags, lastUsed: now })
       }
     })
@@ -101,7 +103,7 @@ export function touchResources(
 }
 
 /** Returns `tags` with `tag` added. */
-export function withTag(tags: readonly Tag[], tag: Tag | undefined): Tag[] {
+export function mergeTag(tags: readonly Tag[], tag: Tag | undefined): Tag[] {
   return tag === undefined ? [...tags] : [...new Set([...tags, tag])]
 }
 
@@ -109,15 +111,15 @@ export function withTag(tags: readonly Tag[], tag: Tag | undefined): Tag[] {
 export function removeResource(database: Database, sha256: string): Promise<void> {
   return database.use((connection) => {
     const transaction = connection.transaction(['resources', 'chunks'], 'readwrite')
-    return committed(transaction, async () => {
+    return runAndCommit(transaction, async () => {
       await transaction.objectStore('resources').delete(sha256)
-      await transaction.objectStore('chunks').delete(chunksOf(sha256))
+      await transaction.objectStore('chunks').delete(toChunkKeyRange(sha256))
     })
   })
 }
 
 /** Returns the key range of all chunks of a resource. */
-export function chunksOf(sha256: string): IDBKeyRange {
+export function toChunkKeyRange(sha256: string): IDBKeyRange {
   return IDBKeyRange.bound([sha256, 0], [sha256, Number.MAX_SAFE_INTEGER])
 }
 
@@ -126,13 +128,13 @@ export function chunksOf(sha256: string): IDBKeyRange {
  * the database even if its file is gone. Chromium rejects a read of a missing file, and never
  * settles a read past the end of a truncated one.
  */
-async function areSound(parts: readonly Blob[]): Promise<boolean> {
+async function areReadable(parts: readonly Blob[]): Promise<boolean> {
   const read = Promise.all(parts.map((part) => part.slice(-1).arrayBuffer()))
   let timer: ReturnType<typeof setTimeout> | undefined
-  const silence = new Promise<null>((resolve) => {
-    timer = setTimeout(() => resolve(null), PATIENCE)
+  const timeout = new Promise<null>((resolve) => {
+    timer = setTimeout(() => resolve(null), BLOB_READ_TIMEOUT_MS)
   })
-  const last = await Promise.race([read.catch(() => null), silence])
+  const last = await Promise.race([read.catch(() => null), timeout])
   clearTimeout(timer)
   return last !== null && last.every((byte) => byte.byteLength === 1)
 }

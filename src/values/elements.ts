@@ -1,6 +1,6 @@
 /** Converts the numbers, booleans and strings of a caller to tensor data of the right type. */
 import { fromHalf, toHalf } from './half.ts'
-import { refuse } from './refuse.ts'
+import { throwInvalidInput } from './input-errors.ts'
 
 /** Parameter types whose values are tensors of the same type. */
 export type ElementType =
@@ -66,34 +66,36 @@ export function isElementType(type: string): type is ElementType {
  */
 export function parseElements(type: ElementType, value: unknown, path: string): Elements {
   if (Array.isArray(value)) {
-    const shape = arrayShape(value)
+    const shape = toArrayShape(value)
     const flat: unknown[] = value.flat(Infinity)
-    if (flat.length !== size(shape)) refuse(path, 'nested arrays must have the same length.')
-    return { type, data: collect(type, flat, path), shape: shape.length > 1 ? shape : null }
+    if (flat.length !== countElements(shape))
+      throwInvalidInput(path, 'nested arrays must have the same length.')
+    return { type, data: fromValues(type, flat, path), shape: shape.length > 1 ? shape : null }
   }
-  if (ArrayBuffer.isView(value)) return { type, data: adopt(type, value, path), shape: null }
+  if (ArrayBuffer.isView(value))
+    return { type, data: fromTypedArray(type, value, path), shape: null }
   if (isTensor(value)) return parseTensor(type, value, path)
-  return { type, data: collect(type, [value], path), shape: [] }
+  return { type, data: fromValues(type, [value], path), shape: [] }
 }
 
 /** Rounds a number to the precision of a float type. Returns any other value unchanged. */
-export function rounded(type: ElementType, value: unknown): unknown {
+export function roundToType(type: ElementType, value: unknown): unknown {
   if (typeof value !== 'number') return value
   if (type === 'float32') return Math.fround(value)
   return type === 'float16' ? fromHalf(toHalf(value)) : value
 }
 
 /** Returns data for callers: float16 bits become numbers. */
-export function readable({ type, data }: Pick<Elements, 'type' | 'data'>): ElementData {
+export function toReadableData({ type, data }: Pick<Elements, 'type' | 'data'>): ElementData {
   return type === 'float16' ? Float32Array.from(data as Uint16Array, fromHalf) : data
 }
 
-export function size(shape: readonly number[]): number {
+export function countElements(shape: readonly number[]): number {
   return shape.reduce((product, length) => product * length, 1)
 }
 
-function arrayShape(value: unknown): number[] {
-  return Array.isArray(value) ? [value.length, ...arrayShape(value[0])].slice(0, 16) : []
+function toArrayShape(value: unknown): number[] {
+  return Array.isArray(value) ? [value.length, ...toArrayShape(value[0])].slice(0, 16) : []
 }
 
 function isTensor(value: unknown): value is { data: unknown; shape: unknown } {
@@ -110,15 +112,15 @@ function parseTensor(
     !Array.isArray(shape) ||
     !shape.every((length) => Number.isSafeInteger(length) && length >= 0)
   ) {
-    refuse(`${path}.shape`, 'must be an array of whole numbers.')
+    throwInvalidInput(`${path}.shape`, 'must be an array of whole numbers.')
   }
   let elements: ElementData
-  if (Array.isArray(data)) elements = collect(type, data, `${path}.data`)
-  else if (ArrayBuffer.isView(data)) elements = adopt(type, data, `${path}.data`)
-  else refuse(`${path}.data`, 'must be an array or a typed array.')
-  const wanted = size(shape)
+  if (Array.isArray(data)) elements = fromValues(type, data, `${path}.data`)
+  else if (ArrayBuffer.isView(data)) elements = fromTypedArray(type, data, `${path}.data`)
+  else throwInvalidInput(`${path}.data`, 'must be an array or a typed array.')
+  const wanted = countElements(shape)
   if (elements.length !== wanted) {
-    refuse(
+    throwInvalidInput(
       path,
       `shape [${shape.join(', ')}] is ${wanted} elements, but data has ${elements.length}.`,
     )
@@ -127,11 +129,11 @@ function parseTensor(
 }
 
 /** Returns a typed array as tensor data, converted only where no value changes its meaning. */
-function adopt(type: ElementType, view: ArrayBufferView, path: string): ElementData {
-  if (type === 'string') refuse(path, `must be text, not ${kind(view)}.`)
+function fromTypedArray(type: ElementType, view: ArrayBufferView, path: string): ElementData {
+  if (type === 'string') throwInvalidInput(path, `must be text, not ${describeValue(view)}.`)
   if (type === 'float16') {
     if (view instanceof Uint16Array) return view
-    if (isHalfArray(view)) return new Uint16Array(view.buffer, view.byteOffset, view.length)
+    if (isFloat16Array(view)) return new Uint16Array(view.buffer, view.byteOffset, view.length)
     if (view instanceof Float32Array || view instanceof Float64Array)
       return Uint16Array.from(view, toHalf)
   }
@@ -141,71 +143,73 @@ function adopt(type: ElementType, view: ArrayBufferView, path: string): ElementD
   const own = ARRAYS[type]
   if (type !== 'float16' && view instanceof own) {
     if (type === 'bool' && (view as Uint8Array).some((element) => element > 1)) {
-      refuse(path, 'bytes of a bool must be 0 or 1.')
+      throwInvalidInput(path, 'bytes of a bool must be 0 or 1.')
     }
     return view
   }
-  return refuse(path, `must be ${article(type)}, not ${kind(view)}.`)
+  return throwInvalidInput(path, `must be ${withArticle(type)}, not ${describeValue(view)}.`)
 }
 
-function isHalfArray(view: ArrayBufferView): view is ArrayBufferView & { length: number } {
+function isFloat16Array(view: ArrayBufferView): view is ArrayBufferView & { length: number } {
   return Object.prototype.toString.call(view) === '[object Float16Array]'
 }
 
-function collect(type: ElementType, values: readonly unknown[], path: string): ElementData {
+function fromValues(type: ElementType, values: readonly unknown[], path: string): ElementData {
   const at = (index: number): string => (values.length > 1 ? `${path}[${index}]` : path)
-  if (type === 'string') return values.map((value, index) => text(value, at(index)))
+  if (type === 'string') return values.map((value, index) => parseText(value, at(index)))
   if (type === 'int64' || type === 'uint64') {
-    const whole = values.map((value, index) => bigInteger(type, value, at(index)))
+    const whole = values.map((value, index) => parseBigInteger(type, value, at(index)))
     return ARRAYS[type].from(whole)
   }
-  const read = READERS[type] ?? integer
+  const read = NUMBER_PARSERS[type] ?? parseInteger
   const numbers = values.map((value, index) => read(type, value, at(index)))
   return ARRAYS[type].from(numbers)
 }
 
-type Reader = (type: ElementType, value: unknown, path: string) => number
+type NumberParser = (type: ElementType, value: unknown, path: string) => number
 
-const float: Reader = (type, value, path) => {
+const parseFloatNumber: NumberParser = (type, value, path) => {
   if (typeof value === 'number' && !Number.isNaN(value)) return value
-  return refuse(path, `must be ${article(type)}, not ${kind(value)}.`)
+  return throwInvalidInput(path, `must be ${withArticle(type)}, not ${describeValue(value)}.`)
 }
 
-const READERS: Partial<Record<ElementType, Reader>> = {
-  float16: (type, value, path) => toHalf(float(type, value, path)),
-  float32: float,
-  float64: float,
+const NUMBER_PARSERS: Partial<Record<ElementType, NumberParser>> = {
+  float16: (type, value, path) => toHalf(parseFloatNumber(type, value, path)),
+  float32: parseFloatNumber,
+  float64: parseFloatNumber,
   bool: (_, value, path) => {
     if (typeof value === 'boolean') return Number(value)
-    return refuse(path, `must be true or false, not ${kind(value)}.`)
+    return throwInvalidInput(path, `must be true or false, not ${describeValue(value)}.`)
   },
 }
 
-const integer: Reader = (type, value, path) => Number(bigInteger(type, value, path))
+const parseInteger: NumberParser = (type, value, path) => Number(parseBigInteger(type, value, path))
 
-function bigInteger(type: ElementType, value: unknown, path: string): bigint {
+function parseBigInteger(type: ElementType, value: unknown, path: string): bigint {
   const whole =
     typeof value === 'bigint' ? value : Number.isSafeInteger(value) ? BigInt(value as number) : null
   if (whole === null) {
     const beyond = Number.isInteger(value) ? ' Use a bigint beyond 2^53.' : ''
-    refuse(path, `must be ${article(type)}, not ${kind(value)}.${beyond}`)
+    throwInvalidInput(path, `must be ${withArticle(type)}, not ${describeValue(value)}.${beyond}`)
   }
   const bits = Number(type.replace(/\D/g, ''))
   const fits = type.startsWith('u') ? BigInt.asUintN(bits, whole) : BigInt.asIntN(bits, whole)
-  if (fits !== whole) refuse(path, `${whole} does not fit ${article(type)}.`)
+  if (fits !== whole) throwInvalidInput(path, `${whole} does not fit ${withArticle(type)}.`)
   return whole
 }
 
-function text(value: unknown, path: string): string {
-  return typeof value === 'string' ? value : refuse(path, `must be text, not ${kind(value)}.`)
+function parseText(value: unknown, path: string): string {
+  return typeof value === 'string'
+    ? value
+    : throwInvalidInput(path, `must be text, not ${describeValue(value)}.`)
 }
 
-function article(type: ElementType): string {
+function withArticle(type: ElementType): string {
   return /^[aeiou]/.test(type) && !type.startsWith('u') ? `an ${type}` : `a ${type}`
 }
 
 /** Describes a value for a message, such as `5`, `a string` or `Float32Array`. */
-export function kind(value: unknown): string {
+export function describeValue(value: unknown): string {
   if (value === null || ['undefined', 'number', 'boolean'].includes(typeof value))
     return String(value)
   if (typeof value === 'bigint') return `${value}n`

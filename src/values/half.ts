@@ -3,12 +3,12 @@
  * `Uint16Array`.
  */
 
-const word = new DataView(new ArrayBuffer(4))
+const scratch = new DataView(new ArrayBuffer(4))
 
 /** Returns the bits of the nearest float16, ties to even; numbers too large become infinite. */
 export function toHalf(value: number): number {
-  word.setFloat32(0, value)
-  const bits = word.getUint32(0)
+  scratch.setFloat32(0, value)
+  const bits = scratch.getUint32(0)
   const sign = (bits >>> 16) & 0x8000
   const rest = bits & 0x7fffffff
   if (rest > 0x7f800000) return sign | 0x7e00
@@ -38,7 +38,7 @@ export function fromHalf(bits: number): number {
 }
 
 /** Converts the bits of float16 numbers to 32-bit floats. */
-export function widen(halves: Uint16Array): Float32Array {
+export function halfToFloat32(halves: Uint16Array): Float32Array {
   const bits = new Uint32Array(halves.length)
   const floats = new Float32Array(bits.buffer)
   for (let index = 0; index < halves.length; index += 1) {

@@ -5,8 +5,8 @@
 import { Inflate, unzipSync, type UnzipFileInfo } from 'fflate'
 import { InoriginError } from '../error.ts'
 import { crc32 } from '../values/crc32.ts'
-import { ARRAYS, type Elements, size } from '../values/elements.ts'
-import { refuse } from '../values/refuse.ts'
+import { ARRAYS, type Elements, countElements } from '../values/elements.ts'
+import { throwInvalidInput } from '../values/input-errors.ts'
 
 export type NumberType = keyof typeof ARRAYS
 
@@ -76,7 +76,7 @@ function unzipArray(archive: Uint8Array, path: string): Uint8Array {
     unzipSync(archive, { filter: (file) => files.push(file) < 0 })
     const [file, ...others] = files
     if (!file?.name.endsWith('.npy') || others.length > 0) {
-      return refuse(path, 'must contain exactly one .npy file.')
+      return throwInvalidInput(path, 'must contain exactly one .npy file.')
     }
     if (file.originalSize > MAX_UNZIPPED_BYTES) throw tooLarge(path)
     const view = new DataView(archive.buffer, archive.byteOffset, archive.byteLength)
@@ -85,7 +85,7 @@ function unzipArray(archive: Uint8Array, path: string): Uint8Array {
     return file.compression === 0 ? content : inflateExactly(content, file.originalSize, path)
   } catch (cause) {
     if (cause instanceof InoriginError) throw cause
-    return refuse(path, 'is an archive that is damaged.', cause)
+    return throwInvalidInput(path, 'is an archive that is damaged.', cause)
   }
 }
 
@@ -94,7 +94,8 @@ function inflateExactly(content: Uint8Array, bytes: number, path: string): Uint8
   const whole = new Uint8Array(bytes)
   let at = 0
   const inflate = new Inflate((piece) => {
-    if (at + piece.length > bytes) refuse(path, 'is an archive with more bytes than it declares.')
+    if (at + piece.length > bytes)
+      throwInvalidInput(path, 'is an archive with more bytes than it declares.')
     whole.set(piece, at)
     at += piece.length
   })
@@ -104,7 +105,7 @@ function inflateExactly(content: Uint8Array, bytes: number, path: string): Uint8
       start + INFLATE_STEP_BYTES >= content.length,
     )
   }
-  if (at < bytes) refuse(path, 'is an archive with fewer bytes than it declares.')
+  if (at < bytes) throwInvalidInput(path, 'is an archive with fewer bytes than it declares.')
   return whole
 }
 
@@ -115,18 +116,20 @@ function tooLarge(path: string): InoriginError {
 
 function decodeNpy(bytes: Uint8Array, path: string): ArrayElements {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  if (!startsWith(bytes, NPY_MAGIC) || bytes.length < 12) refuse(path, 'is not a NumPy array.')
+  if (!startsWith(bytes, NPY_MAGIC) || bytes.length < 12)
+    throwInvalidInput(path, 'is not a NumPy array.')
   const isFirst = view.getUint8(6) === 1
   const from = isFirst ? 10 : 12
   const to = from + (isFirst ? view.getUint16(8, true) : view.getUint32(8, true))
-  if (to - from > MAX_HEADER_BYTES) refuse(path, 'has a NumPy header that is too long.')
+  if (to - from > MAX_HEADER_BYTES) throwInvalidInput(path, 'has a NumPy header that is too long.')
   const header = new TextDecoder('latin1').decode(bytes.subarray(from, to))
   const descr = /'descr'\s*:\s*'([<>=|]?)(\w+)'/.exec(header)
   const dimensions = /'shape'\s*:\s*\(([^)]*)\)/.exec(header)?.[1]
-  if (!descr || dimensions === undefined) return refuse(path, 'has an invalid NumPy header.')
+  if (!descr || dimensions === undefined)
+    return throwInvalidInput(path, 'has an invalid NumPy header.')
   const type = (Object.keys(CODES) as NumberType[]).find((name) => CODES[name] === descr[2])
   if (!type || descr[1] === '>') {
-    refuse(
+    throwInvalidInput(
       path,
       `arrays of ${descr[1]}${descr[2]} are not supported. Send little-endian numbers or booleans.`,
     )
@@ -135,7 +138,8 @@ function decodeNpy(bytes: Uint8Array, path: string): ArrayElements {
     .split(',')
     .filter((part) => part.trim() !== '')
     .map(Number)
-  if (shape.length > MAX_DIMENSIONS) refuse(path, `must have at most ${MAX_DIMENSIONS} dimensions.`)
+  if (shape.length > MAX_DIMENSIONS)
+    throwInvalidInput(path, `must have at most ${MAX_DIMENSIONS} dimensions.`)
   const elements = decodeElements(type, bytes.subarray(to), shape, path)
   const isTransposed = /'fortran_order'\s*:\s*True/.test(header)
   return isTransposed ? { ...elements, data: toRowMajor(elements, shape) } : elements
@@ -150,11 +154,14 @@ export function decodeElements(
 ): ArrayElements {
   const { BYTES_PER_ELEMENT: width } = ARRAYS[type]
   if (bytes.length % width !== 0) {
-    refuse(path, `has ${bytes.length} bytes, but each ${type} takes ${width}.`)
+    throwInvalidInput(path, `has ${bytes.length} bytes, but each ${type} takes ${width}.`)
   }
   const length = bytes.length / width
-  if (shape && size(shape) !== length) {
-    refuse(path, `shape [${shape.join(', ')}] is ${size(shape)} elements, but data has ${length}.`)
+  if (shape && countElements(shape) !== length) {
+    throwInvalidInput(
+      path,
+      `shape [${shape.join(', ')}] is ${countElements(shape)} elements, but data has ${length}.`,
+    )
   }
   // The copy starts at offset 0, which is aligned for every type.
   const data = new ARRAYS[type](bytes.slice().buffer)
@@ -168,7 +175,7 @@ function toRowMajor(
 ): ArrayElements['data'] {
   const rows = new ARRAYS[type](data.length)
   const index = new Int32Array(shape.length)
-  const steps = shape.map((_, axis) => size(shape.slice(0, axis)))
+  const steps = shape.map((_, axis) => countElements(shape.slice(0, axis)))
   let from = 0
   for (let at = 0; at < data.length; at += 1) {
     rows[at] = data[from] as never

@@ -2,13 +2,13 @@
 import {
   ARRAYS,
   type Elements,
-  kind,
+  describeValue,
   type NumberArray,
   parseElements,
-  readable,
-  size,
+  toReadableData,
+  countElements,
 } from '../values/elements.ts'
-import { refuse } from '../values/refuse.ts'
+import { throwInvalidInput } from '../values/input-errors.ts'
 import type { InputParameter, OutputParameter, TensorValue } from '../types/index.ts'
 import { isObject } from './fields.ts'
 import { findJsonError, MAX_DEPTH, VALUES_REMEDY } from './json.ts'
@@ -75,8 +75,11 @@ export function decodeValue(
   const key = 'dtype' in inputValue ? 'dtype' : 'type'
   const { data, shape, [key]: dtype } = inputValue
   if (typeof dtype !== 'string' || !SUPPORTED_DTYPES.includes(dtype)) {
-    const got = typeof dtype === 'string' ? JSON.stringify(dtype) : kind(dtype)
-    refuse(`${path}.${key}`, `${got} is not supported. Expected: ${SUPPORTED_DTYPES.join(', ')}.`)
+    const got = typeof dtype === 'string' ? JSON.stringify(dtype) : describeValue(dtype)
+    throwInvalidInput(
+      `${path}.${key}`,
+      `${got} is not supported. Expected: ${SUPPORTED_DTYPES.join(', ')}.`,
+    )
   }
   if (dtype === 'null') return { key, value: null }
   const at = `${path}.data`
@@ -106,11 +109,11 @@ function parseJson(text: string, path: string): unknown {
     case undefined:
       return JSON.parse(text)
     case 'syntax':
-      return refuse(path, 'is not JSON.')
+      return throwInvalidInput(path, 'is not JSON.')
     case 'depth':
-      return refuse(path, `is nested too deeply. Send at most ${MAX_DEPTH} levels.`)
+      return throwInvalidInput(path, `is nested too deeply. Send at most ${MAX_DEPTH} levels.`)
     case 'size':
-      return refuse(path, `has too many JSON values. ${VALUES_REMEDY}`)
+      return throwInvalidInput(path, `has too many JSON values. ${VALUES_REMEDY}`)
   }
 }
 
@@ -127,7 +130,8 @@ function decodeNumbers(
   }
   if ((shape ?? null) === null && isArrayFile(file.bytes)) {
     const elements = decodeArray(file.bytes, at)
-    if (elements.type !== dtype) refuse(at, `has type ${elements.type}, but ${dtype} is declared.`)
+    if (elements.type !== dtype)
+      throwInvalidInput(at, `has type ${elements.type}, but ${dtype} is declared.`)
     return { numbers: 'npz', value: toParameterValue(elements, type, at) }
   }
   const elements = decodeElements(dtype, file.bytes, parseShape(shape, `${path}.shape`), at)
@@ -138,10 +142,10 @@ function parseShape(shape: unknown, path: string): readonly number[] | null {
   if ((shape ?? null) === null) return null
   const lengths = Array.isArray(shape) ? (shape as unknown[]) : null
   if (!lengths?.every((length) => Number.isSafeInteger(length) && (length as number) >= 0)) {
-    return refuse(path, 'must be an array of whole numbers.')
+    return throwInvalidInput(path, 'must be an array of whole numbers.')
   }
   if (lengths.length > MAX_DIMENSIONS)
-    refuse(path, `must have at most ${MAX_DIMENSIONS} dimensions.`)
+    throwInvalidInput(path, `must have at most ${MAX_DIMENSIONS} dimensions.`)
   return lengths as number[]
 }
 
@@ -157,13 +161,16 @@ function toParameterValue(
   if (type === parameterType) return shape ? { data, shape } : data
   const isFloat = parameterType.startsWith('float')
   if (type !== 'bool' && (parameterType === 'float32' || parameterType === 'float64')) {
-    const numbers = toFloats(readable({ type, data }) as NumberArray, ARRAYS[parameterType])
+    const numbers = toFloats(toReadableData({ type, data }) as NumberArray, ARRAYS[parameterType])
     return shape ? { data: numbers, shape } : numbers
   }
   if (data.length > MAX_CONVERTED_ELEMENTS) {
-    refuse(path, `has ${data.length} elements of type ${type}. Send them as ${parameterType}.`)
+    throwInvalidInput(
+      path,
+      `has ${data.length} elements of type ${type}. Send them as ${parameterType}.`,
+    )
   }
-  const values = Array.from<unknown, unknown>(readable({ type, data }), (value) => {
+  const values = Array.from<unknown, unknown>(toReadableData({ type, data }), (value) => {
     if (type === 'bool') return value === 1
     return typeof value === 'bigint' && isFloat ? Number(value) : value
   })
@@ -200,7 +207,10 @@ export function encodeValue(
   if (type === 'image' || type === 'binary') {
     const bytes = value instanceof Uint8Array ? value : null
     if (!bytes)
-      return refuse(path, 'has several images, but only one can be sent. Send one at a time.')
+      return throwInvalidInput(
+        path,
+        'has several images, but only one can be sent. Send one at a time.',
+      )
     return as(
       type,
       encodeDataUrl(type === 'image' ? 'image/png' : 'application/octet-stream', bytes),
@@ -210,7 +220,8 @@ export function encodeValue(
   if (isTensor(value) && Array.isArray(value.data)) {
     return json('list', nestArray(value.data as unknown[], value.shape))
   }
-  if (!isNumberType(type)) return refuse(path, `is ${kind(value)}, which cannot be encoded.`)
+  if (!isNumberType(type))
+    return throwInvalidInput(path, `is ${describeValue(value)}, which cannot be encoded.`)
 
   const elements = toElements(type, value, path)
   const shape = elements.shape ?? [elements.data.length]
@@ -237,14 +248,14 @@ function toElements(type: NumberType, value: unknown, path: string): ArrayElemen
 }
 
 function toJsonNumbers(elements: Elements): unknown[] {
-  const values = Array.from<unknown>(readable(elements))
+  const values = Array.from<unknown>(toReadableData(elements))
   return elements.type === 'bool' ? values.map((value) => value === 1) : values
 }
 
 function nestArray(values: readonly unknown[], [length, ...rest]: readonly number[]): unknown {
   if (length === undefined) return values[0]
   if (rest.length === 0) return values
-  const step = size(rest)
+  const step = countElements(rest)
   return Array.from({ length }, (_, row) =>
     nestArray(values.slice(row * step, (row + 1) * step), rest),
   )
@@ -254,7 +265,7 @@ function nestArray(values: readonly unknown[], [length, ...rest]: readonly numbe
 function encodeJson(value: unknown, path: string): string {
   if (typeof value === 'bigint') return String(value)
   if (typeof value === 'number' && !Number.isFinite(value)) {
-    refuse(path, `contains ${value}, which JSON cannot represent.`)
+    throwInvalidInput(path, `contains ${value}, which JSON cannot represent.`)
   }
   if (Array.isArray(value)) return `[${value.map((item) => encodeJson(item, path)).join(',')}]`
   if (!isObject(value)) return JSON.stringify(value)

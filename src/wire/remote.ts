@@ -4,7 +4,7 @@
  */
 import type * as v from 'valibot'
 import type { InoriginError } from '../error.ts'
-import { refuse } from '../values/refuse.ts'
+import { throwInvalidInput } from '../values/input-errors.ts'
 import type { PredictionEvent, Signature, Tag } from '../types/index.ts'
 import { type EventEncoder, formatProgress } from './response-body.ts'
 import { anyObject, flag, nonEmptyString, object, optional, string } from './fields.ts'
@@ -43,7 +43,7 @@ export function decodeInputs({ inputs }: RemoteBody, signature: Signature): Deco
     const parameter = signature.inputs.find((each) => each.name === name)
     if (!parameter) {
       const names = signature.inputs.map((each) => each.name).join(', ') || 'none'
-      return refuse(path, `unknown input. Expected: ${names}.`)
+      return throwInvalidInput(path, `unknown input. Expected: ${names}.`)
     }
     const { value, numbers, key } = decodeValue(inputValue, parameter, path)
     dialect.numbers ??= numbers

@@ -4,7 +4,7 @@ import { join, posix } from 'node:path'
 import { parseSync, Visitor } from 'vite'
 import { expect, test } from 'vitest'
 import { sizeReport, sizes } from '../../.ci/build/size.ts'
-import { mlcCatalog } from '../../src/catalog/mlc/catalog.ts'
+import { toMlcCatalog } from '../../src/catalog/mlc/list-catalog.ts'
 import { MLC_LIST } from '../../src/catalog/mlc/list.ts'
 
 const DIST = join(import.meta.dirname, '../../dist')
@@ -106,7 +106,7 @@ test("has the catalog of WebLLM's models, to be fetched and to be imported", asy
   const fetched = JSON.parse(read('catalogs/mlc.json'))
   const { default: imported } = await import(join(DIST, 'catalogs/mlc.js'))
   expect(imported).toEqual(fetched)
-  expect(fetched).toEqual(JSON.parse(JSON.stringify(mlcCatalog(MLC_LIST))))
+  expect(fetched).toEqual(JSON.parse(JSON.stringify(toMlcCatalog(MLC_LIST))))
   expect(fetched.entries).toContainEqual(
     expect.objectContaining({ tag: '@mlc-ai/smollm2-360m-instruct' }),
   )

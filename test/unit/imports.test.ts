@@ -156,7 +156,7 @@ test('the service worker contains nothing that computes or stores', () => {
 })
 
 test.each([
-  ['src/store/db.ts', "import { resolve } from '../catalog/resolve.ts'"],
+  ['src/store/db.ts', "import { resolve } from '../catalog/find-entry.ts'"],
   ['src/store/db.ts', "import type { Entry } from '../catalog/schema.ts'"],
   ['src/error.ts', "export * from './wire/errors.ts'"],
   ['src/engine/onnx/run.ts', "const queue = await import('../../host/queue.ts')"],

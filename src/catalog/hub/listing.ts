@@ -2,8 +2,8 @@
 import * as v from 'valibot'
 import { InoriginError } from '../../error.ts'
 import type { HubSource } from '../schema.ts'
-import { timestamp } from '../values.ts'
-import { fetching, type Pieces, wholeOf } from './fetching.ts'
+import { timestampSchema } from '../value-schemas.ts'
+import { fetchBounded, type Pieces, readAll } from './bounded-fetch.ts'
 
 /** File of a repository at one commit. */
 export interface HubFile {
@@ -33,7 +33,7 @@ export interface HubAccess {
 const listingSchema = v.object({
   sha: v.pipe(v.string(), v.regex(/^[0-9a-f]{40}$/)),
   // The field is optional information, so a mirror with another format is tolerated.
-  createdAt: v.fallback(v.optional(timestamp), undefined),
+  createdAt: v.fallback(v.optional(timestampSchema), undefined),
   siblings: v.array(
     v.object({
       rfilename: v.string(),
@@ -52,11 +52,12 @@ export async function fetchListing(source: HubSource, access: HubAccess): Promis
   const { repository, revision, host } = source
   const path = `api/models/${repository}/revision/${encodeURIComponent(revision)}?blobs=true`
   const body = await fetchHub(source, new URL(path, host).href, access)
-  const { success, output } = v.safeParse(listingSchema, jsonOf(body))
-  if (!success) throw strange(source, 'returned a list of files in an unknown format')
+  const { success, output } = v.safeParse(listingSchema, parseJson(body))
+  if (!success)
+    throw invalidHubResponseError(source, 'returned a list of files in an unknown format')
   const files = output.siblings.map(({ rfilename, size, blobId, lfs }) => {
     if (size === undefined || blobId === undefined) {
-      throw strange(source, `does not report the size of ${rfilename}`)
+      throw invalidHubResponseError(source, `does not report the size of ${rfilename}`)
     }
     return { path: rfilename, bytes: size, sha256: lfs?.sha256 ?? null, blobId }
   })
@@ -64,31 +65,31 @@ export async function fetchListing(source: HubSource, access: HubAccess): Promis
 }
 
 /** Returns the download URL of a file at that commit. */
-export function fileUrl({ repository, host }: HubSource, revision: string, path: string): string {
+export function toFileUrl({ repository, host }: HubSource, revision: string, path: string): string {
   const parts = path.split('/').map(encodeURIComponent).join('/')
   return new URL(`${repository}/resolve/${revision}/${parts}`, host).href
 }
 
 /** Returns `true` if the error means that the server is no hub or has no such repository. */
-export function isNoHub({ code, details }: InoriginError): boolean {
+export function isNotHubError({ code, details }: InoriginError): boolean {
   return code === 'hub_not_found' || code === 'hub_refused' || details?.['isStrange'] === true
 }
 
-/** Resolves with the content of a URL, at most `most` bytes. Every error says what to do. */
+/** Resolves with the content of a URL, at most `maxBytes` bytes. Every error says what to do. */
 export async function fetchHub(
   source: HubSource,
   url: string,
   { signal, token }: HubAccess,
-  most?: number,
+  maxBytes?: number,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const headers: Record<string, string> =
     token === undefined ? {} : { authorization: `Bearer ${token}` }
   const read = async (response: Response, pieces: Pieces) => {
-    if (response.ok) return wholeOf(pieces)
-    throw refusal(source, response)
+    if (response.ok) return readAll(pieces)
+    throw hubStatusError(source, response)
   }
   try {
-    return await fetching(url, { signal, headers, most }, read)
+    return await fetchBounded(url, { signal, headers, maxBytes }, read)
   } catch (cause) {
     if (signal.aborted) throw InoriginError.from(signal.reason)
     if (cause instanceof InoriginError) throw cause
@@ -104,7 +105,7 @@ export async function fetchHub(
   }
 }
 
-function jsonOf(bytes: Uint8Array): unknown {
+function parseJson(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder().decode(bytes))
   } catch {
@@ -112,7 +113,7 @@ function jsonOf(bytes: Uint8Array): unknown {
   }
 }
 
-function refusal(source: HubSource, { status, headers }: Response): InoriginError {
+function hubStatusError(source: HubSource, { status, headers }: Response): InoriginError {
   const { repository, revision, host } = source
   if (status === 404) {
     const what = `${host} has no repository ${repository} with the revision ${revision}`
@@ -136,7 +137,7 @@ function refusal(source: HubSource, { status, headers }: Response): InoriginErro
   )
 }
 
-function strange({ host, repository }: HubSource, what: string): InoriginError {
+function invalidHubResponseError({ host, repository }: HubSource, what: string): InoriginError {
   const todo = 'Set "host" of the catalog entry to the hub itself or another mirror.'
   return new InoriginError('unavailable', `${host} ${what} (${repository}). ${todo}`, {
     code: 'hub_unreachable',

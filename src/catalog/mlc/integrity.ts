@@ -1,6 +1,6 @@
 /** Checks small files against the hashes in a WebLLM record. */
 import { InoriginError } from '../../error.ts'
-import type { MlcRecord } from './record.ts'
+import type { MlcRecord } from './record-schema.ts'
 
 type Bytes = Uint8Array<ArrayBuffer>
 
@@ -16,7 +16,7 @@ const ALGORITHMS: Readonly<Record<string, string>> = {
  * of a tokenizer file. Rejects with `unavailable` on a mismatch. With `onFailure: 'warn'`, logs a
  * warning instead.
  */
-export async function checkIntegrity(
+export async function assertIntegrity(
   { model_id, integrity = {} }: MlcRecord,
   file: string,
   content: Bytes | (() => Promise<Bytes>),

@@ -5,10 +5,10 @@ import type { HubFile } from '../../catalog/hub/listing.ts'
 import type { Item } from '../../host/draft/items.ts'
 import { kindOf } from '../../host/draft/kind.ts'
 import { refuse } from '../../host/draft/refuse.ts'
-import { findInside, rootAt, type Root } from './inside.ts'
+import { findInside, openRoot, type ModelRoot } from './model-root.ts'
 
 /** Files of a model. All paths are relative to the root and use forward slashes. */
-export type Source = { root: Root } & (
+export type Source = { root: ModelRoot } & (
   | { kind: 'graph'; path: string }
   /** Folder with configuration, tokenizer and `onnx/`. */
   | { kind: 'layout'; files: HubFile[] }
@@ -20,8 +20,8 @@ export type Source = { root: Root } & (
 export function findSource(path: string): Source {
   if (!existsSync(path)) throw refuse(`There is no ${path}.`, 'Name an .onnx file, or a folder.')
   if (!statSync(path).isDirectory())
-    return { root: rootAt(dirname(path)), kind: 'graph', path: basename(path) }
-  const root = rootAt(path)
+    return { root: openRoot(dirname(path)), kind: 'graph', path: basename(path) }
+  const root = openRoot(path)
   const files = listFiles(root)
   const found = kindOf(
     path,
@@ -31,12 +31,14 @@ export function findSource(path: string): Source {
 }
 
 /** Returns all files below a folder, except hidden ones. */
-function listFiles(root: Root): HubFile[] {
-  return filesIn(root, '', [root.real]).toSorted((one, other) => (one.path < other.path ? -1 : 1))
+function listFiles(root: ModelRoot): HubFile[] {
+  return listFolder(root, '', [root.real]).toSorted((one, other) =>
+    one.path < other.path ? -1 : 1,
+  )
 }
 
 /** Returns the files of a folder. Links back to `above`, the real parent folders, are skipped. */
-function filesIn(root: Root, folder: string, above: readonly string[]): HubFile[] {
+function listFolder(root: ModelRoot, folder: string, above: readonly string[]): HubFile[] {
   return readdirSync(join(root.path, folder))
     .filter((name) => !name.startsWith('.'))
     .flatMap((name): HubFile[] => {
@@ -44,7 +46,7 @@ function filesIn(root: Root, folder: string, above: readonly string[]): HubFile[
       const real = findInside(root, path)
       if (real === undefined || above.includes(real)) return []
       const stat = statSync(real)
-      if (stat.isDirectory()) return filesIn(root, `${path}/`, [...above, real])
+      if (stat.isDirectory()) return listFolder(root, `${path}/`, [...above, real])
       return stat.isFile() ? [{ path, bytes: stat.size, sha256: null, blobId: '' }] : []
     })
 }
@@ -53,6 +55,6 @@ function filesIn(root: Root, folder: string, above: readonly string[]): HubFile[
  * Returns the path of an item in the app, with forward slashes. Other characters than letters,
  * digits and `_.-` are replaced, since servers treat them differently in URLs.
  */
-export function placeOf({ name }: Item): string {
+export function toServedPath({ name }: Item): string {
   return name.replaceAll(/[^\w./-]/gu, (sign) => `_${sign.codePointAt(0)?.toString(16)}`)
 }

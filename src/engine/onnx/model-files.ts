@@ -1,5 +1,5 @@
 /** Finds the graphs of a decoder and their external weights among an implementation's files. */
-import { DECODERS, PRECISIONS } from '../../catalog/hub/layout.ts'
+import { DECODER_NAMES, PRECISION_SUFFIXES } from '../../catalog/hub/variants.ts'
 import type { Files } from '../engine.ts'
 import { modelUnusable } from '../failure.ts'
 
@@ -16,7 +16,7 @@ export interface ModelFiles {
   embed?: GraphFiles
 }
 
-const PRECISION = new RegExp(`(?:${PRECISIONS.join('|')})$`)
+const PRECISION = new RegExp(`(?:${PRECISION_SUFFIXES.join('|')})$`)
 
 /**
  * Returns the only decoder among the files, in any precision; encoders of images and audio are
@@ -45,7 +45,7 @@ export function getModelFiles(files: Files): ModelFiles {
 }
 
 function findDecoder(graphs: readonly string[]): string | undefined {
-  for (const part of DECODERS) {
+  for (const part of DECODER_NAMES) {
     const found = graphs.filter((name) => partOf(name) === part)
     const whole = found.find((name) => precisionOf(name) === '') ?? found[0]
     if (found.length > 1 && precisionOf(whole ?? '') !== '') {

@@ -1,5 +1,5 @@
 /** Watches a GPUDevice for failures that WebGPU reports apart from the call that caused them. */
-import { within } from '../../store/patience.ts'
+import { withTimeout } from '../../store/timeouts.ts'
 import type { InoriginError } from '../../error.ts'
 import { deviceLost, gpuFailure } from '../failure.ts'
 import { openScopes } from './scopes.ts'
@@ -37,7 +37,7 @@ export function watchGpu(gpu: GPUDevice): GpuWatch {
     }
   }
   const settle: GpuWatch['settle'] = async () => {
-    await within(
+    await withTimeout(
       1_000,
       gpu.queue.onSubmittedWorkDone().catch(() => undefined),
       undefined,

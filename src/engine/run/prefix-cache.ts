@@ -2,7 +2,7 @@
  * The prefix cache: keeps sequences of finished answers, so that later prompts reuse their KV
  * cache.
  */
-import { memoryHere } from '../../device/capabilities.ts'
+import { getDeviceMemoryBytes } from '../../device/capabilities.ts'
 import type { Sequence } from '../decoder.ts'
 
 /** A sequence and the tokens in it, by which it is found and can be recomputed. */
@@ -153,5 +153,5 @@ const replaces = (a: SequenceEntry, b: SequenceEntry): boolean =>
  * If they report nothing, 4 GiB are assumed.
  */
 export function prefixCacheBudget(): PrefixCacheBudget {
-  return { sequences: 16, bytes: (memoryHere() ?? 4 * 2 ** 30) / 8 }
+  return { sequences: 16, bytes: (getDeviceMemoryBytes() ?? 4 * 2 ** 30) / 8 }
 }

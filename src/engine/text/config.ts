@@ -1,5 +1,5 @@
 /** Reads a model's own configuration and tokenizer files. */
-import { contextOf } from '../../catalog/context.ts'
+import { findContextTokens } from '../../catalog/context-length.ts'
 import { InoriginError } from '../../error.ts'
 import type { Files } from '../engine.ts'
 import { modelUnusable } from '../failure.ts'
@@ -53,7 +53,7 @@ export async function readConfig(files: Files): Promise<ModelConfig> {
     ),
     tokenNames,
     endTokens: endTokens(config, generation, tokenizerFile, tokenNames['eos_token']),
-    contextWindow: contextOf(config) ?? Number.POSITIVE_INFINITY,
+    contextWindow: findContextTokens(config) ?? Number.POSITIVE_INFINITY,
     sampling: toSamplingDefaults(generation),
     ...findHeads(config),
     firstPosition: /^(gemma3|gemma3_text|paligemma)$/.test(String(config['model_type'])) ? 1 : 0,

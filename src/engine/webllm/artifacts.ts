@@ -2,7 +2,7 @@
  * Serves a model's files to WebLLM through a fake Cache API. Nothing is fetched, and no file is
  * stored twice.
  */
-import { LISTS } from '../../catalog/mlc/layout.ts'
+import { WEIGHT_LIST_FILES } from '../../catalog/mlc/model-files.ts'
 import type { Files } from '../engine.ts'
 import { modelUnusable } from '../failure.ts'
 
@@ -16,7 +16,7 @@ export const MODEL_URL = 'https://model.invalid/resolve/main/'
 export function openArtifacts(files: Files): Pick<CacheStorage, 'open'> {
   const fileOf = (url: string): Blob => {
     const name = decodeURIComponent(url.slice(MODEL_URL.length))
-    const names = LISTS.includes(name) ? LISTS : [name]
+    const names = WEIGHT_LIST_FILES.includes(name) ? WEIGHT_LIST_FILES : [name]
     const file = names.map((each) => files.get(each)).find((each) => each !== undefined)
     if (!url.startsWith(MODEL_URL) || !file) {
       throw modelUnusable(`its catalog entry has no resource named ${name}.`)

@@ -1,5 +1,5 @@
 /** Converts MLC's `mlc-chat-config.json` into the configuration files that other models have. */
-import { CONFIG, tokensOf } from '../../catalog/mlc/layout.ts'
+import { CONFIG_FILE, findMlcContextTokens } from '../../catalog/mlc/model-files.ts'
 import type { Files } from '../engine.ts'
 import { modelUnusable } from '../failure.ts'
 import { findEndTokenIds, toChatTemplate } from './chat-template.ts'
@@ -12,7 +12,7 @@ export async function toConfigFiles(files: Files): Promise<Files> {
   const chat = await readChatConfig(files)
   const { model_config: model } = chat
   const modelConfig = typeof model === 'object' && model !== null ? model : {}
-  const tokens = tokensOf(chat)
+  const tokens = findMlcContextTokens(chat)
   const specialTokens = await readSpecialTokens(files)
   const listed = findEndTokenIds(chat['conv_template'], (text) => specialTokens.byText.get(text))
   const all = [...new Set([chat['eos_token_id'] ?? [], listed].flat())]
@@ -77,16 +77,16 @@ export async function withOverrides(
 ): Promise<Files> {
   if (Object.keys(overrides).length === 0) return files
   const chat = { ...(await readChatConfig(files)), ...overrides }
-  return new Map([...files, [CONFIG, new Blob([JSON.stringify(chat)])]])
+  return new Map([...files, [CONFIG_FILE, new Blob([JSON.stringify(chat)])]])
 }
 
 /** Resolves with the content of MLC's own configuration. Rejects with `unavailable`. */
 export async function readChatConfig(files: Files): Promise<Record<string, unknown>> {
-  const file = files.get(CONFIG)
-  if (!file) throw modelUnusable(`its catalog entry has no resource named ${CONFIG}.`)
+  const file = files.get(CONFIG_FILE)
+  if (!file) throw modelUnusable(`its catalog entry has no resource named ${CONFIG_FILE}.`)
   try {
     return JSON.parse(await file.text()) as Record<string, unknown>
   } catch (cause) {
-    throw modelUnusable(`${CONFIG} cannot be read (${String(cause)}).`, cause)
+    throw modelUnusable(`${CONFIG_FILE} cannot be read (${String(cause)}).`, cause)
   }
 }

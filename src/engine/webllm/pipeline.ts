@@ -1,6 +1,6 @@
 /** Loads a model with the WebLLM package and exposes its documented low-level calls. */
 import type { ChatOptions, LogitProcessor, MLCEngine } from '@mlc-ai/web-llm'
-import { MANIFEST } from '../../catalog/mlc/layout.ts'
+import { MANIFEST_FILE } from '../../catalog/mlc/model-files.ts'
 import { InoriginError } from '../../error.ts'
 import type { Files } from '../engine.ts'
 import { deviceFailure, loadingCancelled, modelUnusable, outOfMemory } from '../failure.ts'
@@ -61,7 +61,7 @@ export async function openPipeline(
           model: MODEL_URL,
           model_id: MODEL_ID,
           model_lib: new URL(library, MODEL_URL).href,
-          ...(files.has(MANIFEST) && { model_manifest: MANIFEST }),
+          ...(files.has(MANIFEST_FILE) && { model_manifest: MANIFEST_FILE }),
         },
       ],
     },

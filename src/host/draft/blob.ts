@@ -1,6 +1,6 @@
 /** Reads a file that a user chose in a page, one window at a time. */
 import { createWindow } from '../../engine/onnx/protobuf.ts'
-import { changed, type IntakeOptions } from '../../store/intake.ts'
+import { fileChangedError, type ImportFileOptions } from '../../store/import-file.ts'
 import type { OpenFile } from './folder.ts'
 
 /**
@@ -10,7 +10,7 @@ import type { OpenFile } from './folder.ts'
  */
 export function openBlob(
   file: File,
-  { signal, onBytes }: Pick<IntakeOptions, 'signal' | 'onBytes'>,
+  { signal, onBytes }: Pick<ImportFileOptions, 'signal' | 'onBytes'>,
 ): OpenFile {
   const window = createWindow(file)
   let furthest = 0
@@ -23,7 +23,7 @@ export function openBlob(
       onBytes(Math.max(0, end - furthest))
       furthest = Math.max(furthest, end)
       return window.read(from, to).catch((cause: unknown) => {
-        throw changed(file.name, cause)
+        throw fileChangedError(file.name, cause)
       })
     },
   }

@@ -1,5 +1,5 @@
 /** Kind of a folder: one graph, a model in the layout of web exports, or one compiled by MLC. */
-import { CONFIG } from '../../catalog/mlc/layout.ts'
+import { CONFIG_FILE } from '../../catalog/mlc/model-files.ts'
 import { refuse } from './refuse.ts'
 
 export type Kind =
@@ -13,7 +13,7 @@ const LAYOUT = 'config.json, tokenizer.json and onnx/model*.onnx for a language 
 /** Returns the kind by the paths of the files. Throws `invalid_request` with the expected files. */
 export function kindOf(folder: string, paths: readonly string[]): Kind {
   const has = (path: string): boolean => paths.includes(path)
-  if (has(CONFIG)) return { kind: 'mlc' }
+  if (has(CONFIG_FILE)) return { kind: 'mlc' }
   const hasGraphs = paths.some((path) => path.startsWith('onnx/'))
   if (has('config.json') && has('tokenizer.json') && hasGraphs) return { kind: 'layout' }
   const graphs = paths.filter((path) => path.endsWith('.onnx'))

@@ -1,15 +1,15 @@
 /** Drafts a catalog entry from a folder that MLC compiled a model to. */
 import type { HubFile } from '../../catalog/hub/listing.ts'
 import {
-  CONFIG,
-  featuresOf,
-  LISTS,
-  MOST_PROMISED,
-  shardsOf,
-  TOKENIZERS,
-  tokensOf,
-} from '../../catalog/mlc/layout.ts'
-import { memoryOf } from '../../catalog/memory.ts'
+  CONFIG_FILE,
+  toRequiredFeatures,
+  WEIGHT_LIST_FILES,
+  DEFAULT_MAX_TOKENS,
+  parseShards,
+  TOKENIZER_FILES,
+  findMlcContextTokens,
+} from '../../catalog/mlc/model-files.ts'
+import { estimateMemoryBytes } from '../../catalog/memory-bytes.ts'
 import { isObject } from '../../engine/schema/node.ts'
 import { readJson, type Folder } from './folder.ts'
 import type { Item } from './items.ts'
@@ -33,23 +33,23 @@ export async function planMlc(folder: Folder, files: readonly HubFile[]): Promis
       'Put only the library there that the model was compiled to.',
     )
   }
-  const list = LISTS.find(find) ?? LISTS[0] ?? ''
+  const list = WEIGHT_LIST_FILES.find(find) ?? WEIGHT_LIST_FILES[0] ?? ''
   const shards = await shardsIn(folder, item('mlc', list).path)
-  const chat = await readJson(folder, CONFIG)
-  const [tokenizer = '', ...others] = TOKENIZERS
+  const chat = await readJson(folder, CONFIG_FILE)
+  const [tokenizer = '', ...others] = TOKENIZER_FILES
   const items = [
-    item('config', CONFIG),
+    item('config', CONFIG_FILE),
     item('tokenizer', tokenizer),
     ...others.filter(find).map((name) => item('tokenizer', name)),
     item('wasm', library.path),
     item('mlc', list),
     ...shards.map((name) => item('mlc', name)),
   ]
-  const context = tokensOf(chat)
-  const maxInputTokens = Math.min(context ?? MOST_PROMISED, MOST_PROMISED)
+  const context = findMlcContextTokens(chat)
+  const maxInputTokens = Math.min(context ?? DEFAULT_MAX_TOKENS, DEFAULT_MAX_TOKENS)
   const quantization = String(chat['quantization'] ?? 'mlc')
-  const features = featuresOf(quantization)
-  const memory = memoryOf(items.reduce((sum, { bytes }) => sum + bytes, 0))
+  const features = toRequiredFeatures(quantization)
+  const memory = estimateMemoryBytes(items.reduce((sum, { bytes }) => sum + bytes, 0))
   return {
     entry: {
       type: 'model',
@@ -69,7 +69,7 @@ export async function planMlc(folder: Folder, files: readonly HubFile[]): Promis
     ],
     notes: [
       'It runs with WebLLM, on WebGPU only. Run `npx inorigin init --mlc` once.',
-      ...((context ?? 0) > MOST_PROMISED
+      ...((context ?? 0) > DEFAULT_MAX_TOKENS
         ? [`It supports ${context} tokens. Raise "maxInputTokens" if devices have enough memory.`]
         : []),
     ],
@@ -77,7 +77,7 @@ export async function planMlc(folder: Folder, files: readonly HubFile[]): Promis
 }
 
 async function shardsIn(folder: Folder, list: string): Promise<string[]> {
-  const shards = shardsOf(await readJson(folder, list))
+  const shards = parseShards(await readJson(folder, list))
   if (shards) return shards.map(({ path }) => path)
   throw refuse(`${folder.nameOf(list)} is not a list of weights.`, 'Download it again.')
 }

@@ -1,9 +1,9 @@
 /** Drafts a catalog entry from the files of a model. The hashes of the files are added later. */
-import { contextOf } from '../../catalog/context.ts'
-import { limitsOf } from '../../catalog/hub/entry.ts'
-import { findVariants, TEXTS } from '../../catalog/hub/layout.ts'
+import { findContextTokens } from '../../catalog/context-length.ts'
+import { toTokenLimits } from '../../catalog/hub/hub-entry.ts'
+import { findVariants, TEXT_FILES } from '../../catalog/hub/variants.ts'
 import type { HubFile } from '../../catalog/hub/listing.ts'
-import { memoryOf } from '../../catalog/memory.ts'
+import { estimateMemoryBytes } from '../../catalog/memory-bytes.ts'
 import type { Dtype, Implementation, ModelEntry, PredictorEntry } from '../../catalog/schema.ts'
 import type { Device } from '../../types/index.ts'
 import { checkModel } from './check.ts'
@@ -81,7 +81,7 @@ export async function planLayout(
       models.set(path, await readChecked(folder, path))
   }
   const config = await readJson(folder, 'config.json')
-  const texts = TEXTS.flatMap(({ path, type }): Item[] => {
+  const texts = TEXT_FILES.flatMap(({ path, type }): Item[] => {
     const bytes = folder.sizeOf(path)
     return bytes === undefined ? [] : [{ type, name: path, path, bytes }]
   })
@@ -96,9 +96,9 @@ export async function planLayout(
   const name = titleOf(folder.nameOf(''))
   if (best && isDecoder(best.model)) {
     refuseTensors(options)
-    const { maxInputTokens, maxOutputTokens } = limitsOf(
+    const { maxInputTokens, maxOutputTokens } = toTokenLimits(
       { maxInputTokens: null, maxOutputTokens: null },
-      contextOf(config),
+      findContextTokens(config),
     )
     const capabilities = await capabilitiesOf(folder)
     return {
@@ -149,7 +149,7 @@ const OFFSET_POSITION_FAMILIES =
 
 /** Returns the maximum number of tokens of a text, by the positions that an encoder has. */
 function maxTextTokens(config: Readonly<Record<string, unknown>>): number {
-  const positions = contextOf(config) ?? DEFAULT_MAX_TEXT_TOKENS
+  const positions = findContextTokens(config) ?? DEFAULT_MAX_TEXT_TOKENS
   const { model_type: family, pad_token_id: padding = 1 } = config
   const unused =
     OFFSET_POSITION_FAMILIES.test(String(family)) && typeof padding === 'number' ? padding + 1 : 0
@@ -164,7 +164,7 @@ function implementation(
   bindings?: Implementation['bindings'],
 ): Planned {
   const weights = items.filter(({ type }) => type === 'onnx' || type === 'data')
-  const memory = memoryOf(weights.reduce((sum, { bytes }) => sum + bytes, 0))
+  const memory = estimateMemoryBytes(weights.reduce((sum, { bytes }) => sum + bytes, 0))
   const features = device === 'webgpu' && usesHalves ? ['shader-f16'] : []
   return {
     id,

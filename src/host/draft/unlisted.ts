@@ -1,16 +1,16 @@
 /** Drafts a catalog entry for an unlisted tag from files that a user chose in a page. */
 import * as v from 'valibot'
-import { ownerOf } from '../../catalog/resolve.ts'
+import { getOwner } from '../../catalog/find-entry.ts'
 import {
   entrySchema,
   type Entry,
   type Implementation,
   type Resource,
 } from '../../catalog/schema.ts'
-import { tag as tagSchema } from '../../catalog/values.ts'
+import { tagSchema } from '../../catalog/value-schemas.ts'
 import { InoriginError } from '../../error.ts'
-import { importedUrl } from '../../store/entries.ts'
-import { checkFiles, type ImportOptions } from '../../store/import.ts'
+import { toImportUrl } from '../../store/imported-entries.ts'
+import { withCheckProgress, type ImportOptions } from '../../store/import.ts'
 import type { ChosenFile, ImportWishes, Tag } from '../../types/index.ts'
 import { findModelFolder } from '../user-files.ts'
 import { openBlob } from './blob.ts'
@@ -84,7 +84,7 @@ export function toEntry(tag: Tag, plan: Plan, hashes: ReadonlyMap<string, string
       ...planned,
       resources: items.map(({ type, name, path, bytes }): Resource => ({
         type,
-        url: importedUrl(name),
+        url: toImportUrl(name),
         name,
         bytes,
         sha256: hashes.get(path) ?? '',
@@ -110,7 +110,7 @@ async function planIn(
   const checkedFiles = Array.from(inside, ([path, file]) =>
     /\.(onnx|json)$/.test(path) ? [file] : [],
   ).flat()
-  return checkFiles(checkedFiles, importOptions, (onBytes) => {
+  return withCheckProgress(checkedFiles, importOptions, (onBytes) => {
     const folder: Folder = {
       nameOf: (path) => (path === '' ? titleFor(root) : root + path),
       sizeOf: (path) => inside.get(path)?.size,
@@ -153,7 +153,7 @@ function nameFor(tag: Tag, root: string, { entry }: Plan): string {
 
 function checkTag(tag: Tag): void {
   const { issues, success } = v.safeParse(tagSchema, tag)
-  const isReserved = success && ownerOf(tag) === 'inorigin'
+  const isReserved = success && getOwner(tag) === 'inorigin'
   if (success && !isReserved) return
   const why = success ? 'tags of @inorigin are reserved' : issues[0].message
   throw new InoriginError('invalid_request', `${tag}: ${why}. Use one such as @me/name.`, {

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { choose } from '../../../src/catalog/choose.ts'
-import { deviceId, probeDevice, type Capabilities } from '../../../src/device/capabilities.ts'
+import { chooseImplementation } from '../../../src/catalog/choose-implementation.ts'
+import { toDeviceId, probeDevice, type Capabilities } from '../../../src/device/capabilities.ts'
 import { findAdapter } from '../../../src/device/adapter.ts'
 import { requestGpu } from '../../../src/device/gpu.ts'
 
@@ -37,9 +37,9 @@ test('sees the software adapter for what it is', async () => {
 })
 
 test('names the device the same every time', async () => {
-  const id = deviceId(await probeDevice())
+  const id = toDeviceId(await probeDevice())
   expect(id).toMatch(/^dev_google-swiftshader-software-\d+cpu/)
-  expect(deviceId(await probeDevice())).toBe(id)
+  expect(toDeviceId(await probeDevice())).toBe(id)
 })
 
 test('keeps WASM when the GPU does not answer', async () => {
@@ -106,6 +106,6 @@ test('WASM is chosen here, unless WebGPU is asked for', async () => {
       resources: [],
     })),
   }
-  expect(choose(entry, capabilities).implementation.id).toBe('wasm')
-  expect(choose(entry, capabilities, 'webgpu').implementation.id).toBe('webgpu')
+  expect(chooseImplementation(entry, capabilities).implementation.id).toBe('wasm')
+  expect(chooseImplementation(entry, capabilities, 'webgpu').implementation.id).toBe('webgpu')
 })

@@ -1,10 +1,10 @@
 /** Which verdicts on a GPU the next host finds. */
 import { expect, test } from 'vitest'
-import type { GpuVerdict } from '../../../src/device/verdict.ts'
+import type { GpuVerdict } from '../../../src/device/gpu-verdict.ts'
 import { probeDevice } from '../../../src/device/capabilities.ts'
 import { createGpuVerdicts } from '../../../src/host/gpu-verdict.ts'
-import { writeFact } from '../../../src/store/facts.ts'
-import { openDatabase } from '../../../src/store/open.ts'
+import { putDeviceFact } from '../../../src/store/device-facts.ts'
+import { openDatabase } from '../../../src/store/database.ts'
 
 test.each<[string, GpuVerdict, boolean]>([
   ['right without a feature', { features: [] }, true],
@@ -26,7 +26,7 @@ test.each<[string, GpuVerdict, boolean]>([
     host.record(found)
     await host.verdict()
     // A write to the same store ends after those that were begun before it.
-    await writeFact(database, 'another subject', {})
+    await putDeviceFact(database, 'another subject', {})
     expect(await next()).toEqual(other)
   }
 })

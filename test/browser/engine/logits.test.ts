@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { requestGpu } from '../../../src/device/gpu.ts'
 import type { CandidateRequest, Logits } from '../../../src/engine/decoder.ts'
-import { widen } from '../../../src/values/half.ts'
+import { halfToFloat32 } from '../../../src/values/half.ts'
 import { createCpuLogits } from '../../../src/engine/sampling/logits.ts'
 import { createGpuLogits, type GpuLogits } from '../../../src/engine/onnx/logits/gpu.ts'
 import { createRandom } from '../../../src/engine/sampling/random.ts'
@@ -36,7 +36,7 @@ function upload(data: Float32Array | Uint16Array): GPUBuffer {
 
 /** The same rows on both. */
 function both(data: Float32Array | Uint16Array, vocabulary: number, order: number[]): Logits[] {
-  const floats = data instanceof Float32Array ? data : widen(data)
+  const floats = data instanceof Float32Array ? data : halfToFloat32(data)
   const rows = order.map((row) => floats.subarray(row * vocabulary, (row + 1) * vocabulary))
   const type = data instanceof Float32Array ? 'float32' : 'float16'
   return [createCpuLogits(rows), wrap({ buffer: upload(data), type, order, vocabulary })]

@@ -1,6 +1,6 @@
 /** The engine for models that MLC compiled: over a stand-in, and the package itself up to its files. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { within } from '../../../src/store/patience.ts'
+import { withTimeout } from '../../../src/store/timeouts.ts'
 import type { Engine, TextChunk, Prompt } from '../../../src/engine/engine.ts'
 import { MODEL_URL, openArtifacts } from '../../../src/engine/webllm/artifacts.ts'
 import { watchDevice } from '../../../src/engine/webllm/device.ts'
@@ -176,7 +176,7 @@ describe('the package itself', () => {
       await adapter?.requestDevice()
       watch.release()
       expect((await given[0]?.lost)?.reason).toBe('destroyed')
-      await expect(within(200, working, 'still waiting')).resolves.toBe('still waiting')
+      await expect(withTimeout(200, working, 'still waiting')).resolves.toBe('still waiting')
     } finally {
       GPUAdapter.prototype.requestDevice = requestDevice
     }

@@ -1,6 +1,6 @@
 /** The digits model on both devices, from what is drawn on a canvas to the name of a digit. */
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
-import type { OpenPredictor } from '../../../src/predictor/run.ts'
+import type { OpenPredictor } from '../../../src/predictor/open-predictor.ts'
 import type { PredictionResult } from '../../../src/types/index.ts'
 import { digitsEntry, openDigits } from './digits.ts'
 import { openEmbedded } from './embedded.ts'

@@ -1,6 +1,6 @@
 /** The digits, as their catalog entry says or altered. */
 import type { PredictorEntry } from '../../../src/catalog/schema.ts'
-import type { OpenPredictor } from '../../../src/predictor/run.ts'
+import type { OpenPredictor } from '../../../src/predictor/open-predictor.ts'
 import type { Device } from '../../../src/types/index.ts'
 import { entryOf, openEmbedded } from './embedded.ts'
 

@@ -1,6 +1,6 @@
 /** Edges against the numpy reference of their recipe, on both devices. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { OpenPredictor } from '../../../src/predictor/run.ts'
+import type { OpenPredictor } from '../../../src/predictor/open-predictor.ts'
 import cases from './edges.json'
 import { entryOf, openEmbedded, tagsOf } from './embedded.ts'
 import { hasHalves } from '../halves.ts'

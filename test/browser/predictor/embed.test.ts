@@ -1,6 +1,6 @@
 /** Embeddings against what the recipe measured, on both devices, and what their vectors are like. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { OpenPredictor } from '../../../src/predictor/run.ts'
+import type { OpenPredictor } from '../../../src/predictor/open-predictor.ts'
 import cases from './embed.json'
 import { entryOf, openEmbedded, tagsOf } from './embedded.ts'
 import { hasHalves } from '../halves.ts'

@@ -2,7 +2,7 @@
 import { parse } from 'valibot'
 import catalog from '../../../demo/models/catalog.json'
 import { predictorEntrySchema, type PredictorEntry } from '../../../src/catalog/schema.ts'
-import { openPredictor, type OpenPredictor } from '../../../src/predictor/run.ts'
+import { openPredictor, type OpenPredictor } from '../../../src/predictor/open-predictor.ts'
 import type { Device } from '../../../src/types/index.ts'
 
 export const runtime = new URL('/node_modules/onnxruntime-web/dist/', location.href).href

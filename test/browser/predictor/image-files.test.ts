@@ -1,6 +1,6 @@
 /** Image files as inputs: those that a browser writes, and one whose header says too much. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { OpenPredictor } from '../../../src/predictor/run.ts'
+import type { OpenPredictor } from '../../../src/predictor/open-predictor.ts'
 import { openDigits } from './digits.ts'
 import { drawnOne } from './draw.ts'
 

@@ -1,7 +1,7 @@
 /** Several images at once, and types that nobody can carry. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ImageLayout } from '../../../src/catalog/schema.ts'
-import type { OpenPredictor } from '../../../src/predictor/run.ts'
+import type { OpenPredictor } from '../../../src/predictor/open-predictor.ts'
 import { openValues } from './values.ts'
 
 const { signal } = new AbortController()

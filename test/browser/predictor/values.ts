@@ -1,6 +1,6 @@
 /** Predictors of the graphs that `test/models/values.py` writes. */
 import type { Binding, PredictorEntry } from '../../../src/catalog/schema.ts'
-import { openPredictor, type OpenPredictor } from '../../../src/predictor/run.ts'
+import { openPredictor, type OpenPredictor } from '../../../src/predictor/open-predictor.ts'
 import type { Signature } from '../../../src/types/index.ts'
 import { runtime } from './embedded.ts'
 

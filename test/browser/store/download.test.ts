@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
 import { CHUNK_BYTES } from '../../../src/store/db.ts'
 import { download } from '../../../src/store/download.ts'
-import { hasResource, readResource, resourceRecord } from '../../../src/store/resources.ts'
+import { hasResource, readResource, findResourceRecord } from '../../../src/store/resources.ts'
 import { chunkHashes, type Fault } from '../../support/content.ts'
 import { createChance } from '../../support/random.ts'
 import { bytesOf, fileOn, freshDatabase, IMPATIENT, KIB, never, QUICK, same } from './fixture.ts'
@@ -83,8 +83,8 @@ describe('says what is wrong and leaves nothing that counts as whole:', () => {
   test.for(Object.entries(cases))('%s', async ([, { faults, message, code }]) => {
     const database = freshDatabase()
     const { resource } = await fileOn({ bytes: BYTES, faults })
-    const { stall } = faults[0]?.stall === undefined ? QUICK : IMPATIENT
-    const tuning = { ...QUICK, stall }
+    const { stallTimeoutMs } = faults[0]?.stall === undefined ? QUICK : IMPATIENT
+    const tuning = { ...QUICK, stallTimeoutMs }
     const error: unknown = await download(database, resource, { signal: never(), tuning }).catch(
       (thrown) => thrown,
     )
@@ -126,7 +126,7 @@ test('names the expected and the received hash, and deletes what came', async ()
     expected: resource.sha256,
     got: expect.stringMatching(/^[0-9a-f]{64}$/),
   })
-  expect(await resourceRecord(database, resource.sha256)).toBeUndefined()
+  expect(await findResourceRecord(database, resource.sha256)).toBeUndefined()
   const keys = await database.use((connection) => connection.getAllKeys('chunks'))
   expect(keys).toEqual([])
 })
@@ -137,7 +137,7 @@ test('goes on in a later visit and fetches at most one chunk twice', async () =>
   const leaving = new AbortController()
   const visit = download(database, resource, {
     signal: leaving.signal,
-    tuning: { ...QUICK, stall: 60_000 },
+    tuning: { ...QUICK, stallTimeoutMs: 60_000 },
     onBytes: (here) => here >= 90_000 && leaving.abort(),
   })
   await expect(visit).rejects.toMatchObject({ kind: 'aborted' })
@@ -176,7 +176,7 @@ test('gives up on a chunk that is damaged twice, and keeps those before it', asy
     code: 'hash_mismatch',
     details: { expected: chunks[2] },
   })
-  const record = await resourceRecord(database, resource.sha256)
+  const record = await findResourceRecord(database, resource.sha256)
   expect(record?.chunks.slice(0, 4)).toEqual([chunks[0], chunks[1], null, null])
   expect(record?.verified).toBe(false)
 })
@@ -203,7 +203,7 @@ test('cuts a real file into chunks of 16 MiB', async () => {
   const bytes = 2 * CHUNK_BYTES + 5
   const { resource, content } = await fileOn({ bytes })
   const blob = await download(database, resource, { signal: never() })
-  expect((await resourceRecord(database, resource.sha256))?.chunks).toHaveLength(3)
+  expect((await findResourceRecord(database, resource.sha256))?.chunks).toHaveLength(3)
   const seam = await bytesOf(blob.slice(CHUNK_BYTES - 3, CHUNK_BYTES + 3))
   expect(same(seam, content.subarray(CHUNK_BYTES - 3, CHUNK_BYTES + 3))).toBe(true)
 })
@@ -232,7 +232,7 @@ test(
       const plan = JSON.stringify(faults)
       const database = freshDatabase()
       const { resource, content } = await fileOn({ bytes: BYTES, faults })
-      const tuning = { ...IMPATIENT, backoff: 1 }
+      const tuning = { ...IMPATIENT, backoffMs: 1 }
       const asked = download(database, resource, { signal: never(), tuning })
       const outcome = await asked.then(
         async (blob) => (same(await bytesOf(blob), content) ? 'right' : 'wrong'),

@@ -1,11 +1,11 @@
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
-import { ensure, type TransferProgress } from '../../../src/store/ensure.ts'
+import { ensureResources, type TransferProgress } from '../../../src/store/ensure.ts'
 import {
-  bytesHere,
+  countStoredBytes,
   hasResource,
   readResource,
-  resourceRecord,
+  findResourceRecord,
 } from '../../../src/store/resources.ts'
 import { bytesOf, fileOn, freshDatabase, KIB, never, QUICK, same } from './fixture.ts'
 import type { Job } from './worker.ts'
@@ -23,7 +23,7 @@ test('brings all files by name, and again from the store alone', async () => {
   )
   const wanted = files.map(({ resource }) => resource)
   for (const _ of [1, 2]) {
-    const found = await ensure(database, wanted, options)
+    const found = await ensureResources(database, wanted, options)
     expect([...found.keys()]).toEqual(wanted.map(({ name }) => name))
     for (const { resource, content } of files) {
       expect(same(await bytesOf(found.get(resource.name)), content)).toBe(true)
@@ -35,7 +35,7 @@ test('brings all files by name, and again from the store alone', async () => {
 test('downloads a file once that has two names', async () => {
   const database = freshDatabase()
   const { resource, seen, content } = await fileOn({ bytes: 5000, name: 'one' })
-  const found = await ensure(database, [resource, { ...resource, name: 'two' }], options)
+  const found = await ensureResources(database, [resource, { ...resource, name: 'two' }], options)
   expect(same(await bytesOf(found.get('one')), content)).toBe(true)
   expect(same(await bytesOf(found.get('two')), content)).toBe(true)
   expect(await seen()).toHaveLength(1)
@@ -47,11 +47,14 @@ test('tells how far it is, in bytes over all files', async () => {
   const first = await fileOn({ bytes: 80 * KIB, name: 'one', faults: slow })
   const second = await fileOn({ bytes: 60 * KIB, name: 'two', faults: slow })
   const here = await fileOn({ bytes: 30 * KIB, name: 'three' })
-  await ensure(database, [here.resource], options)
+  await ensureResources(database, [here.resource], options)
 
   const told: TransferProgress[] = []
   const wanted = [first.resource, second.resource, here.resource]
-  await ensure(database, wanted, { ...options, onProgress: (progress) => told.push(progress) })
+  await ensureResources(database, wanted, {
+    ...options,
+    onProgress: (progress) => told.push(progress),
+  })
   expect(told.length).toBeGreaterThan(2)
   expect(new Set(told.map(({ totalBytes }) => totalBytes))).toEqual(new Set([170 * KIB]))
   expect(told[0]?.loadedBytes).toBe(30 * KIB)
@@ -66,7 +69,7 @@ test('ends the others when one cannot be had, and says which', async () => {
   const good = await fileOn({ bytes: 200 * KIB, name: 'good', faults: [{ stall: 100 * KIB }] })
   const bad = await fileOn({ bytes: 5000, name: 'bad', faults: [{ end: 0 }, { status: 404 }] })
   // The good one never ends by itself.
-  const both = ensure(database, [good.resource, bad.resource], options)
+  const both = ensureResources(database, [good.resource, bad.resource], options)
   await expect(both).rejects.toMatchObject({
     kind: 'unavailable',
     message: expect.stringContaining(bad.resource.url),
@@ -78,13 +81,13 @@ test('ends when it is aborted, and keeps whole chunks', async () => {
   const database = freshDatabase()
   const { resource } = await fileOn({ bytes: 100 * KIB, faults: [{ stall: 70 * KIB }] })
   const leaving = new AbortController()
-  const asked = ensure(database, [resource], {
+  const asked = ensureResources(database, [resource], {
     signal: leaving.signal,
-    tuning: { ...QUICK, stall: 60_000 },
+    tuning: { ...QUICK, stallTimeoutMs: 60_000 },
     onProgress: ({ loadedBytes }) => loadedBytes >= 64 * KIB && leaving.abort(),
   })
   await expect(asked).rejects.toMatchObject({ kind: 'aborted' })
-  expect(bytesHere((await resourceRecord(database, resource.sha256))!)).toBe(64 * KIB)
+  expect(countStoredBytes((await findResourceRecord(database, resource.sha256))!)).toBe(64 * KIB)
 })
 
 test('asks for room before the first byte and says how much is missing', async () => {
@@ -93,7 +96,7 @@ test('asks for room before the first byte and says how much is missing', async (
   vi.spyOn(navigator.storage, 'estimate').mockResolvedValue(room)
   const { resource, seen } = await fileOn({ bytes: 1000 })
   const huge = { ...resource, bytes: 120_000_000 }
-  await expect(ensure(database, [huge], options)).rejects.toMatchObject({
+  await expect(ensureResources(database, [huge], options)).rejects.toMatchObject({
     kind: 'unavailable',
     code: 'storage_full',
     message: expect.stringContaining('100 MB are missing'),
@@ -106,14 +109,14 @@ test('counts what is there already when it asks for room', async () => {
   const database = freshDatabase()
   const { resource } = await fileOn({ bytes: 100 * KIB, faults: [{ stall: 70 * KIB }] })
   const leaving = new AbortController()
-  const asked = ensure(database, [resource], {
+  const asked = ensureResources(database, [resource], {
     signal: leaving.signal,
-    tuning: { ...QUICK, stall: 60_000 },
+    tuning: { ...QUICK, stallTimeoutMs: 60_000 },
     onProgress: ({ loadedBytes }) => loadedBytes >= 64 * KIB && leaving.abort(),
   })
   await asked.catch(() => undefined)
   vi.spyOn(navigator.storage, 'estimate').mockResolvedValue({ quota: 40 * KIB, usage: 0 })
-  const found = await ensure(database, [resource], options)
+  const found = await ensureResources(database, [resource], options)
   expect(found.get(resource.name)?.size).toBe(100 * KIB)
 })
 
@@ -143,15 +146,15 @@ test('a worker that ends in the middle leaves its chunks to the next', async () 
   const faults = [{ stall: 70 * KIB }]
   const { resource, content, seen } = await fileOn({ bytes: 100 * KIB, faults })
   const worker = startWorker()
-  const tuning = { ...QUICK, stall: 60_000 }
+  const tuning = { ...QUICK, stallTimeoutMs: 60_000 }
   worker.postMessage({ database: database.name, wanted: [resource], tuning } satisfies Job)
   await vi.waitUntil(async () => {
-    const record = await resourceRecord(database, resource.sha256)
-    return record && bytesHere(record) === 64 * KIB
+    const record = await findResourceRecord(database, resource.sha256)
+    return record && countStoredBytes(record) === 64 * KIB
   })
   worker.terminate()
 
-  const found = await ensure(database, [resource], options)
+  const found = await ensureResources(database, [resource], options)
   expect(same(await bytesOf(found.get(resource.name)), content)).toBe(true)
   expect((await seen())[1]).toMatchObject({ range: `bytes=${64 * KIB}-`, sent: 36 * KIB })
   expect(await readResource(database, resource.sha256)).toBeDefined()

@@ -1,18 +1,23 @@
 /** What the store's tests share: a database of their own each, and a quick way of failing. */
 import { inject, onTestFinished } from 'vitest'
 import type { ResourceRecord } from '../../../src/store/db.ts'
-import type { Tuning } from '../../../src/store/download.ts'
-import { openDatabase, type Database } from '../../../src/store/open.ts'
-import { bytesHere } from '../../../src/store/resources.ts'
+import type { DownloadTuning } from '../../../src/store/download.ts'
+import { openDatabase, type Database } from '../../../src/store/database.ts'
+import { countStoredBytes } from '../../../src/store/resources.ts'
 import { fileOn as fileOnServer } from '../../support/content.ts'
 
 export const KIB = 1024
 
-/** Small chunks and few attempts. A healthy response is never silent for as long as `stall`, on any machine. */
-export const QUICK: Tuning = { chunkBytes: 16 * KIB, attempts: 4, backoff: 5, stall: 20_000 }
+/** Small chunks and few attempts. A healthy response is never silent for `stallTimeoutMs`. */
+export const QUICK: DownloadTuning = {
+  chunkBytes: 16 * KIB,
+  maxAttempts: 4,
+  backoffMs: 5,
+  stallTimeoutMs: 20_000,
+}
 
 /** Tuning for servers that fall silent. A healthy response that is late is only requested again. */
-export const IMPATIENT: Tuning = { ...QUICK, stall: 800, attempts: 20 }
+export const IMPATIENT: DownloadTuning = { ...QUICK, stallTimeoutMs: 800, maxAttempts: 20 }
 
 /** A database nobody else uses; deleted when the test is over. */
 export function freshDatabase(): Database {
@@ -41,7 +46,7 @@ export function listResources(database: Database): Promise<ResourceRecord[]> {
 export function storedBytes(database: Database): Promise<number> {
   return database.use(async (connection) => {
     const records = await connection.getAll('resources')
-    return records.reduce((sum, record) => sum + bytesHere(record), 0)
+    return records.reduce((sum, record) => sum + countStoredBytes(record), 0)
   })
 }
 

@@ -1,14 +1,18 @@
 /** Files of the user's, into the store. */
 import { afterEach, expect, test, vi } from 'vitest'
-import { ensure } from '../../../src/store/ensure.ts'
-import { entryRecords, importedUrl, putEntry } from '../../../src/store/entries.ts'
+import { ensureResources } from '../../../src/store/ensure.ts'
 import {
-  hashFiles,
+  listImportedEntries,
+  toImportUrl,
+  putImportedEntry,
+} from '../../../src/store/imported-entries.ts'
+import {
+  digestFiles,
   importFiles,
   type ImportOptions,
-  type Match,
+  type FileMatch,
 } from '../../../src/store/import.ts'
-import { clearResources, removeTag, takeInventory } from '../../../src/store/inventory.ts'
+import { clearResources, removeTag, loadInventory } from '../../../src/store/inventory.ts'
 import { hasResource, readResource } from '../../../src/store/resources.ts'
 import { freshDatabase, KIB, never, storedBytes } from './fixture.ts'
 
@@ -19,7 +23,7 @@ afterEach(() => {
 const how: ImportOptions = { tag: '@me/model', signal: never(), onProgress: () => undefined }
 
 /** A file of that many bytes, matched with the resource it is. */
-async function fileOf(bytes: number, fill: number): Promise<Match> {
+async function fileOf(bytes: number, fill: number): Promise<FileMatch> {
   const content = new Uint8Array(bytes).fill(fill)
   const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', content))
   const sha256 = Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('')
@@ -64,7 +68,7 @@ test('a file that changes on the disk is told from one that cannot be taken', as
   const { resource } = await fileOf(3, 1)
   await write('another')
   const changed = { kind: 'invalid_request', code: 'import_changed', param: 'files' }
-  await expect(hashFiles([file], how)).rejects.toMatchObject(changed)
+  await expect(digestFiles([file], how)).rejects.toMatchObject(changed)
   const match = { path: 'changing', file, resource }
   await expect(importFiles(freshDatabase(), [match], how)).rejects.toMatchObject(changed)
   await root.removeEntry('changing')
@@ -76,35 +80,41 @@ test('a tag that was imported is pinned, replaced with what only it used, and go
   await importFiles(database, [one!, shared!], how)
   const other = { ...how, tag: '@me/other' } as const
   await importFiles(database, [shared!], other)
-  const put = (...files: Match[]) =>
-    putEntry(
+  const put = (...files: FileMatch[]) =>
+    putImportedEntry(
       database,
       { tag: '@me/model', entry: files.length },
       new Set(files.map(({ resource }) => resource.sha256)),
     )
   await put(one!, shared!)
-  expect((await takeInventory(database)).pins).toEqual(new Set(['@me/model']))
+  expect((await loadInventory(database)).pins).toEqual(new Set(['@me/model']))
 
   await importFiles(database, [two!], how)
   await put(two!)
-  expect(await entryRecords(database)).toEqual([{ tag: '@me/model', entry: 1 }])
+  expect(await listImportedEntries(database)).toEqual([{ tag: '@me/model', entry: 1 }])
   const here = async () => {
-    const { records } = await takeInventory(database)
+    const { records } = await loadInventory(database)
     return Object.fromEntries(records.map(({ name, tags }) => [name, tags]))
   }
   expect(await here()).toEqual({ 'file 2': ['@me/other'], 'file 3': ['@me/model'] })
 
   await removeTag(database, '@me/model')
-  expect([await here(), await entryRecords(database)]).toEqual([{ 'file 2': ['@me/other'] }, []])
+  expect([await here(), await listImportedEntries(database)]).toEqual([
+    { 'file 2': ['@me/other'] },
+    [],
+  ])
   await expect(put(shared!, two!)).rejects.toMatchObject({
     kind: 'unavailable',
     code: 'import_lost',
   })
-  expect([await here(), await entryRecords(database)]).toEqual([{ 'file 2': ['@me/other'] }, []])
+  expect([await here(), await listImportedEntries(database)]).toEqual([
+    { 'file 2': ['@me/other'] },
+    [],
+  ])
   await importFiles(database, [two!], how)
   await put(two!)
   await clearResources(database)
-  expect([await here(), await entryRecords(database)]).toEqual([{}, []])
+  expect([await here(), await listImportedEntries(database)]).toEqual([{}, []])
 })
 
 test('an empty file is one too', async () => {
@@ -118,10 +128,13 @@ test('an empty file is one too', async () => {
 test('what was imported is not asked for anywhere when it is lost', async () => {
   const database = freshDatabase()
   const { resource } = await fileOf(1000, 4)
-  const url = importedUrl('onnx/a b.onnx')
+  const url = toImportUrl('onnx/a b.onnx')
   expect(url).toBe('import:onnx/a%20b.onnx')
   const fetching = vi.spyOn(globalThis, 'fetch')
-  const lost = ensure(database, [{ ...resource, url }], { signal: never(), tag: '@me/model' })
+  const lost = ensureResources(database, [{ ...resource, url }], {
+    signal: never(),
+    tag: '@me/model',
+  })
   await expect(lost).rejects.toMatchObject({
     code: 'import_lost',
     message: expect.stringMatching(/@me\/model .* file 4 is not stored any more\. Import it again/),

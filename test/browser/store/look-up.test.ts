@@ -1,8 +1,8 @@
 /** What is found out of servers before a model is loaded, and what stays of it here. */
 import { afterEach, expect, test, vi } from 'vitest'
-import { expandMlcEntry } from '../../../src/catalog/mlc/entry.ts'
+import { expandMlcEntry } from '../../../src/catalog/mlc/expand-entry.ts'
 import { createEntries } from '../../../src/host/entries.ts'
-import { ensure } from '../../../src/store/ensure.ts'
+import { ensureResources } from '../../../src/store/ensure.ts'
 import { hasResource } from '../../../src/store/resources.ts'
 import type { LoadProgress } from '../../../src/types/index.ts'
 import { fileOn, freshDatabase, KIB, never, QUICK } from './fixture.ts'
@@ -81,7 +81,11 @@ test('what a look-up reads is stored, told on the way, and not sent again', asyn
   expect(first?.totalBytes).toBeGreaterThan(60 * KIB)
 
   const before = asked.length
-  const files = await ensure(database, resources, { signal: never(), tag: TAG, tuning: QUICK })
+  const files = await ensureResources(database, resources, {
+    signal: never(),
+    tag: TAG,
+    tuning: QUICK,
+  })
   expect(files.get('params_shard_0.bin')?.size).toBe(40 * KIB)
   expect(asked.length).toBe(before)
 })
@@ -99,7 +103,7 @@ test('on a full disk, what was not used for longest makes way for what was found
   serveModel()
   const { database, lookUp } = open()
   const { resource } = await fileOn({ bytes: 8 * KIB, name: 'old' })
-  await ensure(database, [resource], { signal: never(), tag: '@a/old', tuning: QUICK })
+  await ensureResources(database, [resource], { signal: never(), tag: '@a/old', tuning: QUICK })
   const { put } = IDBObjectStore.prototype
   let isFull = true
   vi.spyOn(IDBObjectStore.prototype, 'put').mockImplementation(function (

@@ -2,9 +2,9 @@
 import { describe, expect, test } from 'vitest'
 import { createStorage } from '../../../src/host/storage.ts'
 import { download } from '../../../src/store/download.ts'
-import { findDamage } from '../../../src/store/inspect.ts'
-import { storedResources, takeInventory } from '../../../src/store/inventory.ts'
-import type { Database } from '../../../src/store/open.ts'
+import { deleteDamagedChunks } from '../../../src/store/damaged-chunks.ts'
+import { listStoredResources, loadInventory } from '../../../src/store/inventory.ts'
+import type { Database } from '../../../src/store/database.ts'
 import { hasResource, readResource } from '../../../src/store/resources.ts'
 import type { RepairProgress } from '../../../src/types/index.ts'
 import type { Fault } from '../../support/content.ts'
@@ -49,12 +49,12 @@ describe('fetches what the browser lost, and that alone:', () => {
     await download(database, resource, options)
     await replace(database, resource.sha256, 2, damage)
     // What has the right length shows when somebody looks, as after a load that failed.
-    const found = await findDamage(database, [resource.sha256], never())
+    const found = await deleteDamagedChunks(database, [resource.sha256], never())
     expect(found).toBe(chunk)
     expect(await readResource(database, resource.sha256)).toBeUndefined()
     expect(await hasResource(database, resource.sha256)).toBe(false)
     const left = { status: 'partial', storedBytes: BYTES - chunk }
-    expect(storedResources(await takeInventory(database))).toMatchObject([left])
+    expect(listStoredResources(await loadInventory(database))).toMatchObject([left])
     const blob = await download(database, resource, options)
     expect(same(await bytesOf(blob), content)).toBe(true)
     expect(await hasResource(database, resource.sha256)).toBe(true)
@@ -62,7 +62,7 @@ describe('fetches what the browser lost, and that alone:', () => {
       null,
       `bytes=${2 * chunk}-${3 * chunk - 1}`,
     ])
-    expect(await findDamage(database, [resource.sha256], never())).toBe(0)
+    expect(await deleteDamagedChunks(database, [resource.sha256], never())).toBe(0)
   })
 
   const cutOff: Record<string, { lost: number; faults: Fault[]; ranges: (string | null)[] }> = {
@@ -139,7 +139,7 @@ async function cutOffAt90000(faults: Fault[], partBytes?: number) {
   const leaving = new AbortController()
   const visit = download(database, file.resource, {
     signal: leaving.signal,
-    tuning: { ...QUICK, stall: 60_000 },
+    tuning: { ...QUICK, stallTimeoutMs: 60_000 },
     onBytes: (here) => here >= 90_000 && leaving.abort(),
   })
   await expect(visit).rejects.toMatchObject({ kind: 'aborted' })

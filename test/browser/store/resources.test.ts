@@ -4,18 +4,18 @@ import {
   hasResource,
   readResource,
   removeResource,
-  resourceRecord,
+  findResourceRecord,
   touchResources,
 } from '../../../src/store/resources.ts'
 import {
-  beginWriting,
-  discardChunks,
-  dropChunk,
-  finishWriting,
+  acquireWriteLease,
+  deleteAllChunks,
+  deleteChunk,
+  markVerified,
   putChunk,
-  type Turn,
-} from '../../../src/store/writing.ts'
-import type { Database } from '../../../src/store/open.ts'
+  type WriteLease,
+} from '../../../src/store/resource-writer.ts'
+import type { Database } from '../../../src/store/database.ts'
 import { contentOf } from '../../support/content.ts'
 import { bytesOf, freshDatabase, listResources, same, storedBytes } from './fixture.ts'
 
@@ -30,18 +30,18 @@ function wantedOf(sha256: string, changes: Partial<WantedResource> = {}): Wanted
 /** What stands for the hash of a chunk. */
 const hash = (index: number) => `hash ${index}`
 
-const write = (database: Database, turn: Turn, index: number, chunk: Blob) =>
-  putChunk(database, turn, index, chunk, hash(index))
+const write = (database: Database, lease: WriteLease, index: number, chunk: Blob) =>
+  putChunk(database, lease, index, chunk, hash(index))
 
-const finish = (database: Database, turn: Turn) =>
-  finishWriting(database, turn, [0, 1, 2].map(hash))
+const finish = (database: Database, lease: WriteLease) =>
+  markVerified(database, lease, [0, 1, 2].map(hash))
 
 async function store(database: Database, sha256: string): Promise<void> {
-  const turn = await beginWriting(database, wantedOf(sha256), CHUNK)
+  const lease = await acquireWriteLease(database, wantedOf(sha256), CHUNK)
   for (const [index, piece] of pieces.entries()) {
-    await write(database, turn, index, new Blob([piece]))
+    await write(database, lease, index, new Blob([piece]))
   }
-  await finish(database, turn)
+  await finish(database, lease)
 }
 
 afterEach(() => {
@@ -58,14 +58,14 @@ test('reads what was written, as one Blob', async () => {
 
 test('reads nothing before it is verified', async () => {
   const database = freshDatabase()
-  const turn = await beginWriting(database, wantedOf('a'), CHUNK)
+  const lease = await acquireWriteLease(database, wantedOf('a'), CHUNK)
   for (const [index, piece] of pieces.entries()) {
-    await write(database, turn, index, new Blob([piece]))
+    await write(database, lease, index, new Blob([piece]))
     expect(await readResource(database, 'a')).toBeUndefined()
     expect(await hasResource(database, 'a')).toBe(false)
     expect(await listResources(database)).toEqual([])
   }
-  await finish(database, turn)
+  await finish(database, lease)
   expect(await hasResource(database, 'a')).toBe(true)
 })
 
@@ -73,8 +73,8 @@ test('removes, lists, and counts what is stored', async () => {
   const database = freshDatabase()
   await store(database, 'a')
   await store(database, 'b')
-  const turn = await beginWriting(database, wantedOf('c'), CHUNK)
-  await write(database, turn, 0, new Blob([pieces[0]!]))
+  const lease = await acquireWriteLease(database, wantedOf('c'), CHUNK)
+  await write(database, lease, 0, new Blob([pieces[0]!]))
   expect((await listResources(database)).map(({ sha256 }) => sha256)).toEqual(['a', 'b'])
   expect(await storedBytes(database)).toBe(2 * 2500 + 1000)
 
@@ -100,9 +100,9 @@ test('lists the least recently used first', async () => {
 describe('a later download', () => {
   test('goes on with the chunks of one that ended', async () => {
     const database = freshDatabase()
-    const first = await beginWriting(database, wantedOf('a'), CHUNK)
+    const first = await acquireWriteLease(database, wantedOf('a'), CHUNK)
     await write(database, first, 0, new Blob([pieces[0]!]))
-    const second = await beginWriting(database, wantedOf('a'), CHUNK)
+    const second = await acquireWriteLease(database, wantedOf('a'), CHUNK)
     expect(second.chunks).toEqual([hash(0), null, null])
     await write(database, second, 1, new Blob([pieces[1]!]))
     await write(database, second, 2, new Blob([pieces[2]!]))
@@ -112,33 +112,33 @@ describe('a later download', () => {
 
   test('starts over when the chunks are of another size, or of another length in all', async () => {
     const database = freshDatabase()
-    const first = await beginWriting(database, wantedOf('a'), CHUNK)
+    const first = await acquireWriteLease(database, wantedOf('a'), CHUNK)
     await write(database, first, 0, new Blob([pieces[0]!]))
-    expect(await beginWriting(database, wantedOf('a'), 2 * CHUNK)).toMatchObject({
+    expect(await acquireWriteLease(database, wantedOf('a'), 2 * CHUNK)).toMatchObject({
       chunks: [null, null],
     })
     const keys = await database.use((connection) => connection.getAllKeys('chunks'))
     expect(keys).toEqual([])
     const shorter = wantedOf('a', { bytes: 9 })
-    expect(await beginWriting(database, shorter, CHUNK)).toMatchObject({ chunks: [null] })
+    expect(await acquireWriteLease(database, shorter, CHUNK)).toMatchObject({ chunks: [null] })
   })
 
   test('takes over: the earlier one can write nothing any more', async () => {
     const database = freshDatabase()
-    const first = await beginWriting(database, wantedOf('a'), CHUNK)
+    const first = await acquireWriteLease(database, wantedOf('a'), CHUNK)
     await write(database, first, 0, new Blob([pieces[0]!]))
-    await beginWriting(database, wantedOf('a'), CHUNK)
+    await acquireWriteLease(database, wantedOf('a'), CHUNK)
     const wrong = new Blob([new Uint8Array(1000)])
-    const attempts: ((turn: Turn) => Promise<void>)[] = [
-      (turn) => write(database, turn, 1, wrong),
-      (turn) => discardChunks(database, turn),
-      (turn) => finish(database, turn),
+    const attempts: ((lease: WriteLease) => Promise<void>)[] = [
+      (lease) => write(database, lease, 1, wrong),
+      (lease) => deleteAllChunks(database, lease),
+      (lease) => finish(database, lease),
     ]
     for (const attempt of attempts) {
       const replaced = { kind: 'aborted', code: 'download_replaced' }
       await expect(attempt(first)).rejects.toMatchObject(replaced)
     }
-    expect(await resourceRecord(database, 'a')).toMatchObject({
+    expect(await findResourceRecord(database, 'a')).toMatchObject({
       chunks: [hash(0), null, null],
       verified: false,
     })
@@ -147,40 +147,42 @@ describe('a later download', () => {
 
 test('takes chunks in any order, and the same one twice', async () => {
   const database = freshDatabase()
-  const turn = await beginWriting(database, wantedOf('a'), CHUNK)
-  for (const index of [1, 0, 0, 2]) await write(database, turn, index, new Blob([pieces[index]!]))
-  await dropChunk(database, turn, 1)
-  expect(await resourceRecord(database, 'a')).toMatchObject({ chunks: [hash(0), null, hash(2)] })
+  const lease = await acquireWriteLease(database, wantedOf('a'), CHUNK)
+  for (const index of [1, 0, 0, 2]) await write(database, lease, index, new Blob([pieces[index]!]))
+  await deleteChunk(database, lease, 1)
+  expect(await findResourceRecord(database, 'a')).toMatchObject({
+    chunks: [hash(0), null, hash(2)],
+  })
   expect(await storedBytes(database)).toBe(1500)
-  await write(database, turn, 1, new Blob([pieces[1]!]))
-  await finish(database, turn)
+  await write(database, lease, 1, new Blob([pieces[1]!]))
+  await finish(database, lease)
   expect(same(await bytesOf(await readResource(database, 'a')), content)).toBe(true)
 })
 
 test('notes for which tags it is', async () => {
   const database = freshDatabase()
-  await beginWriting(database, wantedOf('a'), CHUNK, '@a/one')
-  await beginWriting(database, wantedOf('a'), CHUNK, '@a/two')
+  await acquireWriteLease(database, wantedOf('a'), CHUNK, '@a/one')
+  await acquireWriteLease(database, wantedOf('a'), CHUNK, '@a/two')
   await touchResources(database, ['a'], '@a/three')
   await touchResources(database, ['a'], '@a/one')
   const tags = ['@a/one', '@a/two', '@a/three']
-  expect(await resourceRecord(database, 'a')).toMatchObject({ tags })
+  expect(await findResourceRecord(database, 'a')).toMatchObject({ tags })
 })
 
 test('a download whose resource is removed under it fails', async () => {
   const database = freshDatabase()
-  const turn = await beginWriting(database, wantedOf('a'), CHUNK)
+  const lease = await acquireWriteLease(database, wantedOf('a'), CHUNK)
   await removeResource(database, 'a')
-  const late = write(database, turn, 0, new Blob([pieces[0]!]))
+  const late = write(database, lease, 0, new Blob([pieces[0]!]))
   await expect(late).rejects.toThrow('was removed while it was being downloaded')
   expect(await storedBytes(database)).toBe(0)
 })
 
 test('says that storage is full when the browser does', async () => {
   const database = freshDatabase()
-  const turn = await beginWriting(database, wantedOf('a'), CHUNK)
+  const lease = await acquireWriteLease(database, wantedOf('a'), CHUNK)
   refuseBlobs('QuotaExceededError')
-  await expect(write(database, turn, 0, new Blob([pieces[0]!]))).rejects.toMatchObject({
+  await expect(write(database, lease, 0, new Blob([pieces[0]!]))).rejects.toMatchObject({
     kind: 'unavailable',
     code: 'storage_full',
   })

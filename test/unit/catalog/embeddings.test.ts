@@ -1,6 +1,6 @@
 /** Predictors that say they embed texts. */
 import { describe, expect, test } from 'vitest'
-import { findEmbedder, findEntry, isEmbedder, toModel } from '../../../src/catalog/resolve.ts'
+import { findEmbedder, findEntry, isEmbedder, toModel } from '../../../src/catalog/find-entry.ts'
 import type { Entry, PredictorEntry } from '../../../src/catalog/schema.ts'
 import { validateCatalog } from '../../../src/catalog/validate.ts'
 import { catalog, model, predictor, thrownBy } from './entries.ts'

@@ -3,11 +3,11 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { refreshCatalog } from '../../../src/cli/catalog.ts'
-import { contextOf } from '../../../src/catalog/context.ts'
-import { expandHubEntry } from '../../../src/catalog/hub/entry.ts'
-import { findVariants } from '../../../src/catalog/hub/layout.ts'
-import { completeEntry, resolveHub } from '../../../src/catalog/hub/resolve.ts'
+import { refreshCatalog } from '../../../src/cli/refresh.ts'
+import { findContextTokens } from '../../../src/catalog/context-length.ts'
+import { expandHubEntry } from '../../../src/catalog/hub/hub-entry.ts'
+import { findVariants } from '../../../src/catalog/hub/variants.ts'
+import { completeEntry, resolveHub } from '../../../src/catalog/hub/resolve-hub.ts'
 import { validateCatalog } from '../../../src/catalog/validate.ts'
 import { openHub, repositoryOf, type Hub } from '../../support/hub.ts'
 
@@ -129,7 +129,7 @@ test.each([
   [{ max_position_embeddings: -1 }, undefined],
   [{ max_position_embeddings: 'many' }, undefined],
 ])('a model that says %j was made for %s tokens', (config, context) => {
-  expect(contextOf(config)).toBe(context)
+  expect(findContextTokens(config)).toBe(context)
 })
 
 describe('findVariants', () => {

@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { CATALOG_LIMIT, loadCatalog } from '../../../src/catalog/load.ts'
+import { MAX_CATALOG_BYTES, loadCatalog } from '../../../src/catalog/load.ts'
 import { catalog, model, predictor } from './entries.ts'
 
 const embedded = catalog(model({ tag: '@inorigin/guide' }))
@@ -18,7 +18,7 @@ beforeAll(async () => {
     '/broken.json': [200, '{"version": 1,'],
     '/wrong.json': [200, '{"version": 1, "entries": [{}]}'],
     '/app.html': [200, '<!doctype html><title>App</title>'],
-    '/huge.json': [200, `"${'x'.repeat(CATALOG_LIMIT)}"`],
+    '/huge.json': [200, `"${'x'.repeat(MAX_CATALOG_BYTES)}"`],
     '/busy.json': [503, 'no'],
   }
   server = createServer((request, response) => {

@@ -1,8 +1,8 @@
 /** Files of a server that is no hub, as slowly and as long as they may come. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { SMALL } from '../../../src/catalog/hub/fetching.ts'
+import { MAX_SMALL_FILE_BYTES } from '../../../src/catalog/hub/bounded-fetch.ts'
 import { fetchListing } from '../../../src/catalog/hub/listing.ts'
-import { fetchFile, openFolder } from '../../../src/catalog/mlc/folder.ts'
+import { fetchSmallFile, openFolder } from '../../../src/catalog/mlc/folder.ts'
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
@@ -31,7 +31,7 @@ function serve(...seconds: number[]): void {
   })
 }
 
-const read = () => fetchFile('https://h.test/a', { signal: new AbortController().signal })
+const read = () => fetchSmallFile('https://h.test/a', { signal: new AbortController().signal })
 
 test('what comes slowly is waited for', async () => {
   serve(20, 20, 20)
@@ -90,9 +90,9 @@ test.each<[string, () => Promise<unknown>]>([
   await expect(reading()).rejects.toMatchObject({
     kind: 'unavailable',
     code: 'hub_unfit',
-    message: expect.stringContaining(`sent more than the limit of ${SMALL} bytes`),
+    message: expect.stringContaining(`sent more than the limit of ${MAX_SMALL_FILE_BYTES} bytes`),
   })
-  expect(sent.bytes).toBeLessThan(SMALL + 4 * MIB)
+  expect(sent.bytes).toBeLessThan(MAX_SMALL_FILE_BYTES + 4 * MIB)
 })
 
 test('weights that are longer than their list says are no further read', async () => {

@@ -5,7 +5,7 @@ import { prebuiltAppConfig } from '@mlc-ai/web-llm'
 import { Ajv } from 'ajv'
 import { expect, test } from 'vitest'
 import { catalogJsonSchema } from '../../../.ci/build/schema.ts'
-import { mlcCatalog, tagOf } from '../../../src/catalog/mlc/catalog.ts'
+import { toMlcCatalog, toMlcTag } from '../../../src/catalog/mlc/list-catalog.ts'
 import { MLC_LIST } from '../../../src/catalog/mlc/list.ts'
 import { validateCatalog } from '../../../src/catalog/validate.ts'
 
@@ -13,9 +13,9 @@ const ROOT = join(import.meta.dirname, '../../..')
 const MIB = 2 ** 20
 const options = { source: 'here', base: 'https://app.test/', embedded: false }
 
-const document = mlcCatalog(MLC_LIST)
+const document = toMlcCatalog(MLC_LIST)
 const checked = validateCatalog(document, options)
-const entryOf = (id: string) => checked.entries.find(({ tag }) => tag === tagOf(id))
+const entryOf = (id: string) => checked.entries.find(({ tag }) => tag === toMlcTag(id))
 const texts = prebuiltAppConfig.model_list.filter(({ model_type }) => Number(model_type ?? 0) !== 1)
 
 test('is the one of the installed package; `npm run mlc-list` writes it anew', () => {
@@ -27,7 +27,7 @@ test('is the one of the installed package; `npm run mlc-list` writes it anew', (
 test('every model of it that writes text is a tag, with the size and the context that the list tells', () => {
   expect(texts.length).toBeGreaterThan(150)
   expect(checked.entries.map(({ tag }) => tag)).toEqual(
-    texts.map(({ model_id }) => tagOf(model_id)),
+    texts.map(({ model_id }) => toMlcTag(model_id)),
   )
   expect(new Set(checked.entries.map(({ tag }) => tag)).size).toBe(texts.length)
   for (const { model_id, vram_required_MB = 0, overrides, buffer_size_required_bytes } of texts) {

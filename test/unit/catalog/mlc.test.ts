@@ -4,11 +4,11 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { MLC_LIST } from '../../../src/catalog/mlc/list.ts'
-import type { MlcRecord } from '../../../src/catalog/mlc/record.ts'
-import { resolveMlc } from '../../../src/catalog/mlc/resolve.ts'
+import type { MlcRecord } from '../../../src/catalog/mlc/record-schema.ts'
+import { resolveMlc } from '../../../src/catalog/mlc/resolve-mlc.ts'
 import type { ModelEntry } from '../../../src/catalog/schema.ts'
-import { namesMlc, validateCatalog } from '../../../src/catalog/validate.ts'
-import { refreshCatalog } from '../../../src/cli/catalog.ts'
+import { referencesMlcList, validateCatalog } from '../../../src/catalog/validate.ts'
+import { refreshCatalog } from '../../../src/cli/refresh.ts'
 import { type Hub, openHub, repositoryOf } from '../../support/hub.ts'
 import { LIBRARY, mlcFiles } from '../../support/mlc.ts'
 import { serveStatic, type StaticServer } from '../../support/static.ts'
@@ -140,7 +140,7 @@ describe('an entry', () => {
     [{ entries: 'mlc' }, false],
     [null, false],
   ])('needs the list only where it names a model of it: %j', (document, needs) => {
-    expect(namesMlc(document)).toBe(needs)
+    expect(referencesMlcList(document)).toBe(needs)
   })
 })
 

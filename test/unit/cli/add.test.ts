@@ -2,7 +2,7 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { snippet } from '../../../src/cli/add/next.ts'
+import { createSnippet } from '../../../src/cli/add/snippet.ts'
 import type { PredictorEntry } from '../../../src/catalog/schema.ts'
 import { onnxFile } from '../../support/onnx.ts'
 import {
@@ -20,8 +20,8 @@ const mixed = () => freshFolder({ 'a b/mixed.onnx': MIXED, 'a b/weights/w.bin': 
 
 test('drafts a predictor, with its weights in files of their own', async () => {
   const folder = mixed()
-  const { notes, cut } = await addIn(folder, 'a b/mixed.onnx')
-  expect({ notes, cut }).toEqual({ notes: [], cut: [] })
+  const { notes, splitFiles } = await addIn(folder, 'a b/mixed.onnx')
+  expect({ notes, splitFiles }).toEqual({ notes: [], splitFiles: [] })
   const [entry] = catalogIn(folder).entries as PredictorEntry[]
   expect(entry).toMatchObject({
     type: 'predictor',
@@ -56,8 +56,8 @@ test('lies where every server finds it, whatever it is called', async () => {
     'm.onnx': { ...passing({}), weights },
     [name]: Uint8Array.of(1, 2, 3),
   })
-  const { cut } = await addIn(folder, 'm.onnx', { maxFileBytes: 2 })
-  expect(cut).toContain(name)
+  const { splitFiles } = await addIn(folder, 'm.onnx', { maxFileBytes: 2 })
+  expect(splitFiles).toContain(name)
   const data = catalogIn(folder).entries[0]?.implementations?.[0]?.resources[1]
   expect(data).toMatchObject({ name, url: '@me/model/weights_20_e9_20_231_20_2541_3f.bin' })
   expectWhole(folder)
@@ -66,7 +66,7 @@ test('lies where every server finds it, whatever it is called', async () => {
 test('the code to begin with gives as many texts as the model takes', async () => {
   const folder = freshFolder({ 'm.onnx': passing({ type: 'string', shape: [2, 3] }) })
   const written = async (): Promise<string> =>
-    snippet((await addIn(folder, 'm.onnx', { force: true })).entry, '/c.json')
+    createSnippet((await addIn(folder, 'm.onnx', { force: true })).entry, '/c.json')
   expect(await written()).toContain("x: { data: Array(6).fill('text'), shape: [2, 3] },")
   writeFileSync(join(folder, 'm.onnx'), onnxFile(passing({ type: 'string', shape: ['n'] })))
   expect(await written()).toContain("x: 'text',")
@@ -79,11 +79,11 @@ test('cuts what is over the limit, and gives large files hashes of their chunks'
   const weights = [{ name: 'w', type: 'uint8', shape: [size], data }] as const
   const folder = freshFolder({ 'm.onnx': { ...passing({}), weights } })
   const steps: number[] = []
-  const { cut, files } = await addIn(folder, 'm.onnx', {
+  const { splitFiles, files } = await addIn(folder, 'm.onnx', {
     maxFileBytes: 7_000_000,
     onStep: (_, done, total) => done && steps.push(done / (total ?? 0)),
   })
-  expect({ cut, files }).toEqual({ cut: ['m.onnx'], files: 3 })
+  expect({ splitFiles, files }).toEqual({ splitFiles: ['m.onnx'], files: 3 })
   const [entry] = catalogIn(folder).entries
   expect(entry?.implementations?.[0]?.resources[0]).toMatchObject({
     partBytes: 7_000_000,

@@ -11,8 +11,8 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
-import { copyItem } from '../../../src/cli/add/copy.ts'
-import { openInside, rootAt } from '../../../src/cli/add/inside.ts'
+import { copyItem } from '../../../src/cli/add/copy-file.ts'
+import { openInside, openRoot } from '../../../src/cli/add/model-root.ts'
 import {
   addIn,
   catalogIn,
@@ -145,7 +145,7 @@ test.skipIf(process.platform === 'win32')(
     const folder = freshFolder({ 'm.onnx': weightsIn('w.bin') })
     execFileSync('mkfifo', [join(folder, 'w.bin')])
     await expectRefused(folder, 'm.onnx', /w\.bin is not a file/)
-    await expect(openInside(rootAt(folder), 'w.bin')).rejects.toThrow('w.bin is not a file')
+    await expect(openInside(openRoot(folder), 'w.bin')).rejects.toThrow('w.bin is not a file')
   },
 )
 
@@ -236,7 +236,7 @@ test('a folder that only looks like a snapshot gets no exception', async () => {
 
 test('a file that became a link after it was listed is refused', async () => {
   const folder = freshFolder({ 'm/w.bin': 'weights', '.env': SECRET })
-  const source = rootAt(join(folder, 'm'))
+  const source = openRoot(join(folder, 'm'))
   const item = { type: 'data', name: 'w.bin', path: 'w.bin', bytes: 7 } as const
   rmSync(join(folder, 'm/w.bin'))
   symlinkSync('../.env', join(folder, 'm/w.bin'))

@@ -4,11 +4,11 @@ import { basename, dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { readModel as read } from '../../../src/host/draft/model.ts'
 import { onnxFile, onnxGraph } from '../../support/onnx.ts'
-import { rootAt } from '../../../src/cli/add/inside.ts'
-import { folderOn } from '../../../src/cli/onnx/file.ts'
+import { openRoot } from '../../../src/cli/add/model-root.ts'
+import { openFolder } from '../../../src/cli/onnx/disk-folder.ts'
 import { freshFolder, MIXED, passing, ROOT } from './graphs.ts'
 
-const readModel = (path: string) => read(folderOn(rootAt(dirname(path))), basename(path))
+const readModel = (path: string) => read(openFolder(openRoot(dirname(path))), basename(path))
 
 test('reads inputs, outputs, shapes and where weights are', async () => {
   const path = join(freshFolder({ 'm.onnx': MIXED }), 'm.onnx')

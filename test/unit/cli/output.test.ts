@@ -2,8 +2,8 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { escapeControls, print, printOver } from '../../../src/cli/output.ts'
-import { startProgress } from '../../../src/cli/progress.ts'
-import { typesOf } from '../../../src/cli/types.ts'
+import { createProgress } from '../../../src/cli/progress.ts'
+import { generateTypes } from '../../../src/cli/types.ts'
 import { addIn, freshFolder, passing } from './graphs.ts'
 
 /** A stream that keeps what is written to it. */
@@ -48,7 +48,7 @@ test('a line stays a line', () => {
 
 test('progress in a terminal writes over one line and nothing else', () => {
   const { stream, text } = kept(true)
-  const progress = startProgress(stream)
+  const progress = createProgress(stream)
   progress.step('Reading \u001b]0;title\u0007.onnx')
   progress.end()
   expect(text()).toBe('\r\u001b[KReading \\u001b]0;title\\u0007.onnx ...\r\u001b[K')
@@ -61,7 +61,7 @@ test('types of a catalog carry no control characters in comments or names', asyn
     'm.onnx': { ...passing({ name: 'x\u202e\u009b' }), description: 'Evil\u001b[2J\nsecond' },
   })
   await addIn(folder, 'm.onnx')
-  const { text } = typesOf([join(folder, 'public/inorigin/catalog.json')])
+  const { text } = generateTypes([join(folder, 'public/inorigin/catalog.json')])
   expect(text).toContain("'x\\u202e\\u009b': ")
   expect(text).toContain('* Evil\\u001b[2J\n')
   expect(text).toContain('* second\n')

@@ -3,8 +3,8 @@ import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { typesOf } from '../../../src/cli/types.ts'
-import { schemaType } from '../../../src/cli/types/schema.ts'
+import { generateTypes } from '../../../src/cli/types.ts'
+import { toSchemaType } from '../../../src/cli/types/schema-type.ts'
 import type { PredictorEntry } from '../../../src/catalog/schema.ts'
 import { catalog, model, predictor } from '../catalog/entries.ts'
 import { freshFolder, ROOT } from './graphs.ts'
@@ -94,7 +94,7 @@ const BAD = [
 
 test('types that a compiler takes hold what is right to them, and refuse what is wrong', () => {
   const folder = freshFolder({ 'catalog.json': JSON.stringify(catalog(model(), entry())) })
-  const { text, tags } = typesOf([join(folder, 'catalog.json')])
+  const { text, tags } = generateTypes([join(folder, 'catalog.json')])
   expect(tags).toEqual(['@me/every'])
   writeFileSync(join(folder, 'predictors.d.ts'), text)
   writeFileSync(join(folder, 'good.ts'), GOOD)
@@ -138,7 +138,7 @@ test('the first catalog that has a tag says what it is', () => {
     'one.json': JSON.stringify(catalog(plain)),
     'two.json': JSON.stringify(catalog(entry(), predictor())),
   })
-  const { text, tags } = typesOf(['one.json', 'two.json'].map((name) => join(folder, name)))
+  const { text, tags } = generateTypes(['one.json', 'two.json'].map((name) => join(folder, name)))
   expect(tags).toEqual(['@me/every', '@acme/digits'])
   expect(text).toContain(
     "    '@me/every': {\n      inputs: Record<string, never>\n      outputs: Record<string, never>\n    }",
@@ -147,8 +147,10 @@ test('the first catalog that has a tag says what it is', () => {
 
 test('says which catalog is none', () => {
   const folder = freshFolder({ 'c.json': '{"version": 1, "entries": [{"type": "predictor"}]}' })
-  expect(() => typesOf([join(folder, 'c.json')])).toThrow(/c\.json cannot be used:\nentries\[0\]\./)
-  expect(() => typesOf([join(folder, 'd.json')])).toThrow(/d\.json cannot be read/)
+  expect(() => generateTypes([join(folder, 'c.json')])).toThrow(
+    /c\.json cannot be used:\nentries\[0\]\./,
+  )
+  expect(() => generateTypes([join(folder, 'd.json')])).toThrow(/d\.json cannot be read/)
 })
 
 test.each<[unknown, string]>([
@@ -184,5 +186,5 @@ test.each<[unknown, string]>([
   [true, 'unknown'],
   [false, 'never'],
 ])('writes %j as %s', (schema, type) => {
-  expect(schemaType(schema, 'output')).toBe(type)
+  expect(toSchemaType(schema, 'output')).toBe(type)
 })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { describeAdapter, isTrusted } from '../../../src/device/adapter.ts'
-import { deviceId, type Capabilities } from '../../../src/device/capabilities.ts'
+import { toDeviceId, type Capabilities } from '../../../src/device/capabilities.ts'
 
 const SILENT = {
   vendor: '',
@@ -73,14 +73,14 @@ describe('the id of a device', () => {
   }
 
   test('tells what it is', () => {
-    expect(deviceId(seen)).toBe('dev_apple-metal-3-8cpu-8g')
-    expect(deviceId({ ...seen, webgpu: null, memory: null })).toBe('dev_nogpu-8cpu')
-    expect(deviceId({ ...seen, memory: 2 ** 29 })).toBe('dev_apple-metal-3-8cpu-0.5g')
+    expect(toDeviceId(seen)).toBe('dev_apple-metal-3-8cpu-8g')
+    expect(toDeviceId({ ...seen, webgpu: null, memory: null })).toBe('dev_nogpu-8cpu')
+    expect(toDeviceId({ ...seen, memory: 2 ** 29 })).toBe('dev_apple-metal-3-8cpu-0.5g')
   })
 
   test('does not change with what comes and goes with browsers', () => {
     const later = { ...seen, wasm: { simd: true, threads: true, jspi: false } }
     const webgpu = seen.webgpu && { ...seen.webgpu, features: ['new'], limits: {} }
-    expect(deviceId({ ...later, webgpu })).toBe(deviceId(seen))
+    expect(toDeviceId({ ...later, webgpu })).toBe(toDeviceId(seen))
   })
 })

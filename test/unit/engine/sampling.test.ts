@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Adjustments } from '../../../src/engine/decoder.ts'
 import { adjust } from '../../../src/engine/sampling/adjust.ts'
-import { widen } from '../../../src/values/half.ts'
+import { halfToFloat32 } from '../../../src/values/half.ts'
 import { rowOf } from '../../../src/engine/onnx/logits/row.ts'
 import { createCpuLogits, selectCandidates } from '../../../src/engine/sampling/logits.ts'
 import { computeLogprobs } from '../../../src/engine/sampling/logprobs.ts'
@@ -121,7 +121,7 @@ describe('adjustments', () => {
 describe('half floats', () => {
   test('have the values that their bits stand for', () => {
     const all = Uint16Array.from({ length: 2 ** 16 }, (_, bits) => bits)
-    const floats = widen(all)
+    const floats = halfToFloat32(all)
     for (const bits of all) {
       const sign = bits & 0x8000 ? -1 : 1
       const exponent = (bits >> 10) & 31

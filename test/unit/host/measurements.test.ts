@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from 'vitest'
 import { createMeasurements } from '../../../src/host/measurements.ts'
 import type { Capabilities } from '../../../src/device/capabilities.ts'
-import type { Database } from '../../../src/store/open.ts'
+import type { Database } from '../../../src/store/database.ts'
 import { predictor } from '../catalog/entries.ts'
 
 afterEach(() => {

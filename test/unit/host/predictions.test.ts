@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { createPredictions } from '../../../src/host/predictions.ts'
 import type { PredictionRecord } from '../../../src/store/db.ts'
-import type { Database } from '../../../src/store/open.ts'
+import type { Database } from '../../../src/store/database.ts'
 import type { PredictionRequest } from '../../../src/types/index.ts'
 import { HASH, predictor } from '../catalog/entries.ts'
 

@@ -1,8 +1,8 @@
 /** The implementation that a device uses, whose files are looked up only then. */
 import { expect, test, vi } from 'vitest'
-import { choose } from '../../../src/catalog/choose.ts'
-import { completeMlcEntry, expandMlcEntry } from '../../../src/catalog/mlc/entry.ts'
-import type { MlcRecord } from '../../../src/catalog/mlc/record.ts'
+import { chooseImplementation } from '../../../src/catalog/choose-implementation.ts'
+import { completeMlcEntry, expandMlcEntry } from '../../../src/catalog/mlc/expand-entry.ts'
+import type { MlcRecord } from '../../../src/catalog/mlc/record-schema.ts'
 import type { Entry } from '../../../src/catalog/schema.ts'
 import type { Capabilities } from '../../../src/device/capabilities.ts'
 import type { ImplementationSelector } from '../../../src/host/selector.ts'
@@ -65,7 +65,7 @@ async function resolve(
     },
   } as unknown as Entries
   const selector = {
-    select: async (entry: Entry) => choose(entry, capabilities),
+    select: async (entry: Entry) => chooseImplementation(entry, capabilities),
   } as unknown as ImplementationSelector
   const resolved = await resolveImplementation(
     { entries, selector },

@@ -2,10 +2,10 @@ import { expect, test, vi } from 'vitest'
 import type { ErrorCode } from '../../../src/error-codes.ts'
 import { InoriginError } from '../../../src/error.ts'
 import { createResources } from '../../../src/host/resources.ts'
-import type { ensure } from '../../../src/store/ensure.ts'
+import type { ensureResources } from '../../../src/store/ensure.ts'
 import { HASH, model } from '../catalog/entries.ts'
 
-const ensuring = vi.fn<typeof ensure>()
+const ensuring = vi.fn<typeof ensureResources>()
 
 test('what only an earlier prediction knows is stored for its tag', async () => {
   const entry = model({ tag: '@me/old' })

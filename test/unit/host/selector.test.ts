@@ -7,7 +7,7 @@ import type { ModelInstance } from '../../../src/host/model-instance.ts'
 import type { Models } from '../../../src/host/models.ts'
 import { answer } from '../../../src/link/answer.ts'
 import type { ModelCalls } from '../../../src/link/protocol.ts'
-import type { Database } from '../../../src/store/open.ts'
+import type { Database } from '../../../src/store/database.ts'
 import { model, predictor } from '../catalog/entries.ts'
 
 const MB = 1e6

@@ -7,7 +7,7 @@ import {
   toStoredEntry,
 } from '../../../src/host/stored-implementation.ts'
 import type { PredictionRecord } from '../../../src/store/db.ts'
-import type { Database } from '../../../src/store/open.ts'
+import type { Database } from '../../../src/store/database.ts'
 import { HASH, model, predictor } from '../catalog/entries.ts'
 
 afterEach(() => {

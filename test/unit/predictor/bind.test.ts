@@ -2,7 +2,7 @@ import type { InferenceSession } from 'onnxruntime-web'
 import { describe, expect, test } from 'vitest'
 import type { Implementation, PredictorEntry } from '../../../src/catalog/schema.ts'
 import { InoriginError } from '../../../src/error.ts'
-import { bind, type Bound } from '../../../src/predictor/bind.ts'
+import { bindSignature, type BoundSignature } from '../../../src/predictor/bind.ts'
 import type { InputParameter, OutputParameter } from '../../../src/types/index.ts'
 
 type Tensors = Record<string, [type: string, ...shape: (number | string)[]]>
@@ -21,7 +21,7 @@ interface Case {
   model: { inputs: Tensors; outputs?: Tensors }
 }
 
-function bound({ inputs, outputs = [], bindings, model }: Case): Bound {
+function bound({ inputs, outputs = [], bindings, model }: Case): BoundSignature {
   const implementation: Implementation = {
     id: 'only',
     engine: 'onnx',
@@ -37,7 +37,7 @@ function bound({ inputs, outputs = [], bindings, model }: Case): Bound {
     signature: { inputs, outputs },
     implementations: [implementation],
   }
-  return bind(entry, implementation, {
+  return bindSignature(entry, implementation, {
     inputs: metadata(model.inputs),
     outputs: metadata(model.outputs ?? {}),
   })
@@ -52,7 +52,7 @@ describe('what fits', () => {
       outputs: [{ name: 'y', type: 'int64' }],
       model: { inputs: { x: ['float32', 'batch', 3] }, outputs: { y: ['int64'] } },
     })
-    expect(inputs[0]).toMatchObject({ tensor: 'x', slot: { type: 'float32', shape: [null, 3] } })
+    expect(inputs[0]).toMatchObject({ tensor: 'x', spec: { type: 'float32', shape: [null, 3] } })
     expect(outputs[0]).toMatchObject({ tensor: 'y' })
   })
 
@@ -62,7 +62,7 @@ describe('what fits', () => {
       bindings: { x: { tensor: 'input.1', shape: [1, null] } },
       model: { inputs: { 'input.1': ['float32'] } },
     })
-    expect(inputs[0]).toMatchObject({ tensor: 'input.1', slot: { shape: [1, null] } })
+    expect(inputs[0]).toMatchObject({ tensor: 'input.1', spec: { shape: [1, null] } })
   })
 
   test('a model that says no shape leaves it open', () => {
@@ -70,7 +70,7 @@ describe('what fits', () => {
       inputs: [{ name: 'x', type: 'bool' }],
       model: { inputs: { x: ['bool'] } },
     })
-    expect(inputs[0]?.slot.shape).toBeNull()
+    expect(inputs[0]?.spec.shape).toBeNull()
   })
 
   test.each<[string, ...(string | number)[]]>([
@@ -83,7 +83,7 @@ describe('what fits', () => {
       bindings: { x: { tensor: 'x', image: layout } },
       model: { inputs: { x: tensor } },
     })
-    expect(inputs[0]?.slot.image?.layout).toEqual(layout)
+    expect(inputs[0]?.spec.image?.layout).toEqual(layout)
   })
 })
 
@@ -93,7 +93,7 @@ test('an image without a size needs lengths that the model leaves open', () => {
     bindings: { x: { tensor: 'x', image: { channels: 'rgb', order: 'nhwc' } } },
     model: { inputs: { x: ['float32', 1, 'h', 'w', 3] } },
   })
-  expect(inputs[0]?.slot).toMatchObject({ shape: [1, null, null, 3], image: {} })
+  expect(inputs[0]?.spec).toMatchObject({ shape: [1, null, null, 3], image: {} })
 })
 
 describe('what does not fit', () => {

@@ -2,13 +2,13 @@
 import { describe, expect, test } from 'vitest'
 import type { Embedder } from '../../../src/catalog/schema.ts'
 import {
-  batchesOf,
-  checkDimensions,
+  createBatches,
+  assertDimensions,
   embedTexts,
-  MOST_TOKENS,
-  readTexts,
+  MAX_REQUEST_TOKENS,
+  tokenizeTexts,
 } from '../../../src/predictor/embed.ts'
-import type { OpenPredictor } from '../../../src/predictor/run.ts'
+import type { OpenPredictor } from '../../../src/predictor/open-predictor.ts'
 import { predictor } from '../catalog/entries.ts'
 
 const { signal } = new AbortController()
@@ -50,12 +50,12 @@ function fake(made?: (rows: readonly (readonly number[])[]) => unknown): Fake {
     predict,
     close: async () => undefined,
     sample: () => ({}),
-    read(name, text) {
+    tokenize(name, text) {
       expect(name).toBe('text')
       opened.characters += text.length
       return text.split(' ').map((word) => word.length)
     },
-    async predictRead(_name, rows, { aborted }) {
+    async predictTokens(_name, rows, { aborted }) {
       if (aborted) throw new Error('aborted')
       opened.runs.push(rows.map((row) => row.length))
       return { tag: '', outputs: { vector: (made ?? sums)(rows) }, latency: 0, device: 'wasm' }
@@ -68,7 +68,7 @@ async function embed(
   texts: string[],
   { entry = entryOf(), opened = fake(), dimensions = undefined as number | undefined } = {},
 ): Promise<{ rows: number[][]; tokens: number; runs: number[][] }> {
-  const read = await readTexts(opened, entry, { model: entry.tag, input: texts }, signal)
+  const read = await tokenizeTexts(opened, entry, { model: entry.tag, input: texts }, signal)
   const {
     vectors,
     dimensions: size,
@@ -105,17 +105,17 @@ describe('texts', () => {
 
   test('that are longer than the bound are computed alone', () => {
     const rows = [9000, 3, 9000].map((length) => Array<number>(length).fill(1))
-    expect(batchesOf(rows)).toEqual([[1], [0], [2]])
-    expect(batchesOf([])).toEqual([])
+    expect(createBatches(rows)).toEqual([[1], [0], [2]])
+    expect(createBatches([])).toEqual([])
   })
 
   test('are given up between batches', async () => {
     const controller = new AbortController()
     const opened = fake()
-    const { predictRead } = opened
-    opened.predictRead = (...given) => {
+    const { predictTokens } = opened
+    opened.predictTokens = (...given) => {
       controller.abort()
-      return predictRead(...given)
+      return predictTokens(...given)
     }
     const rows = Array.from({ length: 20 }, () => Array<number>(1000).fill(1))
     const made = embedTexts(opened, entryOf(), rows, undefined, controller.signal)
@@ -126,7 +126,7 @@ describe('texts', () => {
 
 describe('too much', () => {
   const read = (opened: Fake, input: string[]) =>
-    readTexts(opened, entryOf(), { model: '', input }, signal)
+    tokenizeTexts(opened, entryOf(), { model: '', input }, signal)
 
   test('one text is named by its place before anything is computed', async () => {
     const opened = fake()
@@ -154,7 +154,7 @@ describe('too much', () => {
   })
 
   test('all of them', async () => {
-    const most = Array<string>(MOST_TOKENS / 1000).fill(words(1000))
+    const most = Array<string>(MAX_REQUEST_TOKENS / 1000).fill(words(1000))
     expect(await read(fake(), most)).toHaveLength(300)
     await expect(read(fake(), [...most, 'a'])).rejects.toMatchObject({
       param: 'input',
@@ -165,8 +165,8 @@ describe('too much', () => {
   test('an abort is heard while they are read', async () => {
     const controller = new AbortController()
     const opened = fake()
-    const { read: quick } = opened
-    opened.read = (...given) => {
+    const { tokenize: quick } = opened
+    opened.tokenize = (...given) => {
       const end = performance.now() + 5
       while (performance.now() < end);
       return quick(...given)
@@ -174,7 +174,7 @@ describe('too much', () => {
     setTimeout(() => controller.abort(), 30)
     const input = Array<string>(1000).fill('a')
     await expect(
-      readTexts(opened, entryOf(), { model: '', input }, controller.signal),
+      tokenizeTexts(opened, entryOf(), { model: '', input }, controller.signal),
     ).rejects.toMatchObject({ kind: 'aborted' })
     expect(opened.characters).toBeLessThan(200)
   })
@@ -182,7 +182,7 @@ describe('too much', () => {
 
 describe('dimensions', () => {
   const refused = (wanted: number, shortens?: boolean) => () =>
-    checkDimensions(entryOf({ shortens }), wanted)
+    assertDimensions(entryOf({ shortens }), wanted)
 
   test('are those of the model, or fewer where it was made for that', () => {
     expect(refused(4)).not.toThrow()

@@ -3,20 +3,20 @@ import { describe, expect, test } from 'vitest'
 import type { TextLayout } from '../../../src/catalog/schema.ts'
 import type { ElementType } from '../../../src/values/elements.ts'
 import { encodeText } from '../../../src/predictor/text.ts'
-import { checkValue } from '../../../src/predictor/signature.ts'
+import { parseInput } from '../../../src/predictor/parse-inputs.ts'
 import type { RawTensor } from '../../../src/predictor/tensor.ts'
-import { encodeInput } from '../../../src/predictor/value.ts'
+import { encodeInput } from '../../../src/predictor/tensor-codec.ts'
 
 const layout: TextLayout = { tokenizer: 'tokenizer.json', mask: 'mask', types: 'types', most: 3 }
-const tokenise = (text: string): number[] => text.split(' ').map((word) => word.length)
+const tokenize = (text: string): number[] => text.split(' ').map((word) => word.length)
 
 function encode(
   texts: readonly string[],
   changes: Partial<TextLayout> = {},
   type: ElementType = 'int64',
 ): Record<string, RawTensor> {
-  const slot = { layout: { ...layout, ...changes }, tokenise }
-  return Object.fromEntries(encodeText(texts, 'ids', type, slot, 'inputs.text'))
+  const spec = { layout: { ...layout, ...changes }, tokenize }
+  return Object.fromEntries(encodeText(texts, 'ids', type, spec, 'inputs.text'))
 }
 
 test('rows are filled up to the longest, and the mask tells how far', () => {
@@ -63,10 +63,10 @@ describe('refused', () => {
 })
 
 describe('what a caller gives', () => {
-  const slot = { type: 'int64', shape: [null, null], text: { layout, tokenise } } as const
+  const spec = { type: 'int64', shape: [null, null], text: { layout, tokenize } } as const
   const shapeOf = async (type: 'string' | 'list', value: unknown): Promise<unknown> => {
-    const checked = checkValue({ name: 'text', type }, value, 'inputs.text')
-    return (await encodeInput(checked, 'ids', slot, 'inputs.text')).get('ids')?.shape
+    const checked = parseInput({ name: 'text', type }, value, 'inputs.text')
+    return (await encodeInput(checked, 'ids', spec, 'inputs.text')).get('ids')?.shape
   }
 
   test.each<['string' | 'list', unknown, number[]]>([

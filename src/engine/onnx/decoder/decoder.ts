@@ -11,7 +11,7 @@
  * runtime, or on the CPU. `sequence.ts` is one sequence. `forward.ts` runs the graph for one
  * sequence, or for a batch with one token each.
  */
-import { within } from '../../../store/patience.ts'
+import { withTimeout } from '../../../store/timeouts.ts'
 import { InoriginError } from '../../../error.ts'
 import type { Runtime, Session } from '../runtime.ts'
 import { bytesOf } from '../tensor.ts'
@@ -111,7 +111,7 @@ export function createDecoder(
       }),
     step,
     // A lost device may never settle, hence the timeout; the next run reports the loss.
-    synchronize: () => within(SYNCHRONIZE_TIMEOUT_MS, submitted(gpu), undefined),
+    synchronize: () => withTimeout(SYNCHRONIZE_TIMEOUT_MS, submitted(gpu), undefined),
     async close() {
       for (const sequence of caches.keys()) sequence.close()
       logitsWrapper.close()

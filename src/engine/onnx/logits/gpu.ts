@@ -5,7 +5,7 @@
 import { InoriginError } from '../../../error.ts'
 import type { CandidateRequest, Candidates, Logits } from '../../decoder.ts'
 import { deviceFailure } from '../../failure.ts'
-import { widen } from '../../../values/half.ts'
+import { halfToFloat32 } from '../../../values/half.ts'
 import { createJob } from './job.ts'
 import { keyToBits } from '../../sampling/logit-key.ts'
 import { recordWords } from './layout.ts'
@@ -96,7 +96,7 @@ async function open(gpu: GPUDevice): Promise<GpuLogits> {
         encoder.copyBufferToBuffer(buffer, from, target, 0, bytes),
       )
       return half
-        ? widen(new Uint16Array(read, begin - from, vocabulary))
+        ? halfToFloat32(new Uint16Array(read, begin - from, vocabulary))
         : new Float32Array(read, 0, vocabulary)
     }
     return { rows, vocabulary, top, row, release: () => release?.() }

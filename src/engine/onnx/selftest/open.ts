@@ -1,8 +1,8 @@
 /** Opens a GPU with as many optional features as possible with which it passes the self-test. */
 import { findAdapter } from '../../../device/adapter.ts'
 import { requestGpu } from '../../../device/gpu.ts'
-import { within } from '../../../store/patience.ts'
-import { type GpuVerdict, rungs } from '../../../device/verdict.ts'
+import { withTimeout } from '../../../store/timeouts.ts'
+import { type GpuVerdict, listFeatureSets } from '../../../device/gpu-verdict.ts'
 import { InoriginError } from '../../../error.ts'
 import { loadingCancelled } from '../../failure.ts'
 import { loadRuntime, type Runtime } from '../runtime.ts'
@@ -42,7 +42,7 @@ export async function openTrusted(
   const available = new Set<string>((await findAdapter())?.features)
   const sets = earlierVerdict
     ? [earlierVerdict.features.filter((name) => available.has(name))]
-    : rungs(available)
+    : listFeatureSets(available)
   // An available `shader-f16` is part of the sets below. Other features are required in any case.
   const must = features.filter((name) => name !== HALF_FEATURE || !available.has(name))
   let late = false
@@ -92,7 +92,7 @@ async function passesSelfTest(
 ): Promise<boolean | null> {
   for (const precision of ['float32', 'float16'] as const) {
     if (precision === 'float16' && !features.includes(HALF_FEATURE)) continue
-    const passes = await within(
+    const passes = await withTimeout(
       PRECISION_TIMEOUT_MS,
       computesCorrectly(runtime, gpu, precision),
       null,

@@ -1,0 +1,117 @@
+/** Finds the entry of a tag, and converts entries to what `/v1` shows. */
+import { InoriginError } from '../error.ts'
+import type { Model, Predictor, Tag } from '../types/index.ts'
+import type { Catalog, Embedder, Entry, ModelEntry, PredictorEntry } from './schema.ts'
+
+/** Maximum number of tags in an error message. */
+const MAX_LISTED_TAGS = 5
+
+/**
+ * Returns the entry of a tag. Throws `not_found` with the most similar tags. `param` is the field
+ * of the request that holds the tag. `fits` filters the tags that the message suggests.
+ */
+export function findEntry(
+  { entries }: Pick<Catalog, 'entries'>,
+  tag: Tag,
+  param: 'model' | 'tag',
+  // A request for a model is not helped by a predictor's tag.
+  fits: (entry: Entry) => boolean = ({ type }) => param === 'tag' || type === 'model',
+): Entry {
+  const entry = entries.find((one) => one.tag === tag)
+  if (entry) return entry
+  const alike = sortBySimilarity(
+    entries.filter(fits).map((one) => one.tag),
+    String(tag),
+  )
+  const known = alike.slice(0, MAX_LISTED_TAGS).join(', ')
+  const more = alike.length > MAX_LISTED_TAGS ? ` and ${alike.length - MAX_LISTED_TAGS} more` : ''
+  const hint = alike.length > 0 ? `Available: ${known}${more}.` : 'The catalog is empty.'
+  const asked = JSON.stringify(String(tag).slice(0, 100))
+  throw new InoriginError('not_found', `Unknown ${param} ${asked}. ${hint}`, {
+    code: 'model_not_found',
+    param,
+  })
+}
+
+/**
+ * Returns the entry of a tag that embeds texts. Throws `not_found` if there is none, and
+ * `invalid_request` if it is a language model.
+ */
+export function findEmbedder(catalog: Pick<Catalog, 'entries'>, tag: Tag): Embedder {
+  const all = catalog.entries.filter(isEmbedder).map((entry) => entry.tag)
+  if (all.length === 0) {
+    const what =
+      'No model of this catalog embeds texts. Add a predictor whose entry has `embeddings`.'
+    throw new InoriginError('not_found', what, { code: 'model_not_found', param: 'model' })
+  }
+  const entry = findEntry(catalog, tag, 'model', isEmbedder)
+  if (isEmbedder(entry)) return entry
+  const instead = `does not embed texts; ${all.slice(0, MAX_LISTED_TAGS).join(', ')} does`
+  if (entry.type === 'model') throw unsupportedModelError(tag, `generates text and ${instead}`)
+  const what = `${tag} is a predictor that ${instead}.`
+  throw new InoriginError('not_found', what, { code: 'model_not_found', param: 'model' })
+}
+
+/** Returns the error for a request that a listed model does not support. */
+export function unsupportedModelError(tag: Tag, what: string): InoriginError {
+  const message = `${tag} ${what}.`
+  return new InoriginError('invalid_request', message, {
+    code: 'unsupported_model',
+    param: 'model',
+  })
+}
+
+/** Returns `true` if the entry embeds texts. */
+export function isEmbedder(entry: Entry): entry is Embedder {
+  return entry.type === 'predictor' && entry.embeddings !== undefined
+}
+
+/** Returns a language or embedding model in the form of `/v1/models`. */
+export function toModel(entry: ModelEntry | Embedder): Model {
+  if (entry.type === 'predictor') return toEmbeddingModel(entry)
+  const { tag, name, created, maxInputTokens, maxOutputTokens, capabilities = {} } = entry
+  return { tag, name, created, maxInputTokens, maxOutputTokens, capabilities }
+}
+
+function toEmbeddingModel({ tag, name, created, embeddings }: Embedder): Model {
+  const { dimensions, maxInputTokens } = embeddings
+  const capabilities = { embeddings: { dimensions } }
+  return { tag, name, created, maxInputTokens, maxOutputTokens: null, capabilities }
+}
+
+/** Returns a predictor in the form of `/v1/predictors/{tag}`, with defaults filled in. */
+export function toPredictor(entry: PredictorEntry): Predictor {
+  const { tag, name, description = '', card = '', signature } = entry
+  const { status = 'active', access = 'public' } = entry
+  const owner = entry.owner ?? { username: getOwner(tag), created: entry.created }
+  return { tag, owner, name, description, card, status, access, signature }
+}
+
+/** Returns `owner` of `@owner/name`. */
+export function getOwner(tag: Tag): string {
+  return tag.slice(1, tag.indexOf('/'))
+}
+
+/** Returns the names sorted by similarity to `to`, the most similar first. */
+export function sortBySimilarity(names: readonly string[], to: string): string[] {
+  return names
+    .map((name) => ({ name, far: computeEditDistance(name, to) }))
+    .toSorted((one, other) => one.far - other.far)
+    .map(({ name }) => name)
+}
+
+/** Returns the edit distance of two names: insertions, deletions and substitutions of letters. */
+function computeEditDistance(one: string, other: string): number {
+  // Requests may send names of any length, and longer ones would not be similar anyway.
+  const text = Array.from(other.slice(0, 100).toLowerCase())
+  let row = Array.from({ length: text.length + 1 }, (_, index) => index)
+  for (const [line, letter] of Array.from(one.slice(0, 100).toLowerCase()).entries()) {
+    const next = [line + 1]
+    for (const [column, same] of text.entries()) {
+      const change = (row[column] ?? 0) + (same === letter ? 0 : 1)
+      next.push(Math.min(change, (row[column + 1] ?? 0) + 1, (next[column] ?? 0) + 1))
+    }
+    row = next
+  }
+  return row.at(-1) ?? 0
+}

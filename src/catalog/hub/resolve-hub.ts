@@ -1,0 +1,154 @@
+/** Resolves a short entry into a full one with the files of its repository. */
+import { InoriginError } from '../../error.ts'
+import { computeDigest } from '../../store/digest.ts'
+import { findContextTokens } from '../context-length.ts'
+import { estimateMemoryBytes } from '../memory-bytes.ts'
+import type { HubSource, Implementation, ModelEntry, Resource } from '../schema.ts'
+import { toTokenLimits } from './hub-entry.ts'
+import { MAX_SMALL_FILE_BYTES } from './bounded-fetch.ts'
+import { findVariants, TEXT_FILES } from './variants.ts'
+import {
+  fetchHub,
+  fetchListing,
+  toFileUrl,
+  type HubAccess,
+  type HubFile,
+  type Listing,
+} from './listing.ts'
+
+/** Result of a look-up at one commit: plain data to store, so that later loads need no hub. */
+export interface ResolvedHub {
+  /** Commit hash. */
+  revision: string
+  created: string | undefined
+  /** Context length of the model in tokens, if its configuration gives one. */
+  context: number | undefined
+  implementations: Implementation[]
+}
+
+/** Repository at one commit, on a hub or elsewhere. */
+export interface Repository extends Pick<Listing, 'revision' | 'created'> {
+  files: readonly HubFile[]
+  /** Resolves with the digest of a file. */
+  sha256(file: HubFile): Promise<string>
+  /** Resolves with the content of a small file. */
+  read(file: HubFile): Promise<Uint8Array<ArrayBuffer>>
+}
+
+/**
+ * Looks up the repository of an entry. Rejects with `unavailable` if the hub cannot be reached, or
+ * if the repository contains no supported model.
+ */
+export async function resolveHub(source: HubSource, access: HubAccess): Promise<ResolvedHub> {
+  return resolveRepository(source, await openRepository(source, access))
+}
+
+/** Opens a repository of a hub at its current commit. Rejects with `unavailable` or `not_found`. */
+export async function openRepository(source: HubSource, access: HubAccess): Promise<Repository> {
+  const listing = await fetchListing(source, access)
+  const read = (file: HubFile) => readSmallFile(source, listing.revision, file, access)
+  return {
+    ...listing,
+    read,
+    sha256: async (file) => file.sha256 ?? computeDigest('SHA-256', await read(file)),
+  }
+}
+
+/** Resolves with the implementations in a repository. Rejects with `unavailable` if it has none. */
+export async function resolveRepository(
+  source: HubSource,
+  { revision, created, files, sha256, read }: Repository,
+): Promise<ResolvedHub> {
+  const known = new Map(files.map((file) => [file.path, file]))
+  const variants = findVariants(files, source.dtypes)
+  const configFile = known.get('config.json')
+  if (variants.length === 0 || !configFile || !known.has('tokenizer.json'))
+    throw noModelError(source)
+
+  const configBytes = await read(configFile)
+  const config = parseJsonObject(configBytes) ?? {}
+  const texts = TEXT_FILES.flatMap(({ path, type }) => {
+    const file = known.get(path)
+    return file ? [{ file, type }] : []
+  })
+  const all = [...texts.map(({ file }) => file), ...variants.flatMap((variant) => variant.files)]
+  const hashes = new Map([[configFile.path, await computeDigest('SHA-256', configBytes)]])
+  for (const file of all) {
+    if (!hashes.has(file.path)) hashes.set(file.path, await sha256(file))
+  }
+
+  const resource = (file: HubFile, type: Resource['type']): Resource => ({
+    type,
+    url: toFileUrl(source, revision, file.path),
+    name: file.path,
+    bytes: file.bytes,
+    sha256: hashes.get(file.path) ?? '',
+  })
+  const implementations = variants.map(({ dtype, device, features, files: weights }) => ({
+    id: `${dtype}-${device}`,
+    engine: 'onnx' as const,
+    device,
+    requires: {
+      ...(features.length > 0 && { features }),
+      memory: estimateMemoryBytes(weights.reduce((sum, { bytes }) => sum + bytes, 0)),
+    },
+    resources: [
+      ...texts.map(({ file, type }) => resource(file, type)),
+      ...weights.map((file) => resource(file, file.path.endsWith('.onnx') ? 'onnx' : 'data')),
+    ],
+  }))
+  return { revision, created, context: findContextTokens(config), implementations }
+}
+
+/** Returns the entry completed with the result of a look-up. Fields set in the catalog stay. */
+export function completeEntry(entry: ModelEntry, resolved: ResolvedHub): ModelEntry {
+  const { context } = resolved
+  const limits = entry.hub && toTokenLimits(entry.hub, context)
+  const created = entry.hub?.created ?? resolved.created ?? entry.created
+  // Implementations of MLC come before those of the repository.
+  const implementations = [...entry.implementations, ...resolved.implementations]
+  return { ...entry, ...limits, created, implementations }
+}
+
+/** Reads a small file and checks it against its Git blob id or SHA-256. */
+async function readSmallFile(
+  source: HubSource,
+  revision: string,
+  file: HubFile,
+  access: HubAccess,
+): Promise<Uint8Array<ArrayBuffer>> {
+  if (file.bytes > MAX_SMALL_FILE_BYTES) throw fileMismatchError(source, file)
+  const bytes = await fetchHub(source, toFileUrl(source, revision, file.path), access, file.bytes)
+  const head = new TextEncoder().encode(`blob ${bytes.length}\0`)
+  const object = new Uint8Array(head.length + bytes.length)
+  object.set(head)
+  object.set(bytes, head.length)
+  const isWhole =
+    file.sha256 === null
+      ? (await computeDigest('SHA-1', object)) === file.blobId
+      : (await computeDigest('SHA-256', bytes)) === file.sha256
+  if (bytes.length !== file.bytes || !isWhole) throw fileMismatchError(source, file)
+  return bytes
+}
+
+/** Parses a JSON object. Returns `null` for anything else. */
+export function parseJsonObject(bytes: Uint8Array): Record<string, unknown> | null {
+  try {
+    const json: unknown = JSON.parse(new TextDecoder().decode(bytes))
+    return typeof json === 'object' ? (json as Record<string, unknown> | null) : null
+  } catch {
+    return null
+  }
+}
+
+function noModelError({ repository, dtypes }: HubSource): InoriginError {
+  const what = `${repository} has no language model for the browser`
+  const wanted = dtypes ? ` in ${dtypes.join(' or ')}` : ''
+  const expected = 'config.json, tokenizer.json and onnx/model*.onnx are expected'
+  return new InoriginError('unavailable', `${what}${wanted}: ${expected}.`, { code: 'hub_unfit' })
+}
+
+function fileMismatchError({ host, repository }: HubSource, { path }: HubFile): InoriginError {
+  const what = `${host} sent a ${path} of ${repository} that does not match its list. Try again.`
+  return new InoriginError('unavailable', what, { code: 'hub_unreachable', retryAfter: 5 })
+}

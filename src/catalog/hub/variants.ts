@@ -1,0 +1,115 @@
+/**
+ * Knows the file layout of exports for the web on a hub: which files form a model in one precision,
+ * and which precision suits a device.
+ */
+import type { Device } from '../../types/index.ts'
+import type { Dtype } from '../schema.ts'
+import type { HubFile } from './listing.ts'
+
+/** File name suffixes of each precision, the most common first. */
+const DTYPE_SUFFIXES: Readonly<Record<Dtype, readonly string[]>> = {
+  fp32: [''],
+  fp16: ['_fp16'],
+  q8: ['_quantized', '_q8'],
+  int8: ['_int8'],
+  uint8: ['_uint8'],
+  q4: ['_q4'],
+  q4f16: ['_q4f16'],
+  bnb4: ['_bnb4'],
+  q2: ['_q2'],
+  q2f16: ['_q2f16'],
+  q1: ['_q1'],
+  q1f16: ['_q1f16'],
+}
+
+/** All file name suffixes of precisions, except the empty one. */
+export const PRECISION_SUFFIXES: readonly string[] = Object.values(DTYPE_SUFFIXES)
+  .flat()
+  .filter((suffix) => suffix !== '')
+
+/**
+ * Precisions by device, the fastest first. WebGPU lists no 8-bit weights and WebAssembly no 16-bit
+ * ones, because the runtime has no kernels for them there. On WebAssembly, 8-bit weights precede
+ * 4-bit ones. Measured on a Llama of 135 M parameters in Chromium 156, in decode tokens per second:
+ *
+ * | weights | 1 thread | 2 threads |
+ * | ------- | -------- | --------- |
+ * | q8      | 21.9     | 33.6      |
+ * | q4      | 2.8      | 4.6       |
+ *
+ * No figures exist yet for the other precisions; their places are guesses.
+ */
+const PREFERRED_DTYPES: Readonly<Record<Device, readonly Dtype[]>> = {
+  webgpu: ['q4f16', 'q4', 'fp16', 'fp32', 'q2f16', 'q2', 'q1f16', 'q1'],
+  wasm: ['q8', 'int8', 'uint8', 'q4', 'bnb4', 'fp32', 'q2', 'q1'],
+}
+
+/** Names of decoder graphs, newest layout first. The first that exists is used. */
+export const DECODER_NAMES = ['model', 'decoder_model_merged', 'decoder_with_past_model']
+const EMBEDDING_NAME = 'embed_tokens'
+
+/** Small files with the configuration, tokenizer and chat template of a model. */
+export const TEXT_FILES: readonly { path: string; type: 'config' | 'tokenizer' }[] = [
+  { path: 'config.json', type: 'config' },
+  { path: 'generation_config.json', type: 'config' },
+  { path: 'tokenizer.json', type: 'tokenizer' },
+  { path: 'tokenizer_config.json', type: 'tokenizer' },
+  { path: 'chat_template.jinja', type: 'tokenizer' },
+  { path: 'chat_template.json', type: 'tokenizer' },
+]
+
+/** Returns `true` if a model may need the file at that path. */
+export function isModelFile(path: string): boolean {
+  return path.startsWith('onnx/') || TEXT_FILES.some((text) => text.path === path)
+}
+
+/** Files of a model in one precision for one kind of device. */
+export interface Variant {
+  dtype: Dtype
+  device: Device
+  /** WebGPU features that it requires. */
+  features: string[]
+  /** Graphs and their external weights. */
+  files: HubFile[]
+}
+
+/** Returns all variants that the files provide, best first. `dtypes` restricts and orders them. */
+export function findVariants(
+  files: readonly HubFile[],
+  dtypes: readonly Dtype[] | null,
+): Variant[] {
+  return (['webgpu', 'wasm'] as const).flatMap((device) =>
+    (dtypes ?? PREFERRED_DTYPES[device]).flatMap((dtype): Variant[] => {
+      const found = findVariantFiles(files, dtype)
+      const features = device === 'webgpu' && dtype.endsWith('16') ? ['shader-f16'] : []
+      return found ? [{ dtype, device, features, files: found }] : []
+    }),
+  )
+}
+
+function findVariantFiles(files: readonly HubFile[], dtype: Dtype): HubFile[] | null {
+  const name = DECODER_NAMES.find((decoder) => findGraphFiles(files, decoder, dtype))
+  if (name === undefined) return null
+  const decoder = findGraphFiles(files, name, dtype) ?? []
+  // Repositories of multimodal models store the embedding table in a separate graph.
+  if (name === 'model' || !files.some(({ path }) => path.startsWith(`onnx/${EMBEDDING_NAME}`))) {
+    return decoder
+  }
+  const alike: Dtype[] = [dtype, ...(dtype.endsWith('16') ? (['fp16'] as const) : []), 'q8', 'fp32']
+  const embedding = alike
+    .map((each) => findGraphFiles(files, EMBEDDING_NAME, each))
+    .find((found) => found !== null)
+  return embedding ? [...embedding, ...decoder] : null
+}
+
+/** Finds a graph and its files of weights: `x.onnx`, `x.onnx_data`, `x.onnx_data_1`, and so on. */
+function findGraphFiles(files: readonly HubFile[], name: string, dtype: Dtype): HubFile[] | null {
+  for (const suffix of DTYPE_SUFFIXES[dtype]) {
+    const path = `onnx/${name}${suffix}.onnx`
+    const main = files.find((file) => file.path === path)
+    if (!main) continue
+    const data = files.filter((file) => file.path.startsWith(`${path}_data`))
+    return [main, ...data.toSorted((a, b) => a.path.localeCompare(b.path, 'en', { numeric: true }))]
+  }
+  return null
+}

@@ -1,0 +1,100 @@
+/** Defines the schema of an implementation: its files, requirements and tensor layouts. */
+import * as v from 'valibot'
+import { countSchema, pathSchema, sha256Schema, textSchema } from './value-schemas.ts'
+
+const RESOURCE_TYPES = ['onnx', 'data', 'tokenizer', 'config', 'wasm', 'mlc'] as const
+
+/** File with its URL, length and digest. */
+export const resourceSchema = v.strictObject({
+  /** Kind of file: graph, external weights, tokenizer, configuration, wasm module, or MLC file. */
+  type: v.picklist(RESOURCE_TYPES),
+  /** Absolute URL, or a URL relative to the catalog's own. */
+  url: textSchema,
+  /** Path within the implementation, such as `onnx/model.onnx`. */
+  name: pathSchema,
+  /** Length in bytes. */
+  bytes: v.pipe(v.number(), v.integer(), v.minValue(0)),
+  /** SHA-256 of the file, in lower-case hex digits. */
+  sha256: sha256Schema,
+  /** Hashes of consecutive 16 MiB chunks. With them, a damaged chunk is downloaded again alone. */
+  chunks: v.optional(v.array(sha256Schema)),
+  /**
+   * Length in bytes of each part of a file that is split for hosts with a size limit. The last part
+   * is shorter. The parts are at `url` with the suffixes `.0`, `.1`, and so on.
+   */
+  partBytes: v.optional(countSchema),
+})
+
+/** Requirements that a device must meet to run an implementation. */
+export const requirementsSchema = v.strictObject({
+  /** WebGPU features, such as `shader-f16`; for `wasm`: `simd`, `threads`, `jspi`. */
+  features: v.optional(v.array(textSchema)),
+  /** Minimum values of WebGPU limits. */
+  limits: v.optional(v.record(textSchema, v.pipe(v.number(), v.minValue(0)))),
+  /** Bytes of memory needed to run. */
+  memory: v.optional(countSchema),
+})
+
+/** Conversion of an image to a tensor: resize, then `(value / 255 - mean) / std` per channel. */
+export const imageLayoutSchema = v.strictObject({
+  /** Width in pixels, set together with `height`. Default: the image's own. */
+  width: v.optional(countSchema),
+  /** Height in pixels, set together with `width`. Default: the image's own. */
+  height: v.optional(countSchema),
+  /** Channels of each pixel. */
+  channels: v.picklist(['gray', 'rgb', 'rgba']),
+  /** Memory order of the channels: planes (`nchw`) or interleaved in each pixel (`nhwc`). */
+  order: v.picklist(['nchw', 'nhwc']),
+  /** Mean to subtract: one number, or one for each channel. Default: 0. */
+  mean: v.optional(v.array(v.number())),
+  /** Standard deviation to divide by: one number, or one for each channel. Default: 1. */
+  std: v.optional(v.array(v.pipe(v.number(), v.minValue(Number.MIN_VALUE)))),
+  /** Resize mode: `contain` pads with the background, `cover` crops, `stretch` distorts. */
+  fit: v.optional(v.picklist(['stretch', 'contain', 'cover'])),
+  /** CSS color behind transparent pixels and in padding. Default: black. */
+  background: v.optional(textSchema),
+})
+
+/** Conversion of texts to token tensors: one row for each text, padded with zeros. */
+export const textLayoutSchema = v.strictObject({
+  /** Name of the tokenizer's resource, such as `tokenizer.json`. */
+  tokenizer: pathSchema,
+  /** Name of the attention mask tensor: 1 for a token, 0 for padding. */
+  mask: v.optional(textSchema),
+  /** Name of the token type tensor. It is filled with zeros. */
+  types: v.optional(textSchema),
+  /** Maximum number of tokens of a text. */
+  most: countSchema,
+})
+
+/** Mapping of a signature parameter to a tensor of the model. */
+export const bindingSchema = v.strictObject({
+  /** Name of the model's input or output. */
+  tensor: textSchema,
+  /** Tensor shape, with `null` for a dynamic dimension. Default: the model's own. */
+  shape: v.optional(v.array(v.nullable(countSchema))),
+  /** Layout of the image, if the tensor holds one. */
+  image: v.optional(imageLayoutSchema),
+  /** Tokenization, if the tensor holds the tokens of a `string` or a `list` of strings. */
+  text: v.optional(textLayoutSchema),
+  /** Names of the values of a `dict`, in the order of the tensor. */
+  keys: v.optional(v.pipe(v.array(textSchema), v.minLength(1))),
+})
+
+/** One way to run a tag: its files and requirements. */
+export const implementationSchema = v.strictObject({
+  /** Id that is unique within the tag, such as `fp32-webgpu`. */
+  id: textSchema,
+  /** Engine that runs it. */
+  engine: v.picklist(['onnx', 'mlc']),
+  /** Device that it runs on. */
+  device: v.picklist(['webgpu', 'wasm']),
+  /** Requirements on the device. Default: none. */
+  requires: v.optional(requirementsSchema),
+  /** Files of the implementation. */
+  resources: v.pipe(v.array(resourceSchema), v.minLength(1)),
+  /** Bindings of a predictor's parameters by name. Default: the tensor of the parameter's name. */
+  bindings: v.optional(v.record(textSchema, bindingSchema)),
+  /** Values that replace parts of mlc-chat-config.json, for models of MLC. */
+  overrides: v.optional(v.record(textSchema, v.unknown())),
+})

@@ -1,0 +1,21 @@
+/** Estimates the memory of implementations. */
+import type { Implementation } from './schema.ts'
+
+/** Ratio of the memory of a running model to the size of its weights. */
+const MEMORY_PER_WEIGHT_BYTE = 1.25
+
+/** Returns the bytes of memory that so many bytes of weights need to run. */
+export const estimateMemoryBytes = (bytes: number): number =>
+  Math.ceil(bytes * MEMORY_PER_WEIGHT_BYTE)
+
+/** Returns the bytes of all resources. */
+export const sumResourceBytes = ({ resources }: Pick<Implementation, 'resources'>): number =>
+  resources.reduce((sum, { bytes }) => sum + bytes, 0)
+
+/** Returns `true` if the files are known. Those of MLC models are looked up at the first load. */
+export const hasResources = ({ resources }: Pick<Implementation, 'resources'>): boolean =>
+  resources.length > 0
+
+/** Returns the bytes of memory needed, from the catalog or estimated from the files. */
+export const getMemoryBytes = ({ requires, resources }: Implementation): number =>
+  requires?.memory ?? estimateMemoryBytes(sumResourceBytes({ resources }))

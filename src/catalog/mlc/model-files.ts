@@ -1,0 +1,63 @@
+/** Knows the file layout of models that MLC compiled. */
+import * as v from 'valibot'
+import type { ResourceType } from '../../types/index.ts'
+import { MAX_CONTEXT_TOKENS } from '../context-length.ts'
+import { pathSchema } from '../value-schemas.ts'
+
+/** Name of MLC's configuration file. */
+export const CONFIG_FILE = 'mlc-chat-config.json'
+
+/** Name of the file that maps tasks to functions of a library, if they differ from the defaults. */
+export const MANIFEST_FILE = 'mlc-model-manifest.json'
+
+/** File names of the list of weights, newest first. */
+export const WEIGHT_LIST_FILES = ['tensor-cache.json', 'ndarray-cache.json']
+
+/** Names of the tokenizer's files, in the order of the listing. */
+export const TOKENIZER_FILES = ['tokenizer.json', 'tokenizer_config.json', 'chat_template.jinja']
+
+/** Returns the resource type of a file. */
+export function toMlcResourceType(name: string): ResourceType {
+  if (name === CONFIG_FILE || name === MANIFEST_FILE) return 'config'
+  return TOKENIZER_FILES.includes(name) ? 'tokenizer' : 'mlc'
+}
+
+/** Default limit of tokens, since memory is allocated for all of them. Catalogs may set more. */
+export const DEFAULT_MAX_TOKENS = 4_096
+
+const listSchema = v.object({
+  records: v.array(
+    v.object({
+      dataPath: pathSchema,
+      nbytes: v.optional(v.pipe(v.number(), v.safeInteger(), v.minValue(0))),
+    }),
+  ),
+})
+
+/** File of weights. */
+export interface Shard {
+  path: string
+  /** Length in bytes; `undefined` if the list does not give it. */
+  bytes: number | undefined
+}
+
+/** Returns the files in a list of weights; `null` if it is not such a list. */
+export function parseShards(list: unknown): Shard[] | null {
+  const { success, output } = v.safeParse(listSchema, list)
+  if (!success) return null
+  const bytes = new Map(output.records.map(({ dataPath, nbytes }) => [dataPath, nbytes]))
+  return Array.from(bytes, ([name, length]) => ({ path: name, bytes: length }))
+}
+
+/** Returns the context length in tokens from MLC's configuration or its overrides. */
+export function findMlcContextTokens(chat: Readonly<Record<string, unknown>>): number | undefined {
+  return [chat['context_window_size'], chat['sliding_window_size']].find(
+    (length): length is number =>
+      Number.isSafeInteger(length) && Number(length) > 0 && Number(length) <= MAX_CONTEXT_TOKENS,
+  )
+}
+
+/** Returns the WebGPU features that weights of that name require, such as `q4f16_1`. */
+export function toRequiredFeatures(name: string): string[] {
+  return /q\d+f16(?![0-9])/i.test(name) ? ['shader-f16'] : []
+}

@@ -1,0 +1,47 @@
+/** Reads files on disk in windows, since weights may be larger than the memory. */
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
+import { findInside, openInside, type ModelRoot } from '../add/model-root.ts'
+import type { Folder, OpenFile } from '../../host/draft/folder.ts'
+import { refuse } from '../../host/draft/refuse.ts'
+
+/** Minimum number of bytes per read. */
+const MIN_READ_BYTES = 2 ** 20
+
+/** Returns a folder on disk. Its files open only if {@link findInside} accepts them. */
+export function openFolder(root: ModelRoot): Folder {
+  return {
+    nameOf: (name) => join(root.path, name),
+    sizeOf: (name) => findSize(root, name),
+    open: (name) => openFile(root, name),
+  }
+}
+
+function findSize(root: ModelRoot, path: string): number | undefined {
+  const real = findInside(root, path)
+  if (real === undefined) return undefined
+  const stat = statSync(real)
+  if (stat.isFile()) return stat.size
+  throw refuse(`${join(root.path, path)} is not a file.`, 'Put a file in its place.')
+}
+
+async function openFile(root: ModelRoot, path: string): Promise<OpenFile> {
+  const handle = await openInside(root, path)
+  const { size } = await handle.stat()
+  let start = 0
+  let bytes = new Uint8Array(0)
+  return {
+    size,
+    async read(from, to) {
+      const last = Math.min(to, size)
+      if (from < start || last > start + bytes.length) {
+        const length = Math.max(0, Math.min(size, Math.max(last, from + MIN_READ_BYTES)) - from)
+        const { buffer, bytesRead } = await handle.read(new Uint8Array(length), 0, length, from)
+        start = from
+        bytes = buffer.subarray(0, bytesRead)
+      }
+      return bytes.subarray(from - start, last - start)
+    },
+    close: () => handle.close(),
+  }
+}

@@ -1,0 +1,70 @@
+/** Stores the options of `inorigin init` in an app's package.json. */
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { InoriginError } from '../error.ts'
+import { assertNoLinks, writeBelow } from './write-file.ts'
+
+export interface ProjectOptions {
+  publicDir: string
+  /** File name of the script; `false` if the app has its own. Default: `sw.js`. */
+  sw?: string | false
+  /** `true` to include the embedded language model. Default: true. */
+  guide?: boolean
+  /** `true` to include WebLLM. Default: false. */
+  mlc?: boolean
+}
+
+const PACKAGE_FILE = 'package.json'
+
+/** Returns the options stored in an app's folder; `undefined` if there are none. */
+export function readProjectOptions(app: string): ProjectOptions | undefined {
+  const path = join(app, PACKAGE_FILE)
+  if (!existsSync(path)) return undefined
+  const { inorigin } = parsePackage(path, readFileSync(path, 'utf8'))
+  if (inorigin === undefined) return undefined
+  const { publicDir, sw, guide, mlc } = inorigin as Partial<ProjectOptions>
+  if (typeof publicDir !== 'string') {
+    const what = `"inorigin" in ${path} has no "publicDir".`
+    throw new InoriginError('invalid_request', `${what} Run \`inorigin init <folder>\`.`)
+  }
+  return {
+    publicDir,
+    ...((typeof sw === 'string' || sw === false) && { sw }),
+    ...(typeof guide === 'boolean' && { guide }),
+    ...(typeof mlc === 'boolean' && { mlc }),
+  }
+}
+
+/** Throws `invalid_request` if {@link writeProjectOptions} could not write. */
+export function assertWritable(app: string): void {
+  assertNoLinks(app, PACKAGE_FILE)
+}
+
+/** Stores the options and keeps the indentation. Returns `false` if there is no package.json. */
+export function writeProjectOptions(
+  app: string,
+  { publicDir, sw, guide, mlc }: Required<ProjectOptions>,
+): boolean {
+  const path = join(app, PACKAGE_FILE)
+  if (!existsSync(path)) return false
+  const text = readFileSync(path, 'utf8')
+  const inorigin: ProjectOptions = {
+    publicDir,
+    ...(sw !== 'sw.js' && { sw }),
+    ...(!guide && { guide }),
+    ...(mlc && { mlc }),
+  }
+  const indent = /^[ \t]+/m.exec(text)?.[0] ?? 2
+  const end = text.endsWith('\n') ? '\n' : ''
+  const next = JSON.stringify({ ...parsePackage(path, text), inorigin }, null, indent) + end
+  if (next !== text) writeBelow(app, PACKAGE_FILE, { text: next })
+  return true
+}
+
+function parsePackage(path: string, text: string): Record<string, unknown> {
+  try {
+    return JSON.parse(text) as Record<string, unknown>
+  } catch (cause) {
+    throw new InoriginError('invalid_request', `${path} is not JSON. Correct it first.`, { cause })
+  }
+}

@@ -1,0 +1,78 @@
+/** Writes files atomically, and never through a link. */
+import { randomUUID } from 'node:crypto'
+import {
+  chmodSync,
+  constants,
+  copyFileSync,
+  lstatSync,
+  mkdirSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  writeFileSync,
+} from 'node:fs'
+import { basename, dirname, join, normalize, sep } from 'node:path'
+import { InoriginError } from '../error.ts'
+
+/** Content of a file to write: a copy of another file, or a text. */
+export type Content = { from: string } | { text: string }
+
+/**
+ * Writes a file below a folder, which may be a link itself, and returns its length in bytes.
+ * Creates missing folders. Throws `invalid_request` if a step below the folder is a link, or if the
+ * file cannot be written. Then the file is unchanged.
+ */
+export function writeBelow(folder: string, path: string, content: Content): number {
+  const to = join(folder, path)
+  assertNoLinks(folder, path)
+  const next = toTemporaryPath(to)
+  try {
+    mkdirSync(dirname(to), { recursive: true })
+    // Both ways of writing fail on an existing link instead of following it.
+    if ('from' in content) copyFileSync(content.from, next, constants.COPYFILE_EXCL)
+    else writeFileSync(next, content.text, { flag: 'wx' })
+    const before = findStats(to)
+    if (before && 'text' in content) chmodSync(next, before.mode & 0o777)
+    assertNoLinks(folder, path)
+    const { size } = lstatSync(next)
+    renameSync(next, to)
+    return size
+  } catch (cause) {
+    if (findStats(next)) rmSync(next)
+    if (cause instanceof InoriginError) throw cause
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    const todo = 'Check the folder, its permissions and the space on its disk.'
+    throw new InoriginError('invalid_request', `${to} cannot be written: ${reason}. ${todo}`, {
+      cause,
+    })
+  }
+}
+
+/** Throws `invalid_request` if a step of the path below the folder is a link. */
+export function assertNoLinks(folder: string, path: string): void {
+  const parts = normalize(path).split(sep)
+  for (let count = 1; count <= parts.length; count++) {
+    const step = join(folder, ...parts.slice(0, count))
+    if (!findStats(step)?.isSymbolicLink()) continue
+    const what = `${step} is a link to ${readlinkSync(step)}, and inorigin does not write through links.`
+    throw new InoriginError(
+      'invalid_request',
+      `${what} Put a file or folder of its own in its place.`,
+    )
+  }
+}
+
+/** Returns an unused path beside a file. It is hidden, so that web servers do not serve it. */
+export function toTemporaryPath(path: string): string {
+  return join(dirname(path), `.${basename(path)}.${randomUUID()}.tmp`)
+}
+
+/** Returns the status of a path without following links; `undefined` if there is nothing. */
+export function findStats(path: string): Stats | undefined {
+  try {
+    return lstatSync(path)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,64 @@
+/** Result of the GPU self-test, which finds the features with which a GPU computes correctly. */
+import type { AdapterDescription } from './adapter.ts'
+import type { Capabilities } from './capabilities.ts'
+
+/** Result of the self-test, as plain data that can be cloned to another thread and stored. */
+export interface GpuVerdict {
+  /** Optional features with which the GPU computes correctly; `null` if it never does. */
+  features: readonly string[] | null
+  /**
+   * `true` if a self-test with more features timed out. It may pass when the machine is less busy,
+   * so such a verdict lasts only as long as its thread and is not stored.
+   */
+  late?: boolean
+}
+
+/** Runtime of the self-test. Another version may have other kernels and needs a new test. */
+export const SELF_TEST_RUNTIME = 'onnxruntime-web 1.30.0'
+
+/** Features that make a device faster, but with which some drivers compute wrong numbers. */
+const OPTIONAL_FEATURES = ['shader-f16']
+
+/** Returns the key of the stored verdict, which is unique per GPU, driver, browser and runtime. */
+export function toVerdictKey(adapter: AdapterDescription, userAgent: string): string {
+  const { vendor, architecture, device, description, features } = adapter
+  const parts = [vendor, architecture, device, description, features.join(' '), userAgent]
+  return ['gpu', SELF_TEST_RUNTIME, ...parts].join(' | ')
+}
+
+/** Returns `true` if a stored value has the shape of a {@link GpuVerdict}. */
+export function isGpuVerdict(value: unknown): value is GpuVerdict {
+  if (typeof value !== 'object' || value === null || !('features' in value)) return false
+  const { features } = value
+  return (
+    features === null ||
+    (Array.isArray(features) && features.every((feature) => typeof feature === 'string'))
+  )
+}
+
+/**
+ * Returns the sets of optional features to test in turn. The first set has all available features;
+ * each next set drops the one that drivers are most likely to get wrong.
+ */
+export function listFeatureSets(available: ReadonlySet<string>): string[][] {
+  const wanted = OPTIONAL_FEATURES.filter((name) => available.has(name))
+  return Array.from({ length: wanted.length + 1 }, (_, dropped) => wanted.slice(dropped))
+}
+
+/** Returns the capabilities without the GPU, or without the GPU features, that failed the test. */
+export function withoutUntrusted(
+  capabilities: Capabilities,
+  verdict: GpuVerdict | undefined,
+): Capabilities {
+  const { webgpu } = capabilities
+  if (!webgpu || !verdict) return capabilities
+  const { features: right, late = false } = verdict
+  const doubt = late ? 'late' : 'wrong'
+  if (right === null) return { ...capabilities, webgpu: null, doubt }
+  const isRight = (name: string): boolean =>
+    !OPTIONAL_FEATURES.includes(name) || right.includes(name)
+  const unsound = webgpu.features.filter((name) => !isRight(name))
+  if (unsound.length === 0) return capabilities
+  const features = webgpu.features.filter(isRight)
+  return { ...capabilities, webgpu: { ...webgpu, features }, doubt, unsound }
+}

@@ -1,0 +1,251 @@
+/** Loads a predictor and runs predictions: inputs by name in, outputs by name out. */
+import type { Tensor } from 'onnxruntime-web'
+import type { Implementation, PredictorEntry } from '../catalog/schema.ts'
+import { requestGpu } from '../device/gpu.ts'
+import { gpuRejected } from '../engine/failure.ts'
+import type { Files } from '../engine/engine.ts'
+import { createYielder } from '../engine/run/yielder.ts'
+import type { Ort } from '../engine/onnx/ort.ts'
+import { loadRuntime, type Runtime, type Session } from '../engine/onnx/runtime.ts'
+import { InoriginError } from '../error.ts'
+import type { Device, PredictionResult } from '../types/index.ts'
+import { bindSignature, type BoundSignature } from './bind.ts'
+import type { ElementData, ElementType } from '../values/elements.ts'
+import { findUnsupportedTensor } from './unsupported-tensor.ts'
+import { findGpuShortage, findInputMismatch } from './runtime-errors.ts'
+import { throwInvalidInput, throwPredictorUnusable } from '../values/input-errors.ts'
+import { sampleInputs } from './sample.ts'
+import { type ParsedInput, parseInputs } from './parse-inputs.ts'
+import type { RawTensor } from './tensor.ts'
+import { openTokenizers, tokenizeText } from './text.ts'
+import { decodeOutput, encodeInput } from './tensor-codec.ts'
+
+/** Options of {@link openPredictor}. They can be posted to the worker that runs the predictor. */
+export interface PredictorSetup {
+  entry: PredictorEntry
+  /** Chosen implementation of the entry. */
+  implementation: Implementation
+  /** Files of the implementation by resource name. */
+  files: Files
+  device: Device
+  /** URL of the folder with the runtime's wasm files, with a trailing slash. */
+  runtime: string
+}
+
+/** Loaded predictor. */
+export interface OpenPredictor {
+  /**
+   * Runs one prediction; concurrent calls are queued. Rejects with `invalid_request` that names the
+   * invalid input. Rejects with `aborted` at once, although a run that has started still completes.
+   */
+  predict(inputs: unknown, signal: AbortSignal): Promise<PredictionResult>
+  /**
+   * Tokenizes a text for the input of that name. Throws `invalid_request` that names `path` if the
+   * tokenizer cannot encode it.
+   */
+  tokenize(name: string, text: string, path: string): readonly number[]
+  /** Runs one prediction from tokenized texts. The other inputs get their defaults. */
+  predictTokens(
+    name: string,
+    rows: readonly (readonly number[])[],
+    signal: AbortSignal,
+  ): Promise<PredictionResult>
+  /** Returns generated inputs that fit the signature. */
+  sample(): Record<string, unknown>
+  /** Frees the model after the current prediction. */
+  close(): Promise<void>
+}
+
+/**
+ * Loads a predictor. Rejects with `unavailable` if its files, its entry or the device cannot be
+ * used, after freeing everything.
+ */
+export async function openPredictor(
+  setup: PredictorSetup,
+  signal?: AbortSignal,
+): Promise<OpenPredictor> {
+  const { entry, implementation, files, device, runtime: folder } = setup
+  const cleanups: (() => unknown)[] = []
+  const close = async (): Promise<void> => {
+    for (const step of cleanups.toReversed()) await step()
+  }
+  try {
+    assertNotAborted(signal)
+    const gpu = device === 'webgpu' ? (await requestGpu(implementation.requires)).device : undefined
+    cleanups.push(() => gpu?.destroy())
+    const runtime = await loadRuntime({ device, folder, gpu })
+    cleanups.push(() => runtime.release())
+    assertNotAborted(signal)
+    const session = await openSession(entry, implementation, files, runtime)
+    cleanups.push(() => session.release())
+    assertNotAborted(signal)
+    const tokenizers = await openTokenizers(entry, implementation, files)
+    const bound = bindSignature(entry, implementation, session, tokenizers)
+    return createPredictor(setup, runtime.ort, session, bound, close)
+  } catch (thrown) {
+    await close().catch(() => undefined)
+    throw thrown
+  }
+}
+
+async function openSession(
+  { tag }: PredictorEntry,
+  { resources }: Implementation,
+  files: Files,
+  runtime: Runtime,
+): Promise<Session> {
+  const file = (name: string): Blob =>
+    files.get(name) ?? throwPredictorUnusable(tag, `resources.${name}`, 'the file is missing.')
+  const [model, ...others] = resources.filter((resource) => resource.type === 'onnx')
+  if (!model || others.length)
+    throwPredictorUnusable(tag, 'resources', 'exactly one must be of type onnx.')
+  const folder = model.name.slice(0, model.name.lastIndexOf('/') + 1)
+  const externalData = resources
+    .filter((resource) => resource.type === 'data')
+    .map(({ name }) => ({ path: name.replace(folder, ''), data: file(name) }))
+  try {
+    return await runtime.createSession(file(model.name), { externalData })
+  } catch (thrown) {
+    const foreign = await findUnsupportedTensor(file(model.name))
+    if (!foreign) throw thrown
+    const { side, name, type } = foreign
+    const what = `the model's ${name} is ${type}, which the runtime does not support in browsers.`
+    return throwPredictorUnusable(
+      tag,
+      `${side}.${name}`,
+      `${what} Cast it inside the model.`,
+      thrown,
+    )
+  }
+}
+
+function createPredictor(
+  { entry: { tag, signature }, device }: PredictorSetup,
+  ort: Ort,
+  session: Session,
+  bound: BoundSignature,
+  close: () => Promise<void>,
+): OpenPredictor {
+  const wanted = bound.outputs.map((output) => output.tensor)
+  const yielder = createYielder()
+  let last: Promise<unknown> = Promise.resolve()
+  let closing: Promise<void> | null = null
+
+  async function run(
+    checked: ReadonlyMap<string, ParsedInput>,
+    signal: AbortSignal,
+  ): Promise<Record<string, unknown>> {
+    const tensors: Tensor[] = []
+    try {
+      const feeds: Record<string, Tensor> = {}
+      for (const { parameter, tensor, spec } of bound.inputs) {
+        const value = checked.get(parameter.name)
+        if (!value) continue
+        const path = `inputs.${parameter.name}`
+        for (const [name, raw] of await encodeInput(value, tensor, spec, path)) {
+          tensors.push((feeds[name] = toTensor(ort, raw)))
+        }
+      }
+      assertNotAborted(signal)
+      const results = await session.run(feeds, wanted).catch(rethrowRunError)
+      tensors.push(...Object.values(results))
+      return Object.fromEntries(
+        bound.outputs.map(({ parameter, tensor, spec }) => {
+          const result = results[tensor]
+          if (!result) throw new InoriginError('internal', `The model returned no ${tensor}.`)
+          return [parameter.name, decodeOutput(parameter, fromTensor(result), spec)]
+        }),
+      )
+    } finally {
+      for (const tensor of tensors) tensor.dispose()
+    }
+  }
+
+  async function predict(
+    checked: ReadonlyMap<string, ParsedInput>,
+    signal: AbortSignal,
+  ): Promise<PredictionResult> {
+    assertNotAborted(signal)
+    if (closing) throw new InoriginError('unavailable', `${tag} has been unloaded. Load it again.`)
+    const start = performance.now()
+    const queued = last.then(async () => {
+      // The pause lets the worker receive abort messages between two runs.
+      await yielder.next()
+      assertNotAborted(signal)
+      return run(checked, signal)
+    })
+    last = queued.catch(() => undefined)
+    const outputs = await rejectOnAbort(queued, signal)
+    return { tag, outputs, latency: performance.now() - start, device }
+  }
+
+  return {
+    async predict(inputs, signal) {
+      assertNotAborted(signal)
+      return predict(parseInputs(signature, inputs), signal)
+    },
+    tokenize(name, text, path) {
+      const spec = bound.inputs.find(({ parameter }) => parameter.name === name)?.spec.text
+      return spec
+        ? tokenizeText(text, spec, path)
+        : throwPredictorUnusable(tag, `inputs.${name}`, 'takes no text.')
+    },
+    async predictTokens(name, rows, signal) {
+      const inputs = signature.inputs.filter((parameter) => parameter.name !== name)
+      const checked = parseInputs({ ...signature, inputs }, {})
+      return predict(checked.set(name, { form: 'tokens', rows }), signal)
+    },
+    sample: () => sampleInputs(bound.inputs),
+    close() {
+      closing ??= last.then(() => {
+        yielder.close()
+        return close()
+      })
+      return closing
+    },
+  }
+}
+
+function toTensor(ort: Ort, { type, data, shape }: RawTensor): Tensor {
+  return type === 'string'
+    ? new ort.Tensor(type, data as string[], shape)
+    : new ort.Tensor(type, data as Exclude<ElementData, string[]>, shape)
+}
+
+function fromTensor(tensor: Tensor): RawTensor {
+  const type = tensor.type as ElementType
+  const data = tensor.data as ElementData
+  // The runtime returns a Float16Array where browsers have one. Its bits work everywhere.
+  const isHalf = type === 'float16' && !(data instanceof Uint16Array) && ArrayBuffer.isView(data)
+  return {
+    type,
+    data: isHalf ? new Uint16Array(data.buffer, data.byteOffset, data.length) : data,
+    shape: tensor.dims,
+  }
+}
+
+/** Rethrows a runtime error, as `invalid_request` if the model rejected the inputs. */
+function rethrowRunError(thrown: unknown): never {
+  const error = InoriginError.from(thrown)
+  const rejection = error.kind === 'internal' ? findInputMismatch(error.message) : null
+  if (rejection !== null)
+    throwInvalidInput('inputs', `the model rejected them: ${rejection}`, thrown)
+  const shortage = error.kind === 'internal' ? findGpuShortage(error.message) : null
+  throw shortage === null ? error : gpuRejected(shortage, thrown)
+}
+
+function assertNotAborted(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw cancelledError(signal)
+}
+
+function cancelledError(signal: AbortSignal): InoriginError {
+  return new InoriginError('aborted', 'The prediction was cancelled.', { cause: signal.reason })
+}
+
+function rejectOnAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => reject(cancelledError(signal))
+    signal.addEventListener('abort', onAbort, { once: true })
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+  })
+}

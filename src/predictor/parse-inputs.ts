@@ -1,0 +1,186 @@
+/** Checks inputs against a signature: completeness, types and bounds. */
+import type { EnumerationMember, InputParameter, Signature } from '../types/index.ts'
+import {
+  type Elements,
+  isElementType,
+  describeValue,
+  parseElements,
+  roundToType,
+} from '../values/elements.ts'
+import { fromHalf } from '../values/half.ts'
+import { IMAGE_CLASSES, type ImageSource, isImageSource } from './image.ts'
+import { throwInvalidInput } from '../values/input-errors.ts'
+import { assertMatchesSchema } from './json-schema.ts'
+
+/** Checked value of one parameter, ready to become a tensor. */
+export type ParsedInput =
+  | { form: 'elements'; elements: Elements }
+  | { form: 'image'; sources: readonly ImageSource[] }
+  | { form: 'binary'; bytes: Uint8Array | Blob }
+  | { form: 'list'; items: readonly unknown[] }
+  | { form: 'dict'; values: Readonly<Record<string, unknown>> }
+  /** Tokenized texts, one row for each. */
+  | { form: 'tokens'; rows: readonly (readonly number[])[] }
+
+/**
+ * Returns the checked values by parameter name, with defaults. An optional input without a default
+ * is absent. Throws `invalid_request` that names the first input which is missing, unknown, of a
+ * wrong type, out of range or not a member of its enumeration.
+ */
+export function parseInputs(signature: Signature, inputs: unknown): Map<string, ParsedInput> {
+  if (typeof inputs !== 'object' || inputs === null || Array.isArray(inputs)) {
+    throwInvalidInput(
+      'inputs',
+      `must be an object of values by parameter name, not ${describeValue(inputs)}.`,
+    )
+  }
+  const names = signature.inputs.map((parameter) => parameter.name)
+  for (const name of Object.keys(inputs)) {
+    if (!names.includes(name))
+      throwInvalidInput(`inputs.${name}`, `unknown input. Expected: ${formatNames(names)}.`)
+  }
+  const given = new Map(Object.entries(inputs))
+  const checked = new Map<string, ParsedInput>()
+  for (const parameter of signature.inputs) {
+    const path = `inputs.${parameter.name}`
+    const value = given.get(parameter.name) ?? parameter.defaultValue ?? null
+    if (value !== null) checked.set(parameter.name, parseInput(parameter, value, path))
+    else if (!parameter.optional) throwInvalidInput(path, 'is required.')
+  }
+  return checked
+}
+
+/** Checks one value against its parameter. The message of an error begins with `path`. */
+export function parseInput(parameter: InputParameter, value: unknown, path: string): ParsedInput {
+  const { type, enumeration, range } = parameter
+  if (type === 'image') return { form: 'image', sources: parseImages(value, path) }
+  if (type === 'binary') return { form: 'binary', bytes: parseBytes(value, path) }
+  if (type === 'list' || type === 'dict') {
+    const checked = type === 'list' ? parseList(value, path) : parseDict(value, path)
+    if (parameter.schema) assertMatchesSchema(parameter.schema, value, path)
+    return checked
+  }
+  if (!isElementType(type)) throwInvalidInput(path, `inputs of type ${type} are not supported.`)
+  const members = enumeration?.length ? enumeration : null
+  const elements = parseElements(type, members ? resolveMembers(members, value, path) : value, path)
+  if (members) assertMembers(members, elements, path)
+  if (range) assertRange(range, elements, path)
+  return { form: 'elements', elements }
+}
+
+function parseImages(value: unknown, path: string): ImageSource[] {
+  if (Array.isArray(value))
+    return value.flatMap((each, index) => parseImage(each, `${path}[${index}]`))
+  return [parseImage(value, path)]
+}
+
+function parseImage(value: unknown, path: string): ImageSource {
+  if (isImageSource(value)) return value
+  return throwInvalidInput(
+    path,
+    `must be an image (${IMAGE_CLASSES.join(', ')}), not ${describeValue(value)}.`,
+  )
+}
+
+function parseBytes(value: unknown, path: string): Uint8Array | Blob {
+  if (value instanceof Blob || value instanceof Uint8Array) return value
+  if (value instanceof ArrayBuffer) return new Uint8Array(value)
+  return throwInvalidInput(
+    path,
+    `must be bytes (Uint8Array, ArrayBuffer or Blob), not ${describeValue(value)}.`,
+  )
+}
+
+function parseList(value: unknown, path: string): ParsedInput {
+  if (Array.isArray(value)) return { form: 'list', items: value }
+  return throwInvalidInput(path, `must be an array, not ${describeValue(value)}.`)
+}
+
+function parseDict(value: unknown, path: string): ParsedInput {
+  const plain = describeValue(value) === 'Object'
+  if (plain) return { form: 'dict', values: value as Record<string, unknown> }
+  return throwInvalidInput(
+    path,
+    `must be an object of values by name, not ${describeValue(value)}.`,
+  )
+}
+
+/** Replaces names of enumeration members by their values, in nested arrays too. */
+function resolveMembers(
+  members: readonly EnumerationMember[],
+  value: unknown,
+  path: string,
+): unknown {
+  if (Array.isArray(value))
+    return value.map((item, index) => resolveMembers(members, item, `${path}[${index}]`))
+  if (typeof value === 'object' && value !== null) return value
+  const member =
+    members.find((candidate) => isSameValue(candidate.value, value)) ??
+    members.find((candidate) => candidate.name === value)
+  return member ? member.value : throwNotMember(members, value, path)
+}
+
+function assertMembers(
+  members: readonly EnumerationMember[],
+  elements: Elements,
+  path: string,
+): void {
+  for (const element of iterateElements(elements)) {
+    const stored = (member: EnumerationMember): unknown => roundToType(elements.type, member.value)
+    if (!members.some((member) => isSameValue(stored(member), element)))
+      throwNotMember(members, element, path)
+  }
+}
+
+function throwNotMember(
+  members: readonly EnumerationMember[],
+  value: unknown,
+  path: string,
+): never {
+  const got = typeof value === 'string' ? JSON.stringify(value) : describeValue(value)
+  return throwInvalidInput(
+    path,
+    `must be one of ${formatNames(members.map((member) => member.name))}, not ${got}.`,
+  )
+}
+
+function assertRange(
+  range: { min?: number; max?: number },
+  elements: Elements,
+  path: string,
+): void {
+  const { min = -Infinity, max = Infinity } = range
+  const [low, high] = [
+    Number(roundToType(elements.type, min)),
+    Number(roundToType(elements.type, max)),
+  ]
+  for (const element of iterateElements(elements)) {
+    if (typeof element === 'string' || (element >= low && element <= high)) continue
+    const bounds =
+      max === Infinity
+        ? `at least ${min}`
+        : min === -Infinity
+          ? `at most ${max}`
+          : `from ${min} to ${max}`
+    throwInvalidInput(path, `must be ${bounds}, not ${element}.`)
+  }
+}
+
+function* iterateElements({ type, data }: Elements): Generator<number | bigint | string> {
+  for (const element of data) yield type === 'float16' ? fromHalf(Number(element)) : element
+}
+
+/** Returns `true` if two values are equal, where a bool equals 0 or 1 and an int64 is a bigint. */
+export function isSameValue(member: unknown, value: unknown): boolean {
+  return toComparable(member) === toComparable(value)
+}
+
+function toComparable(value: unknown): unknown {
+  if (typeof value === 'boolean') return Number(value)
+  if (typeof value !== 'bigint') return value
+  return BigInt.asIntN(53, value) === value ? Number(value) : value
+}
+
+function formatNames(names: readonly string[]): string {
+  return names.length === 0 ? 'none' : names.join(', ')
+}

@@ -1,0 +1,186 @@
+/** Encodes checked inputs as tensors and decodes tensors to outputs, independent of the runtime. */
+import type { ImageLayout } from '../catalog/schema.ts'
+import type { OutputParameter, TensorValue } from '../types/index.ts'
+import {
+  type Elements,
+  type ElementType,
+  parseElements,
+  toReadableData,
+  roundToType,
+  countElements,
+} from '../values/elements.ts'
+import type { Rasterize } from './image.ts'
+import { decodeImages, encodeImages } from './image-tensor.ts'
+import { throwInvalidInput } from '../values/input-errors.ts'
+import { type ParsedInput, isSameValue } from './parse-inputs.ts'
+import type { RawTensor, Shape } from './tensor.ts'
+import { encodeTokens, encodeText, type TextTensorSpec } from './text.ts'
+
+/** Requirements for the tensor of an input. */
+export interface InputTensorSpec {
+  type: ElementType
+  /** Shape of the tensor. `null`: the model does not declare it. */
+  shape: Shape | null
+  image?: { layout: ImageLayout; rasterize: Rasterize }
+  text?: TextTensorSpec
+  /** Names of a dict's values, in the order of the tensor's elements. */
+  keys?: readonly string[]
+}
+
+/**
+ * Resolves with the tensors of a checked input by name: one, or several for texts. Rejects with
+ * `invalid_request` that names `path` if the input does not fit.
+ */
+export async function encodeInput(
+  checked: ParsedInput,
+  tensor: string,
+  spec: InputTensorSpec,
+  path: string,
+): Promise<ReadonlyMap<string, RawTensor>> {
+  if (!spec.text) return new Map([[tensor, await encodeTensor(checked, spec, path)]])
+  if (checked.form === 'tokens')
+    return encodeTokens(checked.rows, tensor, spec.type, spec.text, path)
+  return encodeText(toTexts(checked, path), tensor, spec.type, spec.text, path)
+}
+
+/** Resolves with the tensor of a checked input. Rejects like {@link encodeInput}. */
+export async function encodeTensor(
+  checked: ParsedInput,
+  spec: InputTensorSpec,
+  path: string,
+): Promise<RawTensor> {
+  if (checked.form === 'image') {
+    if (!spec.image) return throwInvalidInput(path, 'the implementation has no layout for images.')
+    return encodeImages(checked.sources, { ...spec, ...spec.image }, path)
+  }
+  if (checked.form === 'tokens') return throwInvalidInput(path, 'must not be text.')
+  if (checked.form === 'binary') {
+    const { bytes } = checked
+    const data = bytes instanceof Blob ? new Uint8Array(await bytes.arrayBuffer()) : bytes
+    return { type: 'uint8', data, shape: resolveShape(data.length, null, spec.shape, path) }
+  }
+  const { type, data, shape } = toElements(checked, spec, path)
+  return { type, data, shape: resolveShape(data.length, shape, spec.shape, path) }
+}
+
+function toElements(
+  checked: Exclude<ParsedInput, { form: 'image' | 'binary' | 'tokens' }>,
+  { type, keys = [] }: InputTensorSpec,
+  path: string,
+): Elements {
+  if (checked.form === 'elements') return checked.elements
+  if (checked.form === 'list') return parseElements(type, checked.items, path)
+  const values = keys.map((key) => {
+    if (Object.hasOwn(checked.values, key)) return checked.values[key]
+    return throwInvalidInput(`${path}.${key}`, 'is required.')
+  })
+  return parseElements(type, values, path)
+}
+
+function toTexts(checked: ParsedInput, path: string): readonly string[] {
+  if (checked.form === 'list') return parseElements('string', checked.items, path).data as string[]
+  const elements = checked.form === 'elements' ? checked.elements : null
+  if (elements?.type !== 'string') return throwInvalidInput(path, 'must be text.')
+  if ((elements.shape?.length ?? 0) > 1)
+    throwInvalidInput(path, 'must be one text, or a list of them.')
+  return elements.data as string[]
+}
+
+/** Returns the full shape of `length` elements: the given shape, or the one that fits `spec`. */
+function resolveShape(
+  length: number,
+  given: readonly number[] | null,
+  spec: Shape | null,
+  path: string,
+): number[] {
+  if (!spec) return [...(given ?? [length])]
+  const scalar = given?.length === 0
+  if (given && !scalar) {
+    const fits =
+      given.length === spec.length &&
+      spec.every((wanted, axis) => isLengthAccepted(wanted, given[axis]))
+    if (!fits)
+      throwInvalidInput(
+        path,
+        `must have the shape ${formatShape(spec)}, not ${formatShape(given)}.`,
+      )
+    return [...given]
+  }
+  const fixed = countElements(spec.map((wanted) => wanted ?? 1))
+  const free = spec.filter((wanted) => wanted === null).length
+  if (free > 1 && !scalar)
+    throwInvalidInput(
+      path,
+      `must be given as { data, shape } with a shape like ${formatShape(spec)}.`,
+    )
+  const rest = free && !scalar ? length / fixed : 1
+  if (!Number.isInteger(rest) || fixed * rest !== length) {
+    throwInvalidInput(
+      path,
+      `${length === 1 ? '1 value does' : `${length} values do`} not fill the shape ${formatShape(spec)}.`,
+    )
+  }
+  return spec.map((wanted) => wanted ?? rest)
+}
+
+function isLengthAccepted(wanted: number | null, given: number | undefined): boolean {
+  return wanted === null || wanted === given
+}
+
+function formatShape(shape: Shape): string {
+  return `[${shape.map((length) => length ?? 'any').join(', ')}]`
+}
+
+/** Options for decoding the tensor of an output. */
+export interface OutputTensorSpec {
+  layout?: ImageLayout
+  keys?: readonly string[]
+}
+
+/**
+ * Returns the value of an output: a scalar for the shapes `[]` and `[1]`, else `{ data, shape }`.
+ * Enumeration members become names, images `ImageData`, binary bytes, lists nested arrays, dicts
+ * objects. An int64 is a bigint.
+ */
+export function decodeOutput(
+  parameter: OutputParameter,
+  tensor: RawTensor,
+  { layout, keys }: OutputTensorSpec = {},
+): unknown {
+  if (parameter.type === 'image' && layout) return decodeImages(tensor, layout)
+  if (parameter.type === 'binary') return tensor.data
+  if (parameter.type === 'list') return toNestedArrays(toPlainElements(tensor), tensor.shape)
+  if (parameter.type === 'dict') {
+    const values = toPlainElements(tensor)
+    return Object.fromEntries((keys ?? []).map((key, index) => [key, values[index]]))
+  }
+  const { shape } = tensor
+  const scalar = shape.length === 0 || (shape.length === 1 && shape[0] === 1)
+  const { enumeration } = parameter
+  if (enumeration?.length) {
+    const names = Array.from<unknown, unknown>(toReadableData(tensor), (element) => {
+      const stored = (value: unknown): unknown => roundToType(tensor.type, value)
+      const member = enumeration.find((candidate) => isSameValue(stored(candidate.value), element))
+      return member ? member.name : element
+    })
+    return scalar ? names[0] : { data: names, shape }
+  }
+  if (!scalar) return { data: toReadableData(tensor), shape } satisfies TensorValue
+  const element = toReadableData(tensor)[0]
+  return tensor.type === 'bool' ? element === 1 : element
+}
+
+/** Returns the elements with booleans instead of 0 and 1. */
+function toPlainElements(tensor: RawTensor): unknown[] {
+  return Array.from<unknown, unknown>(toReadableData(tensor), (element) =>
+    tensor.type === 'bool' ? element === 1 : element,
+  )
+}
+
+function toNestedArrays(elements: unknown[], [length, ...rest]: readonly number[]): unknown {
+  if (length === undefined || rest.length === 0) return elements
+  const step = countElements(rest)
+  return Array.from({ length }, (_, row) =>
+    toNestedArrays(elements.slice(row * step, (row + 1) * step), rest),
+  )
+}

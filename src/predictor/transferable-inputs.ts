@@ -1,0 +1,131 @@
+/** Prepares inputs for a worker: elements that exist only in pages become bitmaps. */
+import { InoriginError } from '../error.ts'
+import { throwInvalidInput } from '../values/input-errors.ts'
+
+/**
+ * Calls `send` with inputs that can be posted, and frees the bitmaps that were made for it. Rejects
+ * with `invalid_request` that names an input which cannot be posted.
+ */
+export async function withTransferableInputs<T>(
+  inputs: Record<string, unknown>,
+  send: (plain: Record<string, unknown>) => Promise<T>,
+): Promise<T> {
+  if (typeof inputs !== 'object' || inputs === null) {
+    throwInvalidInput('inputs', 'must be an object with a value for every input, by name.')
+  }
+  const plain = await toTransferable(inputs)
+  try {
+    return await send(plain)
+  } catch (thrown) {
+    if (thrown instanceof DOMException && thrown.name === 'DataCloneError')
+      throwUncloneableInput(plain, thrown)
+    throw thrown
+  } finally {
+    // Bitmaps of the caller stay open.
+    const own = new Set(Object.values(inputs).flatMap(toArray))
+    for (const value of Object.values(plain).flatMap(toArray)) {
+      if (isOwnedImage(value) && !own.has(value)) value.close()
+    }
+  }
+}
+
+/** Finds the input that cannot be posted; the browser does not say which it was. */
+function throwUncloneableInput(plain: Record<string, unknown>, cause: unknown): void {
+  for (const [name, value] of Object.entries(plain)) {
+    try {
+      structuredClone(value)
+    } catch {
+      throwInvalidInput(`inputs.${name}`, `${describeUncloneable(value)}.`, cause)
+    }
+  }
+}
+
+function describeUncloneable(value: unknown): string {
+  const pixels = toArray(value).filter(isOwnedImage)
+  if (pixels.length === 0) return 'has a type that predictors do not take'
+  const isGone = pixels.some(
+    (image) => ('codedWidth' in image ? image.codedWidth : image.width) === 0,
+  )
+  if (isGone) return 'the image has no pixels: it was closed or transferred'
+  return 'it shows pixels of another origin; load the image with crossorigin="anonymous"'
+}
+
+/** Returns the images of an input, which may be an array. */
+function toArray(value: unknown): unknown[] {
+  return Array.isArray(value) && typeof value[0] === 'object' ? value : [value]
+}
+
+/**
+ * Resolves with the inputs, where canvases, images and videos are replaced by bitmaps of their
+ * current content. Rejects with `invalid_request` that names an input without content, or with
+ * content of another origin.
+ */
+export async function toTransferable(
+  inputs: Record<string, unknown>,
+): Promise<Record<string, unknown>> {
+  const plain = { ...inputs }
+  const created: ImageBitmap[] = []
+  const replaced = async (value: unknown, path: string): Promise<unknown> => {
+    const element = toPageImage(value)
+    if (!element) return value
+    const bitmap = await captureBitmap(element, path)
+    created.push(bitmap)
+    return bitmap
+  }
+  try {
+    for (const [name, value] of Object.entries(inputs)) {
+      const path = `inputs.${name}`
+      const several = toArray(value)
+      if (!several.some(toPageImage)) continue
+      const bitmaps = several.map((one, index) =>
+        replaced(one, value === several ? `${path}[${index}]` : path),
+      )
+      await Promise.allSettled(bitmaps)
+      plain[name] = value === several ? await Promise.all(bitmaps) : await bitmaps[0]
+    }
+    return plain
+  } catch (thrown) {
+    for (const bitmap of created) bitmap.close()
+    throw thrown
+  }
+}
+
+/** Closes the images of received inputs after use, before the garbage collector would. */
+export function closeImages(inputs: Record<string, unknown>): void {
+  for (const value of Object.values(inputs).flatMap(toArray)) if (isOwnedImage(value)) value.close()
+}
+
+function isOwnedImage(value: unknown): value is ImageBitmap | VideoFrame {
+  if (typeof ImageBitmap !== 'undefined' && value instanceof ImageBitmap) return true
+  return typeof VideoFrame !== 'undefined' && value instanceof VideoFrame
+}
+
+type PageImage = HTMLCanvasElement | HTMLImageElement | HTMLVideoElement | OffscreenCanvas
+
+function toPageImage(value: unknown): PageImage | null {
+  if (typeof OffscreenCanvas !== 'undefined' && value instanceof OffscreenCanvas) return value
+  if (typeof HTMLElement === 'undefined' || !(value instanceof HTMLElement)) return null
+  const { HTMLCanvasElement, HTMLImageElement, HTMLVideoElement } = globalThis
+  const known = [HTMLCanvasElement, HTMLImageElement, HTMLVideoElement].find(
+    (element) => value instanceof element,
+  )
+  return known ? (value as PageImage) : null
+}
+
+async function captureBitmap(element: PageImage, path: string): Promise<ImageBitmap> {
+  if (typeof HTMLVideoElement !== 'undefined' && element instanceof HTMLVideoElement) {
+    if (element.readyState < element.HAVE_CURRENT_DATA)
+      throwInvalidInput(path, 'the video shows no frame yet.')
+  }
+  try {
+    if ('decode' in element) await element.decode()
+    return await createImageBitmap(element)
+  } catch (thrown) {
+    if (thrown instanceof InoriginError) throw thrown
+    return throwInvalidInput(
+      path,
+      'it shows no readable image. Check that it is loaded and larger than 0 x 0.',
+      thrown,
+    )
+  }
+}

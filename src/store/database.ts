@@ -1,0 +1,192 @@
+/** Manages the connection to the database, which opens on first use and reopens after a loss. */
+import { openDB, type IDBPDatabase } from 'idb'
+import { InoriginError } from '../error.ts'
+import { DB_VERSION, type StoreSchema } from './db.ts'
+import { migrate } from './migrations.ts'
+import { isQuotaExceeded, storageFullError } from './quota.ts'
+
+export type Connection = IDBPDatabase<StoreSchema>
+
+export interface Database {
+  readonly name: string
+  /**
+   * Runs `work` on an open connection and resolves with its result. If the connection is lost,
+   * `work` runs once more on a new one, so it must be safe to repeat. Rejects with `unavailable`
+   * if the database cannot be opened or is full.
+   */
+  use<T>(work: (connection: Connection) => Promise<T>): Promise<T>
+  /** Closes the connection after pending work. Every later use fails. */
+  close(): void
+}
+
+/** Connection being opened. `blocked` rejects when another tab blocks it for too long. */
+interface OpeningConnection {
+  connection: Promise<Connection>
+  blocked: Promise<never>
+}
+
+/** Time in milliseconds for tabs of an earlier version to close the database. */
+const UPGRADE_BLOCKED_TIMEOUT_MS = 10_000
+
+/** Returns the database of that name. It is opened on first use. */
+export function openDatabase(
+  name: string,
+  blockedTimeoutMs = UPGRADE_BLOCKED_TIMEOUT_MS,
+): Database {
+  let current: OpeningConnection | null = null
+  let closed = false
+
+  function connect(): OpeningConnection {
+    if (closed) throw new InoriginError('unavailable', 'The store of this server was closed.')
+    if (current) return current
+    const forgetConnection = () => {
+      if (current === opening) current = null
+    }
+    let giveUp = (_error: InoriginError): void => {}
+    const blocked = new Promise<never>((_, reject) => (giveUp = reject))
+    blocked.catch(() => undefined)
+    let blockedTimer: ReturnType<typeof setTimeout> | undefined
+    // Browsers throw synchronously where a site may not store anything.
+    const connection = callAsync(() =>
+      openDB<StoreSchema>(name, DB_VERSION, {
+        upgrade: (upgraded, oldVersion, _newVersion, transaction) =>
+          migrate(upgraded, oldVersion, transaction),
+        // Opening continues by itself as soon as that tab is closed.
+        blocked: () => {
+          blockedTimer = setTimeout(() => giveUp(upgradeBlockedError()), blockedTimeoutMs)
+        },
+        // Another tab wants to upgrade or delete. The next use opens the database again.
+        blocking(_current, _blocked, event) {
+          forgetConnection()
+          ;(event.target as IDBDatabase).close()
+        },
+        terminated: forgetConnection,
+      }),
+    )
+    const opening: OpeningConnection = { connection, blocked }
+    connection.catch(forgetConnection).finally(() => clearTimeout(blockedTimer))
+    current = opening
+    return opening
+  }
+
+  async function attempt<T>(
+    work: (connection: Connection) => Promise<T>,
+  ): Promise<AttemptResult<T>> {
+    const opening = connect()
+    const open = Promise.race([opening.connection, opening.blocked])
+    const connection = await open.catch((thrown: unknown) => {
+      throw toOpenError(thrown)
+    })
+    try {
+      return { done: true, value: await work(connection) }
+    } catch (thrown) {
+      if (current === opening && !isConnectionLost(thrown)) throw thrown
+      if (current === opening) current = null
+      return { done: false, thrown }
+    }
+  }
+
+  async function use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+    try {
+      const first = await attempt(work)
+      if (first.done) return first.value
+      const second = await attempt(work)
+      if (second.done) return second.value
+      throw isConnectionLost(second.thrown) ? toOpenError(second.thrown) : second.thrown
+    } catch (thrown) {
+      if (isQuotaExceeded(thrown)) throw storageFullError(thrown)
+      throw thrown instanceof DOMException ? databaseFailedError(thrown) : thrown
+    }
+  }
+
+  return {
+    name,
+    use,
+    close() {
+      closed = true
+      current?.connection.then((connection) => connection.close()).catch(() => undefined)
+      current = null
+    },
+  }
+}
+
+/**
+ * Runs `work` and resolves with its result once the transaction is committed. If `work` fails,
+ * rejects with that error, since the error of the transaction only repeats it.
+ */
+export async function runAndCommit<T>(
+  transaction: { done: Promise<void> },
+  work: () => Promise<T>,
+): Promise<T> {
+  const { done } = transaction
+  done.catch(() => undefined)
+  try {
+    const value = await work()
+    await done
+    return value
+  } catch (thrown) {
+    // The requests only report an abort; the reason is in the transaction's own error.
+    throw isAbortError(thrown)
+      ? await done.then(
+          () => thrown,
+          (why: unknown) => why,
+        )
+      : thrown
+  }
+}
+
+async function callAsync<T>(work: () => Promise<T>): Promise<T> {
+  return work()
+}
+
+function isAbortError(thrown: unknown): boolean {
+  return thrown instanceof DOMException && thrown.name === 'AbortError'
+}
+
+type AttemptResult<T> = { done: true; value: T } | { done: false; thrown: unknown }
+
+/**
+ * Returns `true` if the connection was lost, as opposed to an error in the work. Safari closes
+ * connections of background tabs ("Connection to Indexed Database server lost") and reports it
+ * at the next use. No work aborts its own transaction, so an abort comes from the browser.
+ */
+function isConnectionLost(thrown: unknown): boolean {
+  if (!(thrown instanceof DOMException)) return false
+  if (isAbortError(thrown)) return true
+  return thrown.name === 'InvalidStateError' || /connection.*(lost|clos)/i.test(thrown.message)
+}
+
+function upgradeBlockedError(): InoriginError {
+  const what = 'The database upgrade is blocked by another tab of this app.'
+  return new InoriginError('unavailable', `${what} Close or reload the other tabs.`, {
+    code: 'store_blocked',
+    retryAfter: 5,
+  })
+}
+
+/** Returns the error for a disk that cannot be read or written, or for an unknown browser error. */
+function databaseFailedError(cause: DOMException): InoriginError {
+  const what = `The browser could not use its database (${cause.message || cause.name}).`
+  return new InoriginError('unavailable', `${what} Reload the page, or free space on the disk.`, {
+    code: 'store_unavailable',
+    cause,
+  })
+}
+
+function toOpenError(thrown: unknown): unknown {
+  if (thrown instanceof InoriginError || isQuotaExceeded(thrown)) return thrown
+  if (thrown instanceof DOMException && thrown.name === 'VersionError') {
+    return new InoriginError(
+      'unavailable',
+      'The store on this device was written by a newer version of this app. Reload the page.',
+      { code: 'store_newer', cause: thrown },
+    )
+  }
+  const why = thrown instanceof Error ? thrown.message : String(thrown)
+  return new InoriginError(
+    'unavailable',
+    `The browser refused to open its database (${why}). ` +
+      'This happens in private windows and on full disks. Reload the page to try again.',
+    { code: 'store_unavailable', cause: thrown },
+  )
+}

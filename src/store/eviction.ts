@@ -1,0 +1,232 @@
+/** Makes space for downloads by evicting resources, and reports a shortage of storage. */
+import { InoriginError } from '../error.ts'
+import type { StoredTag } from '../types/index.ts'
+import { runExclusive } from './exclusive.ts'
+import type { ResourceRecord } from './db.ts'
+import {
+  isPinned,
+  listStoredTags,
+  loadInventory,
+  type Inventory,
+  type CatalogIndex,
+} from './inventory.ts'
+import type { Database } from './database.ts'
+import { trackDeletion, countPendingDeletion, settleDeletions } from './pending-deletions.ts'
+import { measureFreeBytes } from './free-space.ts'
+import { countStoredBytes, removeResource } from './resources.ts'
+import { isStorageFullError } from './quota.ts'
+import { runUnlessInUse } from './use-locks.ts'
+
+/** Resource being stored, with the number of bytes still to come. */
+interface Reservation {
+  database: string
+  sha256: string
+  getMissingBytes: () => number
+}
+
+export interface EvictionOptions {
+  signal: AbortSignal
+  /** Resolves with what the catalog knows of stored resources. Default: nothing. */
+  catalogIndex?: (() => Promise<CatalogIndex>) | undefined
+}
+
+const reservations = new Set<Reservation>()
+
+/**
+ * Reserves space for the missing bytes of these resources, given by sha256, besides those of other
+ * downloads and imports in progress. Resolves with a function that ends the reservation. Evicts the
+ * least recently used resources, but none that is pinned or in use. Waits for the browser to free
+ * their space. If eviction cannot make enough space, evicts nothing and rejects with `unavailable`,
+ * naming the missing bytes and what could be removed.
+ */
+export function reserveSpace(
+  database: Database,
+  wanted: ReadonlyMap<string, () => number>,
+  options: EvictionOptions,
+): Promise<() => void> {
+  return runEvictionExclusive(database, options, async () => {
+    const needed = countPendingBytes(database, wanted)
+    // Read first: space that is freed in between is then counted twice rather than not at all.
+    const pendingBytes = await countPendingDeletion(database)
+    const free = needed === 0 ? null : await measureFreeBytes(needed)
+    const hasSpace = async () => {
+      const remaining = countPendingBytes(database, wanted)
+      return ((await measureFreeBytes(remaining)) ?? 0) >= remaining
+    }
+    if (free !== null && free < needed) {
+      await evictUntilFree(database, needed, free + pendingBytes, options, hasSpace)
+    }
+    const added = Array.from(wanted, ([sha256, getMissingBytes]) => ({
+      database: database.name,
+      sha256,
+      getMissingBytes,
+    }))
+    for (const one of added) reservations.add(one)
+    return () => added.forEach((one) => reservations.delete(one))
+  })
+}
+
+/**
+ * Runs a write for which {@link reserveSpace} found space, and resolves with its result. If the
+ * browser still reports a full disk, evicts more and retries while anything is evictable. Then
+ * rejects as {@link reserveSpace} does.
+ */
+export async function withEviction<T>(
+  database: Database,
+  options: EvictionOptions,
+  write: () => Promise<T>,
+): Promise<T> {
+  for (;;) {
+    const before = await listStoredDigests(database)
+    try {
+      return await write()
+    } catch (error) {
+      if (!isStorageFullError(error)) throw error
+    }
+    await runEvictionExclusive(database, options, async () => {
+      // The rejected write needs at least one byte.
+      const needed = Math.max(1, countPendingBytes(database, new Map()))
+      if ((await countPendingDeletion(database)) > 0)
+        return evictUntilFree(database, needed, needed, options)
+      const after = new Set(await listStoredDigests(database))
+      // Another eviction made space in the meantime, here or in another tab.
+      if (before.some((sha256) => !after.has(sha256))) return
+      await evictUntilFree(database, needed, 0, options)
+    })
+  }
+}
+
+function listStoredDigests(database: Database): Promise<string[]> {
+  return database.use((connection) => connection.getAllKeys('resources'))
+}
+
+/** Runs `work` alone across all threads, since two threads would find the same free space. */
+function runEvictionExclusive<T>(
+  database: Database,
+  { signal }: EvictionOptions,
+  work: () => Promise<T>,
+): Promise<T> {
+  return runExclusive(`${database.name}:room`, { signal }, work)
+}
+
+/** Returns the number of missing bytes, of `wanted` and of everything in progress. */
+function countPendingBytes(database: Database, wanted: ReadonlyMap<string, () => number>): number {
+  const all = new Map(wanted)
+  for (const { database: name, sha256, getMissingBytes } of reservations) {
+    if (name === database.name && !all.has(sha256)) all.set(sha256, getMissingBytes)
+  }
+  return Array.from(all.values(), (getMissingBytes) => getMissingBytes()).reduce(
+    (total, bytes) => total + bytes,
+    0,
+  )
+}
+
+/**
+ * Evicts resources until `needed` bytes fit, and waits until the browser has freed their space.
+ * `initiallyFree` is the free space, including pending deletions.
+ */
+async function evictUntilFree(
+  database: Database,
+  needed: number,
+  initiallyFree: number,
+  { catalogIndex, signal }: EvictionOptions,
+  hasEnough?: () => Promise<boolean>,
+): Promise<void> {
+  let free = initiallyFree
+  // A catalog that cannot be loaded must not block the download.
+  const catalog = await catalogIndex?.().catch(() => undefined)
+  const inventory = await loadInventory(database, catalog)
+  const evictable = listEvictable(inventory, catalog)
+  if (free + sumStoredBytes(evictable) < needed)
+    throw quotaShortageError(needed, needed - free, inventory)
+  for (const record of evictable) {
+    if (free >= needed) break
+    const bytes = countStoredBytes(record)
+    const evict = () =>
+      trackDeletion(database, bytes, () => removeResource(database, record.sha256))
+    if (await runUnlessInUse(database, record.sha256, evict)) free += bytes
+  }
+  const isSettled = await settleDeletions(database, { signal, hasEnough })
+  if (free >= needed && isSettled) return
+  const pendingBytes = isSettled ? 0 : await countPendingDeletion(database)
+  const missing = Math.min(needed, Math.max(0, needed - free + pendingBytes))
+  throw quotaShortageError(needed, missing, await loadInventory(database, catalog), pendingBytes)
+}
+
+/**
+ * Returns the evictable resources, least recently used first, and larger ones first among equals. A
+ * resource that a pinned tag no longer needs, because its catalog changed, is evictable.
+ */
+function listEvictable(
+  { records, pins, inUse }: Inventory,
+  catalog: CatalogIndex | undefined,
+): ResourceRecord[] {
+  const isProtected = ({ sha256, tags }: ResourceRecord): boolean =>
+    isPinned({ tags: tags.filter((tag) => catalog?.needs(tag, sha256) !== false) }, pins)
+  return records
+    .filter((record) => !isProtected(record) && !inUse.has(record.sha256))
+    .toSorted(
+      (one, other) =>
+        one.lastUsed - other.lastUsed || countStoredBytes(other) - countStoredBytes(one),
+    )
+}
+
+/** Returns the tags in order of removal: unpinned and unused first, then least recently used. */
+function listRemovable(inventory: Inventory): StoredTag[] {
+  const rank = ({ pinned, inUse }: StoredTag) => (pinned ? 2 : 0) + (inUse ? 1 : 0)
+  return listStoredTags(inventory)
+    .filter(({ ownBytes }) => ownBytes > 0)
+    .toSorted((one, other) => rank(one) - rank(other))
+}
+
+/** Returns the error for a lack of storage. `pendingBytes` counts pending deletions. */
+function quotaShortageError(
+  bytes: number,
+  missingBytes: number,
+  inventory: Inventory,
+  pendingBytes = 0,
+): InoriginError {
+  const tags = listRemovable(inventory)
+  const named = tags.map(({ tag, ownBytes, pinned, inUse }) => {
+    const why = [pinned && 'pinned', inUse && 'in use'].filter(Boolean).join(', ')
+    return `${tag} (${formatMegabytes(ownBytes)}${why && `, ${why}`})`
+  })
+  const todo =
+    pendingBytes > 0
+      ? `The browser has not given back ${formatMegabytes(pendingBytes)} of what was removed. Close other tabs ` +
+        'of this site, or try again in a few minutes.'
+      : named.length > 0
+        ? `You can remove these with server.storage.remove(): ${named.join(', ')}.`
+        : 'No stored model can be removed. Free space on the disk.'
+  const freeBytesLeft = Math.max(0, bytes - missingBytes)
+  return new InoriginError(
+    'unavailable',
+    `Not enough storage: ${formatMegabytes(bytes)} are needed, and the browser grants this site only ` +
+      `${formatMegabytes(freeBytesLeft)} more; ${formatMegabytes(missingBytes)} are missing. ${todo}`,
+    {
+      code: 'storage_full',
+      ...(pendingBytes > 0 && { retryAfter: 60 }),
+      details: {
+        neededBytes: bytes,
+        freeBytes: freeBytesLeft,
+        missingBytes,
+        removable: tags.map(({ tag, ownBytes, pinned, inUse, lastUsed }) => ({
+          tag,
+          bytes: ownBytes,
+          pinned,
+          inUse,
+          lastUsed,
+        })),
+      },
+    },
+  )
+}
+
+function sumStoredBytes(records: readonly ResourceRecord[]): number {
+  return records.reduce((total, record) => total + countStoredBytes(record), 0)
+}
+
+function formatMegabytes(bytes: number): string {
+  const value = bytes / 1e6
+  return `${value < 10 ? value.toFixed(1) : Math.round(value)} MB`
+}

@@ -1,0 +1,97 @@
+/**
+ * Runs work in one tab or worker of the origin at a time, with a Web Lock. A frozen tab keeps its
+ * locks, so the holder must also answer on a channel. A silent holder loses its lock.
+ */
+import { InoriginError } from '../error.ts'
+
+export interface ExclusiveOptions {
+  signal: AbortSignal
+  /** Milliseconds between two pings to the holder. Ten without an answer end its lock. */
+  pingIntervalMs?: number
+}
+
+const MAX_UNANSWERED_PINGS = 10
+
+type Message = 'there?' | 'here'
+
+/**
+ * Runs `work` once no other thread runs work of that name, and resolves with its result. The signal
+ * passed to `work` aborts when `signal` does, or when another thread takes over. In the second case
+ * rejects with `aborted`.
+ */
+export async function runExclusive<T>(
+  name: string,
+  { signal, pingIntervalMs = 1000 }: ExclusiveOptions,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  signal.throwIfAborted()
+  const replaced = new AbortController()
+  const queueing = new AbortController()
+  const leaveQueue = () => queueing.abort()
+  signal.addEventListener('abort', leaveQueue)
+  let isHeld = false
+
+  async function runHeld(): Promise<T> {
+    isHeld = true
+    const stopAnswering = answerPings(name)
+    try {
+      return await work(AbortSignal.any([signal, replaced.signal]))
+    } finally {
+      stopAnswering()
+    }
+  }
+
+  try {
+    const queued = navigator.locks.request(name, { signal: queueing.signal }, runHeld)
+    const watch = watchHolder(name, pingIntervalMs, queueing.signal)
+    const isHolderDead = await Promise.race([queued.then(() => false), watch])
+    if (!isHolderDead || isHeld) return await queued
+    queueing.abort()
+    queued.catch(() => undefined)
+    return await navigator.locks.request(name, { steal: true }, runHeld)
+  } catch (thrown) {
+    signal.throwIfAborted()
+    // The lock was stolen: the request rejects at once, while the work still runs.
+    if (!isHeld || !(thrown instanceof DOMException) || thrown.name !== 'AbortError') throw thrown
+    replaced.abort(thrown)
+    throw new InoriginError(
+      'aborted',
+      'This tab did not respond for several seconds, and another tab took over its download.',
+      { code: 'download_replaced', cause: thrown },
+    )
+  } finally {
+    signal.removeEventListener('abort', leaveQueue)
+    queueing.abort()
+  }
+}
+
+/** Answers pings of waiting threads until the returned function is called. */
+function answerPings(name: string): () => void {
+  const channel = new BroadcastChannel(name)
+  channel.addEventListener('message', (event: MessageEvent<Message>) => {
+    if (event.data === 'there?') channel.postMessage('here' satisfies Message)
+  })
+  return () => channel.close()
+}
+
+/** Resolves with `true` after too many unanswered pings. Never settles once aborted. */
+function watchHolder(name: string, pingIntervalMs: number, signal: AbortSignal): Promise<true> {
+  return new Promise((resolve) => {
+    let unanswered = 0
+    const channel = new BroadcastChannel(name)
+    channel.addEventListener('message', (event: MessageEvent<Message>) => {
+      if (event.data === 'here') unanswered = 0
+    })
+    // The random part keeps two waiting threads from taking over at the same moment.
+    const timer = setInterval(ping, pingIntervalMs * (1 + Math.random() / 4))
+    function ping(): void {
+      if (unanswered === MAX_UNANSWERED_PINGS) return resolve(true)
+      unanswered++
+      channel.postMessage('there?' satisfies Message)
+    }
+    signal.addEventListener('abort', () => {
+      clearInterval(timer)
+      channel.close()
+    })
+  })
+}

@@ -1,0 +1,62 @@
+/** Stores the catalog entries of imported models, which no catalog lists. */
+import { InoriginError } from '../error.ts'
+import type { EntryRecord } from './db.ts'
+import { runAndCommit, type Database } from './database.ts'
+import { toChunkKeyRange } from './resources.ts'
+
+const IMPORT_SCHEME = 'import:'
+
+/** Resolves with all entries of imported tags. */
+export function listImportedEntries(database: Database): Promise<EntryRecord[]> {
+  return database.use((connection) => connection.getAll('entries'))
+}
+
+/**
+ * Stores and pins the entry of a tag, in place of an earlier one. Removes the tag's resources that
+ * are not in `hashes`, unless another tag uses them. Rejects with `unavailable` and changes nothing
+ * if a resource of `hashes` is not stored any more.
+ */
+export function putImportedEntry(
+  database: Database,
+  record: EntryRecord,
+  hashes: ReadonlySet<string>,
+): Promise<void> {
+  const { tag } = record
+  return database.use((connection) => {
+    const stores = ['entries', 'resources', 'chunks', 'pins'] as const
+    const transaction = connection.transaction(stores, 'readwrite')
+    return runAndCommit(transaction, async () => {
+      const resources = transaction.objectStore('resources')
+      const stored = await resources.getAll()
+      const present = stored.filter(({ sha256, verified }) => verified && hashes.has(sha256))
+      if (present.length < hashes.size) throw filesRemovedError(tag)
+      const others = stored.filter(({ sha256 }) => !hashes.has(sha256))
+      for (const other of others.filter(({ tags }) => tags.includes(tag))) {
+        const tags = other.tags.filter((one) => one !== tag)
+        if (tags.length > 0) {
+          await resources.put({ ...other, tags })
+          continue
+        }
+        await resources.delete(other.sha256)
+        await transaction.objectStore('chunks').delete(toChunkKeyRange(other.sha256))
+      }
+      await transaction.objectStore('entries').put(record)
+      await transaction.objectStore('pins').put({ tag, since: new Date().toISOString() })
+    })
+  })
+}
+
+function filesRemovedError(tag: string): InoriginError {
+  const what = `Files of ${tag} were removed while it was being imported. Import it again.`
+  return new InoriginError('unavailable', what, { code: 'import_lost' })
+}
+
+/** Returns `true` if the file was imported, so that only the user has it. */
+export function isImported({ url }: { url: string }): boolean {
+  return url.startsWith(IMPORT_SCHEME)
+}
+
+/** Returns the placeholder for the URL of an imported file. */
+export function toImportUrl(name: string): string {
+  return new URL(`${IMPORT_SCHEME}${name.split('/').map(encodeURIComponent).join('/')}`).href
+}

@@ -1,0 +1,144 @@
+/**
+ * Tracks pending deletions: space that the browser has not freed yet. A Blob keeps its file until
+ * garbage collection, which an idle worker may delay for a minute. Chromium deletes such files 2 to
+ * 5 seconds later (`kInitialJournalCleaningWindowTime`,
+ * https://crsrc.org/c/content/browser/indexed_db). Until then deleted data counts as used, and
+ * evicting more because of it would be wrong.
+ */
+import type { Database } from './database.ts'
+import { sleep } from './timeouts.ts'
+import { countStoredBytes, toChunkKeyRange, withoutLostChunks } from './resources.ts'
+import { estimateQuota } from './quota.ts'
+
+interface PendingDeletion {
+  /** Bytes that the origin used besides resources before the deletion; `null` if unknown. */
+  otherBytes: number | null
+  bytes: number
+  /** Time of the deletion, from `performance.now()`. */
+  since: number
+}
+
+export interface SettleOptions {
+  signal: AbortSignal
+  /** Resolves with `true` if there is enough space despite the pending deletions. */
+  hasEnough?: () => Promise<boolean>
+}
+
+/** Time in milliseconds after which a deletion is no longer pending: other data has grown. */
+const PENDING_EXPIRY_MS = 120_000
+
+/** Longest wait in milliseconds for pending deletions. */
+const MAX_SETTLE_MS = 60_000
+
+/** The same limit for browsers that do not report their usage. */
+const MAX_SETTLE_WITHOUT_USAGE_MS = 3000
+
+/** Milliseconds between two checks. */
+const POLL_INTERVAL_MS = 500
+
+/** Number of attempts to read the stored bytes while they change. */
+const MAX_USAGE_READS = 5
+
+/** Bytes to ignore, since the database's own overhead varies. */
+const USAGE_TOLERANCE_BYTES = 2 ** 20
+
+/** Size of a buffer that makes Chromium collect garbage. Unwritten, it uses no memory. */
+const GC_BUFFER_BYTES = 64 * 2 ** 20
+
+const pendingDeletions = new Map<string, PendingDeletion>()
+
+/** Runs `work`, which deletes that many bytes, and records them as pending deletions. */
+export async function trackDeletion<T>(
+  database: Database,
+  bytes: number,
+  work: () => Promise<T>,
+): Promise<T> {
+  if (bytes === 0) return work()
+  // This removes deletions that have completed in the meantime.
+  await countPendingDeletion(database)
+  const before = pendingDeletions.get(database.name)
+  const otherBytes = before ? before.otherBytes : await measureOtherUsage(database)
+  const result = await work()
+  const current = pendingDeletions.get(database.name)
+  pendingDeletions.set(database.name, {
+    otherBytes: current ? minKnown(current.otherBytes, otherBytes) : otherBytes,
+    bytes: (current?.bytes ?? 0) + bytes,
+    since: performance.now(),
+  })
+  triggerGarbageCollection()
+  return result
+}
+
+/** Resolves with the number of deleted bytes that still count as used. */
+export async function countPendingDeletion(database: Database): Promise<number> {
+  const pending = pendingDeletions.get(database.name)
+  if (!pending) return 0
+  const age = performance.now() - pending.since
+  const now = pending.otherBytes === null ? null : await measureOtherUsage(database)
+  const bytes =
+    pending.otherBytes === null || now === null
+      ? age < MAX_SETTLE_WITHOUT_USAGE_MS
+        ? pending.bytes
+        : 0
+      : Math.min(now - pending.otherBytes, pending.bytes)
+  if (bytes > USAGE_TOLERANCE_BYTES && age < PENDING_EXPIRY_MS) return bytes
+  if (pendingDeletions.get(database.name) === pending) pendingDeletions.delete(database.name)
+  return 0
+}
+
+/** Resolves with `true` when the deletions completed or enough is free; `false` after a minute. */
+export async function settleDeletions(
+  database: Database,
+  { signal, hasEnough = async () => false }: SettleOptions,
+): Promise<boolean> {
+  const startedAt = performance.now()
+  while ((await countPendingDeletion(database)) > 0) {
+    if (await hasEnough()) return true
+    if (performance.now() - startedAt > MAX_SETTLE_MS) return false
+    triggerGarbageCollection()
+    await sleep(POLL_INTERVAL_MS, signal)
+  }
+  return true
+}
+
+/** Resolves with the bytes that the origin uses besides resources; `null` if not known reliably. */
+async function measureOtherUsage(database: Database): Promise<number | null> {
+  let stored = await sumStoredBytes(database)
+  for (let read = 1; ; read++) {
+    const { usage } = await estimateQuota().catch(() => ({ usage: null }))
+    const after = await sumStoredBytes(database)
+    // A chunk that was stored in between would count on one side only.
+    if (after !== stored && read < MAX_USAGE_READS) {
+      stored = after
+      continue
+    }
+    return usage === null || usage < after ? null : usage - after
+  }
+}
+
+/** Returns the smaller one: with parallel deletions, one reading may include the other's bytes. */
+function minKnown(one: number | null, other: number | null): number | null {
+  return one === null || other === null ? (one ?? other) : Math.min(one, other)
+}
+
+async function sumStoredBytes(database: Database): Promise<number> {
+  return database.use(async (connection) => {
+    const transaction = connection.transaction(['resources', 'chunks'])
+    const records = await transaction.objectStore('resources').getAll()
+    const sizes = records.map(async (record) => {
+      const keys = await transaction
+        .objectStore('chunks')
+        .getAllKeys(toChunkKeyRange(record.sha256))
+      return countStoredBytes({ ...record, chunks: withoutLostChunks(record.chunks, keys) })
+    })
+    return (await Promise.all(sizes)).reduce((sum, bytes) => sum + bytes, 0)
+  })
+}
+
+function triggerGarbageCollection(): void {
+  try {
+    void new ArrayBuffer(GC_BUFFER_BYTES)
+  } catch {
+    // With so little memory left, garbage is collected anyway.
+  }
+}

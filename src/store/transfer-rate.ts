@@ -1,0 +1,72 @@
+/** Measures the rate of incoming bytes and reports progress. */
+import type { Tag } from '../types/index.ts'
+
+export interface Rate {
+  add(bytes: number): void
+  /** Returns the bytes per second over the last few seconds; 0 if none arrived. */
+  perSecond(): number
+}
+
+/** Creates a rate measured over a sliding window of `window` milliseconds, 4000 by default. */
+export function createRate(now: () => number = () => performance.now(), window = 4000): Rate {
+  const started = now()
+  let samples: { time: number; bytes: number }[] = []
+  return {
+    add(bytes) {
+      const time = now()
+      const last = samples.at(-1)
+      // Hundreds of pieces arrive per second, so those within 100 ms form one sample.
+      if (last && time - last.time < 100) last.bytes += bytes
+      else samples.push({ time, bytes })
+    },
+    perSecond() {
+      const time = now()
+      samples = samples.filter((sample) => time - sample.time <= window)
+      const bytes = samples.reduce((sum, sample) => sum + sample.bytes, 0)
+      return bytes === 0 ? 0 : (bytes * 1000) / Math.max(100, Math.min(window, time - started))
+    },
+  }
+}
+
+/** Returns the seconds that so many bytes take at that rate; `null` if the rate is 0. */
+export function estimateSeconds(bytes: number, bytesPerSecond: number): number | null {
+  if (bytes <= 0) return 0
+  return bytesPerSecond > 0 ? bytes / bytesPerSecond : null
+}
+
+/** Calls `onProgress` up to five times a second while it changes, until the result is called. */
+export function startProgressReports<
+  Progress extends { loadedBytes: number; bytesPerSecond: number },
+>(progress: () => Progress, onProgress: (progress: Progress) => void): () => void {
+  let last = progress()
+  onProgress(last)
+  const timer = setInterval(() => {
+    const next = progress()
+    const { loadedBytes, bytesPerSecond } = last
+    const same = next.loadedBytes === loadedBytes && next.bytesPerSecond === bytesPerSecond
+    if (!same) onProgress(next)
+    last = next
+  }, 200)
+  return () => clearInterval(timer)
+}
+
+/** Creates a meter for the bytes of one phase of the work for a tag. */
+export function createProgressMeter<Phase extends string>(
+  tag: Tag,
+  phase: Phase,
+  totalBytes: number,
+) {
+  const rate = createRate()
+  let loadedBytes = 0
+  return {
+    add(bytes: number) {
+      loadedBytes = Math.min(totalBytes, loadedBytes + bytes)
+      rate.add(bytes)
+    },
+    progress() {
+      const bytesPerSecond = rate.perSecond()
+      const remainingSeconds = estimateSeconds(totalBytes - loadedBytes, bytesPerSecond)
+      return { tag, phase, loadedBytes, totalBytes, bytesPerSecond, remainingSeconds }
+    },
+  }
+}
