@@ -48,7 +48,11 @@ afterAll(async () => {
   for (const runtime of runtimes.values()) (await runtime).close()
 })
 
-const open = async (device: 'wasm' | 'webgpu', layout: Layout, large: boolean): Promise<OpenedDecoder> => {
+const open = async (
+  device: 'wasm' | 'webgpu',
+  layout: Layout,
+  large: boolean,
+): Promise<OpenedDecoder> => {
   const build = `${device}, large: ${large}`
   const runtime = runtimes.get(build) ?? openRuntime(device, large)
   runtimes.set(build, runtime)
