@@ -87,7 +87,7 @@ test('of tags that share all their files, the one that is loaded is in use', asy
     database,
     onDownload: () => undefined,
     entries: { all: async () => [] } as never,
-    models: { of: (tag: string) => (tag === '@me/two' ? [{}] : []) } as never,
+    models: { ofTag: (tag: string) => (tag === '@me/two' ? [{}] : []) } as never,
   })
   const stored = await storage.stored()
   expect(stored.map(({ tag, inUse }) => [tag, inUse])).toEqual([
