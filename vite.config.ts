@@ -201,7 +201,7 @@ export default defineConfig(({ command }) => ({
           restoreMocks: true,
           unstubGlobals: true,
           maxWorkers: '100%',
-          testTimeout: 60_000,
+          testTimeout: 180_000,
           sequence: { groupOrder: 0 },
         },
       },

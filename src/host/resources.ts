@@ -48,8 +48,8 @@ export function createResources(options: ResourcesOptions): Resources {
       const resource = resourcesOf([entry]).find((one) => one.sha256 === sha256)
       if (resource) return { resource, tag: entry.tag, isListed: true }
     }
-    const located = await predictions.findResource(sha256)
-    return located && { ...located, isListed: false }
+    const recorded = await predictions.findResource(sha256)
+    return recorded && { ...recorded, isListed: false }
   }
 
   async function find(sha256: string): Promise<LocatedResource | undefined> {

@@ -249,7 +249,7 @@ describe('over HTTP', () => {
         '@values/mixed',
         { matrix: { data: '', dtype: 'complex64' } },
         400,
-        'inputs.matrix.dtype: "complex64" cannot',
+        'inputs.matrix.dtype: "complex64" is not supported',
       ],
       ['@inorigin/none', {}, 404, '@inorigin/none'],
       ['@inorigin/guide', {}, 404, '@inorigin/guide is a language model'],

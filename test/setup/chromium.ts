@@ -44,7 +44,7 @@ const GPU_ARGS: Readonly<Record<Gpu, readonly string[]>> = {
 /**
  * Flags of the one browser that tests share. Its pages live for seconds, in which optimized wasm does not
  * pay for itself, so V8 waits longer for it: 92 s of CPU in place of 105 s for four files of end-to-end
- * tests, on two cores. The budget has no unit that V8 names; its default is 13,000,000.
+ * tests, on two cores.
  */
 export const SHORT_LIVED_ARGS: readonly string[] = ['--js-flags=--wasm-tiering-budget=50000000']
 

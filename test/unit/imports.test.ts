@@ -142,7 +142,7 @@ function sources(): string[] {
   )
 }
 
-test('imports only point down', { timeout: 60_000 }, () => {
+test('imports only point down', { timeout: 300_000 }, () => {
   const files = sources()
   expect(files.length).toBeGreaterThan(10)
   expect(files.flatMap((path) => faults(path, readFileSync(join(ROOT, path), 'utf8')))).toEqual([])

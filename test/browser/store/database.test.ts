@@ -115,7 +115,7 @@ describe('where a site may store nothing', () => {
     await expect(getDeviceFact(database, 'subject', isText)).rejects.toMatchObject({
       kind: 'unavailable',
       code: 'store_unavailable',
-      message: expect.stringMatching(/Private windows/),
+      message: expect.stringMatching(/private windows/),
     })
     vi.restoreAllMocks()
     vi.unstubAllGlobals()

@@ -9,7 +9,7 @@ placeXgrammar()
 
 test(
   'Random schemas are kept, and keep nothing out that is valid',
-  { tags: ['slow'], timeout: 60_000 },
+  { tags: ['slow'], timeout: 300_000 },
   async () => {
     const tally = await tallySchemas(guideVocabulary(), 0, 40)
     expect(tally.failures).toEqual([])
@@ -20,7 +20,7 @@ test(
 
 test(
   'Random sets of tools are called as they ask for',
-  { tags: ['slow'], timeout: 60_000 },
+  { tags: ['slow'], timeout: 300_000 },
   async () => {
     const tally = await tallyTools(guideVocabulary(), 0, 20)
     expect(tally.failures).toEqual([])
@@ -28,6 +28,6 @@ test(
   },
 )
 
-test('Random grammars are kept', { timeout: 60_000 }, async () => {
+test('Random grammars are kept', { timeout: 300_000 }, async () => {
   expect(await wrongGrammars(0, 150)).toEqual([])
 })

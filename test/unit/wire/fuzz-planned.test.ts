@@ -45,7 +45,7 @@ async function statusOf(path: string, body: string): Promise<number> {
 
 const PATHS = [CHAT, MESSAGES, '/v1/messages/count_tokens', '/v1/responses']
 
-describe.each(PATHS)('%s', { timeout: 120_000 }, (path) => {
+describe.each(PATHS)('%s', { timeout: 300_000 }, (path) => {
   it('answers bodies that are wrong in a few places', async () => {
     const chance = createChance(path.length)
     const seen = new Map<number, number>()
@@ -237,7 +237,7 @@ const EXTREMES: ReadonlyArray<
   ['a schema of nothing but itself', CHAT, schemaOf({ $ref: '#' }), 200],
 ]
 
-describe('extremes', { timeout: 60_000 }, () => {
+describe('extremes', { timeout: 300_000 }, () => {
   it.each(EXTREMES)('%s', async (_what, path, body, status) => {
     expect(await statusOf(path, typeof body === 'string' ? body : JSON.stringify(body))).toBe(
       status,

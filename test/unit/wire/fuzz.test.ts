@@ -113,7 +113,7 @@ async function outcomeOf(host: ScriptedHost, path: string, body: unknown): Promi
 /** Refusals of bodies with few fields. */
 const LEAST: Record<string, number> = { '/v1/predictions': 100, '/v1/embeddings': 300 }
 
-describe.each(Object.keys(BODIES))('%s', { timeout: 60_000 }, (path) => {
+describe.each(Object.keys(BODIES))('%s', { timeout: 300_000 }, (path) => {
   const body = BODIES[path]
 
   it('takes the body that has everything', async () => {
