@@ -30,8 +30,8 @@ import type {
   GenerationEvent,
   GenerationRequest,
 } from '../types/index.ts'
-import { measure } from './measure.ts'
-import { createQueue } from './queue.ts'
+import { measure } from './choice/measure.ts'
+import { createQueue } from './requests/queue.ts'
 
 /**
  * Queue of this model. It runs up to 4 requests concurrently and rejects those beyond its limits.

@@ -9,7 +9,7 @@ import {
   type HostToPage,
   type PageToHost,
 } from '../link/protocol.ts'
-import { HEARTBEAT_INTERVAL_MS } from './heartbeat.ts'
+import { HEARTBEAT_INTERVAL_MS } from './requests/heartbeat.ts'
 import { openHost } from './open-host.ts'
 
 type HostHandlers = Handlers<HostCalls, HostStreams>

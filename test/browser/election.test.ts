@@ -1,6 +1,6 @@
 /** The election with the browser's own locks; the rules themselves are tested in Node. */
 import { expect, test } from 'vitest'
-import { joinElection } from '../../src/host/election.ts'
+import { joinElection } from '../../src/host/tab/election.ts'
 
 function candidate(name: string) {
   const log: string[] = []

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import type { CatalogDocument } from '../../catalog/schema.ts'
 import { validateDocument } from '../catalog-document.ts'
-import { refuse } from '../../host/draft/refuse.ts'
+import { refuse } from '../../draft/refuse.ts'
 
 /** Name of the schema file beside the catalog, for editors. */
 export const SCHEMA_FILE = 'catalog.schema.json'

@@ -2,7 +2,7 @@
 import { constants, lstatSync, readlinkSync, realpathSync } from 'node:fs'
 import { lstat, open, type FileHandle } from 'node:fs/promises'
 import { isAbsolute, join, relative, sep } from 'node:path'
-import { refuse } from '../../host/draft/refuse.ts'
+import { refuse } from '../../draft/refuse.ts'
 
 export interface ModelRoot {
   /** Path of the folder as the user named it. It may be a link. */

@@ -1,13 +1,13 @@
 /** Plans the entry for a path passed to `inorigin add`, without lengths and hashes of its files. */
-import { planMlc } from '../../host/draft/mlc.ts'
+import { planMlc } from '../../draft/mlc.ts'
 import {
   planGraph,
   planLayout,
   refuseTensors,
   type Plan,
   type PlanOptions,
-} from '../../host/draft/plan.ts'
-import { refuse } from '../../host/draft/refuse.ts'
+} from '../../draft/plan.ts'
+import { refuse } from '../../draft/refuse.ts'
 import { openFolder } from '../onnx/disk-folder.ts'
 import type { Source } from './source.ts'
 

@@ -2,9 +2,9 @@
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import type { HubFile } from '../../catalog/hub/listing.ts'
-import type { Item } from '../../host/draft/items.ts'
-import { kindOf } from '../../host/draft/kind.ts'
-import { refuse } from '../../host/draft/refuse.ts'
+import type { Item } from '../../draft/items.ts'
+import { kindOf } from '../../draft/kind.ts'
+import { refuse } from '../../draft/refuse.ts'
 import { findInside, openRoot, type ModelRoot } from './model-root.ts'
 
 /** Files of a model. All paths are relative to the root and use forward slashes. */

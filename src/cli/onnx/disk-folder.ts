@@ -2,8 +2,8 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { findInside, openInside, type ModelRoot } from '../add/model-root.ts'
-import type { Folder, OpenFile } from '../../host/draft/folder.ts'
-import { refuse } from '../../host/draft/refuse.ts'
+import type { Folder, OpenFile } from '../../draft/folder.ts'
+import { refuse } from '../../draft/refuse.ts'
 
 /** Minimum number of bytes per read. */
 const MIN_READ_BYTES = 2 ** 20

@@ -1,7 +1,7 @@
 /** Opens a model in the runtime that browsers use, on WebAssembly in Node. */
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { refuse } from '../../host/draft/refuse.ts'
+import { refuse } from '../../draft/refuse.ts'
 
 /** Graph and its external weights, each with the path that the graph refers to. */
 export interface ModelFiles {

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import type { GpuVerdict } from '../../../src/device/gpu-verdict.ts'
 import { probeDevice } from '../../../src/device/capabilities.ts'
-import { createGpuVerdicts } from '../../../src/host/gpu-verdict.ts'
+import { createGpuVerdicts } from '../../../src/host/choice/gpu-verdict.ts'
 import { putDeviceFact } from '../../../src/store/device-facts.ts'
 import { openDatabase } from '../../../src/store/database.ts'
 

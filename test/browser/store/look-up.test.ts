@@ -1,7 +1,7 @@
 /** What is found out of servers before a model is loaded, and what stays of it here. */
 import { afterEach, expect, test, vi } from 'vitest'
 import { expandMlcEntry } from '../../../src/catalog/mlc/expand-entry.ts'
-import { createEntries } from '../../../src/host/entries.ts'
+import { createEntries } from '../../../src/host/library/entries.ts'
 import { ensureResources } from '../../../src/store/ensure.ts'
 import { hasResource } from '../../../src/store/resources.ts'
 import type { LoadProgress } from '../../../src/types/index.ts'

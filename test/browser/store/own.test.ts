@@ -1,9 +1,9 @@
 /** Files that become a tag of the user's own, of several imports at once. */
 import { expect, test } from 'vitest'
-import type { ImplementationSelector } from '../../../src/host/selector.ts'
-import { createEntries } from '../../../src/host/entries.ts'
-import { createImporter } from '../../../src/host/import.ts'
-import { resourcesOf } from '../../../src/host/catalog-index.ts'
+import type { ImplementationSelector } from '../../../src/host/choice/selector.ts'
+import { createEntries } from '../../../src/host/library/entries.ts'
+import { createImporter } from '../../../src/host/library/import.ts'
+import { resourcesOf } from '../../../src/host/library/catalog-index.ts'
 import { hasResource, readResource } from '../../../src/store/resources.ts'
 import type { Imported, ImportWishes } from '../../../src/types/index.ts'
 import { onnxFile } from '../../support/onnx.ts'

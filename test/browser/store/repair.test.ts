@@ -1,6 +1,6 @@
 /** What a browser or a disk loses of what was stored. */
 import { describe, expect, test } from 'vitest'
-import { createStorage } from '../../../src/host/storage.ts'
+import { createStorage } from '../../../src/host/library/storage.ts'
 import { download } from '../../../src/store/download.ts'
 import { deleteDamagedChunks } from '../../../src/store/damaged-chunks.ts'
 import { listStoredResources, loadInventory } from '../../../src/store/inventory.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { checkModel } from '../../../src/host/draft/check.ts'
-import { draftSignature, imageOf } from '../../../src/host/draft/signature.ts'
-import type { OnnxModel, Value } from '../../../src/host/draft/model.ts'
+import { checkModel } from '../../../src/draft/check.ts'
+import { draftSignature, imageOf } from '../../../src/draft/signature.ts'
+import type { OnnxModel, Value } from '../../../src/draft/model.ts'
 
 const value = (given: Partial<Value>): Value => ({
   name: 'x',

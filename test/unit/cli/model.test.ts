@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
-import { readModel as read } from '../../../src/host/draft/model.ts'
+import { readModel as read } from '../../../src/draft/model.ts'
 import { onnxFile, onnxGraph } from '../../support/onnx.ts'
 import { openRoot } from '../../../src/cli/add/model-root.ts'
 import { openFolder } from '../../../src/cli/onnx/disk-folder.ts'

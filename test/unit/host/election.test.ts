@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { joinElection, type Election } from '../../../src/host/election.ts'
+import { joinElection, type Election } from '../../../src/host/tab/election.ts'
 import { createLocks } from '../../support/locks.ts'
 
 interface Tab extends Election {

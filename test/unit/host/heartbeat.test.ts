@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest'
-import { withHeartbeat } from '../../../src/host/heartbeat.ts'
+import { withHeartbeat } from '../../../src/host/requests/heartbeat.ts'
 
 afterEach(() => {
   vi.useRealTimers()

@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest'
-import { createMeasurements } from '../../../src/host/measurements.ts'
+import { createMeasurements } from '../../../src/host/choice/measurements.ts'
 import type { Capabilities } from '../../../src/device/capabilities.ts'
 import type { Database } from '../../../src/store/database.ts'
 import { predictor } from '../catalog/entries.ts'

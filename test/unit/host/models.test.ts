@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { createModels } from '../../../src/host/models.ts'
+import { createModels } from '../../../src/host/models/models.ts'
 import type { Implementation } from '../../../src/catalog/schema.ts'
-import type { TransferProgress } from '../../../src/host/model-instance.ts'
+import type { TransferProgress } from '../../../src/host/models/model-instance.ts'
 import type { ModelToHost } from '../../../src/link/protocol.ts'
 import { predictor } from '../catalog/entries.ts'
 

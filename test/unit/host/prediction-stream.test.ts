@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { streamPrediction } from '../../../src/host/prediction-stream.ts'
+import { streamPrediction } from '../../../src/host/requests/prediction-stream.ts'
 import type { LoadProgress, PredictionEvent, PredictionResult } from '../../../src/types/index.ts'
 
 const RESULT: PredictionResult = { tag: '@a/b', outputs: { y: 1 }, latency: 2, device: 'wasm' }

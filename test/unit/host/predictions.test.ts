@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { createPredictions } from '../../../src/host/predictions.ts'
+import { createPredictions } from '../../../src/host/library/predictions.ts'
 import type { PredictionRecord } from '../../../src/store/db.ts'
 import type { Database } from '../../../src/store/database.ts'
 import type { PredictionRequest } from '../../../src/types/index.ts'

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { CONFIRM_TIMEOUT_MS } from '../../../src/host/admission.ts'
-import { CANCEL_DELAY_MS, createQueue } from '../../../src/host/queue.ts'
+import { CONFIRM_TIMEOUT_MS } from '../../../src/host/requests/admission.ts'
+import { CANCEL_DELAY_MS, createQueue } from '../../../src/host/requests/queue.ts'
 
 const signal = () => new AbortController().signal
 

@@ -5,10 +5,10 @@ import { completeMlcEntry, expandMlcEntry } from '../../../src/catalog/mlc/expan
 import type { MlcRecord } from '../../../src/catalog/mlc/record-schema.ts'
 import type { Entry } from '../../../src/catalog/schema.ts'
 import type { Capabilities } from '../../../src/device/capabilities.ts'
-import type { ImplementationSelector } from '../../../src/host/selector.ts'
-import type { Entries } from '../../../src/host/entries.ts'
-import { selectMeasurable } from '../../../src/host/benchmark.ts'
-import { resolveImplementation } from '../../../src/host/resolve-implementation.ts'
+import type { ImplementationSelector } from '../../../src/host/choice/selector.ts'
+import type { Entries } from '../../../src/host/library/entries.ts'
+import { selectMeasurable } from '../../../src/host/choice/benchmark.ts'
+import { resolveImplementation } from '../../../src/host/choice/resolve-implementation.ts'
 import { HASH } from '../catalog/entries.ts'
 
 const record = (model_id: string): MlcRecord => ({

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import type { ErrorCode } from '../../../src/error-codes.ts'
 import { InoriginError } from '../../../src/error.ts'
-import { createResources } from '../../../src/host/resources.ts'
+import { createResources } from '../../../src/host/library/resources.ts'
 import type { ensureResources } from '../../../src/store/ensure.ts'
 import { HASH, model } from '../catalog/entries.ts'
 

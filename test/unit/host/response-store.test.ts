@@ -1,7 +1,7 @@
 /** How much of responses is kept, for how long, and for whom. */
 import { describe, expect, it } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
-import { createResponseStore } from '../../../src/host/response-store.ts'
+import { createResponseStore } from '../../../src/host/requests/response-store.ts'
 import type { Caller, KeptResponse } from '../../../src/types/index.ts'
 
 const callerOf = (key: string | null): Caller => ({ key, signal: new AbortController().signal })

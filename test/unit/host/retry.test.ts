@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
-import { verdictFromError } from '../../../src/host/gpu-verdict.ts'
-import { createRetryPolicy, withRetry } from '../../../src/host/retry.ts'
+import { verdictFromError } from '../../../src/host/choice/gpu-verdict.ts'
+import { createRetryPolicy, withRetry } from '../../../src/host/requests/retry.ts'
 
 const untrusted = (features: readonly string[] | null = []) =>
   new InoriginError('unavailable', 'Wrong numbers.', {

@@ -1,7 +1,7 @@
 /** Work that several wait for. */
 import { expect, test } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
-import { createSingleFlight } from '../../../src/host/single-flight.ts'
+import { createSingleFlight } from '../../../src/host/library/single-flight.ts'
 
 const never = new AbortController().signal
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
 import type { Implementation } from '../../../src/catalog/schema.ts'
-import { createStorage } from '../../../src/host/storage.ts'
+import { createStorage } from '../../../src/host/library/storage.ts'
 import type { Database } from '../../../src/store/database.ts'
 import { HASH, model } from '../catalog/entries.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { listFolder } from '../../../src/host/user-files.ts'
+import { listFolder } from '../../../src/draft/user-files.ts'
 
 type Tree = { [name: string]: Tree | string }
 

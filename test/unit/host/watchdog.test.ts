@@ -1,6 +1,6 @@
 /** When a silent model worker counts as hung, by a clock of the test's own. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { createWatchdog, PING_INTERVAL_MS } from '../../../src/host/watchdog.ts'
+import { createWatchdog, PING_INTERVAL_MS } from '../../../src/host/models/watchdog.ts'
 
 const SECOND = 1_000
 

@@ -1,5 +1,5 @@
 import { InoriginError } from '../../../src/error.ts'
-import { createResponseStore } from '../../../src/host/response-store.ts'
+import { createResponseStore } from '../../../src/host/requests/response-store.ts'
 import type {
   Caller,
   EmbeddingRequest,

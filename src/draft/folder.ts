@@ -1,0 +1,45 @@
+/** Files of a model, on disk or chosen by a user in a page. */
+import { refuse } from './refuse.ts'
+import type { Window } from '../engine/onnx/protobuf.ts'
+import { isObject } from '../engine/schema/node.ts'
+
+export interface OpenFile extends Window {
+  /** Size in bytes. */
+  size: number
+  close(): Promise<void>
+}
+
+/** A folder. Its paths have forward slashes. */
+export interface Folder {
+  /** Returns the name of a file for messages. An empty path stands for the folder. */
+  nameOf(path: string): string
+  /** Returns the size in bytes; `undefined` if there is no such file. */
+  sizeOf(path: string): number | undefined
+  open(path: string): Promise<OpenFile>
+}
+
+/** Resolves with the content of a small file. */
+export async function readText(folder: Folder, path: string): Promise<string> {
+  const file = await folder.open(path)
+  try {
+    return new TextDecoder().decode(await file.read(0, file.size))
+  } finally {
+    await file.close()
+  }
+}
+
+/** Resolves with the parsed file. Rejects with `invalid_request` if it is not a JSON object. */
+export async function readJson(folder: Folder, path: string): Promise<Record<string, unknown>> {
+  let json: unknown
+  try {
+    json = JSON.parse(await readText(folder, path))
+  } catch (cause) {
+    throw refuse(
+      `${folder.nameOf(path)} is not JSON: ${String(cause)}.`,
+      'Download it again.',
+      cause,
+    )
+  }
+  if (isObject(json)) return json
+  throw refuse(`${folder.nameOf(path)} is not a JSON object.`, 'Download it again.')
+}

@@ -1,0 +1,215 @@
+/** Drafts a catalog entry from the files of a model. The hashes of the files are added later. */
+import { findContextTokens } from '../catalog/context-length.ts'
+import { toTokenLimits } from '../catalog/hub/hub-entry.ts'
+import { findVariants, TEXT_FILES } from '../catalog/hub/variants.ts'
+import type { HubFile } from '../catalog/hub/listing.ts'
+import { estimateMemoryBytes } from '../catalog/memory-bytes.ts'
+import type { Dtype, Implementation, ModelEntry, PredictorEntry } from '../catalog/schema.ts'
+import type { Device } from '../types/index.ts'
+import { checkModel } from './check.ts'
+import { readJson, type Folder } from './folder.ts'
+import { itemsOf, type Item } from './items.ts'
+import { readModel, type OnnxModel } from './model.ts'
+import { refuse } from './refuse.ts'
+import { draftSignature, type KeepTensor } from './signature.ts'
+import { capabilitiesOf, titleOf } from './texts.ts'
+
+/** An implementation whose files have not been copied yet. */
+export interface Planned extends Omit<Implementation, 'resources'> {
+  items: Item[]
+}
+
+export interface Plan {
+  entry:
+    | Omit<ModelEntry, 'implementations' | 'tag' | 'created'>
+    | Omit<PredictorEntry, 'implementations' | 'tag' | 'created'>
+  implementations: Planned[]
+  /** Notes for the author on what to check, one sentence each. */
+  notes: string[]
+}
+
+export interface PlanOptions extends KeepTensor {
+  devices: readonly Device[]
+  /** Precisions to include from a folder; `null` for all of them. */
+  dtypes: readonly Dtype[] | null
+}
+
+/** Maximum number of tokens of a text if the encoder's configuration does not state it. */
+const DEFAULT_MAX_TEXT_TOKENS = 512
+
+/**
+ * Resolves with the plan of one graph. Rejects with `invalid_request` for a bad graph or option.
+ */
+export async function planGraph(folder: Folder, path: string, options: PlanOptions): Promise<Plan> {
+  const model = await readChecked(folder, path)
+  const { signature, bindings, notes } = draftSignature(model, options)
+  checkTensors(model, options)
+  const items = itemsOf(folder, path, model)
+  if (isDecoder(model)) {
+    notes.push(
+      'This graph is the decoder of a language model. To chat with it, add the folder that also has ' +
+        'its config.json and tokenizer.json.',
+    )
+  }
+  return {
+    entry: { type: 'predictor', name: titleOf(path), ...describedBy(model), signature },
+    implementations: options.devices.map((device) =>
+      implementation(device, device, model.usesHalves, items, bindings),
+    ),
+    notes,
+  }
+}
+
+/**
+ * Resolves with the plan of a folder in the layout of web exports. Rejects as {@link planGraph}.
+ */
+export async function planLayout(
+  folder: Folder,
+  files: readonly HubFile[],
+  options: PlanOptions,
+): Promise<Plan> {
+  const { devices, dtypes } = options
+  const variants = findVariants(files, dtypes).filter(({ device }) => devices.includes(device))
+  if (variants.length === 0) {
+    const wanted = dtypes ? ` in ${dtypes.join(' or ')}` : ''
+    const what = `${folder.nameOf('')} has no onnx/model*.onnx${wanted} for ${devices.join(' or ')}.`
+    throw refuse(what, 'Check its files.')
+  }
+  const models = new Map<string, OnnxModel>()
+  for (const { path } of variants.flatMap((variant) => variant.files)) {
+    if (path.endsWith('.onnx') && !models.has(path))
+      models.set(path, await readChecked(folder, path))
+  }
+  const config = await readJson(folder, 'config.json')
+  const texts = TEXT_FILES.flatMap(({ path, type }): Item[] => {
+    const bytes = folder.sizeOf(path)
+    return bytes === undefined ? [] : [{ type, name: path, path, bytes }]
+  })
+  const planned = variants.map((variant) => {
+    const graphs = variant.files.filter(({ path }) => path.endsWith('.onnx'))
+    const weights = graphs.flatMap(({ path }) =>
+      inFolder(path, itemsOf(folder, path, modelOf(path))),
+    )
+    return { ...variant, model: modelOf(graphs.at(-1)?.path ?? ''), items: [...texts, ...weights] }
+  })
+  const [best] = planned
+  const name = titleOf(folder.nameOf(''))
+  if (best && isDecoder(best.model)) {
+    refuseTensors(options)
+    const { maxInputTokens, maxOutputTokens } = toTokenLimits(
+      { maxInputTokens: null, maxOutputTokens: null },
+      findContextTokens(config),
+    )
+    const capabilities = await capabilitiesOf(folder)
+    return {
+      entry: { type: 'model', name, maxInputTokens, maxOutputTokens, capabilities },
+      implementations: planned.map(({ dtype, device, features, items }) =>
+        implementation(`${dtype}-${device}`, device, features.length > 0, items),
+      ),
+      notes: [],
+    }
+  }
+
+  const tokenizer = { name: 'tokenizer.json', most: maxTextTokens(config) }
+  const drafts = planned.map((variant) => draftSignature(variant.model, { ...options, tokenizer }))
+  const [draft] = drafts
+  if (!best || !draft) throw refuse(`${folder.nameOf('')} has no graph.`, 'Check its files.')
+  checkTensors(best.model, options)
+  const same = planned.filter((_, at) => isEqual(drafts[at]?.signature, draft.signature))
+  const others = planned.filter((variant) => !same.includes(variant)).map(({ dtype }) => dtype)
+  return {
+    entry: { type: 'predictor', name, ...describedBy(best.model), signature: draft.signature },
+    implementations: same.map(({ dtype, device, features, items }) =>
+      implementation(`${dtype}-${device}`, device, features.length > 0, items, draft.bindings),
+    ),
+    notes: [
+      ...draft.notes,
+      ...[...new Set(others)].map(
+        (dtype) => `${dtype} has other inputs or outputs, and was left out.`,
+      ),
+    ],
+  }
+
+  function modelOf(path: string): OnnxModel {
+    const model = models.get(path)
+    if (!model) throw refuse(`${folder.nameOf('')} has no ${path}.`, 'Check its files.')
+    return model
+  }
+}
+
+async function readChecked(folder: Folder, path: string): Promise<OnnxModel> {
+  const model = await readModel(folder, path)
+  checkModel(model, folder.nameOf(path))
+  return model
+}
+
+/** Model families whose positions start after the id of the padding token. */
+const OFFSET_POSITION_FAMILIES =
+  /^(camembert|data2vec-text|ibert|longformer|mpnet|xmod|(xlm-)?roberta(-.+)?)$/
+
+/** Returns the maximum number of tokens of a text, by the positions that an encoder has. */
+function maxTextTokens(config: Readonly<Record<string, unknown>>): number {
+  const positions = findContextTokens(config) ?? DEFAULT_MAX_TEXT_TOKENS
+  const { model_type: family, pad_token_id: padding = 1 } = config
+  const unused =
+    OFFSET_POSITION_FAMILIES.test(String(family)) && typeof padding === 'number' ? padding + 1 : 0
+  return positions > unused ? positions - unused : positions
+}
+
+function implementation(
+  id: string,
+  device: Device,
+  usesHalves: boolean,
+  items: Item[],
+  bindings?: Implementation['bindings'],
+): Planned {
+  const weights = items.filter(({ type }) => type === 'onnx' || type === 'data')
+  const memory = estimateMemoryBytes(weights.reduce((sum, { bytes }) => sum + bytes, 0))
+  const features = device === 'webgpu' && usesHalves ? ['shader-f16'] : []
+  return {
+    id,
+    engine: 'onnx',
+    device,
+    requires: { ...(features.length > 0 && { features }), memory },
+    ...(bindings && { bindings }),
+    items,
+  }
+}
+
+/** Returns `true` for a decoder, which has a KV cache among its inputs and outputs. */
+function isDecoder({ inputs, outputs }: OnnxModel): boolean {
+  return (
+    inputs.some(({ name }) => name.startsWith('past_')) ||
+    outputs.some(({ name }) => name.startsWith('present'))
+  )
+}
+
+/** Throws `invalid_request` if tensors are named for a chat model, which has no such inputs. */
+export function refuseTensors({ tensors, keep }: KeepTensor): void {
+  const [tensor] = tensors
+  if (tensor === undefined) return
+  const what = `${keep(tensor)} is for the inputs of predictors, and this is a chat model.`
+  throw refuse(what, 'Leave it out.')
+}
+
+function checkTensors({ inputs }: OnnxModel, { tensors, keep }: KeepTensor): void {
+  const names = inputs.map(({ name }) => name)
+  for (const tensor of tensors) {
+    if (names.includes(tensor)) continue
+    throw refuse(`${keep(tensor)}: unknown input.`, `Expected: ${names.join(', ') || 'none'}.`)
+  }
+}
+
+function describedBy({ description }: OnnxModel): { description?: string } {
+  return description.trim() ? { description: description.trim() } : {}
+}
+
+/** Returns the items with names that include the folder of the graph. */
+function inFolder(graph: string, items: readonly Item[]): Item[] {
+  const folder = graph.slice(0, graph.lastIndexOf('/') + 1)
+  return items.map((item) => ({ ...item, name: folder + item.name }))
+}
+
+function isEqual(one: unknown, other: unknown): boolean {
+  return JSON.stringify(one) === JSON.stringify(other)
+}

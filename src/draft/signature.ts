@@ -1,0 +1,169 @@
+/**
+ * Drafts a signature from the inputs and outputs of a graph. Notes name the parts that the author
+ * must check or complete.
+ */
+import type { Binding, ImageLayout, PredictorEntry } from '../catalog/schema.ts'
+import { isUsable } from './check.ts'
+import type { OnnxModel, Value } from './model.ts'
+
+type Signature = PredictorEntry['signature']
+type Parameter = Signature['inputs'][number]
+
+export interface Draft {
+  signature: Signature
+  bindings: Record<string, Binding>
+  /** Notes for the author on what to check, one sentence each. */
+  notes: string[]
+}
+
+export interface KeepTensor {
+  /** Inputs that stay tensors although they look like images. */
+  tensors: ReadonlySet<string>
+  /** Returns the option that keeps an input a tensor, such as `--tensor x`. */
+  keep: (name: string) => string
+}
+
+export interface DraftOptions extends KeepTensor {
+  /** Tokenizer of the model, and the maximum number of tokens of a text. */
+  tokenizer?: { name: string; most: number }
+}
+
+export function draftSignature(model: OnnxModel, options: DraftOptions): Draft {
+  const draft: Draft = { signature: { inputs: [], outputs: [] }, bindings: {}, notes: [] }
+  const { signature, bindings, notes } = draft
+  const texts = options.tokenizer ? textInputs(model.inputs) : null
+  for (const value of model.inputs) {
+    if (texts?.all.includes(value.name)) continue
+    const image = options.tensors.has(value.name) ? null : imageOf(value)
+    signature.inputs.push(image ? imageParameter(value) : parameterOf(value))
+    bindings[value.name] = { ...bindingOf(value), ...(image && { image }) }
+    if (image) notes.push(imageNote(value, image, options))
+  }
+  if (texts && options.tokenizer) {
+    const {
+      tokenizer: { name: tokenizer, most },
+    } = options
+    const { ids, mask, types } = texts
+    signature.inputs.unshift({
+      name: 'text',
+      type: 'string',
+      description: `A text or a list of texts, each of at most ${most} tokens.`,
+    })
+    bindings['text'] = { tensor: ids, text: { tokenizer, mask, types, most } }
+    notes.push(`${tokenizer} converts the input "text" to ${texts.all.join(', ')}.`)
+  }
+  for (const value of model.outputs) {
+    if (!isUsable(value)) {
+      notes.push(
+        `The output ${value.name} is ${value.type}, which a page cannot read. It was left out.`,
+      )
+      continue
+    }
+    signature.outputs.push(parameterOf(value))
+    // An input and an output of the same name are one tensor, so they share a binding.
+    if (!Object.hasOwn(bindings, value.name)) bindings[value.name] = bindingOf(value)
+  }
+  return draft
+}
+
+function parameterOf(value: Value): Parameter {
+  return { name: value.name, type: value.type as Parameter['type'], description: describe(value) }
+}
+
+function describe({ shape, description }: Value): string {
+  const text = description.trim()
+  return [...(text ? [text.replace(/\.?$/, '.')] : []), shapeText(shape)].join(' ')
+}
+
+function shapeText(shape: Value['shape']): string {
+  if (!shape) return 'Any shape.'
+  if (shape.length === 0) return 'One value.'
+  return `Shape ${listed(shape)}.`
+}
+
+const listed = (shape: NonNullable<Value['shape']>): string =>
+  `[${shape.map((length) => length ?? 'any').join(', ')}]`
+
+function bindingOf({ name, shape }: Value): Binding {
+  if (!shape) return { tensor: name }
+  return {
+    tensor: name,
+    shape: shape.map((length) => (typeof length === 'number' ? length : null)),
+  }
+}
+
+const CHANNELS = { 1: 'gray', 3: 'rgb', 4: 'rgba' } as const
+
+/** Least length of an image's edge. Shorter edges belong to kernels and feature maps. */
+const MIN_IMAGE_EDGE = 16
+
+/** Returns the image layout that the shape of the value implies; `null` if it is ambiguous. */
+export function imageOf({ type, shape, isTensor }: Value): ImageLayout | null {
+  if (!isTensor || !['float32', 'float16', 'uint8'].includes(type) || shape?.length !== 4)
+    return null
+  const [batch, ...rest] = shape
+  if (typeof batch === 'number' && batch !== 1) return null
+  for (const order of ['nchw', 'nhwc'] as const) {
+    const [depth, height, width] = order === 'nchw' ? rest : [rest[2], rest[0], rest[1]]
+    const channels = CHANNELS[depth as keyof typeof CHANNELS]
+    if (!channels || !isEdge(height, 'h') || !isEdge(width, 'w')) continue
+    const isSized = typeof height === 'number' && typeof width === 'number'
+    if (!isSized && (typeof height === 'number' || typeof width === 'number')) continue
+    return { ...(isSized && { width, height }), channels, order }
+  }
+  return null
+}
+
+/** Returns `true` for the length of an edge, or for a name such as `height`, `in_h` or `H`. */
+function isEdge(length: number | string | null | undefined, letter: 'h' | 'w'): boolean {
+  if (typeof length === 'number') return length >= MIN_IMAGE_EDGE
+  if (typeof length !== 'string') return false
+  return new RegExp(
+    `(^|[^a-z])(${letter}|${letter === 'h' ? 'height' : 'width'})([^a-z]|$)`,
+    'i',
+  ).test(length)
+}
+
+const CONFIRM_NOTE = 'To be confirmed: recognized as an image by its shape'
+
+function imageParameter({ name, shape, description }: Value): Parameter {
+  const drafted = `${CONFIRM_NOTE} ${listed(shape ?? [])}.`
+  return {
+    name,
+    type: 'image',
+    description: [description.trim(), drafted].filter(Boolean).join(' '),
+  }
+}
+
+function imageNote(
+  { name, type, shape }: Value,
+  { channels, order }: ImageLayout,
+  { keep }: KeepTensor,
+): string {
+  const scale =
+    type === 'uint8'
+      ? 'Its bytes are passed unchanged'
+      : 'Its values are scaled to 0 to 1; set "mean" and "std" if the model expects another range'
+  return (
+    `The input ${name} is treated as an image (${channels}, ${order}) by its shape ` +
+    `${listed(shape ?? [])}. ${scale}. To keep it a tensor, use ${keep(name)}.`
+  )
+}
+
+interface TextInputs {
+  ids: string
+  mask?: string
+  types?: string
+  all: string[]
+}
+
+/** Returns the token inputs that exported text encoders have; `null` if there are none. */
+function textInputs(inputs: readonly Value[]): TextInputs | null {
+  const find = (name: string): string | undefined =>
+    inputs.find((input) => input.name === name && /^int(32|64)$/.test(input.type))?.name
+  const ids = find('input_ids')
+  if (ids === undefined) return null
+  const mask = find('attention_mask')
+  const types = find('token_type_ids')
+  return { ids, mask, types, all: [ids, mask, types].filter((name) => name !== undefined) }
+}

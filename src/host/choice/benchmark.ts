@@ -1,0 +1,139 @@
+/** Measures the implementations of a tag, to find the fastest one on this device. */
+import { sumResourceBytes, hasResources } from '../../catalog/memory-bytes.ts'
+import type { Entry, Implementation } from '../../catalog/schema.ts'
+import type { GpuVerdict } from '../../device/gpu-verdict.ts'
+import { InoriginError } from '../../error.ts'
+import { call } from '../../link/ask.ts'
+import type { ModelCalls } from '../../link/protocol.ts'
+import { hasResource } from '../../store/resources.ts'
+import type { Database } from '../../store/database.ts'
+import { verdictFromError } from './gpu-verdict.ts'
+import type { MeasurementResult } from './measurements.ts'
+import type { Models } from '../models/models.ts'
+
+/** Size in bytes below which an implementation is downloaded only to be measured. */
+const MAX_MEASUREMENT_DOWNLOAD_BYTES = 8_000_000
+
+/** Largest size in bytes of an implementation that is loaded beside the one in use. */
+const MAX_MEASURED_BYTES = 2 ** 28
+
+/** Timeouts: to load one implementation, to measure it, and for the whole benchmark. */
+const LOAD_TIMEOUT_MS = 60_000
+const MEASURE_TIMEOUT_MS = 10_000
+const BENCHMARK_TIMEOUT_MS = 90_000
+
+/** Codes of temporary failures, which say nothing about the implementation. */
+const IGNORED_ERROR_CODES: ReadonlySet<string | undefined> = new Set([
+  'unloaded',
+  'queue_full',
+  'storage_damaged',
+])
+
+/** Codes of failures that may be caused by other programs or by other models in memory. */
+const TRANSIENT_ERROR_CODES: ReadonlySet<string | undefined> = new Set([
+  'device_lost',
+  'model_unresponsive',
+  'out_of_memory',
+  'too_slow',
+  'worker_ended',
+])
+
+export interface BenchmarkOptions {
+  database: Database
+  models: Models
+  verdict: () => Promise<GpuVerdict | undefined>
+}
+
+/**
+ * Resolves with the implementations that may be measured: those that are stored or small. Large
+ * ones are excluded, because two might not fit in memory. With `saveData`, only stored ones count.
+ */
+export async function selectMeasurable(
+  database: Database,
+  implementations: readonly Implementation[],
+): Promise<Implementation[]> {
+  const { connection } = navigator as { connection?: { saveData?: boolean } }
+  const maxDownloadBytes = connection?.saveData ? 0 : MAX_MEASUREMENT_DOWNLOAD_BYTES
+  const isMeasurable = await Promise.all(
+    implementations.map(async (implementation) => {
+      if (!hasResources(implementation)) return false
+      const bytes = sumResourceBytes(implementation)
+      if (bytes < maxDownloadBytes) return true
+      return bytes <= MAX_MEASURED_BYTES && (await areStored(database, implementation))
+    }),
+  )
+  return implementations.filter((_, index) => isMeasurable[index])
+}
+
+/** Resolves with `true` if all files of the implementation are stored. */
+export async function areStored(
+  database: Database,
+  { resources }: Pick<Implementation, 'resources'>,
+): Promise<boolean> {
+  const isStored = await Promise.all(resources.map(({ sha256 }) => hasResource(database, sha256)))
+  return isStored.every(Boolean)
+}
+
+/**
+ * Measures the implementations one after the other, because they would disturb each other, and
+ * reports each result. The measurement is `null` for an implementation that rejects sample inputs.
+ * A download that times out is not reported. It ends when requests use the language model.
+ */
+export async function runBenchmark(
+  { models, verdict }: BenchmarkOptions,
+  entry: Entry,
+  implementations: readonly Implementation[],
+  onResult: (implementation: Implementation, result: MeasurementResult) => Promise<void>,
+): Promise<void> {
+  const deadline = AbortSignal.timeout(BENCHMARK_TIMEOUT_MS)
+  for (const implementation of implementations) {
+    if (deadline.aborted || !models.hasCapacity) return
+    const lease = models.acquire(entry, implementation, await verdict(), true)
+    const { instance, release } = lease
+    const withTimeout = (timeoutMs: number) =>
+      AbortSignal.any([deadline, AbortSignal.timeout(timeoutMs)])
+    const isShared = () => entry.type === 'model' && instance.referenceCount > 1
+    let signal = withTimeout(LOAD_TIMEOUT_MS)
+    try {
+      await unlessAborted(instance.load(), signal)
+      if (isShared()) return
+      signal = withTimeout(MEASURE_TIMEOUT_MS)
+      const milliseconds = await call<ModelCalls, 'measure'>(instance.link, 'measure', [], {
+        signal,
+      })
+      if (isShared()) return
+      await onResult(implementation, { measurement: { milliseconds } })
+    } catch (error) {
+      const failure = signal.aborted && !deadline.aborted ? tooSlow() : InoriginError.from(error)
+      // A slow network and a rejected GPU say nothing about the speed of the implementation.
+      const isConclusive =
+        instance.progress.latest.phase !== 'download' && !deadline.aborted && !isShared()
+      if (
+        isConclusive &&
+        verdictFromError(error) === null &&
+        !IGNORED_ERROR_CODES.has(failure.code)
+      ) {
+        const measurement = failure.kind === 'invalid_request' ? null : { failure: failure.message }
+        await onResult(implementation, {
+          measurement,
+          isTransient: TRANSIENT_ERROR_CODES.has(failure.code),
+        })
+      }
+    } finally {
+      release()
+    }
+  }
+}
+
+function tooSlow(): InoriginError {
+  const limits = `${LOAD_TIMEOUT_MS / 1000} s to load or ${MEASURE_TIMEOUT_MS / 1000} s to run`
+  return new InoriginError('unavailable', `it took longer than ${limits}`, { code: 'too_slow' })
+}
+
+function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = () => reject(signal.reason)
+    signal.addEventListener('abort', stop, { once: true })
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop))
+  })
+}

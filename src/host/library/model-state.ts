@@ -1,0 +1,47 @@
+/** State of a tag on this device: whether it is loaded, stored or remote, and its size. */
+import { sumResourceBytes, hasResources } from '../../catalog/memory-bytes.ts'
+import type { Entry, Implementation } from '../../catalog/schema.ts'
+import type { Database } from '../../store/database.ts'
+import type { ModelState } from '../../types/index.ts'
+import { areStored } from '../choice/benchmark.ts'
+import type { Models } from '../models/models.ts'
+import type { ImplementationSelector } from '../choice/selector.ts'
+
+export interface StateOptions {
+  database: Database
+  models: Pick<Models, 'ofTag'>
+  selector: Pick<ImplementationSelector, 'select'>
+}
+
+export async function modelStateOf(
+  entry: Entry,
+  { database, models, selector }: StateOptions,
+): Promise<ModelState> {
+  const { tag, type, name } = entry
+  const all = models.ofTag(tag)
+  const instance = all.findLast(({ ready }) => ready) ?? all.at(-1)
+  const implementation = instance?.implementation ?? (await findSelected(entry, selector))
+  const isKnown = implementation
+    ? hasResources(implementation)
+    : entry.implementations.some(hasResources)
+  const isHere = implementation && isKnown && (await areStored(database, implementation))
+  const stored = isHere ? 'stored' : 'remote'
+  return {
+    tag,
+    type,
+    name,
+    status: instance ? (instance.ready ? 'loaded' : 'loading') : stored,
+    bytes: isKnown ? sumResourceBytes(implementation ?? { resources: [] }) : null,
+    device: implementation?.device ?? null,
+  }
+}
+
+function findSelected(
+  entry: Entry,
+  selector: Pick<ImplementationSelector, 'select'>,
+): Promise<Implementation | undefined> {
+  return selector.select(entry).then(
+    ({ implementation }) => implementation,
+    () => undefined,
+  )
+}

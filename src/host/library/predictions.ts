@@ -1,0 +1,253 @@
+/**
+ * Predictions: the implementation that a client gets for a tag. It is chosen once, stored, and
+ * returned again for the same request.
+ */
+import { listObstacles } from '../../catalog/obstacles.ts'
+import type { Entry, Resource } from '../../catalog/schema.ts'
+import { toDeviceId, type Capabilities } from '../../device/capabilities.ts'
+import { InoriginError } from '../../error.ts'
+import type { PredictionRecord } from '../../store/db.ts'
+import { withEviction } from '../../store/eviction.ts'
+import type { Database } from '../../store/database.ts'
+import {
+  findPredictionByConfiguration,
+  findPredictionById,
+  findPredictionByKey,
+  findPredictionByResource,
+  putPrediction,
+  touchPrediction,
+} from '../../store/prediction-records.ts'
+import { ignoreStorageFull } from '../../store/quota.ts'
+import type { Prediction, PredictionRequest, Tag } from '../../types/index.ts'
+import { areStored } from '../choice/benchmark.ts'
+import { createCatalogIndex } from './catalog-index.ts'
+import type { Entries } from './entries.ts'
+import { delay } from '../requests/generation-stream.ts'
+import { resolveImplementation } from '../choice/resolve-implementation.ts'
+import type { ImplementationSelector } from '../choice/selector.ts'
+import {
+  findInEntry,
+  findUnavailable,
+  parseStoredImplementation,
+  toStoredEntry,
+  type ResolvedImplementation,
+} from '../choice/stored-implementation.ts'
+
+export interface Predictions {
+  create(request: PredictionRequest, signal: AbortSignal): Promise<Prediction>
+  /** Resolves with the implementation of a configuration, even if it is no longer listed. */
+  resolveConfiguration(
+    tag: Tag,
+    configuration: string,
+    signal: AbortSignal,
+  ): Promise<ResolvedImplementation>
+  /** Resolves with a resource of a stored prediction, even if the catalog no longer lists it. */
+  findResource(sha256: string): Promise<{ resource: Resource; tag: Tag } | undefined>
+}
+
+export interface PredictionsOptions {
+  database: Database
+  /** URL of the scope, with a trailing slash. */
+  scope: string
+  entries: Entries
+  device: () => Promise<Capabilities>
+  selector: ImplementationSelector
+}
+
+/** Name of a parameter that refers to an earlier choice. */
+type Reference = 'predictionId' | 'configurationId' | 'configuration'
+
+/**
+ * Time in milliseconds that a new prediction waits for the benchmark of implementations. The
+ * choice does not change later.
+ */
+const BENCHMARK_WAIT_MS = 3_000
+
+export function createPredictions(options: PredictionsOptions): Predictions {
+  const { database, scope, entries, device, selector } = options
+
+  /** Resolves with the earlier choice that the request refers to; `undefined` if there is none. */
+  async function findReferenced(request: PredictionRequest): Promise<PredictionRecord | undefined> {
+    const { tag, configurationId, predictionId } = request
+    if (predictionId !== undefined) {
+      const record = await findPredictionById(database, predictionId)
+      if (record && record.tag === tag) return record
+      throw notFound(
+        'predictionId',
+        `No prediction ${predictionId} of ${tag} was made on this device.`,
+      )
+    }
+    const record =
+      configurationId && (await findPredictionByConfiguration(database, configurationId))
+    return record && record.tag === tag ? record : undefined
+  }
+
+  /**
+   * Resolves with the implementation of the record: from the catalog, with later corrections, or
+   * else as it was stored. `param` is the parameter that refers to it. Rejects with `not_found` if
+   * a file is gone.
+   */
+  async function reuse(
+    record: PredictionRecord,
+    param: Reference,
+    signal: AbortSignal,
+  ): Promise<ResolvedImplementation> {
+    const listed = await catalogEntry(record.tag)
+    const same = listed && findInEntry(listed, record)
+    if (same) return { entry: listed, implementation: same }
+    const resolved = parseStoredImplementation(record)
+    if (!resolved)
+      throw implementationGone(record, param, 'and an older version of inorigin did not store it')
+    const missing = await findUnavailable(database, resolved.implementation.resources, signal)
+    if (missing)
+      throw implementationGone(
+        record,
+        param,
+        `and ${missing.name} is neither stored here nor at ${missing.url}`,
+      )
+    return resolved
+  }
+
+  async function catalogEntry(tag: Tag): Promise<Entry | undefined> {
+    return (await entries.all()).find((entry) => entry.tag === tag)
+  }
+
+  /** Resolves with `true` if the choice can still run here and is listed or completely stored. */
+  async function isReusable(record: PredictionRecord): Promise<boolean> {
+    const listed = await catalogEntry(record.tag)
+    const same = listed && findInEntry(listed, record)
+    const implementation = same ?? parseStoredImplementation(record)?.implementation
+    if (!implementation || listObstacles(implementation, await device()).length > 0) return false
+    return same !== undefined || areStored(database, implementation)
+  }
+
+  async function selectBest(
+    tag: Tag,
+    id: string | undefined,
+    signal: AbortSignal,
+  ): Promise<ResolvedImplementation> {
+    const { entry } = await resolveImplementation(
+      { entries, selector },
+      await entries.find(tag, 'tag'),
+      signal,
+      id,
+    )
+    await Promise.race([selector.benchmark(entry, id), delay(BENCHMARK_WAIT_MS)])
+    return { entry, implementation: (await selector.select(entry, id)).implementation }
+  }
+
+  /** Latest request of each client and tag. Equal concurrent requests get the same prediction. */
+  const pending = new Map<string, Promise<unknown>>()
+
+  return {
+    create(request, signal) {
+      const { tag, clientId, configurationId } = request
+      const key = JSON.stringify([tag, clientId, configurationId])
+      const previous = pending.get(key) ?? Promise.resolve()
+      const created = previous.then(() => create(request, signal))
+      const cleanup = created
+        .catch(() => undefined)
+        .then(() => {
+          if (pending.get(key) === cleanup) pending.delete(key)
+        })
+      pending.set(key, cleanup)
+      return created
+    },
+    async resolveConfiguration(tag, configuration, signal) {
+      const record = await findPredictionByConfiguration(database, configuration)
+      if (!record || record.tag !== tag) {
+        throw notFound('configuration', `Unknown configuration ${configuration} of ${tag}.`)
+      }
+      await touchPrediction(database, record).catch(ignoreStorageFull)
+      return reuse(record, 'configuration', signal)
+    },
+    async findResource(sha256) {
+      const record = await findPredictionByResource(database, sha256)
+      const resources = record && parseStoredImplementation(record)?.implementation.resources
+      const resource = resources?.find((one) => one.sha256 === sha256)
+      return record && resource && { resource, tag: record.tag }
+    },
+  }
+
+  async function create(request: PredictionRequest, signal: AbortSignal): Promise<Prediction> {
+    const { tag, clientId, configurationId = '' } = request
+    const pinned = await findReferenced(request)
+    const isPinned = request.predictionId !== undefined
+    const reference = isPinned ? 'predictionId' : 'configurationId'
+    // The token identifies the choice, so a client with an equal prediction needs no new one.
+    const existing = await findPredictionByKey(
+      database,
+      { tag, clientId, configurationId },
+      (record) => (pinned ? record.configuration === pinned.configuration : !record.isPinned),
+    )
+    if (
+      existing &&
+      (pinned ? await reuse(existing, reference, signal) : await isReusable(existing))
+    ) {
+      await touchPrediction(database, existing).catch(ignoreStorageFull)
+      return toPrediction(existing, scope)
+    }
+    const resolved = pinned
+      ? await reuse(pinned, reference, signal)
+      : await selectBest(tag, request.deviceId, signal)
+    signal.throwIfAborted()
+    const record = recordOf(request, resolved, {
+      deviceId: request.deviceId ?? toDeviceId(await device()),
+      configuration: pinned?.configuration ?? `conf_${randomId()}`,
+      ...(isPinned && { isPinned }),
+    })
+    const room = { signal, catalogIndex: () => createCatalogIndex(entries) }
+    await withEviction(database, room, () => putPrediction(database, record))
+    return toPrediction(record, scope)
+  }
+}
+
+function recordOf(
+  { tag, clientId, configurationId = '' }: PredictionRequest,
+  resolved: ResolvedImplementation,
+  choice: Pick<PredictionRecord, 'deviceId' | 'configuration' | 'isPinned'>,
+): PredictionRecord {
+  const { id, resources } = resolved.implementation
+  return {
+    id: `pred_${randomId()}`,
+    tag,
+    clientId,
+    configurationId,
+    ...choice,
+    implementation: id,
+    resources: resources.map(({ type, name, sha256 }) => ({ type, name, sha256 })),
+    entry: toStoredEntry(resolved),
+    created: new Date().toISOString(),
+    lastUsed: Date.now(),
+  }
+}
+
+function toPrediction(record: PredictionRecord, scope: string): Prediction {
+  const { id, tag, configuration, created } = record
+  const resources = record.resources.map(({ type, name, sha256 }) => {
+    const path = name.split('/').map(encodeURIComponent).join('/')
+    return { type, name, url: new URL(`v1/resources/${sha256}/${path}`, scope).href }
+  })
+  return { id, tag, configuration, resources, created }
+}
+
+function implementationGone(
+  { id, tag, implementation }: PredictionRecord,
+  param: Reference,
+  why: string,
+): InoriginError {
+  const what = `The catalog no longer has the implementation '${implementation}' of ${tag}`
+  const todo = `Repeat the request without ${param} to get another implementation.`
+  return new InoriginError('not_found', `${what} that ${id} uses, ${why}. ${todo}`, {
+    code: 'implementation_gone',
+    param,
+  })
+}
+
+function notFound(param: string, what: string): InoriginError {
+  return new InoriginError('not_found', what, { code: 'prediction_not_found', param })
+}
+
+function randomId(): string {
+  return crypto.randomUUID().replaceAll('-', '')
+}

@@ -1,0 +1,137 @@
+/** Serves the files of predictions by their digest. */
+import { InoriginError } from '../../error.ts'
+import type { WantedResource } from '../../store/db.ts'
+import type { ensureResources } from '../../store/ensure.ts'
+import { isImported } from '../../store/imported-entries.ts'
+import type { Database } from '../../store/database.ts'
+import { hasResource, readResource, findResourceRecord } from '../../store/resources.ts'
+import type { ResourceBody, ResourceInfo, Tag } from '../../types/index.ts'
+import { createCatalogIndex, resourcesOf } from './catalog-index.ts'
+import type { Entries } from './entries.ts'
+import type { Predictions } from './predictions.ts'
+
+export interface Resources {
+  /**
+   * Resolves with the name and size of the resource. Rejects with `not_found` if it is unknown and
+   * not stored, or if it was imported and is no longer stored.
+   */
+  info(sha256: string): Promise<ResourceInfo>
+  /**
+   * Resolves with the resource, which is downloaded first if it is missing. Rejects as `info` does,
+   * and with the errors of a download.
+   */
+  body(sha256: string, signal: AbortSignal): Promise<ResourceBody>
+}
+
+/** A resource and the tag that it is stored for. */
+interface LocatedResource {
+  resource: WantedResource
+  tag: Tag
+  /** `true` if the catalog lists the resource. Its server should have the file then. */
+  isListed: boolean
+}
+
+export interface ResourcesOptions {
+  database: Database
+  entries: Entries
+  predictions: Predictions
+  ensure: typeof ensureResources
+  onDownload: () => void
+}
+
+export function createResources(options: ResourcesOptions): Resources {
+  const { database, ensure, entries, predictions, onDownload } = options
+
+  /** Resolves with the resource from the catalog, or else from a stored prediction. */
+  async function findKnown(sha256: string): Promise<LocatedResource | undefined> {
+    for (const entry of await entries.all()) {
+      const resource = resourcesOf([entry]).find((one) => one.sha256 === sha256)
+      if (resource) return { resource, tag: entry.tag, isListed: true }
+    }
+    const recorded = await predictions.findResource(sha256)
+    return recorded && { ...recorded, isListed: false }
+  }
+
+  async function find(sha256: string): Promise<LocatedResource | undefined> {
+    const located = await findKnown(sha256)
+    const isMissing =
+      located && isImported(located.resource) && !(await hasResource(database, sha256))
+    if (isMissing) throw importLost(located)
+    return located
+  }
+
+  async function download(located: LocatedResource, signal: AbortSignal): Promise<ResourceBody> {
+    const { resource, tag, isListed } = located
+    const { sha256, name } = resource
+    const ensureOptions = {
+      signal,
+      tag,
+      catalogIndex: () => createCatalogIndex(entries),
+      onDownload,
+    }
+    const files = await ensure(database, [resource], ensureOptions).catch((error: unknown) => {
+      if (isImportLost(error)) throw importLost(located, error)
+      throw isListed || !isNotOnServer(error) ? error : resourceGone(located, error)
+    })
+    return { sha256, name, blob: files.get(name) as Blob }
+  }
+
+  /** Resolves with any complete stored resource, whatever tag it was stored for. */
+  async function stored(sha256: string): Promise<ResourceBody | undefined> {
+    const blob = await readResource(database, sha256)
+    const record = blob && (await findResourceRecord(database, sha256))
+    return blob && { sha256, name: record?.name ?? sha256, blob }
+  }
+
+  return {
+    async info(sha256) {
+      const located = await find(sha256)
+      if (located) return { sha256, name: located.resource.name, bytes: located.resource.bytes }
+      const body = await stored(sha256)
+      if (!body) throw notFound(sha256)
+      return { sha256, name: body.name, bytes: body.blob.size }
+    },
+    async body(sha256, signal) {
+      const located = await find(sha256)
+      if (located) return download(located, signal)
+      const body = await stored(sha256)
+      if (!body) throw notFound(sha256)
+      return body
+    },
+  }
+}
+
+function notFound(sha256: string): InoriginError {
+  return new InoriginError('not_found', `Unknown resource: no file has the sha256 ${sha256}.`)
+}
+
+/** Returns `true` if the file must be imported again, because the browser lost part of it. */
+function isImportLost(error: unknown): boolean {
+  return error instanceof InoriginError && error.code === 'import_lost'
+}
+
+/** Returns `true` if the server responded that it does not have the file. */
+function isNotOnServer(error: unknown): boolean {
+  const status = error instanceof InoriginError && error.details?.['status']
+  return status === 404 || status === 410
+}
+
+function resourceGone(
+  { resource: { name, url }, tag }: LocatedResource,
+  cause: unknown,
+): InoriginError {
+  const what =
+    `${name} of ${tag} is no longer available: it is not in the catalog, ` +
+    `not stored here and not found at ${url}`
+  return new InoriginError('not_found', `${what}. Request another prediction of ${tag}.`, {
+    code: 'resource_gone',
+    cause,
+  })
+}
+
+/** Returns a permanent error: only the user can provide the file again. */
+function importLost({ resource: { name }, tag }: LocatedResource, cause?: unknown): InoriginError {
+  const what = `${name} of ${tag} was imported from a local file and is no longer stored`
+  const todo = 'Import it again with server.storage.import(). Its URL stays the same.'
+  return new InoriginError('not_found', `${what}. ${todo}`, { code: 'import_lost', cause })
+}

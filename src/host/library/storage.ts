@@ -1,0 +1,153 @@
+/** Storage calls of the page's server handle: list, pin, repair and remove what is stored. */
+import type { Implementation } from '../../catalog/schema.ts'
+import { InoriginError } from '../../error.ts'
+import type { ResourceRecord, WantedResource } from '../../store/db.ts'
+import { ensureResources } from '../../store/ensure.ts'
+import { deleteDamagedChunks } from '../../store/damaged-chunks.ts'
+import {
+  clearResources,
+  removeTag,
+  setPin,
+  listStoredResources,
+  listStoredTags,
+  loadInventory,
+} from '../../store/inventory.ts'
+import type { Database } from '../../store/database.ts'
+import { startProgressReports, createProgressMeter } from '../../store/transfer-rate.ts'
+import { countStoredBytes } from '../../store/resources.ts'
+import { estimateQuota, isPersisted } from '../../store/quota.ts'
+import type { Control, Tag } from '../../types/index.ts'
+import { createCatalogIndex, resourcesOf } from './catalog-index.ts'
+import type { Entries } from './entries.ts'
+import type { Models } from '../models/models.ts'
+
+type StorageCalls = Pick<
+  Control,
+  'usage' | 'stored' | 'storedFiles' | 'pin' | 'repair' | 'remove' | 'clear'
+>
+
+export interface HostStorage extends StorageCalls {
+  /**
+   * Checks the stored files of an implementation whose load failed, and deletes damaged chunks.
+   * Resolves with the error to report if there were any, else with `undefined`.
+   */
+  checkDamage(error: unknown, implementation: Implementation): Promise<InoriginError | undefined>
+}
+
+export interface StorageOptions {
+  database: Database
+  entries: Entries
+  models: Models
+  onDownload: () => void
+}
+
+/** Codes of errors that a damaged file may cause. */
+const DAMAGE_ERROR_CODES: ReadonlySet<string | undefined> = new Set([
+  undefined,
+  'model_unusable',
+  'runtime_crashed',
+])
+
+/** Returns `true` if a damaged file may be the cause. Aborts and invalid requests are excluded. */
+const mayBeDamage = ({ kind, code }: InoriginError): boolean =>
+  (kind === 'internal' || kind === 'unavailable') && DAMAGE_ERROR_CODES.has(code)
+
+export function createStorage({
+  database,
+  entries,
+  models,
+  onDownload,
+}: StorageOptions): HostStorage {
+  /** Digests of checked implementations. Each is checked once, as a check is as slow as a load. */
+  const checkedImplementations = new Set<string>()
+
+  const known = () => createCatalogIndex(entries)
+
+  /** Resolves with the records of a tag. Rejects with `not_found` if it has none and is unknown. */
+  async function recordsOf(tag: Tag): Promise<ResourceRecord[]> {
+    const { records } = await loadInventory(database, await known())
+    const tagRecords = records.filter(({ tags }) => tags.includes(tag))
+    if (tagRecords.length === 0) await entries.find(tag, 'tag')
+    return tagRecords
+  }
+
+  return {
+    async usage() {
+      const [{ records }, room] = await Promise.all([loadInventory(database), estimateQuota()])
+      return {
+        bytes: records.reduce((sum, record) => sum + countStoredBytes(record), 0),
+        originBytes: room.usage,
+        quotaBytes: room.quota,
+        persisted: await isPersisted(),
+      }
+    },
+    async stored() {
+      const catalog = await known()
+      const tags = listStoredTags(await loadInventory(database, catalog), catalog)
+      // The store cannot tell which of several tags uses a shared file, so loaded models count too.
+      return tags.map((one) => ({ ...one, inUse: one.inUse || models.ofTag(one.tag).length > 0 }))
+    },
+    async storedFiles() {
+      return listStoredResources(await loadInventory(database, await known()))
+    },
+    async pin(tag, pinned) {
+      if (pinned) await recordsOf(tag)
+      await setPin(database, tag, pinned)
+    },
+    async repair(tag, signal, onProgress) {
+      const tagRecords = await recordsOf(tag)
+      const verifiedRecords = tagRecords.filter(({ verified }) => verified)
+      const meter = createProgressMeter(
+        tag,
+        'check',
+        verifiedRecords.reduce((sum, { bytes }) => sum + bytes, 0),
+      )
+      const stop = startProgressReports(meter.progress, onProgress)
+      const hashes = verifiedRecords.map(({ sha256 }) => sha256)
+      const damaged = await deleteDamagedChunks(database, hashes, signal, meter.add).finally(stop)
+      onProgress(meter.progress())
+      if (damaged === 0) return 0
+      const listed = new Map(resourcesOf(await entries.all()).map((one) => [one.sha256, one]))
+      const wanted = verifiedRecords.map((record) => listed.get(record.sha256) ?? wantedOf(record))
+      await ensureResources(database, wanted, {
+        signal,
+        tag,
+        catalogIndex: known,
+        onDownload,
+        onProgress: (step) => onProgress({ tag, phase: 'download', ...step }),
+      })
+      return damaged
+    },
+    async remove(tag) {
+      await recordsOf(tag)
+      models.unload(tag)
+      await removeTag(database, tag, await known())
+    },
+    async clear() {
+      const { records } = await loadInventory(database, await known())
+      const tags = (await entries.all()).map(({ tag }) => tag)
+      for (const tag of new Set([...tags, ...records.flatMap((record) => record.tags)])) {
+        models.unload(tag)
+      }
+      await clearResources(database)
+    },
+    async checkDamage(thrown, { resources }) {
+      const error = InoriginError.from(thrown)
+      const hashes = resources.map(({ sha256 }) => sha256)
+      if (!mayBeDamage(error) || checkedImplementations.has(hashes.join())) return undefined
+      checkedImplementations.add(hashes.join())
+      const bytes = await deleteDamagedChunks(database, hashes, new AbortController().signal)
+      if (bytes === 0) return undefined
+      const what = `${bytes} stored bytes were damaged or lost on this device and have been deleted`
+      return new InoriginError('unavailable', `${what}. Load it again to download them.`, {
+        code: 'storage_damaged',
+        retryAfter: 1,
+        cause: error,
+      })
+    },
+  }
+}
+
+function wantedOf({ type, url, name, bytes, sha256 }: ResourceRecord): WantedResource {
+  return { type, url, name, bytes, sha256 }
+}

@@ -1,0 +1,119 @@
+/** Accepts a generation request: loads its model, then streams the events of its response. */
+import { stream, type AcceptedStream } from '../../link/ask.ts'
+import type { ModelStreams, Sender } from '../../link/protocol.ts'
+import type { Caller, Generation, GenerationEvent, GenerationRequest } from '../../types/index.ts'
+import { withHeartbeat } from './heartbeat.ts'
+import type { Lease } from '../models/models.ts'
+import { createRetryPolicy, withRetry } from './retry.ts'
+
+/** Time in milliseconds after which a request gets status 200, whatever its outcome will be. */
+export const STATUS_TIMEOUT_MS = 5_000
+/** Time in milliseconds in which a failing load still determines the status. */
+const LOAD_FAILURE_GRACE_MS = 1_000
+
+/** Result for a request that is not accepted by the time its headers must be sent. */
+const NOT_ACCEPTED_YET = Promise.resolve({ result: { ignored: [] as string[] } })
+
+/** One attempt to have a model answer the request. */
+interface Attempt {
+  lease: Promise<Lease>
+  accepted: Promise<AcceptedStream<{ ignored: string[] }, GenerationEvent>>
+}
+
+/**
+ * Resolves after 5 s at the latest, or when the prompt is templated and tokenized, fits the context
+ * and is queued. Rejects if that fails or if the model fails to load at once. The events throw
+ * later errors. `acquireLease` is called again if the GPU turns out to compute wrong numbers.
+ */
+export async function streamGeneration(
+  acquireLease: () => Promise<Lease>,
+  request: GenerationRequest,
+  caller: Caller,
+): Promise<Generation> {
+  const shouldRetry = createRetryPolicy()
+  let attempt = await withRetry(() => startAttempt(acquireLease, request, caller), shouldRetry)
+  const { result } = await Promise.race([attempt.accepted, NOT_ACCEPTED_YET])
+  return { ignored: result.ignored, events: withHeartbeat(events()) }
+
+  async function* events(): AsyncGenerator<GenerationEvent> {
+    for (;;) {
+      try {
+        yield* readAttempt(attempt, caller.signal)
+        return
+      } catch (error) {
+        // The load failed before the first token, so the client has received nothing to take back.
+        if (!shouldRetry(error)) throw error
+        attempt = createAttempt(acquireLease, request, caller)
+      }
+    }
+  }
+}
+
+/** Resolves with an attempt that was accepted or that has not failed within `STATUS_TIMEOUT_MS`. */
+async function startAttempt(
+  acquireLease: () => Promise<Lease>,
+  request: GenerationRequest,
+  caller: Caller,
+): Promise<Attempt> {
+  const attempt = createAttempt(acquireLease, request, caller)
+  const { lease, accepted } = attempt
+  const started = accepted.then(async () => {
+    const { instance } = await lease
+    await Promise.race([instance.load(), delay(LOAD_FAILURE_GRACE_MS)])
+  })
+  try {
+    await Promise.race([started, delay(STATUS_TIMEOUT_MS)])
+  } catch (error) {
+    lease.then(({ release }) => release(), ignore)
+    throw error
+  }
+  return attempt
+}
+
+function createAttempt(
+  acquireLease: () => Promise<Lease>,
+  request: GenerationRequest,
+  { key, client = '', signal }: Caller,
+): Attempt {
+  const lease = acquireLease()
+  const accepted = lease.then(async ({ instance, release }) => {
+    signal.addEventListener('abort', release)
+    if (signal.aborted) release()
+    instance.load().catch(ignore)
+    await instance.opened
+    // Each key has its own prefix cache, so that users with different keys do not share it.
+    const sender: Sender = { client, partition: key ?? '' }
+    return stream<ModelStreams, 'generate'>(instance.link, 'generate', [request, sender], {
+      signal,
+    })
+  })
+  // The reader of the events gets this error.
+  accepted.catch(ignore)
+  return { lease, accepted }
+}
+
+async function* readAttempt(
+  { lease, accepted }: Attempt,
+  signal: AbortSignal,
+): AsyncGenerator<GenerationEvent> {
+  // A rejected request must not wait for the weights.
+  const rejected = new AbortController()
+  accepted.catch((error: unknown) => rejected.abort(error))
+  const { instance, release } = await lease
+  try {
+    const untilRejected = AbortSignal.any([signal, rejected.signal])
+    for await (const progress of instance.progress.read(untilRejected))
+      yield { type: 'progress', progress }
+    yield* (await accepted).events
+  } catch (error) {
+    throw await instance.explainFailure(error)
+  } finally {
+    release()
+  }
+}
+
+const ignore = () => {}
+
+export function delay(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds))
+}

@@ -1,0 +1,157 @@
+/**
+ * The bounded queue in front of one model. It runs some requests concurrently. The others wait in
+ * one line per client, and the lines take turns. So a burst of one tab does not delay the others.
+ */
+import { InoriginError } from '../../error.ts'
+import { createAdmission } from './admission.ts'
+
+export interface Ticket {
+  /** Promise that resolves when the request may run, and rejects if its signal aborts before. */
+  granted: Promise<void>
+  /** Confirms that the client reads the response and has not aborted the request. */
+  confirm(): void
+  /** Frees the place of the request, whether it waits or runs. */
+  release(): void
+}
+
+export interface Queue {
+  /**
+   * Takes a place for the client. `release` or the signal frees it. Throws `rate_limit` if the
+   * client has used all of its places or if the queue is full.
+   */
+  enqueue(client: string, signal: AbortSignal): Ticket
+  /**
+   * Takes a place as `enqueue` does. If the queue is full, it first waits until its requests are
+   * confirmed or finished. An abort before the headers of a response is only noticed when they
+   * arrive.
+   */
+  admit(client: string, signal: AbortSignal): Promise<Ticket>
+}
+
+export interface QueueLimits {
+  /** Maximum number of requests that run concurrently. */
+  maxRunning: number
+  /** Maximum number of places of one client, including running requests. */
+  maxPerClient: number
+  /** Maximum number of places in total. */
+  maxTotal: number
+}
+
+/**
+ * Time in milliseconds after its confirmation in which a request may still turn out to be aborted.
+ * Chromium reads the body of an aborted request first and cancels it up to 5 ms later (measured).
+ * The delay is longer on a busy machine.
+ */
+export const CANCEL_DELAY_MS = 250
+
+interface QueuedRequest {
+  client: string
+  /** Time of the confirmation in milliseconds, by `performance.now()`; `null` before it. */
+  confirmedAt: number | null
+  start(): void
+}
+
+export function createQueue({ maxRunning, maxPerClient, maxTotal }: QueueLimits): Queue {
+  const running = new Set<QueuedRequest>()
+  /** Waiting requests by client. The client that was served longest ago comes first. */
+  const waitingByClient = new Map<string, QueuedRequest[]>()
+
+  const countWaiting = (): number =>
+    [...waitingByClient.values()].reduce((sum, line) => sum + line.length, 0)
+  const admission = createAdmission({
+    maxWaiting: maxPerClient,
+    findRejection,
+    getUncertaintyMs,
+    enqueue,
+  })
+  const countRunning = (client: string): number =>
+    [...running].filter((request) => request.client === client).length
+
+  /** Returns an error if the queue has no place for the client. */
+  function findRejection(client: string): InoriginError | undefined {
+    const used = (waitingByClient.get(client)?.length ?? 0) + countRunning(client)
+    if (used >= maxPerClient) return queueFull(`This client already has ${maxPerClient}`)
+    if (running.size + countWaiting() >= maxTotal)
+      return queueFull(`This model already has ${maxTotal}`)
+    return undefined
+  }
+
+  /**
+   * Returns the time in milliseconds until no request can turn out to be aborted any more. Returns
+   * `Infinity` if a request is not confirmed.
+   */
+  function getUncertaintyMs(): number {
+    const now = performance.now()
+    const times = [...running, ...[...waitingByClient.values()].flat()].map(({ confirmedAt }) =>
+      confirmedAt === null ? Infinity : confirmedAt + CANCEL_DELAY_MS - now,
+    )
+    return Math.max(0, ...times)
+  }
+
+  /** Returns the waiting client with the fewest running requests. */
+  function findNextClient(): string | undefined {
+    const clients = [...waitingByClient.keys()].map((client) => ({
+      client,
+      running: countRunning(client),
+    }))
+    return clients.toSorted((one, other) => one.running - other.running)[0]?.client
+  }
+
+  function startNext(): void {
+    while (running.size < maxRunning) {
+      const client = findNextClient()
+      if (client === undefined) return
+      const [request, ...rest] = waitingByClient.get(client) ?? []
+      waitingByClient.delete(client)
+      if (rest.length > 0) waitingByClient.set(client, rest)
+      if (!request) return
+      running.add(request)
+      request.start()
+    }
+  }
+
+  function remove(request: QueuedRequest): void {
+    if (!running.delete(request)) {
+      const line = waitingByClient.get(request.client)?.filter((other) => other !== request) ?? []
+      // `set` keeps the position of an existing key, so a client that cancels a request keeps its
+      // position.
+      if (line.length > 0) waitingByClient.set(request.client, line)
+      else waitingByClient.delete(request.client)
+    }
+    startNext()
+    admission.retry()
+  }
+
+  function enqueue(client: string, signal: AbortSignal): Ticket {
+    signal.throwIfAborted()
+    const rejection = findRejection(client)
+    if (rejection) throw rejection
+    const request: QueuedRequest = { client, confirmedAt: null, start: () => {} }
+    const release = () => {
+      signal.removeEventListener('abort', release)
+      remove(request)
+    }
+    const confirm = () => {
+      request.confirmedAt ??= performance.now()
+      admission.retry()
+    }
+    const granted = new Promise<void>((resolve, reject) => {
+      request.start = resolve
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+    })
+    // A caller that does not await `granted` must not cause an unhandled rejection.
+    granted.catch(() => undefined)
+    signal.addEventListener('abort', release)
+    waitingByClient.set(client, [...(waitingByClient.get(client) ?? []), request])
+    startNext()
+    return { granted, release, confirm }
+  }
+
+  return { enqueue, admit: admission.admit }
+}
+
+function queueFull(what: string): InoriginError {
+  const rest =
+    'running or queued requests, which is the limit. Try again when one of them is finished.'
+  return new InoriginError('rate_limit', `${what} ${rest}`, { code: 'queue_full', retryAfter: 2 })
+}

@@ -1,0 +1,124 @@
+/** Stores responses of `/v1/responses` in memory, for later requests that refer to them. */
+import type { Caller, Host, KeptResponse } from '../../types/index.ts'
+
+/** Limits of the stored responses. */
+export interface ResponseLimits {
+  responses: number
+  /** Size of all responses in bytes, as JSON in memory with two bytes for each character. */
+  bytes: number
+}
+
+/** Default limits: enough for days of chatting, as a conversation fits into a model's context. */
+const DEFAULT_LIMITS: ResponseLimits = { responses: 1000, bytes: 32 * 2 ** 20 }
+
+interface StoredEntry {
+  response: KeptResponse
+  /** API key of the owner; `null` if it sent none. */
+  key: string | null
+  bytes: number
+}
+
+type Responses = Pick<Host, 'keepResponse' | 'keptResponse' | 'keptItems' | 'forgetResponse'>
+
+/** Amount that one key, or all keys together, store. */
+interface StorageUse {
+  responses: number
+  bytes: number
+}
+
+/**
+ * Creates the response methods of a host. A key can only read its own responses. Beyond the limits,
+ * the least recently used response of the key that stores the most is evicted. A key cannot evict
+ * the responses of a key that stores less; its own new response is not stored then. `authorize`
+ * throws for an invalid key.
+ */
+export function createResponseStore(
+  authorize: (caller: Caller) => void,
+  limits: ResponseLimits = DEFAULT_LIMITS,
+): Responses {
+  /** Responses by id, the least recently used first. */
+  const stored = new Map<string, StoredEntry>()
+  /** Ids of responses by the ids of their output items. */
+  const responseIdByItem = new Map<string, string>()
+
+  function find(id: string, key: string | null): KeptResponse | null {
+    const found = stored.get(id)
+    if (!found || found.key !== key) return null
+    stored.delete(id)
+    stored.set(id, found)
+    return found.response
+  }
+
+  function remove(id: string): void {
+    for (const item of stored.get(id)?.response.output ?? []) responseIdByItem.delete(item.id)
+    stored.delete(id)
+  }
+
+  return {
+    async keepResponse(response, caller) {
+      authorize(caller)
+      const { id, output } = response
+      remove(id)
+      stored.set(id, { response, key: caller.key, bytes: 2 * JSON.stringify(response).length })
+      const evicted = selectEvicted(stored, limits)
+      if (evicted.includes(id)) {
+        stored.delete(id)
+        return false
+      }
+      evicted.forEach(remove)
+      for (const item of output) responseIdByItem.set(item.id, id)
+      return true
+    },
+    async keptResponse(id, caller) {
+      authorize(caller)
+      return find(id, caller.key)
+    },
+    async keptItems(ids, caller) {
+      authorize(caller)
+      return ids.map((id) => {
+        const response = find(responseIdByItem.get(id) ?? '', caller.key)
+        return response?.output.find((item) => item.id === id) ?? null
+      })
+    },
+    async forgetResponse(id, caller) {
+      authorize(caller)
+      const isFound = find(id, caller.key) !== null
+      if (isFound) remove(id)
+      return isFound
+    },
+  }
+}
+
+/** Returns the ids of the responses to evict, so that the rest is within the limits. */
+function selectEvicted(stored: ReadonlyMap<string, StoredEntry>, limits: ResponseLimits): string[] {
+  const total: StorageUse = { responses: 0, bytes: 0 }
+  const byKey = new Map<string | null, StorageUse & { ids: string[] }>()
+  for (const [id, { key, bytes }] of stored) {
+    const useOfKey = byKey.get(key) ?? { responses: 0, bytes: 0, ids: [] }
+    byKey.set(key, useOfKey)
+    useOfKey.ids.push(id)
+    for (const use of [total, useOfKey]) {
+      use.responses += 1
+      use.bytes += bytes
+    }
+  }
+  const utilizationOf = ({ responses, bytes }: StorageUse): number =>
+    Math.max(responses / limits.responses, bytes / limits.bytes)
+  const evicted: string[] = []
+  while (utilizationOf(total) > 1) {
+    const [first, ...others] = byKey.values()
+    if (!first) break
+    const largest = others.reduce(
+      (one, other) => (utilizationOf(other) > utilizationOf(one) ? other : one),
+      first,
+    )
+    const id = largest.ids.shift() ?? ''
+    const { bytes = 0 } = stored.get(id) ?? {}
+    evicted.push(id)
+    for (const use of [total, largest]) {
+      use.responses -= 1
+      use.bytes -= bytes
+    }
+  }
+  return evicted
+}

@@ -1,0 +1,23 @@
+/** Digests of the options on which tabs that share a host must agree. They hide the API keys. */
+import type { HostSetup } from '../../link/protocol.ts'
+import { computeDigest } from '../../store/digest.ts'
+import type { OptionDigest } from '../../types/index.ts'
+
+/** Resolves with digests of the options that a host applies for every tab. */
+export async function digestOptions(setup: HostSetup): Promise<OptionDigest> {
+  const keys = setup.apiKeys && [...setup.apiKeys].sort()
+  return {
+    catalog: await digest(setup.scope, setup.catalog),
+    apiKeys: await digest(setup.scope, keys),
+    device: setup.device,
+  }
+}
+
+/** Returns the names of the options that differ. */
+export function findDifferences(one: OptionDigest, other: OptionDigest): string[] {
+  const names = ['catalog', 'apiKeys', 'device'] as const
+  return names.filter((name) => one[name] !== other[name])
+}
+
+const digest = (salt: string, value: unknown): Promise<string> =>
+  computeDigest('SHA-256', new TextEncoder().encode(`${salt}\n${JSON.stringify(value)}`))

@@ -1,0 +1,100 @@
+/**
+ * The page's view of the host's dedicated worker. It starts the worker, holds ports until the
+ * worker has started, and notices when the worker dies.
+ */
+import { InoriginError } from '../../error.ts'
+import { watchLivenessLock } from '../../link/liveness.ts'
+import { currentLocks } from '../../link/locks.ts'
+import {
+  PROTOCOL,
+  type AnswerMessage,
+  type HostSetup,
+  type HostToPage,
+  type PageToHost,
+  type PageToWorker,
+} from '../../link/protocol.ts'
+import { requestPersistence } from '../../store/quota.ts'
+
+export interface HostThread {
+  /** Passes a port to the worker. Ports that arrive before the worker has started are held. */
+  forward(port: MessagePort): void
+  /** Terminates the worker. Held ports get the error or, without one, `moved`. */
+  stop(error?: InoriginError): void
+}
+
+export interface HostThreadOptions {
+  postToServiceWorker(message: PageToWorker): void
+  /** Called when the worker could not be started. */
+  onFailure(error: InoriginError): void
+  /** Called when the worker ended by itself after it had started. */
+  onDeath(): void
+}
+
+/** Starts the worker. Throws if the browser rejects its script. */
+export function startHostThread(setup: HostSetup, options: HostThreadOptions): HostThread {
+  const stopped = new AbortController()
+  /** Ports that are held until the worker has started; `undefined` after that. */
+  let held: MessagePort[] | undefined = []
+  const script = scriptOf(setup)
+  const worker = new Worker(script, { type: 'module', name: 'inorigin host' })
+  worker.onmessage = (event: MessageEvent<HostToPage>) => handleMessage(event.data)
+  // In a running worker, an uncaught error affects one request and is already in the console.
+  worker.onerror = (event) => {
+    if (held) options.onFailure(notStarted(setup, event.message))
+  }
+  worker.postMessage({ type: 'start', setup } satisfies PageToHost)
+
+  function handleMessage(message: HostToPage): void {
+    if (message.type === 'pulse') return options.postToServiceWorker({ type: 'inorigin:pulse' })
+    if (message.type === 'downloading') return void requestPersistence()
+    if (message.protocol !== PROTOCOL) return options.onFailure(otherVersion(script))
+    if (message.life)
+      watchLivenessLock(currentLocks(), message.life, stopped.signal, options.onDeath)
+    const ports = held ?? []
+    held = undefined
+    for (const port of ports) send(port)
+  }
+
+  function send(port: MessagePort): void {
+    worker.postMessage({ type: 'port' } satisfies PageToHost, [port])
+  }
+
+  return {
+    forward(port) {
+      if (!held) return send(port)
+      held.push(port)
+      // Without this reply, the requesting side would time out and take this tab for a frozen one.
+      post(port, { type: 'starting' })
+    },
+    stop(error) {
+      stopped.abort()
+      worker.terminate()
+      const last: AnswerMessage = error
+        ? { type: 'error', error: error.toRecord() }
+        : { type: 'moved' }
+      for (const port of held ?? []) post(port, last)
+      held = undefined
+    },
+  }
+}
+
+const scriptOf = ({ assets }: HostSetup): URL => new URL('worker.js', assets)
+
+function post(port: MessagePort, message: AnswerMessage): void {
+  port.postMessage(message)
+}
+
+export function notStarted(setup: HostSetup, reason: string | undefined): InoriginError {
+  const why = reason ? ` (${reason})` : ''
+  const what = `The worker at ${scriptOf(setup).pathname} could not be started${why}.`
+  return new InoriginError('unavailable', `${what} Run \`npx inorigin init <public folder>\`.`, {
+    code: 'worker_not_started',
+  })
+}
+
+function otherVersion(script: URL): InoriginError {
+  const what = `The worker at ${script.pathname} and this page use different versions of inorigin.`
+  return new InoriginError('unavailable', `${what} Run \`npx inorigin init\` again.`, {
+    code: 'protocol_mismatch',
+  })
+}
