@@ -10,6 +10,7 @@ import type {
   Predictor,
 } from './predictor.ts'
 import type { KeptItem, KeptResponse } from './response.ts'
+import type { Caller, EventStream, MethodTable } from './service.ts'
 import type {
   ChosenFile,
   Imported,
@@ -21,25 +22,10 @@ import type {
   StoredTag,
 } from './storage.ts'
 
-/** Sender of a request, and the signal that cancels it. */
-export interface Caller {
-  /** API key as it was sent, without `Bearer`; `null` if none was sent. */
-  key: string | null
-  /** Id of the tab that sent the request, if known. Requests of different tabs take turns. */
-  client?: string
-  /** Signal that cancels the request. Generation then stops within one token. */
-  signal: AbortSignal
-}
-
 /** A generation that has been accepted, or whose model is still being loaded. */
-export interface Generation {
+export interface Generation extends EventStream<GenerationEvent> {
   /** Fields of {@link GenerationRequest} that have no effect, as far as known so far. */
   ignored: string[]
-  /**
-   * Events of the generation, up to `finish`. The iterator throws an `InoriginError` if the
-   * generation fails later. Leaving the loop cancels the generation.
-   */
-  events: AsyncIterable<GenerationEvent>
 }
 
 /** Description of a resource, available before its bytes are. */
@@ -58,9 +44,9 @@ export interface ResourceBody {
 }
 
 /**
- * The operations behind `/v1`. One implementation runs in the host worker, the other forwards each
- * call over a port; `src/wire` cannot tell them apart. Every method rejects with an
- * `InoriginError`, and checks `authentication` first.
+ * The operations behind `/v1`. The host worker implements them. Service worker and pages call them
+ * with `remote` of `src/link`; `src/wire` cannot tell which one it has. Every method rejects with
+ * an `InoriginError`, and checks `authentication` first.
  */
 export interface Host {
   /** Resolves if the API key is valid. For requests that end before they reach another method. */
@@ -82,7 +68,7 @@ export interface Host {
    * Embeds texts. Resolves when the texts are tokenized and queued, or after 5 s. Rejects if the
    * request fails before that. The events end after `finish` and throw later errors.
    */
-  embed(request: EmbeddingRequest, caller: Caller): Promise<AsyncIterable<EmbeddingEvent>>
+  embed(request: EmbeddingRequest, caller: Caller): Promise<EventStream<EmbeddingEvent>>
   /**
    * Stores a response for later requests with the same API key. It is stored in memory only, until
    * the host ends or it is evicted. Resolves with `false` if there is no room for it.
@@ -102,11 +88,11 @@ export interface Host {
    * Runs a predictor on the inputs of {@link Control.predict}. Resolves when the result is there,
    * or after 5 s. Rejects if the prediction fails before that. The events throw later errors.
    */
-  predict(
+  createRemotePrediction(
     tag: Tag,
     inputs: Record<string, unknown>,
     caller: Caller,
-  ): Promise<AsyncIterable<PredictionEvent>>
+  ): Promise<EventStream<PredictionEvent>>
   /**
    * Resolves with the description of a resource of the catalog or of an earlier prediction. It
    * needs no API key.
@@ -119,65 +105,120 @@ export interface Host {
   resource(sha256: string, caller: Caller): Promise<ResourceBody>
 }
 
-/** The operations of the page's server handle, in addition to `/v1`. They use the same ports. */
+/**
+ * The operations of the page's server handle, in addition to `/v1`. They use the same ports and
+ * need no API key.
+ */
 export interface Control {
   /** Resolves with the state of every catalog entry. */
-  list(): Promise<ModelState[]>
+  modelStates(caller: Caller): Promise<ModelState[]>
   /** Loads the tag, and downloads its missing files first. */
-  load(tag: Tag, signal: AbortSignal, onProgress: (progress: LoadProgress) => void): Promise<void>
-  /** Yields the progress of every load, whichever tab started it. It ends with the signal. */
-  progress(signal: AbortSignal): AsyncIterable<LoadProgress>
+  load(tag: Tag, caller: Caller<LoadProgress>): Promise<void>
+  /** Streams the progress of every load, whichever tab started it. It ends with the signal. */
+  progress(caller: Caller): Promise<EventStream<LoadProgress>>
   /** Frees the memory of the tag. Its stored files stay. */
-  unload(tag: Tag): Promise<void>
+  unload(tag: Tag, caller: Caller): Promise<void>
   /** Unloads the tag and deletes the files that no other tag uses, including partial downloads. */
-  remove(tag: Tag): Promise<void>
+  remove(tag: Tag, caller: Caller): Promise<void>
   /** Resolves with the storage in use and available. */
-  usage(): Promise<StorageUsage>
+  storageUsage(caller: Caller): Promise<StorageUsage>
   /** Resolves with the stored files, grouped by tag. */
-  stored(): Promise<StoredTag[]>
+  storedTags(caller: Caller): Promise<StoredTag[]>
   /** Resolves with the stored files. */
-  storedFiles(): Promise<StoredResource[]>
+  storedResources(caller: Caller): Promise<StoredResource[]>
   /** Protects the files of the tag from eviction, or ends that protection. */
-  pin(tag: Tag, pinned: boolean): Promise<void>
+  pin(tag: Tag, pinned: boolean, caller: Caller): Promise<void>
   /**
    * Reads the stored files of the tag and downloads the damaged parts again. Resolves with the
    * number of damaged bytes.
    */
-  repair(
-    tag: Tag,
-    signal: AbortSignal,
-    onProgress: (progress: RepairProgress) => void,
-  ): Promise<number>
+  repair(tag: Tag, caller: Caller<RepairProgress>): Promise<number>
   /** Unloads everything and deletes all resources. */
-  clear(): Promise<void>
+  clear(caller: Caller): Promise<void>
   /**
    * Stores the user's files as the resources of the tag. If no catalog lists the tag, it drafts a
    * catalog entry from the files.
    */
-  take(
+  importTag(
     tag: Tag,
     files: readonly ChosenFile[] | FileSystemDirectoryHandle,
     wishes: ImportWishes,
-    signal: AbortSignal,
-    onProgress: (progress: ImportProgress) => void,
+    caller: Caller<ImportProgress>,
   ): Promise<Imported>
   /** Resolves with the catalog's description of a predictor. Rejects with `not_found`. */
-  describe(tag: Tag): Promise<Predictor>
-  /** Runs a predictor, and loads it first if necessary. */
+  describePredictor(tag: Tag, caller: Caller): Promise<Predictor>
+  /**
+   * Runs a predictor, and loads it first if necessary. The default of `configuration` is the best
+   * implementation for this device.
+   */
   predict(
     tag: Tag,
     inputs: Record<string, unknown>,
-    options: {
-      configuration?: string
-      signal: AbortSignal
-      onProgress: (progress: LoadProgress) => void
-    },
+    configuration: string | undefined,
+    caller: Caller<LoadProgress>,
   ): Promise<PredictionResult>
+  /**
+   * Passes a port to the caller that leads directly to the predictor's worker, and answers
+   * {@link DIRECT_METHODS}. It loads nothing. Resolves if the predictor is not loaded, or when the
+   * signal aborts. Rejects with the error with which the worker of the predictor ended.
+   */
+  openDirectPort(
+    tag: Tag,
+    configuration: string | undefined,
+    caller: Caller<MessagePort>,
+  ): Promise<void>
   /** Resolves with the implementation that this device uses, and why the others are not used. */
-  explain(tag: Tag, signal: AbortSignal): Promise<Explanation>
+  explain(tag: Tag, caller: Caller): Promise<Explanation>
   /** Resolves with the names of the options in which a joining tab differs from the host. */
-  compare(options: OptionDigest, signal: AbortSignal): Promise<string[]>
+  compareOptions(options: OptionDigest, caller: Caller): Promise<string[]>
 }
+
+/** Everything that other threads can ask of the host. */
+export interface HostService extends Host, Control {}
+
+/** The methods of {@link HostService}. */
+export const HOST_METHODS = {
+  authorize: 'call',
+  models: 'call',
+  generate: 'monitored',
+  countTokens: 'call',
+  embed: 'monitored',
+  keepResponse: 'call',
+  keptResponse: 'call',
+  keptItems: 'call',
+  forgetResponse: 'call',
+  predictor: 'call',
+  createPrediction: 'call',
+  createRemotePrediction: 'monitored',
+  resourceInfo: 'call',
+  resource: 'call',
+  modelStates: 'call',
+  load: 'call',
+  progress: 'stream',
+  unload: 'call',
+  remove: 'call',
+  storageUsage: 'call',
+  storedTags: 'call',
+  storedResources: 'call',
+  pin: 'call',
+  repair: 'call',
+  clear: 'call',
+  importTag: 'call',
+  describePredictor: 'call',
+  predict: 'call',
+  openDirectPort: 'call',
+  explain: 'call',
+  compareOptions: 'call',
+} as const satisfies MethodTable<HostService>
+
+/** What a page can ask of a predictor's worker over a direct port. */
+export interface DirectPredictor {
+  /** Runs the predictor. */
+  predict(inputs: Record<string, unknown>, caller: Caller): Promise<PredictionResult>
+}
+
+/** The methods of {@link DirectPredictor}. */
+export const DIRECT_METHODS = { predict: 'call' } as const satisfies MethodTable<DirectPredictor>
 
 /** Digests of the options that all tabs must share. The API keys never leave their tab. */
 export interface OptionDigest {
