@@ -14,7 +14,7 @@ import { PROTOCOL, type PageToWorker } from './link/protocol.ts'
 import { remote } from './link/remote.ts'
 import { postToWorker, type WorkerScript } from './register.ts'
 import type { Server } from './server.ts'
-import { HOST_METHODS } from './types/host.ts'
+import { HOST_SERVICE_METHODS } from './types/host.ts'
 import type { Caller, Device, HostService } from './types/index.ts'
 
 /** Options of {@link serve}. */
@@ -109,7 +109,7 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
   closing.signal.addEventListener('abort', () => page.close())
   try {
     link.livenessLock = await holdPageLife()
-    const host = remote<HostService>(link, HOST_METHODS)
+    const host = remote<HostService>(link, HOST_SERVICE_METHODS)
     const caller: Caller = { key: null, signal: closing.signal }
     const differences = await host.compareOptions(await digestOptions(setup), caller)
     if (differences.length > 0) console.warn(describeDifferences(differences))

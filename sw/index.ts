@@ -19,7 +19,7 @@ import {
 } from '../src/link/protocol.ts'
 import { remote } from '../src/link/remote.ts'
 import { HOST_METHODS } from '../src/types/host.ts'
-import type { HostService } from '../src/types/index.ts'
+import type { Host } from '../src/types/index.ts'
 import { handle } from '../src/wire/handler.ts'
 import { createHostFinder } from './host-finder.ts'
 
@@ -74,7 +74,7 @@ export function attach(): void {
       ackTimeoutMs: 2_000,
       onOpen,
     }
-    return handle(request, remote<HostService>(link, HOST_METHODS), { base })
+    return handle(request, remote<Host>(link, HOST_METHODS), { base })
   }
 
   async function sendStatus(port: MessagePort | undefined): Promise<void> {

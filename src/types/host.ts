@@ -105,6 +105,24 @@ export interface Host {
   resource(sha256: string, caller: Caller): Promise<ResourceBody>
 }
 
+/** The methods of {@link Host}, which are all that the service worker needs. */
+export const HOST_METHODS = {
+  authorize: 'call',
+  models: 'call',
+  generate: 'monitored',
+  countTokens: 'call',
+  embed: 'monitored',
+  keepResponse: 'call',
+  keptResponse: 'call',
+  keptItems: 'call',
+  forgetResponse: 'call',
+  predictor: 'call',
+  createPrediction: 'call',
+  createRemotePrediction: 'monitored',
+  resourceInfo: 'call',
+  resource: 'call',
+} as const satisfies MethodTable<Host>
+
 /**
  * The operations of the page's server handle, in addition to `/v1`. They use the same ports and
  * need no API key.
@@ -173,25 +191,8 @@ export interface Control {
   compareOptions(options: OptionDigest, caller: Caller): Promise<string[]>
 }
 
-/** Everything that other threads can ask of the host. */
-export interface HostService extends Host, Control {}
-
-/** The methods of {@link HostService}. */
-export const HOST_METHODS = {
-  authorize: 'call',
-  models: 'call',
-  generate: 'monitored',
-  countTokens: 'call',
-  embed: 'monitored',
-  keepResponse: 'call',
-  keptResponse: 'call',
-  keptItems: 'call',
-  forgetResponse: 'call',
-  predictor: 'call',
-  createPrediction: 'call',
-  createRemotePrediction: 'monitored',
-  resourceInfo: 'call',
-  resource: 'call',
+/** The methods of {@link Control}. */
+const CONTROL_METHODS = {
   modelStates: 'call',
   load: 'call',
   progress: 'stream',
@@ -209,7 +210,16 @@ export const HOST_METHODS = {
   openDirectPort: 'call',
   explain: 'call',
   compareOptions: 'call',
-} as const satisfies MethodTable<HostService>
+} as const satisfies MethodTable<Control>
+
+/** Everything that other threads can ask of the host. */
+export interface HostService extends Host, Control {}
+
+/** The methods of {@link HostService}. */
+export const HOST_SERVICE_METHODS: MethodTable<HostService> = {
+  ...HOST_METHODS,
+  ...CONTROL_METHODS,
+}
 
 /** What a page can ask of a predictor's worker over a direct port. */
 export interface DirectPredictor {
