@@ -14,7 +14,7 @@ import { PROTOCOL, type PageToWorker } from './link/protocol.ts'
 import { remote } from './link/remote.ts'
 import { postToWorker, type WorkerScript } from './register.ts'
 import type { Server } from './server.ts'
-import { HOST_SERVICE_METHODS } from './types/host.ts'
+import { HOST_SERVICE_METHODS } from './types/control.ts'
 import type { Caller, Device, HostService } from './types/index.ts'
 
 /** Options of {@link serve}. */

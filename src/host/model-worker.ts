@@ -14,7 +14,7 @@ import { holdLivenessLock } from '../link/liveness.ts'
 import { embedTexts, tokenizeTexts } from '../predictor/embed.ts'
 import { openPredictor, type OpenPredictor } from '../predictor/open-predictor.ts'
 import { closeImages } from '../predictor/transferable-inputs.ts'
-import { DIRECT_METHODS } from '../types/host.ts'
+import { DIRECT_METHODS } from '../types/control.ts'
 import type {
   Caller,
   DirectPredictor,

@@ -2,7 +2,7 @@
 import { answer } from '../link/answer.ts'
 import { holdLivenessLock } from '../link/liveness.ts'
 import { HEARTBEAT_INTERVAL_MS, PROTOCOL } from '../link/protocol.ts'
-import { HOST_SERVICE_METHODS } from '../types/host.ts'
+import { HOST_SERVICE_METHODS } from '../types/control.ts'
 import type { HostService } from '../types/index.ts'
 import type { HostSetup, HostToPage, PageToHost } from './messages.ts'
 import { openHost } from './open-host.ts'

@@ -4,7 +4,7 @@
  * the host again.
  */
 import { InoriginError } from '../error.ts'
-import { DIRECT_METHODS } from '../types/host.ts'
+import { DIRECT_METHODS } from '../types/control.ts'
 import type { DirectPredictor, HostService, LoadProgress, Tag } from '../types/index.ts'
 import { isHostLost, type Link } from './link.ts'
 import { remote } from './remote.ts'

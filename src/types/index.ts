@@ -1,4 +1,5 @@
 export type * from './choice.ts'
+export type * from './control.ts'
 export type * from './embedding.ts'
 export type * from './generation.ts'
 export type * from './host.ts'

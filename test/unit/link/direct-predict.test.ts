@@ -5,7 +5,7 @@ import { answer } from '../../../src/link/answer.ts'
 import { predictDirectly } from '../../../src/link/direct-predict.ts'
 import type { Link } from '../../../src/link/link.ts'
 import { remote } from '../../../src/link/remote.ts'
-import { DIRECT_METHODS } from '../../../src/types/host.ts'
+import { DIRECT_METHODS } from '../../../src/types/control.ts'
 import type {
   DirectPredictor,
   HostService,
