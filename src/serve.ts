@@ -2,18 +2,20 @@
 import type { CatalogDocument } from './catalog/schema.ts'
 import { takeControl, type ControlOptions, type PageControl } from './control.ts'
 import { InoriginError } from './error.ts'
-import { parseFiles, parseOptions, parseTag } from './validate-arguments.ts'
+import { createServer } from './create-server.ts'
 import { digestOptions } from './host/tab/digest.ts'
+import type { HostSetup } from './host/messages.ts'
 import { hostPage, type HostPage } from './host/tab/page.ts'
-import type { Link } from './link/ask.ts'
+import { predictDirectly } from './link/direct-predict.ts'
+import type { Link } from './link/link.ts'
 import { holdLivenessLock } from './link/liveness.ts'
 import { currentLocks } from './link/locks.ts'
-import { PROTOCOL, type HostSetup, type PageToWorker } from './link/protocol.ts'
-import { remoteControl, remoteHost } from './link/remote.ts'
+import { PROTOCOL, type PageToWorker } from './link/protocol.ts'
+import { remote } from './link/remote.ts'
 import { postToWorker, type WorkerScript } from './register.ts'
-import { askPersistence } from './store/quota.ts'
-import type { PredictOptions, Server } from './server.ts'
-import type { Control, Device, Host, Tag } from './types/index.ts'
+import type { Server } from './server.ts'
+import { HOST_SERVICE_METHODS } from './types/control.ts'
+import type { Caller, Device, HostService } from './types/index.ts'
 
 /** Options of {@link serve}. */
 export interface ServeOptions {
@@ -107,14 +109,14 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
   closing.signal.addEventListener('abort', () => page.close())
   try {
     link.livenessLock = await holdPageLife()
-    const models = remoteControl(link)
-    const differences = await models.compare(await digestOptions(setup), closing.signal)
+    const host = remote<HostService>(link, HOST_SERVICE_METHODS)
+    const caller: Caller = { key: null, signal: closing.signal }
+    const differences = await host.compareOptions(await digestOptions(setup), caller)
     if (differences.length > 0) console.warn(describeDifferences(differences))
     if (!control) console.warn(describeOwnHost())
     return createServer({
-      script,
-      control: models,
-      host: remoteHost(link),
+      scope: script.scope,
+      host: { ...host, predict: predictDirectly(link, host) },
       differences,
       isControlled: () => control?.controlled ?? false,
       close: () => closing.abort(),
@@ -227,78 +229,6 @@ async function holdPageLife(): Promise<string | null> {
   const locks = currentLocks()
   if (life?.locks !== locks) life = { locks, name: holdLivenessLock(locks, 'page') }
   return life.name
-}
-
-interface Parts {
-  script: WorkerScript
-  control: Control
-  host: Host
-  differences: string[]
-  isControlled: () => boolean
-  close: () => void
-}
-
-function createServer({ script, control, host, differences, isControlled, close }: Parts): Server {
-  const scope = new URL(script.scope)
-  /** The imported function. `import()` takes longer than a message even for a loaded module. */
-  let carry: typeof import('./predictor/transferable-inputs.ts').withTransferableInputs | undefined
-  // The inputs and outputs of a tag are known only to the type system, so the type is cast.
-  const predict = (async (tag: Tag, inputs: Record<string, unknown>, options?: PredictOptions) => {
-    const given = parseOptions(options)
-    carry ??= (await import('./predictor/transferable-inputs.ts')).withTransferableInputs
-    return carry(inputs, (plain) => control.predict(parseTag(tag), plain, given))
-  }) as Server['predict']
-  return {
-    fetch: async (input, init) => {
-      const request = new Request(input, init)
-      const url = new URL(request.url)
-      const ours = url.origin === scope.origin && url.pathname.startsWith(`${scope.pathname}v1/`)
-      if (!ours) return fetch(request)
-      const { handle } = await import('./wire/handler.ts')
-      return handle(request, host, { base: scope.pathname })
-    },
-    models: {
-      list: () => control.list(),
-      async load(tag, options) {
-        const { signal, onProgress } = parseOptions(options)
-        return control.load(parseTag(tag), signal, onProgress)
-      },
-      progress: (options) => control.progress(parseOptions(options).signal),
-      unload: async (tag) => control.unload(parseTag(tag)),
-      remove: async (tag) => control.remove(parseTag(tag)),
-    },
-    storage: {
-      usage: () => control.usage(),
-      list: () => control.stored(),
-      resources: () => control.storedFiles(),
-      pin: async (tag) => control.pin(parseTag(tag), true),
-      unpin: async (tag) => control.pin(parseTag(tag), false),
-      remove: async (tag) => control.remove(parseTag(tag)),
-      clear: () => control.clear(),
-      persist: askPersistence,
-      async repair(tag, options) {
-        const { signal, onProgress } = parseOptions(options)
-        return control.repair(parseTag(tag), signal, onProgress)
-      },
-      async import(tag, files, options) {
-        const { signal, onProgress, name, tensors } = parseOptions(options)
-        return control.take(parseTag(tag), parseFiles(files), { name, tensors }, signal, onProgress)
-      },
-    },
-    predict,
-    async predictor(tag) {
-      const described = await control.describe(parseTag(tag))
-      return { ...described, predict: (inputs, options) => predict(tag, inputs, options) }
-    },
-    explain: async (tag, options) => control.explain(parseTag(tag), parseOptions(options).signal),
-    baseURL: `${scope.href}v1`,
-    origin: scope.href.replace(/\/$/, ''),
-    get controlled() {
-      return isControlled()
-    },
-    differences,
-    close,
-  }
 }
 
 function describeDifferences(names: string[]): string {

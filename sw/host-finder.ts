@@ -3,7 +3,7 @@
  * lost. The finder then asks all tabs again.
  */
 import { InoriginError } from '../src/error.ts'
-import { unreachable } from '../src/link/ask.ts'
+import { unreachable } from '../src/link/link.ts'
 import { PROTOCOL, type WorkerToPage } from '../src/link/protocol.ts'
 
 /** Timeout in milliseconds for the answer of a tab that hosts, or that was just elected. */

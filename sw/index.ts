@@ -10,14 +10,16 @@
  */
 import { InoriginError } from '../src/error.ts'
 import { holdLivenessLock } from '../src/link/liveness.ts'
-import type { Link, PortEvents } from '../src/link/ask.ts'
+import type { Link, PortEvents } from '../src/link/link.ts'
 import {
   PROTOCOL,
   type AnswerMessage,
   type PageToWorker,
   type WorkerStatus,
 } from '../src/link/protocol.ts'
-import { remoteHost } from '../src/link/remote.ts'
+import { remote } from '../src/link/remote.ts'
+import { HOST_METHODS } from '../src/types/host.ts'
+import type { Host } from '../src/types/index.ts'
 import { handle } from '../src/wire/handler.ts'
 import { createHostFinder } from './host-finder.ts'
 
@@ -72,7 +74,7 @@ export function attach(): void {
       ackTimeoutMs: 2_000,
       onOpen,
     }
-    return handle(request, remoteHost(link), { base })
+    return handle(request, remote<Host>(link, HOST_METHODS), { base })
   }
 
   async function sendStatus(port: MessagePort | undefined): Promise<void> {

@@ -22,6 +22,11 @@ export interface GenerationOptions {
   maxOutputTokens: number
   /** Name of the prefix cache's partition. Cached tokens are shared only within one partition. */
   partition?: string
+  /**
+   * Waits until the request may run, after its events are requested. Resolves with a function to
+   * call at its end. Default: it may run at once.
+   */
+  waitForTurn?: () => Promise<() => void>
 }
 
 /**
@@ -31,9 +36,10 @@ export interface GenerationOptions {
 export async function* runGeneration(
   engine: Engine,
   request: GenerationRequest,
-  { plan, maxOutputTokens, partition }: GenerationOptions,
+  { plan, maxOutputTokens, partition, waitForTurn }: GenerationOptions,
   signal: AbortSignal,
 ): AsyncGenerator<GenerationEvent> {
+  const endTurn = await waitForTurn?.()
   const { prompt, constraint, visible } = plan
   const promptTokens = prompt.tokens.length
   let cachedTokens = 0
@@ -79,5 +85,6 @@ export async function* runGeneration(
   } finally {
     // This also runs when the consumer stops early: the engine stops and frees its resources.
     await pieces.return({ reason: 'stop', completionTokens: 0 })
+    endTurn?.()
   }
 }

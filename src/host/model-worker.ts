@@ -7,30 +7,32 @@ import { openOnnx } from '../engine/onnx/index.ts'
 import { openTrusted } from '../engine/onnx/selftest/open.ts'
 import { InoriginError } from '../error.ts'
 import { coalesceEvents } from '../generation/coalesce.ts'
-import { runGeneration } from '../generation/generate.ts'
+import { runGeneration, type GenerationOptions } from '../generation/generate.ts'
 import { planGeneration } from '../generation/plan.ts'
-import { answer, type Handlers } from '../link/answer.ts'
-import type { AcceptedStream } from '../link/ask.ts'
+import { answer } from '../link/answer.ts'
 import { holdLivenessLock } from '../link/liveness.ts'
-import type {
-  HostToModel,
-  ModelCalls,
-  ModelSetup,
-  ModelStreams,
-  ModelToHost,
-  PredictorFiles,
-  Sender,
-} from '../link/protocol.ts'
 import { embedTexts, tokenizeTexts } from '../predictor/embed.ts'
 import { openPredictor, type OpenPredictor } from '../predictor/open-predictor.ts'
 import { closeImages } from '../predictor/transferable-inputs.ts'
+import { DIRECT_METHODS } from '../types/control.ts'
 import type {
+  Caller,
+  DirectPredictor,
   EmbeddingRequest,
   Embeddings,
-  GenerationEvent,
+  EventStream,
+  Generation,
   GenerationRequest,
+  PredictionResult,
 } from '../types/index.ts'
 import { measure } from './choice/measure.ts'
+import type { HostToModel, ModelToHost } from './messages.ts'
+import {
+  MODEL_METHODS,
+  type ModelService,
+  type ModelSetup,
+  type PredictorFiles,
+} from './models/model-service.ts'
 import { createQueue } from './requests/queue.ts'
 
 /**
@@ -57,41 +59,25 @@ let embedder: Embedder | undefined
 let resolveWeights: (() => void) | undefined
 const weightsLoaded = new Promise<void>((resolve) => (resolveWeights = resolve))
 
-const handlers: Handlers<ModelCalls, ModelStreams> = {
-  // This worker ends with the host's worker, which started it, so it needs no liveness lock.
-  livenessLock: null,
-  calls: {
-    openModel: ([setup]) => openModel(setup),
-    loadModel: ([files], { signal }, sendEvent) =>
-      loadModel(files, signal, () => sendEvent('warm')),
-    countTokens: async ([received]) =>
-      (await prepare(received, MAX_COUNTED_CONTEXTS)).planned.prompt.tokens.length,
-    openPredictor: ([setup], { signal }) => loadPredictor(setup, signal),
-    measure: (_args, { signal }) => measure(createMeasuredRun(signal), signal),
-    predict: ([inputs], { signal }) => {
-      if (!predictor) throw notOpen()
-      // The inputs were copied when they crossed the port, so the caller keeps its own.
-      return predictor.predict(inputs, signal).finally(() => closeImages(inputs))
-    },
-  },
-  streams: {
-    generate: ([request, sender], { signal }) => queueGeneration(request, sender, signal),
-    embed: ([request, sender], { signal }) => queueEmbedding(request, sender, signal),
-  },
+const service: ModelService = {
+  openModel,
+  loadModel,
+  openPredictor: loadPredictor,
+  predict: runPredictor,
+  generate: queueGeneration,
+  countTokens: async (received) =>
+    (await prepare(received, MAX_COUNTED_CONTEXTS)).planned.prompt.tokens.length,
+  embed: queueEmbedding,
+  measure: ({ signal }) => measure(createMeasuredRun(signal), signal),
 }
 
-/** Calls that are allowed over direct ports. */
-const directHandlers: Handlers<Pick<ModelCalls, 'predict'>, object> = {
-  livenessLock: null,
-  calls: { predict: handlers.calls.predict },
-  streams: {},
-}
 let directRequests = 0
 
 self.onmessage = ({ data, ports: [port] }: MessageEvent<HostToModel>) => {
   if (data.type === 'ping') return postToHost({ type: 'pong' })
   if (!port) return
-  if (data.type === 'port') void answer(port, handlers)
+  // This worker ends with the host's worker, which started it, so it needs no liveness lock.
+  if (data.type === 'port') void answer(port, service, MODEL_METHODS)
   else port.onmessage = ({ ports: [request] }) => request && void answerDirectRequest(request)
 }
 
@@ -105,7 +91,7 @@ if (navigator.locks) {
  */
 async function answerDirectRequest(port: MessagePort): Promise<void> {
   reportDirectRequests((directRequests += 1))
-  await answer(port, directHandlers)
+  await answer<DirectPredictor>(port, service, DIRECT_METHODS)
   reportDirectRequests((directRequests -= 1))
 }
 
@@ -125,13 +111,12 @@ async function openModel(setup: ModelSetup): Promise<void> {
 }
 
 async function loadModel(
-  files: Files,
-  signal: AbortSignal,
-  onWarm: () => void,
+  weights: Files,
+  { signal, onEvent }: Caller<'warm'>,
 ): Promise<GpuVerdict | null> {
   if (!model) throw notOpen()
   const { engine } = model
-  await engine.load(files, signal, onWarm)
+  await engine.load(weights, signal, () => onEvent?.('warm'))
   resolveWeights?.()
   return engine.verdict ?? null
 }
@@ -139,9 +124,8 @@ async function loadModel(
 /** Queues texts after they have been read. Concurrent requests take turns after each batch. */
 async function queueEmbedding(
   request: EmbeddingRequest,
-  { client }: Sender,
-  signal: AbortSignal,
-): Promise<AcceptedStream<void, Embeddings>> {
+  { client = '', signal }: Caller,
+): Promise<EventStream<Embeddings>> {
   if (!predictor || !embedder) throw notOpen()
   const [opened, entry] = [predictor, embedder]
   const ticket = await queue.admit(client, signal)
@@ -149,7 +133,7 @@ async function queueEmbedding(
     ticket.release()
     throw error
   })
-  return { result: undefined, events: events() }
+  return { events: events() }
 
   async function* events(): AsyncGenerator<Embeddings> {
     try {
@@ -164,13 +148,22 @@ async function queueEmbedding(
 
 async function loadPredictor(
   setup: PredictorFiles,
-  signal: AbortSignal,
+  { signal }: Caller,
 ): Promise<GpuVerdict | null> {
   const { device } = setup.implementation
   const verdict = device === 'webgpu' ? await testGpu(setup, signal) : null
   predictor = await openPredictor({ ...setup, device }, signal)
   embedder = isEmbedder(setup.entry) ? setup.entry : undefined
   return verdict
+}
+
+async function runPredictor(
+  inputs: Record<string, unknown>,
+  { signal }: Caller,
+): Promise<PredictionResult> {
+  if (!predictor) throw notOpen()
+  // The inputs were copied when they crossed the port, so the caller keeps its own.
+  return predictor.predict(inputs, signal).finally(() => closeImages(inputs))
 }
 
 /**
@@ -199,11 +192,7 @@ function createMeasuredRun(signal: AbortSignal): () => Promise<number> {
     return () => predict(inputs, signal).then(() => 1)
   }
   return async () => {
-    const { events } = await queueGeneration(
-      MEASUREMENT_REQUEST,
-      { client: '', partition: 'measure' },
-      signal,
-    )
+    const { events } = await queueGeneration(MEASUREMENT_REQUEST, { key: 'measure', signal })
     let tokens = 1
     for await (const event of events) {
       if (event.type === 'finish') tokens = Math.max(1, event.usage.completionTokens)
@@ -230,27 +219,24 @@ async function prepare(received: GenerationRequest, contexts = 1) {
 /** Validates and queues a request. The weights need not be loaded yet. */
 async function queueGeneration(
   received: GenerationRequest,
-  { client, partition }: Sender,
-  signal: AbortSignal,
-): Promise<AcceptedStream<{ ignored: string[] }, GenerationEvent>> {
+  { key, client = '', signal }: Caller,
+): Promise<Generation> {
   const { engine, request, planned, maxOutputTokens } = await prepare(received)
   const ticket = await queue.admit(client, signal)
   // A budget of 0 is never ignored: a model without reasoning complies with it.
   const ignored = received.reasoningBudget && !planned.reasoning ? ['reasoningBudget'] : []
-  return { result: { ignored }, events: events() }
-
-  async function* events(): AsyncGenerator<GenerationEvent> {
-    try {
+  const options: GenerationOptions = {
+    maxOutputTokens,
+    plan: planned,
+    partition: key ?? '',
+    async waitForTurn() {
       ticket.confirm()
       await ticket.granted
       await weightsLoaded
-      yield* coalesceEvents(
-        runGeneration(engine, request, { maxOutputTokens, plan: planned, partition }, signal),
-      )
-    } finally {
-      ticket.release()
-    }
+      return ticket.release
+    },
   }
+  return { ignored, events: coalesceEvents(runGeneration(engine, request, options, signal)) }
 }
 
 function notOpen(): InoriginError {

@@ -6,16 +6,16 @@ import type { Entry, Implementation } from '../catalog/schema.ts'
 import { suggestSmaller } from '../catalog/suggest-smaller.ts'
 import { probeDevice } from '../device/capabilities.ts'
 import { InoriginError } from '../error.ts'
-import { call } from '../link/ask.ts'
-import { names, type HostSetup, type ModelCalls } from '../link/protocol.ts'
+import { names } from '../link/protocol.ts'
 import { assertDimensions } from '../predictor/embed.ts'
 import { closeImages } from '../predictor/transferable-inputs.ts'
 import { ensureResources } from '../store/ensure.ts'
 import { openDatabase } from '../store/database.ts'
-import type { Caller, Control, Host, LoadProgress, Tag } from '../types/index.ts'
+import type { Caller, Control, Host, HostService, LoadProgress, Tag } from '../types/index.ts'
 import { createCatalogIndex } from './library/catalog-index.ts'
 import { digestOptions, findDifferences } from './tab/digest.ts'
-import { createDirectPortSender, type SendDirectPort } from './models/direct-ports.ts'
+import type { HostSetup } from './messages.ts'
+import { createDirectPortOpener } from './models/direct-ports.ts'
 import { streamEmbeddings } from './requests/embedding-stream.ts'
 import { createEntries } from './library/entries.ts'
 import { findModel, findPredictor, notPredictor } from './library/find-entry.ts'
@@ -38,10 +38,7 @@ import { createStorage } from './library/storage.ts'
  * Opens the host with the given options. The catalog, the device and the database are read on first
  * use. `onDownload` is called whenever a file must be downloaded.
  */
-export function openHost(
-  setup: HostSetup,
-  onDownload: () => void,
-): { host: Host; control: Control; sendDirectPort: SendDirectPort } {
+export function openHost(setup: HostSetup, onDownload: () => void): HostService {
   const database = openDatabase(names(setup.scope).database)
   const gpuVerdicts = createGpuVerdicts(database, memoize(probeDevice))
   const models = createModels({
@@ -161,14 +158,7 @@ export function openHost(
       signal.addEventListener('abort', lease.release)
       try {
         await lease.instance.opened
-        return await call<ModelCalls, 'countTokens'>(
-          lease.instance.link,
-          'countTokens',
-          [request],
-          {
-            signal,
-          },
-        )
+        return await lease.instance.worker.countTokens(request, caller)
       } finally {
         lease.release()
       }
@@ -188,13 +178,13 @@ export function openHost(
       authorize(caller)
       return predictions.create(request, caller.signal)
     },
-    async predict(tag, inputs, caller) {
+    async createRemotePrediction(tag, inputs, caller) {
       authorize(caller)
       const { client = '', signal } = caller
       const ticket = predictionQueue.enqueue(client, signal)
-      return streamPrediction((onProgress) =>
+      return streamPrediction((onEvent) =>
         ticket.granted
-          .then(() => control.predict(tag, inputs, { signal, onProgress }))
+          .then(() => control.predict(tag, inputs, undefined, { ...caller, onEvent }))
           .finally(ticket.release),
       )
     },
@@ -203,36 +193,30 @@ export function openHost(
   }
 
   const control: Control = {
-    async list() {
+    async modelStates() {
       const all = await entries.all()
       return Promise.all(all.map((entry) => modelStateOf(entry, { database, models, selector })))
     },
-    async load(tag, signal, onProgress) {
+    async load(tag, { signal, onEvent }) {
       await withRetry(async () => {
-        const lease = await acquireImplementation(
-          await entries.find(tag, 'tag'),
-          signal,
-          onProgress,
-        )
-        await waitUntilLoaded(lease, signal, onProgress).finally(lease.release)
+        const lease = await acquireImplementation(await entries.find(tag, 'tag'), signal, onEvent)
+        await waitUntilLoaded(lease, signal, onEvent).finally(lease.release)
       })
     },
-    progress: (signal) => models.progress(signal),
+    progress: async ({ signal }) => ({ events: models.progress(signal) }),
     async unload(tag) {
       await entries.find(tag, 'tag')
       models.unload(tag)
     },
     ...storage,
-    take: createImporter({ database, entries, selector, models, onDownload }),
-    describe: async (tag) => toPredictor(await findPredictor(entries, tag)),
-    async predict(tag, inputs, { configuration, signal, onProgress }) {
+    importTag: createImporter({ database, entries, selector, models, onDownload }),
+    describePredictor: async (tag) => toPredictor(await findPredictor(entries, tag)),
+    async predict(tag, inputs, configuration, { signal, onEvent }) {
       const run = async () => {
         const lease = await acquirePredictor(tag, configuration, signal)
         try {
-          await waitUntilLoaded(lease, signal, onProgress)
-          return await call<ModelCalls, 'predict'>(lease.instance.link, 'predict', [inputs], {
-            signal,
-          })
+          await waitUntilLoaded(lease, signal, onEvent)
+          return await lease.instance.worker.predict(inputs, { key: null, signal })
         } catch (error) {
           throw await lease.instance.explainFailure(error)
         } finally {
@@ -242,34 +226,33 @@ export function openHost(
       // The inputs were copied when they crossed the port, so the caller keeps its own.
       return withRetry(run).finally(() => closeImages(inputs))
     },
-    async explain(tag, signal) {
+    async explain(tag, { signal }) {
       const entry = await entries.find(tag, 'tag')
       return selector.explain(await entries.complete(entry, signal))
     },
-    async compare(options) {
+    async compareOptions(options) {
       // A tab that joins with a broken catalog gets the error here, before its first request.
       await catalog()
       return findDifferences(await digestOptions(setup), options)
     },
+    openDirectPort: createDirectPortOpener(models, async (tag, configuration, signal) => {
+      if (configuration !== undefined)
+        return predictions.resolveConfiguration(tag, configuration, signal)
+      const entry = await findPredictor(entries, tag)
+      // Requests over a direct port start no benchmark, so this one must come first.
+      await selector.benchmark(entry)
+      return resolveImplementation({ entries, selector }, entry, signal)
+    }),
   }
 
-  const sendDirectPort = createDirectPortSender(models, async (tag, configuration, signal) => {
-    if (configuration !== undefined)
-      return predictions.resolveConfiguration(tag, configuration, signal)
-    const entry = await findPredictor(entries, tag)
-    // Requests over a direct port start no benchmark, so this one must come first.
-    await selector.benchmark(entry)
-    return resolveImplementation({ entries, selector }, entry, signal)
-  })
-
-  return { host, control, sendDirectPort }
+  return { ...host, ...control }
 }
 
 /** Resolves when the implementation is loaded, and reports the progress until then. */
 async function waitUntilLoaded(
   { instance }: Lease,
   signal: AbortSignal,
-  onProgress: (progress: LoadProgress) => void,
+  onProgress: (progress: LoadProgress) => void = () => undefined,
 ): Promise<void> {
   // The loop below reports a failed load, so its rejection is ignored here.
   instance.load().catch(() => undefined)

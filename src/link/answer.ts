@@ -1,146 +1,90 @@
 /** The answering side of a port that carries one request. */
 import { InoriginError } from '../error.ts'
-import type { AcceptedStream, ArgumentsOf, EventOf, ResultOf } from './ask.ts'
+import type { Caller, EventStream, MethodKind, MethodTable } from '../types/index.ts'
+import { openEventWriter, type EventWriter } from './event-port.ts'
 import { watchLivenessLock } from './liveness.ts'
-import { PROTOCOL, type AnswerMessage, type AskMessage } from './protocol.ts'
+import { HEARTBEAT_INTERVAL_MS, PROTOCOL, type AnswerMessage, type AskMessage } from './protocol.ts'
 
-/** The context of a request, as handlers see it. */
-export interface RequestContext {
-  /** API key as it was sent; `null` if none was sent. */
-  key: string | null
-  /** Id of the tab that sent the request; empty if there is only one sender. */
-  client: string
-  /** Signal that aborts when the sender cancels the request or dies. */
-  signal: AbortSignal
-}
-
-/** Handlers of methods with one result. `sendEvent` sends an event before the result. */
-export type CallHandlers<Calls> = {
-  [Name in keyof Calls & string]: (
-    args: ArgumentsOf<Calls, Name>,
-    request: RequestContext,
-    sendEvent: (event: EventOf<Calls, Name>) => void,
-  ) => ResultOf<Calls, Name> | Promise<ResultOf<Calls, Name>>
-}
-
-/** Handlers of methods that return a stream. */
-export type StreamHandlers<Streams> = {
-  [Name in keyof Streams & string]: (
-    args: ArgumentsOf<Streams, Name>,
-    request: RequestContext,
-  ) => Promise<AcceptedStream<ResultOf<Streams, Name>, EventOf<Streams, Name>>>
-}
-
-/** All handlers of a thread. */
-export interface Handlers<Calls, Streams> {
-  calls: CallHandlers<Calls>
-  streams: StreamHandlers<Streams>
-  /** Name of the lock that this thread holds while it lives. */
-  livenessLock: string | null
-}
-
-type AnyCallHandler = (
-  args: readonly unknown[],
-  request: RequestContext,
-  sendEvent: (event: unknown) => void,
-) => unknown
-type AnyStreamHandler = (
-  args: readonly unknown[],
-  request: RequestContext,
-) => Promise<AcceptedStream<unknown, unknown>>
+type CallMessage = AskMessage & { type: 'call' }
+type AnyMethod = (...args: unknown[]) => Promise<unknown>
 
 /**
- * Answers the request that arrives on a port. Resolves when the request ended, even if it failed.
+ * Answers the request that arrives on a port with a method of the service, if the table lists it.
+ * Resolves when the request ended, even if it failed. `livenessLock` is the name of the lock that
+ * this thread holds while it lives; `null` if the asking side need not watch one.
  */
-export function answer<Calls, Streams>(
+export function answer<Service extends object>(
   port: MessagePort,
-  handlers: Handlers<Calls, Streams>,
+  service: Service,
+  methods: MethodTable<Service>,
+  livenessLock: string | null = null,
 ): Promise<void> {
   const cancelled = new AbortController()
-  const credit = createCredit()
-  const send = (message: AnswerMessage) => {
-    const isPort = message.type === 'event' && message.event instanceof MessagePort
-    port.postMessage(message, isPort ? [message.event as MessagePort] : [])
+  const { signal } = cancelled
+  let openPipe = (_writer: EventWriter | undefined) => {}
+  /** Writer of the events; `undefined` if the request is canceled before the asking side reads. */
+  const piped = new Promise<EventWriter | undefined>((resolve) => (openPipe = resolve))
+  const send = (message: AnswerMessage, ports: MessagePort[] = []) => {
+    if (!signal.aborted) port.postMessage(message, ports)
+  }
+
+  async function run({ protocol, method, args, key, client }: CallMessage): Promise<void> {
+    if (protocol !== PROTOCOL) throw otherProtocol(protocol)
+    if (!Object.hasOwn(methods, method))
+      throw new InoriginError('internal', `The host has no method '${method}'.`)
+    const kind = (methods as Record<string, MethodKind>)[method]
+    const onEvent = (event: unknown) =>
+      send({ type: 'event', event }, event instanceof MessagePort ? [event] : [])
+    const caller: Caller<unknown> = { key, client, signal, onEvent, handOver }
+    const value = await (service as Record<string, AnyMethod>)[method]?.(...args, caller)
+    if (kind === 'call') return send({ type: 'result', value })
+    const { events, ...accepted } = value as EventStream<unknown>
+    send({ type: 'result', value: accepted })
+    await sendEvents(events, kind === 'monitored')
+  }
+
+  async function sendEvents(events: AsyncIterable<unknown>, isMonitored: boolean): Promise<void> {
+    const beat = () => send({ type: 'heartbeat' })
+    const timer = isMonitored ? setInterval(beat, HEARTBEAT_INTERVAL_MS / 2) : undefined
+    try {
+      const writer = await piped
+      if (writer) await writer.write(events)
+      // Nobody reads the stream, so it must free its resources.
+      else await events[Symbol.asyncIterator]().return?.()
+    } finally {
+      clearInterval(timer)
+    }
+  }
+
+  const handOver: Caller['handOver'] = async (stream) => {
+    const { port1, port2 } = new MessageChannel()
+    const writer = await piped
+    writer?.handOver(port1)
+    await stream.pipeTo(port2)
   }
 
   return new Promise((resolve) => {
-    cancelled.signal.addEventListener('abort', () => {
-      credit.add(Infinity)
+    signal.addEventListener('abort', () => {
+      openPipe(undefined)
       port.close()
       resolve()
     })
-    port.onmessage = (event: MessageEvent<AskMessage>) => {
-      const message = event.data
-      if (message.type === 'credit') return credit.add(message.events)
-      if (message.type === 'cancel') return cancelled.abort()
-      send({ type: 'ack', life: handlers.livenessLock })
-      if (message.life !== null) {
-        watchLivenessLock(navigator.locks, message.life, cancelled.signal, () => cancelled.abort())
-      }
-      dispatch(message).then(
-        () => sendLast({ type: 'end' }),
-        (error: unknown) =>
-          sendLast({ type: 'error', error: InoriginError.from(error).toRecord() }),
-      )
-    }
-    // The sender closes the port after it has read the last message.
-    function sendLast(last: AnswerMessage): void {
-      if (!cancelled.signal.aborted) send(last)
-      resolve()
+    port.onmessage = ({ data, ports: [eventPort] }: MessageEvent<AskMessage>) => {
+      if (data.type === 'cancel') return cancelled.abort()
+      if (data.type === 'pipe')
+        return eventPort && openPipe(openEventWriter(eventPort, data.credit, signal))
+      send({ type: 'ack', life: livenessLock })
+      if (data.life !== null)
+        watchLivenessLock(navigator.locks, data.life, signal, () => cancelled.abort())
+      // The sender closes the port after it has read the last message.
+      run(data)
+        .then(
+          () => send({ type: 'end' }),
+          (error: unknown) => send({ type: 'error', error: InoriginError.from(error).toRecord() }),
+        )
+        .finally(resolve)
     }
   })
-
-  async function dispatch(message: AskMessage & { type: 'call' }): Promise<void> {
-    if (message.protocol !== PROTOCOL) throw otherProtocol(message.protocol)
-    const { key, client } = message
-    const request: RequestContext = { key, client, signal: cancelled.signal }
-    const callHandler = findHandler(handlers.calls, message.method) as AnyCallHandler | undefined
-    if (callHandler) {
-      const sendEvent = (event: unknown) => {
-        if (!cancelled.signal.aborted) send({ type: 'event', event })
-      }
-      const value = await callHandler(message.args, request, sendEvent)
-      if (!cancelled.signal.aborted) send({ type: 'result', value })
-      return
-    }
-    const streamHandler = findHandler(handlers.streams, message.method) as
-      | AnyStreamHandler
-      | undefined
-    if (!streamHandler)
-      throw new InoriginError('internal', `The host has no method '${message.method}'.`)
-    const accepted = await streamHandler(message.args, request)
-    if (cancelled.signal.aborted) return closeStream(accepted.events)
-    send({ type: 'result', value: accepted.result })
-    await sendEvents(accepted.events)
-  }
-
-  /**
-   * Sends the events of a stream. It requests an event only when there is credit for it, so nothing
-   * is computed for a page that has already canceled.
-   */
-  async function sendEvents(events: AsyncIterable<unknown>): Promise<void> {
-    const iterator = events[Symbol.asyncIterator]()
-    try {
-      for (;;) {
-        await credit.take()
-        if (cancelled.signal.aborted) return
-        const { done, value } = await iterator.next()
-        if (done) return
-        send({ type: 'event', event: value })
-      }
-    } finally {
-      await iterator.return?.()
-    }
-  }
-}
-
-function findHandler(handlers: object, method: string): unknown {
-  return Object.hasOwn(handlers, method) ? (handlers as Record<string, unknown>)[method] : undefined
-}
-
-/** Closes a stream that nobody reads, so that it frees its resources. */
-async function closeStream(events: AsyncIterable<unknown>): Promise<void> {
-  await events[Symbol.asyncIterator]().return?.()
 }
 
 function otherProtocol(theirs: number): InoriginError {
@@ -148,19 +92,4 @@ function otherProtocol(theirs: number): InoriginError {
   return new InoriginError('unavailable', `${what} Reload all tabs of this origin.`, {
     code: 'protocol_mismatch',
   })
-}
-
-/** Creates a counter of the events that the reader can still accept. `take` waits for one. */
-function createCredit(): { add(events: number): void; take(): Promise<void> } {
-  const state = { available: 0, wake: () => {} }
-  return {
-    add(events) {
-      state.available += events
-      state.wake()
-    },
-    async take() {
-      while (state.available <= 0) await new Promise<void>((resolve) => (state.wake = resolve))
-      state.available -= 1
-    },
-  }
 }

@@ -4,14 +4,13 @@
  * the host again.
  */
 import { InoriginError } from '../error.ts'
-import type { Control, LoadProgress, Tag } from '../types/index.ts'
-import { call, isHostLost, type Link } from './ask.ts'
-import type { HostCalls, ModelCalls } from './protocol.ts'
-
-type Predict = Control['predict']
+import { DIRECT_METHODS } from '../types/control.ts'
+import type { DirectPredictor, HostService, LoadProgress, Tag } from '../types/index.ts'
+import { isHostLost, type Link } from './link.ts'
+import { remote } from './remote.ts'
 
 interface DirectLink {
-  link: Link
+  predictor: DirectPredictor
   /** Last progress that the host reported while it loaded the predictor. */
   progress: LoadProgress | undefined
 }
@@ -23,8 +22,11 @@ interface DirectLink {
  */
 const DIRECT_ACK_TIMEOUT_MS = 20_000
 
-/** Returns a `predict` that uses direct ports. `link` leads to the host, as does `predict`. */
-export function predictDirectly(link: Link, predict: Predict): Predict {
+/** Returns a `predict` that uses direct ports. `link` leads to the host. */
+export function predictDirectly(
+  link: Link,
+  host: Pick<HostService, 'predict' | 'openDirectPort'>,
+): HostService['predict'] {
   /** Direct links by tag and configuration; `null` while the page waits for the port. */
   const directLinks = new Map<string, DirectLink | null>()
 
@@ -39,7 +41,7 @@ export function predictDirectly(link: Link, predict: Predict): Predict {
     let directLink: DirectLink | null = null
     directLinks.set(key, directLink)
     const ended = new AbortController()
-    const onEvent = (port: MessagePort) => {
+    const usePort = (port: MessagePort) => {
       const connect = (request: MessagePort) => port.postMessage(null, [request])
       const workerLink = {
         ...link,
@@ -48,11 +50,12 @@ export function predictDirectly(link: Link, predict: Predict): Predict {
         ackTimeoutMs: DIRECT_ACK_TIMEOUT_MS,
         endSignal: ended.signal,
       }
-      directLink = { link: workerLink, progress }
+      directLink = { predictor: remote<DirectPredictor>(workerLink, DIRECT_METHODS), progress }
       directLinks.set(key, directLink)
     }
     try {
-      await call<HostCalls, 'lend'>(link, 'lend', [tag, configuration], { onEvent })
+      const { signal } = new AbortController()
+      await host.openDirectPort(tag, configuration, { key: null, signal, onEvent: usePort })
     } catch (error) {
       ended.abort(error)
     } finally {
@@ -60,21 +63,18 @@ export function predictDirectly(link: Link, predict: Predict): Predict {
     }
   }
 
-  return async (tag, inputs, options) => {
-    const { configuration, signal, onProgress } = options
+  return async (tag, inputs, configuration, caller) => {
     const key = keyOf(tag, configuration)
     const directLink = directLinks.get(key)
     if (directLink) {
       let isAcknowledged = false
       const onAck = () => {
         isAcknowledged = true
-        if (directLink.progress) onProgress(directLink.progress)
+        if (directLink.progress) caller.onEvent?.(directLink.progress)
       }
       try {
-        return await call<ModelCalls, 'predict'>(directLink.link, 'predict', [inputs], {
-          signal,
-          onAck,
-        })
+        const { signal } = caller
+        return await directLink.predictor.predict(inputs, { key: null, signal, onAck })
       } catch (error) {
         if (isAcknowledged && isFinal(error)) throw error
         // The next prediction then does not wait for the same timeout.
@@ -83,13 +83,11 @@ export function predictDirectly(link: Link, predict: Predict): Predict {
       }
     }
     let latest: LoadProgress | undefined
-    const result = await predict(tag, inputs, {
-      ...options,
-      onProgress(progress) {
-        latest = progress
-        onProgress(progress)
-      },
-    })
+    const onEvent = (progress: LoadProgress) => {
+      latest = progress
+      caller.onEvent?.(progress)
+    }
+    const result = await host.predict(tag, inputs, configuration, { ...caller, onEvent })
     void requestPort(tag, configuration, latest)
     return result
   }

@@ -1,45 +1,15 @@
-import type { Explanation } from './choice.ts'
+/** What the handlers of `/v1` can ask of the host. */
 import type { EmbeddingEvent, EmbeddingRequest } from './embedding.ts'
 import type { GenerationEvent, GenerationRequest } from './generation.ts'
-import type { LoadProgress, Model, ModelState, Tag } from './model.ts'
-import type {
-  Prediction,
-  PredictionEvent,
-  PredictionRequest,
-  PredictionResult,
-  Predictor,
-} from './predictor.ts'
+import type { Model, Tag } from './model.ts'
+import type { Prediction, PredictionEvent, PredictionRequest, Predictor } from './predictor.ts'
 import type { KeptItem, KeptResponse } from './response.ts'
-import type {
-  ChosenFile,
-  Imported,
-  ImportProgress,
-  ImportWishes,
-  RepairProgress,
-  StorageUsage,
-  StoredResource,
-  StoredTag,
-} from './storage.ts'
-
-/** Sender of a request, and the signal that cancels it. */
-export interface Caller {
-  /** API key as it was sent, without `Bearer`; `null` if none was sent. */
-  key: string | null
-  /** Id of the tab that sent the request, if known. Requests of different tabs take turns. */
-  client?: string
-  /** Signal that cancels the request. Generation then stops within one token. */
-  signal: AbortSignal
-}
+import type { Caller, EventStream, MethodTable } from './service.ts'
 
 /** A generation that has been accepted, or whose model is still being loaded. */
-export interface Generation {
+export interface Generation extends EventStream<GenerationEvent> {
   /** Fields of {@link GenerationRequest} that have no effect, as far as known so far. */
   ignored: string[]
-  /**
-   * Events of the generation, up to `finish`. The iterator throws an `InoriginError` if the
-   * generation fails later. Leaving the loop cancels the generation.
-   */
-  events: AsyncIterable<GenerationEvent>
 }
 
 /** Description of a resource, available before its bytes are. */
@@ -58,9 +28,9 @@ export interface ResourceBody {
 }
 
 /**
- * The operations behind `/v1`. One implementation runs in the host worker, the other forwards each
- * call over a port; `src/wire` cannot tell them apart. Every method rejects with an
- * `InoriginError`, and checks `authentication` first.
+ * The operations behind `/v1`. The host worker implements them. Service worker and pages call them
+ * with `remote` of `src/link`; `src/wire` cannot tell which one it has. Every method rejects with
+ * an `InoriginError`, and checks `authentication` first.
  */
 export interface Host {
   /** Resolves if the API key is valid. For requests that end before they reach another method. */
@@ -82,7 +52,7 @@ export interface Host {
    * Embeds texts. Resolves when the texts are tokenized and queued, or after 5 s. Rejects if the
    * request fails before that. The events end after `finish` and throw later errors.
    */
-  embed(request: EmbeddingRequest, caller: Caller): Promise<AsyncIterable<EmbeddingEvent>>
+  embed(request: EmbeddingRequest, caller: Caller): Promise<EventStream<EmbeddingEvent>>
   /**
    * Stores a response for later requests with the same API key. It is stored in memory only, until
    * the host ends or it is evicted. Resolves with `false` if there is no room for it.
@@ -99,14 +69,14 @@ export interface Host {
   /** Chooses an implementation for this device, or finds the one that was chosen earlier. */
   createPrediction(request: PredictionRequest, caller: Caller): Promise<Prediction>
   /**
-   * Runs a predictor on the inputs of {@link Control.predict}. Resolves when the result is there,
-   * or after 5 s. Rejects if the prediction fails before that. The events throw later errors.
+   * Runs a predictor on the inputs of `server.predict`. Resolves when the result is there, or after
+   * 5 s. Rejects if the prediction fails before that. The events throw later errors.
    */
-  predict(
+  createRemotePrediction(
     tag: Tag,
     inputs: Record<string, unknown>,
     caller: Caller,
-  ): Promise<AsyncIterable<PredictionEvent>>
+  ): Promise<EventStream<PredictionEvent>>
   /**
    * Resolves with the description of a resource of the catalog or of an earlier prediction. It
    * needs no API key.
@@ -119,69 +89,20 @@ export interface Host {
   resource(sha256: string, caller: Caller): Promise<ResourceBody>
 }
 
-/** The operations of the page's server handle, in addition to `/v1`. They use the same ports. */
-export interface Control {
-  /** Resolves with the state of every catalog entry. */
-  list(): Promise<ModelState[]>
-  /** Loads the tag, and downloads its missing files first. */
-  load(tag: Tag, signal: AbortSignal, onProgress: (progress: LoadProgress) => void): Promise<void>
-  /** Yields the progress of every load, whichever tab started it. It ends with the signal. */
-  progress(signal: AbortSignal): AsyncIterable<LoadProgress>
-  /** Frees the memory of the tag. Its stored files stay. */
-  unload(tag: Tag): Promise<void>
-  /** Unloads the tag and deletes the files that no other tag uses, including partial downloads. */
-  remove(tag: Tag): Promise<void>
-  /** Resolves with the storage in use and available. */
-  usage(): Promise<StorageUsage>
-  /** Resolves with the stored files, grouped by tag. */
-  stored(): Promise<StoredTag[]>
-  /** Resolves with the stored files. */
-  storedFiles(): Promise<StoredResource[]>
-  /** Protects the files of the tag from eviction, or ends that protection. */
-  pin(tag: Tag, pinned: boolean): Promise<void>
-  /**
-   * Reads the stored files of the tag and downloads the damaged parts again. Resolves with the
-   * number of damaged bytes.
-   */
-  repair(
-    tag: Tag,
-    signal: AbortSignal,
-    onProgress: (progress: RepairProgress) => void,
-  ): Promise<number>
-  /** Unloads everything and deletes all resources. */
-  clear(): Promise<void>
-  /**
-   * Stores the user's files as the resources of the tag. If no catalog lists the tag, it drafts a
-   * catalog entry from the files.
-   */
-  take(
-    tag: Tag,
-    files: readonly ChosenFile[] | FileSystemDirectoryHandle,
-    wishes: ImportWishes,
-    signal: AbortSignal,
-    onProgress: (progress: ImportProgress) => void,
-  ): Promise<Imported>
-  /** Resolves with the catalog's description of a predictor. Rejects with `not_found`. */
-  describe(tag: Tag): Promise<Predictor>
-  /** Runs a predictor, and loads it first if necessary. */
-  predict(
-    tag: Tag,
-    inputs: Record<string, unknown>,
-    options: {
-      configuration?: string
-      signal: AbortSignal
-      onProgress: (progress: LoadProgress) => void
-    },
-  ): Promise<PredictionResult>
-  /** Resolves with the implementation that this device uses, and why the others are not used. */
-  explain(tag: Tag, signal: AbortSignal): Promise<Explanation>
-  /** Resolves with the names of the options in which a joining tab differs from the host. */
-  compare(options: OptionDigest, signal: AbortSignal): Promise<string[]>
-}
-
-/** Digests of the options that all tabs must share. The API keys never leave their tab. */
-export interface OptionDigest {
-  catalog: string
-  apiKeys: string
-  device: string
-}
+/** The methods of {@link Host}, which are all that the service worker needs. */
+export const HOST_METHODS = {
+  authorize: 'call',
+  models: 'call',
+  generate: 'monitored',
+  countTokens: 'call',
+  embed: 'monitored',
+  keepResponse: 'call',
+  keptResponse: 'call',
+  keptItems: 'call',
+  forgetResponse: 'call',
+  predictor: 'call',
+  createPrediction: 'call',
+  createRemotePrediction: 'monitored',
+  resourceInfo: 'call',
+  resource: 'call',
+} as const satisfies MethodTable<Host>

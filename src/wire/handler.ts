@@ -131,7 +131,7 @@ const createEmbeddings: RouteHandler = async ({ req, env }) => {
   const { fields, ignored } = await readBody(req.raw, embeddingsBodySchema, host, caller)
   const fieldNames = embeddingsFieldNames(fields)
   const encoder = embeddingsEncoder(fields)
-  const events = await host
+  const { events } = await host
     .embed(toEmbeddingsRequest(fields), caller)
     .catch(rethrowWithBodyFieldNames(fieldNames))
   return httpResponse(
@@ -164,7 +164,7 @@ const runRemotePrediction: RouteHandler = async ({ req, env }) => {
   const { fields, ignored } = await readBody(req.raw, remoteBodySchema, host, caller)
   const { tag, signature } = await host.predictor(fields.tag, caller)
   const { inputs, dialect } = decodeInputs(fields, signature)
-  const events = await host.predict(tag, inputs, caller)
+  const { events } = await host.createRemotePrediction(tag, inputs, caller)
   const encoder = remoteEncoder({ tag, signature, dialect }, fields.stream ?? false)
   ignored.push(...ignoredByRemote(fields))
   return httpResponse(

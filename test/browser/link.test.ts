@@ -1,11 +1,24 @@
 /** The link over real ports between real threads, with real locks as death notices. */
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { call, stream, type Link } from '../../src/link/ask.ts'
+import type { Link } from '../../src/link/link.ts'
 import { holdLivenessLock } from '../../src/link/liveness.ts'
-import type { Calls, Streams } from './link-worker.ts'
+import { remote } from '../../src/link/remote.ts'
+import type { Caller, MethodTable, Remote } from '../../src/types/index.ts'
+import type { Service } from './link-worker.ts'
+
+/** The table of the worker, which cannot be imported here without starting it. */
+const METHODS: MethodTable<Service> = {
+  add: 'call',
+  blob: 'call',
+  cancelled: 'call',
+  endless: 'stream',
+}
+
+const anyone: Caller = { key: null, signal: new AbortController().signal }
 
 let worker: Worker
 let link: Link
+let ask: Remote<Service>
 
 beforeEach(async () => {
   worker = new Worker(new URL('./link-worker.ts', import.meta.url), { type: 'module' })
@@ -15,21 +28,22 @@ beforeEach(async () => {
     maxAttempts: 1,
     ackTimeoutMs: 10_000,
   }
+  ask = remote<Service>(link, METHODS)
 })
 
 afterEach(() => worker.terminate())
 
 test('asks a worker', async () => {
-  expect(await call<Calls, 'add'>(link, 'add', [20, 22])).toBe(42)
+  expect(await ask.add(20, 22, anyone)).toBe(42)
 })
 
 test('a Blob crosses', async () => {
-  const blob = await call<Calls, 'blob'>(link, 'blob', ['some bytes'])
+  const blob = await ask.blob('some bytes', anyone)
   expect(await blob.text()).toBe('some bytes')
 })
 
 test('a worker that ends in the middle of a stream is noticed', async () => {
-  const reply = await stream<Streams, 'endless'>(link, 'endless', [])
+  const reply = await ask.endless(anyone)
   const read = async () => {
     for await (const number of reply.events) if (number === 3) worker.terminate()
   }
@@ -37,7 +51,7 @@ test('a worker that ends in the middle of a stream is noticed', async () => {
 })
 
 test('however many requests are open, each side waits for the death of the other once', async () => {
-  const open = () => stream<Streams, 'endless'>(link, 'endless', [])
+  const open = () => ask.endless(anyone)
   const replies = await Promise.all([open(), open(), open()])
   await Promise.all(replies.map(({ events }) => events[Symbol.asyncIterator]().next()))
   const { pending = [] } = await navigator.locks.query()
@@ -49,9 +63,9 @@ test('however many requests are open, each side waits for the death of the other
 })
 
 test('leaving a stream cancels it in the worker', async () => {
-  const reply = await stream<Streams, 'endless'>(link, 'endless', [])
+  const reply = await ask.endless(anyone)
   for await (const number of reply.events) if (number === 2) break
-  await expect.poll(() => call<Calls, 'cancelled'>(link, 'cancelled', [])).toBe(1)
+  await expect.poll(() => ask.cancelled(anyone)).toBe(1)
 })
 
 test('an asker that dies is noticed by the worker', async () => {
@@ -62,9 +76,9 @@ test('an asker that dies is noticed by the worker', async () => {
   const life = await new Promise<string>(
     (resolve) => (asker.onmessage = ({ data }) => resolve(data)),
   )
-  const reply = await stream<Streams, 'endless'>({ ...link, livenessLock: life }, 'endless', [])
+  const reply = await remote<Service>({ ...link, livenessLock: life }, METHODS).endless(anyone)
   const iterator = reply.events[Symbol.asyncIterator]()
   await iterator.next()
   asker.terminate()
-  await expect.poll(() => call<Calls, 'cancelled'>(link, 'cancelled', [])).toBe(1)
+  await expect.poll(() => ask.cancelled(anyone)).toBe(1)
 })

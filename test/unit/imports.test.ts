@@ -12,7 +12,15 @@ const LAYERS: readonly (readonly string[])[] = [
   // What `npm run ask` shares with the tests.
   ['test/setup'],
   ['sw'],
-  ['src/index.ts', 'src/serve.ts', 'src/control.ts', 'src/register.ts', 'src/cli.ts', 'src/cli'],
+  [
+    'src/index.ts',
+    'src/serve.ts',
+    'src/create-server.ts',
+    'src/control.ts',
+    'src/register.ts',
+    'src/cli.ts',
+    'src/cli',
+  ],
   ['src/server.ts', 'src/typed.ts', 'src/validate-arguments.ts'],
   ['src/wire'],
   ['src/host'],
@@ -34,6 +42,15 @@ const LAYERS: readonly (readonly string[])[] = [
 const SECRETS: Readonly<Record<string, readonly string[]>> = {
   demo: ['src/wire', 'src/host', 'src/link', 'src/engine', 'src/store'],
   'src/wire': ['src/host', 'src/link', 'src/engine', 'src/predictor', 'src/device', 'src/store'],
+  'src/link': [
+    'src/generation',
+    'src/predictor',
+    'src/engine',
+    'src/catalog',
+    'src/device',
+    'src/store',
+    'src/values',
+  ],
   'src/generation': ['src/engine/onnx', 'src/engine/webllm'],
   'src/engine/onnx': ['src/engine/webllm'],
   'src/engine/webllm': ['src/engine/onnx'],
@@ -166,6 +183,7 @@ test.each([
   ['src/engine/onnx/load.ts', "import { openPipeline } from '../webllm/pipeline.ts'"],
   ['src/engine/sampling/logits.ts', "import type { Tensor } from 'onnxruntime-web'"],
   ['src/link/ask.ts', "type Queue = import('../host/requests/queue.ts').Queue"],
+  ['src/link/protocol.ts', "import type { Entry } from '../catalog/schema.ts'"],
   ['src/wire/handler.ts', "import { ask } from '../link/ask.ts'"],
   ['src/serve.ts', "import { attach } from '../sw/index.ts'"],
   ['src/index.ts', "import { page } from '../test/support/page.ts'"],
@@ -176,7 +194,7 @@ test.each([
 })
 
 test.each([
-  ['src/link/protocol.ts', "import type { Entry } from '../catalog/schema.ts'"],
+  ['src/link/remote.ts', "import type { Caller } from '../types/index.ts'"],
   ['src/wire/chat.ts', "import { fields } from './fields.ts'"],
   ['src/store/db.ts', "import { openDB } from 'idb'"],
   ['src/engine/webllm/index.ts', "import { openDecoderEngine } from '../decoder-engine.ts'"],

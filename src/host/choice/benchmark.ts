@@ -3,8 +3,6 @@ import { sumResourceBytes, hasResources } from '../../catalog/memory-bytes.ts'
 import type { Entry, Implementation } from '../../catalog/schema.ts'
 import type { GpuVerdict } from '../../device/gpu-verdict.ts'
 import { InoriginError } from '../../error.ts'
-import { call } from '../../link/ask.ts'
-import type { ModelCalls } from '../../link/protocol.ts'
 import { hasResource } from '../../store/resources.ts'
 import type { Database } from '../../store/database.ts'
 import { verdictFromError } from './gpu-verdict.ts'
@@ -98,9 +96,7 @@ export async function runBenchmark(
       await unlessAborted(instance.load(), signal)
       if (isShared()) return
       signal = withTimeout(MEASURE_TIMEOUT_MS)
-      const milliseconds = await call<ModelCalls, 'measure'>(instance.link, 'measure', [], {
-        signal,
-      })
+      const milliseconds = await instance.worker.measure({ key: null, signal })
       if (isShared()) return
       await onResult(implementation, { measurement: { milliseconds } })
     } catch (error) {

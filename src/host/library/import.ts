@@ -36,7 +36,7 @@ export interface ImporterOptions {
 }
 
 /** Creates the function behind `server.storage.import`. */
-export function createImporter(options: ImporterOptions): Control['take'] {
+export function createImporter(options: ImporterOptions): Control['importTag'] {
   const { database, entries, selector, models, onDownload } = options
 
   /** Resolves with the files of the chosen implementation if they complete it, else with all. */
@@ -112,7 +112,7 @@ export function createImporter(options: ImporterOptions): Control['take'] {
     }
   }
 
-  const importTag: Control['take'] = async (tag, chosen, wishes, signal, onProgress) => {
+  const importOne: Control['importTag'] = async (tag, chosen, wishes, { signal, onEvent }) => {
     const entry = (await entries.all()).find((one) => one.tag === tag)
     const files = isFolder(chosen) ? await listFolder(chosen, signal) : [...chosen]
     const known = () => createCatalogIndex(entries)
@@ -120,7 +120,7 @@ export function createImporter(options: ImporterOptions): Control['take'] {
       tag,
       signal,
       catalogIndex: known,
-      onProgress,
+      onProgress: (progress) => onEvent?.(progress),
       onWrite: onDownload,
     }
     if (entry && !(await isNewModel(entry, files, wishes, importOptions)))
@@ -129,9 +129,9 @@ export function createImporter(options: ImporterOptions): Control['take'] {
   }
 
   // Imports of one tag run one after the other, in all tabs, because each replaces the tag.
-  return (tag, chosen, wishes, signal, onProgress) =>
-    runExclusive(`${database.name}:import:${tag}`, { signal }, (lockSignal) =>
-      importTag(tag, chosen, wishes, lockSignal, onProgress),
+  return (tag, chosen, wishes, caller) =>
+    runExclusive(`${database.name}:import:${tag}`, caller, (signal) =>
+      importOne(tag, chosen, wishes, { ...caller, signal }),
     )
 }
 

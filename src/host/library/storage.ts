@@ -23,7 +23,7 @@ import type { Models } from '../models/models.ts'
 
 type StorageCalls = Pick<
   Control,
-  'usage' | 'stored' | 'storedFiles' | 'pin' | 'repair' | 'remove' | 'clear'
+  'storageUsage' | 'storedTags' | 'storedResources' | 'pin' | 'repair' | 'remove' | 'clear'
 >
 
 export interface HostStorage extends StorageCalls {
@@ -72,7 +72,7 @@ export function createStorage({
   }
 
   return {
-    async usage() {
+    async storageUsage() {
       const [{ records }, room] = await Promise.all([loadInventory(database), estimateQuota()])
       return {
         bytes: records.reduce((sum, record) => sum + countStoredBytes(record), 0),
@@ -81,20 +81,20 @@ export function createStorage({
         persisted: await isPersisted(),
       }
     },
-    async stored() {
+    async storedTags() {
       const catalog = await known()
       const tags = listStoredTags(await loadInventory(database, catalog), catalog)
       // The store cannot tell which of several tags uses a shared file, so loaded models count too.
       return tags.map((one) => ({ ...one, inUse: one.inUse || models.ofTag(one.tag).length > 0 }))
     },
-    async storedFiles() {
+    async storedResources() {
       return listStoredResources(await loadInventory(database, await known()))
     },
     async pin(tag, pinned) {
       if (pinned) await recordsOf(tag)
       await setPin(database, tag, pinned)
     },
-    async repair(tag, signal, onProgress) {
+    async repair(tag, { signal, onEvent = () => {} }) {
       const tagRecords = await recordsOf(tag)
       const verifiedRecords = tagRecords.filter(({ verified }) => verified)
       const meter = createProgressMeter(
@@ -102,10 +102,10 @@ export function createStorage({
         'check',
         verifiedRecords.reduce((sum, { bytes }) => sum + bytes, 0),
       )
-      const stop = startProgressReports(meter.progress, onProgress)
+      const stop = startProgressReports(meter.progress, onEvent)
       const hashes = verifiedRecords.map(({ sha256 }) => sha256)
       const damaged = await deleteDamagedChunks(database, hashes, signal, meter.add).finally(stop)
-      onProgress(meter.progress())
+      onEvent(meter.progress())
       if (damaged === 0) return 0
       const listed = new Map(resourcesOf(await entries.all()).map((one) => [one.sha256, one]))
       const wanted = verifiedRecords.map((record) => listed.get(record.sha256) ?? wantedOf(record))
@@ -114,7 +114,7 @@ export function createStorage({
         tag,
         catalogIndex: known,
         onDownload,
-        onProgress: (step) => onProgress({ tag, phase: 'download', ...step }),
+        onProgress: (step) => onEvent({ tag, phase: 'download', ...step }),
       })
       return damaged
     },

@@ -7,19 +7,26 @@ import type { Entry, Implementation, Resource } from '../../catalog/schema.ts'
 import type { Files } from '../../engine/engine.ts'
 import type { GpuVerdict } from '../../device/gpu-verdict.ts'
 import { InoriginError } from '../../error.ts'
-import { call, type Link } from '../../link/ask.ts'
-import type { ModelCalls } from '../../link/protocol.ts'
+import { remote } from '../../link/remote.ts'
 import { estimateSeconds } from '../../store/transfer-rate.ts'
-import type { LoadProgress, Tag } from '../../types/index.ts'
+import type { Caller, LoadProgress, Remote, Tag } from '../../types/index.ts'
 import { verdictFromError } from '../choice/gpu-verdict.ts'
 import { createLatestValue, type LatestValue } from './latest-value.ts'
+import {
+  MODEL_METHODS,
+  type ModelService,
+  type ModelSetup,
+  type PredictorFiles,
+} from './model-service.ts'
 import { startModelThread } from './model-thread.ts'
 
 export interface ModelInstance {
   readonly entry: Entry
   readonly implementation: Implementation
-  /** Link to the worker. */
-  readonly link: Link
+  /** The worker. It can be called from the start, but only answers some calls before it is open. */
+  readonly worker: Remote<ModelService>
+  /** Signal that aborts when the worker ends, with an `InoriginError` as its reason. */
+  readonly ended: AbortSignal
   /** Promise that resolves when the small files are present, so that requests can be accepted. */
   readonly opened: Promise<void>
   readonly ready: boolean
@@ -97,7 +104,8 @@ export function createModelInstance(options: ModelInstanceOptions): ModelInstanc
   const totalBytes = sumResourceBytes(implementation)
   const closing = new AbortController()
   const thread = startModelThread(entry, assets, closing, options.onDirectUse)
-  const { link } = thread
+  const worker = remote<ModelService>(thread.link, MODEL_METHODS)
+  const caller: Caller = { key: null, signal: closing.signal }
   const initialProgress: LoadProgress = {
     tag: entry.tag,
     phase: 'download',
@@ -128,7 +136,7 @@ export function createModelInstance(options: ModelInstanceOptions): ModelInstanc
   async function openModel(): Promise<void> {
     const texts = await getFiles(resources.filter(isTextResource), 0)
     if (entry.type !== 'model') return
-    await callWorker('openModel', {
+    const setup: ModelSetup = {
       engine: implementation.engine,
       device: implementation.device,
       runtime: new URL('ort/', assets).href,
@@ -141,7 +149,8 @@ export function createModelInstance(options: ModelInstanceOptions): ModelInstanc
       features: implementation.requires?.features,
       overrides: implementation.overrides,
       verdict,
-    })
+    }
+    await worker.openModel(setup, caller)
   }
 
   async function openPredictor(): Promise<void> {
@@ -149,13 +158,8 @@ export function createModelInstance(options: ModelInstanceOptions): ModelInstanc
     if (entry.type !== 'predictor') return
     reportCompiling()
     const runtime = new URL('ort/', assets).href
-    const newVerdict = await callWorker('openPredictor', {
-      entry,
-      implementation,
-      files,
-      runtime,
-      verdict,
-    })
+    const setup: PredictorFiles = { entry, implementation, files, runtime, verdict }
+    const newVerdict = await worker.openPredictor(setup, caller)
     if (newVerdict) onVerdict(newVerdict)
   }
 
@@ -165,9 +169,8 @@ export function createModelInstance(options: ModelInstanceOptions): ModelInstanc
       const weights = resources.filter((resource) => !isTextResource(resource))
       const files = await getFiles(weights, sumResourceBytes({ resources: texts }))
       reportCompiling()
-      const newVerdict = await callWorker('loadModel', files, () =>
-        progress.set({ ...progress.latest, phase: 'warm' }),
-      )
+      const onEvent = () => progress.set({ ...progress.latest, phase: 'warm' })
+      const newVerdict = await worker.loadModel(files, { ...caller, onEvent })
       if (newVerdict) onVerdict(newVerdict)
     }
     ready = true
@@ -187,17 +190,6 @@ export function createModelInstance(options: ModelInstanceOptions): ModelInstanc
     })
   }
 
-  function callWorker<Name extends keyof ModelCalls>(
-    name: Name,
-    argument: ModelCalls[Name]['args'][0],
-    onEvent?: () => void,
-  ): Promise<ModelCalls[Name]['result']> {
-    return call<ModelCalls, Name>(link, name, [argument] as never, {
-      signal: closing.signal,
-      onEvent,
-    })
-  }
-
   function reportCompiling(): void {
     const transferred = { loadedBytes: totalBytes, bytesPerSecond: 0, remainingSeconds: 0 }
     progress.set({ ...progress.latest, phase: 'compile', ...transferred })
@@ -206,7 +198,8 @@ export function createModelInstance(options: ModelInstanceOptions): ModelInstanc
   const instance: ModelInstance = {
     entry,
     implementation,
-    link,
+    worker,
+    ended: closing.signal,
     opened,
     progress,
     get ready() {

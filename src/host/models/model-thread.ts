@@ -1,9 +1,9 @@
 /** Starts the worker of one model or predictor, links to it, and notices when it dies or hangs. */
 import type { Entry } from '../../catalog/schema.ts'
 import { InoriginError } from '../../error.ts'
-import type { Link } from '../../link/ask.ts'
+import type { Link } from '../../link/link.ts'
 import { watchLivenessLock } from '../../link/liveness.ts'
-import type { HostToModel, ModelToHost } from '../../link/protocol.ts'
+import type { HostToModel, ModelToHost } from '../messages.ts'
 import { createWatchdog, type Stage } from './watchdog.ts'
 
 export interface ModelThread {
@@ -76,7 +76,7 @@ export function startModelThread(
     },
     openDirectPort() {
       const { port1, port2 } = new MessageChannel()
-      send({ type: 'lend' }, [port2])
+      send({ type: 'direct' }, [port2])
       return port1
     },
   }

@@ -2,7 +2,7 @@
  * Detects a model worker that hangs. A busy thread cannot answer pings, so the timeout depends on
  * the work that the thread may be doing. Only the time to prepare a prompt is known in advance.
  */
-import type { PortEvents } from '../../link/ask.ts'
+import type { PortEvents } from '../../link/link.ts'
 
 /** Work that keeps the thread of a model busy, as far as the host can know. */
 export type Stage =

@@ -1,16 +1,17 @@
 /** Accepts an embedding request: loads its model, then streams its vectors. */
-import { stream } from '../../link/ask.ts'
-import type { ModelStreams } from '../../link/protocol.ts'
-import type { Caller, EmbeddingEvent, EmbeddingRequest, Embeddings } from '../../types/index.ts'
+import type {
+  Caller,
+  EmbeddingEvent,
+  EmbeddingRequest,
+  Embeddings,
+  EventStream,
+} from '../../types/index.ts'
 import { delay, STATUS_TIMEOUT_MS } from './generation-stream.ts'
-import { withHeartbeat } from './heartbeat.ts'
 import type { Lease } from '../models/models.ts'
 import { withRetry } from './retry.ts'
 
 /** A request whose texts have been read and queued. */
-interface AcceptedEmbedding extends Lease {
-  events: AsyncIterable<Embeddings>
-}
+interface AcceptedEmbedding extends Lease, EventStream<Embeddings> {}
 
 /**
  * Resolves when the texts have been read and are queued, or after 5 s. Rejects with errors before
@@ -20,12 +21,12 @@ export async function streamEmbeddings(
   acquireLease: () => Promise<Lease>,
   request: EmbeddingRequest,
   caller: Caller,
-): Promise<AsyncIterable<EmbeddingEvent>> {
+): Promise<EventStream<EmbeddingEvent>> {
   const accepted = withRetry(() => startEmbedding(acquireLease, request, caller))
   // The reader of the events gets this error.
   accepted.catch(() => undefined)
   await Promise.race([accepted, delay(STATUS_TIMEOUT_MS)])
-  return withHeartbeat(events())
+  return { events: events() }
 
   async function* events(): AsyncGenerator<EmbeddingEvent> {
     const { instance, release, events: results } = await accepted
@@ -42,22 +43,15 @@ export async function streamEmbeddings(
 async function startEmbedding(
   acquireLease: () => Promise<Lease>,
   request: EmbeddingRequest,
-  { client = '', key, signal }: Caller,
+  caller: Caller,
 ): Promise<AcceptedEmbedding> {
+  const { signal } = caller
   const { instance, release } = await acquireLease()
   signal.addEventListener('abort', release)
   if (signal.aborted) release()
   try {
     await instance.load()
-    const sender = { client, partition: key ?? '' }
-    const { events } = await stream<ModelStreams, 'embed'>(
-      instance.link,
-      'embed',
-      [request, sender],
-      {
-        signal,
-      },
-    )
+    const { events } = await instance.worker.embed(request, caller)
     return { instance, release, events }
   } catch (error) {
     release()

@@ -1,8 +1,11 @@
 /** Accepts a generation request: loads its model, then streams the events of its response. */
-import { stream, type AcceptedStream } from '../../link/ask.ts'
-import type { ModelStreams, Sender } from '../../link/protocol.ts'
-import type { Caller, Generation, GenerationEvent, GenerationRequest } from '../../types/index.ts'
-import { withHeartbeat } from './heartbeat.ts'
+import type {
+  Caller,
+  Generation,
+  GenerationEvent,
+  GenerationRequest,
+  RemoteStream,
+} from '../../types/index.ts'
 import type { Lease } from '../models/models.ts'
 import { createRetryPolicy, withRetry } from './retry.ts'
 
@@ -12,18 +15,19 @@ export const STATUS_TIMEOUT_MS = 5_000
 const LOAD_FAILURE_GRACE_MS = 1_000
 
 /** Result for a request that is not accepted by the time its headers must be sent. */
-const NOT_ACCEPTED_YET = Promise.resolve({ result: { ignored: [] as string[] } })
+const NOT_ACCEPTED_YET = Promise.resolve({ ignored: [] as string[] })
 
 /** One attempt to have a model answer the request. */
 interface Attempt {
   lease: Promise<Lease>
-  accepted: Promise<AcceptedStream<{ ignored: string[] }, GenerationEvent>>
+  accepted: Promise<Generation & RemoteStream<GenerationEvent>>
 }
 
 /**
  * Resolves after 5 s at the latest, or when the prompt is templated and tokenized, fits the context
  * and is queued. Rejects if that fails or if the model fails to load at once. The events throw
- * later errors. `acquireLease` is called again if the GPU turns out to compute wrong numbers.
+ * later errors. They report the load; the model worker writes the others directly to the caller.
+ * `acquireLease` is called again if the GPU turns out to compute wrong numbers.
  */
 export async function streamGeneration(
   acquireLease: () => Promise<Lease>,
@@ -32,13 +36,13 @@ export async function streamGeneration(
 ): Promise<Generation> {
   const shouldRetry = createRetryPolicy()
   let attempt = await withRetry(() => startAttempt(acquireLease, request, caller), shouldRetry)
-  const { result } = await Promise.race([attempt.accepted, NOT_ACCEPTED_YET])
-  return { ignored: result.ignored, events: withHeartbeat(events()) }
+  const { ignored } = await Promise.race([attempt.accepted, NOT_ACCEPTED_YET])
+  return { ignored, events: events() }
 
   async function* events(): AsyncGenerator<GenerationEvent> {
     for (;;) {
       try {
-        yield* readAttempt(attempt, caller.signal)
+        yield* readAttempt(attempt, caller)
         return
       } catch (error) {
         // The load failed before the first token, so the client has received nothing to take back.
@@ -73,19 +77,16 @@ async function startAttempt(
 function createAttempt(
   acquireLease: () => Promise<Lease>,
   request: GenerationRequest,
-  { key, client = '', signal }: Caller,
+  caller: Caller,
 ): Attempt {
+  const { signal } = caller
   const lease = acquireLease()
   const accepted = lease.then(async ({ instance, release }) => {
     signal.addEventListener('abort', release)
     if (signal.aborted) release()
     instance.load().catch(ignore)
     await instance.opened
-    // Each key has its own prefix cache, so that users with different keys do not share it.
-    const sender: Sender = { client, partition: key ?? '' }
-    return stream<ModelStreams, 'generate'>(instance.link, 'generate', [request, sender], {
-      signal,
-    })
+    return instance.worker.generate(request, caller)
   })
   // The reader of the events gets this error.
   accepted.catch(ignore)
@@ -94,7 +95,7 @@ function createAttempt(
 
 async function* readAttempt(
   { lease, accepted }: Attempt,
-  signal: AbortSignal,
+  { signal, handOver }: Caller,
 ): AsyncGenerator<GenerationEvent> {
   // A rejected request must not wait for the weights.
   const rejected = new AbortController()
@@ -104,7 +105,9 @@ async function* readAttempt(
     const untilRejected = AbortSignal.any([signal, rejected.signal])
     for await (const progress of instance.progress.read(untilRejected))
       yield { type: 'progress', progress }
-    yield* (await accepted).events
+    const stream = await accepted
+    if (handOver) await handOver(stream)
+    else yield* stream.events
   } catch (error) {
     throw await instance.explainFailure(error)
   } finally {

@@ -1,16 +1,20 @@
 /** Turns a prediction into a stream of events, for requests over HTTP. */
 import { imagesToFiles } from '../../predictor/png.ts'
-import type { LoadProgress, PredictionEvent, PredictionResult } from '../../types/index.ts'
+import type {
+  EventStream,
+  LoadProgress,
+  PredictionEvent,
+  PredictionResult,
+} from '../../types/index.ts'
 import { delay, STATUS_TIMEOUT_MS } from './generation-stream.ts'
-import { withHeartbeat } from './heartbeat.ts'
 
 /**
  * Resolves when `run` resolves, or after 5 s. Rejects if `run` rejects before that; the events
- * throw later errors. The events include a heartbeat at least every 10 s.
+ * throw later errors.
  */
 export async function streamPrediction(
   run: (onProgress: (progress: LoadProgress) => void) => Promise<PredictionResult>,
-): Promise<AsyncIterable<PredictionEvent>> {
+): Promise<EventStream<PredictionEvent>> {
   let latest: LoadProgress | undefined
   let wake = () => {}
   const running = run((progress) => {
@@ -20,7 +24,7 @@ export async function streamPrediction(
   // The reader of the events gets this error.
   running.catch(() => undefined)
   await Promise.race([running, delay(STATUS_TIMEOUT_MS)])
-  return withHeartbeat(events())
+  return { events: events() }
 
   async function* events(): AsyncGenerator<PredictionEvent> {
     for (;;) {

@@ -1,7 +1,7 @@
 /** Digests of the options on which tabs that share a host must agree. They hide the API keys. */
-import type { HostSetup } from '../../link/protocol.ts'
 import { computeDigest } from '../../store/digest.ts'
 import type { OptionDigest } from '../../types/index.ts'
+import type { HostSetup } from '../messages.ts'
 
 /** Resolves with digests of the options that a host applies for every tab. */
 export async function digestOptions(setup: HostSetup): Promise<OptionDigest> {

@@ -5,15 +5,9 @@
 import { InoriginError } from '../../error.ts'
 import { watchLivenessLock } from '../../link/liveness.ts'
 import { currentLocks } from '../../link/locks.ts'
-import {
-  PROTOCOL,
-  type AnswerMessage,
-  type HostSetup,
-  type HostToPage,
-  type PageToHost,
-  type PageToWorker,
-} from '../../link/protocol.ts'
+import { PROTOCOL, type AnswerMessage, type PageToWorker } from '../../link/protocol.ts'
 import { requestPersistence } from '../../store/quota.ts'
+import type { HostSetup, HostToPage, PageToHost } from '../messages.ts'
 
 export interface HostThread {
   /** Passes a port to the worker. Ports that arrive before the worker has started are held. */

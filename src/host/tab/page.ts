@@ -3,16 +3,16 @@
  * and forwards to it the ports that the service worker sends. It never reads a request itself.
  */
 import { InoriginError } from '../../error.ts'
-import { unreachable, type Link } from '../../link/ask.ts'
+import { unreachable, type Link } from '../../link/link.ts'
 import { currentLocks } from '../../link/locks.ts'
 import {
   PROTOCOL,
   names,
   type AnswerMessage,
-  type HostSetup,
   type PageToWorker,
   type WorkerToPage,
 } from '../../link/protocol.ts'
+import type { HostSetup } from '../messages.ts'
 import { joinElection, type Election } from './election.ts'
 import { notStarted, startHostThread, type HostThread } from './host-thread.ts'
 

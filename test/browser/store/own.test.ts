@@ -29,7 +29,7 @@ function open() {
       implementation: implementations.at(-1),
     }),
   } as unknown as ImplementationSelector
-  const take = createImporter({
+  const importTag = createImporter({
     database,
     entries,
     selector,
@@ -44,7 +44,7 @@ function open() {
       path,
       file: new File([content], path),
     }))
-    return take(TAG, chosen, wishes, never(), () => undefined)
+    return importTag(TAG, chosen, wishes, { key: null, signal: never() })
   }
   const importing = (name: string) => taking({ [`${name}.onnx`]: graphOf(name) })
   const isWhole = async () => {

@@ -158,9 +158,9 @@ test('a repair says how far it has read and fetched', async () => {
     onDownload: () => undefined,
   })
   const steps: RepairProgress[] = []
-  expect(await storage.repair('@a/one', never(), (step) => void steps.push(step))).toBe(
-    QUICK.chunkBytes,
-  )
+  const onEvent = (step: RepairProgress) => void steps.push(step)
+  const caller = { key: null, signal: never(), onEvent }
+  expect(await storage.repair('@a/one', caller)).toBe(QUICK.chunkBytes)
   const checked = steps.filter(({ phase }) => phase === 'check')
   const whole = { tag: '@a/one', loadedBytes: BYTES, totalBytes: BYTES, remainingSeconds: 0 }
   expect([checked[0]?.loadedBytes, checked.at(-1)]).toMatchObject([0, whole])

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import type { ModelInstance } from '../../../src/host/models/model-instance.ts'
 import type { ResolvedImplementation } from '../../../src/host/choice/stored-implementation.ts'
-import { createDirectPortSender } from '../../../src/host/models/direct-ports.ts'
+import { createDirectPortOpener } from '../../../src/host/models/direct-ports.ts'
 import type { Models } from '../../../src/host/models/models.ts'
 import { arrived } from '../../support/arrived.ts'
 
@@ -15,7 +15,7 @@ function open({ leaves = false } = {}) {
     get ready() {
       return state.ready
     },
-    link: { endSignal: gone.signal },
+    ended: gone.signal,
     openDirectPort() {
       state.opened += 1
       return {} as MessagePort
@@ -23,17 +23,18 @@ function open({ leaves = false } = {}) {
   } as ModelInstance
   let find = (_given: ResolvedImplementation): void => undefined
   const found = new Promise<ResolvedImplementation>((resolve) => (find = resolve))
-  const sendDirectPort = createDirectPortSender(
+  const openDirectPort = createDirectPortOpener(
     { find: () => instance } as unknown as Models,
     () => found,
   )
   const caller = new AbortController()
   let told = 0
-  const sendPort = () => {
+  const onEvent = () => {
     told += 1
     if (leaves) caller.abort()
   }
-  const ended = sendDirectPort('@a/b', undefined, caller.signal, sendPort).then(
+  const { signal } = caller
+  const ended = openDirectPort('@a/b', undefined, { key: null, signal, onEvent }).then(
     () => 'over',
     (error: Error) => error.message,
   )

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createModels } from '../../../src/host/models/models.ts'
 import type { Implementation } from '../../../src/catalog/schema.ts'
 import type { TransferProgress } from '../../../src/host/models/model-instance.ts'
-import type { ModelToHost } from '../../../src/link/protocol.ts'
+import type { ModelToHost } from '../../../src/host/messages.ts'
 import { predictor } from '../catalog/entries.ts'
 
 /** Those that were started, in that order. */

@@ -5,8 +5,6 @@ import { InoriginError } from '../../../src/error.ts'
 import { createSelector } from '../../../src/host/choice/selector.ts'
 import type { ModelInstance } from '../../../src/host/models/model-instance.ts'
 import type { Models } from '../../../src/host/models/models.ts'
-import { answer } from '../../../src/link/answer.ts'
-import type { ModelCalls } from '../../../src/link/protocol.ts'
 import type { Database } from '../../../src/store/database.ts'
 import { model, predictor } from '../catalog/entries.ts'
 
@@ -94,18 +92,7 @@ function models(plan: Plan) {
         if (typeof planned === 'object' && 'load' in planned) throw planned.load
         phase.phase = 'ready'
       },
-      link: {
-        connect: (port: MessagePort) => {
-          void answer<Pick<ModelCalls, 'measure'>, object>(port, {
-            livenessLock: null,
-            calls: { measure },
-            streams: {},
-          })
-        },
-        livenessLock: null,
-        maxAttempts: 1,
-        ackTimeoutMs: 1_000,
-      },
+      worker: { measure },
       close: () => closed.push(one.id),
     } as unknown as ModelInstance
   }

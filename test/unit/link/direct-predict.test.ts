@@ -1,10 +1,18 @@
 import { afterEach, expect, test, vi } from 'vitest'
 import type { ErrorCode } from '../../../src/error-codes.ts'
 import { InoriginError, type ErrorKind } from '../../../src/error.ts'
-import { answer, type Handlers } from '../../../src/link/answer.ts'
-import type { HostCalls, ModelCalls } from '../../../src/link/protocol.ts'
-import { remoteControl } from '../../../src/link/remote.ts'
-import type { LoadProgress, PredictionResult } from '../../../src/types/index.ts'
+import { answer } from '../../../src/link/answer.ts'
+import { predictDirectly } from '../../../src/link/direct-predict.ts'
+import type { Link } from '../../../src/link/link.ts'
+import { remote } from '../../../src/link/remote.ts'
+import { DIRECT_METHODS } from '../../../src/types/control.ts'
+import type {
+  DirectPredictor,
+  HostService,
+  LoadProgress,
+  MethodTable,
+  PredictionResult,
+} from '../../../src/types/index.ts'
 import { arrived } from '../../support/arrived.ts'
 
 const TAG = '@a/b'
@@ -22,6 +30,9 @@ afterEach(() => {
   for (const port of opened.splice(0)) port.close()
 })
 
+type Host = Pick<HostService, 'predict' | 'openDirectPort'>
+const METHODS: MethodTable<Host> = { predict: 'call', openDirectPort: 'call' }
+
 type Run = (signal: AbortSignal) => Promise<string>
 
 /** A host and a worker of a predictor; what is answered says which of them was asked. */
@@ -35,44 +46,37 @@ function open(worker: Run = async () => 'worker') {
     latency: 1,
     device: 'wasm',
   })
-  const worked: Handlers<Pick<ModelCalls, 'predict'>, object> = {
-    livenessLock: null,
-    calls: {
-      async predict(_args, { signal }) {
-        asked.worker += 1
-        return resultOf(await state.worker(signal))
-      },
+  const worked: DirectPredictor = {
+    async predict(_inputs, { signal }) {
+      asked.worker += 1
+      return resultOf(await state.worker(signal))
     },
-    streams: {},
   }
-  const host: Handlers<Pick<HostCalls, 'lend' | 'predict'>, object> = {
-    livenessLock: null,
-    calls: {
-      predict(_args, _request, tell) {
-        asked.host += 1
-        tell(READY)
-        return resultOf('host')
-      },
-      lend(args, _request, tell) {
-        asked.loans.push(args)
-        if (!state.lends) return undefined
-        const { port1, port2 } = new MessageChannel()
-        opened.push(port1)
-        port1.onmessage = ({ ports: [request] }) => {
-          if (request && !state.isDeaf) void answer(request, worked)
-        }
-        tell(port2)
-        return new Promise((_, reject) => ends.push(reject))
-      },
+  const host: Host = {
+    async predict(_tag, _inputs, _configuration, { onEvent }) {
+      asked.host += 1
+      onEvent?.(READY)
+      return resultOf('host')
     },
-    streams: {},
+    async openDirectPort(tag, configuration, { onEvent }) {
+      asked.loans.push([tag, configuration])
+      if (!state.lends) return
+      const { port1, port2 } = new MessageChannel()
+      opened.push(port1)
+      port1.onmessage = ({ ports: [request] }) => {
+        if (request && !state.isDeaf) void answer(request, worked, DIRECT_METHODS)
+      }
+      onEvent?.(port2)
+      await new Promise((_, reject) => ends.push(reject))
+    },
   }
-  const control = remoteControl({
-    connect: (port) => void answer(port, host),
+  const link: Link = {
+    connect: (port) => void answer(port, host, METHODS),
     livenessLock: null,
     maxAttempts: 1,
     ackTimeoutMs: 1_000,
-  })
+  }
+  const predictOn = predictDirectly(link, remote<Host>(link, METHODS))
   const told: string[] = []
   const predict = async (
     inputs: Record<string, unknown> = {},
@@ -81,12 +85,13 @@ function open(worker: Run = async () => 'worker') {
       configuration,
     }: { signal?: AbortSignal; configuration?: string } = {},
   ) => {
-    const onProgress = ({ phase }: LoadProgress) => told.push(phase)
-    const { outputs } = await control.predict(TAG, inputs, { configuration, signal, onProgress })
+    const onEvent = ({ phase }: LoadProgress) => told.push(phase)
+    const caller = { key: null, signal, onEvent }
+    const { outputs } = await predictOn(TAG, inputs, configuration, caller)
     return outputs['said']
   }
   return {
-    control,
+    predictOn,
     predict,
     asked,
     told,
@@ -214,22 +219,15 @@ test('a worker that takes nothing, as in a tab that was frozen, is waited for on
 
 test('what fails where progress is told ends the prediction at the worker too', async () => {
   let isGivenUp = false
-  const { control } = await lent((signal) => {
+  const { predictOn } = await lent((signal) => {
     signal.addEventListener('abort', () => (isGivenUp = true))
     return new Promise(() => undefined)
   })
-  const onProgress = () => {
+  const onEvent = () => {
     throw new Error('The page cannot show it.')
   }
-  const answered = control.predict(
-    TAG,
-    {},
-    {
-      configuration: undefined,
-      signal: new AbortController().signal,
-      onProgress,
-    },
-  )
+  const { signal } = new AbortController()
+  const answered = predictOn(TAG, {}, undefined, { key: null, signal, onEvent })
   await expect(answered).rejects.toThrow('cannot show it')
   await arrived()
   expect(isGivenUp).toBe(true)

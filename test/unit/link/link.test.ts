@@ -1,77 +1,83 @@
 import { describe, expect, test } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
-import { answer, type Handlers, type RequestContext } from '../../../src/link/answer.ts'
-import { call, stream, unreachable, type Link } from '../../../src/link/ask.ts'
+import { answer } from '../../../src/link/answer.ts'
+import { call } from '../../../src/link/ask.ts'
+import { unreachable, type Link } from '../../../src/link/link.ts'
+import { remote } from '../../../src/link/remote.ts'
+import type { Caller, EventStream, MethodTable } from '../../../src/types/index.ts'
 import { arrived } from '../../support/arrived.ts'
 
-interface Calls {
-  double: { args: [number]; result: number; event: string }
-  refuse: { args: []; result: void; event: never }
-  wait: { args: []; result: void; event: never }
+interface Service {
+  double(value: number, caller: Caller<string>): Promise<number>
+  refuse(caller: Caller): Promise<void>
+  wait(caller: Caller): Promise<void>
+  count(to: number, caller: Caller): Promise<EventStream<number | Heartbeat> & { said: string }>
 }
 
-interface Streams {
-  count: { args: [number]; result: string; event: number }
+interface Heartbeat {
+  type: 'heartbeat'
 }
+
+const METHODS: MethodTable<Service> = {
+  double: 'call',
+  refuse: 'call',
+  wait: 'call',
+  count: 'monitored',
+}
+
+const anyone = (): Caller<unknown> => ({ key: null, signal: new AbortController().signal })
 
 /** Both sides in one thread, over real ports. */
 function connect(overrides: Partial<Link> = {}) {
-  const seen = { requests: [] as RequestContext[], produced: 0, ended: 0, over: 0 }
-  const handlers: Handlers<Calls, Streams> = {
-    livenessLock: null,
-    calls: {
-      double: ([value], _request, tell) => {
-        tell('thinking')
-        tell('still')
-        return value * 2
-      },
-      refuse: () => {
-        throw new InoriginError('not_found', 'No such thing.', {
-          code: 'model_not_found',
-          param: 'tag',
-        })
-      },
-      wait: (_args, request) => {
-        seen.requests.push(request)
-        return new Promise((_resolve, reject) => {
-          request.signal.addEventListener('abort', () => reject(request.signal.reason))
-        })
-      },
+  const seen = { requests: [] as Caller[], produced: 0, ended: 0, over: 0 }
+  const service: Service = {
+    async double(value, { onEvent }) {
+      onEvent?.('thinking')
+      onEvent?.('still')
+      return value * 2
     },
-    streams: {
-      count: async ([to], request) => {
-        seen.requests.push(request)
-        async function* events() {
-          try {
-            for (let number = 0; number < to; number += 1) {
-              seen.produced += 1
-              yield number
-            }
-          } finally {
-            seen.ended += 1
+    async refuse() {
+      throw new InoriginError('not_found', 'No such thing.', {
+        code: 'model_not_found',
+        param: 'tag',
+      })
+    },
+    wait(request) {
+      seen.requests.push(request)
+      return new Promise((_resolve, reject) => {
+        request.signal.addEventListener('abort', () => reject(request.signal.reason))
+      })
+    },
+    async count(to, request) {
+      seen.requests.push(request)
+      async function* events() {
+        try {
+          for (let number = 0; number < to; number += 1) {
+            seen.produced += 1
+            yield number
           }
+        } finally {
+          seen.ended += 1
         }
-        return { result: 'counting', events: events() }
-      },
+      }
+      return { said: 'counting', events: events() }
     },
   }
   const link: Link = {
-    connect: (port) => void answer(port, handlers).then(() => (seen.over += 1)),
+    connect: (port) => void answer(port, service, METHODS).then(() => (seen.over += 1)),
     livenessLock: null,
     maxAttempts: 1,
     ackTimeoutMs: 2000,
     ...overrides,
   }
-  return { link, seen, handlers }
+  return { link, seen, ask: remote<Service>(link, METHODS) }
 }
 
 describe('call', () => {
   test('gives the result, and what was told before it', async () => {
-    const { link, seen } = connect()
+    const { ask, seen } = connect()
     const told: string[] = []
-    const result = await call<Calls, 'double'>(link, 'double', [21], {
-      onEvent: (e) => told.push(e),
-    })
+    const result = await ask.double(21, { ...anyone(), onEvent: (event) => told.push(event) })
     expect(result).toBe(42)
     expect(told).toEqual(['thinking', 'still'])
     await arrived()
@@ -79,8 +85,8 @@ describe('call', () => {
   })
 
   test('an error arrives as it was thrown', async () => {
-    const { link } = connect()
-    await expect(call<Calls, 'refuse'>(link, 'refuse', [])).rejects.toMatchObject({
+    const { ask } = connect()
+    await expect(ask.refuse(anyone())).rejects.toMatchObject({
       name: 'InoriginError',
       kind: 'not_found',
       code: 'model_not_found',
@@ -90,9 +96,9 @@ describe('call', () => {
   })
 
   test('aborting cancels the other side', async () => {
-    const { link, seen } = connect()
+    const { ask, seen } = connect()
     const gone = new AbortController()
-    const waiting = call<Calls, 'wait'>(link, 'wait', [], { signal: gone.signal, key: 'k' })
+    const waiting = ask.wait({ signal: gone.signal, key: 'k' })
     await arrived()
     expect(seen.requests[0]?.key).toBe('k')
     gone.abort()
@@ -103,18 +109,17 @@ describe('call', () => {
 
   test('an unknown method is an error, also one that every object has', async () => {
     const { link } = connect()
-    const odd = call as unknown as (link: Link, method: string, args: []) => Promise<unknown>
-    await expect(odd(link, 'toString', [])).rejects.toThrow("no method 'toString'")
+    await expect(call(link, 'toString', [], anyone())).rejects.toThrow("no method 'toString'")
   })
 
   test('nobody acknowledges: an error that says so, after all attempts', async () => {
     const attempts: number[] = []
-    const { link } = connect({
+    const { ask } = connect({
       maxAttempts: 3,
       ackTimeoutMs: 10,
       connect: (_port, attempt) => void attempts.push(attempt),
     })
-    await expect(call<Calls, 'double'>(link, 'double', [1])).rejects.toMatchObject({
+    await expect(ask.double(1, anyone())).rejects.toMatchObject({
       kind: 'unavailable',
       code: 'host_unreachable',
       retryAfter: 1,
@@ -124,12 +129,12 @@ describe('call', () => {
 
   test('one that never acknowledges is waited for where there is no limit', async () => {
     const gone = new AbortController()
-    const { link } = connect({
+    const { ask } = connect({
       ackTimeoutMs: Infinity,
       connect: () => undefined,
       endSignal: gone.signal,
     })
-    const waiting = call<Calls, 'double'>(link, 'double', [1])
+    const waiting = ask.double(1, anyone())
     await arrived()
     gone.abort(new InoriginError('internal', 'The worker crashed.'))
     await expect(waiting).rejects.toThrow('The worker crashed.')
@@ -137,32 +142,32 @@ describe('call', () => {
 
   test('a later attempt finds the host', async () => {
     const { link: working } = connect()
-    const { link } = connect({
+    const { ask } = connect({
       maxAttempts: 2,
       connect: (port, attempt) => {
         if (attempt === 0) throw unreachable()
         return working.connect(port, attempt)
       },
     })
-    expect(await call<Calls, 'double'>(link, 'double', [4])).toBe(8)
+    expect(await ask.double(4, anyone())).toBe(8)
   })
 
   test('a worker that is starting is waited for longer than one that is silent', async () => {
     const { link: working } = connect()
-    const { link } = connect({
+    const { ask } = connect({
       ackTimeoutMs: 250,
       connect: (port) => {
         port.postMessage({ type: 'starting' })
         setTimeout(() => void working.connect(port, 0), 750)
       },
     })
-    expect(await call<Calls, 'double'>(link, 'double', [5])).toBe(10)
+    expect(await ask.double(5, anyone())).toBe(10)
   })
 
   test('a signal that is aborted already is the same error as one that aborts later', async () => {
-    const { link } = connect()
+    const { ask } = connect()
     const signal = AbortSignal.abort()
-    await expect(call<Calls, 'double'>(link, 'double', [1], { signal })).rejects.toMatchObject({
+    await expect(ask.double(1, { key: null, signal })).rejects.toMatchObject({
       name: 'InoriginError',
       kind: 'aborted',
     })
@@ -170,14 +175,14 @@ describe('call', () => {
 
   test('an error of another kind is not tried again', async () => {
     let attempts = 0
-    const { link } = connect({
+    const { ask } = connect({
       maxAttempts: 3,
       connect: () => {
         attempts += 1
         throw new InoriginError('unavailable', 'No tab.', { code: 'no_host' })
       },
     })
-    await expect(call<Calls, 'double'>(link, 'double', [4])).rejects.toMatchObject({
+    await expect(ask.double(4, anyone())).rejects.toMatchObject({
       code: 'no_host',
     })
     expect(attempts).toBe(1)
@@ -185,8 +190,8 @@ describe('call', () => {
 
   test('the other side being gone ends a call that waits', async () => {
     const gone = new AbortController()
-    const { link } = connect({ endSignal: gone.signal })
-    const waiting = call<Calls, 'wait'>(link, 'wait', [])
+    const { ask } = connect({ endSignal: gone.signal })
+    const waiting = ask.wait(anyone())
     await arrived()
     gone.abort(new InoriginError('internal', 'The worker crashed.'))
     await expect(waiting).rejects.toThrow('The worker crashed.')
@@ -195,10 +200,10 @@ describe('call', () => {
 
 describe('stream', () => {
   test('gives every event in order, however many', async () => {
-    const { link, seen } = connect()
-    const reply = await stream<Streams, 'count'>(link, 'count', [1000])
-    expect(reply.result).toBe('counting')
-    const numbers: number[] = []
+    const { ask, seen } = connect()
+    const reply = await ask.count(1000, anyone())
+    expect(reply.said).toBe('counting')
+    const numbers: unknown[] = []
     for await (const number of reply.events) numbers.push(number)
     expect(numbers).toEqual(Array.from({ length: 1000 }, (_, index) => index))
     await arrived()
@@ -206,8 +211,8 @@ describe('stream', () => {
   })
 
   test('a reader that stops reading stops the writer', async () => {
-    const { link, seen } = connect()
-    const reply = await stream<Streams, 'count'>(link, 'count', [100_000])
+    const { ask, seen } = connect()
+    const reply = await ask.count(100_000, anyone())
     const iterator = reply.events[Symbol.asyncIterator]()
     await iterator.next()
     await arrived()
@@ -218,9 +223,9 @@ describe('stream', () => {
   })
 
   test('leaving before the first event cancels too', async () => {
-    const { link, seen } = connect()
+    const { ask, seen } = connect()
     const gone = new AbortController()
-    await stream<Streams, 'count'>(link, 'count', [10], { signal: gone.signal })
+    await ask.count(10, { key: null, signal: gone.signal })
     gone.abort()
     await arrived()
     expect(seen.requests[0]?.signal.aborted).toBe(true)
@@ -228,18 +233,19 @@ describe('stream', () => {
   })
 
   test('a host that falls silent counts as gone', async () => {
-    const { link } = connect({
+    const { ask } = connect({
+      messageTimeoutMs: 300,
       connect: (port) => {
-        port.onmessage = ({ data }) => {
+        port.onmessage = ({ data, ports: [eventPort] }) => {
+          if (data.type === 'pipe') return eventPort?.postMessage({ type: 'event', event: 0 })
           if (data.type !== 'call') return
           port.postMessage({ type: 'ack', life: null })
-          port.postMessage({ type: 'result', value: 'counting' })
-          port.postMessage({ type: 'event', event: 0 })
+          port.postMessage({ type: 'result', value: { said: 'counting' } })
         }
       },
     })
-    const reply = await stream<Streams, 'count'>(link, 'count', [3], { messageTimeoutMs: 300 })
-    const seen: number[] = []
+    const reply = await ask.count(3, anyone())
+    const seen: unknown[] = []
     const read = async () => {
       for await (const number of reply.events) seen.push(number)
     }
@@ -248,8 +254,8 @@ describe('stream', () => {
   })
 
   test('a window as long as the stream lets the writer finish without a reader', async () => {
-    const { link, seen } = connect({ window: 1000 })
-    const reply = await stream<Streams, 'count'>(link, 'count', [500])
+    const { ask, seen } = connect({ window: 1000 })
+    const reply = await ask.count(500, anyone())
     const iterator = reply.events[Symbol.asyncIterator]()
     await iterator.next()
     await arrived()
@@ -258,7 +264,7 @@ describe('stream', () => {
 
   test('tells how far the request on each port is', async () => {
     const told: string[] = []
-    const { link } = connect({
+    const { ask } = connect({
       onOpen: (method) => {
         told.push(`open ${method}`)
         return {
@@ -268,7 +274,7 @@ describe('stream', () => {
         }
       },
     })
-    const reply = await stream<Streams, 'count'>(link, 'count', [3])
+    const reply = await ask.count(3, anyone())
     expect(told).toEqual(['open count', 'ack', 'result'])
     for await (const _number of reply.events) expect(told).toHaveLength(3)
     expect(told).toEqual(['open count', 'ack', 'result', 'close'])

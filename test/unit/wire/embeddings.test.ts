@@ -141,7 +141,10 @@ describe('embeddings', () => {
       yield { type: 'heartbeat' }
       throw new InoriginError('unavailable', 'The GPU is gone.')
     }
-    const response = await post({ model, input: 'x' }, { overrides: { embed: async () => late() } })
+    const response = await post(
+      { model, input: 'x' },
+      { overrides: { embed: async () => ({ events: late() }) } },
+    )
     expect(response.status).toBe(200)
     await expect(response.text()).rejects.toThrow('The GPU is gone.')
   })
@@ -156,7 +159,7 @@ describe('embeddings', () => {
     const overrides: HostOptions['overrides'] = {
       embed: async (_request, { signal }) => {
         asked = signal
-        return never()
+        return { events: never() }
       },
     }
     const response = await post({ model, input: 'x' }, { overrides }, controller.signal)

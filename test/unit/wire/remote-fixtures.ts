@@ -107,15 +107,16 @@ export function remoteHost(
       if (asked === tag) return { ...AREA, signature }
       throw new InoriginError('not_found', `There is no predictor ${asked}.`)
     },
-    async predict(_, inputs) {
+    async createRemotePrediction(_, inputs) {
       ran.push(inputs)
-      return (async function* () {
+      async function* events(): AsyncGenerator<PredictionEvent> {
         for (const event of script) {
           if (event instanceof Error) throw event
           yield event
         }
         yield { type: 'finish', result }
-      })()
+      }
+      return { events: events() }
     },
   }
   return Object.assign(scriptedHost({ overrides }), { ran })

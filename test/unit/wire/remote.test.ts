@@ -1,5 +1,6 @@
 import { describe, expect, it, test } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
+import type { PredictionEvent } from '../../../src/types/index.ts'
 import { PATH, plain, remoteHost, tag } from './remote-fixtures.ts'
 import { errorOf, KEY, scriptedHost, send } from './scripted-host.ts'
 
@@ -68,12 +69,12 @@ describe('the answer', () => {
   })
 
   test('of what fails at once is a status', async () => {
-    const predict = async () => {
+    const createRemotePrediction = async () => {
       throw new InoriginError('invalid_request', 'inputs.radius: is required.', {
         param: 'inputs.radius',
       })
     }
-    const host = scriptedHost({ overrides: { predict } })
+    const host = scriptedHost({ overrides: { createRemotePrediction } })
     for (const stream of [false, true]) {
       const error = await errorOf(await send(host, PATH, { body: { tag, stream } }), 400)
       expect(error).toMatchObject({
@@ -100,7 +101,8 @@ describe('the answer', () => {
   })
 
   test('needs a key where there are keys', async () => {
-    const host = scriptedHost({ keyed: true, overrides: { predict: remoteHost({}).predict } })
+    const { createRemotePrediction } = remoteHost({})
+    const host = scriptedHost({ keyed: true, overrides: { createRemotePrediction } })
     const body = { tag, inputs: { a: 1 } }
     expect((await send(host, PATH, { body })).status).toBe(401)
     const headers = { authorization: `Bearer ${KEY}` }
@@ -110,12 +112,13 @@ describe('the answer', () => {
   test('leaving it ends the work', async () => {
     const host = remoteHost()
     let seen: AbortSignal | undefined
-    host.predict = async (_tag, _inputs, { signal }) => {
+    host.createRemotePrediction = async (_tag, _inputs, { signal }) => {
       seen = signal
-      return (async function* () {
+      async function* events(): AsyncGenerator<PredictionEvent> {
         yield { type: 'heartbeat' }
         await new Promise(() => {})
-      })()
+      }
+      return { events: events() }
     }
     const response = await send(host, PATH, { body: { tag, stream: true } })
     const reader = response.body?.getReader()

@@ -162,7 +162,7 @@ export function scriptedHost({
     async embed(request, caller) {
       admit(caller)
       host.embedded.push(request)
-      return lengths(request)
+      return { events: lengths(request) }
     },
     ...createResponseStore(admit),
     async predictor(tag, caller) {
@@ -183,7 +183,7 @@ export function scriptedHost({
         created: '2026-02-03T04:05:06Z',
       }
     },
-    async predict() {
+    async createRemotePrediction() {
       throw new InoriginError('internal', 'This host runs no predictor.')
     },
     async resourceInfo(sha256) {

@@ -1,0 +1,50 @@
+/** The messages between a page, its host worker and the model workers, beside those on ports. */
+import type { CatalogDocument } from '../catalog/schema.ts'
+import type { Device } from '../types/index.ts'
+
+/** Parameters with which the host worker is started. */
+export interface HostSetup {
+  /** URL of the scope, with a trailing slash. */
+  scope: string
+  /**
+   * URL of the folder with the workers, the runtime and the default models, with a trailing slash.
+   */
+  assets: string
+  /** Additional catalog or its URL; `null` if there is only the default one. */
+  catalog: string | CatalogDocument | null
+  /** API keys to accept; `null` accepts any key, or none. */
+  apiKeys: readonly string[] | null
+  device: Device | 'auto'
+}
+
+/** Messages from a page to its dedicated worker. */
+export type PageToHost =
+  | { type: 'start'; setup: HostSetup }
+  /** Comes with a port that carries one request. */
+  | { type: 'port' }
+
+/** Messages from the host to a model worker. */
+export type HostToModel =
+  /** Comes with a port that carries one request. */
+  | { type: 'port' }
+  /** Comes with a port to which a page posts one port for each request. */
+  | { type: 'direct' }
+  /** Requests a `pong`, which the worker sends as soon as its thread is free. */
+  | { type: 'ping' }
+
+/** Messages from a model worker to the host. */
+export type ModelToHost =
+  /** Reports the number of unanswered requests that arrived over direct ports. */
+  | { type: 'use'; requests: number }
+  /** Reports the name of a lock that the model worker holds while it lives. */
+  | { type: 'life'; life: string }
+  | { type: 'pong' }
+
+/** Messages from the dedicated worker to its page. */
+export type HostToPage =
+  /** Names a lock that the worker holds while it lives; `null` if there are no Web Locks. */
+  | { type: 'started'; protocol: number; life: string | null }
+  /** Reports every 10 s that a stream is open. */
+  | { type: 'pulse' }
+  /** Reports that a download starts. The page then asks the browser for persistent storage. */
+  | { type: 'downloading' }

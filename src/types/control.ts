@@ -1,0 +1,130 @@
+/** What pages can ask of the host, beside `/v1`. */
+import { HOST_METHODS, type Host } from './host.ts'
+import type { Explanation } from './choice.ts'
+import type { LoadProgress, ModelState, Tag } from './model.ts'
+import type { PredictionResult, Predictor } from './predictor.ts'
+import type { Caller, EventStream, MethodTable } from './service.ts'
+import type {
+  ChosenFile,
+  Imported,
+  ImportProgress,
+  ImportWishes,
+  RepairProgress,
+  StorageUsage,
+  StoredResource,
+  StoredTag,
+} from './storage.ts'
+
+/**
+ * The operations of the page's server handle, in addition to `/v1`. They use the same ports and
+ * need no API key.
+ */
+export interface Control {
+  /** Resolves with the state of every catalog entry. */
+  modelStates(caller: Caller): Promise<ModelState[]>
+  /** Loads the tag, and downloads its missing files first. */
+  load(tag: Tag, caller: Caller<LoadProgress>): Promise<void>
+  /** Streams the progress of every load, whichever tab started it. It ends with the signal. */
+  progress(caller: Caller): Promise<EventStream<LoadProgress>>
+  /** Frees the memory of the tag. Its stored files stay. */
+  unload(tag: Tag, caller: Caller): Promise<void>
+  /** Unloads the tag and deletes the files that no other tag uses, including partial downloads. */
+  remove(tag: Tag, caller: Caller): Promise<void>
+  /** Resolves with the storage in use and available. */
+  storageUsage(caller: Caller): Promise<StorageUsage>
+  /** Resolves with the stored files, grouped by tag. */
+  storedTags(caller: Caller): Promise<StoredTag[]>
+  /** Resolves with the stored files. */
+  storedResources(caller: Caller): Promise<StoredResource[]>
+  /** Protects the files of the tag from eviction, or ends that protection. */
+  pin(tag: Tag, pinned: boolean, caller: Caller): Promise<void>
+  /**
+   * Reads the stored files of the tag and downloads the damaged parts again. Resolves with the
+   * number of damaged bytes.
+   */
+  repair(tag: Tag, caller: Caller<RepairProgress>): Promise<number>
+  /** Unloads everything and deletes all resources. */
+  clear(caller: Caller): Promise<void>
+  /**
+   * Stores the user's files as the resources of the tag. If no catalog lists the tag, it drafts a
+   * catalog entry from the files.
+   */
+  importTag(
+    tag: Tag,
+    files: readonly ChosenFile[] | FileSystemDirectoryHandle,
+    wishes: ImportWishes,
+    caller: Caller<ImportProgress>,
+  ): Promise<Imported>
+  /** Resolves with the catalog's description of a predictor. Rejects with `not_found`. */
+  describePredictor(tag: Tag, caller: Caller): Promise<Predictor>
+  /**
+   * Runs a predictor, and loads it first if necessary. The default of `configuration` is the best
+   * implementation for this device.
+   */
+  predict(
+    tag: Tag,
+    inputs: Record<string, unknown>,
+    configuration: string | undefined,
+    caller: Caller<LoadProgress>,
+  ): Promise<PredictionResult>
+  /**
+   * Passes a port to the caller that leads directly to the predictor's worker, and answers
+   * {@link DIRECT_METHODS}. It loads nothing. Resolves if the predictor is not loaded, or when the
+   * signal aborts. Rejects with the error with which the worker of the predictor ended.
+   */
+  openDirectPort(
+    tag: Tag,
+    configuration: string | undefined,
+    caller: Caller<MessagePort>,
+  ): Promise<void>
+  /** Resolves with the implementation that this device uses, and why the others are not used. */
+  explain(tag: Tag, caller: Caller): Promise<Explanation>
+  /** Resolves with the names of the options in which a joining tab differs from the host. */
+  compareOptions(options: OptionDigest, caller: Caller): Promise<string[]>
+}
+
+/** The methods of {@link Control}. */
+const CONTROL_METHODS = {
+  modelStates: 'call',
+  load: 'call',
+  progress: 'stream',
+  unload: 'call',
+  remove: 'call',
+  storageUsage: 'call',
+  storedTags: 'call',
+  storedResources: 'call',
+  pin: 'call',
+  repair: 'call',
+  clear: 'call',
+  importTag: 'call',
+  describePredictor: 'call',
+  predict: 'call',
+  openDirectPort: 'call',
+  explain: 'call',
+  compareOptions: 'call',
+} as const satisfies MethodTable<Control>
+
+/** Everything that other threads can ask of the host. */
+export interface HostService extends Host, Control {}
+
+/** The methods of {@link HostService}. */
+export const HOST_SERVICE_METHODS: MethodTable<HostService> = {
+  ...HOST_METHODS,
+  ...CONTROL_METHODS,
+}
+
+/** What a page can ask of a predictor's worker over a direct port. */
+export interface DirectPredictor {
+  /** Runs the predictor. */
+  predict(inputs: Record<string, unknown>, caller: Caller): Promise<PredictionResult>
+}
+
+/** The methods of {@link DirectPredictor}. */
+export const DIRECT_METHODS = { predict: 'call' } as const satisfies MethodTable<DirectPredictor>
+
+/** Digests of the options that all tabs must share. The API keys never leave their tab. */
+export interface OptionDigest {
+  catalog: string
+  apiKeys: string
+  device: string
+}
