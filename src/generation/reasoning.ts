@@ -44,12 +44,12 @@ export function findReasoningState(
 }
 
 /** Reasoning and text of one piece, in this order. Either may be empty. */
-export interface Split {
+interface Split {
   reasoning: string
   text: string
 }
 
-export interface ReasoningSplitter {
+interface ReasoningSplitter {
   push(text: string): Split
   /** Returns the text that was held back as the possible beginning of a mark. */
   end(): Split

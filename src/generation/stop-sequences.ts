@@ -3,7 +3,7 @@
  * the text.
  */
 
-export interface StopMatcher {
+interface StopMatcher {
   /**
    * Returns the text that cannot belong to a stop sequence, and the stop sequence that was found.
    */

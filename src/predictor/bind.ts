@@ -19,7 +19,7 @@ import type { Shape } from './tensor.ts'
 import type { InputTensorSpec, OutputTensorSpec } from './tensor-codec.ts'
 
 /** Tensors of a session that parameters are bound to. */
-export interface ModelTensors {
+interface ModelTensors {
   readonly inputs: readonly InferenceSession.ValueMetadata[]
   readonly outputs: readonly InferenceSession.ValueMetadata[]
 }
@@ -30,7 +30,7 @@ export interface BoundInput {
   spec: InputTensorSpec
 }
 
-export interface BoundOutput {
+interface BoundOutput {
   parameter: OutputParameter
   tensor: string
   spec: OutputTensorSpec

@@ -29,7 +29,7 @@ const UNSUPPORTED_TYPES = new Map([
 ])
 
 /** Input or output with an unsupported type. */
-export interface UnsupportedTensor {
+interface UnsupportedTensor {
   side: string
   name: string
   type: string

@@ -3,7 +3,7 @@ import type { Matcher } from './types.ts'
 import { MAX_COUNTED_LENGTH } from './ebnf.ts'
 import type { GrammarMatcher } from './library.ts'
 
-export interface MatcherOptions {
+interface MatcherOptions {
   /** Matcher of everything but the lengths of long strings. Its masks are fast. */
   loose: GrammarMatcher
   /** Matcher of everything; `null` if `loose` is exact. Its masks are slow. */
@@ -18,7 +18,7 @@ export interface MatcherOptions {
 }
 
 /** Tokens that must be tried one by one if strings have length limits. */
-export interface DoubtfulTokens {
+interface DoubtfulTokens {
   /** Tokens that may end a string too early, or exceed its maximum length. */
   inStrings: readonly number[]
   /** Tokens that may hold a whole string, or more of one than the loose grammar counts. */

@@ -15,7 +15,7 @@ import { toChunkedFile } from './chunked-file.ts'
 import { separateWeights } from './separate-weights.ts'
 import { watchGpu } from './watch.ts'
 
-export interface RuntimeOptions {
+interface RuntimeOptions {
   device: Device
   /** URL of the folder with the WebAssembly files, with a trailing slash. */
   folder: string
@@ -28,7 +28,7 @@ export interface RuntimeOptions {
   large?: boolean
 }
 
-export interface SessionOptions {
+interface SessionOptions {
   /** External weights by the path that the model refers to, such as `model.onnx_data`. */
   externalData?: readonly { path: string; data: Blob }[]
   /**

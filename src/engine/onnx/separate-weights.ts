@@ -5,7 +5,7 @@
  */
 import { createWindow, type Field, fieldsOfFile, message, varint } from './protobuf.ts'
 
-export interface Separated {
+interface Separated {
   graph: Blob
   /** The model file itself, which the graph now refers to; empty if no weights were separated. */
   externalData: { path: string; data: Blob }[]

@@ -10,7 +10,7 @@ import { readRow, readRows, requestCandidates } from './read-logits.ts'
 import { type ActiveSlot, allTokens, type Draft, rejectRead, type Slot } from './slot.ts'
 
 /** Options of {@link createExecutor}. */
-export interface ExecutorOptions {
+interface ExecutorOptions {
   decoder: Decoder
   /** Frees the failed decoder and resolves to a new one. */
   reopen: () => Promise<Decoder>

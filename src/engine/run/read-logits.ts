@@ -3,7 +3,7 @@ import type { CandidateRequest, Candidates, Logits } from '../decoder.ts'
 import { rejectRead, resolveRead, type Slot } from './slot.ts'
 
 /** Result of a reader's `requestCandidates`. */
-export interface RequestOutcome {
+interface RequestOutcome {
   request: CandidateRequest
   /** Error of the reader's `requestCandidates`. */
   error?: unknown

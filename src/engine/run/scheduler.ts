@@ -27,7 +27,7 @@ import type { LogitsReader, SequenceRequest, Slot } from './slot.ts'
 import { createYielder } from './yielder.ts'
 
 /** Options of {@link createScheduler}. */
-export interface SchedulerOptions {
+interface SchedulerOptions {
   decoder: Decoder
   /** Frees the failed decoder and resolves to a new one. */
   reopen: () => Promise<Decoder>
@@ -44,7 +44,7 @@ export interface Scheduler {
 }
 
 /** Handle of one answer. Its promises reject with `aborted` as soon as the signal aborts. */
-export interface SlotHandle {
+interface SlotHandle {
   /** Resolves after `onStart` was called. */
   start(): Promise<void>
   /**

@@ -8,7 +8,7 @@ import type { Drafter } from './drafter.ts'
 import type { SequenceEntry } from './prefix-cache.ts'
 
 /** The logits after the last computed token. They are valid until `readLogits` settles. */
-export interface NextLogits {
+interface NextLogits {
   readonly candidates: Candidates
   /** Resolves to the whole row of logits, without adjustments. */
   row(): Promise<Float32Array>

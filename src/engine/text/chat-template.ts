@@ -28,7 +28,7 @@ export interface Rendering {
 }
 
 /** A parsed chat template. */
-export interface ChatTemplate {
+interface ChatTemplate {
   /**
    * Renders a conversation. `escape` escapes all of its texts before the template reads them.
    * Throws `invalid_request` if the template rejects the conversation.

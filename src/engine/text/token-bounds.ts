@@ -17,7 +17,7 @@ const MAX_SHRINK_FACTOR = 8
 const LOSSLESS_PRE_TOKENIZERS = new Set(['Sequence', 'ByteLevel', 'Split', 'Digits', 'Metaspace'])
 
 /** Lower bounds on the number of tokens. */
-export interface TokenBounds {
+interface TokenBounds {
   /** Returns the least number of tokens of a normalized text. */
   text(normalized: string): number
   /**

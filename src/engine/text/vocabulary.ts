@@ -3,7 +3,7 @@ import { createTokenSpeller } from './decoder-stages.ts'
 import type { TokenizerFile } from './tokenizer-file.ts'
 
 /** Tokens of a tokenizer. */
-export interface Vocabulary {
+interface Vocabulary {
   /**
    * Names of the tokens by id, as the tokenizer writes them before decoding. Unused ids are
    * `undefined`.

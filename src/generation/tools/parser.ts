@@ -11,7 +11,7 @@ export type ParsedPart =
   /** End of a call. */
   | { type: 'called' }
 
-export interface ToolParser {
+interface ToolParser {
   /** Returns the parts that are certain. Pieces affect only how text is divided into parts. */
   push(text: string): ParsedPart[]
   /**
@@ -21,7 +21,7 @@ export interface ToolParser {
   end(isTruncated: boolean): ParsedPart[]
 }
 
-export interface ToolParserOptions {
+interface ToolParserOptions {
   format: ToolFormat
   /** The tools that may be called. */
   tools: readonly Tool[]

@@ -27,10 +27,10 @@ import { assertFits, createSequence } from './sequence.ts'
 import { createStateHistory } from './states.ts'
 
 /** Session of a graph that takes tokens, or of a graph that takes embeddings and of their graph. */
-export type Sessions = Session | { decoder: Session; embed: Session }
+type Sessions = Session | { decoder: Session; embed: Session }
 
 /** Options of {@link createDecoder}. */
-export interface DecoderOptions extends FeedsOptions, Omit<GraphSources, 'embed'> {
+interface DecoderOptions extends FeedsOptions, Omit<GraphSources, 'embed'> {
   /** Device of the runtime on `webgpu`, where KV caches and logits stay. */
   gpu?: GPUDevice
 }

@@ -14,7 +14,7 @@ export interface SequenceCache {
 }
 
 /** A sequence and the tokens to append to it. */
-export interface ForwardEntry {
+interface ForwardEntry {
   cache: SequenceCache
   tokens: readonly number[]
 }
@@ -28,7 +28,7 @@ type NamedTensors = Record<string, Tensor>
  */
 export type ForwardPass = (entries: readonly ForwardEntry[], keep: number) => Promise<Tensor | null>
 
-export interface ForwardPassOptions {
+interface ForwardPassOptions {
   graph: Graph
   session: Session
   embed?: Session

@@ -5,7 +5,7 @@ import type { Sequence } from '../../decoder.ts'
 import type { ForwardPass, SequenceCache } from './forward.ts'
 import type { LogitsWrapper } from './logits.ts'
 
-export interface SequenceOptions {
+interface SequenceOptions {
   forwardPass: ForwardPass
   kvPool: KvPool
   logitsWrapper: LogitsWrapper

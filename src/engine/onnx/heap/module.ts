@@ -70,7 +70,7 @@ export interface HeapModule {
   ): number | Promise<number>
 }
 
-export interface ModuleOptions {
+interface ModuleOptions {
   /** URL of the folder with the runtime's files, with a trailing slash. */
   folder: string
   /** `true` to load the build that can read external data from a `Blob` when needed. */

@@ -12,7 +12,7 @@ import {
   writeText,
 } from './module.ts'
 
-export interface HeapSession {
+interface HeapSession {
   readonly inputMetadata: readonly InferenceSession.ValueMetadata[]
   readonly outputMetadata: readonly InferenceSession.ValueMetadata[]
   /** Runs the graph as the runtime's session does. A fetch may be a heap tensor to write to. */
@@ -23,7 +23,7 @@ export interface HeapSession {
   release(): Promise<void>
 }
 
-export interface HeapSessionOptions {
+interface HeapSessionOptions {
   externalData: readonly { path: string; data: Blob }[]
   /** `true` if external data may be passed as a `Blob`. */
   streams: boolean

@@ -15,7 +15,7 @@ import { createScratch } from './scratch.ts'
 import { MERGE, SCAN } from './shader.ts'
 
 /** Some rows of a buffer of logits. */
-export interface GpuScores {
+interface GpuScores {
   /** Buffer with usage `STORAGE` and `COPY_SRC`. It is only read, and not after `release`. */
   buffer: GPUBuffer
   type: 'float32' | 'float16'

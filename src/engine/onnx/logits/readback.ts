@@ -2,7 +2,7 @@
 import { deviceFailure, deviceLost, gpuFailure } from '../../failure.ts'
 import { openScopes } from '../scopes.ts'
 
-export interface Readback {
+interface Readback {
   /**
    * Resolves with the bytes that `encode`, called synchronously, copies to the start of `target`.
    * Rejects with `unavailable` if the device is lost or reports an error.
