@@ -2,7 +2,8 @@
 import type { InoriginError } from '../../error.ts'
 import type { Executor } from './executor.ts'
 import type { PolicyState, WaitingSequence } from './policy.ts'
-import { commonPrefixLength, type PrefixCache, type SequenceEntry } from './prefix-cache.ts'
+import { commonPrefixLength } from '../text/common-prefix.ts'
+import type { PrefixCache, SequenceEntry } from './prefix-cache.ts'
 import { allTokens, isActive, type Slot } from './slot.ts'
 import type { Yielder } from './yielder.ts'
 

@@ -3,6 +3,7 @@ import { findContextTokens } from '../../catalog/context-length.ts'
 import { InoriginError } from '../../error.ts'
 import type { Files } from '../engine.ts'
 import { modelUnusable } from '../failure.ts'
+import { isObject } from '../schema/node.ts'
 import type { SamplingDefaults } from '../sampling/defaults.ts'
 import type { AddedToken, TokenizerFile } from './tokenizer-file.ts'
 
@@ -75,8 +76,7 @@ const fail = (why: string): never => {
   throw new Error(why)
 }
 
-const asRecord = (value: unknown): Json | null =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : null
+const asRecord = (value: unknown): Json | null => (isObject(value) ? value : null)
 
 /**
  * Adds the tokens of `added_tokens_decoder` to the tokenizer, by id. A few repositories list them
