@@ -92,10 +92,8 @@ export function createDecoder(
       assertFits(sequence.length + 1, contextWindow)
       return { cache, tokens: [token] }
     })
-    const tensor = await forwardPass(batch, 1)
-    if (!tensor) throw new InoriginError('internal', 'The model returned no logits.')
     return logitsWrapper.wrap(
-      tensor,
+      await forwardPass(batch, 1),
       batch.map(({ cache }) => cache.kvRow.row),
     )
   }

@@ -117,6 +117,24 @@ export function allocate(module: HeapModule, bytes: number): number {
   return address >>> 0
 }
 
+/**
+ * Calls a function that writes `count` numbers to the address it is given, and returns them. Throws
+ * the runtime's error if the function fails.
+ */
+export function readOutputs(
+  module: HeapModule,
+  count: number,
+  call: (address: number) => number,
+): number[] {
+  const at = allocate(module, 4 * count)
+  try {
+    assertOk(module, call(at))
+    return Array.from({ length: count }, (_, index) => module.getValue(at + 4 * index, '*') >>> 0)
+  } finally {
+    module._free(at)
+  }
+}
+
 /** Writes a text to the runtime's memory and returns its address, which the caller frees. */
 export function writeText(module: HeapModule, text: string): number {
   const bytes = module.lengthBytesUTF8(text) + 1
