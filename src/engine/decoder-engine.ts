@@ -13,6 +13,7 @@ import type { GpuVerdict } from '../device/gpu-verdict.ts'
 import { InoriginError } from '../error.ts'
 import type { Decoder } from './decoder.ts'
 import type { Engine, EngineSetup, Files } from './engine.ts'
+import { rejectOnAbort } from '../store/timeouts.ts'
 import { loadingCancelled } from './failure.ts'
 import { runDecodeLoop, type DecodeLoopSetup } from './run/decode-loop.ts'
 import { createModelConstraints } from './run/model-constraints.ts'
@@ -80,7 +81,7 @@ export async function openDecoderEngine(
     const signal = AbortSignal.any([callerSignal, closing.signal])
     const loadDone = loading.then(() => loadOnce(weights, signal, onWarm))
     loading = loadDone.catch(() => undefined)
-    return rejectOnAbort(loadDone, signal)
+    return rejectOnAbort(loadDone, signal, loadingCancelled)
   }
 
   const loadOnce: Engine['load'] = async (weights, signal, onWarm) => {
@@ -142,14 +143,4 @@ export async function openDecoderEngine(
     generate,
     close,
   }
-}
-
-/** Settles as `work` does, or rejects with `aborted` as soon as `signal` aborts. */
-function rejectOnAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = (): void => reject(loadingCancelled())
-    if (signal.aborted) abort()
-    signal.addEventListener('abort', abort)
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
-  })
 }

@@ -49,7 +49,7 @@ export interface Conversation {
 }
 
 /** Beginning of an answer, which a prompt ends with. */
-export interface ResponsePrefix {
+interface ResponsePrefix {
   /** Text before `text`. Special tokens in it count. */
   block?: string
   /** Text that the answer begins with. Special tokens in it are plain text. */

@@ -73,6 +73,10 @@ export function modelUnusable(why: string, cause?: unknown): InoriginError {
   )
 }
 
+/** Returns the error for a model without a file that it needs. */
+export const resourceMissing = (name: string): InoriginError =>
+  modelUnusable(`its catalog entry has no resource named ${name}.`)
+
 /**
  * Returns the error for a failure of the device or the runtime, judged by its message. `null` if
  * the message is not recognized.

@@ -4,7 +4,7 @@
  */
 import type { JsonSchema } from '../types/index.ts'
 import { compileSchema } from './schema/compile.ts'
-import { type Expression, type Grammar, isNothing, type Rules } from './schema/expression.ts'
+import { type Expression, isNothing, type Rules } from './schema/expression.ts'
 import { checkLimits } from './schema/limits.ts'
 import { node, rejectSchema } from './schema/node.ts'
 import { prune } from './schema/prune.ts'
@@ -37,30 +37,18 @@ export function toSchemaExpression(
   scope: string,
   steps: StepBudget,
 ): Expression {
-  const schemaRules: Rules = new Map()
-  const { root, rules: prunedRules } = compileGrammar(schema, path, schemaRules, scope, steps)
-  for (const [name, body] of prunedRules) rules.set(name, body)
-  return root
-}
-
-/** Returns the pruned grammar of a schema. */
-function compileGrammar(
-  schema: JsonSchema,
-  path: string,
-  rules: Rules,
-  scope: string,
-  steps: StepBudget,
-): Grammar {
   checkLimits(schema, path)
   try {
-    const root = compileSchema(node(schema, path), rules, scope, steps)
-    const grammar = prune({ root, rules }, steps)
+    const own: Rules = new Map()
+    const root = compileSchema(node(schema, path), own, scope, steps)
+    const grammar = prune({ root, rules: own }, steps)
     if (isNothing(grammar.root)) rejectSchema(path, 'allows no value.')
     if (findShortest(grammar, steps) > MAX_SHORTEST_TEXT) {
       const why = `requires a value of more than ${MAX_SHORTEST_TEXT} characters. Lower its minimum lengths.`
       rejectSchema(path, why)
     }
-    return grammar
+    for (const [name, body] of grammar.rules) rules.set(name, body)
+    return grammar.root
   } catch (error) {
     // The recursion is as deep as the schema, or as a value in it.
     if (error instanceof RangeError)

@@ -8,7 +8,7 @@ import { createStopMatcher } from './stop-sequences.ts'
 import { createCallId } from './tools/id.ts'
 import { createToolParser, type ParsedPart } from './tools/parser.ts'
 
-export interface Completion {
+interface Completion {
   /** Returns the events of a piece. The last event is `finish` if the answer is over. */
   push(piece: TextChunk): { events: GenerationEvent[]; steer?: GenerationUpdate }
   /** Returns the remaining events once the engine has ended. The last event is `finish`. */

@@ -2,7 +2,7 @@
 import type { TextChunk } from '../engine/engine.ts'
 import type { TokenLogprob } from '../types/index.ts'
 
-export interface LogprobBuffer {
+interface LogprobBuffer {
   add(piece: TextChunk): void
   /**
    * Returns the tokens of the text between two positions, in characters from the beginning. A token

@@ -222,19 +222,14 @@ async function assertSupported(
     await engine.check(constraint)
   } catch (thrown) {
     const { tools, format } = request
-    const steps = createStepBudget()
-    tools?.tools.forEach(({ parameters }, index) => {
-      assertSchemaSupported(parameters, `tools[${index}].parameters`, steps)
-    })
-    if (format?.type === 'json_schema') assertSchemaSupported(format.schema, 'format.schema', steps)
-    const schemaPaths = [
-      ...(tools?.tools ?? []).map((_, index) => `tools[${index}].parameters`),
-      ...(format?.type === 'json_schema' ? ['format.schema'] : []),
-    ]
-    // No schema is invalid on its own: the limit is exceeded by all of them together.
-    throw withParam(
-      thrown,
-      schemaPaths.length === 1 ? String(schemaPaths[0]) : tools ? 'tools' : 'format',
+    const schemas = new Map(
+      tools?.tools.map(({ parameters }, index) => [`tools[${index}].parameters`, parameters]),
     )
+    if (format?.type === 'json_schema') schemas.set('format.schema', format.schema)
+    const steps = createStepBudget()
+    for (const [path, schema] of schemas) assertSchemaSupported(schema, path, steps)
+    // No schema is invalid on its own: the limit is exceeded by all of them together.
+    const [path = ''] = schemas.keys()
+    throw withParam(thrown, schemas.size === 1 ? path : tools ? 'tools' : 'format')
   }
 }

@@ -1,13 +1,7 @@
 /** Converts a request into the conversation from which the engine builds its prompt. */
 import type { Conversation } from '../engine/engine.ts'
-import { InoriginError } from '../error.ts'
-import type {
-  AnswerFormat,
-  ChatMessage,
-  GenerationRequest,
-  Tool,
-  ToolCall,
-} from '../types/index.ts'
+import { hasToolCalls, parseArguments } from '../engine/text/template-variables.ts'
+import type { AnswerFormat, ChatMessage, GenerationRequest, Tool } from '../types/index.ts'
 import type { ToolFormat } from './tools/index.ts'
 
 /** Way in which tools and calls appear in the prompt. */
@@ -43,10 +37,6 @@ export function createConversation(
   thinking: boolean | undefined,
 ): Conversation {
   const offered = use && use.choice !== 'none' ? use.tools : []
-  const hasCalls = requestMessages.some(
-    (message) =>
-      message.role === 'tool' || (message.role === 'assistant' && message.toolCalls?.length),
-  )
   const results = rendering.tools
     ? requestMessages.map(markError)
     : inlineResults(requestMessages.map(markError))
@@ -58,7 +48,8 @@ export function createConversation(
   return {
     messages: instructions.length > 0 ? addToSystem(messages, instructions.join('\n\n')) : messages,
     ...(offered.length > 0 && rendering.tools && { tools: offered }),
-    ...(hasCalls && rendering.calls === 'engine' && { serializeCalls: rendering.format.write }),
+    ...(rendering.calls === 'engine' &&
+      hasToolCalls(requestMessages) && { serializeCalls: rendering.format.write }),
     ...(thinking !== undefined && { thinking }),
     ...(begun && { begun: { text: begun } }),
   }
@@ -90,24 +81,10 @@ const inlineCalls = (messages: readonly ChatMessage[], format: ToolFormat): Chat
   messages.map((message) => {
     if (message.role !== 'assistant' || !message.toolCalls?.length) return message
     const { toolCalls, ...withoutCalls } = message
-    toolCalls.forEach(assertObjectArguments)
+    toolCalls.forEach(parseArguments)
     const parts = [withoutCalls.content, format.write(toolCalls)]
     return { ...withoutCalls, content: parts.filter((part) => part !== '').join('\n') }
   })
-
-function assertObjectArguments({ name, arguments: text }: ToolCall): void {
-  try {
-    const value: unknown = JSON.parse(text)
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return
-  } catch {
-    // Invalid JSON is reported like any other text that is not an object.
-  }
-  throw new InoriginError(
-    'invalid_request',
-    `The arguments of a call of ${name} are not a JSON object.`,
-    { param: 'messages' },
-  )
-}
 
 function describeTools(tools: readonly Tool[], format: ToolFormat): string {
   const example = { id: '', name: 'the_name', arguments: '{"argument": "value"}' }

@@ -3,6 +3,8 @@
  * beginning of an answer count. Later marks are text.
  */
 
+import { partialMatchLength } from './stop-sequences.ts'
+
 /** The marks that enclose reasoning. */
 export interface ReasoningTags {
   open: string
@@ -44,12 +46,12 @@ export function findReasoningState(
 }
 
 /** Reasoning and text of one piece, in this order. Either may be empty. */
-export interface Split {
+interface Split {
   reasoning: string
   text: string
 }
 
-export interface ReasoningSplitter {
+interface ReasoningSplitter {
   push(text: string): Split
   /** Returns the text that was held back as the possible beginning of a mark. */
   end(): Split
@@ -75,7 +77,7 @@ export function createReasoningSplitter(
    */
   const takeReasoning = (text: string, isComplete: boolean): string => {
     const start = isFirst ? text.length - text.trimStart().length : 0
-    const certainLength = isComplete ? text.length : text.length - partialTagLength(text, close)
+    const certainLength = isComplete ? text.length : text.length - partialMatchLength(text, [close])
     const end = text.slice(0, certainLength).trimEnd().length
     heldText = isComplete ? '' : text.slice(Math.max(start, end))
     if (end > start) isFirst = false
@@ -123,12 +125,4 @@ export function createReasoningSplitter(
       return state === 'inside'
     },
   }
-}
-
-/** Returns the length of the longest suffix of the text that is a proper prefix of the mark. */
-function partialTagLength(text: string, tag: string): number {
-  for (let length = Math.min(tag.length - 1, text.length); length > 0; length -= 1) {
-    if (text.endsWith(tag.slice(0, length))) return length
-  }
-  return 0
 }

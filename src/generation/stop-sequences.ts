@@ -3,7 +3,7 @@
  * the text.
  */
 
-export interface StopMatcher {
+interface StopMatcher {
   /**
    * Returns the text that cannot belong to a stop sequence, and the stop sequence that was found.
    */
@@ -27,7 +27,7 @@ export function createStopMatcher(stops: readonly string[]): StopMatcher {
       heldText = ''
       return { text: all.slice(0, match.start), match: match.stop }
     }
-    const certainLength = all.length - partialStopLength(all, stopSequences)
+    const certainLength = all.length - partialMatchLength(all, stopSequences)
     heldText = all.slice(certainLength)
     return { text: all.slice(0, certainLength), match: null }
   }
@@ -57,14 +57,12 @@ function findFirstStop(
   return firstStop
 }
 
-/**
- * Returns the length of the longest suffix of the text that is a proper prefix of a stop sequence.
- */
-function partialStopLength(text: string, stops: readonly string[]): number {
+/** Returns the length of the longest suffix of the text that is a proper prefix of a word. */
+export function partialMatchLength(text: string, words: readonly string[]): number {
   let longest = 0
-  for (const stop of stops) {
-    for (let length = Math.min(stop.length - 1, text.length); length > longest; length -= 1) {
-      if (stop.startsWith(text.slice(text.length - length))) longest = length
+  for (const word of words) {
+    for (let length = Math.min(word.length - 1, text.length); length > longest; length -= 1) {
+      if (word.startsWith(text.slice(text.length - length))) longest = length
     }
   }
   return longest

@@ -19,7 +19,7 @@ import type { Shape } from './tensor.ts'
 import type { InputTensorSpec, OutputTensorSpec } from './tensor-codec.ts'
 
 /** Tensors of a session that parameters are bound to. */
-export interface ModelTensors {
+interface ModelTensors {
   readonly inputs: readonly InferenceSession.ValueMetadata[]
   readonly outputs: readonly InferenceSession.ValueMetadata[]
 }
@@ -30,7 +30,7 @@ export interface BoundInput {
   spec: InputTensorSpec
 }
 
-export interface BoundOutput {
+interface BoundOutput {
   parameter: OutputParameter
   tensor: string
   spec: OutputTensorSpec
@@ -63,39 +63,41 @@ export function bindSignature(
   tokenizers: Tokenizers = new Map(),
 ): BoundSignature {
   const { tag, signature } = entry
-  const fail = (param: string, why: string): never => throwPredictorUnusable(tag, param, why)
+  const failAt =
+    (param: string): Fail =>
+    (why) =>
+      throwPredictorUnusable(tag, param, why)
   const bindings = new Map(Object.entries(implementation.bindings ?? {}))
   const bindingOf = (name: string): Binding => bindings.get(name) ?? { tensor: name }
 
   const inputs = signature.inputs.map((parameter): BoundInput => {
-    const param = `inputs.${parameter.name}`
+    const fail = failAt(`inputs.${parameter.name}`)
     const binding = bindingOf(parameter.name)
-    const { type, shape } = findTensor(model.inputs, binding, parameter.type, param, fail)
-    assertDefault(parameter, param, fail)
+    const { type, shape } = findTensor(model.inputs, binding, parameter.type, fail)
+    assertDefault(parameter, fail)
     const spec: InputTensorSpec = { type, shape }
     if (parameter.type === 'image') {
-      const layout = parseImageLayout(binding, type, shape, param, fail)
+      const layout = parseImageLayout(binding, type, shape, fail)
       spec.image = { layout, rasterize: createRasterizer(layout) }
     }
-    if (parameter.type === 'dict') spec.keys = getKeys(binding, param, fail)
-    if (binding.text) spec.text = createTextSlot(binding.text, type, model, tokenizers, param, fail)
+    if (parameter.type === 'dict') spec.keys = getKeys(binding, fail)
+    if (binding.text) spec.text = createTextSlot(binding.text, type, model, tokenizers, fail)
     return { parameter, tensor: binding.tensor, spec }
   })
   const outputs = signature.outputs.map((parameter): BoundOutput => {
-    const param = `outputs.${parameter.name}`
+    const fail = failAt(`outputs.${parameter.name}`)
     const binding = bindingOf(parameter.name)
-    const { type } = findTensor(model.outputs, binding, parameter.type, param, fail)
+    const { type } = findTensor(model.outputs, binding, parameter.type, fail)
     const spec: OutputTensorSpec = {}
-    if (parameter.type === 'image') spec.layout = parseImageLayout(binding, type, null, param, fail)
-    if (parameter.type === 'dict') spec.keys = getKeys(binding, param, fail)
+    if (parameter.type === 'image') spec.layout = parseImageLayout(binding, type, null, fail)
+    if (parameter.type === 'dict') spec.keys = getKeys(binding, fail)
     return { parameter, tensor: binding.tensor, spec }
   })
 
   for (const { name } of model.inputs) {
     const sources = inputs.filter((input) => listTensorNames(input).includes(name))
     if (sources.length !== 1) {
-      fail(
-        `inputs.${name}`,
+      failAt(`inputs.${name}`)(
         `the model's input must be bound to one parameter, not to ${sources.length}.`,
       )
     }
@@ -107,25 +109,25 @@ function listTensorNames({ tensor, spec: { text } }: BoundInput): (string | unde
   return [tensor, text?.layout.mask, text?.layout.types]
 }
 
-type Fail = (param: string, why: string) => never
+/** Throws `unavailable` that names a parameter. */
+type Fail = (why: string) => never
 
 function findTensor(
   tensors: readonly InferenceSession.ValueMetadata[],
   binding: Binding,
   type: ParameterType,
-  param: string,
   fail: Fail,
 ): { type: ElementType; shape: Shape | null } {
-  if (type === 'null') return fail(param, `type ${type} is not supported by ONNX models.`)
+  if (type === 'null') return fail(`type ${type} is not supported by ONNX models.`)
   const found = tensors.find((tensor) => tensor.name === binding.tensor)
-  if (!found) return fail(param, `the model has no tensor ${binding.tensor}.`)
+  if (!found) return fail(`the model has no tensor ${binding.tensor}.`)
   // The runtime stores tensors in plain objects by name.
   if (found.name === '__proto__') {
-    return fail(param, 'a tensor named __proto__ is not supported. Rename it.')
+    return fail('a tensor named __proto__ is not supported. Rename it.')
   }
-  if (!found.isTensor) return fail(param, `the model's ${binding.tensor} is not a tensor.`)
+  if (!found.isTensor) return fail(`the model's ${binding.tensor} is not a tensor.`)
   if (!listTensorTypes(type, binding).some((possible) => possible === found.type)) {
-    return fail(param, `is declared ${type}, but the model's ${binding.tensor} is ${found.type}.`)
+    return fail(`is declared ${type}, but the model's ${binding.tensor} is ${found.type}.`)
   }
   // The runtime reports an empty shape both for a scalar and for an unknown shape.
   const own = found.shape.length
@@ -134,22 +136,21 @@ function findTensor(
   return { type: found.type as ElementType, shape: binding.shape ?? own }
 }
 
-function assertDefault(parameter: InputParameter, param: string, fail: Fail): void {
+function assertDefault(parameter: InputParameter, fail: Fail): void {
   const value = parameter.defaultValue ?? null
   if (value === null) {
-    if (parameter.optional)
-      fail(param, 'is optional and has no default value, but the model needs one.')
+    if (parameter.optional) fail('is optional and has no default value, but the model needs one.')
     return
   }
   try {
     parseInput(parameter, value, 'defaultValue')
   } catch (thrown) {
-    fail(param, InoriginError.from(thrown).message)
+    fail(InoriginError.from(thrown).message)
   }
 }
 
-function getKeys({ keys }: Binding, param: string, fail: Fail): readonly string[] {
-  return keys ?? fail(param, 'is a dict, so its binding must have `keys`.')
+function getKeys({ keys }: Binding, fail: Fail): readonly string[] {
+  return keys ?? fail('is a dict, so its binding must have `keys`.')
 }
 
 function createTextSlot(
@@ -157,17 +158,16 @@ function createTextSlot(
   type: ElementType,
   model: ModelTensors,
   tokenizers: Tokenizers,
-  param: string,
   fail: Fail,
 ): TextTensorSpec {
   for (const name of [layout.mask, layout.types]) {
     if (name === undefined) continue
     const other = model.inputs.find((tensor) => tensor.name === name)
     if (!other?.isTensor || other.type !== type)
-      fail(param, `the model has no tensor ${name} of type ${type}, the type of its tokens.`)
+      fail(`the model has no tensor ${name} of type ${type}, the type of its tokens.`)
   }
   const { tokenizer } = layout
-  const tokenize = tokenizers.get(tokenizer) ?? fail(param, `there is no tokenizer ${tokenizer}.`)
+  const tokenize = tokenizers.get(tokenizer) ?? fail(`there is no tokenizer ${tokenizer}.`)
   return { layout, tokenize }
 }
 
@@ -175,20 +175,19 @@ function parseImageLayout(
   { image: layout, tensor }: Binding,
   type: ElementType,
   shape: Shape | null,
-  param: string,
   fail: Fail,
 ): ImageLayout {
-  if (!layout) return fail(param, 'is an image, so its binding must have `image`.')
+  if (!layout) return fail('is an image, so its binding must have `image`.')
   const depth = countChannels(layout)
   for (const key of ['mean', 'std'] as const) {
     const given = layout[key]
     if (!given) continue
-    if (type === 'uint8') fail(param, `the model takes raw bytes, so \`${key}\` is not allowed.`)
+    if (type === 'uint8') fail(`the model takes raw bytes, so \`${key}\` is not allowed.`)
     if (given.length !== 1 && given.length !== depth)
-      fail(param, `\`${key}\` must have 1 or ${depth} numbers.`)
+      fail(`\`${key}\` must have 1 or ${depth} numbers.`)
   }
   if ((layout.width === undefined) !== (layout.height === undefined))
-    fail(param, '`width` and `height` must be set together.')
+    fail('`width` and `height` must be set together.')
   // If images keep their own size, the model must accept any width and height.
   const expected = toImageShape(layout, shape, getLayoutSize(layout) ?? [NaN, NaN])
   const fits =
@@ -196,6 +195,6 @@ function parseImageLayout(
     (shape.length === expected.length &&
       shape.every((wanted, axis) => wanted === null || wanted === expected[axis]))
   const shown = expected.map((length) => (Number.isNaN(length) ? 'any' : length)).join(', ')
-  if (!fits) fail(param, `its layout has the shape [${shown}], which ${tensor} does not accept.`)
+  if (!fits) fail(`its layout has the shape [${shown}], which ${tensor} does not accept.`)
   return layout
 }

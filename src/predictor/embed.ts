@@ -1,6 +1,5 @@
 /** Computes embeddings of texts with a predictor. */
 import type { Embedder } from '../catalog/schema.ts'
-import type { ErrorCode } from '../error-codes.ts'
 import { InoriginError } from '../error.ts'
 import type { EmbeddingRequest, Embeddings } from '../types/index.ts'
 import { throwPredictorUnusable } from '../values/input-errors.ts'
@@ -23,10 +22,14 @@ export function assertDimensions({ tag, embeddings }: Embedder, wanted: number |
   if (wanted === undefined || wanted === dimensions || (shortens && wanted < dimensions)) return
   const what = `dimensions must be ${shortens ? `at most ${dimensions}` : dimensions}, not ${wanted}`
   const why = shortens ? '' : ' and cannot be shortened'
-  throw invalidRequestError(`${what}: the vectors of ${tag} have ${dimensions} numbers${why}.`, {
-    code: 'invalid_value',
-    param: 'dimensions',
-  })
+  throw new InoriginError(
+    'invalid_request',
+    `${what}: the vectors of ${tag} have ${dimensions} numbers${why}.`,
+    {
+      code: 'invalid_value',
+      param: 'dimensions',
+    },
+  )
 }
 
 /**
@@ -42,7 +45,7 @@ export async function tokenizeTexts(
   const { input: name, maxInputTokens: maxTokens } = embeddings
   const tooLong = (path: string, tokens: number, least = '') => {
     const what = `${path} is too long: ${least}${tokens} tokens > ${maxTokens} maximum of ${tag}.`
-    return invalidRequestError(`${what} Split it into several texts.`, {
+    return new InoriginError('invalid_request', `${what} Split it into several texts.`, {
       code: 'context_length_exceeded',
       param: path,
     })
@@ -72,7 +75,7 @@ export async function tokenizeTexts(
     total += tokens.length
     if (total > MAX_REQUEST_TOKENS) {
       const what = `input has more than ${MAX_REQUEST_TOKENS} tokens, the limit of one request.`
-      throw invalidRequestError(`${what} Send fewer texts at once.`, {
+      throw new InoriginError('invalid_request', `${what} Send fewer texts at once.`, {
         code: 'invalid_value',
         param: 'input',
       })
@@ -141,11 +144,4 @@ function shortenVector(vector: Float32Array, dimensions: number): Float32Array {
   const beginning = vector.subarray(0, dimensions)
   const scale = Math.hypot(...vector) / (Math.hypot(...beginning) || 1)
   return beginning.map((number) => number * scale)
-}
-
-function invalidRequestError(
-  message: string,
-  details: { code: ErrorCode; param: string },
-): InoriginError {
-  return new InoriginError('invalid_request', message, details)
 }

@@ -18,11 +18,9 @@ export const IMAGE_FORMATS = 'PNG, JPEG, GIF, WebP or BMP'
  */
 export function readImageSize(bytes: Uint8Array): ImageSize | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  const reader = SIZE_READERS.find(({ marks }) =>
-    marks.every(([at, mark]) => startsWithText(bytes, at, mark)),
-  )
+  const [, read] = SIZE_READERS.find(([mark]) => startsWith(bytes, mark)) ?? []
   try {
-    const [width, height] = reader?.read(view) ?? [0, 0]
+    const [width, height] = read?.(view) ?? [0, 0]
     return width > 0 && height > 0 ? [width, height] : undefined
   } catch (error) {
     // The header is truncated.
@@ -31,49 +29,22 @@ export function readImageSize(bytes: Uint8Array): ImageSize | undefined {
   }
 }
 
-interface SizeReader {
-  /** Texts at fixed positions that identify the format. */
-  marks: ReadonlyArray<readonly [at: number, mark: string]>
-  /** Returns the size. Throws a `RangeError` if the bytes are truncated. */
-  read(view: DataView): ImageSize | undefined
-}
+/** Returns the size. Throws a `RangeError` if the bytes are truncated. */
+type SizeReader = (view: DataView) => ImageSize | undefined
 
-const SIZE_READERS: readonly SizeReader[] = [
-  {
-    marks: [
-      [0, '\x89PNG\r\n\x1a\n'],
-      [12, 'IHDR'],
-    ],
-    read: (view) => [view.getUint32(16), view.getUint32(20)],
-  },
-  { marks: [[0, '\xff\xd8']], read: readJpeg },
-  { marks: [[0, 'GIF8']], read: readGif },
-  {
-    marks: [
-      [0, 'RIFF'],
-      [8, 'WEBPVP8 '],
-    ],
-    read: readLossyWebp,
-  },
-  {
-    marks: [
-      [0, 'RIFF'],
-      [8, 'WEBPVP8L'],
-    ],
-    read: readLosslessWebp,
-  },
-  {
-    marks: [
-      [0, 'RIFF'],
-      [8, 'WEBPVP8X'],
-    ],
-    read: readExtendedWebp,
-  },
-  { marks: [[0, 'BM']], read: readBmp },
+/** Readers by the bytes with which files of their format begin. A `?` stands for any byte. */
+const SIZE_READERS: readonly (readonly [mark: string, read: SizeReader])[] = [
+  ['\x89PNG\r\n\x1a\n????IHDR', (view) => [view.getUint32(16), view.getUint32(20)]],
+  ['\xff\xd8', readJpeg],
+  ['GIF8', readGif],
+  ['RIFF????WEBPVP8 ', readLossyWebp],
+  ['RIFF????WEBPVP8L', readLosslessWebp],
+  ['RIFF????WEBPVP8X', readExtendedWebp],
+  ['BM', readBmp],
 ]
 
-function startsWithText(bytes: Uint8Array, at: number, text: string): boolean {
-  return [...text].every((sign, index) => bytes[at + index] === sign.charCodeAt(0))
+function startsWith(bytes: Uint8Array, mark: string): boolean {
+  return [...mark].every((sign, at) => sign === '?' || bytes[at] === sign.charCodeAt(0))
 }
 
 /** Walks the segments up to the frame header (ITU-T T.81, annex B). */

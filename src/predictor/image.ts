@@ -42,12 +42,12 @@ export const MAX_TENSOR_PIXELS = 2 ** 24
  * Largest number of pixels in an image file that is decoded and scaled, enough for photos of large
  * phone cameras. Each pixel takes 4 bytes while it is drawn, 256 MiB together.
  */
-export const MAX_DECODED_PIXELS = 2 ** 26
+const MAX_DECODED_PIXELS = 2 ** 26
 
 /** Function that reads an image as RGBA pixels, scaled to the layout's size if it has one. */
 export type Rasterize = (source: ImageSource, path: string) => Promise<Raster>
 
-export interface Raster {
+interface Raster {
   /** RGBA pixels, which must not be modified: they may be the caller's. */
   rgba: Uint8ClampedArray
   extent: Extent

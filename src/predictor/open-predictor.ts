@@ -4,6 +4,7 @@ import type { Implementation, PredictorEntry } from '../catalog/schema.ts'
 import { requestGpu } from '../device/gpu.ts'
 import { gpuRejected } from '../engine/failure.ts'
 import type { Files } from '../engine/engine.ts'
+import { rejectOnAbort } from '../store/timeouts.ts'
 import { createYielder } from '../engine/run/yielder.ts'
 import type { Ort } from '../engine/onnx/ort.ts'
 import { loadRuntime, type Runtime, type Session } from '../engine/onnx/runtime.ts'
@@ -175,7 +176,7 @@ function createPredictor(
       return run(checked, signal)
     })
     last = queued.catch(() => undefined)
-    const outputs = await rejectOnAbort(queued, signal)
+    const outputs = await rejectOnAbort(queued, signal, cancelledError)
     return { tag, outputs, latency: performance.now() - start, device }
   }
 
@@ -240,12 +241,4 @@ function assertNotAborted(signal: AbortSignal | undefined): void {
 
 function cancelledError(signal: AbortSignal): InoriginError {
   return new InoriginError('aborted', 'The prediction was cancelled.', { cause: signal.reason })
-}
-
-function rejectOnAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(cancelledError(signal))
-    signal.addEventListener('abort', onAbort, { once: true })
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
-  })
 }

@@ -29,10 +29,7 @@ export type ParsedInput =
  */
 export function parseInputs(signature: Signature, inputs: unknown): Map<string, ParsedInput> {
   if (typeof inputs !== 'object' || inputs === null || Array.isArray(inputs)) {
-    throwInvalidInput(
-      'inputs',
-      `must be an object of values by parameter name, not ${describeValue(inputs)}.`,
-    )
+    throwWrongType('inputs', 'an object of values by parameter name', inputs)
   }
   const names = signature.inputs.map((parameter) => parameter.name)
   for (const name of Object.keys(inputs)) {
@@ -48,6 +45,10 @@ export function parseInputs(signature: Signature, inputs: unknown): Map<string, 
     else if (!parameter.optional) throwInvalidInput(path, 'is required.')
   }
   return checked
+}
+
+function throwWrongType(path: string, wanted: string, value: unknown): never {
+  throwInvalidInput(path, `must be ${wanted}, not ${describeValue(value)}.`)
 }
 
 /** Checks one value against its parameter. The message of an error begins with `path`. */
@@ -76,33 +77,24 @@ function parseImages(value: unknown, path: string): ImageSource[] {
 
 function parseImage(value: unknown, path: string): ImageSource {
   if (isImageSource(value)) return value
-  return throwInvalidInput(
-    path,
-    `must be an image (${IMAGE_CLASSES.join(', ')}), not ${describeValue(value)}.`,
-  )
+  return throwWrongType(path, `an image (${IMAGE_CLASSES.join(', ')})`, value)
 }
 
 function parseBytes(value: unknown, path: string): Uint8Array | Blob {
   if (value instanceof Blob || value instanceof Uint8Array) return value
   if (value instanceof ArrayBuffer) return new Uint8Array(value)
-  return throwInvalidInput(
-    path,
-    `must be bytes (Uint8Array, ArrayBuffer or Blob), not ${describeValue(value)}.`,
-  )
+  return throwWrongType(path, 'bytes (Uint8Array, ArrayBuffer or Blob)', value)
 }
 
 function parseList(value: unknown, path: string): ParsedInput {
   if (Array.isArray(value)) return { form: 'list', items: value }
-  return throwInvalidInput(path, `must be an array, not ${describeValue(value)}.`)
+  return throwWrongType(path, 'an array', value)
 }
 
 function parseDict(value: unknown, path: string): ParsedInput {
-  const plain = describeValue(value) === 'Object'
-  if (plain) return { form: 'dict', values: value as Record<string, unknown> }
-  return throwInvalidInput(
-    path,
-    `must be an object of values by name, not ${describeValue(value)}.`,
-  )
+  if (describeValue(value) === 'Object')
+    return { form: 'dict', values: value as Record<string, unknown> }
+  return throwWrongType(path, 'an object of values by name', value)
 }
 
 /** Replaces names of enumeration members by their values, in nested arrays too. */
@@ -150,10 +142,7 @@ function assertRange(
   path: string,
 ): void {
   const { min = -Infinity, max = Infinity } = range
-  const [low, high] = [
-    Number(roundToType(elements.type, min)),
-    Number(roundToType(elements.type, max)),
-  ]
+  const [low = 0, high = 0] = [min, max].map((bound) => Number(roundToType(elements.type, bound)))
   for (const element of iterateElements(elements)) {
     if (typeof element === 'string' || (element >= low && element <= high)) continue
     const bounds =

@@ -1,4 +1,5 @@
 /** Generates inputs for a predictor, to measure its speed before it has received any. */
+import { isObject } from '../engine/schema/node.ts'
 import type { InputParameter } from '../types/index.ts'
 import type { BoundInput } from './bind.ts'
 import { countElements } from '../values/elements.ts'
@@ -90,8 +91,4 @@ function createNestedList([length = 0, ...rest]: readonly number[], value: unkno
 /** Returns the schema of the innermost items of nested lists. */
 function findItemSchema(schema: unknown): unknown {
   return isObject(schema) && 'items' in schema ? findItemSchema(schema['items']) : schema
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

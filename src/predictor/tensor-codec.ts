@@ -98,7 +98,7 @@ function resolveShape(
   if (given && !scalar) {
     const fits =
       given.length === spec.length &&
-      spec.every((wanted, axis) => isLengthAccepted(wanted, given[axis]))
+      spec.every((wanted, axis) => wanted === null || wanted === given[axis])
     if (!fits)
       throwInvalidInput(
         path,
@@ -121,10 +121,6 @@ function resolveShape(
     )
   }
   return spec.map((wanted) => wanted ?? rest)
-}
-
-function isLengthAccepted(wanted: number | null, given: number | undefined): boolean {
-  return wanted === null || wanted === given
 }
 
 function formatShape(shape: Shape): string {

@@ -10,7 +10,7 @@ import type { RawTensor } from './tensor.ts'
 const MAX_CALL_TOKENS = 2 ** 18
 
 /** Function that returns the tokens of a text, including the special tokens around it. */
-export type Tokenize = (text: string) => readonly number[]
+type Tokenize = (text: string) => readonly number[]
 
 /** Tokenizers by the names of their resources. */
 export type Tokenizers = ReadonlyMap<string, Tokenize>

@@ -1,8 +1,7 @@
 /** Finds inputs and outputs of a model whose type the runtime does not support in JavaScript. */
-import { createWindow, type Field, fieldsOf, fieldsOfFile } from '../engine/onnx/protobuf.ts'
+import { createWindow, type Field, fieldsOf, fieldsOfGraph } from '../engine/onnx/protobuf.ts'
 
 /** Numbers of protobuf fields in onnx.proto. */
-const MODEL_GRAPH = 7
 const GRAPH_SIDES = new Map([
   [11, 'inputs'],
   [12, 'outputs'],
@@ -29,7 +28,7 @@ const UNSUPPORTED_TYPES = new Map([
 ])
 
 /** Input or output with an unsupported type. */
-export interface UnsupportedTensor {
+interface UnsupportedTensor {
   side: string
   name: string
   type: string
@@ -38,16 +37,13 @@ export interface UnsupportedTensor {
 /** Resolves with the first such tensor, or `null` if there is none or the file is not a model. */
 export async function findUnsupportedTensor(model: Blob): Promise<UnsupportedTensor | null> {
   const file = createWindow(model)
-  for await (const graph of fieldsOfFile(file, 0, model.size)) {
-    if (graph.number !== MODEL_GRAPH) continue
-    for await (const { number, from, to } of fieldsOfFile(file, graph.from, graph.to)) {
-      const side = GRAPH_SIDES.get(number)
-      if (!side) continue
-      const value = await file.read(from, to)
-      const type = UNSUPPORTED_TYPES.get(getElementType(value))
-      if (type)
-        return { side, name: new TextDecoder().decode(getField(value, VALUE_FIELDS.name)), type }
-    }
+  for await (const { number, from, to } of fieldsOfGraph(file, model.size)) {
+    const side = GRAPH_SIDES.get(number)
+    if (!side) continue
+    const value = await file.read(from, to)
+    const type = UNSUPPORTED_TYPES.get(getElementType(value))
+    if (type)
+      return { side, name: new TextDecoder().decode(getField(value, VALUE_FIELDS.name)), type }
   }
   return null
 }

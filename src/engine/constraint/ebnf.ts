@@ -31,7 +31,7 @@ import { utf8 } from './utf8.ts'
  */
 export const MAX_COUNTED_LENGTH = 8
 
-export interface EbnfOptions {
+interface EbnfOptions {
   /** `false` if strings with limits above {@link MAX_COUNTED_LENGTH} may have any length. */
   exact: boolean
   /**

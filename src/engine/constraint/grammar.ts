@@ -14,8 +14,8 @@ import {
   sequence,
   text,
 } from '../schema/expression.ts'
+import { hasLargeCount, toCounts } from '../schema/pattern.ts'
 
-const MAX_REPETITIONS = 100_000
 const MAX_NESTED_BRACKETS = 100
 
 const ESCAPES: Readonly<Record<string, string>> = {
@@ -167,11 +167,9 @@ function createReader(source: string) {
     braces: (): [number, number] | null => {
       if (!take('{')) return null
       const found = match(/\s*(\d+)\s*(,)?\s*(\d+)?\s*\}/y) ?? fail('a { without a count')
-      const min = Number(found[1])
-      const max = found[3] === undefined ? (found[2] ? Infinity : min) : Number(found[3])
-      if (max < min || min > MAX_REPETITIONS || (max > MAX_REPETITIONS && max < Infinity))
-        fail('an invalid count')
-      return [min, max]
+      const counts = toCounts(found)
+      if (counts[1] < counts[0] || hasLargeCount(counts)) fail('an invalid count')
+      return counts
     },
   }
 }

@@ -3,7 +3,7 @@ import type { Matcher } from './types.ts'
 import { MAX_COUNTED_LENGTH } from './ebnf.ts'
 import type { GrammarMatcher } from './library.ts'
 
-export interface MatcherOptions {
+interface MatcherOptions {
   /** Matcher of everything but the lengths of long strings. Its masks are fast. */
   loose: GrammarMatcher
   /** Matcher of everything; `null` if `loose` is exact. Its masks are slow. */
@@ -18,7 +18,7 @@ export interface MatcherOptions {
 }
 
 /** Tokens that must be tried one by one if strings have length limits. */
-export interface DoubtfulTokens {
+interface DoubtfulTokens {
   /** Tokens that may end a string too early, or exceed its maximum length. */
   inStrings: readonly number[]
   /** Tokens that may hold a whole string, or more of one than the loose grammar counts. */
@@ -56,14 +56,10 @@ export function createMatcher(options: MatcherOptions): Matcher {
   let mask: Int32Array | undefined
   let closed = false
 
-  const acceptsText = (matcher: GrammarMatcher, text: string): boolean => {
-    const isAccepted = matcher._acceptString(text)
-    if (isAccepted) matcher.rollBack(1)
-    return isAccepted
-  }
-
-  const acceptsToken = (matcher: GrammarMatcher, token: number): boolean => {
-    const isAccepted = matcher.acceptToken(token)
+  /** Returns `true` if the matcher accepts the next text or token, and leaves it unchanged. */
+  const accepts = (matcher: GrammarMatcher, next: string | number): boolean => {
+    const isAccepted =
+      typeof next === 'string' ? matcher._acceptString(next) : matcher.acceptToken(next)
     if (isAccepted) matcher.rollBack(1)
     return isAccepted
   }
@@ -77,13 +73,13 @@ export function createMatcher(options: MatcherOptions): Matcher {
     const fast = await loose.getNextTokenBitmask()
     if (!exact) return fast
     const free = isFull(fast)
-    if (!free && !(acceptsText(loose, PROBE_TEXT) && acceptsText(exact, PROBE_TEXT)))
+    if (!free && !(accepts(loose, PROBE_TEXT) && accepts(exact, PROBE_TEXT)))
       return exact.getNextTokenBitmask()
     for (const token of free ? doubtful.anywhere : doubtful.inStrings) {
       const word = token >> 5
       const bit = 1 << (token & 31)
       const now = fast[word] ?? 0
-      if ((now & bit) !== 0 && !acceptsToken(exact, token)) fast[word] = now & ~bit
+      if ((now & bit) !== 0 && !accepts(exact, token)) fast[word] = now & ~bit
     }
     return fast
   }
@@ -114,13 +110,12 @@ export function createMatcher(options: MatcherOptions): Matcher {
       // The last character may be incomplete, and nothing marks it as such.
       if ((characters.at(-1) ?? '') > '\u007f') characters.pop()
       const text = characters.join('')
-      return text !== '' && acceptsText(loose, text) ? text : ''
+      return text !== '' && accepts(loose, text) ? text : ''
     },
     canExtend: (token) => {
       const others = longer(token)
       return (
-        others.length > MAX_TRIED_TOKENS ||
-        others.some((other) => acceptsToken(exact ?? loose, other))
+        others.length > MAX_TRIED_TOKENS || others.some((other) => accepts(exact ?? loose, other))
       )
     },
     accept: (token) => {

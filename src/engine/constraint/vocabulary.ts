@@ -1,4 +1,5 @@
 /** Converts a model's tokens into the form that xgrammar takes. */
+import { BYTES } from '../text/decoder-stages.ts'
 import type { GrammarCompiler, TokenizerInfo, Xgrammar } from './library.ts'
 
 export interface TokenTable {
@@ -48,13 +49,7 @@ export async function compileVocabulary(
 }
 
 /** Characters for all bytes, as GPT-2 and later byte-level tokenizers assign them. */
-const CHARACTERS: readonly string[] = (() => {
-  let next = 0x100
-  return Array.from({ length: 256 }, (_, byte) => {
-    const printable = (byte > 0x20 && byte < 0x7f) || (byte > 0xa0 && byte !== 0xad)
-    return String.fromCharCode(printable ? byte : next++)
-  })
-})()
+const CHARACTERS = [...BYTES.keys()]
 
 const byteLevel = (bytes: Uint8Array): string =>
   Array.from(bytes, (byte) => CHARACTERS[byte]).join('')

@@ -13,7 +13,7 @@ import { openTrusted } from './selftest/open.ts'
 import { warmUp } from './warm.ts'
 
 /** Options of {@link loadDecoder}. */
-export interface DecoderSetup extends DecoderLoadOptions {
+interface DecoderSetup extends DecoderLoadOptions {
   /** `true` to run every kind of forward pass once after loading. Default: `true`. */
   warm?: boolean
 }

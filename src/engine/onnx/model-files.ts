@@ -1,7 +1,7 @@
 /** Finds the graphs of a decoder and their external weights among an implementation's files. */
 import { DECODER_NAMES, PRECISION_SUFFIXES } from '../../catalog/hub/variants.ts'
 import type { Files } from '../engine.ts'
-import { modelUnusable } from '../failure.ts'
+import { modelUnusable, resourceMissing } from '../failure.ts'
 
 /** A graph, and its external weights by the path that the graph refers to. */
 export interface GraphFiles {
@@ -27,7 +27,7 @@ export function getModelFiles(files: Files): ModelFiles {
   const graphs = names.filter((name) => name.endsWith('.onnx'))
   const decoder = graphs.length === 1 ? graphs[0] : findDecoder(graphs)
   if (decoder === undefined) {
-    throw modelUnusable('its catalog entry has no resource named onnx/model.onnx.')
+    throw resourceMissing('onnx/model.onnx')
   }
   const embeds = graphs.filter((name) => partOf(name) === 'embed_tokens')
   const embed = findClosest(embeds, decoder)

@@ -57,6 +57,15 @@ export async function* fieldsOfFile(file: Window, from: number, to: number): Asy
   }
 }
 
+/** Field number of a model's graph, from onnx.proto. */
+export const MODEL_GRAPH = 7
+
+/** Yields the fields of the graphs in a model's file. */
+export async function* fieldsOfGraph(file: Window, size: number): AsyncGenerator<Field> {
+  for await (const { number, from, to } of fieldsOfFile(file, 0, size))
+    if (number === MODEL_GRAPH) yield* fieldsOfFile(file, from, to)
+}
+
 /** Yields the fields of a message in memory; stops at the first invalid field. */
 export function* fieldsOf(bytes: Uint8Array): Generator<Field> {
   let at = 0

@@ -8,14 +8,14 @@ import type { Device } from '../../types/index.ts'
 import { deviceFailure, modelUnusable, outOfMemory } from '../failure.ts'
 import { createHeap, type Heap } from './heap/heap.ts'
 import { openModule } from './heap/module.ts'
-import { createHeapSession } from './heap/session.ts'
+import { createHeapSession, type HeapSession } from './heap/session.ts'
 import { isRuntimeMissing, runtimeMissing } from './missing.ts'
 import type { Ort } from './ort.ts'
 import { toChunkedFile } from './chunked-file.ts'
 import { separateWeights } from './separate-weights.ts'
 import { watchGpu } from './watch.ts'
 
-export interface RuntimeOptions {
+interface RuntimeOptions {
   device: Device
   /** URL of the folder with the WebAssembly files, with a trailing slash. */
   folder: string
@@ -28,7 +28,7 @@ export interface RuntimeOptions {
   large?: boolean
 }
 
-export interface SessionOptions {
+interface SessionOptions {
   /** External weights by the path that the model refers to, such as `model.onnx_data`. */
   externalData?: readonly { path: string; data: Blob }[]
   /**
@@ -57,14 +57,6 @@ export interface Session {
     fetches?: InferenceSession.FetchesType,
   ): Promise<Record<string, Tensor>>
   release(): Promise<void>
-}
-
-/** The part of the runtime's own session that is used here. */
-interface Graph extends Pick<InferenceSession, 'inputMetadata' | 'outputMetadata' | 'release'> {
-  run(
-    feeds: Record<string, Tensor>,
-    fetches: InferenceSession.FetchesType,
-  ): Promise<InferenceSession.ReturnType>
 }
 
 export interface Runtime {
@@ -148,7 +140,7 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
     )
     const weight = sum(allExternalData.map(({ data }) => data.size))
     const { keepInHeap } = requested
-    const create = async (): Promise<Graph> => {
+    const create = async (): Promise<HeapSession> => {
       if (device === 'wasm' && keepInHeap) {
         heap ??= createHeap(ort, await openModule({ folder, streams, threads: threads() }))
         return createHeapSession(heap, graph, {
@@ -177,7 +169,7 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
             return created.run(feeds, fetches ?? created.outputMetadata.map(({ name }) => name))
           },
           (thrown) => InoriginError.from(thrown),
-        ) as Promise<Record<string, Tensor>>,
+        ),
       release: () => exclusive(() => created.release()),
     }
   }

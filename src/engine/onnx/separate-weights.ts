@@ -3,9 +3,9 @@
  * become external data that refers to the same file. The runtime loads a graph as a whole and holds
  * several copies of it, but loads external data tensor by tensor.
  */
-import { createWindow, type Field, fieldsOfFile, message, varint } from './protobuf.ts'
+import { createWindow, type Field, fieldsOfFile, message, MODEL_GRAPH, varint } from './protobuf.ts'
 
-export interface Separated {
+interface Separated {
   graph: Blob
   /** The model file itself, which the graph now refers to; empty if no weights were separated. */
   externalData: { path: string; data: Blob }[]
@@ -18,7 +18,6 @@ const MAX_INLINE_TENSOR_BYTES = 64 * 2 ** 10
 const WEIGHTS_PATH = '.weights'
 
 /** Field numbers from onnx.proto. */
-const MODEL_GRAPH = 7
 const GRAPH_INITIALIZER = 5
 const TENSOR = { raw: 9, external: 13, location: 14 }
 const ENTRY = { key: 1, value: 2 }

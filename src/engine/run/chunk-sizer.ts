@@ -4,7 +4,7 @@
  */
 
 /** Lengths of prefill chunks, adapted to measured times. */
-export interface ChunkSizer {
+interface ChunkSizer {
   /**
    * Returns the length of the next chunk in tokens, predicted from the times of earlier chunks. It
    * is longer if the prompt is `alone`, so that no other answer waits.

@@ -1,49 +1,140 @@
-/** Runs one forward pass of the decoder for a batch and lets the answers read its logits. */
-import type { CandidateRequest, Candidates, Decoder, Logits } from '../decoder.ts'
-import { type Draft, rejectRead, resolveRead, type Slot } from './slot.ts'
-import type { SequenceEntry } from './prefix-cache.ts'
-import type { DraftSizer } from './draft-sizer.ts'
+/**
+ * Executor: runs what the scheduling policy decided. Its verbs are `prefill`, `decode` and
+ * `verify`. Each one computes the logits of sequences and lets their answers read them.
+ */
+import type { Candidates, Decoder } from '../decoder.ts'
+import { createChunkSizer } from './chunk-sizer.ts'
+import { createDraftSizer, type DraftSizer } from './draft-sizer.ts'
+import type { PrefixCache, SequenceEntry } from './prefix-cache.ts'
+import { readRow, readRows, requestCandidates } from './read-logits.ts'
+import { type ActiveSlot, allTokens, type Draft, rejectRead, type Slot } from './slot.ts'
 
-/** An answer whose prefill has started. */
-export interface ActiveSlot extends Slot {
-  entry: SequenceEntry
+/** Options of {@link createExecutor}. */
+interface ExecutorOptions {
+  decoder: Decoder
+  /** Frees the failed decoder and resolves to a new one. */
+  reopen: () => Promise<Decoder>
+  prefixCache: PrefixCache
 }
 
-/**
- * Computes the first `count` pending tokens, at most a chunk. Reads the logits if no tokens are
- * left.
- */
-export async function runPrefillChunk(slot: ActiveSlot, count: number): Promise<void> {
-  const { entry, pending } = slot
-  const tokens = pending.slice(0, count)
-  if (count < pending.length) {
-    await entry.sequence.extend(tokens)
-    commitTokens(slot, count)
-    return
+/** Runs sequences on a decoder. Each call must settle before the next one. */
+export interface Executor {
+  readonly decoder: Decoder
+  /** `true` if a sequence can be truncated to every length; `null` before the first chunk. */
+  readonly canTruncate: boolean | null
+  /** Returns the length in tokens of the next chunk of a sequence that is `alone`, or is not. */
+  chunkTokens(alone: boolean): number
+  /** Gives the slot a sequence: the longest cached prefix of its prompt, or an empty one. */
+  start(slot: Slot, running: readonly SequenceEntry[]): Promise<ActiveSlot>
+  /** Computes the first `count` pending tokens. Reads the logits if no tokens are left. */
+  prefill(slot: ActiveSlot, count: number): Promise<void>
+  /**
+   * Computes the one pending token of each sequence, and reads the logits. If `drafts` is `true`,
+   * draft tokens may follow the pending token of a single sequence.
+   */
+  decode(slots: readonly ActiveSlot[], drafts: boolean): Promise<void>
+  /** Accepts the pending token, which equals the next draft token, and reads the logits after it. */
+  verify(slot: ActiveSlot): Promise<void>
+  /** Resolves when at most `count` prefill chunks are queued on the device. */
+  awaitChunks(count: 0 | 1): Promise<void>
+  /** Replaces the decoder after it failed. */
+  reopen(): Promise<void>
+}
+
+/** Creates an executor over a decoder. */
+export function createExecutor(options: ExecutorOptions): Executor {
+  const { prefixCache, reopen } = options
+  const chunkSizer = createChunkSizer(options.decoder.maxChunkTokens)
+  const draftSizer = createDraftSizer()
+  let { decoder } = options
+  let canTruncate: boolean | null = null
+  let lastChunkDone = Promise.resolve()
+  let earlierChunksDone = lastChunkDone
+
+  return {
+    get decoder() {
+      return decoder
+    },
+    get canTruncate() {
+      return canTruncate
+    },
+    chunkTokens: chunkSizer.chunkTokens,
+    async start(slot, running) {
+      const { partition, onStart } = slot.request
+      const hit = await prefixCache.acquire(allTokens(slot), partition, running)
+      const entry = hit ?? { sequence: decoder.open(), tokens: [], partition }
+      const active = Object.assign(slot, { entry })
+      const cachedTokens = entry.tokens.length
+      slot.pending.splice(0, cachedTokens)
+      if (!slot.started) onStart({ cachedTokens })
+      slot.started = true
+      return active
+    },
+    async prefill(slot, count) {
+      // Forced tokens differ from the draft.
+      await discardDraft(slot)
+      const { sequence, tokens } = slot.entry
+      const isFirstChunk = tokens.length === 0
+      const isLastChunk = count === slot.pending.length
+      const start = performance.now()
+      await runChunk(slot, count)
+      if (isFirstChunk && count > 1)
+        canTruncate ??= sequence.reusableLength(count - 1) === count - 1
+      if (!canTruncate && slot.checkpointLengths.includes(tokens.length)) sequence.checkpoint()
+      if (isLastChunk) return
+      earlierChunksDone = lastChunkDone
+      lastChunkDone = chunkSizer.record(count, start, decoder.synchronize())
+    },
+    async decode(slots, drafts) {
+      for (const slot of slots) await discardDraft(slot)
+      const [first] = slots
+      if (first && drafts) await runDraftStep(decoder, first, draftSizer)
+      else await runDecodeStep(decoder, slots)
+    },
+    async verify(slot) {
+      const draft = slot.draft as Draft
+      draft.tokens.shift()
+      commitTokens(slot, 1)
+      await readDraftRow(slot, draft)
+    },
+    awaitChunks: (count) => (count === 0 ? lastChunkDone : earlierChunksDone),
+    async reopen() {
+      decoder = await reopen()
+    },
   }
-  const pendingOutcomes = [toOutcome(slot, [])]
-  const logits = await entry.sequence.forward(tokens)
+}
+
+/** Computes the first `count` pending tokens. Reads the logits if no tokens are left. */
+async function runChunk(slot: ActiveSlot, count: number): Promise<void> {
+  const { sequence } = slot.entry
+  const tokens = slot.pending.slice(0, count)
+  if (count < slot.pending.length) {
+    await sequence.extend(tokens)
+    return commitTokens(slot, count)
+  }
+  const pendingOutcomes = [requestCandidates(slot)]
+  const logits = await sequence.forward(tokens)
   commitTokens(slot, count)
   await readRows([slot], pendingOutcomes, logits)
 }
 
-/** Runs a decode step of the one pending token of each answer, and reads the logits. */
-export async function runDecodeStep(decoder: Decoder, slots: readonly ActiveSlot[]): Promise<void> {
+/** Computes the one pending token of each answer in a batch, and reads the logits. */
+async function runDecodeStep(decoder: Decoder, slots: readonly ActiveSlot[]): Promise<void> {
   const inputs = slots.map(({ entry, pending }) => ({
     sequence: entry.sequence,
     token: pending[0] as number,
   }))
-  const pendingOutcomes = slots.map((slot) => toOutcome(slot, []))
+  const pendingOutcomes = slots.map((slot) => requestCandidates(slot))
   const logits = await decoder.step(inputs)
   for (const slot of slots) commitTokens(slot, 1)
   await readRows(slots, pendingOutcomes, logits)
 }
 
 /**
- * Runs a decode step of the one pending token, with draft tokens after it if they pay off. Reads
- * the logits of the pending token. Keeps the logits of the drafts until the answer verifies them.
+ * Computes the one pending token, with draft tokens after it if they pay off. Reads the logits of
+ * the pending token. Keeps the logits of the drafts until they are verified.
  */
-export async function runDraftStep(
+async function runDraftStep(
   decoder: Decoder,
   slot: ActiveSlot,
   draftSizer: DraftSizer,
@@ -57,7 +148,7 @@ export async function runDraftStep(
     return draftSizer.record(0, performance.now() - start)
   }
   const tokens = [...slot.pending, ...drafted]
-  const pendingOutcomes = tokens.map((_, index) => toOutcome(slot, drafted.slice(0, index)))
+  const pendingOutcomes = tokens.map((_, index) => requestCandidates(slot, drafted.slice(0, index)))
   const logits = await slot.entry.sequence.forward(tokens, tokens.length)
   commitTokens(slot, 1)
   slot.draft = { tokens: drafted, candidates: [], logits }
@@ -69,25 +160,8 @@ export async function runDraftStep(
   else rejectRead(slot, first.error)
 }
 
-/**
- * Compares the pending token with the draft. If they match, reads the logits after it and resolves
- * to `true`. Otherwise removes the draft.
- */
-export async function verifyDraft(slot: ActiveSlot, draft: Draft): Promise<boolean> {
-  const [next] = draft.tokens
-  // Without a drafter, the request differs from the one that was made for the draft.
-  if (!slot.pendingRead?.reader?.drafter || slot.pending[0] !== next) {
-    await discardDraft(slot)
-    return false
-  }
-  draft.tokens.shift()
-  commitTokens(slot, 1)
-  await readDraftRow(slot, draft)
-  return true
-}
-
 /** Removes the draft from the sequence. */
-export async function discardDraft(slot: ActiveSlot): Promise<void> {
+async function discardDraft(slot: ActiveSlot): Promise<void> {
   const drafted = slot.draft?.tokens.length ?? 0
   slot.draft?.logits.release()
   slot.draft = null
@@ -103,75 +177,4 @@ function readDraftRow(slot: ActiveSlot, { candidates, logits, tokens }: Draft): 
 /** Moves the first `count` pending tokens to the computed ones. */
 function commitTokens({ entry, pending }: ActiveSlot, count: number): void {
   entry.tokens.push(...pending.splice(0, count))
-}
-
-/** Result of a reader's `requestCandidates`. */
-interface RequestOutcome {
-  request: CandidateRequest
-  /** Error of the reader's `requestCandidates`. */
-  error?: unknown
-}
-
-const DEFAULT_REQUEST: CandidateRequest = { count: 1, temperature: 1 }
-
-/**
- * Requests the candidates before the logits are computed, so that a token mask is computed in
- * parallel.
- */
-async function toOutcome(
-  { pendingRead }: Slot,
-  drafted: readonly number[],
-): Promise<RequestOutcome> {
-  try {
-    return { request: (await pendingRead?.reader?.requestCandidates(drafted)) ?? DEFAULT_REQUEST }
-  } catch (error) {
-    return { request: DEFAULT_REQUEST, error }
-  }
-}
-
-/**
- * Lets each answer read its row of logits. An error of a reader fails its own answer only. An error
- * of the decoder is thrown and concerns all answers.
- */
-async function readRows(
-  slots: readonly Slot[],
-  pendingOutcomes: readonly Promise<RequestOutcome>[],
-  logits: Logits,
-): Promise<void> {
-  try {
-    const outcomes = await Promise.all(pendingOutcomes)
-    const candidates = await logits.top(outcomes.map((each) => each.request))
-    for (const [index, slot] of slots.entries()) {
-      const { error } = outcomes[index] as RequestOutcome
-      if (error !== undefined) rejectRead(slot, error)
-      else await readRow(slot, logits, index, candidates[index] as Candidates)
-    }
-  } finally {
-    logits.release()
-  }
-}
-
-/** Lets one answer read its row of logits, and settles its pending read. */
-async function readRow(
-  slot: Slot,
-  logits: Logits,
-  index: number,
-  candidates: Candidates,
-): Promise<void> {
-  let decoderFailure: { thrown: unknown } | null = null
-  const row = async (): Promise<Float32Array> => {
-    try {
-      return await logits.row(index)
-    } catch (thrown) {
-      decoderFailure = { thrown }
-      throw thrown
-    }
-  }
-  try {
-    await slot.pendingRead?.reader?.readLogits({ candidates, row })
-    resolveRead(slot)
-  } catch (thrown) {
-    if (decoderFailure) throw thrown
-    rejectRead(slot, thrown)
-  }
 }

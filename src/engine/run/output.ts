@@ -19,7 +19,7 @@ export interface Output {
 }
 
 /** Creates the output stages for a prompt and the options of its run. */
-export type OutputFactory = (
+type OutputFactory = (
   prompt: Prompt,
   options: Pick<GenerateOptions, 'sampling' | 'visible' | 'logprobs'>,
 ) => Output

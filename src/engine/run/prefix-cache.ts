@@ -4,6 +4,7 @@
  */
 import { getDeviceMemoryBytes } from '../../device/capabilities.ts'
 import type { Sequence } from '../decoder.ts'
+import { commonPrefixLength } from '../text/common-prefix.ts'
 
 /** A sequence and the tokens in it, by which it is found and can be recomputed. */
 export interface SequenceEntry {
@@ -126,14 +127,6 @@ export function createPrefixCache(budget: PrefixCacheBudget): PrefixCache {
     insert,
     clear,
   }
-}
-
-/** Returns the length of the common prefix. */
-export function commonPrefixLength(a: readonly number[], b: readonly number[]): number {
-  const longest = Math.min(a.length, b.length)
-  let length = 0
-  while (length < longest && a[length] === b[length]) length += 1
-  return length
 }
 
 const unusedTokens = ({ entry, length }: PrefixHit): number => entry.tokens.length - length

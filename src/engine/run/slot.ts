@@ -8,7 +8,7 @@ import type { Drafter } from './drafter.ts'
 import type { SequenceEntry } from './prefix-cache.ts'
 
 /** The logits after the last computed token. They are valid until `readLogits` settles. */
-export interface NextLogits {
+interface NextLogits {
   readonly candidates: Candidates
   /** Resolves to the whole row of logits, without adjustments. */
   row(): Promise<Float32Array>
@@ -53,10 +53,17 @@ export interface Slot {
   draft: Draft | null
   /** `true` after `onStart` was called. */
   started: boolean
+  /** `true` if the sequence had a decode step after the last prefill chunk of any answer. */
+  decodedSinceChunk: boolean
   /** Error that ended the answer. */
   error: InoriginError | null
   /** Number of lost devices during this answer. */
   lostDevices: number
+}
+
+/** An answer whose prefill has started. */
+export interface ActiveSlot extends Slot {
+  entry: SequenceEntry
 }
 
 /** A draft in a sequence, with its candidates and logits. */
@@ -97,6 +104,7 @@ export function createSlot(request: SequenceRequest): Slot {
     pendingRead: null,
     draft: null,
     started: false,
+    decodedSinceChunk: false,
     error: null,
     lostDevices: 0,
   }
@@ -128,6 +136,12 @@ export const allTokens = ({ entry, pending }: Slot): number[] => [
   ...(entry?.tokens ?? []),
   ...pending,
 ]
+
+/** Returns `true` if the prefill of the answer has started. */
+export const isActive = (slot: Slot): slot is ActiveSlot => slot.entry !== null
+
+/** Returns `true` if one token of the answer is left to compute. */
+export const isReady = (slot: Slot): boolean => isActive(slot) && slot.pending.length === 1
 
 /** Frees the sequence and its draft. */
 export function closeSequence(slot: Slot): void {

@@ -13,7 +13,7 @@ export interface SamplingRange {
 }
 
 /** The highest logits of a row, and the sum over the whole row. */
-export interface KnownLogits {
+interface KnownLogits {
   /** Logits in descending order. */
   scores: Float32Array
   /** Logarithm of the sum of `exp(logit / temperature)` over the whole row. */

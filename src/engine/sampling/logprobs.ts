@@ -2,7 +2,7 @@
 import { logSumExp, topLogits } from './rank.ts'
 
 /** Logprobs at one position. */
-export interface Logprobs {
+interface Logprobs {
   /** Natural logarithm of the token's probability, at least -9999. */
   logprob: number
   /** Most probable tokens in descending order. The token itself may be among them. */

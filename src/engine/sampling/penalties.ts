@@ -4,7 +4,7 @@ import type { Adjustments } from '../decoder.ts'
 import type { SamplingDefaults } from './defaults.ts'
 
 /** Penalties and bias of one answer. */
-export interface Penalties {
+interface Penalties {
   /** Returns the adjustments for the token after the accepted tokens and then `drafted`. */
   after(drafted: readonly number[]): Pick<Adjustments, 'repetition' | 'bias'>
   /** Counts a token of the answer. */

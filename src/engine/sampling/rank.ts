@@ -2,7 +2,7 @@
 import { keyToBits, logitToKey } from './logit-key.ts'
 
 /** Logits in descending order, with their token ids. */
-export interface RankedLogits {
+interface RankedLogits {
   ids: Uint32Array
   scores: Float32Array
 }

@@ -28,11 +28,9 @@ export function arrays(flat: Flat, { context, value }: Compiler): Expression {
       return repeat(sequence(separator, rest), Math.max(0, min - index), max - index)
     }
     const element = index < tuple ? value(itemsAt(flat, index, context)) : rest
-    const more = isNothing(element)
-      ? NOTHING
-      : sequence(index > 0 ? separator : EMPTY, element, behind(index + 1))
-    const parts = [...(index >= min ? [EMPTY] : []), ...(isNothing(more) ? [] : [more])]
-    return choice(...parts)
+    const end = index >= min ? EMPTY : NOTHING
+    if (isNothing(element)) return end
+    return choice(end, sequence(index > 0 ? separator : EMPTY, element, behind(index + 1)))
   }
   return sequence(text('['), behind(0), text(']'))
 }

@@ -89,13 +89,10 @@ export const TYPE_NAMES: Readonly<Record<string, readonly TypeName[]>> = {
   integer: ['integer'],
 }
 
-/** Keywords that do not restrict values. */
-export const ANNOTATIONS = [
+/** Keywords that do not restrict values, and that may have any value. */
+const DESCRIPTIONS = [
   '$schema',
   '$comment',
-  '$id',
-  '$defs',
-  'definitions',
   'title',
   'description',
   'default',
@@ -104,22 +101,16 @@ export const ANNOTATIONS = [
   'deprecated',
   'readOnly',
   'writeOnly',
-] as const
+]
+
+/** Keywords that do not restrict values. */
+export const ANNOTATIONS: readonly string[] = [...DESCRIPTIONS, '$id', '$defs', 'definitions']
 
 const KEYWORDS: Readonly<Record<string, Check>> = {
   type,
   format,
   pattern,
-  $schema: anything,
-  $comment: anything,
-  title: anything,
-  description: anything,
-  default: anything,
-  example: anything,
-  examples: anything,
-  deprecated: anything,
-  readOnly: anything,
-  writeOnly: anything,
+  ...Object.fromEntries(DESCRIPTIONS.map((keyword) => [keyword, anything])),
   $defs: byName,
   definitions: byName,
   $ref: must((value) => typeof value === 'string', 'a string'),

@@ -1,7 +1,7 @@
 /** Accesses the parts of a schema, and rejects unsupported ones. */
 import { InoriginError } from '../../error.ts'
 
-export type Keywords = Readonly<Record<string, unknown>>
+type Keywords = Readonly<Record<string, unknown>>
 
 /** Subschema with its path in the request. */
 export interface Node {

@@ -1,14 +1,6 @@
 /** Describes the JSON texts of the numbers between two bounds. */
-import {
-  choice,
-  type Expression,
-  isNothing,
-  NOTHING,
-  optional,
-  repeat,
-  sequence,
-  text,
-} from './expression.ts'
+import { characters, one } from './characters.ts'
+import { choice, type Expression, NOTHING, optional, repeat, sequence, text } from './expression.ts'
 
 export interface Bounds {
   min: number
@@ -32,23 +24,11 @@ const digits = (first: number, last: number): Expression => ({
 const DIGIT = digits(0, 9)
 const FRACTION = sequence(text('.'), repeat(DIGIT, 1, MAX_WHOLE_DIGITS))
 const NATURAL = choice(text('0'), sequence(digits(1, 9), repeat(DIGIT, 0, MAX_WHOLE_DIGITS - 1)))
-const EXPONENT = sequence(
-  {
-    type: 'set',
-    set: [
-      [0x45, 0x45],
-      [0x65, 0x65],
-    ],
-  },
-  optional({
-    type: 'set',
-    set: [
-      [0x2b, 0x2b],
-      [0x2d, 0x2d],
-    ],
-  }),
-  repeat(DIGIT, 1, 2),
-)
+const oneOf = (signs: string): Expression => ({
+  type: 'set',
+  set: characters([...signs].flatMap(one)),
+})
+const EXPONENT = sequence(oneOf('Ee'), optional(oneOf('+-')), repeat(DIGIT, 1, 2))
 
 /** Returns the steps to compile numbers between these bounds: the square of their digit count. */
 export function countNumberSteps({ min, max }: Bounds): number {
@@ -147,7 +127,7 @@ function magnitudes(min: number, max: number, above: boolean, below: boolean): E
   const room = (whole: bigint): number =>
     Math.max(0, SIGNIFICANT_DIGITS - String(whole).length, most)
   const places = room(low.whole)
-  const lowest = tail(low.fraction, places, true)
+  const lowest = tail(low.fraction, places)
   const raised = low.fraction.length > places
   if (max !== Infinity && low.whole === high.whole) {
     const highest = high.fraction.slice(0, places)
@@ -181,14 +161,14 @@ function belowOne(
   const zeros = high.search(/[1-9]/)
   const places = Math.max(SIGNIFICANT_DIGITS, most - zeros)
   const [from, to] = [low.slice(zeros), high.slice(zeros)]
-  const lowest = tail(from, places, true)
+  const lowest = tail(from, places)
   if (lowest === null) return []
   const [raised, cut] = [from.length > places, to.length > places]
   const highest = to.slice(0, places)
   const rest = between(lowest, highest, above && !raised, below && !cut, places, true)
-  const result = isNothing(rest) ? [] : [sequence(text(`0.${'0'.repeat(zeros)}`), rest)]
-  if (/[^0]/.test(low) || above) return result
-  return [text('0'), sequence(text('0.'), repeat(text('0'), 1, zeros)), ...result]
+  const result = sequence(text(`0.${'0'.repeat(zeros)}`), rest)
+  if (/[^0]/.test(low) || above) return [result]
+  return [text('0'), sequence(text('0.'), repeat(text('0'), 1, zeros)), result]
 }
 
 const withWhole = (whole: bigint, ends: readonly Expression[]): Expression[] =>
@@ -205,9 +185,9 @@ function decimal(value: number): { whole: bigint; fraction: string } {
 }
 
 /** Cuts digits to a number of places and rounds up; `null` if that gives the next whole number. */
-function tail(fraction: string, places: number, up: boolean): string | null {
+function tail(fraction: string, places: number): string | null {
   const kept = fraction.slice(0, places)
-  if (!up || fraction.length <= places || !/[^0]/.test(fraction.slice(places))) return kept
+  if (fraction.length <= places || !/[^0]/.test(fraction.slice(places))) return kept
   if (!/[^9]/.test(kept)) return null
   return String(BigInt(kept) + 1n).padStart(places, '0')
 }
@@ -229,8 +209,7 @@ function fractions(
   const bare = zero(low) && !above && !(high !== null && zero(high) && below)
   if (bare) ends.push(text(''))
   if (places === 0) return ends
-  const some = between(low, high, above, below, places, true)
-  return some === NOTHING ? ends : [...ends, sequence(text('.'), some)]
+  return [...ends, sequence(text('.'), between(low, high, above, below, places, true))]
 }
 
 /** Returns digits d with low <= 0.d <= high: at most `places`, and at least one if `some`. */
@@ -254,7 +233,7 @@ function between(
     const inner = (digit: number, from: boolean, to: boolean): void => {
       const [lows, highs] = [from ? next(low) : '', to ? next(high) : null]
       const rest = between(lows, highs, from && above, to && below, places - 1, false)
-      if (!isNothing(rest)) options.push(sequence(text(String(digit)), rest))
+      options.push(sequence(text(String(digit)), rest))
     }
     if (a === b) inner(a, true, true)
     else if (a < b) {

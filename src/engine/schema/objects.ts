@@ -171,7 +171,7 @@ function inOrder(
       full || isNothing(pair.text)
         ? NOTHING
         : sequence(lead, pair.text, behind(index + 1, count + 1))
-    const made = choice(...[taken, skipped].filter((part) => !isNothing(part)))
+    const made = choice(taken, skipped)
     // Consecutive required pairs become one sequence, which is copied for each of them.
     steps.spend(1 + (taken.type === 'sequence' ? taken.parts.length : 0))
     return made
@@ -179,10 +179,9 @@ function inOrder(
 
   const last = (count: number, lead: Expression): Expression => {
     const room = max === Infinity ? Infinity : max - count
-    const done = count >= min ? [EMPTY] : []
-    if (isNothing(others) || room <= 0 || count + 1 < min) return choice(...done)
-    const more = repeat(sequence(comma, others), 0, room - 1)
-    return choice(...done, sequence(lead, others, more))
+    const done = count >= min ? EMPTY : NOTHING
+    if (isNothing(others) || room <= 0 || count + 1 < min) return done
+    return choice(done, sequence(lead, others, repeat(sequence(comma, others), 0, room - 1)))
   }
   // Working from the last to the first keeps the stack flat, however many there are.
   for (let index = pairs.length; index > 0; index--) {

@@ -52,6 +52,19 @@ const CONTROLS: Readonly<Record<string, string>> = {
 }
 const MAX_REPETITIONS = 100_000
 
+/**
+ * Returns the counts of `{min}`, `{min,}` or `{min,max}` from the groups of a match: the minimum, the
+ * comma and the maximum.
+ */
+export function toCounts([, least, comma, most]: RegExpExecArray): [min: number, max: number] {
+  const min = Number(least)
+  return [min, most === undefined ? (comma ? Infinity : min) : Number(most)]
+}
+
+/** Returns `true` if a repetition has a count that is too large to compile. */
+export const hasLargeCount = ([min, max]: readonly [number, number]): boolean =>
+  min > MAX_REPETITIONS || (max > MAX_REPETITIONS && max < Infinity)
+
 const anything = repeat({ type: 'set', set: ANY }, 0)
 
 /** Returns the texts in which the pattern is found. Throws a {@link PatternError}. */
@@ -100,11 +113,9 @@ export function parsePattern(pattern: string): Expression {
     const found = /^\{(\d+)(,)?(\d+)?\}/.exec(source.slice(at, at + 20).join(''))
     if (!found) return fail('a { without a count')
     at += found[0].length
-    const min = Number(found[1])
-    const max = found[3] === undefined ? (found[2] ? Infinity : min) : Number(found[3])
-    if (min > MAX_REPETITIONS || (max > MAX_REPETITIONS && max < Infinity))
-      fail(`a count above ${MAX_REPETITIONS}`)
-    return [min, max]
+    const counts = toCounts(found)
+    if (hasLargeCount(counts)) fail(`a count above ${MAX_REPETITIONS}`)
+    return counts
   }
 
   const atom = (): Expression => {

@@ -1,10 +1,8 @@
 /** Removes the dead ends of a grammar: parts that no text can complete. */
 import {
   choice,
-  EMPTY,
   type Expression,
   type Grammar,
-  isNothing,
   NOTHING,
   repeat,
   type Rules,
@@ -44,11 +42,9 @@ export function prune({ root, rules }: Grammar, steps: StepBudget): Grammar {
       case 'sequence':
         return sequence(...expression.parts.map(rewrite))
       case 'choice':
-        return choice(...expression.parts.map(rewrite).filter((part) => !isNothing(part)))
-      case 'repeat': {
-        const part = rewrite(expression.part)
-        return isNothing(part) ? EMPTY : repeat(part, expression.min, expression.max)
-      }
+        return choice(...expression.parts.map(rewrite))
+      case 'repeat':
+        return repeat(rewrite(expression.part), expression.min, expression.max)
       case 'rule':
         visit(expression.name)
         return expression

@@ -56,7 +56,7 @@ export function isValidForFlat(flat: Flat, value: unknown, context: Context): bo
   )
 }
 
-export function typeOf(value: unknown): TypeName {
+function typeOf(value: unknown): TypeName {
   if (value === null) return 'null'
   if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'fraction'
   if (typeof value === 'string' || typeof value === 'boolean') return typeof value as TypeName

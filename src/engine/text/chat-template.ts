@@ -3,12 +3,14 @@ import { InoriginError } from '../../error.ts'
 import type { AssistantMessage, ChatMessage } from '../../types/index.ts'
 import type { Conversation } from '../engine.ts'
 import { modelUnusable } from '../failure.ts'
+import { commonPrefixLength } from './common-prefix.ts'
 import { parseTemplateProgram, renderTemplate, TemplateRejection } from './jinja.ts'
 import { createMessageMarkers, type MessageMarkers, type TextRange } from './message-markers.ts'
 import { countCharacters } from './token-bounds.ts'
 import {
   DEFAULT_TOOL_CALL_FORM,
   type EscapeText,
+  hasToolCalls,
   type ToolCallForm,
   toTemplateVariables,
 } from './template-variables.ts'
@@ -28,7 +30,7 @@ export interface Rendering {
 }
 
 /** A parsed chat template. */
-export interface ChatTemplate {
+interface ChatTemplate {
   /**
    * Renders a conversation. `escape` escapes all of its texts before the template reads them.
    * Throws `invalid_request` if the template rejects the conversation.
@@ -109,7 +111,7 @@ export function parseTemplate(
   }
 
   const render: ChatTemplate['render'] = (conversation, escape = (text) => text) => {
-    if (hasToolCalls(conversation)) callForm ??= detectCallForm(renderOnce)
+    if (hasToolCalls(conversation.messages)) callForm ??= detectCallForm(renderOnce)
     let rejection: unknown
     // Templates without a system role either reject system messages or leave them out.
     for (const simplify of [unchanged, withoutReasoning, mergeSystemMessages]) {
@@ -157,11 +159,6 @@ function toTemplateError(thrown: unknown): InoriginError {
   }
   return modelUnusable(`its chat template failed (${String(thrown)}).`, thrown)
 }
-
-const hasToolCalls = ({ messages }: Conversation): boolean =>
-  messages.some(
-    (message) => message.role === 'tool' || (message.role === 'assistant' && message.toolCalls),
-  )
 
 /** Renders a sample with a tool call, to find out which form of calls the template expects. */
 function detectCallForm(renderOnce: RenderOnce): ToolCallForm {
@@ -213,14 +210,6 @@ const SAMPLE: Conversation = {
       },
     },
   ],
-}
-
-/** Returns the length of the common prefix. */
-function commonPrefixLength(one: string, other: string): number {
-  const least = Math.min(one.length, other.length)
-  let at = 0
-  while (at < least && one.charCodeAt(at) === other.charCodeAt(at)) at += 1
-  return at
 }
 
 const unchanged = (conversation: Conversation): Conversation => conversation

@@ -2,7 +2,8 @@
 import { findContextTokens } from '../../catalog/context-length.ts'
 import { InoriginError } from '../../error.ts'
 import type { Files } from '../engine.ts'
-import { modelUnusable } from '../failure.ts'
+import { modelUnusable, resourceMissing } from '../failure.ts'
+import { isObject } from '../schema/node.ts'
 import type { SamplingDefaults } from '../sampling/defaults.ts'
 import type { AddedToken, TokenizerFile } from './tokenizer-file.ts'
 
@@ -61,9 +62,9 @@ export async function readConfig(files: Files): Promise<ModelConfig> {
 }
 
 /** Reads a JSON object. Rejects with `model_unusable` if the file is missing or invalid. */
-async function readJson(files: Files, name: string): Promise<Json> {
+export async function readJson(files: Files, name: string): Promise<Json> {
   const file = files.get(name)
-  if (!file) throw modelUnusable(`its catalog entry has no resource named ${name}.`)
+  if (!file) throw resourceMissing(name)
   try {
     return asRecord(JSON.parse(await file.text())) ?? fail('is not an object')
   } catch (cause) {
@@ -75,8 +76,7 @@ const fail = (why: string): never => {
   throw new Error(why)
 }
 
-const asRecord = (value: unknown): Json | null =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : null
+const asRecord = (value: unknown): Json | null => (isObject(value) ? value : null)
 
 /**
  * Adds the tokens of `added_tokens_decoder` to the tokenizer, by id. A few repositories list them

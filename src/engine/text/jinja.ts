@@ -20,7 +20,7 @@ const LIMITS = {
 }
 
 /** A parsed template. */
-export type Program = Template['parsed']
+type Program = Template['parsed']
 
 /** Error of a template that rejects the conversation with `raise_exception`. */
 export class TemplateRejection extends Error {}

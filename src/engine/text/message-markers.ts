@@ -18,7 +18,7 @@ export interface MessageMarkers {
 }
 
 /** A rendered text and the positions of its marks. */
-export interface LocatedMessages {
+interface LocatedMessages {
   /** Text without marks. */
   text: string
   /**

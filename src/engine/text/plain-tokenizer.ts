@@ -4,7 +4,7 @@ import { modelUnusable } from '../failure.ts'
 import type { AddedToken, TokenizerFile } from './tokenizer-file.ts'
 
 /** Tokenizer of plain text. */
-export interface PlainTokenizer {
+interface PlainTokenizer {
   /**
    * Tokenizes a text as the model's tokenizer does, but without special tokens. `first` is `true`
    * for the text at the start of the prompt.

@@ -3,6 +3,7 @@ import type { Conversation, Prompt } from '../engine.ts'
 import type { ModelConfig } from './config.ts'
 import { parseTemplate } from './chat-template.ts'
 import { createPromptTokenizer } from './prompt-tokenizer.ts'
+import { hasToolCalls } from './template-variables.ts'
 
 /** Turns conversations and texts into tokens. */
 export interface PromptBuilder {
@@ -29,16 +30,9 @@ export function createPromptBuilder(config: ModelConfig, contextWindow: number):
   // An answer needs at least one token.
   const maxPromptTokens = contextWindow - 1
   const prepare: PromptBuilder['prepare'] = (conversation, contexts = 1) => {
-    const { render } = usesTools(conversation) ? tools : plain
+    const { messages, tools: offered = [] } = conversation
+    const { render } = offered.length > 0 || hasToolCalls(messages) ? tools : plain
     return encoder.encode(conversation, render, contexts * maxPromptTokens, maxPromptTokens)
   }
   return { prepare, encodeTrusted: encoder.encodeTrusted }
 }
-
-const usesTools = ({ messages, tools = [] }: Conversation): boolean =>
-  tools.length > 0 ||
-  messages.some(
-    (message) =>
-      message.role === 'tool' ||
-      (message.role === 'assistant' && (message.toolCalls ?? []).length > 0),
-  )

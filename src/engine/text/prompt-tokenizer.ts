@@ -14,7 +14,7 @@ import type { Rendering } from './chat-template.ts'
 import { assertShallow, type EscapeText } from './template-variables.ts'
 
 /** Tokenizer of prompts. */
-export interface PromptTokenizer {
+interface PromptTokenizer {
   /**
    * Renders and tokenizes a conversation. Throws `invalid_request` as early as possible if it has
    * more than `maxTokens` tokens. The message gives `fitting` as the limit, by default `maxTokens`.

@@ -6,7 +6,7 @@ import { InoriginError } from '../../error.ts'
 import { createWordMatcher } from './word-matcher.ts'
 
 /** Escape of the special tokens in the texts of one conversation. */
-export interface SpecialTokenEscape {
+interface SpecialTokenEscape {
   /**
    * Replaces characters that could belong to a word, whatever is trimmed from the text or put
    * around it. With `enclosed`, the text right before it is assumed not to begin a word.

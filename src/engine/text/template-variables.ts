@@ -2,6 +2,7 @@
 import { InoriginError } from '../../error.ts'
 import type { AssistantMessage, ChatMessage, Tool, ToolCall } from '../../types/index.ts'
 import type { Conversation } from '../engine.ts'
+import { isObject } from '../schema/node.ts'
 
 /** Form of tool calls that a template expects. Templates differ, and fail on other forms. */
 export interface ToolCallForm {
@@ -72,8 +73,9 @@ function writeCallsOut(
   if (message.role !== 'assistant' || !message.toolCalls?.length) return message
   const { toolCalls, ...rest } = splitReasoning(message)
   const escapeEnclosed: EscapeText = (text) => escape(text, true)
-  const calls = (toolCalls ?? []).map(({ id, name, arguments: text }) => {
-    const data = parseArguments(text, name)
+  const calls = (toolCalls ?? []).map((call) => {
+    const { id, name, arguments: text } = call
+    const data = assertShallow(parseArguments(call))
     const isUnescaped = escapeEnclosed(text) === text && !text.includes('\\u')
     return {
       id: escapeEnclosed(id),
@@ -136,11 +138,11 @@ function splitReasoning<T extends AssistantMessage | EscapedMessage>(message: T)
 }
 
 /** Returns a tool call in the template's form. */
-function toTemplateCall({ id, name, arguments: text }: ToolCall, form: ToolCallForm): Json {
+function toTemplateCall(call: ToolCall, form: ToolCallForm): Json {
   return {
     type: 'function',
-    id: form.shortIds ? toShortId(id) : id,
-    function: { name, arguments: toTemplateArguments(text, name, form) },
+    id: form.shortIds ? toShortId(call.id) : call.id,
+    function: { name: call.name, arguments: toTemplateArguments(call, form) },
   }
 }
 
@@ -148,25 +150,21 @@ function toTemplateCall({ id, name, arguments: text }: ToolCall, form: ToolCallF
  * Returns the arguments in the template's form. Keeps the model's own text if possible, so that the
  * prefix cache matches.
  */
-function toTemplateArguments(text: string, name: string, form: ToolCallForm): unknown {
+function toTemplateArguments(call: ToolCall, form: ToolCallForm): unknown {
+  const { arguments: text } = call
   if (form.arguments === 'text') return text
-  const data = parseArguments(text, name)
+  const data = assertShallow(parseArguments(call))
   // Arguments without any space come from a program rather than a model.
   return form.arguments === 'both' && JSON.stringify(data) !== text ? text : data
 }
 
-/**
- * Parses call arguments. Throws `invalid_request` if they are not a JSON object or nested too
- * deeply.
- */
-function parseArguments(text: string, name: string): object {
+/** Parses call arguments. Throws `invalid_request` if they are not a JSON object. */
+export function parseArguments({ arguments: text, name }: ToolCall): object {
   try {
     const data: unknown = JSON.parse(text)
-    if (typeof data === 'object' && data !== null && !Array.isArray(data))
-      return assertShallow(data)
-  } catch (thrown) {
+    if (isObject(data)) return data
+  } catch {
     // Invalid JSON is reported like JSON that is not an object.
-    if (thrown instanceof InoriginError) throw thrown
   }
   throw new InoriginError(
     'invalid_request',
@@ -174,6 +172,13 @@ function parseArguments(text: string, name: string): object {
     { param: 'messages' },
   )
 }
+
+/** Returns `true` if a message has tool calls, or the result of one. */
+export const hasToolCalls = (messages: readonly ChatMessage[]): boolean =>
+  messages.some(
+    (message) =>
+      message.role === 'tool' || (message.role === 'assistant' && message.toolCalls?.length),
+  )
 
 /** Deepest nesting of objects in arguments and schemas. */
 const MAX_NESTED_LEVELS = 100

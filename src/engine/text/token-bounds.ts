@@ -17,7 +17,7 @@ const MAX_SHRINK_FACTOR = 8
 const LOSSLESS_PRE_TOKENIZERS = new Set(['Sequence', 'ByteLevel', 'Split', 'Digits', 'Metaspace'])
 
 /** Lower bounds on the number of tokens. */
-export interface TokenBounds {
+interface TokenBounds {
   /** Returns the least number of tokens of a normalized text. */
   text(normalized: string): number
   /**
@@ -40,8 +40,8 @@ export function createTokenBounds(
     conversation: (conversation) => {
       const { messages } = conversation
       // Templates leave out the reasoning of earlier answers.
-      const characters = countCharacters(conversation) - countReasoning(messages)
-      const messageCount = messages.length + countCalls(messages)
+      const characters = countCharacters(conversation) - countAll(messages, 'reasoning')
+      const messageCount = messages.length + countAll(messages, 'toolCalls')
       const likely = Math.max(messageCount, Math.ceil(characters / longest))
       return { likely, least: Math.ceil(likely / MAX_SHRINK_FACTOR) }
     },
@@ -65,7 +65,7 @@ export function promptTooLong(tokens: number, most: number, exact: boolean): Ino
 
 /** Returns the number of UTF-16 units in a conversation, with tools and reasoning. */
 export function countCharacters({ messages, tools = [], begun }: Conversation): number {
-  let count = countReasoning(messages) + (begun?.text.length ?? 0)
+  let count = countAll(messages, 'reasoning') + (begun?.text.length ?? 0)
   for (const message of messages) {
     count += message.content.length
     if (message.role !== 'assistant') continue
@@ -77,15 +77,10 @@ export function countCharacters({ messages, tools = [], begun }: Conversation): 
   return count
 }
 
-const countCalls = (messages: readonly ChatMessage[]): number =>
+/** Returns the total length of a field of the answers, such as the number of calls. */
+const countAll = (messages: readonly ChatMessage[], field: 'toolCalls' | 'reasoning'): number =>
   messages.reduce(
-    (sum, message) => sum + (message.role === 'assistant' ? (message.toolCalls?.length ?? 0) : 0),
-    0,
-  )
-
-const countReasoning = (messages: readonly ChatMessage[]): number =>
-  messages.reduce(
-    (sum, message) => sum + (message.role === 'assistant' ? (message.reasoning ?? '').length : 0),
+    (sum, message) => sum + (message.role === 'assistant' ? (message[field]?.length ?? 0) : 0),
     0,
   )
 

@@ -1,9 +1,10 @@
 /** Lists the tokens of a tokenizer by id: their names, their bytes, and which ones are special. */
+import { isObject } from '../schema/node.ts'
 import { createTokenSpeller } from './decoder-stages.ts'
 import type { TokenizerFile } from './tokenizer-file.ts'
 
 /** Tokens of a tokenizer. */
-export interface Vocabulary {
+interface Vocabulary {
   /**
    * Names of the tokens by id, as the tokenizer writes them before decoding. Unused ids are
    * `undefined`.
@@ -56,10 +57,7 @@ export function listTokenBytes(
 function readAdditionalSpecial(config: object): string[] {
   const listed = 'additional_special_tokens' in config ? config.additional_special_tokens : []
   const texts = Array.isArray(listed)
-    ? listed.map((each: unknown) => (isRecord(each) ? each['content'] : each))
+    ? listed.map((each: unknown) => (isObject(each) ? each['content'] : each))
     : []
   return texts.filter((each) => typeof each === 'string')
 }
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null

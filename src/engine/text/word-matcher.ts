@@ -1,7 +1,7 @@
 /** Finds a fixed set of words in texts. */
 
 /** Search for a fixed set of words. */
-export interface WordMatcher {
+interface WordMatcher {
   /**
    * Splits a text at the words, which are included in the result. The longest word at a position
    * wins.

@@ -4,7 +4,7 @@
  */
 import { WEIGHT_LIST_FILES } from '../../catalog/mlc/model-files.ts'
 import type { Files } from '../engine.ts'
-import { modelUnusable } from '../failure.ts'
+import { resourceMissing } from '../failure.ts'
 
 /** Base URL of the model's files. It is never fetched; {@link openArtifacts} serves its content. */
 export const MODEL_URL = 'https://model.invalid/resolve/main/'
@@ -19,7 +19,7 @@ export function openArtifacts(files: Files): Pick<CacheStorage, 'open'> {
     const names = WEIGHT_LIST_FILES.includes(name) ? WEIGHT_LIST_FILES : [name]
     const file = names.map((each) => files.get(each)).find((each) => each !== undefined)
     if (!url.startsWith(MODEL_URL) || !file) {
-      throw modelUnusable(`its catalog entry has no resource named ${name}.`)
+      throw resourceMissing(name)
     }
     return file
   }

@@ -1,7 +1,7 @@
 /** Converts MLC's `mlc-chat-config.json` into the configuration files that other models have. */
 import { CONFIG_FILE, findMlcContextTokens } from '../../catalog/mlc/model-files.ts'
 import type { Files } from '../engine.ts'
-import { modelUnusable } from '../failure.ts'
+import { readJson } from '../text/config.ts'
 import { findEndTokenIds, toChatTemplate } from './chat-template.ts'
 
 /**
@@ -43,7 +43,7 @@ function toTemplateFile(conversation: unknown, specialTokens: SpecialTokens): [s
 /** Resolves with `true` if the model brings its own chat template, which is more complete. */
 async function hasTemplate(files: Files): Promise<boolean> {
   if (files.has('chat_template.jinja') || files.has('chat_template.json')) return true
-  return Boolean((await readJson(files, 'tokenizer_config.json'))?.['chat_template'])
+  return Boolean((await tryReadJson(files, 'tokenizer_config.json'))?.['chat_template'])
 }
 
 /** Special tokens of the tokenizer. */
@@ -53,7 +53,7 @@ interface SpecialTokens {
 }
 
 async function readSpecialTokens(files: Files): Promise<SpecialTokens> {
-  const added = (await readJson(files, 'tokenizer.json'))?.['added_tokens']
+  const added = (await tryReadJson(files, 'tokenizer.json'))?.['added_tokens']
   const tokens = (Array.isArray(added) ? added : []) as { id: number; content: string }[]
   return {
     byId: new Map(tokens.map(({ id, content }) => [id, content])),
@@ -62,13 +62,8 @@ async function readSpecialTokens(files: Files): Promise<SpecialTokens> {
 }
 
 /** Resolves with a JSON file's content; `null` if it is missing or invalid (callers report it). */
-async function readJson(files: Files, name: string): Promise<Record<string, unknown> | null> {
-  try {
-    return JSON.parse((await files.get(name)?.text()) ?? 'null') as Record<string, unknown> | null
-  } catch {
-    return null
-  }
-}
+const tryReadJson = (files: Files, name: string): Promise<Record<string, unknown> | null> =>
+  readJson(files, name).catch(() => null)
 
 /** Resolves with the files, in which some fields of MLC's own configuration are replaced. */
 export async function withOverrides(
@@ -81,12 +76,5 @@ export async function withOverrides(
 }
 
 /** Resolves with the content of MLC's own configuration. Rejects with `unavailable`. */
-export async function readChatConfig(files: Files): Promise<Record<string, unknown>> {
-  const file = files.get(CONFIG_FILE)
-  if (!file) throw modelUnusable(`its catalog entry has no resource named ${CONFIG_FILE}.`)
-  try {
-    return JSON.parse(await file.text()) as Record<string, unknown>
-  } catch (cause) {
-    throw modelUnusable(`${CONFIG_FILE} cannot be read (${String(cause)}).`, cause)
-  }
-}
+export const readChatConfig = (files: Files): Promise<Record<string, unknown>> =>
+  readJson(files, CONFIG_FILE)

@@ -6,7 +6,7 @@
 import type { InoriginError } from '../../error.ts'
 import { deviceLost, gpuFailure, outOfMemory } from '../failure.ts'
 
-export interface DeviceWatch {
+interface DeviceWatch {
   /** Resolves with the result of the work; rejects if the device has failed or fails meanwhile. */
   guard<T>(work: () => Promise<T>): Promise<T>
   /** Destroys the devices and stops watching; failures that follow are ignored. */

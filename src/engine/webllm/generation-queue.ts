@@ -6,13 +6,13 @@
 import { InoriginError } from '../../error.ts'
 
 /** Queue of generations that share one lease. */
-export interface GenerationQueue {
+interface GenerationQueue {
   /** Adds a generation, without waiting for the lease. */
   add(signal: AbortSignal): QueueTicket
 }
 
 /** One generation's place in the queue. */
-export interface QueueTicket {
+interface QueueTicket {
   /** Resolves when this generation holds the lease; rejects with `aborted` if its signal aborts. */
   acquire(): Promise<void>
   /**

@@ -13,7 +13,7 @@ import { type LoadedPipeline, openPipeline, type PipelineOptions } from './pipel
 import { toConfigFiles, withOverrides } from './config-files.ts'
 
 /** Function that loads a model's files into a pipeline, which computes its logits. */
-export type OpenPipeline = (files: Files, options: PipelineOptions) => Promise<LoadedPipeline>
+type OpenPipeline = (files: Files, options: PipelineOptions) => Promise<LoadedPipeline>
 
 /** Opens an engine for a model compiled by MLC. */
 export const openWebllm: OpenEngine = (setup) => openWithPipeline(openPipeline, setup)

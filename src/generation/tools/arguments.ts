@@ -1,5 +1,6 @@
 /** Parses a tool's parameters for formats that do not write the arguments as one JSON object. */
 import type { Constraint } from '../../engine/constraint.ts'
+import { isObject } from '../../engine/schema/node.ts'
 import type { JsonSchema, Tool } from '../../types/index.ts'
 
 export interface Parameter {
@@ -8,22 +9,6 @@ export interface Parameter {
   required: boolean
 }
 
-/** Keywords of an object schema that the separate schemas of its parameters fully express. */
-const SEPARABLE_KEYWORDS = new Set([
-  '$schema',
-  '$id',
-  '$defs',
-  'definitions',
-  '$comment',
-  'title',
-  'description',
-  'default',
-  'examples',
-  'type',
-  'properties',
-  'required',
-  'additionalProperties',
-])
 /** Keywords of a schema that do not restrict its values. */
 const DESCRIPTIVE_KEYWORDS = new Set([
   '$defs',
@@ -33,6 +18,16 @@ const DESCRIPTIVE_KEYWORDS = new Set([
   'description',
   'default',
   'examples',
+])
+/** Keywords of an object schema that the separate schemas of its parameters fully express. */
+const SEPARABLE_KEYWORDS = new Set([
+  ...DESCRIPTIVE_KEYWORDS,
+  '$schema',
+  '$id',
+  'type',
+  'properties',
+  'required',
+  'additionalProperties',
 ])
 /** Maximum number of parameters. More of them, all optional, would make the grammar too large. */
 const MAX_PARAMETERS = 16
@@ -114,6 +109,3 @@ function sequence(parts: readonly Constraint[]): Constraint {
   if (!only) return EMPTY
   return parts.length === 1 ? only : { type: 'sequence', parts }
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

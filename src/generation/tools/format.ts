@@ -62,7 +62,7 @@ function withObjectType(tool: Tool): Tool {
 }
 
 /** Text around and between calls that share one beginning and one end. */
-export interface CallFrame {
+interface CallFrame {
   trigger: string
   /** Constraint of the text between the trigger and the first call. */
   lead: Constraint

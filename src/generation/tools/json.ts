@@ -1,4 +1,5 @@
 /** Reads calls that are written as JSON objects, alone or in a list. */
+import { isObject } from '../../engine/schema/node.ts'
 import type { Tool } from '../../types/index.ts'
 import type { CallSink } from './format.ts'
 import { consume, peek, type Reader, skipSpace, type Source } from './reader.ts'
@@ -83,9 +84,7 @@ export function* readList(
 function objectText(json: string | undefined): string | undefined {
   const value = parseJson(json)
   const text = typeof value === 'string' ? value : json
-  const object = typeof value === 'string' ? parseJson(value) : value
-  const isObject = typeof object === 'object' && object !== null && !Array.isArray(object)
-  return isObject ? text : undefined
+  return isObject(typeof value === 'string' ? parseJson(value) : value) ? text : undefined
 }
 
 function parseJson(json: string | undefined): unknown {

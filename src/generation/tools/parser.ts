@@ -1,5 +1,6 @@
 /** Separates tool calls from text while both are generated. */
 import type { Tool } from '../../types/index.ts'
+import { partialMatchLength } from '../stop-sequences.ts'
 import type { CallSink, ToolFormat } from './format.ts'
 import { createSource, type Reader, type Source } from './reader.ts'
 
@@ -11,7 +12,7 @@ export type ParsedPart =
   /** End of a call. */
   | { type: 'called' }
 
-export interface ToolParser {
+interface ToolParser {
   /** Returns the parts that are certain. Pieces affect only how text is divided into parts. */
   push(text: string): ParsedPart[]
   /**
@@ -21,7 +22,7 @@ export interface ToolParser {
   end(isTruncated: boolean): ParsedPart[]
 }
 
-export interface ToolParserOptions {
+interface ToolParserOptions {
   format: ToolFormat
   /** The tools that may be called. */
   tools: readonly Tool[]
@@ -150,12 +151,5 @@ function findTrigger(
     if (at >= 0 && (at < found.end || found.trigger === null)) found = { end: at, trigger }
   }
   if (found.trigger !== null || ended) return found
-  for (const trigger of triggers) {
-    for (let length = Math.min(trigger.length - 1, text.length); length > 0; length -= 1) {
-      if (!text.endsWith(trigger.slice(0, length))) continue
-      found.end = Math.min(found.end, text.length - length)
-      break
-    }
-  }
-  return found
+  return { end: text.length - partialMatchLength(text, triggers), trigger: null }
 }

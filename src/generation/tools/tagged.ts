@@ -4,6 +4,7 @@ import { findPlainType } from './arguments.ts'
 import type { CallSink } from './format.ts'
 import { completeArguments, readObject } from './json.ts'
 import { consume, consumeUntil, peek, type Reader, skipSpace, type Source } from './reader.ts'
+import { LITERALS } from './value.ts'
 
 export const OPEN = '<tool_call>'
 export const CLOSE = '</tool_call>'
@@ -47,18 +48,13 @@ function* readFunction(source: Source, sink: CallSink): Reader<boolean> {
 /** Returns a value as JSON. Quotes it unless it is valid JSON and may be something but a string. */
 function toJson(text: string, schema: JsonSchema | undefined): string {
   if (isVerbatimString(schema)) return JSON.stringify(text)
-  const json = PYTHON_LITERALS[text.trim()] ?? text.trim()
+  const json = LITERALS[text.trim()] ?? text.trim()
   try {
     JSON.parse(json)
     return json
   } catch {
     return JSON.stringify(text)
   }
-}
-const PYTHON_LITERALS: Readonly<Record<string, string>> = {
-  True: 'true',
-  False: 'false',
-  None: 'null',
 }
 
 /** Returns `true` if values of such a parameter are written without quotes. */

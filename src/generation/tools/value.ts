@@ -5,7 +5,7 @@
 import { consumeRun, hasCharacters, peek, type Reader, skipSpace, type Source } from './reader.ts'
 
 /** Literals of JSON and Python, and the JSON of each. */
-const LITERALS: Readonly<Record<string, string>> = {
+export const LITERALS: Readonly<Record<string, string>> = {
   true: 'true',
   false: 'false',
   null: 'null',

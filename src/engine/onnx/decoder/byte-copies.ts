@@ -13,7 +13,7 @@ export interface Ranges {
   target: { start: number; stride: number }
 }
 
-export interface ByteCopies {
+interface ByteCopies {
   /** Encodes a copy. The buffers must differ, and their sizes must be multiples of 4 bytes. */
   add(encoder: GPUCommandEncoder, source: GPUBuffer, target: GPUBuffer, ranges: Ranges): void
   /** Frees temporary buffers; call it after the commands were submitted. */

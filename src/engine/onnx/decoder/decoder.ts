@@ -27,10 +27,10 @@ import { assertFits, createSequence } from './sequence.ts'
 import { createStateHistory } from './states.ts'
 
 /** Session of a graph that takes tokens, or of a graph that takes embeddings and of their graph. */
-export type Sessions = Session | { decoder: Session; embed: Session }
+type Sessions = Session | { decoder: Session; embed: Session }
 
 /** Options of {@link createDecoder}. */
-export interface DecoderOptions extends FeedsOptions, Omit<GraphSources, 'embed'> {
+interface DecoderOptions extends FeedsOptions, Omit<GraphSources, 'embed'> {
   /** Device of the runtime on `webgpu`, where KV caches and logits stay. */
   gpu?: GPUDevice
 }
@@ -92,10 +92,8 @@ export function createDecoder(
       assertFits(sequence.length + 1, contextWindow)
       return { cache, tokens: [token] }
     })
-    const tensor = await forwardPass(batch, 1)
-    if (!tensor) throw new InoriginError('internal', 'The model returned no logits.')
     return logitsWrapper.wrap(
-      tensor,
+      await forwardPass(batch, 1),
       batch.map(({ cache }) => cache.kvRow.row),
     )
   }

@@ -4,7 +4,7 @@ import type { Ort } from '../ort.ts'
 import type { Graph } from './graph.ts'
 
 /** One sequence of a run. */
-export interface FeedRow {
+interface FeedRow {
   /** Tokens to compute. */
   tokens: readonly number[]
   /** Number of tokens before them. */

@@ -14,7 +14,7 @@ export interface SequenceCache {
 }
 
 /** A sequence and the tokens to append to it. */
-export interface ForwardEntry {
+interface ForwardEntry {
   cache: SequenceCache
   tokens: readonly number[]
 }
@@ -28,7 +28,7 @@ type NamedTensors = Record<string, Tensor>
  */
 export type ForwardPass = (entries: readonly ForwardEntry[], keep: number) => Promise<Tensor | null>
 
-export interface ForwardPassOptions {
+interface ForwardPassOptions {
   graph: Graph
   session: Session
   embed?: Session
@@ -61,7 +61,7 @@ export function createForwardPass(options: ForwardPassOptions): ForwardPass {
           ...(graph.tokens ? { input_ids: ids } : {}),
           ...feeds.otherInputs(rows, keep),
           ...embedded,
-          ...cacheInputs(batch, ordered),
+          ...cacheInputs(batch, ordered[0]),
         },
         fetches(batch, keep),
       )
@@ -84,26 +84,19 @@ export function createForwardPass(options: ForwardPassOptions): ForwardPass {
     return keep > 0 ? (results['logits'] ?? null) : null
   }
 
-  function cacheInputs(batch: KvBatch, entries: readonly ForwardEntry[]): NamedTensors {
-    const inputs: NamedTensors = {}
-    kvCaches.forEach(({ input }, index) => {
-      inputs[input] = batch.tensors[index] as Tensor
-    })
-    const current = entries[0]?.cache.history.current.tensors ?? []
-    states.forEach(({ input }, index) => {
-      inputs[input] = current[index] as Tensor
-    })
-    return inputs
+  function cacheInputs(batch: KvBatch, entry: ForwardEntry | undefined): NamedTensors {
+    const tensors = [...batch.tensors, ...(entry?.cache.history.current.tensors ?? [])]
+    return Object.fromEntries(
+      [...kvCaches, ...states].map(({ input }, index) => [input, tensors[index] as Tensor]),
+    )
   }
 
   function fetches(batch: KvBatch, keep: number): Record<string, Tensor | null> {
-    const outputs: Record<string, Tensor | null> = {}
-    kvCaches.forEach(({ output }, index) => {
-      outputs[output] = layout === 'in place' ? (batch.tensors[index] as Tensor) : null
-    })
-    for (const { output } of states) outputs[output] = null
-    if (keep > 0) outputs['logits'] = null
-    return outputs
+    const tensors = layout === 'in place' ? batch.tensors : []
+    const outputs = [...kvCaches, ...states].map(
+      ({ output }, index) => [output, tensors[index] ?? null] as const,
+    )
+    return Object.fromEntries(keep > 0 ? [...outputs, ['logits', null]] : outputs)
   }
 
   /** Throws `unavailable` if a KV tensor lacks tokens; it could not be truncated or shared. */

@@ -8,7 +8,7 @@ import { createByteCopies, type Ranges } from './byte-copies.ts'
 import type { CacheSpec } from './graph.ts'
 
 /** One sequence's row of a tensor. */
-export interface TensorRow {
+interface TensorRow {
   tensor: Tensor
   row: number
 }

@@ -1,5 +1,6 @@
 /** Wraps the logits tensor that a run returned, for the sampler. */
 import type { Tensor } from 'onnxruntime-web'
+import { InoriginError } from '../../../error.ts'
 import { createGpuLogits } from '../logits/gpu.ts'
 import { createCpuLogits } from '../../sampling/logits.ts'
 import { rowOf } from '../logits/row.ts'
@@ -8,9 +9,9 @@ import type { Logits } from '../../decoder.ts'
 export interface LogitsWrapper {
   /**
    * Resolves with logits whose rows are the tensor's rows in `order`. It takes ownership of the
-   * tensor.
+   * tensor. Rejects with `internal` if the model returned none.
    */
-  wrap(tensor: Tensor, order: readonly number[]): Promise<Logits>
+  wrap(tensor: Tensor | null, order: readonly number[]): Promise<Logits>
   /** Frees the tensors of logits that were not released. */
   close(): void
 }
@@ -20,6 +21,7 @@ export function createLogitsWrapper(gpu: GPUDevice | undefined): LogitsWrapper {
   const unreleased = new Set<Tensor>()
 
   const wrap: LogitsWrapper['wrap'] = async (tensor, order) => {
+    if (!tensor) throw new InoriginError('internal', 'The model returned no logits.')
     if (!gpu || tensor.location !== 'gpu-buffer') {
       return createCpuLogits(order.map((row) => rowOf(tensor, row)))
     }

@@ -2,7 +2,7 @@
  * Reads the nodes of a model file without its weights. They show which kind of attention an export
  * uses, which its inputs do not.
  */
-import { createWindow, fieldsOf, fieldsOfFile } from '../protobuf.ts'
+import { createWindow, fieldsOf, fieldsOfGraph } from '../protobuf.ts'
 
 /** One node of a graph, or of a branch inside it. */
 export interface Operation {
@@ -13,7 +13,6 @@ export interface Operation {
 }
 
 /** Numbers of the fields that are read, from onnx.proto. */
-const MODEL_GRAPH = 7
 const GRAPH_NODE = 1
 const NODE = { input: 1, output: 2, kind: 4, attribute: 5 }
 const ATTRIBUTE = { graph: 6, graphs: 11 }
@@ -22,12 +21,8 @@ const ATTRIBUTE = { graph: 6, graphs: 11 }
 export async function readOperations(model: Blob): Promise<Operation[]> {
   const file = createWindow(model)
   const found: Operation[] = []
-  for await (const graph of fieldsOfFile(file, 0, model.size)) {
-    if (graph.number !== MODEL_GRAPH) continue
-    for await (const { number, from, to } of fieldsOfFile(file, graph.from, graph.to)) {
-      if (number === GRAPH_NODE) addOperation(await file.read(from, to), found)
-    }
-  }
+  for await (const { number, from, to } of fieldsOfGraph(file, model.size))
+    if (number === GRAPH_NODE) addOperation(await file.read(from, to), found)
   return found
 }
 

@@ -5,7 +5,7 @@ import type { Sequence } from '../../decoder.ts'
 import type { ForwardPass, SequenceCache } from './forward.ts'
 import type { LogitsWrapper } from './logits.ts'
 
-export interface SequenceOptions {
+interface SequenceOptions {
   forwardPass: ForwardPass
   kvPool: KvPool
   logitsWrapper: LogitsWrapper
@@ -52,12 +52,7 @@ export function createSequence(cache: SequenceCache, options: SequenceOptions): 
       await extend(tokens.slice(0, -rows))
       return forward(tokens.slice(-rows), rows)
     }
-    const tensor = await run(tokens, rows)
-    if (!tensor) throw new InoriginError('internal', 'The model returned no logits.')
-    return logitsWrapper.wrap(
-      tensor,
-      Array.from({ length: rows }, (_, row) => row),
-    )
+    return logitsWrapper.wrap(await run(tokens, rows), [...Array(rows).keys()])
   }
 
   return {

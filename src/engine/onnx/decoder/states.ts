@@ -7,7 +7,7 @@ import type { Tensor } from 'onnxruntime-web'
 import { bytesOf } from '../tensor.ts'
 
 /** States of a sequence at some length, shared by sequences that were forked from each other. */
-export interface StateTensors {
+interface StateTensors {
   readonly tensors: readonly Tensor[]
   /** Reference count; the tensors are freed when it reaches 0. */
   references: number

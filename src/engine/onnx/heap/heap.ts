@@ -2,7 +2,7 @@
 import type { Tensor } from 'onnxruntime-web'
 import type { Ort } from '../ort.ts'
 import { bytesOf, kindOf, typeName } from '../tensor.ts'
-import { allocate, assertHandle, assertOk, type HeapModule, writeNumbers } from './module.ts'
+import { allocate, assertHandle, type HeapModule, readOutputs, writeNumbers } from './module.ts'
 
 /** A tensor of the runtime. */
 export interface HeapTensor {
@@ -67,12 +67,9 @@ export function createHeap({ Tensor: OrtTensor }: Pick<Ort, 'Tensor'>, module: H
   }
 
   const describe = (handle: number): { type: Tensor.Type; address: number; dims: number[] } => {
-    const at = allocate(module, 16)
-    assertOk(module, module._OrtGetTensorData(handle, at, at + 4, at + 8, at + 12))
-    const [kind = 0, address = 0, sizes = 0, rank = 0] = [0, 4, 8, 12].map(
-      (offset) => module.getValue(at + offset, '*') >>> 0,
+    const [kind = 0, address = 0, sizes = 0, rank = 0] = readOutputs(module, 4, (at) =>
+      module._OrtGetTensorData(handle, at, at + 4, at + 8, at + 12),
     )
-    module._free(at)
     const dims = Array.from({ length: rank }, (_, index) =>
       module.getValue(sizes + 4 * index, 'i32'),
     )

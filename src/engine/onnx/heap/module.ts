@@ -70,7 +70,7 @@ export interface HeapModule {
   ): number | Promise<number>
 }
 
-export interface ModuleOptions {
+interface ModuleOptions {
   /** URL of the folder with the runtime's files, with a trailing slash. */
   folder: string
   /** `true` to load the build that can read external data from a `Blob` when needed. */
@@ -115,6 +115,24 @@ export function allocate(module: HeapModule, bytes: number): number {
   if (address === 0) throw outOfMemory(`${bytes} bytes`)
   // WebAssembly returns an address above 2 GiB as a negative number.
   return address >>> 0
+}
+
+/**
+ * Calls a function that writes `count` numbers to the address it is given, and returns them. Throws
+ * the runtime's error if the function fails.
+ */
+export function readOutputs(
+  module: HeapModule,
+  count: number,
+  call: (address: number) => number,
+): number[] {
+  const at = allocate(module, 4 * count)
+  try {
+    assertOk(module, call(at))
+    return Array.from({ length: count }, (_, index) => module.getValue(at + 4 * index, '*') >>> 0)
+  } finally {
+    module._free(at)
+  }
 }
 
 /** Writes a text to the runtime's memory and returns its address, which the caller frees. */

@@ -8,6 +8,7 @@ import {
   assertOk,
   type HeapModule,
   LOG_LEVEL,
+  readOutputs,
   writeNumbers,
   writeText,
 } from './module.ts'
@@ -23,7 +24,7 @@ export interface HeapSession {
   release(): Promise<void>
 }
 
-export interface HeapSessionOptions {
+interface HeapSessionOptions {
   externalData: readonly { path: string; data: Blob }[]
   /** `true` if external data may be passed as a `Blob`. */
   streams: boolean
@@ -151,10 +152,9 @@ async function load(
 }
 
 function describe(module: HeapModule, session: number): [Port[], Port[]] {
-  const at = allocate(module, 8)
-  assertOk(module, module._OrtGetInputOutputCount(session, at, at + 4))
-  const [inputs = 0, outputs = 0] = [at, at + 4].map((each) => module.getValue(each, 'i32'))
-  module._free(at)
+  const [inputs = 0, outputs = 0] = readOutputs(module, 2, (at) =>
+    module._OrtGetInputOutputCount(session, at, at + 4),
+  )
   const ports = Array.from({ length: inputs + outputs }, (_, index) =>
     portOf(module, session, index),
   )
@@ -166,10 +166,9 @@ function describe(module: HeapModule, session: number): [Port[], Port[]] {
  * each dimension, and then a size for each dimension.
  */
 function portOf(module: HeapModule, session: number, index: number): Port {
-  const at = allocate(module, 8)
-  assertOk(module, module._OrtGetInputOutputMetadata(session, index, at, at + 4))
-  const [address = 0, about = 0] = [at, at + 4].map((each) => module.getValue(each, '*') >>> 0)
-  module._free(at)
+  const [address = 0, about = 0] = readOutputs(module, 2, (at) =>
+    module._OrtGetInputOutputMetadata(session, index, at, at + 4),
+  )
   const name = module.UTF8ToString(address)
   const type = typeName(module.getValue(about, 'i32'))
   const rank = type ? module.getValue(about + 4, 'i32') : 0

@@ -15,7 +15,7 @@ import { createScratch } from './scratch.ts'
 import { MERGE, SCAN } from './shader.ts'
 
 /** Some rows of a buffer of logits. */
-export interface GpuScores {
+interface GpuScores {
   /** Buffer with usage `STORAGE` and `COPY_SRC`. It is only read, and not after `release`. */
   buffer: GPUBuffer
   type: 'float32' | 'float16'
@@ -71,7 +71,7 @@ async function open(gpu: GPUDevice): Promise<GpuLogits> {
       const record = recordWords(slots)
       const bytes = 4 * record * rows
       const sizes = { job: words.byteLength, records: bytes * chunks, merged: bytes }
-      const read = await readback.read(bytes, (encoder, target) => {
+      const read = await readback(bytes, (encoder, target) => {
         const { job, records, merged } = scratch(sizes)
         gpu.queue.writeBuffer(job, 0, words)
         const found = { buffer: records, size: bytes * chunks }
@@ -92,7 +92,7 @@ async function open(gpu: GPUDevice): Promise<GpuLogits> {
       const begin = (order[index] as number) * vocabulary * width
       const from = begin & ~3
       const bytes = roundUp(begin + vocabulary * width) - from
-      const read = await readback.read(bytes, (encoder, target) =>
+      const read = await readback(bytes, (encoder, target) =>
         encoder.copyBufferToBuffer(buffer, from, target, 0, bytes),
       )
       return half

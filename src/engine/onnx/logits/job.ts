@@ -4,7 +4,7 @@ import { repetitionFactors } from '../../sampling/adjust.ts'
 import { CHUNK_LOGITS, ENTRY_WORDS, HEAD_WORDS, ROW_WORDS } from './layout.ts'
 
 /** Location and type of the selected rows of logits. */
-export interface Rows {
+interface Rows {
   /** `true` if the logits are float16. */
   half: boolean
   /** Index in the buffer of each selected row. */
@@ -13,7 +13,7 @@ export interface Rows {
 }
 
 /** Input of the shaders. */
-export interface Job {
+interface Job {
   /** Encoded job; see `layout.ts`. */
   words: Uint32Array<ArrayBuffer>
   /** Number of chunks of a row. */

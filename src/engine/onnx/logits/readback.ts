@@ -2,16 +2,14 @@
 import { deviceFailure, deviceLost, gpuFailure } from '../../failure.ts'
 import { openScopes } from '../scopes.ts'
 
-export interface Readback {
-  /**
-   * Resolves with the bytes that `encode`, called synchronously, copies to the start of `target`.
-   * Rejects with `unavailable` if the device is lost or reports an error.
-   */
-  read(
-    bytes: number,
-    encode: (encoder: GPUCommandEncoder, target: GPUBuffer) => void,
-  ): Promise<ArrayBuffer>
-}
+/**
+ * Function that resolves with the bytes that `encode`, called synchronously, copies to the start of
+ * `target`. Rejects with `unavailable` if the device is lost or reports an error.
+ */
+type Readback = (
+  bytes: number,
+  encode: (encoder: GPUCommandEncoder, target: GPUBuffer) => void,
+) => Promise<ArrayBuffer>
 
 /** Usage flags `MAP_READ | COPY_DST` of `GPUBufferUsage`. */
 const USAGE = 0x01 | 0x08
@@ -33,7 +31,7 @@ export function createReadback(gpu: GPUDevice): Readback {
     else free.push(buffer)
   }
 
-  const read: Readback['read'] = async (bytes, encode) => {
+  return async (bytes, encode) => {
     // WebGPU silently drops invalid commands, and the buffer would then hold older data.
     const close = openScopes(gpu)
     const target = take(bytes)
@@ -55,7 +53,6 @@ export function createReadback(gpu: GPUDevice): Readback {
     giveBack(target)
     return copy
   }
-  return { read }
 }
 
 /** Returns the next power of two, at least 1 KiB. */

@@ -2,7 +2,7 @@
 import { STORAGE_USAGE } from '../../../device/gpu.ts'
 import { powerOfTwo } from './readback.ts'
 
-export interface Scratch {
+interface Scratch {
   job: GPUBuffer
   /** Buffer for one record per chunk and row. */
   records: GPUBuffer

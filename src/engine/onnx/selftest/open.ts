@@ -8,7 +8,7 @@ import { loadingCancelled } from '../../failure.ts'
 import { loadRuntime, type Runtime } from '../runtime.ts'
 import { computesCorrectly } from './selftest.ts'
 
-export interface TrustOptions {
+interface TrustOptions {
   /** URL of the folder with the WebAssembly files, with a trailing slash. */
   folder: string
   /** Features that the weights need, such as `shader-f16`. Default: none. */
@@ -18,7 +18,7 @@ export interface TrustOptions {
 }
 
 /** A device that passed the self-test, and a runtime on it. */
-export interface TrustedGpu {
+interface TrustedGpu {
   gpu: GPUDevice
   runtime: Runtime
   verdict: GpuVerdict

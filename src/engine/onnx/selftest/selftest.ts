@@ -22,7 +22,7 @@ import {
   VOCABULARY,
 } from './graphs.ts'
 
-export type Precision = keyof typeof AROUND
+type Precision = keyof typeof AROUND
 
 /**
  * Maximum error of a logit; typical logits are about 0.4, the largest 1.5. Some kernels round their
