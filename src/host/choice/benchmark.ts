@@ -1,13 +1,12 @@
 /** Measures the implementations of a tag, to find the fastest one on this device. */
 import { sumResourceBytes, hasResources } from '../../catalog/memory-bytes.ts'
 import type { Entry, Implementation } from '../../catalog/schema.ts'
-import type { GpuVerdict } from '../../device/gpu-verdict.ts'
+import { verdictFromError, type GpuVerdict } from '../../device/gpu-verdict.ts'
 import { InoriginError } from '../../error.ts'
 import { call } from '../../link/ask.ts'
 import type { ModelCalls } from '../../link/protocol.ts'
-import { hasResource } from '../../store/resources.ts'
+import { areStored } from '../../store/resources.ts'
 import type { Database } from '../../store/database.ts'
-import { verdictFromError } from './gpu-verdict.ts'
 import type { MeasurementResult } from './measurements.ts'
 import type { Models } from '../models/models.ts'
 
@@ -63,15 +62,6 @@ export async function selectMeasurable(
     }),
   )
   return implementations.filter((_, index) => isMeasurable[index])
-}
-
-/** Resolves with `true` if all files of the implementation are stored. */
-export async function areStored(
-  database: Database,
-  { resources }: Pick<Implementation, 'resources'>,
-): Promise<boolean> {
-  const isStored = await Promise.all(resources.map(({ sha256 }) => hasResource(database, sha256)))
-  return isStored.every(Boolean)
 }
 
 /**

@@ -18,20 +18,20 @@ import {
   touchPrediction,
 } from '../../store/prediction-records.ts'
 import { ignoreStorageFull } from '../../store/quota.ts'
+import { withTimeout } from '../../store/timeouts.ts'
 import type { Prediction, PredictionRequest, Tag } from '../../types/index.ts'
-import { areStored } from '../choice/benchmark.ts'
+import { areStored } from '../../store/resources.ts'
 import { createCatalogIndex } from './catalog-index.ts'
 import type { Entries } from './entries.ts'
-import { delay } from '../requests/generation-stream.ts'
-import { resolveImplementation } from '../choice/resolve-implementation.ts'
 import type { ImplementationSelector } from '../choice/selector.ts'
+import type { ResolvedImplementation } from '../models/models.ts'
+import { resolveImplementation } from './resolve-implementation.ts'
 import {
   findInEntry,
   findUnavailable,
   parseStoredImplementation,
   toStoredEntry,
-  type ResolvedImplementation,
-} from '../choice/stored-implementation.ts'
+} from './stored-implementation.ts'
 
 export interface Predictions {
   create(request: PredictionRequest, signal: AbortSignal): Promise<Prediction>
@@ -132,7 +132,7 @@ export function createPredictions(options: PredictionsOptions): Predictions {
       signal,
       id,
     )
-    await Promise.race([selector.benchmark(entry, id), delay(BENCHMARK_WAIT_MS)])
+    await withTimeout(BENCHMARK_WAIT_MS, selector.benchmark(entry, id), undefined)
     return { entry, implementation: (await selector.select(entry, id)).implementation }
   }
 

@@ -11,6 +11,12 @@ import {
 /** Number of implementations in memory from which a new load first evicts idle ones. */
 const MAX_LOADED = 4
 
+/** An implementation and its catalog entry. */
+export interface ResolvedImplementation {
+  entry: Entry
+  implementation: Implementation
+}
+
 /** Lease of one implementation. It stays in memory until `release`. */
 export interface Lease {
   instance: ModelInstance

@@ -2,10 +2,10 @@
 import { stream } from '../../link/ask.ts'
 import type { ModelStreams } from '../../link/protocol.ts'
 import type { Caller, EmbeddingEvent, EmbeddingRequest, Embeddings } from '../../types/index.ts'
-import { delay, STATUS_TIMEOUT_MS } from './generation-stream.ts'
 import { withHeartbeat } from './heartbeat.ts'
 import type { Lease } from '../models/models.ts'
 import { withRetry } from './retry.ts'
+import { untilStatus } from './status-timeout.ts'
 
 /** A request whose texts have been read and queued. */
 interface AcceptedEmbedding extends Lease {
@@ -22,9 +22,7 @@ export async function streamEmbeddings(
   caller: Caller,
 ): Promise<AsyncIterable<EmbeddingEvent>> {
   const accepted = withRetry(() => startEmbedding(acquireLease, request, caller))
-  // The reader of the events gets this error.
-  accepted.catch(() => undefined)
-  await Promise.race([accepted, delay(STATUS_TIMEOUT_MS)])
+  await untilStatus(accepted)
   return withHeartbeat(events())
 
   async function* events(): AsyncGenerator<EmbeddingEvent> {

@@ -1,8 +1,8 @@
 /** Turns a prediction into a stream of events, for requests over HTTP. */
 import { imagesToFiles } from '../../predictor/png.ts'
 import type { LoadProgress, PredictionEvent, PredictionResult } from '../../types/index.ts'
-import { delay, STATUS_TIMEOUT_MS } from './generation-stream.ts'
 import { withHeartbeat } from './heartbeat.ts'
+import { untilStatus } from './status-timeout.ts'
 
 /**
  * Resolves when `run` resolves, or after 5 s. Rejects if `run` rejects before that; the events
@@ -17,9 +17,7 @@ export async function streamPrediction(
     latest = progress
     wake()
   }).then(withFiles)
-  // The reader of the events gets this error.
-  running.catch(() => undefined)
-  await Promise.race([running, delay(STATUS_TIMEOUT_MS)])
+  await untilStatus(running)
   return withHeartbeat(events())
 
   async function* events(): AsyncGenerator<PredictionEvent> {
