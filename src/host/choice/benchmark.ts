@@ -67,15 +67,17 @@ export async function selectMeasurable(
 /**
  * Measures the implementations one after the other, because they would disturb each other, and
  * reports each result. The measurement is `null` for an implementation that rejects sample inputs.
- * A download that times out is not reported. It ends when requests use the language model.
+ * A download that times out is not reported. It ends early when `untilRequest` aborts, or when
+ * requests use the language model.
  */
 export async function runBenchmark(
   { models, verdict }: BenchmarkOptions,
   entry: Entry,
   implementations: readonly Implementation[],
+  untilRequest: AbortSignal,
   onResult: (implementation: Implementation, result: MeasurementResult) => Promise<void>,
 ): Promise<void> {
-  const deadline = AbortSignal.timeout(BENCHMARK_TIMEOUT_MS)
+  const deadline = AbortSignal.any([untilRequest, AbortSignal.timeout(BENCHMARK_TIMEOUT_MS)])
   for (const implementation of implementations) {
     if (deadline.aborted || !models.hasCapacity) return
     const lease = models.acquire(entry, implementation, await verdict(), true)

@@ -26,6 +26,8 @@ export interface ModelInstance {
   readonly progress: LatestValue<LoadProgress>
   /** Number of current and waiting users, including requests that pages sent over direct ports. */
   readonly referenceCount: number
+  /** Number of open requests that pages sent over direct ports. */
+  readonly directRequests: number
   /** Loads the weights once. Resolves when requests can be answered. */
   load(): Promise<void>
   /**
@@ -213,6 +215,9 @@ export function createModelInstance(options: ModelInstanceOptions): ModelInstanc
     },
     get referenceCount() {
       return references + thread.directRequests
+    },
+    get directRequests() {
+      return thread.directRequests
     },
     load() {
       if (!loading) {
