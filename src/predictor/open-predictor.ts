@@ -19,6 +19,7 @@ import { type ParsedInput, parseInputs } from './parse-inputs.ts'
 import type { RawTensor } from './tensor.ts'
 import { openTokenizers, tokenizeText } from './text.ts'
 import { decodeOutput, encodeInput } from './tensor-codec.ts'
+import { unlessAborted } from '../values/unless-aborted.ts'
 
 /** Options of {@link openPredictor}. They can be posted to the worker that runs the predictor. */
 export interface PredictorSetup {
@@ -175,7 +176,7 @@ function createPredictor(
       return run(checked, signal)
     })
     last = queued.catch(() => undefined)
-    const outputs = await rejectOnAbort(queued, signal)
+    const outputs = await unlessAborted(queued, signal, () => cancelledError(signal))
     return { tag, outputs, latency: performance.now() - start, device }
   }
 
@@ -240,12 +241,4 @@ function assertNotAborted(signal: AbortSignal | undefined): void {
 
 function cancelledError(signal: AbortSignal): InoriginError {
   return new InoriginError('aborted', 'The prediction was cancelled.', { cause: signal.reason })
-}
-
-function rejectOnAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(cancelledError(signal))
-    signal.addEventListener('abort', onAbort, { once: true })
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
-  })
 }

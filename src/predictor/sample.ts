@@ -5,6 +5,7 @@ import { countElements } from '../values/elements.ts'
 import { getLayoutSize } from './image.ts'
 import type { Shape } from './tensor.ts'
 import type { InputTensorSpec } from './tensor-codec.ts'
+import { isObject } from '../values/objects.ts'
 
 /** Width and height in pixels of images that keep their own size. */
 const SAMPLE_IMAGE_SIDE_PIXELS = 224
@@ -90,8 +91,4 @@ function createNestedList([length = 0, ...rest]: readonly number[], value: unkno
 /** Returns the schema of the innermost items of nested lists. */
 function findItemSchema(schema: unknown): unknown {
   return isObject(schema) && 'items' in schema ? findItemSchema(schema['items']) : schema
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,6 +1,6 @@
 /** Converts JSON Schema to TypeScript. Rules that TypeScript cannot express widen the type. */
-import { isObject } from '../../engine/schema/node.ts'
 import { toMemberName, toLiteralType, toUnionType } from './code.ts'
+import { isObject } from '../../values/objects.ts'
 
 type Schema = Readonly<Record<string, unknown>>
 

@@ -1,6 +1,7 @@
 /** Parses a tool's parameters for formats that do not write the arguments as one JSON object. */
 import type { Constraint } from '../../engine/constraint.ts'
 import type { JsonSchema, Tool } from '../../types/index.ts'
+import { isObject } from '../../values/objects.ts'
 
 export interface Parameter {
   name: string
@@ -114,6 +115,3 @@ function sequence(parts: readonly Constraint[]): Constraint {
   if (!only) return EMPTY
   return parts.length === 1 ? only : { type: 'sequence', parts }
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

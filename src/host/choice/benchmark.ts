@@ -2,6 +2,7 @@
 import { sumResourceBytes, hasResources } from '../../catalog/memory-bytes.ts'
 import type { Entry, Implementation } from '../../catalog/schema.ts'
 import { verdictFromError, type GpuVerdict } from '../../device/gpu-verdict.ts'
+import { unlessAborted } from '../../values/unless-aborted.ts'
 import { InoriginError } from '../../error.ts'
 import { call } from '../../link/ask.ts'
 import type { ModelCalls } from '../../link/protocol.ts'
@@ -120,12 +121,4 @@ export async function runBenchmark(
 function tooSlow(): InoriginError {
   const limits = `${LOAD_TIMEOUT_MS / 1000} s to load or ${MEASURE_TIMEOUT_MS / 1000} s to run`
   return new InoriginError('unavailable', `it took longer than ${limits}`, { code: 'too_slow' })
-}
-
-function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const stop = () => reject(signal.reason)
-    signal.addEventListener('abort', stop, { once: true })
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop))
-  })
 }

@@ -26,6 +26,7 @@ import type { LoadProgress, Tag } from '../../types/index.ts'
 import { createCatalogIndex } from './catalog-index.ts'
 import { withLookUpWriter } from './lookup-writer.ts'
 import { createSingleFlight } from './single-flight.ts'
+import { isObject } from '../../values/objects.ts'
 
 export interface Entries {
   /**
@@ -184,9 +185,9 @@ function subjectOfMlc({
 }
 
 function isResolved(value: unknown): value is ResolvedHub {
-  return typeof value === 'object' && value !== null && 'implementations' in value
+  return isObject(value) && 'implementations' in value
 }
 
 function isMlcFiles(value: unknown): value is MlcFiles {
-  return typeof value === 'object' && value !== null && 'resources' in value && 'features' in value
+  return isObject(value) && 'resources' in value && 'features' in value
 }

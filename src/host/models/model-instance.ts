@@ -9,7 +9,7 @@ import { verdictFromError, type GpuVerdict } from '../../device/gpu-verdict.ts'
 import { InoriginError } from '../../error.ts'
 import { call, type Link } from '../../link/ask.ts'
 import type { ModelCalls } from '../../link/protocol.ts'
-import { estimateSeconds } from '../../store/transfer-rate.ts'
+import { toTransferProgress, type TransferProgress } from '../../store/transfer-rate.ts'
 import type { LoadProgress, Tag } from '../../types/index.ts'
 import { createLatestValue, type LatestValue } from './latest-value.ts'
 import { startModelThread } from './model-thread.ts'
@@ -70,12 +70,6 @@ export interface ModelInstanceOptions {
   onDirectUse(): void
   /** Called when the implementation was closed or failed to load. */
   onClose(instance: ModelInstance): void
-}
-
-export interface TransferProgress {
-  loadedBytes: number
-  totalBytes: number
-  bytesPerSecond: number
 }
 
 /** Codes of errors after which a runtime cannot be used again in its thread. */
@@ -181,9 +175,8 @@ export function createModelInstance(options: ModelInstanceOptions): ModelInstanc
       signal: closing.signal,
       tag: entry.tag,
       onProgress: ({ loadedBytes: addedBytes, bytesPerSecond }) => {
-        const loadedBytes = bytesBefore + addedBytes
-        const remainingSeconds = estimateSeconds(totalBytes - loadedBytes, bytesPerSecond)
-        progress.set({ ...progress.latest, loadedBytes, bytesPerSecond, remainingSeconds })
+        const transfer = toTransferProgress(bytesBefore + addedBytes, totalBytes, bytesPerSecond)
+        progress.set({ ...progress.latest, ...transfer })
       },
     })
   }

@@ -3,7 +3,7 @@ import { createIdleMonitor } from '../../../src/host/models/idle.ts'
 import { createLoadProgressHub } from '../../../src/host/models/load-progress.ts'
 import { createModels } from '../../../src/host/models/models.ts'
 import type { Implementation } from '../../../src/catalog/schema.ts'
-import type { TransferProgress } from '../../../src/host/models/model-instance.ts'
+import type { TransferProgress } from '../../../src/store/transfer-rate.ts'
 import type { ModelToHost } from '../../../src/link/protocol.ts'
 import { predictor } from '../catalog/entries.ts'
 
@@ -53,7 +53,7 @@ function open() {
   }
   const watching = watch()
   const here = (loadedBytes: number) => {
-    reportTransfer({ loadedBytes, totalBytes: 10, bytesPerSecond: 1 })
+    reportTransfer({ loadedBytes, totalBytes: 10, bytesPerSecond: 1, remainingSeconds: 1 })
     return new Promise((resolve) => setTimeout(resolve))
   }
   return { models, idle, told, here, stop: () => (leaving.abort(), watching) }
