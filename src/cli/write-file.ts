@@ -13,6 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { basename, dirname, join, normalize, sep } from 'node:path'
+import { refuse } from '../draft/refuse.ts'
 import { InoriginError } from '../error.ts'
 
 /** Content of a file to write: a copy of another file, or a text. */
@@ -43,9 +44,7 @@ export function writeBelow(folder: string, path: string, content: Content): numb
     if (cause instanceof InoriginError) throw cause
     const reason = cause instanceof Error ? cause.message : String(cause)
     const todo = 'Check the folder, its permissions and the space on its disk.'
-    throw new InoriginError('invalid_request', `${to} cannot be written: ${reason}. ${todo}`, {
-      cause,
-    })
+    throw refuse(`${to} cannot be written: ${reason}.`, todo, cause)
   }
 }
 
@@ -56,10 +55,7 @@ export function assertNoLinks(folder: string, path: string): void {
     const step = join(folder, ...parts.slice(0, count))
     if (!findStats(step)?.isSymbolicLink()) continue
     const what = `${step} is a link to ${readlinkSync(step)}, and inorigin does not write through links.`
-    throw new InoriginError(
-      'invalid_request',
-      `${what} Put a file or folder of its own in its place.`,
-    )
+    throw refuse(what, 'Put a file or folder of its own in its place.')
   }
 }
 

@@ -49,7 +49,7 @@ export async function planMlc(folder: Folder, files: readonly HubFile[]): Promis
   const maxInputTokens = Math.min(context ?? DEFAULT_MAX_TOKENS, DEFAULT_MAX_TOKENS)
   const quantization = String(chat['quantization'] ?? 'mlc')
   const features = toRequiredFeatures(quantization)
-  const memory = estimateMemoryBytes(items.reduce((sum, { bytes }) => sum + bytes, 0))
+  const memory = estimateMemoryBytes(items)
   return {
     entry: {
       type: 'model',
