@@ -3,7 +3,7 @@
  * returned again for the same request.
  */
 import { listObstacles } from '../../catalog/obstacles.ts'
-import type { Entry, Resource } from '../../catalog/schema.ts'
+import type { Resource } from '../../catalog/schema.ts'
 import { toDeviceId, type Capabilities } from '../../device/capabilities.ts'
 import { InoriginError } from '../../error.ts'
 import type { PredictionRecord } from '../../store/db.ts'
@@ -67,19 +67,24 @@ export function createPredictions(options: PredictionsOptions): Predictions {
   const { database, scope, entries, device, selector } = options
 
   /** Resolves with the earlier choice that the request refers to; `undefined` if there is none. */
-  async function findReferenced(request: PredictionRequest): Promise<PredictionRecord | undefined> {
-    const { tag, configurationId, predictionId } = request
-    if (predictionId !== undefined) {
-      const record = await findPredictionById(database, predictionId)
-      if (record && record.tag === tag) return record
-      throw notFound(
-        'predictionId',
-        `No prediction ${predictionId} of ${tag} was made on this device.`,
-      )
-    }
-    const record =
-      configurationId && (await findPredictionByConfiguration(database, configurationId))
-    return record && record.tag === tag ? record : undefined
+  async function findReferenced({ tag, configurationId, predictionId }: PredictionRequest) {
+    if (predictionId === undefined)
+      return configurationId ? findConfigured(tag, configurationId) : undefined
+    const record = await findPredictionById(database, predictionId)
+    if (record?.tag === tag) return record
+    const what = `No prediction ${predictionId} of ${tag} was made on this device.`
+    throw notFound('predictionId', what)
+  }
+
+  async function findConfigured(tag: Tag, configuration: string) {
+    const record = await findPredictionByConfiguration(database, configuration)
+    return record?.tag === tag ? record : undefined
+  }
+
+  async function findListed(record: PredictionRecord): Promise<ResolvedImplementation | undefined> {
+    const entry = (await entries.all()).find(({ tag }) => tag === record.tag)
+    const implementation = entry && findInEntry(entry, record)
+    return implementation && { entry, implementation }
   }
 
   /**
@@ -92,33 +97,23 @@ export function createPredictions(options: PredictionsOptions): Predictions {
     param: Reference,
     signal: AbortSignal,
   ): Promise<ResolvedImplementation> {
-    const listed = await catalogEntry(record.tag)
-    const same = listed && findInEntry(listed, record)
-    if (same) return { entry: listed, implementation: same }
+    const listed = await findListed(record)
+    if (listed) return listed
     const resolved = parseStoredImplementation(record)
     if (!resolved)
       throw implementationGone(record, param, 'and an older version of inorigin did not store it')
     const missing = await findUnavailable(database, resolved.implementation.resources, signal)
-    if (missing)
-      throw implementationGone(
-        record,
-        param,
-        `and ${missing.name} is neither stored here nor at ${missing.url}`,
-      )
-    return resolved
-  }
-
-  async function catalogEntry(tag: Tag): Promise<Entry | undefined> {
-    return (await entries.all()).find((entry) => entry.tag === tag)
+    if (!missing) return resolved
+    const why = `and ${missing.name} is neither stored here nor at ${missing.url}`
+    throw implementationGone(record, param, why)
   }
 
   /** Resolves with `true` if the choice can still run here and is listed or completely stored. */
   async function isReusable(record: PredictionRecord): Promise<boolean> {
-    const listed = await catalogEntry(record.tag)
-    const same = listed && findInEntry(listed, record)
-    const implementation = same ?? parseStoredImplementation(record)?.implementation
+    const listed = await findListed(record)
+    const { implementation } = listed ?? parseStoredImplementation(record) ?? {}
     if (!implementation || listObstacles(implementation, await device()).length > 0) return false
-    return same !== undefined || areStored(database, implementation)
+    return listed !== undefined || areStored(database, implementation)
   }
 
   async function selectBest(
@@ -126,12 +121,8 @@ export function createPredictions(options: PredictionsOptions): Predictions {
     id: string | undefined,
     signal: AbortSignal,
   ): Promise<ResolvedImplementation> {
-    const { entry } = await resolveImplementation(
-      { entries, selector },
-      await entries.find(tag, 'tag'),
-      signal,
-      id,
-    )
+    const found = await entries.find(tag, 'tag')
+    const { entry } = await resolveImplementation(options, found, signal, id)
     await withTimeout(BENCHMARK_WAIT_MS, selector.benchmark(entry, id), undefined)
     return { entry, implementation: (await selector.select(entry, id)).implementation }
   }
@@ -143,8 +134,7 @@ export function createPredictions(options: PredictionsOptions): Predictions {
     create(request, signal) {
       const { tag, clientId, configurationId } = request
       const key = JSON.stringify([tag, clientId, configurationId])
-      const previous = pending.get(key) ?? Promise.resolve()
-      const created = previous.then(() => create(request, signal))
+      const created = Promise.resolve(pending.get(key)).then(() => create(request, signal))
       const cleanup = created
         .catch(() => undefined)
         .then(() => {
@@ -154,10 +144,9 @@ export function createPredictions(options: PredictionsOptions): Predictions {
       return created
     },
     async resolveConfiguration(tag, configuration, signal) {
-      const record = await findPredictionByConfiguration(database, configuration)
-      if (!record || record.tag !== tag) {
+      const record = await findConfigured(tag, configuration)
+      if (!record)
         throw notFound('configuration', `Unknown configuration ${configuration} of ${tag}.`)
-      }
       await touchPrediction(database, record).catch(ignoreStorageFull)
       return reuse(record, 'configuration', signal)
     },

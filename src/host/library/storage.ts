@@ -1,4 +1,5 @@
 /** Storage calls of the page's server handle: list, pin, repair and remove what is stored. */
+import { sumBytes } from '../../catalog/memory-bytes.ts'
 import type { ResourceRecord, WantedResource } from '../../store/db.ts'
 import { ensureResources } from '../../store/ensure.ts'
 import { deleteDamagedChunks } from '../../store/damaged-chunks.ts'
@@ -73,11 +74,7 @@ export function createStorage({
     async repair(tag, signal, onProgress) {
       const tagRecords = await recordsOf(tag)
       const verifiedRecords = tagRecords.filter(({ verified }) => verified)
-      const meter = createProgressMeter(
-        tag,
-        'check',
-        verifiedRecords.reduce((sum, { bytes }) => sum + bytes, 0),
-      )
+      const meter = createProgressMeter(tag, 'check', sumBytes(verifiedRecords))
       const stop = startProgressReports(meter.progress, onProgress)
       const hashes = verifiedRecords.map(({ sha256 }) => sha256)
       const damaged = await deleteDamagedChunks(database, hashes, signal, meter.add).finally(stop)

@@ -2,7 +2,7 @@
  * One loaded or loading implementation: its files, its worker and its reference count. Terminating
  * a worker is the only way to free WASM memory, so each implementation has its own worker.
  */
-import { sumResourceBytes } from '../../catalog/memory-bytes.ts'
+import { sumBytes, sumResourceBytes } from '../../catalog/memory-bytes.ts'
 import type { Entry, Implementation, Resource } from '../../catalog/schema.ts'
 import type { Files } from '../../engine/engine.ts'
 import { verdictFromError, type GpuVerdict } from '../../device/gpu-verdict.ts'
@@ -158,7 +158,7 @@ export function createModelInstance(options: ModelInstanceOptions): ModelInstanc
     if (entry.type === 'model') {
       const texts = resources.filter(isTextResource)
       const weights = resources.filter((resource) => !isTextResource(resource))
-      const files = await getFiles(weights, sumResourceBytes({ resources: texts }))
+      const files = await getFiles(weights, sumBytes(texts))
       reportCompiling()
       const newVerdict = await callWorker('loadModel', files, () =>
         progress.set({ ...progress.latest, phase: 'warm' }),

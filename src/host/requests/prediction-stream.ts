@@ -1,6 +1,7 @@
 /** Turns a prediction into a stream of events, for requests over HTTP. */
 import { imagesToFiles } from '../../predictor/png.ts'
 import type { LoadProgress, PredictionEvent, PredictionResult } from '../../types/index.ts'
+import { createLatestValue } from '../models/latest-value.ts'
 import { withHeartbeat } from './heartbeat.ts'
 import { untilStatus } from './status-timeout.ts'
 
@@ -11,22 +12,16 @@ import { untilStatus } from './status-timeout.ts'
 export async function streamPrediction(
   run: (onProgress: (progress: LoadProgress) => void) => Promise<PredictionResult>,
 ): Promise<AsyncIterable<PredictionEvent>> {
-  let latest: LoadProgress | undefined
-  let wake = () => {}
-  const running = run((progress) => {
-    latest = progress
-    wake()
-  }).then(withFiles)
+  const latest = createLatestValue<LoadProgress | undefined>(undefined)
+  const running = run(latest.set).then(withFiles).finally(latest.complete)
   await untilStatus(running)
   return withHeartbeat(events())
 
   async function* events(): AsyncGenerator<PredictionEvent> {
-    for (;;) {
-      const woken = new Promise<void>((resolve) => (wake = resolve))
-      const result = await Promise.race([running, woken])
-      if (result) return yield { type: 'finish', result }
-      if (latest) yield { type: 'progress', progress: latest }
+    for await (const progress of latest.read(new AbortController().signal)) {
+      if (progress) yield { type: 'progress', progress }
     }
+    yield { type: 'finish', result: await running }
   }
 }
 
