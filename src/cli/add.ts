@@ -206,7 +206,7 @@ async function copyAll(
     return copied
   } catch (cause) {
     if (signal.aborted || cause instanceof InoriginError) throw cause
-    const what = `The files cannot be copied to ${folder}: ${cause instanceof Error ? cause.message : cause}.`
+    const what = `The files cannot be copied to ${folder}: ${InoriginError.from(cause).message}.`
     throw refuse(what, 'Check the folder, its permissions and the space on its disk.', cause)
   }
 }

@@ -157,9 +157,8 @@ function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch (cause) {
-    throw new InoriginError('invalid_request', `${path} cannot be read: ${messageOf(cause)}.`, {
-      cause,
-    })
+    const what = `${path} cannot be read: ${InoriginError.from(cause).message}.`
+    throw new InoriginError('invalid_request', what, { cause })
   }
 }
 
@@ -170,8 +169,4 @@ function listFilesBelow(folder: string): string[] {
     .filter((name) => statSync(join(folder, name)).isFile())
     .map((name) => name.split(sep).join('/'))
     .toSorted()
-}
-
-function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown)
 }
