@@ -4,6 +4,7 @@
  */
 import { InoriginError } from './error.ts'
 import type { ChosenFile, Tag } from './types/index.ts'
+import { isObjectOrArray } from './values/objects.ts'
 
 interface Options {
   signal?: AbortSignal | undefined
@@ -59,10 +60,10 @@ export function parseFiles(
   files: Iterable<File> | FileSystemDirectoryHandle,
 ): readonly ChosenFile[] | FileSystemDirectoryHandle {
   const input: unknown = files
-  if (isObject(input) && 'kind' in input && input.kind === 'directory')
+  if (isObjectOrArray(input) && input['kind'] === 'directory')
     return files as FileSystemDirectoryHandle
   const listed =
-    isObject(input) && Symbol.iterator in input ? Array.from(files as Iterable<File>) : null
+    isObjectOrArray(input) && Symbol.iterator in input ? Array.from(files as Iterable<File>) : null
   // `instanceof` fails for files that come from another frame.
   if (listed?.every((file) => typeName(file) === 'File')) {
     return listed.map((file) => ({ path: file.webkitRelativePath || file.name, file }))
@@ -75,12 +76,8 @@ function invalid(param: string, message: string): InoriginError {
   return new InoriginError('invalid_request', message, { code: 'invalid_value', param })
 }
 
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null
-}
-
 /** Returns the type of a value for an error message, such as `null`, `string` or `File`. */
 function typeName(value: unknown): string {
-  if (!isObject(value)) return value === null ? 'null' : typeof value
+  if (!isObjectOrArray(value)) return value === null ? 'null' : typeof value
   return Object.prototype.toString.call(value).slice(8, -1)
 }

@@ -1,4 +1,5 @@
 /** Reads the context length of a model from its configuration. */
+import { isObject } from '../values/objects.ts'
 
 /** Maximum context length to accept. No model has more, and memory is allocated for it. */
 export const MAX_CONTEXT_TOKENS = 2 ** 24
@@ -21,6 +22,3 @@ export function findContextTokens(config: Readonly<Record<string, unknown>>): nu
 /** Returns `true` for a plausible count. Larger values than any model has are ignored. */
 const isTokenCount = (value: unknown): value is number =>
   Number.isSafeInteger(value) && Number(value) > 0 && Number(value) <= MAX_CONTEXT_TOKENS
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null

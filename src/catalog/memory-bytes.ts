@@ -4,13 +4,20 @@ import type { Implementation } from './schema.ts'
 /** Ratio of the memory of a running model to the size of its weights. */
 const MEMORY_PER_WEIGHT_BYTE = 1.25
 
-/** Returns the bytes of memory that so many bytes of weights need to run. */
-export const estimateMemoryBytes = (bytes: number): number =>
-  Math.ceil(bytes * MEMORY_PER_WEIGHT_BYTE)
+interface Sized {
+  bytes: number
+}
+
+export const sumBytes = (files: readonly Sized[]): number =>
+  files.reduce((sum, { bytes }) => sum + bytes, 0)
+
+/** Returns the bytes of memory that files of weights need to run. */
+export const estimateMemoryBytes = (weights: readonly Sized[]): number =>
+  Math.ceil(sumBytes(weights) * MEMORY_PER_WEIGHT_BYTE)
 
 /** Returns the bytes of all resources. */
 export const sumResourceBytes = ({ resources }: Pick<Implementation, 'resources'>): number =>
-  resources.reduce((sum, { bytes }) => sum + bytes, 0)
+  sumBytes(resources)
 
 /** Returns `true` if the files are known. Those of MLC models are looked up at the first load. */
 export const hasResources = ({ resources }: Pick<Implementation, 'resources'>): boolean =>
@@ -18,4 +25,4 @@ export const hasResources = ({ resources }: Pick<Implementation, 'resources'>): 
 
 /** Returns the bytes of memory needed, from the catalog or estimated from the files. */
 export const getMemoryBytes = ({ requires, resources }: Implementation): number =>
-  requires?.memory ?? estimateMemoryBytes(sumResourceBytes({ resources }))
+  requires?.memory ?? estimateMemoryBytes(resources)

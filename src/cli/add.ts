@@ -4,6 +4,7 @@ import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import * as v from 'valibot'
 import { getOwner } from '../catalog/find-entry.ts'
+import { sumBytes } from '../catalog/memory-bytes.ts'
 import type { Dtype, Entry, Implementation, Resource } from '../catalog/schema.ts'
 import { tagSchema } from '../catalog/value-schemas.ts'
 import { InoriginError } from '../error.ts'
@@ -17,8 +18,9 @@ import {
 } from './add/app-catalog.ts'
 import { copyItem, type CopiedFile } from './add/copy-file.ts'
 import { readInside, type ModelRoot } from './add/model-root.ts'
-import { planSource } from './add/plan-source.ts'
 import { findSource, toServedPath } from './add/source.ts'
+import { planKind } from '../draft/kind.ts'
+import { openFolder } from './onnx/disk-folder.ts'
 import type { Item } from '../draft/items.ts'
 import type { Plan, Planned } from '../draft/plan.ts'
 import { refuse } from '../draft/refuse.ts'
@@ -95,15 +97,19 @@ export async function add(options: AddOptions): Promise<AddResult> {
     )
 
   onStep(`Reading ${options.source}`)
-  const source = findSource(options.source)
-  const plan = await planSource(source, { ...options, tensors: new Set(options.tensors) })
-  await testPlan(source.root, plan, options)
+  const { root, files, ...kind } = findSource(options.source)
+  const plan = await planKind(openFolder(root), kind, files, {
+    ...options,
+    tensors: new Set(options.tensors),
+    keep: (name) => `--tensor ${name}`,
+  })
+  await testPlan(root, plan, options)
 
   const all = plan.implementations.flatMap((one) => one.items)
   const items = [...new Map(all.map((one) => [one.name, one])).values()]
   const staging = toTemporaryPath(folder)
   try {
-    const copied = await copyAll(source.root, items, staging, options)
+    const copied = await copyAll(root, items, staging, options)
     const entry = toEntry(plan, copied, options)
     const next = withEntry(appCatalog, entry)
     assertCatalog(next, catalog)
@@ -120,7 +126,7 @@ export async function add(options: AddOptions): Promise<AddResult> {
       catalog,
       folder,
       files: await countFiles(folder),
-      bytes: items.reduce((sum, { bytes }) => sum + bytes, 0),
+      bytes: sumBytes(items),
       splitFiles: items
         .map(({ name }) => name)
         .filter((name) => copied.get(name)?.partBytes !== undefined),
@@ -164,7 +170,7 @@ async function testPlan(
   const items = plan.implementations.find(({ device }) => device === 'wasm')?.items ?? []
   const [graph] = items.filter(({ type }) => type === 'onnx')
   if (!graph) return
-  if (items.reduce((sum, { bytes }) => sum + bytes, 0) > MAX_TESTED_BYTES) {
+  if (sumBytes(items) > MAX_TESTED_BYTES) {
     plan.notes.push('The model is too large to test here. Test it in a page.')
     return
   }
@@ -188,7 +194,7 @@ async function copyAll(
   folder: string,
   { maxFileBytes, signal, onStep }: AddOptions,
 ): Promise<ReadonlyMap<string, CopiedFile>> {
-  const total = items.reduce((sum, { bytes }) => sum + bytes, 0)
+  const total = sumBytes(items)
   const copied = new Map<string, CopiedFile>()
   let done = 0
   try {
@@ -200,7 +206,7 @@ async function copyAll(
     return copied
   } catch (cause) {
     if (signal.aborted || cause instanceof InoriginError) throw cause
-    const what = `The files cannot be copied to ${folder}: ${cause instanceof Error ? cause.message : cause}.`
+    const what = `The files cannot be copied to ${folder}: ${InoriginError.from(cause).message}.`
     throw refuse(what, 'Check the folder, its permissions and the space on its disk.', cause)
   }
 }

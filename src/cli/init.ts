@@ -1,6 +1,7 @@
 /** Copies the files that `serve()` needs into an app's public folder. */
 import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join, relative, sep } from 'node:path'
+import { refuse } from '../draft/refuse.ts'
 import { InoriginError } from '../error.ts'
 import { type Content, assertNoLinks, findStats, writeBelow } from './write-file.ts'
 
@@ -111,11 +112,10 @@ function assertOwnScript(publicDir: string, sw: string): void {
   assertNoLinks(publicDir, sw)
   const script = join(publicDir, sw)
   if (!existsSync(script) || readText(script).startsWith(SCRIPT_MARK)) return
-  throw new InoriginError(
-    'invalid_request',
-    `${script} exists and was not written by inorigin, so it was not changed. If your app owns ` +
-      "it, call attach() of 'inorigin/sw' in it and run this with --own-sw. Otherwise choose " +
-      `another name, \`--sw inorigin-${basename(script)}\`.`,
+  throw refuse(
+    `${script} exists and was not written by inorigin, so it was not changed.`,
+    "If your app owns it, call attach() of 'inorigin/sw' in it and run this with --own-sw. " +
+      `Otherwise choose another name, \`--sw inorigin-${basename(script)}\`.`,
   )
 }
 
@@ -138,8 +138,8 @@ function readFileList(folder: string): string[] {
     const { files } = JSON.parse(readText(path)) as { files: unknown[] }
     return files.filter((name) => typeof name === 'string').filter((name) => isInside(folder, name))
   } catch (cause) {
-    const what = `${path} is not a file list of \`inorigin init\`. Delete it, then run this again.`
-    throw new InoriginError('invalid_request', what, { cause })
+    const what = `${path} is not a file list of \`inorigin init\`.`
+    throw refuse(what, 'Delete it, then run this again.', cause)
   }
 }
 
@@ -157,9 +157,8 @@ function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch (cause) {
-    throw new InoriginError('invalid_request', `${path} cannot be read: ${messageOf(cause)}.`, {
-      cause,
-    })
+    const what = `${path} cannot be read: ${InoriginError.from(cause).message}.`
+    throw new InoriginError('invalid_request', what, { cause })
   }
 }
 
@@ -170,8 +169,4 @@ function listFilesBelow(folder: string): string[] {
     .filter((name) => statSync(join(folder, name)).isFile())
     .map((name) => name.split(sep).join('/'))
     .toSorted()
-}
-
-function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown)
 }

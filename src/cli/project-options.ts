@@ -1,7 +1,7 @@
 /** Stores the options of `inorigin init` in an app's package.json. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { InoriginError } from '../error.ts'
+import { refuse } from '../draft/refuse.ts'
 import { assertNoLinks, writeBelow } from './write-file.ts'
 
 export interface ProjectOptions {
@@ -24,8 +24,7 @@ export function readProjectOptions(app: string): ProjectOptions | undefined {
   if (inorigin === undefined) return undefined
   const { publicDir, sw, guide, mlc } = inorigin as Partial<ProjectOptions>
   if (typeof publicDir !== 'string') {
-    const what = `"inorigin" in ${path} has no "publicDir".`
-    throw new InoriginError('invalid_request', `${what} Run \`inorigin init <folder>\`.`)
+    throw refuse(`"inorigin" in ${path} has no "publicDir".`, 'Run `inorigin init <folder>`.')
   }
   return {
     publicDir,
@@ -65,6 +64,6 @@ function parsePackage(path: string, text: string): Record<string, unknown> {
   try {
     return JSON.parse(text) as Record<string, unknown>
   } catch (cause) {
-    throw new InoriginError('invalid_request', `${path} is not JSON. Correct it first.`, { cause })
+    throw refuse(`${path} is not JSON.`, 'Correct it first.', cause)
   }
 }

@@ -1,11 +1,18 @@
 /** `inorigin catalog refresh`: looks up the models of a catalog and writes the results into it. */
 import { basename, dirname } from 'node:path'
 import { PUBLIC_HUB_URL, toTokenLimits } from '../catalog/hub/hub-entry.ts'
-import { completeEntry, resolveHub } from '../catalog/hub/resolve-hub.ts'
+import { completeEntry, resolveHub, type ResolvedHub } from '../catalog/hub/resolve-hub.ts'
 import { completeMlcEntry } from '../catalog/mlc/expand-entry.ts'
 import type { MlcRecord } from '../catalog/mlc/record-schema.ts'
 import { resolveMlc } from '../catalog/mlc/resolve-mlc.ts'
-import type { CatalogDocument, HubEntry, MlcEntry, ModelEntry } from '../catalog/schema.ts'
+import type {
+  CatalogDocument,
+  HubEntry,
+  HubSource,
+  MlcEntry,
+  ModelEntry,
+} from '../catalog/schema.ts'
+import { refuse } from '../draft/refuse.ts'
 import { InoriginError } from '../error.ts'
 import { validateDocument, readDocument } from './catalog-document.ts'
 import { assertNoLinks, writeBelow } from './write-file.ts'
@@ -33,7 +40,7 @@ export interface RefreshResult {
  * unchanged. Throws `invalid_request` if the file is not a catalog, or is a link.
  */
 export async function refreshCatalog(options: RefreshOptions): Promise<RefreshResult> {
-  const { file, host, onEntry, signal } = options
+  const { file, onEntry } = options
   assertNoLinks(dirname(file), basename(file))
   const document = readDocument(file)
   const catalog = validateDocument(document, file, true)
@@ -51,9 +58,7 @@ export async function refreshCatalog(options: RefreshOptions): Promise<RefreshRe
     )
     try {
       const look =
-        'mlc' in written
-          ? refreshMlc(written, entry, host, signal)
-          : refreshHub(written, entry, host, signal)
+        'mlc' in written ? refreshMlc(written, entry, options) : refreshHub(written, entry, options)
       entries.push(await look)
       result.refreshed.push(entry.tag)
     } catch (error) {
@@ -74,16 +79,21 @@ type WrittenEntry = CatalogDocument['entries'][number]
 const needsLookUp = (written: WrittenEntry): written is HubEntry | MlcEntry =>
   'mlc' in written || 'huggingface' in written
 
+type LookUpAccess = Pick<RefreshOptions, 'host' | 'signal'>
+
+/** Looks up the files of a repository, from the mirror if there is one. */
+function lookUpHub(hub: HubSource, { host, signal }: LookUpAccess): Promise<ResolvedHub> {
+  const source = { ...hub, host: toHubUrl(hub.host, host) }
+  return resolveHub(source, { signal, token: getAccessToken(source.host) })
+}
+
 async function refreshHub(
   written: HubEntry,
   { hub }: ModelEntry,
-  host: string | undefined,
-  signal: AbortSignal,
+  access: LookUpAccess,
 ): Promise<HubEntry> {
   if (!hub) return written
-  const source = { ...hub, host: toHubUrl(hub.host, host) }
-  const found = await resolveHub(source, { signal, token: getAccessToken(source.host) })
-  const { revision, created, context, implementations } = found
+  const { revision, created, context, implementations } = await lookUpHub(hub, access)
   return { created, ...written, revision, ...toTokenLimits(hub, context), implementations }
 }
 
@@ -91,10 +101,10 @@ async function refreshHub(
 async function refreshMlc(
   written: MlcEntry,
   entry: ModelEntry,
-  host: string | undefined,
-  signal: AbortSignal,
+  access: LookUpAccess,
 ): Promise<MlcEntry> {
   const { hub, mlc: records = [] } = entry
+  const { host, signal } = access
   assertAbsoluteUrls(written)
   const ids = new Set(records.map((record) => record.model_id))
   let found: ModelEntry = {
@@ -103,20 +113,11 @@ async function refreshMlc(
     implementations: entry.implementations.filter(({ id }) => !hub || ids.has(id)),
   }
   for (const record of records) {
-    const model =
-      host === undefined
-        ? record.model
-        : record.model.replace(PUBLIC_HUB_URL, toHubUrl(PUBLIC_HUB_URL, host))
-    const access = { signal, token: getAccessToken(model) }
-    found = completeMlcEntry(found, record, await resolveMlc({ ...record, model }, access))
+    const model = record.model.replace(PUBLIC_HUB_URL, toHubUrl(PUBLIC_HUB_URL, host))
+    const files = await resolveMlc({ ...record, model }, { signal, token: getAccessToken(model) })
+    found = completeMlcEntry(found, record, files)
   }
-  if (hub) {
-    const source = { ...hub, host: toHubUrl(hub.host, host) }
-    found = completeEntry(
-      found,
-      await resolveHub(source, { signal, token: getAccessToken(source.host) }),
-    )
-  }
+  if (hub) found = completeEntry(found, await lookUpHub(hub, access))
   const { created, maxInputTokens, maxOutputTokens, implementations } = found
   return { created, ...written, maxInputTokens, maxOutputTokens, implementations }
 }
@@ -137,5 +138,5 @@ function assertAbsoluteUrls({ mlc }: MlcEntry): void {
   if (url === undefined) return
   const what = `${url} is relative to the catalog, whose URL is not known here.`
   const todo = 'Write the full URL, or add the folder with `inorigin add`.'
-  throw new InoriginError('invalid_request', `${what} ${todo}`)
+  throw refuse(what, todo)
 }

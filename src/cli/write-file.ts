@@ -13,6 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { basename, dirname, join, normalize, sep } from 'node:path'
+import { refuse } from '../draft/refuse.ts'
 import { InoriginError } from '../error.ts'
 
 /** Content of a file to write: a copy of another file, or a text. */
@@ -41,26 +42,28 @@ export function writeBelow(folder: string, path: string, content: Content): numb
   } catch (cause) {
     if (findStats(next)) rmSync(next)
     if (cause instanceof InoriginError) throw cause
-    const reason = cause instanceof Error ? cause.message : String(cause)
+    const { message } = InoriginError.from(cause)
     const todo = 'Check the folder, its permissions and the space on its disk.'
-    throw new InoriginError('invalid_request', `${to} cannot be written: ${reason}. ${todo}`, {
-      cause,
-    })
+    throw refuse(`${to} cannot be written: ${message}.`, todo, cause)
   }
 }
 
 /** Throws `invalid_request` if a step of the path below the folder is a link. */
 export function assertNoLinks(folder: string, path: string): void {
-  const parts = normalize(path).split(sep)
-  for (let count = 1; count <= parts.length; count++) {
-    const step = join(folder, ...parts.slice(0, count))
-    if (!findStats(step)?.isSymbolicLink()) continue
-    const what = `${step} is a link to ${readlinkSync(step)}, and inorigin does not write through links.`
-    throw new InoriginError(
-      'invalid_request',
-      `${what} Put a file or folder of its own in its place.`,
-    )
+  const link = describeFirstLink(folder, path)
+  if (link) {
+    const what = `${link}, and inorigin does not write through links.`
+    throw refuse(what, 'Put a file or folder of its own in its place.')
   }
+}
+
+/** Describes the first link in a path below a folder; `undefined` if there is none. */
+export function describeFirstLink(folder: string, path: string): string | undefined {
+  const parts = normalize(path).split(sep)
+  const link = parts
+    .map((_, index) => join(folder, ...parts.slice(0, index + 1)))
+    .find((step) => findStats(step)?.isSymbolicLink())
+  return link && `${link} is a link to ${readlinkSync(link)}`
 }
 
 /** Returns an unused path beside a file. It is hidden, so that web servers do not serve it. */

@@ -1,4 +1,5 @@
 /** Result of the GPU self-test, which finds the features with which a GPU computes correctly. */
+import { InoriginError } from '../error.ts'
 import type { AdapterDescription } from './adapter.ts'
 import type { Capabilities } from './capabilities.ts'
 
@@ -34,6 +35,13 @@ export function isGpuVerdict(value: unknown): value is GpuVerdict {
     features === null ||
     (Array.isArray(features) && features.every((feature) => typeof feature === 'string'))
   )
+}
+
+/** Returns the verdict with which a load rejected the GPU, or `null` for any other error. */
+export function verdictFromError(error: unknown): GpuVerdict | null {
+  const isUntrusted = error instanceof InoriginError && error.code === 'gpu_untrusted'
+  const verdict: unknown = isUntrusted ? error.details?.['verdict'] : null
+  return isGpuVerdict(verdict) ? verdict : null
 }
 
 /**

@@ -1,7 +1,7 @@
 /** Files of a model, on disk or chosen by a user in a page. */
 import { refuse } from './refuse.ts'
 import type { Window } from '../engine/onnx/protobuf.ts'
-import { isObject } from '../engine/schema/node.ts'
+import { isObject } from '../values/objects.ts'
 
 export interface OpenFile extends Window {
   /** Size in bytes. */

@@ -1,5 +1,9 @@
-/** Kind of a folder: one graph, a model in the layout of web exports, or one compiled by MLC. */
+/** Drafts models by their kind: one graph, the layout of web exports, or a folder of MLC. */
+import type { HubFile } from '../catalog/hub/listing.ts'
 import { CONFIG_FILE } from '../catalog/mlc/model-files.ts'
+import type { Folder } from './folder.ts'
+import { planMlc } from './mlc.ts'
+import { planGraph, planLayout, refuseTensors, type Plan, type PlanOptions } from './plan.ts'
 import { refuse } from './refuse.ts'
 
 export type Kind =
@@ -10,8 +14,9 @@ export type Kind =
 
 const LAYOUT = 'config.json, tokenizer.json and onnx/model*.onnx for a language model'
 
-/** Returns the kind by the paths of the files. Throws `invalid_request` with the expected files. */
-export function kindOf(folder: string, paths: readonly string[]): Kind {
+/** Returns the kind of a folder. Throws `invalid_request` with the expected files. */
+export function kindOf(folder: string, files: readonly HubFile[]): Kind {
+  const paths = files.map(({ path }) => path)
   const has = (path: string): boolean => paths.includes(path)
   if (has(CONFIG_FILE)) return { kind: 'mlc' }
   const hasGraphs = paths.some((path) => path.startsWith('onnx/'))
@@ -26,4 +31,22 @@ export function kindOf(folder: string, paths: readonly string[]): Kind {
     `${folder} has ${graphs.length} graphs: ${graphs.join(', ')}.`,
     `Choose one of them, or add ${LAYOUT}.`,
   )
+}
+
+/** Resolves with the plan. Item paths are relative to the folder. Rejects with `invalid_request`. */
+export async function planKind(
+  folder: Folder,
+  found: Kind,
+  files: readonly HubFile[],
+  options: PlanOptions,
+): Promise<Plan> {
+  if (found.kind === 'layout') return planLayout(folder, files, options)
+  if (options.dtypes !== null) {
+    const what = '--dtypes chooses among the graphs of a folder, and this is one model.'
+    throw refuse(what, 'Leave it out.')
+  }
+  if (found.kind === 'graph') return planGraph(folder, found.path, options)
+  refuseTensors(options)
+  if (options.devices.includes('webgpu')) return planMlc(folder, files)
+  throw refuse('--device wasm: a model compiled by MLC runs only on WebGPU.', 'Leave it out.')
 }

@@ -10,12 +10,12 @@ import {
   findMlcContextTokens,
 } from '../catalog/mlc/model-files.ts'
 import { estimateMemoryBytes } from '../catalog/memory-bytes.ts'
-import { isObject } from '../engine/schema/node.ts'
 import { readJson, type Folder } from './folder.ts'
 import type { Item } from './items.ts'
 import type { Plan } from './plan.ts'
 import { refuse } from './refuse.ts'
 import { capabilitiesOf, titleOf } from './texts.ts'
+import { isObject } from '../values/objects.ts'
 
 /** Resolves with the plan. Rejects with `invalid_request` that names the missing file. */
 export async function planMlc(folder: Folder, files: readonly HubFile[]): Promise<Plan> {
@@ -49,7 +49,7 @@ export async function planMlc(folder: Folder, files: readonly HubFile[]): Promis
   const maxInputTokens = Math.min(context ?? DEFAULT_MAX_TOKENS, DEFAULT_MAX_TOKENS)
   const quantization = String(chat['quantization'] ?? 'mlc')
   const features = toRequiredFeatures(quantization)
-  const memory = estimateMemoryBytes(items.reduce((sum, { bytes }) => sum + bytes, 0))
+  const memory = estimateMemoryBytes(items)
   return {
     entry: {
       type: 'model',

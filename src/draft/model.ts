@@ -51,6 +51,18 @@ export interface OnnxModel {
 
 type Span = Pick<Field, 'from' | 'to'>
 
+/** State of reading one file. */
+interface Scan {
+  model: Omit<OnnxModel, 'externalData'>
+  text(span: Span): Promise<string>
+  /** Resolves with a varint. It is not exact beyond 2^53, which includes all negative numbers. */
+  number(span: Span): Promise<number>
+  /** Yields the fields of a message. */
+  fields(span: Span): AsyncGenerator<Field>
+  initializers: Set<string>
+  external: Set<string>
+}
+
 /** Reads the file. Rejects with `invalid_request` and its format if it is not an ONNX model. */
 export async function readModel(folder: Folder, path: string): Promise<OnnxModel> {
   const file = await folder.open(path)
@@ -62,165 +74,175 @@ export async function readModel(folder: Folder, path: string): Promise<OnnxModel
 }
 
 async function read(file: OpenFile, path: string): Promise<OnnxModel> {
-  const opsets = new Map<string, number>()
-  const inputs: Value[] = []
-  const outputs: Value[] = []
-  const initializers = new Set<string>()
-  const external = new Set<string>()
-  let usesHalves = false
-  let description = ''
-  let irVersion = 0
+  const fields = ({ from, to }: Span) => fieldsOfFile(file, from, to)
+  const model: Scan['model'] = {
+    irVersion: 0,
+    opsets: new Map(),
+    description: '',
+    inputs: [],
+    outputs: [],
+    usesHalves: false,
+  }
+  const scan: Scan = {
+    model,
+    fields,
+    text: async ({ from, to }) => new TextDecoder().decode(await file.read(from, to)),
+    async number({ from, to }) {
+      const bytes = await file.read(from, to)
+      return bytes.reduce((sum, byte, index) => sum + (byte & 0x7f) * 2 ** (7 * index), 0)
+    },
+    initializers: new Set(),
+    external: new Set(),
+  }
   let end = 0
-
-  for await (const field of fieldsOfFile(file, 0, file.size)) {
+  for await (const field of fields({ from: 0, to: file.size })) {
     end = field.to
     if (end > file.size) break
-    if (field.number === MODEL.irVersion) irVersion = await number(field)
-    if (field.number === MODEL.opset) {
-      const { domain = '', version = 0 } = await opset(field)
-      opsets.set(domain === 'ai.onnx' ? '' : domain, version)
-    }
-    if (field.number === MODEL.graph) await graph(field, true)
-    if (field.number === MODEL.function) {
-      for await (const inner of fields(field)) if (inner.number === FUNCTION.node) await node(inner)
-    }
+    if (field.number === MODEL.irVersion) model.irVersion = await scan.number(field)
+    if (field.number === MODEL.opset) await readOpset(scan, field)
+    if (field.number === MODEL.graph) await readGraph(scan, field, true)
+    if (field.number === MODEL.function)
+      await readFields(scan, field, { [FUNCTION.node]: (node) => readNode(scan, node) })
   }
-  if (end !== file.size || opsets.size === 0 || outputs.length === 0) {
+  const { inputs, outputs, opsets } = model
+  if (end !== file.size || opsets.size === 0 || outputs.length === 0)
     throw notOnnx(path, await file.read(0, 64), end > file.size)
-  }
   return {
-    irVersion,
-    opsets,
-    description,
+    ...model,
     // Files from before 2018 list all weights as inputs. In later ones, such inputs have a default.
-    inputs: inputs.filter(({ name }) => !initializers.has(name)),
-    outputs,
-    externalData: [...external],
-    usesHalves: usesHalves || [...inputs, ...outputs].some(({ type }) => type === 'float16'),
+    inputs: inputs.filter(({ name }) => !scan.initializers.has(name)),
+    externalData: [...scan.external],
+    usesHalves: model.usesHalves || [...inputs, ...outputs].some(({ type }) => type === 'float16'),
   }
+}
 
-  function fields({ from, to }: Span): AsyncGenerator<Field> {
-    return fieldsOfFile(file, from, to)
+/** Passes each field of a message to the reader of its number, one after the other. */
+async function readFields(
+  { fields }: Scan,
+  span: Span,
+  readers: Readonly<Record<number, (field: Span) => unknown>>,
+): Promise<void> {
+  for await (const field of fields(span)) await readers[field.number]?.(field)
+}
+
+async function isHalf(scan: Scan, span: Span): Promise<boolean> {
+  return ELEMENTS[await scan.number(span)] === 'float16'
+}
+
+async function readOpset(scan: Scan, span: Span): Promise<void> {
+  let domain = ''
+  let version = 0
+  await readFields(scan, span, {
+    [OPSET.domain]: async (field) => (domain = await scan.text(field)),
+    [OPSET.version]: async (field) => (version = await scan.number(field)),
+  })
+  scan.model.opsets.set(domain === 'ai.onnx' ? '' : domain, version)
+}
+
+async function readGraph(scan: Scan, span: Span, isMain: boolean): Promise<void> {
+  const readWeights = (field: Span) => readTensor(scan, field, true)
+  await readFields(scan, span, {
+    [GRAPH.node]: (field) => readNode(scan, field),
+    [GRAPH.initializer]: (field) => readTensor(scan, field, isMain),
+    [GRAPH.sparseInitializer]: (field) =>
+      readFields(scan, field, { [SPARSE.values]: readWeights, [SPARSE.indices]: readWeights }),
+    ...(isMain && {
+      [GRAPH.description]: async (field) => (scan.model.description = await scan.text(field)),
+      [GRAPH.input]: async (field) => scan.model.inputs.push(await readValue(scan, field)),
+      [GRAPH.output]: async (field) => scan.model.outputs.push(await readValue(scan, field)),
+    }),
+  })
+}
+
+/** Reads the attributes of a node, which hold weights and subgraphs. */
+async function readNode(scan: Scan, span: Span): Promise<void> {
+  const readWeights = (field: Span) => readTensor(scan, field, false)
+  const readSubgraph = (field: Span) => readGraph(scan, field, false)
+  const readAttribute = (attribute: Span) => {
+    let name = ''
+    return readFields(scan, attribute, {
+      [ATTRIBUTE.name]: async (field) => (name = await scan.text(field)),
+      [ATTRIBUTE.tensor]: readWeights,
+      [ATTRIBUTE.tensors]: readWeights,
+      [ATTRIBUTE.graph]: readSubgraph,
+      [ATTRIBUTE.graphs]: readSubgraph,
+      async [ATTRIBUTE.integer](field) {
+        if (name === 'to' && (await isHalf(scan, field))) scan.model.usesHalves = true
+      },
+    })
   }
+  await readFields(scan, span, { [NODE.attribute]: readAttribute })
+}
 
-  async function text({ from, to }: Span): Promise<string> {
-    return new TextDecoder().decode(await file.read(from, to))
-  }
-
-  /** Resolves with a varint. It is not exact beyond 2^53, which includes all negative numbers. */
-  async function number({ from, to }: Span): Promise<number> {
-    const bytes = await file.read(from, to)
-    return bytes.reduce((sum, byte, index) => sum + (byte & 0x7f) * 2 ** (7 * index), 0)
-  }
-
-  async function opset(span: Span): Promise<{ domain?: string; version?: number }> {
-    let domain: string | undefined
-    let version: number | undefined
-    for await (const field of fields(span)) {
-      if (field.number === OPSET.domain) domain = await text(field)
-      if (field.number === OPSET.version) version = await number(field)
-    }
-    return { domain, version }
-  }
-
-  async function graph(span: Span, isMain: boolean): Promise<void> {
-    for await (const field of fields(span)) {
-      if (field.number === GRAPH.node) await node(field)
-      if (field.number === GRAPH.initializer) await tensor(field, isMain)
-      if (field.number === GRAPH.sparseInitializer) await sparse(field)
-      if (!isMain) continue
-      if (field.number === GRAPH.description) description = await text(field)
-      if (field.number === GRAPH.input) inputs.push(await value(field))
-      if (field.number === GRAPH.output) outputs.push(await value(field))
-    }
-  }
-
-  /** Reads the attributes of a node, which hold weights and subgraphs. */
-  async function node(span: Span): Promise<void> {
-    for await (const field of fields(span)) {
-      if (field.number !== NODE.attribute) continue
-      let name = ''
-      for await (const inner of fields(field)) {
-        if (inner.number === ATTRIBUTE.name) name = await text(inner)
-        if (inner.number === ATTRIBUTE.tensor || inner.number === ATTRIBUTE.tensors) {
-          await tensor(inner, false)
-        }
-        if (inner.number === ATTRIBUTE.graph || inner.number === ATTRIBUTE.graphs) {
-          await graph(inner, false)
-        }
-        const isCast = inner.number === ATTRIBUTE.integer && name === 'to'
-        if (isCast && ELEMENTS[await number(inner)] === 'float16') usesHalves = true
-      }
-    }
-  }
-
-  async function sparse(span: Span): Promise<void> {
-    for await (const field of fields(span)) {
-      if (field.number === SPARSE.values || field.number === SPARSE.indices)
-        await tensor(field, true)
-    }
-  }
-
-  async function tensor(span: Span, isInitializer: boolean): Promise<void> {
-    for await (const field of fields(span)) {
-      if (field.number === TENSOR.name && isInitializer) initializers.add(await text(field))
-      if (field.number === TENSOR.type && ELEMENTS[await number(field)] === 'float16')
-        usesHalves = true
-      if (field.number !== TENSOR.external) continue
+async function readTensor(scan: Scan, span: Span, isInitializer: boolean): Promise<void> {
+  await readFields(scan, span, {
+    async [TENSOR.name](field) {
+      if (isInitializer) scan.initializers.add(await scan.text(field))
+    },
+    async [TENSOR.type](field) {
+      if (await isHalf(scan, field)) scan.model.usesHalves = true
+    },
+    async [TENSOR.external](entry) {
       let key = ''
       let content = ''
-      for await (const part of fields(field)) {
-        if (part.number === ENTRY.key) key = await text(part)
-        if (part.number === ENTRY.value) content = await text(part)
-      }
-      if (key === 'location') external.add(content)
-    }
-  }
+      await readFields(scan, entry, {
+        [ENTRY.key]: async (field) => (key = await scan.text(field)),
+        [ENTRY.value]: async (field) => (content = await scan.text(field)),
+      })
+      if (key === 'location') scan.external.add(content)
+    },
+  })
+}
 
-  async function value(span: Span): Promise<Value> {
-    const found: Value = {
-      name: '',
-      type: 'undefined',
-      isTensor: false,
-      shape: null,
-      description: '',
-    }
-    for await (const field of fields(span)) {
-      if (field.number === VALUE.name) found.name = await text(field)
-      if (field.number === VALUE.description) found.description = await text(field)
-      if (field.number !== VALUE.type) continue
-      for await (const kind of fields(field)) {
-        if (kind.number === TYPE.tensor) Object.assign(found, await tensorType(kind))
-        else found.type = OTHERS[kind.number] ?? found.type
-      }
-    }
-    return found
+async function readValue(scan: Scan, span: Span): Promise<Value> {
+  const value: Value = {
+    name: '',
+    type: 'undefined',
+    isTensor: false,
+    shape: null,
+    description: '',
   }
+  await readFields(scan, span, {
+    [VALUE.name]: async (field) => (value.name = await scan.text(field)),
+    [VALUE.description]: async (field) => (value.description = await scan.text(field)),
+    [VALUE.type]: async (type) => {
+      for await (const kind of scan.fields(type)) {
+        if (kind.number === TYPE.tensor) Object.assign(value, await readTensorType(scan, kind))
+        else value.type = OTHERS[kind.number] ?? value.type
+      }
+    },
+  })
+  return value
+}
 
-  async function tensorType(span: Span): Promise<Pick<Value, 'type' | 'isTensor' | 'shape'>> {
-    let type: string = 'undefined'
-    let shape: Value['shape'] = null
-    for await (const field of fields(span)) {
-      if (field.number === TENSOR_TYPE.element) {
-        const element = await number(field)
-        type = ELEMENTS[element] ?? `type ${element}`
-      }
-      if (field.number !== TENSOR_TYPE.shape) continue
-      shape = []
-      for await (const inner of fields(field)) {
-        if (inner.number === SHAPE.dimension) shape.push(await dimension(inner))
-      }
-    }
-    return { type, isTensor: true, shape }
-  }
+async function readTensorType(
+  scan: Scan,
+  span: Span,
+): Promise<Pick<Value, 'type' | 'isTensor' | 'shape'>> {
+  let type = 'undefined'
+  let shape: Value['shape'] = null
+  await readFields(scan, span, {
+    async [TENSOR_TYPE.element](field) {
+      const element = await scan.number(field)
+      type = ELEMENTS[element] ?? `type ${element}`
+    },
+    [TENSOR_TYPE.shape](field) {
+      const lengths: NonNullable<Value['shape']> = []
+      shape = lengths
+      return readFields(scan, field, {
+        [SHAPE.dimension]: async (one) => lengths.push(await readDimension(scan, one)),
+      })
+    },
+  })
+  return { type, isTensor: true, shape }
+}
 
-  async function dimension(span: Span): Promise<number | string | null> {
-    for await (const field of fields(span)) {
-      if (field.number === DIMENSION.name) return (await text(field)) || null
-      // Exporters write 0 or -1 for a free length.
-      const length = field.number === DIMENSION.length ? await number(field) : 0
-      if (Number.isSafeInteger(length) && length > 0) return length
-    }
-    return null
+async function readDimension(scan: Scan, span: Span): Promise<number | string | null> {
+  for await (const field of scan.fields(span)) {
+    if (field.number === DIMENSION.name) return (await scan.text(field)) || null
+    // Exporters write 0 or -1 for a free length.
+    const length = field.number === DIMENSION.length ? await scan.number(field) : 0
+    if (Number.isSafeInteger(length) && length > 0) return length
   }
+  return null
 }

@@ -1,7 +1,7 @@
 /** Drafts a catalog entry from the files of a model. The hashes of the files are added later. */
 import { findContextTokens } from '../catalog/context-length.ts'
 import { toTokenLimits } from '../catalog/hub/hub-entry.ts'
-import { findVariants, TEXT_FILES } from '../catalog/hub/variants.ts'
+import { findVariants, TEXT_FILES, type Variant } from '../catalog/hub/variants.ts'
 import type { HubFile } from '../catalog/hub/listing.ts'
 import { estimateMemoryBytes } from '../catalog/memory-bytes.ts'
 import type { Dtype, Implementation, ModelEntry, PredictorEntry } from '../catalog/schema.ts'
@@ -75,65 +75,84 @@ export async function planLayout(
     const what = `${folder.nameOf('')} has no onnx/model*.onnx${wanted} for ${devices.join(' or ')}.`
     throw refuse(what, 'Check its files.')
   }
-  const models = new Map<string, OnnxModel>()
-  for (const { path } of variants.flatMap((variant) => variant.files)) {
-    if (path.endsWith('.onnx') && !models.has(path))
-      models.set(path, await readChecked(folder, path))
-  }
-  const config = await readJson(folder, 'config.json')
   const texts = TEXT_FILES.flatMap(({ path, type }): Item[] => {
     const bytes = folder.sizeOf(path)
     return bytes === undefined ? [] : [{ type, name: path, path, bytes }]
   })
-  const planned = variants.map((variant) => {
-    const graphs = variant.files.filter(({ path }) => path.endsWith('.onnx'))
-    const weights = graphs.flatMap(({ path }) =>
-      inFolder(path, itemsOf(folder, path, modelOf(path))),
-    )
-    return { ...variant, model: modelOf(graphs.at(-1)?.path ?? ''), items: [...texts, ...weights] }
-  })
-  const [best] = planned
-  const name = titleOf(folder.nameOf(''))
-  if (best && isDecoder(best.model)) {
-    refuseTensors(options)
-    const { maxInputTokens, maxOutputTokens } = toTokenLimits(
-      { maxInputTokens: null, maxOutputTokens: null },
-      findContextTokens(config),
-    )
-    const capabilities = await capabilitiesOf(folder)
-    return {
-      entry: { type: 'model', name, maxInputTokens, maxOutputTokens, capabilities },
-      implementations: planned.map(({ dtype, device, features, items }) =>
-        implementation(`${dtype}-${device}`, device, features.length > 0, items),
-      ),
-      notes: [],
+  const models = new Map<string, OnnxModel>()
+  const planned: PlannedVariant[] = []
+  for (const variant of variants) {
+    const graphs = variant.files.map(({ path }) => path).filter((path) => path.endsWith('.onnx'))
+    const items = [...texts]
+    let model: OnnxModel | undefined
+    for (const path of graphs) {
+      model = models.get(path) ?? (await readChecked(folder, path))
+      models.set(path, model)
+      items.push(...inFolder(path, itemsOf(folder, path, model)))
     }
+    if (model) planned.push({ ...variant, model, items })
   }
+  const [best] = planned
+  if (!best) throw refuse(`${folder.nameOf('')} has no graph.`, 'Check its files.')
+  const config = await readJson(folder, 'config.json')
+  return isDecoder(best.model)
+    ? planDecoder(folder, planned, config, options)
+    : planEncoder(folder, [best, ...planned.slice(1)], config, options)
+}
 
-  const tokenizer = { name: 'tokenizer.json', most: maxTextTokens(config) }
-  const drafts = planned.map((variant) => draftSignature(variant.model, { ...options, tokenizer }))
-  const [draft] = drafts
-  if (!best || !draft) throw refuse(`${folder.nameOf('')} has no graph.`, 'Check its files.')
-  checkTensors(best.model, options)
-  const same = planned.filter((_, at) => isEqual(drafts[at]?.signature, draft.signature))
-  const others = planned.filter((variant) => !same.includes(variant)).map(({ dtype }) => dtype)
+interface PlannedVariant extends Variant {
+  /** The last graph, whose outputs are those of the model. */
+  model: OnnxModel
+  items: Item[]
+}
+
+type Config = Readonly<Record<string, unknown>>
+
+async function planDecoder(
+  folder: Folder,
+  planned: readonly PlannedVariant[],
+  config: Config,
+  options: PlanOptions,
+): Promise<Plan> {
+  refuseTensors(options)
+  const limits = toTokenLimits(
+    { maxInputTokens: null, maxOutputTokens: null },
+    findContextTokens(config),
+  )
+  const capabilities = await capabilitiesOf(folder)
   return {
-    entry: { type: 'predictor', name, ...describedBy(best.model), signature: draft.signature },
-    implementations: same.map(({ dtype, device, features, items }) =>
-      implementation(`${dtype}-${device}`, device, features.length > 0, items, draft.bindings),
-    ),
+    entry: { type: 'model', name: titleOf(folder.nameOf('')), ...limits, capabilities },
+    implementations: planned.map((variant) => toPlanned(variant)),
+    notes: [],
+  }
+}
+
+function planEncoder(
+  folder: Folder,
+  planned: readonly [PlannedVariant, ...PlannedVariant[]],
+  config: Config,
+  options: PlanOptions,
+): Plan {
+  const tokenizer = { name: 'tokenizer.json', most: maxTextTokens(config) }
+  const draftOf = ({ model }: PlannedVariant) => draftSignature(model, { ...options, tokenizer })
+  const [{ model }] = planned
+  const { signature, bindings, notes } = draftOf(planned[0])
+  checkTensors(model, options)
+  const drafted = JSON.stringify(signature)
+  const isSame = (variant: PlannedVariant) => JSON.stringify(draftOf(variant).signature) === drafted
+  const same = planned.filter(isSame)
+  const others = planned.filter((variant) => !same.includes(variant)).map(({ dtype }) => dtype)
+  const name = titleOf(folder.nameOf(''))
+  return {
+    entry: { type: 'predictor', name, ...describedBy(model), signature },
+    implementations: same.map((variant) => toPlanned(variant, bindings)),
     notes: [
-      ...draft.notes,
-      ...[...new Set(others)].map(
+      ...notes,
+      ...Array.from(
+        new Set(others),
         (dtype) => `${dtype} has other inputs or outputs, and was left out.`,
       ),
     ],
-  }
-
-  function modelOf(path: string): OnnxModel {
-    const model = models.get(path)
-    if (!model) throw refuse(`${folder.nameOf('')} has no ${path}.`, 'Check its files.')
-    return model
   }
 }
 
@@ -148,7 +167,7 @@ const OFFSET_POSITION_FAMILIES =
   /^(camembert|data2vec-text|ibert|longformer|mpnet|xmod|(xlm-)?roberta(-.+)?)$/
 
 /** Returns the maximum number of tokens of a text, by the positions that an encoder has. */
-function maxTextTokens(config: Readonly<Record<string, unknown>>): number {
+function maxTextTokens(config: Config): number {
   const positions = findContextTokens(config) ?? DEFAULT_MAX_TEXT_TOKENS
   const { model_type: family, pad_token_id: padding = 1 } = config
   const unused =
@@ -164,7 +183,7 @@ function implementation(
   bindings?: Implementation['bindings'],
 ): Planned {
   const weights = items.filter(({ type }) => type === 'onnx' || type === 'data')
-  const memory = estimateMemoryBytes(weights.reduce((sum, { bytes }) => sum + bytes, 0))
+  const memory = estimateMemoryBytes(weights)
   const features = device === 'webgpu' && usesHalves ? ['shader-f16'] : []
   return {
     id,
@@ -174,6 +193,13 @@ function implementation(
     ...(bindings && { bindings }),
     items,
   }
+}
+
+function toPlanned(
+  { dtype, device, features, items }: PlannedVariant,
+  bindings?: Implementation['bindings'],
+): Planned {
+  return implementation(`${dtype}-${device}`, device, features.length > 0, items, bindings)
 }
 
 /** Returns `true` for a decoder, which has a KV cache among its inputs and outputs. */
@@ -208,8 +234,4 @@ function describedBy({ description }: OnnxModel): { description?: string } {
 function inFolder(graph: string, items: readonly Item[]): Item[] {
   const folder = graph.slice(0, graph.lastIndexOf('/') + 1)
   return items.map((item) => ({ ...item, name: folder + item.name }))
-}
-
-function isEqual(one: unknown, other: unknown): boolean {
-  return JSON.stringify(one) === JSON.stringify(other)
 }

@@ -10,9 +10,8 @@ import type { ChosenFile, ImportWishes, Tag } from '../types/index.ts'
 import { findModelFolder } from './user-files.ts'
 import { openBlob } from './blob.ts'
 import type { Folder } from './folder.ts'
-import { kindOf } from './kind.ts'
-import { planMlc } from './mlc.ts'
-import { planGraph, planLayout, refuseTensors, type Plan, type PlanOptions } from './plan.ts'
+import { kindOf, planKind } from './kind.ts'
+import type { Plan, PlanOptions } from './plan.ts'
 import { titleOf } from './texts.ts'
 
 /**
@@ -30,12 +29,11 @@ export async function draftUnlisted(
   checkTag(tag)
   checkWishes({ name, tensors })
   const root = findModelFolder(files)
-  const keep = (input: string): string => `tensors: ['${input}']`
   const options: PlanOptions = {
     devices: ['webgpu', 'wasm'],
     dtypes: null,
     tensors: new Set(tensors),
-    keep,
+    keep: (input) => `tensors: ['${input}']`,
   }
   try {
     const plan = await planIn(root, files, options, importOptions)
@@ -112,27 +110,11 @@ async function planIn(
       open: async (path) =>
         openBlob(inside.get(path) as File, { signal: importOptions.signal, onBytes }),
     }
-    return planFolder(folder, titleFor(root), [...inside.keys()].toSorted(), options)
+    const listed = Array.from(inside, ([path, { size }]) => {
+      return { path, bytes: size, sha256: null, blobId: '' }
+    }).toSorted((one, other) => (one.path < other.path ? -1 : 1))
+    return planKind(folder, kindOf(titleFor(root), listed), listed, options)
   })
-}
-
-async function planFolder(
-  folder: Folder,
-  title: string,
-  paths: readonly string[],
-  options: PlanOptions,
-): Promise<Plan> {
-  const found = kindOf(title, paths)
-  if (found.kind === 'graph') return planGraph(folder, found.path, options)
-  const listed = paths.map((path) => ({
-    path,
-    bytes: folder.sizeOf(path) ?? 0,
-    sha256: null,
-    blobId: '',
-  }))
-  if (found.kind === 'layout') return planLayout(folder, listed, options)
-  refuseTensors(options)
-  return planMlc(folder, listed)
 }
 
 const titleFor = (root: string): string => root.replace(/\/$/, '') || 'The selection'

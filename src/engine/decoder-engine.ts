@@ -13,7 +13,7 @@ import type { GpuVerdict } from '../device/gpu-verdict.ts'
 import { InoriginError } from '../error.ts'
 import type { Decoder } from './decoder.ts'
 import type { Engine, EngineSetup, Files } from './engine.ts'
-import { rejectOnAbort } from '../store/timeouts.ts'
+import { unlessAborted } from '../values/unless-aborted.ts'
 import { loadingCancelled } from './failure.ts'
 import { runDecodeLoop, type DecodeLoopSetup } from './run/decode-loop.ts'
 import { createModelConstraints } from './run/model-constraints.ts'
@@ -81,7 +81,7 @@ export async function openDecoderEngine(
     const signal = AbortSignal.any([callerSignal, closing.signal])
     const loadDone = loading.then(() => loadOnce(weights, signal, onWarm))
     loading = loadDone.catch(() => undefined)
-    return rejectOnAbort(loadDone, signal, loadingCancelled)
+    return unlessAborted(loadDone, signal, loadingCancelled)
   }
 
   const loadOnce: Engine['load'] = async (weights, signal, onWarm) => {

@@ -4,7 +4,6 @@ import type { Implementation, PredictorEntry } from '../catalog/schema.ts'
 import { requestGpu } from '../device/gpu.ts'
 import { gpuRejected } from '../engine/failure.ts'
 import type { Files } from '../engine/engine.ts'
-import { rejectOnAbort } from '../store/timeouts.ts'
 import { createYielder } from '../engine/run/yielder.ts'
 import type { Ort } from '../engine/onnx/ort.ts'
 import { loadRuntime, type Runtime, type Session } from '../engine/onnx/runtime.ts'
@@ -20,6 +19,7 @@ import { type ParsedInput, parseInputs } from './parse-inputs.ts'
 import type { RawTensor } from './tensor.ts'
 import { openTokenizers, tokenizeText } from './text.ts'
 import { decodeOutput, encodeInput } from './tensor-codec.ts'
+import { unlessAborted } from '../values/unless-aborted.ts'
 
 /** Options of {@link openPredictor}. They can be posted to the worker that runs the predictor. */
 export interface PredictorSetup {
@@ -176,7 +176,7 @@ function createPredictor(
       return run(checked, signal)
     })
     last = queued.catch(() => undefined)
-    const outputs = await rejectOnAbort(queued, signal, cancelledError)
+    const outputs = await unlessAborted(queued, signal, () => cancelledError(signal))
     return { tag, outputs, latency: performance.now() - start, device }
   }
 

@@ -1,11 +1,11 @@
 /** Generates inputs for a predictor, to measure its speed before it has received any. */
-import { isObject } from '../engine/schema/node.ts'
 import type { InputParameter } from '../types/index.ts'
 import type { BoundInput } from './bind.ts'
 import { countElements } from '../values/elements.ts'
 import { getLayoutSize } from './image.ts'
 import type { Shape } from './tensor.ts'
 import type { InputTensorSpec } from './tensor-codec.ts'
+import { isObject } from '../values/objects.ts'
 
 /** Width and height in pixels of images that keep their own size. */
 const SAMPLE_IMAGE_SIDE_PIXELS = 224

@@ -8,21 +8,15 @@ import { reserveSpace, withEviction } from './eviction.ts'
 import type { CatalogIndex } from './inventory.ts'
 import type { Database } from './database.ts'
 import { forEachParallel } from './parallel.ts'
-import { startProgressReports, estimateSeconds, createRate } from './transfer-rate.ts'
+import {
+  createRate,
+  startProgressReports,
+  toTransferProgress,
+  type TransferProgress,
+} from './transfer-rate.ts'
 import { countStoredBytes, readResource, findResourceRecord, touchResources } from './resources.ts'
 import { ignoreStorageFull } from './quota.ts'
 import { acquireUseLocks } from './use-locks.ts'
-
-/** Progress of a set of resources. */
-export interface TransferProgress {
-  /** Number of bytes that are stored or received. */
-  loadedBytes: number
-  totalBytes: number
-  /** Bytes per second over the last few seconds; 0 if none arrived from the network. */
-  bytesPerSecond: number
-  /** Estimated seconds until the rest has arrived; `null` while nothing arrives. */
-  remainingSeconds: number | null
-}
 
 export interface EnsureOptions {
   signal: AbortSignal
@@ -93,12 +87,8 @@ async function loadOrDownload(
 
   const rate = createRate()
   const totalBytes = sumOf(Array.from(unique.values(), (resource) => resource.bytes))
-  const progress = (): TransferProgress => {
-    const loadedBytes = sumOf(storedBytes.values())
-    const bytesPerSecond = rate.perSecond()
-    const remainingSeconds = estimateSeconds(totalBytes - loadedBytes, bytesPerSecond)
-    return { loadedBytes, totalBytes, bytesPerSecond, remainingSeconds }
-  }
+  const progress = () =>
+    toTransferProgress(sumOf(storedBytes.values()), totalBytes, rate.perSecond())
 
   async function downloadOne(resource: WantedResource, shared: AbortSignal): Promise<void> {
     const { sha256, bytes } = resource

@@ -12,6 +12,15 @@ export async function hasResource(database: Database, sha256: string): Promise<b
   return record !== undefined && isComplete(record)
 }
 
+/** Resolves with `true` if all of these resources are stored completely and verified. */
+export async function areStored(
+  database: Database,
+  { resources }: { resources: readonly { sha256: string }[] },
+): Promise<boolean> {
+  const isStored = await Promise.all(resources.map(({ sha256 }) => hasResource(database, sha256)))
+  return isStored.every(Boolean)
+}
+
 /** Resolves with the metadata of a resource, verified or not. Lost chunks are `null`. */
 export function findResourceRecord(
   database: Database,

@@ -22,20 +22,6 @@ export function sleep(milliseconds: number, signal: AbortSignal): Promise<void> 
   })
 }
 
-/** Settles as `work` does, or rejects with `errorOf(signal)` as soon as the signal aborts. */
-export function rejectOnAbort<T>(
-  work: Promise<T>,
-  signal: AbortSignal,
-  errorOf: (signal: AbortSignal) => Error,
-): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = (): void => reject(errorOf(signal))
-    if (signal.aborted) abort()
-    signal.addEventListener('abort', abort)
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
-  })
-}
-
 /** Resolves with the result of `work`, or with `otherwise` after the timeout. Rejects as `work`. */
 export function withTimeout<T, Otherwise>(
   milliseconds: number,

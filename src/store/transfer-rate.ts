@@ -34,6 +34,26 @@ export function estimateSeconds(bytes: number, bytesPerSecond: number): number |
   return bytesPerSecond > 0 ? bytes / bytesPerSecond : null
 }
 
+/** Progress of a transfer. */
+export interface TransferProgress {
+  /** Number of bytes that are stored or received. */
+  loadedBytes: number
+  totalBytes: number
+  /** Bytes per second over the last few seconds; 0 if none arrived from the network. */
+  bytesPerSecond: number
+  /** Estimated seconds until the rest has arrived; `null` while nothing arrives. */
+  remainingSeconds: number | null
+}
+
+export function toTransferProgress(
+  loadedBytes: number,
+  totalBytes: number,
+  bytesPerSecond: number,
+): TransferProgress {
+  const remainingSeconds = estimateSeconds(totalBytes - loadedBytes, bytesPerSecond)
+  return { loadedBytes, totalBytes, bytesPerSecond, remainingSeconds }
+}
+
 /** Calls `onProgress` up to five times a second while it changes, until the result is called. */
 export function startProgressReports<
   Progress extends { loadedBytes: number; bytesPerSecond: number },
@@ -63,10 +83,10 @@ export function createProgressMeter<Phase extends string>(
       loadedBytes = Math.min(totalBytes, loadedBytes + bytes)
       rate.add(bytes)
     },
-    progress() {
-      const bytesPerSecond = rate.perSecond()
-      const remainingSeconds = estimateSeconds(totalBytes - loadedBytes, bytesPerSecond)
-      return { tag, phase, loadedBytes, totalBytes, bytesPerSecond, remainingSeconds }
-    },
+    progress: () => ({
+      tag,
+      phase,
+      ...toTransferProgress(loadedBytes, totalBytes, rate.perSecond()),
+    }),
   }
 }

@@ -2,6 +2,7 @@ import * as v from 'valibot'
 import { InoriginError } from '../error.ts'
 import type { Caller, Host } from '../types/index.ts'
 import { findJsonError, type JsonError, MAX_DEPTH, VALUES_REMEDY } from './json.ts'
+import { isObjectOrArray } from '../values/objects.ts'
 
 /** Largest body: 32 MiB, enough for a long conversation with images. */
 const MAX_BODY_BYTES = 32 * 1024 * 1024
@@ -130,7 +131,7 @@ function collectUnknownFields(
   path: string,
   found: Set<string>,
 ): void {
-  if (input === output || !isObject(input) || !isObject(output)) return
+  if (input === output || !isObjectOrArray(input) || !isObjectOrArray(output)) return
   if (Array.isArray(input)) {
     if (Array.isArray(output))
       input.forEach((item, i) => collectUnknownFields(item, output[i], `${path}[]`, found))
@@ -141,10 +142,6 @@ function collectUnknownFields(
     if (Object.hasOwn(output, key)) collectUnknownFields(value, output[key], here, found)
     else if (value !== null) found.add(here)
   }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null
 }
 
 /** Returns the error for the first issue, with the path of the field in `param`. */
@@ -188,14 +185,14 @@ function pathOf(keys: readonly unknown[]): string {
 
 /** Describes the value that is not supported, where its path alone does not. */
 function describeUnsupported(input: unknown): string {
-  if (!isObject(input)) return ` = ${formatValue(input)}`
+  if (!isObjectOrArray(input)) return ` = ${formatValue(input)}`
   const key = ['type', 'role'].find((tag) => typeof input[tag] === 'string')
   return key === undefined ? '' : ` with ${key} ${formatValue(input[key])}`
 }
 
 function formatValue(value: unknown): string {
   if (Array.isArray(value)) return `an array of ${value.length}`
-  if (isObject(value)) return 'an object'
+  if (isObjectOrArray(value)) return 'an object'
   const text = JSON.stringify(value) ?? String(value)
   return text.length > 60 ? `${text.slice(0, 60)}...` : text
 }

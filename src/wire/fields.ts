@@ -3,6 +3,7 @@
  * ...". The message of {@link unsupported} is the remedy instead. `body.ts` adds the rest.
  */
 import * as v from 'valibot'
+import { isObject } from '../values/objects.ts'
 
 /** Makes a field optional: `null` counts as absent everywhere. */
 export const optional = v.nullish
@@ -37,11 +38,6 @@ export function object<const T extends v.ObjectEntries>(entries: T) {
 
 /** Accepts an object with any keys, and passes it on unchanged. */
 export const anyObject = v.lazy((input) => (isObject(input) ? anyPlainObject : notObject))
-
-/** Returns `true` for an object that is not an array. */
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
 
 const anyPlainObject = v.custom<Record<string, unknown>>(() => true)
 const notObject = v.never('an object')

@@ -10,7 +10,6 @@ import {
 } from '../values/elements.ts'
 import { throwInvalidInput } from '../values/input-errors.ts'
 import type { InputParameter, OutputParameter, TensorValue } from '../types/index.ts'
-import { isObject } from './fields.ts'
 import { findJsonError, MAX_DEPTH, VALUES_REMEDY } from './json.ts'
 import {
   type ArrayElements,
@@ -28,6 +27,7 @@ import {
   encodeDataUrl,
   encodeTextUrl,
 } from './remote-data.ts'
+import { isObject } from '../values/objects.ts'
 
 /** Largest number of elements that are converted one by one, in the thread that answers. */
 const MAX_CONVERTED_ELEMENTS = 1_000_000

@@ -2,12 +2,12 @@
 import * as v from 'valibot'
 import { InoriginError } from '../error.ts'
 import type { Caller, Host, KeptItem, KeptResponse } from '../types/index.ts'
-import { isObject } from './fields.ts'
 import { id } from './id.ts'
 import { itemsSchema } from './responses-input.ts'
 import type { InputItem } from './responses-input.ts'
 import type { ResponsesBody } from './responses.ts'
 import { argumentsJson } from './tools.ts'
+import { isObject } from '../values/objects.ts'
 
 /** Input of a response, with all references resolved. */
 export interface ResolvedInput {

@@ -3,7 +3,6 @@ import * as v from 'valibot'
 import type { AssistantMessage, ChatMessage, ToolCall } from '../types/index.ts'
 import {
   arrayOf,
-  isObject,
   nonEmptyString,
   object,
   optional,
@@ -17,6 +16,7 @@ import { inputImage, rejectedImage, toImage, toUserMessage } from './images.ts'
 import type { UserContent } from './images.ts'
 import { textPart } from './shared-fields.ts'
 import * as calls from './tools.ts'
+import { isObject } from '../values/objects.ts'
 
 const part = object({ type: string, text: string })
 const parts = {

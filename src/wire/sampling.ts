@@ -1,7 +1,8 @@
 /** Sampling fields of all styles, and their conversion to sampler settings. */
 import * as v from 'valibot'
 import type { Sampling } from '../types/index.ts'
-import { integer, integerAtLeast, isObject, numberBetween, optional } from './fields.ts'
+import { integer, integerAtLeast, numberBetween, optional } from './fields.ts'
+import { isObject } from '../values/objects.ts'
 
 const topP = numberBetween(0, 1)
 const topK = integerAtLeast(0)

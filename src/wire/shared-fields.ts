@@ -8,7 +8,6 @@ import {
   anyObject,
   flag,
   integerAtLeast,
-  isObject,
   object,
   oneOf,
   optional,
@@ -17,6 +16,7 @@ import {
   unsupported,
 } from './fields.ts'
 import { effortField, thinkingField } from './reasoning.ts'
+import { isObject } from '../values/objects.ts'
 
 const onlyOne = optional(
   unsupported(integerAtLeast(1), (count) => count === 1, 'send one request for each answer'),

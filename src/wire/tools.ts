@@ -5,7 +5,6 @@ import {
   anyObject,
   arrayOf,
   flag,
-  isObject,
   nonEmptyString,
   object,
   oneOf,
@@ -15,6 +14,7 @@ import {
   taggedUnion,
 } from './fields.ts'
 import { findJsonError, MAX_DEPTH, MAX_NODES, MAX_VALUES } from './json.ts'
+import { isObject } from '../values/objects.ts'
 
 const parallel = { disable_parallel_tool_use: optional(flag) }
 const namedTool = object({ name: nonEmptyString })

@@ -6,7 +6,10 @@ import { expect, test } from 'vitest'
 
 const ROOT = join(import.meta.dirname, '../..')
 
-/** From the top down. A part is a folder, or files that stand in for one. */
+/**
+ * From the top down. A part is a folder, or files that stand in for one. A folder in another one is a
+ * part of its own.
+ */
 const LAYERS: readonly (readonly string[])[] = [
   ['demo'],
   // What `npm run ask` shares with the tests.
@@ -23,7 +26,15 @@ const LAYERS: readonly (readonly string[])[] = [
   ],
   ['src/server.ts', 'src/typed.ts', 'src/validate-arguments.ts'],
   ['src/wire'],
+  // The entries of the two workers, and the host that they serve.
   ['src/host'],
+  ['src/host/tab'],
+  ['src/host/requests'],
+  ['src/host/library'],
+  ['src/host/choice'],
+  ['src/host/models'],
+  // Messages between a page, the host worker and model workers.
+  ['src/host/messages.ts'],
   ['src/draft'],
   ['src/link'],
   ['src/generation'],
@@ -110,12 +121,11 @@ function requests(file: string, source: string): Request[] {
   return found
 }
 
+/** Returns the part of a file: the innermost one that contains it. */
 function partOf(path: string): { part: string; layer: number } | undefined {
-  for (const [layer, parts] of LAYERS.entries()) {
-    const part = parts.find((name) => path === name || path.startsWith(`${name}/`))
-    if (part) return { part, layer }
-  }
-  return undefined
+  return LAYERS.flatMap((parts, layer) => parts.map((part) => ({ part, layer })))
+    .filter(({ part }) => isIn(path, part))
+    .toSorted((one, other) => other.part.length - one.part.length)[0]
 }
 
 /** Returns what is wrong with the imports of a file; `path` is relative to the repository. */
@@ -166,6 +176,39 @@ test('imports only point down', { timeout: 300_000 }, () => {
   expect(files.flatMap((path) => faults(path, readFileSync(join(ROOT, path), 'utf8')))).toEqual([])
 })
 
+/** Returns the files of a circle of imports, type-only ones included; an empty list without one. */
+function findCircle(importsOf: (path: string) => readonly string[], paths: readonly string[]) {
+  const done = new Set<string>()
+  const trail: string[] = []
+  function visit(path: string): string[] {
+    if (trail.includes(path)) return [...trail.slice(trail.indexOf(path)), path]
+    if (done.has(path)) return []
+    trail.push(path)
+    for (const target of importsOf(path)) {
+      const circle = visit(target)
+      if (circle.length > 0) return circle
+    }
+    trail.pop()
+    done.add(path)
+    return []
+  }
+  return paths.map(visit).find((circle) => circle.length > 0) ?? []
+}
+
+const readImports = (path: string): string[] =>
+  requests(path, readFileSync(join(ROOT, path), 'utf8'))
+    .filter(({ specifier }) => specifier.startsWith('.') && specifier.endsWith('.ts'))
+    .map(({ specifier }) => join(dirname(path), specifier))
+
+test('imports form no circle', { timeout: 300_000 }, () => {
+  expect(findCircle(readImports, sources())).toEqual([])
+})
+
+test('a circle is found', () => {
+  const imports: Record<string, string[]> = { a: ['b', 'c'], b: ['c'], c: ['d'], d: ['b'] }
+  expect(findCircle((path) => imports[path] ?? [], ['a'])).toEqual(['b', 'c', 'd', 'b'])
+})
+
 test('the service worker contains nothing that computes or stores', () => {
   const bundle = bundleOf('sw/index.ts')
   expect(bundle).toContain('src/wire/handler.ts')
@@ -182,6 +225,12 @@ test.each([
   ['src/engine/webllm/index.ts', "import { loadDecoder } from '../onnx/load.ts'"],
   ['src/engine/onnx/load.ts', "import { openPipeline } from '../webllm/pipeline.ts'"],
   ['src/engine/sampling/logits.ts', "import type { Tensor } from 'onnxruntime-web'"],
+  ['src/host/models/models.ts', "import { createSelector } from '../choice/selector.ts'"],
+  ['src/host/choice/selector.ts', "import type { Entries } from '../library/entries.ts'"],
+  ['src/host/library/entries.ts', "import { createQueue } from '../requests/queue.ts'"],
+  ['src/host/requests/queue.ts', "import { joinElection } from '../tab/election.ts'"],
+  ['src/host/tab/page.ts', "import { openHost } from '../open-host.ts'"],
+  ['src/draft/plan.ts', "import { createModels } from '../host/models/models.ts'"],
   ['src/link/ask.ts', "type Queue = import('../host/requests/queue.ts').Queue"],
   ['src/link/protocol.ts', "import type { Entry } from '../catalog/schema.ts'"],
   ['src/wire/handler.ts', "import { ask } from '../link/ask.ts'"],
@@ -195,6 +244,8 @@ test.each([
 
 test.each([
   ['src/link/remote.ts', "import type { Caller } from '../types/index.ts'"],
+  ['src/host/open-host.ts', "import { hostPage } from './tab/page.ts'"],
+  ['src/host/requests/retry.ts', "import { createModels } from '../models/models.ts'"],
   ['src/wire/chat.ts', "import { fields } from './fields.ts'"],
   ['src/store/db.ts', "import { openDB } from 'idb'"],
   ['src/engine/webllm/index.ts', "import { openDecoderEngine } from '../decoder-engine.ts'"],

@@ -90,7 +90,7 @@ export async function resolveRepository(
     device,
     requires: {
       ...(features.length > 0 && { features }),
-      memory: estimateMemoryBytes(weights.reduce((sum, { bytes }) => sum + bytes, 0)),
+      memory: estimateMemoryBytes(weights),
     },
     resources: [
       ...texts.map(({ file, type }) => resource(file, type)),

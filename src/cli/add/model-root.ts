@@ -1,8 +1,9 @@
 /** Opens files of a model's folder, but only if they really are inside it. */
-import { constants, lstatSync, readlinkSync, realpathSync } from 'node:fs'
+import { constants, realpathSync } from 'node:fs'
 import { lstat, open, type FileHandle } from 'node:fs/promises'
 import { isAbsolute, join, relative, sep } from 'node:path'
 import { refuse } from '../../draft/refuse.ts'
+import { describeFirstLink } from '../write-file.ts'
 
 export interface ModelRoot {
   /** Path of the folder as the user named it. It may be a link. */
@@ -31,7 +32,7 @@ export function findInside(root: ModelRoot, path: string): string | undefined {
     const what = `${join(root.path, path)} is a hidden file, and hidden files are not copied.`
     throw refuse(what, 'Save the model again under names that begin with no dot.')
   }
-  const link = describeFirstLink(root, path)
+  const link = describeFirstLink(root.path, path)
   let real: string
   try {
     real = realpathSync(join(root.path, path))
@@ -92,24 +93,6 @@ export async function readInside(root: ModelRoot, path: string): Promise<Uint8Ar
 
 function isHidden(path: string, separator: string): boolean {
   return path.split(separator).some((part) => part.startsWith('.'))
-}
-
-/** Describes the first link in a path below the root; `null` if there is none. */
-function describeFirstLink({ path: root }: ModelRoot, path: string): string | null {
-  const parts = path.split('/')
-  for (let count = 1; count <= parts.length; count++) {
-    const step = join(root, ...parts.slice(0, count))
-    if (isLink(step)) return `${step} is a link to ${readlinkSync(step)}`
-  }
-  return null
-}
-
-function isLink(path: string): boolean {
-  try {
-    return lstatSync(path).isSymbolicLink()
-  } catch {
-    return false
-  }
 }
 
 function findBlobsFolder(real: string): string | null {

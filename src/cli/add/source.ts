@@ -3,31 +3,21 @@ import { existsSync, readdirSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import type { HubFile } from '../../catalog/hub/listing.ts'
 import type { Item } from '../../draft/items.ts'
-import { kindOf } from '../../draft/kind.ts'
+import { kindOf, type Kind } from '../../draft/kind.ts'
 import { refuse } from '../../draft/refuse.ts'
 import { findInside, openRoot, type ModelRoot } from './model-root.ts'
 
-/** Files of a model. All paths are relative to the root and use forward slashes. */
-export type Source = { root: ModelRoot } & (
-  | { kind: 'graph'; path: string }
-  /** Folder with configuration, tokenizer and `onnx/`. */
-  | { kind: 'layout'; files: HubFile[] }
-  /** Folder of a model that MLC compiled. */
-  | { kind: 'mlc'; files: HubFile[] }
-)
+/** Kind of a model and its files. All paths are relative to the root and use forward slashes. */
+export type Source = { root: ModelRoot; files: HubFile[] } & Kind
 
 /** Finds the source at a path. Throws `invalid_request` for anything unexpected. */
 export function findSource(path: string): Source {
   if (!existsSync(path)) throw refuse(`There is no ${path}.`, 'Name an .onnx file, or a folder.')
   if (!statSync(path).isDirectory())
-    return { root: openRoot(dirname(path)), kind: 'graph', path: basename(path) }
+    return { root: openRoot(dirname(path)), files: [], kind: 'graph', path: basename(path) }
   const root = openRoot(path)
   const files = listFiles(root)
-  const found = kindOf(
-    path,
-    files.map((file) => file.path),
-  )
-  return found.kind === 'graph' ? { root, ...found } : { root, kind: found.kind, files }
+  return { root, files, ...kindOf(path, files) }
 }
 
 /** Returns all files below a folder, except hidden ones. */

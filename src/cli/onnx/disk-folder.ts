@@ -1,12 +1,10 @@
 /** Reads files on disk in windows, since weights may be larger than the memory. */
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
+import { createWindow } from '../../engine/onnx/protobuf.ts'
 import { findInside, openInside, type ModelRoot } from '../add/model-root.ts'
 import type { Folder, OpenFile } from '../../draft/folder.ts'
 import { refuse } from '../../draft/refuse.ts'
-
-/** Minimum number of bytes per read. */
-const MIN_READ_BYTES = 2 ** 20
 
 /** Returns a folder on disk. Its files open only if {@link findInside} accepts them. */
 export function openFolder(root: ModelRoot): Folder {
@@ -28,20 +26,12 @@ function findSize(root: ModelRoot, path: string): number | undefined {
 async function openFile(root: ModelRoot, path: string): Promise<OpenFile> {
   const handle = await openInside(root, path)
   const { size } = await handle.stat()
-  let start = 0
-  let bytes = new Uint8Array(0)
-  return {
-    size,
-    async read(from, to) {
-      const last = Math.min(to, size)
-      if (from < start || last > start + bytes.length) {
-        const length = Math.max(0, Math.min(size, Math.max(last, from + MIN_READ_BYTES)) - from)
-        const { buffer, bytesRead } = await handle.read(new Uint8Array(length), 0, length, from)
-        start = from
-        bytes = buffer.subarray(0, bytesRead)
-      }
-      return bytes.subarray(from - start, last - start)
+  const slice = (from: number, to: number) => ({
+    async arrayBuffer() {
+      const length = Math.max(0, Math.min(to, size) - from)
+      const { buffer, bytesRead } = await handle.read(new Uint8Array(length), 0, length, from)
+      return buffer.buffer.slice(0, bytesRead)
     },
-    close: () => handle.close(),
-  }
+  })
+  return { size, ...createWindow({ size, slice }), close: () => handle.close() }
 }

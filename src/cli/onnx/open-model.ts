@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { refuse } from '../../draft/refuse.ts'
+import { InoriginError } from '../../error.ts'
 
 /** Graph and its external weights, each with the path that the graph refers to. */
 export interface ModelFiles {
@@ -49,9 +50,8 @@ export async function assertModelOpens({
 
 /** Returns the runtime's error message without the paths and functions of its sources. */
 function toReason(thrown: unknown): string {
-  const text = thrown instanceof Error ? thrown.message : String(thrown)
-  const reason = text
-    .replace(/^.*ERROR_MESSAGE: */s, '')
+  const reason = InoriginError.from(thrown)
+    .message.replace(/^.*ERROR_MESSAGE: */s, '')
     .replace(/^\S*onnxruntime\/\S+:\d+ .*?\) ?(const )?/s, '')
   return reason.trim().replace(/\.?$/, '.')
 }

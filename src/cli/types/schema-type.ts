@@ -1,12 +1,12 @@
 /** Converts JSON Schema to TypeScript. Rules that TypeScript cannot express widen the type. */
-import { isObject } from '../../engine/schema/node.ts'
 import { toMemberName, toLiteralType, toUnionType } from './code.ts'
+import { isObject } from '../../values/objects.ts'
 
 type Schema = Readonly<Record<string, unknown>>
 
 /** Returns the type of a schema. Arrays of inputs are `readonly`, which accepts both kinds. */
 export function toSchemaType(schema: unknown, side: 'input' | 'output'): string {
-  const array = (element: string): string => `${side === 'input' ? 'readonly ' : ''}${element}[]`
+  const mark = side === 'input' ? 'readonly ' : ''
   return typeOf(schema, [])
 
   /** Returns the type of a subschema. `inside` holds the references to it, to stop at cycles. */
@@ -39,14 +39,11 @@ export function toSchemaType(schema: unknown, side: 'input' | 'output'): string 
   }
 
   function arrayOf({ items, prefixItems }: Schema, deeper: (each: unknown) => string): string {
-    if (!Array.isArray(prefixItems))
-      return array(toBracketedType(items === undefined ? 'unknown' : deeper(items)))
+    // A missing schema becomes `unknown`, as `true` does.
+    const others = `${toBracketedType(deeper(items))}[]`
+    if (!Array.isArray(prefixItems)) return mark + others
     const first = prefixItems.map((each) => `${toBracketedType(deeper(each))}?`)
-    const rest =
-      items === false
-        ? []
-        : [`...${toBracketedType(items === undefined ? 'unknown' : deeper(items))}[]`]
-    return `${side === 'input' ? 'readonly ' : ''}[${[...first, ...rest].join(', ')}]`
+    return `${mark}[${[...first, ...(items === false ? [] : [`...${others}`])].join(', ')}]`
   }
 
   function objectOf(

@@ -27,8 +27,14 @@ export interface Window {
   read(from: number, to: number): Promise<Uint8Array>
 }
 
+/** The part of a Blob that reading needs. A file on disk has it as well. */
+export interface Sliceable {
+  size: number
+  slice(from: number, to: number): { arrayBuffer(): Promise<ArrayBuffer> }
+}
+
 /** Creates a buffering reader of a file. */
-export function createWindow(file: Blob): Window {
+export function createWindow(file: Sliceable): Window {
   let start = 0
   let bytes = new Uint8Array(0)
   const read: Window['read'] = async (from, to) => {

@@ -2,10 +2,11 @@
 import { CHARACTERS_PER_STEP, type Context, type Flat, values } from './flatten.ts'
 import { formatPattern, NUMBER_FORMATS } from './formats.ts'
 import { TYPE_NAMES } from './keywords.ts'
-import { get, isObject, type Node, TYPES, type TypeName } from './node.ts'
+import { get, type Node, TYPES, type TypeName } from './node.ts'
 import type { Bounds } from './numbers.ts'
 import type { Expression } from './expression.ts'
 import { patternOf } from './patterns.ts'
+import { isObject } from '../../values/objects.ts'
 
 const types = new WeakMap<Flat, readonly TypeName[]>()
 

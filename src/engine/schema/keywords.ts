@@ -1,8 +1,9 @@
 /** Defines the supported keywords and the form of their values. All others are rejected. */
 import { NUMBER_FORMATS, formatPattern } from './formats.ts'
-import { isObject, type Node, rejectSchema, type TypeName, under } from './node.ts'
+import { type Node, rejectSchema, type TypeName, under } from './node.ts'
 import { parsePattern, PatternError } from './pattern.ts'
 import type { StepBudget } from './step-budget.ts'
+import { isObject } from '../../values/objects.ts'
 
 type Check = (value: unknown, path: string, part: Node, steps: StepBudget) => void
 

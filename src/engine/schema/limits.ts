@@ -1,6 +1,7 @@
 /** Rejects schemas so large that compiling them would take too long. */
 import type { JsonSchema } from '../../types/index.ts'
-import { isObject, rejectSchema, under } from './node.ts'
+import { rejectSchema, under } from './node.ts'
+import { isObject } from '../../values/objects.ts'
 
 /** Maximum number of names that an object may list. The time grows with the square of it. */
 const MAX_OBJECT_NAMES = 500

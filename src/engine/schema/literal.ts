@@ -12,8 +12,8 @@ import {
   type StringOf,
   text,
 } from './expression.ts'
-import { isObject } from './node.ts'
 import type { StepBudget } from './step-budget.ts'
+import { isObject } from '../../values/objects.ts'
 
 /** Steps to convert a set into a choice that lists the characters which JSON escapes. */
 const SET_STEPS = 40

@@ -1,5 +1,6 @@
 /** Accesses the parts of a schema, and rejects unsupported ones. */
 import { InoriginError } from '../../error.ts'
+import { isObject } from '../../values/objects.ts'
 
 type Keywords = Readonly<Record<string, unknown>>
 
@@ -48,9 +49,6 @@ export function node(value: unknown, path: string): Node {
   if (!isObject(value)) return rejectSchema(path, 'must be a schema: an object or a boolean.')
   return { keywords: value, path }
 }
-
-export const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Returns the node's own value of a keyword; `undefined` if it has none. */
 export const get = ({ keywords }: Node, keyword: string): unknown =>

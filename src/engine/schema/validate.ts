@@ -1,20 +1,10 @@
 /** Validates values against schemas, for the supported keywords. */
 import { children, type Context, type Flat, flatten } from './flatten.ts'
 import { boundsOf, isListed, patternsOf, rangeOf, typesOf } from './flat.ts'
-import {
-  child,
-  element,
-  entry,
-  get,
-  has,
-  isObject,
-  list,
-  named,
-  type Node,
-  type TypeName,
-} from './node.ts'
+import { child, element, entry, get, has, list, named, type Node, type TypeName } from './node.ts'
 import { matches } from './match.ts'
 import { isMatch } from './patterns.ts'
+import { isObject } from '../../values/objects.ts'
 
 /** Returns `true` if the value is valid for all schemas. */
 export const isValid = (nodes: readonly Node[], value: unknown, context: Context): boolean =>

@@ -3,7 +3,7 @@ import { findContextTokens } from '../../catalog/context-length.ts'
 import { InoriginError } from '../../error.ts'
 import type { Files } from '../engine.ts'
 import { modelUnusable, resourceMissing } from '../failure.ts'
-import { isObject } from '../schema/node.ts'
+import { isObject } from '../../values/objects.ts'
 import type { SamplingDefaults } from '../sampling/defaults.ts'
 import type { AddedToken, TokenizerFile } from './tokenizer-file.ts'
 

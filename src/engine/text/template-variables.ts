@@ -2,7 +2,7 @@
 import { InoriginError } from '../../error.ts'
 import type { AssistantMessage, ChatMessage, Tool, ToolCall } from '../../types/index.ts'
 import type { Conversation } from '../engine.ts'
-import { isObject } from '../schema/node.ts'
+import { isObject } from '../../values/objects.ts'
 
 /** Form of tool calls that a template expects. Templates differ, and fail on other forms. */
 export interface ToolCallForm {

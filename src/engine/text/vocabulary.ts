@@ -1,5 +1,5 @@
 /** Lists the tokens of a tokenizer by id: their names, their bytes, and which ones are special. */
-import { isObject } from '../schema/node.ts'
+import { isObject } from '../../values/objects.ts'
 import { createTokenSpeller } from './decoder-stages.ts'
 import type { TokenizerFile } from './tokenizer-file.ts'
 

@@ -1,5 +1,5 @@
 /** Converts MLC's `conv_template` into a Jinja chat template, such as other models bring. */
-import { isObject } from '../schema/node.ts'
+import { isObject } from '../../values/objects.ts'
 
 type ConversationTemplate = Readonly<Record<string, unknown>>
 

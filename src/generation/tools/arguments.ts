@@ -1,7 +1,7 @@
 /** Parses a tool's parameters for formats that do not write the arguments as one JSON object. */
 import type { Constraint } from '../../engine/constraint.ts'
-import { isObject } from '../../engine/schema/node.ts'
 import type { JsonSchema, Tool } from '../../types/index.ts'
+import { isObject } from '../../values/objects.ts'
 
 export interface Parameter {
   name: string

@@ -1,5 +1,5 @@
 /** Reads calls that are written as JSON objects, alone or in a list. */
-import { isObject } from '../../engine/schema/node.ts'
+import { isObject } from '../../values/objects.ts'
 import type { Tool } from '../../types/index.ts'
 import type { CallSink } from './format.ts'
 import { consume, peek, type Reader, skipSpace, type Source } from './reader.ts'

@@ -1,11 +1,11 @@
 /** Measures the implementations of a tag, to find the fastest one on this device. */
 import { sumResourceBytes, hasResources } from '../../catalog/memory-bytes.ts'
 import type { Entry, Implementation } from '../../catalog/schema.ts'
-import type { GpuVerdict } from '../../device/gpu-verdict.ts'
+import { verdictFromError, type GpuVerdict } from '../../device/gpu-verdict.ts'
+import { unlessAborted } from '../../values/unless-aborted.ts'
 import { InoriginError } from '../../error.ts'
-import { hasResource } from '../../store/resources.ts'
+import { areStored } from '../../store/resources.ts'
 import type { Database } from '../../store/database.ts'
-import { verdictFromError } from './gpu-verdict.ts'
 import type { MeasurementResult } from './measurements.ts'
 import type { Models } from '../models/models.ts'
 
@@ -63,27 +63,20 @@ export async function selectMeasurable(
   return implementations.filter((_, index) => isMeasurable[index])
 }
 
-/** Resolves with `true` if all files of the implementation are stored. */
-export async function areStored(
-  database: Database,
-  { resources }: Pick<Implementation, 'resources'>,
-): Promise<boolean> {
-  const isStored = await Promise.all(resources.map(({ sha256 }) => hasResource(database, sha256)))
-  return isStored.every(Boolean)
-}
-
 /**
  * Measures the implementations one after the other, because they would disturb each other, and
  * reports each result. The measurement is `null` for an implementation that rejects sample inputs.
- * A download that times out is not reported. It ends when requests use the language model.
+ * A download that times out is not reported. It ends early when `untilRequest` aborts, or when
+ * requests use the language model.
  */
 export async function runBenchmark(
   { models, verdict }: BenchmarkOptions,
   entry: Entry,
   implementations: readonly Implementation[],
+  untilRequest: AbortSignal,
   onResult: (implementation: Implementation, result: MeasurementResult) => Promise<void>,
 ): Promise<void> {
-  const deadline = AbortSignal.timeout(BENCHMARK_TIMEOUT_MS)
+  const deadline = AbortSignal.any([untilRequest, AbortSignal.timeout(BENCHMARK_TIMEOUT_MS)])
   for (const implementation of implementations) {
     if (deadline.aborted || !models.hasCapacity) return
     const lease = models.acquire(entry, implementation, await verdict(), true)
@@ -124,12 +117,4 @@ export async function runBenchmark(
 function tooSlow(): InoriginError {
   const limits = `${LOAD_TIMEOUT_MS / 1000} s to load or ${MEASURE_TIMEOUT_MS / 1000} s to run`
   return new InoriginError('unavailable', `it took longer than ${limits}`, { code: 'too_slow' })
-}
-
-function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const stop = () => reject(signal.reason)
-    signal.addEventListener('abort', stop, { once: true })
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop))
-  })
 }

@@ -6,7 +6,6 @@ import {
   toVerdictKey,
   type GpuVerdict,
 } from '../../device/gpu-verdict.ts'
-import { InoriginError } from '../../error.ts'
 import { getDeviceFact, putDeviceFact } from '../../store/device-facts.ts'
 import type { Database } from '../../store/database.ts'
 
@@ -55,11 +54,4 @@ export function createGpuVerdicts(
       store(newVerdict).catch(() => undefined)
     },
   }
-}
-
-/** Returns the verdict with which a load rejected the GPU, or `null` for any other error. */
-export function verdictFromError(error: unknown): GpuVerdict | null {
-  const isUntrusted = error instanceof InoriginError && error.code === 'gpu_untrusted'
-  const verdict: unknown = isUntrusted ? error.details?.['verdict'] : null
-  return isGpuVerdict(verdict) ? verdict : null
 }

@@ -6,6 +6,7 @@ import { SELF_TEST_RUNTIME } from '../../device/gpu-verdict.ts'
 import { getDeviceFact, trimDeviceFacts, putDeviceFact } from '../../store/device-facts.ts'
 import type { Database } from '../../store/database.ts'
 import type { Tag } from '../../types/index.ts'
+import { isObject } from '../../values/objects.ts'
 
 /** Measurements of a tag's implementations. */
 export interface KnownMeasurements {
@@ -172,5 +173,5 @@ function keyOf({ id, device, resources }: Implementation): string {
 }
 
 function isStoredMeasurements(value: unknown): value is StoredMeasurements {
-  return typeof value === 'object' && value !== null && 'where' in value && 'runs' in value
+  return isObject(value) && 'where' in value && 'runs' in value
 }

@@ -8,7 +8,8 @@ import {
 } from '../../catalog/choose-implementation.ts'
 import type { Entry, Implementation } from '../../catalog/schema.ts'
 import { toDeviceId, type Capabilities } from '../../device/capabilities.ts'
-import type { DeviceSummary, Explanation } from '../../types/index.ts'
+import type { DeviceSummary, Explanation, Tag } from '../../types/index.ts'
+import type { IdleMonitor } from '../models/idle.ts'
 import { runBenchmark, selectMeasurable, type BenchmarkOptions } from './benchmark.ts'
 import { createMeasurements } from './measurements.ts'
 
@@ -20,22 +21,31 @@ export interface ImplementationSelector {
   select(entry: Entry, device?: string): Promise<ImplementationChoice>
   /**
    * Measures the implementations that have no measurement, once for each implementation and device.
-   * Concurrent callers share one benchmark. Never rejects. A measurement takes some seconds.
+   * Concurrent callers share one benchmark. It ends early when a request begins to use a model.
+   * Never rejects. A measurement takes some seconds.
    */
   benchmark(entry: Entry, device?: string): Promise<void>
-  /** Resolves with the reasons for the result of `select`. Waits for a benchmark in progress. */
+  /** Runs `benchmark` when the tag is loaded and the host is idle, again after an early end. */
+  benchmarkWhenIdle(entry: Entry): void
+  /**
+   * Resolves with the reasons for the result of `select`. It waits for a benchmark of the tag that is
+   * running, or that can start because no request uses a model.
+   */
   explain(entry: Entry): Promise<Explanation>
 }
 
 export interface SelectorOptions extends BenchmarkOptions {
+  idle: IdleMonitor
   device: () => Promise<Capabilities>
   preference: Preference
 }
 
 export function createSelector(options: SelectorOptions): ImplementationSelector {
-  const { database, models, device, preference } = options
+  const { database, models, idle, device, preference } = options
   const measurements = createMeasurements(database)
   const runningBenchmarks = new Map<string, Promise<void>>()
+  /** Entries of used tags to measure when the host is idle. */
+  const scheduled = new Map<Tag, Entry>()
   /** Latest benchmark. Benchmarks run one after the other. */
   let lastBenchmark: Promise<void> = Promise.resolve()
 
@@ -50,11 +60,16 @@ export function createSelector(options: SelectorOptions): ImplementationSelector
     return chooseImplementation(entry, capabilities, preference, measured)
   }
 
-  async function benchmarkMissing(entry: Entry, name: string | undefined): Promise<void> {
+  async function benchmarkMissing(
+    entry: Entry,
+    name: string | undefined,
+    untilRequest: AbortSignal,
+  ): Promise<void> {
+    untilRequest.throwIfAborted()
     const { capabilities, id, tried } = await getKnown(entry, name)
     const rivalImplementations = listComparable(entry, capabilities, preference)
     const isDecided = (implementation: Implementation) => tried.has(implementation.id)
-    // This runs after every prediction, and mostly nothing is left to measure.
+    // This runs whenever the host is idle, and mostly nothing is left to measure.
     if (rivalImplementations.length < 2 || rivalImplementations.every(isDecided)) return
     const measurable = await selectMeasurable(database, rivalImplementations)
     const unmeasured = measurable.filter((implementation) => !isDecided(implementation))
@@ -67,7 +82,7 @@ export function createSelector(options: SelectorOptions): ImplementationSelector
       rivalImplementations.filter(isDecided).length + unmeasured.length < 2
     )
       return
-    await runBenchmark(options, entry, unmeasured, (implementation, result) =>
+    await runBenchmark(options, entry, unmeasured, untilRequest, (implementation, result) =>
       measurements.record({ tag: entry.tag, implementation, ...result }, id, capabilities),
     )
     const { implementation } = await select(entry, name)
@@ -77,22 +92,41 @@ export function createSelector(options: SelectorOptions): ImplementationSelector
     }
   }
 
+  function benchmark(entry: Entry, name?: string): Promise<void> {
+    const key = `${entry.tag} ${name ?? ''}`
+    const running = runningBenchmarks.get(key)
+    if (running) return running
+    const untilRequest = idle.untilRequest()
+    const benchmarking = lastBenchmark
+      .then(() => benchmarkMissing(entry, name, untilRequest))
+      // A failed benchmark leaves the choice unchanged.
+      .catch(() => undefined)
+      .finally(() => runningBenchmarks.delete(key))
+    runningBenchmarks.set(key, benchmarking)
+    lastBenchmark = benchmarking
+    return benchmarking
+  }
+
+  /** Runs the benchmark that waits for the host to be idle, if no request uses a model now. */
+  async function benchmarkScheduled(tag: Tag): Promise<void> {
+    const entry = scheduled.get(tag)
+    const isLoaded = models.ofTag(tag).some(({ ready }) => ready)
+    if (!entry || !isLoaded || idle.isBusy) return
+    const untilRequest = idle.untilRequest()
+    await benchmark(entry)
+    if (!untilRequest.aborted) scheduled.delete(tag)
+  }
+
+  idle.onIdle(() => {
+    for (const tag of scheduled.keys()) void benchmarkScheduled(tag)
+  })
+
   return {
     select,
-    benchmark(entry, name) {
-      const key = `${entry.tag} ${name ?? ''}`
-      const running = runningBenchmarks.get(key)
-      if (running) return running
-      const benchmarking = lastBenchmark
-        .then(() => benchmarkMissing(entry, name))
-        // A failed benchmark leaves the choice unchanged.
-        .catch(() => undefined)
-        .finally(() => runningBenchmarks.delete(key))
-      runningBenchmarks.set(key, benchmarking)
-      lastBenchmark = benchmarking
-      return benchmarking
-    },
+    benchmark,
+    benchmarkWhenIdle: (entry) => void scheduled.set(entry.tag, entry),
     async explain(entry) {
+      await benchmarkScheduled(entry.tag)
       await runningBenchmarks.get(`${entry.tag} `)
       const { capabilities, id, measured } = await getKnown(entry, undefined)
       const { chosen, reasons } = findImplementation(entry, capabilities, preference, measured)

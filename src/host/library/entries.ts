@@ -26,6 +26,7 @@ import type { LoadProgress, Tag } from '../../types/index.ts'
 import { createCatalogIndex } from './catalog-index.ts'
 import { withLookUpWriter } from './lookup-writer.ts'
 import { createSingleFlight } from './single-flight.ts'
+import { isObject } from '../../values/objects.ts'
 
 export interface Entries {
   /**
@@ -87,10 +88,10 @@ export function createEntries(
   async function imported(entries: readonly Entry[]): Promise<Entry[]> {
     // Without working storage, nothing was imported.
     const records = await listImportedEntries(database).catch(() => [])
-    const importedEntries = records
+    return records
       .map(({ entry }) => entry)
       .filter((entry) => v.is(entrySchema, entry))
-    return importedEntries.filter(({ tag }) => !entries.some((entry) => entry.tag === tag))
+      .filter(({ tag }) => !entries.some((entry) => entry.tag === tag))
   }
 
   /** Stores the fact. If the storage is full, the least recently used resources are evicted. */
@@ -104,14 +105,17 @@ export function createEntries(
   function lookUp<T>(
     subject: string,
     work: (signal: AbortSignal) => Promise<T>,
-    signal: AbortSignal,
+    callerSignal: AbortSignal,
   ): Promise<T> {
-    const lookUpAndStore = async (sharedSignal: AbortSignal) => {
-      const found = await work(sharedSignal)
-      await write(subject, found, sharedSignal)
-      return found
-    }
-    return singleFlight(subject, lookUpAndStore, signal)
+    return singleFlight(
+      subject,
+      async (signal) => {
+        const found = await work(signal)
+        await write(subject, found, signal)
+        return found
+      },
+      callerSignal,
+    )
   }
 
   async function all(): Promise<Entry[]> {
@@ -125,16 +129,13 @@ export function createEntries(
     all,
     async find(tag, param, fits) {
       const { entries } = await load()
-      const isInCatalog = entries.some((entry) => entry.tag === tag)
-      const importedEntries = isInCatalog ? [] : await imported(entries)
-      return withStoredLookUps(
-        findEntry({ entries: [...entries, ...importedEntries] }, tag, param, fits),
-      )
+      const others = entries.some((entry) => entry.tag === tag) ? [] : await imported(entries)
+      return withStoredLookUps(findEntry({ entries: [...entries, ...others] }, tag, param, fits))
     },
     async complete(entry, signal) {
       if (!isUnlistedHubEntry(entry)) return entry
       const { hub } = entry
-      const work = (sharedSignal: AbortSignal) => resolveHub(hub, { signal: sharedSignal })
+      const work = (shared: AbortSignal) => resolveHub(hub, { signal: shared })
       return completeEntry(entry, await lookUp(subjectOf(hub), work, signal))
     },
     async listFiles(entry, { id }, callerSignal) {
@@ -184,9 +185,9 @@ function subjectOfMlc({
 }
 
 function isResolved(value: unknown): value is ResolvedHub {
-  return typeof value === 'object' && value !== null && 'implementations' in value
+  return isObject(value) && 'implementations' in value
 }
 
 function isMlcFiles(value: unknown): value is MlcFiles {
-  return typeof value === 'object' && value !== null && 'resources' in value && 'features' in value
+  return isObject(value) && 'resources' in value && 'features' in value
 }

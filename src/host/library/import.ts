@@ -17,8 +17,15 @@ import { digestFiles, importFiles, type ImportOptions, type FileMatch } from '..
 import { readPiece } from '../../store/import-file.ts'
 import type { Database } from '../../store/database.ts'
 import { acquireUseLocks } from '../../store/use-locks.ts'
-import type { ChosenFile, Control, Imported, ImportWishes, Tag } from '../../types/index.ts'
-import { areStored } from '../choice/benchmark.ts'
+import type {
+  ChosenFile,
+  Control,
+  Imported,
+  ImportProgress,
+  ImportWishes,
+  Tag,
+} from '../../types/index.ts'
+import { areStored } from '../../store/resources.ts'
 import { createCatalogIndex, resourcesOf } from './catalog-index.ts'
 import { checkEntry, draftUnlisted, toEntry } from '../../draft/unlisted.ts'
 import { isUnlistedHubEntry, type Entries } from './entries.ts'
@@ -37,102 +44,99 @@ export interface ImporterOptions {
 
 /** Creates the function behind `server.storage.import`. */
 export function createImporter(options: ImporterOptions): Control['importTag'] {
-  const { database, entries, selector, models, onDownload } = options
-
-  /** Resolves with the files of the chosen implementation if they complete it, else with all. */
-  async function selectNeeded(matches: readonly FileMatch[], chosen: Implementation | undefined) {
-    const planned = new Set(chosen?.resources.map(({ sha256 }) => sha256))
-    const used = matches.filter(({ resource }) => planned.has(resource.sha256))
-    const matched = new Set(used.map(({ resource }) => resource.sha256))
-    const missing = chosen?.resources.filter(({ sha256 }) => !matched.has(sha256)) ?? []
-    const isComplete = chosen !== undefined && (await areStored(database, { resources: missing }))
-    return isComplete ? used : matches
-  }
-
-  /** Imports files of a tag that the catalog lists or that was imported before. */
-  async function importListed(
-    entry: Entry,
-    files: readonly ChosenFile[],
-    importOptions: ImportOptions,
-  ): Promise<Imported> {
-    const { tag } = entry
-    const folder = isUnlistedHubEntry(entry)
-      ? await readFolder(entry, files, importOptions)
-      : undefined
-    const listed = folder?.entry ?? entry
-    const resources = resourcesOf([listed])
-    const matches = folder?.matches ?? (await match(files, resources, importOptions))
-    if (matches.length === 0) throw noMatch(tag, files, resources)
-    const choice = await selector.select(listed).catch(() => undefined)
-    const imported = await selectNeeded(matches, choice?.implementation)
-    const bytes = await importFiles(database, imported, importOptions)
-    if (folder && isUnlistedHubEntry(entry))
-      await entries.storeResolved(entry, folder.resolved, importOptions.signal)
-    const complete = choice !== undefined && (await areStored(database, choice.implementation))
-    return { ...summarize(tag, files, imported), bytes, complete, notes: [] }
-  }
-
-  /** Imports files as a tag that no catalog lists. */
-  async function importUnlisted(
-    tag: Tag,
-    files: readonly ChosenFile[],
-    wishes: ImportWishes,
-    importOptions: ImportOptions,
-  ): Promise<Imported> {
-    const plan = await draftUnlisted(tag, files, wishes, importOptions)
-    // Only the files that this device uses are stored, as in a download.
-    const { implementation } = await selector.select(toEntry(tag, plan, new Map()))
-    const planned = plan.implementations.find(({ id }) => id === implementation.id)?.items ?? []
-    const parts = planned.map(({ path }) => files.find((one) => one.path === path) as ChosenFile)
-    const hashed = await digestFiles(
-      parts.map(({ file }) => file),
-      importOptions,
-    )
-    const entry = toEntry(
-      tag,
-      plan,
-      new Map(planned.map(({ path }, at) => [path, hashed[at] ?? ''])),
-    )
-    checkEntry(entry)
-    const resources = new Map(resourcesOf([entry]).map((resource) => [resource.name, resource]))
-    const matches = planned.map(({ name }, at): FileMatch => {
-      return { ...(parts[at] as ChosenFile), resource: resources.get(name) as Resource }
-    })
-    // Until the tag is pinned, only this protects the files from eviction.
-    const release = await acquireUseLocks(database, hashed, importOptions.signal)
-    try {
-      const bytes = await importFiles(database, matches, importOptions)
-      await withEviction(database, importOptions, () =>
-        putImportedEntry(database, { tag, entry }, new Set(hashed)),
-      )
-      models.unload(tag)
-      return { ...summarize(tag, files, matches), bytes, complete: true, notes: plan.notes }
-    } finally {
-      release()
-    }
-  }
-
-  const importOne: Control['importTag'] = async (tag, chosen, wishes, { signal, onEvent }) => {
-    const entry = (await entries.all()).find((one) => one.tag === tag)
-    const files = isFolder(chosen) ? await listFolder(chosen, signal) : [...chosen]
-    const known = () => createCatalogIndex(entries)
-    const importOptions: ImportOptions = {
-      tag,
-      signal,
-      catalogIndex: known,
-      onProgress: (progress) => onEvent?.(progress),
-      onWrite: onDownload,
-    }
-    if (entry && !(await isNewModel(entry, files, wishes, importOptions)))
-      return importListed(entry, files, importOptions)
-    return importUnlisted(tag, files, wishes, importOptions)
-  }
-
+  const { database, entries, onDownload } = options
   // Imports of one tag run one after the other, in all tabs, because each replaces the tag.
   return (tag, chosen, wishes, caller) =>
-    runExclusive(`${database.name}:import:${tag}`, caller, (signal) =>
-      importOne(tag, chosen, wishes, { ...caller, signal }),
+    runExclusive(`${database.name}:import:${tag}`, caller, async (signal) => {
+      const onProgress = (progress: ImportProgress) => caller.onEvent?.(progress)
+      const entry = (await entries.all()).find((one) => one.tag === tag)
+      const files = 'kind' in chosen ? await listFolder(chosen, signal) : [...chosen]
+      const catalogIndex = () => createCatalogIndex(entries)
+      const importOptions = { tag, signal, catalogIndex, onProgress, onWrite: onDownload }
+      return entry && !(await isNewModel(entry, files, wishes, importOptions))
+        ? importListed(options, entry, files, importOptions)
+        : importUnlisted(options, files, wishes, importOptions)
+    })
+}
+
+/** Imports files of a tag that the catalog lists or that was imported before. */
+async function importListed(
+  { database, entries, selector }: ImporterOptions,
+  entry: Entry,
+  files: readonly ChosenFile[],
+  importOptions: ImportOptions,
+): Promise<Imported> {
+  const unlisted = isUnlistedHubEntry(entry) ? entry : undefined
+  const folder = unlisted && (await readFolder(unlisted, files, importOptions))
+  const listed = folder?.entry ?? entry
+  const resources = resourcesOf([listed])
+  const matches = folder?.matches ?? (await match(files, resources, importOptions))
+  if (matches.length === 0) throw noMatch(entry.tag, files, resources)
+  const choice = await selector.select(listed).catch(() => undefined)
+  const imported = choice ? await selectNeeded(database, matches, choice.implementation) : matches
+  const bytes = await importFiles(database, imported, importOptions)
+  if (folder) await entries.storeResolved(unlisted, folder.resolved, importOptions.signal)
+  const complete = choice !== undefined && (await areStored(database, choice.implementation))
+  return { ...summarize(files, imported, importOptions), bytes, complete, notes: [] }
+}
+
+/** Resolves with the files of the implementation if they complete it, else with all matches. */
+async function selectNeeded(
+  database: Database,
+  matches: readonly FileMatch[],
+  { resources }: Implementation,
+): Promise<readonly FileMatch[]> {
+  const isIn = (all: readonly Resource[], hash: string) => all.some(({ sha256 }) => sha256 === hash)
+  const needed = matches.filter(({ resource }) => isIn(resources, resource.sha256))
+  const given = needed.map(({ resource }) => resource as Resource)
+  const missing = resources.filter(({ sha256 }) => !isIn(given, sha256))
+  return (await areStored(database, { resources: missing })) ? needed : matches
+}
+
+/** Imports files as a tag that no catalog lists. */
+async function importUnlisted(
+  { database, selector, models }: ImporterOptions,
+  files: readonly ChosenFile[],
+  wishes: ImportWishes,
+  importOptions: ImportOptions,
+): Promise<Imported> {
+  const { tag, signal } = importOptions
+  const plan = await draftUnlisted(tag, files, wishes, importOptions)
+  // Only the files that this device uses are stored, as in a download.
+  const { implementation } = await selector.select(toEntry(tag, plan, new Map()))
+  const planned = plan.implementations.find(({ id }) => id === implementation.id)?.items ?? []
+  const parts = planned.map(({ path }) => files.find((one) => one.path === path) as ChosenFile)
+  const hashes = await hashFiles(parts, importOptions)
+  const entry = toEntry(tag, plan, hashes)
+  checkEntry(entry)
+  const resources = resourcesOf([entry])
+  const matches = planned.map(({ name }, at): FileMatch => {
+    const resource = resources.find((one) => one.name === name) as Resource
+    return { ...(parts[at] as ChosenFile), resource }
+  })
+  // Until the tag is pinned, only this protects the files from eviction.
+  const release = await acquireUseLocks(database, hashes.values(), signal)
+  try {
+    const bytes = await importFiles(database, matches, importOptions)
+    await withEviction(database, importOptions, () =>
+      putImportedEntry(database, { tag, entry }, new Set(hashes.values())),
     )
+    models.unload(tag)
+    const summary = summarize(files, matches, importOptions)
+    return { ...summary, bytes, complete: true, notes: plan.notes }
+  } finally {
+    release()
+  }
+}
+
+/** Resolves with the sha256 of the files by their paths. */
+async function hashFiles(
+  files: readonly ChosenFile[],
+  importOptions: ImportOptions,
+): Promise<Map<string, string>> {
+  const contents = files.map(({ file }) => file)
+  const hashes = await digestFiles(contents, importOptions)
+  return new Map(files.map(({ path }, index) => [path, hashes[index] ?? '']))
 }
 
 /**
@@ -159,9 +163,9 @@ async function isNewModel(
 }
 
 function summarize(
-  tag: Tag,
   files: readonly ChosenFile[],
   imported: readonly FileMatch[],
+  { tag }: ImportOptions,
 ): Pick<Imported, 'tag' | 'files' | 'ignored'> {
   const paths = new Set(imported.map(({ path }) => path))
   const ignored = files.map(({ path }) => path).filter((path) => !paths.has(path))
@@ -208,20 +212,13 @@ async function match(
 ): Promise<FileMatch[]> {
   const lengths = new Set(resources.map(({ bytes }) => bytes))
   const candidates = files.filter(({ file }) => lengths.has(file.size))
-  const hashes = await digestFiles(
-    candidates.map(({ file }) => file),
-    importOptions,
-  )
+  const contents = candidates.map(({ file }) => file)
+  // Several chosen files may have the same path.
+  const hashes = await digestFiles(contents, importOptions)
   return candidates.flatMap(({ path, file }, index) => {
     const resource = resources.find(({ sha256 }) => sha256 === hashes[index])
     return resource ? [{ path, file, resource }] : []
   })
-}
-
-function isFolder(
-  chosen: readonly ChosenFile[] | FileSystemDirectoryHandle,
-): chosen is FileSystemDirectoryHandle {
-  return !Array.isArray(chosen)
 }
 
 function noMatch(

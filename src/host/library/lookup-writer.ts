@@ -3,7 +3,7 @@ import type { FileSink } from '../../catalog/mlc/file-sink.ts'
 import { reserveSpace, withEviction, type EvictionOptions } from '../../store/eviction.ts'
 import { importFile } from '../../store/import-file.ts'
 import type { Database } from '../../store/database.ts'
-import { startProgressReports, estimateSeconds, createRate } from '../../store/transfer-rate.ts'
+import { createProgressMeter, startProgressReports } from '../../store/transfer-rate.ts'
 import { acquireUseLocks } from '../../store/use-locks.ts'
 import type { LoadProgress, Tag } from '../../types/index.ts'
 
@@ -25,28 +25,19 @@ export async function withLookUpWriter<T>(
 ): Promise<T> {
   const { signal } = room
   const cleanups: Array<() => void> = []
-  const rate = createRate()
-  let totalBytes = 0
-  let loadedBytes = 0
+  let meter = createProgressMeter(tag, 'download', 0)
   let bytesToStore = 0
-  const progress = (): LoadProgress => {
-    const bytesPerSecond = rate.perSecond()
-    const remainingSeconds = estimateSeconds(totalBytes - loadedBytes, bytesPerSecond)
-    return { tag, phase: 'download', loadedBytes, totalBytes, bytesPerSecond, remainingSeconds }
-  }
   const keeper: FileSink = {
     async reserve(bytes) {
-      totalBytes = bytesToStore = bytes
+      bytesToStore = bytes
+      meter = createProgressMeter(tag, 'download', bytes)
       cleanups.push(
         await reserveSpace(database, new Map([[`look-up of ${tag}`, () => bytesToStore]]), room),
       )
       onWrite()
-      cleanups.push(startProgressReports(progress, onProgress))
+      cleanups.push(startProgressReports(meter.progress, onProgress))
     },
-    onBytes(bytes) {
-      loadedBytes = Math.min(totalBytes, loadedBytes + bytes)
-      rate.add(bytes)
-    },
+    onBytes: (bytes) => meter.add(bytes),
     async store(resource, content) {
       cleanups.push(await acquireUseLocks(database, [resource.sha256], signal))
       const onBytes = (bytes: number) => {

@@ -3,7 +3,7 @@ import { sumResourceBytes, hasResources } from '../../catalog/memory-bytes.ts'
 import type { Entry, Implementation } from '../../catalog/schema.ts'
 import type { Database } from '../../store/database.ts'
 import type { ModelState } from '../../types/index.ts'
-import { areStored } from '../choice/benchmark.ts'
+import { areStored } from '../../store/resources.ts'
 import type { Models } from '../models/models.ts'
 import type { ImplementationSelector } from '../choice/selector.ts'
 

@@ -2,36 +2,26 @@
  * Predictions: the implementation that a client gets for a tag. It is chosen once, stored, and
  * returned again for the same request.
  */
-import { listObstacles } from '../../catalog/obstacles.ts'
-import type { Entry, Resource } from '../../catalog/schema.ts'
-import { toDeviceId, type Capabilities } from '../../device/capabilities.ts'
-import { InoriginError } from '../../error.ts'
+import type { Resource } from '../../catalog/schema.ts'
+import { toDeviceId } from '../../device/capabilities.ts'
 import type { PredictionRecord } from '../../store/db.ts'
 import { withEviction } from '../../store/eviction.ts'
-import type { Database } from '../../store/database.ts'
 import {
-  findPredictionByConfiguration,
-  findPredictionById,
   findPredictionByKey,
   findPredictionByResource,
   putPrediction,
   touchPrediction,
 } from '../../store/prediction-records.ts'
 import { ignoreStorageFull } from '../../store/quota.ts'
+import { withTimeout } from '../../store/timeouts.ts'
 import type { Prediction, PredictionRequest, Tag } from '../../types/index.ts'
-import { areStored } from '../choice/benchmark.ts'
 import { createCatalogIndex } from './catalog-index.ts'
 import type { Entries } from './entries.ts'
-import { delay } from '../requests/generation-stream.ts'
-import { resolveImplementation } from '../choice/resolve-implementation.ts'
 import type { ImplementationSelector } from '../choice/selector.ts'
-import {
-  findInEntry,
-  findUnavailable,
-  parseStoredImplementation,
-  toStoredEntry,
-  type ResolvedImplementation,
-} from '../choice/stored-implementation.ts'
+import type { ResolvedImplementation } from '../models/models.ts'
+import { resolveImplementation } from './resolve-implementation.ts'
+import { createRecordedChoices, type RecordedChoicesOptions } from './recorded-choices.ts'
+import { parseStoredImplementation, toStoredEntry } from './stored-implementation.ts'
 
 export interface Predictions {
   create(request: PredictionRequest, signal: AbortSignal): Promise<Prediction>
@@ -45,17 +35,12 @@ export interface Predictions {
   findResource(sha256: string): Promise<{ resource: Resource; tag: Tag } | undefined>
 }
 
-export interface PredictionsOptions {
-  database: Database
+export interface PredictionsOptions extends RecordedChoicesOptions {
   /** URL of the scope, with a trailing slash. */
   scope: string
   entries: Entries
-  device: () => Promise<Capabilities>
   selector: ImplementationSelector
 }
-
-/** Name of a parameter that refers to an earlier choice. */
-type Reference = 'predictionId' | 'configurationId' | 'configuration'
 
 /**
  * Time in milliseconds that a new prediction waits for the benchmark of implementations. The
@@ -66,73 +51,16 @@ const BENCHMARK_WAIT_MS = 3_000
 export function createPredictions(options: PredictionsOptions): Predictions {
   const { database, scope, entries, device, selector } = options
 
-  /** Resolves with the earlier choice that the request refers to; `undefined` if there is none. */
-  async function findReferenced(request: PredictionRequest): Promise<PredictionRecord | undefined> {
-    const { tag, configurationId, predictionId } = request
-    if (predictionId !== undefined) {
-      const record = await findPredictionById(database, predictionId)
-      if (record && record.tag === tag) return record
-      throw notFound(
-        'predictionId',
-        `No prediction ${predictionId} of ${tag} was made on this device.`,
-      )
-    }
-    const record =
-      configurationId && (await findPredictionByConfiguration(database, configurationId))
-    return record && record.tag === tag ? record : undefined
-  }
-
-  /**
-   * Resolves with the implementation of the record: from the catalog, with later corrections, or
-   * else as it was stored. `param` is the parameter that refers to it. Rejects with `not_found` if
-   * a file is gone.
-   */
-  async function reuse(
-    record: PredictionRecord,
-    param: Reference,
-    signal: AbortSignal,
-  ): Promise<ResolvedImplementation> {
-    const listed = await catalogEntry(record.tag)
-    const same = listed && findInEntry(listed, record)
-    if (same) return { entry: listed, implementation: same }
-    const resolved = parseStoredImplementation(record)
-    if (!resolved)
-      throw implementationGone(record, param, 'and an older version of inorigin did not store it')
-    const missing = await findUnavailable(database, resolved.implementation.resources, signal)
-    if (missing)
-      throw implementationGone(
-        record,
-        param,
-        `and ${missing.name} is neither stored here nor at ${missing.url}`,
-      )
-    return resolved
-  }
-
-  async function catalogEntry(tag: Tag): Promise<Entry | undefined> {
-    return (await entries.all()).find((entry) => entry.tag === tag)
-  }
-
-  /** Resolves with `true` if the choice can still run here and is listed or completely stored. */
-  async function isReusable(record: PredictionRecord): Promise<boolean> {
-    const listed = await catalogEntry(record.tag)
-    const same = listed && findInEntry(listed, record)
-    const implementation = same ?? parseStoredImplementation(record)?.implementation
-    if (!implementation || listObstacles(implementation, await device()).length > 0) return false
-    return same !== undefined || areStored(database, implementation)
-  }
+  const choices = createRecordedChoices(options)
 
   async function selectBest(
     tag: Tag,
     id: string | undefined,
     signal: AbortSignal,
   ): Promise<ResolvedImplementation> {
-    const { entry } = await resolveImplementation(
-      { entries, selector },
-      await entries.find(tag, 'tag'),
-      signal,
-      id,
-    )
-    await Promise.race([selector.benchmark(entry, id), delay(BENCHMARK_WAIT_MS)])
+    const found = await entries.find(tag, 'tag')
+    const { entry } = await resolveImplementation(options, found, signal, id)
+    await withTimeout(BENCHMARK_WAIT_MS, selector.benchmark(entry, id), undefined)
     return { entry, implementation: (await selector.select(entry, id)).implementation }
   }
 
@@ -143,8 +71,7 @@ export function createPredictions(options: PredictionsOptions): Predictions {
     create(request, signal) {
       const { tag, clientId, configurationId } = request
       const key = JSON.stringify([tag, clientId, configurationId])
-      const previous = pending.get(key) ?? Promise.resolve()
-      const created = previous.then(() => create(request, signal))
+      const created = Promise.resolve(pending.get(key)).then(() => create(request, signal))
       const cleanup = created
         .catch(() => undefined)
         .then(() => {
@@ -154,12 +81,9 @@ export function createPredictions(options: PredictionsOptions): Predictions {
       return created
     },
     async resolveConfiguration(tag, configuration, signal) {
-      const record = await findPredictionByConfiguration(database, configuration)
-      if (!record || record.tag !== tag) {
-        throw notFound('configuration', `Unknown configuration ${configuration} of ${tag}.`)
-      }
+      const record = await choices.getConfigured(tag, configuration)
       await touchPrediction(database, record).catch(ignoreStorageFull)
-      return reuse(record, 'configuration', signal)
+      return choices.reuse(record, 'configuration', signal)
     },
     async findResource(sha256) {
       const record = await findPredictionByResource(database, sha256)
@@ -171,7 +95,7 @@ export function createPredictions(options: PredictionsOptions): Predictions {
 
   async function create(request: PredictionRequest, signal: AbortSignal): Promise<Prediction> {
     const { tag, clientId, configurationId = '' } = request
-    const pinned = await findReferenced(request)
+    const pinned = await choices.findReferenced(request)
     const isPinned = request.predictionId !== undefined
     const reference = isPinned ? 'predictionId' : 'configurationId'
     // The token identifies the choice, so a client with an equal prediction needs no new one.
@@ -182,13 +106,15 @@ export function createPredictions(options: PredictionsOptions): Predictions {
     )
     if (
       existing &&
-      (pinned ? await reuse(existing, reference, signal) : await isReusable(existing))
+      (pinned
+        ? await choices.reuse(existing, reference, signal)
+        : await choices.isReusable(existing))
     ) {
       await touchPrediction(database, existing).catch(ignoreStorageFull)
       return toPrediction(existing, scope)
     }
     const resolved = pinned
-      ? await reuse(pinned, reference, signal)
+      ? await choices.reuse(pinned, reference, signal)
       : await selectBest(tag, request.deviceId, signal)
     signal.throwIfAborted()
     const record = recordOf(request, resolved, {
@@ -229,23 +155,6 @@ function toPrediction(record: PredictionRecord, scope: string): Prediction {
     return { type, name, url: new URL(`v1/resources/${sha256}/${path}`, scope).href }
   })
   return { id, tag, configuration, resources, created }
-}
-
-function implementationGone(
-  { id, tag, implementation }: PredictionRecord,
-  param: Reference,
-  why: string,
-): InoriginError {
-  const what = `The catalog no longer has the implementation '${implementation}' of ${tag}`
-  const todo = `Repeat the request without ${param} to get another implementation.`
-  return new InoriginError('not_found', `${what} that ${id} uses, ${why}. ${todo}`, {
-    code: 'implementation_gone',
-    param,
-  })
-}
-
-function notFound(param: string, what: string): InoriginError {
-  return new InoriginError('not_found', what, { code: 'prediction_not_found', param })
 }
 
 function randomId(): string {

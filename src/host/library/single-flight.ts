@@ -1,5 +1,6 @@
 /** Work that concurrent callers share. It runs once and is aborted when the last caller leaves. */
 import { InoriginError } from '../../error.ts'
+import { unlessAborted } from '../../values/unless-aborted.ts'
 
 /**
  * Starts the work under the given name, or waits for the running work of that name. Rejects as the
@@ -36,15 +37,9 @@ export function createSingleFlight(): SingleFlight {
     if (signal.aborted) throw InoriginError.from(signal.reason)
     const flight = running.get(name) ?? start(name, work)
     flight.callers += 1
-    let onAbort = (): void => {}
-    const aborted = new Promise<never>((_, reject) => {
-      onAbort = () => reject(InoriginError.from(signal.reason))
-      signal.addEventListener('abort', onAbort, { once: true })
-    })
     try {
-      return (await Promise.race([flight.result, aborted])) as T
+      return (await unlessAborted(flight.result, signal, InoriginError.from)) as T
     } finally {
-      signal.removeEventListener('abort', onAbort)
       flight.callers -= 1
       if (flight.callers === 0 && running.get(name) === flight) {
         // Later callers must not join the aborted work.

@@ -1,6 +1,5 @@
 /** Storage calls of the page's server handle: list, pin, repair and remove what is stored. */
-import type { Implementation } from '../../catalog/schema.ts'
-import { InoriginError } from '../../error.ts'
+import { sumBytes } from '../../catalog/memory-bytes.ts'
 import type { ResourceRecord, WantedResource } from '../../store/db.ts'
 import { ensureResources } from '../../store/ensure.ts'
 import { deleteDamagedChunks } from '../../store/damaged-chunks.ts'
@@ -26,14 +25,6 @@ type StorageCalls = Pick<
   'storageUsage' | 'storedTags' | 'storedResources' | 'pin' | 'repair' | 'remove' | 'clear'
 >
 
-export interface HostStorage extends StorageCalls {
-  /**
-   * Checks the stored files of an implementation whose load failed, and deletes damaged chunks.
-   * Resolves with the error to report if there were any, else with `undefined`.
-   */
-  checkDamage(error: unknown, implementation: Implementation): Promise<InoriginError | undefined>
-}
-
 export interface StorageOptions {
   database: Database
   entries: Entries
@@ -41,26 +32,12 @@ export interface StorageOptions {
   onDownload: () => void
 }
 
-/** Codes of errors that a damaged file may cause. */
-const DAMAGE_ERROR_CODES: ReadonlySet<string | undefined> = new Set([
-  undefined,
-  'model_unusable',
-  'runtime_crashed',
-])
-
-/** Returns `true` if a damaged file may be the cause. Aborts and invalid requests are excluded. */
-const mayBeDamage = ({ kind, code }: InoriginError): boolean =>
-  (kind === 'internal' || kind === 'unavailable') && DAMAGE_ERROR_CODES.has(code)
-
 export function createStorage({
   database,
   entries,
   models,
   onDownload,
-}: StorageOptions): HostStorage {
-  /** Digests of checked implementations. Each is checked once, as a check is as slow as a load. */
-  const checkedImplementations = new Set<string>()
-
+}: StorageOptions): StorageCalls {
   const known = () => createCatalogIndex(entries)
 
   /** Resolves with the records of a tag. Rejects with `not_found` if it has none and is unknown. */
@@ -97,11 +74,7 @@ export function createStorage({
     async repair(tag, { signal, onEvent = () => {} }) {
       const tagRecords = await recordsOf(tag)
       const verifiedRecords = tagRecords.filter(({ verified }) => verified)
-      const meter = createProgressMeter(
-        tag,
-        'check',
-        verifiedRecords.reduce((sum, { bytes }) => sum + bytes, 0),
-      )
+      const meter = createProgressMeter(tag, 'check', sumBytes(verifiedRecords))
       const stop = startProgressReports(meter.progress, onEvent)
       const hashes = verifiedRecords.map(({ sha256 }) => sha256)
       const damaged = await deleteDamagedChunks(database, hashes, signal, meter.add).finally(stop)
@@ -130,20 +103,6 @@ export function createStorage({
         models.unload(tag)
       }
       await clearResources(database)
-    },
-    async checkDamage(thrown, { resources }) {
-      const error = InoriginError.from(thrown)
-      const hashes = resources.map(({ sha256 }) => sha256)
-      if (!mayBeDamage(error) || checkedImplementations.has(hashes.join())) return undefined
-      checkedImplementations.add(hashes.join())
-      const bytes = await deleteDamagedChunks(database, hashes, new AbortController().signal)
-      if (bytes === 0) return undefined
-      const what = `${bytes} stored bytes were damaged or lost on this device and have been deleted`
-      return new InoriginError('unavailable', `${what}. Load it again to download them.`, {
-        code: 'storage_damaged',
-        retryAfter: 1,
-        cause: error,
-      })
     },
   }
 }

@@ -1,8 +1,7 @@
 /** Opens ports from pages directly to the workers of predictors, which bypass the host's worker. */
 import type { HostService, Tag } from '../../types/index.ts'
 import type { ModelInstance } from './model-instance.ts'
-import type { Models } from './models.ts'
-import type { ResolvedImplementation } from '../choice/stored-implementation.ts'
+import type { Models, ResolvedImplementation } from './models.ts'
 
 /**
  * Creates the method that opens direct ports. `resolve` resolves with the implementation of a tag

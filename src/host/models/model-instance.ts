@@ -2,15 +2,14 @@
  * One loaded or loading implementation: its files, its worker and its reference count. Terminating
  * a worker is the only way to free WASM memory, so each implementation has its own worker.
  */
-import { sumResourceBytes } from '../../catalog/memory-bytes.ts'
+import { sumBytes, sumResourceBytes } from '../../catalog/memory-bytes.ts'
 import type { Entry, Implementation, Resource } from '../../catalog/schema.ts'
 import type { Files } from '../../engine/engine.ts'
-import type { GpuVerdict } from '../../device/gpu-verdict.ts'
+import { verdictFromError, type GpuVerdict } from '../../device/gpu-verdict.ts'
 import { InoriginError } from '../../error.ts'
 import { remote } from '../../link/remote.ts'
-import { estimateSeconds } from '../../store/transfer-rate.ts'
+import { toTransferProgress, type TransferProgress } from '../../store/transfer-rate.ts'
 import type { Caller, LoadProgress, Remote, Tag } from '../../types/index.ts'
-import { verdictFromError } from '../choice/gpu-verdict.ts'
 import { createLatestValue, type LatestValue } from './latest-value.ts'
 import {
   MODEL_METHODS,
@@ -34,6 +33,8 @@ export interface ModelInstance {
   readonly progress: LatestValue<LoadProgress>
   /** Number of current and waiting users, including requests that pages sent over direct ports. */
   readonly referenceCount: number
+  /** Number of open requests that pages sent over direct ports. */
+  readonly directRequests: number
   /** Loads the weights once. Resolves when requests can be answered. */
   load(): Promise<void>
   /**
@@ -76,12 +77,6 @@ export interface ModelInstanceOptions {
   onDirectUse(): void
   /** Called when the implementation was closed or failed to load. */
   onClose(instance: ModelInstance): void
-}
-
-export interface TransferProgress {
-  loadedBytes: number
-  totalBytes: number
-  bytesPerSecond: number
 }
 
 /** Codes of errors after which a runtime cannot be used again in its thread. */
@@ -167,7 +162,7 @@ export function createModelInstance(options: ModelInstanceOptions): ModelInstanc
     if (entry.type === 'model') {
       const texts = resources.filter(isTextResource)
       const weights = resources.filter((resource) => !isTextResource(resource))
-      const files = await getFiles(weights, sumResourceBytes({ resources: texts }))
+      const files = await getFiles(weights, sumBytes(texts))
       reportCompiling()
       const onEvent = () => progress.set({ ...progress.latest, phase: 'warm' })
       const newVerdict = await worker.loadModel(files, { ...caller, onEvent })
@@ -183,9 +178,8 @@ export function createModelInstance(options: ModelInstanceOptions): ModelInstanc
       signal: closing.signal,
       tag: entry.tag,
       onProgress: ({ loadedBytes: addedBytes, bytesPerSecond }) => {
-        const loadedBytes = bytesBefore + addedBytes
-        const remainingSeconds = estimateSeconds(totalBytes - loadedBytes, bytesPerSecond)
-        progress.set({ ...progress.latest, loadedBytes, bytesPerSecond, remainingSeconds })
+        const transfer = toTransferProgress(bytesBefore + addedBytes, totalBytes, bytesPerSecond)
+        progress.set({ ...progress.latest, ...transfer })
       },
     })
   }
@@ -207,6 +201,9 @@ export function createModelInstance(options: ModelInstanceOptions): ModelInstanc
     },
     get referenceCount() {
       return references + thread.directRequests
+    },
+    get directRequests() {
+      return thread.directRequests
     },
     load() {
       if (!loading) {

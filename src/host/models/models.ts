@@ -2,6 +2,8 @@
 import type { Entry, Implementation } from '../../catalog/schema.ts'
 import type { GpuVerdict } from '../../device/gpu-verdict.ts'
 import type { LoadProgress, Tag } from '../../types/index.ts'
+import type { IdleMonitor } from './idle.ts'
+import type { LoadProgressHub } from './load-progress.ts'
 import {
   createModelInstance,
   type ModelInstance,
@@ -10,6 +12,12 @@ import {
 
 /** Number of implementations in memory from which a new load first evicts idle ones. */
 const MAX_LOADED = 4
+
+/** An implementation and its catalog entry. */
+export interface ResolvedImplementation {
+  entry: Entry
+  implementation: Implementation
+}
 
 /** Lease of one implementation. It stays in memory until `release`. */
 export interface Lease {
@@ -35,24 +43,43 @@ export interface Models {
   /** Returns the loaded and loading implementations of the tag. */
   ofTag(tag: Tag): ModelInstance[]
   unload(tag: Tag): void
-  /** Reports progress of the work before a load, such as a look-up. */
-  reportProgress(progress: LoadProgress): void
-  /** Calls the subscriber for every progress of every load. Returns a function that ends this. */
-  subscribe(subscriber: (progress: LoadProgress) => void): () => void
   /** Yields every progress of every load until the signal aborts. */
   progress(signal: AbortSignal): AsyncGenerator<LoadProgress>
 }
 
-export function createModels(
-  options: Pick<ModelInstanceOptions, 'assets' | 'ensure' | 'onVerdict' | 'explain'>,
-): Models {
+export interface ModelsOptions extends Pick<
+  ModelInstanceOptions,
+  'assets' | 'ensure' | 'onVerdict' | 'explain'
+> {
+  progress: LoadProgressHub
+  /** Is notified of the number of requests that use models. */
+  idle: IdleMonitor
+}
+
+export function createModels(options: ModelsOptions): Models {
+  const { progress, idle } = options
   /** Loaded and loading implementations by key, the least recently used first. */
   const all = new Map<string, ModelInstance>()
   /** Implementations whose progress is not reported. */
   const background = new WeakSet<ModelInstance>()
-  const subscribers = new Set<(progress: LoadProgress) => void>()
-  const onProgress = (progress: LoadProgress) => {
-    for (const subscriber of subscribers) subscriber(progress)
+  /** Number of leases of requests, without those of background work. */
+  let leases = 0
+
+  function countRequests(): void {
+    const direct = Array.from(all.values(), ({ directRequests }) => directRequests)
+    idle.update(direct.reduce((sum, requests) => sum + requests, leases))
+  }
+
+  /** Counts a lease of a request until the returned function is called for the first time. */
+  function countLease(): () => void {
+    let isHeld = true
+    leases += 1
+    countRequests()
+    return () => {
+      if (isHeld) leases -= 1
+      isHeld = false
+      countRequests()
+    }
   }
 
   function evictIdle(): void {
@@ -62,37 +89,51 @@ export function createModels(
     }
   }
 
+  /** Starts the implementation, which is in memory from now on. */
+  function start(
+    key: string,
+    { entry, implementation }: ResolvedImplementation,
+    verdict: GpuVerdict | undefined,
+  ): ModelInstance {
+    evictIdle()
+    const instance: ModelInstance = createModelInstance({
+      ...options,
+      entry,
+      implementation,
+      verdict,
+      onDirectUse() {
+        if (all.get(key) === instance) moveToEnd(key, instance)
+        countRequests()
+      },
+      onClose(closed) {
+        if (all.get(key) === closed) all.delete(key)
+        countRequests()
+      },
+      onProgress: (step) => !background.has(instance) && progress.report(step),
+    })
+    return instance
+  }
+
+  function moveToEnd(key: string, instance: ModelInstance): void {
+    all.delete(key)
+    all.set(key, instance)
+  }
+
   return {
     acquire(entry, implementation, verdict, isBackground = false) {
       const key = keyOf(entry, implementation)
       const existing = all.get(key)
-      all.delete(key)
-      if (!existing) evictIdle()
-      const onClose = (closed: ModelInstance) => {
-        if (all.get(key) === closed) all.delete(key)
-      }
-      const onDirectUse = () => {
-        if (all.get(key) !== instance) return
-        all.delete(key)
-        all.set(key, instance)
-      }
-      const instance: ModelInstance =
-        existing ??
-        createModelInstance({
-          ...options,
-          entry,
-          implementation,
-          verdict,
-          onDirectUse,
-          onClose,
-          onProgress: (progress) => {
-            if (!background.has(instance)) onProgress(progress)
-          },
-        })
+      const instance = existing ?? start(key, { entry, implementation }, verdict)
       if (!isBackground) background.delete(instance)
       else if (!existing) background.add(instance)
-      all.set(key, instance)
-      return { instance, release: instance.retain() }
+      moveToEnd(key, instance)
+      const releaseInstance = instance.retain()
+      const releaseLease = isBackground ? () => {} : countLease()
+      const release = () => {
+        releaseInstance()
+        releaseLease()
+      }
+      return { instance, release }
     },
     find: (entry, implementation) => all.get(keyOf(entry, implementation)),
     get hasCapacity() {
@@ -102,34 +143,13 @@ export function createModels(
     unload(tag) {
       for (const instance of this.ofTag(tag)) instance.close()
     },
-    reportProgress: onProgress,
-    subscribe(subscriber) {
-      subscribers.add(subscriber)
-      return () => subscribers.delete(subscriber)
-    },
-    async *progress(signal) {
+    progress(signal) {
+      const loading = [...all.values()].filter((one) => !one.ready && !background.has(one))
       // The current loads come first, so that a late subscriber sees them.
-      const loading = [...all.values()].filter(
-        (instance) => !instance.ready && !background.has(instance),
+      return progress.read(
+        loading.map((instance) => instance.progress.latest),
+        signal,
       )
-      const pending: LoadProgress[] = loading.map((instance) => instance.progress.latest)
-      let wake = () => {}
-      const onAbort = () => wake()
-      const unsubscribe = this.subscribe((progress) => {
-        pending.push(progress)
-        wake()
-      })
-      signal.addEventListener('abort', onAbort)
-      try {
-        while (!signal.aborted) {
-          const next = pending.shift()
-          if (next) yield next
-          else await new Promise<void>((resolve) => (wake = resolve))
-        }
-      } finally {
-        unsubscribe()
-        signal.removeEventListener('abort', onAbort)
-      }
     },
   }
 }

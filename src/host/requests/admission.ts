@@ -3,7 +3,14 @@
  * arrived. The first sign is the cancellation of the body after that. So a full queue may hold
  * aborted requests, and a new request waits until these are known before it is rejected.
  */
-import type { Ticket } from './queue.ts'
+export interface Ticket {
+  /** Promise that resolves when the request may run, and rejects if its signal aborts before. */
+  granted: Promise<void>
+  /** Confirms that the client reads the response and has not aborted the request. */
+  confirm(): void
+  /** Frees the place of the request, whether it waits or runs. */
+  release(): void
+}
 
 export interface AdmissionOptions {
   /** Maximum number of requests that wait for admission. Further ones are rejected at once. */

@@ -6,9 +6,9 @@ import type {
   Embeddings,
   EventStream,
 } from '../../types/index.ts'
-import { delay, STATUS_TIMEOUT_MS } from './generation-stream.ts'
 import type { Lease } from '../models/models.ts'
 import { withRetry } from './retry.ts'
+import { untilStatus } from './status-timeout.ts'
 
 /** A request whose texts have been read and queued. */
 interface AcceptedEmbedding extends Lease, EventStream<Embeddings> {}
@@ -23,9 +23,7 @@ export async function streamEmbeddings(
   caller: Caller,
 ): Promise<EventStream<EmbeddingEvent>> {
   const accepted = withRetry(() => startEmbedding(acquireLease, request, caller))
-  // The reader of the events gets this error.
-  accepted.catch(() => undefined)
-  await Promise.race([accepted, delay(STATUS_TIMEOUT_MS)])
+  await untilStatus(accepted)
   return { events: events() }
 
   async function* events(): AsyncGenerator<EmbeddingEvent> {

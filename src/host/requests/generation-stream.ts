@@ -6,11 +6,11 @@ import type {
   GenerationRequest,
   RemoteStream,
 } from '../../types/index.ts'
+import { withTimeout } from '../../store/timeouts.ts'
 import type { Lease } from '../models/models.ts'
 import { createRetryPolicy, withRetry } from './retry.ts'
+import { untilStatus } from './status-timeout.ts'
 
-/** Time in milliseconds after which a request gets status 200, whatever its outcome will be. */
-export const STATUS_TIMEOUT_MS = 5_000
 /** Time in milliseconds in which a failing load still determines the status. */
 const LOAD_FAILURE_GRACE_MS = 1_000
 
@@ -53,7 +53,7 @@ export async function streamGeneration(
   }
 }
 
-/** Resolves with an attempt that was accepted or that has not failed within `STATUS_TIMEOUT_MS`. */
+/** Resolves with an attempt that was accepted or that has not failed within 5 s. */
 async function startAttempt(
   acquireLease: () => Promise<Lease>,
   request: GenerationRequest,
@@ -63,10 +63,10 @@ async function startAttempt(
   const { lease, accepted } = attempt
   const started = accepted.then(async () => {
     const { instance } = await lease
-    await Promise.race([instance.load(), delay(LOAD_FAILURE_GRACE_MS)])
+    await withTimeout(LOAD_FAILURE_GRACE_MS, instance.load(), undefined)
   })
   try {
-    await Promise.race([started, delay(STATUS_TIMEOUT_MS)])
+    await untilStatus(started)
   } catch (error) {
     lease.then(({ release }) => release(), ignore)
     throw error
@@ -116,7 +116,3 @@ async function* readAttempt(
 }
 
 const ignore = () => {}
-
-export function delay(milliseconds: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, milliseconds))
-}

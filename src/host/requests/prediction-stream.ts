@@ -6,7 +6,8 @@ import type {
   PredictionEvent,
   PredictionResult,
 } from '../../types/index.ts'
-import { delay, STATUS_TIMEOUT_MS } from './generation-stream.ts'
+import { createLatestValue } from '../models/latest-value.ts'
+import { untilStatus } from './status-timeout.ts'
 
 /**
  * Resolves when `run` resolves, or after 5 s. Rejects if `run` rejects before that; the events
@@ -15,24 +16,16 @@ import { delay, STATUS_TIMEOUT_MS } from './generation-stream.ts'
 export async function streamPrediction(
   run: (onProgress: (progress: LoadProgress) => void) => Promise<PredictionResult>,
 ): Promise<EventStream<PredictionEvent>> {
-  let latest: LoadProgress | undefined
-  let wake = () => {}
-  const running = run((progress) => {
-    latest = progress
-    wake()
-  }).then(withFiles)
-  // The reader of the events gets this error.
-  running.catch(() => undefined)
-  await Promise.race([running, delay(STATUS_TIMEOUT_MS)])
+  const latest = createLatestValue<LoadProgress | undefined>(undefined)
+  const running = run(latest.set).then(withFiles).finally(latest.complete)
+  await untilStatus(running)
   return { events: events() }
 
   async function* events(): AsyncGenerator<PredictionEvent> {
-    for (;;) {
-      const woken = new Promise<void>((resolve) => (wake = resolve))
-      const result = await Promise.race([running, woken])
-      if (result) return yield { type: 'finish', result }
-      if (latest) yield { type: 'progress', progress: latest }
+    for await (const progress of latest.read(new AbortController().signal)) {
+      if (progress) yield { type: 'progress', progress }
     }
+    yield { type: 'finish', result: await running }
   }
 }
 

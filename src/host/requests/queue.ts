@@ -3,16 +3,7 @@
  * one line per client, and the lines take turns. So a burst of one tab does not delay the others.
  */
 import { InoriginError } from '../../error.ts'
-import { createAdmission } from './admission.ts'
-
-export interface Ticket {
-  /** Promise that resolves when the request may run, and rejects if its signal aborts before. */
-  granted: Promise<void>
-  /** Confirms that the client reads the response and has not aborted the request. */
-  confirm(): void
-  /** Frees the place of the request, whether it waits or runs. */
-  release(): void
-}
+import { createAdmission, type Ticket } from './admission.ts'
 
 export interface Queue {
   /**

@@ -20,12 +20,6 @@ interface StoredEntry {
 
 type Responses = Pick<Host, 'keepResponse' | 'keptResponse' | 'keptItems' | 'forgetResponse'>
 
-/** Amount that one key, or all keys together, store. */
-interface StorageUse {
-  responses: number
-  bytes: number
-}
-
 /**
  * Creates the response methods of a host. A key can only read its own responses. Beyond the limits,
  * the least recently used response of the key that stores the most is evicted. A key cannot evict
@@ -91,34 +85,20 @@ export function createResponseStore(
 
 /** Returns the ids of the responses to evict, so that the rest is within the limits. */
 function selectEvicted(stored: ReadonlyMap<string, StoredEntry>, limits: ResponseLimits): string[] {
-  const total: StorageUse = { responses: 0, bytes: 0 }
-  const byKey = new Map<string | null, StorageUse & { ids: string[] }>()
-  for (const [id, { key, bytes }] of stored) {
-    const useOfKey = byKey.get(key) ?? { responses: 0, bytes: 0, ids: [] }
-    byKey.set(key, useOfKey)
-    useOfKey.ids.push(id)
-    for (const use of [total, useOfKey]) {
-      use.responses += 1
-      use.bytes += bytes
-    }
-  }
-  const utilizationOf = ({ responses, bytes }: StorageUse): number =>
-    Math.max(responses / limits.responses, bytes / limits.bytes)
+  const left = new Map(stored)
   const evicted: string[] = []
-  while (utilizationOf(total) > 1) {
-    const [first, ...others] = byKey.values()
-    if (!first) break
-    const largest = others.reduce(
-      (one, other) => (utilizationOf(other) > utilizationOf(one) ? other : one),
-      first,
-    )
-    const id = largest.ids.shift() ?? ''
-    const { bytes = 0 } = stored.get(id) ?? {}
+  const utilizationOf = (entries: readonly (readonly [string, StoredEntry])[]): number => {
+    const bytes = entries.reduce((sum, [, entry]) => sum + entry.bytes, 0)
+    return Math.max(entries.length / limits.responses, bytes / limits.bytes)
+  }
+  while (utilizationOf([...left]) > 1) {
+    const keys = new Set(Array.from(left.values(), ({ key }) => key))
+    const [largest] = Array.from(keys, (key) =>
+      [...left].filter(([, one]) => one.key === key),
+    ).toSorted((one, other) => utilizationOf(other) - utilizationOf(one))
+    const id = largest?.[0]?.[0] ?? ''
+    left.delete(id)
     evicted.push(id)
-    for (const use of [total, largest]) {
-      use.responses -= 1
-      use.bytes -= bytes
-    }
   }
   return evicted
 }

@@ -1,6 +1,6 @@
 /** Retries of requests whose load rejected the GPU or found damaged files. */
+import { verdictFromError } from '../../device/gpu-verdict.ts'
 import { InoriginError } from '../../error.ts'
-import { verdictFromError } from '../choice/gpu-verdict.ts'
 
 /** Returns `true` if a request must be retried after the error. One instance serves one request. */
 export type ShouldRetry = (error: unknown) => boolean

@@ -1,6 +1,7 @@
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
-import { ensureResources, type TransferProgress } from '../../../src/store/ensure.ts'
+import { ensureResources } from '../../../src/store/ensure.ts'
+import type { TransferProgress } from '../../../src/store/transfer-rate.ts'
 import {
   countStoredBytes,
   hasResource,

@@ -1,9 +1,8 @@
 /** Ways to workers of predictors: which are lent, and until when. */
 import { expect, test } from 'vitest'
 import type { ModelInstance } from '../../../src/host/models/model-instance.ts'
-import type { ResolvedImplementation } from '../../../src/host/choice/stored-implementation.ts'
 import { createDirectPortOpener } from '../../../src/host/models/direct-ports.ts'
-import type { Models } from '../../../src/host/models/models.ts'
+import type { Models, ResolvedImplementation } from '../../../src/host/models/models.ts'
 import { arrived } from '../../support/arrived.ts'
 
 const resolved = { entry: { type: 'predictor' }, implementation: {} } as ResolvedImplementation

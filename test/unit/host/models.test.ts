@@ -1,8 +1,10 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { createIdleMonitor } from '../../../src/host/models/idle.ts'
+import { createLoadProgressHub } from '../../../src/host/models/load-progress.ts'
 import { createModels } from '../../../src/host/models/models.ts'
 import type { Implementation } from '../../../src/catalog/schema.ts'
-import type { TransferProgress } from '../../../src/host/models/model-instance.ts'
 import type { ModelToHost } from '../../../src/host/messages.ts'
+import type { TransferProgress } from '../../../src/store/transfer-rate.ts'
 import { predictor } from '../catalog/entries.ts'
 
 /** Those that were started, in that order. */
@@ -32,7 +34,10 @@ afterEach(() => {
 /** Models whose downloads never end, and how to tell how far the last one is. */
 function open() {
   let reportTransfer = (_transfer: TransferProgress): void => undefined
+  const idle = createIdleMonitor()
   const models = createModels({
+    progress: createLoadProgressHub(),
+    idle,
     assets: 'https://app.test/inorigin/',
     ensure: (_resources, { onProgress }) => {
       reportTransfer = onProgress
@@ -48,10 +53,10 @@ function open() {
   }
   const watching = watch()
   const here = (loadedBytes: number) => {
-    reportTransfer({ loadedBytes, totalBytes: 10, bytesPerSecond: 1 })
+    reportTransfer({ loadedBytes, totalBytes: 10, bytesPerSecond: 1, remainingSeconds: 1 })
     return new Promise((resolve) => setTimeout(resolve))
   }
-  return { models, told, here, stop: () => (leaving.abort(), watching) }
+  return { models, idle, told, here, stop: () => (leaving.abort(), watching) }
 }
 
 const entry = predictor()
@@ -94,5 +99,31 @@ test('what pages use without asking the host stays, and was used last', async ()
   begin('5')
   begin('6')
   expect(ended()).toEqual([0, 2, 3])
+  await stop()
+})
+
+test('requests make the host busy, over direct ports too, and what is only measured does not', async () => {
+  const { models, idle, stop } = open()
+  const seen: boolean[] = []
+  const look = () => seen.push(idle.isBusy)
+  const use = (requests: number) => workers[0]?.onmessage?.({ data: { type: 'use', requests } })
+  const measured = models.acquire(entry, implementation, undefined, true)
+  look()
+  const untilRequest = idle.untilRequest()
+  const one = models.acquire(entry, implementation)
+  look()
+  one.release()
+  one.release()
+  look()
+  use(1)
+  look()
+  use(0)
+  look()
+  measured.release()
+  expect([seen, untilRequest.aborted, idle.untilRequest().aborted]).toEqual([
+    [false, true, false, true, false],
+    true,
+    false,
+  ])
   await stop()
 })

@@ -8,7 +8,7 @@ import type { Capabilities } from '../../../src/device/capabilities.ts'
 import type { ImplementationSelector } from '../../../src/host/choice/selector.ts'
 import type { Entries } from '../../../src/host/library/entries.ts'
 import { selectMeasurable } from '../../../src/host/choice/benchmark.ts'
-import { resolveImplementation } from '../../../src/host/choice/resolve-implementation.ts'
+import { resolveImplementation } from '../../../src/host/library/resolve-implementation.ts'
 import { HASH } from '../catalog/entries.ts'
 
 const record = (model_id: string): MlcRecord => ({

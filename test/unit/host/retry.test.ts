@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
-import { verdictFromError } from '../../../src/host/choice/gpu-verdict.ts'
+import { verdictFromError } from '../../../src/device/gpu-verdict.ts'
 import { createRetryPolicy, withRetry } from '../../../src/host/requests/retry.ts'
 
 const untrusted = (features: readonly string[] | null = []) =>

@@ -3,6 +3,7 @@ import type { Entry, Implementation, PredictorEntry } from '../../../src/catalog
 import type { Capabilities } from '../../../src/device/capabilities.ts'
 import { InoriginError } from '../../../src/error.ts'
 import { createSelector } from '../../../src/host/choice/selector.ts'
+import { createIdleMonitor, IDLE_DELAY_MS } from '../../../src/host/models/idle.ts'
 import type { ModelInstance } from '../../../src/host/models/model-instance.ts'
 import type { Models } from '../../../src/host/models/models.ts'
 import type { Database } from '../../../src/store/database.ts'
@@ -84,6 +85,7 @@ function models(plan: Plan) {
     }
     return {
       implementation: one,
+      ready: true,
       progress: { latest: phase },
       get referenceCount() {
         return made.referenceCount
@@ -113,16 +115,18 @@ function models(plan: Plan) {
 function open(plan: Plan, kept = memory(), capabilities = device()) {
   vi.stubGlobal('navigator', { userAgent: 'Browser/1' })
   const recorder = models(plan)
+  const idle = createIdleMonitor()
   const selector = createSelector({
     database: kept.database,
     models: recorder.models,
+    idle,
     verdict: async () => undefined,
     device: async () => capabilities,
     preference: 'auto',
   })
   const chosen = async (entry: Entry, id?: string) =>
     (await selector.select(entry, id)).implementation.id
-  return { ...recorder, ...selector, chosen, kept }
+  return { ...recorder, ...selector, chosen, kept, idle }
 }
 
 describe('a comparison', () => {
@@ -316,5 +320,66 @@ test('an explanation waits for the comparison that is under way, and describes t
     cores: 4,
     gpu: { name: 'acme one', software: false, features: [] },
     wasm: { simd: true, threads: false },
+  })
+})
+
+describe('a used tag is measured when the host is idle:', () => {
+  const entry = entryOf(gpu, wasm)
+
+  /** A tag that a request has used, so that one of its implementations is in memory. */
+  async function used(plan: Plan) {
+    const host = open(plan)
+    host.idle.update(1)
+    host.models.acquire(entry, gpu, undefined, true)
+    host.benchmarkWhenIdle(entry)
+    host.measured.length = 0
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    return host
+  }
+
+  afterEach(() => {
+    vi.useRealTimers()
+  })
+
+  test('not while a request uses a model, nor for a while after it', async () => {
+    const { idle, measured, explain, chosen } = await used({ webgpu: 30, wasm: 5 })
+    await vi.advanceTimersByTimeAsync(10 * IDLE_DELAY_MS)
+    expect((await explain(entry)).chosen).toBe('webgpu')
+    idle.update(0)
+    await vi.advanceTimersByTimeAsync(IDLE_DELAY_MS - 1)
+    expect(measured).toEqual([])
+    await vi.advanceTimersByTimeAsync(1)
+    vi.useRealTimers()
+    await expect.poll(() => chosen(entry)).toBe('wasm')
+    expect(measured).toEqual(['webgpu', 'wasm'])
+  })
+
+  test('a request that arrives comes first, and the rest is measured later', async () => {
+    const plan: Plan = { webgpu: 30, wasm: 5 }
+    const { idle, measured, chosen, models: loaded } = await used(plan)
+    const acquire = loaded.acquire
+    loaded.acquire = (...given) => {
+      const lease = acquire(...given)
+      if (given[1].id === 'wasm' && measured.length === 2) idle.update(1)
+      return lease
+    }
+    idle.update(0)
+    await vi.advanceTimersByTimeAsync(IDLE_DELAY_MS)
+    vi.useRealTimers()
+    await expect.poll(() => measured).toEqual(['webgpu', 'wasm'])
+    expect(await chosen(entry)).toBe('webgpu')
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    idle.update(0)
+    await vi.advanceTimersByTimeAsync(IDLE_DELAY_MS)
+    vi.useRealTimers()
+    await expect.poll(() => chosen(entry)).toBe('wasm')
+    expect(measured).toEqual(['webgpu', 'wasm', 'wasm'])
+  })
+
+  test('or at once for who asks for an explanation', async () => {
+    const { idle, explain } = await used({ webgpu: 30, wasm: 5 })
+    idle.update(0)
+    vi.useRealTimers()
+    expect((await explain(entry)).chosen).toBe('wasm')
   })
 })

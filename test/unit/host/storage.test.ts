@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { InoriginError } from '../../../src/error.ts'
 import type { Implementation } from '../../../src/catalog/schema.ts'
+import { createDamageCheck } from '../../../src/host/library/explain-failure.ts'
 import { createStorage } from '../../../src/host/library/storage.ts'
 import type { Database } from '../../../src/store/database.ts'
 import { HASH, model } from '../catalog/entries.ts'
@@ -27,13 +28,7 @@ function open() {
     transaction: () => transaction,
   }
   const database = { name: 'test', use: (work) => work(connection as never) } as Database
-  const storage = createStorage({
-    database,
-    entries: {} as never,
-    models: {} as never,
-    onDownload: () => undefined,
-  })
-  return { storage, looked }
+  return { checkDamage: createDamageCheck(database), looked }
 }
 
 const implementation = model().implementations[0] as Implementation
@@ -46,19 +41,19 @@ describe('what is stored is looked through', () => {
     new InoriginError('invalid_request', 'messages: too long.'),
     new InoriginError('unavailable', 'The GPU was lost.', { code: 'device_lost' }),
   ])('not for %s, and later for what it may explain', async (harmless) => {
-    const { storage, looked } = open()
-    expect(await storage.checkDamage(harmless, implementation)).toBeUndefined()
+    const { checkDamage, looked } = open()
+    expect(await checkDamage(harmless, implementation)).toBeUndefined()
     expect(looked).toEqual([])
-    const found = await storage.checkDamage(new TypeError('bad graph'), implementation)
+    const found = await checkDamage(new TypeError('bad graph'), implementation)
     expect(found).toMatchObject({ code: 'storage_damaged', retryAfter: 1 })
     expect(looked).not.toEqual([])
   })
 
   test('once', async () => {
-    const { storage } = open()
+    const { checkDamage } = open()
     const unusable = new InoriginError('unavailable', 'No graph.', { code: 'model_unusable' })
-    expect(await storage.checkDamage(unusable, implementation)).toBeDefined()
-    expect(await storage.checkDamage(unusable, implementation)).toBeUndefined()
+    expect(await checkDamage(unusable, implementation)).toBeDefined()
+    expect(await checkDamage(unusable, implementation)).toBeUndefined()
   })
 })
 

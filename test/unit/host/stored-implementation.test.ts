@@ -5,7 +5,7 @@ import {
   findUnavailable,
   parseStoredImplementation,
   toStoredEntry,
-} from '../../../src/host/choice/stored-implementation.ts'
+} from '../../../src/host/library/stored-implementation.ts'
 import type { PredictionRecord } from '../../../src/store/db.ts'
 import type { Database } from '../../../src/store/database.ts'
 import { HASH, model, predictor } from '../catalog/entries.ts'

@@ -1,9 +1,9 @@
 /** Determines the implementation that this device uses, with its files. */
 import { hasResources } from '../../catalog/memory-bytes.ts'
 import type { Entry } from '../../catalog/schema.ts'
-import type { Entries } from '../library/entries.ts'
-import type { ImplementationSelector } from './selector.ts'
-import type { ResolvedImplementation } from './stored-implementation.ts'
+import type { ImplementationSelector } from '../choice/selector.ts'
+import type { ResolvedImplementation } from '../models/models.ts'
+import type { Entries } from './entries.ts'
 
 /**
  * Resolves with the chosen implementation and its files, which are looked up if they are not

@@ -15,12 +15,7 @@ import { isImported } from '../../store/imported-entries.ts'
 import type { Database } from '../../store/database.ts'
 import { getPartAt } from '../../store/file-parts.ts'
 import { hasResource } from '../../store/resources.ts'
-
-/** An implementation and its catalog entry. */
-export interface ResolvedImplementation {
-  entry: Entry
-  implementation: Implementation
-}
+import type { ResolvedImplementation } from '../models/models.ts'
 
 /** Timeout in milliseconds for asking a server whether it still has a file. */
 const PROBE_TIMEOUT_MS = 10_000

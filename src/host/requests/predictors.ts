@@ -1,0 +1,70 @@
+/** The operations of predictors, over HTTP and for the page's server handle. */
+import { toPredictor } from '../../catalog/find-entry.ts'
+import { closeImages } from '../../predictor/transferable-inputs.ts'
+import type { Control, Host } from '../../types/index.ts'
+import type { Entries } from '../library/entries.ts'
+import { findPredictor } from '../library/find-entry.ts'
+import type { Predictions } from '../library/predictions.ts'
+import type { Authorize } from './authorization.ts'
+import { waitUntilLoaded, type Leases } from './leases.ts'
+import { streamPrediction } from './prediction-stream.ts'
+import { createQueue } from './queue.ts'
+import { withRetry } from './retry.ts'
+
+/** Creates the operations of the page's server handle. */
+export function createPredictorControl({
+  entries,
+  leases,
+}: {
+  entries: Entries
+  leases: Leases
+}): Pick<Control, 'describePredictor' | 'predict'> {
+  return {
+    describePredictor: async (tag) => toPredictor(await findPredictor(entries, tag)),
+    async predict(tag, inputs, configuration, { signal, onEvent }) {
+      const run = async () => {
+        const lease = await leases.acquirePredictor(tag, configuration, signal)
+        const { instance, release } = lease
+        try {
+          await waitUntilLoaded(lease, signal, onEvent)
+          return await instance.worker.predict(inputs, { key: null, signal })
+        } catch (error) {
+          throw await instance.explainFailure(error)
+        } finally {
+          release()
+        }
+      }
+      // The inputs were copied when they crossed the port, so the caller keeps its own.
+      return withRetry(run).finally(() => closeImages(inputs))
+    },
+  }
+}
+
+/** Creates the operations over HTTP. They run the predictors of `control`. */
+export function createHttpPredictors(
+  { authorize, predictions }: { authorize: Authorize; predictions: Predictions },
+  control: Pick<Control, 'describePredictor' | 'predict'>,
+): Pick<Host, 'predictor' | 'createPrediction' | 'createRemotePrediction'> {
+  /** Queue of all predictions. Each also waits for its predictor, which runs one by one. */
+  const queue = createQueue({ maxRunning: 32, maxPerClient: 64, maxTotal: 256 })
+  return {
+    async predictor(tag, caller) {
+      authorize(caller)
+      return control.describePredictor(tag, caller)
+    },
+    async createPrediction(request, caller) {
+      authorize(caller)
+      return predictions.create(request, caller.signal)
+    },
+    async createRemotePrediction(tag, inputs, caller) {
+      authorize(caller)
+      const { client = '', signal } = caller
+      const ticket = queue.enqueue(client, signal)
+      return streamPrediction((onEvent) =>
+        ticket.granted
+          .then(() => control.predict(tag, inputs, undefined, { ...caller, onEvent }))
+          .finally(ticket.release),
+      )
+    },
+  }
+}
