@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { InoriginError } from '../error.ts'
-import type { Caller, Host } from '../types/index.ts'
 import { findJsonError, type JsonError, MAX_DEPTH, VALUES_REMEDY } from './json.ts'
+import type { RouteContext } from './route.ts'
 
 /** Largest body: 32 MiB, enough for a long conversation with images. */
 const MAX_BODY_BYTES = 32 * 1024 * 1024
@@ -20,10 +20,8 @@ export interface ParsedBody<T> {
  * the caller has no valid key, whatever else is wrong.
  */
 export async function readBody<T extends v.GenericSchema>(
-  request: Request,
+  { request, host, caller }: RouteContext,
   schema: T,
-  host: Host,
-  caller: Caller,
 ): Promise<ParsedBody<v.InferOutput<T>>> {
   try {
     return validate(schema, parseJson(await readText(request)))
