@@ -149,7 +149,7 @@ const runRemotePrediction: RouteHandler = async (context) => {
   const { host, caller } = context
   const { fields, ignored } = await readBody(context, remoteBodySchema)
   const { tag, signature } = await host.predictor(fields.tag, caller)
-  const { inputs, dialect } = decodeInputs(fields, signature)
+  const { inputs, dialect } = await decodeInputs(fields, signature)
   const events = await host.predict(tag, inputs, caller)
   const encoder = remoteEncoder({ tag, signature, dialect }, fields.stream ?? false)
   return eventResponse(events, encoder, context, [...ignored, ...ignoredByRemote(fields)])
@@ -202,8 +202,8 @@ async function routeRequest(path: string, context: RouteContext): Promise<Respon
   const method = request.method === 'HEAD' ? 'GET' : request.method
   const route = routes.find(([each]) => each === method)
   if (route) {
-    const [, , handle] = route
-    return handle({ ...context, param: decodePath(matchPath(pattern, path)?.[1] ?? '') })
+    const [, , answer] = route
+    return answer({ ...context, param: decodePath(matchPath(pattern, path)?.[1] ?? '') })
   }
   const allow = routes.map(([each]) => (each === 'GET' ? 'GET, HEAD' : each)).join(', ')
   const message = `${request.method} is not allowed on this path. Use ${allow}.`
