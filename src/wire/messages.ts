@@ -53,8 +53,7 @@ const rejectedServerBlocks = {
   compaction: rejected,
 }
 
-const result = object({
-  type: v.literal('tool_result'),
+const result = {
   tool_use_id: nonEmptyString,
   content: optional(
     stringOrParts(
@@ -62,13 +61,12 @@ const result = object({
     ),
   ),
   is_error: optional(flag),
-})
+}
 
 const systemText = stringOrParts(taggedUnion('type', { text }))
 
 const message = taggedUnion('role', {
-  user: object({
-    role: v.literal('user'),
+  user: {
     content: stringOrParts(
       taggedUnion('type', {
         text,
@@ -78,32 +76,22 @@ const message = taggedUnion('role', {
         ...rejectedServerBlocks,
       }),
     ),
-  }),
-  assistant: object({
-    role: v.literal('assistant'),
+  },
+  assistant: {
     content: stringOrParts(
       taggedUnion('type', {
         text,
-        thinking: object({
-          type: v.literal('thinking'),
-          thinking: string,
-          signature: optional(string),
-        }),
+        thinking: { thinking: string, signature: optional(string) },
         // Reasoning that another server encrypted cannot be decrypted here, so it is dropped.
-        redacted_thinking: object({ type: v.literal('redacted_thinking'), data: optional(string) }),
-        tool_use: object({
-          type: v.literal('tool_use'),
-          id: nonEmptyString,
-          name: nonEmptyString,
-          input: anyObject,
-        }),
+        redacted_thinking: { data: optional(string) },
+        tool_use: { id: nonEmptyString, name: nonEmptyString, input: anyObject },
         image: rejectedImage,
         ...rejectedBlocks,
         ...rejectedServerBlocks,
       }),
     ),
-  }),
-  system: object({ role: v.literal('system'), content: systemText }),
+  },
+  system: { content: systemText },
 })
 
 const clientToolSchema = object({
@@ -114,8 +102,8 @@ const clientToolSchema = object({
   input_examples: optional(arrayOf(anyObject)),
   // The constraint always makes arguments match their schema, so this has no effect.
   strict: optional(flag),
-  allowed_callers: optional(
-    unsupported(arrayOf(string), (callers) => callers.every((caller) => caller === 'direct')),
+  allowed_callers: unsupported(arrayOf(string), (callers) =>
+    callers.every((caller) => caller === 'direct'),
   ),
 })
 
@@ -125,9 +113,7 @@ const tool = v.lazy((input): typeof clientToolSchema | typeof rejected => {
   return typeof type === 'string' && type !== 'custom' ? rejected : clientToolSchema
 })
 
-const format = taggedUnion('type', {
-  json_schema: object({ type: string, schema: anyObject }),
-})
+const format = taggedUnion('type', { json_schema: { schema: anyObject } })
 
 /** Checked first, so that a client which can retry without it learns that before anything else. */
 const thread = rejectedField
@@ -219,6 +205,7 @@ export function messagesFieldNames(body: CountTokensBody): FieldNames {
 
 type Message = CountTokensBody['messages'][number]
 type Block = Extract<Message['content'], readonly unknown[]>[number]
+type ToolResult = Extract<Block, { type: 'tool_result' }>
 
 /**
  * Converts a message. Tool results come first, directly after their calls, and the user's text
@@ -245,7 +232,7 @@ function toMessages({ role, content }: Message, index: number): ChatMessage[] {
     : [...results, toUserMessage(userContent)]
 }
 
-function toResultImages({ content }: v.InferOutput<typeof result>, path: string): UserContent[] {
+function toResultImages({ content }: ToolResult, path: string): UserContent[] {
   if (typeof content === 'string') return []
   return (content ?? []).flatMap((block, at) =>
     block.type === 'image' ? [toImage(block, `${path}[${at}]`)] : [],
@@ -269,7 +256,7 @@ function toAssistantMessage(content: readonly Block[]): AssistantMessage {
   }
 }
 
-function toToolMessage(block: v.InferOutput<typeof result>): ChatMessage {
+function toToolMessage(block: ToolResult): ChatMessage {
   return {
     role: 'tool',
     toolCallId: calls.toCallId(block.tool_use_id),

@@ -35,12 +35,8 @@ const INCLUDE_ENCRYPTED_REASONING = 'reasoning.encrypted_content'
 
 const toolReference = object({ type: optional(oneOf(['function'])), name: nonEmptyString })
 const choice = taggedUnion('type', {
-  function: object({ type: v.literal('function'), name: nonEmptyString }),
-  allowed_tools: object({
-    type: v.literal('allowed_tools'),
-    mode: oneOf(['auto', 'required']),
-    tools: arrayOf(toolReference),
-  }),
+  function: { name: nonEmptyString },
+  allowed_tools: { mode: oneOf(['auto', 'required']), tools: arrayOf(toolReference) },
   custom: rejected,
 })
 
@@ -53,15 +49,14 @@ const tool = v.lazy((input): typeof functionTool | typeof rejected => {
 })
 
 const format = taggedUnion('type', {
-  text: object({ type: v.literal('text') }),
-  json_object: object({ type: v.literal('json_object') }),
-  json_schema: object({
-    type: v.literal('json_schema'),
+  text: {},
+  json_object: {},
+  json_schema: {
     name: optional(string),
     description: optional(string),
     schema: anyObject,
     strict: optional(flag),
-  }),
+  },
 })
 
 const summary = optional(oneOf(['auto', 'concise', 'detailed']))
@@ -94,8 +89,8 @@ const responsesFields = object({
       effort: effortField,
       summary,
       generate_summary: summary,
-      mode: optional(unsupported(string, (mode) => mode === 'standard')),
-      context: optional(unsupported(string, (messages) => messages === 'auto')),
+      mode: unsupported(string, (mode) => mode === 'standard'),
+      context: unsupported(string, (messages) => messages === 'auto'),
     }),
   ),
   include: optional(arrayOf(string)),
@@ -105,9 +100,11 @@ const responsesFields = object({
   store: optional(flag),
   metadata: optional(anyObject),
   prompt: rejectedField,
-  background: optional(unsupported(flag, (on) => !on)),
-  truncation: optional(
-    unsupported(oneOf(['disabled', 'auto']), (way) => way === 'disabled', 'shorten the input'),
+  background: unsupported(flag, (on) => !on),
+  truncation: unsupported(
+    oneOf(['disabled', 'auto']),
+    (way) => way === 'disabled',
+    'shorten the input',
   ),
   thread: rejectedField,
   ...sharedFields,
