@@ -4,14 +4,14 @@
  * the schema; `dist/catalog.schema.json` is the same schema as JSON Schema.
  */
 import * as v from 'valibot'
-import type {
-  bindingSchema,
-  imageLayoutSchema,
-  requirementsSchema,
-  resourceSchema,
-  textLayoutSchema,
+import {
+  type bindingSchema,
+  type imageLayoutSchema,
+  type requirementsSchema,
+  type resourceSchema,
+  type textLayoutSchema,
+  implementationSchema,
 } from './implementation-schema.ts'
-import { implementationSchema } from './implementation-schema.ts'
 import { mlcSchema, publishedMlcSchema, type MlcRecord } from './mlc/record-schema.ts'
 import { embeddingsSchema, signatureSchema } from './signature-schema.ts'
 import { tagSchema, textSchema, timestampSchema, tokenCountSchema } from './value-schemas.ts'

@@ -1,6 +1,5 @@
 import type { FinishReason, TokenLogprob, TokenProbability, Usage } from '../types/index.ts'
-import type { EventEncoder } from './response-body.ts'
-import { formatProgress } from './response-body.ts'
+import { type EventEncoder, formatProgress } from './response-body.ts'
 import type { CallFormat } from './chat-calls.ts'
 import { wireError } from './errors.ts'
 import { id, nowInSeconds } from './id.ts'

@@ -8,8 +8,7 @@ import {
   type contentSchema,
   type userContentSchema,
 } from './chat-schema.ts'
-import { withConflictCheck } from './fields.ts'
-import type { FieldConflict } from './fields.ts'
+import { withConflictCheck, type FieldConflict } from './fields.ts'
 import {
   convertFunctions,
   findFunctionsConflict,

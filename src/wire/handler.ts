@@ -1,7 +1,6 @@
 import { InoriginError } from '../error.ts'
 import type { Host } from '../types/index.ts'
-import { readBody } from './body.ts'
-import type { ParsedBody } from './body.ts'
+import { readBody, type ParsedBody } from './body.ts'
 import { chatBodySchema, chatFieldNames, ignoredByChat, toChatRequest } from './chat.ts'
 import { chatJsonEncoder, chatStreamEncoder } from './chat-encoder.ts'
 import { FUNCTION_CALL, TOOL_CALLS } from './chat-calls.ts'
@@ -21,8 +20,8 @@ import {
   messagesBodySchema,
   messagesFieldNames,
   toMessagesRequest,
+  type CountTokensBody,
 } from './messages.ts'
-import type { CountTokensBody } from './messages.ts'
 import { messageJsonEncoder, messageStreamEncoder } from './messages-encoder.ts'
 import { getModel, toModelJson, toModelListJson } from './models.ts'
 import {
@@ -41,8 +40,11 @@ import {
   jsonResponse,
   respondWithGeneration,
   rethrowWithBodyFieldNames,
+  type ParsedRequest,
+  type Route,
+  type RouteContext,
+  type RouteHandler,
 } from './route.ts'
-import type { ParsedRequest, Route, RouteContext, RouteHandler } from './route.ts'
 import { createCancellation } from './cancellation.ts'
 
 /**

@@ -20,8 +20,7 @@ import {
   unsupported,
   withConflictCheck,
 } from './fields.ts'
-import { imageBlock, rejectedImage, toImage, toUserMessage } from './images.ts'
-import type { UserContent } from './images.ts'
+import { imageBlock, rejectedImage, toImage, toUserMessage, type UserContent } from './images.ts'
 import type { FieldNames } from './field-names.ts'
 import { findBudgetConflict, outputEffortField, toReasoning } from './reasoning.ts'
 import { messagesSampling, toSampling } from './sampling.ts'

@@ -1,11 +1,9 @@
 /** Encodes a response, as one JSON body or as a stream of events about its items. */
 import type { KeptItem, TokenLogprob, Usage } from '../types/index.ts'
-import type { EventEncoder } from './response-body.ts'
-import { formatProgress } from './response-body.ts'
+import { type EventEncoder, formatProgress } from './response-body.ts'
 import { wireError } from './errors.ts'
 import { id, nowInSeconds } from './id.ts'
-import { jsonEncoder } from './completion-parts.ts'
-import type { CompletionPart, FinishEvent } from './completion-parts.ts'
+import { jsonEncoder, type CompletionPart, type FinishEvent } from './completion-parts.ts'
 import { SSE_TYPE } from './http-response.ts'
 import {
   createOutputItem,
@@ -13,8 +11,8 @@ import {
   itemDeltaEvent,
   itemDoneEvents,
   toItemJson,
+  type OutputItem,
 } from './responses-items.ts'
-import type { OutputItem } from './responses-items.ts'
 import type { ResponsesBody } from './responses.ts'
 import { comment, frame } from './sse.ts'
 

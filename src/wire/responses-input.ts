@@ -14,8 +14,7 @@ import {
   taggedUnion,
   withMaxLength,
 } from './fields.ts'
-import { inputImage, rejectedImage, toImage, toUserMessage } from './images.ts'
-import type { UserContent } from './images.ts'
+import { inputImage, rejectedImage, toImage, toUserMessage, type UserContent } from './images.ts'
 import { textPart } from './shared-fields.ts'
 import * as calls from './tools.ts'
 

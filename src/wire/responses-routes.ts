@@ -2,10 +2,17 @@
 import { InoriginError } from '../error.ts'
 import type { Caller, Host, KeptItem } from '../types/index.ts'
 import { readBody } from './body.ts'
-import { getStoredResponse, resolveInput, throwNotStored } from './resolve-input.ts'
-import type { ResolvedInput } from './resolve-input.ts'
-import { responseJsonEncoder, responseStreamEncoder } from './responses-encoder.ts'
-import type { ResponseJson } from './responses-encoder.ts'
+import {
+  getStoredResponse,
+  resolveInput,
+  throwNotStored,
+  type ResolvedInput,
+} from './resolve-input.ts'
+import {
+  responseJsonEncoder,
+  responseStreamEncoder,
+  type ResponseJson,
+} from './responses-encoder.ts'
 import {
   ignoredByResponses,
   includesEncryptedReasoning,
@@ -15,8 +22,14 @@ import {
   toResponsesRequest,
   toTopLogprobs,
 } from './responses.ts'
-import { countPromptTokens, jsonResponse, respondWithGeneration } from './route.ts'
-import type { Route, RouteContext, RouteHandler } from './route.ts'
+import {
+  countPromptTokens,
+  jsonResponse,
+  respondWithGeneration,
+  type Route,
+  type RouteContext,
+  type RouteHandler,
+} from './route.ts'
 
 /** Milliseconds to wait for the host to store a response before it is sent without. */
 const STORE_TIMEOUT_MS = 2_000

@@ -19,12 +19,16 @@ import {
   withConflictCheck,
 } from './fields.ts'
 import type { FieldNames } from './field-names.ts'
-import { effortField, findBudgetConflict, outputEffortField, toReasoning } from './reasoning.ts'
-import type { ReasoningSettings } from './reasoning.ts'
+import {
+  effortField,
+  findBudgetConflict,
+  outputEffortField,
+  toReasoning,
+  type ReasoningSettings,
+} from './reasoning.ts'
 import { chatSampling, toSampling } from './sampling.ts'
 import { renamedField, renamedFormat, sharedFields, topLogprobs } from './shared-fields.ts'
-import { inputSchema, toMessages } from './responses-input.ts'
-import type { InputItem } from './responses-input.ts'
+import { inputSchema, toMessages, type InputItem } from './responses-input.ts'
 import * as calls from './tools.ts'
 
 /** Value of `include` that asks for logprobs, without a number of alternatives. */

@@ -1,10 +1,8 @@
 /** Types that all route handlers share, and the responses that they return. */
 import { InoriginError } from '../error.ts'
 import type { Caller, GenerationRequest, Host } from '../types/index.ts'
-import { createResponseBody } from './response-body.ts'
-import type { EventEncoder } from './response-body.ts'
-import { toBodyFields, withBodyFieldNames } from './field-names.ts'
-import type { FieldNames } from './field-names.ts'
+import { createResponseBody, type EventEncoder } from './response-body.ts'
+import { toBodyFields, withBodyFieldNames, type FieldNames } from './field-names.ts'
 import { httpResponse } from './http-response.ts'
 import type { Cancellation } from './cancellation.ts'
 
