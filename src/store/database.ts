@@ -1,11 +1,12 @@
 /** Manages the connection to the database, which opens on first use and reopens after a loss. */
-import { openDB, type IDBPDatabase } from 'idb'
+import { openDB, type IDBPDatabase, type IDBPTransaction, type StoreNames } from 'idb'
 import { InoriginError } from '../error.ts'
 import { DB_VERSION, type StoreSchema } from './db.ts'
 import { migrate } from './migrations.ts'
 import { isQuotaExceeded, storageFullError } from './quota.ts'
 
 export type Connection = IDBPDatabase<StoreSchema>
+type StoreName = StoreNames<StoreSchema>
 
 export interface Database {
   readonly name: string
@@ -108,6 +109,19 @@ export function openDatabase(
       current = null
     },
   }
+}
+
+/** Runs `work` in a transaction that writes, and resolves as {@link runAndCommit}. */
+export function runWrite<Names extends [StoreName, ...StoreName[]], T>(
+  database: Database,
+  stores: Names,
+  work: (transaction: IDBPTransaction<StoreSchema, Names, 'readwrite'>) => Promise<T>,
+  options?: IDBTransactionOptions,
+): Promise<T> {
+  return database.use((connection) => {
+    const transaction = connection.transaction(stores, 'readwrite', options)
+    return runAndCommit(transaction, () => work(transaction))
+  })
 }
 
 /**
