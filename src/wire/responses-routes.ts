@@ -2,6 +2,7 @@
 import { InoriginError } from '../error.ts'
 import type { Caller, Host, KeptItem } from '../types/index.ts'
 import { readBody } from './body.ts'
+import { toPageJson } from './models.ts'
 import {
   getStoredResponse,
   resolveInput,
@@ -116,13 +117,7 @@ function toItemPage(items: readonly KeptItem[], query: URLSearchParams) {
   const from = after === null ? 0 : ordered.findIndex(({ id }) => id === after) + 1
   const rest = after !== null && from === 0 ? [] : ordered.slice(from)
   const data = rest.slice(0, Number(limit))
-  return {
-    object: 'list',
-    data,
-    first_id: data[0]?.id ?? null,
-    last_id: data.at(-1)?.id ?? null,
-    has_more: data.length < rest.length,
-  }
+  return toPageJson(data, data.length < rest.length)
 }
 
 const DEFAULT_PAGE_ITEMS = 20
