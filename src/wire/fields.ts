@@ -145,31 +145,8 @@ export const rejectedField = optional(rejected)
 /** Conflict between fields that are each valid alone. */
 export interface FieldConflict {
   /** Path of the field to change. */
-  path: readonly [string, ...(string | number)[]]
+  path: ReadonlyArray<string | number>
   /** End of the sentence "must be ...". */
   message: string
   input: unknown
-}
-
-/** Adds a check across fields to a rule. */
-export function withConflictCheck<T extends v.GenericSchema>(
-  rule: T,
-  findConflict: (value: v.InferOutput<T>) => FieldConflict | undefined,
-) {
-  return v.pipe(
-    rule,
-    v.rawCheck<v.InferOutput<T>>(({ dataset, addIssue }) => {
-      const conflict = dataset.typed ? findConflict(dataset.value) : undefined
-      if (!conflict) return
-      const [first, ...rest] = conflict.path.map((key): v.UnknownPathItem => ({
-        type: 'unknown',
-        origin: 'value',
-        input: dataset.value,
-        key,
-        value: conflict.input,
-      }))
-      if (first)
-        addIssue({ message: conflict.message, input: conflict.input, path: [first, ...rest] })
-    }),
-  )
 }

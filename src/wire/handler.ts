@@ -1,7 +1,8 @@
 import { InoriginError } from '../error.ts'
 import type { Host } from '../types/index.ts'
 import { readBody, type ParsedBody } from './body.ts'
-import { chatBodySchema, chatFieldNames, ignoredByChat, toChatRequest } from './chat.ts'
+import { chatFieldNames, findChatConflict, ignoredByChat, toChatRequest } from './chat.ts'
+import { chatFields } from './chat-schema.ts'
 import { chatJsonEncoder, chatStreamEncoder } from './chat-encoder.ts'
 import { FUNCTION_CALL, TOOL_CALLS } from './chat-calls.ts'
 import {
@@ -16,6 +17,7 @@ import { id } from './id.ts'
 import { findApiKey } from './api-key.ts'
 import {
   countTokensBodySchema,
+  findMessagesConflict,
   ignoredByMessages,
   messagesBodySchema,
   messagesFieldNames,
@@ -78,7 +80,7 @@ export async function handle(
 }
 
 const createChatCompletion: RouteHandler = async (context) => {
-  const { fields, ignored } = await readBody(context, chatBodySchema)
+  const { fields, ignored } = await readBody(context, chatFields, findChatConflict)
   const { model, stream, stream_options, logprobs } = fields
   const options = {
     model,
@@ -108,7 +110,7 @@ function parseMessages(
 }
 
 const createMessage: RouteHandler = async (context) => {
-  const body = await readBody(context, messagesBodySchema)
+  const body = await readBody(context, messagesBodySchema, findMessagesConflict)
   const { model, stream } = body.fields
   const options = { model, reasoning: toReasoning(body.fields).shown }
   const encoder = stream ? messageStreamEncoder(options) : messageJsonEncoder(options)

@@ -14,35 +14,32 @@ import {
 
 const MEDIA_TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'] as const
 
-type DecodedImage = Pick<Image, 'mediaType' | 'bytes'>
-
 /** Refuses an image in a message that is not of role user. */
 export const rejectedImage = rejectedWith('put images into a message of role user')
 
 /** Accepts an image in base64 and decodes it. */
-const base64 = v.pipe(
-  v.string('a string in base64'),
-  v.rawTransform<string, Image['bytes']>(({ dataset, addIssue, NEVER }) => {
-    const bytes = decodeImage(dataset.value)
-    if (bytes) return bytes
-    addIssue({ message: 'an image in base64' })
-    return NEVER
-  }),
-)
+const base64 = v.pipe(v.string('a string in base64'), decodedBy('an image in base64', decodeImage))
 
 const imageUrl = v.pipe(
   v.string('a data: URL'),
   v.check((url) => !/^(?:https?:)?\/\//i.test(url), 'images are not fetched; send a data: URL'),
-  v.rawTransform<string, DecodedImage>(({ dataset, addIssue, NEVER }) => {
-    const url = dataset.value
+  decodedBy(`a data: URL in base64 of one of ${MEDIA_TYPES.join(', ')}`, (url) => {
     const comma = url.indexOf(',')
     const mediaType = parseMediaType(url.slice(0, Math.max(comma, 0)))
     const bytes = mediaType && decodeImage(url.slice(comma + 1))
-    if (mediaType && bytes) return { mediaType, bytes }
-    addIssue({ message: `a data: URL in base64 of one of ${MEDIA_TYPES.join(', ')}` })
-    return NEVER
+    return bytes && { mediaType, bytes }
   }),
 )
+
+/** Replaces a string by what `decode` returns, or refuses it if that is nothing. */
+function decodedBy<T extends object>(message: string, decode: (text: string) => T | undefined) {
+  return v.rawTransform<string, T>(({ dataset, addIssue, NEVER }) => {
+    const decoded = decode(dataset.value)
+    if (decoded) return decoded
+    addIssue({ message })
+    return NEVER
+  })
+}
 
 /**
  * Returns the media type in the head of a base64 data URL. A regular expression would overflow the

@@ -18,7 +18,7 @@ import {
   stringOrParts,
   taggedUnion,
   unsupported,
-  withConflictCheck,
+  type FieldConflict,
 } from './fields.ts'
 import { imageBlock, rejectedImage, toImage, toUserMessage, type UserContent } from './images.ts'
 import type { FieldNames } from './field-names.ts'
@@ -136,17 +136,20 @@ const fields = {
   ...sharedFields,
 }
 
-const messagesFields = object({
+/** Schema of the body of `POST /v1/messages`. */
+export const messagesBodySchema = object({
   thread,
   max_completion_tokens: renamedField('send max_tokens instead'),
   max_tokens: integerAtLeast(1),
   ...fields,
 })
 
-export const messagesBodySchema = withConflictCheck(
-  messagesFields,
-  (body) => findBudgetConflict(body.thinking, body.max_tokens) ?? findLastMessageConflict(body),
-)
+/** Returns the first conflict between the fields of a message. */
+export function findMessagesConflict(
+  body: v.InferOutput<typeof messagesBodySchema>,
+): FieldConflict | undefined {
+  return findBudgetConflict(body.thinking, body.max_tokens) ?? findLastMessageConflict(body)
+}
 
 /** Schema of `POST /v1/messages/count_tokens`, which needs no `max_tokens`. */
 export const countTokensBodySchema = object({

@@ -15,6 +15,7 @@ import {
   type ResponseJson,
 } from './responses-encoder.ts'
 import {
+  findResponsesConflict,
   ignoredByResponses,
   includesEncryptedReasoning,
   responsesBodySchema,
@@ -36,7 +37,11 @@ import {
 const STORE_TIMEOUT_MS = 2_000
 
 async function parseResponsesRequest(context: RouteContext) {
-  const { fields, sent, ignored } = await readBody(context, responsesBodySchema)
+  const { fields, sent, ignored } = await readBody(
+    context,
+    responsesBodySchema,
+    findResponsesConflict,
+  )
   const resolved = await resolveInput(fields, sent, context.host, context.caller)
   return {
     fields,

@@ -16,7 +16,6 @@ import {
   string,
   taggedUnion,
   unsupported,
-  withConflictCheck,
 } from './fields.ts'
 import type { FieldNames } from './field-names.ts'
 import {
@@ -67,7 +66,8 @@ const summary = optional(oneOf(['auto', 'concise', 'detailed']))
 
 const CONVERSATION_ADVICE = 'send previous_response_id, or the whole conversation as input'
 
-const responsesFields = object({
+/** Schema of the body. */
+export const responsesBodySchema = object({
   model: nonEmptyString,
   input: inputSchema,
   instructions: optional(string),
@@ -114,13 +114,12 @@ const responsesFields = object({
   ...sharedFields,
 })
 
-/** Schema of the body. */
-export const responsesBodySchema = withConflictCheck(
-  responsesFields,
-  ({ thinking, max_output_tokens }) => findBudgetConflict(thinking, max_output_tokens),
-)
+export type ResponsesBody = v.InferOutput<typeof responsesBodySchema>
 
-export type ResponsesBody = v.InferOutput<typeof responsesFields>
+/** Returns the conflict between the fields of a body, if any. */
+export function findResponsesConflict({ thinking, max_output_tokens }: ResponsesBody) {
+  return findBudgetConflict(thinking, max_output_tokens)
+}
 
 /** Converts the body to a generation request. `items` are the resolved input. */
 export function toResponsesRequest(
