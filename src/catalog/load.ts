@@ -1,5 +1,5 @@
 /** Loads the catalog of a server: the app's own, then the one of the package. */
-import { InoriginError } from '../error.ts'
+import { InoriginError, messageOf } from '../error.ts'
 import type { Catalog, CatalogDocument } from './schema.ts'
 import {
   referencesMlcList,
@@ -119,10 +119,6 @@ function parseCatalogUrl(url: string, base: string): string {
 
 function invalidCatalogError(message: string, cause?: unknown): InoriginError {
   return new InoriginError('invalid_request', message, { code: 'invalid_catalog', cause })
-}
-
-function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown)
 }
 
 function catalogUnavailableError(url: string, why: string, cause?: unknown): InoriginError {

@@ -1,6 +1,6 @@
 /** Manages the connection to the database, which opens on first use and reopens after a loss. */
 import { openDB, type IDBPDatabase, type IDBPTransaction, type StoreNames } from 'idb'
-import { InoriginError } from '../error.ts'
+import { InoriginError, messageOf } from '../error.ts'
 import { DB_VERSION, type StoreSchema } from './db.ts'
 import { migrate } from './migrations.ts'
 import { isQuotaExceeded, storageFullError } from './quota.ts'
@@ -196,10 +196,9 @@ function toOpenError(thrown: unknown): unknown {
       { code: 'store_newer', cause: thrown },
     )
   }
-  const why = thrown instanceof Error ? thrown.message : String(thrown)
   return new InoriginError(
     'unavailable',
-    `The browser refused to open its database (${why}). ` +
+    `The browser refused to open its database (${messageOf(thrown)}). ` +
       'This happens in private windows and on full disks. Reload the page to try again.',
     { code: 'store_unavailable', cause: thrown },
   )

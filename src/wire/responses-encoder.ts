@@ -13,6 +13,7 @@ import {
   toItemJson,
   type OutputItem,
   type ResponseEvent,
+  type Status,
 } from './responses-items.ts'
 import type { ResponsesBody } from './responses.ts'
 import { comment, frame } from './sse.ts'
@@ -35,8 +36,6 @@ export interface ResponseJson extends Readonly<Record<string, unknown>> {
   status: Status
   output: readonly KeptItem[]
 }
-
-type Status = 'in_progress' | 'completed' | 'incomplete'
 
 /** Returns a function that creates the response object with all fields that clients expect. */
 function createResponseJson({ requestBody }: ResponseEncoderOptions) {

@@ -12,7 +12,7 @@ export interface OutputItem {
   encryptedContent?: string
 }
 
-type Status = 'in_progress' | 'completed' | 'incomplete'
+export type Status = 'in_progress' | 'completed' | 'incomplete'
 /** Type of a stream event, and its fields apart from those that all events have. */
 export type ResponseEvent = readonly [type: string, fields: object]
 
