@@ -159,7 +159,6 @@ export default defineConfig(({ command }) => ({
       '@mlc-ai/web-llm',
       '@mlc-ai/web-xgrammar',
       'hash-wasm',
-      'hono/tiny',
       'idb',
       'valibot',
     ],

@@ -39,8 +39,8 @@ async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-function runCommand(args: readonly string[]): number | Promise<number> {
-  const { values, positionals } = parseArgs({
+function parseCommandLine(args: readonly string[]) {
+  return parseArgs({
     args: [...args],
     allowPositionals: true,
     allowNegative: true,
@@ -63,6 +63,12 @@ function runCommand(args: readonly string[]): number | Promise<number> {
       version: { type: 'boolean', short: 'v' },
     },
   })
+}
+
+type Flags = ReturnType<typeof parseCommandLine>['values']
+
+function runCommand(args: readonly string[]): number | Promise<number> {
+  const { values, positionals } = parseCommandLine(args)
   if (values.version) return printLines(readVersion())
   if (values.help) return printLines(...HELP)
   const [command, first, second, ...rest] = positionals
@@ -91,28 +97,10 @@ async function runRefresh(file: string, host: string | undefined): Promise<numbe
   return failed.length > 0 ? 1 : 0
 }
 
-interface InitFlags {
-  guide?: boolean
-  mlc?: boolean
-  sw?: string
-  'own-sw'?: boolean
-}
-
-interface AddFlags {
-  tag?: string
-  name?: string
-  public?: string
-  'max-file-bytes'?: string
-  device?: string
-  dtypes?: string
-  tensor?: string[]
-  force?: boolean
-}
-
 /** Default limit of file sizes in bytes. Hosts of static sites allow 25 MB or more. */
 const MAX_FILE_BYTES = 25_000_000
 
-async function runAdd(source: string, flags: AddFlags): Promise<number> {
+async function runAdd(source: string, flags: Flags): Promise<number> {
   const { tag, name, force = false, tensor: tensors = [] } = flags
   if (tag === undefined)
     throw createUsageError(`Name a tag for the model: inorigin add ${source} --tag @me/name`)
@@ -139,10 +127,7 @@ async function runAdd(source: string, flags: AddFlags): Promise<number> {
   return printLines(...formatAddReport(result, options))
 }
 
-function runTypes(
-  catalog: string | undefined,
-  { out, ...flags }: { out?: string; public?: string },
-): number {
+function runTypes(catalog: string | undefined, { out, ...flags }: Flags): number {
   const catalogs = catalog === undefined ? findCatalogs(getPublicFolder(flags.public)) : [catalog]
   const types = generateTypes(catalogs)
   if (out === undefined) return printLines(...types.text.trimEnd().split('\n'))
@@ -185,7 +170,7 @@ function parseByteCount(option: string, value: string | undefined): number | und
   throw createUsageError(`${option} takes a number of bytes, not ${value}`)
 }
 
-function runInit(folder: string | undefined, flags: InitFlags): number {
+function runInit(folder: string | undefined, flags: Flags): number {
   const app = process.cwd()
   const before = readProjectOptions(app)
   const publicDir = folder === undefined ? before?.publicDir : toRelativePath(folder)

@@ -89,7 +89,11 @@ export class InoriginError extends Error {
     if (thrown instanceof Error && thrown.name === 'AbortError') {
       return new InoriginError('aborted', 'The request was canceled.', { cause: thrown })
     }
-    const message = thrown instanceof Error ? thrown.message : String(thrown)
-    return new InoriginError('internal', message, { cause: thrown })
+    return new InoriginError('internal', messageOf(thrown), { cause: thrown })
   }
+}
+
+/** Returns the message of an error, or any other thrown value as a string. */
+export function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown)
 }

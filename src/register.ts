@@ -1,7 +1,7 @@
 /**
  * Page side of the service worker: registers it, lets it control the page, and keeps it current.
  */
-import { InoriginError } from './error.ts'
+import { InoriginError, messageOf } from './error.ts'
 import { PROTOCOL, type PageToWorker, type WorkerStatus } from './link/protocol.ts'
 
 /** Timeout in milliseconds for a registered worker to control the page. */
@@ -178,7 +178,7 @@ async function toRegistrationError(
   { url, scope }: WorkerScript,
   cause: unknown,
 ): Promise<InoriginError> {
-  const reason = cause instanceof Error ? cause.message : String(cause)
+  const reason = messageOf(cause)
   const found = await fetch(url, { cache: 'no-store' }).catch(() => undefined)
   const isScript = found?.ok && /javascript/.test(found.headers.get('content-type') ?? '')
   if (!isScript) {

@@ -31,6 +31,10 @@ interface Candidate {
   obstacles: string[]
   /** Rank of the device kind; 0 is the fastest. */
   rank: number
+  /** Milliseconds of a run: Infinity if it failed, `undefined` if it was not measured. */
+  timeMs: number | undefined
+  /** Error message of a run that failed. */
+  failure?: string
 }
 
 /** Ratio of times up to which two are considered equal, since measurements fluctuate. */
@@ -66,21 +70,18 @@ export function findImplementation(
   preference: Preference = 'auto',
   measured: Measurements = new Map(),
 ): { chosen: Implementation | undefined; reasons: Reason[] } {
-  const candidates = toCandidates(entry, capabilities, preference)
-  const fitting = sortRunnable(candidates)
-  const best = findFastest(fitting, measured)
+  const candidates = toCandidates(entry, capabilities, preference, measured)
+  const best = findFastest(sortRunnable(candidates))
   const reasons = candidates.map((candidate): Reason => {
-    const { implementation, obstacles } = candidate
+    const { implementation, obstacles, timeMs = Infinity } = candidate
     const { id, device } = implementation
     const why =
       candidate === best
-        ? describeChosen(candidate, capabilities, measured)
+        ? describeChosen(candidate, capabilities)
         : best && obstacles.length === 0
-          ? describeRejected(candidate, best, measured)
+          ? describeRejected(candidate, best)
           : obstacles.join('; ')
-    const measurement = measured.get(id)
-    const milliseconds =
-      measurement && 'milliseconds' in measurement ? measurement.milliseconds : null
+    const milliseconds = timeMs === Infinity ? null : timeMs
     const bytes = hasResources(implementation) ? sumResourceBytes(implementation) : null
     return { id, device, chosen: candidate === best, why, bytes, milliseconds }
   })
@@ -96,21 +97,30 @@ export function listComparable(
   capabilities: Capabilities,
   preference: Preference = 'auto',
 ): Implementation[] {
-  return selectComparable(sortRunnable(toCandidates(entry, capabilities, preference))).map(
-    ({ implementation }) => implementation,
-  )
+  const candidates = toCandidates(entry, capabilities, preference, new Map())
+  return selectComparable(sortRunnable(candidates)).map(({ implementation }) => implementation)
 }
 
 function toCandidates(
   { implementations }: TagImplementations,
   capabilities: Capabilities,
   preference: Preference,
+  measured: Measurements,
 ): Candidate[] {
-  return implementations.map((implementation) => ({
-    implementation,
-    obstacles: listObstacles(implementation, capabilities, preference),
-    rank: toRank(implementation.device, capabilities),
-  }))
+  return implementations.map((implementation) => {
+    const measurement = measured.get(implementation.id)
+    return {
+      implementation,
+      obstacles: listObstacles(implementation, capabilities, preference),
+      rank: toRank(implementation.device, capabilities),
+      timeMs: measurement && toTimeMs(measurement),
+      ...(measurement && 'failure' in measurement && { failure: measurement.failure }),
+    }
+  })
+}
+
+function toTimeMs(measurement: Measurement): number {
+  return 'milliseconds' in measurement ? measurement.milliseconds : Infinity
 }
 
 /** Returns the candidates that can run, the fastest kind first. */
@@ -130,36 +140,23 @@ function selectComparable(fitting: readonly Candidate[]): Candidate[] {
   return fitting.filter(({ rank }) => rank < SOFTWARE_RANK || least === SOFTWARE_RANK)
 }
 
-function findFastest(fitting: readonly Candidate[], measured: Measurements): Candidate | undefined {
+function findFastest(fitting: readonly Candidate[]): Candidate | undefined {
   const [first] = fitting
-  const known = selectComparable(fitting).filter(
-    (rival) => findTimeMs(rival, measured) !== undefined,
-  )
+  const known = selectComparable(fitting).filter(({ timeMs }) => timeMs !== undefined)
   // A missing measurement of the first may mean that it is not downloaded yet. It may be faster.
   if (!first || !known.includes(first)) return first
-  const times = known.map((rival) => findTimeMs(rival, measured) ?? Infinity)
-  const least = Math.min(...times)
-  if (least === Infinity)
-    return fitting.find((one) => findTimeMs(one, measured) === undefined) ?? first
-  return known.find((_, index) => (times[index] ?? Infinity) <= least * EQUAL_TIME_RATIO)
-}
-
-/** Returns the milliseconds of a run: Infinity if it failed, `undefined` if it was not measured. */
-function findTimeMs({ implementation }: Candidate, measured: Measurements): number | undefined {
-  const measurement = measured.get(implementation.id)
-  if (!measurement) return undefined
-  return 'milliseconds' in measurement ? measurement.milliseconds : Infinity
+  const least = Math.min(...known.map(({ timeMs = Infinity }) => timeMs))
+  if (least === Infinity) return fitting.find(({ timeMs }) => timeMs === undefined) ?? first
+  return known.find(({ timeMs = Infinity }) => timeMs <= least * EQUAL_TIME_RATIO)
 }
 
 function describeChosen(
-  best: Candidate,
+  { implementation, timeMs = Infinity }: Candidate,
   { webgpu, wasm }: Capabilities,
-  measured: Measurements,
 ): string {
-  const time = findTimeMs(best, measured) ?? Infinity
   const speed =
-    time === Infinity ? '' : `; nothing is faster than its ${formatMilliseconds(time)} per run`
-  if (best.implementation.device === 'wasm') {
+    timeMs === Infinity ? '' : `; nothing is faster than its ${formatMilliseconds(timeMs)} per run`
+  if (implementation.device === 'wasm') {
     const kind = wasm.threads ? 'with SIMD and threads' : 'with SIMD'
     return webgpu?.software
       ? `WASM is faster than the software GPU of this device${speed}`
@@ -169,24 +166,20 @@ function describeChosen(
   return `the GPU${name && ` (${name})`} meets all requirements${speed}`
 }
 
-function describeRejected(candidate: Candidate, best: Candidate, measured: Measurements): string {
+function describeRejected({ rank, timeMs, failure }: Candidate, best: Candidate): string {
   const { id } = best.implementation
-  const measurement = measured.get(candidate.implementation.id)
-  const bestTime = findTimeMs(best, measured) ?? Infinity
-  if (candidate.rank === SOFTWARE_RANK && best.rank < SOFTWARE_RANK) {
+  const { timeMs: bestTime = Infinity } = best
+  if (rank === SOFTWARE_RANK && best.rank < SOFTWARE_RANK) {
     return `it can run, but the GPU here is a software GPU, and ${id} is faster`
   }
-  if (measurement && 'failure' in measurement) {
-    return `its test run failed here: ${measurement.failure}`
-  }
-  if (measurement && bestTime < Infinity) {
-    const { milliseconds } = measurement
-    const than = `${formatMilliseconds(milliseconds)} per run, and ${id} takes ${formatMilliseconds(bestTime)}`
-    return milliseconds > bestTime * EQUAL_TIME_RATIO
+  if (failure !== undefined) return `its test run failed here: ${failure}`
+  if (timeMs !== undefined && bestTime < Infinity) {
+    const than = `${formatMilliseconds(timeMs)} per run, and ${id} takes ${formatMilliseconds(bestTime)}`
+    return timeMs > bestTime * EQUAL_TIME_RATIO
       ? `it can run but is slower here: it takes ${than}`
       : `it can run but is no faster here: it takes ${than}`
   }
-  return candidate.rank === best.rank
+  return rank === best.rank
     ? `it can run, but ${id} comes first in the catalog; they were not compared here`
     : `it can run, but ${id} uses a faster kind of device; they were not compared here`
 }

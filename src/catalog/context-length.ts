@@ -20,5 +20,5 @@ export function findContextTokens(config: Readonly<Record<string, unknown>>): nu
 }
 
 /** Returns `true` for a plausible count. Larger values than any model has are ignored. */
-const isTokenCount = (value: unknown): value is number =>
+export const isTokenCount = (value: unknown): value is number =>
   Number.isSafeInteger(value) && Number(value) > 0 && Number(value) <= MAX_CONTEXT_TOKENS

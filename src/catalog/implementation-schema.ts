@@ -1,6 +1,16 @@
 /** Defines the schema of an implementation: its files, requirements and tensor layouts. */
 import * as v from 'valibot'
-import { countSchema, pathSchema, sha256Schema, textSchema } from './value-schemas.ts'
+import {
+  countSchema,
+  nonEmptyArray,
+  optionalCount,
+  optionalRecord,
+  optionalText,
+  pathSchema,
+  sha256Schema,
+  textSchema,
+  wholeNumberSchema,
+} from './value-schemas.ts'
 
 const RESOURCE_TYPES = ['onnx', 'data', 'tokenizer', 'config', 'wasm', 'mlc'] as const
 
@@ -13,7 +23,7 @@ export const resourceSchema = v.strictObject({
   /** Path within the implementation, such as `onnx/model.onnx`. */
   name: pathSchema,
   /** Length in bytes. */
-  bytes: v.pipe(v.number(), v.integer(), v.minValue(0)),
+  bytes: wholeNumberSchema,
   /** SHA-256 of the file, in lower-case hex digits. */
   sha256: sha256Schema,
   /** Hashes of consecutive 16 MiB chunks. With them, a damaged chunk is downloaded again alone. */
@@ -22,7 +32,7 @@ export const resourceSchema = v.strictObject({
    * Length in bytes of each part of a file that is split for hosts with a size limit. The last part
    * is shorter. The parts are at `url` with the suffixes `.0`, `.1`, and so on.
    */
-  partBytes: v.optional(countSchema),
+  partBytes: optionalCount,
 })
 
 /** Requirements that a device must meet to run an implementation. */
@@ -32,15 +42,15 @@ export const requirementsSchema = v.strictObject({
   /** Minimum values of WebGPU limits. */
   limits: v.optional(v.record(textSchema, v.pipe(v.number(), v.minValue(0)))),
   /** Bytes of memory needed to run. */
-  memory: v.optional(countSchema),
+  memory: optionalCount,
 })
 
 /** Conversion of an image to a tensor: resize, then `(value / 255 - mean) / std` per channel. */
 export const imageLayoutSchema = v.strictObject({
   /** Width in pixels, set together with `height`. Default: the image's own. */
-  width: v.optional(countSchema),
+  width: optionalCount,
   /** Height in pixels, set together with `width`. Default: the image's own. */
-  height: v.optional(countSchema),
+  height: optionalCount,
   /** Channels of each pixel. */
   channels: v.picklist(['gray', 'rgb', 'rgba']),
   /** Memory order of the channels: planes (`nchw`) or interleaved in each pixel (`nhwc`). */
@@ -52,7 +62,7 @@ export const imageLayoutSchema = v.strictObject({
   /** Resize mode: `contain` pads with the background, `cover` crops, `stretch` distorts. */
   fit: v.optional(v.picklist(['stretch', 'contain', 'cover'])),
   /** CSS color behind transparent pixels and in padding. Default: black. */
-  background: v.optional(textSchema),
+  background: optionalText,
 })
 
 /** Conversion of texts to token tensors: one row for each text, padded with zeros. */
@@ -60,9 +70,9 @@ export const textLayoutSchema = v.strictObject({
   /** Name of the tokenizer's resource, such as `tokenizer.json`. */
   tokenizer: pathSchema,
   /** Name of the attention mask tensor: 1 for a token, 0 for padding. */
-  mask: v.optional(textSchema),
+  mask: optionalText,
   /** Name of the token type tensor. It is filled with zeros. */
-  types: v.optional(textSchema),
+  types: optionalText,
   /** Maximum number of tokens of a text. */
   most: countSchema,
 })
@@ -78,7 +88,7 @@ export const bindingSchema = v.strictObject({
   /** Tokenization, if the tensor holds the tokens of a `string` or a `list` of strings. */
   text: v.optional(textLayoutSchema),
   /** Names of the values of a `dict`, in the order of the tensor. */
-  keys: v.optional(v.pipe(v.array(textSchema), v.minLength(1))),
+  keys: v.optional(nonEmptyArray(textSchema)),
 })
 
 /** One way to run a tag: its files and requirements. */
@@ -92,9 +102,9 @@ export const implementationSchema = v.strictObject({
   /** Requirements on the device. Default: none. */
   requires: v.optional(requirementsSchema),
   /** Files of the implementation. */
-  resources: v.pipe(v.array(resourceSchema), v.minLength(1)),
+  resources: nonEmptyArray(resourceSchema),
   /** Bindings of a predictor's parameters by name. Default: the tensor of the parameter's name. */
   bindings: v.optional(v.record(textSchema, bindingSchema)),
   /** Values that replace parts of mlc-chat-config.json, for models of MLC. */
-  overrides: v.optional(v.record(textSchema, v.unknown())),
+  overrides: optionalRecord,
 })

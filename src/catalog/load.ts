@@ -1,7 +1,12 @@
 /** Loads the catalog of a server: the app's own, then the one of the package. */
-import { InoriginError } from '../error.ts'
+import { InoriginError, messageOf } from '../error.ts'
 import type { Catalog, CatalogDocument } from './schema.ts'
-import { referencesMlcList, validateCatalog, type ValidateOptions } from './validate.ts'
+import {
+  referencesMlcList,
+  toAbsoluteUrl,
+  validateCatalog,
+  type ValidateOptions,
+} from './validate.ts'
 
 /** Maximum length of a catalog document in bytes. */
 export const MAX_CATALOG_BYTES = 4 * 1024 * 1024
@@ -107,17 +112,13 @@ async function readText({ body }: Response, url: string): Promise<string> {
 }
 
 function parseCatalogUrl(url: string, base: string): string {
-  const resolved = URL.canParse(url, base) ? new URL(url, base) : null
-  if (resolved && /^https?:$/.test(resolved.protocol)) return resolved.href
+  const absoluteUrl = toAbsoluteUrl(url, base)
+  if (absoluteUrl) return absoluteUrl
   throw invalidCatalogError(`The catalog ${JSON.stringify(url)} is not an http or https URL.`)
 }
 
 function invalidCatalogError(message: string, cause?: unknown): InoriginError {
   return new InoriginError('invalid_request', message, { code: 'invalid_catalog', cause })
-}
-
-function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown)
 }
 
 function catalogUnavailableError(url: string, why: string, cause?: unknown): InoriginError {

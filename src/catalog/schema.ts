@@ -4,17 +4,27 @@
  * the schema; `dist/catalog.schema.json` is the same schema as JSON Schema.
  */
 import * as v from 'valibot'
-import type {
-  bindingSchema,
-  imageLayoutSchema,
-  requirementsSchema,
-  resourceSchema,
-  textLayoutSchema,
+import {
+  type bindingSchema,
+  type imageLayoutSchema,
+  type requirementsSchema,
+  type resourceSchema,
+  type textLayoutSchema,
+  implementationSchema,
 } from './implementation-schema.ts'
-import { implementationSchema } from './implementation-schema.ts'
 import { mlcSchema, publishedMlcSchema, type MlcRecord } from './mlc/record-schema.ts'
 import { embeddingsSchema, signatureSchema } from './signature-schema.ts'
-import { tagSchema, textSchema, timestampSchema, tokenCountSchema } from './value-schemas.ts'
+import {
+  nonEmptyArray,
+  optionalFlag,
+  optionalString,
+  optionalText,
+  tagSchema,
+  textSchema,
+  timestampSchema,
+  tokenCountSchema,
+  wholeNumberSchema,
+} from './value-schemas.ts'
 
 /** Precisions of weights, as used in the file names of exports on a hub. */
 export const DTYPES = [
@@ -54,9 +64,9 @@ const describedFields = {
   /** Name that requests use as the model: `@owner/name`, in lower case. */
   tag: tagSchema,
   /** One sentence about what it does. */
-  description: v.optional(v.string()),
+  description: optionalString,
   /** Model card in Markdown. */
-  card: v.optional(v.string()),
+  card: optionalString,
   /** Author of the model. Default: the owner in the tag. */
   owner: v.optional(ownerSchema),
   /** State of the entry. Default: `active`. */
@@ -72,19 +82,19 @@ const listedFields = {
   /** Time when it was created or added, in RFC 3339. */
   created: timestampSchema,
   /** Ways to run it. Each device uses one that suits it; among equals, the first one. */
-  implementations: v.pipe(v.array(implementationSchema), v.minLength(1)),
+  implementations: nonEmptyArray(implementationSchema),
 }
 
 /** Abilities of a model beyond text input and text output. */
 const capabilitiesSchema = v.strictObject({
   /** `true` if it calls tools. */
-  tools: v.optional(v.boolean()),
+  tools: optionalFlag,
   /** `true` if it writes its reasoning, which requests can switch off or limit. */
-  thinking: v.optional(v.boolean()),
+  thinking: optionalFlag,
   /** `true` if it accepts images in messages. */
-  imageInput: v.optional(v.boolean()),
+  imageInput: optionalFlag,
   /** `true` if its output can follow a JSON schema. */
-  structuredOutputs: v.optional(v.boolean()),
+  structuredOutputs: optionalFlag,
 })
 
 /** Settings of the dialog that override or complete the chat template. */
@@ -92,7 +102,7 @@ const dialogFields = {
   /** Format of tool calls. Default: the format that the chat template describes. */
   toolFormat: v.optional(v.picklist(TOOL_FORMATS)),
   /** Maximum number of reasoning tokens if a request sets none. Default: 0, no reasoning. */
-  reasoningBudget: v.optional(v.pipe(v.number(), v.integer(), v.minValue(0))),
+  reasoningBudget: v.optional(wholeNumberSchema),
 }
 
 /** Language model that is listed with its files. */
@@ -120,13 +130,13 @@ const lookedUpFields = {
   type: v.optional(v.literal('model')),
   ...describedFields,
   /** Commit, branch or tag. Default: `main`, pinned to its commit at the first load. */
-  revision: v.optional(textSchema),
+  revision: optionalText,
   /** URL of the hub or a mirror, relative to the catalog's URL. Default: https://huggingface.co */
-  host: v.optional(textSchema),
+  host: optionalText,
   /** Precisions that may be used, best first. Default: the ones that suit the device. */
-  dtypes: v.optional(v.pipe(v.array(v.picklist(DTYPES)), v.minLength(1))),
+  dtypes: v.optional(nonEmptyArray(v.picklist(DTYPES))),
   /** Display name. Default: the name of the repository. */
-  name: v.optional(textSchema),
+  name: optionalText,
   /** Time when it was created or added, in RFC 3339. Default: that of the repository. */
   created: v.optional(timestampSchema),
   /**
@@ -140,7 +150,7 @@ const lookedUpFields = {
   capabilities: v.optional(capabilitiesSchema),
   ...dialogFields,
   /** Ways to run it. Written by `inorigin catalog refresh`, or looked up at the hub. */
-  implementations: v.optional(v.pipe(v.array(implementationSchema), v.minLength(1))),
+  implementations: v.optional(nonEmptyArray(implementationSchema)),
 }
 
 /**
@@ -187,7 +197,7 @@ export const entrySchema = v.variant('type', [modelEntrySchema, predictorEntrySc
 const createCatalogSchema = <const T extends v.GenericSchema>(entry: T) =>
   v.strictObject({
     /** Location of the schema, for editors: `inorigin/catalog.schema.json` of the package. */
-    $schema: v.optional(v.string()),
+    $schema: optionalString,
     /** Version of the catalog format. */
     version: v.literal(1),
     /** Models and predictors to serve. Each tag may appear once. */

@@ -1,6 +1,6 @@
 /** Defines the schema of a predictor's signature in a catalog. */
 import * as v from 'valibot'
-import { countSchema, textSchema } from './value-schemas.ts'
+import { countSchema, optionalFlag, optionalString, textSchema } from './value-schemas.ts'
 
 const PARAMETER_TYPES = [
   'float16',
@@ -47,9 +47,9 @@ const inputParameterSchema = v.strictObject({
   /** Type of its values. */
   type: v.picklist(PARAMETER_TYPES),
   /** Purpose of the parameter. */
-  description: v.optional(v.string()),
+  description: optionalString,
   /** `true` if it may be omitted. It then needs a default value. */
-  optional: v.optional(v.boolean()),
+  optional: optionalFlag,
   /** Bounds of a number. */
   range: v.optional(rangeSchema),
   /** Named values that it accepts. */
@@ -66,7 +66,7 @@ const outputParameterSchema = v.strictObject({
   /** Type of its values. */
   type: v.picklist(PARAMETER_TYPES),
   /** Meaning of the output. */
-  description: v.optional(v.string()),
+  description: optionalString,
   /** Named values that it can have. */
   enumeration: v.optional(enumerationSchema),
   /** JSON Schema of a `list` or `dict`. */
@@ -92,7 +92,7 @@ export const embeddingsSchema = v.strictObject({
    * `true` if the first part of a vector is a usable vector too (Matryoshka). Requests can then ask
    * for fewer dimensions. Default: false.
    */
-  shortens: v.optional(v.boolean()),
+  shortens: optionalFlag,
   /** Maximum number of tokens of a text. */
   maxInputTokens: countSchema,
 })

@@ -17,13 +17,7 @@ export function validateParameters(
   report: ReportProblem,
 ): void {
   for (const side of ['inputs', 'outputs'] as const) {
-    const list = `${path}.signature.${side}`
-    reportDuplicates(
-      signature[side].map(({ name }) => name),
-      list,
-      'name',
-      report,
-    )
+    reportDuplicates(signature[side], 'name', `${path}.signature.${side}`, report)
   }
   for (const [index, input] of signature.inputs.entries()) {
     validateInput(input, `${path}.signature.inputs[${index}]`, report)
@@ -42,12 +36,7 @@ export function validateParameters(
 
 function validateInput(input: Input, path: string, report: ReportProblem): void {
   const { range, enumeration = [], defaultValue } = input
-  reportDuplicates(
-    enumeration.map(({ name }) => name),
-    `${path}.enumeration`,
-    'name',
-    report,
-  )
+  reportDuplicates(enumeration, 'name', `${path}.enumeration`, report)
   const { min = -Infinity, max = Infinity } = range ?? {}
   if (min > max) return report(`${path}.range`, `min ${min} is above max ${max}, so no value fits`)
   if (defaultValue === undefined || defaultValue === null) return
@@ -71,13 +60,14 @@ function isMember(members: Members, given: unknown): boolean {
 
 const toNumber = (value: unknown): unknown => (typeof value === 'boolean' ? Number(value) : value)
 
-/** Reports each value that occurs earlier in the list. `field` names the field that holds it. */
-export function reportDuplicates(
-  values: readonly string[],
+/** Reports each item of which an earlier item of the list has the same value of `field`. */
+export function reportDuplicates<Field extends string>(
+  items: ReadonlyArray<Readonly<Record<Field, string>>>,
+  field: Field,
   path: string,
-  field: string,
   report: ReportProblem,
 ): void {
+  const values = items.map((item) => item[field])
   for (const [index, value] of values.entries()) {
     const first = values.indexOf(value)
     if (first !== index) {

@@ -75,12 +75,7 @@ function resolveDocument(
   problems: string[],
 ): Catalog {
   const report = (path: string, problem: string) => problems.push(`${path}: ${problem}`)
-  reportDuplicates(
-    catalog.entries.map((entry) => entry.tag),
-    'entries',
-    'tag',
-    report,
-  )
+  reportDuplicates(catalog.entries, 'tag', 'entries', report)
   const entries = catalog.entries.map((written, index): Entry => {
     const path = `entries[${index}]`
     const entry =
@@ -98,21 +93,11 @@ function resolveDocument(
       validateParameters(entry, path, report)
       validateEmbeddings(entry, `${path}.embeddings`, report)
     }
-    reportDuplicates(
-      entry.implementations.map(({ id }) => id),
-      `${path}.implementations`,
-      'id',
-      report,
-    )
+    reportDuplicates(entry.implementations, 'id', `${path}.implementations`, report)
     const implementations = entry.implementations.map((implementation, at): Implementation => {
       validateEngine(implementation, entry.type, `${path}.implementations[${at}]`, report)
       const list = `${path}.implementations[${at}].resources`
-      reportDuplicates(
-        implementation.resources.map(({ name }) => name),
-        list,
-        'name',
-        report,
-      )
+      reportDuplicates(implementation.resources, 'name', list, report)
       const resources = implementation.resources.map((resource, place): Resource => {
         validateChunkCount(resource, `${list}[${place}].chunks`, report)
         const url = toAbsoluteUrl(resource.url, base)
@@ -191,7 +176,8 @@ function validateChunkCount(
   }
 }
 
-function toAbsoluteUrl(url: string, base: string): string | null {
+/** Returns an absolute http or https URL, or `null` if it is none. */
+export function toAbsoluteUrl(url: string, base: string): string | null {
   const resolvedUrl = URL.canParse(url, base) ? new URL(url, base) : null
   return resolvedUrl && /^https?:$/.test(resolvedUrl.protocol) ? resolvedUrl.href : null
 }

@@ -38,6 +38,19 @@ export const sha256Schema = v.pipe(
   v.regex(/^[0-9a-f]{64}$/, 'a sha256 is 64 lower-case hex digits'),
 )
 
+export const wholeNumberSchema = v.pipe(v.number(), v.integer(), v.minValue(0))
+
+export const optionalFlag = v.optional(v.boolean())
+export const optionalString = v.optional(v.string())
+export const optionalText = v.optional(textSchema)
+export const optionalCount = v.optional(countSchema)
+export const optionalRecord = v.optional(v.record(textSchema, v.unknown()))
+
+/** Accepts an array with at least one item. */
+export function nonEmptyArray<T extends v.GenericSchema>(item: T) {
+  return v.pipe(v.array(item), v.minLength(1))
+}
+
 /** Path of a file. It becomes part of a URL, where dot segments would point elsewhere. */
 export const pathSchema = v.pipe(
   v.string(),

@@ -1,7 +1,7 @@
 /** Checks stored resources for damage. */
 import { UNKNOWN_DIGEST } from './db.ts'
 import { computeDigest } from './digest.ts'
-import { runAndCommit, type Database } from './database.ts'
+import { runWrite, type Database } from './database.ts'
 import { getChunkLength, findResourceRecord } from './resources.ts'
 import { getChunk } from './resource-writer.ts'
 
@@ -46,8 +46,5 @@ export async function readChunkContent(
 
 /** Deletes a chunk. Its recorded hash stays, and the chunk that replaces it must match. */
 function deleteChunkData(database: Database, sha256: string, index: number): Promise<void> {
-  return database.use((connection) => {
-    const transaction = connection.transaction('chunks', 'readwrite')
-    return runAndCommit(transaction, () => transaction.store.delete([sha256, index]))
-  })
+  return runWrite(database, ['chunks'], ({ store }) => store.delete([sha256, index]))
 }

@@ -1,11 +1,12 @@
 /** Manages the connection to the database, which opens on first use and reopens after a loss. */
-import { openDB, type IDBPDatabase } from 'idb'
-import { InoriginError } from '../error.ts'
+import { openDB, type IDBPDatabase, type IDBPTransaction, type StoreNames } from 'idb'
+import { InoriginError, messageOf } from '../error.ts'
 import { DB_VERSION, type StoreSchema } from './db.ts'
 import { migrate } from './migrations.ts'
 import { isQuotaExceeded, storageFullError } from './quota.ts'
 
 export type Connection = IDBPDatabase<StoreSchema>
+type StoreName = StoreNames<StoreSchema>
 
 export interface Database {
   readonly name: string
@@ -110,6 +111,19 @@ export function openDatabase(
   }
 }
 
+/** Runs `work` in a transaction that writes, and resolves as {@link runAndCommit}. */
+export function runWrite<Names extends [StoreName, ...StoreName[]], T>(
+  database: Database,
+  stores: Names,
+  work: (transaction: IDBPTransaction<StoreSchema, Names, 'readwrite'>) => Promise<T>,
+  options?: IDBTransactionOptions,
+): Promise<T> {
+  return database.use((connection) => {
+    const transaction = connection.transaction(stores, 'readwrite', options)
+    return runAndCommit(transaction, () => work(transaction))
+  })
+}
+
 /**
  * Runs `work` and resolves with its result once the transaction is committed. If `work` fails,
  * rejects with that error, since the error of the transaction only repeats it.
@@ -182,10 +196,9 @@ function toOpenError(thrown: unknown): unknown {
       { code: 'store_newer', cause: thrown },
     )
   }
-  const why = thrown instanceof Error ? thrown.message : String(thrown)
   return new InoriginError(
     'unavailable',
-    `The browser refused to open its database (${why}). ` +
+    `The browser refused to open its database (${messageOf(thrown)}). ` +
       'This happens in private windows and on full disks. Reload the page to try again.',
     { code: 'store_unavailable', cause: thrown },
   )

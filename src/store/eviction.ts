@@ -13,7 +13,7 @@ import {
 import type { Database } from './database.ts'
 import { trackDeletion, countPendingDeletion, settleDeletions } from './pending-deletions.ts'
 import { measureFreeBytes } from './free-space.ts'
-import { countStoredBytes, removeResource } from './resources.ts'
+import { countStoredBytes, removeResource, sumStoredBytes } from './resources.ts'
 import { isStorageFullError } from './quota.ts'
 import { runUnlessInUse } from './use-locks.ts'
 
@@ -220,10 +220,6 @@ function quotaShortageError(
       },
     },
   )
-}
-
-function sumStoredBytes(records: readonly ResourceRecord[]): number {
-  return records.reduce((total, record) => total + countStoredBytes(record), 0)
 }
 
 function formatMegabytes(bytes: number): string {

@@ -1,8 +1,8 @@
 /** Stores the catalog entries of imported models, which no catalog lists. */
 import { InoriginError } from '../error.ts'
 import type { EntryRecord } from './db.ts'
-import { runAndCommit, type Database } from './database.ts'
-import { toChunkKeyRange } from './resources.ts'
+import { runWrite, type Database } from './database.ts'
+import { keepForTags, MODEL_STORES } from './resources.ts'
 
 const IMPORT_SCHEME = 'import:'
 
@@ -22,27 +22,20 @@ export function putImportedEntry(
   hashes: ReadonlySet<string>,
 ): Promise<void> {
   const { tag } = record
-  return database.use((connection) => {
-    const stores = ['entries', 'resources', 'chunks', 'pins'] as const
-    const transaction = connection.transaction(stores, 'readwrite')
-    return runAndCommit(transaction, async () => {
-      const resources = transaction.objectStore('resources')
-      const stored = await resources.getAll()
-      const present = stored.filter(({ sha256, verified }) => verified && hashes.has(sha256))
-      if (present.length < hashes.size) throw filesRemovedError(tag)
-      const others = stored.filter(({ sha256 }) => !hashes.has(sha256))
-      for (const other of others.filter(({ tags }) => tags.includes(tag))) {
-        const tags = other.tags.filter((one) => one !== tag)
-        if (tags.length > 0) {
-          await resources.put({ ...other, tags })
-          continue
-        }
-        await resources.delete(other.sha256)
-        await transaction.objectStore('chunks').delete(toChunkKeyRange(other.sha256))
-      }
-      await transaction.objectStore('entries').put(record)
-      await transaction.objectStore('pins').put({ tag, since: new Date().toISOString() })
-    })
+  return runWrite(database, MODEL_STORES, async (transaction) => {
+    const stored = await transaction.objectStore('resources').getAll()
+    const present = stored.filter(({ sha256, verified }) => verified && hashes.has(sha256))
+    if (present.length < hashes.size) throw filesRemovedError(tag)
+    for (const other of stored) {
+      if (hashes.has(other.sha256) || !other.tags.includes(tag)) continue
+      await keepForTags(
+        transaction,
+        other,
+        other.tags.filter((one) => one !== tag),
+      )
+    }
+    await transaction.objectStore('entries').put(record)
+    await transaction.objectStore('pins').put({ tag, since: new Date().toISOString() })
   })
 }
 

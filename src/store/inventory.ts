@@ -1,9 +1,16 @@
 /** Lists and removes stored resources, by file and by tag. */
 import type { StoredResource, StoredTag, Tag } from '../types/index.ts'
 import type { ResourceRecord } from './db.ts'
-import { runAndCommit, type Database } from './database.ts'
+import { runWrite, type Database } from './database.ts'
 import { trackDeletion } from './pending-deletions.ts'
-import { countStoredBytes, toChunkKeyRange, isComplete, withoutLostChunks } from './resources.ts'
+import {
+  countStoredBytes,
+  isComplete,
+  keepForTags,
+  listResourceRecords,
+  MODEL_STORES,
+  sumStoredBytes,
+} from './resources.ts'
 import { listResourcesInUse } from './use-locks.ts'
 
 export interface Inventory {
@@ -29,16 +36,8 @@ export async function loadInventory(
   catalogIndex?: CatalogIndex,
 ): Promise<Inventory> {
   const inUse = await listResourcesInUse(database)
-  const [records, pins] = await database.use(async (connection) => {
-    const transaction = connection.transaction(['resources', 'chunks', 'pins'])
-    const allRecords = await transaction.objectStore('resources').index('lastUsed').getAll()
-    const chunks = transaction.objectStore('chunks')
-    const stored = allRecords.map(async (record) => {
-      const keys = await chunks.getAllKeys(toChunkKeyRange(record.sha256))
-      return { ...record, chunks: withoutLostChunks(record.chunks, keys) }
-    })
-    return Promise.all([Promise.all(stored), transaction.objectStore('pins').getAllKeys()])
-  })
+  const records = await listResourceRecords(database)
+  const pins = await database.use((connection) => connection.getAllKeys('pins'))
   return {
     records: records.map((record) =>
       record.tags.length > 0
@@ -121,25 +120,15 @@ export async function removeTag(
   const tagResources = new Map(records.map(({ sha256, tags }) => [sha256, tags]))
   const alone = records.filter(({ tags }) => tags.length === 1 && tags[0] === tag)
   const remove = () =>
-    database.use((connection) => {
-      const stores = ['resources', 'chunks', 'pins', 'entries'] as const
-      const transaction = connection.transaction(stores, 'readwrite')
-      return runAndCommit(transaction, async () => {
-        const resources = transaction.objectStore('resources')
-        for (const [sha256, tags] of tagResources) {
-          const record = await resources.get(sha256)
-          if (!record || !tags.includes(tag)) continue
-          const others = [...new Set([...tags, ...record.tags])].filter((other) => other !== tag)
-          if (others.length > 0) {
-            await resources.put({ ...record, tags: others })
-            continue
-          }
-          await resources.delete(sha256)
-          await transaction.objectStore('chunks').delete(toChunkKeyRange(sha256))
-        }
-        await transaction.objectStore('pins').delete(tag)
-        await transaction.objectStore('entries').delete(tag)
-      })
+    runWrite(database, MODEL_STORES, async (transaction) => {
+      for (const [sha256, tags] of tagResources) {
+        const record = await transaction.objectStore('resources').get(sha256)
+        if (!record || !tags.includes(tag)) continue
+        const others = [...new Set([...tags, ...record.tags])].filter((other) => other !== tag)
+        await keepForTags(transaction, record, others)
+      }
+      await transaction.objectStore('pins').delete(tag)
+      await transaction.objectStore('entries').delete(tag)
     })
   await trackDeletion(database, sumStoredBytes(alone), remove)
 }
@@ -148,18 +137,10 @@ export async function removeTag(
 export async function clearResources(database: Database): Promise<void> {
   const { records } = await loadInventory(database)
   const clear = () =>
-    database.use((connection) => {
-      const stores = ['resources', 'chunks', 'pins', 'entries'] as const
-      const transaction = connection.transaction(stores, 'readwrite')
-      return runAndCommit(transaction, async () => {
-        for (const store of stores) await transaction.objectStore(store).clear()
-      })
+    runWrite(database, MODEL_STORES, async (transaction) => {
+      for (const store of MODEL_STORES) await transaction.objectStore(store).clear()
     })
   await trackDeletion(database, sumStoredBytes(records), clear)
-}
-
-function sumStoredBytes(records: readonly ResourceRecord[]): number {
-  return records.reduce((bytes, record) => bytes + countStoredBytes(record), 0)
 }
 
 function sumOf(resources: readonly StoredResource[]): number {

@@ -7,7 +7,7 @@
  */
 import type { Database } from './database.ts'
 import { sleep } from './timeouts.ts'
-import { countStoredBytes, toChunkKeyRange, withoutLostChunks } from './resources.ts'
+import { listResourceRecords, sumStoredBytes } from './resources.ts'
 import { estimateQuota } from './quota.ts'
 
 interface PendingDeletion {
@@ -103,10 +103,10 @@ export async function settleDeletions(
 
 /** Resolves with the bytes that the origin uses besides resources; `null` if not known reliably. */
 async function measureOtherUsage(database: Database): Promise<number | null> {
-  let stored = await sumStoredBytes(database)
+  let stored = sumStoredBytes(await listResourceRecords(database))
   for (let read = 1; ; read++) {
     const { usage } = await estimateQuota().catch(() => ({ usage: null }))
-    const after = await sumStoredBytes(database)
+    const after = sumStoredBytes(await listResourceRecords(database))
     // A chunk that was stored in between would count on one side only.
     if (after !== stored && read < MAX_USAGE_READS) {
       stored = after
@@ -119,20 +119,6 @@ async function measureOtherUsage(database: Database): Promise<number | null> {
 /** Returns the smaller one: with parallel deletions, one reading may include the other's bytes. */
 function minKnown(one: number | null, other: number | null): number | null {
   return one === null || other === null ? (one ?? other) : Math.min(one, other)
-}
-
-async function sumStoredBytes(database: Database): Promise<number> {
-  return database.use(async (connection) => {
-    const transaction = connection.transaction(['resources', 'chunks'])
-    const records = await transaction.objectStore('resources').getAll()
-    const sizes = records.map(async (record) => {
-      const keys = await transaction
-        .objectStore('chunks')
-        .getAllKeys(toChunkKeyRange(record.sha256))
-      return countStoredBytes({ ...record, chunks: withoutLostChunks(record.chunks, keys) })
-    })
-    return (await Promise.all(sizes)).reduce((sum, bytes) => sum + bytes, 0)
-  })
 }
 
 function triggerGarbageCollection(): void {

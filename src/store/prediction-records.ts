@@ -1,6 +1,6 @@
 /** Stores which implementation each client was given. */
 import type { PredictionRecord } from './db.ts'
-import { runAndCommit, type Connection, type Database } from './database.ts'
+import { runWrite, type Database } from './database.ts'
 
 /** Client, tag and configuration of a request. `configurationId` is empty if there was none. */
 export type PredictionKey = Pick<PredictionRecord, 'tag' | 'clientId' | 'configurationId'>
@@ -20,22 +20,18 @@ export async function putPrediction(
   record: PredictionRecord,
   maxRecords = MAX_PREDICTIONS,
 ): Promise<void> {
-  await database.use((connection) => {
-    const transaction = connection.transaction('predictions', 'readwrite')
-    return runAndCommit(transaction, async () => {
-      const { store } = transaction
-      await store.put(record)
-      if ((await store.count()) <= maxRecords) return
-      const all = await store.getAll()
-      const oldest = all
-        .filter(({ id }) => id !== record.id)
-        .toSorted((one, other) => getLastUsedMs(one) - getLastUsedMs(other))
-      const deleteCount = Math.max(
-        all.length - maxRecords,
-        Math.min(PREDICTIONS_DELETED_AT_ONCE, Math.floor(maxRecords / 10)),
-      )
-      for (const { id } of oldest.slice(0, deleteCount)) await store.delete(id)
-    })
+  await runWrite(database, ['predictions'], async ({ store }) => {
+    await store.put(record)
+    if ((await store.count()) <= maxRecords) return
+    const all = await store.getAll()
+    const oldest = all
+      .filter(({ id }) => id !== record.id)
+      .toSorted((one, other) => getLastUsedMs(one) - getLastUsedMs(other))
+    const deleteCount = Math.max(
+      all.length - maxRecords,
+      Math.min(PREDICTIONS_DELETED_AT_ONCE, Math.floor(maxRecords / 10)),
+    )
+    for (const { id } of oldest.slice(0, deleteCount)) await store.delete(id)
   })
 }
 
@@ -82,20 +78,15 @@ export function findPredictionByResource(
   database: Database,
   sha256: string,
 ): Promise<PredictionRecord | undefined> {
-  return database.use((connection: Connection) => findByResource(connection, sha256))
-}
-
-async function findByResource(
-  connection: Connection,
-  sha256: string,
-): Promise<PredictionRecord | undefined> {
-  let cursor = await connection.transaction('predictions').store.openCursor()
-  while (cursor) {
-    const { resources, entry } = cursor.value
-    if (entry && resources.some((resource) => resource.sha256 === sha256)) return cursor.value
-    cursor = await cursor.continue()
-  }
-  return undefined
+  return database.use(async (connection) => {
+    let cursor = await connection.transaction('predictions').store.openCursor()
+    while (cursor) {
+      const { resources, entry } = cursor.value
+      if (entry && resources.some((resource) => resource.sha256 === sha256)) return cursor.value
+      cursor = await cursor.continue()
+    }
+    return undefined
+  })
 }
 
 const getLastUsedMs = ({ lastUsed, created }: PredictionRecord): number =>

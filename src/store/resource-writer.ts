@@ -6,7 +6,7 @@ import type { IDBPObjectStore } from 'idb'
 import { InoriginError } from '../error.ts'
 import type { Tag } from '../types/index.ts'
 import type { ResourceRecord, StoreSchema, WantedResource } from './db.ts'
-import { runAndCommit, type Database } from './database.ts'
+import { runWrite, type Database } from './database.ts'
 import { toChunkKeyRange, withoutLostChunks, mergeTag } from './resources.ts'
 
 /** Right to write one resource, until another download takes it. */
@@ -33,7 +33,7 @@ export function acquireWriteLease(
 ): Promise<LeasedResource> {
   const { sha256, type, name, url, bytes } = wanted
   const writer = crypto.randomUUID()
-  return runWrite(database, async (resources, chunks) => {
+  return writeResource(database, async (resources, chunks) => {
     const before = await resources.get(sha256)
     const isResumable = before && before.bytes === bytes && before.chunkBytes === chunkBytes
     if (!isResumable) await chunks.delete(toChunkKeyRange(sha256))
@@ -86,20 +86,22 @@ function putChunkContent(
   chunk: Blob | ArrayBuffer,
   hash: string,
 ): Promise<void> {
-  return runWrite(database, async (resources, chunks) => {
-    const record = assertLeased(await resources.get(lease.sha256), lease)
-    await chunks.put(chunk, [lease.sha256, index])
-    await resources.put({ ...record, chunks: record.chunks.with(index, hash) })
-  })
+  return updateLeased(
+    database,
+    lease,
+    (record) => ({ chunks: record.chunks.with(index, hash) }),
+    (chunks) => chunks.put(chunk, [lease.sha256, index]),
+  )
 }
 
 /** Deletes one damaged chunk. The writer keeps its lease. */
 export function deleteChunk(database: Database, lease: WriteLease, index: number): Promise<void> {
-  return runWrite(database, async (resources, chunks) => {
-    const record = assertLeased(await resources.get(lease.sha256), lease)
-    await chunks.delete([lease.sha256, index])
-    await resources.put({ ...record, chunks: record.chunks.with(index, null) })
-  })
+  return updateLeased(
+    database,
+    lease,
+    (record) => ({ chunks: record.chunks.with(index, null) }),
+    (chunks) => chunks.delete([lease.sha256, index]),
+  )
 }
 
 /** Resolves with one stored chunk. The resource may be unfinished. */
@@ -113,19 +115,17 @@ export function getChunk(
 
 /** Records the ETag of the version being downloaded. */
 export function setEtag(database: Database, lease: WriteLease, etag: string | null): Promise<void> {
-  return runWrite(database, async (resources) => {
-    const record = assertLeased(await resources.get(lease.sha256), lease)
-    await resources.put({ ...record, etag })
-  })
+  return updateLeased(database, lease, () => ({ etag }))
 }
 
 /** Deletes every chunk. The writer keeps its lease. */
 export function deleteAllChunks(database: Database, lease: WriteLease): Promise<void> {
-  return runWrite(database, async (resources, chunks) => {
-    const record = assertLeased(await resources.get(lease.sha256), lease)
-    await resources.put({ ...record, chunks: record.chunks.map(() => null), etag: null })
-    await chunks.delete(toChunkKeyRange(lease.sha256))
-  })
+  return updateLeased(
+    database,
+    lease,
+    (record) => ({ chunks: record.chunks.map(() => null), etag: null }),
+    (chunks) => chunks.delete(toChunkKeyRange(lease.sha256)),
+  )
 }
 
 /** Makes the resource readable after its hash was verified, and ends the lease. */
@@ -134,7 +134,7 @@ export function markVerified(
   lease: WriteLease,
   chunks: (string | null)[],
 ): Promise<void> {
-  return runWrite(database, async (resources) => {
+  return writeResource(database, async (resources) => {
     const record = await resources.get(lease.sha256)
     // This writer finished it just before the connection was lost, and now runs again.
     if (record?.verified) return
@@ -145,17 +145,31 @@ export function markVerified(
 type Stores = ['resources', 'chunks']
 type Store<Name extends Stores[number]> = IDBPObjectStore<StoreSchema, Stores, Name, 'readwrite'>
 
-function runWrite<T>(
+function writeResource<T>(
   database: Database,
   work: (resources: Store<'resources'>, chunks: Store<'chunks'>) => Promise<T>,
 ): Promise<T> {
-  return database.use((connection) => {
-    const stores: Stores = ['resources', 'chunks']
+  const stores: Stores = ['resources', 'chunks']
+  return runWrite(
+    database,
+    stores,
+    (transaction) => work(transaction.objectStore('resources'), transaction.objectStore('chunks')),
     // A record must not survive a power failure without the chunk that it lists.
-    const transaction = connection.transaction(stores, 'readwrite', { durability: 'strict' })
-    return runAndCommit(transaction, () =>
-      work(transaction.objectStore('resources'), transaction.objectStore('chunks')),
-    )
+    { durability: 'strict' },
+  )
+}
+
+/** Changes the record of a leased resource, and its chunks, in one transaction. */
+function updateLeased(
+  database: Database,
+  lease: WriteLease,
+  update: (record: ResourceRecord) => Partial<ResourceRecord>,
+  changeChunks?: (chunks: Store<'chunks'>) => Promise<unknown>,
+): Promise<void> {
+  return writeResource(database, async (resources, chunks) => {
+    const record = assertLeased(await resources.get(lease.sha256), lease)
+    await changeChunks?.(chunks)
+    await resources.put({ ...record, ...update(record) })
   })
 }
 

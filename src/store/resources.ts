@@ -1,7 +1,8 @@
 /** Reads the verified resources of the store. Unfinished downloads are not visible here. */
+import type { IDBPTransaction } from 'idb'
 import type { Tag } from '../types/index.ts'
-import type { ResourceRecord } from './db.ts'
-import { runAndCommit, type Database } from './database.ts'
+import type { ResourceRecord, StoreSchema } from './db.ts'
+import { runWrite, type Database } from './database.ts'
 
 /** Timeout in milliseconds for reading one byte of each stored chunk; see {@link areReadable}. */
 const BLOB_READ_TIMEOUT_MS = 10_000
@@ -19,6 +20,21 @@ export async function areStored(
 ): Promise<boolean> {
   const isStored = await Promise.all(resources.map(({ sha256 }) => hasResource(database, sha256)))
   return isStored.every(Boolean)
+}
+
+/** Resolves with the metadata of all resources, least recently used first. Lost chunks are `null`. */
+export function listResourceRecords(database: Database): Promise<ResourceRecord[]> {
+  return database.use(async (connection) => {
+    const transaction = connection.transaction(['resources', 'chunks'])
+    const records = await transaction.objectStore('resources').index('lastUsed').getAll()
+    const chunks = transaction.objectStore('chunks')
+    return Promise.all(
+      records.map(async (record) => {
+        const keys = await chunks.getAllKeys(toChunkKeyRange(record.sha256))
+        return { ...record, chunks: withoutLostChunks(record.chunks, keys) }
+      }),
+    )
+  })
 }
 
 /** Resolves with the metadata of a resource, verified or not. Lost chunks are `null`. */
@@ -91,6 +107,11 @@ export function countStoredBytes(
   )
 }
 
+/** Returns the number of bytes of all these resources that are stored. */
+export function sumStoredBytes(records: readonly ResourceRecord[]): number {
+  return records.reduce((sum, record) => sum + countStoredBytes(record), 0)
+}
+
 /** Records that the resources are used now, by `tag` if given. */
 export function touchResources(
   database: Database,
@@ -98,17 +119,13 @@ export function touchResources(
   tag?: Tag,
 ): Promise<void> {
   const now = Date.now()
-  return database.use((connection) => {
-    const transaction = connection.transaction('resources', 'readwrite', { durability: 'relaxed' })
-    return runAndCommit(transaction, async () => {
-      for (const sha256 of hashes) {
-        const record = await transaction.store.get(sha256)
-        if (!record) continue
-        const tags = mergeTag(record.tags, tag)
-        await transaction.store.put({ ...record, tags, lastUsed: now })
-      }
-    })
-  })
+  const touch = async ({ store }: IDBPTransaction<StoreSchema, ['resources'], 'readwrite'>) => {
+    for (const sha256 of hashes) {
+      const record = await store.get(sha256)
+      if (record) await store.put({ ...record, tags: mergeTag(record.tags, tag), lastUsed: now })
+    }
+  }
+  return runWrite(database, ['resources'], touch, { durability: 'relaxed' })
 }
 
 /** Returns `tags` with `tag` added. */
@@ -118,13 +135,30 @@ export function mergeTag(tags: readonly Tag[], tag: Tag | undefined): Tag[] {
 
 /** Deletes a resource, complete or not. A download of it in progress fails. */
 export function removeResource(database: Database, sha256: string): Promise<void> {
-  return database.use((connection) => {
-    const transaction = connection.transaction(['resources', 'chunks'], 'readwrite')
-    return runAndCommit(transaction, async () => {
-      await transaction.objectStore('resources').delete(sha256)
-      await transaction.objectStore('chunks').delete(toChunkKeyRange(sha256))
-    })
+  return runWrite(database, ['resources', 'chunks'], async (transaction) => {
+    await transaction.objectStore('resources').delete(sha256)
+    await transaction.objectStore('chunks').delete(toChunkKeyRange(sha256))
   })
+}
+
+/** Stores that hold something of a model or predictor. */
+export const MODEL_STORES: ModelStores = ['resources', 'chunks', 'pins', 'entries']
+
+type ModelStores = ['resources', 'chunks', 'pins', 'entries']
+
+/** Records which tags use a resource. Deletes the resource if there are none. */
+export async function keepForTags(
+  transaction: IDBPTransaction<StoreSchema, ModelStores, 'readwrite'>,
+  record: ResourceRecord,
+  tags: Tag[],
+): Promise<void> {
+  const resources = transaction.objectStore('resources')
+  if (tags.length > 0) {
+    await resources.put({ ...record, tags })
+    return
+  }
+  await resources.delete(record.sha256)
+  await transaction.objectStore('chunks').delete(toChunkKeyRange(record.sha256))
 }
 
 /** Returns the key range of all chunks of a resource. */

@@ -1,11 +1,15 @@
 import * as v from 'valibot'
-import { InoriginError } from '../error.ts'
-import type { Caller, Host } from '../types/index.ts'
+import { InoriginError, type ErrorDetails } from '../error.ts'
+import type { FieldConflict } from './fields.ts'
 import { findJsonError, type JsonError, MAX_DEPTH, VALUES_REMEDY } from './json.ts'
 import { isObjectOrArray } from '../values/objects.ts'
+import type { RouteContext } from './route.ts'
 
 /** Largest body: 32 MiB, enough for a long conversation with images. */
 const MAX_BODY_BYTES = 32 * 1024 * 1024
+
+/** Returns the first conflict between fields that are each valid alone. */
+export type ConflictFinder<T> = (fields: T) => FieldConflict | undefined
 
 /** Body that matches its schema, and the fields that the schema does not know. */
 export interface ParsedBody<T> {
@@ -21,13 +25,12 @@ export interface ParsedBody<T> {
  * the caller has no valid key, whatever else is wrong.
  */
 export async function readBody<T extends v.GenericSchema>(
-  request: Request,
+  { request, host, caller }: RouteContext,
   schema: T,
-  host: Host,
-  caller: Caller,
+  findConflict: ConflictFinder<v.InferOutput<T>> = () => undefined,
 ): Promise<ParsedBody<v.InferOutput<T>>> {
   try {
-    return validate(schema, parseJson(await readText(request)))
+    return validate(schema, parseJson(await readText(request)), findConflict)
   } catch (error) {
     await host.authorize(caller).catch((refusal: unknown) => {
       if (refusal instanceof InoriginError && refusal.kind === 'authentication') throw refusal
@@ -116,9 +119,18 @@ function describeSyntaxError(text: string, position: number): string {
 function validate<T extends v.GenericSchema>(
   schema: T,
   input: unknown,
+  findConflict: ConflictFinder<v.InferOutput<T>>,
 ): ParsedBody<v.InferOutput<T>> {
   const result = v.safeParse(schema, input, { abortEarly: true })
-  if (!result.success) throw toValidationError(result.issues[0])
+  if (!result.success) {
+    const [{ type, message, input: value, path }] = result.issues
+    throw toValidationError(
+      { message, input: value, path: path?.map(({ key }) => key) ?? [] },
+      type,
+    )
+  }
+  const conflict = findConflict(result.output)
+  if (conflict) throw toValidationError(conflict)
   const ignored = new Set<string>()
   collectUnknownFields(input, result.output, '', ignored)
   return { fields: result.output, sent: input, ignored: [...ignored] }
@@ -144,26 +156,25 @@ function collectUnknownFields(
   }
 }
 
-/** Returns the error for the first issue, with the path of the field in `param`. */
-function toValidationError(issue: v.BaseIssue<unknown>): InoriginError {
-  const param = issue.path && pathOf(issue.path.map(({ key }) => key))
+/** Returns the error for an invalid value, with its path in `param`. `type` is valibot's. */
+function toValidationError(
+  { path, message, input }: { path: readonly unknown[]; message: string; input: unknown },
+  type?: string,
+): InoriginError {
+  const param = path.length > 0 ? pathOf(path) : undefined
   const subject = param === undefined ? 'The body' : `\`${param}\``
-  if (issue.type === 'check' || issue.type === 'custom') {
-    const what = `${subject}${describeUnsupported(issue.input)}`
-    const message = `${what} is not supported by this server; ${issue.message}.`
-    const details = unsupportedDetails(param)
-    return new InoriginError('invalid_request', message, {
-      code: 'unsupported_parameter',
+  const invalid = (code: ErrorDetails['code'], what: string, details?: Record<string, unknown>) =>
+    new InoriginError('invalid_request', `${subject}${what}.`, {
+      code,
       param,
-      details,
+      ...(details && { details }),
     })
+  if (type === 'check' || type === 'custom') {
+    const what = `${describeUnsupported(input)} is not supported by this server; ${message}`
+    return invalid('unsupported_parameter', what, unsupportedDetails(param))
   }
-  if (issue.input === undefined) {
-    const code = 'missing_required_parameter'
-    return new InoriginError('invalid_request', `${subject} is required.`, { code, param })
-  }
-  const message = `${subject} must be ${issue.message}, not ${formatValue(issue.input)}.`
-  return new InoriginError('invalid_request', message, { code: 'invalid_value', param })
+  if (input === undefined) return invalid('missing_required_parameter', ' is required')
+  return invalid('invalid_value', ` must be ${message}, not ${formatValue(input)}`)
 }
 
 /**

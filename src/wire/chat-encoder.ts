@@ -1,6 +1,5 @@
 import type { FinishReason, TokenLogprob, TokenProbability, Usage } from '../types/index.ts'
-import type { EventEncoder } from './response-body.ts'
-import { formatProgress } from './response-body.ts'
+import { type EventEncoder, formatProgress } from './response-body.ts'
 import type { CallFormat } from './chat-calls.ts'
 import { wireError } from './errors.ts'
 import { id, nowInSeconds } from './id.ts'
@@ -17,14 +16,8 @@ export interface ChatEncoderOptions {
 }
 
 function toFinishReason(reason: FinishReason, { finishReason }: CallFormat): string {
-  switch (reason) {
-    case 'tool_calls':
-      return finishReason
-    case 'stop_sequence':
-      return 'stop'
-    default:
-      return reason
-  }
+  if (reason === 'tool_calls') return finishReason
+  return reason === 'stop_sequence' ? 'stop' : reason
 }
 
 function toUsageJson({ promptTokens, cachedTokens, completionTokens, reasoningTokens }: Usage) {
@@ -37,6 +30,10 @@ function toUsageJson({ promptTokens, cachedTokens, completionTokens, reasoningTo
   }
 }
 
+function createHead(object: string, model: string) {
+  return { id: id('chatcmpl-'), object, created: nowInSeconds(), model }
+}
+
 /** Encodes a chat completion as one JSON body. Spaces are sent ahead of it as heartbeats. */
 export function chatJsonEncoder({
   model,
@@ -44,7 +41,7 @@ export function chatJsonEncoder({
   logprobs,
   calls: callFormat,
 }: ChatEncoderOptions): EventEncoder {
-  const head = { id: id('chatcmpl-'), object: 'chat.completion', created: nowInSeconds(), model }
+  const head = createHead('chat.completion', model)
   return jsonEncoder((parts, { reason, usage }) => {
     const text = joinText('text', parts)
     const reasoningText = reasoning ? joinText('reasoning', parts) : ''
@@ -72,12 +69,7 @@ export function chatStreamEncoder(
   { model, reasoning, logprobs, calls: callFormat }: ChatEncoderOptions,
   includeUsage: boolean,
 ): EventEncoder {
-  const head = {
-    id: id('chatcmpl-'),
-    object: 'chat.completion.chunk',
-    created: nowInSeconds(),
-    model,
-  }
+  const head = createHead('chat.completion.chunk', model)
   const chunk = (
     delta: object,
     finishReason: string | null = null,
@@ -131,18 +123,19 @@ export function chatStreamEncoder(
 /** Returns the `logprobs` of a choice. */
 function toLogprobsJson(tokens: readonly TokenLogprob[]) {
   return {
-    content: tokens.map((token) => ({
-      ...toLogprobJson(token),
-      top_logprobs: token.top.map(toLogprobJson),
-    })),
+    content: tokens.map(toTokenLogprobJson),
     refusal: null,
   }
+}
+
+/** Returns a token with its logprob and its alternatives, in the form that all styles use. */
+export function toTokenLogprobJson(token: TokenLogprob) {
+  return { ...toLogprobJson(token), top_logprobs: token.top.map(toLogprobJson) }
 }
 
 /** Logprob of a token with probability 0. JSON has no -Infinity, and clients know this number. */
 const MIN_LOGPROB = -9999
 
-/** Returns a token with its logprob, in the form that all styles use. */
-export function toLogprobJson({ text, bytes, logprob }: TokenProbability) {
+function toLogprobJson({ text, bytes, logprob }: TokenProbability) {
   return { token: text, logprob: Math.max(logprob, MIN_LOGPROB), bytes }
 }

@@ -13,6 +13,7 @@ import {
   rejectedField,
   stopSequences,
   string,
+  stringOr,
   stringOrParts,
   taggedUnion,
 } from './fields.ts'
@@ -35,7 +36,7 @@ export const contentSchema = optional(
   stringOrParts(
     taggedUnion('type', {
       text: textPart,
-      refusal: object({ type: v.literal('refusal'), refusal: string }),
+      refusal: { refusal: string },
       image_url: rejectedImage,
       ...rejectedParts,
     }),
@@ -58,27 +59,19 @@ const toolCallSchema = object({
   function: object({ name: nonEmptyString, arguments: calls.argumentsJson }),
 })
 
-const functionCallWord = oneOf(['auto', 'none'])
-const namedFunction = object({ name: nonEmptyString })
-
 const functionsFields = {
   functions: optional(arrayOf(object(calls.functionFields))),
-  function_call: optional(
-    v.lazy((input): typeof functionCallWord | typeof namedFunction =>
-      typeof input === 'string' ? functionCallWord : namedFunction,
-    ),
-  ),
+  function_call: optional(stringOr(oneOf(['auto', 'none']), object({ name: nonEmptyString }))),
 }
 
 /** Deprecated form of a call in an assistant message. */
 const functionCall = optional(object({ name: nonEmptyString, arguments: calls.argumentsJson }))
 
 const messageSchema = taggedUnion('role', {
-  system: object({ role: v.literal('system'), content: contentSchema }),
-  developer: object({ role: v.literal('developer'), content: contentSchema }),
-  user: object({ role: v.literal('user'), content: userContentSchema }),
-  assistant: object({
-    role: v.literal('assistant'),
+  system: { content: contentSchema },
+  developer: { content: contentSchema },
+  user: { content: userContentSchema },
+  assistant: {
     content: contentSchema,
     refusal: optional(string),
     // Servers use either name for reasoning, and clients send back what they received.
@@ -87,34 +80,28 @@ const messageSchema = taggedUnion('role', {
     tool_calls: optional(arrayOf(toolCallSchema)),
     function_call: functionCall,
     audio: rejectedField,
-  }),
-  tool: object({
-    role: v.literal('tool'),
-    content: contentSchema,
-    tool_call_id: optional(string),
-    name: optional(string),
-  }),
-  function: object({ role: v.literal('function'), name: nonEmptyString, content: contentSchema }),
+  },
+  tool: { content: contentSchema, tool_call_id: optional(string), name: optional(string) },
+  function: { name: nonEmptyString, content: contentSchema },
 })
 
 const toolSchema = taggedUnion('type', {
-  function: object({ type: string, function: object(calls.functionFields) }),
+  function: { function: object(calls.functionFields) },
   custom: rejected,
 })
 
 const formatSchema = taggedUnion('type', {
-  text: object({ type: v.literal('text') }),
-  grammar: object({ type: v.literal('grammar'), grammar: nonEmptyString }),
-  json_object: object({ type: v.literal('json_object'), schema: optional(anyObject) }),
-  json_schema: object({
-    type: v.literal('json_schema'),
+  text: {},
+  grammar: { grammar: nonEmptyString },
+  json_object: { schema: optional(anyObject) },
+  json_schema: {
     json_schema: object({
       name: optional(string),
       description: optional(string),
       schema: optional(anyObject),
       strict: optional(flag),
     }),
-  }),
+  },
 })
 
 export const chatFields = object({
@@ -125,11 +112,7 @@ export const chatFields = object({
   max_completion_tokens: optional(integerAtLeast(1)),
   max_tokens: optional(integerAtLeast(1)),
   ...chatSampling,
-  stop: optional(
-    v.lazy((input): typeof nonEmptyString | typeof stopSequences =>
-      typeof input === 'string' ? nonEmptyString : stopSequences,
-    ),
-  ),
+  stop: optional(stringOr(nonEmptyString, stopSequences)),
   stop_sequences: renamedField('send stop instead'),
   system: renamedField('send a message of role system instead'),
   thread: rejectedField,

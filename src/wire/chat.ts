@@ -2,13 +2,7 @@
 import type * as v from 'valibot'
 import type { AnswerFormat, ChatMessage, GenerationRequest } from '../types/index.ts'
 import { findPrefillConflict, splitPrefilled } from './prefilled.ts'
-import {
-  type ChatBody,
-  chatFields,
-  type contentSchema,
-  type userContentSchema,
-} from './chat-schema.ts'
-import { withConflictCheck } from './fields.ts'
+import { type ChatBody, type contentSchema, type userContentSchema } from './chat-schema.ts'
 import type { FieldConflict } from './fields.ts'
 import {
   convertFunctions,
@@ -22,7 +16,8 @@ import { findBudgetConflict, toReasoning } from './reasoning.ts'
 import { toSampling } from './sampling.ts'
 import * as calls from './tools.ts'
 
-export const chatBodySchema = withConflictCheck(chatFields, (body) => {
+/** Returns the first conflict between the fields of a body. */
+export function findChatConflict(body: ChatBody): FieldConflict | undefined {
   const { thinking, max_completion_tokens, max_tokens } = body
   const limitTokens = max_completion_tokens ?? max_tokens
   return (
@@ -31,7 +26,7 @@ export const chatBodySchema = withConflictCheck(chatFields, (body) => {
     findFunctionsConflict(body) ??
     findContinueConflict(body)
   )
-})
+}
 
 function findLogprobsConflict({
   logprobs,

@@ -12,6 +12,7 @@ import {
   optional,
   rejectedField,
   rejectedWith,
+  stringOr,
   unsupported,
   withMaxLength,
 } from './fields.ts'
@@ -30,19 +31,20 @@ const texts = v.pipe(
 /** Refuses token ids, because clients compute them with the tokenizer of another model. */
 const rejectedTokens = rejectedWith('send the text itself: each model has its own tokenizer')
 
-const inputSchema = v.lazy(
-  (input): typeof nonEmptyString | typeof texts | typeof rejectedTokens => {
-    if (typeof input === 'string') return nonEmptyString
+const inputSchema = stringOr(
+  nonEmptyString,
+  v.lazy((input): typeof texts | typeof rejectedTokens => {
     const first: unknown = Array.isArray(input) ? input[0] : undefined
     return typeof first === 'number' || Array.isArray(first) ? rejectedTokens : texts
-  },
+  }),
 )
 
 const SPLIT_ADVICE = 'split long texts into several'
-const disabledFlag = optional(unsupported(flag, (is) => !is, SPLIT_ADVICE))
+const disabledFlag = unsupported(flag, (is) => !is, SPLIT_ADVICE)
 const truncateNone = unsupported(v.string(), (way) => way === 'NONE', SPLIT_ADVICE)
-const enabledFlag = optional(unsupported(flag, (is) => is))
-const floatEncoding = optional(unsupported(v.unknown(), (value) => value === 'float'))
+const enabledFlag = unsupported(flag, (is) => is)
+const floatEncoding = unsupported(v.unknown(), (value) => value === 'float')
+const rejectedPrefix = optional(rejectedWith("put the model's own prefix before the text"))
 
 /** Schema of the body. Fields of other servers that would change a vector are refused. */
 export const embeddingsBodySchema = object({
@@ -52,18 +54,14 @@ export const embeddingsBodySchema = object({
   dimensions: optional(integerAtLeast(1)),
   messages: renamedField('send input instead'),
   prompt: renamedField('send input instead'),
-  stream: optional(unsupported(flag, (is) => !is)),
-  input_type: optional(rejectedWith("put the model's own prefix before the text")),
-  task: optional(rejectedWith("put the model's own prefix before the text")),
-  prompt_name: optional(rejectedWith("put the model's own prefix before the text")),
-  truncate: optional(
-    v.lazy((input): typeof disabledFlag | typeof truncateNone =>
-      typeof input === 'string' ? truncateNone : disabledFlag,
-    ),
-  ),
+  stream: unsupported(flag, (is) => !is),
+  input_type: rejectedPrefix,
+  task: rejectedPrefix,
+  prompt_name: rejectedPrefix,
+  truncate: optional(stringOr(truncateNone, disabledFlag)),
   truncation: disabledFlag,
   truncate_prompt_tokens: rejectedField,
-  late_chunking: optional(unsupported(flag, (is) => !is)),
+  late_chunking: unsupported(flag, (is) => !is),
   add_special_tokens: enabledFlag,
   normalize: enabledFlag,
   normalized: enabledFlag,

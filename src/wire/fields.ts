@@ -69,35 +69,62 @@ export const MAX_STOP_SEQUENCES = 64
 /** Accepts up to {@link MAX_STOP_SEQUENCES} stop sequences, none of them empty. */
 export const stopSequences = withMaxLength(MAX_STOP_SEQUENCES, 'strings', arrayOf(nonEmptyString))
 
-/** Accepts an object whose schema is chosen by the value of one key, such as `type` or `role`. */
-export function taggedUnion<const T extends Record<string, v.GenericSchema>>(
-  key: string,
-  kinds: T,
-) {
+/** Entries of an object apart from its tag, or a rule for the whole object. */
+type Kind = v.ObjectEntries | v.GenericSchema
+
+type TaggedOutput<Key extends string, Kinds> = {
+  [Name in keyof Kinds & string]: Kinds[Name] extends v.GenericSchema
+    ? v.InferOutput<Kinds[Name]>
+    : Kinds[Name] extends v.ObjectEntries
+      ? Record<Key, Name> & v.InferOutput<v.ObjectSchema<Kinds[Name], undefined>>
+      : never
+}[keyof Kinds & string]
+
+/** Accepts an object whose kind is chosen by the value of one key, such as `type` or `role`. */
+export function taggedUnion<const Key extends string, const Kinds extends Record<string, Kind>>(
+  key: Key,
+  kinds: Kinds,
+): v.GenericSchema<unknown, TaggedOutput<Key, Kinds>> {
+  const rules = new Map(
+    Object.entries(kinds).map(([name, kind]): [unknown, v.GenericSchema] => [
+      name,
+      isSchema(kind) ? kind : object({ [key]: v.literal(name), ...kind }),
+    ]),
+  )
   // This rule only runs on values of another kind, so it always fails.
   const unknown = v.pipe(object({ [key]: oneOf(Object.keys(kinds)) }), v.never())
-  return v.lazy((input): T[keyof T] | typeof unknown => {
-    const kind = (input as Record<string, unknown> | null | undefined)?.[key]
-    const rule = typeof kind === 'string' && Object.hasOwn(kinds, kind) ? kinds[kind] : undefined
-    return (rule as T[keyof T] | undefined) ?? unknown
-  })
+  const rule = v.lazy(
+    (input) => rules.get((input as Record<string, unknown> | null | undefined)?.[key]) ?? unknown,
+  )
+  return rule as v.GenericSchema<unknown, TaggedOutput<Key, Kinds>>
+}
+
+function isSchema(kind: Kind): kind is v.GenericSchema {
+  return kind['kind'] === 'schema'
+}
+
+/** Accepts a string by one rule, and any other value by another. */
+export function stringOr<Text extends v.GenericSchema, Other extends v.GenericSchema>(
+  text: Text,
+  other: Other,
+) {
+  return v.lazy((input): Text | Other => (typeof input === 'string' ? text : other))
 }
 
 /** Accepts a string, or an array of parts. */
 export function stringOrParts<T extends v.GenericSchema>(part: T) {
-  const parts = v.array(part, 'a string or an array of parts')
-  return v.lazy((input): typeof string | typeof parts =>
-    typeof input === 'string' ? string : parts,
-  )
+  return stringOr(string, v.array(part, 'a string or an array of parts'))
 }
 
-/** Refuses a known field that is not supported, except for values that would change nothing. */
+/**
+ * Refuses an optional field that is not supported, except for values that would change nothing.
+ */
 export function unsupported<T extends v.GenericSchema>(
   rule: T,
   harmless: (value: v.InferOutput<T>) => boolean,
   advice = 'leave it out',
 ) {
-  return v.pipe(rule, v.check(harmless, advice))
+  return optional(v.pipe(rule, v.check(harmless, advice)))
 }
 
 /** Refuses any value. The message is `advice`, which says what to do instead. */
@@ -114,31 +141,8 @@ export const rejectedField = optional(rejected)
 /** Conflict between fields that are each valid alone. */
 export interface FieldConflict {
   /** Path of the field to change. */
-  path: readonly [string, ...(string | number)[]]
+  path: ReadonlyArray<string | number>
   /** End of the sentence "must be ...". */
   message: string
   input: unknown
-}
-
-/** Adds a check across fields to a rule. */
-export function withConflictCheck<T extends v.GenericSchema>(
-  rule: T,
-  findConflict: (value: v.InferOutput<T>) => FieldConflict | undefined,
-) {
-  return v.pipe(
-    rule,
-    v.rawCheck<v.InferOutput<T>>(({ dataset, addIssue }) => {
-      const conflict = dataset.typed ? findConflict(dataset.value) : undefined
-      if (!conflict) return
-      const [first, ...rest] = conflict.path.map((key): v.UnknownPathItem => ({
-        type: 'unknown',
-        origin: 'value',
-        input: dataset.value,
-        key,
-        value: conflict.input,
-      }))
-      if (first)
-        addIssue({ message: conflict.message, input: conflict.input, path: [first, ...rest] })
-    }),
-  )
 }

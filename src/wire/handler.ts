@@ -1,9 +1,8 @@
-import { Hono } from 'hono/tiny'
 import { InoriginError } from '../error.ts'
 import type { Host } from '../types/index.ts'
-import { createResponseBody } from './response-body.ts'
-import { readBody } from './body.ts'
-import { chatBodySchema, chatFieldNames, ignoredByChat, toChatRequest } from './chat.ts'
+import { readBody, type ParsedBody } from './body.ts'
+import { chatFieldNames, findChatConflict, ignoredByChat, toChatRequest } from './chat.ts'
+import { chatFields } from './chat-schema.ts'
 import { chatJsonEncoder, chatStreamEncoder } from './chat-encoder.ts'
 import { FUNCTION_CALL, TOOL_CALLS } from './chat-calls.ts'
 import {
@@ -18,14 +17,15 @@ import { id } from './id.ts'
 import { findApiKey } from './api-key.ts'
 import {
   countTokensBodySchema,
+  findMessagesConflict,
   ignoredByMessages,
   messagesBodySchema,
   messagesFieldNames,
   toMessagesRequest,
+  type CountTokensBody,
 } from './messages.ts'
 import { messageJsonEncoder, messageStreamEncoder } from './messages-encoder.ts'
 import { getModel, toModelJson, toModelListJson } from './models.ts'
-import { withBodyFieldNames } from './field-names.ts'
 import {
   predictionBodySchema,
   toPredictionJson,
@@ -34,17 +34,19 @@ import {
 } from './predictions.ts'
 import { toReasoning } from './reasoning.ts'
 import { decodeInputs, ignoredByRemote, remoteBodySchema, remoteEncoder } from './remote.ts'
-import { httpResponse } from './http-response.ts'
 import { assertScriptedFetch, parseDigest, resourceResponse } from './resources.ts'
 import { responsesRoutes } from './responses-routes.ts'
 import {
   countPromptTokens,
-  ignoredFieldsHeader,
+  eventResponse,
   jsonResponse,
   respondWithGeneration,
   rethrowWithBodyFieldNames,
+  type ParsedRequest,
+  type Route,
+  type RouteContext,
+  type RouteHandler,
 } from './route.ts'
-import type { Bindings, Route, RouteHandler } from './route.ts'
 import { createCancellation } from './cancellation.ts'
 
 /**
@@ -62,16 +64,11 @@ export async function handle(
   const cancellation = createCancellation(request)
   const caller = { key: findApiKey(request.headers), signal: cancellation.signal }
   const requestId = id('req_')
-  const prefix = `${options.base ?? '/'}v1`
   let response: Response
   try {
-    response = await app.fetch(request, {
-      host,
-      caller,
-      cancellation,
-      requestId,
-      prefix,
-    } satisfies Bindings)
+    const path = pathBelow(`${options.base ?? '/'}v1`, request)
+    const context = { request, param: '', host, caller, cancellation, requestId }
+    response = await routeRequest(path, context)
   } catch (error) {
     if (request.signal.aborted) throw request.signal.reason
     response = errorResponse(InoriginError.from(error), requestId)
@@ -82,8 +79,8 @@ export async function handle(
   return request.method === 'HEAD' ? new Response(null, response) : response
 }
 
-const createChatCompletion: RouteHandler = async ({ req, env }) => {
-  const { fields, ignored } = await readBody(req.raw, chatBodySchema, env.host, env.caller)
+const createChatCompletion: RouteHandler = async (context) => {
+  const { fields, ignored } = await readBody(context, chatFields, findChatConflict)
   const { model, stream, stream_options, logprobs } = fields
   const options = {
     model,
@@ -96,90 +93,77 @@ const createChatCompletion: RouteHandler = async ({ req, env }) => {
     : chatJsonEncoder(options)
   ignored.push(...ignoredByChat(fields))
   const parsed = { request: toChatRequest(fields), fieldNames: chatFieldNames(fields), ignored }
-  return respondWithGeneration(parsed, encoder, env)
+  return respondWithGeneration(parsed, encoder, context)
 }
 
-const createMessage: RouteHandler = async ({ req, env }) => {
-  const { fields, ignored } = await readBody(req.raw, messagesBodySchema, env.host, env.caller)
-  const options = { model: fields.model, reasoning: toReasoning(fields).shown }
-  const encoder = fields.stream ? messageStreamEncoder(options) : messageJsonEncoder(options)
-  if (req.header('anthropic-beta')) ignored.push('anthropic-beta')
-  ignored.push(...ignoredByMessages(fields))
-  const parsed = {
+/** Converts a body of `/v1/messages` or of its path that counts tokens. */
+function parseMessages(
+  { request }: RouteContext,
+  { fields, ignored }: ParsedBody<CountTokensBody>,
+): ParsedRequest {
+  const beta = request.headers.get('anthropic-beta') ? ['anthropic-beta'] : []
+  return {
     request: toMessagesRequest(fields),
     fieldNames: messagesFieldNames(fields),
-    ignored,
+    ignored: [...ignored, ...beta, ...ignoredByMessages(fields)],
   }
-  return respondWithGeneration(parsed, encoder, env)
 }
 
-const countMessageTokens: RouteHandler = async ({ req, env }) => {
-  const { fields, ignored } = await readBody(req.raw, countTokensBodySchema, env.host, env.caller)
-  if (req.header('anthropic-beta')) ignored.push('anthropic-beta')
-  ignored.push(...ignoredByMessages(fields))
-  const parsed = {
-    request: toMessagesRequest(fields),
-    fieldNames: messagesFieldNames(fields),
-    ignored,
-  }
-  const input_tokens = await countPromptTokens(parsed, env)
-  return jsonResponse({ input_tokens }, ignoredFieldsHeader(ignored))
+const createMessage: RouteHandler = async (context) => {
+  const body = await readBody(context, messagesBodySchema, findMessagesConflict)
+  const { model, stream } = body.fields
+  const options = { model, reasoning: toReasoning(body.fields).shown }
+  const encoder = stream ? messageStreamEncoder(options) : messageJsonEncoder(options)
+  return respondWithGeneration(parseMessages(context, body), encoder, context)
 }
 
-const createEmbeddings: RouteHandler = async ({ req, env }) => {
-  const { host, caller, cancellation } = env
-  const { fields, ignored } = await readBody(req.raw, embeddingsBodySchema, host, caller)
+const countMessageTokens: RouteHandler = async (context) => {
+  const parsed = parseMessages(context, await readBody(context, countTokensBodySchema))
+  return jsonResponse({ input_tokens: await countPromptTokens(parsed, context) }, parsed.ignored)
+}
+
+const createEmbeddings: RouteHandler = async (context) => {
+  const { fields, ignored } = await readBody(context, embeddingsBodySchema)
   const fieldNames = embeddingsFieldNames(fields)
-  const encoder = embeddingsEncoder(fields)
-  const { events } = await host
-    .embed(toEmbeddingsRequest(fields), caller)
+  const { events } = await context.host
+    .embed(toEmbeddingsRequest(fields), context.caller)
     .catch(rethrowWithBodyFieldNames(fieldNames))
-  return httpResponse(
-    createResponseBody(events, encoder, cancellation, (error) =>
-      withBodyFieldNames(fieldNames, error),
-    ),
-    {
-      headers: { 'content-type': encoder.type, ...ignoredFieldsHeader(ignored) },
-    },
+  return eventResponse(events, embeddingsEncoder(fields), context, ignored, fieldNames)
+}
+
+const listModels: RouteHandler = async ({ request, host, caller }) =>
+  jsonResponse(toModelListJson(await host.models(caller), new URL(request.url).searchParams))
+
+const getModelByTag: RouteHandler = async ({ param, host, caller }) =>
+  jsonResponse(toModelJson(getModel(await host.models(caller), param)))
+
+const getPredictor: RouteHandler = async ({ param, host, caller }) =>
+  jsonResponse(toPredictorJson(await host.predictor(param, caller)))
+
+const createPrediction: RouteHandler = async (context) => {
+  const { fields, ignored } = await readBody(context, predictionBodySchema)
+  const prediction = await context.host.createPrediction(
+    toPredictionRequest(fields),
+    context.caller,
   )
+  return jsonResponse(toPredictionJson(prediction), ignored)
 }
 
-const listModels: RouteHandler = async ({ req, env }) =>
-  jsonResponse(toModelListJson(await env.host.models(env.caller), new URL(req.url).searchParams))
-
-const getModelByTag: RouteHandler = async ({ req, env }) =>
-  jsonResponse(toModelJson(getModel(await env.host.models(env.caller), req.param('path') ?? '')))
-
-const getPredictor: RouteHandler = async ({ req, env }) =>
-  jsonResponse(toPredictorJson(await env.host.predictor(req.param('path') ?? '', env.caller)))
-
-const createPrediction: RouteHandler = async ({ req, env }) => {
-  const { fields, ignored } = await readBody(req.raw, predictionBodySchema, env.host, env.caller)
-  const prediction = await env.host.createPrediction(toPredictionRequest(fields), env.caller)
-  return jsonResponse(toPredictionJson(prediction), ignoredFieldsHeader(ignored))
-}
-
-const runRemotePrediction: RouteHandler = async ({ req, env }) => {
-  const { host, caller, cancellation } = env
-  const { fields, ignored } = await readBody(req.raw, remoteBodySchema, host, caller)
+const runRemotePrediction: RouteHandler = async (context) => {
+  const { host, caller } = context
+  const { fields, ignored } = await readBody(context, remoteBodySchema)
   const { tag, signature } = await host.predictor(fields.tag, caller)
-  const { inputs, dialect } = decodeInputs(fields, signature)
+  const { inputs, dialect } = await decodeInputs(fields, signature)
   const { events } = await host.createRemotePrediction(tag, inputs, caller)
   const encoder = remoteEncoder({ tag, signature, dialect }, fields.stream ?? false)
-  ignored.push(...ignoredByRemote(fields))
-  return httpResponse(
-    createResponseBody(events, encoder, cancellation, (error) => error),
-    {
-      headers: { 'content-type': encoder.type, ...ignoredFieldsHeader(ignored) },
-    },
-  )
+  return eventResponse(events, encoder, context, [...ignored, ...ignoredByRemote(fields)])
 }
 
-const getResource: RouteHandler = async ({ req, env }) => {
-  assertScriptedFetch(req.raw)
-  const { host, caller } = env
-  const info = await host.resourceInfo(parseDigest(req.param('path') ?? ''), caller)
-  return resourceResponse(req.raw, info, () => host.resource(info.sha256, caller), env)
+const getResource: RouteHandler = async (context) => {
+  const { request, param, host, caller } = context
+  assertScriptedFetch(request)
+  const info = await host.resourceInfo(parseDigest(param), caller)
+  return resourceResponse(request, info, () => host.resource(info.sha256, caller), context)
 }
 
 /**
@@ -193,49 +177,62 @@ const ROUTES: readonly Route[] = [
   ['POST', '/messages/count_tokens', countMessageTokens],
   ['POST', '/embeddings', createEmbeddings],
   ['GET', '/models', listModels],
-  ['GET', '/models/:path{.+}', getModelByTag],
+  ['GET', '/models/(.+)', getModelByTag],
   ['POST', '/predictions', createPrediction],
   ['POST', '/predictions/remote', runRemotePrediction],
-  ['GET', '/predictors/:path{.+}', getPredictor],
-  ['GET', '/resources/:path{.+}', getResource],
+  ['GET', '/predictors/(.+)', getPredictor],
+  ['GET', '/resources/(.+)', getResource],
 ]
 
-const app = new Hono<{ Bindings: Bindings }>({
-  /**
-   * Returns the path below `/v1`. Some clients append a second `/v1` or a second slash to the base
-   * URL; both are removed.
-   */
-  getPath(request, { env } = {}) {
-    const { pathname } = new URL(request.url)
-    const prefix = env?.prefix ?? ''
-    if (!pathname.startsWith(`${prefix}/`)) return '/'
-    const path = pathname.slice(prefix.length).replace(/^\/+(?:v1\/+)?/, '/')
-    let end = path.length
-    // A regular expression for trailing slashes takes quadratic time on a million slashes.
-    while (path[end - 1] === '/') end -= 1
-    return path.slice(0, end)
-  },
-})
+/**
+ * Returns the path below `/v1`. Some clients append a second `/v1` or a second slash to the base
+ * URL; both are removed.
+ */
+function pathBelow(prefix: string, { url }: Request): string {
+  const { pathname } = new URL(url)
+  if (!pathname.startsWith(`${prefix}/`)) return '/'
+  const path = pathname.slice(prefix.length).replace(/^\/+(?:v1\/+)?/, '/')
+  let end = path.length
+  // A regular expression for trailing slashes takes quadratic time on a million slashes.
+  while (path[end - 1] === '/') end -= 1
+  return path.slice(0, end)
+}
 
-for (const path of new Set(ROUTES.map(([, each]) => each))) {
-  const routesOfPath = ROUTES.filter(([, each]) => each === path)
-  for (const [method, , handler] of routesOfPath) app.on(method, path, handler)
-  const allow = routesOfPath.map(([method]) => (method === 'GET' ? 'GET, HEAD' : method)).join(', ')
-  app.all(path, ({ req, env }) => {
-    const message = `${req.method} is not allowed on this path. Use ${allow}.`
-    return errorResponse(new InoriginError('method_not_allowed', message), env.requestId, {
-      headers: { allow },
-    })
+/** Calls the handler of the first path that matches, or responds with 405. */
+async function routeRequest(path: string, context: RouteContext): Promise<Response> {
+  const { request, requestId } = context
+  const [, pattern] = ROUTES.find(([, each]) => matchPath(each, path)) ?? throwNoEndpoint(request)
+  const routes = ROUTES.filter(([, each]) => each === pattern)
+  const method = request.method === 'HEAD' ? 'GET' : request.method
+  const route = routes.find(([each]) => each === method)
+  if (route) {
+    const [, , answer] = route
+    return answer({ ...context, param: decodePath(matchPath(pattern, path)?.[1] ?? '') })
+  }
+  const allow = routes.map(([each]) => (each === 'GET' ? 'GET, HEAD' : each)).join(', ')
+  const message = `${request.method} is not allowed on this path. Use ${allow}.`
+  const error = new InoriginError('method_not_allowed', message)
+  return errorResponse(error, requestId, { headers: { allow } })
+}
+
+function matchPath(pattern: string, path: string): RegExpExecArray | null {
+  return new RegExp(`^${pattern}$`).exec(path)
+}
+
+/** Decodes each run of escapes in a path. A run that is not UTF-8 stays as it is. */
+function decodePath(path: string): string {
+  return path.replaceAll(/(?:%[0-9a-f]{2})+/gi, (escapes) => {
+    try {
+      return decodeURIComponent(escapes)
+    } catch {
+      return escapes
+    }
   })
 }
 
-app.notFound(({ req }) => {
-  const { pathname } = new URL(req.url)
-  const paths = new Set(ROUTES.map(([, path]) => `/v1${path.replace(/:(?:path.*|id)/, '...')}`))
-  const what = `${req.method} ${pathname} is not an endpoint here; use ${[...paths].join(', ')}.`
+function throwNoEndpoint({ method, url }: Request): never {
+  const paths = new Set(ROUTES.map(([, path]) => `/v1${path.replace(/\(.*\)/, '...')}`))
+  const { pathname } = new URL(url)
+  const what = `${method} ${pathname} is not an endpoint here; use ${[...paths].join(', ')}.`
   throw new InoriginError('not_found', what)
-})
-
-app.onError((error) => {
-  throw error
-})
+}

@@ -2,39 +2,44 @@
 import * as v from 'valibot'
 import type { Image, UserMessage } from '../types/index.ts'
 import { fromBase64 } from './base64.ts'
-import { object, oneOf, optional, rejected, rejectedWith, taggedUnion } from './fields.ts'
+import {
+  object,
+  oneOf,
+  rejected,
+  rejectedField,
+  rejectedWith,
+  stringOr,
+  taggedUnion,
+} from './fields.ts'
 
 const MEDIA_TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'] as const
-
-type DecodedImage = Pick<Image, 'mediaType' | 'bytes'>
 
 /** Refuses an image in a message that is not of role user. */
 export const rejectedImage = rejectedWith('put images into a message of role user')
 
 /** Accepts an image in base64 and decodes it. */
-const base64 = v.pipe(
-  v.string('a string in base64'),
-  v.rawTransform<string, Image['bytes']>(({ dataset, addIssue, NEVER }) => {
-    const bytes = decodeImage(dataset.value)
-    if (bytes) return bytes
-    addIssue({ message: 'an image in base64' })
-    return NEVER
-  }),
-)
+const base64 = v.pipe(v.string('a string in base64'), decodedBy('an image in base64', decodeImage))
 
 const imageUrl = v.pipe(
   v.string('a data: URL'),
   v.check((url) => !/^(?:https?:)?\/\//i.test(url), 'images are not fetched; send a data: URL'),
-  v.rawTransform<string, DecodedImage>(({ dataset, addIssue, NEVER }) => {
-    const url = dataset.value
+  decodedBy(`a data: URL in base64 of one of ${MEDIA_TYPES.join(', ')}`, (url) => {
     const comma = url.indexOf(',')
     const mediaType = parseMediaType(url.slice(0, Math.max(comma, 0)))
     const bytes = mediaType && decodeImage(url.slice(comma + 1))
-    if (mediaType && bytes) return { mediaType, bytes }
-    addIssue({ message: `a data: URL in base64 of one of ${MEDIA_TYPES.join(', ')}` })
-    return NEVER
+    return bytes && { mediaType, bytes }
   }),
 )
+
+/** Replaces a string by what `decode` returns, or refuses it if that is nothing. */
+function decodedBy<T extends object>(message: string, decode: (text: string) => T | undefined) {
+  return v.rawTransform<string, T>(({ dataset, addIssue, NEVER }) => {
+    const decoded = decode(dataset.value)
+    if (decoded) return decoded
+    addIssue({ message })
+    return NEVER
+  })
+}
 
 /**
  * Returns the media type in the head of a base64 data URL. A regular expression would overflow the
@@ -56,42 +61,31 @@ function decodeImage(text: string): Image['bytes'] | undefined {
   }
 }
 
-const urlObject = object({ url: imageUrl })
-const url = v.lazy((input): typeof imageUrl | typeof urlObject =>
-  typeof input === 'string' ? imageUrl : urlObject,
-)
+/** Fields of a part of a chat message. Its `detail` has no effect. */
+export const chatImage = { image_url: stringOr(imageUrl, object({ url: imageUrl })) }
 
-/** Part of a chat message. Its `detail` has no effect. */
-export const chatImage = object({ type: v.literal('image_url'), image_url: url })
+/** Fields of a part of an input item of a response. */
+export const inputImage = { image_url: imageUrl, file_id: rejectedField }
 
-/** Part of an input item of a response. */
-export const inputImage = object({
-  type: v.literal('input_image'),
-  image_url: imageUrl,
-  file_id: optional(rejected),
-})
-
-/** Block of a message in the Anthropic style. */
-export const imageBlock = object({
-  type: v.literal('image'),
+/** Fields of a block of a message in the Anthropic style. */
+export const imageBlock = {
   source: taggedUnion('type', {
-    base64: object({ type: v.literal('base64'), media_type: oneOf(MEDIA_TYPES), data: base64 }),
-    url: object({ type: v.literal('url'), url: imageUrl }),
+    base64: { media_type: oneOf(MEDIA_TYPES), data: base64 },
+    url: { url: imageUrl },
     file: rejected,
   }),
-})
+}
 
 type ImagePart =
-  | v.InferOutput<typeof chatImage>
-  | v.InferOutput<typeof inputImage>
-  | v.InferOutput<typeof imageBlock>
+  | { image_url: v.InferOutput<typeof chatImage.image_url | typeof imageUrl> }
+  | { source: v.InferOutput<typeof imageBlock.source> }
 
 /** Part of a user message: a text, or an image with its path in the body. */
 export type UserContent = string | Omit<Image, 'at'>
 
 /** Converts an image part of any style. */
 export function toImage(part: ImagePart, path: string): UserContent {
-  if (part.type !== 'image') {
+  if ('image_url' in part) {
     const { image_url: imageField } = part
     return { ...('url' in imageField ? imageField.url : imageField), place: path }
   }

@@ -1,10 +1,8 @@
 import type { FinishReason, Usage } from '../types/index.ts'
-import type { EventEncoder } from './response-body.ts'
-import { formatProgress } from './response-body.ts'
+import { type EventEncoder, formatProgress } from './response-body.ts'
 import { wireError } from './errors.ts'
 import { id } from './id.ts'
-import { jsonEncoder } from './completion-parts.ts'
-import type { CompletionPart, FinishEvent } from './completion-parts.ts'
+import { jsonEncoder, type CompletionPart, type FinishEvent } from './completion-parts.ts'
 import { SSE_TYPE } from './http-response.ts'
 import { comment, frame } from './sse.ts'
 import { toToolUseId } from './tools.ts'
@@ -58,13 +56,12 @@ function toBlock(part: CompletionPart) {
     case 'text':
       return { type: 'text', text: part.text }
     case 'call':
-      return {
-        type: 'tool_use',
-        id: toToolUseId(part.id),
-        name: part.name,
-        input: parseInput(part.arguments),
-      }
+      return { ...toToolUse(part), input: parseInput(part.arguments) }
   }
+}
+
+function toToolUse({ id: callId, name }: { id: string; name: string }) {
+  return { type: 'tool_use', id: toToolUseId(callId), name } as const
 }
 
 /** Parses the arguments of a call. A call that was cut off by a limit has the input `{}`. */
@@ -77,9 +74,7 @@ function parseInput(text: string): unknown {
 }
 
 /** Returns a signature for reasoning. Clients require one and send it back; nothing verifies it. */
-function createSignature(): string {
-  return id('sig_')
-}
+const createSignature = () => id('sig_')
 
 /** Encodes a frame whose event name is its type, which this style requires. */
 function typedFrame(type: string, fields: object = {}): string {
@@ -111,12 +106,7 @@ export function messageStreamEncoder({ model, reasoning }: MessageEncoderOptions
         case 'text':
           return blocks.add(TEXT, event.text)
         case 'tool_call':
-          return blocks.begin({
-            type: 'tool_use',
-            id: toToolUseId(event.id),
-            name: event.name,
-            input: {},
-          })
+          return blocks.begin({ ...toToolUse(event), input: {} })
         case 'tool_arguments':
           return blocks.add(null, event.text)
         case 'finish':
@@ -176,12 +166,7 @@ function createBlockStream() {
 }
 
 function toDelta(type: Block['type'] | null, text: string): object {
-  switch (type) {
-    case 'thinking':
-      return { type: 'thinking_delta', thinking: text }
-    case 'tool_use':
-      return { type: 'input_json_delta', partial_json: text }
-    default:
-      return { type: 'text_delta', text }
-  }
+  if (type === 'thinking') return { type: 'thinking_delta', thinking: text }
+  if (type === 'tool_use') return { type: 'input_json_delta', partial_json: text }
+  return { type: 'text_delta', text }
 }

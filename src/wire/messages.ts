@@ -18,10 +18,9 @@ import {
   stringOrParts,
   taggedUnion,
   unsupported,
-  withConflictCheck,
+  type FieldConflict,
 } from './fields.ts'
-import { imageBlock, rejectedImage, toImage, toUserMessage } from './images.ts'
-import type { UserContent } from './images.ts'
+import { imageBlock, rejectedImage, toImage, toUserMessage, type UserContent } from './images.ts'
 import type { FieldNames } from './field-names.ts'
 import { findBudgetConflict, outputEffortField, toReasoning } from './reasoning.ts'
 import { messagesSampling, toSampling } from './sampling.ts'
@@ -53,8 +52,7 @@ const rejectedServerBlocks = {
   compaction: rejected,
 }
 
-const result = object({
-  type: v.literal('tool_result'),
+const result = {
   tool_use_id: nonEmptyString,
   content: optional(
     stringOrParts(
@@ -62,13 +60,12 @@ const result = object({
     ),
   ),
   is_error: optional(flag),
-})
+}
 
 const systemText = stringOrParts(taggedUnion('type', { text }))
 
 const message = taggedUnion('role', {
-  user: object({
-    role: v.literal('user'),
+  user: {
     content: stringOrParts(
       taggedUnion('type', {
         text,
@@ -78,32 +75,22 @@ const message = taggedUnion('role', {
         ...rejectedServerBlocks,
       }),
     ),
-  }),
-  assistant: object({
-    role: v.literal('assistant'),
+  },
+  assistant: {
     content: stringOrParts(
       taggedUnion('type', {
         text,
-        thinking: object({
-          type: v.literal('thinking'),
-          thinking: string,
-          signature: optional(string),
-        }),
+        thinking: { thinking: string, signature: optional(string) },
         // Reasoning that another server encrypted cannot be decrypted here, so it is dropped.
-        redacted_thinking: object({ type: v.literal('redacted_thinking'), data: optional(string) }),
-        tool_use: object({
-          type: v.literal('tool_use'),
-          id: nonEmptyString,
-          name: nonEmptyString,
-          input: anyObject,
-        }),
+        redacted_thinking: { data: optional(string) },
+        tool_use: { id: nonEmptyString, name: nonEmptyString, input: anyObject },
         image: rejectedImage,
         ...rejectedBlocks,
         ...rejectedServerBlocks,
       }),
     ),
-  }),
-  system: object({ role: v.literal('system'), content: systemText }),
+  },
+  system: { content: systemText },
 })
 
 const clientToolSchema = object({
@@ -114,8 +101,8 @@ const clientToolSchema = object({
   input_examples: optional(arrayOf(anyObject)),
   // The constraint always makes arguments match their schema, so this has no effect.
   strict: optional(flag),
-  allowed_callers: optional(
-    unsupported(arrayOf(string), (callers) => callers.every((caller) => caller === 'direct')),
+  allowed_callers: unsupported(arrayOf(string), (callers) =>
+    callers.every((caller) => caller === 'direct'),
   ),
 })
 
@@ -125,9 +112,7 @@ const tool = v.lazy((input): typeof clientToolSchema | typeof rejected => {
   return typeof type === 'string' && type !== 'custom' ? rejected : clientToolSchema
 })
 
-const format = taggedUnion('type', {
-  json_schema: object({ type: string, schema: anyObject }),
-})
+const format = taggedUnion('type', { json_schema: { schema: anyObject } })
 
 /** Checked first, so that a client which can retry without it learns that before anything else. */
 const thread = rejectedField
@@ -151,17 +136,20 @@ const fields = {
   ...sharedFields,
 }
 
-const messagesFields = object({
+/** Schema of the body of `POST /v1/messages`. */
+export const messagesBodySchema = object({
   thread,
   max_completion_tokens: renamedField('send max_tokens instead'),
   max_tokens: integerAtLeast(1),
   ...fields,
 })
 
-export const messagesBodySchema = withConflictCheck(
-  messagesFields,
-  (body) => findBudgetConflict(body.thinking, body.max_tokens) ?? findLastMessageConflict(body),
-)
+/** Returns the first conflict between the fields of a message. */
+export function findMessagesConflict(
+  body: v.InferOutput<typeof messagesBodySchema>,
+): FieldConflict | undefined {
+  return findBudgetConflict(body.thinking, body.max_tokens) ?? findLastMessageConflict(body)
+}
 
 /** Schema of `POST /v1/messages/count_tokens`, which needs no `max_tokens`. */
 export const countTokensBodySchema = object({
@@ -219,6 +207,7 @@ export function messagesFieldNames(body: CountTokensBody): FieldNames {
 
 type Message = CountTokensBody['messages'][number]
 type Block = Extract<Message['content'], readonly unknown[]>[number]
+type ToolResult = Extract<Block, { type: 'tool_result' }>
 
 /**
  * Converts a message. Tool results come first, directly after their calls, and the user's text
@@ -245,7 +234,7 @@ function toMessages({ role, content }: Message, index: number): ChatMessage[] {
     : [...results, toUserMessage(userContent)]
 }
 
-function toResultImages({ content }: v.InferOutput<typeof result>, path: string): UserContent[] {
+function toResultImages({ content }: ToolResult, path: string): UserContent[] {
   if (typeof content === 'string') return []
   return (content ?? []).flatMap((block, at) =>
     block.type === 'image' ? [toImage(block, `${path}[${at}]`)] : [],
@@ -269,7 +258,7 @@ function toAssistantMessage(content: readonly Block[]): AssistantMessage {
   }
 }
 
-function toToolMessage(block: v.InferOutput<typeof result>): ChatMessage {
+function toToolMessage(block: ToolResult): ChatMessage {
   return {
     role: 'tool',
     toolCallId: calls.toCallId(block.tool_use_id),

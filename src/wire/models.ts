@@ -2,33 +2,35 @@ import { InoriginError } from '../error.ts'
 import type { Model, ModelCapabilities } from '../types/index.ts'
 
 const supports = (supported = false) => ({ supported })
+const no = supports()
 
 function toCapabilitiesJson(given: ModelCapabilities) {
-  const { tools, thinking, imageInput, structuredOutputs, embeddings } = given
+  const { tools, imageInput, structuredOutputs, embeddings } = given
+  const thinking = supports(given.thinking)
   return {
-    batch: supports(),
-    citations: supports(),
-    code_execution: supports(),
-    context_management: supports(),
+    batch: no,
+    citations: no,
+    code_execution: no,
+    context_management: no,
     effort: {
-      ...supports(thinking),
-      low: supports(thinking),
-      medium: supports(thinking),
-      high: supports(thinking),
-      xhigh: supports(thinking),
-      max: supports(thinking),
+      ...thinking,
+      low: thinking,
+      medium: thinking,
+      high: thinking,
+      xhigh: thinking,
+      max: thinking,
     },
     image_input: supports(imageInput),
-    pdf_input: supports(),
-    server_tools: { ...supports(), code_execution: supports(), web_search: supports() },
+    pdf_input: no,
+    server_tools: { ...no, code_execution: no, web_search: no },
     structured_outputs: supports(structuredOutputs),
     thinking: {
-      ...supports(thinking),
+      ...thinking,
       types: {
-        adaptive: supports(thinking),
-        between_tools: supports(),
+        adaptive: thinking,
+        between_tools: no,
         disabled: supports(true),
-        enabled: supports(thinking),
+        enabled: thinking,
       },
     },
     tools: supports(tools),
@@ -63,13 +65,13 @@ export function toModelListJson(models: readonly Model[], query: URLSearchParams
   const data = models
     .slice(position('after_id') + 1, before === -1 ? undefined : before)
     .map(toModelJson)
-  return {
-    object: 'list',
-    data,
-    first_id: data[0]?.id ?? null,
-    last_id: data.at(-1)?.id ?? null,
-    has_more: false,
-  }
+  return toPageJson(data, false)
+}
+
+/** Returns a page of a list, with the ids by which clients ask for the next page. */
+export function toPageJson(data: ReadonlyArray<{ id: string }>, has_more: boolean) {
+  const [first_id, last_id] = [data[0]?.id ?? null, data.at(-1)?.id ?? null]
+  return { object: 'list', data, first_id, last_id, has_more }
 }
 
 /** Returns the model of that tag. Throws `not_found` if there is none. */

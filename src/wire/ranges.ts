@@ -30,19 +30,14 @@ export function parseRangeHeader(header: string | null, size: number): ByteRange
         : [Number(from), to === '' ? size - 1 : Math.min(Number(to), size - 1)]
     if (range[0] <= range[1]) ranges.push(range)
   }
-  return doOverlap(ranges) ? mergeRanges(ranges) : ranges
-}
-
-const byStart = (one: ByteRange, other: ByteRange): number => one[0] - other[0]
-
-function doOverlap(ranges: readonly ByteRange[]): boolean {
-  const sorted = ranges.toSorted(byStart)
-  return sorted.some(([first], index) => index > 0 && first <= (sorted[index - 1]?.[1] ?? -1))
+  // Ranges that do not overlap keep their order.
+  const merged = mergeRanges(ranges)
+  return merged.length < ranges.length ? merged : ranges
 }
 
 function mergeRanges(ranges: readonly ByteRange[]): ByteRange[] {
   const joined: ByteRange[] = []
-  for (const range of ranges.toSorted(byStart)) {
+  for (const range of ranges.toSorted((one, other) => one[0] - other[0])) {
     const before = joined.at(-1)
     if (!before || range[0] > before[1]) joined.push(range)
     else joined[joined.length - 1] = [before[0], Math.max(before[1], range[1])]

@@ -1,7 +1,13 @@
 /** Reasoning fields of all styles, and their conversion to a token budget. */
 import type * as v from 'valibot'
-import { integerAtLeast, object, oneOf, optional, rejected, string, taggedUnion } from './fields.ts'
-import type { FieldConflict } from './fields.ts'
+import {
+  integerAtLeast,
+  oneOf,
+  optional,
+  rejected,
+  taggedUnion,
+  type FieldConflict,
+} from './fields.ts'
 
 /** Reasoning tokens for each effort. The model worker caps them at half of its context. */
 const BUDGET_TOKENS = {
@@ -26,9 +32,9 @@ const display = optional(oneOf(['summarized', 'omitted'] as const))
 /** Field of the Anthropic style that enables reasoning and sets its budget. */
 export const thinkingField = optional(
   taggedUnion('type', {
-    disabled: object({ type: string }),
-    enabled: object({ type: string, budget_tokens: integerAtLeast(1), display }),
-    adaptive: object({ type: string, display }),
+    disabled: {},
+    enabled: { budget_tokens: integerAtLeast(1), display },
+    adaptive: { display },
     between_tools: rejected,
   }),
 )
@@ -64,7 +70,8 @@ export function toReasoning({
     Boolean(requested && BUDGET_TOKENS[requested] !== budget)
   return {
     budget,
-    shown: (budget ?? 0) > 0 && !(config && 'display' in config && config.display === 'omitted'),
+    shown:
+      (budget ?? 0) > 0 && !(config && config.type !== 'disabled' && config.display === 'omitted'),
     fields: [
       ...(direct ? ['reasoning_effort'] : []),
       ...(config ? ['thinking'] : []),
@@ -82,7 +89,7 @@ function toBudget(
   level: keyof typeof BUDGET_TOKENS | undefined,
 ): number | undefined {
   if (!config) return level && BUDGET_TOKENS[level]
-  if ('budget_tokens' in config) return config.budget_tokens
+  if (config.type === 'enabled') return config.budget_tokens
   return config.type === 'disabled' ? 0 : BUDGET_TOKENS[level ?? 'medium']
 }
 
@@ -91,7 +98,7 @@ export function findBudgetConflict(
   config: ReasoningFields['thinking'],
   maxTokens: number | null | undefined,
 ): FieldConflict | undefined {
-  if (!config || !('budget_tokens' in config) || !maxTokens) return undefined
+  if (config?.type !== 'enabled' || !maxTokens) return undefined
   const { budget_tokens: input } = config
   if (input < maxTokens) return undefined
   const message = `less than the limit of output tokens, ${maxTokens}`

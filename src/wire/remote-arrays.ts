@@ -2,11 +2,11 @@
  * Reads and writes arrays as predictor clients do: one NumPy `.npy` file in a ZIP archive.
  * https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
  */
-import { Inflate, unzipSync, type UnzipFileInfo } from 'fflate'
 import { InoriginError } from '../error.ts'
 import { crc32 } from '../values/crc32.ts'
 import { ARRAYS, type Elements, countElements } from '../values/elements.ts'
 import { throwInvalidInput } from '../values/input-errors.ts'
+import { inflate, isZip, readZip, writeZip, type ZipFile } from './zip.ts'
 
 export type NumberType = keyof typeof ARRAYS
 
@@ -33,19 +33,9 @@ const CODES: Readonly<Record<NumberType, string>> = {
 }
 
 const NPY_MAGIC = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59]
-const ZIP_MAGIC = [0x50, 0x4b, 0x03, 0x04]
 /** Alignment in bytes of the numbers, to which the header is padded. */
 const HEADER_ALIGNMENT_BYTES = 64
 const ARCHIVE_ENTRY = 'arr_0.npy'
-/** Date of the file in the archive: 1 January 1980, the first that ZIP can represent. */
-const ZIP_DATE = 0x21
-
-/** Bytes of a ZIP local file header without its variable fields. */
-const ZIP_HEADER_BYTES = 30
-
-/** Compressed bytes per decompression step. Each can expand to at most about 1000 bytes. */
-const INFLATE_STEP_BYTES = 2 ** 14
-
 /** Largest array in an archive: 64 MiB, because a small archive can decompress to any size. */
 const MAX_UNZIPPED_BYTES = 2 ** 26
 
@@ -55,57 +45,46 @@ export const MAX_DIMENSIONS = 64
 /** Largest header of an array in bytes, the same limit as in NumPy. */
 const MAX_HEADER_BYTES = 10_000
 
-const startsWith = (bytes: Uint8Array, mark: readonly number[]): boolean =>
-  mark.every((byte, at) => bytes[at] === byte)
+const isNpy = (bytes: Uint8Array): boolean => NPY_MAGIC.every((byte, at) => bytes[at] === byte)
 
 /** Returns `true` if {@link decodeArray} can read bytes of this format. */
 export function isArrayFile(bytes: Uint8Array): boolean {
-  return startsWith(bytes, ZIP_MAGIC) || startsWith(bytes, NPY_MAGIC)
+  return isZip(bytes) || isNpy(bytes)
 }
 
-/** Returns the one array in a NumPy file. Throws an error that names `path`. */
-export function decodeArray(bytes: Uint8Array<ArrayBuffer>, path: string): ArrayElements {
-  return decodeNpy(startsWith(bytes, ZIP_MAGIC) ? unzipArray(bytes, path) : bytes, path)
+/** Resolves with the one array in a NumPy file. Rejects with an error that names `path`. */
+export async function decodeArray(
+  bytes: Uint8Array<ArrayBuffer>,
+  path: string,
+): Promise<ArrayElements> {
+  return decodeNpy(isZip(bytes) ? await unzipArray(bytes, path) : bytes, path)
 }
 
-/** Returns the content of the only file in an archive. */
-function unzipArray(archive: Uint8Array, path: string): Uint8Array {
-  const files: UnzipFileInfo[] = []
+/** Resolves with the content of the only file in an archive. */
+async function unzipArray(archive: Uint8Array<ArrayBuffer>, path: string): Promise<Uint8Array> {
   try {
-    // The filter rejects every file, so only the directory of the archive is read.
-    unzipSync(archive, { filter: (file) => files.push(file) < 0 })
-    const [file, ...others] = files
-    if (!file?.name.endsWith('.npy') || others.length > 0) {
+    const file = readZip(archive)
+    if (!file?.name.endsWith('.npy'))
       return throwInvalidInput(path, 'must contain exactly one .npy file.')
-    }
-    if (file.originalSize > MAX_UNZIPPED_BYTES) throw tooLarge(path)
-    const view = new DataView(archive.buffer, archive.byteOffset, archive.byteLength)
-    const start = ZIP_HEADER_BYTES + view.getUint16(26, true) + view.getUint16(28, true)
-    const content = archive.subarray(start, start + file.size)
-    return file.compression === 0 ? content : inflateExactly(content, file.originalSize, path)
+    if (file.size > MAX_UNZIPPED_BYTES) throw tooLarge(path)
+    return file.isCompressed ? await inflateExactly(file, path) : file.stored
   } catch (cause) {
     if (cause instanceof InoriginError) throw cause
     return throwInvalidInput(path, 'is an archive that is damaged.', cause)
   }
 }
 
-/** Decompresses up to the declared size only: a small input can expand to minutes of work. */
-function inflateExactly(content: Uint8Array, bytes: number, path: string): Uint8Array {
-  const whole = new Uint8Array(bytes)
+/** Decompresses up to the declared size only. */
+async function inflateExactly({ stored, size }: ZipFile, path: string): Promise<Uint8Array> {
+  const whole = new Uint8Array(size)
   let at = 0
-  const inflate = new Inflate((piece) => {
-    if (at + piece.length > bytes)
+  for await (const piece of inflate(stored)) {
+    if (at + piece.length > size)
       throwInvalidInput(path, 'is an archive with more bytes than it declares.')
     whole.set(piece, at)
     at += piece.length
-  })
-  for (let start = 0; start < content.length; start += INFLATE_STEP_BYTES) {
-    inflate.push(
-      content.subarray(start, start + INFLATE_STEP_BYTES),
-      start + INFLATE_STEP_BYTES >= content.length,
-    )
   }
-  if (at < bytes) throwInvalidInput(path, 'is an archive with fewer bytes than it declares.')
+  if (at < size) throwInvalidInput(path, 'is an archive with fewer bytes than it declares.')
   return whole
 }
 
@@ -116,8 +95,7 @@ function tooLarge(path: string): InoriginError {
 
 function decodeNpy(bytes: Uint8Array, path: string): ArrayElements {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  if (!startsWith(bytes, NPY_MAGIC) || bytes.length < 12)
-    throwInvalidInput(path, 'is not a NumPy array.')
+  if (!isNpy(bytes) || bytes.length < 12) throwInvalidInput(path, 'is not a NumPy array.')
   const isFirst = view.getUint8(6) === 1
   const from = isFirst ? 10 : 12
   const to = from + (isFirst ? view.getUint16(8, true) : view.getUint32(8, true))
@@ -204,40 +182,5 @@ export function encodeArray({ type, data, shape }: ArrayElements): Uint8Array {
   bytes.set([...NPY_MAGIC, 1, 0, padded & 255, padded >>> 8])
   bytes.set(header, start)
   bytes.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), start + padded)
-  return zipArray(bytes)
-}
-
-/**
- * Returns an archive with one uncompressed file. The library's own function would add its
- * compressor, half of its size, to a script that must stay small.
- * https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT
- */
-function zipArray(file: Uint8Array): Uint8Array {
-  const name = new TextEncoder().encode(ARCHIVE_ENTRY)
-  const checksumAndSizes = [crc32(file), file.length, file.length]
-  const [head, index, end] = [ZIP_HEADER_BYTES, 46, 22]
-  const bytes = new Uint8Array(head + index + end + 2 * name.length + file.length)
-  const view = new DataView(bytes.buffer)
-  const directory = head + name.length + file.length
-  const endRecord = directory + index + name.length
-  const writeUint32s = (at: number, all: readonly number[]): void =>
-    all.forEach((number, place) => view.setUint32(at + 4 * place, number, true))
-
-  // The fields say version 2.0 and no compression.
-  writeUint32s(0, [0x04034b50, 20, 0])
-  view.setUint16(12, ZIP_DATE, true)
-  writeUint32s(14, [...checksumAndSizes, name.length])
-  writeUint32s(directory, [
-    0x02014b50,
-    (20 << 16) | 20,
-    0,
-    ZIP_DATE << 16,
-    ...checksumAndSizes,
-    name.length,
-  ])
-  writeUint32s(endRecord, [0x06054b50, 0, 0x10001, index + name.length, directory])
-  bytes.set(name, head)
-  bytes.set(file, head + name.length)
-  bytes.set(name, directory + index)
-  return bytes
+  return writeZip(ARCHIVE_ENTRY, bytes, crc32(bytes))
 }

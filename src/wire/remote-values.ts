@@ -57,14 +57,14 @@ const SUPPORTED_DTYPES = [...Object.keys(ARRAYS), ...OTHER_DTYPES]
 const isNumberType = (type: string): type is NumberType => Object.hasOwn(ARRAYS, type)
 
 /**
- * Decodes `{ data, dtype }` or plain JSON. Throws `invalid_request` that names the unsupported
+ * Decodes `{ data, dtype }` or plain JSON. Rejects with `invalid_request` that names the unsupported
  * field. The predictor checks later whether the value fits its parameter.
  */
-export function decodeValue(
+export async function decodeValue(
   inputValue: unknown,
   { type }: InputParameter,
   path: string,
-): DecodedValue {
+): Promise<DecodedValue> {
   if (
     !isObject(inputValue) ||
     !('data' in inputValue) ||
@@ -84,7 +84,7 @@ export function decodeValue(
   if (dtype === 'null') return { key, value: null }
   const at = `${path}.data`
   const file = decodeDataUrl(data, at)
-  if (isNumberType(dtype)) return { key, ...decodeNumbers(file, dtype, shape, type, path) }
+  if (isNumberType(dtype)) return { key, ...(await decodeNumbers(file, dtype, shape, type, path)) }
   return { key, value: decodeFile(file, dtype, at) }
 }
 
@@ -117,19 +117,19 @@ function parseJson(text: string, path: string): unknown {
   }
 }
 
-function decodeNumbers(
+async function decodeNumbers(
   file: DataFile,
   dtype: NumberType,
   shape: unknown,
   type: string,
   path: string,
-): DecodedValue {
+): Promise<DecodedValue> {
   const at = `${path}.data`
   if (file.mime === 'text/plain' || file.mime === 'application/json') {
     return { numbers: 'text', value: parseJson(decodeText(file, at), at) }
   }
   if ((shape ?? null) === null && isArrayFile(file.bytes)) {
-    const elements = decodeArray(file.bytes, at)
+    const elements = await decodeArray(file.bytes, at)
     if (elements.type !== dtype)
       throwInvalidInput(at, `has type ${elements.type}, but ${dtype} is declared.`)
     return { numbers: 'npz', value: toParameterValue(elements, type, at) }

@@ -35,21 +35,27 @@ export interface DecodedInputs {
   dialect: Dialect
 }
 
-/** Decodes the inputs. Throws `invalid_request` that names an unknown or unsupported input. */
-export function decodeInputs({ inputs }: RemoteBody, signature: Signature): DecodedInputs {
+/**
+ * Decodes the inputs. Rejects with `invalid_request` that names an unknown or unsupported input.
+ */
+export async function decodeInputs(
+  { inputs }: RemoteBody,
+  signature: Signature,
+): Promise<DecodedInputs> {
   const dialect: Partial<Dialect> = {}
-  const decoded = Object.entries(inputs ?? {}).map(([name, inputValue]) => {
+  const decoded: Array<[name: string, value: unknown]> = []
+  for (const [name, inputValue] of Object.entries(inputs ?? {})) {
     const path = `inputs.${name}`
     const parameter = signature.inputs.find((each) => each.name === name)
     if (!parameter) {
       const names = signature.inputs.map((each) => each.name).join(', ') || 'none'
       return throwInvalidInput(path, `unknown input. Expected: ${names}.`)
     }
-    const { value, numbers, key } = decodeValue(inputValue, parameter, path)
+    const { value, numbers, key } = await decodeValue(inputValue, parameter, path)
     dialect.numbers ??= numbers
     dialect.key ??= key
-    return [name, value] as const
-  })
+    decoded.push([name, value])
+  }
   const key = dialect.key ?? 'dtype'
   const numbers = dialect.numbers ?? (key === 'type' ? 'bytes' : 'npz')
   return { inputs: Object.fromEntries(decoded), dialect: { key, numbers } }

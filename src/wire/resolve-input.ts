@@ -3,8 +3,7 @@ import * as v from 'valibot'
 import { InoriginError } from '../error.ts'
 import type { Caller, Host, KeptItem, KeptResponse } from '../types/index.ts'
 import { id } from './id.ts'
-import { itemsSchema } from './responses-input.ts'
-import type { InputItem } from './responses-input.ts'
+import { itemsSchema, type InputItem } from './responses-input.ts'
 import type { ResponsesBody } from './responses.ts'
 import { argumentsJson } from './tools.ts'
 import { isObject } from '../values/objects.ts'
@@ -69,35 +68,26 @@ async function loadReferencedItems(
   host: Host,
   caller: Caller,
 ): Promise<Map<unknown, KeptItem>> {
-  const ids = sentItems.flatMap((item) => (isReference(item) ? [item['id']] : []))
-  assertNoDuplicates(sentItems)
-  const found = ids.length > 0 ? await host.keptItems(ids, caller) : []
-  const storedById = new Map(found.flatMap((item) => (item ? [[item.id, item]] : [])))
-  for (const [index, item] of sentItems.entries()) {
-    if (!isReference(item) || storedById.has(item['id'])) continue
-    const what = `Item with id '${shortenId(item['id'])}' not found. ${REMEDY}`
-    throw new InoriginError('not_found', what, {
-      code: 'item_not_found',
-      param: `input[${index}].id`,
-    })
-  }
-  return storedById
-}
-
-/** Refuses a second reference to an item, since a short body could expand to any amount of text. */
-function assertNoDuplicates(sentItems: readonly RawItem[]): void {
-  const seen = new Set<string>()
+  const paramById = new Map<string, string>()
   for (const [index, item] of sentItems.entries()) {
     if (!isReference(item)) continue
-    if (seen.has(item['id'])) {
-      const what = `Duplicate item found with id '${shortenId(item['id'])}'. Remove it from the input.`
-      throw new InoriginError('invalid_request', what, {
-        code: 'duplicate_item',
-        param: `input[${index}].id`,
-      })
+    const { id: itemId } = item
+    const param = `input[${index}].id`
+    // A short body with many references to one item could expand to any amount of text.
+    if (paramById.has(itemId)) {
+      const what = `Duplicate item found with id '${shortenId(itemId)}'. Remove it from the input.`
+      throw new InoriginError('invalid_request', what, { code: 'duplicate_item', param })
     }
-    seen.add(item['id'])
+    paramById.set(itemId, param)
   }
+  const found = paramById.size > 0 ? await host.keptItems([...paramById.keys()], caller) : []
+  const storedById = new Map(found.flatMap((item) => (item ? [[item.id, item]] : [])))
+  for (const [itemId, param] of paramById) {
+    if (storedById.has(itemId)) continue
+    const what = `Item with id '${shortenId(itemId)}' not found. ${REMEDY}`
+    throw new InoriginError('not_found', what, { code: 'item_not_found', param })
+  }
+  return storedById
 }
 
 /** Resolves with a stored response. Rejects with `not_found` if there is none. */

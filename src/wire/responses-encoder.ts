@@ -1,11 +1,9 @@
 /** Encodes a response, as one JSON body or as a stream of events about its items. */
 import type { KeptItem, TokenLogprob, Usage } from '../types/index.ts'
-import type { EventEncoder } from './response-body.ts'
-import { formatProgress } from './response-body.ts'
+import { type EventEncoder, formatProgress } from './response-body.ts'
 import { wireError } from './errors.ts'
 import { id, nowInSeconds } from './id.ts'
-import { jsonEncoder } from './completion-parts.ts'
-import type { CompletionPart, FinishEvent } from './completion-parts.ts'
+import { jsonEncoder, type CompletionPart, type FinishEvent } from './completion-parts.ts'
 import { SSE_TYPE } from './http-response.ts'
 import {
   createOutputItem,
@@ -13,8 +11,10 @@ import {
   itemDeltaEvent,
   itemDoneEvents,
   toItemJson,
+  type OutputItem,
+  type ResponseEvent,
+  type Status,
 } from './responses-items.ts'
-import type { OutputItem } from './responses-items.ts'
 import type { ResponsesBody } from './responses.ts'
 import { comment, frame } from './sse.ts'
 
@@ -37,30 +37,26 @@ export interface ResponseJson extends Readonly<Record<string, unknown>> {
   output: readonly KeptItem[]
 }
 
-type Status = 'in_progress' | 'completed' | 'incomplete'
-
 /** Returns a function that creates the response object with all fields that clients expect. */
 function createResponseJson({ requestBody }: ResponseEncoderOptions) {
   const head = { id: id('resp_'), object: 'response', created_at: nowInSeconds() }
+  const { reasoning, text, tools, ...fields } = requestBody
   const repeatedFields = {
     background: false,
     error: null,
-    instructions: requestBody.instructions ?? null,
-    max_output_tokens: requestBody.max_output_tokens ?? null,
-    metadata: requestBody.metadata ?? {},
-    model: requestBody.model,
-    parallel_tool_calls: requestBody.parallel_tool_calls ?? true,
-    previous_response_id: requestBody.previous_response_id ?? null,
-    reasoning: {
-      effort: requestBody.reasoning?.effort ?? null,
-      summary: requestBody.reasoning?.summary ?? null,
-    },
-    store: requestBody.store ?? true,
-    temperature: requestBody.temperature ?? null,
-    text: { format: requestBody.text?.format ?? { type: 'text' } },
-    tool_choice: requestBody.tool_choice ?? 'auto',
-    tools: (requestBody.tools ?? []).map((tool) => ({ strict: true, parameters: {}, ...tool })),
-    top_p: requestBody.top_p ?? null,
+    instructions: fields.instructions ?? null,
+    max_output_tokens: fields.max_output_tokens ?? null,
+    metadata: fields.metadata ?? {},
+    model: fields.model,
+    parallel_tool_calls: fields.parallel_tool_calls ?? true,
+    previous_response_id: fields.previous_response_id ?? null,
+    reasoning: { effort: reasoning?.effort ?? null, summary: reasoning?.summary ?? null },
+    store: fields.store ?? true,
+    temperature: fields.temperature ?? null,
+    text: { format: text?.format ?? { type: 'text' } },
+    tool_choice: fields.tool_choice ?? 'auto',
+    tools: (tools ?? []).map((tool) => ({ strict: true, parameters: {}, ...tool })),
+    top_p: fields.top_p ?? null,
     truncation: 'disabled',
   }
   return (status: Status, output: readonly KeptItem[], usage: Usage | null): ResponseJson => ({
@@ -124,9 +120,7 @@ export function responseStreamEncoder(options: ResponseEncoderOptions): EventEnc
   let number = 0
   const encodeEvent = (type: string, fields: object): string =>
     frame({ type, sequence_number: number++, ...fields }, type)
-  const encodeItemEvents = (
-    events: ReadonlyArray<readonly [type: string, fields: object]>,
-  ): string =>
+  const encodeItemEvents = (events: readonly ResponseEvent[]): string =>
     events
       .map(([type, fields]) => encodeEvent(type, { output_index: output.length, ...fields }))
       .join('')

@@ -8,22 +8,22 @@ import {
   optional,
   rejected,
   string,
+  stringOr,
   stringOrParts,
   taggedUnion,
   withMaxLength,
 } from './fields.ts'
-import { inputImage, rejectedImage, toImage, toUserMessage } from './images.ts'
-import type { UserContent } from './images.ts'
+import { inputImage, rejectedImage, toImage, toUserMessage, type UserContent } from './images.ts'
 import { textPart } from './shared-fields.ts'
 import * as calls from './tools.ts'
 import { isObject } from '../values/objects.ts'
 
 const part = object({ type: string, text: string })
 const parts = {
-  input_text: object({ type: v.literal('input_text'), text: string }),
-  output_text: object({ type: v.literal('output_text'), text: string }),
+  input_text: textPart,
+  output_text: textPart,
   text: textPart,
-  refusal: object({ type: v.literal('refusal'), refusal: string }),
+  refusal: { refusal: string },
   input_file: rejected,
   input_audio: rejected,
 }
@@ -32,46 +32,37 @@ const userContentSchema = stringOrParts(taggedUnion('type', { ...parts, input_im
 /** Fields that clients send back from earlier responses. They have no effect. */
 const ignoredItemFields = { id: optional(string), status: optional(string) }
 
-const messageSchema = <const Role extends string, T extends v.GenericSchema>(role: Role, rule: T) =>
-  object({
-    type: optional(v.literal('message')),
-    role: v.literal(role),
-    content: rule,
-    ...ignoredItemFields,
-  })
+const messageFields = { type: optional(v.literal('message')), content, ...ignoredItemFields }
 
 const message = taggedUnion('role', {
-  user: messageSchema('user', userContentSchema),
-  assistant: messageSchema('assistant', content),
-  system: messageSchema('system', content),
-  developer: messageSchema('developer', content),
+  user: { ...messageFields, content: userContentSchema },
+  assistant: messageFields,
+  system: messageFields,
+  developer: messageFields,
 })
 
 const reasoningTextsSchema = optional(arrayOf(part))
 
 const item = taggedUnion('type', {
   message,
-  function_call: object({
-    type: v.literal('function_call'),
+  function_call: {
     call_id: nonEmptyString,
     name: nonEmptyString,
     arguments: calls.argumentsJson,
     ...ignoredItemFields,
-  }),
-  function_call_output: object({
-    type: v.literal('function_call_output'),
+  },
+  function_call_output: {
     call_id: nonEmptyString,
     output: userContentSchema,
     ...ignoredItemFields,
-  }),
-  reasoning: object({
-    type: v.literal('reasoning'),
+  },
+  reasoning: {
     summary: reasoningTextsSchema,
     content: reasoningTextsSchema,
     encrypted_content: optional(string),
     ...ignoredItemFields,
-  }),
-  item_reference: object({ type: v.literal('item_reference'), id: nonEmptyString }),
+  },
+  item_reference: { id: nonEmptyString },
 })
 
 /** Accepts any item. An item without a type is a message. */
@@ -92,9 +83,7 @@ const boundedItems = v.pipe(
   v.minLength(1, 'an array with at least one item'),
 )
 
-export const inputSchema = v.lazy((input): typeof string | typeof boundedItems =>
-  typeof input === 'string' ? string : boundedItems,
-)
+export const inputSchema = stringOr(string, boundedItems)
 
 type Item = v.InferOutput<typeof itemsSchema>[number]
 

@@ -1,6 +1,6 @@
 /** Creates the output items of a response, and the stream events of an item. */
 import type { KeptItem, TokenLogprob } from '../types/index.ts'
-import { toLogprobJson } from './chat-encoder.ts'
+import { toTokenLogprobJson } from './chat-encoder.ts'
 import { id } from './id.ts'
 import type { CompletionPart } from './completion-parts.ts'
 
@@ -12,10 +12,25 @@ export interface OutputItem {
   encryptedContent?: string
 }
 
-type Status = 'in_progress' | 'completed' | 'incomplete'
-type ResponseEvent = readonly [type: string, fields: object]
+export type Status = 'in_progress' | 'completed' | 'incomplete'
+/** Type of a stream event, and its fields apart from those that all events have. */
+export type ResponseEvent = readonly [type: string, fields: object]
 
 const PREFIX = { reasoning: 'rs_', text: 'msg_', call: 'fc_' } as const
+
+/** Names of the events about the part of an item, and the field that numbers it. */
+const EVENTS = {
+  reasoning: {
+    part: 'response.reasoning_summary_part',
+    text: 'response.reasoning_summary_text',
+    position: { summary_index: 0 },
+  },
+  text: {
+    part: 'response.content_part',
+    text: 'response.output_text',
+    position: { content_index: 0 },
+  },
+} as const
 
 /** Creates the item of a part. The part is copied, so that deltas can extend it. */
 export function createOutputItem(part: CompletionPart, isEncrypted: boolean): OutputItem {
@@ -26,110 +41,63 @@ export function createOutputItem(part: CompletionPart, isEncrypted: boolean): Ou
 }
 
 /** Returns the item as it appears in `output`. */
-export function toItemJson(
+export function toItemJson(item: OutputItem, status: Status): KeptItem {
+  const { part } = item
+  if (part.type !== 'call') return toItemWithParts(item, status, [toPartJson(part)])
+  const { id: call_id, name, arguments: text } = part
+  return { id: item.id, type: 'function_call', status, call_id, name, arguments: text }
+}
+
+function toItemWithParts(
   { id: itemId, part, encryptedContent }: OutputItem,
   status: Status,
+  parts: readonly object[],
 ): KeptItem {
-  switch (part.type) {
-    case 'reasoning': {
-      const summary = [{ type: 'summary_text', text: part.text }]
-      return {
-        id: itemId,
-        type: 'reasoning',
-        summary,
-        ...(encryptedContent && { encrypted_content: encryptedContent }),
-      }
-    }
-    case 'text':
-      return { id: itemId, type: 'message', status, role: 'assistant', content: [toTextPart(part)] }
-    case 'call':
-      return {
-        id: itemId,
-        type: 'function_call',
-        status,
-        call_id: part.id,
-        name: part.name,
-        arguments: part.arguments,
-      }
+  if (part.type === 'text')
+    return { id: itemId, type: 'message', status, role: 'assistant', content: parts }
+  return {
+    id: itemId,
+    type: 'reasoning',
+    summary: parts,
+    ...(encryptedContent && { encrypted_content: encryptedContent }),
   }
 }
 
-function toTextPart({ text, logprobs }: Extract<CompletionPart, { type: 'text' }>) {
-  return { type: 'output_text', text, annotations: [], logprobs: logprobs.map(toTokenLogprobJson) }
+function toPartJson(part: Exclude<CompletionPart, { type: 'call' }>) {
+  const { text } = part
+  if (part.type === 'reasoning') return { type: 'summary_text', text }
+  return { type: 'output_text', text, annotations: [], ...toLogprobs(part.logprobs) }
 }
 
-function toTokenLogprobJson(token: TokenLogprob) {
-  return { ...toLogprobJson(token), top_logprobs: token.top.map(toLogprobJson) }
+function toLogprobs(logprobs: readonly TokenLogprob[]) {
+  return { logprobs: logprobs.map(toTokenLogprobJson) }
 }
 
 /** Returns the events that open an empty item. */
-export function itemAddedEvents({
-  id: itemId,
-  part,
-  encryptedContent,
-}: OutputItem): ResponseEvent[] {
-  const added = (item: object): ResponseEvent => ['response.output_item.added', { item }]
-  const item_id = itemId
-  switch (part.type) {
-    case 'reasoning':
-      return [
-        added({
-          id: itemId,
-          type: 'reasoning',
-          summary: [],
-          ...(encryptedContent && { encrypted_content: encryptedContent }),
-        }),
-        [
-          'response.reasoning_summary_part.added',
-          {
-            item_id,
-            summary_index: 0,
-            part: { type: 'summary_text', text: '' },
-          },
-        ],
-      ]
-    case 'text':
-      return [
-        added({
-          id: itemId,
-          type: 'message',
-          status: 'in_progress',
-          role: 'assistant',
-          content: [],
-        }),
-        [
-          'response.content_part.added',
-          {
-            item_id,
-            content_index: 0,
-            part: toTextPart({ type: 'text', text: '', logprobs: [] }),
-          },
-        ],
-      ]
-    case 'call':
-      return [added(toItemJson({ id: itemId, part }, 'in_progress'))]
-  }
+export function itemAddedEvents(item: OutputItem): ResponseEvent[] {
+  const { id: item_id, part } = item
+  const added = (itemJson: KeptItem): ResponseEvent => [
+    'response.output_item.added',
+    { item: itemJson },
+  ]
+  if (part.type === 'call') return [added(toItemJson(item, 'in_progress'))]
+  const { part: name, position } = EVENTS[part.type]
+  return [
+    added(toItemWithParts(item, 'in_progress', [])),
+    [`${name}.added`, { item_id, ...position, part: toPartJson(part) }],
+  ]
 }
 
 /** Returns the event that extends an item. */
 export function itemDeltaEvent(
-  { id: item_id, part }: OutputItem,
+  { id: item_id, part: { type } }: OutputItem,
   delta: string,
   logprobs: readonly TokenLogprob[],
 ): ResponseEvent {
-  switch (part.type) {
-    case 'reasoning':
-      return ['response.reasoning_summary_text.delta', { item_id, summary_index: 0, delta }]
-    case 'text': {
-      const logprobsJson = logprobs.map(toTokenLogprobJson)
-      return [
-        'response.output_text.delta',
-        { item_id, content_index: 0, delta, logprobs: logprobsJson },
-      ]
-    }
-    case 'call':
-      return ['response.function_call_arguments.delta', { item_id, delta }]
-  }
+  if (type === 'call') return ['response.function_call_arguments.delta', { item_id, delta }]
+  const { text: name, position } = EVENTS[type]
+  const fields = { item_id, ...position, delta }
+  return [`${name}.delta`, type === 'text' ? { ...fields, ...toLogprobs(logprobs) } : fields]
 }
 
 /** Returns the events that close an item, complete or not. */
@@ -139,34 +107,16 @@ export function itemDoneEvents(
 ): ResponseEvent[] {
   const { id: item_id, part } = item
   const done: ResponseEvent = ['response.output_item.done', { item: toItemJson(item, status) }]
-  switch (part.type) {
-    case 'reasoning': {
-      const { text } = part
-      return [
-        ['response.reasoning_summary_text.done', { item_id, summary_index: 0, text }],
-        [
-          'response.reasoning_summary_part.done',
-          {
-            item_id,
-            summary_index: 0,
-            part: { type: 'summary_text', text },
-          },
-        ],
-        done,
-      ]
-    }
-    case 'text': {
-      const doneTextPart = toTextPart(part)
-      const { text, logprobs } = doneTextPart
-      return [
-        ['response.output_text.done', { item_id, content_index: 0, text, logprobs }],
-        ['response.content_part.done', { item_id, content_index: 0, part: doneTextPart }],
-        done,
-      ]
-    }
-    case 'call': {
-      const { name, arguments: text } = part
-      return [['response.function_call_arguments.done', { item_id, name, arguments: text }], done]
-    }
+  if (part.type === 'call') {
+    const { name, arguments: text } = part
+    return [['response.function_call_arguments.done', { item_id, name, arguments: text }], done]
   }
+  const { part: partName, text: textName, position } = EVENTS[part.type]
+  const { text } = part
+  const logprobs = part.type === 'text' ? toLogprobs(part.logprobs) : {}
+  return [
+    [`${textName}.done`, { item_id, ...position, text, ...logprobs }],
+    [`${partName}.done`, { item_id, ...position, part: toPartJson(part) }],
+    done,
+  ]
 }

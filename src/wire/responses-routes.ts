@@ -2,11 +2,20 @@
 import { InoriginError } from '../error.ts'
 import type { Caller, Host, KeptItem } from '../types/index.ts'
 import { readBody } from './body.ts'
-import { getStoredResponse, resolveInput, throwNotStored } from './resolve-input.ts'
-import type { ResolvedInput } from './resolve-input.ts'
-import { responseJsonEncoder, responseStreamEncoder } from './responses-encoder.ts'
-import type { ResponseJson } from './responses-encoder.ts'
+import { toPageJson } from './models.ts'
 import {
+  getStoredResponse,
+  resolveInput,
+  throwNotStored,
+  type ResolvedInput,
+} from './resolve-input.ts'
+import {
+  responseJsonEncoder,
+  responseStreamEncoder,
+  type ResponseJson,
+} from './responses-encoder.ts'
+import {
+  findResponsesConflict,
   ignoredByResponses,
   includesEncryptedReasoning,
   responsesBodySchema,
@@ -17,31 +26,35 @@ import {
 } from './responses.ts'
 import {
   countPromptTokens,
-  ignoredFieldsHeader,
   jsonResponse,
   respondWithGeneration,
+  type Route,
+  type RouteContext,
+  type RouteHandler,
 } from './route.ts'
-import type { Bindings, Route, RouteHandler } from './route.ts'
 
 /** Milliseconds to wait for the host to store a response before it is sent without. */
 const STORE_TIMEOUT_MS = 2_000
 
-async function parseResponsesRequest(request: Request, { host, caller }: Bindings) {
-  const { fields, sent, ignored } = await readBody(request, responsesBodySchema, host, caller)
-  const resolved = await resolveInput(fields, sent, host, caller)
-  ignored.push(...ignoredByResponses(fields))
+async function parseResponsesRequest(context: RouteContext) {
+  const { fields, sent, ignored } = await readBody(
+    context,
+    responsesBodySchema,
+    findResponsesConflict,
+  )
+  const resolved = await resolveInput(fields, sent, context.host, context.caller)
   return {
     fields,
     resolved,
     request: toResponsesRequest(fields, resolved.items),
     fieldNames: responsesFieldNames(fields),
-    ignored,
+    ignored: [...ignored, ...ignoredByResponses(fields)],
   }
 }
 
-const createResponse: RouteHandler = async ({ req, env }) => {
-  const { fields, resolved, ...rest } = await parseResponsesRequest(req.raw, env)
-  const store = createResponseStore(resolved, env.host, env.caller)
+const createResponse: RouteHandler = async (context) => {
+  const { fields, resolved, ...parsed } = await parseResponsesRequest(context)
+  const store = createResponseStore(resolved, context.host, context.caller)
   const options = {
     requestBody: fields,
     reasoning: toResponsesReasoning(fields).shown,
@@ -50,7 +63,7 @@ const createResponse: RouteHandler = async ({ req, env }) => {
     ...(fields.store !== false && { store }),
   }
   const encoder = fields.stream ? responseStreamEncoder(options) : responseJsonEncoder(options)
-  return respondWithGeneration(rest, encoder, env)
+  return respondWithGeneration(parsed, encoder, context)
 }
 
 /**
@@ -71,18 +84,15 @@ function createResponseStore(
   }
 }
 
-const countInputTokens: RouteHandler = async ({ req, env }) => {
-  const parsed = await parseResponsesRequest(req.raw, env)
-  const input_tokens = await countPromptTokens(parsed, env)
-  return jsonResponse(
-    { object: 'response.input_tokens', input_tokens },
-    ignoredFieldsHeader(parsed.ignored),
-  )
+const countInputTokens: RouteHandler = async (context) => {
+  const parsed = await parseResponsesRequest(context)
+  const input_tokens = await countPromptTokens(parsed, context)
+  return jsonResponse({ object: 'response.input_tokens', input_tokens }, parsed.ignored)
 }
 
-const getResponse: RouteHandler = async ({ req, env: { host, caller } }) => {
-  const { body } = await getStoredResponse(req.param('id') ?? '', host, caller)
-  if (req.query('stream') !== 'true') return jsonResponse(body)
+const getResponse: RouteHandler = async ({ request, param, host, caller }) => {
+  const { body } = await getStoredResponse(param, host, caller)
+  if (new URL(request.url).searchParams.get('stream') !== 'true') return jsonResponse(body)
   const what = '`stream` = "true" is not supported by this server; leave it out.'
   throw new InoriginError('invalid_request', what, {
     code: 'unsupported_parameter',
@@ -90,15 +100,14 @@ const getResponse: RouteHandler = async ({ req, env: { host, caller } }) => {
   })
 }
 
-const deleteResponse: RouteHandler = async ({ req, env: { host, caller } }) => {
-  const id = req.param('id') ?? ''
+const deleteResponse: RouteHandler = async ({ param: id, host, caller }) => {
   if (!(await host.forgetResponse(id, caller))) throwNotStored(id)
   return jsonResponse({ id, object: 'response', deleted: true })
 }
 
-const listInputItems: RouteHandler = async ({ req, env: { host, caller } }) => {
-  const { input } = await getStoredResponse(req.param('id') ?? '', host, caller)
-  return jsonResponse(toItemPage(input, new URL(req.url).searchParams))
+const listInputItems: RouteHandler = async ({ request, param, host, caller }) => {
+  const { input } = await getStoredResponse(param, host, caller)
+  return jsonResponse(toItemPage(input, new URL(request.url).searchParams))
 }
 
 /** Returns one page of the items, by default the last item first. */
@@ -113,13 +122,7 @@ function toItemPage(items: readonly KeptItem[], query: URLSearchParams) {
   const from = after === null ? 0 : ordered.findIndex(({ id }) => id === after) + 1
   const rest = after !== null && from === 0 ? [] : ordered.slice(from)
   const data = rest.slice(0, Number(limit))
-  return {
-    object: 'list',
-    data,
-    first_id: data[0]?.id ?? null,
-    last_id: data.at(-1)?.id ?? null,
-    has_more: data.length < rest.length,
-  }
+  return toPageJson(data, data.length < rest.length)
 }
 
 const DEFAULT_PAGE_ITEMS = 20
@@ -132,7 +135,7 @@ function invalidQuery(param: string, what: string, sent: string): InoriginError 
 export const responsesRoutes: readonly Route[] = [
   ['POST', '/responses', createResponse],
   ['POST', '/responses/input_tokens', countInputTokens],
-  ['GET', '/responses/:id', getResponse],
-  ['DELETE', '/responses/:id', deleteResponse],
-  ['GET', '/responses/:id/input_items', listInputItems],
+  ['GET', '/responses/([^/]+)', getResponse],
+  ['DELETE', '/responses/([^/]+)', deleteResponse],
+  ['GET', '/responses/([^/]+)/input_items', listInputItems],
 ]

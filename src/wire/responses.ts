@@ -16,15 +16,18 @@ import {
   string,
   taggedUnion,
   unsupported,
-  withConflictCheck,
 } from './fields.ts'
 import type { FieldNames } from './field-names.ts'
-import { effortField, findBudgetConflict, outputEffortField, toReasoning } from './reasoning.ts'
-import type { ReasoningSettings } from './reasoning.ts'
+import {
+  effortField,
+  findBudgetConflict,
+  outputEffortField,
+  toReasoning,
+  type ReasoningSettings,
+} from './reasoning.ts'
 import { chatSampling, toSampling } from './sampling.ts'
 import { renamedField, renamedFormat, sharedFields, topLogprobs } from './shared-fields.ts'
-import { inputSchema, toMessages } from './responses-input.ts'
-import type { InputItem } from './responses-input.ts'
+import { inputSchema, toMessages, type InputItem } from './responses-input.ts'
 import * as calls from './tools.ts'
 
 /** Value of `include` that asks for logprobs, without a number of alternatives. */
@@ -35,12 +38,8 @@ const INCLUDE_ENCRYPTED_REASONING = 'reasoning.encrypted_content'
 
 const toolReference = object({ type: optional(oneOf(['function'])), name: nonEmptyString })
 const choice = taggedUnion('type', {
-  function: object({ type: v.literal('function'), name: nonEmptyString }),
-  allowed_tools: object({
-    type: v.literal('allowed_tools'),
-    mode: oneOf(['auto', 'required']),
-    tools: arrayOf(toolReference),
-  }),
+  function: { name: nonEmptyString },
+  allowed_tools: { mode: oneOf(['auto', 'required']), tools: arrayOf(toolReference) },
   custom: rejected,
 })
 
@@ -53,22 +52,22 @@ const tool = v.lazy((input): typeof functionTool | typeof rejected => {
 })
 
 const format = taggedUnion('type', {
-  text: object({ type: v.literal('text') }),
-  json_object: object({ type: v.literal('json_object') }),
-  json_schema: object({
-    type: v.literal('json_schema'),
+  text: {},
+  json_object: {},
+  json_schema: {
     name: optional(string),
     description: optional(string),
     schema: anyObject,
     strict: optional(flag),
-  }),
+  },
 })
 
 const summary = optional(oneOf(['auto', 'concise', 'detailed']))
 
 const CONVERSATION_ADVICE = 'send previous_response_id, or the whole conversation as input'
 
-const responsesFields = object({
+/** Schema of the body. */
+export const responsesBodySchema = object({
   model: nonEmptyString,
   input: inputSchema,
   instructions: optional(string),
@@ -94,8 +93,8 @@ const responsesFields = object({
       effort: effortField,
       summary,
       generate_summary: summary,
-      mode: optional(unsupported(string, (mode) => mode === 'standard')),
-      context: optional(unsupported(string, (messages) => messages === 'auto')),
+      mode: unsupported(string, (mode) => mode === 'standard'),
+      context: unsupported(string, (messages) => messages === 'auto'),
     }),
   ),
   include: optional(arrayOf(string)),
@@ -105,21 +104,22 @@ const responsesFields = object({
   store: optional(flag),
   metadata: optional(anyObject),
   prompt: rejectedField,
-  background: optional(unsupported(flag, (on) => !on)),
-  truncation: optional(
-    unsupported(oneOf(['disabled', 'auto']), (way) => way === 'disabled', 'shorten the input'),
+  background: unsupported(flag, (on) => !on),
+  truncation: unsupported(
+    oneOf(['disabled', 'auto']),
+    (way) => way === 'disabled',
+    'shorten the input',
   ),
   thread: rejectedField,
   ...sharedFields,
 })
 
-/** Schema of the body. */
-export const responsesBodySchema = withConflictCheck(
-  responsesFields,
-  ({ thinking, max_output_tokens }) => findBudgetConflict(thinking, max_output_tokens),
-)
+export type ResponsesBody = v.InferOutput<typeof responsesBodySchema>
 
-export type ResponsesBody = v.InferOutput<typeof responsesFields>
+/** Returns the conflict between the fields of a body, if any. */
+export function findResponsesConflict({ thinking, max_output_tokens }: ResponsesBody) {
+  return findBudgetConflict(thinking, max_output_tokens)
+}
 
 /** Converts the body to a generation request. `items` are the resolved input. */
 export function toResponsesRequest(

@@ -1,27 +1,28 @@
-/** Types that all route handlers share, and the functions that run a generation for them. */
-import type { Context } from 'hono'
+/** Types that all route handlers share, and the responses that they return. */
 import { InoriginError } from '../error.ts'
 import type { Caller, GenerationRequest, Host } from '../types/index.ts'
-import { createResponseBody } from './response-body.ts'
-import type { EventEncoder } from './response-body.ts'
-import { toBodyFields, withBodyFieldNames } from './field-names.ts'
-import type { FieldNames } from './field-names.ts'
+import { createResponseBody, type EventEncoder } from './response-body.ts'
+import { toBodyFields, withBodyFieldNames, type FieldNames } from './field-names.ts'
 import { httpResponse } from './http-response.ts'
 import type { Cancellation } from './cancellation.ts'
 
-/** Context of one request, passed to its route handler. */
-export interface Bindings {
+/** One request and its context, passed to its route handler. */
+export interface RouteContext {
+  request: Request
+  /** Variable part of the path, decoded. Empty if the route has none. */
+  param: string
   host: Host
   caller: Caller
   cancellation: Cancellation
   requestId: string
-  /** Prefix of all paths: the scope and `v1`, without a slash at the end. */
-  prefix: string
 }
 
-export type RouteHandler = (context: Context<{ Bindings: Bindings }>) => Promise<Response>
+export type RouteHandler = (context: RouteContext) => Promise<Response>
 
-/** Method, path below the prefix, and handler of a route. */
+/**
+ * Method, path and handler of a route. The path is a regular expression for the whole path below
+ * `/v1`, with at most one group: the variable part.
+ */
 export type Route = readonly [method: 'GET' | 'POST' | 'DELETE', path: string, answer: RouteHandler]
 
 /** Parsed body: the request for the host, and the mapping of its fields back to the body's. */
@@ -35,26 +36,19 @@ export interface ParsedRequest {
 export async function respondWithGeneration(
   { request, fieldNames, ignored }: ParsedRequest,
   encoder: EventEncoder,
-  { host, caller, cancellation }: Bindings,
+  context: RouteContext,
 ): Promise<Response> {
-  const generation = await host
-    .generate(request, caller)
+  const generation = await context.host
+    .generate(request, context.caller)
     .catch(rethrowWithBodyFieldNames(fieldNames))
   const ignoredFields = [...ignored, ...toBodyFields(fieldNames, generation.ignored)]
-  return httpResponse(
-    createResponseBody(generation.events, encoder, cancellation, (error) =>
-      withBodyFieldNames(fieldNames, error),
-    ),
-    {
-      headers: { 'content-type': encoder.type, ...ignoredFieldsHeader(ignoredFields) },
-    },
-  )
+  return eventResponse(generation.events, encoder, context, ignoredFields, fieldNames)
 }
 
 /** Returns the number of tokens of the prompt. */
 export function countPromptTokens(
   { request, fieldNames }: ParsedRequest,
-  { host, caller }: Bindings,
+  { host, caller }: RouteContext,
 ): Promise<number> {
   return host.countTokens(request, caller).catch(rethrowWithBodyFieldNames(fieldNames))
 }
@@ -66,19 +60,35 @@ export function rethrowWithBodyFieldNames(fieldNames: FieldNames): (thrown: unkn
   }
 }
 
+/** Returns a response with the encoded events. Late errors name the fields of the body. */
+export function eventResponse<Event extends { type: string }>(
+  events: AsyncIterable<Event>,
+  encoder: EventEncoder<Event>,
+  { cancellation }: RouteContext,
+  ignored: readonly string[],
+  fieldNames: FieldNames = { rename: [], reasoning: [] },
+): Response {
+  const body = createResponseBody(events, encoder, cancellation, (error) =>
+    withBodyFieldNames(fieldNames, error),
+  )
+  return httpResponse(body, {
+    headers: { 'content-type': encoder.type, ...ignoredFieldsHeader(ignored) },
+  })
+}
+
+/** Returns a JSON response. */
+export function jsonResponse(body: object, ignored: readonly string[] = []): Response {
+  return httpResponse(JSON.stringify(body), { headers: ignoredFieldsHeader(ignored) })
+}
+
 /**
  * Returns the header that lists fields without effect. Characters that are not allowed in a header
  * become `?`. At most 50 names are listed, each cut to 80 characters.
  */
-export function ignoredFieldsHeader(names: readonly string[]): Record<string, string> {
+function ignoredFieldsHeader(names: readonly string[]): Record<string, string> {
   if (names.length === 0) return {}
   const listed = [...new Set(names)]
     .slice(0, 50)
     .map((name) => name.slice(0, 80).replaceAll(/[^\w.[\]-]/g, '?'))
   return { 'x-inorigin-ignored': listed.join(', ') }
-}
-
-/** Returns a JSON response. */
-export function jsonResponse(body: object, headers: Record<string, string> = {}): Response {
-  return httpResponse(JSON.stringify(body), { headers })
 }

@@ -8,18 +8,21 @@ import {
   anyObject,
   flag,
   integerAtLeast,
-  object,
   oneOf,
   optional,
   rejectedField,
+  rejectedWith,
   string,
+  stringOr,
   unsupported,
 } from './fields.ts'
 import { effortField, thinkingField } from './reasoning.ts'
 import { isObject } from '../values/objects.ts'
 
-const onlyOne = optional(
-  unsupported(integerAtLeast(1), (count) => count === 1, 'send one request for each answer'),
+const onlyOne = unsupported(
+  integerAtLeast(1),
+  (count) => count === 1,
+  'send one request for each answer',
 )
 const harmlessToolChoice = unsupported(
   oneOf(['auto', 'none', 'required']),
@@ -28,18 +31,16 @@ const harmlessToolChoice = unsupported(
 )
 const namedToolChoice = unsupported(anyObject, () => false, 'send tool_choice instead')
 /** Accepts only values that switch the feature off. */
-const off = optional(
-  unsupported(v.unknown(), (value) => value === false || value === 0 || value === ''),
-)
-const emptyArray = optional(unsupported(anyArray, (list) => list.length === 0))
+const off = unsupported(v.unknown(), (value) => value === false || value === 0 || value === '')
+const emptyArray = unsupported(anyArray, (list) => list.length === 0)
 
-/** Text part, in the form that all styles use. */
-export const textPart = object({ type: v.literal('text'), text: string })
+/** Fields of a text part, in the form that all styles use. */
+export const textPart = { text: string }
 
 /** Refuses a field that has another name in this style, unless its value is empty. */
 export function renamedField(advice: string) {
   const isEmpty = (value: unknown) => value === '' || (Array.isArray(value) && value.length === 0)
-  return optional(unsupported(v.unknown(), isEmpty, advice))
+  return unsupported(v.unknown(), isEmpty, advice)
 }
 
 /** Returns `true` for context edits that keep everything. */
@@ -53,12 +54,8 @@ export const sharedFields = {
   reasoning_effort: effortField,
   thinking: thinkingField,
 
-  functions: optional(unsupported(anyArray, (list) => list.length === 0, 'send tools instead')),
-  function_call: optional(
-    v.lazy((input): typeof harmlessToolChoice | typeof namedToolChoice =>
-      typeof input === 'string' ? harmlessToolChoice : namedToolChoice,
-    ),
-  ),
+  functions: unsupported(anyArray, (list) => list.length === 0, 'send tools instead'),
+  function_call: optional(stringOr(harmlessToolChoice, namedToolChoice)),
   mcp_servers: emptyArray,
   fallbacks: emptyArray,
   moderation: rejectedField,
@@ -70,49 +67,47 @@ export const sharedFields = {
   structured_outputs: rejectedField,
   grammar: off,
   json_schema: rejectedField,
-  chat_template_kwargs: optional(
-    unsupported(
-      anyObject,
-      (values) => Object.keys(values).length === 0,
-      'send reasoning_effort instead',
-    ),
+  chat_template_kwargs: unsupported(
+    anyObject,
+    (values) => Object.keys(values).length === 0,
+    'send reasoning_effort instead',
   ),
-  enable_thinking: optional(unsupported(v.unknown(), () => false, 'send reasoning_effort instead')),
+  enable_thinking: optional(rejectedWith('send reasoning_effort instead')),
   min_tokens: off,
   ignore_eos: off,
   continue_final_message: off,
-  add_generation_prompt: optional(unsupported(v.unknown(), (value) => value === true)),
+  add_generation_prompt: unsupported(v.unknown(), (value) => value === true),
   echo: off,
   suffix: off,
-  typical_p: optional(unsupported(v.unknown(), (value) => value === 1)),
+  typical_p: unsupported(v.unknown(), (value) => value === 1),
   mirostat: off,
 
   n: onlyOne,
   best_of: onlyOne,
 
-  verbosity: optional(
-    unsupported(
-      oneOf(['low', 'medium', 'high']),
-      (level) => level === 'medium',
-      'ask for it in the prompt',
-    ),
+  verbosity: unsupported(
+    oneOf(['low', 'medium', 'high']),
+    (level) => level === 'medium',
+    'ask for it in the prompt',
   ),
-  modalities: optional(
-    unsupported(anyArray, (kinds) => kinds.every((kind) => kind === 'text'), 'models output text'),
+  modalities: unsupported(
+    anyArray,
+    (kinds) => kinds.every((kind) => kind === 'text'),
+    'models output text',
   ),
   audio: rejectedField,
   prediction: rejectedField,
   web_search_options: rejectedField,
 
   container: rejectedField,
-  context_management: optional(unsupported(v.unknown(), keepsAllContext)),
+  context_management: unsupported(v.unknown(), keepsAllContext),
   compaction: rejectedField,
 }
 
 /** Refuses logprobs in a style whose responses have no field for them. */
 export const rejectedLogprobs = {
-  logprobs: optional(unsupported(flag, (on) => !on)),
-  top_logprobs: optional(unsupported(v.number('a number'), (most) => most === 0)),
+  logprobs: unsupported(flag, (on) => !on),
+  top_logprobs: unsupported(v.number('a number'), (most) => most === 0),
 }
 
 const MAX_TOP_LOGPROBS = 20
@@ -125,5 +120,5 @@ export const topLogprobs = optional(
 /** Refuses a format that this style takes in another field, unless it is plain text. */
 export function renamedFormat(advice: string) {
   const isText = (value: unknown) => isObject(value) && value['type'] === 'text'
-  return optional(unsupported(v.unknown(), isText, advice))
+  return unsupported(v.unknown(), isText, advice)
 }

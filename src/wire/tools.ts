@@ -11,6 +11,7 @@ import {
   optional,
   rejected,
   string,
+  stringOr,
   taggedUnion,
 } from './fields.ts'
 import { findJsonError, MAX_DEPTH, MAX_NODES, MAX_VALUES } from './json.ts'
@@ -20,27 +21,20 @@ const parallel = { disable_parallel_tool_use: optional(flag) }
 const namedTool = object({ name: nonEmptyString })
 const toolReference = object({ type: optional(oneOf(['function'])), function: namedTool })
 
-const toolChoiceWord = oneOf(['auto', 'none', 'required'])
-
 /** Accepts a tool choice: a word, or an object of the style. */
 export function toolChoiceWordOr<T extends v.GenericSchema>(choice: T) {
-  return optional(
-    v.lazy((input): typeof toolChoiceWord | T =>
-      typeof input === 'string' ? toolChoiceWord : choice,
-    ),
-  )
+  return optional(stringOr(oneOf(['auto', 'none', 'required']), choice))
 }
 
 const choice = taggedUnion('type', {
-  auto: object({ type: v.literal('auto'), ...parallel }),
-  none: object({ type: v.literal('none'), ...parallel }),
-  any: object({ type: v.literal('any'), ...parallel }),
-  tool: object({ type: v.literal('tool'), name: nonEmptyString, ...parallel }),
-  function: object({ type: v.literal('function'), function: namedTool }),
-  allowed_tools: object({
-    type: v.literal('allowed_tools'),
+  auto: parallel,
+  none: parallel,
+  any: parallel,
+  tool: { name: nonEmptyString, ...parallel },
+  function: { function: namedTool },
+  allowed_tools: {
     allowed_tools: object({ mode: oneOf(['auto', 'required']), tools: arrayOf(toolReference) }),
-  }),
+  },
   custom: rejected,
 })
 

@@ -8,7 +8,7 @@ export const PUBLIC_HUB_URL = 'https://huggingface.co/'
 const DEFAULT_CONTEXT_TOKENS = 4_096
 
 /** Creation time of a model whose own is unknown. */
-const UNKNOWN_CREATION_TIME = '1970-01-01T00:00:00Z'
+export const UNKNOWN_CREATION_TIME = '1970-01-01T00:00:00Z'
 
 /** Returns a full entry. `host` is an absolute URL, or `undefined` for the public hub. */
 export function expandHubEntry(entry: HubEntry, host: string | undefined): ModelEntry {

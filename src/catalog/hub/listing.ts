@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import { InoriginError } from '../../error.ts'
 import type { HubSource } from '../schema.ts'
-import { timestampSchema } from '../value-schemas.ts'
+import { optionalString, sha256Schema, timestampSchema } from '../value-schemas.ts'
 import { fetchBounded, type Pieces, readAll } from './bounded-fetch.ts'
 
 /** File of a repository at one commit. */
@@ -38,8 +38,8 @@ const listingSchema = v.object({
     v.object({
       rfilename: v.string(),
       size: v.optional(v.pipe(v.number(), v.safeInteger(), v.minValue(0))),
-      blobId: v.optional(v.string()),
-      lfs: v.nullish(v.object({ sha256: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/)) })),
+      blobId: optionalString,
+      lfs: v.nullish(v.object({ sha256: sha256Schema })),
     }),
   ),
 })
@@ -52,7 +52,7 @@ export async function fetchListing(source: HubSource, access: HubAccess): Promis
   const { repository, revision, host } = source
   const path = `api/models/${repository}/revision/${encodeURIComponent(revision)}?blobs=true`
   const body = await fetchHub(source, new URL(path, host).href, access)
-  const { success, output } = v.safeParse(listingSchema, parseJson(body))
+  const { success, output } = v.safeParse(listingSchema, parseJsonObject(body))
   if (!success)
     throw invalidHubResponseError(source, 'returned a list of files in an unknown format')
   const files = output.siblings.map(({ rfilename, size, blobId, lfs }) => {
@@ -105,9 +105,11 @@ export async function fetchHub(
   }
 }
 
-function parseJson(bytes: Uint8Array): unknown {
+/** Parses a JSON object. Returns `null` for anything else. */
+export function parseJsonObject(bytes: Uint8Array): Record<string, unknown> | null {
   try {
-    return JSON.parse(new TextDecoder().decode(bytes))
+    const json: unknown = JSON.parse(new TextDecoder().decode(bytes))
+    return typeof json === 'object' ? (json as Record<string, unknown> | null) : null
   } catch {
     return null
   }

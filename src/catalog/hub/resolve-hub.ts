@@ -10,6 +10,7 @@ import { findVariants, TEXT_FILES } from './variants.ts'
 import {
   fetchHub,
   fetchListing,
+  parseJsonObject,
   toFileUrl,
   type HubAccess,
   type HubFile,
@@ -129,16 +130,6 @@ async function readSmallFile(
       : (await computeDigest('SHA-256', bytes)) === file.sha256
   if (bytes.length !== file.bytes || !isWhole) throw fileMismatchError(source, file)
   return bytes
-}
-
-/** Parses a JSON object. Returns `null` for anything else. */
-export function parseJsonObject(bytes: Uint8Array): Record<string, unknown> | null {
-  try {
-    const json: unknown = JSON.parse(new TextDecoder().decode(bytes))
-    return typeof json === 'object' ? (json as Record<string, unknown> | null) : null
-  } catch {
-    return null
-  }
 }
 
 function noModelError({ repository, dtypes }: HubSource): InoriginError {

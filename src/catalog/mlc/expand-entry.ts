@@ -1,5 +1,5 @@
 /** Expands a short entry of MLC models into a full one by filling in defaults. */
-import { expandHubEntry } from '../hub/hub-entry.ts'
+import { expandHubEntry, UNKNOWN_CREATION_TIME } from '../hub/hub-entry.ts'
 import type { Implementation, MlcEntry, ModelEntry, Requirements } from '../schema.ts'
 import { toRequiredFeatures, DEFAULT_MAX_TOKENS, findMlcContextTokens } from './model-files.ts'
 import type { MlcRecord } from './record-schema.ts'
@@ -12,9 +12,6 @@ const REQUIRED_LIMITS = {
 }
 
 const MIB = 2 ** 20
-
-/** Creation time of a model whose own is unknown. */
-const UNKNOWN_CREATION_TIME = '1970-01-01T00:00:00Z'
 
 /**
  * Returns a full entry: one implementation for each record, best first, then the other ones of the

@@ -1,7 +1,7 @@
 /** Knows the file layout of models that MLC compiled. */
 import * as v from 'valibot'
 import type { ResourceType } from '../../types/index.ts'
-import { MAX_CONTEXT_TOKENS } from '../context-length.ts'
+import { isTokenCount } from '../context-length.ts'
 import { pathSchema } from '../value-schemas.ts'
 
 /** Name of MLC's configuration file. */
@@ -51,10 +51,7 @@ export function parseShards(list: unknown): Shard[] | null {
 
 /** Returns the context length in tokens from MLC's configuration or its overrides. */
 export function findMlcContextTokens(chat: Readonly<Record<string, unknown>>): number | undefined {
-  return [chat['context_window_size'], chat['sliding_window_size']].find(
-    (length): length is number =>
-      Number.isSafeInteger(length) && Number(length) > 0 && Number(length) <= MAX_CONTEXT_TOKENS,
-  )
+  return [chat['context_window_size'], chat['sliding_window_size']].find(isTokenCount)
 }
 
 /** Returns the WebGPU features that weights of that name require, such as `q4f16_1`. */

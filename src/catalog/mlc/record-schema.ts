@@ -1,6 +1,13 @@
 /** Defines the schema of WebLLM's records of models that MLC compiled. */
 import * as v from 'valibot'
-import { countSchema, textSchema } from '../value-schemas.ts'
+import {
+  nonEmptyArray,
+  optionalCount,
+  optionalFlag,
+  optionalRecord,
+  optionalText,
+  textSchema,
+} from '../value-schemas.ts'
 
 const sriSchema = v.pipe(
   v.string(),
@@ -30,13 +37,13 @@ const mlcRecordSchema = v.strictObject({
   /** URL of the compiled library, a .wasm file. */
   model_lib: textSchema,
   /** Values that replace parts of mlc-chat-config.json, such as `context_window_size`. */
-  overrides: v.optional(v.record(textSchema, v.unknown())),
+  overrides: optionalRecord,
   /** Megabytes of GPU memory needed to run. */
   vram_required_MB: v.optional(v.pipe(v.number(), v.minValue(0))),
   /** `true` if it runs on phones. */
-  low_resource_required: v.optional(v.boolean()),
+  low_resource_required: optionalFlag,
   /** Minimum value of the GPU limit `maxStorageBufferBindingSize`. */
-  buffer_size_required_bytes: v.optional(countSchema),
+  buffer_size_required_bytes: optionalCount,
   /** Required WebGPU features. `shader-f16` is implied if the id contains `f16`. */
   required_features: v.optional(v.array(textSchema)),
   /** 0: generates text; 1: embeds, which is not supported; 2: accepts images (only text here). */
@@ -44,7 +51,7 @@ const mlcRecordSchema = v.strictObject({
   /** Hashes of small files. */
   integrity: v.optional(integritySchema),
   /** Path of the mlc-model-manifest.json, if the model has one. */
-  model_manifest: v.optional(textSchema),
+  model_manifest: optionalText,
 })
 
 export type MlcRecord = v.InferOutput<typeof mlcRecordSchema>
@@ -57,18 +64,15 @@ export const mlcSchema = v.lazy(
   },
 )
 
-const mlcListSchema = v.pipe(
-  v.array(
-    v.lazy((input): typeof textSchema | typeof mlcRecordSchema =>
-      typeof input === 'string' ? textSchema : mlcRecordSchema,
-    ),
+const mlcListSchema = nonEmptyArray(
+  v.lazy((input): typeof textSchema | typeof mlcRecordSchema =>
+    typeof input === 'string' ? textSchema : mlcRecordSchema,
   ),
-  v.minLength(1),
 )
 
 /** Same schema for external tools, which cannot inspect the input. */
 export const publishedMlcSchema = v.union([
   textSchema,
   mlcRecordSchema,
-  v.pipe(v.array(v.union([textSchema, mlcRecordSchema])), v.minLength(1)),
+  nonEmptyArray(v.union([textSchema, mlcRecordSchema])),
 ])

@@ -1,8 +1,8 @@
 /** Resolves a WebLLM record into the files of the model, with lengths and digests. */
 import { InoriginError } from '../../error.ts'
 import { PUBLIC_HUB_URL } from '../hub/hub-entry.ts'
-import { toFileUrl, type HubFile, isNotHubError } from '../hub/listing.ts'
-import { openRepository, parseJsonObject } from '../hub/resolve-hub.ts'
+import { toFileUrl, type HubFile, isNotHubError, parseJsonObject } from '../hub/listing.ts'
+import { openRepository } from '../hub/resolve-hub.ts'
 import type { HubSource, Resource } from '../schema.ts'
 import { fetchSmallFile, openFolder, type LocatedModel } from './folder.ts'
 import { assertIntegrity } from './integrity.ts'

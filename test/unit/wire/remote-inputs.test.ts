@@ -119,7 +119,7 @@ describe('values as others send them', () => {
 describe('what cannot be carried is refused by name', () => {
   const lie = (url: string, at: number, size: number): string => {
     const bytes = bytesOf(url)
-    const central = bytes.findIndex((_, start) => bytes[start] === 0x50 && bytes[start + 2] === 1)
+    const central = bytes.findIndex((byte, start) => byte === 0x50 && bytes[start + 2] === 1)
     new DataView(bytes.buffer).setUint32(central + at, size, true)
     return bytesUrl(bytes)
   }
@@ -252,6 +252,19 @@ describe('what cannot be carried is refused by name', () => {
     const large = bytesUrl(zipSync({ 'a.npy': new Uint8Array(2 ** 25) }, { level: 9 }))
     expect(await refusal('float32', { data: lie(large, 24, 100), dtype: 'float32' })).toBe(
       'inputs.float32.data: is an archive with more bytes than it declares.',
+    )
+  })
+
+  test.each([
+    ['cut off', 40],
+    ['wrong', 71],
+  ])('an archive whose compressed bytes are %s', async (_, last) => {
+    const bytes = bytesOf(npz('matrix'))
+    bytes.fill(255, 59, last)
+    const central = bytes.findIndex((byte, start) => byte === 0x50 && bytes[start + 2] === 1)
+    new DataView(bytes.buffer).setUint32(central + 20, last - 20, true)
+    expect(await refusal('float32', { data: bytesUrl(bytes), dtype: 'float32' })).toBe(
+      'inputs.float32.data: is an archive that is damaged.',
     )
   })
 
