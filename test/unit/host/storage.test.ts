@@ -72,10 +72,10 @@ test('of tags that share all their files, the one that is loaded is in use', asy
   const stores = {
     resources: { index: () => ({ getAll: async () => [record] }) },
     chunks: { getAllKeys: async () => [[HASH, 0]] },
-    pins: { getAllKeys: async () => [] },
   }
   const connection = {
     transaction: () => ({ objectStore: (name: keyof typeof stores) => stores[name] }),
+    getAllKeys: async () => [],
   }
   const database = { name: 'test', use: (work) => work(connection as never) } as Database
   const storage = createStorage({
