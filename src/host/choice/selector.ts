@@ -6,11 +6,12 @@ import {
   type ImplementationChoice,
   type Preference,
 } from '../../catalog/choose-implementation.ts'
-import type { Entry, Implementation } from '../../catalog/schema.ts'
+import type { Entry } from '../../catalog/schema.ts'
 import { toDeviceId, type Capabilities } from '../../device/capabilities.ts'
-import type { DeviceSummary, Explanation, Tag } from '../../types/index.ts'
+import type { DeviceSummary, Explanation } from '../../types/index.ts'
 import type { IdleMonitor } from '../models/idle.ts'
 import { runBenchmark, selectMeasurable, type BenchmarkOptions } from './benchmark.ts'
+import { createBenchmarkSchedule } from './benchmark-schedule.ts'
 import { createMeasurements } from './measurements.ts'
 
 export interface ImplementationSelector {
@@ -43,11 +44,6 @@ export interface SelectorOptions extends BenchmarkOptions {
 export function createSelector(options: SelectorOptions): ImplementationSelector {
   const { database, models, idle, device, preference } = options
   const measurements = createMeasurements(database)
-  const runningBenchmarks = new Map<string, Promise<void>>()
-  /** Entries of used tags to measure when the host is idle. */
-  const scheduled = new Map<Tag, Entry>()
-  /** Latest benchmark. Benchmarks run one after the other. */
-  let lastBenchmark: Promise<void> = Promise.resolve()
 
   async function getKnown(entry: Entry, name: string | undefined) {
     const capabilities = await device()
@@ -67,21 +63,16 @@ export function createSelector(options: SelectorOptions): ImplementationSelector
   ): Promise<void> {
     untilRequest.throwIfAborted()
     const { capabilities, id, tried } = await getKnown(entry, name)
-    const rivalImplementations = listComparable(entry, capabilities, preference)
-    const isDecided = (implementation: Implementation) => tried.has(implementation.id)
+    const comparable = listComparable(entry, capabilities, preference)
+    const decided = comparable.filter((one) => tried.has(one.id))
     // This runs whenever the host is idle, and mostly nothing is left to measure.
-    if (rivalImplementations.length < 2 || rivalImplementations.every(isDecided)) return
-    const measurable = await selectMeasurable(database, rivalImplementations)
-    const unmeasured = measurable.filter((implementation) => !isDecided(implementation))
-    const first = rivalImplementations[0]
+    if (comparable.length < 2 || decided.length === comparable.length) return
+    const measurable = await selectMeasurable(database, comparable)
+    const unmeasured = measurable.filter((one) => !decided.includes(one))
     // A benchmark needs the default choice and at least one other implementation.
-    const isComparable = first && (isDecided(first) || unmeasured.includes(first))
-    if (
-      !isComparable ||
-      unmeasured.length === 0 ||
-      rivalImplementations.filter(isDecided).length + unmeasured.length < 2
-    )
-      return
+    const compared = [...decided, ...unmeasured]
+    const hasDefault = compared.some((one) => one === comparable[0])
+    if (!hasDefault || unmeasured.length === 0 || compared.length < 2) return
     await runBenchmark(options, entry, unmeasured, untilRequest, (implementation, result) =>
       measurements.record({ tag: entry.tag, implementation, ...result }, id, capabilities),
     )
@@ -92,42 +83,13 @@ export function createSelector(options: SelectorOptions): ImplementationSelector
     }
   }
 
-  function benchmark(entry: Entry, name?: string): Promise<void> {
-    const key = `${entry.tag} ${name ?? ''}`
-    const running = runningBenchmarks.get(key)
-    if (running) return running
-    const untilRequest = idle.untilRequest()
-    const benchmarking = lastBenchmark
-      .then(() => benchmarkMissing(entry, name, untilRequest))
-      // A failed benchmark leaves the choice unchanged.
-      .catch(() => undefined)
-      .finally(() => runningBenchmarks.delete(key))
-    runningBenchmarks.set(key, benchmarking)
-    lastBenchmark = benchmarking
-    return benchmarking
-  }
-
-  /** Runs the benchmark that waits for the host to be idle, if no request uses a model now. */
-  async function benchmarkScheduled(tag: Tag): Promise<void> {
-    const entry = scheduled.get(tag)
-    const isLoaded = models.ofTag(tag).some(({ ready }) => ready)
-    if (!entry || !isLoaded || idle.isBusy) return
-    const untilRequest = idle.untilRequest()
-    await benchmark(entry)
-    if (!untilRequest.aborted) scheduled.delete(tag)
-  }
-
-  idle.onIdle(() => {
-    for (const tag of scheduled.keys()) void benchmarkScheduled(tag)
-  })
+  const { settle, ...schedule } = createBenchmarkSchedule({ models, idle, run: benchmarkMissing })
 
   return {
     select,
-    benchmark,
-    benchmarkWhenIdle: (entry) => void scheduled.set(entry.tag, entry),
+    ...schedule,
     async explain(entry) {
-      await benchmarkScheduled(entry.tag)
-      await runningBenchmarks.get(`${entry.tag} `)
+      await settle(entry)
       const { capabilities, id, measured } = await getKnown(entry, undefined)
       const { chosen, reasons } = findImplementation(entry, capabilities, preference, measured)
       return {

@@ -1,0 +1,68 @@
+/** Decides when tags are measured: one after the other, and without being asked only when idle. */
+import type { Entry } from '../../catalog/schema.ts'
+import type { Tag } from '../../types/index.ts'
+import type { IdleMonitor } from '../models/idle.ts'
+import type { Models } from '../models/models.ts'
+
+export interface BenchmarkSchedule {
+  /** Measures the entry now, or after a running benchmark. See `ImplementationSelector`. */
+  benchmark(entry: Entry, device?: string): Promise<void>
+  benchmarkWhenIdle(entry: Entry): void
+  /** Waits for a benchmark of the tag that is running, or that can start now. */
+  settle(entry: Entry): Promise<void>
+}
+
+export interface ScheduleOptions {
+  models: Models
+  idle: IdleMonitor
+  /** Measures what is missing until the signal aborts. */
+  run: (entry: Entry, device: string | undefined, untilRequest: AbortSignal) => Promise<void>
+}
+
+export function createBenchmarkSchedule({ models, idle, run }: ScheduleOptions): BenchmarkSchedule {
+  const runningBenchmarks = new Map<string, Promise<void>>()
+  /** Entries of used tags to measure when the host is idle. */
+  const scheduled = new Map<Tag, Entry>()
+  /** Latest benchmark. Benchmarks run one after the other. */
+  let lastBenchmark: Promise<void> = Promise.resolve()
+
+  function benchmark(entry: Entry, device?: string): Promise<void> {
+    const key = keyOf(entry, device)
+    const running = runningBenchmarks.get(key)
+    if (running) return running
+    const untilRequest = idle.untilRequest()
+    const benchmarking = lastBenchmark
+      .then(() => run(entry, device, untilRequest))
+      // A failed benchmark leaves the choice unchanged.
+      .catch(() => undefined)
+      .finally(() => runningBenchmarks.delete(key))
+    runningBenchmarks.set(key, benchmarking)
+    lastBenchmark = benchmarking
+    return benchmarking
+  }
+
+  /** Runs the benchmark that waits for the host to be idle, if no request uses a model now. */
+  async function benchmarkScheduled(tag: Tag): Promise<void> {
+    const entry = scheduled.get(tag)
+    const isLoaded = models.ofTag(tag).some(({ ready }) => ready)
+    if (!entry || !isLoaded || idle.isBusy) return
+    const untilRequest = idle.untilRequest()
+    await benchmark(entry)
+    if (!untilRequest.aborted) scheduled.delete(tag)
+  }
+
+  idle.onIdle(() => {
+    for (const tag of scheduled.keys()) void benchmarkScheduled(tag)
+  })
+
+  return {
+    benchmark,
+    benchmarkWhenIdle: (entry) => void scheduled.set(entry.tag, entry),
+    async settle(entry) {
+      await benchmarkScheduled(entry.tag)
+      await runningBenchmarks.get(keyOf(entry))
+    },
+  }
+}
+
+const keyOf = ({ tag }: Entry, device = ''): string => `${tag} ${device}`
