@@ -122,10 +122,10 @@ const inModules = (plugin: Plugin): Plugin => ({
 })
 
 /**
- * Files of end-to-end tests that run at once, beside the browser tests, which are one after the other. Many
- * wait for time limits of the product, and leave their core to another meanwhile.
+ * Test files that run at once, beside the browser tests, which are one after the other. Many
+ * end-to-end tests wait for time limits of the product, and leave their core to another meanwhile.
  */
-const BROWSER_WORKERS = Math.ceil(availableParallelism() * 1.5)
+const WORKERS = Math.ceil(availableParallelism() * 1.5)
 
 const browserTests = {
   enabled: true,
@@ -200,7 +200,7 @@ export default defineConfig(({ command }) => ({
           isolate: false,
           restoreMocks: true,
           unstubGlobals: true,
-          maxWorkers: '100%',
+          maxWorkers: WORKERS,
           testTimeout: 180_000,
           sequence: { groupOrder: 0 },
         },
@@ -211,9 +211,9 @@ export default defineConfig(({ command }) => ({
           name: 'browser',
           include: ['test/browser/**/*.test.ts'],
           globalSetup: ['test/setup/browser.ts', 'test/setup/faults.ts'],
-          maxWorkers: BROWSER_WORKERS,
+          maxWorkers: WORKERS,
           testTimeout: 180_000,
-          sequence: { groupOrder: 1 },
+          sequence: { groupOrder: 0 },
           browser: browserTests,
         },
       },
@@ -225,10 +225,10 @@ export default defineConfig(({ command }) => ({
           environment: 'node',
           globalSetup: 'test/setup/demo.ts',
           isolate: false,
-          maxWorkers: BROWSER_WORKERS,
+          maxWorkers: WORKERS,
           testTimeout: 300_000,
           hookTimeout: 300_000,
-          sequence: { groupOrder: 1 },
+          sequence: { groupOrder: 0 },
         },
       },
       {

@@ -1,7 +1,7 @@
 /**
- * Writes catalog.json: the embedded entries, with the length and hash of every file and the README of
- * every folder as its card, then those of hub.json, which are on a hub; what it says of them is what
- * their makers say. `node catalog.mjs --check` writes nothing and fails when the file is out of date.
+ * Writes catalog.json. It lists the embedded entries, with the length and hash of every file, and with
+ * the README of the folder as the card. The entries of hub.json follow; their descriptions repeat what
+ * their makers say. `node catalog.mjs --check` writes nothing and fails if the file is out of date.
  */
 import { createHash } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'

@@ -1,9 +1,9 @@
-/** What the catalog says of each embedded model; `catalog.mjs` adds bytes, hashes and cards. */
+/** Catalog entries of the embedded models. `catalog.mjs` adds bytes, hashes and cards. */
 import { digits, edges, embed } from './predictors.mjs'
 
 const owner = { username: 'inorigin', created: '2026-11-21T00:00:00Z' }
 
-/** One set of files, run on either device. */
+/** Returns implementations that run the same files on either device. */
 const onBoth = (resources) =>
   ['webgpu', 'wasm'].map((device) => ({
     id: `fp32-${device}`,
@@ -17,8 +17,8 @@ const guide = {
   tag: '@inorigin/guide',
   name: 'Guide',
   description:
-    'Tells what inorigin is and how it is used, calls tools, fills JSON, does small sums, and thinks ' +
-    'when asked to. In English.',
+    'Answers questions about inorigin in English, calls tools, fills in JSON, does small sums, and ' +
+    'reasons when asked to.',
   created: '2026-11-21T00:00:00Z',
   owner,
   maxInputTokens: 2048,
@@ -33,5 +33,5 @@ const guide = {
   ]),
 }
 
-/** By folder. */
+/** Entries by folder. */
 export const entries = { guide, digits, edges, embed }

@@ -1,4 +1,4 @@
-/** What the catalog says of the embedded predictors. */
+/** Catalog entries of the embedded predictors. */
 
 const shared = {
   type: 'predictor',
@@ -8,7 +8,7 @@ const shared = {
   access: 'public',
 }
 
-/** Half precision where the GPU has it; single precision on other GPUs, and without one. */
+/** Returns implementations for GPUs with half precision, for other GPUs, and for WASM. */
 const everywhere = (bindings, others = []) =>
   [
     { id: 'fp16-webgpu', device: 'webgpu', requires: { features: ['shader-f16'] } },
@@ -31,19 +31,19 @@ export const digits = {
   ...shared,
   tag: '@inorigin/digits',
   name: 'Digits',
-  description: 'Which digit is drawn.',
+  description: 'Recognizes the digit that is drawn in a picture.',
   signature: {
     inputs: [
       {
         name: 'image',
         type: 'image',
-        description: 'One digit, of any size and anywhere on the picture.',
+        description: 'Picture of one digit, which can have any size and any position.',
       },
       {
         name: 'ink',
         type: 'int32',
         description:
-          'Whether the digit is darker or lighter than its paper; auto looks at the border.',
+          'Brightness of the digit relative to its background. The value auto looks at the border.',
         optional: true,
         enumeration: members(['auto', 'dark', 'light']),
         defaultValue: 'auto',
@@ -53,7 +53,7 @@ export const digits = {
       {
         name: 'digit',
         type: 'int32',
-        description: 'The most probable digit.',
+        description: 'Most probable digit.',
         enumeration: members([
           'zero',
           'one',
@@ -67,11 +67,11 @@ export const digits = {
           'nine',
         ]),
       },
-      { name: 'confidence', type: 'float32', description: 'Its probability.' },
+      { name: 'confidence', type: 'float32', description: 'Probability of that digit.' },
       {
         name: 'scores',
         type: 'float32',
-        description: 'The probabilities of all ten, from zero to nine.',
+        description: 'Probabilities of the ten digits, from zero to nine.',
       },
     ],
   },
@@ -91,7 +91,7 @@ export const digits = {
   }),
 }
 
-const COLOURS = ['red', 'green', 'blue']
+const COLORS = ['red', 'green', 'blue']
 const ownSize = { channels: 'rgb', order: 'nchw', background: 'white' }
 
 export const edges = {
@@ -104,13 +104,13 @@ export const edges = {
       {
         name: 'image',
         type: 'image',
-        description: 'A picture of any size; its alpha is left out.',
+        description: 'Picture of any size. Transparent parts are read as white.',
       },
       {
         name: 'strength',
         type: 'float32',
         description:
-          'How strong a faint edge is drawn; 1 draws a step from black to white in full.',
+          'Factor for the brightness of edges. At 1, a step from black to white is drawn in full.',
         optional: true,
         range: { min: 0, max: 16 },
         defaultValue: 1,
@@ -119,8 +119,8 @@ export const edges = {
         name: 'mode',
         type: 'int32',
         description:
-          'How edges are found: by three kinds of slope, by curvature, by slope and drawn on the ' +
-          'picture, or by a kernel of your own.',
+          'Method that finds the edges. sobel, scharr and prewitt use the slope, laplacian the ' +
+          'curvature, outline draws sobel onto the picture, and kernel uses your own kernel.',
         optional: true,
         enumeration: members(['sobel', 'scharr', 'prewitt', 'laplacian', 'outline', 'kernel']),
         defaultValue: 'sobel',
@@ -128,29 +128,31 @@ export const edges = {
       {
         name: 'invert',
         type: 'bool',
-        description: 'Dark lines on white, or on the picture, instead of light ones on black.',
+        description:
+          'Draws dark lines on white instead of light lines on black. In the mode outline, only the ' +
+          'color of the lines changes.',
         optional: true,
         defaultValue: false,
       },
       {
         name: 'weights',
         type: 'dict',
-        description: 'How much each colour counts. Default: as it does to the eye.',
+        description: 'Weight of each color in the brightness. Default: as the eye sees them.',
         optional: true,
         defaultValue: { red: 0.299, green: 0.587, blue: 0.114 },
         schema: {
           type: 'object',
           properties: Object.fromEntries(
-            COLOURS.map((name) => [name, { type: 'number', minimum: -4, maximum: 4 }]),
+            COLORS.map((name) => [name, { type: 'number', minimum: -4, maximum: 4 }]),
           ),
-          required: COLOURS,
+          required: COLORS,
           additionalProperties: false,
         },
       },
       {
         name: 'kernel',
         type: 'list',
-        description: 'Three rows of three numbers, for the mode of that name.',
+        description: 'Three rows of three numbers, for the mode kernel.',
         optional: true,
         defaultValue: [
           [0, -1, 0],
@@ -171,7 +173,7 @@ export const edges = {
       },
     ],
     outputs: [
-      { name: 'edges', type: 'image', description: 'A picture of the size of the one given.' },
+      { name: 'edges', type: 'image', description: 'Picture of the same size as the input.' },
     ],
   },
   implementations: everywhere({
@@ -179,30 +181,31 @@ export const edges = {
     strength: { tensor: 'strength', shape: [] },
     mode: { tensor: 'mode', shape: [] },
     invert: { tensor: 'invert', shape: [] },
-    weights: { tensor: 'weights', keys: COLOURS },
+    weights: { tensor: 'weights', keys: COLORS },
     edges: { tensor: 'edges', image: ownSize },
   }),
 }
 
-const MOST_TOKENS = 8192
+const MAX_TOKENS = 8192
 
 export const embed = {
   ...shared,
   tag: '@inorigin/embed',
   name: 'Embed',
-  description: 'Turns texts into vectors, such that like meanings are near each other. In English.',
+  description:
+    'Turns English texts into vectors. Texts with similar meanings have vectors that are close.',
   embeddings: {
     input: 'text',
     output: 'vector',
     dimensions: 128,
-    maxInputTokens: MOST_TOKENS,
+    maxInputTokens: MAX_TOKENS,
   },
   signature: {
     inputs: [
       {
         name: 'text',
         type: 'string',
-        description: `A text, or a list of them, of ${MOST_TOKENS} tokens at most.`,
+        description: `Text, or list of texts, of at most ${MAX_TOKENS} tokens each.`,
       },
     ],
     outputs: [
@@ -210,16 +213,16 @@ export const embed = {
         name: 'vector',
         type: 'float32',
         description:
-          'For each text 128 numbers, of length 1: the dot product of two is their likeness.',
+          'Vector of 128 numbers and length 1 for each text. The dot product of two is their similarity.',
       },
-      { name: 'tokens', type: 'int32', description: 'How many tokens each text has.' },
+      { name: 'tokens', type: 'int32', description: 'Number of tokens of each text.' },
     ],
   },
   implementations: everywhere(
     {
       text: {
         tensor: 'ids',
-        text: { tokenizer: 'tokenizer.json', mask: 'mask', most: MOST_TOKENS },
+        text: { tokenizer: 'tokenizer.json', mask: 'mask', most: MAX_TOKENS },
       },
     },
     [

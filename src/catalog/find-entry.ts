@@ -14,7 +14,7 @@ export function findEntry(
   { entries }: Pick<Catalog, 'entries'>,
   tag: Tag,
   param: 'model' | 'tag',
-  // A request for a model is not helped by a predictor's tag.
+  // A predictor's tag does not help a request for a model.
   fits: (entry: Entry) => boolean = ({ type }) => param === 'tag' || type === 'model',
 ): Entry {
   const entry = entries.find((one) => one.tag === tag)

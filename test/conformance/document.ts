@@ -1,4 +1,4 @@
-/** `docs/conformance.md`, from what was seen. */
+/** Writes `docs/conformance.md` from the results of the checks. */
 import { readFileSync } from 'node:fs'
 import { FEATURES, REQUESTS } from './features.ts'
 import type { Outcome, Result } from './run.ts'
@@ -9,23 +9,24 @@ const ROWS: Readonly<Record<string, string>> = { ...FEATURES, ...REQUESTS }
 
 const INTRODUCTION = `# Conformance
 
-What existing clients can do when they are pointed at a page's own origin. Each cell is a check that ran in
-Chromium, through the service worker, with the embedded model \`@inorigin/guide\`. \`npm test\` runs all of them, and
-fails where this page says something else; \`npm run conformance\` runs them alone, and \`npm run conformance --
---write\` writes this page anew.
+This page shows what existing clients can do with a page's own origin as their server. Each cell is a check that ran
+in Chromium, through the service worker, with the embedded model \`@inorigin/guide\`. \`npm run test:all\` runs all checks,
+and fails if the results differ from this page. \`npm run conformance\` runs only these checks. \`npm run conformance --
+--write\` writes this page again.
 
-- **pass**: the client does it as its own documentation says, and what it gives is right: calls are of the tools that
-  were offered, with arguments of their schemas; ends are what they were; tokens add up; errors have the classes that
-  the client has for them, and are not tried again in vain.
-- **refused**: the server says no, with a 400 or 404 that names what it does not do. The numbers lead to its words.
-- **-**: the client has no way to ask for it, or does not send it.
+- **pass**: The client does what its own documentation says, and the result is correct. Calls name tools that were
+  offered, and their arguments match the schemas. Finish reasons are correct, and token counts add up. Errors have the
+  client's own classes, and the client does not retry them in vain.
+- **refused**: The server rejects the request with a 400 or 404 that names the unsupported feature. The number refers to
+  the message in the last section.
+- **-**: The client cannot request the feature, or does not send it.
 
-Every stream that a client received was also checked event by event against a strict grammar, every error against the
-one body that all clients read. What the model likes to say plays no part: where a check needs a call, a thought, an
-end or a long answer, the chance of a token is raised or lowered by \`logit_bias\`.
+Every stream that a client received was also checked, event by event, against a strict grammar. Every error was checked
+against the one error body that all clients read. No check depends on what the model prefers to write. If a check needs a
+tool call, reasoning, an end or a long answer, it changes the probability of a token with \`logit_bias\`.
 `
 
-/** The whole page. */
+/** Returns the whole page. */
 export function documentOf(results: readonly Result[]): string {
   const reasons: string[] = []
   const tables = [...new Set(results.map(({ table }) => table))]
@@ -36,8 +37,8 @@ export function documentOf(results: readonly Result[]): string {
       reasons,
     ),
   )
-  const words = reasons.map((reason, index) => `${index + 1}. ${reason.replace(/\.?$/, '.')}`)
-  return [INTRODUCTION, ...sections, '## What is refused, in its own words\n', ...words, ''].join(
+  const messages = reasons.map((reason, index) => `${index + 1}. ${reason.replace(/\.?$/, '.')}`)
+  return [INTRODUCTION, ...sections, '## Messages of refused requests\n', ...messages, ''].join(
     '\n',
   )
 }
@@ -63,7 +64,7 @@ function sectionOf(table: string, columns: readonly Result[], reasons: string[])
 
 const rowOf = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`
 
-/** The same reason has the same number throughout. */
+/** Returns a cell. Equal reasons share a number on the whole page. */
 function cellOf(outcome: Outcome | undefined, reasons: string[]): string {
   if (!outcome) return '-'
   if (outcome.outcome !== 'refused') return outcome.outcome
@@ -71,7 +72,7 @@ function cellOf(outcome: Outcome | undefined, reasons: string[]): string {
   return `refused (${known < 0 ? reasons.push(outcome.reason) : known + 1})`
 }
 
-/** Of what is installed; an alias is told by the name it stands for. */
+/** Returns the name and version of an installed package. For an alias, the name is the real one. */
 function versionOf(name: string): string {
   const file = new URL(`../../node_modules/${name}/package.json`, import.meta.url)
   const { name: real, version } = JSON.parse(readFileSync(file, 'utf8')) as {

@@ -46,6 +46,6 @@ if (count('failed') > 0) {
 } else if (write && only.length === 0) {
   writeFileSync(DOCUMENT, page)
 } else if (only.length === 0 && page !== before) {
-  console.log('docs/conformance.md says something else; renew it with --write')
+  console.log('docs/conformance.md is out of date. Write it again with --write.')
   process.exitCode = 1
 }

@@ -64,6 +64,9 @@ const MEAN: Graph = {
   nodes: [{ type: 'GlobalAveragePool', inputs: ['picture'], outputs: ['colour'] }],
 }
 
+/** Lines of progress, which a command prints after 5 s, so on a busy machine only. */
+const PROGRESS_LINES = /^.*(?: \.\.\.|: \d+ % of .*)\n/gm
+
 let app: string
 let site: StaticServer
 let browser: Browser
@@ -97,7 +100,7 @@ function inorigin(...args: string[]): { code: number | null; out: string; err: s
     cwd: app,
     encoding: 'utf8',
   })
-  return { code: status, out: stdout, err: stderr }
+  return { code: status, out: stdout, err: stderr.replace(PROGRESS_LINES, '') }
 }
 
 test('inorigin add says what it drafted, where it is and how to use it', () => {

@@ -1,11 +1,11 @@
-"""Writes `src/engine/onnx/selftest/graphs.ts`: the graphs that a GPU is tried on, and their answers.
+"""Writes `src/engine/onnx/selftest/graphs.ts`: the graphs of the GPU self-test, and their expected logits.
 
-    /usr/bin/python3 test/models/selftest.py
+    /usr/bin/python3 test/models/selftest.py && npm run format
 
-Needs numpy and onnx. One layer of a decoder with the kernels that language models are made of, once
-in 32 and once in 16 bits. Its weights are drawn by a formula that `selftest.ts` knows too, so that only
-the graph has to be kept; they are multiples of a power of two, so that both precisions hold them
-exactly. The answers are computed here in double precision.
+The script needs numpy and onnx. The graph is one layer of a decoder with the kernels of language
+models, once in 32 and once in 16 bits. A formula that `selftest.ts` implements, too, draws its weights,
+so only the graph has to be stored. The weights are multiples of a power of two, so both precisions
+represent them exactly. The script computes the expected logits in double precision.
 """
 
 import base64
@@ -24,7 +24,7 @@ EPSILON = 1e-5
 LOCATION = "weights"
 OUT = pathlib.Path(__file__).parents[2] / "src/engine/onnx/selftest/graphs.ts"
 
-# Name, shape, and the exponent of the power of two that its values are below; None: 4-bit numbers.
+# Name, shape, and the exponent of the power of two that bounds the values; None marks 4-bit numbers.
 FLOATS = {
     "before": ([HIDDEN], 0),
     "between": ([HIDDEN], 0),
@@ -37,8 +37,8 @@ FLOATS = {
     "mix_out": ([PLACES, HIDDEN], 0),
     "head": ([HIDDEN, SCORES], -3),
 }
-# Name, inner size, outer size, exponent of the scales, and whether 8 bits of what is multiplied do.
-# Attention has a large part in the sums, so that nothing wrong in it is lost.
+# Name, inner size, outer size, exponent of the scales; True if the kernel may round factors to 8 bits.
+# Attention contributes much to the sums, so that its errors show in the logits.
 PACKED = {
     "embed": (HIDDEN, VOCAB, 0, False),
     "q": (HIDDEN, HEADS * HEAD, -6, False),
@@ -50,7 +50,7 @@ PACKED = {
 
 
 def draw(start, count):
-    """Bytes that look random: the same as `draw` of `selftest.ts`."""
+    """Returns pseudorandom bytes, the same as `draw` of `selftest.ts`."""
     x = np.arange(start + 1, start + count + 1, dtype=np.uint64) * 2654435761 % 2**32
     x = (x ^ (x >> 15)) * 2246822519 % 2**32
     x = (x ^ (x >> 13)) * 3266489917 % 2**32
@@ -58,7 +58,7 @@ def draw(start, count):
 
 
 def weights():
-    """Tensors in the order of their bytes, as (name, shape, exponent or None, values)."""
+    """Returns tensors in the order of their bytes, as (name, shape, exponent or None, values)."""
     made, start = [], 0
 
     def add(name, shape, exponent):
@@ -81,7 +81,7 @@ def weights():
 
 
 def export(made, half):
-    """The file, and the part of it that says what is computed."""
+    """Returns the ONNX file, and the part of it that holds the nodes."""
     kind, size = (T.FLOAT16, 2) if half else (T.FLOAT, 4)
     nodes, initializers, offset = [], [], 0
     for name, shape, exponent, values in made:
@@ -173,7 +173,7 @@ def export(made, half):
 
 
 def forward(made, ids):
-    """Scores of every position, in double precision."""
+    """Returns the logits of every position, in double precision."""
     known = {name: values for name, _, _, values in made}
     length = len(ids)
 
@@ -215,7 +215,7 @@ def forward(made, ids):
 def main():
     made = weights()
     whole = np.arange(CONTEXT) * 37 % VOCAB
-    # Lengths: a prompt, more of it behind what is there, one token, and one token in each of two.
+    # Runs: a prompt, a second chunk of it, one token, and one token in each of two sequences.
     first, second = 40, 71
     rows = lambda ids, begin: forward(made, ids)[begin:]
     answers = {
@@ -237,7 +237,7 @@ def main():
         "VOCABULARY": VOCAB,
         "LOCATION": LOCATION,
         "LAYOUT": layout,
-        "ANSWERS": {key: [round(float(x), 4) for x in value.ravel()] for key, value in answers.items()},
+        "EXPECTED_LOGITS": {key: [round(float(x), 4) for x in value.ravel()] for key, value in answers.items()},
         "NODES": encode(nodes),
         "AROUND": {
             f"float{16 if half else 32}": [encode(part) for part in model.split(nodes)]
@@ -245,16 +245,16 @@ def main():
         },
     }
     comments = {
-        "LAYOUT": "Tensors of the weights: how many values, below which power of two; null: bytes.",
-        "ANSWERS": "Scores of each run, row by row.",
-        "NODES": "What both graphs compute, in base64: a part of their files.",
-        "AROUND": "What stands before and behind that part.",
+        "LAYOUT": "Number of values of each weight tensor, and `n` of their bound 2^n; `null` marks raw bytes.",
+        "EXPECTED_LOGITS": "Expected logits of each run, row by row.",
+        "NODES": "Nodes that both graphs share: a part of their files, in base64.",
+        "AROUND": "Parts of each file before and after the nodes, in base64.",
     }
     types = {
         "LAYOUT": ": readonly (readonly [count: number, exponent: number | null])[]",
         "AROUND": ": Record<'float32' | 'float16', readonly [before: string, behind: string]>",
     }
-    lines = ["/** Written by `test/models/selftest.py`, which says what is in it. */"]
+    lines = ["/** Graphs of the GPU self-test. `test/models/selftest.py` writes this file and describes it. */"]
     for name, constant in constants.items():
         if name in comments:
             lines.append(f"/** {comments[name]} */")
@@ -263,11 +263,11 @@ def main():
         lines += [f"{begin} {first}", *rest]
     OUT.write_text("\n".join(lines) + "\n")
     scale = np.abs(answers["prompt"]).mean()
-    print(f"{OUT.name}: {OUT.stat().st_size} bytes, scores of about {scale:.2f}")
+    print(f"{OUT.name}: {OUT.stat().st_size} bytes, logits of about {scale:.2f}")
 
 
 def wrap(constant, width=94):
-    """TypeScript in lines that are not too long."""
+    """Returns TypeScript in lines of at most `width` columns."""
     if isinstance(constant, dict):
         lines = ["{"]
         for key, value in constant.items():

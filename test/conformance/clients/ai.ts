@@ -77,7 +77,7 @@ export const aiResponses = kindOf(
       after: (previousResponseId) => ({ openai: { previousResponseId } }),
     }
   },
-  '`openai(id)` speaks to `/v1/responses` and refers to what was answered there, unless it is given `store: false`.',
+  '`openai(id)` uses `/v1/responses` and refers to stored responses, unless you pass `store: false`.',
 )
 
 export const aiChat = kindOf(
@@ -93,7 +93,7 @@ export const aiChat = kindOf(
       silent: 'thoughts',
     }
   },
-  'Of thoughts, `openai.chat(id)` tells only how many tokens they were.',
+  '`openai.chat(id)` reports only the number of reasoning tokens, not their text.',
 )
 
 export const aiCompatible = kindOf(

@@ -80,7 +80,7 @@ export const langchainResponses: Kind<AIMessage> = {
   packages: ['@langchain/core', '@langchain/openai'],
   lacks: [...LACKS, 'document', 'stop', 'embeddings', 'toolsNone', 'toolsRequired'],
   force: 'weather',
-  note: 'Of `tool_choice`, `ChatOpenAI` sends only the name of a tool where it speaks to `/v1/responses`.',
+  note: 'With `/v1/responses`, `ChatOpenAI` sends `tool_choice` only if it names a tool.',
   create: (settings) =>
     createClient({
       make: ({ limit, topP, think }) =>

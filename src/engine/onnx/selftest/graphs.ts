@@ -1,10 +1,10 @@
-/** Written by `test/models/selftest.py`, which says what is in it. */
+/** Graphs of the GPU self-test. `test/models/selftest.py` writes this file and describes it. */
 export const CONTEXT = 96
 export const KV_HEADS = 2
 export const HEAD = 64
 export const VOCABULARY = 64
 export const LOCATION = 'weights'
-/** Tensors of the weights: how many values, below which power of two; null: bytes. */
+/** Number of values of each weight tensor, and `n` of their bound 2^n; `null` marks raw bytes. */
 export const LAYOUT: readonly (readonly [count: number, exponent: number | null])[] = [
   [128, 0],
   [128, 0],
@@ -29,7 +29,7 @@ export const LAYOUT: readonly (readonly [count: number, exponent: number | null]
   [16384, null],
   [1024, -6],
 ]
-/** Scores of each run, row by row. */
+/** Expected logits of each run, row by row. */
 export const EXPECTED_LOGITS = {
   prompt: [
     0.0688, -0.5769, -0.0666, 0.1096, -0.7287, -0.2982, 0.7835, 0.7949, -0.504, -0.3636, 0.9813,
@@ -65,7 +65,7 @@ export const EXPECTED_LOGITS = {
   token: [0.1732, -0.1747, -0.4422, 0.1623],
   pair: [-0.6329, 0.1444, 0.9275, 0.4721, 0.6604, -0.2898, -1.0587, -0.2968],
 }
-/** What both graphs compute, in base64: a part of their files. */
+/** Nodes that both graphs share: a part of their files, in base64. */
 export const NODES =
   'Cj0KDmF0dGVudGlvbl9tYXNrCgNvbmUSA3N1bRoDc3VtIglSZWR1Y2VTdW0qDwoIa2VlcGRpbXMYAKABAjoACh0KA3' +
   'N1bQoDb25lEgRsZXNzGgRsZXNzIgNTdWI6AAorCgRsZXNzEgdsZW5ndGhzGgdsZW5ndGhzIgRDYXN0KgkKAnRvGAag' +
@@ -97,7 +97,7 @@ export const NODES =
   'NtaXgSAXkaAXkiA0FkZDoACmYKAngxCgF5CgVhZnRlchIEbGFzdBIAEgASAngyGgRsYXN0IiBTa2lwU2ltcGxpZmll' +
   'ZExheWVyTm9ybWFsaXphdGlvbioRCgdlcHNpbG9uFazFJzegAQE6DWNvbS5taWNyb3NvZnQKJgoEbGFzdAoEaGVhZB' +
   'IGc2NvcmVzGgZzY29yZXMiBk1hdE11bDoA'
-/** What stands before and behind that part. */
+/** Parts of each file before and after the nodes, in base64. */
 export const AROUND: Record<'float32' | 'float16', readonly [before: string, behind: string]> = {
   float32: [
     'CAg6pB4=',
