@@ -79,6 +79,8 @@ function createRequestPort(
   const listener = link.onOpen?.(method)
   const acknowledgment = createAcknowledgment(() => close(unreachable()))
   const send = (message: AskMessage, ports: MessagePort[] = []) => port.postMessage(message, ports)
+  const { window: credit = DEFAULT_WINDOW_EVENTS } = link
+  const pipe = (eventPort: MessagePort) => send({ type: 'pipe', credit }, [eventPort])
 
   function close(error: unknown = new InoriginError('aborted', 'The request was canceled.')): void {
     if (closing.signal.aborted) return
@@ -103,13 +105,9 @@ function createRequestPort(
   function handleAck(life: string | null): void {
     acknowledgment.resolve()
     listener?.onAck?.()
-    if (life === null) return
-    watchLivenessLock(currentLocks(), life, closing.signal, () => close(hostGone()))
+    const onDeath = () => close(hostGone())
+    if (life !== null) watchLivenessLock(currentLocks(), life, closing.signal, onDeath)
   }
-
-  const pipe = (eventPort: MessagePort) =>
-    send({ type: 'pipe', credit: link.window ?? DEFAULT_WINDOW_EVENTS }, [eventPort])
-
   failOnAbort(signal, closing.signal, (reason) => close(InoriginError.from(reason)))
   if (link.endSignal) failOnAbort(link.endSignal, closing.signal, close)
   port.onmessage = (event: MessageEvent<AnswerMessage>) => handleMessage(event.data)
