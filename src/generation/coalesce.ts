@@ -2,8 +2,8 @@
 import type { GenerationEvent } from '../types/index.ts'
 
 /**
- * Minimum time in milliseconds between two text events: half a screen frame. Each event crosses
- * three threads, which slows down the computing thread on a small machine. Models below 125
+ * Minimum time in milliseconds between two text events: half a screen frame. Each event is sent to
+ * another thread, which slows down the computing thread on a small machine. Models below 125
  * tokens/s are not affected.
  */
 const EVENT_INTERVAL_MS = 8

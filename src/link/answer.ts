@@ -21,9 +21,7 @@ export function answer<Service extends object>(
 ): Promise<void> {
   const cancelled = new AbortController()
   const { signal } = cancelled
-  let openPipe = (_writer: EventWriter | undefined) => {}
-  /** Writer of the events; `undefined` if the request is canceled before the asking side reads. */
-  const piped = new Promise<EventWriter | undefined>((resolve) => (openPipe = resolve))
+  const pipe = createPipe(signal)
   const send = (message: AnswerMessage, ports: MessagePort[] = []) => {
     if (!signal.aborted) port.postMessage(message, ports)
   }
@@ -35,44 +33,24 @@ export function answer<Service extends object>(
     const kind = (methods as Record<string, MethodKind>)[method]
     const onEvent = (event: unknown) =>
       send({ type: 'event', event }, event instanceof MessagePort ? [event] : [])
-    const caller: Caller<unknown> = { key, client, signal, onEvent, handOver }
+    const caller: Caller<unknown> = { key, client, signal, onEvent, handOver: pipe.handOver }
     const value = await (service as Record<string, AnyMethod>)[method]?.(...args, caller)
     if (kind === 'call') return send({ type: 'result', value })
     const { events, ...accepted } = value as EventStream<unknown>
     send({ type: 'result', value: accepted })
-    await sendEvents(events, kind === 'monitored')
-  }
-
-  async function sendEvents(events: AsyncIterable<unknown>, isMonitored: boolean): Promise<void> {
     const beat = () => send({ type: 'heartbeat' })
-    const timer = isMonitored ? setInterval(beat, HEARTBEAT_INTERVAL_MS / 2) : undefined
-    try {
-      const writer = await piped
-      if (writer) await writer.write(events)
-      // Nobody reads the stream, so it must free its resources.
-      else await events[Symbol.asyncIterator]().return?.()
-    } finally {
-      clearInterval(timer)
-    }
-  }
-
-  const handOver: Caller['handOver'] = async (stream) => {
-    const { port1, port2 } = new MessageChannel()
-    const writer = await piped
-    writer?.handOver(port1)
-    await stream.pipeTo(port2)
+    const timer = kind === 'monitored' ? setInterval(beat, HEARTBEAT_INTERVAL_MS / 2) : undefined
+    await pipe.write(events).finally(() => clearInterval(timer))
   }
 
   return new Promise((resolve) => {
     signal.addEventListener('abort', () => {
-      openPipe(undefined)
       port.close()
       resolve()
     })
     port.onmessage = ({ data, ports: [eventPort] }: MessageEvent<AskMessage>) => {
       if (data.type === 'cancel') return cancelled.abort()
-      if (data.type === 'pipe')
-        return eventPort && openPipe(openEventWriter(eventPort, data.credit, signal))
+      if (data.type === 'pipe') return eventPort && pipe.open(eventPort, data.credit)
       send({ type: 'ack', life: livenessLock })
       if (data.life !== null)
         watchLivenessLock(navigator.locks, data.life, signal, () => cancelled.abort())
@@ -85,6 +63,36 @@ export function answer<Service extends object>(
         .finally(resolve)
     }
   })
+}
+
+/** The way of a stream's events to the asking side, which opens it when it reads them. */
+interface Pipe {
+  open(eventPort: MessagePort, credit: number): void
+  /** Writes the events once the pipe is open. If that never happens, it closes them on abort. */
+  write(events: AsyncIterable<unknown>): Promise<void>
+  handOver: NonNullable<Caller['handOver']>
+}
+
+function createPipe(signal: AbortSignal): Pipe {
+  let resolve = (_writer: EventWriter | undefined) => {}
+  /** Writer of the events; `undefined` if the request is canceled before the pipe is open. */
+  const opened = new Promise<EventWriter | undefined>((settle) => (resolve = settle))
+  signal.addEventListener('abort', () => resolve(undefined))
+  return {
+    open: (eventPort, credit) => resolve(openEventWriter(eventPort, credit, signal)),
+    async write(events) {
+      const writer = await opened
+      if (writer) await writer.write(events)
+      // Nobody reads the stream, so it must free its resources.
+      else await events[Symbol.asyncIterator]().return?.()
+    },
+    async handOver(stream) {
+      const { port1, port2 } = new MessageChannel()
+      const writer = await opened
+      writer?.handOver(port1)
+      await stream.pipeTo(port2)
+    },
+  }
 }
 
 function otherProtocol(theirs: number): InoriginError {

@@ -22,50 +22,14 @@ interface DirectLink {
  */
 const DIRECT_ACK_TIMEOUT_MS = 20_000
 
-/** Returns a `predict` that uses direct ports. `link` leads to the host. */
-export function predictDirectly(
-  link: Link,
-  host: Pick<HostService, 'predict' | 'openDirectPort'>,
-): HostService['predict'] {
-  /** Direct links by tag and configuration; `null` while the page waits for the port. */
-  const directLinks = new Map<string, DirectLink | null>()
+type DirectHost = Pick<HostService, 'predict' | 'openDirectPort'>
 
-  /** Requests a direct port, and uses it until the predictor is unloaded. */
-  async function requestPort(
-    tag: Tag,
-    configuration: string | undefined,
-    progress: LoadProgress | undefined,
-  ): Promise<void> {
-    const key = keyOf(tag, configuration)
-    if (directLinks.has(key)) return
-    let directLink: DirectLink | null = null
-    directLinks.set(key, directLink)
-    const ended = new AbortController()
-    const usePort = (port: MessagePort) => {
-      const connect = (request: MessagePort) => port.postMessage(null, [request])
-      const workerLink = {
-        ...link,
-        connect,
-        maxAttempts: 1,
-        ackTimeoutMs: DIRECT_ACK_TIMEOUT_MS,
-        endSignal: ended.signal,
-      }
-      directLink = { predictor: remote<DirectPredictor>(workerLink, DIRECT_METHODS), progress }
-      directLinks.set(key, directLink)
-    }
-    try {
-      const { signal } = new AbortController()
-      await host.openDirectPort(tag, configuration, { key: null, signal, onEvent: usePort })
-    } catch (error) {
-      ended.abort(error)
-    } finally {
-      if (directLinks.get(key) === directLink) directLinks.delete(key)
-    }
-  }
+/** Returns a `predict` that uses direct ports. `link` leads to the host. */
+export function predictDirectly(link: Link, host: DirectHost): HostService['predict'] {
+  const directLinks = createDirectLinks(link, host)
 
   return async (tag, inputs, configuration, caller) => {
-    const key = keyOf(tag, configuration)
-    const directLink = directLinks.get(key)
+    const directLink = directLinks.get(tag, configuration)
     if (directLink) {
       let isAcknowledged = false
       const onAck = () => {
@@ -78,8 +42,7 @@ export function predictDirectly(
       } catch (error) {
         if (isAcknowledged && isFinal(error)) throw error
         // The next prediction then does not wait for the same timeout.
-        if (!isAcknowledged && isHostLost(error) && directLinks.get(key) === directLink)
-          directLinks.delete(key)
+        if (!isAcknowledged && isHostLost(error)) directLinks.drop(tag, configuration, directLink)
       }
     }
     let latest: LoadProgress | undefined
@@ -88,8 +51,64 @@ export function predictDirectly(
       caller.onEvent?.(progress)
     }
     const result = await host.predict(tag, inputs, configuration, { ...caller, onEvent })
-    void requestPort(tag, configuration, latest)
+    void directLinks.open(tag, configuration, latest)
     return result
+  }
+}
+
+interface DirectLinks {
+  /** Returns the direct link to the predictor; `undefined` if there is none yet. */
+  get(tag: Tag, configuration: string | undefined): DirectLink | undefined
+  /** Forgets the direct link, so that the next prediction goes to the host. */
+  drop(tag: Tag, configuration: string | undefined, directLink: DirectLink): void
+  /** Requests a direct port from the host, and uses it until the predictor is unloaded. */
+  open(
+    tag: Tag,
+    configuration: string | undefined,
+    progress: LoadProgress | undefined,
+  ): Promise<void>
+}
+
+function createDirectLinks(link: Link, host: DirectHost): DirectLinks {
+  /** Direct links by tag and configuration; `undefined` while the page waits for the port. */
+  const directLinks = new Map<string, DirectLink | undefined>()
+
+  function connectTo(port: MessagePort, endSignal: AbortSignal): DirectPredictor {
+    const workerLink: Link = {
+      ...link,
+      connect: (request) => port.postMessage(null, [request]),
+      maxAttempts: 1,
+      ackTimeoutMs: DIRECT_ACK_TIMEOUT_MS,
+      endSignal,
+    }
+    return remote<DirectPredictor>(workerLink, DIRECT_METHODS)
+  }
+
+  return {
+    get: (tag, configuration) => directLinks.get(keyOf(tag, configuration)),
+    drop(tag, configuration, directLink) {
+      const key = keyOf(tag, configuration)
+      if (directLinks.get(key) === directLink) directLinks.delete(key)
+    },
+    async open(tag, configuration, progress) {
+      const key = keyOf(tag, configuration)
+      if (directLinks.has(key)) return
+      let directLink: DirectLink | undefined
+      directLinks.set(key, directLink)
+      const ended = new AbortController()
+      const onEvent = (port: MessagePort) => {
+        directLink = { predictor: connectTo(port, ended.signal), progress }
+        directLinks.set(key, directLink)
+      }
+      try {
+        const { signal } = new AbortController()
+        await host.openDirectPort(tag, configuration, { key: null, signal, onEvent })
+      } catch (error) {
+        ended.abort(error)
+      } finally {
+        if (directLinks.get(key) === directLink) directLinks.delete(key)
+      }
+    },
   }
 }
 

@@ -6,8 +6,8 @@
  * one `result`. An `error` can take the place of each later message.
  *
  * The `result` of a stream says that it is accepted. The asking side then sends `pipe` with a second
- * port, the event port. It may have this port from another thread, which then reads the events. The
- * answering side writes all events there, and sends `end` when the reader has received them.
+ * port, the event port, whose other end it reads or has given to another thread. The answering side
+ * writes the events there, and sends `end` when the reader has received all of them.
  */
 import type { ErrorRecord } from '../error.ts'
 

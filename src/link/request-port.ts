@@ -77,30 +77,26 @@ function createRequestPort(
   const inbox = createInbox<Arrived>()
   const closing = new AbortController()
   const listener = link.onOpen?.(method)
-  const acknowledgment = createAcknowledgment(() => fail(unreachable()))
+  const acknowledgment = createAcknowledgment(() => close(unreachable()))
   const send = (message: AskMessage, ports: MessagePort[] = []) => port.postMessage(message, ports)
+  const { window: credit = DEFAULT_WINDOW_EVENTS } = link
+  const pipe = (eventPort: MessagePort) => send({ type: 'pipe', credit }, [eventPort])
 
-  function close(): void {
+  function close(error: unknown = new InoriginError('aborted', 'The request was canceled.')): void {
     if (closing.signal.aborted) return
     closing.abort()
-    listener?.onClose()
-    acknowledgment.reject(new InoriginError('aborted', 'The request was canceled.'))
-    send({ type: 'cancel' })
-    port.close()
-  }
-
-  function fail(error: unknown): void {
-    if (closing.signal.aborted) return
     inbox.fail(error)
     acknowledgment.reject(error)
-    close()
+    listener?.onClose()
+    send({ type: 'cancel' })
+    port.close()
   }
 
   function handleMessage(message: AnswerMessage): void {
     if (message.type === 'ack') return handleAck(message.life)
     if (message.type === 'starting') return acknowledgment.setTimeout(STARTUP_ACK_TIMEOUT_MS)
-    if (message.type === 'moved') return fail(unreachable())
-    if (message.type === 'error') return fail(InoriginError.fromRecord(message.error))
+    if (message.type === 'moved') return close(unreachable())
+    if (message.type === 'error') return close(InoriginError.fromRecord(message.error))
     if (message.type === 'result') listener?.onResult?.()
     // Heartbeats must not fill the inbox of a reader that is slow or has stopped.
     if (message.type !== 'heartbeat' || inbox.isEmpty) inbox.push(message)
@@ -109,18 +105,11 @@ function createRequestPort(
   function handleAck(life: string | null): void {
     acknowledgment.resolve()
     listener?.onAck?.()
-    if (life === null) return
-    watchLivenessLock(currentLocks(), life, closing.signal, () => fail(hostGone()))
+    const onDeath = () => close(hostGone())
+    if (life !== null) watchLivenessLock(currentLocks(), life, closing.signal, onDeath)
   }
-
-  function pipe(eventPort: MessagePort): void {
-    send({ type: 'pipe', credit: link.window ?? DEFAULT_WINDOW_EVENTS }, [eventPort])
-  }
-
-  const untilClosed = { signal: closing.signal }
-  signal.addEventListener('abort', () => fail(InoriginError.from(signal.reason)), untilClosed)
-  link.endSignal?.addEventListener('abort', () => fail(link.endSignal?.reason), untilClosed)
-  if (link.endSignal?.aborted) fail(link.endSignal.reason)
+  failOnAbort(signal, closing.signal, (reason) => close(InoriginError.from(reason)))
+  if (link.endSignal) failOnAbort(link.endSignal, closing.signal, close)
   port.onmessage = (event: MessageEvent<AnswerMessage>) => handleMessage(event.data)
 
   return {
@@ -133,10 +122,20 @@ function createRequestPort(
     },
     next(timeoutMs) {
       if (timeoutMs === undefined || !inbox.isEmpty) return inbox.next()
-      return inbox.next().finally(startInactivityTimeout(timeoutMs, () => fail(hostGone())))
+      return inbox.next().finally(startInactivityTimeout(timeoutMs, () => close(hostGone())))
     },
-    close,
+    close: () => close(),
   }
+}
+
+/** Passes the reason of the signal to `fail` when the signal aborts, until `closing` aborts. */
+function failOnAbort(
+  signal: AbortSignal,
+  closing: AbortSignal,
+  fail: (reason: unknown) => void,
+): void {
+  if (signal.aborted) fail(signal.reason)
+  signal.addEventListener('abort', () => fail(signal.reason), { signal: closing })
 }
 
 interface Acknowledgment {
