@@ -68,9 +68,7 @@ export async function planGeneration(
   const budget = request.begun ? 0 : reasoningBudget
   const thinking = detected && budget !== undefined ? budget > 0 : undefined
   const conversation = createConversation(request, rendering, thinking)
-  const prompt = request.begun
-    ? preparePrefilled(engine, conversation, detected)
-    : engine.prepare(conversation)
+  const prompt = preparePrompt(engine, conversation, detected)
   // Calls that must be the whole answer cannot follow a prefilled beginning.
   const excludesCalls = request.begun && rendering.format.isExclusive
   const offersTools = use && use.choice !== 'none' && use.tools.length > 0 && !excludesCalls
@@ -100,8 +98,8 @@ export async function planGeneration(
   }
 }
 
-/** Returns a prompt that ends with the beginning of the answer. Reasoning before it is closed. */
-function preparePrefilled(
+/** Returns the prompt. If it ends with the beginning of the answer, reasoning before it is closed. */
+function preparePrompt(
   engine: Engine,
   conversation: Conversation,
   tags: ReasoningTags | null,

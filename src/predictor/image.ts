@@ -2,6 +2,7 @@
 import type { ImageLayout } from '../catalog/schema.ts'
 import { IMAGE_FORMATS, type ImageSize, MAX_HEADER_BYTES, readImageSize } from './image-size.ts'
 import { throwInvalidInput } from '../values/input-errors.ts'
+import { isInstanceOf } from '../values/instances.ts'
 
 /** Images that a worker can draw. `transferable-inputs.ts` converts page elements to these. */
 export type ImageSource = ImageData | ImageBitmap | Blob | OffscreenCanvas | VideoFrame
@@ -20,13 +21,8 @@ export const IMAGE_CLASSES = [
   'VideoFrame',
 ] as const
 
-export function isImageSource(value: unknown): value is ImageSource {
-  const known: Partial<Record<string, unknown>> = globalThis as never
-  return IMAGE_CLASSES.some((name) => {
-    const constructor = known[name]
-    return typeof constructor === 'function' && value instanceof constructor
-  })
-}
+export const isImageSource = (value: unknown): value is ImageSource =>
+  isInstanceOf(value, IMAGE_CLASSES)
 
 export function countChannels(layout: ImageLayout): number {
   return CHANNELS[layout.channels]

@@ -3,6 +3,7 @@
  * browsers that protect against fingerprinting change the pixels of a canvas.
  */
 import { crc32 } from '../values/crc32.ts'
+import { isInstanceOf } from '../values/instances.ts'
 
 const SIGNATURE = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]
 /** Filter that encodes a row as differences from the row above, which compress better. */
@@ -49,9 +50,7 @@ export async function imagesToFiles(
   return Object.fromEntries(await Promise.all(entries))
 }
 
-function isPixels(value: unknown): value is ImageData {
-  return typeof ImageData !== 'undefined' && value instanceof ImageData
-}
+const isPixels = (value: unknown): value is ImageData => isInstanceOf(value, ['ImageData'])
 
 function filterRows(
   data: Pixels['data'],

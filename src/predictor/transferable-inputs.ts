@@ -1,6 +1,7 @@
 /** Prepares inputs for a worker: elements that exist only in pages become bitmaps. */
 import { InoriginError } from '../error.ts'
 import { throwInvalidInput } from '../values/input-errors.ts'
+import { isInstanceOf } from '../values/instances.ts'
 
 /**
  * Calls `send` with inputs that can be posted, and frees the bitmaps that were made for it. Rejects
@@ -66,9 +67,8 @@ export async function toTransferable(
   const plain = { ...inputs }
   const created: ImageBitmap[] = []
   const replaced = async (value: unknown, path: string): Promise<unknown> => {
-    const element = toPageImage(value)
-    if (!element) return value
-    const bitmap = await captureBitmap(element, path)
+    if (!isPageImage(value)) return value
+    const bitmap = await captureBitmap(value, path)
     created.push(bitmap)
     return bitmap
   }
@@ -76,7 +76,7 @@ export async function toTransferable(
     for (const [name, value] of Object.entries(inputs)) {
       const path = `inputs.${name}`
       const several = toArray(value)
-      if (!several.some(toPageImage)) continue
+      if (!several.some(isPageImage)) continue
       const bitmaps = several.map((one, index) =>
         replaced(one, value === several ? `${path}[${index}]` : path),
       )
@@ -95,28 +95,18 @@ export function closeImages(inputs: Record<string, unknown>): void {
   for (const value of Object.values(inputs).flatMap(toArray)) if (isOwnedImage(value)) value.close()
 }
 
-function isOwnedImage(value: unknown): value is ImageBitmap | VideoFrame {
-  if (typeof ImageBitmap !== 'undefined' && value instanceof ImageBitmap) return true
-  return typeof VideoFrame !== 'undefined' && value instanceof VideoFrame
-}
+const isOwnedImage = (value: unknown): value is ImageBitmap | VideoFrame =>
+  isInstanceOf(value, ['ImageBitmap', 'VideoFrame'])
 
 type PageImage = HTMLCanvasElement | HTMLImageElement | HTMLVideoElement | OffscreenCanvas
 
-function toPageImage(value: unknown): PageImage | null {
-  if (typeof OffscreenCanvas !== 'undefined' && value instanceof OffscreenCanvas) return value
-  if (typeof HTMLElement === 'undefined' || !(value instanceof HTMLElement)) return null
-  const { HTMLCanvasElement, HTMLImageElement, HTMLVideoElement } = globalThis
-  const known = [HTMLCanvasElement, HTMLImageElement, HTMLVideoElement].find(
-    (element) => value instanceof element,
-  )
-  return known ? (value as PageImage) : null
-}
+const PAGE_IMAGES = ['HTMLCanvasElement', 'HTMLImageElement', 'HTMLVideoElement', 'OffscreenCanvas']
+
+const isPageImage = (value: unknown): value is PageImage => isInstanceOf(value, PAGE_IMAGES)
 
 async function captureBitmap(element: PageImage, path: string): Promise<ImageBitmap> {
-  if (typeof HTMLVideoElement !== 'undefined' && element instanceof HTMLVideoElement) {
-    if (element.readyState < element.HAVE_CURRENT_DATA)
-      throwInvalidInput(path, 'the video shows no frame yet.')
-  }
+  if ('readyState' in element && element.readyState < element.HAVE_CURRENT_DATA)
+    throwInvalidInput(path, 'the video shows no frame yet.')
   try {
     if ('decode' in element) await element.decode()
     return await createImageBitmap(element)

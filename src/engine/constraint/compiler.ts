@@ -1,13 +1,11 @@
 /** Compiles the constraints of one model, and caches compiled grammars by constraint. */
 import { InoriginError } from '../../error.ts'
 import type { Constraint } from '../constraint.ts'
-import type { Grammar } from '../schema/expression.ts'
-import { createStepBudget, type StepBudget } from '../schema/step-budget.ts'
+import { createStepBudget } from '../schema/step-budget.ts'
 import { createGrammarWriter } from './grammar-writer.ts'
 import { buildGrammar, literalTexts } from './build.ts'
 import type { ConstraintCompiler } from './types.ts'
 import { type CompiledGrammar, loadXgrammar, type Xgrammar } from './library.ts'
-import type { Ebnf } from './ebnf.ts'
 import { limitTime } from './time-limit.ts'
 import { createLongerTokenFinder } from './longer-tokens.ts'
 import { createMatcher, findDoubtfulTokens } from './matcher.ts'
@@ -38,22 +36,13 @@ export function createConstraintCompiler(table: TokenTable): ConstraintCompiler 
     return cached
   }
 
-  const write = (grammar: Grammar, steps: StepBudget): { loose: Ebnf; exact: Ebnf | null } => {
-    try {
-      const loose = writeEbnf(grammar, false, steps)
-      return { loose, exact: loose.hasLongLimits ? writeEbnf(grammar, true, steps) : null }
-    } catch (error) {
-      if (error instanceof RangeError) throw tooDeep(error)
-      throw error
-    }
-  }
-
   const compile = async (constraint: Constraint): Promise<CachedGrammar> => {
     const steps = createStepBudget()
     const grammar = buildGrammar(constraint, steps)
     // Writing handles all schemas together, so an error must not name the last one.
     steps.spend(0, '')
-    const { loose, exact } = write(grammar, steps)
+    const loose = limitDepth(() => writeEbnf(grammar, false, steps))
+    const exact = loose.hasLongLimits ? limitDepth(() => writeEbnf(grammar, true, steps)) : null
     const library = await loadXgrammar()
     const literals = literalTexts(constraint).join('\n')
     const visible = [...table.special.keys()].filter((name) => literals.includes(name))
@@ -66,7 +55,7 @@ export function createConstraintCompiler(table: TokenTable): ConstraintCompiler 
   }
 
   const getCompiled = (constraint: Constraint): Promise<CachedGrammar> => {
-    const key = toCacheKey(constraint)
+    const key = limitDepth(() => JSON.stringify(constraint))
     const cached = compiled.get(key) ?? compile(constraint)
     compiled.delete(key)
     compiled.set(key, cached)
@@ -123,19 +112,13 @@ function dispose({ loose, exact }: CachedGrammar): void {
   exact?.dispose()
 }
 
-function toCacheKey(constraint: Constraint): string {
+/** Returns the result of recursive work. Throws `invalid_request` if it exhausts the stack. */
+function limitDepth<Result>(work: () => Result): Result {
   try {
-    return JSON.stringify(constraint)
-  } catch (error) {
-    throw tooDeep(error)
+    return work()
+  } catch (cause) {
+    if (!(cause instanceof RangeError)) throw cause
+    const what = 'The format, or a tool, is nested too deeply. Make it flatter.'
+    throw new InoriginError('invalid_request', what, { cause })
   }
 }
-
-const tooDeep = (cause: unknown): InoriginError =>
-  new InoriginError(
-    'invalid_request',
-    'The format, or a tool, is nested too deeply. Make it flatter.',
-    {
-      cause,
-    },
-  )

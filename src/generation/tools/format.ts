@@ -99,6 +99,15 @@ export function framedConstraints(
   }
 }
 
+/** Returns the part of a format that writes its calls as one JSON list after the trigger. */
+export const jsonListFormat = (
+  trigger: string,
+  lead: Constraint,
+): Pick<ToolFormat, 'callsConstraint' | 'textOrCallsConstraint' | 'write'> => ({
+  ...framedConstraints({ trigger, lead, separator: ', ', close: ']' }, jsonCallTag('arguments')),
+  write: (calls) => `${trigger}[${calls.map(writeJsonCall('arguments')).join(', ')}]`,
+})
+
 export const constant = (text: string): Constraint => ({ type: 'constant', text })
 
 export const sequence = (...parts: readonly Constraint[]): Constraint => ({

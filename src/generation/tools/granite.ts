@@ -1,10 +1,4 @@
-import {
-  constant,
-  framedConstraints,
-  jsonCallTag,
-  type ToolFormat,
-  writeJsonCall,
-} from './format.ts'
+import { constant, jsonListFormat, type ToolFormat } from './format.ts'
 import { readList, readObject } from './json.ts'
 
 const TRIGGER = '<|tool_call|>'
@@ -15,10 +9,6 @@ export const granite: ToolFormat = {
   detect: (template) => template.includes(TRIGGER),
   markers: [TRIGGER],
   triggers: [TRIGGER],
-  ...framedConstraints(
-    { trigger: TRIGGER, lead: constant('['), separator: ', ', close: ']' },
-    jsonCallTag('arguments'),
-  ),
+  ...jsonListFormat(TRIGGER, constant('[')),
   read: (source, sink) => readList(source, sink, readObject),
-  write: (calls) => `${TRIGGER}[${calls.map(writeJsonCall('arguments')).join(', ')}]`,
 }

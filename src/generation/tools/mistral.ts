@@ -1,14 +1,6 @@
 import type { TaggedConstraint } from '../../engine/constraint.ts'
 import type { Tool } from '../../types/index.ts'
-import {
-  type CallSink,
-  constant,
-  framedConstraints,
-  jsonCallTag,
-  sequence,
-  type ToolFormat,
-  writeJsonCall,
-} from './format.ts'
+import { type CallSink, constant, jsonListFormat, sequence, type ToolFormat } from './format.ts'
 import { completeArguments, readList, readObject } from './json.ts'
 import { consume, consumeRun, peek, type Reader, skipSpace, type Source } from './reader.ts'
 import { readValue } from './value.ts'
@@ -29,11 +21,7 @@ export const mistral: ToolFormat = {
   name: 'mistral',
   detect: (template) => template.includes(TRIGGER),
   // Their older tokenizers put a space before the list.
-  ...framedConstraints(
-    { trigger: TRIGGER, lead: { type: 'pattern', pattern: ' ?\\[' }, separator: ', ', close: ']' },
-    jsonCallTag('arguments'),
-  ),
-  write: (calls) => `${TRIGGER}[${calls.map(writeJsonCall('arguments')).join(', ')}]`,
+  ...jsonListFormat(TRIGGER, { type: 'pattern', pattern: ' ?\\[' }),
 }
 
 /** The format of Ministral 3: `[TOOL_CALLS]`, a name, `[ARGS]` and a JSON object for each call. */

@@ -1,17 +1,33 @@
-/** Reads the text between `<tool_call>` and `</tool_call>`. */
-import type { JsonSchema } from '../../types/index.ts'
+/** Reads and writes calls between `<tool_call>` and `</tool_call>`. */
+import type { TaggedConstraint } from '../../engine/constraint.ts'
+import type { JsonSchema, Tool, ToolCall } from '../../types/index.ts'
 import { findPlainType } from './arguments.ts'
-import type { CallSink } from './format.ts'
+import { type CallSink, constant, framedConstraints, type ToolFormat } from './format.ts'
 import { completeArguments, readObject } from './json.ts'
 import { consume, consumeUntil, peek, type Reader, skipSpace, type Source } from './reader.ts'
 import { LITERALS } from './value.ts'
 
 export const OPEN = '<tool_call>'
-export const CLOSE = '</tool_call>'
-export const BETWEEN = `\n${CLOSE}\n${OPEN}\n`
+const CLOSE = '</tool_call>'
+const BETWEEN = `\n${CLOSE}\n${OPEN}\n`
+
+/** Returns a format that writes each call between these tags. */
+export const taggedFormat = (
+  tag: (tool: Tool) => TaggedConstraint,
+  writeCall: (call: ToolCall) => string,
+): Omit<ToolFormat, 'name' | 'detect'> => ({
+  markers: [OPEN, CLOSE],
+  triggers: [OPEN],
+  ...framedConstraints(
+    { trigger: OPEN, lead: constant('\n'), separator: BETWEEN, close: `\n${CLOSE}` },
+    tag,
+  ),
+  read: readTagged,
+  write: (calls) => `${OPEN}\n${calls.map(writeCall).join(BETWEEN)}\n${CLOSE}`,
+})
 
 /** Reads one call, either a JSON object or a function in its own tags. */
-export function* readTagged(source: Source, sink: CallSink): Reader<boolean> {
+function* readTagged(source: Source, sink: CallSink): Reader<boolean> {
   yield* skipSpace(source)
   const read = (yield* peek(source)) === '<' ? readFunction : readObject
   if (!(yield* read(source, sink))) return false

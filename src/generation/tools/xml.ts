@@ -1,8 +1,8 @@
 import type { Constraint, TaggedConstraint } from '../../engine/constraint.ts'
 import type { Tool, ToolCall } from '../../types/index.ts'
 import { findParameters, type Parameter, parametersConstraint } from './arguments.ts'
-import { constant, framedConstraints, jsonCallTag, type ToolFormat } from './format.ts'
-import { BETWEEN, CLOSE, findStringEnum, isVerbatimString, OPEN, readTagged } from './tagged.ts'
+import { constant, jsonCallTag, type ToolFormat } from './format.ts'
+import { findStringEnum, isVerbatimString, OPEN, taggedFormat } from './tagged.ts'
 
 /**
  * The format of Qwen3-Coder and Qwen 3.5: a function with its parameters in tags, within
@@ -14,14 +14,7 @@ export const xml: ToolFormat = {
   name: 'xml',
   detect: (template) =>
     [OPEN, '<function=', '<parameter='].every((mark) => template.includes(mark)),
-  markers: [OPEN, CLOSE],
-  triggers: [OPEN],
-  ...framedConstraints(
-    { trigger: OPEN, lead: constant('\n'), separator: BETWEEN, close: `\n${CLOSE}` },
-    toCallTag,
-  ),
-  read: readTagged,
-  write: (calls) => `${OPEN}\n${calls.map(writeCall).join(BETWEEN)}\n${CLOSE}`,
+  ...taggedFormat(toCallTag, writeCall),
 }
 
 const isTagName = (name: string): boolean => /^[^\s<>]+$/.test(name)
