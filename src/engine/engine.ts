@@ -45,7 +45,7 @@ export interface Conversation {
    */
   serializeCalls?: (calls: readonly ToolCall[]) => string
   /** Beginning of the answer, which the prompt ends with. */
-  begun?: ResponsePrefix
+  responsePrefix?: ResponsePrefix
 }
 
 /** Beginning of an answer, which a prompt ends with. */
@@ -70,7 +70,7 @@ export interface Prompt {
    * `true` if the prompt ends with the beginning of the answer. Then a space at the start of the
    * completion is kept.
    */
-  readonly begun?: boolean
+  readonly hasResponsePrefix?: boolean
 }
 
 /** Text that the model generated. */

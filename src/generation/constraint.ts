@@ -11,7 +11,7 @@ export type ReasoningPrefix =
   /** A fixed text that the model is forced to write. */
   | { type: 'block'; text: string }
   /** Reasoning that the prompt has already opened. */
-  | { type: 'begun'; tags: ReasoningTags }
+  | { type: 'open'; tags: ReasoningTags }
   /** Reasoning that the model may write or omit. */
   | { type: 'free'; tags: ReasoningTags }
 
@@ -70,7 +70,7 @@ export function withReasoningPrefix(
     parts: [
       {
         type: 'tagged',
-        begin: prefix.type === 'begun' ? '' : open,
+        begin: prefix.type === 'open' ? '' : open,
         content: { type: 'text' },
         end: close,
       },
@@ -78,7 +78,7 @@ export function withReasoningPrefix(
       completion,
     ],
   }
-  return prefix.type === 'begun'
+  return prefix.type === 'open'
     ? withReasoning
     : { type: 'choice', parts: [withReasoning, completion] }
 }

@@ -59,18 +59,18 @@ export async function planGeneration(
   const { tools: use, format: answerFormat, reasoningBudget } = request
   if (!engine.supportsImages) refuseImages(request)
   if (use) assertValidTools(use)
-  if (request.begun) assertNoConstraint(request)
+  if (request.responsePrefix) assertNoConstraint(request)
 
   const rendering = chooseToolRendering(template, traits)
   const detected = traits.reasons === false ? null : detectReasoningTags(template)
   // Reasoning comes before an answer, so a prefilled answer has none.
-  const tags = request.begun ? null : detected
-  const budget = request.begun ? 0 : reasoningBudget
+  const tags = request.responsePrefix ? null : detected
+  const budget = request.responsePrefix ? 0 : reasoningBudget
   const thinking = detected && budget !== undefined ? budget > 0 : undefined
   const conversation = createConversation(request, rendering, thinking)
   const prompt = preparePrompt(engine, conversation, detected)
   // Calls that must be the whole answer cannot follow a prefilled beginning.
-  const excludesCalls = request.begun && rendering.format.isExclusive
+  const excludesCalls = request.responsePrefix && rendering.format.isExclusive
   const offersTools = use && use.choice !== 'none' && use.tools.length > 0 && !excludesCalls
   const offered = offersTools ? { format: rendering.format, use } : null
   const completion = completionConstraint(offered, answerFormat)
@@ -105,10 +105,10 @@ function preparePrompt(
   tags: ReasoningTags | null,
 ): Prompt {
   const prompt = engine.prepare(conversation)
-  const { begun } = conversation
-  if (!begun || !tags || findReasoningState(prompt.opening, tags) !== 'open') return prompt
+  const { responsePrefix } = conversation
+  if (!responsePrefix || !tags || findReasoningState(prompt.opening, tags) !== 'open') return prompt
   const block = closingText(tags)
-  return engine.prepare({ ...conversation, begun: { ...begun, block } })
+  return engine.prepare({ ...conversation, responsePrefix: { ...responsePrefix, block } })
 }
 
 /** Returns the text that closes reasoning which the prompt has opened. */
@@ -157,7 +157,7 @@ function toReasoningPrefix(
 ): ReasoningPrefix {
   if (!tags) return { type: 'nothing' }
   const state = findReasoningState(opening, tags)
-  if (budget !== 0) return { type: state === 'open' ? 'begun' : 'free', tags }
+  if (budget !== 0) return { type: state === 'open' ? 'open' : 'free', tags }
   if (state === 'open') return { type: 'block', text: closingText(tags) }
   if (state === 'closed' || isSwitched) return { type: 'nothing' }
   return { type: 'block', text: `${tags.open}\n\n${tags.close}\n\n` }

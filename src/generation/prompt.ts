@@ -32,7 +32,7 @@ const MAX_PROMPT_SCHEMA_CHARACTERS = 2_000
  * not write them.
  */
 export function createConversation(
-  { messages: requestMessages, tools: use, format, begun }: GenerationRequest,
+  { messages: requestMessages, tools: use, format, responsePrefix }: GenerationRequest,
   rendering: ToolRendering,
   thinking: boolean | undefined,
 ): Conversation {
@@ -51,7 +51,7 @@ export function createConversation(
     ...(rendering.calls === 'engine' &&
       hasToolCalls(requestMessages) && { serializeCalls: rendering.format.write }),
     ...(thinking !== undefined && { thinking }),
-    ...(begun && { begun: { text: begun } }),
+    ...(responsePrefix && { responsePrefix: { text: responsePrefix } }),
   }
 }
 

@@ -134,7 +134,7 @@ export interface GenerationRequest {
    * and does not repeat it, and there is no reasoning. It cannot be combined with `format` or with
    * the tool choice `required`.
    */
-  begun?: string
+  responsePrefix?: string
   /** Maximum number of tokens to generate. Default and upper bound: the model's own limit. */
   maxTokens?: number
   sampling: Sampling

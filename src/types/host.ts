@@ -3,7 +3,7 @@ import type { EmbeddingEvent, EmbeddingRequest } from './embedding.ts'
 import type { GenerationEvent, GenerationRequest } from './generation.ts'
 import type { Model, Tag } from './model.ts'
 import type { Prediction, PredictionEvent, PredictionRequest, Predictor } from './predictor.ts'
-import type { KeptItem, KeptResponse } from './response.ts'
+import type { StoredItem, StoredResponse } from './response.ts'
 import type { Caller, EventStream, MethodTable } from './service.ts'
 
 /** A generation that has been accepted, or whose model is still being loaded. */
@@ -57,13 +57,13 @@ export interface Host {
    * Stores a response for later requests with the same API key. It is stored in memory only, until
    * the host ends or it is evicted. Resolves with `false` if there is no room for it.
    */
-  keepResponse(response: KeptResponse, caller: Caller): Promise<boolean>
+  storeResponse(response: StoredResponse, caller: Caller): Promise<boolean>
   /** Resolves with a stored response; `null` if there is none with that id for this API key. */
-  keptResponse(id: string, caller: Caller): Promise<KeptResponse | null>
+  getStoredResponse(id: string, caller: Caller): Promise<StoredResponse | null>
   /** Resolves with the output items of stored responses; `null` for each unknown id. */
-  keptItems(ids: readonly string[], caller: Caller): Promise<Array<KeptItem | null>>
+  getStoredItems(ids: readonly string[], caller: Caller): Promise<Array<StoredItem | null>>
   /** Deletes a stored response. Resolves with `true` if it existed. */
-  forgetResponse(id: string, caller: Caller): Promise<boolean>
+  deleteStoredResponse(id: string, caller: Caller): Promise<boolean>
   /** Resolves with the catalog's description of a predictor. Rejects with `not_found`. */
   predictor(tag: Tag, caller: Caller): Promise<Predictor>
   /** Chooses an implementation for this device, or finds the one that was chosen earlier. */
@@ -96,10 +96,10 @@ export const HOST_METHODS = {
   generate: 'monitored',
   countTokens: 'call',
   embed: 'monitored',
-  keepResponse: 'call',
-  keptResponse: 'call',
-  keptItems: 'call',
-  forgetResponse: 'call',
+  storeResponse: 'call',
+  getStoredResponse: 'call',
+  getStoredItems: 'call',
+  deleteStoredResponse: 'call',
   predictor: 'call',
   createPrediction: 'call',
   createRemotePrediction: 'monitored',

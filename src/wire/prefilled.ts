@@ -6,12 +6,12 @@ import type { ReasoningFields } from './reasoning.ts'
 /** Messages of the prompt, and the text that the completion continues. */
 export interface PrefilledMessages {
   messages: ChatMessage[]
-  begun?: string
+  responsePrefix?: string
 }
 
 /** Splits off the last message as the prefilled text. It must be an assistant message of text. */
 export function splitPrefilled(messages: ChatMessage[]): PrefilledMessages {
-  return { messages: messages.slice(0, -1), begun: messages.at(-1)?.content ?? '' }
+  return { messages: messages.slice(0, -1), responsePrefix: messages.at(-1)?.content ?? '' }
 }
 
 /**

@@ -1,7 +1,7 @@
 /** Builds the conversation of a response from stored items and the new input. */
 import * as v from 'valibot'
 import { InoriginError } from '../error.ts'
-import type { Caller, Host, KeptItem, KeptResponse } from '../types/index.ts'
+import type { Caller, Host, StoredItem, StoredResponse } from '../types/index.ts'
 import { id } from './id.ts'
 import { itemsSchema, type InputItem } from './responses-input.ts'
 import type { ResponsesBody } from './responses.ts'
@@ -13,7 +13,7 @@ export interface ResolvedInput {
   /** Parsed items, each reference replaced by its item. */
   items: readonly InputItem[]
   /** The same items in the form in which they are stored. */
-  stored: readonly KeptItem[]
+  stored: readonly StoredItem[]
 }
 
 type RawItem = Readonly<Record<string, unknown>>
@@ -52,8 +52,8 @@ async function loadPreviousItems(
   previous: string,
   host: Host,
   caller: Caller,
-): Promise<KeptItem[]> {
-  const response = await host.keptResponse(previous, caller)
+): Promise<StoredItem[]> {
+  const response = await host.getStoredResponse(previous, caller)
   if (response) return [...response.input, ...response.output]
   const what = `Previous response with id '${shortenId(previous)}' not found. ${REMEDY}`
   throw new InoriginError('invalid_request', what, {
@@ -67,7 +67,7 @@ async function loadReferencedItems(
   sentItems: readonly RawItem[],
   host: Host,
   caller: Caller,
-): Promise<Map<unknown, KeptItem>> {
+): Promise<Map<unknown, StoredItem>> {
   const paramById = new Map<string, string>()
   for (const [index, item] of sentItems.entries()) {
     if (!isReference(item)) continue
@@ -80,7 +80,7 @@ async function loadReferencedItems(
     }
     paramById.set(itemId, param)
   }
-  const found = paramById.size > 0 ? await host.keptItems([...paramById.keys()], caller) : []
+  const found = paramById.size > 0 ? await host.getStoredItems([...paramById.keys()], caller) : []
   const storedById = new Map(found.flatMap((item) => (item ? [[item.id, item]] : [])))
   for (const [itemId, param] of paramById) {
     if (storedById.has(itemId)) continue
@@ -95,8 +95,8 @@ export async function getStoredResponse(
   name: string,
   host: Host,
   caller: Caller,
-): Promise<KeptResponse> {
-  return (await host.keptResponse(name, caller)) ?? throwNotStored(name)
+): Promise<StoredResponse> {
+  return (await host.getStoredResponse(name, caller)) ?? throwNotStored(name)
 }
 
 /** Throws `not_found` for a response that is not stored. */
@@ -124,13 +124,13 @@ function toRawItems(sent: unknown): readonly RawItem[] {
 }
 
 /** Parses stored items. */
-function parseItems(items: ReadonlyArray<KeptItem | undefined>) {
+function parseItems(items: ReadonlyArray<StoredItem | undefined>) {
   const storedById = items.flatMap((item) => (item ? [repairArguments(item)] : []))
   return storedById.length > 0 ? v.parse(itemsSchema, storedById) : []
 }
 
 /** Replaces the arguments of a call that was cut off by `{}`, because they are not valid JSON. */
-function repairArguments(item: KeptItem): RawItem {
+function repairArguments(item: StoredItem): RawItem {
   if (item['type'] !== 'function_call' || v.is(argumentsJson, item['arguments'])) return item
   return { ...item, arguments: '{}' }
 }
@@ -143,7 +143,7 @@ const PREFIX: Readonly<Record<string, string>> = {
 }
 
 /** Completes an item to the form that lists of items use: an id, a type, and text in a part. */
-function withIdAndType(item: RawItem): KeptItem {
+function withIdAndType(item: RawItem): StoredItem {
   const type = String(item['type'] ?? 'message')
   const { role, content } = item
   const part =

@@ -1,5 +1,5 @@
 /** Encodes a response, as one JSON body or as a stream of events about its items. */
-import type { KeptItem, TokenLogprob, Usage } from '../types/index.ts'
+import type { StoredItem, TokenLogprob, Usage } from '../types/index.ts'
 import { type EventEncoder, formatProgress } from './response-body.ts'
 import { wireError } from './errors.ts'
 import { id, nowInSeconds } from './id.ts'
@@ -34,7 +34,7 @@ export interface ResponseEncoderOptions {
 export interface ResponseJson extends Readonly<Record<string, unknown>> {
   id: string
   status: Status
-  output: readonly KeptItem[]
+  output: readonly StoredItem[]
 }
 
 /** Returns a function that creates the response object with all fields that clients expect. */
@@ -59,7 +59,7 @@ function createResponseJson({ requestBody }: ResponseEncoderOptions) {
     top_p: fields.top_p ?? null,
     truncation: 'disabled',
   }
-  return (status: Status, output: readonly KeptItem[], usage: Usage | null): ResponseJson => ({
+  return (status: Status, output: readonly StoredItem[], usage: Usage | null): ResponseJson => ({
     ...head,
     status,
     ...repeatedFields,
@@ -113,7 +113,7 @@ const EMPTY_TEXT: CompletionPart = { type: 'text', text: '', logprobs: [] }
 /** Encodes a response as a stream of events. */
 export function responseStreamEncoder(options: ResponseEncoderOptions): EventEncoder {
   const toResponse = createResponseJson(options)
-  const output: KeptItem[] = []
+  const output: StoredItem[] = []
   let isStarted = false
   let body: ResponseJson | null = null
   let open: OutputItem | null = null

@@ -1,5 +1,5 @@
 /** Creates the output items of a response, and the stream events of an item. */
-import type { KeptItem, TokenLogprob } from '../types/index.ts'
+import type { StoredItem, TokenLogprob } from '../types/index.ts'
 import { toTokenLogprobJson } from './chat-encoder.ts'
 import { id } from './id.ts'
 import type { CompletionPart } from './completion-parts.ts'
@@ -41,7 +41,7 @@ export function createOutputItem(part: CompletionPart, isEncrypted: boolean): Ou
 }
 
 /** Returns the item as it appears in `output`. */
-export function toItemJson(item: OutputItem, status: Status): KeptItem {
+export function toItemJson(item: OutputItem, status: Status): StoredItem {
   const { part } = item
   if (part.type !== 'call') return toItemWithParts(item, status, [toPartJson(part)])
   const { id: call_id, name, arguments: text } = part
@@ -52,7 +52,7 @@ function toItemWithParts(
   { id: itemId, part, encryptedContent }: OutputItem,
   status: Status,
   parts: readonly object[],
-): KeptItem {
+): StoredItem {
   if (part.type === 'text')
     return { id: itemId, type: 'message', status, role: 'assistant', content: parts }
   return {
@@ -76,7 +76,7 @@ function toLogprobs(logprobs: readonly TokenLogprob[]) {
 /** Returns the events that open an empty item. */
 export function itemAddedEvents(item: OutputItem): ResponseEvent[] {
   const { id: item_id, part } = item
-  const added = (itemJson: KeptItem): ResponseEvent => [
+  const added = (itemJson: StoredItem): ResponseEvent => [
     'response.output_item.added',
     { item: itemJson },
   ]

@@ -1,6 +1,6 @@
 /** Routes of `/v1/responses`: create a response, read a stored one and its input, delete it. */
 import { InoriginError } from '../error.ts'
-import type { Caller, Host, KeptItem } from '../types/index.ts'
+import type { Caller, Host, StoredItem } from '../types/index.ts'
 import { readBody } from './body.ts'
 import { toPageJson } from './models.ts'
 import {
@@ -80,7 +80,7 @@ function createResponseStore(
     const signal = AbortSignal.timeout(STORE_TIMEOUT_MS)
     const caller = { key, signal, ...(client !== undefined && { client }) }
     const { id, output } = body
-    return host.keepResponse({ id, body, input, output }, caller).catch(() => false)
+    return host.storeResponse({ id, body, input, output }, caller).catch(() => false)
   }
 }
 
@@ -101,7 +101,7 @@ const getResponse: RouteHandler = async ({ request, param, host, caller }) => {
 }
 
 const deleteResponse: RouteHandler = async ({ param: id, host, caller }) => {
-  if (!(await host.forgetResponse(id, caller))) throwNotStored(id)
+  if (!(await host.deleteStoredResponse(id, caller))) throwNotStored(id)
   return jsonResponse({ id, object: 'response', deleted: true })
 }
 
@@ -111,7 +111,7 @@ const listInputItems: RouteHandler = async ({ request, param, host, caller }) =>
 }
 
 /** Returns one page of the items, by default the last item first. */
-function toItemPage(items: readonly KeptItem[], query: URLSearchParams) {
+function toItemPage(items: readonly StoredItem[], query: URLSearchParams) {
   const order = query.get('order') ?? 'desc'
   if (order !== 'asc' && order !== 'desc') throw invalidQuery('order', 'asc or desc', order)
   const limit = query.get('limit') ?? String(DEFAULT_PAGE_ITEMS)

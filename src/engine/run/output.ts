@@ -37,11 +37,11 @@ export function createOutputFactory({
 
   return (prompt, { sampling, visible = [], logprobs }) => ({
     sampler: createSampler(sampling, defaults, prompt.tokens),
-    detokenizer: openDetokenizer(visible, prompt.begun),
+    detokenizer: openDetokenizer(visible, prompt.hasResponsePrefix),
     ...(logprobs !== undefined && {
       toLogprob: createToLogprob(
         tokenBytesOf(visible),
-        (token) => openDetokenizer(visible, prompt.begun).push(token),
+        (token) => openDetokenizer(visible, prompt.hasResponsePrefix).push(token),
         logprobs,
       ),
     }),

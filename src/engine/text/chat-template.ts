@@ -93,10 +93,10 @@ export function parseTemplate(
     conversation: Conversation,
     escape: EscapeText,
   ): Rendering => {
-    const { messages, begun } = conversation
+    const { messages, responsePrefix } = conversation
     const answer = text.length
-    if (!begun) return { ...located, text, answer }
-    const { block = '', text: prefilledText } = begun
+    if (!responsePrefix) return { ...located, text, answer }
+    const { block = '', text: prefilledText } = responsePrefix
     const findWhitespace = (): string => {
       const whole = { ...conversation, messages: [...messages, SAMPLE_ANSWER] }
       try {

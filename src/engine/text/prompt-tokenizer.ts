@@ -129,7 +129,7 @@ export function createPromptTokenizer(
       opening: specialTokenEscape.restore(
         text.slice(Math.min(opening, openingSection?.at ?? opening), answer),
       ),
-      ...(answer < text.length && { begun: true }),
+      ...(answer < text.length && { hasResponsePrefix: true }),
     }
   }
   return {

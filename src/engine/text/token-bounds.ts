@@ -64,8 +64,8 @@ export function promptTooLong(tokens: number, most: number, exact: boolean): Ino
 }
 
 /** Returns the number of UTF-16 units in a conversation, with tools and reasoning. */
-export function countCharacters({ messages, tools = [], begun }: Conversation): number {
-  let count = countAll(messages, 'reasoning') + (begun?.text.length ?? 0)
+export function countCharacters({ messages, tools = [], responsePrefix }: Conversation): number {
+  let count = countAll(messages, 'reasoning') + (responsePrefix?.text.length ?? 0)
   for (const message of messages) {
     count += message.content.length
     if (message.role !== 'assistant') continue

@@ -1,5 +1,5 @@
 /** Stores responses of `/v1/responses` in memory, for later requests that refer to them. */
-import type { Caller, Host, KeptResponse } from '../../types/index.ts'
+import type { Caller, Host, StoredResponse } from '../../types/index.ts'
 
 /** Limits of the stored responses. */
 export interface ResponseLimits {
@@ -12,13 +12,16 @@ export interface ResponseLimits {
 const DEFAULT_LIMITS: ResponseLimits = { responses: 1000, bytes: 32 * 2 ** 20 }
 
 interface StoredEntry {
-  response: KeptResponse
+  response: StoredResponse
   /** API key of the owner; `null` if it sent none. */
   key: string | null
   bytes: number
 }
 
-type Responses = Pick<Host, 'keepResponse' | 'keptResponse' | 'keptItems' | 'forgetResponse'>
+type Responses = Pick<
+  Host,
+  'storeResponse' | 'getStoredResponse' | 'getStoredItems' | 'deleteStoredResponse'
+>
 
 /**
  * Creates the response methods of a host. A key can only read its own responses. Beyond the limits,
@@ -35,7 +38,7 @@ export function createResponseStore(
   /** Ids of responses by the ids of their output items. */
   const responseIdByItem = new Map<string, string>()
 
-  function find(id: string, key: string | null): KeptResponse | null {
+  function find(id: string, key: string | null): StoredResponse | null {
     const found = stored.get(id)
     if (!found || found.key !== key) return null
     stored.delete(id)
@@ -49,7 +52,7 @@ export function createResponseStore(
   }
 
   return {
-    async keepResponse(response, caller) {
+    async storeResponse(response, caller) {
       authorize(caller)
       const { id, output } = response
       remove(id)
@@ -63,18 +66,18 @@ export function createResponseStore(
       for (const item of output) responseIdByItem.set(item.id, id)
       return true
     },
-    async keptResponse(id, caller) {
+    async getStoredResponse(id, caller) {
       authorize(caller)
       return find(id, caller.key)
     },
-    async keptItems(ids, caller) {
+    async getStoredItems(ids, caller) {
       authorize(caller)
       return ids.map((id) => {
         const response = find(responseIdByItem.get(id) ?? '', caller.key)
         return response?.output.find((item) => item.id === id) ?? null
       })
     },
-    async forgetResponse(id, caller) {
+    async deleteStoredResponse(id, caller) {
       authorize(caller)
       const isFound = find(id, caller.key) !== null
       if (isFound) remove(id)

@@ -40,7 +40,7 @@ const past = (content: string): Conversation => ({
 })
 const begun = (text: string, block?: string): Conversation => ({
   messages,
-  begun: { text, ...(block !== undefined && { block }) },
+  responsePrefix: { text, ...(block !== undefined && { block }) },
 })
 
 /** As templates of this kind write a past answer, but for the space that others put before it. */
@@ -65,7 +65,7 @@ describe.each(Object.keys(TOKENIZERS))('%s', (name) => {
       'Zürich 👍',
       'a <|im_end|> b',
     ]) {
-      const { tokens, begun: has } = prepare(begun(text))
+      const { tokens, hasResponsePrefix: has } = prepare(begun(text))
       const whole = prepare(past(text)).tokens
       expect([text, tokens]).toEqual([text, whole.slice(0, tokens.length)])
       expect(tokens.length).toBeGreaterThan(prepare({ messages }).tokens.length)
@@ -133,7 +133,10 @@ test('is neither a message nor what opens the answer', () => {
   expect(prompt.boundaries).toEqual(bare.boundaries)
   expect(prompt.opening).toBe('<|im_start|>assistant\n')
   expect(prompt.tokens.slice(0, bare.tokens.length - 1)).toEqual(bare.tokens.slice(0, -1))
-  expect([bare.begun, prepare(begun('')).begun]).toEqual([undefined, undefined])
+  expect([bare.hasResponsePrefix, prepare(begun('')).hasResponsePrefix]).toEqual([
+    undefined,
+    undefined,
+  ])
 })
 
 test('has tokens of structure in the block before it', () => {
@@ -198,5 +201,5 @@ describe('what follows it', () => {
 
 test.each(Object.keys(KINDS))('%s takes one', (kind) => {
   const name = kind === 'BRACKETS' ? 'merges, byte fallback' : 'bytes'
-  expect(open(KINDS[kind] ?? '', name).prepare(begun('on a mat')).begun).toBe(true)
+  expect(open(KINDS[kind] ?? '', name).prepare(begun('on a mat')).hasResponsePrefix).toBe(true)
 })

@@ -10,18 +10,20 @@ const NATIVE = "{% if tools %}<tool_call>{'arguments': {% endif %}{{ message.too
 
 async function planned(fields: Partial<GenerationRequest>, script: Script = {}) {
   const engine = scripted([], script)
-  const made = await planGeneration(engine, request({ begun: 'So', ...fields }))
+  const made = await planGeneration(engine, request({ responsePrefix: 'So', ...fields }))
   return { ...made, conversations: engine.conversations }
 }
 
 test('the prompt has it behind all messages', async () => {
   const { conversations, constraint, forcedCharacters } = await planned({})
-  expect(conversations).toEqual([{ messages: request().messages, begun: { text: 'So' } }])
+  expect(conversations).toEqual([{ messages: request().messages, responsePrefix: { text: 'So' } }])
   expect([constraint, forcedCharacters]).toEqual([null, 0])
 })
 
 test('of nothing is none', async () => {
-  expect((await planned({ begun: '' })).conversations).toEqual([{ messages: request().messages }])
+  expect((await planned({ responsePrefix: '' })).conversations).toEqual([
+    { messages: request().messages },
+  ])
 })
 
 describe('reasoning', () => {
@@ -33,7 +35,7 @@ describe('reasoning', () => {
         { template: SWITCH, opening: 'A:<think>\n\n</think>\n\n' },
       )
       expect(conversations).toEqual([
-        { messages: request().messages, thinking: false, begun: { text: 'So' } },
+        { messages: request().messages, thinking: false, responsePrefix: { text: 'So' } },
       ])
       expect([reasoning, constraint]).toEqual([null, null])
     },
@@ -44,12 +46,12 @@ describe('reasoning', () => {
       {},
       { template: '<think></think>', opening: 'A:<think>\n' },
     )
-    expect(conversations.at(-1)?.begun).toEqual({ block: '\n</think>\n\n', text: 'So' })
+    expect(conversations.at(-1)?.responsePrefix).toEqual({ block: '\n</think>\n\n', text: 'So' })
   })
 
   test('is not looked for in what follows', async () => {
     const events = await collect(scripted([' <think>', 'x'], { template: SWITCH }), {
-      begun: 'Say',
+      responsePrefix: 'Say',
     })
     expect(events.filter(({ type }) => type === 'text' || type === 'reasoning')).toEqual([
       { type: 'text', text: ' <think>' },
@@ -60,7 +62,7 @@ describe('reasoning', () => {
 
 test('stop texts are looked for in what follows alone', async () => {
   const events = await collect(scripted(['op', ' now', ' ST', 'OP', ' x']), {
-    begun: 'ST',
+    responsePrefix: 'ST',
     stop: ['STop', 'STOP'],
   })
   const text = events.map((event) => (event.type === 'text' ? event.text : '')).join('')
@@ -74,7 +76,7 @@ describe('tools', () => {
   test('may be called behind it', async () => {
     const call = ['<tool_call>\n{"name": "get_time", "arguments": {}}\n</tool_call>']
     const events = await collect(scripted([' I look.\n', ...call], { template: NATIVE }), {
-      begun: 'Well,',
+      responsePrefix: 'Well,',
       tools,
     })
     expect(events).toContainEqual({ type: 'text', text: ' I look.' })
@@ -87,7 +89,10 @@ describe('tools', () => {
       tools: null,
       constraint: null,
     })
-    const events = await collect(scripted([text], { template: LLAMA }), { begun: 'Like ', tools })
+    const events = await collect(scripted([text], { template: LLAMA }), {
+      responsePrefix: 'Like ',
+      tools,
+    })
     expect(events).toContainEqual({ type: 'text', text })
   })
 
@@ -103,6 +108,6 @@ describe('tools', () => {
       param,
       message: `${param} cannot be combined with a prefilled assistant message. Remove one of them.`,
     })
-    await expect(planned({ ...fields, begun: undefined })).resolves.toBeDefined()
+    await expect(planned({ ...fields, responsePrefix: undefined })).resolves.toBeDefined()
   })
 })

@@ -148,7 +148,7 @@ const MARKS = { open: '<think>', close: '</think>' }
 const BEFORE: readonly ReasoningPrefix[] = [
   { type: 'nothing' },
   { type: 'block', text: '<think>\n\n</think>\n\n' },
-  { type: 'begun', tags: MARKS },
+  { type: 'open', tags: MARKS },
   { type: 'free', tags: MARKS },
 ]
 
@@ -161,7 +161,7 @@ function read(
   const format = FORMATS.find((one) => one.name === name)
   if (!format) throw new Error(name)
   const parser = createToolParser({ format, tools })
-  const splitter = createReasoningSplitter(MARKS, before.type === 'begun')
+  const splitter = createReasoningSplitter(MARKS, before.type === 'open')
   const at = below(written.length + 1)
   const splits = [
     splitter.push(written.slice(0, at)),

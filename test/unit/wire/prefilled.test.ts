@@ -42,7 +42,7 @@ describe('an answer', () => {
     [CHAT, chat(assistant('The best one is'), { add_generation_prompt: undefined })],
   ])('begins with what the last message of %s says: %j', async (path, body) => {
     const { request } = await askedOf(path, body)
-    expect([request.messages, request.begun]).toEqual([[user], 'The best one is'])
+    expect([request.messages, request.responsePrefix]).toEqual([[user], 'The best one is'])
   })
 
   it('has only what follows', async () => {
@@ -59,7 +59,7 @@ describe('an answer', () => {
   it('of nothing is one that has not begun', async () => {
     for (const content of ['', []]) {
       const { request } = await askedOf(MESSAGES, messages(assistant(content)))
-      expect([request.messages, request.begun]).toEqual([[user], ''])
+      expect([request.messages, request.responsePrefix]).toEqual([[user], ''])
     }
   })
 
@@ -69,16 +69,19 @@ describe('an answer', () => {
         CHAT,
         chatOf({ messages: [user, assistant('So?')], ...fields }),
       )
-      expect([request.messages, request.begun]).toEqual([[user, assistant('So?')], undefined])
+      expect([request.messages, request.responsePrefix]).toEqual([
+        [user, assistant('So?')],
+        undefined,
+      ])
     }
   })
 
   it('may be asked for with an effort of thought, which it has no place for', async () => {
     const { request } = await askedOf(CHAT, chat(assistant('A'), { reasoning_effort: 'high' }))
-    expect([request.begun, request.reasoningBudget]).toEqual(['A', 4096])
+    expect([request.responsePrefix, request.reasoningBudget]).toEqual(['A', 4096])
     expect(
       (await askedOf(MESSAGES, messages(assistant('A'), { output_config: { effort: 'low' } })))
-        .request.begun,
+        .request.responsePrefix,
     ).toBe('A')
   })
 })
@@ -99,7 +102,7 @@ describe('the beginning of an answer', () => {
   })
 
   it('may end with white space in a chat', async () => {
-    expect((await askedOf(CHAT, chat(assistant('A\n')))).request.begun).toBe('A\n')
+    expect((await askedOf(CHAT, chat(assistant('A\n')))).request.responsePrefix).toBe('A\n')
   })
 
   it.each([
@@ -188,13 +191,13 @@ describe('what is counted', () => {
   }
 
   it('has the beginning of the answer as it would be answered', async () => {
-    expect(await countedOf(assistant('A'))).toMatchObject({ messages: [user], begun: 'A' })
+    expect(await countedOf(assistant('A'))).toMatchObject({ messages: [user], responsePrefix: 'A' })
   })
 
   it('has a past turn in what no answer could go on from', async () => {
     const content = [{ type: 'tool_use', id: 'call_a', name: 'f', input: {} }]
     const request = await countedOf(assistant(content))
-    expect(request?.begun).toBeUndefined()
+    expect(request?.responsePrefix).toBeUndefined()
     expect(request?.messages[1]).toEqual({
       role: 'assistant',
       content: '',

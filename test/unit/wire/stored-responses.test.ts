@@ -181,8 +181,8 @@ it('an answer does not wait for ever, nor fail, where it cannot be kept, but say
       signal.addEventListener('abort', () => reject(signal.reason)),
     )
   const tooLarge = async () => false
-  for (const keepResponse of [fails, hangs, tooLarge]) {
-    const host = scriptedHost({ ...OPTIONS, overrides: { keepResponse } })
+  for (const storeResponse of [fails, hangs, tooLarge]) {
+    const host = scriptedHost({ ...OPTIONS, overrides: { storeResponse } })
     for (const way of [{}, { stream: true }]) {
       const { output, store } = await ask(host, way)
       expect([output.length, store]).toEqual([3, false])
@@ -191,13 +191,13 @@ it('an answer does not wait for ever, nor fail, where it cannot be kept, but say
 })
 
 it('what failed before anybody was told of it is not kept', async () => {
-  const keepResponse = vi.fn<Host['keepResponse']>(async () => true)
+  const storeResponse = vi.fn<Host['storeResponse']>(async () => true)
   const script = [{ type: 'heartbeat' }, new Error('The tab was closed.')] as const
-  const host = scriptedHost({ script, overrides: { keepResponse } })
+  const host = scriptedHost({ script, overrides: { storeResponse } })
   expect(await (await send(host, PATH, { body: bodyOf({ stream: true }) })).text()).toContain(
     'event: error',
   )
-  expect(keepResponse).not.toHaveBeenCalled()
+  expect(storeResponse).not.toHaveBeenCalled()
 })
 
 describe('what is not kept', () => {
