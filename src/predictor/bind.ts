@@ -15,7 +15,7 @@ import { toImageShape } from './image-tensor.ts'
 import { throwPredictorUnusable } from '../values/input-errors.ts'
 import { parseInput } from './parse-inputs.ts'
 import type { TextTensorSpec, Tokenizers } from './text.ts'
-import type { Shape } from './tensor.ts'
+import { fitsShape, type Shape } from './tensor.ts'
 import type { InputTensorSpec, OutputTensorSpec } from './tensor-codec.ts'
 
 /** Tensors of a session that parameters are bound to. */
@@ -190,11 +190,9 @@ function parseImageLayout(
     fail('`width` and `height` must be set together.')
   // If images keep their own size, the model must accept any width and height.
   const expected = toImageShape(layout, shape, getLayoutSize(layout) ?? [NaN, NaN])
-  const fits =
-    !shape ||
-    (shape.length === expected.length &&
-      shape.every((wanted, axis) => wanted === null || wanted === expected[axis]))
-  const shown = expected.map((length) => (Number.isNaN(length) ? 'any' : length)).join(', ')
-  if (!fits) fail(`its layout has the shape [${shown}], which ${tensor} does not accept.`)
+  if (shape && !fitsShape(expected, shape)) {
+    const shown = expected.map((length) => (Number.isNaN(length) ? 'any' : length)).join(', ')
+    fail(`its layout has the shape [${shown}], which ${tensor} does not accept.`)
+  }
   return layout
 }

@@ -13,7 +13,7 @@ import type { Rasterize } from './image.ts'
 import { decodeImages, encodeImages } from './image-tensor.ts'
 import { throwInvalidInput } from '../values/input-errors.ts'
 import { type ParsedInput, isSameValue } from './parse-inputs.ts'
-import type { RawTensor, Shape } from './tensor.ts'
+import { fitsShape, type RawTensor, type Shape } from './tensor.ts'
 import { encodeTokens, encodeText, type TextTensorSpec } from './text.ts'
 
 /** Requirements for the tensor of an input. */
@@ -96,14 +96,10 @@ function resolveShape(
   if (!spec) return [...(given ?? [length])]
   const scalar = given?.length === 0
   if (given && !scalar) {
-    const fits =
-      given.length === spec.length &&
-      spec.every((wanted, axis) => wanted === null || wanted === given[axis])
-    if (!fits)
-      throwInvalidInput(
-        path,
-        `must have the shape ${formatShape(spec)}, not ${formatShape(given)}.`,
-      )
+    if (!fitsShape(given, spec)) {
+      const wanted = formatShape(spec)
+      throwInvalidInput(path, `must have the shape ${wanted}, not ${formatShape(given)}.`)
+    }
     return [...given]
   }
   const fixed = countElements(spec.map((wanted) => wanted ?? 1))

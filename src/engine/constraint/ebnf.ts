@@ -3,6 +3,7 @@
  * xgrammar takes ranges of characters for ranges of bytes, so characters are written byte by byte.
  * Deep brackets overflow its stack, so the output has none.
  */
+import { memoize } from '../../values/memoize.ts'
 import { inString } from '../schema/escape.ts'
 import { nonEmptyRepeat } from '../schema/empty.ts'
 import {
@@ -89,14 +90,7 @@ export function toEbnf(
     return item
   }
 
-  const found = new Map<Expression, readonly Production[]>()
-  const alternatives = (expression: Expression): readonly Production[] => {
-    const made = found.get(expression) ?? findAlternatives(expression)
-    found.set(expression, made)
-    return made
-  }
-
-  const findAlternatives = (expression: Expression): readonly Production[] => {
+  const alternatives = memoize((expression: Expression): readonly Production[] => {
     steps.spend(2)
     if (expression.type === 'set') {
       steps.spend(expression.set.length * RANGE_STEPS)
@@ -105,7 +99,7 @@ export function toEbnf(
     if (expression.type !== 'choice') return [write(expression)]
     const all = expression.parts.flatMap(alternatives)
     return [...new Map(all.map((each) => [keyOf(each), each])).values()]
-  }
+  })
 
   const write = (expression: Expression): Production => {
     switch (expression.type) {

@@ -2,6 +2,7 @@
  * Makes rules of bytes as deterministic as possible. Where two alternatives begin alike, xgrammar
  * 0.1.27 sometimes merges states that it should keep apart, and accepts invalid texts.
  */
+import { memoize } from '../../values/memoize.ts'
 import type { StepBudget } from '../schema/step-budget.ts'
 import type { Bytes } from './utf8.ts'
 
@@ -174,18 +175,12 @@ export function createKeys(): (production: Production) => string {
   return (production) => production.map(keyOfItem).join(' ')
 }
 
-const listed = new WeakMap<Bytes, readonly number[]>()
-
-/** Lists the single bytes of a set. The result is cached for each set. */
-function bytesOf(bytes: Bytes): readonly number[] {
-  const cached = listed.get(bytes)
-  if (cached) return cached
-  const all = bytes.flatMap(([first, last]) =>
-    Array.from({ length: last - first + 1 }, (_, i) => first + i),
-  )
-  listed.set(bytes, all)
-  return all
-}
+/** Lists the single bytes of a set. */
+const bytesOf = memoize(
+  (bytes: Bytes): readonly number[] =>
+    bytes.flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, i) => first + i)),
+  new WeakMap(),
+)
 
 function rangesOf(bytes: readonly number[]): Bytes {
   const ranges: [number, number][] = []

@@ -1,19 +1,14 @@
 /** Converts sets of characters into the bytes of their UTF-8 encoding. */
+import { memoize } from '../../values/memoize.ts'
 import type { Characters } from '../schema/characters.ts'
 
 /** Bytes at one position, as ranges. */
 export type Bytes = readonly (readonly [first: number, last: number])[]
 
-const written = new WeakMap<Characters, readonly (readonly Bytes[])[]>()
-
 /** Returns the ways to write a character of the set. Each is a sequence of byte sets. */
-export function utf8(set: Characters): readonly (readonly Bytes[])[] {
-  const cached = written.get(set) ?? writeSet(set)
-  written.set(set, cached)
-  return cached
-}
+export const utf8 = memoize(writeSet, new WeakMap())
 
-function writeSet(set: Characters): Bytes[][] {
+function writeSet(set: Characters): readonly (readonly Bytes[])[] {
   const ascii: [number, number][] = []
   const longer: Bytes[][] = []
   for (const [first, last] of set) {

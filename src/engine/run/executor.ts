@@ -43,10 +43,9 @@ export interface Executor {
 
 /** Creates an executor over a decoder. */
 export function createExecutor(options: ExecutorOptions): Executor {
-  const { prefixCache, reopen } = options
-  const chunkSizer = createChunkSizer(options.decoder.maxChunkTokens)
-  const draftSizer = createDraftSizer()
   let { decoder } = options
+  const chunkSizer = createChunkSizer(decoder.maxChunkTokens)
+  const draftSizer = createDraftSizer()
   let canTruncate: boolean | null = null
   let lastChunkDone = Promise.resolve()
   let earlierChunksDone = lastChunkDone
@@ -61,12 +60,11 @@ export function createExecutor(options: ExecutorOptions): Executor {
     chunkTokens: chunkSizer.chunkTokens,
     async start(slot, running) {
       const { partition, onStart } = slot.request
-      const hit = await prefixCache.acquire(allTokens(slot), partition, running)
+      const hit = await options.prefixCache.acquire(allTokens(slot), partition, running)
       const entry = hit ?? { sequence: decoder.open(), tokens: [], partition }
       const active = Object.assign(slot, { entry })
-      const cachedTokens = entry.tokens.length
-      slot.pending.splice(0, cachedTokens)
-      if (!slot.started) onStart({ cachedTokens })
+      slot.pending.splice(0, entry.tokens.length)
+      if (!slot.started) onStart({ cachedTokens: entry.tokens.length })
       slot.started = true
       return active
     },
@@ -99,7 +97,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     },
     awaitChunks: (count) => (count === 0 ? lastChunkDone : earlierChunksDone),
     async reopen() {
-      decoder = await reopen()
+      decoder = await options.reopen()
     },
   }
 }

@@ -1,6 +1,7 @@
 /** Creates the sampler, detokenizer and logprobs of an answer. */
 import type { TokenLogprob, TokenProbability } from '../../types/index.ts'
 import type { GenerateOptions, Prompt } from '../engine.ts'
+import { memoize } from '../../values/memoize.ts'
 import { computeLogprobs } from '../sampling/logprobs.ts'
 import { createSampler, type Sampler } from '../sampling/sampler.ts'
 import type { ModelConfig } from '../text/config.ts'
@@ -31,8 +32,9 @@ export function createOutputFactory({
   sampling: defaults,
 }: ModelConfig): OutputFactory {
   const openDetokenizer = createDetokenizerFactory(tokenizer, tokenizerConfig)
-  const tokenBytesOf = memoize((visible: readonly string[]) =>
-    listTokenBytes(tokenizer, tokenizerConfig, visible),
+  /** Returns the bytes of all tokens, by the visible special tokens as JSON. */
+  const tokenBytesOf = memoize((visible: string) =>
+    listTokenBytes(tokenizer, tokenizerConfig, JSON.parse(visible) as string[]),
   )
 
   return (prompt, { sampling, visible = [], logprobs }) => ({
@@ -40,7 +42,7 @@ export function createOutputFactory({
     detokenizer: openDetokenizer(visible, prompt.hasResponsePrefix),
     ...(logprobs !== undefined && {
       toLogprob: createToLogprob(
-        tokenBytesOf(visible),
+        tokenBytesOf(JSON.stringify(visible)),
         (token) => openDetokenizer(visible, prompt.hasResponsePrefix).push(token),
         logprobs,
       ),
@@ -76,17 +78,6 @@ function createToLogprob(
       top: top.map((each) => probability(each.id, each.logprob)),
     }
     isFirst = false
-    return result
-  }
-}
-
-/** Caches results by list. There are few different lists. */
-function memoize<T>(compute: (list: readonly string[]) => T): (list: readonly string[]) => T {
-  const results = new Map<string, T>()
-  return (list) => {
-    const key = JSON.stringify(list)
-    const result = results.get(key) ?? compute(list)
-    results.set(key, result)
     return result
   }
 }

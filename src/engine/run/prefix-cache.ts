@@ -55,25 +55,6 @@ export function createPrefixCache(budget: PrefixCacheBudget): PrefixCache {
   /** Cached entries, the most recently used last. */
   let entries: SequenceEntry[] = []
 
-  const findHit = (
-    prompt: readonly number[],
-    partition: string,
-    running: readonly SequenceEntry[],
-  ): PrefixHit | null => {
-    let best: PrefixHit | null = null
-    for (const entry of [...entries, ...running]) {
-      if (entry.partition !== partition) continue
-      const longest = Math.min(commonPrefixLength(entry.tokens, prompt), prompt.length - 1)
-      const length = entry.sequence.reusableLength(longest)
-      if (length < 1 || (!isMostOf(length, entry) && length < MIN_COPY_TOKENS)) continue
-      const better = best
-        ? length - best.length || unusedTokens(best) - unusedTokens({ entry, length })
-        : 1
-      if (better > 0) best = { entry, length }
-    }
-    return best
-  }
-
   const evict = (): void => {
     let bytes = entries.reduce((sum, { sequence }) => sum + sequence.bytes, 0)
     while (entries.length > budget.sequences || (bytes > budget.bytes && entries.length > 1)) {
@@ -84,7 +65,7 @@ export function createPrefixCache(budget: PrefixCacheBudget): PrefixCache {
   }
 
   const acquire: PrefixCache['acquire'] = async (prompt, partition, running) => {
-    const hit = findHit(prompt, partition, running)
+    const hit = findHit([...entries, ...running], prompt, partition)
     if (!hit) return null
     const { entry, length } = hit
     const tokens = entry.tokens.slice(0, length)
@@ -122,11 +103,32 @@ export function createPrefixCache(budget: PrefixCacheBudget): PrefixCache {
     return hadEntries
   }
   return {
-    hitLength: (...args) => findHit(...args)?.length ?? 0,
+    hitLength: (prompt, partition, running) =>
+      findHit([...entries, ...running], prompt, partition)?.length ?? 0,
     acquire,
     insert,
     clear,
   }
+}
+
+/** Returns the entry of the partition with the longest prefix of the prompt that is worth its use. */
+function findHit(
+  entries: readonly SequenceEntry[],
+  prompt: readonly number[],
+  partition: string,
+): PrefixHit | null {
+  let best: PrefixHit | null = null
+  for (const entry of entries) {
+    if (entry.partition !== partition) continue
+    const longest = Math.min(commonPrefixLength(entry.tokens, prompt), prompt.length - 1)
+    const length = entry.sequence.reusableLength(longest)
+    if (length < 1 || (!isMostOf(length, entry) && length < MIN_COPY_TOKENS)) continue
+    const better = best
+      ? length - best.length || unusedTokens(best) - unusedTokens({ entry, length })
+      : 1
+    if (better > 0) best = { entry, length }
+  }
+  return best
 }
 
 const unusedTokens = ({ entry, length }: PrefixHit): number => entry.tokens.length - length

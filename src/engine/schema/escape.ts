@@ -1,4 +1,5 @@
 /** Escapes characters of JSON strings. */
+import { memoize } from '../../values/memoize.ts'
 import { type Characters, characters, difference, intersection, one } from './characters.ts'
 import { choice, type Expression, text } from './expression.ts'
 
@@ -22,14 +23,8 @@ export function escaped(character: string): string {
 
 const ESCAPED: Characters = characters([[0, 0x1f], ...one('"'), ...one('\\')])
 
-const written = new WeakMap<Characters, Expression>()
-
 /** Returns one escaped character of the set. The same set gives the same expression. */
-export function inString(set: Characters): Expression {
-  const cached = written.get(set) ?? writeSet(set)
-  written.set(set, cached)
-  return cached
-}
+export const inString = memoize(writeSet, new WeakMap())
 
 function writeSet(set: Characters): Expression {
   const plain = difference(set, ESCAPED)

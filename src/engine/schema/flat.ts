@@ -1,4 +1,5 @@
 /** Reads what a flat schema requires of single values. */
+import { memoize } from '../../values/memoize.ts'
 import { CHARACTERS_PER_STEP, type Context, type Flat, values } from './flatten.ts'
 import { formatPattern, NUMBER_FORMATS } from './formats.ts'
 import { TYPE_NAMES } from './keywords.ts'
@@ -8,25 +9,20 @@ import type { Expression } from './expression.ts'
 import { patternOf } from './patterns.ts'
 import { isObject } from '../../values/objects.ts'
 
-const types = new WeakMap<Flat, readonly TypeName[]>()
-
 /** Returns the types that a value may have. */
-export function typesOf(flat: Flat): readonly TypeName[] {
-  const cached = types.get(flat) ?? findTypes(flat)
-  types.set(flat, cached)
-  return cached
-}
-
-const findTypes = (flat: Flat): TypeName[] =>
-  TYPES.filter((type) =>
-    flat.every((part) => {
-      const names = get(part, 'type')
-      if (names === undefined) return true
-      if (type === 'null' && get(part, 'nullable') === true) return true
-      const listed: unknown[] = Array.isArray(names) ? names : [names]
-      return listed.some((name) => TYPE_NAMES[String(name)]?.includes(type))
-    }),
-  )
+export const typesOf = memoize(
+  (flat: Flat): readonly TypeName[] =>
+    TYPES.filter((type) =>
+      flat.every((part) => {
+        const names = get(part, 'type')
+        if (names === undefined) return true
+        if (type === 'null' && get(part, 'nullable') === true) return true
+        const listed: unknown[] = Array.isArray(names) ? names : [names]
+        return listed.some((name) => TYPE_NAMES[String(name)]?.includes(type))
+      }),
+    ),
+  new WeakMap(),
+)
 
 /** Values that a flat schema lists, by their identity. */
 const lists = new WeakMap<Flat, ReadonlyMap<string, unknown> | null>()

@@ -1,4 +1,5 @@
 /** Describes the property names that a schema does not list. */
+import { memoize } from '../../values/memoize.ts'
 import { ANY, characters, complement, one } from './characters.ts'
 import { escaped, inString } from './escape.ts'
 import { choice, type Expression, repeat, sequence, text } from './expression.ts'
@@ -27,13 +28,9 @@ export function otherNames(names: readonly string[], steps: StepBudget): Express
     at.ends = true
   }
   /** Expressions by the characters that are taken. Most branches continue with one character. */
-  const cached = new Map<string, Expression>()
-  const others = (taken: string): Expression => {
-    const made =
-      cached.get(taken) ?? sequence(inString(complement(characters([...taken].flatMap(one)))), REST)
-    cached.set(taken, made)
-    return made
-  }
+  const others = memoize((taken: string) =>
+    sequence(inString(complement(characters([...taken].flatMap(one)))), REST),
+  )
   return sequence(text('"'), restOfNames(top, others))
 }
 

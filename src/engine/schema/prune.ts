@@ -8,6 +8,7 @@ import {
   type Rules,
   sequence,
 } from './expression.ts'
+import { memoize } from '../../values/memoize.ts'
 import type { StepBudget } from './step-budget.ts'
 
 /** Steps to look up an expression twice and copy it. */
@@ -18,24 +19,12 @@ const EXPRESSION_STEPS = 5
  */
 export function prune({ root, rules }: Grammar, steps: StepBudget): Grammar {
   const good = findCompletable(rules, steps)
-  const cached = new Map<Expression, boolean>()
-  const ends = (expression: Expression): boolean => {
-    const answer = cached.get(expression) ?? canComplete(expression, good, ends)
-    cached.set(expression, answer)
-    return answer
-  }
+  const ends = memoize((expression: Expression): boolean => canComplete(expression, good, ends))
 
   const pruned: Rules = new Map()
   const pending: string[] = []
-  /** Rewritten expressions. Shared parts stay shared. */
-  const rewritten = new Map<Expression, Expression>()
-  const rewrite = (expression: Expression): Expression => {
-    const made = rewritten.get(expression) ?? rewriteOnce(expression)
-    rewritten.set(expression, made)
-    return made
-  }
-
-  const rewriteOnce = (expression: Expression): Expression => {
+  /** Returns the expression without dead ends. Shared parts stay shared. */
+  const rewrite = memoize((expression: Expression): Expression => {
     steps.spend(EXPRESSION_STEPS)
     if (!ends(expression)) return NOTHING
     switch (expression.type) {
@@ -56,7 +45,7 @@ export function prune({ root, rules }: Grammar, steps: StepBudget): Grammar {
       default:
         return expression
     }
-  }
+  })
   const visit = (name: string): void => {
     if (pruned.has(name)) return
     pruned.set(name, NOTHING)
