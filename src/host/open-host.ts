@@ -35,8 +35,8 @@ export function openHost(setup: HostSetup, onDownload: () => void): HostService 
   const { scope, assets, device: preference } = setup
   const database = openDatabase(names(scope).database)
   const embedded = new URL('models/catalog.json', assets).href
-  const catalog = memoize(() => loadCatalog(setup.catalog, embedded, scope))
-  const gpuVerdicts = createGpuVerdicts(database, memoize(probeDevice))
+  const catalog = cacheSuccess(() => loadCatalog(setup.catalog, embedded, scope))
+  const gpuVerdicts = createGpuVerdicts(database, cacheSuccess(probeDevice))
   const { capabilities: device, verdict } = gpuVerdicts
   const progress = createLoadProgressHub()
   const idle = createIdleMonitor()
@@ -87,7 +87,7 @@ export function openHost(setup: HostSetup, onDownload: () => void): HostService 
 }
 
 /** Returns a function that runs the work once. It runs the work again after a failure. */
-function memoize<T>(work: () => Promise<T>): () => Promise<T> {
+function cacheSuccess<T>(work: () => Promise<T>): () => Promise<T> {
   let result: Promise<T> | undefined
   return () => {
     result ??= work().catch((error: unknown) => {
