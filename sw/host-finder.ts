@@ -10,7 +10,7 @@ import { PROTOCOL, type WorkerToPage } from '../src/link/protocol.ts'
 const HOST_ANSWER_TIMEOUT_MS = 2_000
 /** Timeout in milliseconds for the answer of a new host after it was asked to steal the lock. */
 const STEAL_TIMEOUT_MS = 5_000
-const MIN_STEAL_INTERVAL_MS = 60_000
+const STEAL_REQUEST_INTERVAL_MS = 60_000
 
 /** Knowledge about which tab hosts. */
 export interface HostFinder {
@@ -59,7 +59,7 @@ export function createHostFinder(worker: ServiceWorkerGlobalScope): HostFinder {
    * answer. Returns `false` if there is no such tab, or if the last steal was too recent.
    */
   function askToSteal(clients: readonly WindowClient[]): boolean {
-    if (Date.now() - lastSteal < MIN_STEAL_INTERVAL_MS) return false
+    if (Date.now() - lastSteal < STEAL_REQUEST_INTERVAL_MS) return false
     const candidate = clients.find(
       ({ id, visibilityState }) => candidates.has(id) && visibilityState === 'visible',
     )

@@ -52,7 +52,7 @@ export function deviceLost(cause: unknown): InoriginError {
 
 /** Returns the error of a canceled load. */
 export const loadingCancelled = (): InoriginError =>
-  new InoriginError('aborted', 'Loading was cancelled.')
+  new InoriginError('aborted', 'Loading was canceled.')
 
 /** Returns the error for a crash of the runtime. No later result of its thread can be trusted. */
 function runtimeCrashed(cause: unknown): InoriginError {

@@ -19,8 +19,8 @@ export function answer<Service extends object>(
   methods: MethodTable<Service>,
   livenessLock: string | null = null,
 ): Promise<void> {
-  const cancelled = new AbortController()
-  const { signal } = cancelled
+  const canceled = new AbortController()
+  const { signal } = canceled
   const pipe = createPipe(signal)
   const send = (message: AnswerMessage, ports: MessagePort[] = []) => {
     if (!signal.aborted) port.postMessage(message, ports)
@@ -49,11 +49,11 @@ export function answer<Service extends object>(
       resolve()
     })
     port.onmessage = ({ data, ports: [eventPort] }: MessageEvent<AskMessage>) => {
-      if (data.type === 'cancel') return cancelled.abort()
+      if (data.type === 'cancel') return canceled.abort()
       if (data.type === 'pipe') return eventPort && pipe.open(eventPort, data.credit)
       send({ type: 'ack', life: livenessLock })
       if (data.life !== null)
-        watchLivenessLock(navigator.locks, data.life, signal, () => cancelled.abort())
+        watchLivenessLock(navigator.locks, data.life, signal, () => canceled.abort())
       // The sender closes the port after it has read the last message.
       run(data)
         .then(

@@ -240,5 +240,5 @@ function assertNotAborted(signal: AbortSignal | undefined): void {
 }
 
 function cancelledError(signal: AbortSignal): InoriginError {
-  return new InoriginError('aborted', 'The prediction was cancelled.', { cause: signal.reason })
+  return new InoriginError('aborted', 'The prediction was canceled.', { cause: signal.reason })
 }

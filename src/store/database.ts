@@ -1,8 +1,8 @@
 /** Manages the connection to the database, which opens on first use and reopens after a loss. */
 import { openDB, type IDBPDatabase, type IDBPTransaction, type StoreNames } from 'idb'
 import { InoriginError, messageOf } from '../error.ts'
-import { DB_VERSION, type StoreSchema } from './db.ts'
-import { migrate } from './migrations.ts'
+import type { StoreSchema } from './db.ts'
+import { DB_VERSION, migrate } from './migrations.ts'
 import { isQuotaExceeded, storageFullError } from './quota.ts'
 
 export type Connection = IDBPDatabase<StoreSchema>

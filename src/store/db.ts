@@ -5,9 +5,6 @@
 import type { DBSchema } from 'idb'
 import type { ResourceType, Tag } from '../types/index.ts'
 
-/** Version of the database. A change of a store increases it and adds a step in `migrations.ts`. */
-export const DB_VERSION = 3
-
 /** Number of bytes of every chunk except the last one of a resource. */
 export const CHUNK_BYTES = 16 * 1024 * 1024
 

@@ -77,7 +77,7 @@ export async function download(
     )
   } catch (thrown) {
     if (!signal.aborted) throw thrown
-    throw new InoriginError('aborted', `The download of ${wanted.name} was cancelled.`, {
+    throw new InoriginError('aborted', `The download of ${wanted.name} was canceled.`, {
       cause: signal.reason,
     })
   }

@@ -9,6 +9,9 @@ type MigrationStep = (connection: Connection, transaction: Transaction) => void 
 /** Steps from each version to the next. Steps are only added, never changed. */
 const STEPS: readonly MigrationStep[] = [createStores, addChunkDigests, addEntries]
 
+/** Version of the database, which is the number of steps. */
+export const DB_VERSION = STEPS.length
+
 /** Runs the steps that a database of version `oldVersion` has not run. */
 export async function migrate(
   connection: Connection,

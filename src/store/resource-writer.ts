@@ -55,7 +55,7 @@ export function acquireWriteLease(
       tags: mergeTag(before?.tags ?? [], tag),
     }
     await resources.put(record)
-    return { ...record, knownDigests: before?.verified ? digests : [] }
+    return { ...record, knownDigests: isResumable && before.verified ? digests : [] }
   })
 }
 

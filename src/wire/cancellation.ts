@@ -1,6 +1,6 @@
 /** Computation that belongs to one request, and the means to cancel it. */
 export interface Cancellation {
-  /** Signal that is aborted with the request, and when the response is cancelled. */
+  /** Signal that is aborted with the request, and when the response is canceled. */
   readonly signal: AbortSignal
   /** Aborts {@link signal}. */
   cancel(): void
@@ -15,7 +15,7 @@ export function createCancellation(request: Request): Cancellation {
   signal.addEventListener('abort', () => controller.abort(signal.reason), { once: true })
   return {
     signal: controller.signal,
-    cancel: () => controller.abort(new DOMException('The answer was cancelled.', 'AbortError')),
+    cancel: () => controller.abort(new DOMException('The answer was canceled.', 'AbortError')),
     request,
   }
 }

@@ -161,7 +161,7 @@ async function runPrefill(
   const { slot } = decision
   moveToEnd(state, slot)
   const active = isActive(slot) ? slot : await executor.start(slot, runningEntries(state))
-  // The answer may have been cancelled during the start.
+  // The answer may have been canceled during the start.
   if (decision.type === 'start' || !slot.pendingRead) return resolveRead(slot)
   await executor.prefill(active, decision.tokens)
   // One chunk may queue behind another on the device, but a decode step must not wait for both.
@@ -224,7 +224,7 @@ async function close(state: SchedulerState): Promise<void> {
   state.yielder.close()
 }
 
-const aborted = (): InoriginError => new InoriginError('aborted', 'The request was cancelled.')
+const aborted = (): InoriginError => new InoriginError('aborted', 'The request was canceled.')
 
 const unloaded = (): InoriginError =>
   new InoriginError('unavailable', 'The model was unloaded during the request. Retry it.', {

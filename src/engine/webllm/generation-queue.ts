@@ -50,7 +50,7 @@ export function createGenerationQueue(idleTimeoutMs = 1_000): GenerationQueue {
   const add: GenerationQueue['add'] = (signal) => {
     const ticket = Symbol('ticket')
     const acquire = (): Promise<void> => {
-      if (signal.aborted) return Promise.reject(cancelled())
+      if (signal.aborted) return Promise.reject(canceled())
       if (holder === ticket || holder === null) {
         holder = ticket
         isIdleTooLong = false
@@ -60,7 +60,7 @@ export function createGenerationQueue(idleTimeoutMs = 1_000): GenerationQueue {
       return new Promise((resolve, reject) => {
         const stop = (): void => {
           waiters = waiters.filter((each) => each.ticket !== ticket)
-          reject(cancelled())
+          reject(canceled())
         }
         signal.addEventListener('abort', stop, { once: true })
         waiters.push({
@@ -89,4 +89,4 @@ export function createGenerationQueue(idleTimeoutMs = 1_000): GenerationQueue {
   return { add }
 }
 
-const cancelled = (): InoriginError => new InoriginError('aborted', 'The request was cancelled.')
+const canceled = (): InoriginError => new InoriginError('aborted', 'The request was canceled.')

@@ -1,5 +1,5 @@
 /**
- * The bounded queue in front of one model. It runs some requests concurrently. The others wait in
+ * The bounded queue of one model, or of all remote predictions. It runs some requests concurrently. The others wait in
  * one line per client, and the lines take turns. So a burst of one tab does not delay the others.
  */
 import { InoriginError } from '../../error.ts'
@@ -63,7 +63,7 @@ export function createQueue({ maxRunning, maxPerClient, maxTotal }: QueueLimits)
     const used = (waitingByClient.get(client)?.length ?? 0) + countRunning(client)
     if (used >= maxPerClient) return queueFull(`This client already has ${maxPerClient}`)
     if (running.size + countWaiting() >= maxTotal)
-      return queueFull(`This model already has ${maxTotal}`)
+      return queueFull(`The queue already has ${maxTotal}`)
     return undefined
   }
 

@@ -1,6 +1,7 @@
 import { openDB } from 'idb'
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { DB_VERSION, UNKNOWN_DIGEST, type WantedResource } from '../../../src/store/db.ts'
+import { DB_VERSION } from '../../../src/store/migrations.ts'
+import { UNKNOWN_DIGEST, type WantedResource } from '../../../src/store/db.ts'
 import { download } from '../../../src/store/download.ts'
 import { getDeviceFact, putDeviceFact } from '../../../src/store/device-facts.ts'
 import {

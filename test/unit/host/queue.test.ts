@@ -138,7 +138,7 @@ describe('createQueue', () => {
     queue.enqueue('a', signal())
     expect(() => queue.enqueue('a', signal())).toThrowError(/This client already has 2/)
     expect(() => queue.enqueue('b', signal())).not.toThrow()
-    expect(() => queue.enqueue('c', signal())).toThrowError(/This model already has 3/)
+    expect(() => queue.enqueue('c', signal())).toThrowError(/The queue already has 3/)
   })
 })
 
