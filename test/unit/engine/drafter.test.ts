@@ -88,7 +88,8 @@ describe('an answer with drafts', () => {
   let engine: Engine | undefined
   afterEach(() => engine?.close())
   const open = (options: EngineOptions = {}): Engine => {
-    engine = fakeEngine({ drafts: true, logitsFunction: repeating(9), ...options })
+    const drafting = { drafts: true, cost: () => 1, logitsFunction: repeating(9) }
+    engine = fakeEngine({ ...drafting, ...options })
     return engine
   }
   const prompt = numbers(12)

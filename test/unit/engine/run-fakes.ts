@@ -1,4 +1,5 @@
 /** The loop with a fake decoder, sampler, constraint and text. */
+import { vi } from 'vitest'
 import type { Constraint } from '../../../src/engine/constraint.ts'
 import type { ConstraintCompiler } from '../../../src/engine/constraint/types.ts'
 import type { DecodeLoopSetup } from '../../../src/engine/run/decode-loop.ts'
@@ -116,8 +117,11 @@ export interface EngineOptions extends FakeOptions {
   reopenOptions?: FakeOptions
 }
 
-export function fakeEngine(options: EngineOptions = {}): Engine {
+export function fakeEngine(given: EngineOptions = {}): Engine {
+  const { clock = { now: 0 } } = given
+  const options = { ...given, clock }
   const { sequences = 8, bytes = 1e6, contextWindow = 1000, reopenOptions } = options
+  vi.spyOn(performance, 'now').mockImplementation(() => clock.now)
   const decoder = fakeDecoder({ contextWindow, ...options })
   const reopened: FakeDecoder[] = []
   const scheduler = createScheduler({

@@ -235,12 +235,11 @@ describe('What is kept is let through', () => {
   })
 })
 
-test('A pattern that others try for ever is tried in no time', () => {
-  const started = performance.now()
+// A matcher that goes back would try 2^60 ways here, and this test would not end.
+test('A pattern that others try for ever is tried at once', () => {
   expect(() =>
     assertSchemaSupported({ pattern: '^(a+)+$', enum: [`${'a'.repeat(60)}b`, 'a'] }, ''),
   ).not.toThrow()
-  expect(performance.now() - started).toBeLessThan(1000)
 })
 
 describe('What would take too long is refused, and named', () => {
