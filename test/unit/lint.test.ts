@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 const ROOT = join(import.meta.dirname, '../..')
 const OXLINT = join(ROOT, 'node_modules/oxlint/bin/oxlint')
-const RULES = ['tests/concurrent-expect', 'tests/no-fixed-wait']
+const RULES = ['tests/concurrent-expect', 'tests/no-fixed-wait', 'tests/wait-timeout']
 
 const HEAD = "import { describe, expect, it, test } from 'vitest'\n"
 
@@ -41,6 +41,15 @@ const CASES: readonly { code: string; finds: readonly string[] }[] = [
     'setTimeout(() => controller.abort(), 20)',
     'await new Promise((resolve, reject) => { setTimeout(reject, 20); start(resolve) })',
   ].map((code) => ({ code, finds: [] })),
+  ...['await vi.waitFor(() => check())', 'await vi.waitUntil(done, { interval: 1 })'].map(
+    (code) => ({ code, finds: ['1 wait-timeout'] }),
+  ),
+  ...['await vi.waitFor(check, 20_000)', 'await vi.waitUntil(done, { timeout: 5 })'].map(
+    (code) => ({
+      code,
+      finds: [],
+    }),
+  ),
 ]
 
 let folder: string

@@ -254,7 +254,10 @@ describe('a database of version 1', () => {
       message: expect.stringMatching(/other tabs/),
     })
     asleep.close()
-    await vi.waitUntil(() => getDeviceFact(impatient, 'subject', isText).then(Boolean, () => false))
+    await vi.waitUntil(
+      () => getDeviceFact(impatient, 'subject', isText).then(Boolean, () => false),
+      20_000,
+    )
   })
 })
 

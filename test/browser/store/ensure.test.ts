@@ -152,7 +152,7 @@ test('a worker that ends in the middle leaves its chunks to the next', async () 
   await vi.waitUntil(async () => {
     const record = await findResourceRecord(database, resource.sha256)
     return record && countStoredBytes(record) === 64 * KIB
-  })
+  }, 20_000)
   worker.terminate()
 
   const found = await ensureResources(database, [resource], options)

@@ -21,7 +21,7 @@ const queued = (name: string, count: number) =>
   vi.waitFor(async () => {
     const { pending = [] } = await navigator.locks.query()
     expect(pending.filter((lock) => lock.name === name)).toHaveLength(count)
-  })
+  }, 20_000)
 
 test('runs one at a time, in the order asked', async () => {
   const name = fresh()
@@ -84,7 +84,7 @@ test('passes over a holder that is silent', async () => {
   await vi.waitFor(async () => {
     const { held = [] } = await navigator.locks.query()
     expect(held.map((lock) => lock.name)).toContain(name)
-  })
+  }, 20_000)
   expect(await runExclusive(name, { signal: never(), pingIntervalMs: 20 }, async () => 'new')).toBe(
     'new',
   )

@@ -61,7 +61,8 @@ const write = async (engine: Engine): Promise<unknown> => {
     .generate(prompt, { maxTokens: 2, sampling: { temperature: 0 }, signal: never })
     .next()
 }
-const begun = (count: number): Promise<void> => vi.waitFor(() => expect(loads).toHaveLength(count))
+const begun = (count: number): Promise<void> =>
+  vi.waitFor(() => expect(loads).toHaveLength(count), 20_000)
 const failure = (load: Promise<void>): Promise<unknown> =>
   load.then(
     () => null,

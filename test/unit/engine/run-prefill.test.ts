@@ -186,7 +186,7 @@ describe('a long prompt', () => {
     const running = run(long, { maxTokens: 1 }).all()
     const extended = (): number => decoder.calls.filter((call) => call === 'extend 16').length
     for (let count = 1; count < 20; count += 1) {
-      await vi.waitFor(() => expect(extended()).toBe(done + 2))
+      await vi.waitFor(() => expect(extended()).toBe(done + 2), 20_000)
       // oxlint-disable-next-line tests/no-fixed-wait -- A chunk too many would begin in this time.
       await new Promise((resolve) => setTimeout(resolve, 3))
       expect(extended()).toBe(done + 2)

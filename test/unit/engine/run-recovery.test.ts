@@ -109,7 +109,7 @@ describe('a decoder that fails', () => {
     expect(text).toBe(textOf(greedy(numbers(30, 5), 4)))
     expect(decoder.alive.has(kept as Sequence)).toBe(false)
     // With nothing left to give up it is an error.
-    await vi.waitFor(() => expect(decoder.alive.size).toBe(1))
+    await vi.waitFor(() => expect(decoder.alive.size).toBe(1), 20_000)
     const first = run(numbers(30, 5), { maxTokens: 50 })
     await first.pieces.next()
     full = true
@@ -123,7 +123,10 @@ test('closing ends what runs, and frees everything', async () => {
   const before = decoder.calls.length
   const running = run(numbers(5), { maxTokens: 900 }).all()
   const refused = running.catch((thrown: unknown) => thrown)
-  await vi.waitFor(() => expect(decoder.calls.length).toBeGreaterThan(before), { interval: 1 })
+  await vi.waitFor(() => expect(decoder.calls.length).toBeGreaterThan(before), {
+    interval: 1,
+    timeout: 20_000,
+  })
   await close()
   expect(await refused).toMatchObject({ kind: 'unavailable' })
   expect(decoder.alive.size).toBe(0)

@@ -129,7 +129,7 @@ describe('createQueue', () => {
     }
     gone.abort()
     first.release()
-    await vi.waitFor(() => expect(order).toEqual(['a', 'b']))
+    await vi.waitFor(() => expect(order).toEqual(['a', 'b']), 20_000)
   })
 
   test('a client that has filled its places does not fill those of others', () => {
