@@ -9,9 +9,14 @@ import { refreshCatalog } from './cli/refresh.ts'
 import { HELP } from './cli/help.ts'
 import { init } from './cli/init.ts'
 import { deferInterrupts } from './cli/interrupts.ts'
-import { print } from './cli/output.ts'
+import { escapeControls, print } from './cli/output.ts'
 import { createProgress } from './cli/progress.ts'
-import { readProjectOptions, assertWritable, writeProjectOptions } from './cli/project-options.ts'
+import {
+  assertWritable,
+  getRememberedFolder,
+  readProjectOptions,
+  writeProjectOptions,
+} from './cli/project-options.ts'
 import { formatAddReport, formatInitReport } from './cli/report.ts'
 import { generateTypes, writeTypes } from './cli/types.ts'
 import { isUsageError, assertOptions, createUsageError } from './cli/usage.ts'
@@ -148,8 +153,7 @@ function findCatalogs(publicDir: string): string[] {
 }
 
 function getPublicFolder(given: string | undefined): string {
-  const folder =
-    given === undefined ? readProjectOptions(process.cwd())?.publicDir : toRelativePath(given)
+  const folder = given === undefined ? getRememberedFolder(process.cwd()) : toRelativePath(given)
   if (folder !== undefined) return folder
   throw createUsageError(
     'Name your public folder, such as --public public, or run `inorigin init public` first.',
@@ -173,12 +177,12 @@ function parseByteCount(option: string, value: string | undefined): number | und
 function runInit(folder: string | undefined, flags: Flags): number {
   const app = process.cwd()
   const before = readProjectOptions(app)
-  const publicDir = folder === undefined ? before?.publicDir : toRelativePath(folder)
+  const publicDir = folder === undefined ? getRememberedFolder(app) : toRelativePath(folder)
   if (!publicDir) throw createUsageError('Name your public folder, such as: inorigin init public')
   // The remembered options belong to the remembered folder, so another folder does not use them.
   const remembered = publicDir === before?.publicDir ? before : undefined
   const sw = flags['own-sw'] ? false : (flags.sw ?? remembered?.sw ?? 'sw.js')
-  if (sw !== false && (sw !== basename(sw) || !sw.endsWith('.js'))) {
+  if (sw !== false && (sw !== basename(sw) || !sw.endsWith('.js') || escapeControls(sw) !== sw)) {
     throw createUsageError(`--sw takes the name of a script, such as inorigin-sw.js, not ${sw}`)
   }
   const guide = flags.guide ?? remembered?.guide ?? true

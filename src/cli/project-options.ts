@@ -1,6 +1,6 @@
 /** Stores the options of `inorigin init` in an app's package.json. */
 import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { isAbsolute, join, relative, resolve } from 'node:path'
 import { refuse } from '../draft/refuse.ts'
 import { assertNoLinks, writeBelow } from './write-file.ts'
 
@@ -32,6 +32,21 @@ export function readProjectOptions(app: string): ProjectOptions | undefined {
     ...(typeof guide === 'boolean' && { guide }),
     ...(typeof mlc === 'boolean' && { mlc }),
   }
+}
+
+/**
+ * Returns the public folder stored in an app's folder; `undefined` if there is none. Throws
+ * `invalid_request` if it is outside, because a cloned app must not decide where files are written.
+ */
+export function getRememberedFolder(app: string): string | undefined {
+  const publicDir = readProjectOptions(app)?.publicDir
+  if (publicDir === undefined) return undefined
+  const path = relative(app, resolve(app, publicDir))
+  if (!isAbsolute(path) && path !== '..' && !/^\.\.[\\/]/.test(path)) return publicDir
+  throw refuse(
+    `"publicDir" in ${join(app, PACKAGE_FILE)} is outside of this folder: ${publicDir}`,
+    'Name the folder on the command line.',
+  )
 }
 
 /** Throws `invalid_request` if {@link writeProjectOptions} could not write. */

@@ -219,6 +219,15 @@ test('says how it is used', () => {
   expect(inorigin('--version').out).toBe(`${version}\n`)
 })
 
+test('a cloned package.json writes nothing outside of its folder, unless it is named', () => {
+  const outside = '../inorigin-outside'
+  put('package.json', JSON.stringify({ name: 'app', inorigin: { publicDir: outside } }))
+  const { code, err } = inorigin('init')
+  expect(code).toBe(1)
+  expect(err).toContain('is outside of this folder: ../inorigin-outside')
+  expect(existsSync(join(app, outside))).toBe(false)
+})
+
 test.each([
   { args: [], says: 'Usage' },
   { args: ['add'], says: 'Usage' },
@@ -226,6 +235,7 @@ test.each([
   { args: ['init'], says: 'inorigin init public' },
   { args: ['init', 'public', '--nope'], says: '--nope' },
   { args: ['init', 'public', '--sw', '../sw.js'], says: '../sw.js' },
+  { args: ['init', 'public', '--sw', 'a\nb.js'], says: 'takes the name of a script' },
 ])('exits with 2 when not understood: $args', ({ args, says }) => {
   const { code, err } = inorigin(...args)
   expect(code).toBe(2)
