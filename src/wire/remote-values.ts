@@ -19,6 +19,7 @@ import {
   isArrayFile,
   MAX_DIMENSIONS,
   type NumberType,
+  toRowMajor,
 } from './remote-arrays.ts'
 import {
   type DataFile,
@@ -132,10 +133,12 @@ async function decodeNumbers(
     const elements = await decodeArray(file.bytes, at)
     if (elements.type !== dtype)
       throwInvalidInput(at, `has type ${elements.type}, but ${dtype} is declared.`)
-    return { numbers: 'npz', value: toParameterValue(elements, type, at) }
+    assertConvertible(elements, type, at)
+    return { numbers: 'npz', value: toParameterValue(toRowMajor(elements, at), type) }
   }
   const elements = decodeElements(dtype, file.bytes, parseShape(shape, `${path}.shape`), at)
-  return { numbers: 'bytes', value: toParameterValue(elements, type, at) }
+  assertConvertible(elements, type, at)
+  return { numbers: 'bytes', value: toParameterValue(elements, type) }
 }
 
 function parseShape(shape: unknown, path: string): readonly number[] | null {
@@ -149,27 +152,37 @@ function parseShape(shape: unknown, path: string): readonly number[] | null {
   return lengths as number[]
 }
 
-/**
- * Converts elements to a value for a parameter of the type. Clients send any integer as int32, so
- * numbers of another type are passed on one by one, and later refused if they do not fit.
- */
-function toParameterValue(
-  { type, data, shape }: ArrayElements,
+/** Returns `true` if elements become a typed array of floats for a parameter of the type. */
+function becomesFloats(type: NumberType, parameterType: string): parameterType is FloatType {
+  return type !== 'bool' && (parameterType === 'float32' || parameterType === 'float64')
+}
+
+/** Throws `invalid_request` if there are too many elements to convert for the parameter. */
+function assertConvertible(
+  { type, data }: ArrayElements,
   parameterType: string,
   path: string,
-): unknown {
-  if (type === parameterType) return shape ? { data, shape } : data
-  const isFloat = parameterType.startsWith('float')
-  if (type !== 'bool' && (parameterType === 'float32' || parameterType === 'float64')) {
-    const numbers = toFloats(toReadableData({ type, data }) as NumberArray, ARRAYS[parameterType])
-    return shape ? { data: numbers, shape } : numbers
-  }
+): void {
+  if (type === parameterType || becomesFloats(type, parameterType)) return
   if (data.length > MAX_CONVERTED_ELEMENTS) {
     throwInvalidInput(
       path,
       `has ${data.length} elements of type ${type}. Send them as ${parameterType}.`,
     )
   }
+}
+
+/**
+ * Converts elements to a value for a parameter of the type. Clients send any integer as int32, so
+ * numbers of another type are passed on one by one, and later refused if they do not fit.
+ */
+function toParameterValue({ type, data, shape }: ArrayElements, parameterType: string): unknown {
+  if (type === parameterType) return shape ? { data, shape } : data
+  if (becomesFloats(type, parameterType)) {
+    const numbers = toFloats(toReadableData({ type, data }) as NumberArray, ARRAYS[parameterType])
+    return shape ? { data: numbers, shape } : numbers
+  }
+  const isFloat = parameterType.startsWith('float')
   const values = Array.from<unknown, unknown>(toReadableData({ type, data }), (value) => {
     if (type === 'bool') return value === 1
     return typeof value === 'bigint' && isFloat ? Number(value) : value
@@ -177,6 +190,7 @@ function toParameterValue(
   return shape ? { data: values, shape } : values
 }
 
+type FloatType = 'float32' | 'float64'
 type Floats = Float32ArrayConstructor | Float64ArrayConstructor
 
 /** Converts numbers to floats, with rounding. */

@@ -1,0 +1,56 @@
+import { zipSync } from 'fflate'
+import { expect, test } from 'vitest'
+import { bytesUrl, PATH, remoteHost, tag } from './remote-fixtures.ts'
+import { errorOf, send } from './scripted-host.ts'
+
+/** A NumPy file with a header of version 1. */
+function npy(descr: string, shape: string, size: number, isTransposed = true): Uint8Array {
+  const order = isTransposed ? 'True' : 'False'
+  const header = `{'descr': '${descr}', 'fortran_order': ${order}, 'shape': ${shape}, }\n`
+  const file = new Uint8Array(10 + header.length + size)
+  file.set([0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59, 1, 0, header.length & 255, header.length >>> 8])
+  file.set(new TextEncoder().encode(header), 10)
+  return file
+}
+
+const zip = (file: Uint8Array): string => bytesUrl(zipSync({ 'arr_0.npy': file }, { level: 9 }))
+
+async function run(inputs: Record<string, unknown>): Promise<Record<string, unknown> | undefined> {
+  const host = remoteHost()
+  const response = await send(host, PATH, { body: { tag, inputs } })
+  if (response.status !== 200) throw new Error(await response.text())
+  return host.ran[0]
+}
+
+async function refusal(inputs: Record<string, unknown>, status = 400): Promise<string> {
+  const response = await send(remoteHost(), PATH, { body: { tag, inputs } })
+  return (await errorOf(response, status)).message
+}
+
+test('a large array in column-major order is refused', async () => {
+  const ones = '1,'.repeat(63)
+  const cube = npy('|u1', '(2, 2097153)', 2 * 2_097_153)
+  expect(await refusal({ uint8: { dtype: 'uint8', data: zip(cube) } })).toBe(
+    'inputs.uint8.data: has 4194306 elements in column-major order, of at most 4194304. ' +
+      'Send it in row-major order, as numpy.ascontiguousarray returns it.',
+  )
+  const flat = await run({
+    uint8: { dtype: 'uint8', data: zip(npy('|u1', `(5000000,${ones})`, 5_000_000)) },
+  })
+  expect((flat?.['uint8'] as { data: Uint8Array }).data).toHaveLength(5_000_000)
+})
+
+test('axes of length 1 do not change the order of the others', async () => {
+  const file = npy('|u1', '(1, 2, 1, 3, 1)', 6)
+  file.set([0, 3, 1, 4, 2, 5], file.length - 6)
+  expect(await run({ uint8: { dtype: 'uint8', data: bytesUrl(file) } })).toEqual({
+    uint8: { data: Uint8Array.of(0, 1, 2, 3, 4, 5), shape: [1, 2, 1, 3, 1] },
+  })
+})
+
+test('the type of an array is checked before its order', async () => {
+  const data = zip(npy('|u1', '(2, 2097153)', 2 * 2_097_153))
+  expect(await refusal({ int8: { dtype: 'int8', data } })).toBe(
+    'inputs.int8.data: has type uint8, but int8 is declared.',
+  )
+})
