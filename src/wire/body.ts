@@ -1,7 +1,15 @@
 import * as v from 'valibot'
 import { InoriginError, type ErrorDetails } from '../error.ts'
 import type { FieldConflict } from './fields.ts'
-import { findJsonError, type JsonError, MAX_DEPTH, VALUES_REMEDY } from './json.ts'
+import {
+  createJsonCount,
+  findJsonError,
+  type JsonCount,
+  type JsonError,
+  MAX_DEPTH,
+  tooManyValues,
+} from './json.ts'
+import { withArgumentsCount } from './tools.ts'
 import { isObjectOrArray } from '../values/objects.ts'
 import type { RouteContext } from './route.ts'
 
@@ -18,6 +26,8 @@ export interface ParsedBody<T> {
   sent: unknown
   /** Paths of the fields without effect, such as `messages[].name`. */
   ignored: string[]
+  /** JSON values of the body and of the texts in it that have been checked. */
+  jsonCount: JsonCount
 }
 
 /**
@@ -30,7 +40,10 @@ export async function readBody<T extends v.GenericSchema>(
   findConflict: ConflictFinder<v.InferOutput<T>> = () => undefined,
 ): Promise<ParsedBody<v.InferOutput<T>>> {
   try {
-    return validate(schema, parseJson(await readText(request)), findConflict)
+    const jsonCount = createJsonCount()
+    const input = parseJson(await readText(request), jsonCount)
+    // The check runs at once, so no other request can change the count of the arguments meanwhile.
+    return withArgumentsCount(jsonCount, () => validate(schema, input, findConflict, jsonCount))
   } catch (error) {
     await host.authorize(caller).catch((refusal: unknown) => {
       if (refusal instanceof InoriginError && refusal.kind === 'authentication') throw refusal
@@ -69,8 +82,8 @@ function bodyTooLarge(): InoriginError {
 }
 
 /** Parses JSON after {@link findJsonError} has checked it. */
-function parseJson(text: string): unknown {
-  const jsonError = findJsonError(text)
+function parseJson(text: string, jsonCount: JsonCount): unknown {
+  const jsonError = findJsonError(text, jsonCount)
   if (jsonError) throw toJsonException(jsonError, text)
   return JSON.parse(text)
 }
@@ -90,10 +103,8 @@ function toJsonException(jsonError: JsonError, text: string): InoriginError {
       const message = `\`${param}\` is nested too deeply. Send at most ${MAX_DEPTH} levels.`
       return new InoriginError('invalid_request', message, { code: 'nested_too_deeply', param })
     }
-    case 'size': {
-      const message = `The body has too many JSON values. ${VALUES_REMEDY}`
-      return new InoriginError('too_large', message, { code: 'too_many_values' })
-    }
+    case 'size':
+      return tooManyValues('The body has')
   }
 }
 
@@ -120,6 +131,7 @@ function validate<T extends v.GenericSchema>(
   schema: T,
   input: unknown,
   findConflict: ConflictFinder<v.InferOutput<T>>,
+  jsonCount: JsonCount,
 ): ParsedBody<v.InferOutput<T>> {
   const result = v.safeParse(schema, input, { abortEarly: true })
   if (!result.success) {
@@ -133,7 +145,7 @@ function validate<T extends v.GenericSchema>(
   if (conflict) throw toValidationError(conflict)
   const ignored = new Set<string>()
   collectUnknownFields(input, result.output, '', ignored)
-  return { fields: result.output, sent: input, ignored: [...ignored] }
+  return { fields: result.output, sent: input, ignored: [...ignored], jsonCount }
 }
 
 /** Collects the paths of fields that are in the input but not in the output of the schema. */

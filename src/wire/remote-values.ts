@@ -10,7 +10,7 @@ import {
 } from '../values/elements.ts'
 import { throwInvalidInput } from '../values/input-errors.ts'
 import type { InputParameter, OutputParameter, TensorValue } from '../types/index.ts'
-import { findJsonError, MAX_DEPTH, VALUES_REMEDY } from './json.ts'
+import { findJsonError, type JsonCount, MAX_DEPTH, VALUES_REMEDY } from './json.ts'
 import {
   type ArrayElements,
   decodeArray,
@@ -65,13 +65,14 @@ export async function decodeValue(
   inputValue: unknown,
   { type }: InputParameter,
   path: string,
+  jsonCount: JsonCount,
 ): Promise<DecodedValue> {
   if (
     !isObject(inputValue) ||
     !('data' in inputValue) ||
     !('dtype' in inputValue || 'type' in inputValue)
   ) {
-    return decodeJson(inputValue, type, path)
+    return decodeJson(inputValue, type, path, jsonCount)
   }
   const key = 'dtype' in inputValue ? 'dtype' : 'type'
   const { data, shape, [key]: dtype } = inputValue
@@ -85,27 +86,32 @@ export async function decodeValue(
   if (dtype === 'null') return { key, value: null }
   const at = `${path}.data`
   const file = decodeDataUrl(data, at)
-  if (isNumberType(dtype)) return { key, ...(await decodeNumbers(file, dtype, shape, type, path)) }
-  return { key, value: decodeFile(file, dtype, at) }
+  if (!isNumberType(dtype)) return { key, value: decodeFile(file, dtype, at, jsonCount) }
+  return { key, ...(await decodeNumbers(file, dtype, shape, type, path, jsonCount)) }
 }
 
-function decodeJson(inputValue: unknown, type: string, path: string): DecodedValue {
+function decodeJson(
+  inputValue: unknown,
+  type: string,
+  path: string,
+  jsonCount: JsonCount,
+): DecodedValue {
   const isFile = (type === 'image' || type === 'binary') && typeof inputValue === 'string'
-  if (isFile) return { value: decodeFile(decodeDataUrl(inputValue, path), type, path) }
+  if (isFile) return { value: decodeFile(decodeDataUrl(inputValue, path), type, path, jsonCount) }
   return isNumberType(type) && inputValue !== null
     ? { value: inputValue, numbers: 'text' }
     : { value: inputValue }
 }
 
-function decodeFile(file: DataFile, dtype: string, path: string): unknown {
+function decodeFile(file: DataFile, dtype: string, path: string, jsonCount: JsonCount): unknown {
   if (dtype === 'binary') return file.bytes
   if (dtype === 'image') return new Blob([file.bytes], { type: file.mime })
   const text = decodeText(file, path)
-  return dtype === 'string' ? text : parseJson(text, path)
+  return dtype === 'string' ? text : parseJson(text, path, jsonCount)
 }
 
-function parseJson(text: string, path: string): unknown {
-  const jsonError = findJsonError(text)
+function parseJson(text: string, path: string, jsonCount: JsonCount): unknown {
+  const jsonError = findJsonError(text, jsonCount)
   switch (jsonError?.type) {
     case undefined:
       return JSON.parse(text)
@@ -124,10 +130,11 @@ async function decodeNumbers(
   shape: unknown,
   type: string,
   path: string,
+  jsonCount: JsonCount,
 ): Promise<DecodedValue> {
   const at = `${path}.data`
   if (file.mime === 'text/plain' || file.mime === 'application/json') {
-    return { numbers: 'text', value: parseJson(decodeText(file, at), at) }
+    return { numbers: 'text', value: parseJson(decodeText(file, at), at, jsonCount) }
   }
   if ((shape ?? null) === null && isArrayFile(file.bytes)) {
     const elements = await decodeArray(file.bytes, at)

@@ -10,6 +10,7 @@ import { type EventEncoder, formatProgress } from './response-body.ts'
 import { anyObject, flag, nonEmptyString, object, optional, string } from './fields.ts'
 import { id } from './id.ts'
 import { type Dialect, decodeValue, encodeValue, type RemoteValue } from './remote-values.ts'
+import type { JsonCount } from './json.ts'
 import { JSON_TYPE, SSE_TYPE } from './http-response.ts'
 import { comment, frame } from './sse.ts'
 
@@ -41,6 +42,7 @@ export interface DecodedInputs {
 export async function decodeInputs(
   { inputs }: RemoteBody,
   signature: Signature,
+  jsonCount: JsonCount,
 ): Promise<DecodedInputs> {
   const dialect: Partial<Dialect> = {}
   const decoded: Array<[name: string, value: unknown]> = []
@@ -51,7 +53,7 @@ export async function decodeInputs(
       const names = signature.inputs.map((each) => each.name).join(', ') || 'none'
       return throwInvalidInput(path, `unknown input. Expected: ${names}.`)
     }
-    const { value, numbers, key } = await decodeValue(inputValue, parameter, path)
+    const { value, numbers, key } = await decodeValue(inputValue, parameter, path, jsonCount)
     dialect.numbers ??= numbers
     dialect.key ??= key
     decoded.push([name, value])

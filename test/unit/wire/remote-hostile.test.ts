@@ -1,6 +1,6 @@
 import { zipSync } from 'fflate'
 import { expect, test } from 'vitest'
-import { bytesUrl, PATH, remoteHost, tag } from './remote-fixtures.ts'
+import { bytesUrl, PATH, plain, remoteHost, tag } from './remote-fixtures.ts'
 import { errorOf, send } from './scripted-host.ts'
 
 /** A NumPy file with a header of version 1. */
@@ -52,5 +52,13 @@ test('the type of an array is checked before its order', async () => {
   const data = zip(npy('|u1', '(2, 2097153)', 2 * 2_097_153))
   expect(await refusal({ int8: { dtype: 'int8', data } })).toBe(
     'inputs.int8.data: has type uint8, but int8 is declared.',
+  )
+})
+
+test('the JSON values of all inputs count together', async () => {
+  const numbers = plain(`[${'1,'.repeat(700_000)}1]`, 'application/json')
+  const value = { dtype: 'list', data: numbers }
+  expect(await refusal({ float32: value, list: value })).toMatch(
+    /^inputs\.list\.data: has too many JSON values\. Send at most 1200000 values/,
   )
 })
