@@ -6,7 +6,7 @@ import { InoriginError } from '../error.ts'
 import { crc32 } from '../values/crc32.ts'
 import { ARRAYS, countElements, type Elements } from '../values/elements.ts'
 import { throwInvalidInput } from '../values/input-errors.ts'
-import { inflate, isZip, readZip, writeZip, type ZipFile } from './zip.ts'
+import { DEFLATED, inflate, isZip, readZip, STORED, writeZip, type ZipFile } from './zip.ts'
 
 export type NumberType = keyof typeof ARRAYS
 
@@ -76,7 +76,12 @@ async function unzipArray(archive: Uint8Array<ArrayBuffer>, path: string): Promi
     if (!file?.name.endsWith('.npy'))
       return throwInvalidInput(path, 'must contain exactly one .npy file.')
     if (file.size > MAX_UNZIPPED_BYTES) throw tooLarge(path)
-    return file.isCompressed ? await inflateExactly(file, path) : file.stored
+    if (file.method === STORED) return file.stored
+    if (file.method === DEFLATED) return await inflateExactly(file, path)
+    return throwInvalidInput(
+      path,
+      `is an archive that is compressed by method ${file.method}. Send it with method 8 (deflate).`,
+    )
   } catch (cause) {
     if (cause instanceof InoriginError) throw cause
     return throwInvalidInput(path, 'is an archive that is damaged.', cause)
@@ -121,14 +126,21 @@ function decodeNpy(bytes: Uint8Array, path: string): FileElements {
       `arrays of ${descr[1]}${descr[2]} are not supported. Send little-endian numbers or booleans.`,
     )
   }
-  const shape = dimensions
-    .split(',')
-    .filter((part) => part.trim() !== '')
-    .map(Number)
-  if (shape.length > MAX_DIMENSIONS)
-    throwInvalidInput(path, `must have at most ${MAX_DIMENSIONS} dimensions.`)
+  const shape = parseDimensions(dimensions, path)
   const elements = decodeElements(type, bytes.subarray(to), shape, path)
   return { ...elements, shape, isTransposed: /'fortran_order'\s*:\s*True/.test(header) }
+}
+
+/** Parses the content of the parentheses of a shape, such as `2, 3` or `2,`. */
+function parseDimensions(dimensions: string, path: string): number[] {
+  const parts = dimensions.split(',').map((part) => part.trim())
+  // A shape of one dimension ends with a comma, and one of none is empty.
+  if (parts.at(-1) === '') parts.pop()
+  if (!parts.every((part) => /^\d+$/.test(part) && Number.isSafeInteger(Number(part))))
+    throwInvalidInput(path, 'has a NumPy header whose shape is not a list of whole numbers.')
+  if (parts.length > MAX_DIMENSIONS)
+    throwInvalidInput(path, `must have at most ${MAX_DIMENSIONS} dimensions.`)
+  return parts.map(Number)
 }
 
 /** Returns the numbers in raw little-endian bytes. Throws `invalid_request` that names `path`. */

@@ -13,6 +13,11 @@ const [LOCAL_HEADER_BYTES, DIRECTORY_ENTRY_BYTES, END_RECORD_BYTES] = [30, 46, 2
 /** Largest comment after the end record, in bytes. */
 const MAX_COMMENT_BYTES = 2 ** 16 - 1
 
+/** Compression method of content that is not compressed. */
+export const STORED = 0
+/** Compression method that {@link inflate} reads. */
+export const DEFLATED = 8
+
 /** Date of a file: 1 January 1980, the first that ZIP can represent. */
 const ZIP_DATE = 0x21
 
@@ -24,7 +29,8 @@ export interface ZipFile {
   name: string
   /** Number of bytes that the archive declares for the content. */
   size: number
-  isCompressed: boolean
+  /** Compression method as the archive declares it: {@link STORED}, {@link DEFLATED} or another. */
+  method: number
   /** Bytes as they are in the archive. */
   stored: Uint8Array<ArrayBuffer>
 }
@@ -48,13 +54,14 @@ export function readZip(archive: Uint8Array<ArrayBuffer>): ZipFile | undefined {
   }
   if (view.getUint16(end + 8, true) !== 1) return undefined
   const entry = view.getUint32(end + 16, true)
+  const method = view.getUint16(entry + 10, true)
   const nameStart = entry + DIRECTORY_ENTRY_BYTES
   const name = archive.subarray(nameStart, nameStart + view.getUint16(entry + 28, true))
   const from = LOCAL_HEADER_BYTES + view.getUint16(26, true) + view.getUint16(28, true)
   return {
     name: new TextDecoder().decode(name),
     size: view.getUint32(entry + 24, true),
-    isCompressed: view.getUint16(entry + 10, true) !== 0,
+    method,
     stored: archive.subarray(from, from + view.getUint32(entry + 20, true)),
   }
 }

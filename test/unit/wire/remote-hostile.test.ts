@@ -62,3 +62,35 @@ test('the JSON values of all inputs count together', async () => {
     /^inputs\.list\.data: has too many JSON values\. Send at most 1200000 values/,
   )
 })
+
+test.each([
+  '(-2, -3)',
+  '(0.5, 4)',
+  '(0x2, 3)',
+  '(2e0, 3)',
+  '(2,, 3)',
+  '(2 3,)',
+  '(9007199254740993, 3)',
+  '(Infinity, 3)',
+])('the shape %s is refused in both orders', async (shape) => {
+  for (const isTransposed of [false, true]) {
+    const data = bytesUrl(npy('<i8', shape, 48, isTransposed))
+    expect(await refusal({ int64: { dtype: 'int64', data } })).toBe(
+      'inputs.int64.data: has a NumPy header whose shape is not a list of whole numbers.',
+    )
+  }
+})
+
+test.each(['(2,3)', '( 2 , 3, )', '(2, 3, 1)'])('the shape %s is accepted', async (shape) => {
+  const data = bytesUrl(npy('<i8', shape, 48, false))
+  expect(await run({ int64: { dtype: 'int64', data } })).toBeDefined()
+})
+
+test('an archive with another compression method is refused', async () => {
+  const bytes = zipSync({ 'arr_0.npy': npy('|u1', '(6,)', 6) })
+  const directory = bytes.findIndex((byte, at) => byte === 0x50 && bytes[at + 2] === 1)
+  new DataView(bytes.buffer).setUint16(directory + 10, 12, true)
+  expect(await refusal({ uint8: { dtype: 'uint8', data: bytesUrl(bytes) } })).toBe(
+    'inputs.uint8.data: is an archive that is compressed by method 12. Send it with method 8 (deflate).',
+  )
+})
