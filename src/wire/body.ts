@@ -11,6 +11,7 @@ import {
 } from './json.ts'
 import { withArgumentsCount } from './tools.ts'
 import { isObjectOrArray } from '../values/objects.ts'
+import { readStream } from './read-stream.ts'
 import type { RouteContext } from './route.ts'
 
 /** Largest body: 32 MiB, enough for a long conversation with images. */
@@ -64,8 +65,7 @@ async function readText(request: Request): Promise<string> {
     throw new InoriginError('invalid_request', message, { code: 'invalid_content_type' })
   }
   if (Number(request.headers.get('content-length')) > MAX_BODY_BYTES) throw bodyTooLarge()
-  const bytes = await request.arrayBuffer()
-  if (bytes.byteLength > MAX_BODY_BYTES) throw bodyTooLarge()
+  const bytes = await readBytes(request)
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch (cause) {
@@ -74,6 +74,37 @@ async function readText(request: Request): Promise<string> {
       cause,
     })
   }
+}
+
+/** Resolves with the body. Rejects with `too_large` before more than the limit is in memory. */
+async function readBytes(request: Request): Promise<ArrayBuffer | Uint8Array> {
+  // Firefox has no `body`: https://developer.mozilla.org/docs/Web/API/Request/body
+  const body = request.body as ReadableStream<Uint8Array> | null | undefined
+  if (!body) {
+    const bytes = await request.arrayBuffer()
+    if (bytes.byteLength > MAX_BODY_BYTES) throw bodyTooLarge()
+    return bytes
+  }
+  const pieces: Uint8Array[] = []
+  let length = 0
+  // Leaving the loop by an error cancels the stream.
+  for await (const piece of readStream(body)) {
+    length += piece.byteLength
+    if (length > MAX_BODY_BYTES) throw bodyTooLarge()
+    pieces.push(piece)
+  }
+  const [first] = pieces
+  return first?.byteLength === length ? first : joinPieces(pieces, length)
+}
+
+function joinPieces(pieces: readonly Uint8Array[], length: number): Uint8Array {
+  const whole = new Uint8Array(length)
+  let at = 0
+  for (const piece of pieces) {
+    whole.set(piece, at)
+    at += piece.byteLength
+  }
+  return whole
 }
 
 function bodyTooLarge(): InoriginError {

@@ -2,6 +2,7 @@
  * Reads and writes ZIP archives of one file, as NumPy does.
  * https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT
  */
+import { readStream } from './read-stream.ts'
 
 const LOCAL_HEADER_SIGNATURE = 0x04034b50
 const DIRECTORY_SIGNATURE = 0x02014b50
@@ -76,17 +77,7 @@ export async function* inflate(compressed: Uint8Array<ArrayBuffer>): AsyncGenera
       from += INFLATE_STEP_BYTES
     },
   })
-  const reader = source.pipeThrough(new DecompressionStream('deflate-raw')).getReader()
-  try {
-    for (;;) {
-      const { done, value } = await reader.read()
-      if (done) return
-      yield value
-    }
-  } finally {
-    // A damaged stream has reported its error to the reader by now.
-    reader.cancel().catch(() => undefined)
-  }
+  yield* readStream(source.pipeThrough(new DecompressionStream('deflate-raw')))
 }
 
 /** Returns an archive with one uncompressed file. `checksum` is the CRC-32 of the content. */
