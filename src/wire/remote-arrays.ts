@@ -36,8 +36,11 @@ const NPY_MAGIC = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59]
 /** Alignment in bytes of the numbers, to which the header is padded. */
 const HEADER_ALIGNMENT_BYTES = 64
 const ARCHIVE_ENTRY = 'arr_0.npy'
-/** Largest array in an archive: 64 MiB, because a small archive can decompress to any size. */
-const MAX_UNZIPPED_BYTES = 2 ** 26
+/**
+ * Largest size of all arrays of a request: 64 MiB. A small archive can decompress to any size, and
+ * small types can be converted to large ones.
+ */
+export const MAX_ARRAY_BYTES = 2 ** 26
 
 /** Largest number of dimensions of an array, the same as in NumPy. */
 export const MAX_DIMENSIONS = 64
@@ -61,21 +64,29 @@ export interface FileElements extends ArrayElements {
   isTransposed: boolean
 }
 
-/** Resolves with the one array in a NumPy file. Rejects with an error that names `path`. */
+/**
+ * Resolves with the one array in a NumPy file. Rejects with an error that names `path`, also if an
+ * archive decompresses to more than `mostBytes`.
+ */
 export async function decodeArray(
   bytes: Uint8Array<ArrayBuffer>,
   path: string,
+  mostBytes: number,
 ): Promise<FileElements> {
-  return decodeNpy(isZip(bytes) ? await unzipArray(bytes, path) : bytes, path)
+  return decodeNpy(isZip(bytes) ? await unzipArray(bytes, path, mostBytes) : bytes, path)
 }
 
 /** Resolves with the content of the only file in an archive. */
-async function unzipArray(archive: Uint8Array<ArrayBuffer>, path: string): Promise<Uint8Array> {
+async function unzipArray(
+  archive: Uint8Array<ArrayBuffer>,
+  path: string,
+  mostBytes: number,
+): Promise<Uint8Array> {
   try {
     const file = readZip(archive)
     if (!file?.name.endsWith('.npy'))
       return throwInvalidInput(path, 'must contain exactly one .npy file.')
-    if (file.size > MAX_UNZIPPED_BYTES) throw tooLarge(path)
+    if (file.size > mostBytes) throw tooLarge(path, mostBytes)
     if (file.method === STORED) return file.stored
     if (file.method === DEFLATED) return await inflateExactly(file, path)
     return throwInvalidInput(
@@ -102,8 +113,8 @@ async function inflateExactly({ stored, size }: ZipFile, path: string): Promise<
   return whole
 }
 
-function tooLarge(path: string): InoriginError {
-  const what = `${path}: decompresses to more than ${MAX_UNZIPPED_BYTES} bytes. Send less at once.`
+function tooLarge(path: string, mostBytes: number): InoriginError {
+  const what = `${path}: decompresses to more than ${mostBytes} bytes. Send less at once.`
   return new InoriginError('too_large', what, { code: 'request_too_large', param: path })
 }
 
